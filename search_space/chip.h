@@ -1,0 +1,102 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "search_space/choices.h"
+#include "search_space/units.h"
+
+namespace meshwright {
+
+// GEMM time by the tile-and-wave form of docs/cost_model.md ("GEMM"):
+// t = t0 + pnorm(compute, memory). Symbols in the comments are the document's.
+struct GemmModel {
+  double compute_efficiency = 0.75;                    // e, share of the nominal peak
+  double memory_efficiency = 0.75;                     // eb, share of the nominal bandwidth
+  Seconds fixed = Seconds(3e-6);                       // t0
+  double intensity_half = 0.1;                         // s0
+  double fill = 128;                                   // k0, elements of k
+  double quantisation = 0.5;                           // q, 0 smooth .. 1 whole waves
+  double norm_exponent = 4;                            // p
+  Seconds split_k = Seconds(3e-6);                     // rk
+  bool operator==(const GemmModel&) const = default;
+};
+
+// Fused attention, causal FLOPs counted: docs/cost_model.md ("Attention").
+struct AttentionModel {
+  double efficiency = 0.5;           // e_inf, share of the nominal peak
+  double sequence_half = 600;        // s0, tokens
+  double wave_half = 0.9;            // w0
+  double small_head_ratio = 0.85;    // rate at head sizes <= 96 over rate at 128
+  double backward_time_ratio = 2.8;  // backward time over forward time
+  bool operator==(const AttentionModel&) const = default;
+};
+
+enum class CollectiveKind { kAllReduce, kAllGather, kReduceScatter, kAllToAll };
+
+// t = alpha + (x + sqrt(x * half)) / bandwidth, with x the bytes that one rank moves
+// (2 (n-1)/n S for all-reduce, (n-1)/n S for the others): docs/cost_model.md ("Collectives").
+struct CollectiveFit {
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  int ranks = 0;
+  Seconds alpha = Seconds(0);
+  BytesPerSecond bandwidth = {};
+  Bytes half = {};
+  bool operator==(const CollectiveFit&) const = default;
+};
+
+// The fabric inside one scale-up domain (usually the node).
+struct ScaleUpLink {
+  LinkKind kind = LinkKind::kVendor;
+  BytesPerSecond bandwidth = {};  // per device and direction, all links together
+  int domain_size = 0;            // devices
+  NodeTopology topology = NodeTopology::kSwitched;
+  bool operator==(const ScaleUpLink&) const = default;
+};
+
+// The node that the chip usually comes in; a default of ClusterSpec.
+struct UsualNode {
+  int device_count = 8;
+  int nic_count = 8;
+  double nic_gigabits_per_second = 200;
+  LinkKind nic_kind = LinkKind::kInfiniband;
+  bool is_published = false;  // false: the documented default node
+  bool operator==(const UsualNode&) const = default;
+};
+
+// Facts and fitted constants of one accelerator, read from vendor_models/chips/<id>.json. Figures
+// that a site may change (memory, links, power) are copied into NodePool and overridden there.
+struct ChipSpec {
+  std::string id = {};  // "<vendor>-<chip>", lower case
+  std::string vendor = {};
+  std::string name = {};
+  std::vector<std::string> aliases = {};
+  Confidence confidence = Confidence::kLow;
+  Bytes memory_capacity = {};
+  BytesPerSecond memory_bandwidth = {};        // nominal
+  std::map<Precision, FlopsPerSecond> peak = {};  // nominal dense peaks
+  FlopsPerSecond vector_peak = {};             // fp32 outside the matrix units
+  double power_limit_watts = 0;                // 0: not published
+  int core_count = 0;                          // SMs, compute units, cube cores
+  Bytes cache = {};                            // last level
+  double sustained_time_ratio = 1.2;           // training GEMM time / short-burst time
+  double memory_bound_efficiency = 0.8;        // elementwise kernels, share of nominal bandwidth
+  Seconds memory_bound_fixed = Seconds(3e-6);  // per kernel
+  GemmModel gemm = {};
+  AttentionModel attention = {};
+  std::vector<CollectiveFit> collectives = {};  // inside one scale-up domain
+  ScaleUpLink scale_up = {};
+  UsualNode usual_node = {};
+  Bytes runtime_context = GiB(1.2);  // what the runtime takes before the first tensor
+  // Weakest provenance of: peaks and memory; gemm; attention; collectives; memory-bound rates.
+  Provenance figures_provenance = Provenance::kPublished;
+  Provenance gemm_provenance = Provenance::kAssumed;
+  Provenance attention_provenance = Provenance::kAssumed;
+  Provenance collectives_provenance = Provenance::kAssumed;
+  Provenance memory_bound_provenance = Provenance::kAssumed;
+  bool operator==(const ChipSpec&) const = default;
+};
+
+}  // namespace meshwright

@@ -1,0 +1,134 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace meshwright {
+
+// The closed sets of the vocabulary. Each has one table of its lower-case words (choices.cc), which
+// every edge (JSON, protobuf, CLI, SQL) uses; nothing else turns a word into an enumerator or back.
+
+enum class MlpKind { kGelu, kSwiglu, kGeglu };
+enum class NormKind { kLayernorm, kRmsnorm };
+enum class Precision { kBf16, kFp16, kFp8, kFp32 };
+enum class GradientDtype { kFp32, kBf16, kFp16 };
+enum class Fp8Recipe { kTensorwise, kRowwise, kBlockwise, kDelayed, kMxfp8 };
+enum class AttentionKernel { kUnfused, kFusedSoftmax, kFlash1, kFlash2, kFlash3, kCudnn, kVendor };
+enum class KernelFusion { kUnfused, kFused };
+enum class Optimizer { kAdam, kAdam8bit, kSgd };
+enum class Schedule {
+  kGpipe,
+  k1f1b,
+  kInterleaved1f1b,
+  kZbH1,
+  kZbV,
+  kDualpipe,
+  kDualpipeV,
+  kChimera
+};
+enum class ContextParallelKind { kRing, kUlysses, kAllGather, kHybrid };
+enum class RecomputeGranularity { kNone, kSelective, kFull };
+enum class LinkKind {
+  kNvlink2,
+  kNvlink3,
+  kNvlink4,
+  kNvlink5,
+  kXgmi,
+  kHccs,
+  kPcie4,
+  kPcie5,
+  kIci,
+  kNeuronlink,
+  kInfiniband,
+  kRoce,
+  kEthernet,
+  kOmnipath,
+  kEfa,
+  kVendor
+};
+// How the devices of one scale-up domain are wired (chips.md 5.2).
+enum class NodeTopology { kSwitched, kFullMesh, kRing, kTorus, kPcieTree, kRackSwitched };
+// How nodes are wired (contract: topology.kind).
+enum class ClusterTopology { kRailOptimized, kFatTree, kFullMesh, kTorus, kSingleSwitch };
+enum class Provenance { kMeasured, kTransferred, kFitted, kPublished, kAssumed };
+enum class Tier { kClosedForm, kSimulated };
+enum class Outcome { kOk, kOom, kCrash, kHang, kTimeout, kCancelled };
+enum class Confidence { kHigh, kMedium, kLow };
+
+template <typename Enum>
+struct ChoiceWord {
+  Enum value;
+  std::string_view word;
+};
+
+// The table of a closed set, in the order in which its words are listed to users.
+template <typename Enum>
+std::span<const ChoiceWord<Enum>> Choices();
+
+template <>
+std::span<const ChoiceWord<MlpKind>> Choices<MlpKind>();
+template <>
+std::span<const ChoiceWord<NormKind>> Choices<NormKind>();
+template <>
+std::span<const ChoiceWord<Precision>> Choices<Precision>();
+template <>
+std::span<const ChoiceWord<GradientDtype>> Choices<GradientDtype>();
+template <>
+std::span<const ChoiceWord<Fp8Recipe>> Choices<Fp8Recipe>();
+template <>
+std::span<const ChoiceWord<AttentionKernel>> Choices<AttentionKernel>();
+template <>
+std::span<const ChoiceWord<KernelFusion>> Choices<KernelFusion>();
+template <>
+std::span<const ChoiceWord<Optimizer>> Choices<Optimizer>();
+template <>
+std::span<const ChoiceWord<Schedule>> Choices<Schedule>();
+template <>
+std::span<const ChoiceWord<ContextParallelKind>> Choices<ContextParallelKind>();
+template <>
+std::span<const ChoiceWord<RecomputeGranularity>> Choices<RecomputeGranularity>();
+template <>
+std::span<const ChoiceWord<LinkKind>> Choices<LinkKind>();
+template <>
+std::span<const ChoiceWord<NodeTopology>> Choices<NodeTopology>();
+template <>
+std::span<const ChoiceWord<ClusterTopology>> Choices<ClusterTopology>();
+template <>
+std::span<const ChoiceWord<Provenance>> Choices<Provenance>();
+template <>
+std::span<const ChoiceWord<Tier>> Choices<Tier>();
+template <>
+std::span<const ChoiceWord<Outcome>> Choices<Outcome>();
+template <>
+std::span<const ChoiceWord<Confidence>> Choices<Confidence>();
+
+template <typename Enum>
+std::string_view Word(Enum value) {
+  for (const auto& choice : Choices<Enum>()) {
+    if (choice.value == value) return choice.word;
+  }
+  return "";
+}
+
+template <typename Enum>
+std::optional<Enum> ParseChoice(std::string_view word) {
+  for (const auto& choice : Choices<Enum>()) {
+    if (choice.word == word) return choice.value;
+  }
+  return std::nullopt;
+}
+
+// "bf16, fp16, fp8, fp32": what an error message names as allowed.
+template <typename Enum>
+std::string AllowedWords() {
+  std::string words;
+  for (const auto& choice : Choices<Enum>()) {
+    if (!words.empty()) words += ", ";
+    words += choice.word;
+  }
+  return words;
+}
+
+}  // namespace meshwright
