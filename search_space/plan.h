@@ -56,6 +56,29 @@ struct ParallelPlan {
   auto operator<=>(const ParallelPlan&) const = default;
 };
 
+// A plan as the user stated it: what is absent takes a default that the answer echoes
+// (server/tuner/problem.h, ResolvePlan).
+struct PlanRequest {
+  std::optional<int> tensor_parallel = {};
+  std::optional<bool> sequence_parallel = {};
+  std::optional<int> pipeline_parallel = {};
+  std::optional<int> virtual_pipeline = {};
+  std::optional<int> data_parallel = {};
+  std::optional<int> context_parallel = {};
+  std::optional<ContextParallelKind> context_parallel_kind = {};
+  std::optional<int> expert_parallel = {};
+  std::optional<int> expert_tensor_parallel = {};
+  std::optional<int> micro_batch_size = {};
+  std::optional<int> zero_stage = {};
+  std::optional<int> zero_group_size = {};
+  std::optional<Schedule> schedule = {};
+  std::optional<RecomputePlan> recompute = {};
+  std::vector<int> layers_per_stage = {};
+  std::optional<double> optimizer_offload_ratio = {};
+  std::vector<StagePlan> stages = {};
+  bool operator==(const PlanRequest&) const = default;
+};
+
 // Canonical identity of a plan: equal plans, and only they, have equal keys. Ties between plans are
 // broken by it, the history is keyed by it.
 struct PlanKey {

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "search_space/choices.h"
+#include "search_space/units.h"
+#include "search_space/workload.h"
+
+namespace meshwright {
+
+// How a framework splits layers over pipeline stages when the plan does not say.
+enum class LayerSplit {
+  kEven,    // equal counts; the remainder goes to the first stages
+  kByCost,  // greedy by parameters, vocabulary layers included (nanotron)
+};
+
+// What a training framework does with a model: which kernels it fuses, what it overlaps, keeps and
+// shards, what a launch costs. Read from estimator/frameworks/<name>.json, where every fact has a
+// source and a confidence. Chip facts live in ChipSpec, message latency in the link.
+struct FrameworkProfile {
+  std::string name = {};
+  std::string version = {};
+  bool is_inferred = false;  // a fact that decides was deduced from measured runs, not read in code
+
+  // Defaults of the workload.
+  Precision precision = Precision::kBf16;
+  AttentionKernel attention_kernel = AttentionKernel::kFlash2;
+  KernelFusion norm_kernel = KernelFusion::kFused;
+  KernelFusion cross_entropy_kernel = KernelFusion::kUnfused;
+  Optimizer optimizer = Optimizer::kAdam;
+  GradientDtype gradient_dtype = GradientDtype::kFp32;
+  Fp8Recipe fp8_recipe = Fp8Recipe::kTensorwise;
+  bool grouped_gemm = true;
+  double dropout_ratio = 0.0;
+  Overlap overlap = {};
+  ContextParallelKind context_parallel_kind = ContextParallelKind::kRing;
+
+  // Kernels of a layer.
+  bool qkv_is_one_gemm = true;
+  bool gate_up_is_one_gemm = true;
+  bool rotary_is_fused = true;
+  bool activation_is_fused = true;
+  double memory_bound_traffic_ratio = 1.0;  // traffic of its elementwise kernels / the fused form's
+  Seconds host_per_launch = Seconds(10e-6);   // forward; the device waits when launches are slower
+  double host_backward_ratio = 0.8;           // backward launch / forward launch
+  Seconds host_per_recomputed_layer = Seconds(0);  // random-state bookkeeping of a checkpointed layer
+
+  // Communication.
+  double tensor_parallel_bytes_ratio = 1.0;  // 2: all-reduce in fp32 with 16-bit activations
+  bool sequence_parallel_regathers_input = true;  // a third all-gather in backward
+  double gradient_bucket_exposed_ratio = 0.1;     // share of overlapped reduction that stays visible
+  Bytes gradient_bucket = {160'000'000};
+
+  // Optimizer and step.
+  double optimizer_traffic_bytes_per_parameter = 30;
+  double gradient_traffic_bytes_per_parameter = 4;  // norm and clipping
+  Seconds fixed_per_step = Seconds(0);
+
+  // Memory.
+  double optimizer_bytes_per_parameter = 12;       // master weights and moments
+  double extra_bytes_per_parameter = 0;            // unsharded copies beside states
+  double extra_sharded_bytes_per_parameter = 0;    // sharded like the optimizer states
+  bool caches_weight_gradients = false;  // TransformerEngine's dummy weight gradients
+  bool logits_are_gathered = false;      // over tensor parallel, before the loss
+  double logit_stored_bytes_unfused = 6;  // transient bytes of one logit, separate loss kernels
+  double logit_stored_bytes_fused = 2;
+  double logit_traffic_bytes_unfused = 24;
+  double logit_traffic_bytes_fused = 12;
+  Bytes fixed_buffers = {};  // reduce buckets and the like
+  double allocator_efficiency = 0.96;  // allocated / reserved
+  Bytes communicator_buffers_in_node = GiB(0.4);
+  Bytes communicator_buffers_across_nodes = GiB(1.0);  // on top
+
+  // Pipeline and sharding.
+  LayerSplit layer_split = LayerSplit::kEven;
+  std::vector<std::string> selective_modules = {"core_attn"};
+  int largest_zero_stage_with_pipeline = 1;
+
+  // Which figures of the profile the interval must be wider for.
+  Provenance provenance = Provenance::kAssumed;
+  bool operator==(const FrameworkProfile&) const = default;
+};
+
+}  // namespace meshwright

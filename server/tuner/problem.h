@@ -1,0 +1,60 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "estimator/framework_library.h"
+#include "search_space/cluster.h"
+#include "search_space/estimate.h"
+#include "search_space/framework_profile.h"
+#include "search_space/model.h"
+#include "search_space/plan.h"
+#include "search_space/status.h"
+#include "search_space/workload.h"
+#include "vendor_models/catalogue.h"
+
+namespace meshwright {
+
+// A question as the user stated it.
+struct Question {
+  ModelSpec model = {};
+  WorkloadRequest workload = {};
+  ClusterRequest cluster = {};
+  bool operator==(const Question&) const = default;
+};
+
+// The same with every choice made: what the pruner and the estimator work on.
+struct Problem {
+  ModelSpec model = {};
+  Workload workload = {};
+  ClusterSpec cluster = {};
+  FrameworkProfile profile = {};
+  std::vector<AppliedDefault> applied_defaults = {};
+  std::vector<std::string> warnings = {};
+};
+
+// What the program knows: chips and frameworks. Read-only after start, shared by all threads.
+struct Knowledge {
+  Catalogue chips;
+  FrameworkLibrary frameworks;
+};
+
+absl::StatusOr<Knowledge> LoadKnowledge(std::string_view extra_chip_folder);
+
+// Validates the whole question and applies defaults. INVALID_ARGUMENT with every bad field at once.
+absl::StatusOr<Problem> ResolveProblem(const Question& question, const Knowledge& knowledge);
+
+struct ResolvedPlan {
+  ParallelPlan plan = {};
+  std::vector<AppliedDefault> applied_defaults = {};
+};
+
+// Applies the plan's defaults and checks that it is legal for the problem (device count, divisors,
+// schedule). INVALID_ARGUMENT with every bad field at once, paths starting with `prefix`.
+absl::StatusOr<ResolvedPlan> ResolvePlan(const PlanRequest& plan, const Problem& problem,
+                                         std::string_view prefix);
+
+// The request that states every field of `plan`.
+PlanRequest StatedPlan(const ParallelPlan& plan);
+
+}  // namespace meshwright

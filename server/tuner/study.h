@@ -1,0 +1,119 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "search_space/estimate.h"
+#include "search_space/plan.h"
+#include "search_space/units.h"
+#include "server/tuner/problem.h"
+
+namespace meshwright {
+
+// A measured result that comes with a question; it calibrates and prunes that question's answer.
+struct HistoryRow {
+  Question question = {};
+  PlanRequest plan = {};
+  Outcome outcome = Outcome::kOk;
+  std::optional<Seconds> step_time = {};
+  std::optional<Bytes> peak_memory = {};
+};
+
+// Everything that decides a study's answer.
+struct StudyRequest {
+  Question question = {};
+  std::optional<PlanRequest> baseline = {};  // absent: DefaultBaseline
+  int plan_count = 5;
+  std::optional<Seconds> deadline = {};  // of the search
+  std::string strategy = "exhaustive";
+  std::vector<std::string> disabled_rules = {};
+  std::vector<HistoryRow> history = {};
+};
+
+struct RankedPlan {
+  ParallelPlan plan = {};
+  Estimate estimate = {};
+  std::map<std::string, std::string> exports = {};  // framework -> launch flags
+};
+
+enum class StopCause { kFinished, kDeadline, kCancelled };
+
+struct SearchSummary {
+  std::int64_t space_count = 0;
+  std::vector<std::pair<std::string, std::int64_t>> pruned_count_by_rule = {};  // in rule order
+  std::vector<std::pair<std::string, Seconds>> time_by_rule = {};  // wall time, for people
+  std::int64_t evaluated_count = 0;
+  Seconds seconds = Seconds(0);  // wall time, exact
+  bool complete = false;
+  double optimality_gap = 0;  // 0: proven best of the space
+  StopCause stop_cause = StopCause::kFinished;
+};
+
+struct StudyResult {
+  std::vector<RankedPlan> plans = {};  // best first
+  std::optional<RankedPlan> baseline = {};
+  SearchSummary search = {};
+  std::vector<AppliedDefault> applied_defaults = {};
+  std::vector<std::string> warnings = {};
+};
+
+// Nothing fits: what binds and the smallest changes that would help.
+struct Infeasible {
+  MemoryKind binding_kind = MemoryKind::kWeights;
+  std::optional<RankedPlan> nearest = {};  // needs least memory; absent: no legal plan at all
+  Bytes missing = {};                      // per device, of `nearest`
+  std::vector<std::string> suggestions = {};
+  SearchSummary search = {};
+};
+
+using StudyAnswer = std::variant<StudyResult, Infeasible>;
+
+struct Progress {
+  std::string phase = {};
+  std::int64_t space_count = 0;
+  std::int64_t considered_count = 0;  // evaluated or pruned
+  std::int64_t evaluated_count = 0;
+  std::optional<Seconds> best_step_time = {};
+};
+
+// How a running study is watched and stopped. `on_progress` is called on the study's thread, at
+// most every 100 ms.
+struct StudyControl {
+  std::stop_token cancel = {};
+  std::function<void(const Progress&)> on_progress = {};
+};
+
+// One study from question to answer: history -> calibrate -> ask, prune, estimate, keep -> check ->
+// answer. Pure but for the wall clock of the deadline; needs no recorder. Same request, same answer.
+// A cancelled or late study answers with the best so far and says so; when it has found nothing by
+// then the status is CANCELLED or DEADLINE_EXCEEDED.
+absl::StatusOr<StudyAnswer> RunStudy(const StudyRequest& request, const Knowledge& knowledge,
+                                     const StudyControl& control);
+
+struct EvaluateRequest {
+  Question question = {};
+  PlanRequest plan = {};
+};
+
+// The estimate of one given plan, with all applied defaults and warnings. `history` calibrates it.
+absl::StatusOr<Estimate> EvaluatePlan(const EvaluateRequest& request, const Knowledge& knowledge,
+                                      const std::vector<HistoryRow>& history);
+
+// Wall time rounded up to 1, 10, 100 ... s: what an answer reports, so that equal requests give
+// equal bytes.
+Seconds RoundedUpSeconds(Seconds wall_time);
+
+// Names of the prune rules in the order in which they run, and of the strategies.
+std::vector<std::string> PruneRuleNames();
+std::vector<std::string> StrategyNames();
+
+}  // namespace meshwright
