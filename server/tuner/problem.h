@@ -41,6 +41,10 @@ struct Knowledge {
 
 absl::StatusOr<Knowledge> LoadKnowledge(std::string_view extra_chip_folder);
 
+// Everything that is wrong with a question, unknown chips included; paths start with "model",
+// "workload" and "cluster".
+std::vector<FieldViolation> CheckQuestion(const Question& question, const Knowledge& knowledge);
+
 // Validates the whole question and applies defaults. INVALID_ARGUMENT with every bad field at once.
 absl::StatusOr<Problem> ResolveProblem(const Question& question, const Knowledge& knowledge);
 

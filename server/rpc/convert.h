@@ -1,0 +1,58 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "meshwright/v1/estimate.pb.h"
+#include "meshwright/v1/problem.pb.h"
+#include "meshwright/v1/service.pb.h"
+#include "recorder/records.h"
+#include "server/tuner/engine.h"
+#include "server/tuner/study.h"
+
+namespace meshwright {
+
+// The only place where wire types meet domain types. Converting a request also validates it, so that
+// one error names every bad field; nothing deeper checks again. `already_found` are the mistakes that
+// reading the JSON has shown (proto/json.h); one mistake a field is kept.
+
+absl::StatusOr<StudyRequest> FromWire(const v1::TuneRequest& request, const Knowledge& knowledge,
+                                      std::vector<FieldViolation> already_found = {});
+absl::StatusOr<EvaluateRequest> FromWire(const v1::EvaluateCase& evaluate_case,
+                                         const Knowledge& knowledge,
+                                         std::vector<FieldViolation> already_found = {});
+absl::StatusOr<HistoryRow> FromWire(const v1::HistoryRow& row, const Knowledge& knowledge,
+                                    std::vector<FieldViolation> already_found = {});
+
+v1::Model ToWire(const ModelSpec& model);
+v1::Workload ToWire(const WorkloadRequest& workload);
+v1::Cluster ToWire(const ClusterRequest& cluster);
+v1::Plan ToWire(const ParallelPlan& plan);
+v1::Plan ToWire(const PlanRequest& plan);
+v1::Estimate ToWire(const Estimate& estimate);
+v1::RankedPlan ToWire(const RankedPlan& plan);
+v1::TuneRequest ToWire(const StudyRequest& request);
+v1::TuneResult ToWire(const StudyResult& result);
+v1::Infeasible ToWire(const Infeasible& infeasible);
+v1::Progress ToWire(const Progress& progress);
+v1::Study ToWire(const StudyRecord& record);
+
+// {"id","error":{"reason","message","fields":[...]}} of an evaluate case.
+v1::CaseError ToCaseError(const absl::Status& status);
+
+// Answers every case, bad ones with their error; in order.
+v1::EvaluatePlansResponse AnswerCases(const v1::EvaluatePlansRequest& request,
+                                      const Knowledge& knowledge);
+
+// How the engine and the embedded CLI write studies to the store: serialized messages.
+StudyCodec ProtobufCodec(const Knowledge& knowledge);
+
+// Store rows of an answer: the baseline as rank 0, then the ranked plans.
+std::vector<PlanRecord> PlanRecords(const std::string& study_id, const StudyAnswer& answer,
+                                    const StudyCodec& codec);
+
+// The oneof of GetStudyResponse from a stored answer.
+absl::Status FillAnswer(const std::string& stored_answer, v1::GetStudyResponse& response);
+
+}  // namespace meshwright
