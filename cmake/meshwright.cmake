@@ -63,8 +63,11 @@ endfunction()
 function(meshwright_embed target variable)
   file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
   set(out ${PROJECT_BINARY_DIR}/generated/${folder}/${variable})
-  set(files ${ARGN})
-  list(SORT files)
+  set(files "")
+  foreach(path IN LISTS ARGN)
+    cmake_path(ABSOLUTE_PATH path)
+    list(APPEND files ${path})
+  endforeach()
   add_custom_command(
     OUTPUT ${out}.cc ${out}.h
     COMMAND ${CMAKE_COMMAND} -DOUT=${out} -DVARIABLE=${variable} -DFOLDER=${folder}
