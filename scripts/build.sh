@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Configures (once) and builds one preset of CMakePresets.json into build/<preset>. Everything goes to
+# stderr, and nothing does when there is nothing to tell: on a terminal ninja's one line of progress,
+# elsewhere the log of a build that failed.
+#
+#   scripts/build.sh release|dev|tsan
+set -euo pipefail
+[[ $# -eq 1 ]] || { echo "usage: scripts/build.sh release|dev|tsan" >&2; exit 2; }
+preset=$1
+cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." >/dev/null
+folder=build/$preset
+mkdir -p "$folder"
+log=$folder/build.log
+
+# ninja configures again by itself when a CMakeLists.txt changes, but knows nothing of the presets.
+if [[ ! $folder/build.ninja -nt CMakePresets.json ]]; then
+  echo "Configuring $folder" >&2
+  cmake --preset "$preset" >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
+fi
+
+build=(cmake --build "$folder" --parallel "$(nproc)")
+if [[ -t 2 ]]; then
+  "${build[@]}" >&2
+else
+  [[ -d $folder/bin ]] || echo "Building $folder (minutes the first time; log: $log)" >&2
+  "${build[@]}" >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
+fi

@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# Installs what is missing from Debian 12's packages, and says what. Silent when nothing is missing.
+#
+#   scripts/setup.sh           what the build needs
+#   scripts/setup.sh --test    also what scripts/test.sh needs
+set -euo pipefail
+
+# The one list of packages: name, and what it is for.
+build_packages=(
+  g++                      # the compiler (12) of the release and tsan builds
+  cmake                    # 3.25: configure presets
+  ninja-build              # runs the build
+  ccache                   # a second build of the same source costs nothing
+  pkg-config               # used by gRPC's CMake files to find c-ares and re2
+  git                      # which files changed (scripts/lint.sh)
+  libabsl-dev              # absl::Status
+  libfmt-dev               # messages
+  nlohmann-json3-dev       # Hugging Face configs, chip files, framework profiles
+  libeigen3-dev            # least squares of the calibration
+  libsqlite3-dev           # the history
+  libprotobuf-dev          # messages of the service, and their JSON
+  protobuf-compiler        # protoc
+  libgrpc++-dev            # the service
+  protobuf-compiler-grpc   # protoc's plugin for services
+  grpc-proto               # grpc/health/v1/health.proto, so that reflection can show it
+  libspdlog-dev            # the server's log
+  libcli11-dev             # command line flags
+  libgtest-dev             # tests
+  libgmock-dev             # matchers of the tests
+  libbenchmark-dev         # bench/
+)
+test_packages=(
+  clang                    # clang++-14 of the dev build: address and undefined-behaviour sanitizers
+  libclang-rt-14-dev       # their run time
+  llvm                     # llvm-symbolizer: their reports name functions and lines
+  clang-format             # layout of the source
+  clang-tidy               # static checks of changed files
+  python3                  # scripts that judge output in tests
+)
+
+# Prints those of the given packages that are not installed, one a line.
+missing_of() {
+  local installed
+  installed=$(dpkg-query -W -f='${db:Status-Status} ${Package}\n' "$@" 2>/dev/null |
+    sed -n 's/^installed //p' | sort -u) || true
+  comm -13 <(printf '%s\n' "$installed") <(printf '%s\n' "$@" | sort -u)
+}
+
+fail() {
+  echo "scripts/setup.sh: $*" >&2
+  exit 1
+}
+
+wanted=("${build_packages[@]}")
+case "${1-}" in
+  '') ;;
+  --test) wanted+=("${test_packages[@]}") ;;
+  *) echo "usage: scripts/setup.sh [--test]" >&2; exit 2 ;;
+esac
+
+# Both sides of comm must be sorted the same way, whatever the user's locale.
+export LC_ALL=C
+if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+  fail "needs Debian 12 (no dpkg-query or apt-get here); on another system install the like of: ${wanted[*]}"
+fi
+mapfile -t missing < <(missing_of "${wanted[@]}")
+[[ ${#missing[@]} -gt 0 ]] || exit 0
+
+as_root=()
+if [[ $EUID -ne 0 ]]; then
+  command -v sudo >/dev/null ||
+    fail "not root and no sudo here. As root, run: apt-get update && apt-get install --no-install-recommends ${missing[*]}"
+  as_root=(sudo)
+fi
+
+echo "Installing ${#missing[@]} missing packages from Debian (this can take a few minutes):" >&2
+printf '  %s\n' "${missing[@]}" >&2
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+apt() {
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=120 "$@" >>"$log" 2>&1
+}
+# A broken package source that we do not need must not stop us, so only the installation decides.
+apt update || true
+if ! apt install -y --no-install-recommends "${missing[@]}"; then
+  tail -n 25 "$log" >&2
+  fail "apt-get could not install: ${missing[*]} (its last lines stand above). Is there a network, and is this Debian 12?"
+fi
+echo "Installed." >&2
