@@ -11,57 +11,65 @@
 #include "absl/status/statusor.h"
 #include "recorder/recorder.h"
 #include "server/tuner/study.h"
+#include "server/tuner/study_codec.h"
 
 namespace meshwright {
-
-// How a study's request and answer are written to the store. Supplied by server/rpc (protobuf), so
-// that nothing in here knows wire types.
-struct StudyCodec {
-  std::function<std::string(const StudyRequest&)> encode_request = {};
-  std::function<absl::StatusOr<StudyRequest>(std::string_view)> decode_request = {};
-  std::function<std::string(const StudyAnswer&)> encode_answer = {};
-  std::function<std::string(const ParallelPlan&)> encode_plan = {};
-  std::function<std::string(const Estimate&)> encode_estimate = {};
-  std::function<std::string(const Progress&)> encode_progress = {};
-};
 
 struct CreateStudyOptions {
   std::optional<std::string> study_id = {};
   std::optional<std::string> request_id = {};
 };
 
-// Called with each new event of a study, from the engine's thread, and once with nothing when the
-// study has ended. Must return at once.
+// Called with each new event of a study and once with nothing when no more will come, from the
+// thread that caused the event, while the engine is locked: it must return at once and not call the
+// engine. A receiver that is slower than the study keeps a bounded queue of its own.
 using EventSink = std::function<void(const std::optional<EventRecord>&)>;
+
+// An error that nobody who called could be told: the store failed under a running study.
+using ErrorSink = std::function<void(std::string_view study_id, const absl::Status&)>;
 
 // Runs studies one after the other on a thread of its own and keeps them in the store. All methods
 // may be called from any thread. At start, studies that an earlier process left behind are shown as
-// interrupted and then run again from their stored request.
+// interrupted and then run again from their stored request; one that has taken its process down
+// three times fails.
 class Engine {
  public:
+  // `knowledge` must outlive the engine. `on_error` is called from the engine's thread.
   static absl::StatusOr<std::unique_ptr<Engine>> Start(Recorder recorder,
-                                                       const Knowledge& knowledge,
-                                                       StudyCodec codec);
-  ~Engine();  // cancels what runs, leaves it resumable in the store
+                                                       const Knowledge& knowledge, StudyCodec codec,
+                                                       ErrorSink on_error = {});
+  ~Engine();  // stops what runs and leaves it interrupted in the store, to be resumed
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
+  // Makes a study and queues it. The same request_id with the same request gives the study that it
+  // made before.
   absl::StatusOr<StudyRecord> CreateStudy(const StudyRequest& request,
                                           const CreateStudyOptions& options);
+
+  // Keeps a study that was run outside the engine since `start_time_ms`.
+  absl::StatusOr<StudyRecord> RecordStudy(const StudyRequest& request,
+                                          const absl::StatusOr<StudyAnswer>& answer,
+                                          std::int64_t start_time_ms);
+
   absl::StatusOr<StudyRecord> GetStudy(std::string_view id);
   absl::StatusOr<StudyPage> ListStudies(int page_size, std::string_view page_token);
   absl::StatusOr<PlanPage> ListPlans(std::string_view id, int page_size,
                                      std::string_view page_token);
   absl::StatusOr<std::vector<EventRecord>> ListEvents(std::string_view id,
                                                       std::int64_t after_revision);
-  // Idempotent. The study ends as CANCELLED, with the best plan so far when there is one.
+  // Idempotent. The study ends as CANCELLED, with the best plan so far when there is one; of a
+  // study that has ended already nothing changes.
   absl::StatusOr<StudyRecord> CancelStudy(std::string_view id);
 
-  // Replays events after `after_revision`, then follows. Returns a subscription; Unsubscribe stops
-  // the calls before it returns.
+  // Replays the journal after `after_revision`, then follows it, without a gap or a repeat, because
+  // both come from the journal. The replay calls `sink` before this returns.
   absl::StatusOr<std::int64_t> Subscribe(std::string_view id, std::int64_t after_revision,
                                          EventSink sink);
+  // Returns when `sink` is not being called any more.
   void Unsubscribe(std::int64_t subscription);
+
+  int schema_version() const;
 
  private:
   struct State;

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <stop_token>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace meshwright {
+
+// Threads for answers that take longer than a moment, so that gRPC's own threads stay free. A full
+// queue refuses work at once instead of letting callers wait beyond their deadlines.
+class WorkPool {
+ public:
+  WorkPool(int thread_count, std::size_t queue_limit);
+  ~WorkPool();  // runs what is queued, then ends
+  WorkPool(const WorkPool&) = delete;
+  WorkPool& operator=(const WorkPool&) = delete;
+
+  // RESOURCE_EXHAUSTED with reason SERVER_BUSY when the queue is full. `work` must not throw.
+  absl::Status Submit(std::function<void()> work);
+
+ private:
+  void Run(const std::stop_token& stop);
+
+  const std::size_t queue_limit_;
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::deque<std::function<void()>> queue_;
+  std::vector<std::jthread> threads_;  // last: they use the members above
+};
+
+}  // namespace meshwright

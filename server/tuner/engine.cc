@@ -1,0 +1,403 @@
+#include "server/tuner/engine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <stop_token>
+#include <thread>
+#include <utility>
+
+#include "search_space/status.h"
+#include "server/tuner/followers.h"
+#include "server/tuner/owner.h"
+#include "server/tuner/study_ending.h"
+#include "server/tuner/study_id.h"
+
+namespace meshwright {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Progress is journalled every 200 ms, and later every hundredth of the study's age, so that the
+// journal of a day-long study stays at about a thousand events: after 20 s it grows with the
+// logarithm of the age, 100 x ln(86400 / 20) = 837, behind the first 100.
+constexpr std::chrono::milliseconds kProgressInterval(200);
+constexpr int kIntervalsPerAge = 100;
+
+// A study that took its process down this often is taken for the cause.
+constexpr int kMostCrashes = 3;
+
+// An answer is too dear to be lost to a store that is busy or full for a moment.
+constexpr int kSaveAttempts = 5;
+constexpr std::chrono::milliseconds kSavePause(200);
+
+std::int64_t NowMs() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+StudyEnding FailedEnding(const std::string& id, const std::string& message) {
+  return {.study_id = id,
+          .state = StudyState::kFailed,
+          .time_ms = NowMs(),
+          .outcome = "failed",
+          .error_message = message};
+}
+
+StudyEnding CancelledEnding(const std::string& id) {
+  return {
+      .study_id = id, .state = StudyState::kCancelled, .time_ms = NowMs(), .outcome = "cancelled"};
+}
+
+bool WasCut(const absl::StatusOr<StudyAnswer>& answer) {
+  if (!answer.ok()) return absl::IsCancelled(answer.status());
+  return std::visit([](const auto& a) { return a.search.stop_cause == StopCause::kCancelled; },
+                    *answer);
+}
+
+}  // namespace
+
+// The study on the engine's thread.
+struct RunningStudy {
+  std::string id = {};
+  std::stop_source cancel = {};
+  bool is_cancelled_by_user = false;
+};
+
+struct Engine::State {
+  State(Recorder recorder_in, const Knowledge& knowledge_in, StudyCodec codec_in,
+        ErrorSink on_error_in)
+      : knowledge(knowledge_in),
+        codec(std::move(codec_in)),
+        on_error(std::move(on_error_in)),
+        recorder(std::move(recorder_in)) {}
+
+  absl::Status Recover();
+  absl::Status Requeue(const std::string& id);
+  absl::StatusOr<StudyRecord> Finish(const StudyEnding& ending);
+  absl::StatusOr<InsertedStudy> Insert(StudyRecord record, const CreateStudyOptions& options);
+  void Run(const std::stop_token& stop);
+  std::optional<std::string> NextStudy(const std::stop_token& stop);
+  absl::StatusOr<StudyRequest> Begin(const std::string& id);
+  void RunOne(const std::string& id);
+  absl::StatusOr<StudyAnswer> Answer(const std::string& id, const StudyRequest& request,
+                                     std::optional<Progress>& unsaved_progress);
+  void AppendProgress(const std::string& id, const Progress& progress);
+  EventRecord ProgressEvent(const std::string& id, const Progress& progress) const;
+  absl::Status Interrupt(const std::string& id);
+  void Conclude(const std::string& id, StudyEnding ending, bool was_cut);
+  void Report(const std::string& id, const absl::Status& status) const {
+    if (!status.ok() && on_error) on_error(id, status);
+  }
+
+  const Knowledge& knowledge;
+  const StudyCodec codec;
+  const ErrorSink on_error;
+  const std::string owner = OwnOwner();
+
+  std::mutex mutex;  // guards all below; held for one transaction at most
+  std::condition_variable_any changed;
+  Recorder recorder;
+  Followers followers;
+  std::deque<std::string> queue;
+  std::optional<RunningStudy> running;
+  bool is_stopping = false;
+
+  std::jthread thread;  // last: it uses all above
+};
+
+absl::Status Engine::State::Recover() {
+  // One process writes the store, and its engine is only starting: a study of our own pid is one
+  // that an earlier engine of this process left.
+  const auto is_alive = [&](std::string_view o) { return o != owner && IsAlive(o); };
+  const auto orphans = recorder.InterruptOrphans(is_alive, NowMs());
+  if (!orphans.ok()) return orphans.status();
+
+  // Also those that an orderly stop has left interrupted.
+  std::vector<std::string> interrupted;
+  std::string page_token;
+  do {
+    ASSIGN_OR_RETURN(const StudyPage page, recorder.ListStudies(1000, page_token));
+    for (const StudyRecord& study : page.studies) {
+      if (study.state == StudyState::kInterrupted) interrupted.push_back(study.id);
+    }
+    page_token = page.next_page_token;
+  } while (!page_token.empty());
+  std::reverse(interrupted.begin(), interrupted.end());  // oldest first
+  for (const std::string& id : interrupted) RETURN_IF_ERROR(Requeue(id));
+  return absl::OkStatus();
+}
+
+absl::Status Engine::State::Requeue(const std::string& id) {
+  ASSIGN_OR_RETURN(const int crash_count, CrashCount(recorder, id));
+  if (crash_count >= kMostCrashes) {
+    return Finish(FailedEnding(id, fmt::format("the server was lost {} times while it ran this "
+                                               "study; it is not tried again",
+                                               crash_count)))
+        .status();
+  }
+  const auto study = recorder.UpdateStudy(
+      {.study_id = id, .state = StudyState::kQueued, .time_ms = NowMs(), .owner = owner});
+  if (!study.ok()) return study.status();
+  queue.push_back(id);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<StudyRecord> Engine::State::Finish(const StudyEnding& ending) {
+  auto study = recorder.FinishStudy(ending);
+  if (study.ok()) followers.Publish(recorder, ending.study_id);
+  return study;
+}
+
+absl::StatusOr<InsertedStudy> Engine::State::Insert(StudyRecord record,
+                                                    const CreateStudyOptions& options) {
+  record.owner = owner;
+  record.request_id = options.request_id;
+  record.request_hash += options.study_id.value_or("");  // part of what the client asked for
+  record.create_time_ms = NowMs();
+  record.id = options.study_id.value_or("");
+  if (options.study_id.has_value()) return recorder.InsertStudy(record);
+  for (;;) {
+    record.id = NewStudyId();
+    auto inserted = recorder.InsertStudy(record);
+    if (!absl::IsAlreadyExists(inserted.status())) return inserted;
+  }
+}
+
+void Engine::State::Run(const std::stop_token& stop) {
+  while (const auto id = NextStudy(stop)) RunOne(*id);
+}
+
+std::optional<std::string> Engine::State::NextStudy(const std::stop_token& stop) {
+  std::unique_lock lock(mutex);
+  changed.wait(lock, stop, [this] { return !queue.empty(); });
+  if (is_stopping || queue.empty()) return std::nullopt;
+  running = RunningStudy{.id = queue.front()};
+  queue.pop_front();
+  return running->id;
+}
+
+absl::StatusOr<StudyRequest> Engine::State::Begin(const std::string& id) {
+  const std::lock_guard lock(mutex);
+  ASSIGN_OR_RETURN(const StudyRecord study, recorder.GetStudy(id));
+  ASSIGN_OR_RETURN(StudyRequest request, codec.decode_request(study.question));
+  const auto updated = recorder.UpdateStudy(
+      {.study_id = id, .state = StudyState::kRunning, .time_ms = NowMs(), .owner = owner});
+  // Cancelled between the queue and here: it runs into its cancelled stop token at once.
+  const bool is_cancelled = running->is_cancelled_by_user;
+  if (!updated.ok() && !is_cancelled) return updated.status();
+  followers.Publish(recorder, id);
+  return request;
+}
+
+void Engine::State::RunOne(const std::string& id) {
+  const auto request = Begin(id);
+  if (!request.ok()) {
+    Conclude(id, FailedEnding(id, std::string(request.status().message())), /*was_cut=*/false);
+    return;
+  }
+  std::optional<Progress> unsaved_progress;
+  const auto answer = Answer(id, *request, unsaved_progress);
+  StudyEnding ending = EndingOf(id, answer, codec, NowMs());
+  if (unsaved_progress.has_value()) {
+    ending.events.push_back(ProgressEvent(id, *unsaved_progress));
+  }
+  Conclude(id, std::move(ending), WasCut(answer));
+}
+
+absl::StatusOr<StudyAnswer> Engine::State::Answer(const std::string& id,
+                                                  const StudyRequest& request,
+                                                  std::optional<Progress>& unsaved_progress) {
+  std::stop_token cancel;
+  {
+    const std::lock_guard lock(mutex);
+    cancel = running->cancel.get_token();
+  }
+  const Clock::time_point start = Clock::now();
+  std::optional<Clock::time_point> last;
+  const auto on_progress = [&](const Progress& progress) {
+    const Clock::time_point now = Clock::now();
+    const auto interval =
+        std::max<Clock::duration>(kProgressInterval, (now - start) / kIntervalsPerAge);
+    if (last.has_value() && now - *last < interval) {
+      unsaved_progress = progress;
+      return;
+    }
+    last = now;
+    unsaved_progress.reset();
+    AppendProgress(id, progress);
+  };
+  // The thread must outlive any study, also one that asks for more memory than there is.
+  try {
+    return RunStudy(request, knowledge, {.cancel = cancel, .on_progress = on_progress});
+  } catch (const std::exception& e) {
+    return absl::InternalError(fmt::format("the study broke off: {}", e.what()));
+  }
+}
+
+EventRecord Engine::State::ProgressEvent(const std::string& id, const Progress& progress) const {
+  return {.study_id = id,
+          .time_ms = NowMs(),
+          .kind = kProgressEventKind,
+          .payload = codec.encode_progress(progress)};
+}
+
+void Engine::State::AppendProgress(const std::string& id, const Progress& progress) {
+  const EventRecord event = ProgressEvent(id, progress);
+  const std::lock_guard lock(mutex);
+  Report(id, recorder.AppendEvents({&event, 1}).status());
+  followers.Publish(recorder, id);
+}
+
+absl::Status Engine::State::Interrupt(const std::string& id) {
+  const EventRecord event = {.study_id = id, .time_ms = NowMs(), .kind = kShutdownEventKind};
+  RETURN_IF_ERROR(recorder.AppendEvents({&event, 1}).status());
+  return recorder
+      .UpdateStudy({.study_id = id, .state = StudyState::kInterrupted, .time_ms = NowMs()})
+      .status();
+}
+
+void Engine::State::Conclude(const std::string& id, StudyEnding ending, bool was_cut) {
+  for (int attempt = 1;; ++attempt) {
+    {
+      const std::lock_guard lock(mutex);
+      absl::Status saved;
+      if (running->is_cancelled_by_user && ending.state != StudyState::kFailed) {
+        ending.state = StudyState::kCancelled;
+        ending.outcome = "cancelled";
+        saved = Finish(ending).status();
+      } else if (was_cut) {
+        saved = Interrupt(id);  // by our destructor: nobody else cancels
+        followers.Publish(recorder, id);
+      } else {
+        saved = Finish(ending).status();
+      }
+      if (saved.ok() || attempt == kSaveAttempts || is_stopping) {
+        running.reset();
+        Report(id, saved);
+        return;
+      }
+    }
+    std::this_thread::sleep_for(kSavePause);
+  }
+}
+
+Engine::Engine(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+absl::StatusOr<std::unique_ptr<Engine>> Engine::Start(Recorder recorder, const Knowledge& knowledge,
+                                                      StudyCodec codec, ErrorSink on_error) {
+  auto state = std::make_unique<State>(std::move(recorder), knowledge, std::move(codec),
+                                       std::move(on_error));
+  RETURN_IF_ERROR(state->Recover());
+  State& s = *state;
+  s.thread = std::jthread([&s](const std::stop_token& stop) { s.Run(stop); });
+  return std::unique_ptr<Engine>(new Engine(std::move(state)));
+}
+
+Engine::~Engine() {
+  std::stop_source cancel(std::nostopstate);
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->is_stopping = true;
+    if (state_->running.has_value()) cancel = state_->running->cancel;
+  }
+  cancel.request_stop();
+  state_->thread.request_stop();
+  state_->thread.join();
+  const std::lock_guard lock(state_->mutex);
+  state_->followers.Close();
+}
+
+absl::StatusOr<StudyRecord> Engine::CreateStudy(const StudyRequest& request,
+                                                const CreateStudyOptions& options) {
+  if (options.study_id.has_value()) {
+    if (auto violation = CheckStudyId(*options.study_id)) return InvalidFields({*violation});
+  }
+  ASSIGN_OR_RETURN(StudyRecord record, NewStudyRecord(request, state_->knowledge, state_->codec));
+  const std::lock_guard lock(state_->mutex);
+  ASSIGN_OR_RETURN(InsertedStudy inserted, state_->Insert(std::move(record), options));
+  if (inserted.is_new) {
+    state_->queue.push_back(inserted.study.id);
+    state_->changed.notify_one();
+  }
+  return std::move(inserted.study);
+}
+
+absl::StatusOr<StudyRecord> Engine::RecordStudy(const StudyRequest& request,
+                                                const absl::StatusOr<StudyAnswer>& answer,
+                                                std::int64_t start_time_ms) {
+  ASSIGN_OR_RETURN(StudyRecord record, NewStudyRecord(request, state_->knowledge, state_->codec));
+  record.state = StudyState::kRunning;
+  record.start_time_ms = start_time_ms;
+  const std::lock_guard lock(state_->mutex);
+  ASSIGN_OR_RETURN(const InsertedStudy inserted, state_->Insert(std::move(record), {}));
+  return state_->Finish(EndingOf(inserted.study.id, answer, state_->codec, NowMs()));
+}
+
+absl::StatusOr<StudyRecord> Engine::GetStudy(std::string_view id) {
+  const std::lock_guard lock(state_->mutex);
+  return state_->recorder.GetStudy(id);
+}
+
+absl::StatusOr<StudyPage> Engine::ListStudies(int page_size, std::string_view page_token) {
+  const std::lock_guard lock(state_->mutex);
+  return state_->recorder.ListStudies(page_size, page_token);
+}
+
+absl::StatusOr<PlanPage> Engine::ListPlans(std::string_view id, int page_size,
+                                           std::string_view page_token) {
+  const std::lock_guard lock(state_->mutex);
+  // An unknown study is an error, not an empty list.
+  if (const auto study = state_->recorder.GetStudy(id); !study.ok()) return study.status();
+  return state_->recorder.ListPlans(id, page_size, page_token);
+}
+
+absl::StatusOr<std::vector<EventRecord>> Engine::ListEvents(std::string_view id,
+                                                            std::int64_t after_revision) {
+  const std::lock_guard lock(state_->mutex);
+  if (const auto study = state_->recorder.GetStudy(id); !study.ok()) return study.status();
+  return state_->recorder.ListEvents(id, after_revision, 1000);
+}
+
+absl::StatusOr<StudyRecord> Engine::CancelStudy(std::string_view id) {
+  std::stop_source cancel(std::nostopstate);
+  absl::StatusOr<StudyRecord> study = absl::UnknownError("");
+  {
+    const std::lock_guard lock(state_->mutex);
+    study = state_->recorder.GetStudy(id);
+    if (!study.ok() || IsTerminal(study->state)) return study;
+    if (state_->running.has_value() && state_->running->id == id) {
+      state_->running->is_cancelled_by_user = true;
+      cancel = state_->running->cancel;
+      study = state_->recorder.UpdateStudy(
+          {.study_id = study->id, .state = StudyState::kCancelling, .time_ms = NowMs()});
+      state_->followers.Publish(state_->recorder, id);
+    } else {
+      std::erase(state_->queue, study->id);
+      study = state_->Finish(CancelledEnding(study->id));
+    }
+  }
+  cancel.request_stop();
+  return study;
+}
+
+absl::StatusOr<std::int64_t> Engine::Subscribe(std::string_view id, std::int64_t after_revision,
+                                               EventSink sink) {
+  const std::lock_guard lock(state_->mutex);
+  return state_->followers.Add(state_->recorder, id, after_revision, std::move(sink));
+}
+
+void Engine::Unsubscribe(std::int64_t subscription) {
+  const std::lock_guard lock(state_->mutex);
+  state_->followers.Remove(subscription);
+}
+
+int Engine::schema_version() const { return state_->recorder.schema_version(); }
+
+}  // namespace meshwright

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "server/tuner/study.h"
+
+namespace meshwright {
+
+// How a study's request and answer are written to the store. Supplied by server/rpc (protobuf), so
+// that nothing in here knows wire types.
+struct StudyCodec {
+  std::function<std::string(const StudyRequest&)> encode_request = {};
+  std::function<absl::StatusOr<StudyRequest>(std::string_view)> decode_request = {};
+  std::function<std::string(const StudyAnswer&)> encode_answer = {};
+  std::function<std::string(const ParallelPlan&)> encode_plan = {};
+  std::function<std::string(const Estimate&)> encode_estimate = {};
+  std::function<std::string(const Progress&)> encode_progress = {};
+};
+
+}  // namespace meshwright

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "recorder/records.h"
+#include "server/tuner/study.h"
+#include "server/tuner/study_codec.h"
+
+namespace meshwright {
+
+// The row of a new study: what lists show of its question, and the question itself. `id`, `state`,
+// `owner` and the times are the caller's. INVALID_ARGUMENT with every bad field at once when the
+// question cannot be asked.
+absl::StatusOr<StudyRecord> NewStudyRecord(const StudyRequest& request, const Knowledge& knowledge,
+                                           const StudyCodec& codec);
+
+// How a run is written down:
+//   state      outcome
+//   succeeded  improved, baseline_best, no_feasible_plan, or deadline_cut when the deadline ended
+//   it cancelled  cancelled, with the best so far when there is one failed     deadline_cut when
+//   nothing was found by then, else failed with the error's message
+StudyEnding EndingOf(const std::string& id, const absl::StatusOr<StudyAnswer>& answer,
+                     const StudyCodec& codec, std::int64_t time_ms);
+
+}  // namespace meshwright

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "search_space/status.h"
+
+namespace meshwright {
+
+// "study-" and twelve hexadecimal digits; unlike any other with overwhelming probability.
+std::string NewStudyId();
+
+// What is wrong with an id that a client chose: it must match [a-z][a-z0-9-]{2,62}.
+std::optional<FieldViolation> CheckStudyId(std::string_view id);
+
+}  // namespace meshwright
