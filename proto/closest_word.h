@@ -1,0 +1,13 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace meshwright {
+
+// The word that a person most likely meant by `given`; nothing when none is close.
+std::optional<std::string_view> ClosestWord(std::string_view given,
+                                            std::span<const std::string_view> words);
+
+}  // namespace meshwright
