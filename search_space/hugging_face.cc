@@ -26,8 +26,8 @@ std::string Shown(const Json& value) {
   return text;
 }
 
-// Reads keys of one config and collects what is wrong with them; a wrong key reads as a harmless
-// value, so that the importer goes on and the next wrong key is found too.
+// Reads keys of one config and collects what is wrong with them; a wrong key reads as 0, so
+// that the importer goes on and the next wrong key is found too.
 class ConfigReader {
  public:
   explicit ConfigReader(const Json& config) : config_(config), check_("model") {}
@@ -36,7 +36,7 @@ class ConfigReader {
   int Size(const char* key) {
     if (IsAbsent(key)) {
       check_.Missing(key);
-      return 1;
+      return 0;
     }
     return Integer(key, 1);
   }
@@ -89,7 +89,7 @@ class ConfigReader {
     } else {
       return value.get<int>();
     }
-    return 1;
+    return 0;
   }
 
   const Json& config_;
@@ -117,6 +117,7 @@ MlpKind GeluMlp(ConfigReader& config, const char* key, const char* absent) {
 
 // hidden size / heads, which must be whole when no head size is stated.
 int DerivedHeadDim(ConfigReader& config, const ModelSpec& model, const char* hidden_size_key) {
+  if (model.attention_head_count == 0) return 0;  // already rejected
   if (model.hidden_size % model.attention_head_count != 0) {
     config.Reject(hidden_size_key, fmt::format("must be a multiple of the {} attention heads when "
                                                "no head size is stated",

@@ -3,7 +3,9 @@
 #include <array>
 #include <cassert>
 #include <charconv>
+#include <cmath>
 #include <cstdint>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 
@@ -162,7 +164,7 @@ class Reader {
   static bool Read(std::string_view text, double& value) {
     std::string point(text);
     for (char& c : point) c = c == '_' ? '.' : c;
-    return ReadNumber(point, value);
+    return ReadNumber(point, value) && std::isfinite(value);
   }
   static bool Read(std::string_view text, std::string& value) {
     value.clear();

@@ -1,0 +1,116 @@
+#include "search_space/cluster.h"
+
+#include <functional>
+#include <limits>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace meshwright {
+namespace {
+
+ClusterRequest TwoPools() {
+  return {.name = "mixed",
+          .pools = {{.name = "a", .chip = "nvidia-a100-sxm4-80gb", .node_count = 8},
+                    {.name = "b", .chip = "nvidia-h100-sxm5-80gb", .node_count = 4}}};
+}
+
+struct Case {
+  std::string name = {};
+  std::function<void(ClusterRequest&)> change = {};
+  FieldViolation violation = {};
+};
+
+class ClusterLimitTest : public testing::TestWithParam<Case> {};
+
+TEST_P(ClusterLimitTest, NamesFieldValueAndLimit) {
+  ClusterRequest cluster = TwoPools();
+  ASSERT_THAT(Validate(cluster, "cluster"), testing::IsEmpty());
+  GetParam().change(cluster);
+  EXPECT_THAT(Validate(cluster, "cluster"), testing::ElementsAre(GetParam().violation));
+}
+
+const Case kCases[] = {
+    {"no_pools",
+     [](ClusterRequest& c) { c.pools.clear(); },
+     {"cluster.pools", "empty; must have at least one pool"}},
+    {"same_name",
+     [](ClusterRequest& c) { c.pools[1].name = "a"; },
+     {"cluster.pools[1].name", "\"a\"; must differ from pools[0].name"}},
+    {"no_chip",
+     [](ClusterRequest& c) { c.pools[1].chip = ""; },
+     {"cluster.pools[1].chip", "missing; required"}},
+    {"no_nodes",
+     [](ClusterRequest& c) { c.pools[0].node_count.reset(); },
+     {"cluster.pools[0].node_count", "missing; required"}},
+    {"nodes",
+     [](ClusterRequest& c) { c.pools[0].node_count = 0; },
+     {"cluster.pools[0].node_count", "0; must be >= 1"}},
+    {"devices",
+     [](ClusterRequest& c) { c.pools[0].devices_per_node = 0; },
+     {"cluster.pools[0].devices_per_node", "0; must be >= 1"}},
+    {"all_devices",
+     [](ClusterRequest& c) {
+       c.pools[0].node_count = 1'000'000;
+       c.pools[0].devices_per_node = 1000;
+     },
+     {"cluster.pools", "1000000004 devices; must be <= 100000000"}},
+    {"intra_bandwidth",
+     [](ClusterRequest& c) { c.pools[0].intra_node.bandwidth = BytesPerSecond{0}; },
+     {"cluster.pools[0].intra_node.bandwidth_bytes_per_second", "0; must be > 0"}},
+    {"nics",
+     [](ClusterRequest& c) { c.pools[0].inter_node.nic_count = -1; },
+     {"cluster.pools[0].inter_node.nic_count", "-1; must be >= 0"}},
+    {"nic_rate",
+     [](ClusterRequest& c) { c.pools[0].inter_node.nic_gigabits_per_second = -200; },
+     {"cluster.pools[0].inter_node.nic_gigabits_per_second", "-200; must be > 0"}},
+    {"latency",
+     [](ClusterRequest& c) { c.pools[0].inter_node.latency = Seconds(-1e-6); },
+     {"cluster.pools[0].inter_node.latency_seconds", "-1e-06; must be >= 0"}},
+    {"memory",
+     [](ClusterRequest& c) { c.pools[0].memory_capacity = Bytes{0}; },
+     {"cluster.pools[0].memory_capacity_bytes", "0; must be > 0"}},
+    {"power",
+     [](ClusterRequest& c) {
+       c.pools[0].power_limit_watts = std::numeric_limits<double>::infinity();
+     },
+     {"cluster.pools[0].power_limit_watts", "inf; must be > 0"}},
+    {"segment",
+     [](ClusterRequest& c) { c.topology.nodes_per_segment = 0; },
+     {"cluster.topology.nodes_per_segment", "0; must be >= 1"}},
+    {"oversubscription",
+     [](ClusterRequest& c) { c.topology.oversubscription_ratio = 0.5; },
+     {"cluster.topology.oversubscription_ratio", "0.5; must be >= 1"}},
+    {"inter_pool",
+     [](ClusterRequest& c) { c.inter_pool.bandwidth_per_node = BytesPerSecond{0}; },
+     {"cluster.inter_pool.bandwidth_bytes_per_second_per_node", "0; must be > 0"}},
+};
+
+INSTANTIATE_TEST_SUITE_P(All, ClusterLimitTest, testing::ValuesIn(kCases),
+                         [](const auto& test) { return test.param.name; });
+
+TEST(ClusterLimitTest, OnePoolNeedsNoName) {
+  const ClusterRequest cluster = {.pools = {{.chip = "x", .node_count = 1}}};
+  EXPECT_THAT(Validate(cluster, "cluster"), testing::IsEmpty());
+}
+
+TEST(ClusterLimitTest, NamesEveryFieldAtOnce) {
+  ClusterRequest cluster = TwoPools();
+  cluster.pools[0].chip = "";
+  cluster.pools[0].node_count = 0;
+  cluster.pools[1].name = "a";
+  cluster.pools[1].devices_per_node = 0;
+  cluster.topology.oversubscription_ratio = 0;
+  EXPECT_EQ(Validate(cluster, "cluster").size(), 5u);
+}
+
+TEST(DeviceCountTest, SumsThePools) {
+  const NodePool eight_nodes = {.node_count = 8, .devices_per_node = 8};
+  const NodePool three_nodes = {.node_count = 3, .devices_per_node = 16};
+  EXPECT_EQ(DeviceCount(three_nodes), 48);
+  EXPECT_EQ(DeviceCount(ClusterSpec{.pools = {eight_nodes, three_nodes}}), 112);  // 64 + 48
+}
+
+}  // namespace
+}  // namespace meshwright

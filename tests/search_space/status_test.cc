@@ -1,0 +1,43 @@
+#include "search_space/status.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace meshwright {
+namespace {
+
+TEST(InvalidFieldsTest, CarriesEveryViolation) {
+  const std::vector<FieldViolation> violations = {{"model.layer_count", "0; must be >= 1"},
+                                                  {"cluster.pools", "empty"}};
+  const absl::Status status = InvalidFields(violations);
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_EQ(std::string(status.message()),
+            "2 invalid fields: model.layer_count = 0; must be >= 1; cluster.pools = empty");
+  EXPECT_EQ(FieldViolations(status), violations);
+  EXPECT_EQ(Reason(status), "INVALID_FIELDS");
+}
+
+TEST(ReasonTest, IsTheCodeUnlessAttached) {
+  EXPECT_EQ(Reason(absl::NotFoundError("x")), "NOT_FOUND");
+  EXPECT_EQ(Reason(WithReason(absl::NotFoundError("x"), "UNKNOWN_CHIP")), "UNKNOWN_CHIP");
+  EXPECT_THAT(FieldViolations(absl::NotFoundError("x")), testing::IsEmpty());
+}
+
+absl::StatusOr<int> Half(int n) {
+  if (n % 2 != 0) return absl::InvalidArgumentError("odd");
+  return n / 2;
+}
+
+absl::StatusOr<int> Quarter(int n) {
+  ASSIGN_OR_RETURN(const int half, Half(n));
+  ASSIGN_OR_RETURN(const int quarter, Half(half));
+  return quarter;
+}
+
+TEST(AssignOrReturnTest, StopsAtTheFirstError) {
+  EXPECT_EQ(Quarter(12).value(), 3);
+  EXPECT_EQ(Quarter(6).status(), absl::InvalidArgumentError("odd"));
+}
+
+}  // namespace
+}  // namespace meshwright
