@@ -26,7 +26,7 @@ class LimitChecker {
   // `description` as in FieldViolation; an empty field names the whole input.
   void Add(std::string_view field, std::string description);
 
-  bool found_none() const { return violations_.empty(); }
+  [[nodiscard]] bool found_none() const { return violations_.empty(); }
   std::vector<FieldViolation> violations() && { return std::move(violations_); }
 
  private:

@@ -147,7 +147,7 @@ class Reader {
     ok_ = part.starts_with(code) && Read(part.substr(code.size()), value);
   }
 
-  bool ok() const { return ok_ && !rest_.has_value(); }
+  [[nodiscard]] bool ok() const { return ok_ && !rest_.has_value(); }
 
  private:
   template <typename Number>
