@@ -29,6 +29,7 @@ struct AttentionModel {
   double efficiency = 0.5;           // e_inf, share of the nominal peak
   double sequence_half = 600;        // s0, tokens
   double wave_half = 0.9;            // w0
+  double flash2_ratio = 1.0;         // rate of FlashAttention-2 over the rate above
   double small_head_ratio = 0.85;    // rate at head sizes <= 96 over rate at 128
   double backward_time_ratio = 2.8;  // backward time over forward time
   bool operator==(const AttentionModel&) const = default;

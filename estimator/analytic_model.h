@@ -1,0 +1,71 @@
+#pragma once
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "estimator/estimator_problem.h"
+#include "estimator/pipeline.h"
+#include "estimator/stage.h"
+#include "search_space/estimate.h"
+
+namespace meshwright {
+
+// A factor learnt from measured runs, applied to the model's step time and peak memory.
+struct Calibration {
+  double time_ratio = 1;
+  double memory_ratio = 1;
+  double time_log_sigma = 0;    // spread of the residuals; 0: not calibrated
+  double memory_log_sigma = 0;
+  int time_sample_count = 0;
+  int memory_sample_count = 0;
+};
+
+// The closed-form cost model. Costs of one layer are priced once per sharding and kept, so further
+// plans of the same question cost about a microsecond. Not for use from several threads at once;
+// each thread takes its own.
+class AnalyticModel {
+ public:
+  explicit AnalyticModel(const EstimatorProblem& problem, const Calibration& calibration = {});
+
+  // Both take a legal plan (ResolvePlan, or the search space). The step time and the memory of the
+  // two are the same to the last bit.
+  QuickEstimate Quick(const ParallelPlan& plan);
+  Estimate Full(const ParallelPlan& plan);
+
+  const EstimatorProblem& problem() const { return problem_; }
+
+ private:
+  struct Evaluation;
+  Evaluation Evaluate(const ParallelPlan& plan);
+  void BuildStages(const ParallelPlan& plan);
+  const UnitCosts& UnitsOf(const LayerSharding& sharding, int pool, ModuleSet selective);
+  void FillRates(Estimate& estimate) const;
+  Bytes Reserved(Bytes peak, const Stage& stage) const;
+  PipelineShape ShapeOf(const ParallelPlan& plan, int micro_batches) const;
+  Seconds SlowestMessage(const ParallelPlan& plan) const;
+
+  struct UnitKey {
+    LayerSharding sharding;
+    int pool;
+    ModuleSet selective;
+    auto operator<=>(const UnitKey&) const = default;
+  };
+
+  EstimatorProblem problem_;
+  Calibration calibration_;
+  double model_flops_per_token_ = 0;
+  std::map<UnitKey, UnitCosts> units_;
+  // The last unit found, and scratch space that evaluations reuse.
+  const UnitCosts* last_unit_ = nullptr;
+  UnitKey last_key_ = {};
+  std::vector<Stage> stages_;
+  std::vector<StageTime> times_;
+  std::vector<Seconds> occupied_;
+};
+
+// Forward FLOPs of one token: GEMMs of the active parameters, output layer included, and causal
+// attention. Model FLOPs of training are three times that (docs/glossary.md, MFU).
+double ForwardFlopsPerToken(const EstimatorProblem& problem);
+
+}  // namespace meshwright

@@ -1,0 +1,154 @@
+#include "estimator/data_parallel.h"
+
+#include <algorithm>
+
+#include "estimator/terms/collective.h"
+
+namespace meshwright {
+namespace {
+
+// Share of a window that can really hide communication, and the slow-down of what is hidden beside
+// (docs/cost_model.md "Overlap").
+constexpr double kUsableWindow = 0.9;
+constexpr double kOverlapSlowdown = 0.1;
+// Optimizer states that live in host memory: 16 bytes a parameter over the host link, pinned memory
+// over PCIe 4 (docs/cost_model.md "Host link").
+constexpr double kOffloadedBytes = 16;
+constexpr BytesPerSecond kHostLink = {26e9};
+
+Seconds Exposed(Seconds total, Seconds window, double visible_share) {
+  if (total.count() <= 0) return Seconds(0);
+  const Seconds usable = kUsableWindow * window;
+  const Seconds hidden = std::min(total, usable);
+  return std::max(visible_share * total, total - usable) + kOverlapSlowdown * hidden;
+}
+
+class Tail {
+ public:
+  Tail(const Stage& stage, const StateSharding& sharding, const EstimatorProblem& problem)
+      : stage_(stage),
+        sharding_(sharding),
+        problem_(problem),
+        groups_(PlaceDataGroups(stage, sharding)),
+        parameters_(ParametersOf(stage, problem.model)),
+        bytes_(BytesPerParameter(problem.workload, problem.profile)) {}
+
+  // Gradients of the whole stage, once.
+  [[nodiscard]] Seconds ReduceGradients() const {
+    const bool scatter = sharding_.zero_stage >= 1;
+    const CollectiveKind kind =
+        scatter ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce;
+    Seconds time = Over(kind, bytes_.gradient, parameters_.dense, groups_.dense) +
+                   Over(kind, bytes_.gradient, parameters_.expert, groups_.expert);
+    if (Ranks(groups_.dense_replicas) > 1) {
+      // The shard is reduced once more across the copies of the sharding group.
+      time += Over(CollectiveKind::kAllReduce, bytes_.gradient,
+                   parameters_.dense / Ranks(groups_.dense), groups_.dense_replicas);
+    }
+    return time;
+  }
+
+  [[nodiscard]] Seconds GatherParameters() const {
+    return Over(CollectiveKind::kAllGather, bytes_.weight, parameters_.dense, groups_.dense) +
+           Over(CollectiveKind::kAllGather, bytes_.weight, parameters_.expert, groups_.expert);
+  }
+
+  [[nodiscard]] Seconds Optimizer() const {
+    const FrameworkProfile& profile = problem_.profile;
+    const ChipSpec& chip = stage_.pool->chip;
+    const bool sharded = sharding_.zero_stage >= 1;
+    const double owned = parameters_.dense / (sharded ? sharding_.dense_group : 1) +
+                         parameters_.expert / (sharded ? sharding_.expert_group : 1);
+    const bool gradients_sharded = sharding_.zero_stage >= 2;
+    const double gradients =
+        gradients_sharded ? owned : parameters_.dense + parameters_.expert;
+    const double bytes =
+        owned * (1 - sharding_.offload_ratio) * profile.optimizer_traffic_bytes_per_parameter +
+        gradients * profile.gradient_traffic_bytes_per_parameter;
+    const Seconds on_device = RoundedBytes(bytes) / (chip.memory_bandwidth *
+                                                     chip.memory_bound_efficiency);
+    return on_device + RoundedBytes(owned * sharding_.offload_ratio * kOffloadedBytes) / kHostLink;
+  }
+
+ private:
+  // A stage's parameters travel in buckets; every bucket pays the latency of its collective.
+  [[nodiscard]] Seconds Over(CollectiveKind kind, double bytes_per_parameter, double parameters,
+                             const GroupShape& shape) const {
+    if (Ranks(shape) <= 1 || parameters <= 0) return Seconds(0);
+    const Bytes total = RoundedBytes(bytes_per_parameter * parameters);
+    const double buckets = std::max(1.0, total / problem_.profile.gradient_bucket);
+    return buckets * CollectiveTime(kind, Scale(total, 1 / buckets), shape, *stage_.pool,
+                                    problem_.cluster.topology);
+  }
+
+  const Stage& stage_;
+  const StateSharding& sharding_;
+  const EstimatorProblem& problem_;
+  DataGroups groups_;
+  StageParameters parameters_;
+  StateBytes bytes_;
+};
+
+}  // namespace
+
+DataGroups PlaceDataGroups(const Stage& s, const StateSharding& sharding) {
+  const int g = s.pool->devices_per_node;
+  const int all = s.data_parallel * s.sharding.context_parallel;
+  const int inside = sharding.zero_stage >= 1 ? sharding.dense_group : all;
+  const int t = s.sharding.tensor_parallel;
+  const int expert_stride = s.sharding.expert_parallel * s.sharding.expert_tensor_parallel;
+  return {.dense = PlaceGroup(inside, t, g),
+          .dense_replicas = PlaceGroup(all / inside, t * inside, g),
+          .expert = PlaceGroup(std::max(1, all * t / expert_stride), expert_stride, g)};
+}
+
+StateSharding ShardingOf(const ParallelPlan& plan, const Stage& s) {
+  const int all = s.data_parallel * s.sharding.context_parallel;
+  const int experts =
+      std::max(1, all * s.sharding.tensor_parallel /
+                      (s.sharding.expert_parallel * s.sharding.expert_tensor_parallel));
+  const int group = plan.zero_group_size > 0 ? plan.zero_group_size : all;
+  return {.zero_stage = plan.zero_stage,
+          .dense_group = group,
+          .expert_group = experts,
+          .offload_ratio = plan.optimizer_offload_ratio};
+}
+
+StepTail TailOf(const Stage& s, const StageTime& time, const StateSharding& sharding,
+                int micro_batches, const EstimatorProblem& problem) {
+  const Tail tail(s, sharding, problem);
+  const Overlap& overlap = problem.workload.overlap;
+  const Seconds backward = time.backward_share * time.wall;
+  const Seconds forward = time.wall - backward;
+  const double visible = problem.profile.gradient_bucket_exposed_ratio;
+  const Seconds reduce = tail.ReduceGradients();
+  const auto exposed_reduce = [&] {
+    return overlap.gradient_reduce ? Exposed(reduce, backward, visible) : reduce;
+  };
+  StepTail result;
+  result.optimizer = tail.Optimizer();
+  if (sharding.zero_stage == 0) {
+    result.communication = exposed_reduce();
+    return result;
+  }
+  const Seconds gather = tail.GatherParameters();
+  const auto exposed_gather = [&](Seconds window) {
+    return overlap.parameter_gather ? Exposed(gather, window, visible) : gather;
+  };
+  switch (sharding.zero_stage) {
+    case 1:
+      result.communication = exposed_reduce() + exposed_gather(forward);
+      break;
+    case 2:  // gradients are scattered after each micro-batch, or they could not stay sharded
+      result.communication = micro_batches * exposed_reduce() + exposed_gather(forward);
+      break;
+    default: {  // weights are gathered in forward and again in backward of each micro-batch
+      const Seconds once = exposed_gather(forward) + exposed_gather(backward) + exposed_reduce();
+      result.communication = micro_batches * once;
+      break;
+    }
+  }
+  return result;
+}
+
+}  // namespace meshwright

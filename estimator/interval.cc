@@ -1,0 +1,103 @@
+#include "estimator/interval.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+namespace meshwright {
+namespace {
+
+// Spread of a cold prediction by the provenance of the constants behind it: held-out p90 errors of
+// the fitted operator forms are 9-14 %, chips without them differ by a factor of two in the share of
+// their nominal peak (docs/cost_model.md "Intervals").
+double SigmaOf(Provenance provenance) {
+  switch (provenance) {
+    case Provenance::kMeasured:
+      return 0.04;
+    case Provenance::kFitted:
+      return 0.08;
+    case Provenance::kTransferred:
+      return 0.12;
+    case Provenance::kPublished:
+      return 0.18;
+    case Provenance::kAssumed:
+      return 0.28;
+  }
+  std::abort();
+}
+
+constexpr double kMattersAbove = 0.1;  // share of the step
+constexpr double kStepSigma = 0.08;    // what no term has: stragglers, clocks, the input pipeline
+constexpr double kUpwardRatio = 1.4;   // runs near a limit are slowed, never sped up
+constexpr double kMemorySigma = 0.05;
+constexpr double kAssumedMemorySigma = 0.10;
+// Above this share of the capacity the allocator starts to retry and the step slows down.
+constexpr double kMemoryPressure = 0.9;
+constexpr double kPressureRatio = 1.3;
+
+Provenance ProvenanceOf(TimeCause cause, const ChipSpec& chip, const FrameworkProfile& profile) {
+  switch (cause) {
+    case TimeCause::kMatmul:
+      return chip.gemm_provenance;
+    case TimeCause::kAttention:
+      return chip.attention_provenance;
+    case TimeCause::kMemoryBound:
+    case TimeCause::kVocabulary:
+    case TimeCause::kOptimizer:
+      return chip.memory_bound_provenance;
+    case TimeCause::kTensorParallel:
+    case TimeCause::kContextParallel:
+    case TimeCause::kExpertParallel:
+    case TimeCause::kPipelineP2p:
+    case TimeCause::kDataParallel:
+      return chip.collectives_provenance;
+    case TimeCause::kRecompute:
+    case TimeCause::kPipelineBubble:
+      return chip.gemm_provenance;  // made of the same kernels
+    case TimeCause::kHost:
+    case TimeCause::kFixed:
+      return profile.provenance;
+  }
+  std::abort();
+}
+
+}  // namespace
+
+Spread SpreadOf(const Estimate& estimate, const ChipSpec& chip, const EstimatorProblem& problem,
+                const Calibration& calibration) {
+  Spread spread;
+  spread.provenance = Provenance::kMeasured;
+  double variance = kStepSigma * kStepSigma;
+  for (std::size_t i = 0; i < kTimeCauseCount; ++i) {
+    const double share = estimate.breakdown[i] / estimate.step_time;
+    const Provenance from = ProvenanceOf(static_cast<TimeCause>(i), chip, problem.profile);
+    variance += share * share * SigmaOf(from) * SigmaOf(from);
+    if (share >= kMattersAbove) spread.provenance = std::max(spread.provenance, from);
+  }
+  spread.provenance = std::max(spread.provenance, problem.profile.provenance);
+  double sigma = std::sqrt(variance);
+  if (calibration.time_sample_count > 0) {
+    // The residuals' own spread replaces what the constants leave open, as samples grow.
+    const double weight = 1.0 / (1 + calibration.time_sample_count);
+    sigma = std::sqrt(weight * sigma * sigma +
+                      (1 - weight) * calibration.time_log_sigma * calibration.time_log_sigma +
+                      0.03 * 0.03);
+  }
+  spread.time_low = sigma;
+  spread.time_high = sigma * kUpwardRatio;
+  if (estimate.reserved_memory / estimate.memory_capacity > kMemoryPressure) {
+    spread.time_high *= kPressureRatio;
+  }
+  const bool known = problem.profile.provenance < Provenance::kAssumed;
+  spread.memory = calibration.memory_sample_count > 0
+                      ? std::max(0.02, calibration.memory_log_sigma)
+                      : (known ? kMemorySigma : kAssumedMemorySigma);
+  return spread;
+}
+
+double ProbabilityBelow(double median, double limit, double log_sigma) {
+  if (median <= 0) return 1;
+  return 0.5 * std::erfc(-std::log(limit / median) / (log_sigma * std::sqrt(2.0)));
+}
+
+}  // namespace meshwright

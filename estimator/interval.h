@@ -1,0 +1,29 @@
+#pragma once
+
+#include "estimator/analytic_model.h"
+#include "estimator/estimator_problem.h"
+#include "search_space/chip.h"
+#include "search_space/estimate.h"
+
+namespace meshwright {
+
+// How far the truth may lie from a prediction, as standard deviations of the logarithm.
+struct Spread {
+  double time_low = 0.1;   // below the prediction
+  double time_high = 0.1;  // above: runs are slowed by more than a model knows
+  double memory = 0.05;
+  Provenance provenance = Provenance::kAssumed;  // the weakest that matters
+};
+
+// From the share that each cause has in the step and the provenance of the constants behind it:
+// docs/cost_model.md "Intervals".
+Spread SpreadOf(const Estimate& estimate, const ChipSpec& chip, const EstimatorProblem& problem,
+                const Calibration& calibration);
+
+// 80 % of a normal distribution lie within this many standard deviations.
+inline constexpr double kCentral80 = 1.2815515655446004;
+
+// Probability that a log-normal quantity with this median stays below the limit.
+double ProbabilityBelow(double median, double limit, double log_sigma);
+
+}  // namespace meshwright

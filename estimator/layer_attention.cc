@@ -1,0 +1,217 @@
+#include <algorithm>
+#include <cmath>
+
+#include "estimator/layer_program.h"
+#include "estimator/terms/attention.h"
+
+namespace meshwright {
+namespace {
+
+// Bytes per score element of attention without a fused kernel, forward and backward: scale, mask,
+// softmax and dropout as separate passes, or one fused scale-mask-softmax
+// (docs/cost_model.md "Unfused attention").
+struct ScoreTraffic {
+  double forward;
+  double backward;
+  int launches;
+  int backward_launches;
+};
+constexpr ScoreTraffic kEagerScores = {24, 20, 6, 5};
+constexpr ScoreTraffic kFusedSoftmaxScores = {4, 6, 1, 1};
+constexpr ScoreTraffic kDropoutScores = {5, 5, 1, 1};
+// Kept of each score: the softmax output (2); with dropout its mask (1) and its output (2)
+// (Korthikanti et al. 2022, arXiv 2205.05198, section 4.1).
+constexpr double kStoredScoreBytes = 2;
+constexpr double kStoredDropoutBytes = 3;
+constexpr double kRotaryFusedBytes = 4;
+constexpr double kRotaryEagerBytes = 16;
+
+bool IsFused(AttentionKernel kernel) {
+  return kernel != AttentionKernel::kUnfused && kernel != AttentionKernel::kFusedSoftmax;
+}
+
+// How the heads and the sequence of one rank look inside the attention kernel.
+AttentionShape RankAttention(const LayerContext& c) {
+  const ModelSpec& model = c.model;
+  const LayerSharding& s = c.sharding;
+  const double heads = static_cast<double>(model.attention_head_count) / s.tensor_parallel;
+  const double tokens = c.workload.sequence_length;
+  double head_dim = model.head_dim;
+  if (model.mla.has_value()) {
+    // Scores use nope + rope dimensions, the values their own; the mean counts both products.
+    head_dim = (model.mla->qk_nope_head_dim + model.mla->qk_rope_head_dim +
+                model.mla->v_head_dim) / 2.0;
+  }
+  AttentionShape shape = {.batch = static_cast<double>(s.micro_batch_size),
+                          .heads = heads,
+                          .head_dim = head_dim,
+                          .query_tokens = tokens,
+                          .key_tokens = tokens,
+                          .window = static_cast<double>(model.sliding_window)};
+  if (s.context_parallel_kind == ContextParallelKind::kUlysses) {
+    shape.heads = heads / s.context_parallel;
+  } else {
+    shape.query_tokens = tokens / s.context_parallel;  // zig-zag order balances the causal half
+  }
+  return shape;
+}
+
+void AppendRotary(const LayerContext& c, double width, double n, LayerProgram& program) {
+  const double bytes =
+      (c.profile.rotary_is_fused ? kRotaryFusedBytes : kRotaryEagerBytes) * n * width;
+  Kernel rotary = MemoryBound("rotary", bytes, bytes);
+  rotary.launches = rotary.backward_launches = c.profile.rotary_is_fused ? 2 : 8;
+  program.kernels.push_back(rotary);
+}
+
+void AppendUnfusedScores(const LayerContext& c, LayerProgram& program) {
+  const AttentionShape shape = RankAttention(c);
+  const double scores = shape.batch * shape.heads * shape.query_tokens * shape.key_tokens;
+  const MatmulShape product = {.m = shape.query_tokens,
+                               .n = shape.key_tokens,
+                               .k = shape.head_dim,
+                               .count = shape.batch * shape.heads};
+  const MatmulShape values = {.m = shape.query_tokens,
+                              .n = shape.head_dim,
+                              .k = shape.key_tokens,
+                              .count = shape.batch * shape.heads};
+  const bool eager = c.workload.attention_kernel == AttentionKernel::kUnfused;
+  ScoreTraffic traffic = eager ? kEagerScores : kFusedSoftmaxScores;
+  double stored = kStoredScoreBytes;
+  if (c.workload.dropout_ratio > 0) {
+    traffic.forward += kDropoutScores.forward;
+    traffic.backward += kDropoutScores.backward;
+    traffic.launches += kDropoutScores.launches;
+    traffic.backward_launches += kDropoutScores.backward_launches;
+    stored += kStoredDropoutBytes;
+  }
+  program.kernels.push_back(Matmul("scores", product, 0, kCoreAttention));
+  Kernel softmax = MemoryBound("softmax", traffic.forward * scores, traffic.backward * scores);
+  softmax.launches = traffic.launches;
+  softmax.backward_launches = traffic.backward_launches;
+  softmax.stored_bytes = RoundedBytes(stored * scores);
+  softmax.modules = kCoreAttention;
+  program.kernels.push_back(softmax);
+  program.kernels.push_back(Matmul("weighted values", values, 0, kCoreAttention));
+}
+
+void AppendFusedAttention(const LayerContext& c, double n, LayerProgram& program) {
+  Kernel kernel = {.name = "attention", .kind = KernelKind::kAttention};
+  kernel.attention = RankAttention(c);
+  kernel.flops = AttentionFlops(kernel.attention);
+  kernel.backward_launches = 2;
+  // Log-sum-exp of each row and head, fp32.
+  kernel.stored_bytes =
+      RoundedBytes(4 * n * c.model.attention_head_count / c.sharding.tensor_parallel);
+  kernel.modules = kCoreAttention;
+  program.kernels.push_back(kernel);
+}
+
+// Exchange of keys and values (ring, gather) or of heads against sequence (Ulysses).
+void AppendContextParallel(const LayerContext& c, double n, double q, double kv,
+                           LayerProgram& program) {
+  const int ranks = c.sharding.context_parallel;
+  if (ranks == 1) return;
+  const double t = c.sharding.tensor_parallel;
+  if (c.sharding.context_parallel_kind == ContextParallelKind::kUlysses) {
+    const double bytes = 2 * n * (2 * q + kv) / t;  // Q, K, V before and the output after
+    program.collectives.push_back({.kind = CollectiveKind::kAllToAll,
+                                   .group = CommunicationGroup::kContext,
+                                   .bytes = RoundedBytes(bytes / 2),
+                                   .forward_count = 2,
+                                   .backward_count = 2});
+    // The output before the second exchange is kept (TransformerEngine >= 2.8).
+    Kernel kept = MemoryBound("attention output copy", 0, 0);
+    kept.launches = kept.backward_launches = 0;
+    kept.stored_bytes = RoundedBytes(2 * q * n / t);
+    program.kernels.push_back(kept);
+    return;
+  }
+  // K and V of every rank pass every rank: a gather of the whole; backward also returns gradients.
+  program.collectives.push_back(
+      {.kind = CollectiveKind::kAllGather,
+       .group = CommunicationGroup::kContext,
+       .bytes = RoundedBytes(2 * n * kv * ranks / t),
+       .forward_count = 1,
+       .backward_count = 2,
+       .hidden_by_compute = c.sharding.context_parallel_kind == ContextParallelKind::kRing});
+}
+
+void AppendCore(const LayerContext& c, double n, double q, double kv, LayerProgram& program) {
+  AppendContextParallel(c, n, q, kv, program);
+  if (IsFused(c.workload.attention_kernel)) {
+    AppendFusedAttention(c, n, program);
+  } else {
+    AppendUnfusedScores(c, program);
+  }
+}
+
+void AppendGroupedQuery(const LayerContext& c, LayerProgram& program) {
+  const double t = c.sharding.tensor_parallel;
+  const double n = TokensPerRank(c);
+  const double h = c.model.hidden_size;
+  const double q = static_cast<double>(c.model.attention_head_count) * c.model.head_dim;
+  // Fewer key-value heads than ranks are copied to every rank.
+  const double kv_heads = std::max<double>(c.model.kv_head_count, t);
+  const double u = std::min(kv_heads * c.model.head_dim, q);
+  const double stored = 2 * n * (q + 2 * u) / t;
+  if (c.profile.qkv_is_one_gemm) {
+    program.kernels.push_back(Matmul("qkv", {.m = n, .n = (q + 2 * u) / t, .k = h}, stored, 0));
+  } else {
+    program.kernels.push_back(Matmul("q", {.m = n, .n = q / t, .k = h}, 2 * n * q / t, 0));
+    program.kernels.push_back(Matmul("k", {.m = n, .n = u / t, .k = h}, 2 * n * u / t, 0));
+    program.kernels.push_back(Matmul("v", {.m = n, .n = u / t, .k = h}, 2 * n * u / t, 0));
+  }
+  if (c.model.norm == NormKind::kRmsnorm) AppendRotary(c, (q + u) / t, n, program);
+  AppendCore(c, n, q, 2 * u, program);
+  // The attention output is kept as the projection's input.
+  Kernel projection = Matmul("projection", {.m = n, .n = h, .k = q / t}, 2 * n * q / t, 0);
+  program.kernels.push_back(projection);
+}
+
+// Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1); the compressed parts
+// are computed on every tensor-parallel rank's tokens, the up-projections are split by heads.
+void AppendLatent(const LayerContext& c, LayerProgram& program) {
+  const MlaSpec& mla = *c.model.mla;
+  const double t = c.sharding.tensor_parallel;
+  const double n = TokensPerRank(c);
+  const double sharded = n / (c.sharding.sequence_parallel ? t : 1);
+  const double h = c.model.hidden_size;
+  const double a = c.model.attention_head_count;
+  const double qk = mla.qk_nope_head_dim + mla.qk_rope_head_dim;
+  const double kv_up = mla.qk_nope_head_dim + mla.v_head_dim;
+  const double rope = mla.qk_rope_head_dim;
+  if (mla.q_lora_rank > 0) {
+    const double r = mla.q_lora_rank;
+    program.kernels.push_back(Matmul("q down", {.m = sharded, .n = r, .k = h}, 2 * sharded * r, 0));
+    AppendNorm(c, r, sharded, program);
+    program.kernels.push_back(
+        Matmul("q up", {.m = n, .n = a * qk / t, .k = r}, 2 * n * a * qk / t, kMlaUpProjection));
+  } else {
+    program.kernels.push_back(Matmul("q", {.m = n, .n = a * qk / t, .k = h}, 2 * n * a * qk / t, 0));
+  }
+  const double r = mla.kv_lora_rank;
+  program.kernels.push_back(
+      Matmul("kv down", {.m = sharded, .n = r + rope, .k = h}, 2 * sharded * (r + rope), 0));
+  AppendNorm(c, r, sharded, program);
+  // Keys are assembled with the shared rotary part: qk + v dimensions a head are kept.
+  program.kernels.push_back(Matmul("kv up", {.m = n, .n = a * kv_up / t, .k = r},
+                                   2 * n * a * (qk + mla.v_head_dim) / t, kMlaUpProjection));
+  AppendRotary(c, a * 2 * qk / t, n, program);
+  AppendCore(c, n, a * qk, a * (qk + mla.v_head_dim), program);
+  const double value = a * mla.v_head_dim;
+  program.kernels.push_back(
+      Matmul("projection", {.m = n, .n = h, .k = value / t}, 2 * n * value / t, 0));
+}
+
+}  // namespace
+
+void AppendAttention(const LayerContext& c, LayerProgram& program) {
+  if (c.model.mla.has_value()) {
+    AppendLatent(c, program);
+  } else {
+    AppendGroupedQuery(c, program);
+  }
+}
+
+}  // namespace meshwright

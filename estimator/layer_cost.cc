@@ -1,0 +1,208 @@
+#include "estimator/layer_cost.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "estimator/terms/attention.h"
+#include "estimator/terms/collective.h"
+
+namespace meshwright {
+namespace {
+
+// Exposed part of a collective that runs beside its own GEMM: the pipelined ramp (Calculon's tiled
+// form with eight tiles), and the slow-down of the GEMM (docs/cost_model.md "Overlap").
+constexpr double kHiddenCollectiveShare = 0.25;
+
+constexpr double kFp8CastBytesPerElement = 6;  // read 16 bit, write 8 bit twice (transposed copy)
+
+// Two extra element-wise passes of a fused kernel's tensor below half of the cache run from it.
+constexpr double kCacheSpeedup = 2;
+
+std::size_t Index(TimeCause cause) { return static_cast<std::size_t>(cause); }
+
+void Add(PassTime& pass, TimeCause cause, Seconds time) {
+  pass.by_cause[Index(cause)] += time;
+  pass.device += time;
+}
+
+struct KernelTime {
+  TimeCause cause;
+  Seconds forward;
+  Seconds backward;
+};
+
+Seconds StreamTime(Bytes bytes, double rate_ratio, const ChipSpec& chip) {
+  if (bytes.count <= 0) return Seconds(0);
+  double rate = chip.memory_bandwidth.rate * chip.memory_bound_efficiency * rate_ratio;
+  if (chip.cache.count > 0 && bytes.count < chip.cache.count / 2) rate *= kCacheSpeedup;
+  return chip.memory_bound_fixed + Seconds(static_cast<double>(bytes.count) / rate);
+}
+
+Seconds Fp8CastTime(const MatmulShape& s, const ChipSpec& chip) {
+  const double elements = (s.m * s.k + s.k * s.n) * s.count;
+  return StreamTime(RoundedBytes(kFp8CastBytesPerElement * elements), 1, chip);
+}
+
+KernelTime PriceMatmul(const Kernel& kernel, const LayerContext& c, const ChipSpec& chip,
+                       const DeviceRates& rates) {
+  const MatmulShape& s = kernel.matmul;
+  const MatmulShape input_gradient = {.m = s.m, .n = s.k, .k = s.n, .count = s.count};
+  const MatmulShape weight_gradient = {.m = s.k, .n = s.n, .k = s.m, .count = s.count};
+  const bool fp32 = c.workload.gradient_dtype == GradientDtype::kFp32;
+  KernelTime time = {.cause = TimeCause::kMatmul,
+                     .forward = MatmulTime(s, chip, rates, false),
+                     .backward = MatmulTime(input_gradient, chip, rates, false) +
+                                 MatmulTime(weight_gradient, chip, rates, fp32)};
+  if (c.workload.precision == Precision::kFp8) {
+    time.forward += Fp8CastTime(s, chip);
+    time.backward += Fp8CastTime(input_gradient, chip);
+  }
+  return time;
+}
+
+KernelTime PriceKernel(const Kernel& kernel, const LayerContext& c, const ChipSpec& chip,
+                       const DeviceRates& rates) {
+  switch (kernel.kind) {
+    case KernelKind::kMatmul:
+      return PriceMatmul(kernel, c, chip, rates);
+    case KernelKind::kAttention: {
+      DeviceRates attention = rates;
+      if (c.workload.precision == Precision::kFp8) {
+        // Attention stays in 16 bit.
+        attention.peak = NominalPeak(chip, Precision::kBf16).value_or(rates.peak);
+      }
+      const Seconds forward =
+          FusedAttentionTime(kernel.attention, c.workload.attention_kernel, chip, attention);
+      return {.cause = TimeCause::kAttention,
+              .forward = forward,
+              .backward = forward * chip.attention.backward_time_ratio};
+    }
+    case KernelKind::kMemoryBound: {
+      const double ratio = kernel.rate_ratio / c.profile.memory_bound_traffic_ratio;
+      return {.cause = TimeCause::kMemoryBound,
+              .forward = StreamTime(kernel.bytes, ratio, chip),
+              .backward = StreamTime(kernel.backward_bytes, ratio, chip)};
+    }
+  }
+  std::abort();
+}
+
+TimeCause CauseOf(CommunicationGroup group) {
+  switch (group) {
+    case CommunicationGroup::kTensor:
+      return TimeCause::kTensorParallel;
+    case CommunicationGroup::kContext:
+      return TimeCause::kContextParallel;
+    case CommunicationGroup::kExpert:
+    case CommunicationGroup::kExpertTensor:
+      return TimeCause::kExpertParallel;
+  }
+  std::abort();
+}
+
+const GroupShape& ShapeOf(CommunicationGroup group, const LayerSite& site) {
+  switch (group) {
+    case CommunicationGroup::kTensor:
+      return site.tensor;
+    case CommunicationGroup::kContext:
+      return site.context;
+    case CommunicationGroup::kExpert:
+      return site.expert;
+    case CommunicationGroup::kExpertTensor:
+      return site.expert_tensor;
+  }
+  std::abort();
+}
+
+void PriceCollectives(const LayerProgram& program, const LayerContext& c, const LayerSite& site,
+                      ModuleSet selective, LayerCost& cost) {
+  for (const Collective& collective : program.collectives) {
+    Seconds once = CollectiveTime(collective.kind, collective.bytes,
+                                  ShapeOf(collective.group, site), site.pool, site.topology);
+    if (collective.hidden_by_compute) once *= kHiddenCollectiveShare;
+    const TimeCause cause = CauseOf(collective.group);
+    const Seconds launch = c.profile.host_per_launch;
+    Add(cost.forward, cause, once * collective.forward_count);
+    Add(cost.backward, cause, once * collective.backward_count);
+    cost.forward.host += launch * collective.forward_count;
+    cost.backward.host += launch * c.profile.host_backward_ratio * collective.backward_count;
+    if ((collective.modules & selective) != 0) {
+      Add(cost.selective, cause, once * collective.forward_count);
+      cost.selective.host += launch * collective.forward_count;
+    }
+  }
+}
+
+}  // namespace
+
+PassTime operator+(const PassTime& a, const PassTime& b) {
+  PassTime sum = a;
+  for (std::size_t i = 0; i < kTimeCauseCount; ++i) sum.by_cause[i] += b.by_cause[i];
+  sum.device += b.device;
+  sum.host += b.host;
+  return sum;
+}
+
+LayerSite PlaceLayer(const LayerSharding& s, const NodePool& pool, const Topology& topology) {
+  const int g = pool.devices_per_node;
+  return {.pool = pool,
+          .topology = topology,
+          .tensor = PlaceGroup(s.tensor_parallel, 1, g),
+          .context = PlaceGroup(s.context_parallel, s.tensor_parallel, g),
+          .expert = PlaceGroup(s.expert_parallel, s.expert_tensor_parallel, g),
+          .expert_tensor = PlaceGroup(s.expert_tensor_parallel, 1, g)};
+}
+
+DeviceRates RatesOf(const ChipSpec& chip, const Workload& workload) {
+  DeviceRates rates;
+  rates.peak = NominalPeak(chip, workload.precision).value_or(FlopsPerSecond{1});
+  rates.element_bytes = workload.precision == Precision::kFp8    ? 1
+                        : workload.precision == Precision::kFp32 ? 4
+                                                                 : 2;
+  rates.sustained_time_ratio = chip.sustained_time_ratio;
+  rates.vector_peak = chip.vector_peak;
+  return rates;
+}
+
+Seconds DeviceWithHost(Seconds device, Seconds host) {
+  const double d2 = device.count() * device.count();
+  const double h2 = host.count() * host.count();
+  return Seconds(std::sqrt(std::sqrt(d2 * d2 + h2 * h2)));
+}
+
+LayerCost PriceProgram(const LayerProgram& program, const LayerContext& c, const LayerSite& site,
+                       ModuleSet selective, std::optional<TimeCause> cause_override) {
+  LayerCost cost;
+  const DeviceRates rates = RatesOf(site.pool.chip, c.workload);
+  const Seconds launch = c.profile.host_per_launch;
+  for (const Kernel& kernel : program.kernels) {
+    const KernelTime time = PriceKernel(kernel, c, site.pool.chip, rates);
+    const TimeCause cause = cause_override.value_or(time.cause);
+    Add(cost.forward, cause, time.forward);
+    Add(cost.backward, cause, time.backward);
+    cost.forward.host += launch * kernel.launches;
+    cost.backward.host += launch * c.profile.host_backward_ratio * kernel.backward_launches;
+    cost.stored += kernel.stored_bytes;
+    if ((kernel.modules & selective) != 0) {
+      Add(cost.selective, TimeCause::kRecompute, time.forward);
+      cost.selective.host += launch * kernel.launches;
+    } else {
+      cost.stored_selective += kernel.stored_bytes;
+    }
+  }
+  PriceCollectives(program, c, site, selective, cost);
+  cost.full.host = cost.forward.host + c.profile.host_per_recomputed_layer;
+  // Recomputed kernels are booked as recomputation, their collectives under their own cause.
+  for (std::size_t i = 0; i < kTimeCauseCount; ++i) {
+    const auto cause = static_cast<TimeCause>(i);
+    const bool communicates = cause == TimeCause::kTensorParallel ||
+                              cause == TimeCause::kContextParallel ||
+                              cause == TimeCause::kExpertParallel;
+    Add(cost.full, communicates ? cause : TimeCause::kRecompute, cost.forward.by_cause[i]);
+  }
+  cost.stored_full = LayerInputBytes(c);
+  return cost;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <optional>
+
+#include "estimator/layer_program.h"
+#include "estimator/terms/matmul.h"
+#include "search_space/cluster.h"
+#include "search_space/estimate.h"
+
+namespace meshwright {
+
+// Device time of one pass over a program by cause (only the causes that a layer can have are used)
+// and the time that the host needs to launch it.
+struct PassTime {
+  TimeBreakdown by_cause = {};
+  Seconds device = Seconds(0);  // sum of by_cause
+  Seconds host = Seconds(0);
+};
+
+PassTime operator+(const PassTime& a, const PassTime& b);
+
+// One layer (or embedding, or head) priced for one device and one micro-batch.
+struct LayerCost {
+  PassTime forward = {};
+  PassTime backward = {};
+  PassTime selective = {};  // work done again under selective recomputation
+  PassTime full = {};       // under full recomputation: the forward pass
+  Bytes stored = {};        // kept for backward without recomputation
+  Bytes stored_selective = {};
+  Bytes stored_full = {};  // the layer's input
+};
+
+// Where a layer runs: the pool, its network and the groups of its collectives.
+struct LayerSite {
+  const NodePool& pool;
+  const Topology& topology;
+  GroupShape tensor = {};
+  GroupShape context = {};
+  GroupShape expert = {};
+  GroupShape expert_tensor = {};
+};
+
+LayerSite PlaceLayer(const LayerSharding& sharding, const NodePool& pool, const Topology& topology);
+
+// Prices a program. `selective` are the modules that selective recomputation runs again.
+// `cause_override` books all device time of a vocabulary program under one cause.
+LayerCost PriceProgram(const LayerProgram& program, const LayerContext& context,
+                       const LayerSite& site, ModuleSet selective,
+                       std::optional<TimeCause> cause_override);
+
+// Device rates of the workload on a chip.
+DeviceRates RatesOf(const ChipSpec& chip, const Workload& workload);
+
+// Wall time of a pass whose launches and kernels run side by side: the longer of the two, smoothly
+// (docs/cost_model.md "Host time").
+Seconds DeviceWithHost(Seconds device, Seconds host);
+
+}  // namespace meshwright

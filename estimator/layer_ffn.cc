@@ -1,0 +1,157 @@
+#include <algorithm>
+#include <cmath>
+
+#include "estimator/layer_program.h"
+
+namespace meshwright {
+namespace {
+
+// Share of the usual memory-bound rate that token permutation reaches: 0.19 of nominal bandwidth on
+// A100, 0.5 on B200, against 0.8 and 0.67 (data simumax_op_efficiency.csv, permute rows).
+constexpr double kPermutationRate = 0.3;
+
+// Experts that run one by one instead of as one grouped GEMM.
+constexpr int kUngroupedLaunchesPerExpert = 3;
+
+void AppendActivation(const LayerContext& c, double rows, double f, ModuleSet modules,
+                      LayerProgram& program) {
+  const bool gated = c.model.mlp != MlpKind::kGelu;
+  const double bytes = (gated ? 6 : 4) * rows * f;
+  const double unfused = c.profile.activation_is_fused ? 1 : 1.7;  // product and function apart
+  Kernel kernel = MemoryBound("activation", bytes * unfused, 2 * bytes * unfused);
+  kernel.launches = c.profile.activation_is_fused ? 1 : 3;
+  kernel.backward_launches = c.profile.activation_is_fused ? 1 : 4;
+  kernel.stored_bytes = RoundedBytes(2 * rows * f);
+  kernel.modules = modules;
+  program.kernels.push_back(kernel);
+}
+
+// Two-layer feed-forward of `rows` rows and width f, `groups` of them at once.
+void AppendFeedForward(const LayerContext& c, double rows, double f, double groups,
+                       ModuleSet modules, ModuleSet activation_modules, LayerProgram& program) {
+  const bool gated = c.model.mlp != MlpKind::kGelu;
+  const double h = c.model.hidden_size;
+  const double up = gated ? 2 * f : f;
+  const double stored = 2 * rows * groups * up;
+  if (!gated || c.profile.gate_up_is_one_gemm) {
+    program.kernels.push_back(
+        Matmul("up", {.m = rows, .n = up, .k = h, .count = groups}, stored, modules));
+  } else {
+    const MatmulShape half = {.m = rows, .n = f, .k = h, .count = groups};
+    program.kernels.push_back(Matmul("gate", half, stored / 2, modules));
+    program.kernels.push_back(Matmul("up", half, stored / 2, modules));
+  }
+  AppendActivation(c, rows * groups, f, modules | activation_modules, program);
+  program.kernels.push_back(
+      Matmul("down", {.m = rows, .n = h, .k = f, .count = groups}, 0, modules));
+}
+
+void AppendRouting(const LayerContext& c, double tokens, double routed, LayerProgram& program) {
+  const MoeSpec& moe = *c.model.moe;
+  const double h = c.model.hidden_size;
+  Kernel router = Matmul("router", {.m = tokens, .n = static_cast<double>(moe.expert_count), .k = h},
+                         4 * tokens * moe.expert_count, kMoe);
+  router.launches = 6;  // GEMM, softmax, top-k, counts, auxiliary loss
+  router.backward_launches = 6;
+  program.kernels.push_back(router);
+  // Rows are gathered to their experts' order and back, and summed with their probabilities.
+  const double bytes = 2 * h * (tokens + 2 * routed);
+  for (const char* name : {"permute", "unpermute"}) {
+    Kernel permute = MemoryBound(name, bytes, bytes);
+    permute.rate_ratio = kPermutationRate;
+    permute.launches = permute.backward_launches = 3;
+    permute.modules = kMoe;
+    program.kernels.push_back(permute);
+  }
+}
+
+// Dispatch to the experts' ranks and the way back.
+void AppendExchange(const LayerContext& c, double routed, LayerProgram& program) {
+  const double h = c.model.hidden_size;
+  if (c.sharding.expert_parallel > 1) {
+    program.collectives.push_back({.kind = CollectiveKind::kAllToAll,
+                                   .group = CommunicationGroup::kExpert,
+                                   .bytes = RoundedBytes(2 * h * routed),
+                                   .forward_count = 2,
+                                   .backward_count = 2,
+                                   .modules = kMoe});
+  }
+  const int x = c.sharding.expert_tensor_parallel;
+  if (x > 1) {
+    for (const CollectiveKind kind : {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter}) {
+      program.collectives.push_back({.kind = kind,
+                                     .group = CommunicationGroup::kExpertTensor,
+                                     .bytes = RoundedBytes(2 * h * routed * x),
+                                     .forward_count = 1,
+                                     .backward_count = 1,
+                                     .modules = kMoe});
+    }
+  }
+}
+
+}  // namespace
+
+void AppendDenseMlp(const LayerContext& c, double ffn_hidden_size, ModuleSet modules,
+                    LayerProgram& program) {
+  AppendFeedForward(c, TokensPerRank(c), ffn_hidden_size / c.sharding.tensor_parallel, 1, modules,
+                    0, program);
+}
+
+void AppendMoe(const LayerContext& c, LayerProgram& program) {
+  const MoeSpec& moe = *c.model.moe;
+  const double h = c.model.hidden_size;
+  const int t = c.sharding.tensor_parallel;
+  const int x = c.sharding.expert_tensor_parallel;
+  // Tokens are routed from where they lie. Without sequence parallelism every tensor-parallel rank
+  // holds all of them and dispatches its share only, gathering the sum afterwards.
+  const double tokens = TokensPerRank(c) / t;
+  const double routed = tokens * moe.experts_per_token * moe.imbalance_ratio;
+  const double held = c.sharding.sequence_parallel ? tokens : TokensPerRank(c);
+  AppendRouting(c, held, routed, program);
+  AppendExchange(c, routed, program);
+  if (t > 1 && !c.sharding.sequence_parallel) {
+    for (const CollectiveKind kind : {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter}) {
+      program.collectives.push_back({.kind = kind,
+                                     .bytes = RoundedBytes(2 * h * tokens * t),
+                                     .forward_count = kind == CollectiveKind::kAllGather ? 1 : 0,
+                                     .backward_count = kind == CollectiveKind::kAllGather ? 0 : 1,
+                                     .modules = kMoe});
+    }
+  }
+  const double local_experts = static_cast<double>(moe.expert_count) / c.sharding.expert_parallel;
+  Kernel input = MemoryBound("expert input", 0, 0);
+  input.launches = input.backward_launches = 0;
+  input.stored_bytes = RoundedBytes(2 * h * routed * x);
+  input.modules = kMoe;
+  program.kernels.push_back(input);
+  const std::size_t first_expert_kernel = program.kernels.size();
+  AppendFeedForward(c, routed * x / local_experts,
+                    static_cast<double>(moe.expert_ffn_hidden_size) / x, local_experts, kMoe,
+                    kMoeActivation, program);
+  if (!c.workload.grouped_gemm) {
+    const int experts = static_cast<int>(local_experts);
+    for (std::size_t i = first_expert_kernel; i < program.kernels.size(); ++i) {
+      program.kernels[i].launches *= experts;
+      program.kernels[i].backward_launches *= experts;
+    }
+    program.kernels[first_expert_kernel].launches += kUngroupedLaunchesPerExpert * experts;
+  }
+  if (moe.shared_expert_ffn_hidden_size > 0) {
+    // The shared experts are a dense block, split by tensor parallelism.
+    if (t > 1) {
+      program.collectives.push_back({.kind = CollectiveKind::kAllGather,
+                                     .bytes = RoundedBytes(2 * h * TokensPerRank(c)),
+                                     .forward_count = 1,
+                                     .backward_count = 1,
+                                     .modules = kMoe});
+      program.collectives.push_back({.kind = CollectiveKind::kReduceScatter,
+                                     .bytes = RoundedBytes(2 * h * TokensPerRank(c)),
+                                     .forward_count = 1,
+                                     .backward_count = 1,
+                                     .modules = kMoe});
+    }
+    AppendDenseMlp(c, moe.shared_expert_ffn_hidden_size, kMoe | kSharedExperts, program);
+  }
+}
+
+}  // namespace meshwright

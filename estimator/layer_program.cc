@@ -1,0 +1,231 @@
+#include "estimator/layer_program.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace meshwright {
+namespace {
+
+// Bytes per element of one norm: fused reads and writes 16-bit values; eager RMSNorm runs as seven
+// fp32 kernels (twelve backward) and keeps its fp32 intermediate (docs/cost_model.md
+// "Memory-bound operators").
+constexpr double kFusedNormBytes = 4;
+constexpr double kUnfusedNormBytes = 36;
+constexpr double kUnfusedNormBackwardBytes = 96;
+constexpr int kUnfusedNormLaunches = 7;
+constexpr int kUnfusedNormBackwardLaunches = 12;
+constexpr double kUnfusedNormExtraStoredBytes = 6;
+
+struct ModuleName {
+  std::string_view name;
+  ModuleSet module;
+};
+constexpr ModuleName kModules[] = {
+    {"core_attn", kCoreAttention},    {"layernorm", kLayernorm},
+    {"mlp", kMlp},                    {"moe", kMoe},
+    {"moe_act", kMoeActivation},      {"mla_up_proj", kMlaUpProjection},
+    {"shared_experts", kSharedExperts},
+};
+
+// Tokens that one rank holds outside the tensor-parallel regions.
+double ShardedTokens(const LayerContext& c) {
+  return TokensPerRank(c) / (c.sharding.sequence_parallel ? c.sharding.tensor_parallel : 1);
+}
+
+// Addition of a branch's output to the residual stream, with dropout when it is on. Reads two
+// tensors, writes one (6 bytes an element).
+void AppendResidual(const LayerContext& c, LayerProgram& program) {
+  const double elements = ShardedTokens(c) * c.model.hidden_size;
+  Kernel add = MemoryBound("residual", 6 * elements, 6 * elements);
+  if (c.workload.dropout_ratio > 0) add.stored_bytes = RoundedBytes(elements);  // the mask
+  program.kernels.push_back(add);
+}
+
+// What enters and leaves a tensor-parallel block (Korthikanti et al. 2022, arXiv 2205.05198,
+// section 4.2.2): with sequence parallelism a gather before and a scatter after it, in backward the
+// reverse and, where the framework did not keep it, the input gathered once more; without, one
+// all-reduce each way.
+void AppendTensorParallel(const LayerContext& c, ModuleSet modules, LayerProgram& program) {
+  if (c.sharding.tensor_parallel == 1) return;
+  const double tensor = 2 * TokensPerRank(c) * c.model.hidden_size;
+  const bool hidden = c.workload.overlap.tensor_parallel;
+  if (!c.sharding.sequence_parallel) {
+    program.collectives.push_back(
+        {.kind = CollectiveKind::kAllReduce,
+         .bytes = RoundedBytes(tensor * c.profile.tensor_parallel_bytes_ratio),
+         .forward_count = 1,
+         .backward_count = 1,
+         .hidden_by_compute = hidden,
+         .modules = modules});
+    return;
+  }
+  const int regather = c.profile.sequence_parallel_regathers_input ? 1 : 0;
+  program.collectives.push_back({.kind = CollectiveKind::kAllGather,
+                                 .bytes = RoundedBytes(tensor),
+                                 .forward_count = 1,
+                                 .backward_count = 1 + regather,
+                                 .hidden_by_compute = hidden,
+                                 .modules = modules});
+  program.collectives.push_back({.kind = CollectiveKind::kReduceScatter,
+                                 .bytes = RoundedBytes(tensor),
+                                 .forward_count = 1,
+                                 .backward_count = 1,
+                                 .hidden_by_compute = hidden,
+                                 .modules = modules});
+}
+
+}  // namespace
+
+double TokensPerRank(const LayerContext& c) {
+  return static_cast<double>(c.sharding.micro_batch_size) * c.workload.sequence_length /
+         c.sharding.context_parallel;
+}
+
+double PaddedVocabulary(const ModelSpec& model, int tensor_parallel) {
+  const double unit = 128.0 * tensor_parallel;
+  return std::ceil(model.vocab_size / unit) * unit;
+}
+
+ModuleSet ModuleOf(std::string_view name) {
+  const auto* row = std::find_if(std::begin(kModules), std::end(kModules),
+                                 [&](const ModuleName& m) { return m.name == name; });
+  return row == std::end(kModules) ? 0 : row->module;
+}
+
+ModuleSet ModulesOf(std::span<const std::string> names) {
+  ModuleSet set = 0;
+  for (const std::string& name : names) set |= ModuleOf(name);
+  return set;
+}
+
+std::string AllowedModules() {
+  std::string words;
+  for (const ModuleName& row : kModules) {
+    if (!words.empty()) words += ", ";
+    words += row.name;
+  }
+  return words;
+}
+
+Kernel Matmul(std::string_view name, const MatmulShape& shape, double stored_bytes,
+              ModuleSet modules) {
+  return {.name = name,
+          .kind = KernelKind::kMatmul,
+          .matmul = shape,
+          .flops = {2 * shape.m * shape.n * shape.k * shape.count},
+          .launches = 1,
+          .backward_launches = 2,
+          .stored_bytes = RoundedBytes(stored_bytes),
+          .modules = modules};
+}
+
+Kernel MemoryBound(std::string_view name, double bytes, double backward_bytes) {
+  return {.name = name,
+          .kind = KernelKind::kMemoryBound,
+          .bytes = RoundedBytes(bytes),
+          .backward_bytes = RoundedBytes(backward_bytes)};
+}
+
+void AppendNorm(const LayerContext& c, double width, double tokens, LayerProgram& program) {
+  const double elements = tokens * width;
+  const bool fused = c.workload.norm_kernel == KernelFusion::kFused;
+  Kernel norm = MemoryBound("norm", (fused ? kFusedNormBytes : kUnfusedNormBytes) * elements,
+                            (fused ? 2 * kFusedNormBytes : kUnfusedNormBackwardBytes) * elements);
+  norm.launches = fused ? 1 : kUnfusedNormLaunches;
+  norm.backward_launches = fused ? 1 : kUnfusedNormBackwardLaunches;
+  // Its output is the next GEMM's input; recomputing the norm drops it.
+  norm.stored_bytes = RoundedBytes((2 + (fused ? 0 : kUnfusedNormExtraStoredBytes)) * elements);
+  norm.modules = kLayernorm;
+  program.kernels.push_back(norm);
+}
+
+Bytes LayerInputBytes(const LayerContext& c) {
+  return RoundedBytes(2 * ShardedTokens(c) * c.model.hidden_size);
+}
+
+LayerProgram BuildLayer(const LayerContext& c, bool is_moe) {
+  LayerProgram program;
+  program.kernels.reserve(24);
+  program.collectives.reserve(16);
+  const double elements = ShardedTokens(c) * c.model.hidden_size;
+  for (const bool attention : {true, false}) {
+    // The input of the norm is kept for its backward pass.
+    Kernel input = MemoryBound("layer input", 0, 0);
+    input.launches = input.backward_launches = 0;
+    input.stored_bytes = RoundedBytes(2 * elements);
+    program.kernels.push_back(input);
+    AppendNorm(c, c.model.hidden_size, ShardedTokens(c), program);
+    if (attention) {
+      AppendTensorParallel(c, 0, program);
+      AppendAttention(c, program);
+    } else if (is_moe) {
+      AppendMoe(c, program);
+    } else {
+      AppendTensorParallel(c, kMlp, program);
+      AppendDenseMlp(c, c.model.ffn_hidden_size, kMlp, program);
+    }
+    AppendResidual(c, program);
+  }
+  return program;
+}
+
+LayerProgram BuildEmbedding(const LayerContext& c) {
+  LayerProgram program;
+  const double elements = TokensPerRank(c) * c.model.hidden_size;
+  // Gathers rows (read and write 2 bytes); backward adds into fp32 rows.
+  program.kernels.push_back(MemoryBound("embedding", 4 * elements, 10 * elements));
+  if (c.sharding.tensor_parallel > 1) {
+    const bool scatter = c.sharding.sequence_parallel;
+    program.collectives.push_back(
+        {.kind = scatter ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce,
+         .bytes = RoundedBytes(2 * elements),
+         .forward_count = 1,
+         .backward_count = scatter ? 1 : 0});
+  }
+  return program;
+}
+
+LayerProgram BuildHead(const LayerContext& c) {
+  LayerProgram program;
+  const int t = c.sharding.tensor_parallel;
+  const double n = TokensPerRank(c);
+  const double h = c.model.hidden_size;
+  const double vocabulary = PaddedVocabulary(c.model, t);
+  AppendNorm(c, h, ShardedTokens(c), program);
+  program.kernels.push_back(Matmul("output layer", {.m = n, .n = vocabulary / t, .k = h}, 0, 0));
+  const bool fused = c.workload.cross_entropy_kernel == KernelFusion::kFused;
+  const double traffic =
+      fused ? c.profile.logit_traffic_bytes_fused : c.profile.logit_traffic_bytes_unfused;
+  const double logits = n * vocabulary / (c.profile.logits_are_gathered ? 1 : t);
+  // A third of the loss's traffic is the gradient of the logits.
+  Kernel loss = MemoryBound("loss", traffic * logits * 2 / 3, traffic * logits / 3);
+  loss.launches = fused ? 2 : 8;
+  loss.backward_launches = fused ? 1 : 4;
+  program.kernels.push_back(loss);
+  if (t > 1) {
+    if (c.sharding.sequence_parallel) {
+      program.collectives.push_back({.kind = CollectiveKind::kAllGather,
+                                     .bytes = RoundedBytes(2 * n * h),
+                                     .forward_count = 1,
+                                     .backward_count = 1});
+    }
+    program.collectives.push_back({.kind = c.sharding.sequence_parallel
+                                               ? CollectiveKind::kReduceScatter
+                                               : CollectiveKind::kAllReduce,
+                                   .bytes = RoundedBytes(2 * n * h),
+                                   .backward_count = 1});
+    // Maximum, sum and target logit of each token, fp32 (vocabulary-parallel cross entropy).
+    program.collectives.push_back({.kind = CollectiveKind::kAllReduce,
+                                   .bytes = RoundedBytes(4 * n),
+                                   .forward_count = 3});
+    if (c.profile.logits_are_gathered) {
+      program.collectives.push_back({.kind = CollectiveKind::kAllGather,
+                                     .bytes = RoundedBytes(2 * n * vocabulary),
+                                     .forward_count = 1,
+                                     .backward_count = 0});
+    }
+  }
+  return program;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "estimator/kernel.h"
+#include "estimator/sharding.h"
+#include "search_space/framework_profile.h"
+#include "search_space/model.h"
+#include "search_space/workload.h"
+
+namespace meshwright {
+
+// What decides the kernels of one layer on one device.
+struct LayerContext {
+  const ModelSpec& model;
+  const Workload& workload;
+  const FrameworkProfile& profile;
+  const LayerSharding& sharding;
+};
+
+// One transformer layer, forward and backward of one micro-batch on one device, with routed experts
+// or without. Symbols of docs/cost_model.md: n tokens a rank, t, c, e, x, h, f, q = a g, u = k g.
+LayerProgram BuildLayer(const LayerContext& context, bool is_moe);
+
+// Token embedding (first stage) and final norm, output layer and loss (last stage).
+LayerProgram BuildEmbedding(const LayerContext& context);
+LayerProgram BuildHead(const LayerContext& context);
+
+// Bytes that one device keeps of a layer's input, the checkpoint of full recomputation.
+Bytes LayerInputBytes(const LayerContext& context);
+
+// Tokens of one micro-batch on one rank: micro-batch x sequence / context parallel.
+double TokensPerRank(const LayerContext& context);
+
+// Vocabulary padded to 128 x tensor parallel (Megatron's tokenizer padding).
+double PaddedVocabulary(const ModelSpec& model, int tensor_parallel);
+
+// The module of a framework's name ("core_attn", "layernorm", "mlp", "moe", "moe_act",
+// "mla_up_proj", "shared_experts"); 0 when it names none.
+ModuleSet ModuleOf(std::string_view name);
+ModuleSet ModulesOf(std::span<const std::string> names);
+std::string AllowedModules();
+
+// Pieces of BuildLayer, one file each. They append to `program`.
+void AppendAttention(const LayerContext& context, LayerProgram& program);
+void AppendDenseMlp(const LayerContext& context, double ffn_hidden_size, ModuleSet modules,
+                    LayerProgram& program);
+void AppendMoe(const LayerContext& context, LayerProgram& program);
+
+// Shared by the pieces.
+Kernel Matmul(std::string_view name, const MatmulShape& shape, double stored_bytes,
+              ModuleSet modules);
+Kernel MemoryBound(std::string_view name, double bytes, double backward_bytes);
+void AppendNorm(const LayerContext& context, double width, double tokens, LayerProgram& program);
+
+}  // namespace meshwright

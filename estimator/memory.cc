@@ -1,0 +1,155 @@
+#include "estimator/memory.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace meshwright {
+namespace {
+
+// Layers whose gathered weights are alive under ZeRO-3: the one that runs and the one prefetched.
+constexpr double kGatheredLayers = 2;
+
+struct Activations {
+  Bytes stored = {};     // of one micro-batch on the stage
+  Bytes recomputed = {};  // working set of recomputing one layer
+};
+
+Activations StoredBy(const Stage& s) {
+  const UnitCosts& unit = *s.unit;
+  const auto sum = [&](const LayerCost& cost, int layers, int full) {
+    switch (s.recompute) {
+      case RecomputeGranularity::kNone:
+        return cost.stored * layers;
+      case RecomputeGranularity::kSelective:
+        return cost.stored_selective * layers;
+      case RecomputeGranularity::kFull:
+        return cost.stored * (layers - full) + cost.stored_full * full;
+    }
+    std::abort();
+  };
+  const int full_dense = std::min(s.recomputed_layers, s.dense_layers);
+  const int full_moe = s.recomputed_layers - full_dense;
+  Activations a;
+  a.stored = sum(unit.dense, s.dense_layers, full_dense) + sum(unit.moe, s.moe_layers, full_moe) +
+             sum(unit.mtp, s.mtp_layers, 0);
+  const auto working = [&](const LayerCost& cost, int layers) {
+    if (layers == 0) return Bytes{0};
+    switch (s.recompute) {
+      case RecomputeGranularity::kNone:
+        return Bytes{0};
+      case RecomputeGranularity::kSelective:
+        return cost.stored - cost.stored_selective;
+      case RecomputeGranularity::kFull:
+        return cost.stored;
+    }
+    std::abort();
+  };
+  const bool selective = s.recompute == RecomputeGranularity::kSelective;
+  a.recomputed = std::max(working(unit.dense, selective ? s.dense_layers : full_dense),
+                          working(unit.moe, selective ? s.moe_layers : full_moe));
+  return a;
+}
+
+// Gathered weights, one gathered gradient and the gathered vocabulary matrix of ZeRO-3.
+double GatheredBytes(const Stage& s, const StateBytes& bytes) {
+  const UnitCosts& unit = *s.unit;
+  const double layer = std::max(s.dense_layers > 0 ? unit.dense_layer_parameters : 0,
+                                s.moe_layers > 0 ? unit.moe_layer_parameters + unit.expert_parameters
+                                                 : 0);
+  double gathered = layer * (kGatheredLayers * bytes.weight + bytes.gradient);
+  if (s.has_embedding || s.has_head) gathered += bytes.weight * unit.vocabulary_parameters;
+  return gathered;
+}
+
+Bytes Transient(const Stage& s, const Activations& activations) {
+  const UnitCosts& unit = *s.unit;
+  Bytes layer = {};
+  if (s.dense_layers > 0) layer = unit.layer_transient;
+  if (s.moe_layers > 0) layer = std::max(layer, unit.moe_transient);
+  layer += activations.recomputed;
+  return s.has_head ? std::max(layer, unit.head_transient) : layer;
+}
+
+double CachedElements(const Stage& s) {
+  const UnitCosts& unit = *s.unit;
+  return std::max(s.dense_layers > 0 ? unit.distinct_dense_elements : 0,
+                  s.moe_layers > 0 ? unit.distinct_moe_elements : 0) +
+         (s.has_head ? unit.vocabulary_parameters : 0);
+}
+
+}  // namespace
+
+StateBytes BytesPerParameter(const Workload& workload, const FrameworkProfile& profile) {
+  StateBytes bytes;
+  bytes.gradient = workload.gradient_dtype == GradientDtype::kFp32 ? 4 : 2;
+  bytes.optimizer = profile.optimizer_bytes_per_parameter;
+  if (workload.precision == Precision::kFp32) {
+    bytes.weight = 4;
+    bytes.optimizer -= 4;  // the weights are the master copy
+  }
+  switch (workload.optimizer) {
+    case Optimizer::kAdam:
+      break;
+    case Optimizer::kAdam8bit:
+      bytes.optimizer -= 6;  // two moments of one byte
+      break;
+    case Optimizer::kSgd:
+      bytes.optimizer -= 4;  // one moment
+      break;
+  }
+  return bytes;
+}
+
+double InFlight(Schedule schedule, int index, int stage_count, int virtual_stages,
+                int micro_batches) {
+  switch (schedule) {
+    case Schedule::kGpipe:
+      return micro_batches;
+    case Schedule::kInterleaved1f1b: {
+      // Chunks in flight: warm-up of the stage plus one (Narayanan et al. 2021, arXiv 2104.04473).
+      const int chunks = 2 * (stage_count - index - 1) + (virtual_stages - 1) * stage_count + 1;
+      return static_cast<double>(std::min(chunks, micro_batches * virtual_stages)) / virtual_stages;
+    }
+    case Schedule::k1f1b:
+    case Schedule::kZbH1:
+    case Schedule::kZbV:
+    case Schedule::kDualpipe:
+    case Schedule::kDualpipeV:
+    case Schedule::kChimera:
+      return std::min(micro_batches, stage_count - index);
+  }
+  std::abort();
+}
+
+StageMemory MemoryOf(const Stage& s, const StateSharding& sharding, double in_flight,
+                     const EstimatorProblem& problem) {
+  const FrameworkProfile& profile = problem.profile;
+  const StateBytes bytes = BytesPerParameter(problem.workload, profile);
+  const StageParameters p = ParametersOf(s, problem.model);
+  const auto divided = [&](int stage) {
+    const bool is_sharded = sharding.zero_stage >= stage;
+    return p.dense / (is_sharded ? sharding.dense_group : 1) +
+           p.expert / (is_sharded ? sharding.expert_group : 1);
+  };
+  const Activations activations = StoredBy(s);
+  double transient = static_cast<double>(Transient(s, activations).count);
+  if (sharding.zero_stage == 3) transient += GatheredBytes(s, bytes);
+  const double optimizer = bytes.optimizer * (1 - sharding.offload_ratio) +
+                           profile.extra_sharded_bytes_per_parameter;
+  double cache = static_cast<double>(profile.fixed_buffers.count);
+  if (profile.caches_weight_gradients) cache += 2 * CachedElements(s);
+
+  StageMemory memory;
+  auto& line = memory.breakdown;
+  line[static_cast<std::size_t>(MemoryKind::kWeights)] =
+      RoundedBytes(bytes.weight * divided(3) + profile.extra_bytes_per_parameter * (p.dense + p.expert));
+  line[static_cast<std::size_t>(MemoryKind::kGradients)] = RoundedBytes(bytes.gradient * divided(2));
+  line[static_cast<std::size_t>(MemoryKind::kOptimizerStates)] = RoundedBytes(optimizer * divided(1));
+  line[static_cast<std::size_t>(MemoryKind::kActivations)] = Scale(activations.stored, in_flight);
+  line[static_cast<std::size_t>(MemoryKind::kTransient)] = RoundedBytes(transient);
+  line[static_cast<std::size_t>(MemoryKind::kFrameworkCache)] = RoundedBytes(cache);
+  for (const Bytes& part : line) memory.peak += part;
+  return memory;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <span>
+
+#include "search_space/choices.h"
+#include "search_space/units.h"
+
+namespace meshwright {
+
+struct PipelineShape {
+  Schedule schedule = Schedule::k1f1b;
+  int micro_batches = 1;
+  int virtual_stages = 1;
+  Seconds point_to_point = Seconds(0);  // one message between neighbours
+  bool overlaps_point_to_point = false;
+};
+
+// Time of a micro-batch on each stage as the pipeline sees it: point-to-point included where it is
+// not overlapped.
+Seconds OccupiedTime(Seconds wall, const PipelineShape& shape, int stage_count);
+
+// Time from the first forward to the last backward of a step, by the closed form of
+// docs/cost_model.md "Pipeline" (Narayanan et al. 2021, arXiv 2104.04473, with the bottleneck form of
+// Alpa, arXiv 2201.12023, and the round trip of the in-flight window). `occupied` is OccupiedTime of
+// every stage. Exact for equal stages.
+Seconds PipelineTime(std::span<const Seconds> occupied, const PipelineShape& shape);
+
+// Schedules that this closed form covers.
+bool IsModelled(Schedule schedule);
+
+}  // namespace meshwright

@@ -1,0 +1,174 @@
+#include "estimator/profile_facts.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <optional>
+
+#include "estimator/layer_program.h"
+
+namespace meshwright {
+namespace {
+
+// Each setter reads one value's text and says what it allows when the text is not that.
+using Problem = std::optional<std::string>;
+using Setter = Problem (*)(const std::string&, FrameworkProfile&);
+
+std::optional<double> ParseNumber(const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::optional<double> ParseNonNegative(const std::string& text) {
+  const std::optional<double> value = ParseNumber(text);
+  return value.has_value() && *value >= 0 ? value : std::nullopt;
+}
+
+constexpr char kNonNegative[] = "must be a number >= 0";
+
+template <auto kField>
+Problem Choice(const std::string& text, FrameworkProfile& profile) {
+  using Enum = std::remove_reference_t<decltype(profile.*kField)>;
+  const auto value = ParseChoice<Enum>(text);
+  if (!value.has_value()) return "must be one of " + AllowedWords<Enum>();
+  profile.*kField = *value;
+  return std::nullopt;
+}
+
+Problem SetFlag(const std::string& text, bool& field) {
+  if (text != "true" && text != "false") return "must be true or false";
+  field = text == "true";
+  return std::nullopt;
+}
+
+template <auto kField>
+Problem Flag(const std::string& text, FrameworkProfile& profile) {
+  return SetFlag(text, profile.*kField);
+}
+
+template <auto kField>
+Problem OverlapFlag(const std::string& text, FrameworkProfile& profile) {
+  return SetFlag(text, profile.overlap.*kField);
+}
+
+template <auto kField>
+Problem Number(const std::string& text, FrameworkProfile& profile) {
+  const auto value = ParseNonNegative(text);
+  if (!value.has_value()) return kNonNegative;
+  profile.*kField = *value;
+  return std::nullopt;
+}
+
+template <auto kField>
+Problem Time(const std::string& text, FrameworkProfile& profile) {
+  const auto value = ParseNonNegative(text);
+  if (!value.has_value()) return kNonNegative;
+  profile.*kField = Seconds(*value);
+  return std::nullopt;
+}
+
+template <auto kField>
+Problem Size(const std::string& text, FrameworkProfile& profile) {
+  const auto value = ParseNonNegative(text);
+  if (!value.has_value()) return kNonNegative;
+  profile.*kField = RoundedBytes(*value);
+  return std::nullopt;
+}
+
+template <auto kField>
+Problem Count(const std::string& text, FrameworkProfile& profile) {
+  const auto value = ParseNonNegative(text);
+  if (!value.has_value()) return kNonNegative;
+  profile.*kField = static_cast<int>(*value);
+  return std::nullopt;
+}
+
+Problem SplitRule(const std::string& text, FrameworkProfile& profile) {
+  if (text != "even" && text != "by_cost") return "must be even or by_cost";
+  profile.layer_split = text == "even" ? LayerSplit::kEven : LayerSplit::kByCost;
+  return std::nullopt;
+}
+
+// Names separated by blanks.
+Problem Modules(const std::string& text, FrameworkProfile& profile) {
+  profile.selective_modules.clear();
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const std::size_t end = std::min(text.find(' ', at), text.size());
+    const std::string name = text.substr(at, end - at);
+    if (ModuleOf(name) == 0) return "must be names of " + AllowedModules();
+    profile.selective_modules.push_back(name);
+    at = end + 1;
+  }
+  return std::nullopt;
+}
+
+struct Row {
+  std::string_view key;
+  Setter set;
+};
+
+constexpr Row kRows[] = {
+    {"precision", Choice<&FrameworkProfile::precision>},
+    {"attention_kernel", Choice<&FrameworkProfile::attention_kernel>},
+    {"norm_kernel", Choice<&FrameworkProfile::norm_kernel>},
+    {"cross_entropy_kernel", Choice<&FrameworkProfile::cross_entropy_kernel>},
+    {"optimizer", Choice<&FrameworkProfile::optimizer>},
+    {"gradient_dtype", Choice<&FrameworkProfile::gradient_dtype>},
+    {"fp8_recipe", Choice<&FrameworkProfile::fp8_recipe>},
+    {"context_parallel_kind", Choice<&FrameworkProfile::context_parallel_kind>},
+    {"grouped_gemm", Flag<&FrameworkProfile::grouped_gemm>},
+    {"qkv_is_one_gemm", Flag<&FrameworkProfile::qkv_is_one_gemm>},
+    {"gate_up_is_one_gemm", Flag<&FrameworkProfile::gate_up_is_one_gemm>},
+    {"rotary_is_fused", Flag<&FrameworkProfile::rotary_is_fused>},
+    {"activation_is_fused", Flag<&FrameworkProfile::activation_is_fused>},
+    {"sequence_parallel_regathers_input", Flag<&FrameworkProfile::sequence_parallel_regathers_input>},
+    {"caches_weight_gradients", Flag<&FrameworkProfile::caches_weight_gradients>},
+    {"logits_are_gathered", Flag<&FrameworkProfile::logits_are_gathered>},
+    {"is_inferred", Flag<&FrameworkProfile::is_inferred>},
+    {"dropout_ratio", Number<&FrameworkProfile::dropout_ratio>},
+    {"memory_bound_traffic_ratio", Number<&FrameworkProfile::memory_bound_traffic_ratio>},
+    {"host_backward_ratio", Number<&FrameworkProfile::host_backward_ratio>},
+    {"tensor_parallel_bytes_ratio", Number<&FrameworkProfile::tensor_parallel_bytes_ratio>},
+    {"gradient_bucket_exposed_ratio", Number<&FrameworkProfile::gradient_bucket_exposed_ratio>},
+    {"optimizer_traffic_bytes_per_parameter", Number<&FrameworkProfile::optimizer_traffic_bytes_per_parameter>},
+    {"gradient_traffic_bytes_per_parameter", Number<&FrameworkProfile::gradient_traffic_bytes_per_parameter>},
+    {"optimizer_bytes_per_parameter", Number<&FrameworkProfile::optimizer_bytes_per_parameter>},
+    {"extra_bytes_per_parameter", Number<&FrameworkProfile::extra_bytes_per_parameter>},
+    {"extra_sharded_bytes_per_parameter", Number<&FrameworkProfile::extra_sharded_bytes_per_parameter>},
+    {"logit_stored_bytes_unfused", Number<&FrameworkProfile::logit_stored_bytes_unfused>},
+    {"logit_stored_bytes_fused", Number<&FrameworkProfile::logit_stored_bytes_fused>},
+    {"logit_traffic_bytes_unfused", Number<&FrameworkProfile::logit_traffic_bytes_unfused>},
+    {"logit_traffic_bytes_fused", Number<&FrameworkProfile::logit_traffic_bytes_fused>},
+    {"allocator_efficiency", Number<&FrameworkProfile::allocator_efficiency>},
+    {"host_per_launch_seconds", Time<&FrameworkProfile::host_per_launch>},
+    {"host_per_recomputed_layer_seconds", Time<&FrameworkProfile::host_per_recomputed_layer>},
+    {"fixed_per_step_seconds", Time<&FrameworkProfile::fixed_per_step>},
+    {"gradient_bucket_bytes", Size<&FrameworkProfile::gradient_bucket>},
+    {"fixed_buffers_bytes", Size<&FrameworkProfile::fixed_buffers>},
+    {"communicator_buffers_in_node_bytes", Size<&FrameworkProfile::communicator_buffers_in_node>},
+    {"communicator_buffers_across_nodes_bytes", Size<&FrameworkProfile::communicator_buffers_across_nodes>},
+    {"largest_zero_stage_with_pipeline", Count<&FrameworkProfile::largest_zero_stage_with_pipeline>},
+    {"overlap.gradient_reduce", OverlapFlag<&Overlap::gradient_reduce>},
+    {"overlap.parameter_gather", OverlapFlag<&Overlap::parameter_gather>},
+    {"overlap.tensor_parallel", OverlapFlag<&Overlap::tensor_parallel>},
+    {"overlap.pipeline_p2p", OverlapFlag<&Overlap::pipeline_p2p>},
+    {"layer_split", SplitRule},
+    {"selective_modules", Modules},
+};
+
+}  // namespace
+
+absl::Status SetFact(std::string_view key, const std::string& text, FrameworkProfile& profile) {
+  for (const Row& row : kRows) {
+    if (row.key != key) continue;
+    const Problem problem = row.set(text, profile);
+    if (!problem.has_value()) return absl::OkStatus();
+    return absl::InvalidArgumentError(fmt::format("{} = {}; {}", key, text, *problem));
+  }
+  return absl::InvalidArgumentError(fmt::format("{} is no fact of a framework profile", key));
+}
+
+}  // namespace meshwright

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "search_space/framework_profile.h"
+
+namespace meshwright {
+
+// Sets one fact of a profile by the key of its file ("host_per_launch_seconds"); the table of keys
+// is in profile_facts.cc. INVALID_ARGUMENT names the key and what it allows.
+absl::Status SetFact(std::string_view key, const std::string& text, FrameworkProfile& profile);
+
+}  // namespace meshwright

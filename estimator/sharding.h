@@ -1,0 +1,36 @@
+#pragma once
+
+#include <compare>
+
+#include "search_space/cluster.h"
+#include "search_space/plan.h"
+
+namespace meshwright {
+
+// The part of a plan that decides what one layer costs on one device: the key of memoised costs.
+struct LayerSharding {
+  int tensor_parallel = 1;
+  bool sequence_parallel = false;
+  int context_parallel = 1;
+  ContextParallelKind context_parallel_kind = ContextParallelKind::kRing;
+  int expert_parallel = 1;
+  int expert_tensor_parallel = 1;
+  int micro_batch_size = 1;
+  auto operator<=>(const LayerSharding&) const = default;
+};
+
+// Where the ranks of one communication group sit: `in_node` in each of `nodes` nodes.
+struct GroupShape {
+  int in_node = 1;
+  int nodes = 1;
+  auto operator<=>(const GroupShape&) const = default;
+};
+
+inline int Ranks(const GroupShape& shape) { return shape.in_node * shape.nodes; }
+
+// A group of `ranks` whose members are `stride` devices apart. Ranks are laid out in the order
+// tensor, context, expert/data, pipeline (Megatron-Core's default, parallel_state.py), so a group
+// fills a node before it leaves it; one that does not divide the node counts as leaving it.
+GroupShape PlaceGroup(int ranks, int stride, int devices_per_node);
+
+}  // namespace meshwright

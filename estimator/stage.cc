@@ -1,0 +1,78 @@
+#include "estimator/stage.h"
+
+#include <algorithm>
+
+namespace meshwright {
+namespace {
+
+void AddScaled(PassTime& sum, const PassTime& part, double n) {
+  if (n <= 0) return;
+  for (std::size_t i = 0; i < kTimeCauseCount; ++i) sum.by_cause[i] += n * part.by_cause[i];
+  sum.device += n * part.device;
+  sum.host += n * part.host;
+}
+
+void AddRecompute(const Stage& s, PassTime& backward) {
+  const UnitCosts& unit = *s.unit;
+  switch (s.recompute) {
+    case RecomputeGranularity::kNone:
+      return;
+    case RecomputeGranularity::kSelective:
+      AddScaled(backward, unit.dense.selective, s.dense_layers);
+      AddScaled(backward, unit.moe.selective, s.moe_layers);
+      AddScaled(backward, unit.mtp.selective, s.mtp_layers);
+      return;
+    case RecomputeGranularity::kFull: {
+      const int dense = std::min(s.recomputed_layers, s.dense_layers);
+      AddScaled(backward, unit.dense.full, dense);
+      AddScaled(backward, unit.moe.full, s.recomputed_layers - dense);
+      return;
+    }
+  }
+}
+
+}  // namespace
+
+StageTime TimeOf(const Stage& s) {
+  const UnitCosts& unit = *s.unit;
+  StageTime time;
+  AddScaled(time.forward, unit.dense.forward, s.dense_layers);
+  AddScaled(time.forward, unit.moe.forward, s.moe_layers);
+  AddScaled(time.forward, unit.mtp.forward, s.mtp_layers);
+  AddScaled(time.backward, unit.dense.backward, s.dense_layers);
+  AddScaled(time.backward, unit.moe.backward, s.moe_layers);
+  AddScaled(time.backward, unit.mtp.backward, s.mtp_layers);
+  if (s.has_embedding) {
+    AddScaled(time.forward, unit.embedding.forward, 1);
+    AddScaled(time.backward, unit.embedding.backward, 1);
+  }
+  if (s.has_head) {
+    AddScaled(time.forward, unit.head.forward, 1);
+    AddScaled(time.backward, unit.head.backward, 1);
+  }
+  AddRecompute(s, time.backward);
+  const Seconds device = time.forward.device + time.backward.device;
+  time.wall = DeviceWithHost(device, time.forward.host + time.backward.host);
+  if (device.count() > 0) time.backward_share = time.backward.device / device;
+  return time;
+}
+
+StageParameters ParametersOf(const Stage& s, const ModelSpec& model) {
+  const UnitCosts& unit = *s.unit;
+  const bool mtp_has_experts = model.moe.has_value();
+  StageParameters p;
+  p.dense = s.dense_layers * unit.dense_layer_parameters +
+            s.moe_layers * unit.moe_layer_parameters +
+            s.mtp_layers * ((mtp_has_experts ? unit.moe_layer_parameters
+                                             : unit.dense_layer_parameters) +
+                            unit.mtp_parameters);
+  p.expert = (s.moe_layers + (mtp_has_experts ? s.mtp_layers : 0)) * unit.expert_parameters;
+  if (s.has_embedding) p.dense += unit.vocabulary_parameters;
+  // A tied output layer shares the embedding's matrix when both are on this stage, else holds a copy.
+  if (s.has_head && !(model.tied_embeddings && s.has_embedding)) {
+    p.dense += unit.vocabulary_parameters;
+  }
+  return p;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <vector>
+
+#include "estimator/unit_costs.h"
+#include "search_space/estimate.h"
+#include "search_space/plan.h"
+
+namespace meshwright {
+
+// What one pipeline stage holds and how it is split; every stage may differ.
+struct Stage {
+  const NodePool* pool = nullptr;
+  const UnitCosts* unit = nullptr;
+  LayerSharding sharding = {};
+  int data_parallel = 1;
+  int dense_layers = 0;
+  int moe_layers = 0;
+  int mtp_layers = 0;
+  bool has_embedding = false;
+  bool has_head = false;
+  RecomputeGranularity recompute = RecomputeGranularity::kNone;
+  int recomputed_layers = 0;  // under kFull; the first of the stage
+  bool operator==(const Stage&) const = default;
+};
+
+// Time of one micro-batch on a stage (all its virtual chunks).
+struct StageTime {
+  PassTime forward = {};
+  PassTime backward = {};  // recomputation included
+  Seconds wall = Seconds(0);      // forward and backward, launches included
+  double backward_share = 0.5;    // of `wall`
+};
+
+StageTime TimeOf(const Stage& stage);
+
+// Parameters on one device of a stage.
+struct StageParameters {
+  double dense = 0;
+  double expert = 0;
+};
+
+StageParameters ParametersOf(const Stage& stage, const ModelSpec& model);
+
+}  // namespace meshwright

@@ -1,0 +1,16 @@
+#pragma once
+
+#include "estimator/kernel.h"
+#include "estimator/terms/matmul.h"
+
+namespace meshwright {
+
+// Multiply-add operations of the scores and of their product with the values, forward, causal
+// (half the square) or within the window (FlashAttention-2, arXiv 2307.08691, section 4).
+Flops AttentionFlops(const AttentionShape& shape);
+
+// Forward time of a fused attention kernel: docs/cost_model.md "Attention".
+Seconds FusedAttentionTime(const AttentionShape& shape, AttentionKernel kernel,
+                           const ChipSpec& chip, const DeviceRates& rates);
+
+}  // namespace meshwright

@@ -1,0 +1,126 @@
+#include "estimator/terms/collective.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+namespace meshwright {
+namespace {
+
+// Constants of the fallback forms, all from the measured tables that docs/cost_model.md cites.
+constexpr double kSwitchedBusShare = 0.75;   // bus bandwidth / link rate: A100 222/300, H100 335/450
+constexpr double kMeshBusShare = 0.7;        // 910B 125/196, MI300X 313/448 at 8 ranks
+constexpr double kPcieBusShare = 0.5;
+constexpr double kInNodeAlpha = 2.0e-6;      // per rank of the group: A100 21 us at 8 ranks
+constexpr double kInNodeHalfBytes = 4.4e6;   // x0 of the A100 fits
+constexpr double kNicShare = 0.78;           // sustained share of the NIC rate inside a collective
+constexpr double kAcrossHalfBytes = 3.8e6;   // y0 of the four-node fit
+constexpr double kTreeBandwidthShare = 0.92; // of ring, NCCL tuning table
+constexpr double kStageOverlap = 0.25;       // part of the faster tier that is not hidden
+
+double MovedBytes(CollectiveKind kind, double bytes, int ranks) {
+  const double share = (ranks - 1.0) / ranks;
+  return (kind == CollectiveKind::kAllReduce ? 2 : 1) * share * bytes;
+}
+
+// Bus bandwidth of `ranks` devices of one domain, from the link rate and its wiring.
+double BusBandwidth(const ScaleUpLink& link, int ranks) {
+  switch (link.topology) {
+    case NodeTopology::kFullMesh: {
+      const int peers = std::max(1, link.domain_size - 1);
+      return link.bandwidth.rate / peers * std::min(ranks - 1, peers) * kMeshBusShare;
+    }
+    case NodeTopology::kPcieTree:
+      return link.bandwidth.rate * kPcieBusShare;
+    case NodeTopology::kTorus:
+    case NodeTopology::kRing:
+    case NodeTopology::kSwitched:
+    case NodeTopology::kRackSwitched:
+      return link.bandwidth.rate * kSwitchedBusShare;
+  }
+  std::abort();
+}
+
+// The chip's fit for this operation whose group size is nearest (in ratio); its bandwidth follows
+// the pool's link when the site states another rate than the chip's own.
+const CollectiveFit* NearestFit(CollectiveKind kind, int ranks, const ChipSpec& chip) {
+  const CollectiveFit* best = nullptr;
+  const auto distance = [&](const CollectiveFit& fit) {
+    return std::abs(std::log2(static_cast<double>(fit.ranks) / ranks));
+  };
+  for (const CollectiveFit& fit : chip.collectives) {
+    if (fit.kind != kind) continue;
+    if (best == nullptr || distance(fit) < distance(*best)) best = &fit;
+  }
+  return best;
+}
+
+double InNodeTime(CollectiveKind kind, double bytes, int ranks, const NodePool& pool) {
+  if (ranks <= 1 || bytes <= 0) return 0;
+  const double x = MovedBytes(kind, bytes, ranks);
+  if (const CollectiveFit* fit = NearestFit(kind, ranks, pool.chip)) {
+    const double site = pool.chip.scale_up.bandwidth.rate > 0
+                            ? pool.intra_node.bandwidth.rate / pool.chip.scale_up.bandwidth.rate
+                            : 1;
+    return fit->alpha.count() +
+           (x + std::sqrt(x * static_cast<double>(fit->half.count))) / (fit->bandwidth.rate * site);
+  }
+  const double alpha = kInNodeAlpha * ranks + 5e-6;
+  return alpha + (x + std::sqrt(x * kInNodeHalfBytes)) / BusBandwidth(pool.intra_node, ranks);
+}
+
+double AcrossTime(CollectiveKind kind, double bytes, int nodes, double bandwidth, double latency) {
+  if (nodes <= 1 || bytes <= 0) return 0;
+  const double y = MovedBytes(kind, bytes, nodes);
+  const double bulk = (y + std::sqrt(y * kAcrossHalfBytes)) / bandwidth;
+  // Ring: a step to each other node, pipelined over channels; half a latency each.
+  const double ring_steps = latency + latency / 2 * (nodes - 1);
+  if (kind != CollectiveKind::kAllReduce) return ring_steps + bulk;
+  const double tree = 2 * std::ceil(std::log2(nodes)) * latency + bulk / kTreeBandwidthShare;
+  return std::min(2 * ring_steps + bulk, tree);
+}
+
+}  // namespace
+
+BytesPerSecond NicShare(const NodePool& pool, const Topology& topology, int node_span) {
+  const InterNodeLink& nic = pool.inter_node;
+  double rate = nic.nic_bandwidth.rate * nic.nic_count / pool.devices_per_node;
+  if (node_span > topology.nodes_per_segment) rate /= topology.oversubscription_ratio;
+  return {rate};
+}
+
+Seconds CollectiveTime(CollectiveKind kind, Bytes bytes, const GroupShape& shape,
+                       const NodePool& pool, const Topology& topology) {
+  const double size = static_cast<double>(bytes.count);
+  if (Ranks(shape) <= 1 || size <= 0) return Seconds(0);
+  const double share = NicShare(pool, topology, shape.nodes).rate * kNicShare;
+  const double latency = pool.inter_node.latency.count();
+  if (kind == CollectiveKind::kAllToAll) {
+    // Each rank sends a share of its buffer to the ranks of its node and the rest through its NIC.
+    const double n = Ranks(shape);
+    const double inside = size * shape.in_node / n;
+    const double in_node = InNodeTime(kind, inside, shape.in_node, pool);
+    if (shape.nodes == 1) return Seconds(InNodeTime(kind, size, shape.in_node, pool));
+    const double outside = size * (n - shape.in_node) / n;
+    const double across = latency + latency / 2 * std::log2(shape.nodes) +
+                          (outside + std::sqrt(outside * kAcrossHalfBytes)) / share;
+    return Seconds(std::max(in_node, across));
+  }
+  const double in_node = InNodeTime(kind, size, shape.in_node, pool);
+  const double across = AcrossTime(kind, size / shape.in_node, shape.nodes, share, latency);
+  return Seconds(std::max(in_node, across) + kStageOverlap * std::min(in_node, across));
+}
+
+Seconds PointToPointTime(Bytes bytes, bool leaves_node, const NodePool& pool,
+                         const Topology& topology) {
+  if (!leaves_node) {
+    return Seconds(10e-6) + bytes / (pool.intra_node.bandwidth * kSwitchedBusShare);
+  }
+  return pool.inter_node.latency + bytes / (NicShare(pool, topology, 2) * kNicShare);
+}
+
+Seconds InterPoolTime(Bytes bytes, int devices_per_node, const InterPoolLink& link) {
+  return link.latency + bytes * devices_per_node / link.bandwidth_per_node;
+}
+
+}  // namespace meshwright

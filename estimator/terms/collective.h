@@ -1,0 +1,25 @@
+#pragma once
+
+#include "estimator/sharding.h"
+#include "search_space/cluster.h"
+#include "search_space/units.h"
+
+namespace meshwright {
+
+// Time of one collective over a group of a pool's devices, every group of the same kind running at
+// once (so the node's NICs are shared by all its devices): docs/cost_model.md "Collectives".
+// `bytes` as in Collective. A group of one costs nothing.
+Seconds CollectiveTime(CollectiveKind kind, Bytes bytes, const GroupShape& shape,
+                       const NodePool& pool, const Topology& topology);
+
+// One message of `bytes` between neighbouring pipeline stages of a pool.
+Seconds PointToPointTime(Bytes bytes, bool leaves_node, const NodePool& pool,
+                         const Topology& topology);
+
+// One message of `bytes` from every device of a stage to the next stage in another pool.
+Seconds InterPoolTime(Bytes bytes, int devices_per_node, const InterPoolLink& link);
+
+// Share of the nodes' NIC bandwidth that one device gets while all devices send.
+BytesPerSecond NicShare(const NodePool& pool, const Topology& topology, int node_span);
+
+}  // namespace meshwright

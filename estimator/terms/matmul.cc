@@ -1,0 +1,78 @@
+#include "estimator/terms/matmul.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace meshwright {
+namespace {
+
+struct Tile {
+  double rows;
+  double columns;
+};
+
+// The tiles that GEMM libraries of tensor-core chips choose from (docs/cost_model.md "GEMM").
+constexpr Tile kTiles[] = {{256, 128}, {128, 256}, {128, 128}, {256, 64},
+                           {64, 256},  {128, 64},  {64, 128},  {64, 64}};
+constexpr double kSplits[] = {1, 2, 3, 4, 6, 8, 12, 16};
+constexpr double kReferenceIntensity = 256.0 * 128.0 / (256.0 + 128.0);
+constexpr double kDefaultCores = 100;
+
+// Charge of a weight gradient that accumulates into fp32: 5-8 % over the same GEMM with 16-bit
+// output (sustained training GEMMs, data op_efficiency/gemm_training_simumax.csv).
+constexpr double kFp32AccumulationRatio = 1.06;
+
+double TileTime(const MatmulShape& s, const Tile& tile, const ChipSpec& chip,
+                FlopsPerSecond peak) {
+  const GemmModel& g = chip.gemm;
+  const double cores = chip.core_count > 0 ? chip.core_count : kDefaultCores;
+  const double blocks =
+      std::ceil(s.m / tile.rows) * std::ceil(s.n / tile.columns) * std::max(1.0, s.count);
+  const double intensity =
+      tile.rows * tile.columns / (tile.rows + tile.columns) / kReferenceIntensity;
+  const double eta = (1 + g.intensity_half) * intensity / (intensity + g.intensity_half);
+  const double core_rate = peak.rate / cores * g.compute_efficiency * eta;
+  double best = std::numeric_limits<double>::infinity();
+  for (const double split : kSplits) {
+    if (split > 1 && s.k / split < 128) break;
+    const double waves = blocks * split / cores;
+    const double effective = (1 - g.quantisation) * std::max(waves, 1.0) +
+                             g.quantisation * std::ceil(waves);
+    double time = effective * 2 * tile.rows * tile.columns * (s.k / split + g.fill) / core_rate;
+    if (split > 1) {
+      time += g.split_k.count() + split * s.m * s.n * s.count * 4 / chip.memory_bandwidth.rate;
+    }
+    best = std::min(best, time);
+    if (waves >= 4) break;  // a further split only adds its reduction
+  }
+  return best;
+}
+
+}  // namespace
+
+std::optional<FlopsPerSecond> NominalPeak(const ChipSpec& chip, Precision precision) {
+  const auto found = chip.peak.find(precision);
+  if (found == chip.peak.end()) return std::nullopt;
+  return found->second;
+}
+
+Seconds MatmulTime(const MatmulShape& shape, const ChipSpec& chip, const DeviceRates& rates,
+                   bool accumulates_fp32) {
+  if (shape.m <= 0 || shape.n <= 0 || shape.k <= 0 || shape.count <= 0) return Seconds(0);
+  double compute = std::numeric_limits<double>::infinity();
+  for (const Tile& tile : kTiles) {
+    compute = std::min(compute, TileTime(shape, tile, chip, rates.peak));
+  }
+  const double elements = shape.m * shape.k + shape.k * shape.n + shape.m * shape.n;
+  const double memory = elements * shape.count * rates.element_bytes /
+                        (chip.memory_bandwidth.rate * chip.gemm.memory_efficiency);
+  const double p = chip.gemm.norm_exponent;
+  const double high = std::max(compute, memory);
+  const double low = std::min(compute, memory);
+  const double norm = high * std::pow(1 + std::pow(low / high, p), 1 / p);
+  const double ratio = rates.sustained_time_ratio * (accumulates_fp32 ? kFp32AccumulationRatio : 1);
+  return Seconds(chip.gemm.fixed.count() + norm * ratio);
+}
+
+}  // namespace meshwright

@@ -1,0 +1,85 @@
+#include "estimator/unit_costs.h"
+
+#include <algorithm>
+
+#include "estimator/parameters.h"
+
+namespace meshwright {
+namespace {
+
+LayerProgram BuildMtp(const LayerContext& c) {
+  LayerProgram program = BuildLayer(c, c.model.moe.has_value());
+  const double n = TokensPerRank(c);
+  const double h = c.model.hidden_size;
+  // Joins the hidden state with the next token's embedding (DeepSeek-V3, arXiv 2412.19437, 2.2).
+  program.kernels.push_back(Matmul(
+      "mtp projection", {.m = n, .n = h / c.sharding.tensor_parallel, .k = 2 * h}, 4 * n * h, 0));
+  const LayerProgram head = BuildHead(c);
+  program.kernels.insert(program.kernels.end(), head.kernels.begin(), head.kernels.end());
+  program.collectives.insert(program.collectives.end(), head.collectives.begin(),
+                             head.collectives.end());
+  return program;
+}
+
+void FillParameters(const LayerContext& c, UnitCosts& unit) {
+  const LayerSharding& s = c.sharding;
+  const LayerParameters dense = ParametersOf(c.model, false);
+  unit.dense_layer_parameters = DenseParameters(dense, s.tensor_parallel);
+  unit.distinct_dense_elements = DistinctMatrixElements(c.model, false, s.tensor_parallel);
+  if (c.model.moe.has_value()) {
+    const LayerParameters moe = ParametersOf(c.model, true);
+    unit.moe_layer_parameters = DenseParameters(moe, s.tensor_parallel);
+    unit.expert_parameters =
+        ExpertParameters(moe, s.expert_parallel, s.expert_tensor_parallel);
+    unit.distinct_moe_elements = DistinctMatrixElements(c.model, true, s.tensor_parallel);
+  }
+  const double h = c.model.hidden_size;
+  unit.vocabulary_parameters =
+      PaddedVocabulary(c.model, s.tensor_parallel) * h / s.tensor_parallel;
+  unit.mtp_parameters = 2 * h * h / s.tensor_parallel;
+}
+
+// Transients of formula 4 in docs/cost_model.md: gradients of a block beside its activations.
+void FillTransients(const LayerContext& c, UnitCosts& unit) {
+  const double n = TokensPerRank(c);
+  const double t = c.sharding.tensor_parallel;
+  const double h = c.model.hidden_size;
+  const double up = c.model.mlp == MlpKind::kGelu ? 4 : 6;
+  unit.layer_transient = RoundedBytes(n * (2 * h + up * c.model.ffn_hidden_size / t));
+  if (c.model.moe.has_value()) {
+    const MoeSpec& moe = *c.model.moe;
+    const double routed = n / t * moe.experts_per_token * moe.imbalance_ratio;
+    unit.moe_transient = RoundedBytes(
+        routed * (2 * h + up * static_cast<double>(moe.expert_ffn_hidden_size)));
+  }
+  const bool fused = c.workload.cross_entropy_kernel == KernelFusion::kFused;
+  const double per_logit =
+      fused ? c.profile.logit_stored_bytes_fused : c.profile.logit_stored_bytes_unfused;
+  const double logits =
+      PaddedVocabulary(c.model, c.sharding.tensor_parallel) / (c.profile.logits_are_gathered ? 1 : t);
+  const double sharded = c.sharding.sequence_parallel ? t : 1;
+  // Final norm's input and output, logits, the gathered input of the output layer and its gradient.
+  unit.head_transient = RoundedBytes(
+      n * (4 * h / sharded + per_logit * logits + (t > 1 ? 2 * h : 0) + 2 * h));
+}
+
+}  // namespace
+
+UnitCosts PriceUnits(const LayerContext& c, const LayerSite& site, ModuleSet selective) {
+  UnitCosts unit;
+  unit.dense = PriceProgram(BuildLayer(c, false), c, site, selective, std::nullopt);
+  if (c.model.moe.has_value()) {
+    unit.moe = PriceProgram(BuildLayer(c, true), c, site, selective, std::nullopt);
+  }
+  unit.embedding = PriceProgram(BuildEmbedding(c), c, site, 0, TimeCause::kVocabulary);
+  unit.head = PriceProgram(BuildHead(c), c, site, 0, TimeCause::kVocabulary);
+  if (c.model.mtp_layer_count > 0) {
+    unit.mtp = PriceProgram(BuildMtp(c), c, site, selective, std::nullopt);
+  }
+  FillParameters(c, unit);
+  FillTransients(c, unit);
+  unit.boundary = LayerInputBytes(c);
+  return unit;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,35 @@
+#pragma once
+
+#include "estimator/layer_cost.h"
+#include "search_space/framework_profile.h"
+
+namespace meshwright {
+
+// Everything about one device of a stage that does not depend on how many layers the stage has, how
+// deep the pipeline is, or how states are sharded: priced once per (pool, LayerSharding) and reused
+// by all plans that share it.
+struct UnitCosts {
+  LayerCost dense = {};
+  LayerCost moe = {};
+  LayerCost mtp = {};  // a multi-token-prediction layer with its projection and head
+  LayerCost embedding = {};
+  LayerCost head = {};
+  // Parameters on one device.
+  double dense_layer_parameters = 0;  // of a dense layer
+  double moe_layer_parameters = 0;    // of a layer with experts, the experts aside
+  double expert_parameters = 0;       // routed experts of one layer
+  double vocabulary_parameters = 0;   // one embedding or output matrix
+  double mtp_parameters = 0;          // projection of an MTP layer
+  // Elements of distinct weight matrices, for frameworks that cache a dummy gradient of each.
+  double distinct_dense_elements = 0;
+  double distinct_moe_elements = 0;
+  // Working sets on top of stored activations (docs/cost_model.md "Transients").
+  Bytes layer_transient = {};
+  Bytes moe_transient = {};
+  Bytes head_transient = {};
+  Bytes boundary = {};  // activation that a stage sends to the next, one device
+};
+
+UnitCosts PriceUnits(const LayerContext& context, const LayerSite& site, ModuleSet selective);
+
+}  // namespace meshwright
