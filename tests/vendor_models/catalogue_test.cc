@@ -1,0 +1,293 @@
+#include "vendor_models/catalogue.h"
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "search_space/status.h"
+
+namespace meshwright {
+namespace {
+
+using testing::HasSubstr;
+
+const Catalogue& BuiltIn() {
+  static const absl::StatusOr<Catalogue> catalogue = Catalogue::LoadBuiltIn();
+  EXPECT_TRUE(catalogue.ok()) << catalogue.status();
+  return *catalogue;
+}
+
+// 43 of the 63 chips that were collected are rated high or medium and have memory, bandwidth and a
+// half-precision peak; the other 20 are listed with what is missing.
+TEST(CatalogueTest, LoadsEveryBuiltInChip) {
+  EXPECT_EQ(BuiltIn().chips().size(), 43u);
+  EXPECT_EQ(BuiltIn().unmodelled().size(), 20u);
+}
+
+TEST(CatalogueTest, EveryChipIsPlausible) {
+  std::string previous;
+  for (const ChipEntry& chip : BuiltIn().chips()) {
+    const ChipSpec& spec = chip.spec;
+    SCOPED_TRACE(spec.id);
+    EXPECT_LT(previous, spec.id);
+    previous = spec.id;
+    EXPECT_TRUE(chip.is_built_in);
+    EXPECT_NE(spec.confidence, Confidence::kLow);
+    EXPECT_GE(spec.memory_capacity, GiB(16));
+    EXPECT_GT(spec.vector_peak.rate, 0);
+    EXPECT_GT(spec.core_count, 0);
+    EXPECT_GT(spec.cache.count, 0);
+    EXPECT_GT(spec.scale_up.bandwidth.rate, 0);
+    EXPECT_GE(spec.scale_up.domain_size, 1);
+    EXPECT_GE(spec.usual_node.nic_count, 1);
+    EXPECT_TRUE(spec.peak.contains(Precision::kFp16));
+    for (const ChipFigure& figure : chip.figures) {
+      EXPECT_FALSE(figure.value.empty()) << figure.name;
+      EXPECT_FALSE(figure.source.empty()) << figure.name;
+    }
+  }
+}
+
+// Every alias of the catalogue leads somewhere: to its chip, or to a list of several.
+TEST(CatalogueTest, EveryNameResolves) {
+  for (const ChipEntry& chip : BuiltIn().chips()) {
+    EXPECT_EQ(BuiltIn().Find(chip.spec.id).value(), &chip);
+    for (const std::string& alias : chip.spec.aliases) {
+      const auto found = BuiltIn().Find(alias);
+      if (found.ok()) {
+        EXPECT_EQ(*found, &chip) << alias;
+      } else {
+        EXPECT_EQ(Reason(found.status()), "AMBIGUOUS_CHIP") << alias;
+        EXPECT_THAT(std::string(found.status().message()), HasSubstr(chip.spec.id));
+      }
+    }
+  }
+}
+
+TEST(CatalogueTest, A100HasItsPublishedFigures) {
+  const ChipSpec& a100 = BuiltIn().Find("nvidia-a100-sxm4-80gb").value()->spec;
+  EXPECT_EQ(a100.vendor, "NVIDIA");
+  EXPECT_EQ(a100.memory_capacity.count, 85899345920);  // 80 x 2^30
+  EXPECT_DOUBLE_EQ(a100.memory_bandwidth.rate, 2039e9);
+  EXPECT_DOUBLE_EQ(a100.peak.at(Precision::kBf16).rate, 312e12);
+  EXPECT_DOUBLE_EQ(a100.peak.at(Precision::kFp16).rate, 312e12);
+  EXPECT_FALSE(a100.peak.contains(Precision::kFp8));
+  EXPECT_DOUBLE_EQ(a100.vector_peak.rate, 19.5e12);
+  EXPECT_DOUBLE_EQ(a100.power_limit_watts, 400);
+  EXPECT_EQ(a100.core_count, 108);
+  EXPECT_EQ(a100.cache.count, 41943040);  // 40 MiB
+  EXPECT_EQ(a100.scale_up, (ScaleUpLink{.kind = LinkKind::kNvlink3,
+                                        .bandwidth = {300e9},
+                                        .domain_size = 8,
+                                        .topology = NodeTopology::kSwitched}));
+  EXPECT_EQ(a100.usual_node, (UsualNode{.device_count = 8,
+                                        .nic_count = 8,
+                                        .nic_gigabits_per_second = 200,
+                                        .nic_kind = LinkKind::kInfiniband,
+                                        .is_published = true}));
+}
+
+// The constants of docs/cost_model.md for A100, fitted on m, n, k >= 512 and s >= 1024.
+TEST(CatalogueTest, A100HasItsFittedConstants) {
+  const ChipSpec& a100 = BuiltIn().Find("A100").value()->spec;
+  EXPECT_DOUBLE_EQ(a100.gemm.compute_efficiency, 0.9499);
+  EXPECT_DOUBLE_EQ(a100.gemm.memory_efficiency, 0.78);
+  EXPECT_NEAR(a100.gemm.fixed.count(), 0.5121e-6, 1e-12);
+  EXPECT_DOUBLE_EQ(a100.gemm.intensity_half, 3.7421);
+  EXPECT_NEAR(a100.gemm.fill, 231.0544, 1e-3);
+  EXPECT_NEAR(a100.gemm.quantisation, 0.990099, 1e-4);  // 100 / (1 + 100)
+  EXPECT_NEAR(a100.gemm.norm_exponent, 6.6758, 1e-9);   // 1 + 5.6758
+  EXPECT_NEAR(a100.gemm.split_k.count(), 0.3e-6, 1e-12);
+  EXPECT_DOUBLE_EQ(a100.attention.efficiency, 0.573);
+  EXPECT_DOUBLE_EQ(a100.attention.small_head_ratio, 0.87);
+  EXPECT_DOUBLE_EQ(a100.attention.backward_time_ratio, 2.8);
+  EXPECT_DOUBLE_EQ(a100.sustained_time_ratio, 1.10);  // 299 / 271
+  EXPECT_DOUBLE_EQ(a100.memory_bound_efficiency, 0.80);
+  ASSERT_EQ(a100.collectives.size(), 12u);  // 4 operations x 2, 4 and 8 ranks
+  EXPECT_EQ(a100.collectives[2], (CollectiveFit{.kind = CollectiveKind::kAllReduce,
+                                                .ranks = 8,
+                                                .alpha = Seconds(21.27e-6),
+                                                .bandwidth = {231.3e9},
+                                                .half = {4298000}}));
+  EXPECT_EQ(a100.figures_provenance, Provenance::kPublished);
+  EXPECT_EQ(a100.gemm_provenance, Provenance::kFitted);
+  EXPECT_EQ(a100.attention_provenance, Provenance::kFitted);
+  EXPECT_EQ(a100.collectives_provenance, Provenance::kFitted);
+  EXPECT_EQ(a100.memory_bound_provenance, Provenance::kFitted);
+}
+
+// The A800 is an A100 with 8 links of 25 GB/s instead of 12: 200 of 300 GB/s per direction.
+TEST(CatalogueTest, A800TakesOverA100sConstantsAtItsLinkRate) {
+  const ChipSpec& a100 = BuiltIn().Find("A100").value()->spec;
+  const ChipSpec& a800 = BuiltIn().Find("A800").value()->spec;
+  EXPECT_EQ(a800.gemm, a100.gemm);
+  EXPECT_EQ(a800.gemm_provenance, Provenance::kTransferred);
+  EXPECT_EQ(a800.collectives_provenance, Provenance::kTransferred);
+  ASSERT_EQ(a800.collectives.size(), 12u);
+  EXPECT_NEAR(a800.collectives[2].bandwidth.rate, 154.2e9, 1e6);  // 231.3 x 200 / 300
+  EXPECT_EQ(a800.collectives[2].alpha, a100.collectives[2].alpha);
+}
+
+TEST(CatalogueTest, ChipsWithoutBf16SaySo) {
+  for (const char* id : {"V100", "T4"}) {
+    const ChipSpec& spec = BuiltIn().Find(id).value()->spec;
+    EXPECT_FALSE(spec.peak.contains(Precision::kBf16)) << id;
+    EXPECT_EQ(spec.figures_provenance, Provenance::kPublished) << id;
+  }
+}
+
+TEST(CatalogueTest, LeftOutFiguresAreListedAsAssumed) {
+  const ChipEntry& s4000 = *BuiltIn().Find("moore-threads-mtt-s4000").value();
+  EXPECT_EQ(s4000.spec.core_count, 100);
+  EXPECT_EQ(s4000.spec.usual_node.nic_count, 8);  // one NIC a device of a node of 8
+  EXPECT_FALSE(s4000.spec.usual_node.is_published);
+  EXPECT_EQ(s4000.spec.gemm_provenance, Provenance::kAssumed);
+  EXPECT_THAT(s4000.figures, testing::Contains(ChipFigure{.name = "core_count",
+                                                          .value = "100",
+                                                          .source = "class default",
+                                                          .provenance = Provenance::kAssumed,
+                                                          .confidence = Confidence::kLow}));
+}
+
+struct FindCase {
+  const char* name;
+  const char* wanted;
+  const char* id;  // of the chip that is found; empty: an error
+  absl::StatusCode code;
+  const char* reason;
+  std::vector<const char*> message_parts;
+};
+
+class FindTest : public testing::TestWithParam<FindCase> {};
+
+TEST_P(FindTest, FindsOrExplains) {
+  const FindCase& c = GetParam();
+  const auto found = BuiltIn().Find(c.wanted);
+  if (*c.id != '\0') {
+    ASSERT_TRUE(found.ok()) << found.status();
+    EXPECT_EQ((*found)->spec.id, c.id);
+    return;
+  }
+  ASSERT_FALSE(found.ok());
+  EXPECT_EQ(found.status().code(), c.code);
+  EXPECT_EQ(Reason(found.status()), c.reason);
+  for (const char* part : c.message_parts) {
+    EXPECT_THAT(std::string(found.status().message()), HasSubstr(part));
+  }
+}
+
+const FindCase kFindCases[] = {
+    {"Id", "nvidia-h100-sxm5-80gb", "nvidia-h100-sxm5-80gb", {}, "", {}},
+    {"IdInCapitals", "NVIDIA-H100-SXM5-80GB", "nvidia-h100-sxm5-80gb", {}, "", {}},
+    // Of the five A100 and A800 rows only the 80 GB SXM lists the bare family name.
+    {"Family", "a100", "nvidia-a100-sxm4-80gb", {}, "", {}},
+    {"Alias", "Trillium", "google-tpu-v6e", {}, "", {}},
+    {"ChineseAlias", "天垓150", "iluvatar-bi-v150", {}, "", {}},
+    {"Name", "instinct mi300x", "amd-instinct-mi300x", {}, "", {}},
+    {"Ambiguous",
+     "910B",
+     "",
+     absl::StatusCode::kInvalidArgument,
+     "AMBIGUOUS_CHIP",
+     {"huawei-ascend-910b-280t, huawei-ascend-910b-313t, huawei-ascend-910b-376t"}},
+    {"Unknown",
+     "nvidia-a100-sxm4-81gb",
+     "",
+     absl::StatusCode::kNotFound,
+     "UNKNOWN_CHIP",
+     {"chip = nvidia-a100-sxm4-81gb; unknown", "Closest: nvidia-a100-sxm4-80gb", "aws-trainium1",
+      "nvidia-v100-sxm2-32gb"}},
+    {"Empty", "", "", absl::StatusCode::kNotFound, "UNKNOWN_CHIP", {"Known: "}},
+    {"Unmodelled",
+     "kunlunxin-r300",
+     "",
+     absl::StatusCode::kFailedPrecondition,
+     "CHIP_NOT_MODELLED",
+     {"kunlunxin-r300", "memory bandwidth and a bf16 or fp16 peak"}},
+    {"UnmodelledAlias",
+     "mi350x",
+     "",
+     absl::StatusCode::kFailedPrecondition,
+     "CHIP_NOT_MODELLED",
+     {"amd-instinct-mi350x"}},
+};
+
+INSTANTIATE_TEST_SUITE_P(All, FindTest, testing::ValuesIn(kFindCases),
+                         [](const auto& c) { return c.param.name; });
+
+std::string SiteChip(const std::string& id) {
+  return R"({"id": ")" + id + R"(", "vendor": "Site", "name": "Board", "aliases": [],
+    "confidence": "high", "notes": "", "collectives": [], "figures": {
+    "memory_capacity_bytes": {"value": 34359738368, "source": "s", "provenance": "measured", "confidence": "high"},
+    "memory_bandwidth_bytes_per_second": {"value": 1e12, "source": "s", "provenance": "measured", "confidence": "high"},
+    "peak_fp16_flops_per_second": {"value": 160e12, "source": "s", "provenance": "measured", "confidence": "high"}}})";
+}
+
+TEST(CatalogueTest, SiteFileAddsAChip) {
+  Catalogue catalogue = BuiltIn();
+  ASSERT_TRUE(catalogue.AddFile("site-board", SiteChip("site-board")).ok());
+  const ChipEntry& chip = *catalogue.Find("board").value();
+  EXPECT_EQ(catalogue.chips().size(), 44u);
+  EXPECT_FALSE(chip.is_built_in);
+  EXPECT_EQ(chip.spec.memory_capacity, GiB(32));
+  EXPECT_DOUBLE_EQ(chip.spec.vector_peak.rate, 10e12);  // 160 / 16
+  EXPECT_EQ(chip.spec.figures_provenance, Provenance::kMeasured);
+}
+
+TEST(CatalogueTest, SiteFileReplacesABuiltInAndAnUnmodelledChip) {
+  Catalogue catalogue = BuiltIn();
+  ASSERT_TRUE(catalogue.AddFile("nvidia-t4", SiteChip("nvidia-t4")).ok());
+  EXPECT_EQ(catalogue.chips().size(), 43u);
+  EXPECT_EQ(catalogue.Find("nvidia-t4").value()->spec.vendor, "Site");
+  ASSERT_TRUE(catalogue.AddFile("kunlunxin-r300", SiteChip("kunlunxin-r300")).ok());
+  EXPECT_EQ(catalogue.unmodelled().size(), 19u);
+  EXPECT_TRUE(catalogue.Find("kunlunxin-r300").ok());
+}
+
+class FolderTest : public testing::Test {
+ protected:
+  FolderTest()
+      : folder_(std::filesystem::path(testing::TempDir()) /
+                testing::UnitTest::GetInstance()->current_test_info()->name()) {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+  }
+  ~FolderTest() override { std::filesystem::remove_all(folder_); }
+  void Write(const char* name, const std::string& text) { std::ofstream(folder_ / name) << text; }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(FolderTest, LoadsJsonFilesOnly) {
+  Write("site-a.json", SiteChip("site-a"));
+  Write("site-b.json", SiteChip("site-b"));
+  Write("notes.txt", "not a chip");
+  const auto catalogue = Catalogue::Load(folder_.string());
+  ASSERT_TRUE(catalogue.ok()) << catalogue.status();
+  EXPECT_EQ(catalogue->chips().size(), 45u);
+}
+
+TEST_F(FolderTest, NamesTheMistakesOfAllFiles) {
+  Write("site-a.json", "{");
+  Write("site-b.json", SiteChip("site-c"));
+  const absl::Status status = Catalogue::Load(folder_.string()).status();
+  EXPECT_THAT(std::string(status.message()), HasSubstr("site-a.json = "));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("site-b.json: id = site-c; must be the name of the file"));
+}
+
+TEST_F(FolderTest, SaysThatAFolderIsAbsent) {
+  const absl::Status status = Catalogue::Load((folder_ / "absent").string()).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("absent"));
+}
+
+TEST(CatalogueTest, EmptyFolderNameMeansBuiltInOnly) {
+  EXPECT_EQ(Catalogue::Load("").value().chips().size(), 43u);
+}
+
+}  // namespace
+}  // namespace meshwright

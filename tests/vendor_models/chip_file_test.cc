@@ -1,0 +1,135 @@
+#include "vendor_models/chip_file.h"
+
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "search_space/status.h"
+
+namespace meshwright {
+namespace {
+
+// A file without mistakes; a case puts other text where `from` stands.
+constexpr char kGood[] = R"({
+  "id": "site-board", "vendor": "Site", "name": "Board", "aliases": ["B1"],
+  "confidence": "medium", "notes": "",
+  "figures": {
+    "memory_capacity_bytes": {"value": 34359738368, "source": "data sheet", "provenance": "published", "confidence": "high"},
+    "memory_bandwidth_bytes_per_second": {"value": 1e12, "source": "copy", "provenance": "measured", "confidence": "high"},
+    "peak_bf16_flops_per_second": {"value": 160e12, "source": "data sheet", "provenance": "published", "confidence": "high"},
+    "core_count": {"value": 80, "source": "data sheet", "provenance": "published", "confidence": "high"},
+    "scale_up_kind": {"value": "pcie5", "source": "data sheet", "provenance": "published", "confidence": "high"}
+  },
+  "collectives": [
+    {"kind": "all_reduce", "rank_count": 2, "alpha_seconds": 1e-5, "bandwidth_bytes_per_second": 2e10, "half_bytes": 1e6, "source": "sweep", "provenance": "measured", "confidence": "high"}
+  ]
+})";
+
+struct Edit {
+  std::string from;
+  std::string to;
+};
+
+std::string Edited(const std::vector<Edit>& edits) {
+  std::string text = kGood;
+  for (const Edit& edit : edits) {
+    const std::size_t at = text.find(edit.from);
+    EXPECT_NE(at, std::string::npos) << edit.from;
+    text.replace(at, edit.from.size(), edit.to);
+  }
+  return text;
+}
+
+TEST(ChipFileTest, ReadsAGoodFile) {
+  const auto entry = ParseChipFile("site-board", kGood);
+  ASSERT_TRUE(entry.ok()) << entry.status();
+  const ChipSpec& spec = entry->spec;
+  EXPECT_EQ(spec.aliases, std::vector<std::string>{"B1"});
+  EXPECT_EQ(spec.core_count, 80);
+  EXPECT_EQ(spec.scale_up.kind, LinkKind::kPcie5);
+  EXPECT_EQ(spec.scale_up.domain_size, 8);  // the default node
+  ASSERT_EQ(spec.collectives.size(), 1u);
+  EXPECT_EQ(spec.collectives[0].half.count, 1000000);
+  EXPECT_EQ(spec.collectives_provenance, Provenance::kMeasured);
+  // Published memory is weaker than the measured bandwidth.
+  EXPECT_EQ(spec.figures_provenance, Provenance::kPublished);
+}
+
+struct BadFile {
+  const char* name;
+  std::vector<Edit> edits;
+  std::vector<std::string> mistakes;  // every mistake of the file, as a part of its text
+};
+
+class BadFileTest : public testing::TestWithParam<BadFile> {};
+
+TEST_P(BadFileTest, NamesEveryMistakeWithFileAndKey) {
+  const absl::Status status = ParseChipFile("site-board", Edited(GetParam().edits)).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  for (const std::string& mistake : GetParam().mistakes) {
+    EXPECT_THAT(std::string(status.message()), testing::HasSubstr(mistake));
+  }
+  EXPECT_EQ(FieldViolations(status).size(), GetParam().mistakes.size()) << status;
+}
+
+const BadFile kBadFiles[] = {
+    {"NotJson", {{"{", "{{"}}, {"site-board.json = "}},
+    {"NotAnObject", {{kGood, "[]"}}, {"site-board.json = []; must be a JSON object"}},
+    {"FiveMistakes",
+     {{R"("core_count")", R"("sm_count")"},                            // unknown key
+      {R"("value": 34359738368)", R"("value": 32)"},                   // GiB instead of bytes
+      {R"("value": 1e12)", R"("value": "1 TB/s")"},                    // wrong type
+      {R"("source": "data sheet", "provenance")", R"("provenance")"},  // missing source
+      {R"("pcie5")", R"("pcie6")"}},                                   // not one of the words
+     {"site-board.json: figures.sm_count = unknown key; must be one of memory_capacity_bytes",
+      "site-board.json: figures.memory_capacity_bytes.value = 32; must be from 1e+09 to 1e+14",
+      "site-board.json: figures.memory_bandwidth_bytes_per_second.value = \"1 TB/s\"; must be a "
+      "number",
+      "site-board.json: figures.memory_capacity_bytes.source = missing",
+      "site-board.json: figures.scale_up_kind.value = pcie6; must be one of nvlink2"}},
+    {"MissingFigures",
+     {{"memory_bandwidth_bytes_per_second", "peak_fp8_flops_per_second"},
+      {"peak_bf16_flops_per_second", "peak_fp32_flops_per_second"}},
+     {"figures.memory_bandwidth_bytes_per_second = missing",
+      "figures.peak_bf16_flops_per_second = missing, and so is peak_fp16_flops_per_second"}},
+    {"WrongHead",
+     {{R"("id": "site-board")", R"("id": "board")"},
+      {R"("vendor": "Site")", R"("vendor": "")"},
+      {R"(["B1"])", R"(["B1", 2])"},
+      {R"("medium")", R"("certain")"},
+      {R"("notes": "")", R"("remarks": "")"}},
+     {"site-board.json: id = board; must be the name of the file",
+      "site-board.json: vendor = \"\"; must be a text that is not empty",
+      "site-board.json: aliases = 2; must be a list of texts",
+      "site-board.json: confidence = \"certain\"; must be one of high, medium, low",
+      "site-board.json: remarks = unknown key", "site-board.json: notes = missing"}},
+    {"WrongFigureShape",
+     {{R"({"value": 80, "source": "data sheet", "provenance": "published", "confidence": "high"})",
+       "80"},
+      {R"("value": 160e12, "source")", R"("value": 160e12, "unit": "FLOP/s", "source")"}},
+     {"figures.core_count = 80; must be an object of confidence, provenance, source, value",
+      "figures.peak_bf16_flops_per_second.unit = unknown key"}},
+    {"FractionOfACore", {{"80", "80.5"}}, {"figures.core_count.value = 80.5; must be a whole"}},
+    {"WrongProvenance",
+     {{R"("measured")", R"("guessed")"}},
+     {"figures.memory_bandwidth_bytes_per_second.provenance = \"guessed\"; must be one of "
+      "measured, transferred, fitted, published, assumed"}},
+    {"WrongCollective",
+     {{R"("all_reduce")", R"("broadcast")"},
+      {R"("rank_count": 2)", R"("rank_count": 1)"},
+      {R"("half_bytes": 1e6, )", ""}},
+     {"collectives[0].kind = broadcast; must be one of all_reduce",
+      "collectives[0].rank_count = 1; must be from 2", "collectives[0].half_bytes = missing"}},
+    {"ListsOfTheWrongType",
+     {{kGood, R"({"id": "site-board", "vendor": "S", "name": "B", "aliases": "B1",
+                  "confidence": "low", "notes": "", "figures": 3, "collectives": [4]})"}},
+     {"aliases = \"B1\"; must be a list of texts", "figures = 3; must be an object",
+      "collectives[0] = must be an object"}},
+};
+
+INSTANTIATE_TEST_SUITE_P(All, BadFileTest, testing::ValuesIn(kBadFiles),
+                         [](const auto& c) { return c.param.name; });
+
+}  // namespace
+}  // namespace meshwright

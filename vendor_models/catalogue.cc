@@ -1,0 +1,191 @@
+#include "vendor_models/catalogue.h"
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <system_error>
+#include <utility>
+
+#include "fmt/format.h"
+#include "fmt/ranges.h"
+#include "nlohmann/json.hpp"
+#include "search_space/status.h"
+#include "vendor_models/chip_files.h"
+#include "vendor_models/unmodelled_files.h"
+
+namespace meshwright {
+namespace {
+
+std::string Lower(std::string_view text) {
+  std::string lower(text);
+  // ASCII only: other letters of an alias are compared as they are.
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return lower;
+}
+
+bool IsNamed(const std::string& lower_wanted, std::string_view name,
+             const std::vector<std::string>& aliases) {
+  return Lower(name) == lower_wanted ||
+         std::any_of(aliases.begin(), aliases.end(),
+                     [&](const std::string& alias) { return Lower(alias) == lower_wanted; });
+}
+
+// Levenshtein: the least number of letters to change, add or remove.
+std::size_t EditDistance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t change = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({change, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+// How far a name that was typed is from a chip: the least distance to its id, name or an alias.
+std::size_t Distance(const std::string& lower_wanted, const ChipSpec& spec) {
+  std::size_t least =
+      std::min(EditDistance(lower_wanted, spec.id), EditDistance(lower_wanted, Lower(spec.name)));
+  for (const std::string& alias : spec.aliases) {
+    least = std::min(least, EditDistance(lower_wanted, Lower(alias)));
+  }
+  return least;
+}
+
+absl::StatusOr<std::vector<UnmodelledChip>> ParseUnmodelled(std::string_view text) {
+  std::vector<UnmodelledChip> chips;
+  try {
+    for (const nlohmann::json& row : nlohmann::json::parse(text)) {
+      chips.push_back({.id = row.at("id").get<std::string>(),
+                       .name = row.at("name").get<std::string>(),
+                       .aliases = row.at("aliases").get<std::vector<std::string>>(),
+                       .missing = row.at("missing").get<std::string>()});
+    }
+  } catch (const nlohmann::json::exception& error) {
+    return InvalidFields({{.field = "unmodelled.json", .description = error.what()}});
+  }
+  return chips;
+}
+
+// The *.json files of a folder, sorted by name.
+absl::StatusOr<std::vector<std::filesystem::path>> ChipFiles(std::string_view folder) {
+  std::vector<std::filesystem::path> files;
+  std::error_code error;
+  std::filesystem::directory_iterator it(std::filesystem::path(folder), error);
+  for (; !error && it != std::filesystem::directory_iterator(); it.increment(error)) {
+    if (it->path().extension() == ".json") files.push_back(it->path());
+  }
+  if (error) {
+    return absl::NotFoundError(fmt::format("folder of chips {}: {}", folder, error.message()));
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+absl::StatusOr<std::string> ReadText(const std::filesystem::path& path) {
+  std::ifstream stream(path, std::ios::binary);
+  std::string text((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
+  if (!stream) return absl::NotFoundError(fmt::format("cannot read chip file {}", path.string()));
+  return text;
+}
+
+}  // namespace
+
+absl::StatusOr<Catalogue> Catalogue::LoadBuiltIn() {
+  Catalogue catalogue;
+  for (const EmbeddedFile& file : unmodelled_files()) {
+    ASSIGN_OR_RETURN(catalogue.unmodelled_, ParseUnmodelled(file.text));
+  }
+  for (const EmbeddedFile& file : chip_files()) {
+    ASSIGN_OR_RETURN(ChipEntry entry, ParseChipFile(file.name, file.text));
+    entry.is_built_in = true;
+    catalogue.Insert(std::move(entry));
+  }
+  return catalogue;
+}
+
+absl::StatusOr<Catalogue> Catalogue::Load(std::string_view extra_folder) {
+  ASSIGN_OR_RETURN(Catalogue catalogue, LoadBuiltIn());
+  if (extra_folder.empty()) return catalogue;
+  ASSIGN_OR_RETURN(const std::vector<std::filesystem::path> files, ChipFiles(extra_folder));
+  std::vector<FieldViolation> violations;
+  for (const std::filesystem::path& file : files) {
+    ASSIGN_OR_RETURN(const std::string text, ReadText(file));
+    const absl::Status status = catalogue.AddFile(file.stem().string(), text);
+    const std::vector<FieldViolation> found = FieldViolations(status);
+    violations.insert(violations.end(), found.begin(), found.end());
+  }
+  if (!violations.empty()) return InvalidFields(violations);
+  return catalogue;
+}
+
+absl::Status Catalogue::AddFile(std::string_view name, std::string_view text) {
+  ASSIGN_OR_RETURN(ChipEntry entry, ParseChipFile(name, text));
+  std::erase_if(unmodelled_, [&](const UnmodelledChip& chip) { return chip.id == entry.spec.id; });
+  Insert(std::move(entry));
+  return absl::OkStatus();
+}
+
+void Catalogue::Insert(ChipEntry entry) {
+  const auto at = std::lower_bound(
+      chips_.begin(), chips_.end(), entry.spec.id,
+      [](const ChipEntry& chip, const std::string& id) { return chip.spec.id < id; });
+  if (at != chips_.end() && at->spec.id == entry.spec.id) {
+    *at = std::move(entry);
+  } else {
+    chips_.insert(at, std::move(entry));
+  }
+}
+
+absl::StatusOr<const ChipEntry*> Catalogue::Find(std::string_view id_or_alias) const {
+  const std::string wanted = Lower(id_or_alias);
+  std::vector<const ChipEntry*> matches;
+  for (const ChipEntry& chip : chips_) {
+    if (Lower(chip.spec.id) == wanted) return &chip;
+    if (IsNamed(wanted, chip.spec.name, chip.spec.aliases)) matches.push_back(&chip);
+  }
+  if (matches.size() == 1) return matches.front();
+  if (!matches.empty()) {
+    std::vector<std::string_view> ids;
+    for (const ChipEntry* match : matches) ids.push_back(match->spec.id);
+    return WithReason(absl::InvalidArgumentError(fmt::format("chip = {}; names several chips: {}",
+                                                             id_or_alias, fmt::join(ids, ", "))),
+                      "AMBIGUOUS_CHIP");
+  }
+  for (const UnmodelledChip& chip : unmodelled_) {
+    if (Lower(chip.id) != wanted && !IsNamed(wanted, chip.name, chip.aliases)) continue;
+    return WithReason(absl::FailedPreconditionError(fmt::format(
+                          "chip = {}; {} is known but not modelled: {}. A chip file of your own "
+                          "adds it",
+                          id_or_alias, chip.id, chip.missing)),
+                      "CHIP_NOT_MODELLED");
+  }
+  return Unknown(id_or_alias);
+}
+
+absl::Status Catalogue::Unknown(std::string_view wanted) const {
+  constexpr std::size_t kClosest = 3;
+  std::vector<std::pair<std::size_t, std::string_view>> by_distance;
+  std::vector<std::string_view> known;
+  for (const ChipEntry& chip : chips_) {
+    by_distance.emplace_back(Distance(Lower(wanted), chip.spec), chip.spec.id);
+    known.push_back(chip.spec.id);
+  }
+  std::sort(by_distance.begin(), by_distance.end());
+  std::vector<std::string_view> closest;
+  for (const auto& [distance, id] : by_distance) {
+    if (closest.size() < kClosest) closest.push_back(id);
+  }
+  return WithReason(
+      absl::NotFoundError(fmt::format("chip = {}; unknown. Closest: {}. Known: {}", wanted,
+                                      fmt::join(closest, ", "), fmt::join(known, ", "))),
+      "UNKNOWN_CHIP");
+}
+
+}  // namespace meshwright

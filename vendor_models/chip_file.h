@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "search_space/chip.h"
+
+namespace meshwright {
+
+// One figure of a chip as people read it, with where it comes from. A figure that the file leaves
+// out stands here with its class default, provenance assumed and confidence low.
+struct ChipFigure {
+  std::string name = {};   // key of the file, with the unit: `memory_bandwidth_bytes_per_second`
+  std::string value = {};  // `2039000000000`, `nvlink3`
+  std::string source = {};
+  Provenance provenance = Provenance::kAssumed;
+  Confidence confidence = Confidence::kLow;
+  bool operator==(const ChipFigure&) const = default;
+};
+
+struct ChipEntry {
+  ChipSpec spec = {};
+  std::vector<ChipFigure> figures = {};
+  std::string notes = {};
+  bool is_built_in = false;  // false: from a folder of the site
+  bool operator==(const ChipEntry&) const = default;
+};
+
+// Reads one chip file (vendor_models/README.md describes it). `name` is the file's name without
+// folder and `.json`, and must be the chip's id. The error lists everything that is wrong.
+absl::StatusOr<ChipEntry> ParseChipFile(std::string_view name, std::string_view text);
+
+}  // namespace meshwright
