@@ -1,0 +1,151 @@
+// meshwrightd: studies and recommendations over gRPC, kept in one SQLite file.
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <signal.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+#include <stdio.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "recorder/recorder.h"
+#include "search_space/status.h"
+#include "server/rpc/convert.h"
+#include "server/rpc/server.h"
+#include "server/tuner/engine.h"
+#include "server/tuner/problem.h"
+
+namespace meshwright {
+namespace {
+
+// The table of the contract: what scripts read.
+constexpr int kExitInternal = 1;
+constexpr int kExitUsage = 2;
+constexpr int kExitInvalidInput = 3;
+constexpr int kExitUnavailable = 8;
+
+// A predecessor that was told to stop may still be draining (server.h, ServerOptions::drain).
+constexpr std::chrono::seconds kLockWait(10);
+
+struct Flags {
+  ServerOptions server = {};
+  std::string store = {};
+  std::string chips = {};
+  std::string log_level = "info";
+};
+
+std::string EnvironmentOr(const char* name, const std::string& fallback) {
+  const char* const value = std::getenv(name);
+  return value == nullptr || *value == '\0' ? fallback : value;
+}
+
+// XDG Base Directory Specification 0.8: state that is kept between restarts.
+std::string DefaultStore() {
+  const std::string home = EnvironmentOr("HOME", ".");
+  return EnvironmentOr("XDG_STATE_HOME", home + "/.local/state") + "/meshwright/history.db";
+}
+
+void DeclareFlags(CLI::App& app, Flags& flags) {
+  app.set_version_flag("--version", std::string(MESHWRIGHT_VERSION));
+  app.add_option("--listen", flags.server.listen, "HOST:PORT (port 0: any free one) or unix:/path")
+      ->capture_default_str();
+  app.add_flag("--insecure-listen", flags.server.allows_other_hosts,
+               "allow an address that other hosts can reach; there is no TLS yet");
+  app.add_option("--db", flags.store, "SQLite file of the history")->capture_default_str();
+  app.add_option("--chips", flags.chips, "folder of the site's own chip files");
+  app.add_option("--log-level", flags.log_level, "lines on stderr")
+      ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
+      ->capture_default_str();
+}
+
+void StartLog(const std::string& level) {
+  auto logger = spdlog::stderr_logger_mt("meshwrightd");
+  logger->set_pattern("time=%Y-%m-%dT%H:%M:%S.%eZ level=%l %v", spdlog::pattern_time_type::utc);
+  logger->set_level(spdlog::level::from_str(level));
+  logger->flush_on(spdlog::level::info);
+  spdlog::set_default_logger(std::move(logger));
+}
+
+int ExitCode(const absl::Status& status) {
+  if (absl::IsInvalidArgument(status)) return kExitInvalidInput;
+  if (absl::IsUnavailable(status)) return kExitUnavailable;
+  return kExitInternal;
+}
+
+// Blocks the signals that end the program in this thread and in all that it starts, so that one
+// thread can wait for them.
+sigset_t BlockEndSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  return signals;
+}
+
+absl::Status Serve(const Flags& flags, const sigset_t& end_signals) {
+  ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
+  ASSIGN_OR_RETURN(
+      Recorder recorder,
+      Recorder::Open({.path = flags.store, .lock_wait = kLockWait, .who = "meshwrightd"}));
+  const auto on_error = [](std::string_view study_id, const absl::Status& status) {
+    spdlog::error("event=store_failed study={} reason={} what=\"{}\"", study_id, Reason(status),
+                  std::string(status.message()));
+  };
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<Engine> engine,
+      Engine::Start(std::move(recorder), knowledge, ProtobufCodec(knowledge), on_error));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Server> server,
+                   Server::Start(flags.server, knowledge, *engine));
+
+  fmt::print("listening on {}\n", server->address());
+  fflush(stdout);
+  spdlog::info("event=started address={} store={} chips={}", server->address(), flags.store,
+               knowledge.chips.chips().size());
+  int signal = 0;
+  sigwait(&end_signals, &signal);
+  spdlog::info("event=stopping signal={}", signal);
+  server->Shutdown();
+  return absl::OkStatus();
+}
+
+int Run(int argc, char** argv) {
+  Flags flags;
+  flags.store = DefaultStore();
+  CLI::App app("Meshwright's server: how to cut a model across chips, over gRPC.", "meshwrightd");
+  DeclareFlags(app, flags);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : kExitUsage;
+  }
+  const sigset_t end_signals = BlockEndSignals();
+  StartLog(flags.log_level);
+  const absl::Status status = Serve(flags, end_signals);
+  if (!status.ok()) {
+    spdlog::error("event=failed reason={} what=\"{}\"", Reason(status),
+                  std::string(status.message()));
+    return ExitCode(status);
+  }
+  spdlog::info("event=stopped");
+  return 0;
+}
+
+}  // namespace
+}  // namespace meshwright
+
+int main(int argc, char** argv) {
+  try {
+    return meshwright::Run(argc, argv);
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "meshwrightd: {}\n", e.what());
+    return 1;
+  }
+}

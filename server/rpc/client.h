@@ -1,0 +1,62 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "meshwright/v1/service.pb.h"
+
+namespace meshwright {
+
+// How long a call may take and what breaks it off.
+struct CallOptions {
+  std::optional<std::chrono::milliseconds> timeout = {};  // absent: none (Recommend: the server's)
+  std::stop_token cancel = {};
+};
+
+// Gives whether to go on watching.
+using WatchSink = std::function<bool(const v1::WatchStudyResponse&)>;
+
+// A thin client of a running server; blocking, may be used from several threads. Errors are those
+// of an embedded engine: code, message, reason and field violations (search_space/status.h), and
+// InfeasibleOf (server/rpc/status_wire.h) when nothing fits.
+class Client {
+ public:
+  // "127.0.0.1:50551" or "unix:/path". UNAVAILABLE, naming the address, when no server answers
+  // there within `timeout`.
+  static absl::StatusOr<Client> Connect(
+      const std::string& address, std::chrono::milliseconds timeout = std::chrono::seconds(2));
+  ~Client();
+  Client(Client&&) noexcept;
+  Client& operator=(Client&&) noexcept;
+
+  absl::StatusOr<v1::RecommendResponse> Recommend(const v1::RecommendRequest& request,
+                                                  const CallOptions& options = {});
+  // Any number of cases: they are sent in parts, and the answers come in the order of the cases.
+  absl::StatusOr<v1::EvaluatePlansResponse> EvaluatePlans(const v1::EvaluatePlansRequest& request,
+                                                          const CallOptions& options = {});
+
+  absl::StatusOr<v1::CreateStudyResponse> CreateStudy(const v1::CreateStudyRequest& request);
+  absl::StatusOr<v1::GetStudyResponse> GetStudy(const std::string& study_id);
+  absl::StatusOr<v1::ListStudiesResponse> ListStudies(const v1::ListStudiesRequest& request);
+  absl::StatusOr<v1::CancelStudyResponse> CancelStudy(const std::string& study_id);
+  absl::StatusOr<v1::ListTrialsResponse> ListTrials(const v1::ListTrialsRequest& request);
+  // Calls `sink` with each event until the study ends, `sink` has enough or the call fails.
+  absl::Status WatchStudy(const v1::WatchStudyRequest& request, const WatchSink& sink,
+                          const CallOptions& options = {});
+
+  absl::StatusOr<v1::ListChipsResponse> ListChips();
+  absl::StatusOr<v1::GetChipResponse> GetChip(const std::string& id);
+  absl::StatusOr<v1::GetServerInfoResponse> GetServerInfo();
+
+ private:
+  struct Stubs;
+  explicit Client(std::unique_ptr<Stubs> stubs);
+  std::unique_ptr<Stubs> stubs_;
+};
+
+}  // namespace meshwright

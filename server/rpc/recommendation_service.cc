@@ -1,0 +1,150 @@
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <utility>
+#include <variant>
+
+#include "meshwright/v1/service.grpc.pb.h"
+#include "search_space/status.h"
+#include "server/rpc/answer.h"
+#include "server/rpc/convert.h"
+#include "server/rpc/services.h"
+#include "server/rpc/status_wire.h"
+
+namespace meshwright {
+namespace {
+
+using SystemClock = std::chrono::system_clock;
+
+// A call without a deadline must not hold one of the few threads for ever.
+constexpr std::chrono::seconds kDefaultDeadline(30);
+// What is kept of the time for recording and sending the answer.
+constexpr std::chrono::milliseconds kLeastMargin(50);
+constexpr double kMarginRatio = 0.05;
+
+// When the search of a call must end: its deadline less the guard margin.
+SystemClock::time_point SearchEnd(const grpc::CallbackServerContext& context,
+                                  SystemClock::time_point now) {
+  // gRPC's infinite deadline is the end of time, and subtracting from that overflows.
+  const bool has_deadline = context.deadline() < now + std::chrono::hours(24 * 365);
+  const auto total =
+      has_deadline ? context.deadline() - now : SystemClock::duration(kDefaultDeadline);
+  const auto margin = std::max<SystemClock::duration>(
+      kLeastMargin, std::chrono::duration_cast<SystemClock::duration>(total * kMarginRatio));
+  return now + total - margin;
+}
+
+// A call that is answered by the pool; cancelling the call stops its work.
+class PooledReactor final : public grpc::ServerUnaryReactor {
+ public:
+  using Work = std::function<absl::Status(std::stop_token)>;
+
+  static PooledReactor* Start(WorkPool& pool, const char* method, Work work) {
+    auto* reactor = new PooledReactor(method, std::move(work));
+    const absl::Status submitted = pool.Submit([reactor] { reactor->Run(); });
+    if (!submitted.ok()) reactor->Finish(ToGrpc(submitted));
+    return reactor;
+  }
+
+  void OnCancel() override { cancel_.request_stop(); }
+  void OnDone() override { delete this; }
+
+ private:
+  PooledReactor(const char* method, Work work) : method_(method), work_(std::move(work)) {}
+
+  void Run() {
+    const absl::Status status = RunCall(method_, [this] { return work_(cancel_.get_token()); });
+    Finish(ToGrpc(status));  // last: the reactor may be gone when this returns
+  }
+
+  const char* const method_;
+  const Work work_;
+  std::stop_source cancel_;
+};
+
+class RecommendationService final : public v1::RecommendationService::CallbackService {
+ public:
+  explicit RecommendationService(const ServiceContext& context) : context_(context) {}
+
+  grpc::ServerUnaryReactor* Recommend(grpc::CallbackServerContext* context,
+                                      const v1::RecommendRequest* request,
+                                      v1::RecommendResponse* response) override {
+    const auto search_end = SearchEnd(*context, SystemClock::now());
+    return PooledReactor::Start(
+        context_.pool, "Recommend",
+        [this, request, response, search_end](std::stop_token cancel) -> absl::Status {
+          return Recommend(*request, *response, {search_end, std::move(cancel)});
+        });
+  }
+
+  grpc::ServerUnaryReactor* EvaluatePlans(grpc::CallbackServerContext* /*context*/,
+                                          const v1::EvaluatePlansRequest* request,
+                                          v1::EvaluatePlansResponse* response) override {
+    return PooledReactor::Start(context_.pool, "EvaluatePlans",
+                                [this, request, response](const std::stop_token& /*cancel*/) {
+                                  *response = AnswerCases(*request, context_.knowledge);
+                                  return absl::OkStatus();
+                                });
+  }
+
+ private:
+  struct Limits {
+    SystemClock::time_point search_end = {};
+    std::stop_token cancel = {};
+  };
+
+  absl::Status Recommend(const v1::RecommendRequest& request, v1::RecommendResponse& response,
+                         const Limits& limits) {
+    const auto start = SystemClock::now();
+    ASSIGN_OR_RETURN(const StudyRequest asked, FromWire(request.question(), context_.knowledge));
+    const Seconds left = limits.search_end - start;
+    if (left <= Seconds(0)) {
+      return absl::DeadlineExceededError("the deadline leaves no time to search");
+    }
+    StudyRequest bounded = asked;
+    bounded.deadline = std::min(left, asked.deadline.value_or(left));
+    const auto answer = RunStudy(bounded, context_.knowledge, {.cancel = limits.cancel});
+    if (absl::IsCancelled(answer.status())) return answer.status();
+
+    const std::optional<std::string> study_id = Record(asked, answer, start);
+    response.set_study_id(study_id.value_or(""));
+    const auto failure = [&](const absl::Status& status) {
+      return study_id.has_value() ? WithStudyId(status, *study_id) : status;
+    };
+    if (!answer.ok()) return failure(answer.status());
+    if (const auto* infeasible = std::get_if<Infeasible>(&*answer)) {
+      return failure(InfeasibleStatus(ToWire(*infeasible)));
+    }
+    *response.mutable_result() = ToWire(std::get<StudyResult>(*answer));
+    return absl::OkStatus();
+  }
+
+  // An answer is worth more than its record: when the store fails, it goes out without a study.
+  std::optional<std::string> Record(const StudyRequest& request,
+                                    const absl::StatusOr<StudyAnswer>& answer,
+                                    SystemClock::time_point start) {
+    const auto start_ms =
+        std::chrono::duration_cast<std::chrono::milliseconds>(start.time_since_epoch()).count();
+    const auto study = context_.engine.RecordStudy(request, answer, start_ms);
+    if (study.ok()) return study->id;
+    spdlog::warn("event=not_recorded method=Recommend reason={} what=\"{}\"",
+                 Reason(study.status()), std::string(study.status().message()));
+    return std::nullopt;
+  }
+
+  const ServiceContext context_;
+};
+
+}  // namespace
+
+std::unique_ptr<grpc::Service> MakeRecommendationService(const ServiceContext& context) {
+  return std::make_unique<RecommendationService>(context);
+}
+
+}  // namespace meshwright

@@ -1,0 +1,150 @@
+#include "server/rpc/server.h"
+
+#include <fmt/format.h>
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "meshwright/v1/service.grpc.pb.h"
+#include "search_space/status.h"
+#include "server/rpc/limits.h"
+#include "server/rpc/services.h"
+#include "server/rpc/work_pool.h"
+
+namespace meshwright {
+namespace {
+
+// Calls that wait for a worker; more are refused at once.
+constexpr std::size_t kWaitingCalls = 256;
+constexpr std::string_view kUnixPrefix = "unix:";
+
+// The host of "HOST:PORT" and "[HOST]:PORT".
+std::string_view HostOf(std::string_view address) {
+  const std::size_t colon = address.rfind(':');
+  std::string_view host = address.substr(0, colon);
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  return host;
+}
+
+bool IsLocal(std::string_view address) {
+  if (address.starts_with(kUnixPrefix)) return true;
+  const std::string_view host = HostOf(address);
+  return host == "localhost" || host == "::1" || host.starts_with("127.");
+}
+
+absl::Status CheckAddress(const ServerOptions& options) {
+  if (options.listen.find(':') == std::string::npos) {
+    return InvalidFields(
+        {{.field = "listen",
+          .description = fmt::format("'{}'; must be HOST:PORT or unix:/path", options.listen)}});
+  }
+  if (IsLocal(options.listen) || options.allows_other_hosts) return absl::OkStatus();
+  return InvalidFields(
+      {{.field = "listen",
+        .description = fmt::format("'{}'; anybody who reaches it could use the server: listen on "
+                                   "127.0.0.1 or unix:/path, or insist with --insecure-listen",
+                                   options.listen)}});
+}
+
+// Only the owner may use a Unix socket.
+void RestrictSocket(const std::string& address) {
+  if (!address.starts_with(kUnixPrefix)) return;
+  chmod(address.substr(kUnixPrefix.size()).c_str(), S_IRUSR | S_IWUSR);
+}
+
+std::string ReachableAddress(const std::string& listen, int port) {
+  if (listen.starts_with(kUnixPrefix)) return listen;
+  return fmt::format("{}:{}", listen.substr(0, listen.rfind(':')), port);
+}
+
+constexpr const char* kServiceNames[] = {
+    v1::RecommendationService::service_full_name(), v1::TuningService::service_full_name(),
+    v1::CatalogService::service_full_name(), v1::ServerService::service_full_name()};
+
+}  // namespace
+
+struct Server::State {
+  State(const ServerOptions& options_in, const Knowledge& knowledge, Engine& engine)
+      : options(options_in),
+        pool(options_in.worker_count, kWaitingCalls),
+        context{knowledge, engine, pool},
+        recommendation(MakeRecommendationService(context)),
+        tuning(MakeTuningService(context, options_in.heartbeat)),
+        catalog(MakeCatalogService(context)),
+        server(MakeServerService(context)) {}
+
+  absl::Status Listen();
+
+  const ServerOptions options;
+  WorkPool pool;
+  const ServiceContext context;
+  std::unique_ptr<grpc::Service> recommendation;
+  std::unique_ptr<ClosableService> tuning;
+  std::unique_ptr<grpc::Service> catalog;
+  std::unique_ptr<grpc::Service> server;
+  std::string address;
+  std::unique_ptr<grpc::Server> grpc_server;  // last: it uses all above
+};
+
+absl::Status Server::State::Listen() {
+  // Both are plug-ins of the process, not of one builder; setting them again changes nothing.
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+
+  grpc::ServerBuilder builder;
+  builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  builder.SetMaxSendMessageSize(kMaxMessageBytes);
+  // Without this a second server on the same port would silently get half of the calls.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  int port = 0;
+  builder.AddListeningPort(options.listen, grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(recommendation.get());
+  builder.RegisterService(&tuning->service());
+  builder.RegisterService(catalog.get());
+  builder.RegisterService(server.get());
+  grpc_server = builder.BuildAndStart();
+  if (grpc_server == nullptr) {
+    return WithReason(
+        absl::UnavailableError(fmt::format("cannot listen on '{}': in use, or not an address of "
+                                           "this machine",
+                                           options.listen)),
+        "CANNOT_LISTEN");
+  }
+  RestrictSocket(options.listen);
+  address = ReachableAddress(options.listen, port);
+  for (const char* name : kServiceNames) {
+    grpc_server->GetHealthCheckService()->SetServingStatus(name, true);
+  }
+  return absl::OkStatus();
+}
+
+Server::Server(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
+                                                      const Knowledge& knowledge, Engine& engine) {
+  RETURN_IF_ERROR(CheckAddress(options));
+  auto state = std::make_unique<State>(options, knowledge, engine);
+  RETURN_IF_ERROR(state->Listen());
+  return std::unique_ptr<Server>(new Server(std::move(state)));
+}
+
+Server::~Server() { Shutdown(); }
+
+const std::string& Server::address() const { return state_->address; }
+
+void Server::Shutdown() {
+  if (state_->grpc_server == nullptr) return;
+  state_->grpc_server->GetHealthCheckService()->SetServingStatus(false);
+  state_->tuning->Close();
+  state_->grpc_server->Shutdown(std::chrono::system_clock::now() + state_->options.drain);
+  state_->grpc_server->Wait();
+  state_->grpc_server.reset();
+}
+
+}  // namespace meshwright

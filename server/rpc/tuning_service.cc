@@ -1,0 +1,153 @@
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "meshwright/v1/service.grpc.pb.h"
+#include "search_space/status.h"
+#include "server/rpc/answer.h"
+#include "server/rpc/convert.h"
+#include "server/rpc/services.h"
+#include "server/rpc/status_wire.h"
+#include "server/rpc/watch.h"
+#include "server/tuner/study_id.h"
+
+namespace meshwright {
+namespace {
+
+absl::Status NameStudy(const absl::Status& status, const std::string& id) {
+  return absl::IsNotFound(status) ? WithResource(status, "study", id) : status;
+}
+
+absl::Status Damaged(const char* what, const std::string& id) {
+  return WithReason(
+      absl::DataLossError(fmt::format("the stored {} of study '{}' cannot be read", what, id)),
+      "STORE_CORRUPT");
+}
+
+absl::StatusOr<v1::Trial> ToTrial(const PlanRecord& record) {
+  v1::Trial trial;
+  trial.set_rank(record.rank);
+  trial.set_state(record.state);
+  trial.mutable_plan()->set_plan_digest(record.plan_digest);
+  if (!trial.mutable_plan()->mutable_plan()->ParseFromString(record.plan)) {
+    return Damaged("plan", record.study_id);
+  }
+  if (!trial.mutable_plan()->mutable_estimate()->ParseFromString(record.estimate)) {
+    return Damaged("estimate", record.study_id);
+  }
+  return trial;
+}
+
+class TuningService final : public v1::TuningService::CallbackService, public ClosableService {
+ public:
+  TuningService(const ServiceContext& context, std::chrono::milliseconds heartbeat)
+      : context_(context), watchers_(heartbeat) {}
+
+  grpc::Service& service() override { return *this; }
+  void Close() override { watchers_.Close(); }
+
+  grpc::ServerUnaryReactor* CreateStudy(grpc::CallbackServerContext* context,
+                                        const v1::CreateStudyRequest* request,
+                                        v1::CreateStudyResponse* response) override {
+    return Answer(*context, "CreateStudy", [&] { return CreateStudy(*request, *response); });
+  }
+
+  grpc::ServerUnaryReactor* GetStudy(grpc::CallbackServerContext* context,
+                                     const v1::GetStudyRequest* request,
+                                     v1::GetStudyResponse* response) override {
+    return Answer(*context, "GetStudy", [&] {
+      return NameStudy(GetStudy(request->study_id(), *response), request->study_id());
+    });
+  }
+
+  grpc::ServerUnaryReactor* ListStudies(grpc::CallbackServerContext* context,
+                                        const v1::ListStudiesRequest* request,
+                                        v1::ListStudiesResponse* response) override {
+    return Answer(*context, "ListStudies", [&]() -> absl::Status {
+      ASSIGN_OR_RETURN(const StudyPage page,
+                       context_.engine.ListStudies(request->page_size(), request->page_token()));
+      for (const StudyRecord& study : page.studies) *response->add_studies() = ToWire(study);
+      response->set_next_page_token(page.next_page_token);
+      return absl::OkStatus();
+    });
+  }
+
+  grpc::ServerWriteReactor<v1::WatchStudyResponse>* WatchStudy(
+      grpc::CallbackServerContext* context, const v1::WatchStudyRequest* request) override {
+    auto* watch = new WatchReactor(*context, context_.engine, watchers_);
+    watch->Follow(request->study_id(), request->after_revision());
+    return watch;
+  }
+
+  grpc::ServerUnaryReactor* CancelStudy(grpc::CallbackServerContext* context,
+                                        const v1::CancelStudyRequest* request,
+                                        v1::CancelStudyResponse* response) override {
+    return Answer(*context, "CancelStudy", [&]() -> absl::Status {
+      const auto study = context_.engine.CancelStudy(request->study_id());
+      if (!study.ok()) return NameStudy(study.status(), request->study_id());
+      *response->mutable_study() = ToWire(*study);
+      return absl::OkStatus();
+    });
+  }
+
+  grpc::ServerUnaryReactor* ListTrials(grpc::CallbackServerContext* context,
+                                       const v1::ListTrialsRequest* request,
+                                       v1::ListTrialsResponse* response) override {
+    return Answer(*context, "ListTrials",
+                  [&] { return NameStudy(ListTrials(*request, *response), request->study_id()); });
+  }
+
+ private:
+  absl::Status CreateStudy(const v1::CreateStudyRequest& request,
+                           v1::CreateStudyResponse& response) {
+    CreateStudyOptions options;
+    std::vector<FieldViolation> violations;
+    if (request.has_study_id()) {
+      options.study_id = request.study_id();
+      if (auto violation = CheckStudyId(request.study_id())) {
+        violations.push_back(*std::move(violation));
+      }
+    }
+    if (request.has_request_id()) options.request_id = request.request_id();
+    ASSIGN_OR_RETURN(const StudyRequest question,
+                     FromWire(request.question(), context_.knowledge, std::move(violations)));
+    ASSIGN_OR_RETURN(const StudyRecord study, context_.engine.CreateStudy(question, options));
+    *response.mutable_study() = ToWire(study);
+    return absl::OkStatus();
+  }
+
+  absl::Status GetStudy(const std::string& id, v1::GetStudyResponse& response) {
+    ASSIGN_OR_RETURN(const StudyRecord study, context_.engine.GetStudy(id));
+    *response.mutable_study() = ToWire(study);
+    if (!response.mutable_question()->ParseFromString(study.question)) {
+      return Damaged("question", id);
+    }
+    return study.result.has_value() ? FillAnswer(*study.result, response) : absl::OkStatus();
+  }
+
+  absl::Status ListTrials(const v1::ListTrialsRequest& request, v1::ListTrialsResponse& response) {
+    ASSIGN_OR_RETURN(
+        const PlanPage page,
+        context_.engine.ListPlans(request.study_id(), request.page_size(), request.page_token()));
+    for (const PlanRecord& plan : page.plans) {
+      ASSIGN_OR_RETURN(*response.add_trials(), ToTrial(plan));
+    }
+    response.set_next_page_token(page.next_page_token);
+    return absl::OkStatus();
+  }
+
+  const ServiceContext context_;
+  Watchers watchers_;
+};
+
+}  // namespace
+
+std::unique_ptr<ClosableService> MakeTuningService(const ServiceContext& context,
+                                                   std::chrono::milliseconds heartbeat) {
+  return std::make_unique<TuningService>(context, heartbeat);
+}
+
+}  // namespace meshwright
