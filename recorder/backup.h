@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+
+struct sqlite3;
+
+namespace meshwright {
+
+// Copies an open store into the file `path` with SQLite's online backup: a consistent state, while
+// others read and write. The file appears under its name only when it is whole and durable; one
+// that was there is replaced.
+absl::Status CopyStore(sqlite3* source, const std::string& path);
+
+}  // namespace meshwright

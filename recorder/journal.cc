@@ -1,0 +1,153 @@
+// The Recorder's calls that concern a study's plans and its journal.
+#include <fmt/format.h>
+
+#include <limits>
+#include <utility>
+
+#include "recorder/page_token.h"
+#include "recorder/recorder.h"
+#include "recorder/rows.h"
+#include "search_space/status.h"
+
+namespace meshwright {
+namespace {
+
+std::string PlanList(std::string_view study_id) { return fmt::format("plans/{}", study_id); }
+
+// So that an empty list means an empty study, and never a mistyped id.
+absl::Status CheckStudyExists(sqlite3* connection, std::string_view id) {
+  ASSIGN_OR_RETURN(Statement query,
+                   Statement::Prepare(connection, "SELECT 1 FROM studies WHERE id = ?1"));
+  RETURN_IF_ERROR(query.Bind(id));
+  ASSIGN_OR_RETURN(const bool is_there, query.Step());
+  return is_there ? absl::OkStatus() : UnknownStudy(id);
+}
+
+PlanRecord ReadPlan(const Statement& row) {
+  return {.study_id = row.Text(0),
+          .rank = static_cast<int>(row.Integer(1)),
+          .plan_key = row.Text(2),
+          .plan_digest = row.Text(3),
+          .state = row.Text(4),
+          .plan = row.Text(5),
+          .estimate = row.Text(6),
+          .step_time = Seconds(row.Real(7)),
+          .peak_memory = Bytes{row.Integer(8)},
+          .reserved_memory = Bytes{row.Integer(9)},
+          .fits = row.Integer(10) != 0};
+}
+
+absl::Status PlanError(const absl::Status& status, const PlanRecord& plan) {
+  if (absl::IsNotFound(status)) return UnknownStudy(plan.study_id);
+  if (!absl::IsAlreadyExists(status)) return status;
+  return WithReason(absl::AlreadyExistsError(
+                        fmt::format("study '{}' has a plan of rank {}", plan.study_id, plan.rank)),
+                    "PLAN_EXISTS");
+}
+
+}  // namespace
+
+absl::Status UnknownStudy(std::string_view id) {
+  return WithReason(absl::NotFoundError(fmt::format("study '{}' does not exist", id)),
+                    "UNKNOWN_STUDY");
+}
+
+absl::Status InsertPlans(sqlite3* connection, std::span<const PlanRecord> plans) {
+  ASSIGN_OR_RETURN(Statement insert, Statement::Prepare(connection, R"sql(
+INSERT INTO plans (study_id, rank, plan_key, plan_digest, state, plan, estimate,
+                   step_time_seconds, peak_memory_bytes, reserved_memory_bytes, fits)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11))sql"));
+  for (const PlanRecord& plan : plans) {
+    RETURN_IF_ERROR(insert.Bind(plan.study_id, plan.rank, plan.plan_key, plan.plan_digest,
+                                plan.state, Blob{plan.plan}, Blob{plan.estimate},
+                                plan.step_time.count(), plan.peak_memory.count,
+                                plan.reserved_memory.count, plan.fits));
+    const absl::Status status = insert.Run();
+    if (!status.ok()) return PlanError(status, plan);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::int64_t>> InsertEvents(sqlite3* connection,
+                                                       std::span<const EventRecord> events) {
+  ASSIGN_OR_RETURN(Statement insert, Statement::Prepare(connection, R"sql(
+INSERT INTO events (study_id, revision, time_ms, kind, payload)
+SELECT ?1, coalesce(max(revision), 0) + 1, ?2, ?3, ?4 FROM events WHERE study_id = ?1
+RETURNING revision)sql"));
+  std::vector<std::int64_t> revisions;
+  revisions.reserve(events.size());
+  for (const EventRecord& event : events) {
+    RETURN_IF_ERROR(insert.Bind(event.study_id, event.time_ms, event.kind, Blob{event.payload}));
+    const auto has_row = insert.Step();
+    if (absl::IsNotFound(has_row.status())) return UnknownStudy(event.study_id);
+    if (!has_row.ok()) return has_row.status();
+    revisions.push_back(insert.Integer(0));
+    // The foreign key is checked when the statement ends.
+    const absl::Status end = insert.Run();
+    if (!end.ok()) return absl::IsNotFound(end) ? UnknownStudy(event.study_id) : end;
+  }
+  return revisions;
+}
+
+absl::Status Recorder::AppendPlans(std::span<const PlanRecord> plans) {
+  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(connection_.get()));
+  RETURN_IF_ERROR(InsertPlans(connection_.get(), plans));
+  return transaction.Commit();
+}
+
+absl::StatusOr<std::vector<std::int64_t>> Recorder::AppendEvents(
+    std::span<const EventRecord> events) {
+  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(connection_.get()));
+  ASSIGN_OR_RETURN(std::vector<std::int64_t> revisions, InsertEvents(connection_.get(), events));
+  RETURN_IF_ERROR(transaction.Commit());
+  return revisions;
+}
+
+absl::StatusOr<PlanPage> Recorder::ListPlans(std::string_view study_id, int page_size,
+                                             std::string_view page_token) const {
+  ASSIGN_OR_RETURN(const int size, PageSize(page_size, "page_size"));
+  PageKey after = {.number = std::numeric_limits<std::int64_t>::min()};
+  if (!page_token.empty()) {
+    ASSIGN_OR_RETURN(after, DecodePageToken(PlanList(study_id), page_token));
+  }
+  RETURN_IF_ERROR(CheckStudyExists(connection_.get(), study_id));
+  ASSIGN_OR_RETURN(Statement query, Statement::Prepare(connection_.get(), R"sql(
+SELECT study_id, rank, plan_key, plan_digest, state, plan, estimate,
+       step_time_seconds, peak_memory_bytes, reserved_memory_bytes, fits
+FROM plans WHERE study_id = ?1 AND rank > ?2 ORDER BY rank LIMIT ?3)sql"));
+  RETURN_IF_ERROR(query.Bind(study_id, after.number, size + 1));
+  PlanPage page;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool has_row, query.Step());
+    if (!has_row) return page;
+    if (std::ssize(page.plans) == size) break;
+    page.plans.push_back(ReadPlan(query));
+  }
+  page.next_page_token = EncodePageToken(PlanList(study_id), {.number = page.plans.back().rank});
+  return page;
+}
+
+absl::StatusOr<std::vector<EventRecord>> Recorder::ListEvents(std::string_view study_id,
+                                                              std::int64_t after_revision,
+                                                              int limit) const {
+  ASSIGN_OR_RETURN(const int size, PageSize(limit, "limit"));
+  RETURN_IF_ERROR(CheckStudyExists(connection_.get(), study_id));
+  ASSIGN_OR_RETURN(Statement query,
+                   Statement::Prepare(connection_.get(),
+                                      "SELECT study_id, revision, time_ms, kind, payload FROM "
+                                      "events WHERE study_id = ?1 AND revision > ?2 ORDER BY "
+                                      "revision LIMIT ?3"));
+  RETURN_IF_ERROR(query.Bind(study_id, after_revision, size));
+  std::vector<EventRecord> events;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool has_row, query.Step());
+    if (!has_row) return events;
+    events.push_back({.study_id = query.Text(0),
+                      .revision = query.Integer(1),
+                      .time_ms = query.Integer(2),
+                      .kind = query.Text(3),
+                      .payload = query.Text(4)});
+  }
+}
+
+}  // namespace meshwright

@@ -1,0 +1,150 @@
+#include "recorder/recorder.h"
+
+#include <fmt/format.h>
+#include <sqlite3.h>
+
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "recorder/backup.h"
+#include "recorder/file_system.h"
+#include "recorder/schema.h"
+#include "search_space/status.h"
+
+namespace meshwright {
+namespace {
+
+constexpr char kInMemory[] = ":memory:";
+
+bool Exists(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::exists(path, error);
+}
+
+// A writer that closes in order leaves no log, or an empty one. (A log that only a reader kept from
+// being removed makes the check run once too often, which costs time but no truth.)
+bool StoppedUncleanly(const std::string& path) {
+  std::error_code error;
+  const auto size = std::filesystem::file_size(path + "-wal", error);
+  return !error && size > 0;
+}
+
+absl::Status CheckIntegrity(sqlite3* connection, const std::string& path) {
+  const auto verdict = QueryText(connection, "PRAGMA quick_check(1)");
+  if (!verdict.ok()) return verdict.status();
+  if (*verdict == "ok") return absl::OkStatus();
+  return WithReason(absl::DataLossError(fmt::format(
+                        "store '{}' is damaged ({}); restore a backup, or name another file with "
+                        "--db FILE",
+                        path, *verdict)),
+                    "STORE_CORRUPT");
+}
+
+// Closing the last connection of a WAL file writes its log into it; a file that is refused must
+// stay as it was found.
+void KeepLogOnClose(sqlite3* connection, bool keep) {
+  sqlite3_db_config(connection, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, keep ? 1 : 0, nullptr);
+}
+
+// Looks at a file before anything is written beside it, so that a mistyped --db leaves no trace.
+// Through SQLite and not with read(2): closing any descriptor of the file would drop the POSIX
+// locks that another connection of this process holds on it (sqlite.org/howtocorrupt.html, 2.2).
+absl::Status RefuseForeignFile(const std::string& path) {
+  auto connection = OpenConnection(path, ConnectionMode::kReadOnly);
+  if (!connection.ok()) return connection.status();
+  KeepLogOnClose(connection->get(), true);
+  const auto version = CheckIdentity(connection->get(), path);
+  if (version.ok()) return absl::OkStatus();
+  const std::string reason = Reason(version.status());
+  // Anything else (say a journal to roll back) is for the writer's own connection to settle.
+  return reason == "FOREIGN_STORE" || reason == "NEWER_STORE" ? version.status() : absl::OkStatus();
+}
+
+absl::Status Upgrade(sqlite3* connection, const std::string& path, int version) {
+  if (version == kSchemaVersion) return absl::OkStatus();
+  if (version > 0) {
+    RETURN_IF_ERROR(CopyStore(connection, fmt::format("{}.v{}.bak", path, version)));
+  }
+  return Migrate(connection, version);
+}
+
+}  // namespace
+
+absl::StatusOr<Recorder> Recorder::Open(const OpenOptions& options) {
+  if (options.path == kInMemory) {
+    if (options.read_only) {
+      return absl::InvalidArgumentError("read_only = true; a store in memory must be writable");
+    }
+    ASSIGN_OR_RETURN(Connection connection,
+                     OpenConnection(options.path, ConnectionMode::kReadWrite));
+    RETURN_IF_ERROR(Execute(connection.get(), "PRAGMA foreign_keys = ON"));
+    RETURN_IF_ERROR(Migrate(connection.get(), 0));
+    return Recorder(StoreLock(), std::move(connection), kSchemaVersion);
+  }
+  ASSIGN_OR_RETURN(const std::string path, ResolveStorePath(options.path, !options.read_only));
+  RETURN_IF_ERROR(CheckLocalFileSystem(path));
+  return options.read_only ? OpenReader(path) : OpenWriter(path, options);
+}
+
+absl::StatusOr<Recorder> Recorder::OpenReader(const std::string& path) {
+  const auto no_store = [&path] {
+    return WithReason(absl::NotFoundError(fmt::format("store '{}' does not exist", path)),
+                      "NO_STORE");
+  };
+  if (!Exists(path)) return no_store();
+  ASSIGN_OR_RETURN(Connection connection, OpenConnection(path, ConnectionMode::kReadOnly));
+  ASSIGN_OR_RETURN(const int version, CheckIdentity(connection.get(), path));
+  if (version == 0) return no_store();  // its first writer has not come so far yet
+  if (version < kSchemaVersion) {
+    return WithReason(
+        absl::FailedPreconditionError(fmt::format(
+            "store '{}' has schema version {}, this program reads {}; open it once for writing, "
+            "which upgrades it and keeps a backup",
+            path, version, kSchemaVersion)),
+        "OLDER_STORE");
+  }
+  return Recorder(StoreLock(), std::move(connection), version);
+}
+
+absl::StatusOr<Recorder> Recorder::OpenWriter(const std::string& path, const OpenOptions& options) {
+  if (Exists(path)) RETURN_IF_ERROR(RefuseForeignFile(path));
+  ASSIGN_OR_RETURN(StoreLock lock, StoreLock::Acquire(path, options.who, options.lock_wait));
+  const bool needs_check = StoppedUncleanly(path);
+  ASSIGN_OR_RETURN(Connection connection, OpenConnection(path, ConnectionMode::kReadWrite));
+  sqlite3* const raw = connection.get();
+  KeepLogOnClose(raw, true);
+  ASSIGN_OR_RETURN(const int version, CheckIdentity(raw, path));
+  KeepLogOnClose(raw, false);
+  if (needs_check) RETURN_IF_ERROR(CheckIntegrity(raw, path));
+  RETURN_IF_ERROR(Execute(raw, "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON"));
+  RETURN_IF_ERROR(Upgrade(raw, path, version));
+  // After the first transaction, so that a new file is either empty or whole, never a bare header.
+  ASSIGN_OR_RETURN(const std::string mode, QueryText(raw, "PRAGMA journal_mode = WAL"));
+  if (mode != "wal") {
+    return WithReason(absl::UnavailableError(
+                          fmt::format("store '{}': journal mode is {}; must be wal", path, mode)),
+                      "STORE_IO");
+  }
+  return Recorder(std::move(lock), std::move(connection), kSchemaVersion);
+}
+
+Recorder::Recorder(StoreLock lock, Connection connection, int schema_version)
+    : lock_(std::move(lock)), connection_(std::move(connection)), schema_version_(schema_version) {}
+
+Recorder& Recorder::operator=(Recorder&& other) noexcept {
+  // The old connection closes before the old lock goes.
+  connection_ = std::move(other.connection_);
+  lock_ = std::move(other.lock_);
+  schema_version_ = other.schema_version_;
+  return *this;
+}
+
+absl::Status Recorder::Backup(const std::string& path) const {
+  if (Exists(path)) {
+    return absl::AlreadyExistsError(fmt::format("backup '{}' exists; name a new file", path));
+  }
+  return CopyStore(connection_.get(), path);
+}
+
+}  // namespace meshwright

@@ -1,0 +1,331 @@
+// The Recorder's calls that concern studies.
+#include <fmt/format.h>
+
+#include <optional>
+#include <utility>
+
+#include "recorder/page_token.h"
+#include "recorder/recorder.h"
+#include "recorder/rows.h"
+#include "search_space/status.h"
+
+namespace meshwright {
+namespace {
+
+constexpr char kStudyList[] = "studies";
+
+// The stored columns, in the order in which InsertRow binds and ReadStudy takes them.
+constexpr char kColumns[] =
+    "id, state, outcome, model_name, cluster_name, chip, device_count, request_id, request_hash, "
+    "error_message, owner, create_time_ms, start_time_ms, end_time_ms, search_seconds, "
+    "best_step_time_seconds, gain_over_baseline_ratio, best_plan_digest, question, result";
+
+// The revision is the journal's, counted there alone: a column of the study would make every event
+// rewrite the study's row with its blobs. Lists leave the blobs out.
+std::string Select(bool has_blobs, std::string_view rest) {
+  std::string_view columns = kColumns;
+  if (!has_blobs) columns.remove_suffix(std::string_view(", question, result").size());
+  return fmt::format(
+      "SELECT (SELECT coalesce(max(revision), 0) FROM events WHERE study_id = studies.id), {} FROM "
+      "studies "
+      "{}",
+      columns, rest);
+}
+
+std::optional<double> Count(const std::optional<Seconds>& time) {
+  if (!time.has_value()) return std::nullopt;
+  return time->count();
+}
+
+std::optional<Seconds> Time(const std::optional<double>& seconds) {
+  if (!seconds.has_value()) return std::nullopt;
+  return Seconds(*seconds);
+}
+
+std::optional<Blob> OptionalBlob(const std::optional<std::string>& bytes) {
+  if (!bytes.has_value()) return std::nullopt;
+  return Blob{*bytes};
+}
+
+absl::StatusOr<StudyRecord> ReadStudy(const Statement& row, bool has_blobs) {
+  StudyRecord study;
+  study.revision = row.Integer(0);
+  study.id = row.Text(1);
+  const auto state = ParseChoice<StudyState>(row.Text(2));
+  if (!state.has_value()) {
+    return WithReason(
+        absl::DataLossError(fmt::format("study '{}': state = '{}'; must be one of {}", study.id,
+                                        row.Text(2), AllowedWords<StudyState>())),
+        "STORE_CORRUPT");
+  }
+  study.state = *state;
+  study.outcome = row.Text(3);
+  study.model_name = row.Text(4);
+  study.cluster_name = row.Text(5);
+  study.chip = row.Text(6);
+  study.device_count = static_cast<int>(row.Integer(7));
+  study.request_id = row.OptionalText(8);
+  study.request_hash = row.Text(9);
+  study.error_message = row.Text(10);
+  study.owner = row.Text(11);
+  study.create_time_ms = row.Integer(12);
+  study.start_time_ms = row.OptionalInteger(13);
+  study.end_time_ms = row.OptionalInteger(14);
+  study.search_time = Time(row.OptionalReal(15));
+  study.best_step_time = Time(row.OptionalReal(16));
+  study.gain_over_baseline = row.OptionalReal(17);
+  study.best_plan_digest = row.Text(18);
+  if (has_blobs) {
+    study.question = row.Text(19);
+    study.result = row.OptionalText(20);
+  }
+  return study;
+}
+
+absl::StatusOr<StudyRecord> ReadStudyById(sqlite3* connection, std::string_view id) {
+  ASSIGN_OR_RETURN(Statement query, Statement::Prepare(connection, Select(true, "WHERE id = ?1")));
+  RETURN_IF_ERROR(query.Bind(id));
+  ASSIGN_OR_RETURN(const bool is_there, query.Step());
+  if (!is_there) return UnknownStudy(id);
+  return ReadStudy(query, true);
+}
+
+// The study that the same request made before, if any.
+absl::StatusOr<std::optional<StudyRecord>> FindByRequest(sqlite3* connection,
+                                                         const StudyRecord& study) {
+  if (!study.request_id.has_value()) return std::nullopt;
+  ASSIGN_OR_RETURN(Statement query,
+                   Statement::Prepare(connection, Select(true, "WHERE request_id = ?1")));
+  RETURN_IF_ERROR(query.Bind(*study.request_id));
+  ASSIGN_OR_RETURN(const bool is_there, query.Step());
+  if (!is_there) return std::nullopt;
+  ASSIGN_OR_RETURN(StudyRecord found, ReadStudy(query, true));
+  if (found.request_hash == study.request_hash) return found;
+  return WithReason(
+      absl::InvalidArgumentError(fmt::format(
+          "request_id = '{}'; was used by another request, which made study '{}'; must be new",
+          *study.request_id, found.id)),
+      "REQUEST_ID_REUSED");
+}
+
+absl::Status InsertRow(sqlite3* connection, const StudyRecord& study) {
+  ASSIGN_OR_RETURN(
+      Statement insert,
+      Statement::Prepare(connection,
+                         fmt::format("INSERT INTO studies ({}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, "
+                                     "?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, "
+                                     "?20)",
+                                     kColumns)));
+  RETURN_IF_ERROR(insert.Bind(
+      study.id, Word(study.state), study.outcome, study.model_name, study.cluster_name, study.chip,
+      study.device_count, study.request_id, study.request_hash, study.error_message, study.owner,
+      study.create_time_ms, study.start_time_ms, study.end_time_ms, Count(study.search_time),
+      Count(study.best_step_time), study.gain_over_baseline, study.best_plan_digest,
+      Blob{study.question}, OptionalBlob(study.result)));
+  const absl::Status status = insert.Run();
+  if (!absl::IsAlreadyExists(status)) return status;
+  return WithReason(
+      absl::AlreadyExistsError(fmt::format("study id = '{}'; exists; must be new", study.id)),
+      "STUDY_EXISTS");
+}
+
+// One line of the journal for a change of state; the payload is the state's word.
+absl::Status AppendStateEvent(sqlite3* connection, const std::string& id, StudyState state,
+                              std::int64_t time_ms) {
+  const EventRecord event = {.study_id = id,
+                             .time_ms = time_ms,
+                             .kind = kStateEventKind,
+                             .payload = std::string(Word(state))};
+  return InsertEvents(connection, {&event, 1}).status();
+}
+
+absl::Status CheckAlive(const StudyRecord& study, StudyState next) {
+  if (IsTerminal(study.state)) {
+    return WithReason(
+        absl::FailedPreconditionError(fmt::format("study '{}' has ended ({}); cannot become {}",
+                                                  study.id, Word(study.state), Word(next))),
+        "STUDY_ENDED");
+  }
+  // Else the worker that starts a study could undo a cancellation that it has not seen yet.
+  if (study.state == StudyState::kCancelling && next != study.state && !IsTerminal(next)) {
+    return WithReason(absl::FailedPreconditionError(fmt::format(
+                          "study '{}' is being cancelled; cannot become {}", study.id, Word(next))),
+                      "STUDY_CANCELLING");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SetState(sqlite3* connection, const StudyUpdate& update) {
+  ASSIGN_OR_RETURN(Statement statement, Statement::Prepare(connection, R"sql(
+UPDATE studies
+SET state = ?2, owner = coalesce(?3, owner),
+    start_time_ms = CASE WHEN ?4 THEN coalesce(start_time_ms, ?5) ELSE start_time_ms END
+WHERE id = ?1)sql"));
+  RETURN_IF_ERROR(statement.Bind(update.study_id, Word(update.state), update.owner,
+                                 update.state == StudyState::kRunning, update.time_ms));
+  RETURN_IF_ERROR(statement.Run());
+  return AppendStateEvent(connection, update.study_id, update.state, update.time_ms);
+}
+
+absl::Status SetEnding(sqlite3* connection, const StudyEnding& ending) {
+  ASSIGN_OR_RETURN(Statement statement, Statement::Prepare(connection, R"sql(
+UPDATE studies
+SET state = ?2, end_time_ms = ?3, outcome = ?4, result = ?5, error_message = ?6,
+    search_seconds = ?7, best_step_time_seconds = ?8, gain_over_baseline_ratio = ?9,
+    best_plan_digest = ?10
+WHERE id = ?1)sql"));
+  RETURN_IF_ERROR(statement.Bind(ending.study_id, Word(ending.state), ending.time_ms,
+                                 ending.outcome, OptionalBlob(ending.result), ending.error_message,
+                                 Count(ending.search_time), Count(ending.best_step_time),
+                                 ending.gain_over_baseline, ending.best_plan_digest));
+  return statement.Run();
+}
+
+absl::Status ReplacePlans(sqlite3* connection, const std::string& id,
+                          std::span<const PlanRecord> plans) {
+  ASSIGN_OR_RETURN(Statement statement,
+                   Statement::Prepare(connection, "DELETE FROM plans WHERE study_id = ?1"));
+  RETURN_IF_ERROR(statement.Bind(id));
+  RETURN_IF_ERROR(statement.Run());
+  return InsertPlans(connection, plans);
+}
+
+absl::Status CheckBelongs(const StudyEnding& ending) {
+  const auto check = [&ending](const std::string& id, std::string_view what) {
+    if (id == ending.study_id) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        fmt::format("{}.study_id = '{}'; must be '{}'", what, id, ending.study_id));
+  };
+  for (const EventRecord& event : ending.events) RETURN_IF_ERROR(check(event.study_id, "event"));
+  if (!ending.plans.has_value()) return absl::OkStatus();
+  for (const PlanRecord& plan : *ending.plans) RETURN_IF_ERROR(check(plan.study_id, "plan"));
+  return absl::OkStatus();
+}
+
+// Those that some process should be working on. The words stand in the index studies_alive as well.
+absl::StatusOr<std::vector<StudyRecord>> Orphans(
+    sqlite3* connection, const std::function<bool(std::string_view)>& is_alive) {
+  ASSIGN_OR_RETURN(
+      Statement query,
+      Statement::Prepare(
+          connection,
+          Select(false, "WHERE state IN ('queued', 'running', 'cancelling') ORDER BY id")));
+  RETURN_IF_ERROR(query.Bind());
+  std::vector<StudyRecord> orphans;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool has_row, query.Step());
+    if (!has_row) return orphans;
+    ASSIGN_OR_RETURN(StudyRecord study, ReadStudy(query, false));
+    if (!is_alive(study.owner)) orphans.push_back(std::move(study));
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<InsertedStudy> Recorder::InsertStudy(const StudyRecord& study) {
+  if (study.id.empty()) return absl::InvalidArgumentError("study id = ''; must not be empty");
+  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(connection_.get()));
+  ASSIGN_OR_RETURN(auto found, FindByRequest(connection_.get(), study));
+  if (found.has_value()) return InsertedStudy{.study = *std::move(found), .is_new = false};
+  RETURN_IF_ERROR(InsertRow(connection_.get(), study));
+  RETURN_IF_ERROR(AppendStateEvent(connection_.get(), study.id, study.state, study.create_time_ms));
+  ASSIGN_OR_RETURN(StudyRecord stored, ReadStudyById(connection_.get(), study.id));
+  RETURN_IF_ERROR(transaction.Commit());
+  return InsertedStudy{.study = std::move(stored), .is_new = true};
+}
+
+absl::StatusOr<StudyRecord> Recorder::UpdateStudy(const StudyUpdate& update) {
+  if (IsTerminal(update.state)) {
+    return absl::InvalidArgumentError(fmt::format(
+        "state = {}; must not be terminal; FinishStudy ends a study", Word(update.state)));
+  }
+  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(connection_.get()));
+  ASSIGN_OR_RETURN(StudyRecord before, ReadStudyById(connection_.get(), update.study_id));
+  RETURN_IF_ERROR(CheckAlive(before, update.state));
+  if (before.state == StudyState::kCancelling) return before;
+  RETURN_IF_ERROR(SetState(connection_.get(), update));
+  ASSIGN_OR_RETURN(StudyRecord after, ReadStudyById(connection_.get(), update.study_id));
+  RETURN_IF_ERROR(transaction.Commit());
+  return after;
+}
+
+absl::StatusOr<StudyRecord> Recorder::FinishStudy(const StudyEnding& ending) {
+  if (!IsTerminal(ending.state)) {
+    return absl::InvalidArgumentError(
+        fmt::format("state = {}; must be succeeded, failed or cancelled", Word(ending.state)));
+  }
+  RETURN_IF_ERROR(CheckBelongs(ending));
+  sqlite3* const connection = connection_.get();
+  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(connection));
+  ASSIGN_OR_RETURN(const StudyRecord before, ReadStudyById(connection, ending.study_id));
+  RETURN_IF_ERROR(CheckAlive(before, ending.state));
+  RETURN_IF_ERROR(SetEnding(connection, ending));
+  if (ending.plans.has_value()) {
+    RETURN_IF_ERROR(ReplacePlans(connection, ending.study_id, *ending.plans));
+  }
+  RETURN_IF_ERROR(InsertEvents(connection, ending.events).status());
+  RETURN_IF_ERROR(AppendStateEvent(connection, ending.study_id, ending.state, ending.time_ms));
+  ASSIGN_OR_RETURN(StudyRecord after, ReadStudyById(connection, ending.study_id));
+  RETURN_IF_ERROR(transaction.Commit());
+  return after;
+}
+
+absl::StatusOr<StudyRecord> Recorder::GetStudy(std::string_view id) const {
+  return ReadStudyById(connection_.get(), id);
+}
+
+absl::StatusOr<StudyPage> Recorder::ListStudies(int page_size, std::string_view page_token) const {
+  ASSIGN_OR_RETURN(const int size, PageSize(page_size, "page_size"));
+  std::optional<PageKey> after;
+  if (!page_token.empty()) {
+    ASSIGN_OR_RETURN(after, DecodePageToken(kStudyList, page_token));
+  }
+  // One row more than the page tells whether another page follows.
+  const std::string_view where = after.has_value() ? "WHERE (create_time_ms, id) < (?2, ?3)" : "";
+  ASSIGN_OR_RETURN(
+      Statement query,
+      Statement::Prepare(
+          connection_.get(),
+          Select(false, fmt::format("{} ORDER BY create_time_ms DESC, id DESC LIMIT ?1", where))));
+  RETURN_IF_ERROR(after.has_value() ? query.Bind(size + 1, after->number, after->text)
+                                    : query.Bind(size + 1));
+  StudyPage page;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool has_row, query.Step());
+    if (!has_row) return page;
+    if (std::ssize(page.studies) == size) break;
+    ASSIGN_OR_RETURN(StudyRecord study, ReadStudy(query, false));
+    page.studies.push_back(std::move(study));
+  }
+  const StudyRecord& last = page.studies.back();
+  page.next_page_token =
+      EncodePageToken(kStudyList, {.number = last.create_time_ms, .text = last.id});
+  return page;
+}
+
+absl::StatusOr<std::vector<StudyRecord>> Recorder::InterruptOrphans(
+    const std::function<bool(std::string_view owner)>& is_alive, std::int64_t time_ms) {
+  sqlite3* const connection = connection_.get();
+  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(connection));
+  ASSIGN_OR_RETURN(std::vector<StudyRecord> orphans, Orphans(connection, is_alive));
+  for (StudyRecord& study : orphans) {
+    if (study.state == StudyState::kCancelling) {
+      // What it had found stays: only the end is missing.
+      ASSIGN_OR_RETURN(Statement cancel, Statement::Prepare(connection, R"sql(
+UPDATE studies SET state = 'cancelled', outcome = 'cancelled', end_time_ms = ?2
+WHERE id = ?1)sql"));
+      RETURN_IF_ERROR(cancel.Bind(study.id, time_ms));
+      RETURN_IF_ERROR(cancel.Run());
+      RETURN_IF_ERROR(AppendStateEvent(connection, study.id, StudyState::kCancelled, time_ms));
+    } else {
+      RETURN_IF_ERROR(
+          SetState(connection,
+                   {.study_id = study.id, .state = StudyState::kInterrupted, .time_ms = time_ms}));
+    }
+    ASSIGN_OR_RETURN(study, ReadStudyById(connection, study.id));
+  }
+  RETURN_IF_ERROR(transaction.Commit());
+  return orphans;
+}
+
+}  // namespace meshwright
