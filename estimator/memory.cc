@@ -44,9 +44,10 @@ Activations StoredBy(const Stage& s) {
     }
     std::abort();
   };
-  const bool selective = s.recompute == RecomputeGranularity::kSelective;
-  a.recomputed = std::max(working(unit.dense, selective ? s.dense_layers : full_dense),
-                          working(unit.moe, selective ? s.moe_layers : full_moe));
+  // The largest layer of the stage, whichever are recomputed: more recomputation never needs more.
+  if (s.recompute == RecomputeGranularity::kSelective || s.recomputed_layers > 0) {
+    a.recomputed = std::max(working(unit.dense, s.dense_layers), working(unit.moe, s.moe_layers));
+  }
   return a;
 }
 

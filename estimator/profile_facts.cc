@@ -127,6 +127,7 @@ constexpr Row kRows[] = {
     {"sequence_parallel_regathers_input", Flag<&FrameworkProfile::sequence_parallel_regathers_input>},
     {"caches_weight_gradients", Flag<&FrameworkProfile::caches_weight_gradients>},
     {"logits_are_gathered", Flag<&FrameworkProfile::logits_are_gathered>},
+    {"experts_need_sequence_parallel", Flag<&FrameworkProfile::experts_need_sequence_parallel>},
     {"is_inferred", Flag<&FrameworkProfile::is_inferred>},
     {"dropout_ratio", Number<&FrameworkProfile::dropout_ratio>},
     {"memory_bound_traffic_ratio", Number<&FrameworkProfile::memory_bound_traffic_ratio>},

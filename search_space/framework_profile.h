@@ -78,6 +78,7 @@ struct FrameworkProfile {
   LayerSplit layer_split = LayerSplit::kEven;
   std::vector<std::string> selective_modules = {"core_attn"};
   int largest_zero_stage_with_pipeline = 1;
+  bool experts_need_sequence_parallel = false;  // when there is tensor parallelism
 
   // Which figures of the profile the interval must be wider for.
   Provenance provenance = Provenance::kAssumed;

@@ -1,0 +1,19 @@
+#include "pruner/pruner.h"
+
+#include "pruner/rules/rules.h"
+
+namespace meshwright {
+
+std::span<const PruneRule> PruneRules() {
+  static constexpr PruneRule kRules[] = {
+      {"divisibility", "sizes that do not divide, or that the framework cannot combine",
+       &CheckDivisibility},
+      {"topology", "groups that leave the domain of fast links", &CheckTopology},
+      {"memory", "does not fit by the memory model", nullptr},
+      {"dominance", "another plan of the same shape fits and recomputes less, or costs the same",
+       &CheckEqualPlans},
+  };
+  return kRules;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "estimator/analytic_model.h"
+#include "search_space/plan.h"
+#include "search_space/space.h"
+
+namespace meshwright {
+
+// Why plans need not be tried. Texts are static, so that rejecting costs nothing.
+struct Rejection {
+  std::string_view rule = {};
+  std::string_view reason = {};
+  double value = 0;  // what the plan has
+  double limit = 0;  // what it would need
+};
+
+// A rule that looks at the dimensions that are set: after the walk has set `depth` of them, it
+// rejects the whole subtree or nothing. Rules are pure; each must never reject a plan that is both
+// legal and best.
+struct PruneRule {
+  std::string_view name;
+  std::string_view what;  // for people
+  std::optional<Rejection> (*check)(const EstimatorProblem& problem, const ParallelPlan& prefix,
+                                    int depth);
+};
+
+// The ordered table: divisibility, topology, memory, dominance. The last two compare recomputation
+// choices of one plan and need the cost model: NarrowRecompute; their `check` is null.
+std::span<const PruneRule> PruneRules();
+
+// What is left of the recomputation choices of a plan whose other dimensions are set.
+struct RecomputeChoice {
+  ParallelPlan plan = {};
+  QuickEstimate estimate = {};
+};
+struct NarrowedRecompute {
+  std::vector<RecomputeChoice> kept = {};  // at most three when both rules are on
+  std::optional<RecomputeChoice> least_memory = {};  // of those that do not fit, when none fits
+  std::int64_t pruned_by_memory = 0;
+  std::int64_t pruned_by_dominance = 0;
+  std::int64_t evaluated = 0;
+};
+
+struct NarrowOptions {
+  bool by_memory = true;     // drop choices that do not fit
+  bool by_dominance = true;  // drop choices that recompute more than one that fits
+};
+
+// Recomputation costs time and saves memory, and both grow with the number of recomputed layers; so
+// of a plan's choices only these can be best: none if it fits, else selective, and the least number
+// of fully recomputed layers that fits (found by bisection).
+NarrowedRecompute NarrowRecompute(AnalyticModel& model, const SearchSpace& space,
+                                  const ParallelPlan& prefix, const NarrowOptions& options);
+
+}  // namespace meshwright

@@ -1,0 +1,102 @@
+#include "pruner/rules/rules.h"
+
+namespace meshwright {
+namespace {
+
+constexpr std::string_view kRule = "divisibility";
+
+std::optional<Rejection> Reject(std::string_view reason, double value, double limit) {
+  return Rejection{.rule = kRule, .reason = reason, .value = value, .limit = limit};
+}
+
+std::optional<Rejection> CheckTensor(const ModelSpec& model, int t) {
+  if (model.attention_head_count % t != 0) {
+    return Reject("tensor_parallel does not divide the attention heads", t,
+                  model.attention_head_count);
+  }
+  if (model.kv_head_count % t != 0 && t % model.kv_head_count != 0) {
+    return Reject("tensor_parallel and the key-value heads do not divide one another", t,
+                  model.kv_head_count);
+  }
+  if (model.ffn_hidden_size % t != 0) {
+    return Reject("tensor_parallel does not divide the feed-forward width", t,
+                  model.ffn_hidden_size);
+  }
+  return std::nullopt;
+}
+
+std::optional<Rejection> CheckContext(const EstimatorProblem& problem, const ParallelPlan& plan) {
+  const int c = plan.context_parallel;
+  if (c == 1) return std::nullopt;
+  // Each rank takes two slices, one early and one late, so that causal work is balanced.
+  if (problem.workload.sequence_length % (2 * c) != 0) {
+    return Reject("twice context_parallel does not divide the sequence", 2 * c,
+                  problem.workload.sequence_length);
+  }
+  const int heads = problem.model.attention_head_count / plan.tensor_parallel;
+  if (plan.context_parallel_kind == ContextParallelKind::kUlysses && heads % c != 0) {
+    return Reject("context_parallel does not divide the heads of a tensor-parallel rank", c, heads);
+  }
+  return std::nullopt;
+}
+
+std::optional<Rejection> CheckExpertTensor(const ModelSpec& model, const ParallelPlan& plan) {
+  if (!model.moe.has_value()) return std::nullopt;
+  if (model.moe->expert_ffn_hidden_size % plan.expert_tensor_parallel != 0) {
+    return Reject("expert_tensor_parallel does not divide the expert width",
+                  plan.expert_tensor_parallel, model.moe->expert_ffn_hidden_size);
+  }
+  return std::nullopt;
+}
+
+std::optional<Rejection> CheckSequence(const EstimatorProblem& problem, const ParallelPlan& plan) {
+  const int t = plan.tensor_parallel;
+  if (plan.sequence_parallel) {
+    if (t == 1) return Reject("sequence_parallel needs tensor_parallel > 1", t, 2);
+    const int tokens = problem.workload.sequence_length / plan.context_parallel;
+    if (tokens % t != 0) {
+      return Reject("tensor_parallel does not divide the tokens of a rank", t, tokens);
+    }
+    return std::nullopt;
+  }
+  if (t > 1 && problem.model.moe.has_value() &&
+      problem.profile.experts_need_sequence_parallel) {
+    return Reject("the framework needs sequence_parallel for experts under tensor parallelism", t,
+                  1);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Rejection> CheckDivisibility(const EstimatorProblem& problem,
+                                           const ParallelPlan& plan, int depth) {
+  if (JustSet(Dimension::kTensorParallel, depth)) {
+    return CheckTensor(problem.model, plan.tensor_parallel);
+  }
+  if (JustSet(Dimension::kContextParallel, depth)) return CheckContext(problem, plan);
+  if (JustSet(Dimension::kPipelineParallel, depth) &&
+      plan.pipeline_parallel > problem.model.layer_count) {
+    return Reject("more stages than layers", plan.pipeline_parallel, problem.model.layer_count);
+  }
+  if (JustSet(Dimension::kExpertTensorParallel, depth)) {
+    return CheckExpertTensor(problem.model, plan);
+  }
+  if (JustSet(Dimension::kSequenceParallel, depth)) return CheckSequence(problem, plan);
+  if (JustSet(Dimension::kVirtualPipeline, depth) && plan.virtual_pipeline > 1) {
+    // The interleaved schedule runs micro-batches in groups of pipeline_parallel.
+    const int m = MicroBatchCount(plan, problem.workload.global_batch_size);
+    if (m % plan.pipeline_parallel != 0) {
+      return Reject("pipeline_parallel does not divide the micro-batches of interleaving",
+                    plan.pipeline_parallel, m);
+    }
+  }
+  if (JustSet(Dimension::kZeroStage, depth) && plan.pipeline_parallel > 1 &&
+      plan.zero_stage > problem.profile.largest_zero_stage_with_pipeline) {
+    return Reject("the framework cannot combine this zero_stage with a pipeline", plan.zero_stage,
+                  problem.profile.largest_zero_stage_with_pipeline);
+  }
+  return std::nullopt;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <optional>
+
+#include "pruner/pruner.h"
+
+namespace meshwright {
+
+// One function a file; rows of the table in pruner.cc.
+std::optional<Rejection> CheckDivisibility(const EstimatorProblem& problem,
+                                           const ParallelPlan& prefix, int depth);
+std::optional<Rejection> CheckTopology(const EstimatorProblem& problem, const ParallelPlan& prefix,
+                                       int depth);
+std::optional<Rejection> CheckEqualPlans(const EstimatorProblem& problem,
+                                         const ParallelPlan& prefix, int depth);
+
+// Whether `dimension` is the one that the walk has just set.
+inline bool JustSet(Dimension dimension, int depth) {
+  return depth == static_cast<int>(dimension) + 1;
+}
+
+}  // namespace meshwright
