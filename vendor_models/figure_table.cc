@@ -118,7 +118,7 @@ std::span<const NumberFigure> NumberFigures() {
                                           Need::kDefaulted, kShare),
       Number<&S::memory_bound_fixed>("memory_bound_fixed_seconds", Group::kNone, Need::kDefaulted,
                                      kShortTime),
-      Number<&S::sustained_time_ratio>("sustained_time_ratio", Group::kGemm, Need::kDefaulted,
+      Number<&S::sustained_time_ratio>("sustained_time_ratio", Group::kNone, Need::kDefaulted,
                                        {0.5, 5}),
       Number<&S::gemm, &Gemm::compute_efficiency>("gemm_compute_efficiency_ratio", Group::kGemm,
                                                   Need::kDefaulted, kShare),
