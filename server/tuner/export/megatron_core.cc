@@ -1,0 +1,137 @@
+#include "server/tuner/export/megatron_core.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace meshwright {
+namespace {
+
+void AddTensorParallel(const Problem& problem, const ParallelPlan& plan, FlagList& flags) {
+  flags.Add("--tensor-model-parallel-size", plan.tensor_parallel);
+  // validate_args switches it off when there is nothing to split.
+  const bool is_sequence_parallel = plan.sequence_parallel && plan.tensor_parallel > 1;
+  if (is_sequence_parallel) flags.Add("--sequence-parallel");
+  if (plan.tensor_parallel == 1 || !problem.workload.overlap.tensor_parallel) return;
+  if (is_sequence_parallel) {
+    flags.Add("--tp-comm-overlap");
+  } else {
+    flags.Refuse("workload.overlap.tensor_parallel",
+                 "true; Megatron-Core overlaps it with sequence parallelism only");
+  }
+}
+
+void AddContextParallel(const Problem& problem, const ParallelPlan& plan, FlagList& flags) {
+  flags.Add("--context-parallel-size", plan.context_parallel);
+  if (plan.context_parallel == 1) return;
+  switch (plan.context_parallel_kind) {
+    case ContextParallelKind::kRing:
+      flags.Add("--cp-comm-type", "p2p");
+      break;
+    case ContextParallelKind::kUlysses:
+      flags.Add("--cp-comm-type", "a2a");
+      break;
+    case ContextParallelKind::kAllGather:
+      flags.Add("--cp-comm-type", "allgather");
+      break;
+    case ContextParallelKind::kHybrid:
+      flags.Refuse("plan.context_parallel_kind",
+                   "hybrid; Megatron-Core's a2a+p2p needs the sizes of both levels "
+                   "(--hierarchical-context-parallel-sizes), which a plan does not state");
+      break;
+  }
+  const int parts = 2 * plan.context_parallel;
+  if (problem.workload.sequence_length % parts != 0) {
+    flags.Refuse("plan.context_parallel",
+                 fmt::format("{}; Megatron-Core wants sequence_length = {} to be a multiple of {}",
+                             plan.context_parallel, problem.workload.sequence_length, parts));
+  }
+}
+
+void AddExpertParallel(const Problem& problem, const ParallelPlan& plan, FlagList& flags) {
+  if (!problem.model.moe.has_value()) return;
+  flags.Add("--expert-model-parallel-size", plan.expert_parallel);
+  flags.Add("--expert-tensor-parallel-size", plan.expert_tensor_parallel);
+  // Each token goes to its experts alone; the default gathers all tokens on all ranks.
+  flags.Add("--moe-token-dispatcher-type", "alltoall");
+  if (plan.expert_parallel > 1 && problem.workload.precision == Precision::kFp16) {
+    flags.Refuse("plan.expert_parallel",
+                 fmt::format("{} with fp16; Megatron-Core has no expert parallelism in fp16",
+                             plan.expert_parallel));
+  }
+}
+
+// "0.12" and "0.13" call Megatron FSDP --use-custom-fsdp.
+bool HasCustomFsdp(const std::string& version) {
+  return version.starts_with("0.12") || version.starts_with("0.13");
+}
+
+void AddFullSharding(const Problem& problem, const ParallelPlan& plan, FlagList& flags) {
+  const bool is_custom =
+      problem.profile.name == "megatron-core" && HasCustomFsdp(problem.workload.framework_version);
+  flags.Add("--use-distributed-optimizer");
+  flags.Add(is_custom ? "--use-custom-fsdp" : "--use-megatron-fsdp");
+  flags.Add("--data-parallel-sharding-strategy",
+            plan.zero_stage == 2 ? "optim_grads" : "optim_grads_params");
+  // Megatron FSDP writes no other format, says validate_args; the older one knows no such format.
+  if (!is_custom) flags.Add("--ckpt-format", "fsdp_dtensor");
+}
+
+void AddSharding(const Problem& problem, const ParallelPlan& plan, FlagList& flags) {
+  const Overlap& overlap = problem.workload.overlap;
+  if (plan.zero_stage == 1) flags.Add("--use-distributed-optimizer");
+  if (plan.zero_stage >= 2) AddFullSharding(problem, plan, flags);
+  const int replicas = plan.data_parallel * plan.context_parallel;
+  if (plan.zero_stage >= 1 && plan.zero_group_size > 0 && plan.zero_group_size != replicas) {
+    if (replicas % plan.zero_group_size == 0) {
+      flags.Add("--num-distributed-optimizer-instances", replicas / plan.zero_group_size);
+    } else {
+      flags.Refuse("plan.zero_group_size",
+                   fmt::format("{}; must divide data x context parallel = {}", plan.zero_group_size,
+                               replicas));
+    }
+  }
+  if (overlap.gradient_reduce) flags.Add("--overlap-grad-reduce");
+  if (overlap.parameter_gather && plan.zero_stage >= 1) {  // nothing to gather without
+    flags.Add("--overlap-param-gather");
+    if (!overlap.gradient_reduce) {
+      flags.Refuse("workload.overlap.parameter_gather",
+                   "true without gradient_reduce; Megatron-Core overlaps both or the reduction "
+                   "alone");
+    }
+  }
+  if (plan.optimizer_offload_ratio > 0) {
+    flags.Add("--optimizer-cpu-offload");
+    flags.Add("--optimizer-offload-fraction", plan.optimizer_offload_ratio);
+    flags.Add("--use-precision-aware-optimizer");  // offloading is part of it
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ExportMegatronCore(const Problem& problem, const ParallelPlan& plan) {
+  FlagList flags;
+  if (!plan.stages.empty()) {
+    flags.Refuse(
+        "plan.stages",
+        fmt::format("{} stages of their own shape; Megatron-Core gives all stages the same "
+                    "tensor, data and context parallelism",
+                    plan.stages.size()));
+    return std::move(flags).Text();
+  }
+  AddTensorParallel(problem, plan, flags);
+  AddMegatronPipelineFlags(problem, plan, flags);
+  AddContextParallel(problem, plan, flags);
+  AddExpertParallel(problem, plan, flags);
+  flags.Add("--micro-batch-size", plan.micro_batch_size);
+  flags.Add("--global-batch-size", problem.workload.global_batch_size);
+  AddSharding(problem, plan, flags);
+  AddMegatronRecomputeFlags(problem, plan, flags);
+  AddMegatronModelFlags(problem.model, problem.workload, flags);
+  flags.Add("--seq-length", problem.workload.sequence_length);
+  flags.Add("--max-position-embeddings", problem.workload.sequence_length);
+  AddMegatronKernelFlags(problem, flags);
+  return std::move(flags).Text();
+}
+
+}  // namespace meshwright

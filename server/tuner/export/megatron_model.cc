@@ -1,0 +1,109 @@
+#include <fmt/format.h>
+
+#include "server/tuner/export/megatron_core.h"
+
+namespace meshwright {
+namespace {
+
+void AddAttention(const ModelSpec& model, FlagList& flags) {
+  flags.Add("--num-attention-heads", model.attention_head_count);
+  if (model.mla.has_value()) {
+    const MlaSpec& mla = *model.mla;
+    flags.Add("--multi-latent-attention");
+    if (mla.q_lora_rank > 0) flags.Add("--q-lora-rank", mla.q_lora_rank);
+    flags.Add("--kv-lora-rank", mla.kv_lora_rank);
+    flags.Add("--qk-head-dim", mla.qk_nope_head_dim);
+    flags.Add("--qk-pos-emb-head-dim", mla.qk_rope_head_dim);
+    flags.Add("--v-head-dim", mla.v_head_dim);
+    // Without it validate_args wants heads to divide the hidden size.
+    flags.Add("--kv-channels", mla.v_head_dim);
+    return;
+  }
+  if (model.kv_head_count != model.attention_head_count) {
+    flags.Add("--group-query-attention");
+    flags.Add("--num-query-groups", model.kv_head_count);
+  }
+  flags.Add("--kv-channels", model.head_dim);
+}
+
+void AddFeedForward(const ModelSpec& model, FlagList& flags) {
+  flags.Add("--ffn-hidden-size", model.ffn_hidden_size);
+  switch (model.mlp) {
+    case MlpKind::kGelu:
+      return;  // the default
+    case MlpKind::kSwiglu:
+      flags.Add("--swiglu");
+      return;
+    case MlpKind::kGeglu:
+      flags.Refuse("model.mlp",
+                   "geglu; Megatron-Core has gelu and swiglu, and its --quick-geglu is another "
+                   "function");
+      return;
+  }
+}
+
+// Models with RMSNorm are those after PaLM and Llama: no biases, rotary positions. The others keep
+// the defaults (biases; positions as the user's recipe says).
+void AddNorm(const ModelSpec& model, FlagList& flags) {
+  switch (model.norm) {
+    case NormKind::kLayernorm:
+      flags.Add("--normalization", "LayerNorm");
+      return;
+    case NormKind::kRmsnorm:
+      flags.Add("--normalization", "RMSNorm");
+      flags.Add("--disable-bias-linear");
+      flags.Add("--position-embedding-type", "rope");
+      return;
+  }
+}
+
+void AddExperts(const ModelSpec& model, const Workload& workload, FlagList& flags) {
+  if (!model.moe.has_value()) return;
+  const MoeSpec& moe = *model.moe;
+  flags.Add("--num-experts", moe.expert_count);
+  flags.Add("--moe-router-topk", moe.experts_per_token);
+  flags.Add("--moe-ffn-hidden-size", moe.expert_ffn_hidden_size);
+  if (moe.shared_expert_ffn_hidden_size > 0) {
+    flags.Add("--moe-shared-expert-intermediate-size", moe.shared_expert_ffn_hidden_size);
+  }
+  if (moe.first_dense_layer_count > 0) {
+    flags.Add("--moe-layer-freq", fmt::format("'([0]*{}+[1]*{})'", moe.first_dense_layer_count,
+                                              model.layer_count - moe.first_dense_layer_count));
+  }
+  if (!workload.grouped_gemm) return;
+  if (workload.precision == Precision::kBf16 || workload.precision == Precision::kFp8) {
+    flags.Add("--moe-grouped-gemm");
+  } else {
+    flags.Refuse("workload.grouped_gemm",
+                 fmt::format("true with {}; Megatron-Core's grouped GEMM needs bf16 parameters",
+                             Word(workload.precision)));
+  }
+}
+
+}  // namespace
+
+void AddMegatronModelFlags(const ModelSpec& model, const Workload& workload, FlagList& flags) {
+  flags.Add("--num-layers", model.layer_count);
+  flags.Add("--hidden-size", model.hidden_size);
+  AddFeedForward(model, flags);
+  AddAttention(model, flags);
+  if (model.sliding_window > 0) {
+    // (left, right), the token itself not counted.
+    flags.Add("--window-size", fmt::format("{},0", model.sliding_window - 1));
+  }
+  AddNorm(model, flags);
+  flags.Add("--vocab-size", model.vocab_size);
+  if (!model.tied_embeddings) flags.Add("--untie-embeddings-and-output-weights");
+  AddExperts(model, workload, flags);
+  if (model.mtp_layer_count > 0) {
+    flags.Add("--mtp-num-layers", model.mtp_layer_count);
+    if (model.norm == NormKind::kLayernorm) {
+      flags.Refuse("model.mtp_layer_count",
+                   fmt::format("{} with layernorm; Megatron-Core's multi-token prediction needs "
+                               "rotary positions",
+                               model.mtp_layer_count));
+    }
+  }
+}
+
+}  // namespace meshwright
