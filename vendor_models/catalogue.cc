@@ -153,6 +153,7 @@ absl::StatusOr<const ChipEntry*> Catalogue::Find(std::string_view id_or_alias) c
   if (matches.size() == 1) return matches.front();
   if (!matches.empty()) {
     std::vector<std::string_view> ids;
+    ids.reserve(matches.size());
     for (const ChipEntry* match : matches) ids.push_back(match->spec.id);
     return WithReason(absl::InvalidArgumentError(fmt::format("chip = {}; names several chips: {}",
                                                              id_or_alias, fmt::join(ids, ", "))),

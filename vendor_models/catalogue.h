@@ -39,8 +39,8 @@ class Catalogue {
   // AMBIGUOUS_CHIP (lists the matches), CHIP_NOT_MODELLED (says what is missing).
   absl::StatusOr<const ChipEntry*> Find(std::string_view id_or_alias) const;
 
-  std::span<const ChipEntry> chips() const { return chips_; }  // sorted by id
-  std::span<const UnmodelledChip> unmodelled() const { return unmodelled_; }
+  [[nodiscard]] std::span<const ChipEntry> chips() const { return chips_; }  // sorted by id
+  [[nodiscard]] std::span<const UnmodelledChip> unmodelled() const { return unmodelled_; }
 
  private:
   void Insert(ChipEntry entry);

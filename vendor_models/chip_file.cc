@@ -299,7 +299,7 @@ class ChipFileReader {
     }
   }
 
-  bool NodeIsPublished() const {
+  [[nodiscard]] bool NodeIsPublished() const {
     return std::count_if(entry_.figures.begin(), entry_.figures.end(), [](const ChipFigure& f) {
              return (f.name == "usual_node_device_count" || f.name == "usual_node_nic_count" ||
                      f.name == "usual_node_nic_gigabits_per_second") &&

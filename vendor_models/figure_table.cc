@@ -94,74 +94,73 @@ constexpr Range kShare = {0.01, 2};  // above 1: a measurement beat the nominal 
 constexpr Range kShortTime = {0, 1e-3};
 constexpr Range kDevices = {1, 1e6};
 
+using S = ChipSpec;
+using Gemm = GemmModel;
+using Attention = AttentionModel;
+constexpr NumberFigure kNumberFigures[] = {
+    Number<&S::memory_capacity>("memory_capacity_bytes", Group::kMemory, Need::kRequired,
+                                kBytesRange, true),
+    Number<&S::memory_bandwidth>("memory_bandwidth_bytes_per_second", Group::kMemory,
+                                 Need::kRequired, kRateRange),
+    Peak<Precision::kBf16>("peak_bf16_flops_per_second", Group::kPeak),
+    Peak<Precision::kFp16>("peak_fp16_flops_per_second", Group::kPeak),
+    Peak<Precision::kFp8>("peak_fp8_flops_per_second"),
+    Peak<Precision::kFp32>("peak_fp32_flops_per_second"),
+    Number<&S::vector_peak>("vector_peak_flops_per_second", Group::kNone, Need::kDefaulted,
+                            {1e11, 1e17}),
+    Number<&S::power_limit_watts>("power_limit_watts", Group::kNone, Need::kOptional, {1, 1e5}),
+    Number<&S::core_count>("core_count", Group::kNone, Need::kDefaulted, {1, 1e5}, true),
+    Number<&S::cache>("cache_bytes", Group::kNone, Need::kDefaulted, {1e5, 1e12}, true),
+    Number<&S::memory_bound_efficiency>("memory_bound_efficiency_ratio", Group::kMemoryBound,
+                                        Need::kDefaulted, kShare),
+    Number<&S::memory_bound_fixed>("memory_bound_fixed_seconds", Group::kNone, Need::kDefaulted,
+                                   kShortTime),
+    Number<&S::sustained_time_ratio>("sustained_time_ratio", Group::kNone, Need::kDefaulted,
+                                     {0.5, 5}),
+    Number<&S::gemm, &Gemm::compute_efficiency>("gemm_compute_efficiency_ratio", Group::kGemm,
+                                                Need::kDefaulted, kShare),
+    Number<&S::gemm, &Gemm::memory_efficiency>("gemm_memory_efficiency_ratio", Group::kGemm,
+                                               Need::kDefaulted, kShare),
+    Number<&S::gemm, &Gemm::fixed>("gemm_fixed_seconds", Group::kGemm, Need::kDefaulted,
+                                   kShortTime),
+    Number<&S::gemm, &Gemm::intensity_half>("gemm_intensity_half_ratio", Group::kGemm,
+                                            Need::kDefaulted, {0, 100}),
+    Number<&S::gemm, &Gemm::fill>("gemm_fill_elements", Group::kGemm, Need::kDefaulted, {0, 1e5}),
+    Number<&S::gemm, &Gemm::quantisation>("gemm_quantisation_ratio", Group::kGemm, Need::kDefaulted,
+                                          {0, 1}),
+    Number<&S::gemm, &Gemm::norm_exponent>("gemm_norm_exponent", Group::kGemm, Need::kDefaulted,
+                                           {1, 100}),
+    Number<&S::gemm, &Gemm::split_k>("gemm_split_k_seconds", Group::kGemm, Need::kDefaulted,
+                                     kShortTime),
+    Number<&S::attention, &Attention::efficiency>("attention_efficiency_ratio", Group::kAttention,
+                                                  Need::kDefaulted, kShare),
+    Number<&S::attention, &Attention::sequence_half>("attention_sequence_half_tokens",
+                                                     Group::kAttention, Need::kDefaulted, {0, 1e5}),
+    Number<&S::attention, &Attention::wave_half>("attention_wave_half", Group::kAttention,
+                                                 Need::kDefaulted, {0, 100}),
+    Number<&S::attention, &Attention::flash2_ratio>("attention_flash2_ratio", Group::kNone,
+                                                    Need::kDefaulted, kShare),
+    Number<&S::attention, &Attention::small_head_ratio>("attention_small_head_ratio", Group::kNone,
+                                                        Need::kDefaulted, kShare),
+    Number<&S::attention, &Attention::backward_time_ratio>(
+        "attention_backward_time_ratio", Group::kAttention, Need::kDefaulted, {0.5, 20}),
+    Number<&S::scale_up, &ScaleUpLink::bandwidth>("scale_up_bandwidth_bytes_per_second",
+                                                  Group::kNone, Need::kDefaulted, {1e8, 1e14}),
+    Number<&S::scale_up, &ScaleUpLink::domain_size>("scale_up_domain_device_count", Group::kNone,
+                                                    Need::kDefaulted, kDevices, true),
+    Number<&S::usual_node, &UsualNode::device_count>("usual_node_device_count", Group::kNone,
+                                                     Need::kDefaulted, kDevices, true),
+    Number<&S::usual_node, &UsualNode::nic_count>("usual_node_nic_count", Group::kNone,
+                                                  Need::kDefaulted, {1, 1e4}, true),
+    Number<&S::usual_node, &UsualNode::nic_gigabits_per_second>(
+        "usual_node_nic_gigabits_per_second", Group::kNone, Need::kDefaulted, {1, 1e5}),
+    Number<&S::runtime_context>("runtime_context_bytes", Group::kNone, Need::kDefaulted, {0, 1e11},
+                                true),
+};
+
 }  // namespace
 
-std::span<const NumberFigure> NumberFigures() {
-  using S = ChipSpec;
-  using Gemm = GemmModel;
-  using Attention = AttentionModel;
-  static constexpr NumberFigure kTable[] = {
-      Number<&S::memory_capacity>("memory_capacity_bytes", Group::kMemory, Need::kRequired,
-                                  kBytesRange, true),
-      Number<&S::memory_bandwidth>("memory_bandwidth_bytes_per_second", Group::kMemory,
-                                   Need::kRequired, kRateRange),
-      Peak<Precision::kBf16>("peak_bf16_flops_per_second", Group::kPeak),
-      Peak<Precision::kFp16>("peak_fp16_flops_per_second", Group::kPeak),
-      Peak<Precision::kFp8>("peak_fp8_flops_per_second"),
-      Peak<Precision::kFp32>("peak_fp32_flops_per_second"),
-      Number<&S::vector_peak>("vector_peak_flops_per_second", Group::kNone, Need::kDefaulted,
-                              {1e11, 1e17}),
-      Number<&S::power_limit_watts>("power_limit_watts", Group::kNone, Need::kOptional, {1, 1e5}),
-      Number<&S::core_count>("core_count", Group::kNone, Need::kDefaulted, {1, 1e5}, true),
-      Number<&S::cache>("cache_bytes", Group::kNone, Need::kDefaulted, {1e5, 1e12}, true),
-      Number<&S::memory_bound_efficiency>("memory_bound_efficiency_ratio", Group::kMemoryBound,
-                                          Need::kDefaulted, kShare),
-      Number<&S::memory_bound_fixed>("memory_bound_fixed_seconds", Group::kNone, Need::kDefaulted,
-                                     kShortTime),
-      Number<&S::sustained_time_ratio>("sustained_time_ratio", Group::kNone, Need::kDefaulted,
-                                       {0.5, 5}),
-      Number<&S::gemm, &Gemm::compute_efficiency>("gemm_compute_efficiency_ratio", Group::kGemm,
-                                                  Need::kDefaulted, kShare),
-      Number<&S::gemm, &Gemm::memory_efficiency>("gemm_memory_efficiency_ratio", Group::kGemm,
-                                                 Need::kDefaulted, kShare),
-      Number<&S::gemm, &Gemm::fixed>("gemm_fixed_seconds", Group::kGemm, Need::kDefaulted,
-                                     kShortTime),
-      Number<&S::gemm, &Gemm::intensity_half>("gemm_intensity_half_ratio", Group::kGemm,
-                                              Need::kDefaulted, {0, 100}),
-      Number<&S::gemm, &Gemm::fill>("gemm_fill_elements", Group::kGemm, Need::kDefaulted, {0, 1e5}),
-      Number<&S::gemm, &Gemm::quantisation>("gemm_quantisation_ratio", Group::kGemm,
-                                            Need::kDefaulted, {0, 1}),
-      Number<&S::gemm, &Gemm::norm_exponent>("gemm_norm_exponent", Group::kGemm, Need::kDefaulted,
-                                             {1, 100}),
-      Number<&S::gemm, &Gemm::split_k>("gemm_split_k_seconds", Group::kGemm, Need::kDefaulted,
-                                       kShortTime),
-      Number<&S::attention, &Attention::efficiency>("attention_efficiency_ratio", Group::kAttention,
-                                                    Need::kDefaulted, kShare),
-      Number<&S::attention, &Attention::sequence_half>(
-          "attention_sequence_half_tokens", Group::kAttention, Need::kDefaulted, {0, 1e5}),
-      Number<&S::attention, &Attention::wave_half>("attention_wave_half", Group::kAttention,
-                                                   Need::kDefaulted, {0, 100}),
-      Number<&S::attention, &Attention::flash2_ratio>("attention_flash2_ratio", Group::kNone,
-                                                      Need::kDefaulted, kShare),
-      Number<&S::attention, &Attention::small_head_ratio>("attention_small_head_ratio",
-                                                          Group::kNone, Need::kDefaulted, kShare),
-      Number<&S::attention, &Attention::backward_time_ratio>(
-          "attention_backward_time_ratio", Group::kAttention, Need::kDefaulted, {0.5, 20}),
-      Number<&S::scale_up, &ScaleUpLink::bandwidth>("scale_up_bandwidth_bytes_per_second",
-                                                    Group::kNone, Need::kDefaulted, {1e8, 1e14}),
-      Number<&S::scale_up, &ScaleUpLink::domain_size>("scale_up_domain_device_count", Group::kNone,
-                                                      Need::kDefaulted, kDevices, true),
-      Number<&S::usual_node, &UsualNode::device_count>("usual_node_device_count", Group::kNone,
-                                                       Need::kDefaulted, kDevices, true),
-      Number<&S::usual_node, &UsualNode::nic_count>("usual_node_nic_count", Group::kNone,
-                                                    Need::kDefaulted, {1, 1e4}, true),
-      Number<&S::usual_node, &UsualNode::nic_gigabits_per_second>(
-          "usual_node_nic_gigabits_per_second", Group::kNone, Need::kDefaulted, {1, 1e5}),
-      Number<&S::runtime_context>("runtime_context_bytes", Group::kNone, Need::kDefaulted,
-                                  {0, 1e11}, true),
-  };
-  return kTable;
-}
+std::span<const NumberFigure> NumberFigures() { return kNumberFigures; }
 
 std::span<const WordFigure> WordFigures() {
   static constexpr WordFigure kTable[] = {
