@@ -1,0 +1,201 @@
+#include "tests/layering/layering.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace meshwright {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+struct Case {
+  std::string name;
+  std::string path;
+  std::string text;
+  std::string message = {};  // part of the one violation; empty: none
+  int line = 1;
+};
+
+std::string Lines(int count) {
+  std::string text;
+  for (int i = 0; i < count; ++i) text += "int x;\n";
+  return text;
+}
+
+const Case kCases[] = {
+    // Arrows between folders.
+    {"ItselfIsAllowed", "pruner/rules/memory.cc", "#include \"pruner/pruner.h\"\n"},
+    {"FloorBelowIsAllowed", "pruner/pruner.cc", "#include \"estimator/estimator.h\"\n"},
+    {"FloorAbove", "search_space/plan.cc", "#include \"pruner/pruner.h\"\n",
+     "search_space/ may not use pruner/"},
+    {"SameFloor", "estimator/memory.cc", "\n\n#include \"vendor_models/catalogue.h\"\n",
+     "estimator/ may not use vendor_models/", 3},
+    {"PrunerUsesNoRecorder", "pruner/rules/history.cc", "#include \"recorder/recorder.h\"\n",
+     "pruner/ may not use recorder/"},
+    {"TunerUsesFloorsBelow", "server/tuner/run_study.cc",
+     "#include \"recorder/recorder.h\"\n#include \"pruner/pruner.h\"\n"},
+    {"TunerUsesNoRpc", "server/tuner/run_study.cc", "#include \"server/rpc/service.h\"\n",
+     "server/tuner/ may not use server/rpc/"},
+    {"RpcUsesProto", "server/rpc/service.cc", "#include \"proto/convert.h\"\n"},
+    {"ProtoUsesNoRpc", "proto/convert.cc", "#include \"server/rpc/service.h\"\n",
+     "proto/ may not use server/rpc/"},
+    {"RpcUsesNoEstimator", "server/rpc/service.cc", "#include \"estimator/estimator.h\"\n",
+     "server/rpc/ may not use estimator/"},
+    {"LauncherUsesNoRecorder", "server/launchers/slurm.cc", "#include \"recorder/recorder.h\"\n",
+     "server/launchers/ may not use recorder/"},
+    {"ServerUsesAllBelow", "server/main.cc",
+     "#include \"server/rpc/service.h\"\n#include \"recorder/recorder.h\"\n"},
+    {"ServerUsesNoCli", "server/main.cc", "#include \"cli/table.h\"\n", "server/ may not use cli/"},
+    {"CliUsesAll", "cli/main.cc",
+     "#include \"server/rpc/client.h\"\n#include \"pruner/pruner.h\"\n"},
+    {"NothingUsesTests", "server/main.cc", "#include \"tests/fake.h\"\n",
+     "server/ may not use tests/"},
+    {"SpacedDirective", "estimator/x.cc", "  #  include  \"pruner/pruner.h\"  // why\n",
+     "estimator/ may not use pruner/"},
+    {"UnknownFolder", "engine/x.cc", "int x;\n", "lies in no folder"},
+    {"UnknownServerFolder", "server/cache/x.cc", "int x;\n", "lies in no folder"},
+    {"FolderNameIsNoPrefix", "pruner_old/x.cc", "int x;\n", "lies in no folder"},
+    {"IncludeBesideTheFile", "pruner/pruner.cc", "#include \"rules.h\"\n", "starts at no folder"},
+    {"GeneratedChipFiles", "vendor_models/catalogue.cc",
+     "#include \"vendor_models/chip_files.h\"\n"},
+    {"GeneratedFrameworkFiles", "estimator/profile.cc",
+     "#include \"estimator/framework_files.h\"\n"},
+    // Libraries.
+    {"FmtEverywhere", "search_space/plan.cc", "#include <fmt/format.h>\n"},
+    {"StatusEverywhere", "pruner/pruner.cc", "#include \"absl/status/statusor.h\"\n"},
+    {"OtherAbsl", "pruner/pruner.cc", "#include \"absl/strings/str_cat.h\"\n",
+     "only absl/status is used"},
+    {"JsonInSource", "search_space/hugging_face.cc", "#include <nlohmann/json.hpp>\n"},
+    {"JsonInHeader", "search_space/hugging_face.h", "#pragma once\n#include <nlohmann/json.hpp>\n",
+     "belongs into .cc files", 2},
+    {"JsonInRecorder", "recorder/sql.cc", "#include <nlohmann/json.hpp>\n",
+     "recorder/ may not include nlohmann/json.hpp"},
+    {"JsonInCli", "cli/output.cc", "#include <nlohmann/json_fwd.hpp>\n", "cli/ may not include"},
+    {"SqlInRecorder", "recorder/sql.cc", "#include <sqlite3.h>\n"},
+    {"SqlInHeader", "recorder/sql.h", "#pragma once\n#include <sqlite3.h>\n",
+     "belongs into .cc files", 2},
+    {"SqlInTuner", "server/tuner/store.cc", "#include <sqlite3.h>\n",
+     "server/tuner/ may not include sqlite3.h"},
+    {"SqlQuoted", "pruner/rules/history.cc", "#include \"sqlite3.h\"\n",
+     "pruner/ may not include sqlite3.h"},
+    {"EigenInPruner", "pruner/pruner.cc", "#include <Eigen/Dense>\n", "pruner/ may not include"},
+    {"LogInLibrary", "recorder/recorder.cc", "#include <spdlog/spdlog.h>\n",
+     "recorder/ may not include spdlog"},
+    {"LogInServer", "server/tuner/engine.cc", "#include <spdlog/spdlog.h>\n"},
+    {"GrpcInTuner", "server/tuner/engine.cc", "#include <grpcpp/grpcpp.h>\n",
+     "server/tuner/ may not include grpcpp"},
+    {"GrpcInRpc", "server/rpc/service.h", "#pragma once\n#include <grpcpp/grpcpp.h>\n"},
+    {"ProtobufInEstimator", "estimator/x.cc", "#include <google/protobuf/message.h>\n",
+     "estimator/ may not include google/protobuf"},
+    {"GeneratedMessages", "proto/convert.h",
+     "#pragma once\n#include \"meshwright/v1/problem.pb.h\"\n#include "
+     "\"google/rpc/status.pb.h\"\n"},
+    {"GeneratedMessagesInTuner", "server/tuner/x.cc", "#include \"meshwright/v1/problem.pb.h\"\n",
+     "server/tuner/ may not include meshwright/v1"},
+    {"GeneratedErrorsInSearchSpace", "search_space/status.cc",
+     "#include \"google/rpc/status.pb.h\"\n", "search_space/ may not include google/rpc"},
+    {"FlagsInRpc", "server/rpc/x.cc", "#include <CLI/CLI.hpp>\n",
+     "server/rpc/ may not include CLI"},
+    {"GtestInLibrary", "pruner/x.cc", "#include <gtest/gtest.h>\n", "only in tests/"},
+    {"UnknownLibrary", "cli/x.cc", "#include <curl/curl.h>\n", "does not know"},
+    {"TestsUseAll", "tests/recorder/x_test.cc",
+     "#include <sqlite3.h>\n#include <gtest/gtest.h>\n#include \"server/rpc/service.h\"\n"},
+    // Floors 1-3 are pure.
+    {"ThreadInEstimator", "estimator/x.cc", "#include <vector>\n#include <thread>\n",
+     "starts no threads", 2},
+    {"MutexInRecorder", "recorder/x.cc", "#include <mutex>\n", "starts no threads"},
+    {"ThreadInTuner", "server/tuner/engine.cc", "#include <thread>\n"},
+    {"DurationIsNoClock", "search_space/units.h",
+     "#pragma once\n#include <chrono>\nstd::chrono::duration<double> x;\n"},
+    {"ClockInPruner", "pruner/pruner.cc",
+     "#include <chrono>\nauto t = std::chrono::steady_clock::now();\n", "reads no clock", 2},
+    {"ClockInRecorder", "recorder/x.cc", "auto t = std::chrono::system_clock::now();\n",
+     "reads no clock"},
+    {"ClockInComment", "recorder/x.cc", "int x;  // from system_clock, by the caller\n"},
+    {"ClockInTuner", "server/tuner/x.cc", "auto t = std::chrono::steady_clock::now();\n"},
+    // Files.
+    {"HeaderWithoutPragma", "pruner/x.h", "int x;\n", "without #pragma once"},
+    {"FiveHundredLines", "pruner/x.cc", Lines(500)},
+    {"TooLong", "tests/pruner/x_test.cc", Lines(501), "501 lines"},
+};
+
+class CheckSourceTest : public testing::TestWithParam<Case> {};
+
+TEST_P(CheckSourceTest, FindsExactlyWhatIsWrong) {
+  const Case& c = GetParam();
+  const std::vector<Violation> found = CheckSource(c.path, c.text);
+  if (c.message.empty()) {
+    EXPECT_THAT(found, IsEmpty()) << found.front().message;
+    return;
+  }
+  ASSERT_THAT(found, SizeIs(1));
+  EXPECT_EQ(found[0].file, c.path);
+  EXPECT_EQ(found[0].line, c.line);
+  EXPECT_THAT(found[0].message, HasSubstr(c.message));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CheckSourceTest, testing::ValuesIn(kCases),
+                         [](const auto& test) { return test.param.name; });
+
+std::string ReadFile(const std::filesystem::path& path) {
+  std::ifstream stream(path, std::ios::binary);
+  EXPECT_TRUE(stream.is_open()) << path;
+  return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+}
+
+const std::filesystem::path kRoot = MESHWRIGHT_SOURCE_DIR;
+
+// Every .h and .cc outside build/ and hidden folders, as paths from the root.
+std::vector<std::string> SourcesOfTheTree() {
+  std::vector<std::string> sources;
+  std::filesystem::recursive_directory_iterator entry(kRoot);
+  for (; entry != std::filesystem::recursive_directory_iterator(); ++entry) {
+    const std::string name = entry->path().filename().string();
+    if (entry->is_directory() &&
+        (name.starts_with('.') || (entry.depth() == 0 && name == "build"))) {
+      entry.disable_recursion_pending();
+    }
+    const std::string extension = entry->path().extension().string();
+    if (!entry->is_regular_file() || (extension != ".h" && extension != ".cc")) continue;
+    sources.push_back(entry->path().lexically_relative(kRoot).generic_string());
+  }
+  std::ranges::sort(sources);
+  return sources;
+}
+
+TEST(TreeTest, KeepsTheRules) {
+  for (const std::string& path : SourcesOfTheTree()) {
+    for (const Violation& violation : CheckSource(path, ReadFile(kRoot / path))) {
+      ADD_FAILURE() << fmt::format("{}:{}: {}", violation.file, violation.line, violation.message);
+    }
+  }
+}
+
+// The walk above would also pass if it saw nothing.
+TEST(TreeTest, IsSeen) {
+  std::set<std::string> folders;
+  for (const std::string& path : SourcesOfTheTree()) folders.insert(path.substr(0, path.find('/')));
+  EXPECT_THAT(folders, testing::IsSupersetOf({"search_space", "tests"}));
+}
+
+// The picture and the check must not drift apart.
+TEST(TreeTest, ArchitectureNamesEveryFolder) {
+  const std::string text = ReadFile(kRoot / "docs" / "architecture.md");
+  for (const FolderRule& rule : FolderRules()) {
+    EXPECT_THAT(text, HasSubstr(fmt::format("`{}/`", rule.path)));
+  }
+}
+
+}  // namespace
+}  // namespace meshwright
