@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# From a fresh Debian 12 to "all tests passed": installs what is missing, then checks the layout, builds
+# and tests the presets release, dev (address and undefined-behaviour sanitizers) and tsan, and runs
+# clang-tidy on changed files. Every part runs, also after one failed; the exit code says whether all passed.
+#
+#   scripts/test.sh            everything
+#   scripts/test.sh --quick    layout and the release preset
+set -euo pipefail
+cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." >/dev/null
+quick=
+case "${1-}" in
+  '') ;;
+  --quick) quick=1 ;;
+  *) echo "usage: scripts/test.sh [--quick]" >&2; exit 2 ;;
+esac
+
+scripts/setup.sh --test
+
+summary=()
+failures=0
+
+# part NAME COMMAND...: runs it, and notes how it ended and the seconds it took.
+part() {
+  local name=$1 start=$SECONDS word=ok
+  shift
+  echo "== $name"
+  if ! "$@"; then
+    word=FAILED
+    failures=$((failures + 1))
+  fi
+  summary+=("$(printf '%-16s %-6s %5d s' "$name" "$word" $((SECONDS - start)))")
+}
+
+# No test takes minutes; one that hangs must not hold up the rest.
+run_tests() {
+  ctest --preset "$1" --parallel "$(nproc)" --timeout 300 --no-tests=error 2>&1 | tee "build/$1/ctest.log"
+}
+
+build_and_test() {
+  rm -f "build/$1/ctest.log"
+  scripts/build.sh "$1" && run_tests "$1"
+}
+
+part format scripts/lint.sh format
+part release build_and_test release
+presets=(release)
+if [[ -z $quick ]]; then
+  part dev build_and_test dev
+  part tsan build_and_test tsan
+  part clang-tidy scripts/lint.sh tidy
+  presets=(tsan dev release)
+fi
+
+echo
+printf '%s\n' "${summary[@]}" "$([[ $failures -eq 0 ]] && echo "All parts passed." || echo "$failures parts FAILED.")"
+
+# The last words are ctest's own: of the preset that failed, else of release.
+last=release
+for preset in "${presets[@]}"; do
+  log=build/$preset/ctest.log
+  if [[ -f $log ]] && ! grep -q '^100% tests passed' "$log"; then last=$preset; fi
+done
+[[ ! -f build/$last/ctest.log ]] || { echo; echo "ctest, preset $last:"; sed -n '/% tests passed/,$p' "build/$last/ctest.log"; }
+[[ $failures -eq 0 ]]
