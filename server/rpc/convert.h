@@ -13,9 +13,9 @@
 
 namespace meshwright {
 
-// The only place where wire types meet domain types. Converting a request also validates it, so that
-// one error names every bad field; nothing deeper checks again. `already_found` are the mistakes that
-// reading the JSON has shown (proto/json.h); one mistake a field is kept.
+// The only place where wire types meet domain types. Converting a request also validates it, so
+// that one error names every bad field; nothing deeper checks again. `already_found` are the
+// mistakes that reading the JSON has shown (proto/json.h); one mistake a field is kept.
 
 absl::StatusOr<StudyRequest> FromWire(const v1::TuneRequest& request, const Knowledge& knowledge,
                                       std::vector<FieldViolation> already_found = {});

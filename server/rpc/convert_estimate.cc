@@ -1,0 +1,98 @@
+#include <cstddef>
+
+#include "search_space/choices.h"
+#include "server/rpc/convert.h"
+#include "server/rpc/fill_wire.h"
+#include "server/rpc/read_wire.h"
+
+namespace meshwright {
+namespace {
+
+template <typename Message>
+void FillId(const v1::EvaluateCase& evaluate_case, Message& message) {
+  if (evaluate_case.has_id()) message.set_id(evaluate_case.id());
+}
+
+void FillBreakdowns(const Estimate& estimate, v1::Estimate& wire) {
+  auto& seconds = *wire.mutable_breakdown_seconds();
+  for (std::size_t i = 0; i < kTimeCauseCount; ++i) {
+    seconds[std::string(Word(static_cast<TimeCause>(i)))] = estimate.breakdown[i].count();
+  }
+  auto& bytes = *wire.mutable_memory_breakdown_bytes();
+  for (std::size_t i = 0; i < kMemoryKindCount; ++i) {
+    bytes[std::string(Word(static_cast<MemoryKind>(i)))] = estimate.memory_breakdown[i].count;
+  }
+  for (const StageMemory& stage : estimate.stage_memory) {
+    wire.add_peak_memory_bytes_by_stage(stage.peak.count);
+  }
+}
+
+}  // namespace
+
+void FillAppliedDefaults(const std::vector<AppliedDefault>& defaults,
+                         google::protobuf::RepeatedPtrField<v1::AppliedDefault>& wire) {
+  for (const AppliedDefault& applied : defaults) {
+    v1::AppliedDefault& out = *wire.Add();
+    out.set_field(applied.field);
+    out.set_value(applied.value);
+    out.set_source(applied.source);
+  }
+}
+
+v1::Estimate ToWire(const Estimate& estimate) {
+  v1::Estimate wire;
+  wire.set_step_time_seconds(estimate.step_time.count());
+  wire.set_step_time_low_seconds(estimate.step_time_low.count());
+  wire.set_step_time_high_seconds(estimate.step_time_high.count());
+  wire.set_tokens_per_second_per_device(estimate.tokens_per_second_per_device);
+  wire.set_model_flops_utilization_ratio(estimate.model_flops_utilization);
+  wire.set_peak_memory_bytes(estimate.peak_memory.count);
+  wire.set_reserved_memory_bytes(estimate.reserved_memory.count);
+  wire.set_memory_capacity_bytes(estimate.memory_capacity.count);
+  wire.set_fits(estimate.fits);
+  wire.set_fit_probability_ratio(estimate.fit_probability);
+  FillBreakdowns(estimate, wire);
+  wire.set_tier(std::string(Word(estimate.tier)));
+  wire.set_provenance(std::string(Word(estimate.provenance)));
+  FillAppliedDefaults(estimate.applied_defaults, *wire.mutable_applied_defaults());
+  wire.mutable_warnings()->Assign(estimate.warnings.begin(), estimate.warnings.end());
+  return wire;
+}
+
+v1::CaseError ToCaseError(const absl::Status& status) {
+  v1::CaseError error;
+  error.set_reason(Reason(status));
+  error.set_message(std::string(status.message()));
+  for (const FieldViolation& violation : FieldViolations(status)) {
+    v1::FieldError& field = *error.add_fields();
+    field.set_field(violation.field);
+    field.set_description(violation.description);
+  }
+  return error;
+}
+
+v1::EvaluatePlansResponse AnswerCases(const v1::EvaluatePlansRequest& request,
+                                      const Knowledge& knowledge) {
+  std::vector<FieldViolation> found;
+  const std::vector<HistoryRow> history = ReadHistory(MessageReader(request, "", found), knowledge);
+  const absl::Status history_status = FoundStatus(found);
+  const auto answer = [&](const v1::EvaluateCase& wire) -> absl::StatusOr<Estimate> {
+    RETURN_IF_ERROR(history_status);
+    ASSIGN_OR_RETURN(const EvaluateRequest evaluate, FromWire(wire, knowledge));
+    return EvaluatePlan(evaluate, knowledge, history);
+  };
+  v1::EvaluatePlansResponse response;
+  for (const v1::EvaluateCase& wire : request.cases()) {
+    v1::EvaluateAnswer& out = *response.add_answers();
+    if (const absl::StatusOr<Estimate> estimate = answer(wire); estimate.ok()) {
+      *out.mutable_estimate() = ToWire(*estimate);
+      FillId(wire, *out.mutable_estimate());
+    } else {
+      *out.mutable_failed()->mutable_error() = ToCaseError(estimate.status());
+      FillId(wire, *out.mutable_failed());
+    }
+  }
+  return response;
+}
+
+}  // namespace meshwright

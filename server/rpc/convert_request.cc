@@ -1,0 +1,182 @@
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "fmt/format.h"
+#include "search_space/choices.h"
+#include "search_space/hugging_face.h"
+#include "server/rpc/convert.h"
+#include "server/rpc/read_wire.h"
+
+namespace meshwright {
+namespace {
+
+constexpr int kMaxPlanCount = 1000;
+
+// Whether a message that holds the field is listed.
+bool IsInside(const std::string& field, const std::set<std::string>& listed) {
+  if (!field.empty() && listed.contains("")) return true;
+  for (std::size_t i = 0; i < field.size(); ++i) {
+    const bool ends_name = field[i] == '.' || field[i] == '[';
+    if (ends_name && listed.contains(field.substr(0, i))) return true;
+  }
+  return false;
+}
+
+// A part that every request must have; nothing, and a mistake, when it is absent.
+template <typename Part>
+std::optional<Part> ReadPart(const MessageReader& in, std::string_view field,
+                             Part (*read)(const MessageReader&)) {
+  const std::optional<MessageReader> child = in.Child(field);
+  if (child.has_value()) return read(*child);
+  in.Add(field, "missing; required");
+  return std::nullopt;
+}
+
+// `model` is nothing when it could not be read, which has been complained about.
+Question ReadQuestion(const MessageReader& in, std::optional<ModelSpec> model,
+                      const Knowledge& knowledge) {
+  const bool has_model = model.has_value();
+  Question question;
+  if (has_model) question.model = *std::move(model);
+  question.workload = ReadPart(in, "workload", ReadWorkload).value_or(WorkloadRequest());
+  question.cluster = ReadPart(in, "cluster", ReadCluster).value_or(ClusterRequest());
+  for (FieldViolation& violation : CheckQuestion(question, knowledge)) {
+    if (!has_model && violation.field.starts_with("model")) continue;
+    in.Add(violation.field, std::move(violation.description));
+  }
+  return question;
+}
+
+Question ReadQuestion(const MessageReader& in, const Knowledge& knowledge) {
+  return ReadQuestion(in, ReadPart(in, "model", ReadModel), knowledge);
+}
+
+absl::StatusOr<ModelSpec> ImportModel(const MessageReader& in, const std::string& config) {
+  absl::StatusOr<ModelSpec> model = ImportHuggingFaceConfig(config, "model");
+  for (const FieldViolation& violation : FieldViolations(model.status())) {
+    in.Add(violation.field, violation.description);
+  }
+  return model;
+}
+
+// An error has been added to what is wrong, also when it is the returned status.
+absl::StatusOr<ModelSpec> ReadModelOrConfig(const MessageReader& in) {
+  const std::optional<std::string> config = in.Text("hugging_face_config_json");
+  if (config.has_value() && !in.Child("model").has_value()) return ImportModel(in, *config);
+  if (config.has_value()) {
+    in.Add("hugging_face_config_json", "stated beside model; must be one of the two");
+  }
+  std::optional<ModelSpec> model = ReadPart(in, "model", ReadModel);
+  if (model.has_value()) return *std::move(model);
+  return absl::InvalidArgumentError("model is missing");
+}
+
+std::string Listed(const std::vector<std::string>& words) {
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+bool Contains(const std::vector<std::string>& words, const std::string& word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+// What the search may do.
+void ReadSearch(const MessageReader& in, StudyRequest& request) {
+  if (const std::optional<int> count = in.Int("plan_count")) {
+    request.plan_count = *count;
+    if (*count < 1 || *count > kMaxPlanCount) {
+      in.Add("plan_count", fmt::format("{}; must be between 1 and {}", *count, kMaxPlanCount));
+    }
+  }
+  if (const std::optional<double> deadline = in.Double("deadline_seconds")) {
+    request.deadline = Seconds(*deadline);
+    in.RequirePositive("deadline_seconds", *deadline);
+  }
+  if (const std::optional<std::string> strategy = in.Text("strategy")) {
+    request.strategy = *strategy;
+    const std::vector<std::string> names = StrategyNames();
+    if (!Contains(names, *strategy)) in.AddWordMistake("strategy", *strategy, Listed(names));
+  }
+  request.disabled_rules = in.Texts("disabled_rules");
+  const std::vector<std::string> rules = PruneRuleNames();
+  for (std::size_t i = 0; i < request.disabled_rules.size(); ++i) {
+    const std::string& rule = request.disabled_rules[i];
+    if (Contains(rules, rule)) continue;
+    in.AddWordMistake(fmt::format("disabled_rules[{}]", i), rule, Listed(rules));
+  }
+}
+
+HistoryRow ReadHistoryRow(const MessageReader& in, const Knowledge& knowledge) {
+  HistoryRow row;
+  row.question = ReadQuestion(in, knowledge);
+  row.plan = ReadPart(in, "plan", ReadPlan).value_or(PlanRequest());
+  row.outcome = in.Required("outcome", in.Choice<Outcome>("outcome"));
+  if (const std::optional<double> step_time = in.Double("step_time_seconds")) {
+    row.step_time = Seconds(*step_time);
+    in.RequirePositive("step_time_seconds", *step_time);
+  } else if (row.outcome == Outcome::kOk) {
+    in.Add("step_time_seconds", "missing; required where outcome is ok");
+  }
+  if (const std::optional<std::int64_t> peak = in.Int64("peak_memory_bytes")) {
+    row.peak_memory = Bytes{*peak};
+    in.RequirePositive("peak_memory_bytes", static_cast<double>(*peak));
+  }
+  return row;
+}
+
+}  // namespace
+
+absl::Status FoundStatus(const std::vector<FieldViolation>& found) {
+  std::set<std::string> listed;
+  std::vector<FieldViolation> kept;
+  for (const FieldViolation& violation : found) {
+    if (IsInside(violation.field, listed) || !listed.insert(violation.field).second) continue;
+    kept.push_back(violation);
+  }
+  return kept.empty() ? absl::OkStatus() : InvalidFields(kept);
+}
+
+std::vector<HistoryRow> ReadHistory(const MessageReader& in, const Knowledge& knowledge) {
+  std::vector<HistoryRow> rows;
+  for (const MessageReader& row : in.Children("history")) {
+    rows.push_back(ReadHistoryRow(row, knowledge));
+  }
+  return rows;
+}
+
+absl::StatusOr<StudyRequest> FromWire(const v1::TuneRequest& request, const Knowledge& knowledge,
+                                      std::vector<FieldViolation> already_found) {
+  const MessageReader in(request, "", already_found);
+  StudyRequest study;
+  const absl::StatusOr<ModelSpec> model = ReadModelOrConfig(in);
+  study.question = ReadQuestion(in, model.ok() ? std::optional(*model) : std::nullopt, knowledge);
+  if (const auto baseline = in.Child("baseline")) study.baseline = ReadPlan(*baseline);
+  ReadSearch(in, study);
+  study.history = ReadHistory(in, knowledge);
+  const absl::Status found = FoundStatus(already_found);
+  // What is wrong with the model alone keeps its own reason, UNKNOWN_MODEL_FAMILY.
+  const bool is_model_only = FieldViolations(found) == FieldViolations(model.status());
+  if (!found.ok()) return is_model_only && !model.ok() ? model.status() : found;
+  return study;
+}
+
+absl::StatusOr<EvaluateRequest> FromWire(const v1::EvaluateCase& evaluate_case,
+                                         const Knowledge& knowledge,
+                                         std::vector<FieldViolation> already_found) {
+  const MessageReader in(evaluate_case, "", already_found);
+  EvaluateRequest request;
+  request.question = ReadQuestion(in, knowledge);
+  request.plan = ReadPart(in, "plan", ReadPlan).value_or(PlanRequest());
+  RETURN_IF_ERROR(FoundStatus(already_found));
+  return request;
+}
+
+absl::StatusOr<HistoryRow> FromWire(const v1::HistoryRow& row, const Knowledge& knowledge,
+                                    std::vector<FieldViolation> already_found) {
+  const MessageReader in(row, "", already_found);
+  HistoryRow history_row = ReadHistoryRow(in, knowledge);
+  RETURN_IF_ERROR(FoundStatus(already_found));
+  return history_row;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,189 @@
+#include <utility>
+
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "search_space/choices.h"
+#include "server/rpc/convert.h"
+#include "server/rpc/fill_wire.h"
+#include "server/rpc/wire_time.h"
+
+namespace meshwright {
+namespace {
+
+void Fill(const HistoryRow& row, v1::HistoryRow& wire) {
+  *wire.mutable_model() = ToWire(row.question.model);
+  *wire.mutable_workload() = ToWire(row.question.workload);
+  *wire.mutable_cluster() = ToWire(row.question.cluster);
+  *wire.mutable_plan() = ToWire(row.plan);
+  wire.set_outcome(std::string(Word(row.outcome)));
+  if (row.step_time) wire.set_step_time_seconds(row.step_time->count());
+  if (row.peak_memory) wire.set_peak_memory_bytes(row.peak_memory->count);
+}
+
+void FillPrunedCounts(const SearchSummary& search,
+                      google::protobuf::Map<std::string, std::int64_t>& wire) {
+  for (const auto& [rule, count] : search.pruned_count_by_rule) wire[rule] = count;
+}
+
+// The same bytes for equal messages: maps in the order of their keys.
+std::string StableBytes(const google::protobuf::Message& message) {
+  std::string bytes;
+  google::protobuf::io::StringOutputStream stream(&bytes);
+  google::protobuf::io::CodedOutputStream out(&stream);
+  out.SetSerializationDeterministic(true);
+  message.SerializeToCodedStream(&out);
+  out.Trim();
+  return bytes;
+}
+
+// An answer is stored as the response that shows it, with only the answer set.
+std::string AnswerBytes(const StudyAnswer& answer) {
+  v1::GetStudyResponse response;
+  if (const auto* result = std::get_if<StudyResult>(&answer)) {
+    *response.mutable_result() = ToWire(*result);
+  } else {
+    *response.mutable_infeasible() = ToWire(std::get<Infeasible>(answer));
+  }
+  return StableBytes(response);
+}
+
+absl::StatusOr<StudyRequest> RequestFromBytes(std::string_view bytes, const Knowledge& knowledge) {
+  v1::TuneRequest request;
+  if (!request.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return absl::DataLossError("stored request of the study cannot be read");
+  }
+  return FromWire(request, knowledge);
+}
+
+PlanRecord RecordOf(const RankedPlan& ranked, const StudyCodec& codec) {
+  PlanKey key = MakePlanKey(ranked.plan);
+  return {.plan_key = std::move(key.text),
+          .plan_digest = std::move(key.digest),
+          .state = "estimated",
+          .plan = codec.encode_plan(ranked.plan),
+          .estimate = codec.encode_estimate(ranked.estimate),
+          .step_time = ranked.estimate.step_time,
+          .peak_memory = ranked.estimate.peak_memory,
+          .reserved_memory = ranked.estimate.reserved_memory,
+          .fits = ranked.estimate.fits};
+}
+
+}  // namespace
+
+v1::TuneRequest ToWire(const StudyRequest& request) {
+  v1::TuneRequest wire;
+  *wire.mutable_model() = ToWire(request.question.model);
+  *wire.mutable_workload() = ToWire(request.question.workload);
+  *wire.mutable_cluster() = ToWire(request.question.cluster);
+  if (request.baseline) *wire.mutable_baseline() = ToWire(*request.baseline);
+  wire.set_plan_count(request.plan_count);
+  if (request.deadline) wire.set_deadline_seconds(request.deadline->count());
+  wire.set_strategy(request.strategy);
+  wire.mutable_disabled_rules()->Assign(request.disabled_rules.begin(),
+                                        request.disabled_rules.end());
+  for (const HistoryRow& row : request.history) Fill(row, *wire.add_history());
+  return wire;
+}
+
+v1::RankedPlan ToWire(const RankedPlan& plan) {
+  v1::RankedPlan wire;
+  *wire.mutable_plan() = ToWire(plan.plan);
+  *wire.mutable_estimate() = ToWire(plan.estimate);
+  wire.mutable_exports()->insert(plan.exports.begin(), plan.exports.end());
+  wire.set_plan_digest(MakePlanKey(plan.plan).digest);
+  return wire;
+}
+
+v1::TuneResult ToWire(const StudyResult& result) {
+  v1::TuneResult wire;
+  for (const RankedPlan& plan : result.plans) *wire.add_plans() = ToWire(plan);
+  if (result.baseline) *wire.mutable_baseline() = ToWire(*result.baseline);
+  v1::Search& search = *wire.mutable_search();
+  search.set_space_count(result.search.space_count);
+  FillPrunedCounts(result.search, *search.mutable_pruned_count_by_rule());
+  search.set_evaluated_count(result.search.evaluated_count);
+  search.set_seconds(RoundedUpSeconds(result.search.seconds).count());
+  search.set_complete(result.search.complete);
+  search.set_optimality_gap_ratio(result.search.optimality_gap);
+  FillAppliedDefaults(result.applied_defaults, *wire.mutable_applied_defaults());
+  wire.mutable_warnings()->Assign(result.warnings.begin(), result.warnings.end());
+  return wire;
+}
+
+v1::Infeasible ToWire(const Infeasible& infeasible) {
+  v1::Infeasible wire;
+  wire.set_binding_memory_kind(std::string(Word(infeasible.binding_kind)));
+  if (infeasible.nearest) *wire.mutable_nearest() = ToWire(*infeasible.nearest);
+  wire.set_missing_bytes(infeasible.missing.count);
+  wire.mutable_suggestions()->Assign(infeasible.suggestions.begin(), infeasible.suggestions.end());
+  FillPrunedCounts(infeasible.search, *wire.mutable_pruned_count_by_rule());
+  return wire;
+}
+
+v1::Progress ToWire(const Progress& progress) {
+  v1::Progress wire;
+  wire.set_phase(progress.phase);
+  wire.set_space_count(progress.space_count);
+  wire.set_considered_count(progress.considered_count);
+  wire.set_evaluated_count(progress.evaluated_count);
+  if (progress.best_step_time) wire.set_best_step_time_seconds(progress.best_step_time->count());
+  return wire;
+}
+
+v1::Study ToWire(const StudyRecord& record) {
+  v1::Study wire;
+  wire.set_id(record.id);
+  wire.set_state(std::string(Word(record.state)));
+  wire.set_outcome(record.outcome);
+  wire.set_model_name(record.model_name);
+  wire.set_cluster_name(record.cluster_name);
+  wire.set_device_count(record.device_count);
+  wire.set_create_time(WireTime(record.create_time_ms));
+  if (record.end_time_ms) wire.set_end_time(WireTime(*record.end_time_ms));
+  if (record.search_time) wire.set_search_seconds(record.search_time->count());
+  if (record.best_step_time) wire.set_best_step_time_seconds(record.best_step_time->count());
+  if (record.gain_over_baseline) wire.set_gain_over_baseline_ratio(*record.gain_over_baseline);
+  wire.set_best_plan_digest(record.best_plan_digest);
+  wire.set_error_message(record.error_message);
+  wire.set_revision(record.revision);
+  return wire;
+}
+
+StudyCodec ProtobufCodec(const Knowledge& knowledge) {
+  const auto encode = [](const auto& value) { return StableBytes(ToWire(value)); };
+  return {.encode_request = encode,
+          .decode_request = [&knowledge](std::string_view bytes) -> absl::StatusOr<StudyRequest> {
+            return RequestFromBytes(bytes, knowledge);
+          },
+          .encode_answer = AnswerBytes,
+          .encode_plan = encode,
+          .encode_estimate = encode,
+          .encode_progress = encode};
+}
+
+std::vector<PlanRecord> PlanRecords(const std::string& study_id, const StudyAnswer& answer,
+                                    const StudyCodec& codec) {
+  std::vector<PlanRecord> records;
+  const auto* const result = std::get_if<StudyResult>(&answer);
+  if (result == nullptr) return records;
+  const auto add = [&](const RankedPlan& plan, int rank) {
+    PlanRecord& record = records.emplace_back(RecordOf(plan, codec));
+    record.study_id = study_id;
+    record.rank = rank;
+  };
+  if (result->baseline) add(*result->baseline, 0);
+  int rank = 0;
+  for (const RankedPlan& plan : result->plans) add(plan, ++rank);
+  return records;
+}
+
+absl::Status FillAnswer(const std::string& stored_answer, v1::GetStudyResponse& response) {
+  v1::GetStudyResponse answer;
+  if (!answer.ParseFromString(stored_answer)) {
+    return absl::DataLossError("stored answer of the study cannot be read");
+  }
+  response.MergeFrom(answer);
+  return absl::OkStatus();
+}
+
+}  // namespace meshwright

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "search_space/cluster.h"
+#include "search_space/model.h"
+#include "search_space/plan.h"
+#include "search_space/workload.h"
+#include "server/rpc/message_reader.h"
+#include "server/tuner/study.h"
+
+namespace meshwright {
+
+// The parts of a request, each from a reader of its message (proto/meshwright/v1/problem.proto).
+// They find what is missing and words that no table has; limits are Validate's and CheckQuestion's.
+ModelSpec ReadModel(const MessageReader& in);
+WorkloadRequest ReadWorkload(const MessageReader& in);
+ClusterRequest ReadCluster(const MessageReader& in);
+PlanRequest ReadPlan(const MessageReader& in);
+
+// The rows of the field `history`.
+std::vector<HistoryRow> ReadHistory(const MessageReader& in, const Knowledge& knowledge);
+
+// One mistake a field, the first; none inside a message that is a mistake itself: a model that is
+// missing needs no complaint about its layer count. OK when nothing was found.
+absl::Status FoundStatus(const std::vector<FieldViolation>& found);
+
+}  // namespace meshwright
