@@ -69,12 +69,12 @@ double ForwardFlopsPerToken(const EstimatorProblem& problem) {
   };
   const double head = 2.0 * workload.sequence_length * model.vocab_size * model.hidden_size;
   double sum = head;
-  for (int i = 0; i < model.layer_count; ++i) sum += flops(BuildLayer(context, IsMoeLayer(model, i)));
+  for (int i = 0; i < model.layer_count; ++i)
+    sum += flops(BuildLayer(context, IsMoeLayer(model, i)));
   if (model.mtp_layer_count > 0) {
     const double h = model.hidden_size;
-    sum += model.mtp_layer_count *
-           (flops(BuildLayer(context, model.moe.has_value())) + head +
-            4.0 * workload.sequence_length * h * h);
+    sum += model.mtp_layer_count * (flops(BuildLayer(context, model.moe.has_value())) + head +
+                                    4.0 * workload.sequence_length * h * h);
   }
   return sum / workload.sequence_length;
 }
@@ -130,10 +130,10 @@ void AnalyticModel::BuildStages(const ParallelPlan& plan) {
         if (problem_.cluster.pools[k].name == own.pool) pool = static_cast<int>(k);
       }
     }
-    const ModuleSet selective =
-        recompute->granularity != RecomputeGranularity::kSelective ? 0
-        : recompute->modules.empty() ? ModulesOf(problem_.profile.selective_modules)
-                                     : ModulesOf(recompute->modules);
+    const ModuleSet selective = recompute->granularity != RecomputeGranularity::kSelective ? 0
+                                : recompute->modules.empty()
+                                    ? ModulesOf(problem_.profile.selective_modules)
+                                    : ModulesOf(recompute->modules);
     const int dense = DenseLayers(problem_.model, first, count);
     const bool is_last = i + 1 == stages_.size();
     stages_[i] = {.pool = &problem_.cluster.pools[static_cast<std::size_t>(pool)],
@@ -157,12 +157,12 @@ Seconds AnalyticModel::SlowestMessage(const ParallelPlan& plan) const {
     const Stage& from = stages_[i];
     const Stage& to = stages_[i + 1];
     if (from.pool != to.pool) {
-      slowest = std::max(slowest,
-                         InterPoolTime(from.unit->boundary, from.pool->devices_per_node,
-                                       problem_.cluster.inter_pool));
+      slowest = std::max(slowest, InterPoolTime(from.unit->boundary, from.pool->devices_per_node,
+                                                problem_.cluster.inter_pool));
       continue;
     }
-    const int devices = plan.stages.empty() ? DeviceCount(*from.pool) : from.pool->devices_per_node + 1;
+    const int devices =
+        plan.stages.empty() ? DeviceCount(*from.pool) : from.pool->devices_per_node + 1;
     const bool leaves_node = devices > from.pool->devices_per_node;
     slowest = std::max(slowest, PointToPointTime(from.unit->boundary, leaves_node, *from.pool,
                                                  problem_.cluster.topology));
@@ -186,13 +186,18 @@ Bytes AnalyticModel::Reserved(Bytes peak, const Stage& stage) const {
   return reserved;
 }
 
+bool AnalyticModel::HasFailed(Bytes modelled, const Stage& stage) const {
+  return calibration_.out_of_memory_at.has_value() &&
+         Reserved(modelled, stage) >= *calibration_.out_of_memory_at;
+}
+
 AnalyticModel::Evaluation AnalyticModel::Evaluate(const ParallelPlan& plan) {
   BuildStages(plan);
   Evaluation e;
   const int p = static_cast<int>(stages_.size());
   const Stage& front = stages_.front();
-  e.micro_batches = problem_.workload.global_batch_size /
-                    (front.data_parallel * front.sharding.micro_batch_size);
+  e.micro_batches =
+      problem_.workload.global_batch_size / (front.data_parallel * front.sharding.micro_batch_size);
   e.shape = ShapeOf(plan, e.micro_batches);
   times_.resize(stages_.size());
   occupied_.resize(stages_.size());
@@ -204,12 +209,12 @@ AnalyticModel::Evaluation AnalyticModel::Evaluate(const ParallelPlan& plan) {
     occupied_[i] = OccupiedTime(times_[i].wall, e.shape, p);
     if (occupied_[i] > occupied_[e.slowest]) e.slowest = i;
     const StateSharding sharding = meshwright::ShardingOf(plan, stage);
-    const double in_flight = InFlight(plan.schedule, static_cast<int>(i), p, plan.virtual_pipeline,
-                                      e.micro_batches);
-    const Bytes peak = Scale(MemoryOf(stage, sharding, in_flight, problem_).peak,
-                             calibration_.memory_ratio);
+    const double in_flight =
+        InFlight(plan.schedule, static_cast<int>(i), p, plan.virtual_pipeline, e.micro_batches);
+    const Bytes modelled = MemoryOf(stage, sharding, in_flight, problem_).peak;
+    const Bytes peak = Scale(modelled, calibration_.memory_ratio);
     const Bytes reserved = Reserved(peak, stage);
-    e.fits = e.fits && reserved <= stage.pool->memory_capacity;
+    e.fits = e.fits && reserved <= stage.pool->memory_capacity && !HasFailed(modelled, stage);
     const double use = reserved / stage.pool->memory_capacity;
     if (use > worst_use) {
       worst_use = use;
@@ -219,11 +224,13 @@ AnalyticModel::Evaluation AnalyticModel::Evaluate(const ParallelPlan& plan) {
     }
     if (repeats) continue;  // earlier stages of equal shape hold no less and end no later
     const StepTail tail = TailOf(stage, times_[i], sharding, e.micro_batches, problem_);
-    if (tail.communication + tail.optimizer > e.tail.communication + e.tail.optimizer) e.tail = tail;
+    if (tail.communication + tail.optimizer > e.tail.communication + e.tail.optimizer)
+      e.tail = tail;
   }
   e.pipeline = PipelineTime(occupied_, e.shape);
-  e.step = (e.pipeline + e.tail.communication + e.tail.optimizer +
-            problem_.profile.fixed_per_step) * calibration_.time_ratio;
+  e.step =
+      (e.pipeline + e.tail.communication + e.tail.optimizer + problem_.profile.fixed_per_step) *
+      calibration_.time_ratio;
   return e;
 }
 
@@ -254,10 +261,8 @@ Estimate AnalyticModel::Full(const ParallelPlan& plan) {
   const int p = static_cast<int>(stages_.size());
   for (int i = 0; i < p; ++i) {
     const Stage& stage = stages_[static_cast<std::size_t>(i)];
-    const double in_flight =
-        InFlight(plan.schedule, i, p, plan.virtual_pipeline, e.micro_batches);
-    StageMemory memory =
-        MemoryOf(stage, meshwright::ShardingOf(plan, stage), in_flight, problem_);
+    const double in_flight = InFlight(plan.schedule, i, p, plan.virtual_pipeline, e.micro_batches);
+    StageMemory memory = MemoryOf(stage, meshwright::ShardingOf(plan, stage), in_flight, problem_);
     memory.peak = Scale(memory.peak, calibration_.memory_ratio);
     for (Bytes& part : memory.breakdown) part = Scale(part, calibration_.memory_ratio);
     estimate.stage_memory.push_back(memory);
@@ -275,17 +280,17 @@ Estimate AnalyticModel::Full(const ParallelPlan& plan) {
 
 // Throughput, utilisation, interval and probability from the times and bytes already filled in.
 void AnalyticModel::FillRates(Estimate& estimate) const {
-  const double tokens = static_cast<double>(problem_.workload.global_batch_size) *
-                        problem_.workload.sequence_length;
+  const double tokens =
+      static_cast<double>(problem_.workload.global_batch_size) * problem_.workload.sequence_length;
   double peak = 0;
   int devices = 0;
   for (const Stage& stage : stages_) {
-    const int own = stage.data_parallel * stage.sharding.tensor_parallel *
-                    stage.sharding.context_parallel;
+    const int own =
+        stage.data_parallel * stage.sharding.tensor_parallel * stage.sharding.context_parallel;
     devices += own;
-    peak += own * NominalPeak(stage.pool->chip, problem_.workload.precision)
-                      .value_or(FlopsPerSecond{0})
-                      .rate;
+    peak +=
+        own *
+        NominalPeak(stage.pool->chip, problem_.workload.precision).value_or(FlopsPerSecond{0}).rate;
   }
   const double rate = tokens / estimate.step_time.count();
   estimate.tokens_per_second_per_device = rate / devices;

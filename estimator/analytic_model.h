@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -15,10 +16,12 @@ namespace meshwright {
 struct Calibration {
   double time_ratio = 1;
   double memory_ratio = 1;
-  double time_log_sigma = 0;    // spread of the residuals; 0: not calibrated
+  double time_log_sigma = 0;  // spread of the residuals; 0: not calibrated
   double memory_log_sigma = 0;
   int time_sample_count = 0;
   int memory_sample_count = 0;
+  // Reserved memory, by this model uncalibrated, at which a measured plan ran out on such chips.
+  std::optional<Bytes> out_of_memory_at = {};
 };
 
 // The closed-form cost model. Costs of one layer are priced once per sharding and kept, so further
@@ -42,6 +45,8 @@ class AnalyticModel {
   const UnitCosts& UnitsOf(const LayerSharding& sharding, int pool, ModuleSet selective);
   void FillRates(Estimate& estimate) const;
   Bytes Reserved(Bytes peak, const Stage& stage) const;
+  // Whether history has a plan of this modelled size or less that ran out of memory.
+  bool HasFailed(Bytes modelled, const Stage& stage) const;
   PipelineShape ShapeOf(const ParallelPlan& plan, int micro_batches) const;
   Seconds SlowestMessage(const ParallelPlan& plan) const;
 

@@ -60,13 +60,12 @@ class Tail {
     const double owned = parameters_.dense / (sharded ? sharding_.dense_group : 1) +
                          parameters_.expert / (sharded ? sharding_.expert_group : 1);
     const bool gradients_sharded = sharding_.zero_stage >= 2;
-    const double gradients =
-        gradients_sharded ? owned : parameters_.dense + parameters_.expert;
+    const double gradients = gradients_sharded ? owned : parameters_.dense + parameters_.expert;
     const double bytes =
         owned * (1 - sharding_.offload_ratio) * profile.optimizer_traffic_bytes_per_parameter +
         gradients * profile.gradient_traffic_bytes_per_parameter;
-    const Seconds on_device = RoundedBytes(bytes) / (chip.memory_bandwidth *
-                                                     chip.memory_bound_efficiency);
+    const Seconds on_device =
+        RoundedBytes(bytes) / (chip.memory_bandwidth * chip.memory_bound_efficiency);
     return on_device + RoundedBytes(owned * sharding_.offload_ratio * kOffloadedBytes) / kHostLink;
   }
 

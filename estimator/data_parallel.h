@@ -7,7 +7,7 @@ namespace meshwright {
 
 // The ranks that hold copies of a stage's dense states, and those of its experts.
 struct DataGroups {
-  GroupShape dense = {};        // data x context parallel, inside one sharding group
+  GroupShape dense = {};           // data x context parallel, inside one sharding group
   GroupShape dense_replicas = {};  // copies of a sharding group (HSDP); one rank when there is none
   GroupShape expert = {};
 };

@@ -27,8 +27,8 @@ absl::Status ReadFact(const std::string& key, const Json& fact, FrameworkEntry& 
       !fact.contains("confidence") || !fact["source"].is_string() ||
       !fact["confidence"].is_string() ||
       !ParseChoice<Confidence>(fact["confidence"].get<std::string>()).has_value()) {
-    return absl::InvalidArgumentError(
-        key + ": must be {value, source, confidence: high | medium | low}");
+    return absl::InvalidArgumentError(key +
+                                      ": must be {value, source, confidence: high | medium | low}");
   }
   const std::string text = TextOf(fact["value"]);
   RETURN_IF_ERROR(SetFact(key, text, entry.profile));
@@ -98,10 +98,9 @@ absl::Status FrameworkLibrary::AddFile(std::string_view name, std::string_view t
   };
   if (json.contains("extends")) {
     const std::string base = TextOf(json["extends"]);
-    const auto found =
-        std::find_if(entries_.begin(), entries_.end(), [&](const FrameworkEntry& candidate) {
-          return candidate.profile.name == base;
-        });
+    const auto found = std::find_if(
+        entries_.begin(), entries_.end(),
+        [&](const FrameworkEntry& candidate) { return candidate.profile.name == base; });
     if (found == entries_.end()) {
       note(absl::InvalidArgumentError("extends: no profile " + base));
     } else {

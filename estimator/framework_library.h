@@ -38,7 +38,8 @@ class FrameworkLibrary {
   absl::Status AddFile(std::string_view name, std::string_view text);
 
   // The profile of a framework and version. An empty version takes the default one; another version
-  // than those described takes the default with a warning, an unknown name takes `generic` with one.
+  // than those described takes the default with a warning, an unknown name takes `generic` with
+  // one.
   FoundFramework Find(std::string_view name, std::string_view version) const;
 
   const std::vector<FrameworkEntry>& entries() const { return entries_; }

@@ -8,8 +8,8 @@ namespace meshwright {
 namespace {
 
 // Spread of a cold prediction by the provenance of the constants behind it: held-out p90 errors of
-// the fitted operator forms are 9-14 %, chips without them differ by a factor of two in the share of
-// their nominal peak (docs/cost_model.md "Intervals").
+// the fitted operator forms are 9-14 %, chips without them differ by a factor of two in the share
+// of their nominal peak (docs/cost_model.md "Intervals").
 double SigmaOf(Provenance provenance) {
   switch (provenance) {
     case Provenance::kMeasured:

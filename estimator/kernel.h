@@ -8,9 +8,9 @@
 
 namespace meshwright {
 
-// A layer, under a plan and a framework, is a list of kernels and a list of collectives. Device time,
-// host time and stored activations are all derived from these lists, so that they cannot disagree
-// about which norm, loss or attention ran.
+// A layer, under a plan and a framework, is a list of kernels and a list of collectives. Device
+// time, host time and stored activations are all derived from these lists, so that they cannot
+// disagree about which norm, loss or attention ran.
 
 enum class KernelKind { kMatmul, kAttention, kMemoryBound };
 
@@ -36,7 +36,7 @@ struct MatmulShape {
 struct AttentionShape {
   double batch = 0;
   double heads = 0;
-  double head_dim = 0;    // (query/key size + value size) / 2
+  double head_dim = 0;  // (query/key size + value size) / 2
   double query_tokens = 0;
   double key_tokens = 0;  // mean number that a query attends to is half of it, or the window
   double window = 0;      // 0: none
@@ -60,7 +60,8 @@ struct Kernel {
 enum class CommunicationGroup { kTensor, kContext, kExpert, kExpertTensor };
 
 // Collectives of one micro-batch; `bytes` is the whole message as nccl-tests counts it: the full
-// tensor of an all-reduce, the larger side of a gather or scatter, the send buffer of an all-to-all.
+// tensor of an all-reduce, the larger side of a gather or scatter, the send buffer of an
+// all-to-all.
 struct Collective {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   CommunicationGroup group = CommunicationGroup::kTensor;

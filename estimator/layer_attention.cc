@@ -39,8 +39,8 @@ AttentionShape RankAttention(const LayerContext& c) {
   double head_dim = model.head_dim;
   if (model.mla.has_value()) {
     // Scores use nope + rope dimensions, the values their own; the mean counts both products.
-    head_dim = (model.mla->qk_nope_head_dim + model.mla->qk_rope_head_dim +
-                model.mla->v_head_dim) / 2.0;
+    head_dim =
+        (model.mla->qk_nope_head_dim + model.mla->qk_rope_head_dim + model.mla->v_head_dim) / 2.0;
   }
   AttentionShape shape = {.batch = static_cast<double>(s.micro_batch_size),
                           .heads = heads,
@@ -188,7 +188,8 @@ void AppendLatent(const LayerContext& c, LayerProgram& program) {
     program.kernels.push_back(
         Matmul("q up", {.m = n, .n = a * qk / t, .k = r}, 2 * n * a * qk / t, kMlaUpProjection));
   } else {
-    program.kernels.push_back(Matmul("q", {.m = n, .n = a * qk / t, .k = h}, 2 * n * a * qk / t, 0));
+    program.kernels.push_back(
+        Matmul("q", {.m = n, .n = a * qk / t, .k = h}, 2 * n * a * qk / t, 0));
   }
   const double r = mla.kv_lora_rank;
   program.kernels.push_back(

@@ -49,8 +49,9 @@ void AppendFeedForward(const LayerContext& c, double rows, double f, double grou
 void AppendRouting(const LayerContext& c, double tokens, double routed, LayerProgram& program) {
   const MoeSpec& moe = *c.model.moe;
   const double h = c.model.hidden_size;
-  Kernel router = Matmul("router", {.m = tokens, .n = static_cast<double>(moe.expert_count), .k = h},
-                         4 * tokens * moe.expert_count, kMoe);
+  Kernel router =
+      Matmul("router", {.m = tokens, .n = static_cast<double>(moe.expert_count), .k = h},
+             4 * tokens * moe.expert_count, kMoe);
   router.launches = 6;  // GEMM, softmax, top-k, counts, auxiliary loss
   router.backward_launches = 6;
   program.kernels.push_back(router);

@@ -21,9 +21,12 @@ struct ModuleName {
   ModuleSet module;
 };
 constexpr ModuleName kModules[] = {
-    {"core_attn", kCoreAttention},    {"layernorm", kLayernorm},
-    {"mlp", kMlp},                    {"moe", kMoe},
-    {"moe_act", kMoeActivation},      {"mla_up_proj", kMlaUpProjection},
+    {"core_attn", kCoreAttention},
+    {"layernorm", kLayernorm},
+    {"mlp", kMlp},
+    {"moe", kMoe},
+    {"moe_act", kMoeActivation},
+    {"mla_up_proj", kMlaUpProjection},
     {"shared_experts", kSharedExperts},
 };
 
@@ -215,9 +218,8 @@ LayerProgram BuildHead(const LayerContext& c) {
                                    .bytes = RoundedBytes(2 * n * h),
                                    .backward_count = 1});
     // Maximum, sum and target logit of each token, fp32 (vocabulary-parallel cross entropy).
-    program.collectives.push_back({.kind = CollectiveKind::kAllReduce,
-                                   .bytes = RoundedBytes(4 * n),
-                                   .forward_count = 3});
+    program.collectives.push_back(
+        {.kind = CollectiveKind::kAllReduce, .bytes = RoundedBytes(4 * n), .forward_count = 3});
     if (c.profile.logits_are_gathered) {
       program.collectives.push_back({.kind = CollectiveKind::kAllGather,
                                      .bytes = RoundedBytes(2 * n * vocabulary),

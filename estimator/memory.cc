@@ -10,7 +10,7 @@ namespace {
 constexpr double kGatheredLayers = 2;
 
 struct Activations {
-  Bytes stored = {};     // of one micro-batch on the stage
+  Bytes stored = {};      // of one micro-batch on the stage
   Bytes recomputed = {};  // working set of recomputing one layer
 };
 
@@ -54,9 +54,9 @@ Activations StoredBy(const Stage& s) {
 // Gathered weights, one gathered gradient and the gathered vocabulary matrix of ZeRO-3.
 double GatheredBytes(const Stage& s, const StateBytes& bytes) {
   const UnitCosts& unit = *s.unit;
-  const double layer = std::max(s.dense_layers > 0 ? unit.dense_layer_parameters : 0,
-                                s.moe_layers > 0 ? unit.moe_layer_parameters + unit.expert_parameters
-                                                 : 0);
+  const double layer =
+      std::max(s.dense_layers > 0 ? unit.dense_layer_parameters : 0,
+               s.moe_layers > 0 ? unit.moe_layer_parameters + unit.expert_parameters : 0);
   double gathered = layer * (kGatheredLayers * bytes.weight + bytes.gradient);
   if (s.has_embedding || s.has_head) gathered += bytes.weight * unit.vocabulary_parameters;
   return gathered;
@@ -135,17 +135,19 @@ StageMemory MemoryOf(const Stage& s, const StateSharding& sharding, double in_fl
   const Activations activations = StoredBy(s);
   double transient = static_cast<double>(Transient(s, activations).count);
   if (sharding.zero_stage == 3) transient += GatheredBytes(s, bytes);
-  const double optimizer = bytes.optimizer * (1 - sharding.offload_ratio) +
-                           profile.extra_sharded_bytes_per_parameter;
+  const double optimizer =
+      bytes.optimizer * (1 - sharding.offload_ratio) + profile.extra_sharded_bytes_per_parameter;
   double cache = static_cast<double>(profile.fixed_buffers.count);
   if (profile.caches_weight_gradients) cache += 2 * CachedElements(s);
 
   StageMemory memory;
   auto& line = memory.breakdown;
-  line[static_cast<std::size_t>(MemoryKind::kWeights)] =
-      RoundedBytes(bytes.weight * divided(3) + profile.extra_bytes_per_parameter * (p.dense + p.expert));
-  line[static_cast<std::size_t>(MemoryKind::kGradients)] = RoundedBytes(bytes.gradient * divided(2));
-  line[static_cast<std::size_t>(MemoryKind::kOptimizerStates)] = RoundedBytes(optimizer * divided(1));
+  line[static_cast<std::size_t>(MemoryKind::kWeights)] = RoundedBytes(
+      bytes.weight * divided(3) + profile.extra_bytes_per_parameter * (p.dense + p.expert));
+  line[static_cast<std::size_t>(MemoryKind::kGradients)] =
+      RoundedBytes(bytes.gradient * divided(2));
+  line[static_cast<std::size_t>(MemoryKind::kOptimizerStates)] =
+      RoundedBytes(optimizer * divided(1));
   line[static_cast<std::size_t>(MemoryKind::kActivations)] = Scale(activations.stored, in_flight);
   line[static_cast<std::size_t>(MemoryKind::kTransient)] = RoundedBytes(transient);
   line[static_cast<std::size_t>(MemoryKind::kFrameworkCache)] = RoundedBytes(cache);

@@ -20,13 +20,13 @@ StateBytes BytesPerParameter(const Workload& workload, const FrameworkProfile& p
 // How states are divided (ZeRO, Rajbhandari et al. 2020, arXiv 1910.02054).
 struct StateSharding {
   int zero_stage = 0;
-  int dense_group = 1;   // ranks that share the dense states
-  int expert_group = 1;  // ranks that share the expert states
+  int dense_group = 1;       // ranks that share the dense states
+  int expert_group = 1;      // ranks that share the expert states
   double offload_ratio = 0;  // of the optimizer states
 };
 
-// Micro-batches whose activations stage `index` of `stage_count` holds at once; with virtual stages a
-// chunk counts as its share of the stage: docs/cost_model.md "In flight".
+// Micro-batches whose activations stage `index` of `stage_count` holds at once; with virtual stages
+// a chunk counts as its share of the stage: docs/cost_model.md "In flight".
 double InFlight(Schedule schedule, int index, int stage_count, int virtual_stages,
                 int micro_batches);
 

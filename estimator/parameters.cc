@@ -62,8 +62,7 @@ double DenseParameters(const LayerParameters& p, int tensor_parallel) {
   return p.tensor_split / tensor_parallel + p.replicated;
 }
 
-double ExpertParameters(const LayerParameters& p, int expert_parallel,
-                        int expert_tensor_parallel) {
+double ExpertParameters(const LayerParameters& p, int expert_parallel, int expert_tensor_parallel) {
   return p.expert / expert_parallel / expert_tensor_parallel;
 }
 

@@ -20,9 +20,9 @@ struct PipelineShape {
 Seconds OccupiedTime(Seconds wall, const PipelineShape& shape, int stage_count);
 
 // Time from the first forward to the last backward of a step, by the closed form of
-// docs/cost_model.md "Pipeline" (Narayanan et al. 2021, arXiv 2104.04473, with the bottleneck form of
-// Alpa, arXiv 2201.12023, and the round trip of the in-flight window). `occupied` is OccupiedTime of
-// every stage. Exact for equal stages.
+// docs/cost_model.md "Pipeline" (Narayanan et al. 2021, arXiv 2104.04473, with the bottleneck form
+// of Alpa, arXiv 2201.12023, and the round trip of the in-flight window). `occupied` is
+// OccupiedTime of every stage. Exact for equal stages.
 Seconds PipelineTime(std::span<const Seconds> occupied, const PipelineShape& shape);
 
 // Schedules that this closed form covers.

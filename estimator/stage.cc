@@ -61,14 +61,14 @@ StageParameters ParametersOf(const Stage& s, const ModelSpec& model) {
   const UnitCosts& unit = *s.unit;
   const bool mtp_has_experts = model.moe.has_value();
   StageParameters p;
-  p.dense = s.dense_layers * unit.dense_layer_parameters +
-            s.moe_layers * unit.moe_layer_parameters +
-            s.mtp_layers * ((mtp_has_experts ? unit.moe_layer_parameters
-                                             : unit.dense_layer_parameters) +
-                            unit.mtp_parameters);
+  p.dense =
+      s.dense_layers * unit.dense_layer_parameters + s.moe_layers * unit.moe_layer_parameters +
+      s.mtp_layers * ((mtp_has_experts ? unit.moe_layer_parameters : unit.dense_layer_parameters) +
+                      unit.mtp_parameters);
   p.expert = (s.moe_layers + (mtp_has_experts ? s.mtp_layers : 0)) * unit.expert_parameters;
   if (s.has_embedding) p.dense += unit.vocabulary_parameters;
-  // A tied output layer shares the embedding's matrix when both are on this stage, else holds a copy.
+  // A tied output layer shares the embedding's matrix when both are on this stage, else holds a
+  // copy.
   if (s.has_head && !(model.tied_embeddings && s.has_embedding)) {
     p.dense += unit.vocabulary_parameters;
   }

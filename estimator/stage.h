@@ -27,9 +27,9 @@ struct Stage {
 // Time of one micro-batch on a stage (all its virtual chunks).
 struct StageTime {
   PassTime forward = {};
-  PassTime backward = {};  // recomputation included
-  Seconds wall = Seconds(0);      // forward and backward, launches included
-  double backward_share = 0.5;    // of `wall`
+  PassTime backward = {};       // recomputation included
+  Seconds wall = Seconds(0);    // forward and backward, launches included
+  double backward_share = 0.5;  // of `wall`
 };
 
 StageTime TimeOf(const Stage& stage);

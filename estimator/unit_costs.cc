@@ -29,13 +29,11 @@ void FillParameters(const LayerContext& c, UnitCosts& unit) {
   if (c.model.moe.has_value()) {
     const LayerParameters moe = ParametersOf(c.model, true);
     unit.moe_layer_parameters = DenseParameters(moe, s.tensor_parallel);
-    unit.expert_parameters =
-        ExpertParameters(moe, s.expert_parallel, s.expert_tensor_parallel);
+    unit.expert_parameters = ExpertParameters(moe, s.expert_parallel, s.expert_tensor_parallel);
     unit.distinct_moe_elements = DistinctMatrixElements(c.model, true, s.tensor_parallel);
   }
   const double h = c.model.hidden_size;
-  unit.vocabulary_parameters =
-      PaddedVocabulary(c.model, s.tensor_parallel) * h / s.tensor_parallel;
+  unit.vocabulary_parameters = PaddedVocabulary(c.model, s.tensor_parallel) * h / s.tensor_parallel;
   unit.mtp_parameters = 2 * h * h / s.tensor_parallel;
 }
 
@@ -49,18 +47,18 @@ void FillTransients(const LayerContext& c, UnitCosts& unit) {
   if (c.model.moe.has_value()) {
     const MoeSpec& moe = *c.model.moe;
     const double routed = n / t * moe.experts_per_token * moe.imbalance_ratio;
-    unit.moe_transient = RoundedBytes(
-        routed * (2 * h + up * static_cast<double>(moe.expert_ffn_hidden_size)));
+    unit.moe_transient =
+        RoundedBytes(routed * (2 * h + up * static_cast<double>(moe.expert_ffn_hidden_size)));
   }
   const bool fused = c.workload.cross_entropy_kernel == KernelFusion::kFused;
   const double per_logit =
       fused ? c.profile.logit_stored_bytes_fused : c.profile.logit_stored_bytes_unfused;
-  const double logits =
-      PaddedVocabulary(c.model, c.sharding.tensor_parallel) / (c.profile.logits_are_gathered ? 1 : t);
+  const double logits = PaddedVocabulary(c.model, c.sharding.tensor_parallel) /
+                        (c.profile.logits_are_gathered ? 1 : t);
   const double sharded = c.sharding.sequence_parallel ? t : 1;
   // Final norm's input and output, logits, the gathered input of the output layer and its gradient.
-  unit.head_transient = RoundedBytes(
-      n * (4 * h / sharded + per_logit * logits + (t > 1 ? 2 * h : 0) + 2 * h));
+  unit.head_transient =
+      RoundedBytes(n * (4 * h / sharded + per_logit * logits + (t > 1 ? 2 * h : 0) + 2 * h));
 }
 
 }  // namespace

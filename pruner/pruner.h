@@ -41,7 +41,7 @@ struct RecomputeChoice {
   QuickEstimate estimate = {};
 };
 struct NarrowedRecompute {
-  std::vector<RecomputeChoice> kept = {};  // at most three when both rules are on
+  std::vector<RecomputeChoice> kept = {};            // at most three when both rules are on
   std::optional<RecomputeChoice> least_memory = {};  // of those that do not fit, when none fits
   std::int64_t pruned_by_memory = 0;
   std::int64_t pruned_by_dominance = 0;

@@ -13,14 +13,14 @@ namespace meshwright {
 // GEMM time by the tile-and-wave form of docs/cost_model.md ("GEMM"):
 // t = t0 + pnorm(compute, memory). Symbols in the comments are the document's.
 struct GemmModel {
-  double compute_efficiency = 0.75;                    // e, share of the nominal peak
-  double memory_efficiency = 0.75;                     // eb, share of the nominal bandwidth
-  Seconds fixed = Seconds(3e-6);                       // t0
-  double intensity_half = 0.1;                         // s0
-  double fill = 128;                                   // k0, elements of k
-  double quantisation = 0.5;                           // q, 0 smooth .. 1 whole waves
-  double norm_exponent = 4;                            // p
-  Seconds split_k = Seconds(3e-6);                     // rk
+  double compute_efficiency = 0.75;  // e, share of the nominal peak
+  double memory_efficiency = 0.75;   // eb, share of the nominal bandwidth
+  Seconds fixed = Seconds(3e-6);     // t0
+  double intensity_half = 0.1;       // s0
+  double fill = 128;                 // k0, elements of k
+  double quantisation = 0.5;         // q, 0 smooth .. 1 whole waves
+  double norm_exponent = 4;          // p
+  Seconds split_k = Seconds(3e-6);   // rk
   bool operator==(const GemmModel&) const = default;
 };
 
@@ -76,15 +76,15 @@ struct ChipSpec {
   std::vector<std::string> aliases = {};
   Confidence confidence = Confidence::kLow;
   Bytes memory_capacity = {};
-  BytesPerSecond memory_bandwidth = {};        // nominal
+  BytesPerSecond memory_bandwidth = {};           // nominal
   std::map<Precision, FlopsPerSecond> peak = {};  // nominal dense peaks
-  FlopsPerSecond vector_peak = {};             // fp32 outside the matrix units
-  double power_limit_watts = 0;                // 0: not published
-  int core_count = 0;                          // SMs, compute units, cube cores
-  Bytes cache = {};                            // last level
-  double sustained_time_ratio = 1.2;           // training GEMM time / short-burst time
-  double memory_bound_efficiency = 0.8;        // elementwise kernels, share of nominal bandwidth
-  Seconds memory_bound_fixed = Seconds(3e-6);  // per kernel
+  FlopsPerSecond vector_peak = {};                // fp32 outside the matrix units
+  double power_limit_watts = 0;                   // 0: not published
+  int core_count = 0;                             // SMs, compute units, cube cores
+  Bytes cache = {};                               // last level
+  double sustained_time_ratio = 1.2;              // training GEMM time / short-burst time
+  double memory_bound_efficiency = 0.8;           // elementwise kernels, share of nominal bandwidth
+  Seconds memory_bound_fixed = Seconds(3e-6);     // per kernel
   GemmModel gemm = {};
   AttentionModel attention = {};
   std::vector<CollectiveFit> collectives = {};  // inside one scale-up domain

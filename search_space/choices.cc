@@ -47,10 +47,8 @@ std::span<const ChoiceWord<GradientDtype>> Choices<GradientDtype>() {
 template <>
 std::span<const ChoiceWord<Fp8Recipe>> Choices<Fp8Recipe>() {
   static constexpr ChoiceWord<Fp8Recipe> kTable[] = {
-      {Fp8Recipe::kTensorwise, "tensorwise"},
-      {Fp8Recipe::kRowwise, "rowwise"},
-      {Fp8Recipe::kBlockwise, "blockwise"},
-      {Fp8Recipe::kDelayed, "delayed"},
+      {Fp8Recipe::kTensorwise, "tensorwise"}, {Fp8Recipe::kRowwise, "rowwise"},
+      {Fp8Recipe::kBlockwise, "blockwise"},   {Fp8Recipe::kDelayed, "delayed"},
       {Fp8Recipe::kMxfp8, "mxfp8"},
   };
   return kTable;
@@ -59,12 +57,9 @@ std::span<const ChoiceWord<Fp8Recipe>> Choices<Fp8Recipe>() {
 template <>
 std::span<const ChoiceWord<AttentionKernel>> Choices<AttentionKernel>() {
   static constexpr ChoiceWord<AttentionKernel> kTable[] = {
-      {AttentionKernel::kUnfused, "unfused"},
-      {AttentionKernel::kFusedSoftmax, "fused_softmax"},
-      {AttentionKernel::kFlash1, "flash1"},
-      {AttentionKernel::kFlash2, "flash2"},
-      {AttentionKernel::kFlash3, "flash3"},
-      {AttentionKernel::kCudnn, "cudnn"},
+      {AttentionKernel::kUnfused, "unfused"}, {AttentionKernel::kFusedSoftmax, "fused_softmax"},
+      {AttentionKernel::kFlash1, "flash1"},   {AttentionKernel::kFlash2, "flash2"},
+      {AttentionKernel::kFlash3, "flash3"},   {AttentionKernel::kCudnn, "cudnn"},
       {AttentionKernel::kVendor, "vendor"},
   };
   return kTable;
@@ -151,12 +146,9 @@ std::span<const ChoiceWord<LinkKind>> Choices<LinkKind>() {
 template <>
 std::span<const ChoiceWord<NodeTopology>> Choices<NodeTopology>() {
   static constexpr ChoiceWord<NodeTopology> kTable[] = {
-      {NodeTopology::kSwitched, "switched"},
-      {NodeTopology::kFullMesh, "full_mesh"},
-      {NodeTopology::kRing, "ring"},
-      {NodeTopology::kTorus, "torus"},
-      {NodeTopology::kPcieTree, "pcie_tree"},
-      {NodeTopology::kRackSwitched, "rack_switched"},
+      {NodeTopology::kSwitched, "switched"},  {NodeTopology::kFullMesh, "full_mesh"},
+      {NodeTopology::kRing, "ring"},          {NodeTopology::kTorus, "torus"},
+      {NodeTopology::kPcieTree, "pcie_tree"}, {NodeTopology::kRackSwitched, "rack_switched"},
   };
   return kTable;
 }
@@ -164,10 +156,8 @@ std::span<const ChoiceWord<NodeTopology>> Choices<NodeTopology>() {
 template <>
 std::span<const ChoiceWord<ClusterTopology>> Choices<ClusterTopology>() {
   static constexpr ChoiceWord<ClusterTopology> kTable[] = {
-      {ClusterTopology::kRailOptimized, "rail_optimized"},
-      {ClusterTopology::kFatTree, "fat_tree"},
-      {ClusterTopology::kFullMesh, "full_mesh"},
-      {ClusterTopology::kTorus, "torus"},
+      {ClusterTopology::kRailOptimized, "rail_optimized"}, {ClusterTopology::kFatTree, "fat_tree"},
+      {ClusterTopology::kFullMesh, "full_mesh"},           {ClusterTopology::kTorus, "torus"},
       {ClusterTopology::kSingleSwitch, "single_switch"},
   };
   return kTable;
@@ -176,10 +166,8 @@ std::span<const ChoiceWord<ClusterTopology>> Choices<ClusterTopology>() {
 template <>
 std::span<const ChoiceWord<Provenance>> Choices<Provenance>() {
   static constexpr ChoiceWord<Provenance> kTable[] = {
-      {Provenance::kMeasured, "measured"},
-      {Provenance::kTransferred, "transferred"},
-      {Provenance::kFitted, "fitted"},
-      {Provenance::kPublished, "published"},
+      {Provenance::kMeasured, "measured"}, {Provenance::kTransferred, "transferred"},
+      {Provenance::kFitted, "fitted"},     {Provenance::kPublished, "published"},
       {Provenance::kAssumed, "assumed"},
   };
   return kTable;
@@ -197,12 +185,8 @@ std::span<const ChoiceWord<Tier>> Choices<Tier>() {
 template <>
 std::span<const ChoiceWord<Outcome>> Choices<Outcome>() {
   static constexpr ChoiceWord<Outcome> kTable[] = {
-      {Outcome::kOk, "ok"},
-      {Outcome::kOom, "oom"},
-      {Outcome::kCrash, "crash"},
-      {Outcome::kHang, "hang"},
-      {Outcome::kTimeout, "timeout"},
-      {Outcome::kCancelled, "cancelled"},
+      {Outcome::kOk, "ok"},     {Outcome::kOom, "oom"},         {Outcome::kCrash, "crash"},
+      {Outcome::kHang, "hang"}, {Outcome::kTimeout, "timeout"}, {Outcome::kCancelled, "cancelled"},
   };
   return kTable;
 }

@@ -16,20 +16,20 @@ namespace meshwright {
 
 // What a step's time is made of. The lines of a breakdown add up to the step time.
 enum class TimeCause {
-  kMatmul,             // dense and grouped GEMMs of the layers
-  kAttention,          // attention kernels
-  kMemoryBound,        // norms, activations, rotary, residuals, routing
-  kVocabulary,         // embedding, output layer, loss
-  kRecompute,          // forward work done again
-  kHost,               // launches that the device waited for
-  kTensorParallel,     // exposed collectives, each by its group
+  kMatmul,          // dense and grouped GEMMs of the layers
+  kAttention,       // attention kernels
+  kMemoryBound,     // norms, activations, rotary, residuals, routing
+  kVocabulary,      // embedding, output layer, loss
+  kRecompute,       // forward work done again
+  kHost,            // launches that the device waited for
+  kTensorParallel,  // exposed collectives, each by its group
   kContextParallel,
   kExpertParallel,
   kPipelineP2p,
-  kPipelineBubble,     // warm-up, drain and imbalance of the stages
-  kDataParallel,       // exposed gradient reduction and parameter gathering
+  kPipelineBubble,  // warm-up, drain and imbalance of the stages
+  kDataParallel,    // exposed gradient reduction and parameter gathering
   kOptimizer,
-  kFixed,              // per-step work of the framework that no other line has
+  kFixed,  // per-step work of the framework that no other line has
 };
 inline constexpr std::size_t kTimeCauseCount = 14;
 
@@ -37,14 +37,14 @@ enum class MemoryKind {
   kWeights,
   kGradients,
   kOptimizerStates,
-  kActivations,    // stored for the backward pass, all micro-batches in flight
-  kTransient,      // working set on top: logits, gathered weights, recomputation
-  kFrameworkCache, // what the framework keeps between steps
+  kActivations,     // stored for the backward pass, all micro-batches in flight
+  kTransient,       // working set on top: logits, gathered weights, recomputation
+  kFrameworkCache,  // what the framework keeps between steps
 };
 inline constexpr std::size_t kMemoryKindCount = 6;
 
-std::string_view Word(TimeCause cause);   // "matmul", ...: keys of breakdown_seconds
-std::string_view Word(MemoryKind kind);   // "weights", ...: keys of memory_breakdown_bytes
+std::string_view Word(TimeCause cause);  // "matmul", ...: keys of breakdown_seconds
+std::string_view Word(MemoryKind kind);  // "weights", ...: keys of memory_breakdown_bytes
 
 using TimeBreakdown = std::array<Seconds, kTimeCauseCount>;
 using MemoryBreakdown = std::array<Bytes, kMemoryKindCount>;

@@ -44,14 +44,15 @@ struct FrameworkProfile {
   bool rotary_is_fused = true;
   bool activation_is_fused = true;
   double memory_bound_traffic_ratio = 1.0;  // traffic of its elementwise kernels / the fused form's
-  Seconds host_per_launch = Seconds(10e-6);   // forward; the device waits when launches are slower
-  double host_backward_ratio = 0.8;           // backward launch / forward launch
-  Seconds host_per_recomputed_layer = Seconds(0);  // random-state bookkeeping of a checkpointed layer
+  Seconds host_per_launch = Seconds(10e-6);  // forward; the device waits when launches are slower
+  double host_backward_ratio = 0.8;          // backward launch / forward launch
+  Seconds host_per_recomputed_layer =
+      Seconds(0);  // random-state bookkeeping of a checkpointed layer
 
   // Communication.
-  double tensor_parallel_bytes_ratio = 1.0;  // 2: all-reduce in fp32 with 16-bit activations
+  double tensor_parallel_bytes_ratio = 1.0;       // 2: all-reduce in fp32 with 16-bit activations
   bool sequence_parallel_regathers_input = true;  // a third all-gather in backward
-  double gradient_bucket_exposed_ratio = 0.1;     // share of overlapped reduction that stays visible
+  double gradient_bucket_exposed_ratio = 0.1;  // share of overlapped reduction that stays visible
   Bytes gradient_bucket = {160'000'000};
 
   // Optimizer and step.
@@ -60,16 +61,16 @@ struct FrameworkProfile {
   Seconds fixed_per_step = Seconds(0);
 
   // Memory.
-  double optimizer_bytes_per_parameter = 12;       // master weights and moments
-  double extra_bytes_per_parameter = 0;            // unsharded copies beside states
-  double extra_sharded_bytes_per_parameter = 0;    // sharded like the optimizer states
-  bool caches_weight_gradients = false;  // TransformerEngine's dummy weight gradients
-  bool logits_are_gathered = false;      // over tensor parallel, before the loss
+  double optimizer_bytes_per_parameter = 12;     // master weights and moments
+  double extra_bytes_per_parameter = 0;          // unsharded copies beside states
+  double extra_sharded_bytes_per_parameter = 0;  // sharded like the optimizer states
+  bool caches_weight_gradients = false;          // TransformerEngine's dummy weight gradients
+  bool logits_are_gathered = false;              // over tensor parallel, before the loss
   double logit_stored_bytes_unfused = 6;  // transient bytes of one logit, separate loss kernels
   double logit_stored_bytes_fused = 2;
   double logit_traffic_bytes_unfused = 24;
   double logit_traffic_bytes_fused = 12;
-  Bytes fixed_buffers = {};  // reduce buckets and the like
+  Bytes fixed_buffers = {};            // reduce buckets and the like
   double allocator_efficiency = 0.96;  // allocated / reserved
   Bytes communicator_buffers_in_node = GiB(0.4);
   Bytes communicator_buffers_across_nodes = GiB(1.0);  // on top

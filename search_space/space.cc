@@ -57,8 +57,7 @@ std::vector<int> SearchSpace::Values(Dimension dimension, const ParallelPlan& p)
       if (!model_.moe.has_value()) return {1};
       const bool experts = dimension == Dimension::kExpertParallel;
       const int group = device_count_ / p.pipeline_parallel / (experts ? 1 : p.expert_parallel);
-      std::vector<int> values =
-          Divisors(experts ? model_.moe->expert_count : p.tensor_parallel);
+      std::vector<int> values = Divisors(experts ? model_.moe->expert_count : p.tensor_parallel);
       std::erase_if(values, [&](int value) { return group % value != 0; });
       return values;
     }
@@ -80,8 +79,8 @@ std::vector<int> SearchSpace::Values(Dimension dimension, const ParallelPlan& p)
 
 void SearchSpace::Set(Dimension dimension, int value, ParallelPlan& plan) const {
   const auto devices = [&] {
-    plan.data_parallel = device_count_ / (plan.tensor_parallel * plan.context_parallel *
-                                          plan.pipeline_parallel);
+    plan.data_parallel =
+        device_count_ / (plan.tensor_parallel * plan.context_parallel * plan.pipeline_parallel);
   };
   switch (dimension) {
     case Dimension::kTensorParallel:
@@ -130,8 +129,8 @@ void SearchSpace::Set(Dimension dimension, int value, ParallelPlan& plan) const 
 
 std::int64_t SearchSpace::Count() const { return CountBelow(Root(), 0); }
 
-// Once the devices are divided, later dimensions depend on few of the others, so that the count is a
-// product with two short sums.
+// Once the devices are divided, later dimensions depend on few of the others, so that the count is
+// a product with two short sums.
 std::int64_t SearchSpace::CountAfterDevices(const ParallelPlan& prefix, int depth) const {
   const auto is_open = [&](Dimension d) { return depth <= static_cast<int>(d); };
   ParallelPlan plan = prefix;

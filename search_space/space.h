@@ -9,8 +9,8 @@
 
 namespace meshwright {
 
-// The dimensions of a plan in the order in which the space is walked: what divides the devices comes
-// first, so that whole subtrees can be cut and counted.
+// The dimensions of a plan in the order in which the space is walked: what divides the devices
+// comes first, so that whole subtrees can be cut and counted.
 enum class Dimension {
   kTensorParallel,
   kContextParallel,
@@ -28,8 +28,8 @@ inline constexpr int kDimensionCount = 10;
 // All the ways to cut a model over one pool of equal devices: every split of the devices into
 // tensor x context x pipeline x data, every micro-batch that divides the batch, expert and
 // expert-tensor parallelism, sequence parallelism, virtual stages, ZeRO 0-3, and recomputation of
-// nothing, of the framework's selected modules, or of 1 .. all layers of a stage. Nothing is left out
-// because it looks bad: that is the pruner's work.
+// nothing, of the framework's selected modules, or of 1 .. all layers of a stage. Nothing is left
+// out because it looks bad: that is the pruner's work.
 class SearchSpace {
  public:
   SearchSpace(const ModelSpec& model, int device_count, int global_batch_size,
@@ -58,8 +58,8 @@ class SearchSpace {
   ContextParallelKind context_parallel_kind_;
 };
 
-// Visits the nodes of the space depth first without listing it. A node is a plan whose first depth()
-// dimensions are set; Skip() leaves out what is below it.
+// Visits the nodes of the space depth first without listing it. A node is a plan whose first
+// depth() dimensions are set; Skip() leaves out what is below it.
 class PlanWalk {
  public:
   explicit PlanWalk(const SearchSpace& space);

@@ -32,11 +32,11 @@ std::string Reason(const absl::Status& status);
 #define MESHWRIGHT_CONCAT_INNER(a, b) a##b
 #define MESHWRIGHT_CONCAT(a, b) MESHWRIGHT_CONCAT_INNER(a, b)
 
-#define RETURN_IF_ERROR(expression)                                            \
-  do {                                                                         \
-    if (absl::Status mw_status_ = (expression); !mw_status_.ok()) {            \
-      return mw_status_;                                                       \
-    }                                                                          \
+#define RETURN_IF_ERROR(expression)                                 \
+  do {                                                              \
+    if (absl::Status mw_status_ = (expression); !mw_status_.ok()) { \
+      return mw_status_;                                            \
+    }                                                               \
   } while (false)
 
 #define ASSIGN_OR_RETURN(declaration, expression) \

@@ -7,8 +7,8 @@
 
 namespace meshwright {
 
-// Quantities with their unit in the type. Only the operations that mean something exist; raw numbers
-// appear at the edges (JSON, protobuf, SQL) alone, where the unit is in the field's name.
+// Quantities with their unit in the type. Only the operations that mean something exist; raw
+// numbers appear at the edges (JSON, protobuf, SQL) alone, where the unit is in the field's name.
 // 1 GB = 1e9 bytes, 1 GiB = 2^30 bytes.
 
 using Seconds = std::chrono::duration<double>;

@@ -47,8 +47,8 @@ Seconds FusedAttentionTime(const AttentionShape& s, AttentionKernel kernel, cons
   const AttentionModel& model = chip.attention;
   const double cores = chip.core_count > 0 ? chip.core_count : 100;
   const double waves = s.batch * s.heads * std::ceil(s.query_tokens / kQueryTile) / cores;
-  double efficiency = model.efficiency * waves / (waves + model.wave_half) *
-                      KernelRatio(kernel, model);
+  double efficiency =
+      model.efficiency * waves / (waves + model.wave_half) * KernelRatio(kernel, model);
   if (s.head_dim <= kSmallHead) efficiency *= model.small_head_ratio;
   const double ramp = 1 + model.sequence_half / std::max(1.0, s.key_tokens);
   const double compute = AttentionFlops(s).count * ramp / (rates.peak.rate * efficiency);

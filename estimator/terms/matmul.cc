@@ -23,8 +23,7 @@ constexpr double kDefaultCores = 100;
 // output (sustained training GEMMs, data op_efficiency/gemm_training_simumax.csv).
 constexpr double kFp32AccumulationRatio = 1.06;
 
-double TileTime(const MatmulShape& s, const Tile& tile, const ChipSpec& chip,
-                FlopsPerSecond peak) {
+double TileTime(const MatmulShape& s, const Tile& tile, const ChipSpec& chip, FlopsPerSecond peak) {
   const GemmModel& g = chip.gemm;
   const double cores = chip.core_count > 0 ? chip.core_count : kDefaultCores;
   const double blocks =
@@ -37,8 +36,8 @@ double TileTime(const MatmulShape& s, const Tile& tile, const ChipSpec& chip,
   for (const double split : kSplits) {
     if (split > 1 && s.k / split < 128) break;
     const double waves = blocks * split / cores;
-    const double effective = (1 - g.quantisation) * std::max(waves, 1.0) +
-                             g.quantisation * std::ceil(waves);
+    const double effective =
+        (1 - g.quantisation) * std::max(waves, 1.0) + g.quantisation * std::ceil(waves);
     double time = effective * 2 * tile.rows * tile.columns * (s.k / split + g.fill) / core_rate;
     if (split > 1) {
       time += g.split_k.count() + split * s.m * s.n * s.count * 4 / chip.memory_bandwidth.rate;

@@ -1,8 +1,8 @@
 #pragma once
 
-#include "estimator/kernel.h"
 #include <optional>
 
+#include "estimator/kernel.h"
 #include "search_space/chip.h"
 #include "search_space/choices.h"
 
@@ -16,8 +16,8 @@ struct DeviceRates {
   FlopsPerSecond vector_peak = {};
 };
 
-// Dense peak of the chip at a precision; fp8 falls on nothing else. Absent when the chip has no such
-// unit.
+// Dense peak of the chip at a precision; fp8 falls on nothing else. Absent when the chip has no
+// such unit.
 std::optional<FlopsPerSecond> NominalPeak(const ChipSpec& chip, Precision precision);
 
 // Time of `shape` by the tile-and-wave form: docs/cost_model.md "GEMM" (a thread block computes a

@@ -59,8 +59,7 @@ std::optional<Rejection> CheckSequence(const EstimatorProblem& problem, const Pa
     }
     return std::nullopt;
   }
-  if (t > 1 && problem.model.moe.has_value() &&
-      problem.profile.experts_need_sequence_parallel) {
+  if (t > 1 && problem.model.moe.has_value() && problem.profile.experts_need_sequence_parallel) {
     return Reject("the framework needs sequence_parallel for experts under tensor parallelism", t,
                   1);
   }

@@ -2,9 +2,9 @@
 
 namespace meshwright {
 
-// Tensor parallelism exchanges activations several times a layer; across nodes each exchange runs at
-// the rate of a NIC, an order of magnitude below the scale-up link, so the same devices do better as
-// pipeline or data ranks. The rule rejects only what crosses the domain.
+// Tensor parallelism exchanges activations several times a layer; across nodes each exchange runs
+// at the rate of a NIC, an order of magnitude below the scale-up link, so the same devices do
+// better as pipeline or data ranks. The rule rejects only what crosses the domain.
 std::optional<Rejection> CheckTopology(const EstimatorProblem& problem, const ParallelPlan& plan,
                                        int depth) {
   if (!JustSet(Dimension::kTensorParallel, depth)) return std::nullopt;

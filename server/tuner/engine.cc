@@ -72,10 +72,10 @@ struct RunningStudy {
 
 struct Engine::State {
   State(Recorder recorder_in, const Knowledge& knowledge_in, StudyCodec codec_in,
-        ErrorSink on_error_in)
+        EngineHooks hooks_in)
       : knowledge(knowledge_in),
         codec(std::move(codec_in)),
-        on_error(std::move(on_error_in)),
+        hooks(std::move(hooks_in)),
         recorder(std::move(recorder_in)) {}
 
   absl::Status Recover();
@@ -93,12 +93,12 @@ struct Engine::State {
   absl::Status Interrupt(const std::string& id);
   void Conclude(const std::string& id, StudyEnding ending, bool was_cut);
   void Report(const std::string& id, const absl::Status& status) const {
-    if (!status.ok() && on_error) on_error(id, status);
+    if (!status.ok() && hooks.on_error) hooks.on_error(id, status);
   }
 
   const Knowledge& knowledge;
   const StudyCodec codec;
-  const ErrorSink on_error;
+  const EngineHooks hooks;
   const std::string owner = OwnOwner();
 
   std::mutex mutex;  // guards all below; held for one transaction at most
@@ -235,7 +235,7 @@ absl::StatusOr<StudyAnswer> Engine::State::Answer(const std::string& id,
   };
   // The thread must outlive any study, also one that asks for more memory than there is.
   try {
-    return RunStudy(request, knowledge, {.cancel = cancel, .on_progress = on_progress});
+    return hooks.run(request, knowledge, {.cancel = cancel, .on_progress = on_progress});
   } catch (const std::exception& e) {
     return absl::InternalError(fmt::format("the study broke off: {}", e.what()));
   }
@@ -291,9 +291,9 @@ void Engine::State::Conclude(const std::string& id, StudyEnding ending, bool was
 Engine::Engine(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 absl::StatusOr<std::unique_ptr<Engine>> Engine::Start(Recorder recorder, const Knowledge& knowledge,
-                                                      StudyCodec codec, ErrorSink on_error) {
-  auto state = std::make_unique<State>(std::move(recorder), knowledge, std::move(codec),
-                                       std::move(on_error));
+                                                      StudyCodec codec, EngineHooks hooks) {
+  auto state =
+      std::make_unique<State>(std::move(recorder), knowledge, std::move(codec), std::move(hooks));
   RETURN_IF_ERROR(state->Recover());
   State& s = *state;
   s.thread = std::jthread([&s](const std::stop_token& stop) { s.Run(stop); });

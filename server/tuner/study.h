@@ -93,9 +93,9 @@ struct StudyControl {
 };
 
 // One study from question to answer: history -> calibrate -> ask, prune, estimate, keep -> check ->
-// answer. Pure but for the wall clock of the deadline; needs no recorder. Same request, same answer.
-// A cancelled or late study answers with the best so far and says so; when it has found nothing by
-// then the status is CANCELLED or DEADLINE_EXCEEDED.
+// answer. Pure but for the wall clock of the deadline; needs no recorder. Same request, same
+// answer. A cancelled or late study answers with the best so far and says so; when it has found
+// nothing by then the status is CANCELLED or DEADLINE_EXCEEDED.
 absl::StatusOr<StudyAnswer> RunStudy(const StudyRequest& request, const Knowledge& knowledge,
                                      const StudyControl& control);
 

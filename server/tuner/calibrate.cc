@@ -1,0 +1,108 @@
+#include "server/tuner/calibrate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace meshwright {
+namespace {
+
+// Prior weight of "the model is right", in rows.
+constexpr double kPriorRows = 0.5;
+// A stated spread is never smaller than what repeats of one layout differ by.
+constexpr double kLeastSigma = 0.03;
+
+struct Residual {
+  double log_ratio = 0;  // shrunk median
+  double sigma = 0;
+};
+
+Residual Summarise(std::vector<double> logs) {
+  std::sort(logs.begin(), logs.end());
+  const std::size_t n = logs.size();
+  const double median = n % 2 == 1 ? logs[n / 2] : (logs[n / 2 - 1] + logs[n / 2]) / 2;
+  double squares = 0;
+  for (const double x : logs) squares += (x - median) * (x - median);
+  const auto count = static_cast<double>(n);
+  return {.log_ratio = median * count / (count + kPriorRows),
+          .sigma = std::max(kLeastSigma, std::sqrt(squares / count))};
+}
+
+bool IsComparable(const Problem& row, const Problem& problem) {
+  return row.profile.name == problem.profile.name &&
+         row.cluster.pools.front().chip.id == problem.cluster.pools.front().chip.id;
+}
+
+struct Evidence {
+  std::vector<double> time;
+  std::vector<double> memory;
+  std::vector<Bytes> failed;  // modelled reserved memory of out-of-memory rows
+  Bytes largest_run = {};
+};
+
+absl::Status Collect(const HistoryRow& row, std::size_t index, const Problem& problem,
+                     const Knowledge& knowledge, Evidence& evidence) {
+  const auto located = [&](const absl::Status& status) {
+    return absl::Status(status.code(), fmt::format("history[{}]: {}", index, status.message()));
+  };
+  const absl::StatusOr<Problem> own = ResolveProblem(row.question, knowledge);
+  if (!own.ok()) return located(own.status());
+  if (!IsComparable(*own, problem)) return absl::OkStatus();
+  const absl::StatusOr<ResolvedPlan> plan = ResolvePlan(row.plan, *own, "plan");
+  if (!plan.ok()) return located(plan.status());
+  AnalyticModel model(ViewOf(*own));
+  const Estimate estimate = model.Full(plan->plan);
+  if (row.outcome == Outcome::kOom) {
+    evidence.failed.push_back(estimate.reserved_memory);
+    return absl::OkStatus();
+  }
+  if (row.outcome != Outcome::kOk) return absl::OkStatus();
+  evidence.largest_run = std::max(evidence.largest_run, estimate.reserved_memory);
+  if (row.step_time.has_value() && row.step_time->count() > 0) {
+    evidence.time.push_back(std::log(*row.step_time / estimate.step_time));
+  }
+  if (row.peak_memory.has_value() && row.peak_memory->count > 0) {
+    evidence.memory.push_back(std::log(*row.peak_memory / estimate.peak_memory));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+EstimatorProblem ViewOf(const Problem& problem) {
+  return {.model = problem.model,
+          .workload = problem.workload,
+          .profile = problem.profile,
+          .cluster = problem.cluster};
+}
+
+absl::StatusOr<Calibration> Calibrate(const std::vector<HistoryRow>& history,
+                                      const Problem& problem, const Knowledge& knowledge) {
+  Evidence evidence;
+  for (std::size_t i = 0; i < history.size(); ++i) {
+    RETURN_IF_ERROR(Collect(history[i], i, problem, knowledge, evidence));
+  }
+  Calibration calibration;
+  if (!evidence.time.empty()) {
+    const Residual residual = Summarise(evidence.time);
+    calibration.time_ratio = std::exp(residual.log_ratio);
+    calibration.time_log_sigma = residual.sigma;
+    calibration.time_sample_count = static_cast<int>(evidence.time.size());
+  }
+  if (!evidence.memory.empty()) {
+    const Residual residual = Summarise(evidence.memory);
+    calibration.memory_ratio = std::exp(residual.log_ratio);
+    calibration.memory_log_sigma = residual.sigma;
+    calibration.memory_sample_count = static_cast<int>(evidence.memory.size());
+  }
+  for (const Bytes& failed : evidence.failed) {
+    if (failed <= evidence.largest_run) continue;
+    if (!calibration.out_of_memory_at.has_value() || failed < *calibration.out_of_memory_at) {
+      calibration.out_of_memory_at = failed;
+    }
+  }
+  return calibration;
+}
+
+}  // namespace meshwright

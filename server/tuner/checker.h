@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "search_space/estimate.h"
+#include "search_space/plan.h"
+#include "search_space/status.h"
+#include "server/tuner/problem.h"
+
+namespace meshwright {
+
+// Everything that makes a plan illegal for a problem: devices that do not multiply, batches and
+// layers that do not divide or add up, a schedule that is not modelled. Written apart from the
+// search and its rules; plans of users and the winner of a study both pass through here.
+std::vector<FieldViolation> CheckPlan(const ParallelPlan& plan, const Problem& problem,
+                                      std::string_view prefix);
+
+// Whether the figures of a winner can be true at all, from counts that do not use the estimator:
+// its weights and states alone fit, and its step is no faster than the devices' peak allows.
+// INTERNAL names what is wrong.
+absl::Status CheckEstimate(const ParallelPlan& plan, const Estimate& estimate,
+                           const Problem& problem);
+
+}  // namespace meshwright

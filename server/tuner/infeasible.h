@@ -1,0 +1,16 @@
+#pragma once
+
+#include "server/tuner/strategies/exhaustive.h"
+#include "server/tuner/study.h"
+
+namespace meshwright {
+
+// Explains a search that found nothing: the plan that needs least memory, the memory kind that
+// takes most of it, and the smallest single changes (memory, nodes, sequence, gradients, optimizer)
+// that make some plan fit, each verified by a search of its own that is stopped at its first fit.
+Infeasible ExplainInfeasible(const Problem& problem, const SearchFound& found,
+                             const SearchOptions& options);
+
+SearchSpace SpaceOf(const Problem& problem);
+
+}  // namespace meshwright

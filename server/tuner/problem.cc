@@ -1,0 +1,263 @@
+#include "server/tuner/problem.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "estimator/terms/matmul.h"
+
+namespace meshwright {
+namespace {
+
+// What a NIC of a pool that states none gets, and the latency of one message inside a collective,
+// by kind of link (docs/cost_model.md "Collectives": InfiniBand and RoCE about 40 us a step, EFA
+// 353 us).
+constexpr Seconds kLatency = Seconds(40e-6);
+constexpr Seconds kEfaLatency = Seconds(350e-6);
+constexpr BytesPerSecond kInterPool = {25e9};
+
+// Per device and direction, nominal, for a node that states a link other than the chip's own.
+struct LinkRate {
+  LinkKind kind;
+  BytesPerSecond bandwidth;
+};
+constexpr LinkRate kLinkRates[] = {
+    {LinkKind::kNvlink2, {150e9}}, {LinkKind::kNvlink3, {300e9}}, {LinkKind::kNvlink4, {450e9}},
+    {LinkKind::kNvlink5, {900e9}}, {LinkKind::kPcie4, {32e9}},    {LinkKind::kPcie5, {64e9}},
+};
+
+// Takes stated values or defaults, and notes the latter.
+class Defaults {
+ public:
+  Defaults(std::vector<AppliedDefault>& applied, std::string prefix, std::string source)
+      : applied_(applied), prefix_(std::move(prefix)), source_(std::move(source)) {}
+
+  template <typename T>
+  T Choice(std::string_view field, const std::optional<T>& stated, T fallback) {
+    if (stated.has_value()) return *stated;
+    Note(field, std::string(Word(fallback)));
+    return fallback;
+  }
+
+  template <typename T>
+  T Number(std::string_view field, const std::optional<T>& stated, T fallback) {
+    if (stated.has_value()) return *stated;
+    Note(field, fmt::format("{}", fallback));
+    return fallback;
+  }
+
+  void Note(std::string_view field, std::string value) {
+    applied_.push_back({.field = fmt::format("{}.{}", prefix_, field),
+                        .value = std::move(value),
+                        .source = source_});
+  }
+
+  void set_source(std::string source) { source_ = std::move(source); }
+
+ private:
+  std::vector<AppliedDefault>& applied_;
+  std::string prefix_;
+  std::string source_;
+};
+
+std::string ProfileName(const FrameworkProfile& profile) {
+  return profile.version.empty() ? "framework profile " + profile.name
+                                 : "framework profile " + profile.name + " " + profile.version;
+}
+
+Workload ResolveWorkload(const WorkloadRequest& stated, const ChipSpec& chip, Problem& problem) {
+  const FrameworkProfile& profile = problem.profile;
+  Defaults defaults(problem.applied_defaults, "workload", ProfileName(profile));
+  Workload w;
+  w.sequence_length = stated.sequence_length.value_or(1);
+  w.global_batch_size = stated.global_batch_size.value_or(1);
+  Precision precision = profile.precision;
+  if (!NominalPeak(chip, precision).has_value() && !chip.peak.empty()) {
+    precision = chip.peak.contains(Precision::kFp16) ? Precision::kFp16 : chip.peak.begin()->first;
+  }
+  w.precision = defaults.Choice("precision", stated.precision, precision);
+  w.attention_kernel =
+      defaults.Choice("attention_kernel", stated.attention_kernel, profile.attention_kernel);
+  w.norm_kernel = defaults.Choice("norm_kernel", stated.norm_kernel, profile.norm_kernel);
+  w.cross_entropy_kernel = defaults.Choice("cross_entropy_kernel", stated.cross_entropy_kernel,
+                                           profile.cross_entropy_kernel);
+  w.optimizer = defaults.Choice("optimizer", stated.optimizer, profile.optimizer);
+  w.gradient_dtype =
+      defaults.Choice("gradient_dtype", stated.gradient_dtype, profile.gradient_dtype);
+  w.fp8_recipe = stated.fp8_recipe.value_or(profile.fp8_recipe);
+  if (w.precision == Precision::kFp8 && !stated.fp8_recipe.has_value()) {
+    defaults.Note("fp8_recipe", std::string(Word(w.fp8_recipe)));
+  }
+  w.grouped_gemm = stated.grouped_gemm.value_or(profile.grouped_gemm);
+  if (problem.model.moe.has_value() && !stated.grouped_gemm.has_value()) {
+    defaults.Note("grouped_gemm", w.grouped_gemm ? "true" : "false");
+  }
+  w.dropout_ratio = defaults.Number("dropout_ratio", stated.dropout_ratio, profile.dropout_ratio);
+  const Overlap& usual = profile.overlap;
+  w.overlap.gradient_reduce = defaults.Number(
+      "overlap.gradient_reduce", stated.overlap.gradient_reduce, usual.gradient_reduce);
+  w.overlap.parameter_gather = defaults.Number(
+      "overlap.parameter_gather", stated.overlap.parameter_gather, usual.parameter_gather);
+  w.overlap.tensor_parallel = defaults.Number(
+      "overlap.tensor_parallel", stated.overlap.tensor_parallel, usual.tensor_parallel);
+  w.overlap.pipeline_p2p =
+      defaults.Number("overlap.pipeline_p2p", stated.overlap.pipeline_p2p, usual.pipeline_p2p);
+  w.framework_name = profile.name;
+  w.framework_version = profile.version;
+  if (!stated.framework_name.has_value()) {
+    defaults.set_source("no framework stated");
+    defaults.Note("framework.name", profile.name);
+  }
+  if (stated.framework_version.value_or("").empty() && !profile.version.empty()) {
+    defaults.set_source("the framework's default profile");
+    defaults.Note("framework.version", profile.version);
+  }
+  return w;
+}
+
+ScaleUpLink ResolveIntraNode(const IntraNodeRequest& stated, const ChipSpec& chip,
+                             Defaults& defaults) {
+  ScaleUpLink link = chip.scale_up;
+  link.kind = defaults.Choice("intra_node.kind", stated.kind, chip.scale_up.kind);
+  BytesPerSecond usual = chip.scale_up.bandwidth;
+  if (link.kind != chip.scale_up.kind) {
+    for (const LinkRate& rate : kLinkRates) {
+      if (rate.kind == link.kind) usual = rate.bandwidth;
+    }
+    if (link.kind == LinkKind::kPcie4 || link.kind == LinkKind::kPcie5) {
+      link.topology = NodeTopology::kPcieTree;
+    }
+  }
+  link.bandwidth = stated.bandwidth.value_or(usual);
+  if (!stated.bandwidth.has_value()) {
+    defaults.Note("intra_node.bandwidth_bytes_per_second", fmt::format("{}", usual.rate));
+  }
+  return link;
+}
+
+InterNodeLink ResolveInterNode(const InterNodeRequest& stated, const ChipSpec& chip,
+                               Defaults& defaults) {
+  const UsualNode& node = chip.usual_node;
+  InterNodeLink link;
+  link.kind = defaults.Choice("inter_node.kind", stated.kind, node.nic_kind);
+  link.nic_count = defaults.Number("inter_node.nic_count", stated.nic_count, node.nic_count);
+  const double gigabits =
+      defaults.Number("inter_node.nic_gigabits_per_second", stated.nic_gigabits_per_second,
+                      node.nic_gigabits_per_second);
+  link.nic_bandwidth = {gigabits * 1e9 / 8};
+  const Seconds latency = link.kind == LinkKind::kEfa ? kEfaLatency : kLatency;
+  link.latency = stated.latency.value_or(latency);
+  if (!stated.latency.has_value()) {
+    defaults.Note("inter_node.latency_seconds", fmt::format("{}", latency.count()));
+  }
+  return link;
+}
+
+NodePool ResolvePool(const NodePoolRequest& stated, const ChipSpec& chip, std::size_t index,
+                     Problem& problem) {
+  const std::string source = chip.usual_node.is_published
+                                 ? "usual node of " + chip.id
+                                 : "default node (none published for " + chip.id + ")";
+  Defaults defaults(problem.applied_defaults, fmt::format("cluster.pools[{}]", index), source);
+  NodePool pool;
+  pool.name = stated.name;
+  pool.chip = chip;
+  pool.node_count = stated.node_count.value_or(1);
+  pool.devices_per_node =
+      defaults.Number("devices_per_node", stated.devices_per_node, chip.usual_node.device_count);
+  pool.intra_node = ResolveIntraNode(stated.intra_node, chip, defaults);
+  pool.inter_node = ResolveInterNode(stated.inter_node, chip, defaults);
+  defaults.set_source("chip " + chip.id);
+  pool.memory_capacity = stated.memory_capacity.value_or(chip.memory_capacity);
+  if (!stated.memory_capacity.has_value()) {
+    defaults.Note("memory_capacity_bytes", fmt::format("{}", chip.memory_capacity.count));
+  }
+  pool.power_limit_watts = stated.power_limit_watts.value_or(chip.power_limit_watts);
+  if (!stated.power_limit_watts.has_value() && chip.power_limit_watts > 0) {
+    defaults.Note("power_limit_watts", fmt::format("{}", chip.power_limit_watts));
+  }
+  return pool;
+}
+
+void ResolveNetwork(const ClusterRequest& stated, Problem& problem) {
+  Defaults defaults(problem.applied_defaults, "cluster", "default network");
+  Topology& topology = problem.cluster.topology;
+  const TopologyRequest& t = stated.topology;
+  topology.kind = defaults.Choice("topology.kind", t.kind, topology.kind);
+  topology.nodes_per_segment = defaults.Number("topology.nodes_per_segment", t.nodes_per_segment,
+                                               topology.nodes_per_segment);
+  topology.oversubscription_ratio = defaults.Number(
+      "topology.oversubscription_ratio", t.oversubscription_ratio, topology.oversubscription_ratio);
+  InterPoolLink& link = problem.cluster.inter_pool;
+  link.bandwidth_per_node = stated.inter_pool.bandwidth_per_node.value_or(kInterPool);
+  link.latency = stated.inter_pool.latency.value_or(link.latency);
+  if (problem.cluster.pools.size() < 2) return;
+  if (!stated.inter_pool.bandwidth_per_node.has_value()) {
+    defaults.Note("inter_pool.bandwidth_bytes_per_second_per_node",
+                  fmt::format("{}", kInterPool.rate));
+  }
+  if (!stated.inter_pool.latency.has_value()) {
+    defaults.Note("inter_pool.latency_seconds", fmt::format("{}", link.latency.count()));
+  }
+}
+
+void CheckChip(const NodePoolRequest& pool, std::string_view path, const Question& question,
+               const Knowledge& knowledge, std::vector<FieldViolation>& violations) {
+  if (pool.chip.empty()) return;  // Validate has said so
+  const auto entry = knowledge.chips.Find(pool.chip);
+  if (!entry.ok()) {
+    violations.push_back(
+        {.field = fmt::format("{}.chip", path),
+         .description = fmt::format("\"{}\"; {}", pool.chip, entry.status().message())});
+    return;
+  }
+  const std::optional<Precision>& precision = question.workload.precision;
+  if (!precision.has_value() || NominalPeak((*entry)->spec, *precision).has_value()) return;
+  std::string known;
+  for (const auto& [word, peak] : (*entry)->spec.peak) {
+    known += (known.empty() ? "" : ", ") + std::string(Word(word));
+  }
+  violations.push_back({.field = "workload.precision",
+                        .description = fmt::format("\"{}\"; {} has a known peak for {} only",
+                                                   Word(*precision), (*entry)->spec.id, known)});
+}
+
+}  // namespace
+
+std::vector<FieldViolation> CheckQuestion(const Question& question, const Knowledge& knowledge) {
+  std::vector<FieldViolation> violations = Validate(question.model, "model");
+  const auto append = [&](const std::vector<FieldViolation>& more) {
+    violations.insert(violations.end(), more.begin(), more.end());
+  };
+  append(Validate(question.workload, "workload"));
+  append(Validate(question.cluster, "cluster"));
+  for (std::size_t i = 0; i < question.cluster.pools.size(); ++i) {
+    CheckChip(question.cluster.pools[i], fmt::format("cluster.pools[{}]", i), question, knowledge,
+              violations);
+  }
+  return violations;
+}
+
+absl::StatusOr<Problem> ResolveProblem(const Question& question, const Knowledge& knowledge) {
+  const std::vector<FieldViolation> violations = CheckQuestion(question, knowledge);
+  if (!violations.empty()) return InvalidFields(violations);
+  Problem problem;
+  problem.model = question.model;
+  const FoundFramework found =
+      knowledge.frameworks.Find(question.workload.framework_name.value_or("generic"),
+                                question.workload.framework_version.value_or(""));
+  problem.profile = found.entry->profile;
+  problem.warnings = found.warnings;
+  problem.cluster.name = question.cluster.name;
+  for (std::size_t i = 0; i < question.cluster.pools.size(); ++i) {
+    const NodePoolRequest& stated = question.cluster.pools[i];
+    ASSIGN_OR_RETURN(const ChipEntry* entry, knowledge.chips.Find(stated.chip));
+    problem.cluster.pools.push_back(ResolvePool(stated, entry->spec, i, problem));
+  }
+  ResolveNetwork(question.cluster, problem);
+  problem.workload =
+      ResolveWorkload(question.workload, problem.cluster.pools.front().chip, problem);
+  return problem;
+}
+
+}  // namespace meshwright

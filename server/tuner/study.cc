@@ -1,0 +1,186 @@
+#include "server/tuner/study.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+
+#include "estimator/layer_split.h"
+#include "server/tuner/baseline.h"
+#include "server/tuner/calibrate.h"
+#include "server/tuner/checker.h"
+#include "server/tuner/export/export.h"
+#include "server/tuner/infeasible.h"
+#include "server/tuner/strategies/exhaustive.h"
+
+namespace meshwright {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kProgressEvery(100);
+constexpr std::string_view kExhaustive = "exhaustive";
+
+// What one estimate adds to the question's defaults and warnings.
+void AddWarnings(const ParallelPlan& plan, const Problem& problem, Estimate& estimate) {
+  const int m = MicroBatchCount(plan, problem.workload.global_batch_size);
+  if (plan.schedule == Schedule::kInterleaved1f1b && m % StageCount(plan) != 0) {
+    estimate.warnings.push_back(
+        fmt::format("{} micro-batches do not divide by {} stages: frameworks refuse interleaving",
+                    m, StageCount(plan)));
+  }
+  if (estimate.reserved_memory / estimate.memory_capacity > 0.9 && estimate.fits) {
+    estimate.warnings.push_back("within 10% of the device's memory: the step may be slower");
+  }
+}
+
+RankedPlan Rank(ParallelPlan plan, const Problem& problem, AnalyticModel& model) {
+  if (plan.layers_per_stage.empty() && plan.stages.empty()) {
+    plan.layers_per_stage = SplitLayers(problem.model, problem.profile, plan.pipeline_parallel);
+  }
+  RankedPlan ranked = {.plan = plan, .estimate = model.Full(plan)};
+  AddWarnings(plan, problem, ranked.estimate);
+  return ranked;
+}
+
+SearchOptions OptionsOf(const StudyRequest& request, const StudyControl& control,
+                        Clock::time_point start) {
+  SearchOptions options;
+  options.plan_count = static_cast<std::size_t>(std::max(1, request.plan_count));
+  options.disabled_rules = request.disabled_rules;
+  options.stop = [&control, deadline = request.deadline, start]() -> std::optional<StopCause> {
+    if (control.cancel.stop_requested()) return StopCause::kCancelled;
+    if (deadline.has_value() && Clock::now() - start >= *deadline) return StopCause::kDeadline;
+    return std::nullopt;
+  };
+  if (control.on_progress) {
+    options.on_progress = [&control, last = start](const Progress& progress) mutable {
+      if (Clock::now() - last < kProgressEvery) return;
+      last = Clock::now();
+      control.on_progress(progress);
+    };
+  }
+  return options;
+}
+
+// No plan is faster than its model FLOPs at the best rate that the chip's GEMMs reach.
+Seconds FloorOfStep(const Problem& problem) {
+  double rate = 0;
+  for (const NodePool& pool : problem.cluster.pools) {
+    rate += DeviceCount(pool) *
+            NominalPeak(pool.chip, problem.workload.precision).value_or(FlopsPerSecond{0}).rate *
+            pool.chip.gemm.compute_efficiency;
+  }
+  const double tokens =
+      static_cast<double>(problem.workload.global_batch_size) * problem.workload.sequence_length;
+  return Seconds(3 * ForwardFlopsPerToken(ViewOf(problem)) * tokens / rate);
+}
+
+absl::Status NothingYet(StopCause cause, const SearchSummary& summary) {
+  const std::string seen = fmt::format("after {} of {} plans nothing fits yet",
+                                       summary.evaluated_count, summary.space_count);
+  if (cause == StopCause::kCancelled) return absl::CancelledError("cancelled; " + seen);
+  return absl::DeadlineExceededError("deadline reached; " + seen);
+}
+
+absl::StatusOr<std::optional<RankedPlan>> BaselineOf(const StudyRequest& request,
+                                                     const Problem& problem, AnalyticModel& model,
+                                                     std::vector<AppliedDefault>& applied) {
+  if (request.baseline.has_value()) {
+    ASSIGN_OR_RETURN(ResolvedPlan baseline, ResolvePlan(*request.baseline, problem, "baseline"));
+    RankedPlan ranked = Rank(baseline.plan, problem, model);
+    applied.insert(applied.end(), baseline.applied_defaults.begin(),
+                   baseline.applied_defaults.end());
+    return ranked;
+  }
+  const std::optional<ParallelPlan> plan = DefaultBaseline(problem, model);
+  if (!plan.has_value()) return std::nullopt;
+  return Rank(*plan, problem, model);
+}
+
+void NoteBaseline(StudyResult& result) {
+  if (!result.baseline.has_value()) {
+    result.warnings.push_back("no hand-made baseline plan fits");
+    return;
+  }
+  const Estimate& baseline = result.baseline->estimate;
+  if (baseline.fits && baseline.step_time <= result.plans.front().estimate.step_time) {
+    result.warnings.push_back("keep yours: the baseline is as fast as the best plan found");
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<StudyAnswer> RunStudy(const StudyRequest& request, const Knowledge& knowledge,
+                                     const StudyControl& control) {
+  const Clock::time_point start = Clock::now();
+  ASSIGN_OR_RETURN(const Problem problem, ResolveProblem(request.question, knowledge));
+  if (problem.cluster.pools.size() > 1) {
+    return WithReason(
+        absl::UnimplementedError("cluster.pools: a search over several pools is not available; "
+                                 "`evaluate` takes plans with explicit stages"),
+        "MIXED_CLUSTER_SEARCH");
+  }
+  ASSIGN_OR_RETURN(const Calibration calibration, Calibrate(request.history, problem, knowledge));
+  AnalyticModel model(ViewOf(problem), calibration);
+  StudyResult result;
+  result.applied_defaults = problem.applied_defaults;
+  result.warnings = problem.warnings;
+  ASSIGN_OR_RETURN(result.baseline, BaselineOf(request, problem, model, result.applied_defaults));
+
+  const SearchOptions options = OptionsOf(request, control, start);
+  const SearchFound found = SearchExhaustively(SpaceOf(problem), model, options);
+  result.search = found.summary;
+  if (found.best.empty()) {
+    if (!found.summary.complete) return NothingYet(found.summary.stop_cause, found.summary);
+    return ExplainInfeasible(problem, found, options);
+  }
+  for (const RecomputeChoice& choice : found.best) {
+    result.plans.push_back(Rank(choice.plan, problem, model));
+  }
+  const RankedPlan& winner = result.plans.front();
+  const std::vector<FieldViolation> illegal = CheckPlan(winner.plan, problem, "plan");
+  if (!illegal.empty()) {
+    return absl::InternalError("checker: " + std::string(InvalidFields(illegal).message()));
+  }
+  RETURN_IF_ERROR(CheckEstimate(winner.plan, winner.estimate, problem));
+  if (!result.search.complete) {
+    result.search.optimality_gap = winner.estimate.step_time / FloorOfStep(problem) - 1;
+    result.warnings.push_back("the search was cut short; the plans are the best seen so far");
+  }
+  NoteBaseline(result);
+  AddExports(problem, result);
+  return result;
+}
+
+absl::StatusOr<Estimate> EvaluatePlan(const EvaluateRequest& request, const Knowledge& knowledge,
+                                      const std::vector<HistoryRow>& history) {
+  ASSIGN_OR_RETURN(const Problem problem, ResolveProblem(request.question, knowledge));
+  ASSIGN_OR_RETURN(ResolvedPlan plan, ResolvePlan(request.plan, problem, "plan"));
+  ASSIGN_OR_RETURN(const Calibration calibration, Calibrate(history, problem, knowledge));
+  AnalyticModel model(ViewOf(problem), calibration);
+  RankedPlan ranked = Rank(std::move(plan.plan), problem, model);
+  Estimate& estimate = ranked.estimate;
+  estimate.applied_defaults = problem.applied_defaults;
+  estimate.applied_defaults.insert(estimate.applied_defaults.end(), plan.applied_defaults.begin(),
+                                   plan.applied_defaults.end());
+  estimate.warnings.insert(estimate.warnings.begin(), problem.warnings.begin(),
+                           problem.warnings.end());
+  return estimate;
+}
+
+Seconds RoundedUpSeconds(Seconds wall_time) {
+  double step = 1;
+  while (step < wall_time.count()) step *= 10;
+  return Seconds(step);
+}
+
+std::vector<std::string> PruneRuleNames() {
+  std::vector<std::string> names;
+  for (const PruneRule& rule : PruneRules()) names.emplace_back(rule.name);
+  return names;
+}
+
+std::vector<std::string> StrategyNames() { return {std::string(kExhaustive)}; }
+
+}  // namespace meshwright
