@@ -1,0 +1,263 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "meshwright/v1/service.pb.h"
+#include "proto/json.h"
+#include "server/rpc/convert.h"
+
+namespace meshwright {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::Field;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+constexpr char kQuestion[] = R"(
+  "model": {"name": "tiny", "layer_count": 4, "hidden_size": 512, "ffn_hidden_size": 2048,
+            "attention_head_count": 8, "vocab_size": 32000, "mlp": "gelu", "norm": "layernorm"},
+  "workload": {"sequence_length": 1024, "global_batch_size": 64},
+  "cluster": {"name": "c", "pools": [{"chip": "nvidia-a100-sxm4-80gb", "node_count": 1}]})";
+
+const Knowledge& Known() {
+  static const Knowledge* const knowledge = new Knowledge(LoadKnowledge("").value());
+  return *knowledge;
+}
+
+absl::StatusOr<StudyRequest> Read(const std::string& json) {
+  v1::TuneRequest request;
+  std::vector<FieldViolation> mistakes = ParseJson(json, "", request);
+  return FromWire(request, Known(), std::move(mistakes));
+}
+
+// The question with a field written twice would be a mistake, so the parts are replaced whole.
+std::string WithModel(const std::string& model) {
+  return R"({"workload": {"sequence_length": 1024, "global_batch_size": 64},
+             "cluster": {"pools": [{"chip": "nvidia-a100-sxm4-80gb", "node_count": 1}]},)" +
+         model + "}";
+}
+
+TEST(ConvertRequestTest, FillsWhatFollowsFromOtherFields) {
+  const auto request = Read(std::string("{") + kQuestion + "}");
+  ASSERT_TRUE(request.ok()) << request.status();
+  const ModelSpec& model = request->question.model;
+  EXPECT_EQ(model.kv_head_count, 8);  // attention_head_count
+  EXPECT_EQ(model.head_dim, 64);      // 512 / 8
+  EXPECT_EQ(model.mlp, MlpKind::kGelu);
+  EXPECT_FALSE(model.tied_embeddings);
+  EXPECT_FALSE(model.moe.has_value());
+  EXPECT_EQ(request->plan_count, 5);
+  EXPECT_EQ(request->strategy, "exhaustive");
+  EXPECT_FALSE(request->deadline.has_value());
+  EXPECT_FALSE(request->baseline.has_value());
+  EXPECT_FALSE(request->question.workload.precision.has_value());
+}
+
+struct MistakeCase {
+  std::string name;
+  std::string text;
+  std::vector<FieldViolation> mistakes;
+};
+
+std::string WithQuestion(const std::string& more) {
+  return std::string("{") + kQuestion + ", " + more + "}";
+}
+
+const MistakeCase kMistakes[] = {
+    {"Nothing",
+     "{}",
+     {{"model", "missing; required"},
+      {"workload", "missing; required"},
+      {"cluster", "missing; required"}}},
+    {"NoModelField",
+     WithModel(R"("model": {})"),
+     {{"model.layer_count", "missing; required"},
+      {"model.hidden_size", "missing; required"},
+      {"model.ffn_hidden_size", "missing; required"},
+      {"model.attention_head_count", "missing; required"},
+      {"model.vocab_size", "missing; required"},
+      {"model.mlp", "missing; required"},
+      {"model.norm", "missing; required"}}},
+    {"HeadSizeThatDoesNotFollow",
+     WithModel(R"("model": {"layer_count": 4, "hidden_size": 100, "ffn_hidden_size": 2048,
+                            "attention_head_count": 8, "vocab_size": 32000, "mlp": "gelu",
+                            "norm": "layernorm"})"),
+     {{"model.head_dim",
+       "missing; required where attention_head_count 8 does not divide hidden_size 100"}}},
+    {"WrongTypeIsNotAlsoMissing",
+     WithModel(R"("model": {"layer_count": "4", "hidden_size": 512, "ffn_hidden_size": 2048,
+                            "attention_head_count": 8, "vocab_size": 32000, "mlp": "gelu",
+                            "norm": "layernorm"})"),
+     {{"model.layer_count", "\"4\"; must be a whole number"}}},
+    {"ModelAndConfig",
+     WithQuestion(R"("hugging_face_config_json": "{}")"),
+     {{"hugging_face_config_json", "stated beside model; must be one of the two"}}},
+    {"PlanCount",
+     WithQuestion(R"("plan_count": 1001)"),
+     {{"plan_count", "1001; must be between 1 and 1000"}}},
+    {"Deadline",
+     WithQuestion(R"("deadline_seconds": 0)"),
+     {{"deadline_seconds", "0; must be > 0"}}},
+    {"Baseline",
+     WithQuestion(R"("baseline": {"schedule": "2f2b", "recompute": {}, "stages": [{}]})"),
+     {{"baseline.schedule",
+       "\"2f2b\"; must be one of gpipe, 1f1b, interleaved_1f1b, zb_h1, zb_v, dualpipe, dualpipe_v, "
+       "chimera"},
+      {"baseline.recompute.granularity", "missing; required"},
+      {"baseline.stages[0].pool", "missing; required"},
+      {"baseline.stages[0].node_count", "missing; required"},
+      {"baseline.stages[0].tensor_parallel", "missing; required"},
+      {"baseline.stages[0].data_parallel", "missing; required"},
+      {"baseline.stages[0].layer_count", "missing; required"},
+      {"baseline.stages[0].micro_batch_size", "missing; required"}}},
+    {"History",
+     WithQuestion(
+         std::string(R"("history": [{)") + kQuestion +
+         R"(, "plan": {}, "outcome": "ok"}, {"outcome": "fine", "peak_memory_bytes": 0}])"),
+     {{"history[0].step_time_seconds", "missing; required where outcome is ok"},
+      {"history[1].model", "missing; required"},
+      {"history[1].workload", "missing; required"},
+      {"history[1].cluster", "missing; required"},
+      {"history[1].plan", "missing; required"},
+      {"history[1].outcome", "\"fine\"; must be one of ok, oom, crash, hang, timeout, cancelled"},
+      {"history[1].step_time_seconds", "missing; required where outcome is ok"},
+      {"history[1].peak_memory_bytes", "0; must be > 0"}}},
+};
+
+class MistakeTest : public testing::TestWithParam<MistakeCase> {};
+
+TEST_P(MistakeTest, IsNamed) {
+  const auto request = Read(GetParam().text);
+  EXPECT_EQ(request.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(FieldViolations(request.status()), GetParam().mistakes) << request.status();
+}
+
+INSTANTIATE_TEST_SUITE_P(All, MistakeTest, testing::ValuesIn(kMistakes),
+                         [](const auto& param) { return param.param.name; });
+
+TEST(ConvertRequestTest, FiveMistakesAreFiveViolations) {
+  const auto request = Read(R"({
+    "model": {"layer_count": 0, "hidden_size": 512, "ffn_hidden_size": 2048,
+              "attention_head_count": "8", "vocab_size": 32000, "mlp": "gelu",
+              "norm": "layernorm"},
+    "workload": {"sequence_length": 1024, "global_batch_size": 64, "precision": "bf61"},
+    "cluster": {"pools": [{"chip": "no-such-chip", "node_count": 1, "node_cout": 1}]}})");
+  const auto path = [](const std::string& field, const std::string& part) {
+    return AllOf(Field(&FieldViolation::field, field),
+                 Field(&FieldViolation::description, HasSubstr(part)));
+  };
+  EXPECT_THAT(FieldViolations(request.status()),
+              testing::UnorderedElementsAre(
+                  path("model.attention_head_count", "\"8\"; must be a whole number"),
+                  path("cluster.pools[0].node_cout", "did you mean \"node_count\"?"),
+                  path("workload.precision", "\"bf61\"; must be one of bf16, fp16, fp8, fp32"),
+                  path("model.layer_count", "0; must be >= 1"),
+                  path("cluster.pools[0].chip", "no-such-chip")));
+  EXPECT_EQ(Reason(request.status()), "INVALID_FIELDS");
+}
+
+TEST(ConvertRequestTest, UnknownWordsListTheKnownOnes) {
+  const auto request = Read(WithQuestion(R"("strategy": "magic", "disabled_rules": ["nice"])"));
+  EXPECT_THAT(
+      FieldViolations(request.status()),
+      ElementsAre(
+          AllOf(Field(&FieldViolation::field, "strategy"),
+                Field(&FieldViolation::description, StartsWith("\"magic\"; must be one of "))),
+          AllOf(Field(&FieldViolation::field, "disabled_rules[0]"),
+                Field(&FieldViolation::description, StartsWith("\"nice\"; must be one of ")))));
+}
+
+TEST(ConvertRequestTest, KnownWordsAreTaken) {
+  v1::TuneRequest wire;
+  ASSERT_TRUE(ParseJson(std::string("{") + kQuestion + "}", "", wire).empty());
+  for (const std::string& rule : PruneRuleNames()) wire.add_disabled_rules(rule);
+  for (const std::string& strategy : StrategyNames()) {
+    wire.set_strategy(strategy);
+    const auto request = FromWire(wire, Known());
+    ASSERT_TRUE(request.ok()) << request.status();
+    EXPECT_EQ(request->strategy, strategy);
+    EXPECT_EQ(request->disabled_rules, PruneRuleNames());
+  }
+}
+
+TEST(ConvertRequestTest, TextThatIsNoJsonIsTheOnlyMistake) {
+  v1::EvaluateCase wire;
+  const auto request = FromWire(wire, Known(), ParseJson("{oops", "", wire));
+  const std::vector<FieldViolation> found = FieldViolations(request.status());
+  ASSERT_EQ(found.size(), 1u) << request.status();
+  EXPECT_THAT(found[0].description, StartsWith("not JSON; "));
+}
+
+TEST(ConvertRequestTest, ImportsHuggingFaceConfig) {
+  v1::TuneRequest wire;
+  ASSERT_TRUE(ParseJson(std::string("{") + kQuestion + "}", "", wire).empty());
+  wire.clear_model();
+  wire.set_hugging_face_config_json(
+      R"({"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 256,
+          "intermediate_size": 688, "num_attention_heads": 4, "vocab_size": 1000})");
+  const auto request = FromWire(wire, Known());
+  ASSERT_TRUE(request.ok()) << request.status();
+  EXPECT_EQ(request->question.model.layer_count, 2);
+  EXPECT_EQ(request->question.model.head_dim, 64);  // 256 / 4
+}
+
+TEST(ConvertRequestTest, UnknownModelFamilyKeepsItsReason) {
+  v1::TuneRequest wire;
+  ASSERT_TRUE(ParseJson(std::string("{") + kQuestion + "}", "", wire).empty());
+  wire.clear_model();
+  wire.set_hugging_face_config_json(R"({"model_type": "resnet"})");
+  const auto alone = FromWire(wire, Known());
+  EXPECT_EQ(Reason(alone.status()), "UNKNOWN_MODEL_FAMILY");
+  wire.set_plan_count(0);
+  const auto with_more = FromWire(wire, Known());
+  EXPECT_EQ(Reason(with_more.status()), "INVALID_FIELDS");
+  EXPECT_EQ(FieldViolations(with_more.status()).size(), 2u) << with_more.status();
+}
+
+TEST(ConvertRequestTest, UnknownFrameworkIsNoMistake) {
+  v1::TuneRequest wire;
+  ASSERT_TRUE(ParseJson(std::string("{") + kQuestion + "}", "", wire).empty());
+  wire.mutable_workload()->mutable_framework()->set_name("house-made");
+  EXPECT_TRUE(FromWire(wire, Known()).ok());
+}
+
+TEST(AnswerCasesTest, BadCasesDoNotFailTheOthers) {
+  v1::EvaluatePlansRequest request;
+  for (const std::string id : {"good", "bad", ""}) {
+    v1::EvaluateCase& wire = *request.add_cases();
+    const std::string text =
+        std::string("{") + kQuestion + R"(, "plan": {"tensor_parallel": 1, "data_parallel": 8}})";
+    ASSERT_TRUE(ParseJson(text, "", wire).empty());
+    if (!id.empty()) wire.set_id(id);
+    if (id == "bad") wire.mutable_workload()->set_precision("int4");
+  }
+  const v1::EvaluatePlansResponse response = AnswerCases(request, Known());
+  ASSERT_EQ(response.answers_size(), 3);
+  ASSERT_TRUE(response.answers(0).has_estimate()) << response.ShortDebugString();
+  EXPECT_EQ(response.answers(0).estimate().id(), "good");
+  EXPECT_GT(response.answers(0).estimate().step_time_seconds(), 0);
+  ASSERT_TRUE(response.answers(1).has_failed());
+  EXPECT_EQ(response.answers(1).failed().id(), "bad");
+  EXPECT_EQ(PrintJson(response.answers(1).failed().error(), {}),
+            R"({"reason": "INVALID_FIELDS", "message": "workload.precision = \"int4\"; must be )"
+            R"(one of bf16, fp16, fp8, fp32", "fields": [{"field": "workload.precision", )"
+            R"("description": "\"int4\"; must be one of bf16, fp16, fp8, fp32"}]})");
+  EXPECT_FALSE(response.answers(2).estimate().has_id());
+}
+
+TEST(AnswerCasesTest, BadHistoryIsNamedInEveryCase) {
+  v1::EvaluatePlansRequest request;
+  request.add_cases()->set_id("a");
+  request.add_history();
+  const v1::EvaluatePlansResponse response = AnswerCases(request, Known());
+  ASSERT_EQ(response.answers_size(), 1);
+  EXPECT_EQ(response.answers(0).failed().error().fields(0).field(), "history[0].model");
+}
+
+}  // namespace
+}  // namespace meshwright

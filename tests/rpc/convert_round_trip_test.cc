@@ -1,0 +1,149 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/message.h"
+#include "google/protobuf/util/message_differencer.h"
+#include "meshwright/v1/service.pb.h"
+#include "proto/json.h"
+#include "server/rpc/convert.h"
+#include "server/rpc/read_wire.h"
+#include "tests/rpc/full_samples.h"
+
+namespace meshwright {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::Reflection;
+using google::protobuf::util::MessageDifferencer;
+
+// Every field of a plan stated. A new field of the plan must come here too, or the drift test
+// fails.
+ParallelPlan Chosen(const PlanRequest& plan) {
+  return {.tensor_parallel = *plan.tensor_parallel,
+          .sequence_parallel = *plan.sequence_parallel,
+          .pipeline_parallel = *plan.pipeline_parallel,
+          .virtual_pipeline = *plan.virtual_pipeline,
+          .data_parallel = *plan.data_parallel,
+          .context_parallel = *plan.context_parallel,
+          .context_parallel_kind = *plan.context_parallel_kind,
+          .expert_parallel = *plan.expert_parallel,
+          .expert_tensor_parallel = *plan.expert_tensor_parallel,
+          .micro_batch_size = *plan.micro_batch_size,
+          .zero_stage = *plan.zero_stage,
+          .zero_group_size = *plan.zero_group_size,
+          .schedule = *plan.schedule,
+          .recompute = *plan.recompute,
+          .layers_per_stage = plan.layers_per_stage,
+          .optimizer_offload_ratio = *plan.optimizer_offload_ratio,
+          .stages = plan.stages};
+}
+
+// To JSON, back, and into the domain again.
+template <typename Wire, typename Domain>
+Domain ThroughJson(const Wire& wire, Domain (*read)(const MessageReader&)) {
+  Wire back;
+  EXPECT_TRUE(ParseJson(PrintJson(wire, {}), "", back).empty());
+  EXPECT_TRUE(MessageDifferencer::Equals(wire, back));
+  std::vector<FieldViolation> found;
+  Domain domain = read(MessageReader(back, "", found));
+  EXPECT_TRUE(found.empty());
+  return domain;
+}
+
+TEST(RoundTripTest, Model) {
+  EXPECT_EQ(ThroughJson(ToWire(FullModel()), ReadModel), FullModel());
+  EXPECT_THAT(UnsetFields(ToWire(FullModel())), testing::IsEmpty());
+  ModelSpec dense = FullModel();
+  dense.moe.reset();
+  dense.mla.reset();
+  EXPECT_EQ(ThroughJson(ToWire(dense), ReadModel), dense);
+}
+
+TEST(RoundTripTest, Workload) {
+  EXPECT_EQ(ThroughJson(ToWire(FullWorkload()), ReadWorkload), FullWorkload());
+  EXPECT_THAT(UnsetFields(ToWire(FullWorkload())), testing::IsEmpty());
+  EXPECT_EQ(ThroughJson(ToWire(WorkloadRequest()), ReadWorkload), WorkloadRequest());
+}
+
+TEST(RoundTripTest, Cluster) {
+  EXPECT_EQ(ThroughJson(ToWire(FullCluster()), ReadCluster), FullCluster());
+  EXPECT_THAT(UnsetFields(ToWire(FullCluster())), testing::IsEmpty());
+  EXPECT_EQ(ThroughJson(ToWire(ClusterRequest()), ReadCluster), ClusterRequest());
+}
+
+TEST(RoundTripTest, Plan) {
+  EXPECT_EQ(ThroughJson(ToWire(FullPlan()), ReadPlan), StatedPlan(FullPlan()));
+  EXPECT_EQ(Chosen(ThroughJson(ToWire(FullPlan()), ReadPlan)), FullPlan());
+  EXPECT_EQ(ThroughJson(ToWire(PlanRequest()), ReadPlan), PlanRequest());
+  EXPECT_EQ(Chosen(ThroughJson(ToWire(ParallelPlan()), ReadPlan)), ParallelPlan());
+}
+
+// Another legal value of one field.
+void Change(const FieldDescriptor& field, Message& message) {
+  static const std::map<std::string, std::string> kWords = {
+      {"context_parallel_kind", "ring"}, {"schedule", "gpipe"}, {"granularity", "full"}};
+  const Reflection& r = *message.GetReflection();
+  if (field.is_repeated()) {
+    r.RemoveLast(&message, &field);
+  } else if (field.cpp_type() == FieldDescriptor::CPPTYPE_INT32) {
+    r.SetInt32(&message, &field, r.GetInt32(message, &field) + 1);
+  } else if (field.cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE) {
+    r.SetDouble(&message, &field, r.GetDouble(message, &field) * 2);
+  } else if (field.cpp_type() == FieldDescriptor::CPPTYPE_BOOL) {
+    r.SetBool(&message, &field, !r.GetBool(message, &field));
+  } else {
+    const auto word = kWords.find(field.name());
+    r.SetString(&message, &field, word == kWords.end() ? "other" : word->second);
+  }
+}
+
+// Calls `check` with each way to change one field of `inner`, a part of `whole`.
+void ForEachChange(v1::Plan& whole, Message& inner,
+                   const std::function<void(const std::string&)>& check) {
+  const Reflection& reflection = *inner.GetReflection();
+  for (int i = 0; i < inner.GetDescriptor()->field_count(); ++i) {
+    const FieldDescriptor& field = *inner.GetDescriptor()->field(i);
+    if (field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+      ForEachChange(whole,
+                    field.is_repeated() ? *reflection.MutableRepeatedMessage(&inner, &field, 0)
+                                        : *reflection.MutableMessage(&inner, &field),
+                    check);
+      continue;
+    }
+    const v1::Plan before = whole;
+    const std::unique_ptr<Message> inner_before(inner.New());
+    inner_before->CopyFrom(inner);
+    Change(field, inner);
+    check(field.full_name());
+    inner.CopyFrom(*inner_before);
+  }
+}
+
+// A field that is added to the Plan message must reach the domain, the wire and the key.
+TEST(DriftTest, EveryFieldOfThePlanReachesItsKey) {
+  v1::Plan wire = ToWire(FullPlan());
+  EXPECT_THAT(UnsetFields(wire), testing::IsEmpty());
+  const PlanKey key = MakePlanKey(FullPlan());
+  int changes = 0;
+  ForEachChange(wire, wire, [&](const std::string& field) {
+    ++changes;
+    std::vector<FieldViolation> found;
+    const PlanRequest plan = ReadPlan(MessageReader(wire, "", found));
+    EXPECT_TRUE(found.empty()) << field << ": " << found.front().description;
+    EXPECT_TRUE(MessageDifferencer::Equals(ToWire(plan), wire)) << field;
+    EXPECT_NE(MakePlanKey(Chosen(plan)).text, key.text) << field;
+  });
+  EXPECT_EQ(changes, 15 + 3 + 7 + 3);  // plan, recompute, stage, its recompute
+}
+
+}  // namespace
+}  // namespace meshwright

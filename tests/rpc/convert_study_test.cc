@@ -1,0 +1,187 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "google/protobuf/util/message_differencer.h"
+#include "meshwright/v1/service.pb.h"
+#include "proto/json.h"
+#include "server/rpc/convert.h"
+#include "tests/rpc/full_samples.h"
+
+namespace meshwright {
+namespace {
+
+using google::protobuf::util::MessageDifferencer;
+
+StudyRequest FullRequest() {
+  const Question question = {
+      .model = FullModel(), .workload = FullWorkload(), .cluster = FullCluster()};
+  return {.question = question,
+          .baseline = StatedPlan(FullPlan()),
+          .plan_count = 7,
+          .deadline = Seconds(2.5),
+          .strategy = StrategyNames().front(),
+          .disabled_rules = {PruneRuleNames().front()},
+          .history = {{.question = question,
+                       .plan = StatedPlan(FullPlan()),
+                       .outcome = Outcome::kOk,
+                       .step_time = Seconds(1.5),
+                       .peak_memory = Bytes{1000}}}};
+}
+
+TEST(CodecTest, RequestReadsBackWhole) {
+  const Knowledge knowledge = LoadKnowledge("").value();
+  const StudyCodec codec = ProtobufCodec(knowledge);
+  const std::string bytes = codec.encode_request(FullRequest());
+  EXPECT_EQ(bytes, codec.encode_request(FullRequest()));
+  const auto request = codec.decode_request(bytes);
+  ASSERT_TRUE(request.ok()) << request.status();
+  EXPECT_EQ(request->question, FullRequest().question);
+  EXPECT_EQ(request->history.front().plan, FullRequest().history.front().plan);
+  EXPECT_EQ(codec.encode_request(*request), bytes);
+  EXPECT_EQ(codec.decode_request("\xff").status().code(), absl::StatusCode::kDataLoss);
+}
+
+Estimate SampleEstimate() {
+  Estimate estimate = {.step_time = Seconds(2),
+                       .step_time_low = Seconds(1.5),
+                       .step_time_high = Seconds(2.5),
+                       .tokens_per_second_per_device = 100,
+                       .model_flops_utilization = 0.5,
+                       .peak_memory = Bytes{10},
+                       .reserved_memory = Bytes{11},
+                       .memory_capacity = Bytes{12},
+                       .fits = true,
+                       .fit_probability = 0.9,
+                       .stage_memory = {{.peak = Bytes{9}}, {.peak = Bytes{10}}},
+                       .tier = Tier::kSimulated,
+                       .provenance = Provenance::kFitted,
+                       .applied_defaults = {{.field = "f", .value = "v", .source = "s"}},
+                       .warnings = {"w"}};
+  estimate.breakdown[0] = Seconds(2);
+  estimate.memory_breakdown[1] = Bytes{10};
+  return estimate;
+}
+
+TEST(EstimateTest, HasTheContractsFields) {
+  EXPECT_EQ(
+      PrintJson(ToWire(SampleEstimate()), {}),
+      R"({"step_time_seconds": 2, "step_time_low_seconds": 1.5, "step_time_high_seconds": 2.5, )"
+      R"("tokens_per_second_per_device": 100, "model_flops_utilization_ratio": 0.5, )"
+      R"("peak_memory_bytes": 10, "reserved_memory_bytes": 11, "memory_capacity_bytes": 12, )"
+      R"("fits": true, "fit_probability_ratio": 0.9, "breakdown_seconds": {"attention": 0, )"
+      R"("context_parallel": 0, "data_parallel": 0, "expert_parallel": 0, "fixed": 0, )"
+      R"("host": 0, "matmul": 2, "memory_bound": 0, "optimizer": 0, "pipeline_bubble": 0, )"
+      R"("pipeline_p2p": 0, "recompute": 0, "tensor_parallel": 0, "vocabulary": 0}, )"
+      R"("memory_breakdown_bytes": {"activations": 0, "framework_cache": 0, "gradients": 10, )"
+      R"("optimizer_states": 0, "transient": 0, "weights": 0}, )"
+      R"("peak_memory_bytes_by_stage": [9, 10], "tier": "simulated", "provenance": "fitted", )"
+      R"("applied_defaults": [{"field": "f", "value": "v", "source": "s"}], "warnings": ["w"]})");
+}
+
+StudyResult SampleResult() {
+  const RankedPlan plan = {
+      .plan = FullPlan(), .estimate = SampleEstimate(), .exports = {{"megatron-core", "--x"}}};
+  return {.plans = {plan, plan},
+          .baseline = plan,
+          .search = {.space_count = 100,
+                     .pruned_count_by_rule = {{"topology", 3}, {"divisibility", 40}},
+                     .evaluated_count = 57,
+                     .seconds = Seconds(0.02),
+                     .complete = true,
+                     .optimality_gap = 0.125},
+          .applied_defaults = {{.field = "f", .value = "v", .source = "s"}},
+          .warnings = {"w"}};
+}
+
+TEST(ResultTest, EveryFieldIsSet) {
+  const v1::TuneResult wire = ToWire(SampleResult());
+  EXPECT_THAT(UnsetFields(wire),
+              testing::ElementsAre("meshwright.v1.Estimate.id", "meshwright.v1.Estimate.id"));
+  EXPECT_EQ(wire.plans(0).plan_digest(), MakePlanKey(FullPlan()).digest);
+  EXPECT_EQ(wire.search().seconds(), RoundedUpSeconds(Seconds(0.02)).count());
+  EXPECT_EQ(wire.search().pruned_count_by_rule().at("divisibility"), 40);
+}
+
+TEST(ResultTest, AnswersAreStoredAndShown) {
+  const Knowledge knowledge = LoadKnowledge("").value();
+  const StudyCodec codec = ProtobufCodec(knowledge);
+  v1::GetStudyResponse response;
+  response.mutable_study()->set_id("s");
+  ASSERT_TRUE(FillAnswer(codec.encode_answer(SampleResult()), response).ok());
+  EXPECT_EQ(response.study().id(), "s");
+  EXPECT_TRUE(MessageDifferencer::Equals(response.result(), ToWire(SampleResult())));
+  EXPECT_FALSE(response.has_infeasible());
+
+  const Infeasible infeasible = {.binding_kind = MemoryKind::kActivations,
+                                 .nearest = SampleResult().plans[0],
+                                 .missing = Bytes{5},
+                                 .suggestions = {"more nodes"},
+                                 .search = SampleResult().search};
+  v1::GetStudyResponse none;
+  ASSERT_TRUE(FillAnswer(codec.encode_answer(infeasible), none).ok());
+  EXPECT_FALSE(none.has_result());
+  EXPECT_EQ(none.infeasible().binding_memory_kind(), "activations");
+  EXPECT_EQ(none.infeasible().missing_bytes(), 5);
+  EXPECT_THAT(UnsetFields(none.infeasible()), testing::ElementsAre("meshwright.v1.Estimate.id"));
+  EXPECT_EQ(FillAnswer("\xff", none).code(), absl::StatusCode::kDataLoss);
+}
+
+TEST(ResultTest, PlanRecordsStartWithTheBaseline) {
+  const Knowledge knowledge = LoadKnowledge("").value();
+  const StudyCodec codec = ProtobufCodec(knowledge);
+  const std::vector<PlanRecord> records = PlanRecords("s", SampleResult(), codec);
+  ASSERT_EQ(records.size(), 3u);
+  for (int rank = 0; rank < 3; ++rank) {
+    const PlanRecord& record = records[static_cast<std::size_t>(rank)];
+    EXPECT_EQ(record.study_id, "s");
+    EXPECT_EQ(record.rank, rank);
+    EXPECT_EQ(record.plan_key, MakePlanKey(FullPlan()).text);
+    EXPECT_EQ(record.step_time, Seconds(2));
+    v1::Estimate estimate;
+    ASSERT_TRUE(estimate.ParseFromString(record.estimate));
+    EXPECT_TRUE(MessageDifferencer::Equals(estimate, ToWire(SampleEstimate())));
+    v1::Plan plan;
+    ASSERT_TRUE(plan.ParseFromString(record.plan));
+    EXPECT_TRUE(MessageDifferencer::Equals(plan, ToWire(FullPlan())));
+  }
+  EXPECT_TRUE(PlanRecords("s", Infeasible(), codec).empty());
+}
+
+TEST(StudyTest, ShowsTimesInUtc) {
+  const StudyRecord record = {.id = "s",
+                              .state = StudyState::kSucceeded,
+                              .outcome = "improved",
+                              .model_name = "m",
+                              .cluster_name = "c",
+                              .device_count = 8,
+                              .error_message = "e",
+                              // 2024-02-29 is day 19782 of Unix time: 54 x 365 + 13 leap days in
+                              // 1970..2023, + 31 + 28. 19782 x 86400 s + 23:59:58 = 86398 s.
+                              .create_time_ms = (19782LL * 86400 + 86398) * 1000 + 7,
+                              .end_time_ms = (19782LL * 86400 + 86400) * 1000,
+                              .search_time = Seconds(0.5),
+                              .best_step_time = Seconds(2),
+                              .gain_over_baseline = 0.25,
+                              .best_plan_digest = "d",
+                              .revision = 3};
+  const v1::Study wire = ToWire(record);
+  EXPECT_EQ(wire.create_time(), "2024-02-29T23:59:58.007Z");
+  EXPECT_EQ(wire.end_time(), "2024-03-01T00:00:00.000Z");
+  EXPECT_EQ(wire.state(), "succeeded");
+  EXPECT_THAT(UnsetFields(wire), testing::IsEmpty());
+}
+
+TEST(ProgressTest, EveryFieldIsSet) {
+  const Progress progress = {.phase = "search",
+                             .space_count = 10,
+                             .considered_count = 4,
+                             .evaluated_count = 3,
+                             .best_step_time = Seconds(1)};
+  EXPECT_THAT(UnsetFields(ToWire(progress)), testing::IsEmpty());
+}
+
+}  // namespace
+}  // namespace meshwright

@@ -1,0 +1,128 @@
+#include "tests/rpc/full_samples.h"
+
+#include "google/protobuf/descriptor.h"
+
+namespace meshwright {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::Reflection;
+
+ModelSpec FullModel() {
+  return {.name = "m",
+          .layer_count = 6,
+          .hidden_size = 512,
+          .ffn_hidden_size = 1024,
+          .attention_head_count = 8,
+          .kv_head_count = 4,
+          .head_dim = 32,
+          .vocab_size = 1000,
+          .mlp = MlpKind::kGeglu,
+          .norm = NormKind::kLayernorm,
+          .tied_embeddings = true,
+          .moe = MoeSpec{.expert_count = 8,
+                         .experts_per_token = 2,
+                         .expert_ffn_hidden_size = 256,
+                         .shared_expert_ffn_hidden_size = 128,
+                         .first_dense_layer_count = 1,
+                         .imbalance_ratio = 1.25},
+          .mla = MlaSpec{.q_lora_rank = 96,
+                         .kv_lora_rank = 64,
+                         .qk_nope_head_dim = 24,
+                         .qk_rope_head_dim = 8,
+                         .v_head_dim = 16},
+          .sliding_window = 128,
+          .mtp_layer_count = 1};
+}
+
+WorkloadRequest FullWorkload() {
+  return {.sequence_length = 1024,
+          .global_batch_size = 64,
+          .precision = Precision::kFp8,
+          .attention_kernel = AttentionKernel::kCudnn,
+          .norm_kernel = KernelFusion::kFused,
+          .cross_entropy_kernel = KernelFusion::kUnfused,
+          .optimizer = Optimizer::kSgd,
+          .gradient_dtype = GradientDtype::kBf16,
+          .fp8_recipe = Fp8Recipe::kMxfp8,
+          .grouped_gemm = false,
+          .dropout_ratio = 0.1,
+          .overlap = {.gradient_reduce = true,
+                      .parameter_gather = false,
+                      .tensor_parallel = true,
+                      .pipeline_p2p = false},
+          .framework_name = "megatron-core",
+          .framework_version = "0.14"};
+}
+
+ClusterRequest FullCluster() {
+  const NodePoolRequest pool = {
+      .name = "a",
+      .chip = "nvidia-a100-sxm4-80gb",
+      .node_count = 2,
+      .devices_per_node = 4,
+      .intra_node = {.kind = LinkKind::kNvlink3, .bandwidth = BytesPerSecond{3e11}},
+      .inter_node = {.kind = LinkKind::kRoce,
+                     .nic_count = 4,
+                     .nic_gigabits_per_second = 100.5,
+                     .latency = Seconds(1e-5)},
+      .memory_capacity = Bytes{85'899'345'920},
+      .power_limit_watts = 350};
+  NodePoolRequest second = {.name = "b", .chip = "nvidia-a100-sxm4-80gb", .node_count = 1};
+  return {.name = "c",
+          .pools = {pool, second},
+          .topology = {.kind = ClusterTopology::kFatTree,
+                       .nodes_per_segment = 16,
+                       .oversubscription_ratio = 1.5},
+          .inter_pool = {.bandwidth_per_node = BytesPerSecond{25e9}, .latency = Seconds(3e-5)}};
+}
+
+ParallelPlan FullPlan() {
+  const RecomputePlan recompute = {.granularity = RecomputeGranularity::kSelective,
+                                   .layer_counts = {1, 2},
+                                   .modules = {"core_attn"}};
+  return {.tensor_parallel = 2,
+          .sequence_parallel = true,
+          .pipeline_parallel = 3,
+          .virtual_pipeline = 4,
+          .data_parallel = 5,
+          .context_parallel = 6,
+          .context_parallel_kind = ContextParallelKind::kHybrid,
+          .expert_parallel = 7,
+          .expert_tensor_parallel = 8,
+          .micro_batch_size = 9,
+          .zero_stage = 2,
+          .zero_group_size = 10,
+          .schedule = Schedule::kZbH1,
+          .recompute = recompute,
+          .layers_per_stage = {3, 3},
+          .optimizer_offload_ratio = 0.25,
+          .stages = {{.pool = "a",
+                      .node_count = 2,
+                      .tensor_parallel = 3,
+                      .data_parallel = 4,
+                      .context_parallel = 5,
+                      .layer_count = 6,
+                      .micro_batch_size = 7,
+                      .recompute = recompute}}};
+}
+
+std::vector<std::string> UnsetFields(const Message& message) {
+  std::vector<std::string> unset;
+  const Reflection& reflection = *message.GetReflection();
+  for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
+    const FieldDescriptor& field = *message.GetDescriptor()->field(i);
+    const bool is_set = field.is_repeated() ? reflection.FieldSize(message, &field) > 0
+                                            : reflection.HasField(message, &field);
+    if (!is_set) unset.push_back(field.full_name());
+    if (!is_set || field.is_map() || field.cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) continue;
+    for (const std::string& inner :
+         UnsetFields(field.is_repeated() ? reflection.GetRepeatedMessage(message, &field, 0)
+                                         : reflection.GetMessage(message, &field))) {
+      unset.push_back(inner);
+    }
+  }
+  return unset;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "google/protobuf/message.h"
+#include "search_space/cluster.h"
+#include "search_space/model.h"
+#include "search_space/plan.h"
+#include "search_space/workload.h"
+
+namespace meshwright {
+
+// Every field stated, none with its default: what a conversion forgets shows.
+ModelSpec FullModel();
+WorkloadRequest FullWorkload();
+ClusterRequest FullCluster();
+ParallelPlan FullPlan();
+
+// The fields of the message, and of all inside it, that are not set.
+std::vector<std::string> UnsetFields(const google::protobuf::Message& message);
+
+}  // namespace meshwright
