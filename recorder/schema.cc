@@ -36,13 +36,18 @@ CREATE TABLE studies (
   best_step_time_seconds REAL,
   gain_over_baseline_ratio REAL,
   best_plan_digest TEXT NOT NULL,
-  error_message TEXT NOT NULL,
-  question BLOB NOT NULL,
-  result BLOB
+  error_message TEXT NOT NULL
 ) STRICT;
 CREATE INDEX studies_by_create_time ON studies (create_time_ms, id);
 -- The few studies that somebody should be running; the words are those of Orphans in studies.cc.
 CREATE INDEX studies_alive ON studies (id) WHERE state IN ('queued', 'running', 'cancelling');
+
+-- Apart from the studies, so that lists and changes of state do not drag the bytes along.
+CREATE TABLE study_messages (
+  study_id TEXT PRIMARY KEY REFERENCES studies (id) ON DELETE CASCADE,
+  question BLOB NOT NULL,
+  result BLOB
+) STRICT;
 
 CREATE TABLE plans (
   study_id TEXT NOT NULL REFERENCES studies (id) ON DELETE CASCADE,

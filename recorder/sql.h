@@ -93,6 +93,15 @@ class Statement {
   std::unique_ptr<sqlite3_stmt, Finalize> statement_;
 };
 
+// A statement that is run once.
+template <typename... Values>
+absl::Status Run(sqlite3* connection, std::string_view sql, const Values&... values) {
+  auto statement = Statement::Prepare(connection, sql);
+  if (!statement.ok()) return statement.status();
+  const absl::Status bound = statement->Bind(values...);
+  return bound.ok() ? statement->Run() : bound;
+}
+
 // A write transaction; rolled back unless committed.
 class Transaction {
  public:

@@ -9,7 +9,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <thread>
 #include <utility>
 
 #include "search_space/status.h"
@@ -50,7 +49,7 @@ int Lock(int descriptor, std::chrono::milliseconds wait) {
     if (errno == EINTR) continue;
     if (errno != EWOULDBLOCK || wait.count() <= 0) return errno;
     const auto nap = std::min(kPollInterval, wait);
-    std::this_thread::sleep_for(nap);
+    usleep(static_cast<useconds_t>(nap.count() * 1000));
     wait -= nap;
   }
 }
@@ -80,7 +79,9 @@ StoreLock::StoreLock(StoreLock&& other) noexcept
     : descriptor_(std::exchange(other.descriptor_, -1)) {}
 
 StoreLock& StoreLock::operator=(StoreLock&& other) noexcept {
-  std::swap(descriptor_, other.descriptor_);
+  if (this == &other) return *this;
+  if (descriptor_ >= 0) close(descriptor_);
+  descriptor_ = std::exchange(other.descriptor_, -1);
   return *this;
 }
 

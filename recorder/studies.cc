@@ -14,22 +14,21 @@ namespace {
 
 constexpr char kStudyList[] = "studies";
 
-// The stored columns, in the order in which InsertRow binds and ReadStudy takes them.
+// In the order in which InsertRows binds and ReadStudy takes them.
 constexpr char kColumns[] =
     "id, state, outcome, model_name, cluster_name, chip, device_count, request_id, request_hash, "
     "error_message, owner, create_time_ms, start_time_ms, end_time_ms, search_seconds, "
-    "best_step_time_seconds, gain_over_baseline_ratio, best_plan_digest, question, result";
+    "best_step_time_seconds, gain_over_baseline_ratio, best_plan_digest";
 
-// The revision is the journal's, counted there alone: a column of the study would make every event
-// rewrite the study's row with its blobs. Lists leave the blobs out.
-std::string Select(bool has_blobs, std::string_view rest) {
-  std::string_view columns = kColumns;
-  if (!has_blobs) columns.remove_suffix(std::string_view(", question, result").size());
+// The revision is the journal's, counted there alone, so that an event is one row and no more.
+std::string Select(bool has_messages, std::string_view rest) {
   return fmt::format(
-      "SELECT (SELECT coalesce(max(revision), 0) FROM events WHERE study_id = studies.id), {} FROM "
-      "studies "
-      "{}",
-      columns, rest);
+      "SELECT (SELECT coalesce(max(revision), 0) FROM events WHERE study_id = studies.id), {}{} {}",
+      kColumns,
+      has_messages
+          ? ", question, result FROM studies JOIN study_messages ON study_messages.study_id = id"
+          : " FROM studies",
+      rest);
 }
 
 std::optional<double> Count(const std::optional<Seconds>& time) {
@@ -47,7 +46,7 @@ std::optional<Blob> OptionalBlob(const std::optional<std::string>& bytes) {
   return Blob{*bytes};
 }
 
-absl::StatusOr<StudyRecord> ReadStudy(const Statement& row, bool has_blobs) {
+absl::StatusOr<StudyRecord> ReadStudy(const Statement& row, bool has_messages) {
   StudyRecord study;
   study.revision = row.Integer(0);
   study.id = row.Text(1);
@@ -75,7 +74,7 @@ absl::StatusOr<StudyRecord> ReadStudy(const Statement& row, bool has_blobs) {
   study.best_step_time = Time(row.OptionalReal(16));
   study.gain_over_baseline = row.OptionalReal(17);
   study.best_plan_digest = row.Text(18);
-  if (has_blobs) {
+  if (has_messages) {
     study.question = row.Text(19);
     study.result = row.OptionalText(20);
   }
@@ -108,25 +107,25 @@ absl::StatusOr<std::optional<StudyRecord>> FindByRequest(sqlite3* connection,
       "REQUEST_ID_REUSED");
 }
 
-absl::Status InsertRow(sqlite3* connection, const StudyRecord& study) {
-  ASSIGN_OR_RETURN(
-      Statement insert,
-      Statement::Prepare(connection,
-                         fmt::format("INSERT INTO studies ({}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, "
-                                     "?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, "
-                                     "?20)",
-                                     kColumns)));
-  RETURN_IF_ERROR(insert.Bind(
+absl::Status InsertRows(sqlite3* connection, const StudyRecord& study) {
+  const absl::Status status = Run(
+      connection,
+      fmt::format("INSERT INTO studies ({}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, "
+                  "?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
+                  kColumns),
       study.id, Word(study.state), study.outcome, study.model_name, study.cluster_name, study.chip,
       study.device_count, study.request_id, study.request_hash, study.error_message, study.owner,
       study.create_time_ms, study.start_time_ms, study.end_time_ms, Count(study.search_time),
-      Count(study.best_step_time), study.gain_over_baseline, study.best_plan_digest,
-      Blob{study.question}, OptionalBlob(study.result)));
-  const absl::Status status = insert.Run();
-  if (!absl::IsAlreadyExists(status)) return status;
-  return WithReason(
-      absl::AlreadyExistsError(fmt::format("study id = '{}'; exists; must be new", study.id)),
-      "STUDY_EXISTS");
+      Count(study.best_step_time), study.gain_over_baseline, study.best_plan_digest);
+  if (absl::IsAlreadyExists(status)) {
+    return WithReason(
+        absl::AlreadyExistsError(fmt::format("study id = '{}'; exists; must be new", study.id)),
+        "STUDY_EXISTS");
+  }
+  RETURN_IF_ERROR(status);
+  return Run(connection,
+             "INSERT INTO study_messages (study_id, question, result) VALUES (?1, ?2, ?3)",
+             study.id, Blob{study.question}, OptionalBlob(study.result));
 }
 
 // One line of the journal for a change of state; the payload is the state's word.
@@ -156,37 +155,32 @@ absl::Status CheckAlive(const StudyRecord& study, StudyState next) {
 }
 
 absl::Status SetState(sqlite3* connection, const StudyUpdate& update) {
-  ASSIGN_OR_RETURN(Statement statement, Statement::Prepare(connection, R"sql(
+  RETURN_IF_ERROR(Run(connection, R"sql(
 UPDATE studies
 SET state = ?2, owner = coalesce(?3, owner),
     start_time_ms = CASE WHEN ?4 THEN coalesce(start_time_ms, ?5) ELSE start_time_ms END
-WHERE id = ?1)sql"));
-  RETURN_IF_ERROR(statement.Bind(update.study_id, Word(update.state), update.owner,
-                                 update.state == StudyState::kRunning, update.time_ms));
-  RETURN_IF_ERROR(statement.Run());
+WHERE id = ?1)sql",
+                      update.study_id, Word(update.state), update.owner,
+                      update.state == StudyState::kRunning, update.time_ms));
   return AppendStateEvent(connection, update.study_id, update.state, update.time_ms);
 }
 
 absl::Status SetEnding(sqlite3* connection, const StudyEnding& ending) {
-  ASSIGN_OR_RETURN(Statement statement, Statement::Prepare(connection, R"sql(
+  RETURN_IF_ERROR(Run(connection, R"sql(
 UPDATE studies
-SET state = ?2, end_time_ms = ?3, outcome = ?4, result = ?5, error_message = ?6,
-    search_seconds = ?7, best_step_time_seconds = ?8, gain_over_baseline_ratio = ?9,
-    best_plan_digest = ?10
-WHERE id = ?1)sql"));
-  RETURN_IF_ERROR(statement.Bind(ending.study_id, Word(ending.state), ending.time_ms,
-                                 ending.outcome, OptionalBlob(ending.result), ending.error_message,
-                                 Count(ending.search_time), Count(ending.best_step_time),
-                                 ending.gain_over_baseline, ending.best_plan_digest));
-  return statement.Run();
+SET state = ?2, end_time_ms = ?3, outcome = ?4, error_message = ?5, search_seconds = ?6,
+    best_step_time_seconds = ?7, gain_over_baseline_ratio = ?8, best_plan_digest = ?9
+WHERE id = ?1)sql",
+                      ending.study_id, Word(ending.state), ending.time_ms, ending.outcome,
+                      ending.error_message, Count(ending.search_time), Count(ending.best_step_time),
+                      ending.gain_over_baseline, ending.best_plan_digest));
+  return Run(connection, "UPDATE study_messages SET result = ?2 WHERE study_id = ?1",
+             ending.study_id, OptionalBlob(ending.result));
 }
 
 absl::Status ReplacePlans(sqlite3* connection, const std::string& id,
                           std::span<const PlanRecord> plans) {
-  ASSIGN_OR_RETURN(Statement statement,
-                   Statement::Prepare(connection, "DELETE FROM plans WHERE study_id = ?1"));
-  RETURN_IF_ERROR(statement.Bind(id));
-  RETURN_IF_ERROR(statement.Run());
+  RETURN_IF_ERROR(Run(connection, "DELETE FROM plans WHERE study_id = ?1", id));
   return InsertPlans(connection, plans);
 }
 
@@ -227,7 +221,7 @@ absl::StatusOr<InsertedStudy> Recorder::InsertStudy(const StudyRecord& study) {
   ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(connection_.get()));
   ASSIGN_OR_RETURN(auto found, FindByRequest(connection_.get(), study));
   if (found.has_value()) return InsertedStudy{.study = *std::move(found), .is_new = false};
-  RETURN_IF_ERROR(InsertRow(connection_.get(), study));
+  RETURN_IF_ERROR(InsertRows(connection_.get(), study));
   RETURN_IF_ERROR(AppendStateEvent(connection_.get(), study.id, study.state, study.create_time_ms));
   ASSIGN_OR_RETURN(StudyRecord stored, ReadStudyById(connection_.get(), study.id));
   RETURN_IF_ERROR(transaction.Commit());
@@ -311,11 +305,10 @@ absl::StatusOr<std::vector<StudyRecord>> Recorder::InterruptOrphans(
   for (StudyRecord& study : orphans) {
     if (study.state == StudyState::kCancelling) {
       // What it had found stays: only the end is missing.
-      ASSIGN_OR_RETURN(Statement cancel, Statement::Prepare(connection, R"sql(
+      RETURN_IF_ERROR(Run(connection, R"sql(
 UPDATE studies SET state = 'cancelled', outcome = 'cancelled', end_time_ms = ?2
-WHERE id = ?1)sql"));
-      RETURN_IF_ERROR(cancel.Bind(study.id, time_ms));
-      RETURN_IF_ERROR(cancel.Run());
+WHERE id = ?1)sql",
+                          study.id, time_ms));
       RETURN_IF_ERROR(AppendStateEvent(connection, study.id, StudyState::kCancelled, time_ms));
     } else {
       RETURN_IF_ERROR(

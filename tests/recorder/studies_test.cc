@@ -1,0 +1,315 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <set>
+
+#include "recorder/recorder.h"
+#include "search_space/status.h"
+#include "tests/recorder/temporary_store.h"
+
+namespace meshwright {
+namespace {
+
+// Every test runs in memory and on a file that is closed and opened again before it is looked at.
+class StudiesTest : public testing::TestWithParam<bool> {
+ protected:
+  StudiesTest() { Open(); }
+
+  void Open() {
+    auto opened = Recorder::Open({.path = GetParam() ? folder_.File("s.db") : ":memory:"});
+    ASSERT_TRUE(opened.ok()) << opened.status();
+    recorder_.emplace(*std::move(opened));
+  }
+  void Reopen() {
+    if (!GetParam()) return;
+    recorder_.reset();
+    Open();
+  }
+  // What the journal says, as "kind:payload".
+  std::vector<std::string> Journal(const std::string& id) {
+    std::vector<std::string> lines;
+    const auto events = recorder_->ListEvents(id, 0, 0);
+    EXPECT_TRUE(events.ok()) << events.status();
+    if (!events.ok()) return lines;
+    std::int64_t revision = 0;
+    for (const EventRecord& event : *events) {
+      EXPECT_EQ(event.revision, ++revision);
+      lines.push_back(event.kind + ":" + event.payload);
+    }
+    return lines;
+  }
+  void Insert(const std::string& id) { ASSERT_TRUE(recorder_->InsertStudy(MakeStudy(id)).ok()); }
+
+  TemporaryFolder folder_;
+  std::optional<Recorder> recorder_;
+};
+
+TEST_P(StudiesTest, KeepsEveryField) {
+  StudyRecord study = MakeStudy("a");
+  study.state = StudyState::kFailed;
+  study.outcome = "failed";
+  study.request_id = "r";
+  study.request_hash = "h";
+  study.result = "";  // there, and empty
+  study.error_message = "out of luck";
+  study.start_time_ms = 1001;
+  study.end_time_ms = std::numeric_limits<std::int64_t>::max();
+  study.search_time = Seconds(0.1);
+  study.best_step_time = Seconds(2.5);
+  study.gain_over_baseline = -0.25;
+  study.best_plan_digest = "abc";
+  const auto inserted = recorder_->InsertStudy(study);
+  ASSERT_TRUE(inserted.ok()) << inserted.status();
+  EXPECT_TRUE(inserted->is_new);
+  study.revision = 1;  // the event of its first state
+  EXPECT_EQ(inserted->study, study);
+  Reopen();
+  EXPECT_EQ(*recorder_->GetStudy("a"), study);
+  EXPECT_THAT(Journal("a"), testing::ElementsAre("state:failed"));
+}
+
+TEST_P(StudiesTest, KeepsAbsentFieldsAbsent) {
+  StudyRecord study = MakeStudy("a");
+  Insert("a");
+  Reopen();
+  study.revision = 1;
+  EXPECT_EQ(*recorder_->GetStudy("a"), study);
+}
+
+TEST_P(StudiesTest, TakesOneRequestOnce) {
+  StudyRecord study = MakeStudy("a");
+  study.request_id = "r";
+  study.request_hash = "h1";
+  ASSERT_TRUE(recorder_->InsertStudy(study).ok());
+  Reopen();
+  study.id = "b";  // a client that retries has the server make a new id
+  const auto again = recorder_->InsertStudy(study);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_FALSE(again->is_new);
+  EXPECT_EQ(again->study.id, "a");
+  EXPECT_EQ(again->study.revision, 1);
+  study.request_hash = "h2";
+  const auto other = recorder_->InsertStudy(study);
+  EXPECT_TRUE(absl::IsInvalidArgument(other.status()));
+  EXPECT_EQ(Reason(other.status()), "REQUEST_ID_REUSED");
+  EXPECT_TRUE(absl::IsNotFound(recorder_->GetStudy("b").status()));
+}
+
+TEST_P(StudiesTest, RefusesUsedAndEmptyIds) {
+  Insert("a");
+  const auto again = recorder_->InsertStudy(MakeStudy("a", 5));
+  EXPECT_TRUE(absl::IsAlreadyExists(again.status()));
+  EXPECT_EQ(Reason(again.status()), "STUDY_EXISTS");
+  EXPECT_TRUE(absl::IsInvalidArgument(recorder_->InsertStudy(MakeStudy("")).status()));
+  EXPECT_THAT(Journal("a"), testing::SizeIs(1));
+}
+
+TEST_P(StudiesTest, NamesUnknownStudies) {
+  const std::vector<absl::Status> statuses = {
+      recorder_->GetStudy("x").status(),
+      recorder_->UpdateStudy({.study_id = "x"}).status(),
+      recorder_->FinishStudy({.study_id = "x"}).status(),
+      recorder_->AppendPlans(std::vector{MakePlan("x", 1)}),
+      recorder_->AppendEvents(std::vector{MakeEvent("x")}).status(),
+      recorder_->ListPlans("x", 0, "").status(),
+      recorder_->ListEvents("x", 0, 0).status(),
+  };
+  for (const absl::Status& status : statuses) {
+    EXPECT_TRUE(absl::IsNotFound(status)) << status;
+    EXPECT_EQ(Reason(status), "UNKNOWN_STUDY");
+    EXPECT_EQ(status.message(), "study 'x' does not exist");
+  }
+}
+
+TEST_P(StudiesTest, RunsIsInterruptedAndRunsAgain) {
+  Insert("a");
+  const auto update = [this](StudyState state, std::int64_t time_ms,
+                             std::optional<std::string> owner = std::nullopt) {
+    return recorder_->UpdateStudy(
+        {.study_id = "a", .state = state, .time_ms = time_ms, .owner = std::move(owner)});
+  };
+  const auto running = update(StudyState::kRunning, 1100);
+  ASSERT_TRUE(running.ok()) << running.status();
+  EXPECT_EQ(running->start_time_ms, 1100);
+  ASSERT_TRUE(update(StudyState::kInterrupted, 1200).ok());
+  ASSERT_TRUE(update(StudyState::kRunning, 1300, "pid 2").ok());
+  Reopen();
+  const auto study = recorder_->GetStudy("a");
+  EXPECT_EQ(study->state, StudyState::kRunning);
+  EXPECT_EQ(study->start_time_ms, 1100);  // the first start
+  EXPECT_EQ(study->owner, "pid 2");
+  EXPECT_EQ(study->revision, 4);
+  EXPECT_THAT(Journal("a"), testing::ElementsAre("state:queued", "state:running",
+                                                 "state:interrupted", "state:running"));
+}
+
+TEST_P(StudiesTest, FinishesAtOnce) {
+  Insert("a");
+  ASSERT_TRUE(recorder_->AppendPlans(std::vector{MakePlan("a", 1), MakePlan("a", 9)}).ok());
+  const StudyEnding ending = {.study_id = "a",
+                              .state = StudyState::kSucceeded,
+                              .time_ms = 3000,
+                              .outcome = "improved",
+                              .result = std::string("r\0", 2),
+                              .search_time = Seconds(0.5),
+                              .best_step_time = Seconds(2.5),
+                              .gain_over_baseline = 0.125,
+                              .best_plan_digest = "d1",
+                              .plans = std::vector{MakePlan("a", 1), MakePlan("a", 0)},
+                              .events = {MakeEvent("a", "100%")}};
+  const auto finished = recorder_->FinishStudy(ending);
+  ASSERT_TRUE(finished.ok()) << finished.status();
+  Reopen();
+  EXPECT_EQ(*recorder_->GetStudy("a"), *finished);
+  EXPECT_EQ(finished->state, StudyState::kSucceeded);
+  EXPECT_EQ(finished->end_time_ms, 3000);
+  EXPECT_EQ(finished->outcome, "improved");
+  EXPECT_EQ(finished->result, std::string("r\0", 2));
+  EXPECT_EQ(finished->search_time, Seconds(0.5));
+  EXPECT_EQ(finished->best_step_time, Seconds(2.5));
+  EXPECT_EQ(finished->gain_over_baseline, 0.125);
+  EXPECT_EQ(finished->best_plan_digest, "d1");
+  EXPECT_EQ(finished->revision, 3);
+  EXPECT_THAT(Journal("a"),
+              testing::ElementsAre("state:queued", "progress:100%", "state:succeeded"));
+  // The ranking replaced the appended one, rank 9 with it.
+  EXPECT_THAT(recorder_->ListPlans("a", 0, "")->plans,
+              testing::ElementsAre(MakePlan("a", 0), MakePlan("a", 1)));
+}
+
+TEST_P(StudiesTest, KeepsAppendedPlansWhenTheEndingHasNone) {
+  Insert("a");
+  ASSERT_TRUE(recorder_->AppendPlans(std::vector{MakePlan("a", 1)}).ok());
+  ASSERT_TRUE(
+      recorder_->FinishStudy({.study_id = "a", .state = StudyState::kCancelled, .time_ms = 2})
+          .ok());
+  EXPECT_THAT(recorder_->ListPlans("a", 0, "")->plans, testing::SizeIs(1));
+}
+
+TEST_P(StudiesTest, FinishesWhollyOrNotAtAll) {
+  Insert("a");
+  StudyEnding ending = {.study_id = "a", .time_ms = 3000, .events = {MakeEvent("a")}};
+  ending.plans = {MakePlan("a", 1), MakePlan("a", 1)};  // one rank twice
+  const auto twice = recorder_->FinishStudy(ending);
+  EXPECT_TRUE(absl::IsAlreadyExists(twice.status())) << twice.status();
+  ending.plans = {MakePlan("b", 1)};
+  EXPECT_TRUE(absl::IsInvalidArgument(recorder_->FinishStudy(ending).status()));
+  ending.plans = {MakePlan("a", 1)};
+  ending.plans->front().step_time = Seconds(std::numeric_limits<double>::quiet_NaN());
+  EXPECT_TRUE(absl::IsInvalidArgument(recorder_->FinishStudy(ending).status()));
+  Reopen();
+  EXPECT_EQ(recorder_->GetStudy("a")->state, StudyState::kQueued);
+  EXPECT_THAT(Journal("a"), testing::SizeIs(1));
+  EXPECT_THAT(recorder_->ListPlans("a", 0, "")->plans, testing::IsEmpty());
+}
+
+// From a state to another; the rest of the matrix follows from the two rules in CheckAlive.
+TEST_P(StudiesTest, KeepsTheRulesOfStates) {
+  struct Case {
+    StudyState from;
+    StudyState to;
+    std::string_view reason;  // empty: allowed
+  };
+  constexpr Case kCases[] = {
+      {StudyState::kQueued, StudyState::kRunning, ""},
+      {StudyState::kQueued, StudyState::kCancelling, ""},
+      {StudyState::kQueued, StudyState::kCancelled, ""},
+      {StudyState::kInterrupted, StudyState::kQueued, ""},
+      {StudyState::kInterrupted, StudyState::kFailed, ""},
+      {StudyState::kCancelling, StudyState::kSucceeded, ""},  // it ended before it noticed
+      {StudyState::kCancelling, StudyState::kCancelling, ""},
+      {StudyState::kCancelling, StudyState::kRunning, "STUDY_CANCELLING"},
+      {StudyState::kCancelling, StudyState::kInterrupted, "STUDY_CANCELLING"},
+      {StudyState::kSucceeded, StudyState::kRunning, "STUDY_ENDED"},
+      {StudyState::kFailed, StudyState::kCancelling, "STUDY_ENDED"},
+      {StudyState::kCancelled, StudyState::kSucceeded, "STUDY_ENDED"},
+      {StudyState::kSucceeded, StudyState::kSucceeded, "STUDY_ENDED"},
+  };
+  int number = 0;
+  for (const Case& tested : kCases) {
+    StudyRecord study = MakeStudy("s" + std::to_string(++number));
+    study.state = tested.from;
+    ASSERT_TRUE(recorder_->InsertStudy(study).ok());
+    const auto after =
+        IsTerminal(tested.to)
+            ? recorder_->FinishStudy({.study_id = study.id, .state = tested.to, .time_ms = 9})
+            : recorder_->UpdateStudy({.study_id = study.id, .state = tested.to, .time_ms = 9});
+    const std::string what = study.id + " " + std::string(Word(tested.to));
+    EXPECT_EQ(after.ok(), tested.reason.empty()) << what << after.status();
+    if (after.ok()) continue;
+    EXPECT_TRUE(absl::IsFailedPrecondition(after.status())) << what;
+    EXPECT_EQ(Reason(after.status()), tested.reason) << what;
+  }
+  // Each kind of state has its own call.
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      recorder_->UpdateStudy({.study_id = "s1", .state = StudyState::kFailed}).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      recorder_->FinishStudy({.study_id = "s1", .state = StudyState::kRunning}).status()));
+  EXPECT_THAT(Journal("s7"), testing::ElementsAre("state:cancelling"));  // no second event
+}
+
+TEST_P(StudiesTest, AppendsAllOrNone) {
+  Insert("a");
+  Insert("b");
+  const auto revisions = recorder_->AppendEvents(
+      std::vector{MakeEvent("a", "1"), MakeEvent("b", "1"), MakeEvent("a", "2")});
+  ASSERT_TRUE(revisions.ok()) << revisions.status();
+  EXPECT_THAT(*revisions, testing::ElementsAre(2, 2, 3));  // 1 is the state's event in both
+  EXPECT_FALSE(recorder_->AppendEvents(std::vector{MakeEvent("a", "3"), MakeEvent("x")}).ok());
+  const auto twice = recorder_->AppendPlans(std::vector{MakePlan("b", 1), MakePlan("b", 1)});
+  EXPECT_EQ(Reason(twice), "PLAN_EXISTS");
+  Reopen();
+  EXPECT_THAT(Journal("a"), testing::ElementsAre("state:queued", "progress:1", "progress:2"));
+  EXPECT_THAT(recorder_->ListPlans("b", 0, "")->plans, testing::IsEmpty());
+  EXPECT_THAT(*recorder_->AppendEvents({}), testing::IsEmpty());
+}
+
+TEST_P(StudiesTest, InterruptsOrphans) {
+  struct Case {
+    StudyState before;
+    std::string_view owner;
+    StudyState after;
+  };
+  constexpr Case kCases[] = {
+      {StudyState::kQueued, "dead", StudyState::kInterrupted},
+      {StudyState::kRunning, "dead", StudyState::kInterrupted},
+      {StudyState::kCancelling, "dead", StudyState::kCancelled},
+      {StudyState::kInterrupted, "dead", StudyState::kInterrupted},
+      {StudyState::kSucceeded, "dead", StudyState::kSucceeded},
+      {StudyState::kQueued, "alive", StudyState::kQueued},
+      {StudyState::kRunning, "alive", StudyState::kRunning},
+      {StudyState::kCancelling, "alive", StudyState::kCancelling},
+  };
+  for (std::size_t i = 0; i < std::size(kCases); ++i) {
+    StudyRecord study = MakeStudy("s" + std::to_string(i));
+    study.state = kCases[i].before;
+    study.owner = kCases[i].owner;
+    ASSERT_TRUE(recorder_->InsertStudy(study).ok());
+  }
+  const auto is_alive = [](std::string_view owner) { return owner == "alive"; };
+  const auto orphans = recorder_->InterruptOrphans(is_alive, 7000);
+  ASSERT_TRUE(orphans.ok()) << orphans.status();
+  Reopen();
+  std::set<std::string> returned;
+  for (const StudyRecord& study : *orphans) {
+    returned.insert(study.id);
+    EXPECT_EQ(study, *recorder_->GetStudy(study.id));
+    EXPECT_EQ(study.revision, 2);
+    EXPECT_EQ(study.end_time_ms.has_value(), IsTerminal(study.state));
+    EXPECT_THAT(Journal(study.id).back(), "state:" + std::string(Word(study.state)));
+  }
+  EXPECT_THAT(returned, testing::ElementsAre("s0", "s1", "s2"));
+  for (std::size_t i = 0; i < std::size(kCases); ++i) {
+    EXPECT_EQ(recorder_->GetStudy("s" + std::to_string(i))->state, kCases[i].after) << i;
+  }
+  EXPECT_EQ(recorder_->GetStudy("s2")->outcome, "cancelled");
+  EXPECT_THAT(*recorder_->InterruptOrphans(is_alive, 8000), testing::IsEmpty());
+}
+
+INSTANTIATE_TEST_SUITE_P(All, StudiesTest, testing::Bool(), [](const auto& tested) {
+  return std::string(tested.param ? "File" : "Memory");
+});
+
+}  // namespace
+}  // namespace meshwright

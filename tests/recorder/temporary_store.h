@@ -1,0 +1,64 @@
+#pragma once
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "recorder/recorder.h"
+
+namespace meshwright {
+
+// A folder that goes with the test, for stores on a real file system.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "recorder_test.XXXXXX").string();
+    EXPECT_NE(mkdtemp(name.data()), nullptr);
+    path_ = name;
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  ~TemporaryFolder() {
+    std::error_code error;
+    std::filesystem::remove_all(path_, error);
+  }
+
+  std::string File(const std::string& name) const { return (path_ / name).string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+inline StudyRecord MakeStudy(const std::string& id, std::int64_t create_time_ms = 1000) {
+  return {.id = id,
+          .model_name = "llama-13b",
+          .cluster_name = "a100x64",
+          .chip = "nvidia-a100-sxm4-80gb",
+          .device_count = 64,
+          .question = std::string("q\0uestion", 9),
+          .owner = "pid 1",
+          .create_time_ms = create_time_ms};
+}
+
+inline PlanRecord MakePlan(const std::string& study_id, int rank) {
+  return {.study_id = study_id,
+          .rank = rank,
+          .plan_key = "tp2,pp2",
+          .plan_digest = "d" + std::to_string(rank),
+          .state = "estimated",
+          .plan = std::string("\0plan", 5),
+          .estimate = "",
+          .step_time = Seconds(1.5 + rank),
+          .peak_memory = GiB(40),
+          .reserved_memory = GiB(44),
+          .fits = true};
+}
+
+inline EventRecord MakeEvent(const std::string& study_id, const std::string& payload = "p") {
+  return {.study_id = study_id, .time_ms = 2000, .kind = "progress", .payload = payload};
+}
+
+}  // namespace meshwright
