@@ -24,7 +24,9 @@ target_compile_options(
             -Wnon-virtual-dtor
             -Woverloaded-virtual
             -Wswitch-enum
-            -Wdouble-promotion)
+            -Wdouble-promotion
+            # A false alarm of g++ 12 on std::string concatenation (GCC bug 105651).
+            $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
 
 # meshwright_library(NAME SOURCES a.cc ... PUBLIC dep ... PRIVATE dep ...)
 # One static library per folder; headers are included from the repository's root.

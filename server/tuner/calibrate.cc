@@ -44,7 +44,8 @@ struct Evidence {
 absl::Status Collect(const HistoryRow& row, std::size_t index, const Problem& problem,
                      const Knowledge& knowledge, Evidence& evidence) {
   const auto located = [&](const absl::Status& status) {
-    return absl::Status(status.code(), fmt::format("history[{}]: {}", index, status.message()));
+    return absl::Status(status.code(),
+                        fmt::format("history[{}]: {}", index, std::string(status.message())));
   };
   const absl::StatusOr<Problem> own = ResolveProblem(row.question, knowledge);
   if (!own.ok()) return located(own.status());

@@ -206,9 +206,9 @@ void CheckChip(const NodePoolRequest& pool, std::string_view path, const Questio
   if (pool.chip.empty()) return;  // Validate has said so
   const auto entry = knowledge.chips.Find(pool.chip);
   if (!entry.ok()) {
-    violations.push_back(
-        {.field = fmt::format("{}.chip", path),
-         .description = fmt::format("\"{}\"; {}", pool.chip, entry.status().message())});
+    violations.push_back({.field = fmt::format("{}.chip", path),
+                          .description = fmt::format("\"{}\"; {}", pool.chip,
+                                                     std::string(entry.status().message()))});
     return;
   }
   const std::optional<Precision>& precision = question.workload.precision;
