@@ -66,18 +66,18 @@ class Filler {
   void Fill(const JsonObject& object, const std::string& path, Message& message) {
     const Descriptor& descriptor = *message.GetDescriptor();
     std::set<std::string_view> seen;
-    for (const JsonMember& member : object) {
-      const std::string member_path = Join(path, member.key);
-      if (!seen.insert(member.key).second) {
+    for (const auto& [key, json] : object) {
+      const std::string member_path = Join(path, key);
+      if (!seen.insert(key).second) {
         Add(member_path, "given twice; must be given once");
         continue;
       }
-      const FieldDescriptor* const field = descriptor.FindFieldByName(member.key);
+      const FieldDescriptor* const field = descriptor.FindFieldByName(key);
       if (field == nullptr) {
-        Add(member_path, "unknown field; " + Hint(descriptor, member.key));
-      } else if (!std::holds_alternative<std::nullptr_t>(member.value.value)) {
+        Add(member_path, "unknown field; " + Hint(descriptor, key));
+      } else if (!std::holds_alternative<std::nullptr_t>(json.value)) {
         // null is "not stated", as in protobuf's mapping.
-        FillField(member.value, member_path, *field, message);
+        FillField(json, member_path, *field, message);
       }
     }
   }
@@ -94,6 +94,7 @@ class Filler {
 
   static std::string Hint(const Descriptor& descriptor, std::string_view key) {
     std::vector<std::string_view> names;
+    names.reserve(static_cast<std::size_t>(descriptor.field_count()));
     for (int i = 0; i < descriptor.field_count(); ++i) names.push_back(descriptor.field(i)->name());
     const std::optional<std::string_view> closest = ClosestWord(key, names);
     if (closest.has_value()) return fmt::format("did you mean \"{}\"?", *closest);
@@ -124,16 +125,16 @@ class Filler {
     if (object == nullptr) return;
     const FieldDescriptor& value_field = *field.message_type()->map_value();
     std::set<std::string_view> seen;
-    for (const JsonMember& member : *object) {
-      const std::string member_path = Join(path, member.key);
-      if (!seen.insert(member.key).second) {
+    for (const auto& [key, element] : *object) {
+      const std::string member_path = Join(path, key);
+      if (!seen.insert(key).second) {
         Add(member_path, "given twice; must be given once");
         continue;
       }
-      const std::optional<Scalar> value = ReadScalar(member.value, member_path, value_field);
+      const std::optional<Scalar> value = ReadScalar(element, member_path, value_field);
       if (!value.has_value()) continue;
       Message& entry = *message.GetReflection()->AddMessage(&message, &field);
-      Store(Scalar(member.key), *field.message_type()->map_key(), entry);
+      Store(Scalar(key), *field.message_type()->map_key(), entry);
       Store(*value, value_field, entry);
     }
   }

@@ -33,7 +33,7 @@ class TreeBuilder final : public nlohmann::json_sax<nlohmann::json> {
   bool end_object() override { return Close(); }
   bool end_array() override { return Close(); }
   bool key(std::string& name) override {
-    std::get<JsonObject>(open_.back()->value).push_back({.key = std::move(name)});
+    std::get<JsonObject>(open_.back()->value).emplace_back(std::move(name), JsonValue());
     return true;
   }
   bool parse_error(std::size_t, const std::string&,
@@ -45,7 +45,7 @@ class TreeBuilder final : public nlohmann::json_sax<nlohmann::json> {
     return false;
   }
 
-  const std::string& error() const { return error_; }
+  [[nodiscard]] const std::string& error() const { return error_; }
   JsonValue root() && { return std::move(root_); }
 
  private:
@@ -56,8 +56,9 @@ class TreeBuilder final : public nlohmann::json_sax<nlohmann::json> {
       return root_;
     }
     if (auto* object = std::get_if<JsonObject>(&open_.back()->value)) {
-      object->back().value.value = std::move(value);
-      return object->back().value;
+      JsonValue& member = object->back().second;
+      member.value = std::move(value);
+      return member;
     }
     return std::get<JsonArray>(open_.back()->value).emplace_back(JsonValue{std::move(value)});
   }

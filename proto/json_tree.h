@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -13,20 +14,14 @@ namespace meshwright {
 
 // JSON text as a tree that keeps what nlohmann's own tree drops: keys in the order of the text, and
 // those that stand twice.
-struct JsonMember;
 struct JsonValue;
 using JsonArray = std::vector<JsonValue>;
-using JsonObject = std::vector<JsonMember>;
+using JsonObject = std::vector<std::pair<std::string, JsonValue>>;
 
 struct JsonValue {
   // A whole number outside int64 is a double.
   std::variant<std::nullptr_t, bool, std::int64_t, double, std::string, JsonArray, JsonObject>
       value = nullptr;
-};
-
-struct JsonMember {
-  std::string key = {};
-  JsonValue value = {};
 };
 
 // INVALID_ARGUMENT says where the text stops being JSON, or that it is nested too deeply.

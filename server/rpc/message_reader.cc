@@ -78,8 +78,10 @@ std::vector<std::string> MessageReader::Texts(std::string_view field) const {
 std::vector<MessageReader> MessageReader::Children(std::string_view field) const {
   const Reflection& reflection = *message_->GetReflection();
   const FieldDescriptor& descriptor = Field(field);
+  const int count = reflection.FieldSize(*message_, &descriptor);
   std::vector<MessageReader> children;
-  for (int i = 0; i < reflection.FieldSize(*message_, &descriptor); ++i) {
+  children.reserve(static_cast<std::size_t>(count));
+  for (int i = 0; i < count; ++i) {
     children.emplace_back(reflection.GetRepeatedMessage(*message_, &descriptor, i),
                           fmt::format("{}[{}]", At(field), i), *found_);
   }

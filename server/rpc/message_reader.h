@@ -28,20 +28,20 @@ class MessageReader {
       : message_(&message), path_(std::move(path)), found_(&found) {}
 
   // Nothing when the field is not stated.
-  std::optional<int> Int(std::string_view field) const;
-  std::optional<std::int64_t> Int64(std::string_view field) const;
-  std::optional<double> Double(std::string_view field) const;
-  std::optional<bool> Bool(std::string_view field) const;
-  std::optional<std::string> Text(std::string_view field) const;
-  std::optional<MessageReader> Child(std::string_view field) const;
+  [[nodiscard]] std::optional<int> Int(std::string_view field) const;
+  [[nodiscard]] std::optional<std::int64_t> Int64(std::string_view field) const;
+  [[nodiscard]] std::optional<double> Double(std::string_view field) const;
+  [[nodiscard]] std::optional<bool> Bool(std::string_view field) const;
+  [[nodiscard]] std::optional<std::string> Text(std::string_view field) const;
+  [[nodiscard]] std::optional<MessageReader> Child(std::string_view field) const;
 
-  std::vector<int> Ints(std::string_view field) const;
-  std::vector<std::string> Texts(std::string_view field) const;
-  std::vector<MessageReader> Children(std::string_view field) const;
+  [[nodiscard]] std::vector<int> Ints(std::string_view field) const;
+  [[nodiscard]] std::vector<std::string> Texts(std::string_view field) const;
+  [[nodiscard]] std::vector<MessageReader> Children(std::string_view field) const;
 
   // A field that holds a word of a closed set; another word is a mistake and reads as nothing.
   template <typename Enum>
-  std::optional<Enum> Choice(std::string_view field) const {
+  [[nodiscard]] std::optional<Enum> Choice(std::string_view field) const {
     const std::optional<std::string> word = Text(field);
     if (!word.has_value()) return std::nullopt;
     const std::optional<Enum> choice = ParseChoice<Enum>(*word);
@@ -51,15 +51,17 @@ class MessageReader {
 
   // The value, or a mistake and a default value when `field` is not stated.
   template <typename Value>
-  Value Required(std::string_view field, const std::optional<Value>& value) const {
+  [[nodiscard]] Value Required(std::string_view field, const std::optional<Value>& value) const {
     if (value.has_value()) return *value;
     Add(field, "missing; required");
     return Value();
   }
-  int RequiredInt(std::string_view field) const { return Required(field, Int(field)); }
+  [[nodiscard]] int RequiredInt(std::string_view field) const {
+    return Required(field, Int(field));
+  }
 
   // "model.layer_count"
-  std::string At(std::string_view field) const;
+  [[nodiscard]] std::string At(std::string_view field) const;
   // `description` as in FieldViolation.
   void Add(std::string_view field, std::string description) const;
   void RequirePositive(std::string_view field, double value) const;
@@ -67,9 +69,9 @@ class MessageReader {
                       const std::string& allowed) const;
 
  private:
-  const google::protobuf::FieldDescriptor& Field(std::string_view name) const;
+  [[nodiscard]] const google::protobuf::FieldDescriptor& Field(std::string_view name) const;
   // Nothing when it is not stated.
-  const google::protobuf::FieldDescriptor* Stated(std::string_view name) const;
+  [[nodiscard]] const google::protobuf::FieldDescriptor* Stated(std::string_view name) const;
 
   const google::protobuf::Message* message_;
   std::string path_;

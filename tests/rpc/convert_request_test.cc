@@ -12,7 +12,6 @@ namespace meshwright {
 namespace {
 
 using testing::AllOf;
-using testing::Contains;
 using testing::ElementsAre;
 using testing::Field;
 using testing::HasSubstr;
