@@ -99,9 +99,9 @@ absl::Status Serve(const Flags& flags, const sigset_t& end_signals) {
     spdlog::error("event=store_failed study={} reason={} what=\"{}\"", study_id, Reason(status),
                   std::string(status.message()));
   };
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<Engine> engine,
-      Engine::Start(std::move(recorder), knowledge, ProtobufCodec(knowledge), on_error));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
+                   Engine::Start(std::move(recorder), knowledge, ProtobufCodec(knowledge),
+                                 {.on_error = on_error}));
   ASSIGN_OR_RETURN(const std::unique_ptr<Server> server,
                    Server::Start(flags.server, knowledge, *engine));
 

@@ -4,11 +4,10 @@
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
-#include <sys/stat.h>
 
-#include <algorithm>
-#include <optional>
+#include <filesystem>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "meshwright/v1/service.grpc.pb.h"
@@ -55,7 +54,10 @@ absl::Status CheckAddress(const ServerOptions& options) {
 // Only the owner may use a Unix socket.
 void RestrictSocket(const std::string& address) {
   if (!address.starts_with(kUnixPrefix)) return;
-  chmod(address.substr(kUnixPrefix.size()).c_str(), S_IRUSR | S_IWUSR);
+  using std::filesystem::perms;
+  std::error_code ignored;  // an abstract socket has no file
+  std::filesystem::permissions(address.substr(kUnixPrefix.size()),
+                               perms::owner_read | perms::owner_write, ignored);
 }
 
 std::string ReachableAddress(const std::string& listen, int port) {

@@ -25,8 +25,14 @@ struct CreateStudyOptions {
 // engine. A receiver that is slower than the study keeps a bounded queue of its own.
 using EventSink = std::function<void(const std::optional<EventRecord>&)>;
 
-// An error that nobody who called could be told: the store failed under a running study.
-using ErrorSink = std::function<void(std::string_view study_id, const absl::Status&)>;
+struct EngineHooks {
+  // Told, on the engine's thread, what no caller can be told: the store failed under a study.
+  std::function<void(std::string_view study_id, const absl::Status&)> on_error = {};
+  // What runs a study; tests hold it up to meet a running study.
+  std::function<absl::StatusOr<StudyAnswer>(const StudyRequest&, const Knowledge&,
+                                            const StudyControl&)>
+      run = RunStudy;
+};
 
 // Runs studies one after the other on a thread of its own and keeps them in the store. All methods
 // may be called from any thread. At start, studies that an earlier process left behind are shown as
@@ -34,10 +40,10 @@ using ErrorSink = std::function<void(std::string_view study_id, const absl::Stat
 // three times fails.
 class Engine {
  public:
-  // `knowledge` must outlive the engine. `on_error` is called from the engine's thread.
+  // `knowledge` must outlive the engine.
   static absl::StatusOr<std::unique_ptr<Engine>> Start(Recorder recorder,
                                                        const Knowledge& knowledge, StudyCodec codec,
-                                                       ErrorSink on_error = {});
+                                                       EngineHooks hooks = {});
   ~Engine();  // stops what runs and leaves it interrupted in the store, to be resumed
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;

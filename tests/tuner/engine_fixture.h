@@ -1,0 +1,182 @@
+#pragma once
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "server/tuner/engine.h"
+#include "tests/search_space/models.h"
+
+namespace meshwright {
+
+inline StudyRequest SmallStudy() {
+  return {.question = {.model = Llama2_7b(),
+                       .workload = {.sequence_length = 2048, .global_batch_size = 16},
+                       .cluster = {.name = "small",
+                                   .pools = {{.name = "a",
+                                              .chip = "nvidia-a100-sxm4-80gb",
+                                              .node_count = 1,
+                                              .devices_per_node = 8}}}}};
+}
+
+// The same question under a name that HeldUp knows.
+inline StudyRequest EndlessStudy() {
+  StudyRequest request = SmallStudy();
+  request.question.cluster.name = "endless";
+  return request;
+}
+
+// RunStudy, but an endless study runs until it is cancelled and shows progress as fast as it can.
+inline absl::StatusOr<StudyAnswer> HeldUp(const StudyRequest& request, const Knowledge& knowledge,
+                                          const StudyControl& control) {
+  const std::string& name = request.question.cluster.name;
+  if (name == "throwing") throw std::bad_alloc();
+  if (name != "endless") return RunStudy(request, knowledge, control);
+  for (Progress progress = {.phase = "search"}; !control.cancel.stop_requested();
+       ++progress.considered_count) {
+    control.on_progress(progress);
+  }
+  return absl::CancelledError("cancelled before anything was found");
+}
+
+// Writes only what these studies differ in.
+inline StudyCodec TestCodec() {
+  return {.encode_request =
+              [](const StudyRequest& r) {
+                return fmt::format("{} {}", r.question.cluster.name, r.plan_count);
+              },
+          .decode_request = [](std::string_view text) -> absl::StatusOr<StudyRequest> {
+            const std::size_t blank = text.find(' ');
+            if (blank == std::string_view::npos) return absl::DataLossError("not a request");
+            StudyRequest request = SmallStudy();
+            request.question.cluster.name = text.substr(0, blank);
+            request.plan_count = std::stoi(std::string(text.substr(blank + 1)));
+            return request;
+          },
+          .encode_answer =
+              [](const StudyAnswer& answer) {
+                return std::string(answer.index() == 0 ? "result" : "infeasible");
+              },
+          .encode_plan = [](const ParallelPlan& plan) { return MakePlanKey(plan).text; },
+          .encode_estimate = [](const Estimate&) { return std::string("estimate"); },
+          .encode_progress =
+              [](const Progress& progress) { return std::to_string(progress.considered_count); }};
+}
+
+// Everything that one subscription was given.
+class EventLog {
+ public:
+  EventSink Sink() {
+    return [this](const std::optional<EventRecord>& event) {
+      const std::lock_guard lock(mutex_);
+      if (event.has_value()) events_.push_back(*event);
+      has_ended_ = has_ended_ || !event.has_value();
+      changed_.notify_all();
+    };
+  }
+  bool WaitForEnd() {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kPatience, [&] { return has_ended_; });
+  }
+  bool WaitForState(const std::string& state) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kPatience, [&] { return Holds(state); });
+  }
+  bool WaitForProgress(int count) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kPatience, [&] {
+      return std::ranges::count(events_, "progress", &EventRecord::kind) >= count;
+    });
+  }
+  std::vector<EventRecord> Events() {
+    const std::lock_guard lock(mutex_);
+    return events_;
+  }
+  std::vector<std::string> States() {
+    std::vector<std::string> states;
+    for (const EventRecord& event : Events()) {
+      if (event.kind == kStateEventKind) states.push_back(event.payload);
+    }
+    return states;
+  }
+
+ private:
+  static constexpr std::chrono::seconds kPatience{120};  // under a sanitizer, on a busy machine
+  bool Holds(const std::string& state) const {
+    for (const EventRecord& event : events_) {
+      if (event.kind == kStateEventKind && event.payload == state) return true;
+    }
+    return false;
+  }
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<EventRecord> events_;
+  bool has_ended_ = false;
+};
+
+// A store on a real file and engines on it, one at a time.
+class EngineTest : public testing::Test {
+ protected:
+  EngineTest() {
+    std::string name = (std::filesystem::temp_directory_path() / "engine_test.XXXXXX").string();
+    EXPECT_NE(mkdtemp(name.data()), nullptr);
+    folder_ = name;
+  }
+  ~EngineTest() override {
+    engine_.reset();
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+  }
+
+  static const Knowledge& SharedKnowledge() {
+    static const Knowledge knowledge = *LoadKnowledge("");
+    return knowledge;
+  }
+  Recorder OpenStore() {
+    auto recorder = Recorder::Open({.path = (folder_ / "history.db").string()});
+    EXPECT_TRUE(recorder.ok()) << recorder.status();
+    return *std::move(recorder);
+  }
+  Engine& StartEngine() {
+    auto engine = Engine::Start(OpenStore(), SharedKnowledge(), TestCodec(), {.run = HeldUp});
+    EXPECT_TRUE(engine.ok()) << engine.status();
+    engine_ = *std::move(engine);
+    return *engine_;
+  }
+  void StopEngine() { engine_.reset(); }
+
+  // Creates a study; its id.
+  std::string Create(const StudyRequest& request) {
+    const auto study = engine_->CreateStudy(request, {});
+    EXPECT_TRUE(study.ok()) << study.status();
+    return study.ok() ? study->id : "";
+  }
+  // The study once it has ended.
+  StudyRecord Ended(const std::string& id) {
+    EventLog log;
+    const auto subscription = engine_->Subscribe(id, 0, log.Sink());
+    EXPECT_TRUE(subscription.ok()) << subscription.status();
+    EXPECT_TRUE(log.WaitForEnd());
+    engine_->Unsubscribe(*subscription);
+    return *engine_->GetStudy(id);
+  }
+
+ private:
+  std::filesystem::path folder_;
+  std::unique_ptr<Engine> engine_;
+};
+
+}  // namespace meshwright

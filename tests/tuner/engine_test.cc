@@ -1,0 +1,263 @@
+#include "server/tuner/engine.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "search_space/status.h"
+#include "tests/tuner/engine_fixture.h"
+
+namespace meshwright {
+namespace {
+
+using testing::AnyOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+std::vector<std::int64_t> Revisions(const std::vector<EventRecord>& events) {
+  std::vector<std::int64_t> revisions;
+  for (const EventRecord& event : events) revisions.push_back(event.revision);
+  return revisions;
+}
+
+TEST_F(EngineTest, RunsAStudyToItsEnd) {
+  Engine& engine = StartEngine();
+  const std::string id = Create(SmallStudy());
+  EXPECT_THAT(id, testing::MatchesRegex("study-[0-9a-f]{12}"));
+  const StudyRecord study = Ended(id);
+
+  EXPECT_EQ(study.state, StudyState::kSucceeded) << study.error_message;
+  EXPECT_THAT(study.outcome, AnyOf("improved", "baseline_best"));
+  EXPECT_EQ(study.device_count, 8);
+  EXPECT_EQ(study.chip, "nvidia-a100-sxm4-80gb");
+  EXPECT_EQ(study.result, "result");
+  EXPECT_TRUE(study.search_time.has_value());
+  ASSERT_TRUE(study.best_step_time.has_value());
+  const auto plans = engine.ListPlans(id, 0, "");
+  ASSERT_TRUE(plans.ok());
+  ASSERT_EQ(plans->plans.size(), 6U);  // the baseline and five
+  EXPECT_EQ(plans->plans[1].rank, 1);
+  EXPECT_EQ(plans->plans[1].step_time, *study.best_step_time);
+  EXPECT_EQ(plans->plans[1].plan_digest, study.best_plan_digest);
+}
+
+TEST_F(EngineTest, JournalsEachStep) {
+  Engine& engine = StartEngine();
+  const std::string id = Create(SmallStudy());
+  EventLog log;
+  ASSERT_TRUE(engine.Subscribe(id, 0, log.Sink()).ok());
+  ASSERT_TRUE(log.WaitForEnd());
+  EXPECT_THAT(log.States(), ElementsAre("queued", "running", "succeeded"));
+}
+
+TEST_F(EngineTest, ReplaysFromAnyRevisionWithoutGapOrRepeat) {
+  Engine& engine = StartEngine();
+  const std::string id = Create(EndlessStudy());
+  EventLog from_start;
+  EventLog from_second;
+  ASSERT_TRUE(engine.Subscribe(id, 0, from_start.Sink()).ok());
+  ASSERT_TRUE(from_start.WaitForState("running"));
+  ASSERT_TRUE(engine.Subscribe(id, 1, from_second.Sink()).ok());
+  ASSERT_TRUE(engine.CancelStudy(id).ok());
+  ASSERT_TRUE(from_start.WaitForEnd());
+  ASSERT_TRUE(from_second.WaitForEnd());
+
+  std::vector<std::int64_t> expected;
+  const std::int64_t last = engine.GetStudy(id)->revision;
+  for (std::int64_t r = 1; r <= last; ++r) expected.push_back(r);
+  EXPECT_EQ(Revisions(from_start.Events()), expected);
+  expected.erase(expected.begin());
+  EXPECT_EQ(Revisions(from_second.Events()), expected);
+
+  EventLog after_end;
+  ASSERT_TRUE(engine.Subscribe(id, last, after_end.Sink()).ok());
+  ASSERT_TRUE(after_end.WaitForEnd());
+  EXPECT_TRUE(after_end.Events().empty());
+}
+
+TEST_F(EngineTest, AnInvalidRequestMakesNoStudy) {
+  Engine& engine = StartEngine();
+  StudyRequest request = SmallStudy();
+  request.question.model.layer_count = 0;
+  request.question.cluster.pools[0].chip = "nvidia-a1000";
+  const auto study = engine.CreateStudy(request, {});
+  EXPECT_EQ(FieldViolations(study.status()).size(), 2U) << study.status();
+  EXPECT_TRUE(engine.ListStudies(0, "")->studies.empty());
+}
+
+TEST_F(EngineTest, TheSameRequestIdMakesOneStudy) {
+  Engine& engine = StartEngine();
+  const CreateStudyOptions options = {.request_id = "r-1"};
+  const auto first = engine.CreateStudy(SmallStudy(), options);
+  const auto second = engine.CreateStudy(SmallStudy(), options);
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_EQ(first->id, second->id);
+  EXPECT_EQ(engine.ListStudies(0, "")->studies.size(), 1U);
+
+  StudyRequest other = SmallStudy();
+  other.plan_count = 3;
+  EXPECT_EQ(Reason(engine.CreateStudy(other, options).status()), "REQUEST_ID_REUSED");
+  const CreateStudyOptions named = {.study_id = "mine", .request_id = "r-1"};
+  EXPECT_EQ(Reason(engine.CreateStudy(SmallStudy(), named).status()), "REQUEST_ID_REUSED");
+}
+
+TEST_F(EngineTest, TakesTheClientsId) {
+  Engine& engine = StartEngine();
+  ASSERT_TRUE(engine.CreateStudy(SmallStudy(), {.study_id = "llama-on-a100"}).ok());
+  EXPECT_TRUE(engine.GetStudy("llama-on-a100").ok());
+  EXPECT_TRUE(absl::IsAlreadyExists(
+      engine.CreateStudy(SmallStudy(), {.study_id = "llama-on-a100"}).status()));
+  for (const std::string& bad : {std::string(), std::string("ab"), std::string("1abc"),
+                                 std::string("Abc"), std::string("a_bc"), std::string(64, 'a')}) {
+    const auto study = engine.CreateStudy(SmallStudy(), {.study_id = bad});
+    ASSERT_EQ(FieldViolations(study.status()).size(), 1U) << bad;
+    EXPECT_EQ(FieldViolations(study.status())[0].field, "study_id");
+  }
+}
+
+TEST_F(EngineTest, CancelsARunningAndAQueuedStudy) {
+  Engine& engine = StartEngine();
+  const std::string running = Create(EndlessStudy());
+  const std::string queued = Create(SmallStudy());
+  EventLog log;
+  ASSERT_TRUE(engine.Subscribe(running, 0, log.Sink()).ok());
+  ASSERT_TRUE(log.WaitForState("running"));
+
+  EXPECT_EQ(engine.CancelStudy(queued)->state, StudyState::kCancelled);
+  EXPECT_THAT(engine.CancelStudy(running)->state,
+              AnyOf(StudyState::kCancelling, StudyState::kCancelled));
+  EXPECT_TRUE(engine.CancelStudy(running).ok());  // pressed twice
+  ASSERT_TRUE(log.WaitForEnd());
+  EXPECT_THAT(log.States(), ElementsAre("queued", "running", "cancelling", "cancelled"));
+  EXPECT_EQ(engine.GetStudy(running)->outcome, "cancelled");
+  EXPECT_EQ(engine.CancelStudy(running)->state, StudyState::kCancelled);
+  EXPECT_TRUE(absl::IsNotFound(engine.CancelStudy("study-none").status()));
+}
+
+TEST_F(EngineTest, AnOrderlyStopLeavesAStudyToBeResumed) {
+  StartEngine();
+  const std::string id = Create(EndlessStudy());
+  const std::string waiting = Create(SmallStudy());
+  // More often than a study may take its process down: an orderly stop does not count.
+  for (int stop = 0; stop < 4; ++stop) {
+    StopEngine();
+    const std::int64_t last_revision = OpenStore().GetStudy(id)->revision;
+    Engine& engine = StartEngine();
+    EventLog log;
+    ASSERT_TRUE(engine.Subscribe(id, last_revision, log.Sink()).ok());
+    ASSERT_TRUE(log.WaitForState("running"));
+    StopEngine();
+    EXPECT_EQ(OpenStore().GetStudy(id)->state, StudyState::kInterrupted);
+    EXPECT_TRUE(log.WaitForEnd());
+  }
+  Engine& engine = StartEngine();
+  ASSERT_TRUE(engine.CancelStudy(id).ok());
+  EXPECT_EQ(Ended(id).state, StudyState::kCancelled);
+  EXPECT_EQ(Ended(waiting).state, StudyState::kSucceeded);
+}
+
+// What a process that is gone left behind.
+struct OrphanCase {
+  std::string name;
+  std::vector<StudyState> states;  // after queued
+  StudyState expected;
+};
+
+class OrphanTest : public EngineTest, public testing::WithParamInterface<OrphanCase> {};
+
+TEST_P(OrphanTest, ReachesAnEnd) {
+  {
+    Recorder store = OpenStore();
+    ASSERT_TRUE(store
+                    .InsertStudy({.id = "orphan",
+                                  .question = "small 5",
+                                  .owner = "999999999:1",
+                                  .create_time_ms = 1})
+                    .ok());
+    for (const StudyState state : GetParam().states) {
+      ASSERT_TRUE(store.UpdateStudy({.study_id = "orphan", .state = state, .time_ms = 2}).ok());
+    }
+  }
+  StartEngine();
+  EXPECT_EQ(Ended("orphan").state, GetParam().expected);
+}
+
+using enum StudyState;
+const OrphanCase kOrphans[] = {
+    {"queued", {}, kSucceeded},
+    {"running", {kRunning}, kSucceeded},
+    {"cancelling", {kRunning, kCancelling}, kCancelled},
+    {"lost_twice", {kRunning, kInterrupted, kQueued, kRunning}, kSucceeded},
+    {"lost_three_times",
+     {kRunning, kInterrupted, kQueued, kRunning, kInterrupted, kQueued, kRunning},
+     kFailed},
+    {"waited_behind_the_culprit",
+     {kInterrupted, kQueued, kInterrupted, kQueued, kInterrupted, kQueued},
+     kSucceeded},
+};
+INSTANTIATE_TEST_SUITE_P(All, OrphanTest, testing::ValuesIn(kOrphans),
+                         [](const auto& c) { return c.param.name; });
+
+TEST_F(EngineTest, AStoredRequestThatCannotBeReadFails) {
+  ASSERT_TRUE(OpenStore().InsertStudy({.id = "odd", .question = "?", .owner = "999999999:1"}).ok());
+  StartEngine();
+  const StudyRecord study = Ended("odd");
+  EXPECT_EQ(study.state, StudyState::kFailed);
+  EXPECT_EQ(study.outcome, "failed");
+  EXPECT_THAT(study.error_message, HasSubstr("not a request"));
+}
+
+TEST_F(EngineTest, AStudyThatThrowsFailsAndTheNextOneRuns) {
+  StartEngine();
+  StudyRequest throwing = SmallStudy();
+  throwing.question.cluster.name = "throwing";
+  const std::string id = Create(throwing);
+  const std::string next = Create(SmallStudy());
+  EXPECT_EQ(Ended(id).state, StudyState::kFailed);
+  EXPECT_EQ(Ended(next).state, StudyState::kSucceeded);
+}
+
+// At 200 ms an event, however fast the study reports: what a reader gets is bounded.
+TEST_F(EngineTest, ThinsProgress) {
+  Engine& engine = StartEngine();
+  const std::string id = Create(EndlessStudy());
+  EventLog log;
+  ASSERT_TRUE(engine.Subscribe(id, 0, log.Sink()).ok());
+  ASSERT_TRUE(log.WaitForProgress(3));
+  ASSERT_TRUE(engine.CancelStudy(id).ok());
+  ASSERT_TRUE(log.WaitForEnd());
+  std::vector<EventRecord> progress;
+  for (const EventRecord& event : log.Events()) {
+    if (event.kind == "progress") progress.push_back(event);
+  }
+  // The second and the third are at least 200 ms after the one before; a little less is allowed for
+  // the two clocks. The last one may have been held back until the end.
+  EXPECT_GE(progress[2].time_ms - progress[0].time_ms, 390);
+}
+
+TEST_F(EngineTest, KeepsAStudyThatRanOutside) {
+  Engine& engine = StartEngine();
+  const auto answer = RunStudy(SmallStudy(), SharedKnowledge(), {});
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  const auto study = engine.RecordStudy(SmallStudy(), answer, 1000);
+  ASSERT_TRUE(study.ok()) << study.status();
+  EXPECT_EQ(study->state, StudyState::kSucceeded);
+  EXPECT_EQ(study->start_time_ms, 1000);
+  EXPECT_THAT(study->best_plan_digest, Not(""));
+  EXPECT_EQ(engine.ListStudies(0, "")->studies.size(), 1U);
+}
+
+TEST_F(EngineTest, NothingOfAnUnknownStudy) {
+  Engine& engine = StartEngine();
+  EXPECT_TRUE(absl::IsNotFound(engine.GetStudy("study-none").status()));
+  EXPECT_TRUE(absl::IsNotFound(engine.ListPlans("study-none", 0, "").status()));
+  EXPECT_TRUE(absl::IsNotFound(engine.ListEvents("study-none", 0).status()));
+  EventLog log;
+  EXPECT_TRUE(absl::IsNotFound(engine.Subscribe("study-none", 0, log.Sink()).status()));
+}
+
+}  // namespace
+}  // namespace meshwright
