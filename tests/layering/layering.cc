@@ -107,10 +107,16 @@ bool IsInside(std::string_view path, std::string_view folder) {
 const FolderRule* FindFolder(std::string_view path) {
   const FolderRule* found = nullptr;
   for (const FolderRule& rule : kFolders) {
-    if (!IsInside(path, rule.path)) continue;
+    if (!IsInside(path, rule.path)) {
+      continue;
+    }
     const bool is_deeper = path.find('/', rule.path.size() + 1) != std::string_view::npos;
-    if (is_deeper && !rule.has_subfolders) continue;
-    if (found == nullptr || rule.path.size() > found->path.size()) found = &rule;
+    if (is_deeper && !rule.has_subfolders) {
+      continue;
+    }
+    if (found == nullptr || rule.path.size() > found->path.size()) {
+      found = &rule;
+    }
   }
   return found;
 }
@@ -118,8 +124,12 @@ const FolderRule* FindFolder(std::string_view path) {
 const LibraryRule* FindLibrary(std::string_view header) {
   const LibraryRule* found = nullptr;
   for (const LibraryRule& rule : kLibraries) {
-    if (!header.starts_with(rule.prefix)) continue;
-    if (found == nullptr || rule.prefix.size() > found->prefix.size()) found = &rule;
+    if (!header.starts_with(rule.prefix)) {
+      continue;
+    }
+    if (found == nullptr || rule.prefix.size() > found->prefix.size()) {
+      found = &rule;
+    }
   }
   return found;
 }
@@ -138,14 +148,22 @@ struct Include {
 std::optional<Include> ParseInclude(std::string_view line) {
   constexpr std::string_view kInclude = "include";
   line = WithoutLeadingSpace(line);
-  if (!line.starts_with('#')) return std::nullopt;
+  if (!line.starts_with('#')) {
+    return std::nullopt;
+  }
   line = WithoutLeadingSpace(line.substr(1));
-  if (!line.starts_with(kInclude)) return std::nullopt;
+  if (!line.starts_with(kInclude)) {
+    return std::nullopt;
+  }
   line = WithoutLeadingSpace(line.substr(kInclude.size()));
-  if (line.empty() || (line.front() != '"' && line.front() != '<')) return std::nullopt;
+  if (line.empty() || (line.front() != '"' && line.front() != '<')) {
+    return std::nullopt;
+  }
   const bool is_quoted = line.front() == '"';
   const size_t end = line.find(is_quoted ? '"' : '>', 1);
-  if (end == std::string_view::npos) return std::nullopt;
+  if (end == std::string_view::npos) {
+    return std::nullopt;
+  }
   return Include{.header = line.substr(1, end - 1), .is_quoted = is_quoted};
 }
 
@@ -165,10 +183,14 @@ std::optional<std::string> CheckInclude(const Include& include, const FolderRule
                                         bool is_header) {
   const std::string_view header = include.header;
   if (const FolderRule* used = FindFolder(header); used != nullptr) {
-    if (used->path == folder.path || Contains(folder.may_use, used->path)) return std::nullopt;
+    if (used->path == folder.path || Contains(folder.may_use, used->path)) {
+      return std::nullopt;
+    }
     return fmt::format("{}/ may not use {}/ ({})", folder.path, used->path, header);
   }
-  if (folder.may_use_any_library) return std::nullopt;
+  if (folder.may_use_any_library) {
+    return std::nullopt;
+  }
   if (const LibraryRule* library = FindLibrary(header); library != nullptr) {
     return CheckLibrary(*library, folder, is_header, header);
   }
@@ -188,7 +210,9 @@ std::optional<std::string> CheckInclude(const Include& include, const FolderRule
 std::optional<std::string> CheckClock(std::string_view line, const FolderRule& folder) {
   const std::string_view code = line.substr(0, line.find("//"));
   for (const std::string_view clock : kClocks) {
-    if (code.find(clock) == std::string_view::npos) continue;
+    if (code.find(clock) == std::string_view::npos) {
+      continue;
+    }
     return fmt::format("{}/ reads no clock: no {}", folder.path, clock);
   }
   return std::nullopt;
@@ -234,7 +258,9 @@ std::vector<Violation> CheckSource(std::string_view path, std::string_view text)
     } else if (folder->is_pure) {
       wrong = CheckClock(lines[i], *folder);
     }
-    if (wrong) report(i + 1, *std::move(wrong));
+    if (wrong) {
+      report(i + 1, *std::move(wrong));
+    }
   }
   return violations;
 }

@@ -29,7 +29,9 @@ struct Case {
 
 std::string Lines(int count) {
   std::string text;
-  for (int i = 0; i < count; ++i) text += "int x;\n";
+  for (int i = 0; i < count; ++i) {
+    text += "int x;\n";
+  }
   return text;
 }
 
@@ -167,7 +169,9 @@ std::vector<std::string> SourcesOfTheTree() {
       entry.disable_recursion_pending();
     }
     const std::string extension = entry->path().extension().string();
-    if (!entry->is_regular_file() || (extension != ".h" && extension != ".cc")) continue;
+    if (!entry->is_regular_file() || (extension != ".h" && extension != ".cc")) {
+      continue;
+    }
     sources.push_back(entry->path().lexically_relative(kRoot).generic_string());
   }
   std::ranges::sort(sources);
@@ -185,7 +189,9 @@ TEST(TreeTest, KeepsTheRules) {
 // The walk above would also pass if it saw nothing.
 TEST(TreeTest, IsSeen) {
   std::set<std::string> folders;
-  for (const std::string& path : SourcesOfTheTree()) folders.insert(path.substr(0, path.find('/')));
+  for (const std::string& path : SourcesOfTheTree()) {
+    folders.insert(path.substr(0, path.find('/')));
+  }
   EXPECT_THAT(folders, testing::IsSupersetOf({"search_space", "tests"}));
 }
 
