@@ -22,6 +22,7 @@ build=(cmake --build "$folder" --parallel "$(nproc)")
 if [[ -t 2 ]]; then
   "${build[@]}" >&2
 else
-  [[ -d $folder/bin ]] || echo "Building $folder (minutes the first time; log: $log)" >&2
+  plan=$(ninja -C "$folder" -n 2>&1) || true
+  [[ $plan == *"no work to do"* ]] || echo "Building $folder (minutes the first time; log: $log)" >&2
   "${build[@]}" >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
 fi
