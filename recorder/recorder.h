@@ -72,19 +72,21 @@ class Recorder {
   // All or none; gives the revisions, in the events' order.
   absl::StatusOr<std::vector<std::int64_t>> AppendEvents(std::span<const EventRecord> events);
 
-  absl::StatusOr<StudyRecord> GetStudy(std::string_view id) const;
+  [[nodiscard]] absl::StatusOr<StudyRecord> GetStudy(std::string_view id) const;
 
   // Newest first, by create time, then id; without `question` and `result`, to keep lists small.
   // page_size: 0 is 50, at most 1000. Rows that arrive meanwhile neither repeat nor hide others.
-  absl::StatusOr<StudyPage> ListStudies(int page_size, std::string_view page_token) const;
+  [[nodiscard]] absl::StatusOr<StudyPage> ListStudies(int page_size,
+                                                      std::string_view page_token) const;
 
   // By rank, the baseline (0) first.
-  absl::StatusOr<PlanPage> ListPlans(std::string_view study_id, int page_size,
-                                     std::string_view page_token) const;
+  [[nodiscard]] absl::StatusOr<PlanPage> ListPlans(std::string_view study_id, int page_size,
+                                                   std::string_view page_token) const;
 
   // The journal after a revision (0: from its start), oldest first. limit: as page_size.
-  absl::StatusOr<std::vector<EventRecord>> ListEvents(std::string_view study_id,
-                                                      std::int64_t after_revision, int limit) const;
+  [[nodiscard]] absl::StatusOr<std::vector<EventRecord>> ListEvents(std::string_view study_id,
+                                                                    std::int64_t after_revision,
+                                                                    int limit) const;
 
   // Every queued, running or cancelling study whose owner is not alive becomes interrupted, or
   // cancelled if it was cancelling, with an event; gives those studies. For the start of a process.
@@ -94,7 +96,7 @@ class Recorder {
   // A consistent copy into a new file, while others read and write. ALREADY_EXISTS if it is there.
   absl::Status Backup(const std::string& path) const;
 
-  int schema_version() const { return schema_version_; }
+  [[nodiscard]] int schema_version() const { return schema_version_; }
 
  private:
   Recorder(StoreLock lock, Connection connection, int schema_version);

@@ -61,12 +61,12 @@ class Statement {
   absl::StatusOr<bool> Step();  // false: no more rows
   absl::Status Run();           // to the end, rows dropped
 
-  std::int64_t Integer(int column) const;
-  double Real(int column) const;
-  std::string Text(int column) const;  // TEXT or BLOB
-  std::optional<std::int64_t> OptionalInteger(int column) const;
-  std::optional<double> OptionalReal(int column) const;
-  std::optional<std::string> OptionalText(int column) const;
+  [[nodiscard]] std::int64_t Integer(int column) const;
+  [[nodiscard]] double Real(int column) const;
+  [[nodiscard]] std::string Text(int column) const;  // TEXT or BLOB
+  [[nodiscard]] std::optional<std::int64_t> OptionalInteger(int column) const;
+  [[nodiscard]] std::optional<double> OptionalReal(int column) const;
+  [[nodiscard]] std::optional<std::string> OptionalText(int column) const;
 
  private:
   struct Finalize {
@@ -76,7 +76,7 @@ class Statement {
   explicit Statement(sqlite3_stmt* statement) : statement_(statement) {}
   void Reset();
   absl::Status Error() const;
-  bool IsNull(int column) const;
+  [[nodiscard]] bool IsNull(int column) const;
   bool BindOne(int index, std::nullopt_t value);
   bool BindOne(int index, bool value);
   bool BindOne(int index, int value);

@@ -184,6 +184,15 @@ absl::Status ReplacePlans(sqlite3* connection, const std::string& id,
   return InsertPlans(connection, plans);
 }
 
+absl::Status WriteEnding(sqlite3* connection, const StudyEnding& ending) {
+  RETURN_IF_ERROR(SetEnding(connection, ending));
+  if (ending.plans.has_value()) {
+    RETURN_IF_ERROR(ReplacePlans(connection, ending.study_id, *ending.plans));
+  }
+  RETURN_IF_ERROR(InsertEvents(connection, ending.events).status());
+  return AppendStateEvent(connection, ending.study_id, ending.state, ending.time_ms);
+}
+
 absl::Status CheckBelongs(const StudyEnding& ending) {
   const auto check = [&ending](const std::string& id, std::string_view what) {
     if (id == ending.study_id) return absl::OkStatus();
@@ -212,6 +221,19 @@ absl::StatusOr<std::vector<StudyRecord>> Orphans(
     ASSIGN_OR_RETURN(StudyRecord study, ReadStudy(query, false));
     if (!is_alive(study.owner)) orphans.push_back(std::move(study));
   }
+}
+
+absl::Status Interrupt(sqlite3* connection, const StudyRecord& study, std::int64_t time_ms) {
+  if (study.state != StudyState::kCancelling) {
+    return SetState(connection,
+                    {.study_id = study.id, .state = StudyState::kInterrupted, .time_ms = time_ms});
+  }
+  // What it had found stays: only the end is missing.
+  RETURN_IF_ERROR(Run(connection, R"sql(
+UPDATE studies SET state = 'cancelled', outcome = 'cancelled', end_time_ms = ?2
+WHERE id = ?1)sql",
+                      study.id, time_ms));
+  return AppendStateEvent(connection, study.id, StudyState::kCancelled, time_ms);
 }
 
 }  // namespace
@@ -249,17 +271,11 @@ absl::StatusOr<StudyRecord> Recorder::FinishStudy(const StudyEnding& ending) {
         fmt::format("state = {}; must be succeeded, failed or cancelled", Word(ending.state)));
   }
   RETURN_IF_ERROR(CheckBelongs(ending));
-  sqlite3* const connection = connection_.get();
-  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(connection));
-  ASSIGN_OR_RETURN(const StudyRecord before, ReadStudyById(connection, ending.study_id));
+  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(connection_.get()));
+  ASSIGN_OR_RETURN(const StudyRecord before, ReadStudyById(connection_.get(), ending.study_id));
   RETURN_IF_ERROR(CheckAlive(before, ending.state));
-  RETURN_IF_ERROR(SetEnding(connection, ending));
-  if (ending.plans.has_value()) {
-    RETURN_IF_ERROR(ReplacePlans(connection, ending.study_id, *ending.plans));
-  }
-  RETURN_IF_ERROR(InsertEvents(connection, ending.events).status());
-  RETURN_IF_ERROR(AppendStateEvent(connection, ending.study_id, ending.state, ending.time_ms));
-  ASSIGN_OR_RETURN(StudyRecord after, ReadStudyById(connection, ending.study_id));
+  RETURN_IF_ERROR(WriteEnding(connection_.get(), ending));
+  ASSIGN_OR_RETURN(StudyRecord after, ReadStudyById(connection_.get(), ending.study_id));
   RETURN_IF_ERROR(transaction.Commit());
   return after;
 }
@@ -299,23 +315,11 @@ absl::StatusOr<StudyPage> Recorder::ListStudies(int page_size, std::string_view 
 
 absl::StatusOr<std::vector<StudyRecord>> Recorder::InterruptOrphans(
     const std::function<bool(std::string_view owner)>& is_alive, std::int64_t time_ms) {
-  sqlite3* const connection = connection_.get();
-  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(connection));
-  ASSIGN_OR_RETURN(std::vector<StudyRecord> orphans, Orphans(connection, is_alive));
+  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(connection_.get()));
+  ASSIGN_OR_RETURN(std::vector<StudyRecord> orphans, Orphans(connection_.get(), is_alive));
   for (StudyRecord& study : orphans) {
-    if (study.state == StudyState::kCancelling) {
-      // What it had found stays: only the end is missing.
-      RETURN_IF_ERROR(Run(connection, R"sql(
-UPDATE studies SET state = 'cancelled', outcome = 'cancelled', end_time_ms = ?2
-WHERE id = ?1)sql",
-                          study.id, time_ms));
-      RETURN_IF_ERROR(AppendStateEvent(connection, study.id, StudyState::kCancelled, time_ms));
-    } else {
-      RETURN_IF_ERROR(
-          SetState(connection,
-                   {.study_id = study.id, .state = StudyState::kInterrupted, .time_ms = time_ms}));
-    }
-    ASSIGN_OR_RETURN(study, ReadStudyById(connection, study.id));
+    RETURN_IF_ERROR(Interrupt(connection_.get(), study, time_ms));
+    ASSIGN_OR_RETURN(study, ReadStudyById(connection_.get(), study.id));
   }
   RETURN_IF_ERROR(transaction.Commit());
   return orphans;
