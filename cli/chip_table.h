@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+
+#include "meshwright/v1/service.pb.h"
+
+namespace meshwright {
+
+// The catalogue for people. Pure functions.
+std::string ChipTable(const v1::ListChipsResponse& chips);
+std::string ChipReport(const v1::Chip& chip);
+std::string ServerTable(const v1::GetServerInfoResponse& server);
+
+}  // namespace meshwright

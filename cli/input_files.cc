@@ -1,0 +1,170 @@
+#include "cli/input_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <utility>
+
+#include "proto/json.h"
+#include "search_space/hugging_face.h"
+#include "server/rpc/convert.h"
+
+namespace meshwright {
+namespace {
+
+bool IsBlank(std::string_view text) {
+  return text.find_first_not_of(" \t\r\n") == std::string_view::npos;
+}
+
+void Append(std::vector<FieldViolation>&& from, std::vector<FieldViolation>& to) {
+  to.insert(to.end(), std::move_iterator(from.begin()), std::move_iterator(from.end()));
+}
+
+// A config.json is called by its folder, any other file by its own name.
+std::string ModelName(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path file = std::filesystem::absolute(path, error);
+  const bool is_config = file.filename() == "config.json";
+  const std::string name = is_config ? file.parent_path().filename() : file.stem();
+  return name.empty() ? "model" : name;
+}
+
+// The file's text, or a mistake of the field.
+std::optional<std::string> ReadFor(const std::string& field, const std::string& path,
+                                   std::vector<FieldViolation>& violations) {
+  auto text = ReadTextFile(path);
+  if (text.ok()) return *std::move(text);
+  violations.push_back({.field = field, .description = std::string(text.status().message())});
+  return std::nullopt;
+}
+
+void ReadModelFile(const std::string& path, Parsed<v1::TuneRequest>& out) {
+  const auto text = ReadFor("model", path, out.violations);
+  if (!text.has_value()) return;
+  if (!LooksLikeHuggingFaceConfig(*text)) {
+    Append(ParseJson(*text, "model", *out.message.mutable_model()), out.violations);
+    return;
+  }
+  const auto model = ImportHuggingFaceConfig(*text, ModelName(path));
+  if (model.ok()) {
+    *out.message.mutable_model() = ToWire(*model);
+  } else {
+    out.message.set_hugging_face_config_json(*text);  // FromWire says what is wrong with it
+  }
+}
+
+void ReadPartFile(const std::string& field, const std::string& path,
+                  google::protobuf::Message& part, std::vector<FieldViolation>& violations) {
+  const auto text = ReadFor(field, path, violations);
+  if (text.has_value()) Append(ParseJson(*text, field, part), violations);
+}
+
+// A line in two parts: its Hugging Face config, imported, and all else.
+struct SplitLine {
+  absl::StatusOr<ModelSpec> model;
+  std::string rest;
+};
+
+// Nothing when the line has no Hugging Face config.
+std::optional<SplitLine> SplitHuggingFaceModel(std::string_view json) {
+  // Spares all other lines a second parser.
+  if (json.find("\"model_type\"") == json.npos && json.find("\"architectures\"") == json.npos) {
+    return std::nullopt;
+  }
+  auto line = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
+  if (!line.is_object() || !line.contains("model")) return std::nullopt;
+  const std::string config = line["model"].dump();
+  if (!LooksLikeHuggingFaceConfig(config)) return std::nullopt;
+  line.erase("model");
+  return SplitLine{.model = ImportHuggingFaceConfig(config, "model"), .rest = line.dump()};
+}
+
+// A message with a "model".
+template <typename Message>
+std::vector<FieldViolation> ParseLine(std::string_view json, const std::string& prefix,
+                                      Message& message) {
+  const auto split = SplitHuggingFaceModel(json);
+  if (!split.has_value()) return ParseJson(json, prefix, message);
+  auto violations = ParseJson(split->rest, prefix, message);
+  if (split->model.ok()) {
+    *message.mutable_model() = ToWire(*split->model);
+  } else {
+    violations.push_back({.field = prefix.empty() ? "model" : prefix + ".model",
+                          .description = std::string(split->model.status().message())});
+  }
+  return violations;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
+  std::ostringstream text;
+  if (path == "-") {
+    text << std::cin.rdbuf();
+    return std::move(text).str();
+  }
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    return absl::InvalidArgumentError(fmt::format("{}; is a folder, must be a file", path));
+  }
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    return absl::InvalidArgumentError(
+        fmt::format("{}; cannot be read: {}", path, std::strerror(errno)));
+  }
+  text << file.rdbuf();
+  return std::move(text).str();
+}
+
+Parsed<v1::TuneRequest> ReadTuneRequest(const TuneFlags& flags) {
+  Parsed<v1::TuneRequest> out;
+  v1::TuneRequest& request = out.message;
+  ReadModelFile(flags.model, out);
+  ReadPartFile("workload", flags.workload, *request.mutable_workload(), out.violations);
+  ReadPartFile("cluster", flags.cluster, *request.mutable_cluster(), out.violations);
+  if (!flags.baseline.empty()) {
+    ReadPartFile("baseline", flags.baseline, *request.mutable_baseline(), out.violations);
+  }
+  if (!flags.history.empty()) {
+    auto history = ReadHistoryFile(flags.history);
+    request.mutable_history()->Swap(history.message.mutable_history());
+    Append(std::move(history.violations), out.violations);
+  }
+  if (flags.plan_count.has_value()) request.set_plan_count(*flags.plan_count);
+  if (flags.deadline_seconds.has_value()) request.set_deadline_seconds(*flags.deadline_seconds);
+  if (!flags.strategy.empty()) request.set_strategy(flags.strategy);
+  for (const std::string& rule : flags.disabled_rules) request.add_disabled_rules(rule);
+  return out;
+}
+
+Parsed<v1::EvaluateCase> ParseCase(std::string_view json) {
+  Parsed<v1::EvaluateCase> out;
+  out.violations = ParseLine(json, "", out.message);
+  // ParseJson says of a text that is no object that the whole message is wrong.
+  out.is_json_object = std::ranges::none_of(
+      out.violations, [](const FieldViolation& violation) { return violation.field.empty(); });
+  return out;
+}
+
+Parsed<v1::EvaluatePlansRequest> ReadHistoryFile(const std::string& path) {
+  Parsed<v1::EvaluatePlansRequest> out;
+  const auto text = ReadFor("history", path, out.violations);
+  std::istringstream lines(text.value_or(""));
+  for (std::string line; std::getline(lines, line);) {
+    if (IsBlank(line)) continue;
+    const std::string prefix = fmt::format("history[{}]", out.message.history_size());
+    Append(ParseLine(line, prefix, *out.message.add_history()), out.violations);
+  }
+  return out;
+}
+
+}  // namespace meshwright

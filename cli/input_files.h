@@ -1,0 +1,51 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "meshwright/v1/estimate.pb.h"
+#include "meshwright/v1/service.pb.h"
+#include "search_space/status.h"
+
+namespace meshwright {
+
+// A whole file, "-" for stdin. INVALID_ARGUMENT with the system's reason when it cannot be read.
+absl::StatusOr<std::string> ReadTextFile(const std::string& path);
+
+// A message as a file states it, with everything that is wrong with its JSON. FromWire
+// (server/rpc/convert.h) takes both and adds what is wrong with the values.
+template <typename Message>
+struct Parsed {
+  Message message = {};
+  std::vector<FieldViolation> violations = {};
+  bool is_json_object = true;
+};
+
+// Flags of `tune` and `study create`.
+struct TuneFlags {
+  std::string model = {};  // paths
+  std::string workload = {};
+  std::string cluster = {};
+  std::string baseline = {};  // empty: none
+  std::string history = {};   // empty: none
+  std::optional<int> plan_count = {};
+  std::optional<double> deadline_seconds = {};
+  std::string strategy = {};  // empty: the default
+  std::vector<std::string> disabled_rules = {};
+};
+
+// Reads all files, also when one of them is wrong. A Hugging Face config.json is imported and
+// called by its folder.
+Parsed<v1::TuneRequest> ReadTuneRequest(const TuneFlags& flags);
+
+// One line of `evaluate --cases`, or the file of `export --plan`. A Hugging Face config in "model"
+// is imported.
+Parsed<v1::EvaluateCase> ParseCase(std::string_view json);
+
+// The lines of `--history`; blank ones skipped. Paths start with history[<index>].
+Parsed<v1::EvaluatePlansRequest> ReadHistoryFile(const std::string& path);
+
+}  // namespace meshwright

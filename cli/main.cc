@@ -1,0 +1,64 @@
+// meshwright: from a model and a cluster to a ranked plan, on this machine or by a server.
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <map>
+#include <string>
+
+#include "cli/exit_code.h"
+#include "cli/local_store.h"
+#include "cli/program.h"
+
+namespace meshwright {
+namespace {
+
+void AddGlobalFlags(CLI::App& app, GlobalFlags& flags) {
+  flags.store = DefaultStorePath();
+  app.set_version_flag("--version", "meshwright " MESHWRIGHT_VERSION);
+  app.add_option("--server", flags.server,
+                 "HOST:PORT or unix:/path of a meshwrightd; left out: this program answers");
+  app.add_option("--db", flags.store, "SQLite file of the history")->capture_default_str();
+  app.add_option("--chips", flags.chips, "folder of the site's own chip files");
+  const std::map<std::string, OutputForm> forms = {{"table", OutputForm::kTable},
+                                                   {"json", OutputForm::kJson}};
+  app.add_option("--output", flags.output, "table for people, json for programs")
+      ->transform(CLI::CheckedTransformer(forms).description(""))
+      ->type_name("{table,json}");
+}
+
+int Run(int argc, char** argv) {
+  Program program;
+  CLI::App app("Meshwright: how to cut a model across chips so that a step is fastest and fits.",
+               "meshwright");
+  app.fallthrough();  // global flags may stand behind the command
+  app.require_subcommand(1);
+  AddGlobalFlags(app, program.flags);
+  AddTuneCommand(app, program);
+  AddEvaluateCommand(app, program);
+  AddExportCommand(app, program);
+  AddHistoryCommand(app, program);
+  AddStudyCommand(app, program);
+  AddChipCommand(app, program);
+  AddServerCommand(app, program);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? kExitDone : kExitUsage;
+  }
+  return program.run();
+}
+
+}  // namespace
+}  // namespace meshwright
+
+int main(int argc, char** argv) {
+  try {
+    return meshwright::Run(argc, argv);
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "error: {}\n", e.what());
+    return meshwright::kExitInternal;
+  }
+}

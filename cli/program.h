@@ -1,0 +1,38 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+namespace CLI {
+class App;
+}
+
+namespace meshwright {
+
+enum class OutputForm { kTable, kJson };
+
+// Flags that every command takes.
+struct GlobalFlags {
+  std::string server = {};  // empty: the engine runs embedded
+  std::string store = {};   // SQLite file of the embedded engine
+  std::string chips = {};   // folder of the site's own chip files
+  OutputForm output = OutputForm::kTable;
+};
+
+// What the command line asked for. A command's parser sets `run`; main calls it once all is parsed,
+// so that no command starts while a later flag is still unread. Gives the exit code.
+struct Program {
+  GlobalFlags flags = {};
+  std::function<int()> run = {};
+};
+
+// One function a command, each in <command>_command.cc. `program` outlives `app`.
+void AddTuneCommand(CLI::App& app, Program& program);
+void AddEvaluateCommand(CLI::App& app, Program& program);
+void AddExportCommand(CLI::App& app, Program& program);
+void AddHistoryCommand(CLI::App& app, Program& program);  // study's read-only part, older name
+void AddStudyCommand(CLI::App& app, Program& program);
+void AddChipCommand(CLI::App& app, Program& program);
+void AddServerCommand(CLI::App& app, Program& program);
+
+}  // namespace meshwright

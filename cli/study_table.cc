@@ -1,0 +1,54 @@
+#include "cli/study_table.h"
+
+#include <fmt/format.h>
+
+#include "cli/progress_line.h"
+#include "cli/table.h"
+#include "cli/words.h"
+
+namespace meshwright {
+namespace {
+
+// Absent until a study has found a plan.
+std::string StepTime(const v1::Study& study) {
+  return study.best_step_time_seconds() > 0 ? SecondsText(study.best_step_time_seconds()) : "-";
+}
+
+std::string Gain(const v1::Study& study) {
+  const bool has_gain = study.best_step_time_seconds() > 0;
+  return has_gain ? PercentText(study.gain_over_baseline_ratio()) : "-";
+}
+
+}  // namespace
+
+std::string StudyTable(const v1::ListStudiesResponse& studies) {
+  if (studies.studies().empty()) return "no studies\n";
+  Table table({{.title = "study"},
+               {.title = "state"},
+               {.title = "outcome"},
+               {.title = "model"},
+               {.title = "cluster"},
+               {.title = "devices", .align = Align::kRight},
+               {.title = "step time", .align = Align::kRight},
+               {.title = "gain", .align = Align::kRight},
+               {.title = "created"}});
+  for (const v1::Study& study : studies.studies()) {
+    table.AddRow({study.id(), study.state(), study.outcome().empty() ? "-" : study.outcome(),
+                  study.model_name(), study.cluster_name(), CountText(study.device_count()),
+                  StepTime(study), Gain(study), study.create_time()});
+  }
+  std::string text = table.Text("");
+  if (!studies.next_page_token().empty()) {
+    text += fmt::format("more: --page-token {}\n", studies.next_page_token());
+  }
+  return text;
+}
+
+std::string EventLine(const v1::WatchStudyResponse& event) {
+  std::string text = fmt::format("{} {}", event.time(), event.kind());
+  if (!event.state().empty()) text += " " + event.state();
+  if (event.has_progress()) text += " " + ProgressText(event.progress());
+  return text + "\n";
+}
+
+}  // namespace meshwright

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string>
+
+#include "meshwright/v1/service.pb.h"
+
+namespace meshwright {
+
+// Lists for people. Pure functions.
+std::string StudyTable(const v1::ListStudiesResponse& studies);
+std::string EventLine(const v1::WatchStudyResponse& event);
+
+}  // namespace meshwright

@@ -1,0 +1,160 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <utility>
+#include <variant>
+
+#include "cli/exit_code.h"
+#include "cli/input_files.h"
+#include "cli/interrupt.h"
+#include "cli/local_store.h"
+#include "cli/program.h"
+#include "cli/progress_line.h"
+#include "cli/study_answer.h"
+#include "cli/terminal.h"
+#include "cli/tune_flags.h"
+#include "search_space/status.h"
+#include "server/rpc/client.h"
+#include "server/rpc/convert.h"
+#include "server/tuner/study_ending.h"
+
+namespace meshwright {
+namespace {
+
+struct TuneOptions {
+  TuneFlags question = {};
+  bool leaves_no_record = false;
+};
+
+void ApplyEnding(const StudyEnding& ending, StudyRecord& record) {
+  record.state = ending.state;
+  record.outcome = ending.outcome;
+  record.result = ending.result;
+  record.error_message = ending.error_message;
+  record.search_time = ending.search_time;
+  record.best_step_time = ending.best_step_time;
+  record.gain_over_baseline = ending.gain_over_baseline;
+  record.best_plan_digest = ending.best_plan_digest;
+}
+
+std::map<std::string, double> SecondsByRule(const absl::StatusOr<StudyAnswer>& answer) {
+  std::map<std::string, double> seconds;
+  if (!answer.ok()) return seconds;
+  const auto& search =
+      std::visit([](const auto& a) -> const SearchSummary& { return a.search; }, *answer);
+  for (const auto& [rule, time] : search.time_by_rule) seconds[rule] = time.count();
+  return seconds;
+}
+
+v1::GetStudyResponse ToResponse(const absl::StatusOr<StudyAnswer>& answer,
+                                const StudyRecord& record) {
+  v1::GetStudyResponse response;
+  *response.mutable_study() = ToWire(record);
+  if (!answer.ok()) return response;
+  if (const auto* result = std::get_if<StudyResult>(&*answer)) {
+    *response.mutable_result() = ToWire(*result);
+  } else {
+    *response.mutable_infeasible() = ToWire(std::get<Infeasible>(*answer));
+  }
+  return response;
+}
+
+absl::StatusOr<StudyAnswer> Search(const StudyRequest& request, const Knowledge& knowledge) {
+  const Interrupt interrupt;
+  ProgressLine progress_line;
+  return RunStudy(request, knowledge,
+                  {.cancel = interrupt.token(), .on_progress = [&](const Progress& progress) {
+                     progress_line.Show(ToWire(progress));
+                   }});
+}
+
+// Writes down how the study ended, prints the answer, and only then says what is wrong with the
+// store: the answer is there, it is the record that is missing.
+int Conclude(const absl::StatusOr<StudyAnswer>& answer, StudyRecord record, const StudyCodec& codec,
+             const GlobalFlags& flags) {
+  const StudyEnding ending = EndingOf(record.id, answer, codec, NowMilliseconds());
+  ReportNotes notes = {.has_color = StdoutHasColor(), .seconds_by_rule = SecondsByRule(answer)};
+  absl::Status stored;
+  const bool is_recorded = !record.id.empty();
+  ApplyEnding(ending, record);
+  if (is_recorded) {
+    stored = EndLocalStudy(flags.store, ending).status();
+    notes.recorded = fmt::format("Study {0} is kept in {1} (meshwright history show {0}).",
+                                 record.id, flags.store);
+  }
+  if (!stored.ok()) notes.recorded.clear();
+  const int exit_code = answer.ok() ? PrintAnswer(ToResponse(answer, record), notes, flags.output)
+                                    : Fail(answer.status(), flags.output);
+  return stored.ok() ? exit_code : Fail(stored, flags.output);
+}
+
+int TuneEmbedded(const TuneOptions& options, const GlobalFlags& flags) {
+  Parsed<v1::TuneRequest> asked = ReadTuneRequest(options.question);
+  const auto knowledge = LoadKnowledge(flags.chips);
+  if (!knowledge.ok()) return Fail(knowledge.status(), flags.output);
+  const auto request = FromWire(asked.message, *knowledge, std::move(asked.violations));
+  if (!request.ok()) return Fail(request.status(), flags.output);
+  const StudyCodec codec = ProtobufCodec(*knowledge);
+  auto record = NewStudyRecord(*request, *knowledge, codec);
+  if (!record.ok()) return Fail(record.status(), flags.output);
+  if (!options.leaves_no_record) {
+    record = BeginLocalStudy(flags.store, *std::move(record));
+    if (!record.ok()) return Fail(record.status(), flags.output);
+  }
+  return Conclude(Search(*request, *knowledge), *std::move(record), codec, flags);
+}
+
+absl::StatusOr<v1::GetStudyResponse> AskServer(const v1::TuneRequest& question, Client& client) {
+  const Interrupt interrupt;
+  v1::CreateStudyRequest request;
+  *request.mutable_question() = question;
+  ASSIGN_OR_RETURN(const v1::CreateStudyResponse created, client.CreateStudy(request));
+  const std::string& id = created.study().id();
+  ProgressLine progress_line;
+  const auto show = [&](const v1::WatchStudyResponse& event) {
+    if (event.has_progress()) progress_line.Show(event.progress());
+  };
+  if (const auto status = FollowStudy(client, id, show, interrupt.token()); !status.ok()) {
+    if (!interrupt.token().stop_requested()) return status;
+    return absl::CancelledError(fmt::format(
+        "stopped watching; the server goes on with {0}: meshwright study watch {0}, or study "
+        "cancel {0}",
+        id));
+  }
+  return client.GetStudy(id);
+}
+
+int TuneServed(const TuneOptions& options, const GlobalFlags& flags) {
+  if (options.leaves_no_record) {
+    PrintNote("error: --no-record: a server keeps all its studies");
+    return kExitUsage;
+  }
+  const Parsed<v1::TuneRequest> asked = ReadTuneRequest(options.question);
+  if (!asked.violations.empty()) return Fail(RequestMistakes(asked, flags), flags.output);
+  auto client = Client::Connect(flags.server);
+  if (!client.ok()) return Fail(client.status(), flags.output);
+  const auto answer = AskServer(asked.message, *client);
+  if (!answer.ok()) return Fail(answer.status(), flags.output);
+  const ReportNotes notes = {.has_color = StdoutHasColor(),
+                             .recorded = fmt::format("Study {} is kept by the server {}.",
+                                                     answer->study().id(), flags.server)};
+  return PrintAnswer(*answer, notes, flags.output);
+}
+
+}  // namespace
+
+void AddTuneCommand(CLI::App& app, Program& program) {
+  auto options = std::make_shared<TuneOptions>();  // shared: the callback outlives this function
+  CLI::App& command = *app.add_subcommand("tune", "find the fastest plan that fits");
+  AddQuestionOptions(command, options->question);
+  command.add_flag("--no-record", options->leaves_no_record, "keep no record of the study");
+  command.callback([options, &program] {
+    program.run = [options, &program] {
+      return program.flags.server.empty() ? TuneEmbedded(*options, program.flags)
+                                          : TuneServed(*options, program.flags);
+    };
+  });
+}
+
+}  // namespace meshwright

@@ -1,0 +1,34 @@
+#include "cli/tune_flags.h"
+
+#include <CLI/CLI.hpp>
+
+#include "server/rpc/convert.h"
+
+namespace meshwright {
+
+void AddQuestionOptions(CLI::App& command, TuneFlags& flags) {
+  command
+      .add_option("--model", flags.model,
+                  "Hugging Face config.json, or a model in Meshwright's JSON")
+      ->required();
+  command.add_option("--workload", flags.workload, "JSON file: how the model is trained")
+      ->required();
+  command.add_option("--cluster", flags.cluster, "JSON file: chips, nodes, links")->required();
+  command.add_option("--baseline", flags.baseline,
+                     "JSON file: the plan to compare with; left out: what one would take by hand");
+  command.add_option("--top", flags.plan_count, "plans in the answer (5)");
+  command.add_option("--history", flags.history, "JSON lines: measured results of earlier runs");
+  command.add_option("--deadline", flags.deadline_seconds,
+                     "seconds; a search that is cut answers with the best so far");
+  command.add_option("--strategy", flags.strategy, "how to search (exhaustive)");
+  command.add_option("--disable-rule", flags.disabled_rules, "switch a prune rule off by its name")
+      ->take_all();
+}
+
+absl::Status RequestMistakes(const Parsed<v1::TuneRequest>& request, const GlobalFlags& flags) {
+  const auto knowledge = LoadKnowledge(flags.chips);
+  if (!knowledge.ok()) return knowledge.status();
+  return FromWire(request.message, *knowledge, request.violations).status();
+}
+
+}  // namespace meshwright

@@ -1,0 +1,242 @@
+#include "cli/tune_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "cli/table.h"
+#include "cli/words.h"
+
+namespace meshwright {
+namespace {
+
+constexpr int kBarWidth = 30;
+constexpr char kIndent[] = "  ";
+
+std::string Heading(const std::string& text, const ReportNotes& notes) {
+  return notes.has_color ? fmt::format("\n\x1b[1m{}\x1b[0m\n", text) : fmt::format("\n{}\n", text);
+}
+
+// Under "step time": the estimate and its central 80 %.
+std::string IntervalText(const v1::Estimate& estimate) {
+  return fmt::format("{} ({} .. {})", SecondsText(estimate.step_time_seconds()),
+                     SecondsText(estimate.step_time_low_seconds()),
+                     SecondsText(estimate.step_time_high_seconds()));
+}
+
+std::vector<std::string> PlanRow(std::string rank, const v1::RankedPlan& ranked) {
+  const v1::Estimate& e = ranked.estimate();
+  return {std::move(rank),
+          IntervalText(e),
+          CountText(static_cast<std::int64_t>(e.tokens_per_second_per_device())),
+          PercentText(e.model_flops_utilization_ratio()),
+          GibText(e.peak_memory_bytes()),
+          GibText(e.memory_capacity_bytes() - e.reserved_memory_bytes()),
+          PlanWords(ranked.plan())};
+}
+
+std::string PlanTable(const v1::TuneResult& result) {
+  Table table({{.title = "#", .align = Align::kRight},
+               {.title = "step time (80 % interval)"},
+               {.title = "tokens/s/device", .align = Align::kRight},
+               {.title = "MFU", .align = Align::kRight},
+               {.title = "peak GiB", .align = Align::kRight},
+               {.title = "headroom GiB", .align = Align::kRight},
+               {.title = "plan"}});
+  int rank = 0;
+  for (const v1::RankedPlan& ranked : result.plans()) {
+    table.AddRow(PlanRow(fmt::format("{}", ++rank), ranked));
+  }
+  if (result.has_baseline()) table.AddRow(PlanRow("baseline", result.baseline()));
+  return table.Text(kIndent);
+}
+
+std::string GainLine(const v1::TuneResult& result) {
+  if (result.plans().empty() || !result.has_baseline()) return "";
+  const v1::Estimate& base = result.baseline().estimate();
+  if (!base.fits()) return "The baseline does not fit into memory.\n";
+  const double best = result.plans(0).estimate().step_time_seconds();
+  const double saved = base.step_time_seconds() - best;
+  if (saved <= 0) return "The baseline is the best plan known: keep it.\n";
+  return fmt::format("{:.2f}x the baseline's speed: {} less a step ({}).\n",
+                     base.step_time_seconds() / best, SecondsText(saved),
+                     PercentText(saved / base.step_time_seconds()));
+}
+
+std::string SearchLine(const v1::GetStudyResponse& answer) {
+  const v1::Search& search = answer.result().search();
+  std::string text =
+      fmt::format("{} of {} plans estimated in {}", CountText(search.evaluated_count()),
+                  CountText(search.space_count()), SecondsText(answer.study().search_seconds()));
+  if (search.complete()) {
+    text += search.optimality_gap_ratio() > 0
+                ? fmt::format("; at most {} from the best of the space",
+                              PercentText(search.optimality_gap_ratio()))
+                : "; proven best of the space";
+  } else if (answer.study().state() == "cancelled") {
+    text += "; cancelled: the best so far";
+  } else {
+    text += "; cut by the deadline: the best so far";
+  }
+  return text + "\n";
+}
+
+std::string PruneTable(const google::protobuf::Map<std::string, std::int64_t>& pruned,
+                       std::int64_t space_count, const ReportNotes& notes) {
+  if (pruned.empty()) return "";
+  std::vector<std::pair<std::string, std::int64_t>> rules(pruned.begin(), pruned.end());
+  std::ranges::sort(rules, [](const auto& a, const auto& b) {
+    return std::pair(-a.second, a.first) < std::pair(-b.second, b.first);
+  });
+  Table table({{.title = "rule"},
+               {.title = "plans", .align = Align::kRight},
+               {.title = "share", .align = Align::kRight},
+               {.title = notes.seconds_by_rule.empty() ? "" : "time", .align = Align::kRight}});
+  for (const auto& [rule, count] : rules) {
+    const auto seconds = notes.seconds_by_rule.find(rule);
+    const double share = static_cast<double>(count) / static_cast<double>(space_count);
+    table.AddRow({rule, CountText(count), space_count > 0 ? PercentText(share) : "-",
+                  seconds == notes.seconds_by_rule.end() ? "" : SecondsText(seconds->second)});
+  }
+  return Heading("Pruned", notes) + table.Text(kIndent);
+}
+
+// Largest first; lines of 0 left out.
+template <typename Value, typename Format>
+std::string BreakdownTable(const google::protobuf::Map<std::string, Value>& lines, Format format) {
+  std::vector<std::pair<std::string, double>> sorted;
+  double total = 0;
+  for (const auto& [cause, value] : lines) {
+    if (value != 0) sorted.emplace_back(cause, static_cast<double>(value));
+    total += static_cast<double>(value);
+  }
+  std::ranges::sort(sorted, [](const auto& a, const auto& b) {
+    return std::pair(-a.second, a.first) < std::pair(-b.second, b.first);
+  });
+  Table table({{}, {.align = Align::kRight}, {.align = Align::kRight}, {}});
+  for (const auto& [cause, value] : sorted) {
+    const double share = value / total;
+    table.AddRow({cause, format(value), PercentText(share), Bar(share, kBarWidth)});
+  }
+  return table.Text(kIndent);
+}
+
+std::string MemoryTable(const v1::Estimate& estimate) {
+  return BreakdownTable(estimate.memory_breakdown_bytes(), [](double bytes) {
+    return GibText(static_cast<std::int64_t>(bytes)) + " GiB";
+  });
+}
+
+std::string WinnerBreakdown(const v1::Estimate& estimate, const ReportNotes& notes) {
+  return Heading("Where the step of plan 1 goes", notes) +
+         BreakdownTable(estimate.breakdown_seconds(), SecondsText) +
+         Heading("What fills its busiest device", notes) + MemoryTable(estimate) +
+         fmt::format(
+             "{}peak {} GiB, in use {} GiB of {} GiB; fits with probability {}; {}, {}\n", kIndent,
+             GibText(estimate.peak_memory_bytes()), GibText(estimate.reserved_memory_bytes()),
+             GibText(estimate.memory_capacity_bytes()),
+             PercentText(estimate.fit_probability_ratio()), estimate.tier(), estimate.provenance());
+}
+
+std::string DefaultsTable(const v1::TuneResult& result, const ReportNotes& notes) {
+  if (result.applied_defaults().empty()) return "";
+  Table table({{.title = "field"}, {.title = "value"}, {.title = "source"}});
+  for (const v1::AppliedDefault& applied : result.applied_defaults()) {
+    table.AddRow({applied.field(), applied.value(), applied.source()});
+  }
+  return Heading("Defaults that were applied", notes) + table.Text(kIndent);
+}
+
+std::string WarningLines(const v1::TuneResult& result, const ReportNotes& notes) {
+  if (result.warnings().empty()) return "";
+  std::string text = Heading("Warnings", notes);
+  for (const std::string& warning : result.warnings()) text += kIndent + warning + "\n";
+  return text;
+}
+
+// Exports are one word in JSON and many lines here.
+std::string ExportLines(const v1::RankedPlan& winner, const ReportNotes& notes) {
+  std::vector<std::string> frameworks;
+  for (const auto& [framework, text] : winner.exports()) frameworks.push_back(framework);
+  std::ranges::sort(frameworks);
+  std::string text;
+  for (const std::string& framework : frameworks) {
+    text += Heading(fmt::format("Plan 1 for {}", framework), notes);
+    text += winner.exports().at(framework);
+  }
+  return text;
+}
+
+std::string Title(const v1::Study& study) {
+  return fmt::format("{} on {} ({} devices)", study.model_name(), study.cluster_name(),
+                     CountText(study.device_count()));
+}
+
+std::string InfeasibleReport(const v1::GetStudyResponse& answer, const ReportNotes& notes) {
+  const v1::Infeasible& infeasible = answer.infeasible();
+  std::string text =
+      Heading(fmt::format("Nothing fits: {}", Title(answer.study())), notes).substr(1);
+  if (infeasible.has_nearest()) {
+    text += fmt::format(
+        "The plan that needs least memory misses {} GiB a device; {} take most of it.\n",
+        GibText(infeasible.missing_bytes()), infeasible.binding_memory_kind());
+    text += Heading("Its memory: " + PlanWords(infeasible.nearest().plan()), notes);
+    text += MemoryTable(infeasible.nearest().estimate());
+    text += fmt::format("{}in use {} GiB of {} GiB\n", kIndent,
+                        GibText(infeasible.nearest().estimate().reserved_memory_bytes()),
+                        GibText(infeasible.nearest().estimate().memory_capacity_bytes()));
+  } else {
+    text += "No plan is legal for this model, workload and cluster.\n";
+  }
+  if (!infeasible.suggestions().empty()) {
+    text += Heading("Smallest changes that would fit", notes);
+    for (const std::string& suggestion : infeasible.suggestions()) {
+      text += kIndent + suggestion + "\n";
+    }
+  }
+  std::int64_t pruned = 0;
+  for (const auto& [rule, count] : infeasible.pruned_count_by_rule()) pruned += count;
+  return text + PruneTable(infeasible.pruned_count_by_rule(), pruned, notes);
+}
+
+std::string ResultReport(const v1::GetStudyResponse& answer, const ReportNotes& notes) {
+  const v1::TuneResult& result = answer.result();
+  std::string text = Heading(Title(answer.study()), notes).substr(1);
+  text += SearchLine(answer) + "\n" + PlanTable(result) + GainLine(result);
+  text += PruneTable(result.search().pruned_count_by_rule(), result.search().space_count(), notes);
+  if (!result.plans().empty()) text += WinnerBreakdown(result.plans(0).estimate(), notes);
+  text += DefaultsTable(result, notes) + WarningLines(result, notes);
+  if (!result.plans().empty()) text += ExportLines(result.plans(0), notes);
+  return text;
+}
+
+// A study that has no answer: it runs, it failed, it was cancelled before it had found a plan.
+std::string StateReport(const v1::GetStudyResponse& answer, const ReportNotes& notes) {
+  const v1::Study& study = answer.study();
+  std::string text = Heading(Title(study), notes).substr(1);
+  text += "state: " + study.state();
+  if (!study.outcome().empty()) text += fmt::format(" ({})", study.outcome());
+  text += "\n";
+  if (!study.error_message().empty()) text += study.error_message() + "\n";
+  return text;
+}
+
+}  // namespace
+
+std::string StudyReport(const v1::GetStudyResponse& answer, const ReportNotes& notes) {
+  std::string text;
+  if (answer.has_result()) {
+    text = ResultReport(answer, notes);
+  } else if (answer.has_infeasible()) {
+    text = InfeasibleReport(answer, notes);
+  } else {
+    text = StateReport(answer, notes);
+  }
+  if (!notes.recorded.empty()) text += "\n" + notes.recorded + "\n";
+  return text;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "meshwright/v1/service.pb.h"
+
+namespace meshwright {
+
+// What a report says besides the answer itself.
+struct ReportNotes {
+  bool has_color = false;
+  std::string recorded = {};  // where the study is kept; empty: nowhere
+  // Wall time of each prune rule; empty when a server ran the search, which does not tell.
+  std::map<std::string, double> seconds_by_rule = {};
+};
+
+// A study for people: best plans, gain, pruning, breakdown of the winner, defaults, warnings and
+// launch flags; or, when nothing fits, what binds and what would help. Takes only what `answer`
+// holds, so that embedded and served studies read alike.
+std::string StudyReport(const v1::GetStudyResponse& answer, const ReportNotes& notes);
+
+}  // namespace meshwright

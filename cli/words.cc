@@ -1,0 +1,102 @@
+#include "cli/words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace meshwright {
+namespace {
+
+// Three significant digits, without an exponent.
+std::string ThreeDigits(double value) {
+  const double size = std::abs(value);
+  const int decimals = size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2;
+  return fmt::format("{:.{}f}", value, decimals);
+}
+
+template <typename Counts>
+bool AllEqual(const Counts& counts) {
+  return std::all_of(counts.begin(), counts.end(), [&](int n) { return n == *counts.begin(); });
+}
+
+std::string RecomputedLayers(const v1::Plan& plan) {
+  const auto& counts = plan.recompute().layer_counts();
+  const auto& layers = plan.layers_per_stage();
+  if (counts.empty() || std::equal(counts.begin(), counts.end(), layers.begin(), layers.end())) {
+    return " every layer";
+  }
+  if (!AllEqual(counts)) return fmt::format(" {} layers", fmt::join(counts, "+"));
+  if (layers.empty() || !AllEqual(layers)) return fmt::format(" {} layers a stage", counts[0]);
+  return fmt::format(" {}/{} layers", counts[0], layers[0]);
+}
+
+std::string RecomputeWords(const v1::Plan& plan) {
+  const v1::Recompute& recompute = plan.recompute();
+  if (recompute.granularity() == "full") return "full" + RecomputedLayers(plan);
+  if (recompute.granularity() != "selective") return "none";
+  return recompute.modules().empty()
+             ? "selective"
+             : fmt::format("selective {}", fmt::join(recompute.modules(), "+"));
+}
+
+void AddSizes(const v1::Plan& plan, std::vector<std::string>& words) {
+  const auto add = [&](const char* name, int size) {
+    if (size > 1) words.push_back(fmt::format("{}{}", name, size));
+  };
+  add("tp", plan.tensor_parallel());
+  if (plan.sequence_parallel()) words.emplace_back("sp");
+  add("pp", plan.pipeline_parallel());
+  add("vp", plan.virtual_pipeline());
+  words.push_back(fmt::format("dp{}", plan.data_parallel()));
+  add("cp", plan.context_parallel());
+  if (plan.context_parallel() > 1) words.push_back(plan.context_parallel_kind());
+  add("ep", plan.expert_parallel());
+  add("etp", plan.expert_tensor_parallel());
+  words.push_back(fmt::format("mb{}", plan.micro_batch_size()));
+  words.push_back(fmt::format("zero{}", plan.zero_stage()));
+  add("in groups of ", plan.zero_group_size());
+}
+
+}  // namespace
+
+std::string SecondsText(double seconds) {
+  if (seconds == 0) return "0 s";
+  const double size = std::abs(seconds);
+  if (size < 1e-3) return ThreeDigits(seconds * 1e6) + " us";
+  if (size < 1) return ThreeDigits(seconds * 1e3) + " ms";
+  return ThreeDigits(seconds) + " s";
+}
+
+std::string GibText(std::int64_t bytes) {
+  return fmt::format("{:.1f}", static_cast<double>(bytes) / 1073741824.0);
+}
+
+std::string PercentText(double ratio) { return fmt::format("{:.1f} %", ratio * 100); }
+
+std::string CountText(std::int64_t count) {
+  std::string text = fmt::format("{}", count);
+  const std::size_t first_digit = count < 0 ? 1 : 0;
+  for (std::size_t at = text.size(); at > first_digit + 3;) {
+    at -= 3;
+    text.insert(at, ",");
+  }
+  return text;
+}
+
+std::string PlanWords(const v1::Plan& plan) {
+  std::vector<std::string> words;
+  AddSizes(plan, words);
+  if (plan.pipeline_parallel() > 1) words.push_back(plan.schedule());
+  if (!plan.layers_per_stage().empty() && !AllEqual(plan.layers_per_stage())) {
+    words.push_back(fmt::format("layers {}", fmt::join(plan.layers_per_stage(), "+")));
+  }
+  if (plan.optimizer_offload_ratio() > 0) {
+    words.push_back("offload " + PercentText(plan.optimizer_offload_ratio()));
+  }
+  if (!plan.stages().empty()) words.push_back(fmt::format("{} stages", plan.stages_size()));
+  return fmt::format("{}, recompute {}", fmt::join(words, " "), RecomputeWords(plan));
+}
+
+}  // namespace meshwright

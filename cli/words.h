@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "meshwright/v1/problem.pb.h"
+
+namespace meshwright {
+
+// Figures and plans as people read them. Pure functions.
+
+std::string SecondsText(double seconds);    // "21.3 s", "950 ms", "12 us"
+std::string GibText(std::int64_t bytes);    // "61.2"
+std::string PercentText(double ratio);      // "52.1 %"
+std::string CountText(std::int64_t count);  // "1,234,567"
+
+// "tp4 sp pp4 dp8 mb1 zero1 1f1b, recompute full 5/20 layers": dimensions of size 1 left out, but
+// for data parallelism and the micro-batch.
+std::string PlanWords(const v1::Plan& plan);
+
+}  // namespace meshwright
