@@ -7,7 +7,7 @@
 #include "meshwright/v1/estimate.pb.h"
 #include "meshwright/v1/problem.pb.h"
 #include "meshwright/v1/service.pb.h"
-#include "recorder/records.h"
+#include "server/tuner/engine.h"
 #include "server/tuner/study.h"
 #include "server/tuner/study_codec.h"
 

@@ -38,7 +38,7 @@ ModelSpec FullModel() {
 WorkloadRequest FullWorkload() {
   return {.sequence_length = 1024,
           .global_batch_size = 64,
-          .precision = Precision::kFp8,
+          .precision = Precision::kFp16,
           .attention_kernel = AttentionKernel::kCudnn,
           .norm_kernel = KernelFusion::kFused,
           .cross_entropy_kernel = KernelFusion::kUnfused,
