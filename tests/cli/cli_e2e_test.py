@@ -1,0 +1,321 @@
+"""The programs as users run them: cli_e2e_test.py MESHWRIGHT MESHWRIGHTD EXAMPLES"""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+MESHWRIGHT, MESHWRIGHTD, EXAMPLES = (pathlib.Path(arg).resolve() for arg in sys.argv[1:4])
+LLAMA = EXAMPLES / "llama2-70b"
+
+TINY_MODEL = {
+    "name": "tiny", "layer_count": 8, "hidden_size": 2048, "ffn_hidden_size": 5504,
+    "attention_head_count": 16, "kv_head_count": 16, "head_dim": 128, "vocab_size": 32000,
+    "mlp": "swiglu", "norm": "rmsnorm", "tied_embeddings": False}
+TINY_WORKLOAD = {"sequence_length": 2048, "global_batch_size": 64,
+                 "framework": {"name": "megatron-core"}}
+TINY_CLUSTER = {"name": "a100x8", "pools": [
+    {"name": "a", "chip": "nvidia-a100-sxm4-80gb", "node_count": 1, "devices_per_node": 8}]}
+TINY_PLAN = {"tensor_parallel": 2, "pipeline_parallel": 2, "micro_batch_size": 1, "zero_stage": 1}
+
+# What the contract promises of an estimate.
+ESTIMATE_KEYS = {
+    "step_time_seconds", "step_time_low_seconds", "step_time_high_seconds",
+    "tokens_per_second_per_device", "model_flops_utilization_ratio", "peak_memory_bytes",
+    "reserved_memory_bytes", "memory_capacity_bytes", "fits", "fit_probability_ratio",
+    "breakdown_seconds", "memory_breakdown_bytes", "tier", "provenance", "applied_defaults",
+    "warnings"}
+PLAN_KEYS = {
+    "tensor_parallel", "sequence_parallel", "pipeline_parallel", "virtual_pipeline",
+    "data_parallel", "context_parallel", "context_parallel_kind", "expert_parallel",
+    "expert_tensor_parallel", "micro_batch_size", "zero_stage", "zero_group_size", "schedule",
+    "recompute", "layers_per_stage", "optimizer_offload_ratio", "stages"}
+
+
+def case(**changes):
+    return {"id": "1", "model": TINY_MODEL, "workload": TINY_WORKLOAD, "cluster": TINY_CLUSTER,
+            "plan": TINY_PLAN, **changes}
+
+
+class Folder(unittest.TestCase):
+    """A folder of its own, which is also the home of the programs."""
+
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="meshwright-cli-"))
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.store = self.folder / "state" / "meshwright" / "history.db"
+
+    def write(self, name, content):
+        path = self.folder / name
+        path.write_text(content if isinstance(content, str) else json.dumps(content))
+        return str(path)
+
+    def run_cli(self, *args, text_in="", expect=0):
+        environment = {**os.environ, "XDG_STATE_HOME": str(self.folder / "state")}
+        done = subprocess.run([MESHWRIGHT, *args], input=text_in, capture_output=True, text=True,
+                              env=environment, timeout=120, check=False)
+        self.assertEqual(done.returncode, expect, done.stdout[-2000:] + done.stderr[-2000:])
+        return done
+
+    def question(self, model=None, workload=None, cluster=None):
+        return ["--model", self.write("model.json", model or TINY_MODEL),
+                "--workload", self.write("workload.json", workload or TINY_WORKLOAD),
+                "--cluster", self.write("cluster.json", cluster or TINY_CLUSTER)]
+
+    def start_server(self):
+        """Gives its address."""
+        server = subprocess.Popen(
+            [MESHWRIGHTD, "--listen", "127.0.0.1:0", "--db", str(self.folder / "server.db")],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+
+        def stop():
+            server.terminate()
+            server.wait(timeout=30)
+            server.stdout.close()
+        self.addCleanup(stop)
+        return re.fullmatch(r"listening on (\S+)\n", server.stdout.readline()).group(1)
+
+
+class TuneTest(Folder):
+    EXAMPLE = ["--model", str(LLAMA / "config.json"), "--workload", str(LLAMA / "workload.json"),
+               "--cluster", str(LLAMA / "cluster.json")]
+
+    def test_same_question_twice_gives_the_same_bytes(self):
+        # Small, so that a slow machine cannot take it across the whole second of `seconds`.
+        first = self.run_cli("tune", *self.question(), "--output", "json")
+        again = self.run_cli("--output", "json", "tune", *self.question(), "--no-record")
+        self.assertEqual(first.stdout, again.stdout)
+
+    def test_example_answers_with_the_contract(self):
+        first = self.run_cli("tune", *self.EXAMPLE, "--output", "json")
+        self.run_cli("tune", *self.question(), "--output", "json", "--no-record")
+        self.assertEqual(first.stderr, "")  # no progress without a terminal
+        answer = json.loads(first.stdout)
+        self.assertLessEqual({"plans", "baseline", "search", "applied_defaults", "warnings"},
+                             answer.keys())
+        self.assertEqual(
+            answer["search"].keys(),
+            {"space_count", "pruned_count_by_rule", "evaluated_count", "seconds", "complete",
+             "optimality_gap_ratio"})
+        self.assertEqual(len(answer["plans"]), 5)
+        for ranked in [*answer["plans"], answer["baseline"]]:
+            self.assertLessEqual({"plan", "estimate", "exports"}, ranked.keys())
+            self.assertLessEqual(ESTIMATE_KEYS, ranked["estimate"].keys())
+            self.assertEqual(ranked["plan"].keys(), PLAN_KEYS)
+        self.assertIn("--tensor-model-parallel-size", answer["plans"][0]["exports"]["megatron-core"])
+        times = [ranked["estimate"]["step_time_seconds"] for ranked in answer["plans"]]
+        self.assertEqual(times, sorted(times))
+        # Only the first run was recorded.
+        listed = json.loads(self.run_cli("history", "list", "--output", "json").stdout)
+        self.assertEqual([(s["model_name"], s["state"]) for s in listed["studies"]],
+                         [("llama2-70b", "succeeded")])
+        study = listed["studies"][0]["id"]
+        shown = json.loads(self.run_cli("study", "show", study, "--output", "json").stdout)
+        self.assertEqual(shown["result"], answer)
+
+    def test_winner_is_evaluated_alike(self):
+        tuned = json.loads(self.run_cli("tune", *self.question(), "--output", "json").stdout)
+        winner = tuned["plans"][0]
+        line = json.dumps(case(plan=winner["plan"]))
+        again = json.loads(self.run_cli("evaluate", "--cases", "-", text_in=line).stdout)
+        for key in ("step_time_seconds", "peak_memory_bytes", "tier", "breakdown_seconds"):
+            self.assertEqual(again[key], winner["estimate"][key], key)
+
+    def test_table_has_all_parts(self):
+        text = self.run_cli("tune", *self.question(), "--top", "2").stdout
+        for part in ("tiny on a100x8 (8 devices)", "step time", "tokens/s/device", "MFU",
+                     "headroom", "baseline", "Pruned", "Where the step of plan 1 goes",
+                     "What fills its busiest device", "Defaults that were applied",
+                     "--pipeline-model-parallel-size", "history show study-"):
+            self.assertIn(part, text)
+        self.assertNotIn("\x1b", text)
+
+    def test_five_mistakes_are_five_lines(self):
+        question = self.question(
+            model={**TINY_MODEL, "layer_count": 0, "layers": 8},
+            workload={**TINY_WORKLOAD, "precision": "bf17", "sequence_length": "4k"},
+            cluster={"pools": [{"chip": "nvidia-a1000", "node_count": 1, "devices_per_node": 8}]})
+        done = self.run_cli("tune", *question, expect=3)
+        fields = sorted(re.match(r"error: (\S+) = ", line).group(1)
+                        for line in done.stderr.splitlines())
+        self.assertEqual(fields, ["cluster.pools[0].chip", "model.layer_count", "model.layers",
+                                  "workload.precision", "workload.sequence_length"])
+        self.assertEqual(done.stdout, "")
+        error = json.loads(self.run_cli("tune", *question, "--output", "json", expect=3).stderr)
+        self.assertEqual(sorted(f["field"] for f in error["error"]["fields"]), fields)
+        self.assertFalse(self.store.exists())
+
+    def test_absent_files_are_mistakes(self):
+        done = self.run_cli("tune", "--model", "absent", "--workload", "absent", "--cluster",
+                            str(self.folder), expect=3)
+        self.assertEqual(len(done.stderr.splitlines()), 3)
+        self.assertIn("error: model = absent; cannot be read: No such file", done.stderr)
+
+    def test_infeasible_says_what_binds(self):
+        big = {**TINY_MODEL, "name": "big", "layer_count": 96, "hidden_size": 12288,
+               "ffn_hidden_size": 49152, "attention_head_count": 96, "kv_head_count": 96}
+        done = self.run_cli("tune", *self.question(model=big), expect=4)
+        self.assertIn("Nothing fits: big on a100x8", done.stdout)
+        self.assertIn("GiB a device", done.stdout)
+        done = self.run_cli("tune", *self.question(model=big), "--output", "json", expect=4)
+        infeasible = json.loads(done.stdout)["infeasible"]
+        self.assertGreater(int(infeasible["missing_bytes"]), 0)
+        self.assertTrue(infeasible["suggestions"])
+        self.assertEqual(json.loads(done.stderr)["error"]["reason"], "NO_FEASIBLE_PLAN")
+        self.assertIn("no_feasible_plan", self.run_cli("history", "list").stdout)
+
+    def test_store_that_cannot_be_written(self):
+        self.write("file", "not a folder")
+        done = self.run_cli("tune", *self.question(), "--db", str(self.folder / "file" / "h.db"),
+                            expect=8)
+        self.assertIn("--no-record", done.stderr)
+        foreign = self.write("foreign.db", "something else " * 100)
+        self.run_cli("tune", *self.question(), "--db", foreign, expect=8)
+        self.run_cli("tune", *self.question(), "--db", foreign, "--no-record")
+
+    def test_usage(self):
+        self.run_cli(expect=2)
+        self.run_cli("tune", expect=2)
+        self.run_cli("tune", *self.question(), "--nonsense", expect=2)
+        self.run_cli("tune", *self.question(), "--output", "yaml", expect=2)
+        self.run_cli("study", "watch", "study-1", expect=2)  # needs --server
+        self.assertRegex(self.run_cli("--version").stdout, r"^meshwright \d+\.\d+\.\d+\n$")
+        self.assertIn("tune", self.run_cli("--help").stdout)
+
+    def test_unknown_study(self):
+        self.run_cli("history", "show", "study-000000000000", expect=5)
+        self.assertEqual(self.run_cli("history", "list").stdout, "no studies\n")
+
+
+class EvaluateTest(Folder):
+    def evaluate(self, lines, *args, expect=0):
+        done = self.run_cli("evaluate", "--cases", "-", *args, text_in="".join(
+            (line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines),
+            expect=expect)
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    def test_order_and_threads_do_not_matter(self):
+        lines = [case(id=str(i), plan={**TINY_PLAN, "micro_batch_size": 1 + i % 2})
+                 for i in range(2500)]  # three chunks
+        one = self.evaluate(lines, "--workers", "1")
+        self.assertEqual([answer["id"] for answer in one], [str(i) for i in range(2500)])
+        self.assertLessEqual(ESTIMATE_KEYS, one[0].keys())
+        self.assertEqual(one, self.evaluate(lines, "--workers", "4"))
+
+    def test_errors_stay_in_their_line(self):
+        answers = self.evaluate([
+            case(id="good"), "",
+            case(id="devices", plan={**TINY_PLAN, "tensor_parallel": 3}),
+            case(id="key", planet=1),
+            {"id": "empty"}])
+        self.assertEqual([answer["id"] for answer in answers], ["good", "devices", "key", "empty"])
+        self.assertEqual(["error" in answer for answer in answers], [False, True, True, True])
+        self.assertEqual(answers[2]["error"]["fields"][0]["field"], "planet")
+        self.assertEqual(answers[3]["error"].keys(), {"reason", "message", "fields"})
+
+    def test_input_that_is_no_json_lines(self):
+        answers = self.evaluate([case(), "hello", "[1]", case()], expect=3)
+        self.assertEqual(["error" in answer for answer in answers], [False, True, True, False])
+
+    def test_hugging_face_model(self):
+        config = json.loads((LLAMA / "config.json").read_text())
+        cluster = json.loads((LLAMA / "cluster.json").read_text())
+        plan = {**TINY_PLAN, "tensor_parallel": 8, "pipeline_parallel": 4}
+        answer, = self.evaluate([case(model=config, cluster=cluster, plan=plan)])
+        self.assertTrue(answer["fits"], answer)
+
+    def test_history_with_mistakes(self):
+        history = self.write("h.jsonl", json.dumps({"outcome": "okay"}) + "\n")
+        done = self.run_cli("evaluate", "--cases", "-", "--history", history, expect=3)
+        self.assertIn("error: history[0].outcome = ", done.stderr)
+
+    def test_absent_cases(self):
+        self.run_cli("evaluate", "--cases", str(self.folder / "absent"), expect=3)
+
+    def test_export(self):
+        plan = self.write("case.json", case())
+        flags = self.run_cli("export", "--plan", plan, "--framework", "megatron-core").stdout
+        self.assertIn("--pipeline-model-parallel-size 2 \\\n", flags)
+        exported = json.loads(self.run_cli("export", "--plan", plan, "--output", "json").stdout)
+        self.assertEqual(exported["exports"], {"megatron-core": flags})
+        self.run_cli("export", "--plan", plan, "--framework", "horovod", expect=5)
+        bad = self.write("bad.json", case(plan={**TINY_PLAN, "tensor_parallel": 3}))
+        self.run_cli("export", "--plan", bad, expect=3)
+
+    def test_catalogue(self):
+        chips = json.loads(self.run_cli("chip", "list", "--output", "json").stdout)
+        self.assertIn("nvidia-a100-sxm4-80gb", [chip["id"] for chip in chips["chips"]])
+        self.assertTrue(all(chip["missing"] for chip in chips["unmodelled"]))
+        self.assertIn("source", self.run_cli("chip", "show", "nvidia-a100-sxm4-80gb").stdout)
+        self.run_cli("chip", "show", "nvidia-a1000", expect=5)
+        self.assertIn("megatron-core", self.run_cli("server", "info").stdout)
+
+
+class ServerTest(Folder):
+    def test_embedded_and_served_answers_are_equal(self):
+        remote = ["--server", self.start_server()]
+        big = {**TINY_MODEL, "layer_count": 96, "hidden_size": 12288, "ffn_hidden_size": 49152,
+               "attention_head_count": 96, "kv_head_count": 96}
+        lines = "".join(json.dumps(c) + "\n" for c in (
+            case(), case(plan={**TINY_PLAN, "tensor_parallel": 3}), case(planet=1)))
+        for name, args, text_in, code in (
+                ("tune", ["tune", *self.question()], "", 0),
+                ("chips", ["chip", "list"], "", 0),
+                ("chip", ["chip", "show", "nvidia-a100-sxm4-80gb"], "", 0),
+                ("absent", ["chip", "show", "nvidia-a1000"], "", 5),
+                ("server", ["server", "info"], "", 0),
+                ("evaluate", ["evaluate", "--cases", "-"], lines, 0)):
+            with self.subTest(name):
+                args += ["--output", "json"]
+                here = self.run_cli(*args, text_in=text_in, expect=code)
+                there = self.run_cli(*args, *remote, text_in=text_in, expect=code)
+                self.assertEqual(here.stdout, there.stdout)
+                self.assertEqual(here.stderr, there.stderr)
+        for name, question, code in (
+                ("infeasible", {"model": big}, 4),
+                ("mistakes", {"workload": {"sequence_length": 0}, "cluster": {"pools": []}}, 3),
+                ("json", {"workload": {"sequence_length": "4k"}, "cluster": {"nodes": 3}}, 3)):
+            with self.subTest(name):
+                args = ["tune", *self.question(**question), "--output", "json"]
+                here = self.run_cli(*args, expect=code)
+                there = self.run_cli(*args, *remote, expect=code)
+                self.assertEqual(here.stdout, there.stdout)
+                self.assertEqual(here.stderr, there.stderr)
+
+    def test_studies_of_a_server(self):
+        remote = ["--server", self.start_server(), "--output", "json"]
+        created = json.loads(self.run_cli("study", "create", *self.question(), *remote,
+                                          "--study-id", "study-mine").stdout)
+        self.assertEqual(created["id"], "study-mine")
+        self.run_cli("study", "create", *self.question(), *remote, "--study-id", "study-mine",
+                     expect=6)
+        events = [json.loads(line) for line in
+                  self.run_cli("study", "watch", "study-mine", *remote).stdout.splitlines()]
+        self.assertEqual(events[-1]["state"], "succeeded")
+        revisions = [event["revision"] for event in events if event["kind"] != "heartbeat"]
+        self.assertEqual(len(revisions), len(set(revisions)))
+        listed = json.loads(self.run_cli("study", "list", *remote).stdout)["studies"]
+        self.assertEqual([study["id"] for study in listed], ["study-mine"])
+        shown = json.loads(self.run_cli("history", "show", "study-mine", *remote).stdout)
+        self.assertEqual(shown["study"]["outcome"], "improved")
+        # To cancel what has ended changes nothing.
+        cancelled = json.loads(self.run_cli("study", "cancel", "study-mine", *remote).stdout)
+        self.assertEqual(cancelled["state"], "succeeded")
+        for verb in ("show", "watch", "cancel"):
+            self.run_cli("study", verb, "study-other", *remote, expect=5)
+
+    def test_server_that_is_down(self):
+        remote = ["--server", f"unix:{self.folder}/nobody"]
+        self.run_cli("tune", *self.question(), *remote, expect=8)
+        self.run_cli("history", "list", *remote, expect=8)
+        error = self.run_cli("server", "info", *remote, "--output", "json", expect=8).stderr
+        self.assertEqual(json.loads(error)["error"]["fields"], [])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)

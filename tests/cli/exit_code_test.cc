@@ -1,0 +1,46 @@
+#include "cli/exit_code.h"
+
+#include <gtest/gtest.h>
+
+#include "search_space/status.h"
+
+namespace meshwright {
+namespace {
+
+struct Case {
+  std::string name;
+  absl::Status status;
+  int exit_code;
+};
+
+// The contract's table, and where the reason says more than the code.
+const Case kCases[] = {
+    {"done", absl::OkStatus(), 0},
+    {"internal", absl::InternalError(""), 1},
+    {"unknown", absl::UnknownError(""), 1},
+    {"invalid", InvalidFields({{.field = "model", .description = "missing"}}), 3},
+    {"infeasible", WithReason(absl::FailedPreconditionError(""), "NO_FEASIBLE_PLAN"), 4},
+    {"not_found", absl::NotFoundError(""), 5},
+    {"unknown_chip", WithReason(absl::InvalidArgumentError(""), "UNKNOWN_CHIP"), 5},
+    {"exists", absl::AlreadyExistsError(""), 6},
+    {"ended", WithReason(absl::FailedPreconditionError(""), "STUDY_ENDED"), 6},
+    {"quota", absl::ResourceExhaustedError(""), 7},
+    {"unavailable", absl::UnavailableError(""), 8},
+    {"foreign_store", WithReason(absl::FailedPreconditionError(""), "FOREIGN_STORE"), 8},
+    {"store_full", WithReason(absl::ResourceExhaustedError(""), "STORE_FULL"), 8},
+    {"forbidden_store", WithReason(absl::PermissionDeniedError(""), "STORE_IO"), 8},
+    {"deadline", absl::DeadlineExceededError(""), 9},
+    {"interrupted", absl::CancelledError(""), 130},
+};
+
+class ExitCodeTest : public testing::TestWithParam<Case> {};
+
+TEST_P(ExitCodeTest, FollowsTheContract) {
+  EXPECT_EQ(ExitCode(GetParam().status), GetParam().exit_code);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ExitCodeTest, testing::ValuesIn(kCases),
+                         [](const auto& c) { return c.param.name; });
+
+}  // namespace
+}  // namespace meshwright

@@ -1,0 +1,54 @@
+#include "cli/study_answer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cli/exit_code.h"
+#include "search_space/status.h"
+
+namespace meshwright {
+namespace {
+
+using testing::HasSubstr;
+
+v1::GetStudyResponse Answer(const std::string& state, const std::string& outcome) {
+  v1::GetStudyResponse answer;
+  answer.mutable_study()->set_state(state);
+  answer.mutable_study()->set_outcome(outcome);
+  return answer;
+}
+
+TEST(EndingStatusTest, ResultIsFineAlsoWhenTheDeadlineCutIt) {
+  v1::GetStudyResponse answer = Answer("succeeded", "deadline_cut");
+  answer.mutable_result()->add_plans();
+  EXPECT_TRUE(EndingStatus(answer).ok());
+}
+
+TEST(EndingStatusTest, NothingFits) {
+  v1::GetStudyResponse answer = Answer("succeeded", "no_feasible_plan");
+  answer.mutable_infeasible()->mutable_nearest();
+  answer.mutable_infeasible()->set_missing_bytes(1234);
+  answer.mutable_infeasible()->set_binding_memory_kind("weights");
+  answer.mutable_infeasible()->add_suggestions("16 nodes instead of 8");
+  const absl::Status status = EndingStatus(answer);
+  EXPECT_EQ(Reason(status), "NO_FEASIBLE_PLAN");
+  EXPECT_EQ(ExitCode(status), kExitInfeasible);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("1234 bytes"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("weights"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("16 nodes instead of 8"));
+}
+
+TEST(EndingStatusTest, CancelledAlsoWithAPlan) {
+  v1::GetStudyResponse answer = Answer("cancelled", "cancelled");
+  EXPECT_EQ(ExitCode(EndingStatus(answer)), kExitInterrupted);
+  answer.mutable_result()->add_plans();
+  EXPECT_EQ(ExitCode(EndingStatus(answer)), kExitInterrupted);
+}
+
+TEST(EndingStatusTest, FailedSearches) {
+  EXPECT_EQ(ExitCode(EndingStatus(Answer("failed", "deadline_cut"))), kExitDeadline);
+  EXPECT_EQ(ExitCode(EndingStatus(Answer("failed", "failed"))), kExitInternal);
+}
+
+}  // namespace
+}  // namespace meshwright

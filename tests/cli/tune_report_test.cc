@@ -1,0 +1,174 @@
+#include "cli/tune_report.h"
+
+#include <gmock/gmock.h>
+#include <google/protobuf/text_format.h>
+#include <gtest/gtest.h>
+
+#include "cli/chip_table.h"
+#include "cli/progress_line.h"
+#include "cli/study_table.h"
+
+namespace meshwright {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+template <typename Message>
+Message Parse(const std::string& text) {
+  Message message;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &message)) << text;
+  return message;
+}
+
+v1::GetStudyResponse Answer() {
+  return Parse<v1::GetStudyResponse>(R"(
+    study { id: "study-1" state: "succeeded" outcome: "improved" model_name: "tiny"
+            cluster_name: "a100x16" device_count: 16 search_seconds: 0.25 }
+    result {
+      plans {
+        plan { tensor_parallel: 2 data_parallel: 8 micro_batch_size: 1 zero_stage: 1 }
+        estimate {
+          step_time_seconds: 8 step_time_low_seconds: 7 step_time_high_seconds: 10
+          tokens_per_second_per_device: 1536.7 model_flops_utilization_ratio: 0.5
+          peak_memory_bytes: 64424509440 reserved_memory_bytes: 69793218560
+          memory_capacity_bytes: 85899345920 fits: true fit_probability_ratio: 0.99
+          breakdown_seconds { key: "matmul" value: 6 }
+          breakdown_seconds { key: "host" value: 0 }
+          breakdown_seconds { key: "tensor_parallel" value: 2 }
+          memory_breakdown_bytes { key: "weights" value: 64424509440 }
+          tier: "closed_form" provenance: "fitted"
+        }
+        exports { key: "megatron-core" value: "--tensor-model-parallel-size 2\n" }
+      }
+      baseline {
+        plan { tensor_parallel: 4 data_parallel: 4 micro_batch_size: 1 zero_stage: 1 }
+        estimate { step_time_seconds: 10 fits: true }
+      }
+      search { space_count: 1000 evaluated_count: 250 complete: true
+               pruned_count_by_rule { key: "memory" value: 500 }
+               pruned_count_by_rule { key: "divisibility" value: 250 } }
+      applied_defaults { field: "workload.optimizer" value: "adam" source: "profile" }
+      warnings: "careful"
+    })");
+}
+
+TEST(StudyReportTest, SaysAllThatMatters) {
+  const std::string report = StudyReport(
+      Answer(), {.recorded = "kept", .seconds_by_rule = {{"memory", 0.001}, {"divisibility", 2}}});
+  EXPECT_THAT(report, HasSubstr("tiny on a100x16 (16 devices)\n"));
+  EXPECT_THAT(report,
+              HasSubstr("250 of 1,000 plans estimated in 250 ms; proven best of the space"));
+  EXPECT_THAT(report, HasSubstr("8.00 s (7.00 s .. 10.0 s)"));
+  // Peak 60 GiB; 80 - 65 GiB are left.
+  EXPECT_THAT(report, HasSubstr("1,536  50.0 %      60.0          15.0  tp2 dp8 mb1 zero1"));
+  EXPECT_THAT(report, HasSubstr("1.25x the baseline's speed: 2.00 s less a step (20.0 %)."));
+  EXPECT_THAT(report, HasSubstr("memory          500  50.0 %  1.00 ms\n"));
+  // 6 of 8 s, and 0.75 x 30 = 22.5 characters.
+  EXPECT_THAT(report, HasSubstr("matmul           6.00 s  75.0 %  #######################\n"));
+  EXPECT_THAT(report, Not(HasSubstr("host")));
+  EXPECT_THAT(report, HasSubstr("weights  60.0 GiB  100.0 %"));
+  EXPECT_THAT(report, HasSubstr("workload.optimizer  adam   profile"));
+  EXPECT_THAT(report, HasSubstr("careful"));
+  EXPECT_THAT(report, HasSubstr("--tensor-model-parallel-size 2\n"));
+  EXPECT_THAT(report, HasSubstr("\nkept\n"));
+  EXPECT_THAT(report, Not(HasSubstr("\x1b")));
+}
+
+TEST(StudyReportTest, ColourOnlyWhenAsked) {
+  EXPECT_THAT(StudyReport(Answer(), {.has_color = true}), HasSubstr("\x1b[1mtiny on a100x16"));
+}
+
+TEST(StudyReportTest, SaysKeepYoursWhenTheBaselineIsBest) {
+  v1::GetStudyResponse answer = Answer();
+  answer.mutable_result()->mutable_baseline()->mutable_estimate()->set_step_time_seconds(8);
+  EXPECT_THAT(StudyReport(answer, {}), HasSubstr("keep it"));
+  answer.mutable_result()->mutable_baseline()->mutable_estimate()->set_fits(false);
+  EXPECT_THAT(StudyReport(answer, {}), HasSubstr("The baseline does not fit"));
+}
+
+TEST(StudyReportTest, SaysWhoCutTheSearch) {
+  v1::GetStudyResponse answer = Answer();
+  answer.mutable_result()->mutable_search()->set_complete(false);
+  EXPECT_THAT(StudyReport(answer, {}), HasSubstr("cut by the deadline: the best so far"));
+  answer.mutable_study()->set_state("cancelled");
+  EXPECT_THAT(StudyReport(answer, {}), HasSubstr("cancelled: the best so far"));
+}
+
+TEST(StudyReportTest, Infeasible) {
+  v1::GetStudyResponse answer = Parse<v1::GetStudyResponse>(R"(
+    study { state: "succeeded" outcome: "no_feasible_plan" model_name: "big" cluster_name: "c"
+            device_count: 8 }
+    infeasible {
+      binding_memory_kind: "optimizer_states"
+      nearest {
+        plan { tensor_parallel: 8 data_parallel: 1 micro_batch_size: 1 zero_stage: 3 }
+        estimate { reserved_memory_bytes: 107374182400 memory_capacity_bytes: 85899345920
+                   memory_breakdown_bytes { key: "optimizer_states" value: 64424509440 } }
+      }
+      missing_bytes: 21474836480
+      suggestions: "cluster.pools[0].node_count = 2"
+      pruned_count_by_rule { key: "memory" value: 30 }
+      pruned_count_by_rule { key: "topology" value: 10 }
+    })");
+  const std::string report = StudyReport(answer, {});
+  EXPECT_THAT(report, HasSubstr("Nothing fits: big on c (8 devices)"));
+  EXPECT_THAT(report, HasSubstr("misses 20.0 GiB a device; optimizer_states take most of it"));
+  EXPECT_THAT(report, HasSubstr("in use 100.0 GiB of 80.0 GiB"));
+  EXPECT_THAT(report, HasSubstr("  cluster.pools[0].node_count = 2\n"));
+  EXPECT_THAT(report, HasSubstr("memory       30  75.0 %"));  // 30 of 40
+}
+
+TEST(StudyReportTest, StudyWithoutAnswer) {
+  const auto answer = Parse<v1::GetStudyResponse>(
+      "study { state: 'failed' outcome: 'failed' model_name: 'm' cluster_name: 'c' "
+      "device_count: 1 error_message: 'it broke' }");
+  EXPECT_EQ(StudyReport(answer, {}), "m on c (1 devices)\nstate: failed (failed)\nit broke\n");
+}
+
+TEST(StudyTableTest, RunningStudiesHaveNoFigures) {
+  const auto studies = Parse<v1::ListStudiesResponse>(
+      "studies { id: 'study-1' state: 'running' model_name: 'm' cluster_name: 'c' "
+      "device_count: 16 create_time: 'now' } next_page_token: 'abc'");
+  EXPECT_EQ(StudyTable(studies),
+            "study    state    outcome  model  cluster  devices  step time  gain  created\n"
+            "study-1  running  -        m      c             16          -     -  now\n"
+            "more: --page-token abc\n");
+  EXPECT_EQ(StudyTable({}), "no studies\n");
+}
+
+TEST(ProgressTextTest, GrowsWithWhatIsKnown) {
+  EXPECT_EQ(ProgressText(Parse<v1::Progress>("phase: 'searching'")), "searching");
+  EXPECT_EQ(ProgressText(Parse<v1::Progress>("phase: 'searching' space_count: 2000 "
+                                             "considered_count: 1000 best_step_time_seconds: 21")),
+            "searching: 1,000 of 2,000 plans (50.0 %), best 21.0 s");
+}
+
+TEST(EventLineTest, OneLine) {
+  EXPECT_EQ(EventLine(Parse<v1::WatchStudyResponse>("time: 't' kind: 'state' state: 'running'")),
+            "t state running\n");
+}
+
+TEST(ChipTableTest, ListsWhatIsMissing) {
+  const auto chips = Parse<v1::ListChipsResponse>(R"(
+    chips { id: "a-1" name: "One" memory_capacity_bytes: 85899345920
+            memory_bandwidth_bytes_per_second: 2.039e12 confidence: "high"
+            peak_flops_per_second { key: "fp16" value: 312e12 } }
+    unmodelled { id: "b-2" missing: "memory bandwidth" })");
+  const std::string table = ChipTable(chips);
+  EXPECT_THAT(table, HasSubstr("a-1         80.0   2.0           312.0  high        One\n"));
+  EXPECT_THAT(table, HasSubstr("b-2           memory bandwidth\n"));
+}
+
+TEST(ChipReportTest, EveryFigureWithItsSource) {
+  const auto chip = Parse<v1::Chip>(R"(
+    id: "a-1" name: "One" vendor: "A" confidence: "high" aliases: ["one", "1"]
+    figures { name: "power" value: "400" source: "data sheet" provenance: "published"
+              confidence: "high" })");
+  const std::string report = ChipReport(chip);
+  EXPECT_THAT(report, HasSubstr("aliases: one, 1\n"));
+  EXPECT_THAT(report, HasSubstr("power   400    published   high        data sheet\n"));
+}
+
+}  // namespace
+}  // namespace meshwright
