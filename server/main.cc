@@ -29,6 +29,7 @@ namespace {
 constexpr int kExitInternal = 1;
 constexpr int kExitUsage = 2;
 constexpr int kExitInvalidInput = 3;
+constexpr int kExitNotFound = 5;
 constexpr int kExitUnavailable = 8;
 
 // A predecessor that was told to stop may still be draining (server.h, ServerOptions::drain).
@@ -75,7 +76,9 @@ void StartLog(const std::string& level) {
 
 int ExitCode(const absl::Status& status) {
   if (absl::IsInvalidArgument(status)) return kExitInvalidInput;
-  if (absl::IsUnavailable(status)) return kExitUnavailable;
+  if (absl::IsNotFound(status)) return kExitNotFound;
+  // Before a server serves, a failed precondition is a store that cannot be used.
+  if (absl::IsUnavailable(status) || absl::IsFailedPrecondition(status)) return kExitUnavailable;
   return kExitInternal;
 }
 
@@ -116,7 +119,7 @@ absl::Status Serve(const Flags& flags, const sigset_t& end_signals) {
   return absl::OkStatus();
 }
 
-int Run(int argc, char** argv) {
+int ServerMain(int argc, char** argv) {
   Flags flags;
   flags.store = DefaultStore();
   CLI::App app("Meshwright's server: how to cut a model across chips, over gRPC.", "meshwrightd");
@@ -143,7 +146,7 @@ int Run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return meshwright::Run(argc, argv);
+    return meshwright::ServerMain(argc, argv);
   } catch (const std::exception& e) {
     fmt::print(stderr, "meshwrightd: {}\n", e.what());
     return 1;

@@ -21,6 +21,9 @@ namespace {
 
 // Calls that wait for a worker; more are refused at once.
 constexpr std::size_t kWaitingCalls = 256;
+// Sending the last answers. gRPC's own drain would also wait for idle connections to close, and a
+// client that has nothing to ask does not look at its connection.
+constexpr std::chrono::milliseconds kGoodbye(250);
 constexpr std::string_view kUnixPrefix = "unix:";
 
 // The host of "HOST:PORT" and "[HOST]:PORT".
@@ -144,7 +147,8 @@ void Server::Shutdown() {
   if (state_->grpc_server == nullptr) return;
   state_->grpc_server->GetHealthCheckService()->SetServingStatus(false);
   state_->tuning->Close();
-  state_->grpc_server->Shutdown(std::chrono::system_clock::now() + state_->options.drain);
+  state_->pool.Drain(state_->options.drain);
+  state_->grpc_server->Shutdown(std::chrono::system_clock::now() + kGoodbye);
   state_->grpc_server->Wait();
   state_->grpc_server.reset();
 }

@@ -21,6 +21,9 @@ WorkPool::~WorkPool() {
 absl::Status WorkPool::Submit(std::function<void()> work) {
   {
     const std::lock_guard lock(mutex_);
+    if (is_draining_) {
+      return WithReason(absl::UnavailableError("the server is stopping"), "SERVER_STOPPING");
+    }
     if (queue_.size() >= queue_limit_) {
       return WithReason(absl::ResourceExhaustedError(
                             fmt::format("{} requests are waiting already", queue_.size())),
@@ -28,8 +31,14 @@ absl::Status WorkPool::Submit(std::function<void()> work) {
     }
     queue_.push_back(std::move(work));
   }
-  changed_.notify_one();
+  changed_.notify_all();
   return absl::OkStatus();
+}
+
+void WorkPool::Drain(std::chrono::milliseconds limit) {
+  std::unique_lock lock(mutex_);
+  is_draining_ = true;
+  changed_.wait_for(lock, limit, [this] { return queue_.empty() && busy_count_ == 0; });
 }
 
 void WorkPool::Run(const std::stop_token& stop) {
@@ -40,8 +49,14 @@ void WorkPool::Run(const std::stop_token& stop) {
       if (!changed_.wait(lock, stop, [this] { return !queue_.empty(); })) return;
       work = std::move(queue_.front());
       queue_.pop_front();
+      ++busy_count_;
     }
     work();
+    {
+      const std::lock_guard lock(mutex_);
+      --busy_count_;
+    }
+    changed_.notify_all();
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
@@ -22,8 +23,12 @@ class WorkPool {
   WorkPool(const WorkPool&) = delete;
   WorkPool& operator=(const WorkPool&) = delete;
 
-  // RESOURCE_EXHAUSTED with reason SERVER_BUSY when the queue is full. `work` must not throw.
+  // RESOURCE_EXHAUSTED with reason SERVER_BUSY when the queue is full, UNAVAILABLE with reason
+  // SERVER_STOPPING after Drain. `work` must not throw.
   absl::Status Submit(std::function<void()> work);
+
+  // Takes no more work and waits for what there is, up to a limit.
+  void Drain(std::chrono::milliseconds limit);
 
  private:
   void Run(const std::stop_token& stop);
@@ -32,6 +37,8 @@ class WorkPool {
   std::mutex mutex_;
   std::condition_variable_any changed_;
   std::deque<std::function<void()>> queue_;
+  int busy_count_ = 0;
+  bool is_draining_ = false;
   std::vector<std::jthread> threads_;  // last: they use the members above
 };
 

@@ -1,0 +1,101 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "server/rpc/client.h"
+#include "tests/rpc/daemon.h"
+#include "tests/rpc/questions.h"
+#include "tests/rpc/server_folder.h"
+
+namespace meshwright {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+
+// The states that a study went through, followed to its end.
+std::vector<std::string> StatesToTheEnd(Client& client, const std::string& id) {
+  std::vector<std::string> states;
+  v1::WatchStudyRequest request;
+  request.set_study_id(id);
+  const absl::Status status = client.WatchStudy(request,
+                                                [&](const v1::WatchStudyResponse& event) {
+                                                  if (event.kind() == "state")
+                                                    states.push_back(event.state());
+                                                  return true;
+                                                },
+                                                {.timeout = std::chrono::seconds(240)});
+  EXPECT_TRUE(status.ok()) << status;
+  return states;
+}
+
+void WaitUntilRunning(Client& client, const std::string& id) {
+  v1::WatchStudyRequest request;
+  request.set_study_id(id);
+  const absl::Status status = client.WatchStudy(
+      request, [](const v1::WatchStudyResponse& event) { return event.state() != "running"; },
+      {.timeout = std::chrono::seconds(240)});
+  EXPECT_TRUE(status.ok()) << status;
+}
+
+std::string Create(Client& client, const v1::TuneRequest& question) {
+  v1::CreateStudyRequest request;
+  *request.mutable_question() = question;
+  const auto study = client.CreateStudy(request);
+  EXPECT_TRUE(study.ok()) << study.status();
+  return study.ok() ? study->study().id() : "";
+}
+
+TEST(Crash, AKilledServerRunsItsStudiesAgain) {
+  const ServerFolder folder;
+  const std::vector<std::string> flags = {"--db", folder.File("history.db"), "--log-level",
+                                          "error"};
+  std::string running;
+  std::string queued;
+  {
+    Daemon daemon(flags);
+    auto client = Client::Connect(daemon.address());
+    ASSERT_TRUE(client.ok()) << client.status();
+    running = Create(*client, BigQuestion());
+    queued = Create(*client, SmallQuestion());
+    WaitUntilRunning(*client, running);
+    EXPECT_EQ(daemon.Stop(SIGKILL), 128 + SIGKILL);
+  }
+  Daemon daemon(flags);
+  auto client = Client::Connect(daemon.address());
+  ASSERT_TRUE(client.ok()) << client.status();
+  EXPECT_THAT(StatesToTheEnd(*client, running),
+              ElementsAre("queued", "running", "interrupted", "queued", "running", "succeeded"));
+  EXPECT_THAT(StatesToTheEnd(*client, queued), Contains("interrupted"));
+  const auto studies = client->ListStudies({});
+  ASSERT_TRUE(studies.ok()) << studies.status();
+  ASSERT_EQ(studies->studies_size(), 2);
+  for (const v1::Study& study : studies->studies()) EXPECT_EQ(study.state(), "succeeded");
+  EXPECT_EQ(daemon.Stop(SIGTERM), 0);
+}
+
+TEST(Crash, AServerThatIsToldToStopLeavesItsStudyToTheNext) {
+  const ServerFolder folder;
+  const std::vector<std::string> flags = {"--db", folder.File("history.db"), "--log-level",
+                                          "error"};
+  std::string id;
+  {
+    Daemon daemon(flags);
+    auto client = Client::Connect(daemon.address());
+    ASSERT_TRUE(client.ok()) << client.status();
+    id = Create(*client, BigQuestion());
+    WaitUntilRunning(*client, id);
+    EXPECT_EQ(daemon.Stop(SIGINT), 0);
+  }
+  Daemon daemon(flags);
+  auto client = Client::Connect(daemon.address());
+  ASSERT_TRUE(client.ok()) << client.status();
+  EXPECT_EQ(StatesToTheEnd(*client, id).back(), "succeeded");
+}
+
+}  // namespace
+}  // namespace meshwright

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+namespace meshwright {
+
+// The real meshwrightd in a process of its own, on a free port of 127.0.0.1.
+class Daemon {
+ public:
+  // Starts it and waits for the line that says where it listens; address() stays empty if none
+  // came.
+  explicit Daemon(std::vector<std::string> flags);
+  ~Daemon();  // kill -9, if it still runs
+  Daemon(const Daemon&) = delete;
+  Daemon& operator=(const Daemon&) = delete;
+
+  const std::string& address() const { return address_; }
+
+  // Sends the signal and waits for the end: the exit code, or 128 + the signal that ended it.
+  int Stop(int signal);
+
+ private:
+  pid_t pid_ = 0;  // 0: has ended
+  std::string address_;
+};
+
+}  // namespace meshwright

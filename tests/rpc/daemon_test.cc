@@ -1,0 +1,105 @@
+#include "tests/rpc/daemon.h"
+
+#include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "grpc/health/v1/health.grpc.pb.h"
+#include "grpc/reflection/v1alpha/reflection.grpc.pb.h"
+#include "tests/rpc/server_folder.h"
+
+namespace meshwright {
+namespace {
+
+namespace health = grpc::health::v1;
+namespace reflection = grpc::reflection::v1alpha;
+
+using testing::IsSupersetOf;
+
+class DaemonTest : public testing::Test {
+ protected:
+  std::shared_ptr<grpc::Channel> Connect() {
+    return grpc::CreateChannel(daemon_.address(), grpc::InsecureChannelCredentials());
+  }
+
+ private:
+  ServerFolder folder_;
+
+ protected:
+  Daemon daemon_{{"--db", folder_.File("new/folder/history.db"), "--log-level", "error"}};
+};
+
+TEST_F(DaemonTest, EachServiceIsHealthy) {
+  const auto stub = health::Health::NewStub(Connect());
+  for (const char* service :
+       {"", "meshwright.v1.RecommendationService", "meshwright.v1.TuningService",
+        "meshwright.v1.CatalogService", "meshwright.v1.ServerService"}) {
+    grpc::ClientContext context;
+    health::HealthCheckRequest request;
+    request.set_service(service);
+    health::HealthCheckResponse response;
+    const grpc::Status status = stub->Check(&context, request, &response);
+    EXPECT_TRUE(status.ok()) << service << ": " << status.error_message();
+    EXPECT_EQ(response.status(), health::HealthCheckResponse::SERVING) << service;
+  }
+}
+
+TEST_F(DaemonTest, ReflectionListsAndDescribesEachService) {
+  const auto stub = reflection::ServerReflection::NewStub(Connect());
+  grpc::ClientContext context;
+  const auto stream = stub->ServerReflectionInfo(&context);
+  reflection::ServerReflectionRequest request;
+  reflection::ServerReflectionResponse response;
+  request.set_list_services("");
+  ASSERT_TRUE(stream->Write(request) && stream->Read(&response));
+  std::vector<std::string> services;
+  for (const auto& service : response.list_services_response().service()) {
+    services.push_back(service.name());
+  }
+  EXPECT_THAT(services, IsSupersetOf({"meshwright.v1.RecommendationService",
+                                      "meshwright.v1.TuningService", "meshwright.v1.CatalogService",
+                                      "meshwright.v1.ServerService", "grpc.health.v1.Health"}));
+  for (const std::string& service : services) {
+    request.set_file_containing_symbol(service);
+    ASSERT_TRUE(stream->Write(request) && stream->Read(&response));
+    EXPECT_FALSE(response.has_error_response())
+        << service << ": " << response.error_response().error_message();
+  }
+  stream->WritesDone();
+  EXPECT_TRUE(stream->Finish().ok());
+}
+
+TEST_F(DaemonTest, EndsWithZeroWhenTold) { EXPECT_EQ(daemon_.Stop(SIGTERM), 0); }
+
+struct RefusalCase {
+  std::string name;
+  std::vector<std::string> flags;  // the last --listen counts
+  int exit_code;
+};
+
+class RefusalTest : public testing::TestWithParam<RefusalCase> {};
+
+TEST_P(RefusalTest, EndsAtOnceWithItsCode) {
+  const ServerFolder folder;
+  std::vector<std::string> flags = GetParam().flags;
+  flags.insert(flags.end(), {"--db", folder.File("history.db"), "--log-level", "error"});
+  Daemon daemon(flags);
+  EXPECT_EQ(daemon.address(), "");
+  EXPECT_EQ(daemon.Stop(0), GetParam().exit_code);
+}
+
+const RefusalCase kRefusals[] = {
+    {"usage", {"--no-such-flag"}, 2},
+    {"log_level", {"--log-level", "loud"}, 2},
+    {"chip_folder", {"--chips", "/no/such/folder"}, 5},
+};
+INSTANTIATE_TEST_SUITE_P(All, RefusalTest, testing::ValuesIn(kRefusals),
+                         [](const auto& c) { return c.param.name; });
+
+}  // namespace
+}  // namespace meshwright

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "server/rpc/client.h"
+#include "server/rpc/convert.h"
+#include "server/rpc/server.h"
+#include "server/tuner/engine.h"
+#include "tests/rpc/questions.h"
+#include "tests/rpc/server_folder.h"
+
+namespace meshwright {
+
+// A real engine on a real file behind a real server on a port of its own.
+class ServerTest : public testing::Test {
+ protected:
+  ServerTest() {
+    auto recorder = Recorder::Open({.path = folder_.File("history.db")});
+    EXPECT_TRUE(recorder.ok()) << recorder.status();
+    engine_ = *Engine::Start(*std::move(recorder), Known(), ProtobufCodec(Known()));
+    server_ = *Server::Start({.listen = "127.0.0.1:0",
+                              .heartbeat = std::chrono::milliseconds(100),
+                              .drain = std::chrono::milliseconds(500)},
+                             Known(), *engine_);
+    auto client = Client::Connect(server_->address());
+    EXPECT_TRUE(client.ok()) << client.status();
+    client_ = std::make_unique<Client>(*std::move(client));
+  }
+  static const Knowledge& Known() {
+    static const Knowledge knowledge = *LoadKnowledge("");
+    return knowledge;
+  }
+
+  Client& client() { return *client_; }
+  Server& server() { return *server_; }
+
+  absl::StatusOr<v1::CreateStudyResponse> Create(const v1::TuneRequest& question) {
+    v1::CreateStudyRequest request;
+    *request.mutable_question() = question;
+    return client_->CreateStudy(request);
+  }
+  // Follows a study to its end.
+  absl::Status Watch(const std::string& id, std::vector<v1::WatchStudyResponse>& events,
+                     std::int64_t after_revision = 0) {
+    v1::WatchStudyRequest request;
+    request.set_study_id(id);
+    request.set_after_revision(after_revision);
+    return client_->WatchStudy(request,
+                               [&](const v1::WatchStudyResponse& event) {
+                                 events.push_back(event);
+                                 return true;
+                               },
+                               {.timeout = std::chrono::seconds(120)});
+  }
+
+ private:
+  ServerFolder folder_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<Server> server_;
+  std::unique_ptr<Client> client_;
+};
+
+}  // namespace meshwright

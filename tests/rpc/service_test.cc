@@ -1,0 +1,273 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "search_space/status.h"
+#include "server/rpc/status_wire.h"
+#include "tests/rpc/server_fixture.h"
+
+namespace meshwright {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+using testing::AnyOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+std::vector<std::string> States(const std::vector<v1::WatchStudyResponse>& events) {
+  std::vector<std::string> states;
+  for (const auto& event : events) {
+    if (event.kind() == "state") states.push_back(event.state());
+  }
+  return states;
+}
+
+TEST_F(ServerTest, AStudyFromCreateToTrials) {
+  const auto created = Create(SmallQuestion());
+  ASSERT_TRUE(created.ok()) << created.status();
+  const std::string id = created->study().id();
+  std::vector<v1::WatchStudyResponse> events;
+  ASSERT_TRUE(Watch(id, events).ok());
+  EXPECT_THAT(States(events), ElementsAre("queued", "running", "succeeded"));
+
+  const auto study = client().GetStudy(id);
+  ASSERT_TRUE(study.ok()) << study.status();
+  EXPECT_EQ(study->study().state(), "succeeded") << study->study().error_message();
+  EXPECT_THAT(study->study().outcome(), AnyOf("improved", "baseline_best"));
+  EXPECT_EQ(study->question().model().name(), "llama2-7b");
+  EXPECT_EQ(study->result().plans_size(), 5);
+  EXPECT_FALSE(study->has_infeasible());
+
+  v1::ListTrialsRequest request;
+  request.set_study_id(id);
+  request.set_page_size(4);
+  const auto first = client().ListTrials(request);
+  ASSERT_TRUE(first.ok()) << first.status();
+  ASSERT_EQ(first->trials_size(), 4);
+  EXPECT_EQ(first->trials(0).rank(), 0);  // the baseline
+  EXPECT_EQ(first->trials(1).plan().plan_digest(), study->study().best_plan_digest());
+  EXPECT_EQ(first->trials(1).plan().estimate().step_time_seconds(),
+            study->study().best_step_time_seconds());
+  request.set_page_token(first->next_page_token());
+  const auto second = client().ListTrials(request);
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ(second->trials_size(), 2);  // the baseline and five are six
+  EXPECT_EQ(second->next_page_token(), "");
+
+  const auto list = client().ListStudies({});
+  ASSERT_TRUE(list.ok()) << list.status();
+  ASSERT_EQ(list->studies_size(), 1);
+  EXPECT_EQ(list->studies(0).id(), id);
+}
+
+TEST_F(ServerTest, WatchComesBackWhereItLeft) {
+  const std::string id = Create(SmallQuestion())->study().id();
+  std::vector<v1::WatchStudyResponse> all;
+  ASSERT_TRUE(Watch(id, all).ok());
+  std::erase_if(all, [](const auto& event) { return event.kind() == "heartbeat"; });
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    EXPECT_EQ(all[i].revision(), static_cast<std::int64_t>(i) + 1);
+  }
+  std::vector<v1::WatchStudyResponse> rest;
+  ASSERT_TRUE(Watch(id, rest, 2).ok());
+  ASSERT_EQ(rest.size(), all.size() - 2);
+  EXPECT_EQ(rest.front().revision(), 3);
+  std::vector<v1::WatchStudyResponse> none;
+  EXPECT_TRUE(Watch(id, none, all.back().revision()).ok());
+  EXPECT_TRUE(none.empty());
+}
+
+TEST_F(ServerTest, TheEmbeddedAnswerIsTheServersAnswer) {
+  v1::RecommendRequest request;
+  *request.mutable_question() = SmallQuestion();
+  const auto served = client().Recommend(request);
+  ASSERT_TRUE(served.ok()) << served.status();
+  const auto asked = FromWire(SmallQuestion(), Known());
+  ASSERT_TRUE(asked.ok());
+  const auto embedded = RunStudy(*asked, Known(), {});
+  ASSERT_TRUE(embedded.ok()) << embedded.status();
+  EXPECT_EQ(served->result().DebugString(), ToWire(std::get<StudyResult>(*embedded)).DebugString());
+}
+
+TEST_F(ServerTest, RecommendKeepsItsStudy) {
+  v1::RecommendRequest request;
+  *request.mutable_question() = SmallQuestion();
+  const auto answer = client().Recommend(request);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  const auto study = client().GetStudy(answer->study_id());
+  ASSERT_TRUE(study.ok()) << study.status();
+  EXPECT_EQ(study->study().state(), "succeeded");
+  EXPECT_EQ(study->result().plans(0).plan_digest(), answer->result().plans(0).plan_digest());
+}
+
+TEST_F(ServerTest, RecommendAnswersWithinItsDeadline) {
+  v1::RecommendRequest request;
+  *request.mutable_question() = BigQuestion();
+  const auto start = steady_clock::now();
+  const auto answer = client().Recommend(request, {.timeout = milliseconds(500)});
+  const auto took = steady_clock::now() - start;
+  // Cut or complete: it says which. Had it been late, the code would be the client's own.
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_LT(took, milliseconds(500));
+  EXPECT_FALSE(answer->result().plans().empty());
+}
+
+TEST_F(ServerTest, FiveMistakesAreFiveViolations) {
+  v1::CreateStudyRequest request;
+  request.set_study_id("Bad Id");
+  *request.mutable_question() = SmallQuestion();
+  request.mutable_question()->mutable_model()->set_layer_count(0);
+  request.mutable_question()->mutable_model()->set_mlp("relu");
+  request.mutable_question()->mutable_workload()->set_precision("fp64");
+  request.mutable_question()->mutable_cluster()->mutable_pools(0)->set_chip("nvidia-a1000");
+  const auto answer = client().CreateStudy(request);
+  EXPECT_TRUE(absl::IsInvalidArgument(answer.status()));
+  EXPECT_EQ(Reason(answer.status()), "INVALID_FIELDS");
+  std::set<std::string> fields;
+  for (const FieldViolation& violation : FieldViolations(answer.status())) {
+    fields.insert(violation.field);
+  }
+  EXPECT_EQ(fields, (std::set<std::string>{"study_id", "model.layer_count", "model.mlp",
+                                           "workload.precision", "cluster.pools[0].chip"}))
+      << answer.status();
+  EXPECT_EQ(client().ListStudies({})->studies_size(), 0);
+}
+
+TEST_F(ServerTest, WhatCannotFitIsInfeasible) {
+  v1::RecommendRequest request;
+  *request.mutable_question() = BigQuestion();
+  request.mutable_question()->mutable_cluster()->mutable_pools(0)->set_node_count(1);
+  request.mutable_question()->mutable_cluster()->mutable_pools(0)->set_devices_per_node(1);
+  const auto answer = client().Recommend(request);
+  EXPECT_TRUE(absl::IsFailedPrecondition(answer.status())) << answer.status();
+  EXPECT_EQ(Reason(answer.status()), "NO_FEASIBLE_PLAN");
+  const auto infeasible = InfeasibleOf(answer.status());
+  ASSERT_TRUE(infeasible.has_value());
+  EXPECT_THAT(infeasible->binding_memory_kind(), Not(""));
+  const auto study_id = StudyIdOf(answer.status());
+  ASSERT_TRUE(study_id.has_value());
+  const auto study = client().GetStudy(*study_id);
+  ASSERT_TRUE(study.ok()) << study.status();
+  EXPECT_EQ(study->study().outcome(), "no_feasible_plan");
+  EXPECT_EQ(study->infeasible().DebugString(), infeasible->DebugString());
+}
+
+TEST_F(ServerTest, UnknownThingsAreNotFound) {
+  std::vector<v1::WatchStudyResponse> events;
+  v1::ListTrialsRequest trials;
+  trials.set_study_id("study-none");
+  for (const absl::Status& status :
+       {client().GetStudy("study-none").status(), client().CancelStudy("study-none").status(),
+        client().ListTrials(trials).status(), Watch("study-none", events),
+        client().GetChip("nvidia-a1000").status()}) {
+    EXPECT_TRUE(absl::IsNotFound(status)) << status;
+  }
+}
+
+TEST_F(ServerTest, TheSameRequestIdMakesOneStudy) {
+  v1::CreateStudyRequest request;
+  request.set_request_id("r-1");
+  *request.mutable_question() = SmallQuestion();
+  const auto first = client().CreateStudy(request);
+  const auto second = client().CreateStudy(request);
+  ASSERT_TRUE(first.ok()) << first.status();
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ(first->study().id(), second->study().id());
+  request.mutable_question()->set_plan_count(2);
+  EXPECT_EQ(Reason(client().CreateStudy(request).status()), "REQUEST_ID_REUSED");
+}
+
+TEST_F(ServerTest, CancelEndsAStudyHoweverFarItIs) {
+  const std::string running = Create(BigQuestion())->study().id();
+  const std::string queued = Create(BigQuestion())->study().id();
+  ASSERT_TRUE(client().CancelStudy(queued).ok());
+  ASSERT_TRUE(client().CancelStudy(running).ok());
+  ASSERT_TRUE(client().CancelStudy(running).ok());  // pressed twice
+  for (const std::string& id : {running, queued}) {
+    std::vector<v1::WatchStudyResponse> events;
+    ASSERT_TRUE(Watch(id, events).ok());
+    // On a fast machine the first may have been done before the button was reached.
+    EXPECT_THAT(client().GetStudy(id)->study().state(), AnyOf("cancelled", "succeeded"));
+  }
+}
+
+TEST_F(ServerTest, BadPagesAreInvalid) {
+  v1::ListStudiesRequest request;
+  request.set_page_size(-1);
+  EXPECT_TRUE(absl::IsInvalidArgument(client().ListStudies(request).status()));
+  request.set_page_size(0);
+  request.set_page_token("nonsense");
+  EXPECT_EQ(Reason(client().ListStudies(request).status()), "INVALID_PAGE_TOKEN");
+  std::vector<v1::WatchStudyResponse> events;
+  EXPECT_TRUE(absl::IsInvalidArgument(Watch("study-none", events, -1)));
+}
+
+TEST_F(ServerTest, EvaluatesManyPlansInTheirOrder) {
+  v1::EvaluatePlansRequest request;
+  for (int i = 0; i < 600; ++i) {  // more than one part of the client's
+    v1::EvaluateCase& plan_case = *request.add_cases();
+    plan_case.set_id(std::to_string(i));
+    *plan_case.mutable_model() = SmallQuestion().model();
+    *plan_case.mutable_workload() = SmallQuestion().workload();
+    *plan_case.mutable_cluster() = SmallQuestion().cluster();
+    // 3 does not divide 8 devices: every third case is wrong and fails alone.
+    plan_case.mutable_plan()->set_tensor_parallel(i % 3 == 2 ? 3 : 1 + i % 3);
+  }
+  const auto response = client().EvaluatePlans(request);
+  ASSERT_TRUE(response.ok()) << response.status();
+  ASSERT_EQ(response->answers_size(), 600);
+  for (int i = 0; i < 600; ++i) {
+    const v1::EvaluateAnswer& answer = response->answers(i);
+    EXPECT_EQ(answer.has_failed(), i % 3 == 2) << i;
+    EXPECT_EQ(answer.has_failed() ? answer.failed().id() : answer.estimate().id(),
+              std::to_string(i));
+  }
+}
+
+TEST_F(ServerTest, TellsWhatItKnows) {
+  const auto about = client().GetServerInfo();
+  ASSERT_TRUE(about.ok()) << about.status();
+  EXPECT_EQ(about->api_version(), "meshwright.v1");
+  EXPECT_THAT(about->strategies(), Contains("exhaustive"));
+  EXPECT_THAT(about->frameworks(), Contains("megatron-core"));
+  EXPECT_GT(about->store_schema_version(), 0);
+  const auto chips = client().ListChips();
+  ASSERT_TRUE(chips.ok()) << chips.status();
+  EXPECT_EQ(chips->chips_size(), about->chip_count());
+  const auto chip = client().GetChip("nvidia-a100-sxm4-80gb");
+  ASSERT_TRUE(chip.ok()) << chip.status();
+  EXPECT_GT(chip->chip().figures_size(), 0);
+}
+
+TEST_F(ServerTest, ShutdownEndsAWatchThatCanGoOnLater) {
+  const std::string id = Create(BigQuestion())->study().id();
+  std::vector<v1::WatchStudyResponse> events;
+  v1::WatchStudyRequest request;
+  request.set_study_id(id);
+  bool has_stopped = false;
+  const absl::Status status = client().WatchStudy(request, [&](const auto& /*event*/) {
+    if (!has_stopped) server().Shutdown();
+    has_stopped = true;
+    return true;
+  });
+  EXPECT_TRUE(status.ok() || absl::IsUnavailable(status)) << status;
+}
+
+TEST(Client, AnUnreachableServerIsNamedWithinTwoSeconds) {
+  const auto start = steady_clock::now();
+  const auto client = Client::Connect("127.0.0.1:1");  // tcpmux: nobody listens there
+  EXPECT_LT(steady_clock::now() - start, std::chrono::seconds(2) + milliseconds(500));
+  EXPECT_TRUE(absl::IsUnavailable(client.status())) << client.status();
+  EXPECT_THAT(std::string(client.status().message()), HasSubstr("127.0.0.1:1"));
+}
+
+}  // namespace
+}  // namespace meshwright

@@ -1,0 +1,83 @@
+#include "server/rpc/status_wire.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
+#include "search_space/status.h"
+
+namespace meshwright {
+namespace {
+
+google::rpc::Status Details(const absl::Status& status) {
+  google::rpc::Status wire;
+  EXPECT_TRUE(wire.ParseFromString(ToGrpc(status).error_details()));
+  return wire;
+}
+
+TEST(StatusWire, OkIsOk) {
+  EXPECT_TRUE(ToGrpc(absl::OkStatus()).ok());
+  EXPECT_TRUE(FromGrpc(grpc::Status::OK).ok());
+}
+
+TEST(StatusWire, EveryErrorSaysWhy) {
+  const google::rpc::Status wire = Details(WithReason(absl::NotFoundError("no"), "UNKNOWN_CHIP"));
+  google::rpc::ErrorInfo why;
+  ASSERT_EQ(wire.details_size(), 1);
+  ASSERT_TRUE(wire.details(0).UnpackTo(&why));
+  EXPECT_EQ(why.reason(), "UNKNOWN_CHIP");
+  EXPECT_EQ(why.domain(), "meshwright");
+}
+
+TEST(StatusWire, NeverUnknown) {
+  EXPECT_EQ(ToGrpc(absl::UnknownError("?")).error_code(), grpc::StatusCode::INTERNAL);
+}
+
+TEST(StatusWire, NamesWhatWasNotFound) {
+  const google::rpc::Status wire =
+      Details(WithResource(absl::NotFoundError("no"), "study", "study-1"));
+  google::rpc::ResourceInfo resource;
+  ASSERT_EQ(wire.details_size(), 2);
+  ASSERT_TRUE(wire.details(1).UnpackTo(&resource));
+  EXPECT_EQ(resource.resource_type(), "study");
+  EXPECT_EQ(resource.resource_name(), "study-1");
+}
+
+v1::Infeasible SampleInfeasible() {
+  v1::Infeasible infeasible;
+  infeasible.set_binding_memory_kind("weights");
+  infeasible.set_missing_bytes(1);
+  return infeasible;
+}
+
+struct RoundTripCase {
+  std::string name;
+  absl::Status status;
+};
+
+class RoundTripTest : public testing::TestWithParam<RoundTripCase> {};
+
+TEST_P(RoundTripTest, ComesBackTheSame) {
+  EXPECT_EQ(FromGrpc(ToGrpc(GetParam().status)), GetParam().status);
+}
+
+const RoundTripCase kRoundTrips[] = {
+    {"plain", absl::UnavailableError("busy")},
+    {"reason", WithReason(absl::AbortedError("slow"), "RESYNC")},
+    {"one_field", InvalidFields({{"a.b", "0; must be >= 1"}})},
+    {"fields", InvalidFields({{"a.b", "0; must be >= 1"}, {"c[3]", "'x'; must be y"}})},
+    // A message longer than metadata may be; the client builds it again.
+    {"many_fields", InvalidFields(std::vector<FieldViolation>(
+                        40, {"cluster.pools[0].node_count", "0; must be >= 1"}))},
+    {"resource", WithResource(absl::NotFoundError("no"), "study", "study-1")},
+    {"infeasible", WithStudyId(InfeasibleStatus(SampleInfeasible()), "study-1")},
+};
+INSTANTIATE_TEST_SUITE_P(All, RoundTripTest, testing::ValuesIn(kRoundTrips),
+                         [](const auto& c) { return c.param.name; });
+
+}  // namespace
+}  // namespace meshwright
