@@ -17,6 +17,21 @@ TEST(InvalidFieldsTest, CarriesEveryViolation) {
   EXPECT_EQ(Reason(status), "INVALID_FIELDS");
 }
 
+TEST(InvalidFieldsTest, OneViolationNeedsNoCount) {
+  const absl::Status status = InvalidFields({{"plan.zero_stage", "4; must be 0, 1, 2 or 3"}});
+  EXPECT_EQ(std::string(status.message()), "plan.zero_stage = 4; must be 0, 1, 2 or 3");
+}
+
+// The payload keeps fields apart by zero bytes, so what separates words elsewhere must not matter.
+TEST(InvalidFieldsTest, ViolationsRoundTrip) {
+  const std::vector<FieldViolation> violations = {
+      {"", "the whole input"}, {"a;b = c", ""}, {"x", "line\nbreak; \"quotes\""}, {"", ""}};
+  const absl::Status status = InvalidFields(violations);
+  EXPECT_EQ(FieldViolations(status), violations);
+  EXPECT_EQ(FieldViolations(WithReason(status, "OTHER")), violations) << "a reason keeps them";
+  EXPECT_EQ(Reason(WithReason(status, "OTHER")), "OTHER");
+}
+
 TEST(ReasonTest, IsTheCodeUnlessAttached) {
   EXPECT_EQ(Reason(absl::NotFoundError("x")), "NOT_FOUND");
   EXPECT_EQ(Reason(WithReason(absl::NotFoundError("x"), "UNKNOWN_CHIP")), "UNKNOWN_CHIP");
