@@ -39,17 +39,19 @@ int DenseLayers(const ModelSpec& model, int first, int count) {
 
 }  // namespace
 
-// Everything about one plan that both Quick and Full report.
+// Everything about one plan that Quick and Full report.
 struct AnalyticModel::Evaluation {
   int micro_batches = 1;
   PipelineShape shape = {};
   Seconds pipeline = Seconds(0);
+  StageTime slowest = {};
+  Seconds slowest_occupied = Seconds(0);
   StepTail tail = {};
   Seconds step = Seconds(0);
-  std::size_t slowest = 0;  // stage
-  std::size_t fullest = 0;  // stage
+  int fullest = 0;  // stage
   Bytes peak = {};
   Bytes reserved = {};
+  Bytes capacity = {};
   bool fits = true;
 };
 
@@ -82,88 +84,137 @@ double ForwardFlopsPerToken(const EstimatorProblem& problem) {
 AnalyticModel::AnalyticModel(const EstimatorProblem& problem, const Calibration& calibration)
     : problem_(problem),
       calibration_(calibration),
-      model_flops_per_token_(3 * ForwardFlopsPerToken(problem)) {}
+      model_flops_per_token_(3 * ForwardFlopsPerToken(problem)),
+      default_modules_(ModulesOf(problem.profile.selective_modules)) {
+  matmuls_.reserve(problem.cluster.pools.size());
+  for (const NodePool& pool : problem.cluster.pools) {
+    matmuls_.emplace_back(pool.chip, RatesOf(pool.chip, problem.workload));
+  }
+}
 
-const UnitCosts& AnalyticModel::UnitsOf(const LayerSharding& sharding, int pool,
-                                        ModuleSet selective) {
+ModuleSet AnalyticModel::SelectiveModules(const RecomputePlan& recompute) const {
+  return recompute.modules.empty() ? default_modules_ : ModulesOf(recompute.modules);
+}
+
+UnitCosts& AnalyticModel::UnitsOf(const LayerSharding& sharding, int pool, ModuleSet selective) {
   const UnitKey key = {.sharding = sharding, .pool = pool, .selective = selective};
-  if (last_unit_ != nullptr && key == last_key_) return *last_unit_;
+  if (last_unit_ != nullptr && key == last_unit_->first) return last_unit_->second;
   auto found = units_.find(key);
   if (found == units_.end()) {
-    const NodePool& where = problem_.cluster.pools[static_cast<std::size_t>(pool)];
-    const LayerContext context = {.model = problem_.model,
-                                  .workload = problem_.workload,
-                                  .profile = problem_.profile,
-                                  .sharding = sharding};
-    const LayerSite site = PlaceLayer(sharding, where, problem_.cluster.topology);
-    found = units_.emplace(key, PriceUnits(context, site, selective)).first;
+    found = units_.emplace(key, MeasureUnits(ContextOf(sharding), selective)).first;
   }
-  last_key_ = key;
-  last_unit_ = &found->second;
+  last_unit_ = &*found;
   return found->second;
 }
 
-void AnalyticModel::BuildStages(const ParallelPlan& plan) {
-  const int p = StageCount(plan);
-  const std::vector<int> layers = !plan.stages.empty() || !plan.layers_per_stage.empty()
-                                      ? plan.layers_per_stage
-                                      : SplitLayers(problem_.model, problem_.profile, p);
-  stages_.assign(static_cast<std::size_t>(p), Stage{});
-  int first = 0;
-  for (std::size_t i = 0; i < stages_.size(); ++i) {
+LayerContext AnalyticModel::ContextOf(const LayerSharding& sharding) const {
+  return {.model = problem_.model,
+          .workload = problem_.workload,
+          .profile = problem_.profile,
+          .sharding = sharding};
+}
+
+// Most plans of a search are dropped by their memory alone; time is priced when one is not.
+void AnalyticModel::PriceRuns() {
+  for (const StageRun& run : runs_) {
+    const Stage& stage = run.stage;
+    if (stage.unit->times.has_value()) continue;
+    const std::ptrdiff_t pool = stage.pool - problem_.cluster.pools.data();
+    const ModuleSet selective = stage.unit->selective;
+    UnitCosts& unit = UnitsOf(stage.sharding, static_cast<int>(pool), selective);
+    unit.times = PriceUnits(ContextOf(stage.sharding),
+                            PlaceLayer(stage.sharding, *stage.pool, problem_.cluster.topology,
+                                       matmuls_[static_cast<std::size_t>(pool)]),
+                            selective);
+  }
+}
+
+const std::vector<int>& AnalyticModel::DefaultSplit(int stage_count) {
+  auto found = splits_.find(stage_count);
+  if (found == splits_.end()) {
+    found = splits_.emplace(stage_count, SplitLayers(problem_.model, problem_.profile, stage_count))
+                .first;
+  }
+  return found->second;
+}
+
+void AnalyticModel::Append(const Stage& stage) {
+  if (!runs_.empty() && runs_.back().stage == stage) {
+    ++runs_.back().count;
+    return;
+  }
+  const int first = runs_.empty() ? 0 : runs_.back().first + runs_.back().count;
+  runs_.push_back({.stage = stage, .first = first, .count = 1});
+}
+
+void AnalyticModel::BuildRuns(const ParallelPlan& plan) {
+  runs_.clear();
+  if (!plan.stages.empty()) return BuildMixedRuns(plan);
+  const auto p = static_cast<std::size_t>(plan.pipeline_parallel);
+  const std::vector<int>& layers =
+      plan.layers_per_stage.empty() ? DefaultSplit(plan.pipeline_parallel) : plan.layers_per_stage;
+  const LayerSharding sharding = ShardingOf(plan);
+  Stage stage = {.pool = &problem_.cluster.pools.front(),
+                 .unit = &UnitsOf(sharding, 0, SelectiveModules(plan.recompute)),
+                 .sharding = sharding,
+                 .data_parallel = plan.data_parallel,
+                 .recompute = plan.recompute.granularity};
+  int first_layer = 0;
+  for (std::size_t i = 0; i < p; ++i) {
+    stage.dense_layers = DenseLayers(problem_.model, first_layer, layers[i]);
+    stage.moe_layers = layers[i] - stage.dense_layers;
+    stage.mtp_layers = i + 1 == p ? problem_.model.mtp_layer_count : 0;
+    stage.has_embedding = i == 0;
+    stage.has_head = i + 1 == p;
+    stage.recomputed_layers = RecomputedLayers(plan.recompute, i, layers[i]);
+    Append(stage);
+    first_layer += layers[i];
+  }
+}
+
+// Stages that each name their pool, degrees and recomputation.
+void AnalyticModel::BuildMixedRuns(const ParallelPlan& plan) {
+  int first_layer = 0;
+  for (std::size_t i = 0; i < plan.stages.size(); ++i) {
+    const StagePlan& own = plan.stages[i];
     LayerSharding sharding = ShardingOf(plan);
+    sharding.tensor_parallel = own.tensor_parallel;
+    sharding.sequence_parallel = plan.sequence_parallel && own.tensor_parallel > 1;
+    sharding.context_parallel = own.context_parallel;
+    sharding.micro_batch_size = own.micro_batch_size;
     int pool = 0;
-    int data_parallel = plan.data_parallel;
-    const RecomputePlan* recompute = &plan.recompute;
-    int count = plan.stages.empty() ? layers[i] : plan.stages[i].layer_count;
-    int recomputed = RecomputedLayers(*recompute, i, count);
-    if (!plan.stages.empty()) {
-      const StagePlan& own = plan.stages[i];
-      sharding.tensor_parallel = own.tensor_parallel;
-      sharding.sequence_parallel = plan.sequence_parallel && own.tensor_parallel > 1;
-      sharding.context_parallel = own.context_parallel;
-      sharding.micro_batch_size = own.micro_batch_size;
-      data_parallel = own.data_parallel;
-      recompute = &own.recompute;
-      recomputed = RecomputedLayers(own.recompute, 0, count);
-      for (std::size_t k = 0; k < problem_.cluster.pools.size(); ++k) {
-        if (problem_.cluster.pools[k].name == own.pool) pool = static_cast<int>(k);
-      }
+    for (std::size_t k = 0; k < problem_.cluster.pools.size(); ++k) {
+      if (problem_.cluster.pools[k].name == own.pool) pool = static_cast<int>(k);
     }
-    const ModuleSet selective = recompute->granularity != RecomputeGranularity::kSelective ? 0
-                                : recompute->modules.empty()
-                                    ? ModulesOf(problem_.profile.selective_modules)
-                                    : ModulesOf(recompute->modules);
-    const int dense = DenseLayers(problem_.model, first, count);
-    const bool is_last = i + 1 == stages_.size();
-    stages_[i] = {.pool = &problem_.cluster.pools[static_cast<std::size_t>(pool)],
-                  .unit = &UnitsOf(sharding, pool, selective),
-                  .sharding = sharding,
-                  .data_parallel = data_parallel,
-                  .dense_layers = dense,
-                  .moe_layers = count - dense,
-                  .mtp_layers = is_last ? problem_.model.mtp_layer_count : 0,
-                  .has_embedding = i == 0,
-                  .has_head = is_last,
-                  .recompute = recompute->granularity,
-                  .recomputed_layers = recomputed};
-    first += count;
+    const int dense = DenseLayers(problem_.model, first_layer, own.layer_count);
+    const bool is_last = i + 1 == plan.stages.size();
+    Append({.pool = &problem_.cluster.pools[static_cast<std::size_t>(pool)],
+            .unit = &UnitsOf(sharding, pool, SelectiveModules(own.recompute)),
+            .sharding = sharding,
+            .data_parallel = own.data_parallel,
+            .dense_layers = dense,
+            .moe_layers = own.layer_count - dense,
+            .mtp_layers = is_last ? problem_.model.mtp_layer_count : 0,
+            .has_embedding = i == 0,
+            .has_head = is_last,
+            .recompute = own.recompute.granularity,
+            .recomputed_layers = RecomputedLayers(own.recompute, 0, own.layer_count)});
+    first_layer += own.layer_count;
   }
 }
 
 Seconds AnalyticModel::SlowestMessage(const ParallelPlan& plan) const {
   Seconds slowest(0);
-  for (std::size_t i = 0; i + 1 < stages_.size(); ++i) {
-    const Stage& from = stages_[i];
-    const Stage& to = stages_[i + 1];
-    if (from.pool != to.pool) {
+  for (std::size_t i = 0; i < runs_.size(); ++i) {
+    const Stage& from = runs_[i].stage;
+    const bool is_last = i + 1 == runs_.size();
+    if (!is_last && runs_[i + 1].stage.pool != from.pool) {
       slowest = std::max(slowest, InterPoolTime(from.unit->boundary, from.pool->devices_per_node,
                                                 problem_.cluster.inter_pool));
-      continue;
     }
-    const int devices =
-        plan.stages.empty() ? DeviceCount(*from.pool) : from.pool->devices_per_node + 1;
-    const bool leaves_node = devices > from.pool->devices_per_node;
+    if (is_last && runs_[i].count == 1) continue;
+    // Stages of a mixed plan are whole nodes; else one node may hold several.
+    const bool leaves_node = !plan.stages.empty() || from.pool->node_count > 1;
     slowest = std::max(slowest, PointToPointTime(from.unit->boundary, leaves_node, *from.pool,
                                                  problem_.cluster.topology));
   }
@@ -191,39 +242,51 @@ bool AnalyticModel::HasFailed(Bytes modelled, const Stage& stage) const {
          Reserved(modelled, stage) >= *calibration_.out_of_memory_at;
 }
 
-AnalyticModel::Evaluation AnalyticModel::Evaluate(const ParallelPlan& plan) {
-  BuildStages(plan);
+// Of equal neighbours the first holds most micro-batches under every modelled schedule, so it
+// stands for its run.
+AnalyticModel::Evaluation AnalyticModel::EvaluateMemory(const ParallelPlan& plan) {
+  BuildRuns(plan);
   Evaluation e;
-  const int p = static_cast<int>(stages_.size());
-  const Stage& front = stages_.front();
+  const Stage& front = runs_.front().stage;
   e.micro_batches =
       problem_.workload.global_batch_size / (front.data_parallel * front.sharding.micro_batch_size);
-  e.shape = ShapeOf(plan, e.micro_batches);
-  times_.resize(stages_.size());
-  occupied_.resize(stages_.size());
+  const int p = runs_.back().first + runs_.back().count;
   double worst_use = -1;
-  for (std::size_t i = 0; i < stages_.size(); ++i) {
-    const Stage& stage = stages_[i];
-    const bool repeats = i > 0 && stage == stages_[i - 1];
-    times_[i] = repeats ? times_[i - 1] : TimeOf(stage);
-    occupied_[i] = OccupiedTime(times_[i].wall, e.shape, p);
-    if (occupied_[i] > occupied_[e.slowest]) e.slowest = i;
-    const StateSharding sharding = meshwright::ShardingOf(plan, stage);
+  for (const StageRun& run : runs_) {
     const double in_flight =
-        InFlight(plan.schedule, static_cast<int>(i), p, plan.virtual_pipeline, e.micro_batches);
-    const Bytes modelled = MemoryOf(stage, sharding, in_flight, problem_).peak;
+        InFlight(plan.schedule, run.first, p, plan.virtual_pipeline, e.micro_batches);
+    const Bytes modelled =
+        MemoryOf(run.stage, meshwright::ShardingOf(plan, run.stage), in_flight, problem_).peak;
     const Bytes peak = Scale(modelled, calibration_.memory_ratio);
-    const Bytes reserved = Reserved(peak, stage);
-    e.fits = e.fits && reserved <= stage.pool->memory_capacity && !HasFailed(modelled, stage);
-    const double use = reserved / stage.pool->memory_capacity;
-    if (use > worst_use) {
-      worst_use = use;
-      e.fullest = i;
-      e.peak = peak;
-      e.reserved = reserved;
+    const Bytes reserved = Reserved(peak, run.stage);
+    const Bytes capacity = run.stage.pool->memory_capacity;
+    e.fits = e.fits && reserved <= capacity && !HasFailed(modelled, run.stage);
+    if (reserved / capacity <= worst_use) continue;
+    worst_use = reserved / capacity;
+    e.fullest = run.first;
+    e.peak = peak;
+    e.reserved = reserved;
+    e.capacity = capacity;
+  }
+  return e;
+}
+
+AnalyticModel::Evaluation AnalyticModel::Evaluate(const ParallelPlan& plan) {
+  Evaluation e = EvaluateMemory(plan);
+  PriceRuns();
+  const int p = runs_.back().first + runs_.back().count;
+  e.shape = ShapeOf(plan, e.micro_batches);
+  occupied_.clear();
+  for (const StageRun& run : runs_) {
+    const StageTime time = TimeOf(run.stage);
+    const Seconds occupied = OccupiedTime(time.wall, e.shape, p);
+    occupied_.push_back({.time = occupied, .count = run.count});
+    if (occupied > e.slowest_occupied) {
+      e.slowest = time;
+      e.slowest_occupied = occupied;
     }
-    if (repeats) continue;  // earlier stages of equal shape hold no less and end no later
-    const StepTail tail = TailOf(stage, times_[i], sharding, e.micro_batches, problem_);
+    const StepTail tail =
+        TailOf(run.stage, time, meshwright::ShardingOf(plan, run.stage), e.micro_batches, problem_);
     if (tail.communication + tail.optimizer > e.tail.communication + e.tail.optimizer)
       e.tail = tail;
   }
@@ -234,45 +297,60 @@ AnalyticModel::Evaluation AnalyticModel::Evaluate(const ParallelPlan& plan) {
   return e;
 }
 
+MemoryCheck AnalyticModel::CheckMemory(const ParallelPlan& plan) {
+  const Evaluation e = EvaluateMemory(plan);
+  return {.reserved_memory = e.reserved, .fits = e.fits};
+}
+
 QuickEstimate AnalyticModel::Quick(const ParallelPlan& plan) {
   const Evaluation e = Evaluate(plan);
   return {.step_time = e.step, .reserved_memory = e.reserved, .fits = e.fits};
 }
 
-Estimate AnalyticModel::Full(const ParallelPlan& plan) {
-  const Evaluation e = Evaluate(plan);
-  Estimate estimate;
-  estimate.step_time = e.step;
-  const StageTime& slow = times_[e.slowest];
+void AnalyticModel::FillBreakdown(const Evaluation& e, Estimate& estimate) const {
   const double m = e.micro_batches;
+  const StageTime& slow = e.slowest;
   TimeBreakdown& line = estimate.breakdown;
   for (std::size_t i = 0; i < kTimeCauseCount; ++i) {
     line[i] = m * (slow.forward.by_cause[i] + slow.backward.by_cause[i]);
   }
   const Seconds device = slow.forward.device + slow.backward.device;
   line[Index(TimeCause::kHost)] += m * (slow.wall - device);
-  line[Index(TimeCause::kPipelineP2p)] += m * (occupied_[e.slowest] - slow.wall);
-  line[Index(TimeCause::kPipelineBubble)] += e.pipeline - m * occupied_[e.slowest];
+  line[Index(TimeCause::kPipelineP2p)] += m * (e.slowest_occupied - slow.wall);
+  line[Index(TimeCause::kPipelineBubble)] += e.pipeline - m * e.slowest_occupied;
   line[Index(TimeCause::kDataParallel)] += e.tail.communication;
   line[Index(TimeCause::kOptimizer)] += e.tail.optimizer;
   line[Index(TimeCause::kFixed)] += problem_.profile.fixed_per_step;
   for (Seconds& part : line) part *= calibration_.time_ratio;
+}
 
-  const int p = static_cast<int>(stages_.size());
-  for (int i = 0; i < p; ++i) {
-    const Stage& stage = stages_[static_cast<std::size_t>(i)];
-    const double in_flight = InFlight(plan.schedule, i, p, plan.virtual_pipeline, e.micro_batches);
-    StageMemory memory = MemoryOf(stage, meshwright::ShardingOf(plan, stage), in_flight, problem_);
-    memory.peak = Scale(memory.peak, calibration_.memory_ratio);
-    for (Bytes& part : memory.breakdown) part = Scale(part, calibration_.memory_ratio);
-    estimate.stage_memory.push_back(memory);
+void AnalyticModel::FillStages(const ParallelPlan& plan, const Evaluation& e,
+                               Estimate& estimate) const {
+  const int p = runs_.back().first + runs_.back().count;
+  for (const StageRun& run : runs_) {
+    for (int i = run.first; i < run.first + run.count; ++i) {
+      const double in_flight =
+          InFlight(plan.schedule, i, p, plan.virtual_pipeline, e.micro_batches);
+      StageMemory memory =
+          MemoryOf(run.stage, meshwright::ShardingOf(plan, run.stage), in_flight, problem_);
+      memory.peak = Scale(memory.peak, calibration_.memory_ratio);
+      for (Bytes& part : memory.breakdown) part = Scale(part, calibration_.memory_ratio);
+      estimate.stage_memory.push_back(memory);
+    }
   }
-  const Stage& fullest = stages_[e.fullest];
-  estimate.busiest_stage = static_cast<int>(e.fullest);
-  estimate.memory_breakdown = estimate.stage_memory[e.fullest].breakdown;
+}
+
+Estimate AnalyticModel::Full(const ParallelPlan& plan) {
+  const Evaluation e = Evaluate(plan);
+  Estimate estimate;
+  estimate.step_time = e.step;
+  FillBreakdown(e, estimate);
+  FillStages(plan, e, estimate);
+  estimate.busiest_stage = e.fullest;
+  estimate.memory_breakdown = estimate.stage_memory[static_cast<std::size_t>(e.fullest)].breakdown;
   estimate.peak_memory = e.peak;
   estimate.reserved_memory = e.reserved;
-  estimate.memory_capacity = fullest.pool->memory_capacity;
+  estimate.memory_capacity = e.capacity;
   estimate.fits = e.fits;
   FillRates(estimate);
   return estimate;
@@ -284,9 +362,12 @@ void AnalyticModel::FillRates(Estimate& estimate) const {
       static_cast<double>(problem_.workload.global_batch_size) * problem_.workload.sequence_length;
   double peak = 0;
   int devices = 0;
-  for (const Stage& stage : stages_) {
-    const int own =
-        stage.data_parallel * stage.sharding.tensor_parallel * stage.sharding.context_parallel;
+  const ChipSpec* chip = nullptr;
+  for (const StageRun& run : runs_) {
+    const Stage& stage = run.stage;
+    if (run.first <= estimate.busiest_stage) chip = &stage.pool->chip;
+    const int own = run.count * stage.data_parallel * stage.sharding.tensor_parallel *
+                    stage.sharding.context_parallel;
     devices += own;
     peak +=
         own *
@@ -295,8 +376,7 @@ void AnalyticModel::FillRates(Estimate& estimate) const {
   const double rate = tokens / estimate.step_time.count();
   estimate.tokens_per_second_per_device = rate / devices;
   estimate.model_flops_utilization = peak > 0 ? model_flops_per_token_ * rate / peak : 0;
-  const ChipSpec& chip = stages_[static_cast<std::size_t>(estimate.busiest_stage)].pool->chip;
-  const Spread spread = SpreadOf(estimate, chip, problem_, calibration_);
+  const Spread spread = SpreadOf(estimate, *chip, problem_, calibration_);
   estimate.step_time_low = estimate.step_time * std::exp(-kCentral80 * spread.time_low);
   estimate.step_time_high = estimate.step_time * std::exp(kCentral80 * spread.time_high);
   estimate.provenance = spread.provenance;

@@ -24,6 +24,11 @@ struct Calibration {
   std::optional<Bytes> out_of_memory_at = {};
 };
 
+struct MemoryCheck {
+  Bytes reserved_memory = {};  // of the stage with least room
+  bool fits = false;
+};
+
 // The closed-form cost model. Costs of one layer are priced once per sharding and kept, so further
 // plans of the same question cost about a microsecond. Not for use from several threads at once;
 // each thread takes its own.
@@ -34,6 +39,8 @@ class AnalyticModel {
   // Both take a legal plan (ResolvePlan, or the search space). The step time and the memory of the
   // two are the same to the last bit.
   QuickEstimate Quick(const ParallelPlan& plan);
+  // Quick without the time: for searches that look for a plan's least recomputation.
+  MemoryCheck CheckMemory(const ParallelPlan& plan);
   Estimate Full(const ParallelPlan& plan);
 
   const EstimatorProblem& problem() const { return problem_; }
@@ -41,14 +48,23 @@ class AnalyticModel {
  private:
   struct Evaluation;
   Evaluation Evaluate(const ParallelPlan& plan);
-  void BuildStages(const ParallelPlan& plan);
-  const UnitCosts& UnitsOf(const LayerSharding& sharding, int pool, ModuleSet selective);
+  void BuildRuns(const ParallelPlan& plan);
+  ModuleSet SelectiveModules(const RecomputePlan& recompute) const;
+  void BuildMixedRuns(const ParallelPlan& plan);
+  void Append(const Stage& stage);
+  const std::vector<int>& DefaultSplit(int stage_count);
+  Evaluation EvaluateMemory(const ParallelPlan& plan);
+  UnitCosts& UnitsOf(const LayerSharding& sharding, int pool, ModuleSet selective);
+  LayerContext ContextOf(const LayerSharding& sharding) const;
+  void PriceRuns();
   void FillRates(Estimate& estimate) const;
   Bytes Reserved(Bytes peak, const Stage& stage) const;
   // Whether history has a plan of this modelled size or less that ran out of memory.
   bool HasFailed(Bytes modelled, const Stage& stage) const;
   PipelineShape ShapeOf(const ParallelPlan& plan, int micro_batches) const;
   Seconds SlowestMessage(const ParallelPlan& plan) const;
+  void FillBreakdown(const Evaluation& evaluation, Estimate& estimate) const;
+  void FillStages(const ParallelPlan& plan, const Evaluation& evaluation, Estimate& estimate) const;
 
   struct UnitKey {
     LayerSharding sharding;
@@ -60,13 +76,14 @@ class AnalyticModel {
   EstimatorProblem problem_;
   Calibration calibration_;
   double model_flops_per_token_ = 0;
+  ModuleSet default_modules_ = 0;     // of selective recomputation
+  std::vector<MatmulTimes> matmuls_;  // of each pool
   std::map<UnitKey, UnitCosts> units_;
   // The last unit found, and scratch space that evaluations reuse.
-  const UnitCosts* last_unit_ = nullptr;
-  UnitKey last_key_ = {};
-  std::vector<Stage> stages_;
-  std::vector<StageTime> times_;
-  std::vector<Seconds> occupied_;
+  std::pair<const UnitKey, UnitCosts>* last_unit_ = nullptr;
+  std::map<int, std::vector<int>> splits_;
+  std::vector<StageRun> runs_;
+  std::vector<OccupiedRun> occupied_;
 };
 
 // Forward FLOPs of one token: GEMMs of the active parameters, output layer included, and causal

@@ -30,6 +30,7 @@ struct MatmulShape {
   double n = 0;
   double k = 0;
   double count = 1;  // > 1: batched or grouped
+  bool operator==(const MatmulShape&) const = default;
 };
 
 // Attention of `batch` x `heads` independent heads.

@@ -45,15 +45,15 @@ Seconds Fp8CastTime(const MatmulShape& s, const ChipSpec& chip) {
 }
 
 KernelTime PriceMatmul(const Kernel& kernel, const LayerContext& c, const ChipSpec& chip,
-                       const DeviceRates& rates) {
+                       MatmulTimes& matmuls) {
   const MatmulShape& s = kernel.matmul;
   const MatmulShape input_gradient = {.m = s.m, .n = s.k, .k = s.n, .count = s.count};
   const MatmulShape weight_gradient = {.m = s.k, .n = s.n, .k = s.m, .count = s.count};
   const bool fp32 = c.workload.gradient_dtype == GradientDtype::kFp32;
-  KernelTime time = {.cause = TimeCause::kMatmul,
-                     .forward = MatmulTime(s, chip, rates, false),
-                     .backward = MatmulTime(input_gradient, chip, rates, false) +
-                                 MatmulTime(weight_gradient, chip, rates, fp32)};
+  KernelTime time = {
+      .cause = TimeCause::kMatmul,
+      .forward = matmuls.Of(s, false),
+      .backward = matmuls.Of(input_gradient, false) + matmuls.Of(weight_gradient, fp32)};
   if (c.workload.precision == Precision::kFp8) {
     time.forward += Fp8CastTime(s, chip);
     time.backward += Fp8CastTime(input_gradient, chip);
@@ -62,15 +62,15 @@ KernelTime PriceMatmul(const Kernel& kernel, const LayerContext& c, const ChipSp
 }
 
 KernelTime PriceKernel(const Kernel& kernel, const LayerContext& c, const ChipSpec& chip,
-                       const DeviceRates& rates) {
+                       MatmulTimes& matmuls) {
   switch (kernel.kind) {
     case KernelKind::kMatmul:
-      return PriceMatmul(kernel, c, chip, rates);
+      return PriceMatmul(kernel, c, chip, matmuls);
     case KernelKind::kAttention: {
-      DeviceRates attention = rates;
+      DeviceRates attention = matmuls.rates();
       if (c.workload.precision == Precision::kFp8) {
         // Attention stays in 16 bit.
-        attention.peak = NominalPeak(chip, Precision::kBf16).value_or(rates.peak);
+        attention.peak = NominalPeak(chip, Precision::kBf16).value_or(attention.peak);
       }
       const Seconds forward =
           FusedAttentionTime(kernel.attention, c.workload.attention_kernel, chip, attention);
@@ -116,7 +116,7 @@ const GroupShape& ShapeOf(CommunicationGroup group, const LayerSite& site) {
 }
 
 void PriceCollectives(const LayerProgram& program, const LayerContext& c, const LayerSite& site,
-                      ModuleSet selective, LayerCost& cost) {
+                      ModuleSet selective, LayerTime& cost) {
   for (const Collective& collective : program.collectives) {
     Seconds once = CollectiveTime(collective.kind, collective.bytes,
                                   ShapeOf(collective.group, site), site.pool, site.topology);
@@ -144,10 +144,12 @@ PassTime operator+(const PassTime& a, const PassTime& b) {
   return sum;
 }
 
-LayerSite PlaceLayer(const LayerSharding& s, const NodePool& pool, const Topology& topology) {
+LayerSite PlaceLayer(const LayerSharding& s, const NodePool& pool, const Topology& topology,
+                     MatmulTimes& matmuls) {
   const int g = pool.devices_per_node;
   return {.pool = pool,
           .topology = topology,
+          .matmuls = matmuls,
           .tensor = PlaceGroup(s.tensor_parallel, 1, g),
           .context = PlaceGroup(s.context_parallel, s.tensor_parallel, g),
           .expert = PlaceGroup(s.expert_parallel, s.expert_tensor_parallel, g),
@@ -171,24 +173,20 @@ Seconds DeviceWithHost(Seconds device, Seconds host) {
   return Seconds(std::sqrt(std::sqrt(d2 * d2 + h2 * h2)));
 }
 
-LayerCost PriceProgram(const LayerProgram& program, const LayerContext& c, const LayerSite& site,
+LayerTime PriceProgram(const LayerProgram& program, const LayerContext& c, const LayerSite& site,
                        ModuleSet selective, std::optional<TimeCause> cause_override) {
-  LayerCost cost;
-  const DeviceRates rates = RatesOf(site.pool.chip, c.workload);
+  LayerTime cost;
   const Seconds launch = c.profile.host_per_launch;
   for (const Kernel& kernel : program.kernels) {
-    const KernelTime time = PriceKernel(kernel, c, site.pool.chip, rates);
+    const KernelTime time = PriceKernel(kernel, c, site.pool.chip, site.matmuls);
     const TimeCause cause = cause_override.value_or(time.cause);
     Add(cost.forward, cause, time.forward);
     Add(cost.backward, cause, time.backward);
     cost.forward.host += launch * kernel.launches;
     cost.backward.host += launch * c.profile.host_backward_ratio * kernel.backward_launches;
-    cost.stored += kernel.stored_bytes;
     if ((kernel.modules & selective) != 0) {
       Add(cost.selective, TimeCause::kRecompute, time.forward);
       cost.selective.host += launch * kernel.launches;
-    } else {
-      cost.stored_selective += kernel.stored_bytes;
     }
   }
   PriceCollectives(program, c, site, selective, cost);
@@ -201,8 +199,16 @@ LayerCost PriceProgram(const LayerProgram& program, const LayerContext& c, const
                               cause == TimeCause::kExpertParallel;
     Add(cost.full, communicates ? cause : TimeCause::kRecompute, cost.forward.by_cause[i]);
   }
-  cost.stored_full = LayerInputBytes(c);
   return cost;
+}
+
+LayerStore StoreOf(const LayerProgram& program, const LayerContext& c, ModuleSet selective) {
+  LayerStore store = {.full = LayerInputBytes(c)};
+  for (const Kernel& kernel : program.kernels) {
+    store.all += kernel.stored_bytes;
+    if ((kernel.modules & selective) == 0) store.selective += kernel.stored_bytes;
+  }
+  return store;
 }
 
 }  // namespace meshwright

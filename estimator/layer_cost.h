@@ -19,32 +19,40 @@ struct PassTime {
 
 PassTime operator+(const PassTime& a, const PassTime& b);
 
-// One layer (or embedding, or head) priced for one device and one micro-batch.
-struct LayerCost {
+// One layer (or embedding, or head) timed for one device and one micro-batch.
+struct LayerTime {
   PassTime forward = {};
   PassTime backward = {};
   PassTime selective = {};  // work done again under selective recomputation
   PassTime full = {};       // under full recomputation: the forward pass
-  Bytes stored = {};        // kept for backward without recomputation
-  Bytes stored_selective = {};
-  Bytes stored_full = {};  // the layer's input
 };
+
+// What it keeps for its backward pass.
+struct LayerStore {
+  Bytes all = {};        // without recomputation
+  Bytes selective = {};  // with selective recomputation
+  Bytes full = {};       // with full recomputation: the layer's input
+};
+
+LayerStore StoreOf(const LayerProgram& program, const LayerContext& context, ModuleSet selective);
 
 // Where a layer runs: the pool, its network and the groups of its collectives.
 struct LayerSite {
   const NodePool& pool;
   const Topology& topology;
+  MatmulTimes& matmuls;
   GroupShape tensor = {};
   GroupShape context = {};
   GroupShape expert = {};
   GroupShape expert_tensor = {};
 };
 
-LayerSite PlaceLayer(const LayerSharding& sharding, const NodePool& pool, const Topology& topology);
+LayerSite PlaceLayer(const LayerSharding& sharding, const NodePool& pool, const Topology& topology,
+                     MatmulTimes& matmuls);
 
 // Prices a program. `selective` are the modules that selective recomputation runs again.
 // `cause_override` books all device time of a vocabulary program under one cause.
-LayerCost PriceProgram(const LayerProgram& program, const LayerContext& context,
+LayerTime PriceProgram(const LayerProgram& program, const LayerContext& context,
                        const LayerSite& site, ModuleSet selective,
                        std::optional<TimeCause> cause_override);
 

@@ -16,14 +16,14 @@ struct Activations {
 
 Activations StoredBy(const Stage& s) {
   const UnitCosts& unit = *s.unit;
-  const auto sum = [&](const LayerCost& cost, int layers, int full) {
+  const auto sum = [&](const LayerStore& store, int layers, int full) {
     switch (s.recompute) {
       case RecomputeGranularity::kNone:
-        return cost.stored * layers;
+        return store.all * layers;
       case RecomputeGranularity::kSelective:
-        return cost.stored_selective * layers;
+        return store.selective * layers;
       case RecomputeGranularity::kFull:
-        return cost.stored * (layers - full) + cost.stored_full * full;
+        return store.all * (layers - full) + store.full * full;
     }
     std::abort();
   };
@@ -32,15 +32,15 @@ Activations StoredBy(const Stage& s) {
   Activations a;
   a.stored = sum(unit.dense, s.dense_layers, full_dense) + sum(unit.moe, s.moe_layers, full_moe) +
              sum(unit.mtp, s.mtp_layers, 0);
-  const auto working = [&](const LayerCost& cost, int layers) {
+  const auto working = [&](const LayerStore& store, int layers) {
     if (layers == 0) return Bytes{0};
     switch (s.recompute) {
       case RecomputeGranularity::kNone:
         return Bytes{0};
       case RecomputeGranularity::kSelective:
-        return cost.stored - cost.stored_selective;
+        return store.all - store.selective;
       case RecomputeGranularity::kFull:
-        return cost.stored;
+        return store.all;
     }
     std::abort();
   };

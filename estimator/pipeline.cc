@@ -9,25 +9,29 @@ Seconds OccupiedTime(Seconds wall, const PipelineShape& shape, int stage_count) 
   return wall + 2.0 * shape.virtual_stages * shape.point_to_point;
 }
 
-Seconds PipelineTime(std::span<const Seconds> occupied, const PipelineShape& shape) {
-  const auto p = static_cast<int>(occupied.size());
+Seconds PipelineTime(std::span<const OccupiedRun> runs, const PipelineShape& shape) {
   const double v = shape.virtual_stages;
   const Seconds message =
-      shape.overlaps_point_to_point ? shape.point_to_point : Seconds(0);  // else in `occupied`
+      shape.overlaps_point_to_point ? shape.point_to_point : Seconds(0);  // else in `runs`
   Seconds longest(0);
   Seconds sum(0);
   Seconds period(0);
-  // From the last stage to the first: the window of stage i is p - i micro-batches.
-  for (int i = p - 1; i >= 0; --i) {
-    const Seconds w = occupied[static_cast<std::size_t>(i)];
-    longest = std::max(longest, w);
-    sum += w;
+  int behind = 0;  // stages after the run
+  for (auto run = runs.rbegin(); run != runs.rend(); ++run) {
+    longest = std::max(longest, run->time);
     if (shape.schedule == Schedule::k1f1b) {
-      period = std::max(period, (sum + 2.0 * (p - 1 - i) * message) / (p - i));
+      // The window of stage i is p - i micro-batches, which cover the way to the last stage and
+      // back. Along a run the quotient moves one way, so its ends bound it.
+      for (const int k : {1, run->count}) {
+        const Seconds way = sum + k * run->time + 2.0 * (behind + k - 1) * message;
+        period = std::max(period, way / (behind + k));
+      }
     }
+    sum += run->count * run->time;
+    behind += run->count;
   }
   period = std::max(period, longest);
-  const Seconds ramp = sum / v + longest * (1 - 1 / v) + 2.0 * (p - 1) * message;
+  const Seconds ramp = sum / v + longest * (1 - 1 / v) + 2.0 * (behind - 1) * message;
   return (shape.micro_batches - 1) * period + ramp;
 }
 

@@ -19,11 +19,17 @@ struct PipelineShape {
 // not overlapped.
 Seconds OccupiedTime(Seconds wall, const PipelineShape& shape, int stage_count);
 
+// Neighbouring stages that take equally long.
+struct OccupiedRun {
+  Seconds time = Seconds(0);  // OccupiedTime of each
+  int count = 1;
+};
+
 // Time from the first forward to the last backward of a step, by the closed form of
 // docs/cost_model.md "Pipeline" (Narayanan et al. 2021, arXiv 2104.04473, with the bottleneck form
 // of Alpa, arXiv 2201.12023, and the round trip of the in-flight window). `occupied` is
 // OccupiedTime of every stage. Exact for equal stages.
-Seconds PipelineTime(std::span<const Seconds> occupied, const PipelineShape& shape);
+Seconds PipelineTime(std::span<const OccupiedRun> runs, const PipelineShape& shape);
 
 // Schedules that this closed form covers.
 bool IsModelled(Schedule schedule);

@@ -13,7 +13,7 @@ void AddScaled(PassTime& sum, const PassTime& part, double n) {
 }
 
 void AddRecompute(const Stage& s, PassTime& backward) {
-  const UnitCosts& unit = *s.unit;
+  const UnitTimes& unit = *s.unit->times;
   switch (s.recompute) {
     case RecomputeGranularity::kNone:
       return;
@@ -34,7 +34,7 @@ void AddRecompute(const Stage& s, PassTime& backward) {
 }  // namespace
 
 StageTime TimeOf(const Stage& s) {
-  const UnitCosts& unit = *s.unit;
+  const UnitTimes& unit = *s.unit->times;
   StageTime time;
   AddScaled(time.forward, unit.dense.forward, s.dense_layers);
   AddScaled(time.forward, unit.moe.forward, s.moe_layers);

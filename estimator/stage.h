@@ -24,6 +24,13 @@ struct Stage {
   bool operator==(const Stage&) const = default;
 };
 
+// Neighbouring stages that are equal, as most of a pipeline's are: priced once.
+struct StageRun {
+  Stage stage = {};
+  int first = 0;  // index of the first of them
+  int count = 0;
+};
+
 // Time of one micro-batch on a stage (all its virtual chunks).
 struct StageTime {
   PassTime forward = {};
@@ -32,6 +39,7 @@ struct StageTime {
   double backward_share = 0.5;  // of `wall`
 };
 
+// The stage's unit must have its times.
 StageTime TimeOf(const Stage& stage);
 
 // Parameters on one device of a stage.

@@ -63,21 +63,29 @@ void FillTransients(const LayerContext& c, UnitCosts& unit) {
 
 }  // namespace
 
-UnitCosts PriceUnits(const LayerContext& c, const LayerSite& site, ModuleSet selective) {
-  UnitCosts unit;
-  unit.dense = PriceProgram(BuildLayer(c, false), c, site, selective, std::nullopt);
-  if (c.model.moe.has_value()) {
-    unit.moe = PriceProgram(BuildLayer(c, true), c, site, selective, std::nullopt);
-  }
-  unit.embedding = PriceProgram(BuildEmbedding(c), c, site, 0, TimeCause::kVocabulary);
-  unit.head = PriceProgram(BuildHead(c), c, site, 0, TimeCause::kVocabulary);
-  if (c.model.mtp_layer_count > 0) {
-    unit.mtp = PriceProgram(BuildMtp(c), c, site, selective, std::nullopt);
-  }
+UnitCosts MeasureUnits(const LayerContext& c, ModuleSet selective) {
+  UnitCosts unit = {.selective = selective};
+  unit.dense = StoreOf(BuildLayer(c, false), c, selective);
+  if (c.model.moe.has_value()) unit.moe = StoreOf(BuildLayer(c, true), c, selective);
+  if (c.model.mtp_layer_count > 0) unit.mtp = StoreOf(BuildMtp(c), c, selective);
   FillParameters(c, unit);
   FillTransients(c, unit);
   unit.boundary = LayerInputBytes(c);
   return unit;
+}
+
+UnitTimes PriceUnits(const LayerContext& c, const LayerSite& site, ModuleSet selective) {
+  UnitTimes times;
+  times.dense = PriceProgram(BuildLayer(c, false), c, site, selective, std::nullopt);
+  if (c.model.moe.has_value()) {
+    times.moe = PriceProgram(BuildLayer(c, true), c, site, selective, std::nullopt);
+  }
+  times.embedding = PriceProgram(BuildEmbedding(c), c, site, 0, TimeCause::kVocabulary);
+  times.head = PriceProgram(BuildHead(c), c, site, 0, TimeCause::kVocabulary);
+  if (c.model.mtp_layer_count > 0) {
+    times.mtp = PriceProgram(BuildMtp(c), c, site, selective, std::nullopt);
+  }
+  return times;
 }
 
 }  // namespace meshwright

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "estimator/layer_cost.h"
 #include "search_space/framework_profile.h"
 
@@ -8,12 +10,19 @@ namespace meshwright {
 // Everything about one device of a stage that does not depend on how many layers the stage has, how
 // deep the pipeline is, or how states are sharded: priced once per (pool, LayerSharding) and reused
 // by all plans that share it.
+struct UnitTimes {
+  LayerTime dense = {};
+  LayerTime moe = {};
+  LayerTime mtp = {};  // a multi-token-prediction layer with its projection and head
+  LayerTime embedding = {};
+  LayerTime head = {};
+};
+
 struct UnitCosts {
-  LayerCost dense = {};
-  LayerCost moe = {};
-  LayerCost mtp = {};  // a multi-token-prediction layer with its projection and head
-  LayerCost embedding = {};
-  LayerCost head = {};
+  ModuleSet selective = 0;  // what selective recomputation runs again
+  LayerStore dense = {};
+  LayerStore moe = {};
+  LayerStore mtp = {};
   // Parameters on one device.
   double dense_layer_parameters = 0;  // of a dense layer
   double moe_layer_parameters = 0;    // of a layer with experts, the experts aside
@@ -27,9 +36,13 @@ struct UnitCosts {
   Bytes layer_transient = {};
   Bytes moe_transient = {};
   Bytes head_transient = {};
-  Bytes boundary = {};  // activation that a stage sends to the next, one device
+  Bytes boundary = {};                  // activation that a stage sends to the next, one device
+  std::optional<UnitTimes> times = {};  // absent until a plan's time is asked for
 };
 
-UnitCosts PriceUnits(const LayerContext& context, const LayerSite& site, ModuleSet selective);
+// Memory and parameters, which cost little to find; `times` is left absent.
+UnitCosts MeasureUnits(const LayerContext& context, ModuleSet selective);
+
+UnitTimes PriceUnits(const LayerContext& context, const LayerSite& site, ModuleSet selective);
 
 }  // namespace meshwright

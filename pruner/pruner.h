@@ -40,9 +40,13 @@ struct RecomputeChoice {
   ParallelPlan plan = {};
   QuickEstimate estimate = {};
 };
+struct OversizedPlan {
+  ParallelPlan plan = {};
+  Bytes reserved_memory = {};
+};
 struct NarrowedRecompute {
-  std::vector<RecomputeChoice> kept = {};            // at most three when both rules are on
-  std::optional<RecomputeChoice> least_memory = {};  // of those that do not fit, when none fits
+  std::vector<RecomputeChoice> kept = {};          // at most two when both rules are on
+  std::optional<OversizedPlan> least_memory = {};  // of those that do not fit
   std::int64_t pruned_by_memory = 0;
   std::int64_t pruned_by_dominance = 0;
   std::int64_t evaluated = 0;

@@ -74,4 +74,19 @@ Seconds MatmulTime(const MatmulShape& shape, const ChipSpec& chip, const DeviceR
   return Seconds(chip.gemm.fixed.count() + norm * ratio);
 }
 
+Seconds MatmulTimes::Of(const MatmulShape& shape, bool accumulates_fp32) {
+  const Key key = {.shape = shape, .accumulates_fp32 = accumulates_fp32};
+  const auto found = times_.find(key);
+  if (found != times_.end()) return found->second;
+  return times_.emplace(key, MatmulTime(shape, chip_, rates_, accumulates_fp32)).first->second;
+}
+
+std::size_t MatmulTimes::Hash::operator()(const Key& key) const {
+  std::size_t hash = key.accumulates_fp32 ? 1 : 0;
+  for (const double x : {key.shape.m, key.shape.n, key.shape.k, key.shape.count}) {
+    hash = hash * 0x9e3779b97f4a7c15U + std::hash<double>()(x);
+  }
+  return hash;
+}
+
 }  // namespace meshwright

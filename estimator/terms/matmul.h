@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <unordered_map>
 
 #include "estimator/kernel.h"
 #include "search_space/chip.h"
@@ -25,5 +26,30 @@ std::optional<FlopsPerSecond> NominalPeak(const ChipSpec& chip, Precision precis
 // `accumulates_fp32` adds the read and write of an fp32 output (weight gradients).
 Seconds MatmulTime(const MatmulShape& shape, const ChipSpec& chip, const DeviceRates& rates,
                    bool accumulates_fp32);
+
+// MatmulTime of one chip, each shape computed once: the layers of different plans share most of
+// their shapes. Not for use from several threads at once.
+class MatmulTimes {
+ public:
+  // `chip` outlives it.
+  MatmulTimes(const ChipSpec& chip, const DeviceRates& rates) : chip_(chip), rates_(rates) {}
+
+  Seconds Of(const MatmulShape& shape, bool accumulates_fp32);
+  const DeviceRates& rates() const { return rates_; }
+
+ private:
+  struct Key {
+    MatmulShape shape;
+    bool accumulates_fp32;
+    bool operator==(const Key&) const = default;
+  };
+  struct Hash {
+    std::size_t operator()(const Key& key) const;
+  };
+
+  const ChipSpec& chip_;
+  DeviceRates rates_;
+  std::unordered_map<Key, Seconds, Hash> times_;  // looked up only, never walked
+};
 
 }  // namespace meshwright

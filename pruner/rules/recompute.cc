@@ -20,17 +20,30 @@ class Narrowing {
     return {.plan = plan_, .estimate = model_.Quick(plan_)};
   }
 
-  void Keep(RecomputeChoice choice) { result_.kept.push_back(std::move(choice)); }
-
-  void Misses(RecomputeChoice choice) {
-    ++result_.pruned_by_memory;
-    Nearest(std::move(choice));
+  // The memory of a choice alone; its plan is in plan_ afterwards.
+  MemoryCheck MemoryAt(int code) {
+    space_.Set(Dimension::kRecompute, code, plan_);
+    return model_.CheckMemory(plan_);
   }
 
-  void Nearest(RecomputeChoice choice) {
-    if (!result_.least_memory.has_value() ||
-        choice.estimate.reserved_memory < result_.least_memory->estimate.reserved_memory) {
-      result_.least_memory = std::move(choice);
+  // Evaluates the choice when it fits; else it counts as pruned. Whether it fits.
+  bool KeepIfItFits(int code) {
+    const MemoryCheck check = MemoryAt(code);
+    if (!check.fits) {
+      ++result_.pruned_by_memory;
+      NoteMiss(check.reserved_memory);
+      return false;
+    }
+    Keep(At(code));
+    return true;
+  }
+
+  void Keep(RecomputeChoice choice) { result_.kept.push_back(std::move(choice)); }
+
+  // plan_ does not fit; remembers the one that needs least.
+  void NoteMiss(Bytes reserved) {
+    if (!result_.least_memory.has_value() || reserved < result_.least_memory->reserved_memory) {
+      result_.least_memory = {.plan = plan_, .reserved_memory = reserved};
     }
   }
 
@@ -40,27 +53,24 @@ class Narrowing {
   void NarrowFull(const std::vector<int>& codes) {
     const std::size_t count = codes.size() - kFirstFull;
     if (count == 0) return;
-    RecomputeChoice most = At(codes.back());
-    if (!most.estimate.fits) {
+    if (const MemoryCheck most = MemoryAt(codes.back()); !most.fits) {
       result_.pruned_by_memory += static_cast<std::int64_t>(count);
-      Nearest(std::move(most));
+      NoteMiss(most.reserved_memory);
       return;
     }
     std::size_t misses = 0;  // this many of the first do not fit
     std::size_t fits = count - 1;
     while (misses < fits) {
       const std::size_t middle = (misses + fits) / 2;
-      RecomputeChoice choice = At(codes[kFirstFull + middle]);
-      if (choice.estimate.fits) {
+      if (MemoryAt(codes[kFirstFull + middle]).fits) {
         fits = middle;
-        most = std::move(choice);
       } else {
         misses = middle + 1;
       }
     }
     result_.pruned_by_memory += static_cast<std::int64_t>(fits);
     result_.pruned_by_dominance += static_cast<std::int64_t>(count - 1 - fits);
-    Keep(std::move(most));
+    Keep(At(codes[kFirstFull + fits]));
   }
 
  private:
@@ -82,27 +92,18 @@ NarrowedRecompute NarrowRecompute(AnalyticModel& model, const SearchSpace& space
       RecomputeChoice choice = narrowing.At(code);
       if (choice.estimate.fits) {
         narrowing.Keep(std::move(choice));
-      } else if (options.by_memory) {
-        narrowing.Misses(std::move(choice));
-      } else {
-        narrowing.Nearest(std::move(choice));
+        continue;
       }
+      narrowing.NoteMiss(choice.estimate.reserved_memory);
+      if (options.by_memory) ++narrowing.result().pruned_by_memory;
     }
     return std::move(narrowing.result());
   }
-  RecomputeChoice none = narrowing.At(kNoneCode);
-  if (none.estimate.fits) {
-    narrowing.Keep(std::move(none));
+  if (narrowing.KeepIfItFits(kNoneCode)) {
     narrowing.result().pruned_by_dominance += static_cast<std::int64_t>(codes.size() - 1);
     return std::move(narrowing.result());
   }
-  narrowing.Misses(std::move(none));
-  RecomputeChoice selective = narrowing.At(kSelectiveCode);
-  if (selective.estimate.fits) {
-    narrowing.Keep(std::move(selective));
-  } else {
-    narrowing.Misses(std::move(selective));
-  }
+  narrowing.KeepIfItFits(kSelectiveCode);
   narrowing.NarrowFull(codes);
   return std::move(narrowing.result());
 }

@@ -86,10 +86,8 @@ class Search {
     found_.summary.evaluated_count += narrowed.evaluated;
     for (RecomputeChoice& choice : narrowed.kept) Offer(std::move(choice));
     if (!found_.best.empty() || !narrowed.least_memory.has_value()) return;
-    RecomputeChoice& nearest = *narrowed.least_memory;
-    const auto needs = [](const RecomputeChoice& c) {
-      return std::tie(c.estimate.reserved_memory, c.estimate.step_time, c.plan);
-    };
+    OversizedPlan& nearest = *narrowed.least_memory;
+    const auto needs = [](const OversizedPlan& p) { return std::tie(p.reserved_memory, p.plan); };
     if (!found_.nearest.has_value() || needs(nearest) < needs(*found_.nearest)) {
       found_.nearest = std::move(nearest);
     }

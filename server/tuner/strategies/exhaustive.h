@@ -19,8 +19,8 @@ struct SearchOptions {
 };
 
 struct SearchFound {
-  std::vector<RecomputeChoice> best = {};       // at most plan_count, best first
-  std::optional<RecomputeChoice> nearest = {};  // needs least memory of those that do not fit
+  std::vector<RecomputeChoice> best = {};     // at most plan_count, best first
+  std::optional<OversizedPlan> nearest = {};  // needs least memory of those that do not fit
   SearchSummary summary = {};
 };
 
