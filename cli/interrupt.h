@@ -17,7 +17,7 @@ class Interrupt {
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
 
-  std::stop_token token() const { return source_.get_token(); }
+  [[nodiscard]] std::stop_token token() const { return source_.get_token(); }
 
  private:
   void Wait(const std::stop_token& end);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <thread>
@@ -74,7 +75,7 @@ absl::Status FollowStudy(Client& client, const std::string& study_id,
   };
   for (int attempt = 0;; ++attempt) {
     const std::int64_t seen = request.after_revision();
-    const absl::Status status = client.WatchStudy(request, take, {.cancel = cancel});
+    absl::Status status = client.WatchStudy(request, take, {.cancel = cancel});
     if (cancel.stop_requested()) return absl::CancelledError("stopped watching");
     if (!absl::IsUnavailable(status)) return status;
     if (request.after_revision() > seen) attempt = 0;

@@ -24,7 +24,7 @@ class Table {
   void AddRow(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
 
   // Every line starts with `indent`. A table without titles has no title line.
-  std::string Text(std::string_view indent) const;
+  [[nodiscard]] std::string Text(std::string_view indent) const;
 
  private:
   std::vector<Column> columns_;

@@ -21,13 +21,25 @@ bool AllEqual(const Counts& counts) {
   return std::all_of(counts.begin(), counts.end(), [&](int n) { return n == *counts.begin(); });
 }
 
+// "13x4+3x3": 13 stages of 4, then 3 of 3.
+template <typename Counts>
+std::string Runs(const Counts& counts) {
+  std::vector<std::string> runs;
+  for (auto at = counts.begin(); at != counts.end();) {
+    const auto end = std::find_if(at, counts.end(), [&](int n) { return n != *at; });
+    runs.push_back(end - at == 1 ? fmt::format("{}", *at) : fmt::format("{}x{}", end - at, *at));
+    at = end;
+  }
+  return fmt::format("{}", fmt::join(runs, "+"));
+}
+
 std::string RecomputedLayers(const v1::Plan& plan) {
   const auto& counts = plan.recompute().layer_counts();
   const auto& layers = plan.layers_per_stage();
   if (counts.empty() || std::equal(counts.begin(), counts.end(), layers.begin(), layers.end())) {
     return " every layer";
   }
-  if (!AllEqual(counts)) return fmt::format(" {} layers", fmt::join(counts, "+"));
+  if (!AllEqual(counts)) return fmt::format(" {} layers", Runs(counts));
   if (layers.empty() || !AllEqual(layers)) return fmt::format(" {} layers a stage", counts[0]);
   return fmt::format(" {}/{} layers", counts[0], layers[0]);
 }
@@ -90,7 +102,7 @@ std::string PlanWords(const v1::Plan& plan) {
   AddSizes(plan, words);
   if (plan.pipeline_parallel() > 1) words.push_back(plan.schedule());
   if (!plan.layers_per_stage().empty() && !AllEqual(plan.layers_per_stage())) {
-    words.push_back(fmt::format("layers {}", fmt::join(plan.layers_per_stage(), "+")));
+    words.push_back("layers " + Runs(plan.layers_per_stage()));
   }
   if (plan.optimizer_offload_ratio() > 0) {
     words.push_back("offload " + PercentText(plan.optimizer_offload_ratio()));

@@ -58,6 +58,8 @@ const Case kCases[] = {
      "pipeline_parallel: 2 layers_per_stage: [31, 30] "
      "recompute { granularity: 'full' layer_counts: [3, 3] }",
      "pp2 dp8 mb2 zero1 1f1b layers 31+30, recompute full 3 layers a stage"},
+    {"runs", "layers_per_stage: [4, 4, 4, 3, 3, 5]",
+     "dp8 mb2 zero1 layers 3x4+2x3+5, recompute none"},
     {"experts",
      "context_parallel: 2 expert_parallel: 8 expert_tensor_parallel: 2 "
      "recompute { granularity: 'selective' modules: ['mlp', 'moe_act'] }",

@@ -56,6 +56,7 @@ absl::StatusOr<std::string> ExportPlan(std::string_view framework, const Problem
 
 std::vector<std::string> ExportFrameworks() {
   std::vector<std::string> names;
+  names.reserve(kExporters.size());
   for (const Exporter& exporter : kExporters) names.emplace_back(exporter.framework);
   return names;
 }
