@@ -79,7 +79,7 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
     return PooledReactor::Start(
         context_.pool, "Recommend",
         [this, request, response, search_end](std::stop_token cancel) -> absl::Status {
-          return Recommend(*request, *response, {search_end, std::move(cancel)});
+          return Answer(*request, *response, {search_end, std::move(cancel)});
         });
   }
 
@@ -99,8 +99,8 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
     std::stop_token cancel = {};
   };
 
-  absl::Status Recommend(const v1::RecommendRequest& request, v1::RecommendResponse& response,
-                         const Limits& limits) {
+  absl::Status Answer(const v1::RecommendRequest& request, v1::RecommendResponse& response,
+                      const Limits& limits) {
     const auto start = SystemClock::now();
     ASSIGN_OR_RETURN(const StudyRequest asked, FromWire(request.question(), context_.knowledge));
     const Seconds left = limits.search_end - start;

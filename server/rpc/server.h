@@ -32,7 +32,7 @@ class Server {
   Server& operator=(const Server&) = delete;
 
   // Where clients connect to, with the port that was chosen.
-  const std::string& address() const;
+  [[nodiscard]] const std::string& address() const;
 
   // Shows NOT_SERVING, closes streams, lets calls end for options.drain and cancels the rest.
   // Returns when no call is left. May be called again.

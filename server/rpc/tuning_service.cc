@@ -52,14 +52,14 @@ class TuningService final : public v1::TuningService::CallbackService, public Cl
   grpc::ServerUnaryReactor* CreateStudy(grpc::CallbackServerContext* context,
                                         const v1::CreateStudyRequest* request,
                                         v1::CreateStudyResponse* response) override {
-    return Answer(*context, "CreateStudy", [&] { return CreateStudy(*request, *response); });
+    return Answer(*context, "CreateStudy", [&] { return AnswerCreate(*request, *response); });
   }
 
   grpc::ServerUnaryReactor* GetStudy(grpc::CallbackServerContext* context,
                                      const v1::GetStudyRequest* request,
                                      v1::GetStudyResponse* response) override {
     return Answer(*context, "GetStudy", [&] {
-      return NameStudy(GetStudy(request->study_id(), *response), request->study_id());
+      return NameStudy(AnswerGet(request->study_id(), *response), request->study_id());
     });
   }
 
@@ -96,13 +96,14 @@ class TuningService final : public v1::TuningService::CallbackService, public Cl
   grpc::ServerUnaryReactor* ListTrials(grpc::CallbackServerContext* context,
                                        const v1::ListTrialsRequest* request,
                                        v1::ListTrialsResponse* response) override {
-    return Answer(*context, "ListTrials",
-                  [&] { return NameStudy(ListTrials(*request, *response), request->study_id()); });
+    return Answer(*context, "ListTrials", [&] {
+      return NameStudy(AnswerListTrials(*request, *response), request->study_id());
+    });
   }
 
  private:
-  absl::Status CreateStudy(const v1::CreateStudyRequest& request,
-                           v1::CreateStudyResponse& response) {
+  absl::Status AnswerCreate(const v1::CreateStudyRequest& request,
+                            v1::CreateStudyResponse& response) {
     CreateStudyOptions options;
     std::vector<FieldViolation> violations;
     if (request.has_study_id()) {
@@ -119,7 +120,7 @@ class TuningService final : public v1::TuningService::CallbackService, public Cl
     return absl::OkStatus();
   }
 
-  absl::Status GetStudy(const std::string& id, v1::GetStudyResponse& response) {
+  absl::Status AnswerGet(const std::string& id, v1::GetStudyResponse& response) {
     ASSIGN_OR_RETURN(const StudyRecord study, context_.engine.GetStudy(id));
     *response.mutable_study() = ToWire(study);
     if (!response.mutable_question()->ParseFromString(study.question)) {
@@ -128,7 +129,8 @@ class TuningService final : public v1::TuningService::CallbackService, public Cl
     return study.result.has_value() ? FillAnswer(*study.result, response) : absl::OkStatus();
   }
 
-  absl::Status ListTrials(const v1::ListTrialsRequest& request, v1::ListTrialsResponse& response) {
+  absl::Status AnswerListTrials(const v1::ListTrialsRequest& request,
+                                v1::ListTrialsResponse& response) {
     ASSIGN_OR_RETURN(
         const PlanPage page,
         context_.engine.ListPlans(request.study_id(), request.page_size(), request.page_token()));

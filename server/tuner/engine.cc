@@ -89,7 +89,7 @@ struct Engine::State {
   absl::StatusOr<StudyAnswer> Answer(const std::string& id, const StudyRequest& request,
                                      std::optional<Progress>& unsaved_progress);
   void AppendProgress(const std::string& id, const Progress& progress);
-  EventRecord ProgressEvent(const std::string& id, const Progress& progress) const;
+  [[nodiscard]] EventRecord ProgressEvent(const std::string& id, const Progress& progress) const;
   absl::Status Interrupt(const std::string& id);
   void Conclude(const std::string& id, StudyEnding ending, bool was_cut);
   void Report(const std::string& id, const absl::Status& status) const {

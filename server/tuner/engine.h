@@ -75,7 +75,7 @@ class Engine {
   // Returns when `sink` is not being called any more.
   void Unsubscribe(std::int64_t subscription);
 
-  int schema_version() const;
+  [[nodiscard]] int schema_version() const;
 
  private:
   struct State;
