@@ -15,7 +15,7 @@ absl::Status InvalidFields(const std::vector<FieldViolation>& violations) {
   std::string payload;
   for (const FieldViolation& v : violations) {
     if (!message.empty()) message += "; ";
-    message += v.field + " = " + v.description;
+    message += v.field.empty() ? v.description : v.field + " = " + v.description;
     payload += v.field + '\0' + v.description + '\0';
   }
   if (violations.size() > 1) {

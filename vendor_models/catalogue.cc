@@ -175,7 +175,9 @@ absl::Status Catalogue::Unknown(std::string_view wanted) const {
   std::vector<std::pair<std::size_t, std::string_view>> by_distance;
   std::vector<std::string_view> known;
   for (const ChipEntry& chip : chips_) {
-    by_distance.emplace_back(Distance(Lower(wanted), chip.spec), chip.spec.id);
+    // A part of an id is nearer than any misspelling of a whole one.
+    const bool is_part = chip.spec.id.find(Lower(wanted)) != std::string::npos;
+    by_distance.emplace_back(is_part ? 0 : Distance(Lower(wanted), chip.spec), chip.spec.id);
     known.push_back(chip.spec.id);
   }
   std::sort(by_distance.begin(), by_distance.end());
