@@ -9,10 +9,10 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <utility>
 
+#include "cli/json_member.h"
 #include "proto/json.h"
 #include "search_space/hugging_face.h"
 #include "server/rpc/convert.h"
@@ -79,12 +79,12 @@ std::optional<SplitLine> SplitHuggingFaceModel(std::string_view json) {
   if (json.find("\"model_type\"") == json.npos && json.find("\"architectures\"") == json.npos) {
     return std::nullopt;
   }
-  auto line = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
-  if (!line.is_object() || !line.contains("model")) return std::nullopt;
-  const std::string config = line["model"].dump();
-  if (!LooksLikeHuggingFaceConfig(config)) return std::nullopt;
-  line.erase("model");
-  return SplitLine{.model = ImportHuggingFaceConfig(config, "model"), .rest = line.dump()};
+  const auto config = FindJsonMember(json, "model");
+  if (!config.has_value() || !LooksLikeHuggingFaceConfig(*config)) return std::nullopt;
+  const auto before = static_cast<std::size_t>(config->data() - json.data());
+  return SplitLine{.model = ImportHuggingFaceConfig(*config, "model"),
+                   .rest = fmt::format("{}null{}", json.substr(0, before),
+                                       json.substr(before + config->size()))};
 }
 
 // A message with a "model".
