@@ -15,7 +15,6 @@ namespace meshwright {
 namespace {
 
 using testing::Contains;
-using testing::ElementsAre;
 
 // The states that a study went through, followed to its end.
 std::vector<std::string> StatesToTheEnd(Client& client, const std::string& id) {
@@ -54,26 +53,27 @@ TEST(Crash, AKilledServerRunsItsStudiesAgain) {
   const ServerFolder folder;
   const std::vector<std::string> flags = {"--db", folder.File("history.db"), "--log-level",
                                           "error"};
-  std::string running;
-  std::string queued;
+  // Enough of them that the kill meets the server at work, however long it took to get here.
+  std::vector<std::string> ids;
   {
     Daemon daemon(flags);
     auto client = Client::Connect(daemon.address());
     ASSERT_TRUE(client.ok()) << client.status();
-    running = Create(*client, BigQuestion());
-    queued = Create(*client, SmallQuestion());
-    WaitUntilRunning(*client, running);
+    for (int i = 0; i < 6; ++i) ids.push_back(Create(*client, BigQuestion()));
+    WaitUntilRunning(*client, ids.front());
     EXPECT_EQ(daemon.Stop(SIGKILL), 128 + SIGKILL);
   }
   Daemon daemon(flags);
   auto client = Client::Connect(daemon.address());
   ASSERT_TRUE(client.ok()) << client.status();
-  EXPECT_THAT(StatesToTheEnd(*client, running),
-              ElementsAre("queued", "running", "interrupted", "queued", "running", "succeeded"));
-  EXPECT_THAT(StatesToTheEnd(*client, queued), Contains("interrupted"));
+  for (const std::string& id : ids) {
+    EXPECT_EQ(StatesToTheEnd(*client, id).back(), "succeeded") << id;
+  }
+  // Which of the first ones had run by then depends on the machine.
+  EXPECT_THAT(StatesToTheEnd(*client, ids.back()), Contains("interrupted"));
   const auto studies = client->ListStudies({});
   ASSERT_TRUE(studies.ok()) << studies.status();
-  ASSERT_EQ(studies->studies_size(), 2);
+  EXPECT_EQ(studies->studies_size(), 6);
   for (const v1::Study& study : studies->studies()) EXPECT_EQ(study.state(), "succeeded");
   EXPECT_EQ(daemon.Stop(SIGTERM), 0);
 }
