@@ -3,10 +3,12 @@
 # stderr, and nothing does when there is nothing to tell: on a terminal ninja's one line of progress,
 # elsewhere the log of a build that failed.
 #
-#   scripts/build.sh release|dev|tsan
+#   scripts/build.sh release|dev|tsan [TARGET...]     without targets: everything
 set -euo pipefail
-[[ $# -eq 1 ]] || { echo "usage: scripts/build.sh release|dev|tsan" >&2; exit 2; }
+[[ $# -ge 1 ]] || { echo "usage: scripts/build.sh release|dev|tsan [TARGET...]" >&2; exit 2; }
 preset=$1
+targets=("${@:2}")
+[[ ${#targets[@]} -gt 0 ]] || targets=(all)
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." >/dev/null
 folder=build/$preset
 mkdir -p "$folder"
@@ -18,11 +20,11 @@ if [[ ! $folder/build.ninja -nt CMakePresets.json ]]; then
   cmake --preset "$preset" >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
 fi
 
-build=(cmake --build "$folder" --parallel "$(nproc)")
+build=(cmake --build "$folder" --parallel "$(nproc)" --target "${targets[@]}")
 if [[ -t 2 ]]; then
   "${build[@]}" >&2
 else
-  plan=$(ninja -C "$folder" -n 2>&1) || true
+  plan=$(ninja -C "$folder" -n "${targets[@]}" 2>&1) || true
   [[ $plan == *"no work to do"* ]] || echo "Building $folder (minutes the first time; log: $log)" >&2
   "${build[@]}" >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
 fi

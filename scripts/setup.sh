@@ -16,7 +16,6 @@ build_packages=(
   libabsl-dev              # absl::Status
   libfmt-dev               # messages
   nlohmann-json3-dev       # Hugging Face configs, chip files, framework profiles
-  libeigen3-dev            # least squares of the calibration
   libsqlite3-dev           # the history
   libprotobuf-dev          # messages of the service, and their JSON
   protobuf-compiler        # protoc
@@ -28,6 +27,7 @@ build_packages=(
   libgtest-dev             # tests
   libgmock-dev             # matchers of the tests
   libbenchmark-dev         # bench/
+  python3                  # the end-to-end test of the programs
 )
 test_packages=(
   clang                    # clang++-14 of the dev build: address and undefined-behaviour sanitizers
@@ -35,7 +35,6 @@ test_packages=(
   llvm                     # llvm-symbolizer: their reports name functions and lines
   clang-format             # layout of the source
   clang-tidy               # static checks of changed files
-  python3                  # scripts that judge output in tests
 )
 
 # Prints those of the given packages that are not installed, one a line.

@@ -9,7 +9,7 @@ set -euo pipefail
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." >/dev/null && pwd)
 
 "$root/scripts/setup.sh" >&2
-"$root/scripts/build.sh" release
+"$root/scripts/build.sh" release meshwright meshwrightd
 
 example=$root/examples/llama2-70b
 declare -A files=(
