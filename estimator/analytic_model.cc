@@ -71,8 +71,9 @@ double ForwardFlopsPerToken(const EstimatorProblem& problem) {
   };
   const double head = 2.0 * workload.sequence_length * model.vocab_size * model.hidden_size;
   double sum = head;
-  for (int i = 0; i < model.layer_count; ++i)
+  for (int i = 0; i < model.layer_count; ++i) {
     sum += flops(BuildLayer(context, IsMoeLayer(model, i)));
+  }
   if (model.mtp_layer_count > 0) {
     const double h = model.hidden_size;
     sum += model.mtp_layer_count * (flops(BuildLayer(context, model.moe.has_value())) + head +
@@ -287,8 +288,9 @@ AnalyticModel::Evaluation AnalyticModel::Evaluate(const ParallelPlan& plan) {
     }
     const StepTail tail =
         TailOf(run.stage, time, meshwright::ShardingOf(plan, run.stage), e.micro_batches, problem_);
-    if (tail.communication + tail.optimizer > e.tail.communication + e.tail.optimizer)
+    if (tail.communication + tail.optimizer > e.tail.communication + e.tail.optimizer) {
       e.tail = tail;
+    }
   }
   e.pipeline = PipelineTime(occupied_, e.shape);
   e.step =

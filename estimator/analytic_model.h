@@ -43,26 +43,26 @@ class AnalyticModel {
   MemoryCheck CheckMemory(const ParallelPlan& plan);
   Estimate Full(const ParallelPlan& plan);
 
-  const EstimatorProblem& problem() const { return problem_; }
+  [[nodiscard]] const EstimatorProblem& problem() const { return problem_; }
 
  private:
   struct Evaluation;
   Evaluation Evaluate(const ParallelPlan& plan);
   void BuildRuns(const ParallelPlan& plan);
-  ModuleSet SelectiveModules(const RecomputePlan& recompute) const;
+  [[nodiscard]] ModuleSet SelectiveModules(const RecomputePlan& recompute) const;
   void BuildMixedRuns(const ParallelPlan& plan);
   void Append(const Stage& stage);
   const std::vector<int>& DefaultSplit(int stage_count);
   Evaluation EvaluateMemory(const ParallelPlan& plan);
-  UnitCosts& UnitsOf(const LayerSharding& sharding, int pool, ModuleSet selective);
-  LayerContext ContextOf(const LayerSharding& sharding) const;
+  [[nodiscard]] UnitCosts& UnitsOf(const LayerSharding& sharding, int pool, ModuleSet selective);
+  [[nodiscard]] LayerContext ContextOf(const LayerSharding& sharding) const;
   void PriceRuns();
   void FillRates(Estimate& estimate) const;
-  Bytes Reserved(Bytes peak, const Stage& stage) const;
+  [[nodiscard]] Bytes Reserved(Bytes peak, const Stage& stage) const;
   // Whether history has a plan of this modelled size or less that ran out of memory.
-  bool HasFailed(Bytes modelled, const Stage& stage) const;
-  PipelineShape ShapeOf(const ParallelPlan& plan, int micro_batches) const;
-  Seconds SlowestMessage(const ParallelPlan& plan) const;
+  [[nodiscard]] bool HasFailed(Bytes modelled, const Stage& stage) const;
+  [[nodiscard]] PipelineShape ShapeOf(const ParallelPlan& plan, int micro_batches) const;
+  [[nodiscard]] Seconds SlowestMessage(const ParallelPlan& plan) const;
   void FillBreakdown(const Evaluation& evaluation, Estimate& estimate) const;
   void FillStages(const ParallelPlan& plan, const Evaluation& evaluation, Estimate& estimate) const;
 

@@ -18,9 +18,8 @@ constexpr BytesPerSecond kHostLink = {26e9};
 
 Seconds Exposed(Seconds total, Seconds window, double visible_share) {
   if (total.count() <= 0) return Seconds(0);
-  const Seconds usable = kUsableWindow * window;
-  const Seconds hidden = std::min(total, usable);
-  return std::max(visible_share * total, total - usable) + kOverlapSlowdown * hidden;
+  const Seconds bare = std::max(visible_share * total, total - kUsableWindow * window);
+  return bare + kOverlapSlowdown * (total - bare);
 }
 
 class Tail {
@@ -142,7 +141,13 @@ StepTail TailOf(const Stage& s, const StageTime& time, const StateSharding& shar
       result.communication = micro_batches * exposed_reduce() + exposed_gather(forward);
       break;
     default: {  // weights are gathered in forward and again in backward of each micro-batch
-      const Seconds once = exposed_gather(forward) + exposed_gather(backward) + exposed_reduce();
+      // The second gather and the reduction share the window of the backward pass.
+      Seconds beside_backward(0);
+      Seconds bare(0);
+      (overlap.parameter_gather ? beside_backward : bare) += gather;
+      (overlap.gradient_reduce ? beside_backward : bare) += reduce;
+      const Seconds once =
+          exposed_gather(forward) + Exposed(beside_backward, backward, visible) + bare;
       result.communication = micro_batches * once;
       break;
     }

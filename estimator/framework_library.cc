@@ -39,27 +39,41 @@ absl::Status ReadFact(const std::string& key, const Json& fact, FrameworkEntry& 
   return absl::OkStatus();
 }
 
-// The keys of a profile file beside its facts.
-absl::Status ReadHead(const Json& json, FrameworkEntry& entry) {
-  if (!json.contains("name") || !json["name"].is_string()) {
-    return absl::InvalidArgumentError("name: missing or not a string");
+// The keys of a profile file beside its facts; returns what is wrong with them.
+std::vector<std::string> ReadHead(const Json& json, FrameworkEntry& entry) {
+  std::vector<std::string> problems;
+  const auto text = [&](const char* key) {
+    const auto found = json.find(key);
+    return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
+  };
+  entry.profile.name = text("name");
+  if (entry.profile.name.empty()) problems.push_back("name: missing or not a string");
+  const Json is_default = json.value("is_default", Json(false));
+  if (is_default.is_boolean()) {
+    entry.is_default = is_default.get<bool>();
+  } else {
+    problems.push_back("is_default: must be true or false");
   }
-  entry.profile.name = json["name"].get<std::string>();
-  entry.is_default = json.value("is_default", false);
-  for (const Json& version : json.value("versions", Json::array())) {
-    if (!version.is_string()) return absl::InvalidArgumentError("versions: must be strings");
-    entry.versions.push_back(version.get<std::string>());
+  const Json versions = json.value("versions", Json::array());
+  const bool are_strings =
+      versions.is_array() && std::all_of(versions.begin(), versions.end(),
+                                         [](const Json& version) { return version.is_string(); });
+  if (are_strings) {
+    entry.versions = versions.get<std::vector<std::string>>();
+  } else {
+    problems.push_back("versions: must be a list of strings");
   }
   entry.profile.version = entry.versions.empty() ? "" : entry.versions.front();
-  const auto provenance = ParseChoice<Provenance>(json.value("provenance", ""));
-  if (!provenance.has_value()) {
-    return absl::InvalidArgumentError("provenance: must be one of " + AllowedWords<Provenance>());
+  const auto provenance = ParseChoice<Provenance>(text("provenance"));
+  if (provenance.has_value()) {
+    entry.profile.provenance = *provenance;
+  } else {
+    problems.push_back("provenance: must be one of " + AllowedWords<Provenance>());
   }
-  entry.profile.provenance = *provenance;
   if (!json.contains("facts") || !json["facts"].is_object()) {
-    return absl::InvalidArgumentError("facts: missing or not an object");
+    problems.push_back("facts: missing or not an object");
   }
-  return absl::OkStatus();
+  return problems;
 }
 
 }  // namespace
@@ -92,27 +106,29 @@ absl::Status FrameworkLibrary::AddFile(std::string_view name, std::string_view t
     return absl::InvalidArgumentError(fmt::format("framework file {}: not a JSON object", name));
   }
   FrameworkEntry entry;
-  std::string problems;
-  const auto note = [&](const absl::Status& status) {
-    if (!status.ok()) problems += (problems.empty() ? "" : "; ") + std::string(status.message());
-  };
+  std::vector<std::string> problems;
   if (json.contains("extends")) {
     const std::string base = TextOf(json["extends"]);
     const auto found = std::find_if(
         entries_.begin(), entries_.end(),
         [&](const FrameworkEntry& candidate) { return candidate.profile.name == base; });
     if (found == entries_.end()) {
-      note(absl::InvalidArgumentError("extends: no profile " + base));
+      problems.push_back("extends: no profile " + base);
     } else {
       entry.profile = found->profile;
     }
   }
-  note(ReadHead(json, entry));
+  const std::vector<std::string> head = ReadHead(json, entry);
+  problems.insert(problems.end(), head.begin(), head.end());
   if (json.contains("facts") && json["facts"].is_object()) {
-    for (const auto& [key, fact] : json["facts"].items()) note(ReadFact(key, fact, entry));
+    for (const auto& [key, fact] : json["facts"].items()) {
+      const absl::Status status = ReadFact(key, fact, entry);
+      if (!status.ok()) problems.emplace_back(status.message());
+    }
   }
   if (!problems.empty()) {
-    return absl::InvalidArgumentError(fmt::format("framework file {}: {}", name, problems));
+    return absl::InvalidArgumentError(
+        fmt::format("framework file {}: {}", name, fmt::join(problems, "; ")));
   }
   entries_.push_back(std::move(entry));
   return absl::OkStatus();

@@ -40,9 +40,9 @@ class FrameworkLibrary {
   // The profile of a framework and version. An empty version takes the default one; another version
   // than those described takes the default with a warning, an unknown name takes `generic` with
   // one.
-  FoundFramework Find(std::string_view name, std::string_view version) const;
+  [[nodiscard]] FoundFramework Find(std::string_view name, std::string_view version) const;
 
-  const std::vector<FrameworkEntry>& entries() const { return entries_; }
+  [[nodiscard]] const std::vector<FrameworkEntry>& entries() const { return entries_; }
   std::vector<std::string> Names() const;  // sorted, each once
 
  private:

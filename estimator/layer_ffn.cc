@@ -26,9 +26,20 @@ void AppendActivation(const LayerContext& c, double rows, double f, ModuleSet mo
   program.kernels.push_back(kernel);
 }
 
-// Two-layer feed-forward of `rows` rows and width f, `groups` of them at once.
-void AppendFeedForward(const LayerContext& c, double rows, double f, double groups,
-                       ModuleSet modules, ModuleSet activation_modules, LayerProgram& program) {
+// Two-layer feed-forward blocks that run as one.
+struct FeedForward {
+  double rows = 0;    // tokens of one block
+  double width = 0;   // f, its share on this device
+  double blocks = 1;  // experts
+  ModuleSet modules = 0;
+  ModuleSet activation_modules = 0;  // beside `modules`
+};
+
+void AppendFeedForward(const LayerContext& c, const FeedForward& block, LayerProgram& program) {
+  const double rows = block.rows;
+  const double f = block.width;
+  const double groups = block.blocks;
+  const ModuleSet modules = block.modules;
   const bool gated = c.model.mlp != MlpKind::kGelu;
   const double h = c.model.hidden_size;
   const double up = gated ? 2 * f : f;
@@ -41,7 +52,7 @@ void AppendFeedForward(const LayerContext& c, double rows, double f, double grou
     program.kernels.push_back(Matmul("gate", half, stored / 2, modules));
     program.kernels.push_back(Matmul("up", half, stored / 2, modules));
   }
-  AppendActivation(c, rows * groups, f, modules | activation_modules, program);
+  AppendActivation(c, rows * groups, f, modules | block.activation_modules, program);
   program.kernels.push_back(
       Matmul("down", {.m = rows, .n = h, .k = f, .count = groups}, 0, modules));
 }
@@ -94,8 +105,11 @@ void AppendExchange(const LayerContext& c, double routed, LayerProgram& program)
 
 void AppendDenseMlp(const LayerContext& c, double ffn_hidden_size, ModuleSet modules,
                     LayerProgram& program) {
-  AppendFeedForward(c, TokensPerRank(c), ffn_hidden_size / c.sharding.tensor_parallel, 1, modules,
-                    0, program);
+  AppendFeedForward(c,
+                    {.rows = TokensPerRank(c),
+                     .width = ffn_hidden_size / c.sharding.tensor_parallel,
+                     .modules = modules},
+                    program);
 }
 
 void AppendMoe(const LayerContext& c, LayerProgram& program) {
@@ -126,9 +140,13 @@ void AppendMoe(const LayerContext& c, LayerProgram& program) {
   input.modules = kMoe;
   program.kernels.push_back(input);
   const std::size_t first_expert_kernel = program.kernels.size();
-  AppendFeedForward(c, routed * x / local_experts,
-                    static_cast<double>(moe.expert_ffn_hidden_size) / x, local_experts, kMoe,
-                    kMoeActivation, program);
+  AppendFeedForward(c,
+                    {.rows = routed * x / local_experts,
+                     .width = static_cast<double>(moe.expert_ffn_hidden_size) / x,
+                     .blocks = local_experts,
+                     .modules = kMoe,
+                     .activation_modules = kMoeActivation},
+                    program);
   if (!c.workload.grouped_gemm) {
     const int experts = static_cast<int>(local_experts);
     for (std::size_t i = first_expert_kernel; i < program.kernels.size(); ++i) {

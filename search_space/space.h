@@ -36,21 +36,21 @@ class SearchSpace {
               ContextParallelKind context_parallel_kind);
 
   // Plans in the space.
-  std::int64_t Count() const;
+  [[nodiscard]] std::int64_t Count() const;
   // Plans that share the first `depth` dimensions of `prefix`.
-  std::int64_t CountBelow(const ParallelPlan& prefix, int depth) const;
+  [[nodiscard]] std::int64_t CountBelow(const ParallelPlan& prefix, int depth) const;
 
   // Values of a dimension after the earlier ones of `prefix`, ascending. Recomputation is coded as
   // 0 none, 1 selective, 1 + k full with k layers a stage.
-  std::vector<int> Values(Dimension dimension, const ParallelPlan& prefix) const;
+  [[nodiscard]] std::vector<int> Values(Dimension dimension, const ParallelPlan& prefix) const;
   void Set(Dimension dimension, int value, ParallelPlan& plan) const;
 
   // The plan that every walk starts from.
-  ParallelPlan Root() const;
+  [[nodiscard]] ParallelPlan Root() const;
 
  private:
-  std::vector<int> RecomputeCodes(const ParallelPlan& prefix) const;
-  std::int64_t CountAfterDevices(const ParallelPlan& prefix, int depth) const;
+  [[nodiscard]] std::vector<int> RecomputeCodes(const ParallelPlan& prefix) const;
+  [[nodiscard]] std::int64_t CountAfterDevices(const ParallelPlan& prefix, int depth) const;
 
   ModelSpec model_;
   int device_count_;
@@ -66,9 +66,9 @@ class PlanWalk {
 
   bool Next();  // false at the end
   void Skip() { descend_ = false; }
-  int depth() const { return depth_; }
-  bool is_plan() const { return depth_ == kDimensionCount; }
-  const ParallelPlan& plan() const { return plan_; }
+  [[nodiscard]] int depth() const { return depth_; }
+  [[nodiscard]] bool is_plan() const { return depth_ == kDimensionCount; }
+  [[nodiscard]] const ParallelPlan& plan() const { return plan_; }
 
  private:
   struct Level {

@@ -34,8 +34,8 @@ class MatmulTimes {
   // `chip` outlives it.
   MatmulTimes(const ChipSpec& chip, const DeviceRates& rates) : chip_(chip), rates_(rates) {}
 
-  Seconds Of(const MatmulShape& shape, bool accumulates_fp32);
-  const DeviceRates& rates() const { return rates_; }
+  [[nodiscard]] Seconds Of(const MatmulShape& shape, bool accumulates_fp32);
+  [[nodiscard]] const DeviceRates& rates() const { return rates_; }
 
  private:
   struct Key {
@@ -44,7 +44,7 @@ class MatmulTimes {
     bool operator==(const Key&) const = default;
   };
   struct Hash {
-    std::size_t operator()(const Key& key) const;
+    [[nodiscard]] std::size_t operator()(const Key& key) const;
   };
 
   const ChipSpec& chip_;
