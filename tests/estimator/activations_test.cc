@@ -1,0 +1,178 @@
+#include <gtest/gtest.h>
+
+#include <ostream>
+
+#include "tests/estimator/problems.h"
+
+namespace meshwright {
+namespace {
+
+// Bytes that one layer keeps of one micro-batch, from its list of kernels.
+double StoredBy(const OwnedProblem& problem, const LayerSharding& sharding, bool is_moe) {
+  const LayerProgram program = BuildLayer({.model = problem.model,
+                                           .workload = problem.workload,
+                                           .profile = problem.profile,
+                                           .sharding = sharding},
+                                          is_moe);
+  double sum = 0;
+  for (const Kernel& kernel : program.kernels)
+    sum += static_cast<double>(kernel.stored_bytes.count);
+  return sum;
+}
+
+// The line of stored activations of the whole model on one pipeline stage.
+double Activations(const OwnedProblem& problem, const ParallelPlan& plan) {
+  return Line(FullOf(problem, plan).memory_breakdown, MemoryKind::kActivations);
+}
+
+// n = 4096 tokens a rank throughout: one sequence of PlainProblem.
+constexpr double kTokens = 4096;
+
+struct DenseCase {
+  const char* name;
+  int t;
+  bool sequence_parallel;
+  double expected;  // bytes a token
+};
+
+void PrintTo(const DenseCase& c, std::ostream* out) { *out << c.name; }
+
+// Llama-2-70B: h = q = 8192, u = 1024, f = 28672, a = 64. Formula 2 (docs/cost_model.md "Stored
+// activations"; Korthikanti et al. 2022, restated for flash attention, GQA, SwiGLU, RMSNorm):
+// 8h + [2(q + 2u) + 2q + 6f + 4a] / t, and the 8h divided by t too with sequence parallelism.
+constexpr double kOutside = 8 * 8192;
+constexpr double kInside = 2 * (8192 + 2 * 1024) + 2 * 8192 + 6 * 28672 + 4 * 64;
+constexpr DenseCase kDenseCases[] = {
+    {"Whole", 1, false, kOutside + kInside},
+    {"Tensor8", 8, false, kOutside + kInside / 8},
+    {"Tensor8Sequence", 8, true, (kOutside + kInside) / 8},
+};
+
+class DenseActivationsTest : public testing::TestWithParam<DenseCase> {};
+
+TEST_P(DenseActivationsTest, Formula2) {
+  const DenseCase& c = GetParam();
+  const OwnedProblem problem = PlainProblem(Llama2_70b(), 1);
+  const LayerSharding sharding = {.tensor_parallel = c.t, .sequence_parallel = c.sequence_parallel};
+  EXPECT_DOUBLE_EQ(StoredBy(problem, sharding, false), kTokens * c.expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DenseActivationsTest, testing::ValuesIn(kDenseCases),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+TEST(Activations, ContextParallelDividesTokens) {
+  const OwnedProblem problem = PlainProblem(Llama2_70b(), 1);
+  LayerSharding sharding = {.context_parallel = 4};
+  EXPECT_DOUBLE_EQ(StoredBy(problem, sharding, false), kTokens / 4 * (kOutside + kInside));
+  // The exchange of heads keeps the attention output once more: + 2 q n / t.
+  sharding.context_parallel_kind = ContextParallelKind::kUlysses;
+  EXPECT_DOUBLE_EQ(StoredBy(problem, sharding, false),
+                   kTokens / 4 * (kOutside + kInside + 2 * 8192));
+}
+
+// Megatron of 2022: GELU, layer norm, dropout, scores in memory.
+OwnedProblem UnfusedProblem() {
+  OwnedProblem problem = PlainProblem(Gpt3_175b(), 1);
+  problem.workload.sequence_length = 2048;
+  problem.workload.attention_kernel = AttentionKernel::kFusedSoftmax;
+  problem.workload.dropout_ratio = 0.1;
+  return problem;
+}
+
+// Korthikanti et al. 2022 (arXiv 2205.05198), equation 2: s b h (10 + 24/t + 5 a s / (h t)), and
+// equation 4 with sequence parallelism: s b h / t (34 + 5 a s / h). GPT-3 175B, s = 2048, b = 1:
+// a s / h = 96 * 2048 / 12288 = 16, so 5 a s / h = 80.
+TEST(Activations, UnfusedAttentionOf2022) {
+  const OwnedProblem problem = UnfusedProblem();
+  const double sbh = 2048.0 * 12288;
+  EXPECT_DOUBLE_EQ(StoredBy(problem, {.tensor_parallel = 8}, false),
+                   sbh * (10 + 24.0 / 8 + 80.0 / 8));
+  EXPECT_DOUBLE_EQ(StoredBy(problem, {.tensor_parallel = 8, .sequence_parallel = true}, false),
+                   sbh / 8 * (34 + 80));
+}
+
+// Equation 6 of the same paper: selective recomputation leaves 34 s b h / t.
+TEST(Activations, SelectiveDropsCoreAttention) {
+  const OwnedProblem problem = UnfusedProblem();
+  const ParallelPlan plan = {.tensor_parallel = 8,
+                             .sequence_parallel = true,
+                             .recompute = {.granularity = RecomputeGranularity::kSelective}};
+  EXPECT_DOUBLE_EQ(Activations(problem, plan), 96 * 2048.0 * 12288 / 8 * 34);
+}
+
+struct ModuleCase {
+  const char* name;
+  double dropped;  // bytes a token and layer of Llama-2-70B, t = 1
+};
+
+void PrintTo(const ModuleCase& c, std::ostream* out) { *out << c.name; }
+
+// The terms of formula 2 that belong to each module: log-sum-exp 4a; outputs of both norms 4h; the
+// two outputs of the first linear layer and their product 6f.
+constexpr ModuleCase kModuleCases[] = {
+    {"core_attn", 4 * 64}, {"layernorm", 4 * 8192}, {"mlp", 6 * 28672}};
+
+class ModuleRecomputeTest : public testing::TestWithParam<ModuleCase> {};
+
+TEST_P(ModuleRecomputeTest, DropsItsTerms) {
+  const ModuleCase& c = GetParam();
+  const OwnedProblem problem = PlainProblem(Llama2_70b(), 1);
+  const ParallelPlan plan = {
+      .recompute = {.granularity = RecomputeGranularity::kSelective, .modules = {c.name}}};
+  EXPECT_DOUBLE_EQ(Activations(problem, plan), 80 * kTokens * (kOutside + kInside - c.dropped));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ModuleRecomputeTest, testing::ValuesIn(kModuleCases),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+// Full recomputation keeps 2 h bytes a token of each recomputed layer, divided by t with sequence
+// parallelism (formula 4): R = 30 of 80 layers.
+TEST(Activations, FullRecomputeKeepsInputs) {
+  const OwnedProblem problem = PlainProblem(Llama2_70b(), 1);
+  ParallelPlan plan = {.recompute = {.granularity = RecomputeGranularity::kFull}};
+  EXPECT_DOUBLE_EQ(Activations(problem, plan), 80 * kTokens * 2 * 8192);
+  plan.tensor_parallel = 8;
+  EXPECT_DOUBLE_EQ(Activations(problem, plan), 80 * kTokens * 2 * 8192);
+  plan.sequence_parallel = true;
+  EXPECT_DOUBLE_EQ(Activations(problem, plan), 80 * kTokens * 2 * 8192 / 8);
+  plan.recompute.layer_counts = {30};
+  EXPECT_DOUBLE_EQ(Activations(problem, plan),
+                   kTokens / 8 * (30 * 2 * 8192 + 50 * (kOutside + kInside)));
+}
+
+// DeepSeek-V3, formula 3: a = 128, r_q = 1536, r_kv = 512, g = 128, g_r = 64, g_v = 128;
+// K = 8, f_e = f_s = 2048, E = 256, h = 7168.
+constexpr double kLatent =
+    4 * 7168 + 4 * 1536 + 2 * (512 + 64) + 2 * 512 + 4 * 128 * (128 + 64) + 4 * 128 * 128 + 4 * 128;
+double Experts(double imbalance) {
+  return 4 * 7168 + 6 * 2048 + imbalance * 8 * (2 * 7168 + 6 * 2048) + 4 * 256;
+}
+
+TEST(Activations, LatentAttentionAndExperts) {
+  OwnedProblem problem = PlainProblem(DeepseekV3(), 8);
+  EXPECT_DOUBLE_EQ(StoredBy(problem, {}, true), kTokens * (kLatent + Experts(1)));
+  // Expert parallelism moves tokens, it does not change how many a rank has.
+  EXPECT_DOUBLE_EQ(StoredBy(problem, {.expert_parallel = 64}, true),
+                   kTokens * (kLatent + Experts(1)));
+  // The busiest rank holds B times the routed tokens.
+  problem.model.moe->imbalance_ratio = 1.5;
+  EXPECT_DOUBLE_EQ(StoredBy(problem, {.expert_parallel = 64}, true),
+                   kTokens * (kLatent + Experts(1.5)));
+}
+
+// A dense layer of the same model: f = 18432.
+TEST(Activations, LatentAttentionAndDenseMlp) {
+  const OwnedProblem problem = PlainProblem(DeepseekV3(), 8);
+  EXPECT_DOUBLE_EQ(StoredBy(problem, {}, false), kTokens * (kLatent + 4 * 7168 + 6 * 18432));
+}
+
+// An eager norm keeps its fp32 intermediate and scale: + 6 bytes of each of the two norms'
+// elements.
+TEST(Activations, UnfusedNorm) {
+  OwnedProblem problem = PlainProblem(Llama2_70b(), 1);
+  problem.workload.norm_kernel = KernelFusion::kUnfused;
+  EXPECT_DOUBLE_EQ(StoredBy(problem, {}, false), kTokens * (kOutside + kInside + 2 * 6 * 8192));
+}
+
+}  // namespace
+}  // namespace meshwright

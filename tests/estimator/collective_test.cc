@@ -1,0 +1,147 @@
+#include "estimator/terms/collective.h"
+
+#include <gtest/gtest.h>
+
+#include <ostream>
+
+#include "tests/estimator/problems.h"
+
+namespace meshwright {
+namespace {
+
+constexpr Bytes kGigabyte = {1'000'000'000};
+
+struct Case {
+  const char* name;
+  CollectiveKind kind;
+  Bytes bytes;
+  GroupShape shape;
+  double expected_seconds;
+};
+
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+
+// PlainPool: 300 GB/s switched, so a bus bandwidth of 0.75 * 300 = 225 GB/s; 25 GB/s a NIC, of
+// which 0.78 are sustained: 19.5 GB/s; 40 us between nodes. In the node alpha = 2 us * n + 5 us,
+// x0 = 4.4 MB; between nodes y0 = 3.8 MB (docs/cost_model.md "Collectives").
+const Case kCases[] = {
+    {"GroupOfOne", CollectiveKind::kAllReduce, kGigabyte, {1, 1}, 0},
+    {"NoBytes", CollectiveKind::kAllGather, {0}, {8, 4}, 0},
+    // x = 3/4 GB; 13 us + (0.75e9 + sqrt(0.75e9 * 4.4e6)) / 225e9
+    {"GatherInNode", CollectiveKind::kAllGather, kGigabyte, {4, 1}, 3.6016472e-3},
+    {"ScatterInNode", CollectiveKind::kReduceScatter, kGigabyte, {4, 1}, 3.6016472e-3},
+    // y = 2 * 3/4 GB; ring 2 * (40 + 20 * 3) us + (1.5e9 + sqrt(1.5e9 * 3.8e6)) / 19.5e9;
+    // the tree's bandwidth is 0.92 of that
+    {"ReduceAcrossRing", CollectiveKind::kAllReduce, kGigabyte, {1, 4}, 80.994787e-3},
+    // 1 kB: tree 2 * log2(4) * 40 us + 3.9486 us / 0.92 = 164.29 us against a ring of 203.95 us
+    {"ReduceAcrossTree", CollectiveKind::kAllReduce, {1000}, {1, 4}, 164.29199e-6},
+    // Two tiers, 8 in each of 4 nodes: in the node 7/8 GB: 21 us + 0.93705e9 / 225e9 = 4.18566 ms;
+    // across 3/4 of 1/8 GB: 100 us + (93.75e6 + sqrt(93.75e6 * 3.8e6)) / 19.5e9 = 5.87562 ms;
+    // the slower and a quarter of the faster: 6.92203 ms
+    {"GatherTwoTiers", CollectiveKind::kAllGather, kGigabyte, {8, 4}, 6.9220347e-3},
+    // All-to-all over 32 ranks: 24/32 GB leave through the NIC: 40 us + 20 us * log2(4) +
+    // (0.75e9 + sqrt(0.75e9 * 3.8e6)) / 19.5e9 = 41.279 ms; 8/32 GB stay, 1.131 ms, hidden
+    {"ExchangeTwoTiers", CollectiveKind::kAllToAll, kGigabyte, {8, 4}, 41.279251e-3},
+};
+
+class CollectiveTimeTest : public testing::TestWithParam<Case> {};
+
+TEST_P(CollectiveTimeTest, ByHand) {
+  const Case& c = GetParam();
+  const double time = CollectiveTime(c.kind, c.bytes, c.shape, PlainPool(4), {}).count();
+  EXPECT_NEAR(time, c.expected_seconds, 1e-6 * c.expected_seconds);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CollectiveTimeTest, testing::ValuesIn(kCases),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+NodePool FittedPool() {
+  NodePool pool = PlainPool(1);
+  // The square-root fit of all-reduce over 8 A100 (data op_efficiency/fits.json).
+  pool.chip.collectives = {{.kind = CollectiveKind::kAllReduce,
+                            .ranks = 8,
+                            .alpha = Seconds(21.27e-6),
+                            .bandwidth = {231.3e9},
+                            .half = {4'298'000}}};
+  return pool;
+}
+
+// 512 MiB: x = 7/4 * 2^29 = 939,524,096; 21.27 us + (x + sqrt(x * 4.298e6)) / 231.3e9 = 4.35793 ms.
+// That is a bus bandwidth of 215.6 GB/s; 222 were measured.
+TEST(CollectiveTime, FitOfTheChip) {
+  const double time =
+      CollectiveTime(CollectiveKind::kAllReduce, {1 << 29}, {8, 1}, FittedPool(), {}).count();
+  EXPECT_NEAR(time, 4.357932e-3, 1e-8);
+  EXPECT_NEAR(939524096 / time, 222e9, 0.04 * 222e9);
+}
+
+// A site whose links run at half the chip's own rate takes twice the fit's bulk time.
+TEST(CollectiveTime, FitFollowsTheSitesLink) {
+  NodePool pool = FittedPool();
+  pool.intra_node.bandwidth = {150e9};
+  const double time =
+      CollectiveTime(CollectiveKind::kAllReduce, {1 << 29}, {8, 1}, pool, {}).count();
+  EXPECT_NEAR(time - 21.27e-6, 2 * (4.357932e-3 - 21.27e-6), 1e-8);
+}
+
+// On a full mesh of 7 x 28 GB/s a pair has one link: 0.7 * 28 = 19.6 GB/s; all eight have
+// 137.2 GB/s (docs/cost_model.md "Collectives"; 910B measured 18.5 and 125.4).
+//   2 ranks: 9 us + (1e9 + sqrt(1e9 * 4.4e6)) / 19.6e9 = 54.4137 ms
+//   8 ranks: 21 us + (1.75e9 + sqrt(1.75e9 * 4.4e6)) / 137.2e9 = 13.4157 ms
+TEST(CollectiveTime, FullMesh) {
+  NodePool pool = PlainPool(1);
+  pool.intra_node = {.bandwidth = {196e9}, .domain_size = 8, .topology = NodeTopology::kFullMesh};
+  const auto time = [&](int ranks) {
+    return CollectiveTime(CollectiveKind::kAllReduce, kGigabyte, {ranks, 1}, pool, {}).count();
+  };
+  EXPECT_NEAR(time(2), 54.4137e-3, 1e-7);
+  EXPECT_NEAR(time(8), 13.4157e-3, 1e-7);
+}
+
+// A group that spans more nodes than a segment pays the oversubscription, a smaller one does not.
+TEST(CollectiveTime, Oversubscription) {
+  const NodePool pool = PlainPool(256);
+  const Topology topology = {.nodes_per_segment = 16, .oversubscription_ratio = 4};
+  EXPECT_DOUBLE_EQ(NicShare(pool, topology, 16).rate, 25e9);
+  EXPECT_DOUBLE_EQ(NicShare(pool, topology, 17).rate, 6.25e9);
+  const auto time = [&](int nodes) {
+    return CollectiveTime(CollectiveKind::kAllGather, kGigabyte, {1, nodes}, pool, topology);
+  };
+  EXPECT_GT(time(32), 3.5 * time(16));
+}
+
+// Four NICs of 25 GB/s for eight devices: 12.5 GB/s each.
+TEST(CollectiveTime, DevicesShareTheNics) {
+  NodePool pool = PlainPool(4);
+  pool.inter_node.nic_count = 4;
+  EXPECT_DOUBLE_EQ(NicShare(pool, {}, 2).rate, 12.5e9);
+}
+
+TEST(CollectiveTime, GrowsWithBytes) {
+  const NodePool pool = PlainPool(16);
+  for (const auto kind : {CollectiveKind::kAllReduce, CollectiveKind::kAllGather,
+                          CollectiveKind::kReduceScatter, CollectiveKind::kAllToAll}) {
+    for (const GroupShape shape : {GroupShape{2, 1}, GroupShape{8, 1}, GroupShape{8, 16}}) {
+      Seconds last(0);
+      for (std::int64_t bytes = 1; bytes < 20'000'000'000; bytes *= 10) {
+        const Seconds time = CollectiveTime(kind, {bytes}, shape, pool, {});
+        EXPECT_GT(time, last);
+        last = time;
+      }
+    }
+  }
+}
+
+// 45 MB: in the node 10 us + 45e6 / 225e9 = 210 us; across 40 us + 45e6 / 19.5e9 = 2.347692 ms;
+// to another pool 30 us + 8 * 45e6 / 25e9 = 14.43 ms, all devices of the node over one link.
+TEST(PointToPointTime, ByHand) {
+  const NodePool pool = PlainPool(4);
+  const Bytes message = {45'000'000};
+  EXPECT_NEAR(PointToPointTime(message, false, pool, {}).count(), 210e-6, 1e-12);
+  EXPECT_NEAR(PointToPointTime(message, true, pool, {}).count(), 2.3476923e-3, 1e-9);
+  const InterPoolLink link = {.bandwidth_per_node = {25e9}, .latency = Seconds(30e-6)};
+  EXPECT_NEAR(InterPoolTime(message, 8, link).count(), 14.43e-3, 1e-12);
+}
+
+}  // namespace
+}  // namespace meshwright

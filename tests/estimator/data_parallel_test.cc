@@ -1,0 +1,191 @@
+#include "estimator/data_parallel.h"
+
+#include <gtest/gtest.h>
+
+#include <ostream>
+
+#include "estimator/terms/collective.h"
+#include "tests/estimator/problems.h"
+
+namespace meshwright {
+namespace {
+
+// Llama-2-7B without its final norm, one sequence a micro-batch: m = 64 / 8 = 8 on one node.
+constexpr double kParameters = 6'738'415'616.0 - 4096;
+
+// Everything of a stage in one message; nothing overlapped.
+OwnedProblem OneMessageProblem(int node_count) {
+  OwnedProblem problem = PlainProblem(Llama2_7b(), node_count);
+  problem.profile.gradient_bucket = {1'000'000'000'000};
+  return problem;
+}
+
+double Time(const OwnedProblem& problem, CollectiveKind kind, double bytes,
+            const GroupShape& shape) {
+  return CollectiveTime(kind, RoundedBytes(bytes), shape, problem.cluster.pools.front(),
+                        problem.cluster.topology)
+      .count();
+}
+
+struct Case {
+  const char* name;
+  int zero_stage;
+  int reductions;  // of gradients, 4 bytes a parameter
+  int gathers;     // of weights, 2 bytes
+};
+
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+
+// ZeRO-0 reduces once a step, ZeRO-1 scatters once and gathers once, ZeRO-2 scatters after each of
+// 8 micro-batches, ZeRO-3 also gathers in forward and backward of each (arXiv 1910.02054; FSDP,
+// arXiv 2304.11277).
+constexpr Case kCases[] = {
+    {"Zero0", 0, 1, 0}, {"Zero1", 1, 1, 1}, {"Zero2", 2, 8, 1}, {"Zero3", 3, 8, 16}};
+
+class TailTest : public testing::TestWithParam<Case> {};
+
+TEST_P(TailTest, WithoutOverlapItIsTheSumOfItsCollectives) {
+  const Case& c = GetParam();
+  const OwnedProblem problem = OneMessageProblem(1);
+  const Estimate estimate = FullOf(problem, {.data_parallel = 8, .zero_stage = c.zero_stage});
+  const CollectiveKind reduce =
+      c.zero_stage == 0 ? CollectiveKind::kAllReduce : CollectiveKind::kReduceScatter;
+  const double expected =
+      c.reductions * Time(problem, reduce, 4 * kParameters, {8, 1}) +
+      c.gathers * Time(problem, CollectiveKind::kAllGather, 2 * kParameters, {8, 1});
+  EXPECT_NEAR(Line(estimate, TimeCause::kDataParallel), expected, 1e-9 * expected);
+}
+
+TEST_P(TailTest, OverlapHidesMostOfIt) {
+  OwnedProblem problem = OneMessageProblem(1);
+  const ParallelPlan plan = {.data_parallel = 8, .zero_stage = GetParam().zero_stage};
+  const double bare = Line(FullOf(problem, plan), TimeCause::kDataParallel);
+  problem.workload.overlap = {.gradient_reduce = true, .parameter_gather = true};
+  const double overlapped = Line(FullOf(problem, plan), TimeCause::kDataParallel);
+  EXPECT_LT(overlapped, 0.5 * bare);
+  // The profile's share of the last bucket stays visible.
+  EXPECT_GE(overlapped, problem.profile.gradient_bucket_exposed_ratio * bare);
+}
+
+// A longer window hides no less, and what is exposed never exceeds the whole.
+TEST_P(TailTest, ExposedFallsWithTheWindow) {
+  OwnedProblem problem = OneMessageProblem(2);
+  problem.workload.overlap = {.gradient_reduce = true, .parameter_gather = true};
+  problem.workload.global_batch_size = 16;
+  const ParallelPlan plan = {.data_parallel = 16, .zero_stage = GetParam().zero_stage};
+  double last = 1e9;
+  for (int s = 256; s <= 65536; s += 256) {
+    problem.workload.sequence_length = s;
+    const double exposed = Line(FullOf(problem, plan), TimeCause::kDataParallel);
+    EXPECT_LE(exposed, last * (1 + 1e-12)) << s << " tokens";
+    last = exposed;
+  }
+}
+
+// More bytes are never exposed less.
+TEST_P(TailTest, ExposedGrowsWithTheBytes) {
+  OwnedProblem problem = OneMessageProblem(2);
+  problem.workload.overlap = {.gradient_reduce = true, .parameter_gather = true};
+  const ParallelPlan plan = {.data_parallel = 16, .zero_stage = GetParam().zero_stage};
+  double last = 0;
+  for (double gigabytes = 400; gigabytes >= 1; gigabytes *= 0.9) {  // slower and slower links
+    problem.cluster.pools.front().inter_node.nic_bandwidth = {gigabytes * 1e9};
+    const double exposed = Line(FullOf(problem, plan), TimeCause::kDataParallel);
+    EXPECT_GE(exposed, last * (1 - 1e-12)) << gigabytes << " GB/s";
+    last = exposed;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, TailTest, testing::ValuesIn(kCases),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+TEST(Tail, NothingToReduceOnOneRank) {
+  const OwnedProblem problem = OneMessageProblem(1);
+  EXPECT_EQ(Line(FullOf(problem, {.tensor_parallel = 8}), TimeCause::kDataParallel), 0);
+}
+
+// A sharding group of one node in two: scatter and gather stay inside, the shard is reduced across.
+TEST(Tail, ShardingGroupOfOneNode) {
+  const OwnedProblem problem = OneMessageProblem(2);
+  const Estimate estimate =
+      FullOf(problem, {.data_parallel = 16, .zero_stage = 1, .zero_group_size = 8});
+  const double expected = Time(problem, CollectiveKind::kReduceScatter, 4 * kParameters, {8, 1}) +
+                          Time(problem, CollectiveKind::kAllReduce, 4 * kParameters / 8, {1, 2}) +
+                          Time(problem, CollectiveKind::kAllGather, 2 * kParameters, {8, 1});
+  EXPECT_NEAR(Line(estimate, TimeCause::kDataParallel), expected, 1e-9 * expected);
+}
+
+// Every bucket pays its latency: more and smaller messages never take less time.
+TEST(Tail, SmallBucketsCostLatency) {
+  OwnedProblem problem = OneMessageProblem(2);
+  const ParallelPlan plan = {.data_parallel = 16, .zero_stage = 1};
+  double last = Line(FullOf(problem, plan), TimeCause::kDataParallel);
+  for (const std::int64_t bucket : {1'000'000'000, 160'000'000, 25'000'000, 1'000'000}) {
+    problem.profile.gradient_bucket = {bucket};
+    const double time = Line(FullOf(problem, plan), TimeCause::kDataParallel);
+    EXPECT_GT(time, last) << bucket;
+    last = time;
+  }
+}
+
+// 30 bytes a parameter that the rank updates and 4 of each gradient that it holds, at 0.8 of
+// 2 TB/s (docs/cost_model.md "Optimizer").
+TEST(Optimizer, Traffic) {
+  const OwnedProblem problem = OneMessageProblem(1);
+  const auto time = [&](int zero_stage) {
+    return Line(FullOf(problem, {.data_parallel = 8, .zero_stage = zero_stage}),
+                TimeCause::kOptimizer);
+  };
+  EXPECT_NEAR(time(0), 34 * kParameters / 1.6e12, 1e-9);
+  EXPECT_NEAR(time(1), (30.0 / 8 + 4) * kParameters / 1.6e12, 1e-9);
+  EXPECT_NEAR(time(2), 34.0 / 8 * kParameters / 1.6e12, 1e-9);
+}
+
+// Offloaded states take 16 bytes a parameter over a host link of 26 GB/s instead of 30 on the
+// device (docs/cost_model.md "Host link").
+TEST(Optimizer, OverTheHostLink) {
+  const OwnedProblem problem = OneMessageProblem(1);
+  const Estimate estimate =
+      FullOf(problem, {.data_parallel = 8, .zero_stage = 1, .optimizer_offload_ratio = 1});
+  EXPECT_NEAR(Line(estimate, TimeCause::kOptimizer),
+              kParameters / 8 * 16 / 26e9 + 4 * kParameters / 1.6e12, 1e-8);
+}
+
+struct GroupCase {
+  const char* name;
+  LayerSharding sharding;
+  int data_parallel;
+  StateSharding states;
+  DataGroups expected;
+};
+
+void PrintTo(const GroupCase& c, std::ostream* out) { *out << c.name; }
+
+const GroupCase kGroupCases[] = {
+    {"DataAcrossNodes", {.tensor_parallel = 8}, 4, {}, {{1, 4}, {1, 1}, {8, 4}}},
+    {"DataInNode", {.tensor_parallel = 2}, 4, {}, {{4, 1}, {1, 1}, {8, 1}}},
+    // Context ranks hold copies of the same parameters.
+    {"WithContext", {.tensor_parallel = 2, .context_parallel = 4}, 4, {}, {{4, 4}, {1, 1}, {8, 4}}},
+    // 32 ranks, 8 experts apart: 4 copies, one in each node.
+    {"Experts", {.expert_parallel = 8}, 32, {}, {{8, 4}, {1, 1}, {1, 4}}},
+    // ZeRO inside a node of 8, 4 copies of the sharded states.
+    {"Hybrid", {}, 32, {.zero_stage = 3, .dense_group = 8}, {{8, 1}, {1, 4}, {8, 4}}},
+};
+
+class DataGroupsTest : public testing::TestWithParam<GroupCase> {};
+
+TEST_P(DataGroupsTest, Place) {
+  const GroupCase& c = GetParam();
+  const NodePool pool = PlainPool(4);
+  const Stage stage = {.pool = &pool, .sharding = c.sharding, .data_parallel = c.data_parallel};
+  const DataGroups groups = PlaceDataGroups(stage, c.states);
+  EXPECT_EQ(groups.dense, c.expected.dense);
+  EXPECT_EQ(groups.dense_replicas, c.expected.dense_replicas);
+  EXPECT_EQ(groups.expert, c.expected.expert);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DataGroupsTest, testing::ValuesIn(kGroupCases),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+}  // namespace
+}  // namespace meshwright

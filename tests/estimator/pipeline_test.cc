@@ -1,0 +1,227 @@
+#include "estimator/pipeline.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <ostream>
+#include <random>
+#include <vector>
+
+namespace meshwright {
+namespace {
+
+std::vector<OccupiedRun> EachApart(const std::vector<double>& times) {
+  std::vector<OccupiedRun> runs;
+  for (const double time : times) runs.push_back({.time = Seconds(time), .count = 1});
+  return runs;
+}
+
+struct Case {
+  const char* name;
+  std::vector<OccupiedRun> runs;
+  PipelineShape shape;
+  double expected_seconds;
+};
+
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+
+const Case kCases[] = {
+    {"OneStage", {{Seconds(3), 1}}, {.micro_batches = 7}, 21},
+    // (m + p - 1)(f + b), Narayanan et al. 2021 (arXiv 2104.04473), section 2.2.1
+    {"EqualStages", {{Seconds(3), 4}}, {.micro_batches = 8}, 33},
+    {"Gpipe", {{Seconds(3), 4}}, {.schedule = Schedule::kGpipe, .micro_batches = 8}, 33},
+    {"OneMicroBatch", {{Seconds(3), 4}}, {.micro_batches = 1}, 12},
+    // m (f + b) + (p - 1)(f + b)/v, section 2.2.2: 24 + 9/2
+    {"Interleaved",
+     {{Seconds(3), 4}},
+     {.schedule = Schedule::kInterleaved1f1b, .micro_batches = 8, .virtual_stages = 2},
+     28.5},
+    // Sum of the stages once and the longest for the rest: 1 + 2 + 4 + 1 + 7 * 4
+    {"BottleneckStage",
+     {{Seconds(1), 1}, {Seconds(2), 1}, {Seconds(4), 1}, {Seconds(1), 1}},
+     {.schedule = Schedule::kGpipe, .micro_batches = 8},
+     36},
+    // Overlapped messages still cost the ramp 2 (p - 1) c, and stretch the period: the window of p
+    // micro-batches has to cover (p W + 2 (p - 1) c) / p = 3 + 6/4 * 0.5 = 3.75 s.
+    // 12 + 3 + 7 * 3.75
+    {"RoundTrip",
+     {{Seconds(3), 4}},
+     {.micro_batches = 8, .point_to_point = Seconds(0.5), .overlaps_point_to_point = true},
+     41.25},
+};
+
+class PipelineTimeTest : public testing::TestWithParam<Case> {};
+
+TEST_P(PipelineTimeTest, ByHand) {
+  EXPECT_DOUBLE_EQ(PipelineTime(GetParam().runs, GetParam().shape).count(),
+                   GetParam().expected_seconds);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PipelineTimeTest, testing::ValuesIn(kCases),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+// A message that is not hidden occupies the stage: two a micro-batch and virtual stage.
+TEST(OccupiedTime, MessagesThatAreNotHidden) {
+  const PipelineShape shape = {.virtual_stages = 2, .point_to_point = Seconds(0.25)};
+  EXPECT_EQ(OccupiedTime(Seconds(3), shape, 4), Seconds(4));
+  EXPECT_EQ(OccupiedTime(Seconds(3), shape, 1), Seconds(3));
+  const PipelineShape hidden = {
+      .virtual_stages = 2, .point_to_point = Seconds(0.25), .overlaps_point_to_point = true};
+  EXPECT_EQ(OccupiedTime(Seconds(3), hidden, 4), Seconds(3));
+}
+
+struct StagePass {
+  double forward = 1;
+  double backward = 2;
+};
+
+// An exact walk over the operations of 1F1B: stage i runs min(m, p - 1 - i) forwards, then a
+// forward and a backward in turn, then the backwards that are left; each waits for its input.
+double Walk(const std::vector<StagePass>& stages, int m, double message) {
+  const std::size_t p = stages.size();
+  const auto mm = static_cast<std::size_t>(m);
+  std::vector<std::vector<double>> forward(p, std::vector<double>(mm, -1));
+  std::vector<std::vector<double>> backward(p, std::vector<double>(mm, -1));
+  std::vector<double> clock(p, 0);
+  std::vector<std::size_t> f(p, 0);
+  std::vector<std::size_t> b(p, 0);
+  std::size_t left = 2 * p * mm;
+  while (left > 0) {
+    for (std::size_t i = 0; i < p; ++i) {
+      const std::size_t warm_up = std::min(mm, p - 1 - i);
+      const bool wants_forward = f[i] < mm && f[i] <= b[i] + warm_up;
+      if (wants_forward) {
+        const double input = i == 0 ? 0 : forward[i - 1][f[i]] + message;
+        if (i > 0 && forward[i - 1][f[i]] < 0) continue;
+        clock[i] = std::max(clock[i], input) + stages[i].forward;
+        forward[i][f[i]++] = clock[i];
+        --left;
+      } else if (b[i] < mm) {
+        const double ready = i + 1 == p ? forward[i][b[i]] : backward[i + 1][b[i]];
+        if (ready < 0) continue;
+        clock[i] = std::max(clock[i], ready + (i + 1 == p ? 0 : message)) + stages[i].backward;
+        backward[i][b[i]++] = clock[i];
+        --left;
+      }
+    }
+  }
+  return *std::max_element(clock.begin(), clock.end());
+}
+
+std::vector<double> Sums(const std::vector<StagePass>& stages) {
+  std::vector<double> sums;
+  for (const StagePass& stage : stages) sums.push_back(stage.forward + stage.backward);
+  return sums;
+}
+
+double Fraction(std::mt19937& random) { return static_cast<double>(random() % 1000) / 1000; }
+
+TEST(PipelineTime, ExactForEqualStages) {
+  std::mt19937 random(1);
+  for (int i = 0; i < 200; ++i) {
+    const int p = 1 + static_cast<int>(random() % 16);
+    const int m = 1 + static_cast<int>(random() % 40);
+    const StagePass pass = {.forward = 0.5 + Fraction(random), .backward = 1 + Fraction(random)};
+    const std::vector<StagePass> stages(static_cast<std::size_t>(p), pass);
+    const double walked = Walk(stages, m, 0);
+    const double closed = PipelineTime(EachApart(Sums(stages)), {.micro_batches = m}).count();
+    EXPECT_NEAR(closed, walked, 1e-9 * walked) << p << " stages, " << m << " micro-batches";
+  }
+}
+
+// Stages of 0.7 to 1.3: the mean error is small, the worst one-sided high, because a slow stage
+// hides part of the others' ramp (docs/cost_model.md "Pipeline").
+TEST(PipelineTime, CloseForUnevenStages) {
+  std::mt19937 random(2);
+  double sum = 0;
+  const int count = 500;
+  for (int i = 0; i < count; ++i) {
+    const auto p = 2 + random() % 15;
+    const int m = static_cast<int>(p + random() % 64);
+    std::vector<StagePass> stages(p);
+    for (StagePass& stage : stages) {
+      const double scale = 0.7 + 0.6 * Fraction(random);
+      stage = {.forward = scale, .backward = 2 * scale};
+    }
+    const double walked = Walk(stages, m, 0);
+    const double closed = PipelineTime(EachApart(Sums(stages)), {.micro_batches = m}).count();
+    EXPECT_GT(closed, 0.995 * walked);
+    EXPECT_LT(closed, 1.2 * walked);
+    sum += std::abs(closed / walked - 1);
+  }
+  EXPECT_LT(sum / count, 0.03);
+}
+
+// Messages of up to half a forward pass, hidden.
+TEST(PipelineTime, CloseWithOverlappedMessages) {
+  std::mt19937 random(3);
+  double sum = 0;
+  const int count = 300;
+  for (int i = 0; i < count; ++i) {
+    const auto p = 2 + random() % 15;
+    const int m = static_cast<int>(p + random() % 64);
+    const std::vector<StagePass> stages(p);
+    const double message = 0.5 * Fraction(random);
+    const double walked = Walk(stages, m, message);
+    const double closed = PipelineTime(EachApart(Sums(stages)), {.micro_batches = m,
+                                                                 .point_to_point = Seconds(message),
+                                                                 .overlaps_point_to_point = true})
+                              .count();
+    EXPECT_NEAR(closed, walked, 0.1 * walked) << p << " stages, message " << message;
+    sum += std::abs(closed / walked - 1);
+  }
+  EXPECT_LT(sum / count, 0.03);
+}
+
+// A run of equal stages counts as that many stages.
+TEST(PipelineTime, RunsAreStages) {
+  std::mt19937 random(4);
+  for (int i = 0; i < 100; ++i) {
+    std::vector<OccupiedRun> runs;
+    std::vector<double> apart;
+    for (int k = 0; k < 4; ++k) {
+      const double time = 1 + Fraction(random);
+      const int count = 1 + static_cast<int>(random() % 5);
+      runs.push_back({.time = Seconds(time), .count = count});
+      apart.insert(apart.end(), static_cast<std::size_t>(count), time);
+    }
+    for (const double message : {0.0, 0.3}) {
+      const PipelineShape shape = {.micro_batches = 24,
+                                   .point_to_point = Seconds(message),
+                                   .overlaps_point_to_point = message > 0};
+      const double expected = PipelineTime(EachApart(apart), shape).count();
+      EXPECT_NEAR(PipelineTime(runs, shape).count(), expected, 1e-12 * expected);
+    }
+  }
+}
+
+// The same work in more micro-batches: less time, and never a negative bubble.
+TEST(PipelineTime, MoreMicroBatchesLessBubble) {
+  const std::vector<double> uneven = {1.0, 1.1, 0.9, 1.3, 0.8};
+  for (const auto schedule : {Schedule::kGpipe, Schedule::k1f1b, Schedule::kInterleaved1f1b}) {
+    const int v = schedule == Schedule::kInterleaved1f1b ? 2 : 1;
+    double last = 1e9;
+    for (int m = 5; m <= 320; m *= 2) {
+      std::vector<double> stages = uneven;
+      for (double& stage : stages) stage /= m;
+      const double time =
+          PipelineTime(EachApart(stages),
+                       {.schedule = schedule, .micro_batches = m, .virtual_stages = v})
+              .count();
+      EXPECT_LT(time, last);
+      EXPECT_GE(time, 1.3 * (1 - 1e-12));  // the busiest stage's own work
+      last = time;
+    }
+  }
+}
+
+TEST(IsModelled, ThreeSchedules) {
+  for (const auto& [schedule, word] : Choices<Schedule>()) {
+    const bool expected = word == "gpipe" || word == "1f1b" || word == "interleaved_1f1b";
+    EXPECT_EQ(IsModelled(schedule), expected) << word;
+  }
+}
+
+}  // namespace
+}  // namespace meshwright

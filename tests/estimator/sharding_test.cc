@@ -1,0 +1,51 @@
+#include "estimator/sharding.h"
+
+#include <gtest/gtest.h>
+
+#include <ostream>
+
+namespace meshwright {
+namespace {
+
+struct Case {
+  const char* name;
+  int ranks;
+  int stride;
+  int devices_per_node;
+  GroupShape expected;
+};
+
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+
+// Ranks are laid out tensor first, then context, expert/data, pipeline (Megatron-Core,
+// parallel_state.py): members of a group are `stride` devices apart, so a node of 8 holds 8 /
+// stride of them.
+constexpr Case kCases[] = {
+    {"OneRank", 1, 1, 8, {1, 1}},
+    {"TensorInNode", 4, 1, 8, {4, 1}},
+    {"TensorFillsNode", 8, 1, 8, {8, 1}},
+    {"TensorLeavesNode", 16, 1, 8, {8, 2}},
+    {"DataBesideTensor4", 8, 4, 8, {2, 4}},    // 8 / 4 = 2 in each node, 8 / 2 = 4 nodes
+    {"DataBesideTensor8", 16, 8, 8, {1, 16}},  // one in each node
+    {"StrideBeyondNode", 4, 16, 8, {1, 4}},    // the next member is two nodes on
+    {"OddGroup", 6, 1, 8, {2, 3}},             // 6 does not fill nodes of 8: gcd(6, 8) a node
+    {"CoprimeGroup", 3, 1, 8, {1, 3}},
+    {"StrideThatDoesNotDivide", 4, 3, 8, {1, 4}},  // 3 does not divide 8
+    {"SixteenDeviceNode", 32, 2, 16, {8, 4}},
+};
+
+class PlaceGroupTest : public testing::TestWithParam<Case> {};
+
+TEST_P(PlaceGroupTest, Shape) {
+  const Case& c = GetParam();
+  const GroupShape shape = PlaceGroup(c.ranks, c.stride, c.devices_per_node);
+  EXPECT_EQ(shape.in_node, c.expected.in_node);
+  EXPECT_EQ(shape.nodes, c.expected.nodes);
+  EXPECT_EQ(Ranks(shape), c.ranks);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PlaceGroupTest, testing::ValuesIn(kCases),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+}  // namespace
+}  // namespace meshwright

@@ -1,0 +1,193 @@
+#include <gtest/gtest.h>
+
+#include <ostream>
+#include <random>
+
+#include "search_space/space.h"
+#include "tests/estimator/problems.h"
+
+namespace meshwright {
+namespace {
+
+// Laws that hold for every plan, over plans drawn from the search space.
+
+struct Sweep {
+  const char* name;
+  ModelSpec model;
+  const char* chip;
+  int node_count;
+  const char* framework;
+};
+
+void PrintTo(const Sweep& c, std::ostream* out) { *out << c.name; }
+
+ModelSpec DeepseekWithMtp() {
+  ModelSpec model = DeepseekV3();
+  model.mtp_layer_count = 1;
+  model.moe->imbalance_ratio = 1.2;
+  return model;
+}
+
+const Sweep kSweeps[] = {
+    {"Llama70bMegatron", Llama2_70b(), "nvidia-a100-sxm4-80gb", 16, "megatron-core"},
+    {"DeepseekMegatron", DeepseekWithMtp(), "nvidia-h100-sxm5-80gb", 64, "megatron-core"},
+    {"Llama7bNanotron", Llama2_7b(), "nvidia-h100-sxm5-80gb", 4, "nanotron"},
+    {"MixtralMindspeed", Mixtral_8x7b(), "huawei-ascend-910b-313t", 8, "mindspeed"},
+    {"Gpt3Old", Gpt3_175b(), "nvidia-a100-sxm4-80gb", 64, "megatron-lm"},
+};
+
+constexpr int kPlansEach = 60;
+
+OwnedProblem ProblemOf(const Sweep& sweep) {
+  return FrameworkProblem(sweep.model, sweep.chip, sweep.node_count, sweep.framework);
+}
+
+std::vector<ParallelPlan> DrawPlans(const OwnedProblem& problem) {
+  const SearchSpace space(problem.model, DeviceCount(problem.cluster),
+                          problem.workload.global_batch_size,
+                          problem.profile.context_parallel_kind);
+  std::mt19937 random(7);
+  std::vector<ParallelPlan> plans;
+  while (plans.size() < kPlansEach) {
+    ParallelPlan plan = space.Root();
+    bool is_dead_end = false;
+    for (int i = 0; i < kDimensionCount && !is_dead_end; ++i) {
+      const auto dimension = static_cast<Dimension>(i);
+      const std::vector<int> values = space.Values(dimension, plan);
+      is_dead_end = values.empty();
+      if (!is_dead_end) space.Set(dimension, values[random() % values.size()], plan);
+    }
+    if (!is_dead_end) plans.push_back(plan);
+  }
+  return plans;
+}
+
+class SweepTest : public testing::TestWithParam<Sweep> {};
+
+TEST_P(SweepTest, BreakdownAddsUp) {
+  const OwnedProblem problem = ProblemOf(GetParam());
+  AnalyticModel model(problem.View());
+  for (const ParallelPlan& plan : DrawPlans(problem)) {
+    SCOPED_TRACE(MakePlanKey(plan).text);
+    const Estimate estimate = model.Full(plan);
+    Seconds time(0);
+    for (const Seconds part : estimate.breakdown) {
+      EXPECT_GE(part.count(), -1e-12 * estimate.step_time.count());
+      time += part;
+    }
+    EXPECT_NEAR(time / estimate.step_time, 1, 1e-9);
+    ASSERT_EQ(estimate.stage_memory.size(), static_cast<std::size_t>(StageCount(plan)));
+    Bytes largest = {};
+    for (const StageMemory& stage : estimate.stage_memory) {
+      Bytes memory = {};
+      for (const Bytes part : stage.breakdown) {
+        EXPECT_GE(part.count, 0);
+        memory += part;
+      }
+      EXPECT_EQ(memory, stage.peak);
+      largest = std::max(largest, stage.peak);
+    }
+    EXPECT_EQ(estimate.peak_memory, largest);
+    const auto busiest = static_cast<std::size_t>(estimate.busiest_stage);
+    EXPECT_EQ(estimate.stage_memory[busiest].peak, largest);
+    EXPECT_EQ(estimate.stage_memory[busiest].breakdown, estimate.memory_breakdown);
+  }
+}
+
+TEST_P(SweepTest, FiguresAreInOrder) {
+  const OwnedProblem problem = ProblemOf(GetParam());
+  AnalyticModel model(problem.View());
+  for (const ParallelPlan& plan : DrawPlans(problem)) {
+    SCOPED_TRACE(MakePlanKey(plan).text);
+    const Estimate estimate = model.Full(plan);
+    EXPECT_GT(estimate.step_time.count(), 0);
+    EXPECT_LT(estimate.step_time_low, estimate.step_time);
+    EXPECT_LT(estimate.step_time, estimate.step_time_high);
+    EXPECT_GT(estimate.model_flops_utilization, 0);
+    EXPECT_LT(estimate.model_flops_utilization, 1);
+    EXPECT_LT(estimate.peak_memory, estimate.reserved_memory);
+    EXPECT_EQ(estimate.fits, estimate.reserved_memory <= estimate.memory_capacity);
+    EXPECT_EQ(estimate.fits, estimate.fit_probability >= 0.5);
+  }
+}
+
+// Quick, CheckMemory and Full agree to the last bit, whatever was asked before.
+TEST_P(SweepTest, QuickIsFull) {
+  const OwnedProblem problem = ProblemOf(GetParam());
+  AnalyticModel model(problem.View());
+  for (const ParallelPlan& plan : DrawPlans(problem)) {
+    SCOPED_TRACE(MakePlanKey(plan).text);
+    const QuickEstimate quick = model.Quick(plan);
+    const Estimate full = AnalyticModel(problem.View()).Full(plan);
+    EXPECT_EQ(quick.step_time, full.step_time);
+    EXPECT_EQ(quick.reserved_memory, full.reserved_memory);
+    EXPECT_EQ(quick.fits, full.fits);
+    const MemoryCheck check = AnalyticModel(problem.View()).CheckMemory(plan);
+    EXPECT_EQ(check.reserved_memory, full.reserved_memory);
+    EXPECT_EQ(check.fits, full.fits);
+  }
+}
+
+// Recomputing more keeps no more activations and takes no less time. (ZeRO-2 and 3 in a pipeline
+// are left out, as frameworks do: their reductions hide behind the backward pass of their own
+// stage, so a stage that is not the slowest may gain by a longer one.)
+TEST_P(SweepTest, RecomputationTradesTimeForMemory) {
+  const OwnedProblem problem = ProblemOf(GetParam());
+  AnalyticModel model(problem.View());
+  for (ParallelPlan plan : DrawPlans(problem)) {
+    if (plan.pipeline_parallel > 1 && plan.zero_stage > 1) continue;
+    SCOPED_TRACE(MakePlanKey(plan).text);
+    plan.recompute = {};
+    const Estimate none = model.Full(plan);
+    plan.recompute.granularity = RecomputeGranularity::kFull;
+    const Estimate full = model.Full(plan);
+    EXPECT_GE(full.step_time, none.step_time);
+    for (std::size_t i = 0; i < none.stage_memory.size(); ++i) {
+      EXPECT_LE(Line(full.stage_memory[i].breakdown, MemoryKind::kActivations),
+                Line(none.stage_memory[i].breakdown, MemoryKind::kActivations));
+    }
+  }
+}
+
+// A larger device changes whether a plan fits, and nothing else.
+TEST_P(SweepTest, MoreMemoryNeverHurts) {
+  OwnedProblem problem = ProblemOf(GetParam());
+  OwnedProblem larger = problem;
+  larger.cluster.pools.front().memory_capacity = GiB(500);
+  AnalyticModel model(problem.View());
+  AnalyticModel larger_model(larger.View());
+  for (const ParallelPlan& plan : DrawPlans(problem)) {
+    const QuickEstimate before = model.Quick(plan);
+    const QuickEstimate after = larger_model.Quick(plan);
+    EXPECT_EQ(before.step_time, after.step_time);
+    EXPECT_TRUE(after.fits || !before.fits) << MakePlanKey(plan).text;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SweepTest, testing::ValuesIn(kSweeps),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+// Two pools, one stage each: the laws hold across pools, and the slower link between them shows.
+TEST(MixedPools, BreakdownAddsUp) {
+  OwnedProblem problem = FrameworkProblem(Llama2_7b(), "nvidia-a100-sxm4-80gb", 1, "megatron-core");
+  problem.cluster.pools.push_back(PoolOf("nvidia-h100-sxm5-80gb", 1));
+  problem.cluster.pools.back().name = "b";
+  problem.cluster.inter_pool.bandwidth_per_node = {25e9};
+  const StagePlan stage = {
+      .pool = "a", .node_count = 1, .tensor_parallel = 4, .data_parallel = 2, .layer_count = 10};
+  ParallelPlan plan = {.pipeline_parallel = 2, .stages = {stage, stage}};
+  plan.stages[1].pool = "b";
+  plan.stages[1].layer_count = 22;
+  AnalyticModel model(problem.View());
+  const Estimate estimate = model.Full(plan);
+  Seconds time(0);
+  for (const Seconds part : estimate.breakdown) time += part;
+  EXPECT_NEAR(time / estimate.step_time, 1, 1e-9);
+  EXPECT_EQ(model.Quick(plan).step_time, estimate.step_time);
+  EXPECT_EQ(estimate.stage_memory.size(), 2);
+  problem.cluster.inter_pool.bandwidth_per_node = {1e9};
+  EXPECT_GT(FullOf(problem, plan).step_time, estimate.step_time);
+}
+
+}  // namespace
+}  // namespace meshwright
