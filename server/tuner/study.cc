@@ -170,7 +170,7 @@ absl::StatusOr<Estimate> EvaluatePlan(const EvaluateRequest& request, const Know
 }
 
 Seconds RoundedUpSeconds(Seconds wall_time) {
-  double step = 1;
+  double step = 10;
   while (step < wall_time.count()) step *= 10;
   return Seconds(step);
 }

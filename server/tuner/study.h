@@ -108,7 +108,7 @@ struct EvaluateRequest {
 absl::StatusOr<Estimate> EvaluatePlan(const EvaluateRequest& request, const Knowledge& knowledge,
                                       const std::vector<HistoryRow>& history);
 
-// Wall time rounded up to 1, 10, 100 ... s: what an answer reports, so that equal requests give
+// Wall time rounded up to 10, 100, 1000 ... s: what an answer reports, so that equal requests give
 // equal bytes.
 Seconds RoundedUpSeconds(Seconds wall_time);
 
