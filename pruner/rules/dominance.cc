@@ -3,14 +3,16 @@
 namespace meshwright {
 
 // Plans that are another plan written differently: sharding states over a single rank.
-std::optional<Rejection> CheckEqualPlans(const EstimatorProblem& /*problem*/,
-                                         const ParallelPlan& plan, int depth) {
+std::optional<Rejection> CheckEqualPlans(const EstimatorProblem& problem, const ParallelPlan& plan,
+                                         int depth) {
   if (!JustSet(Dimension::kZeroStage, depth) || plan.zero_stage == 0) return std::nullopt;
   const int ranks = plan.data_parallel * plan.context_parallel;
   if (ranks > 1) return std::nullopt;
   // Experts may still be shared by more than one rank.
   const int expert_ranks =
-      plan.tensor_parallel / (plan.expert_parallel * plan.expert_tensor_parallel);
+      problem.model.moe.has_value()
+          ? plan.tensor_parallel / (plan.expert_parallel * plan.expert_tensor_parallel)
+          : 1;
   if (expert_ranks > 1) return std::nullopt;
   return Rejection{.rule = "dominance",
                    .reason = "zero_stage > 0 over one rank is zero_stage 0",
