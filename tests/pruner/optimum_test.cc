@@ -1,0 +1,272 @@
+#include <algorithm>
+#include <iterator>
+#include <random>
+#include <tuple>
+
+#include "fmt/format.h"
+#include "gtest/gtest.h"
+#include "pruner/pruner.h"
+#include "server/tuner/calibrate.h"
+#include "server/tuner/checker.h"
+#include "server/tuner/infeasible.h"
+#include "server/tuner/strategies/exhaustive.h"
+#include "tests/tuner/questions.h"
+
+namespace meshwright {
+namespace {
+
+// The laws of pruning, over random small problems: the search with its rules finds the best of all
+// legal plans, and memory only ever helps.
+
+using Evaluated = RecomputeChoice;
+
+bool IsRejectedBy(std::string_view name, const Problem& problem, const ParallelPlan& plan) {
+  for (const PruneRule& rule : PruneRules()) {
+    if (rule.name != name) continue;
+    for (int depth = 1; depth <= kDimensionCount; ++depth) {
+      if (rule.check(ViewOf(problem), plan, depth).has_value()) return true;
+    }
+  }
+  return false;
+}
+
+// Every legal plan with its cost, listed by plain loops that share nothing with SearchSpace.
+class AllPlans {
+ public:
+  explicit AllPlans(const Problem& problem) : problem_(problem), model_(ViewOf(problem)) {
+    const int devices = DeviceCount(problem.cluster);
+    for (int t = 1; t <= devices; ++t) {
+      for (int c = 1; c * t <= devices; ++c) {
+        for (int p = 1; p * c * t <= devices; ++p) {
+          if (devices % (t * c * p) != 0 || p > problem.model.layer_count) continue;
+          AddShape({.tensor_parallel = t,
+                    .pipeline_parallel = p,
+                    .data_parallel = devices / (t * c * p),
+                    .context_parallel = c,
+                    .context_parallel_kind = problem.profile.context_parallel_kind});
+        }
+      }
+    }
+  }
+
+  const std::vector<Evaluated>& plans() const { return plans_; }
+
+ private:
+  void AddShape(ParallelPlan plan) {
+    const int experts = problem_.model.moe.has_value() ? problem_.model.moe->expert_count : 1;
+    const int expert_tensor = problem_.model.moe.has_value() ? plan.tensor_parallel : 1;
+    const int layers = problem_.model.layer_count;
+    const int p = plan.pipeline_parallel;
+    for (plan.expert_parallel = 1; plan.expert_parallel <= experts; ++plan.expert_parallel) {
+      for (int x = 1; x <= expert_tensor; ++x) {
+        if (expert_tensor % x != 0) continue;
+        plan.expert_tensor_parallel = x;
+        for (const bool is_sequence_parallel : {false, true}) {
+          plan.sequence_parallel = is_sequence_parallel;
+          for (int v = 1; v == 1 || (p > 1 && v * p <= layers); ++v) {
+            if (v > 1 && layers % (v * p) != 0) continue;
+            plan.virtual_pipeline = v;
+            plan.schedule = v > 1 ? Schedule::kInterleaved1f1b : Schedule::k1f1b;
+            AddSchedule(plan);
+          }
+        }
+      }
+    }
+  }
+
+  void AddSchedule(ParallelPlan plan) {
+    const int share = problem_.workload.global_batch_size / plan.data_parallel;
+    const int p = plan.pipeline_parallel;
+    const int stage = (problem_.model.layer_count + p - 1) / p;
+    for (plan.micro_batch_size = 1; plan.micro_batch_size <= share; ++plan.micro_batch_size) {
+      plan.recompute = {};
+      plan.zero_stage = 0;
+      if (share % plan.micro_batch_size != 0) continue;
+      if (!CheckPlan(plan, problem_, "plan").empty()) continue;  // ZeRO and recomputation are free
+      for (plan.zero_stage = 0; plan.zero_stage <= 3; ++plan.zero_stage) {
+        plan.recompute = {};
+        if (IsRejectedBy("divisibility", problem_, plan)) continue;
+        Add(plan);
+        plan.recompute.granularity = RecomputeGranularity::kSelective;
+        Add(plan);
+        plan.recompute.granularity = RecomputeGranularity::kFull;
+        for (int k = plan.virtual_pipeline; k <= stage; k += plan.virtual_pipeline) {
+          plan.recompute.layer_counts.assign(static_cast<std::size_t>(p), k);
+          Add(plan);
+        }
+      }
+    }
+  }
+
+  void Add(const ParallelPlan& plan) { plans_.push_back({plan, model_.Quick(plan)}); }
+
+  const Problem& problem_;
+  AnalyticModel model_;
+  std::vector<Evaluated> plans_;
+};
+
+std::optional<Evaluated> BestUnder(const std::vector<Evaluated>& plans, Bytes capacity) {
+  const Evaluated* best = nullptr;
+  for (const Evaluated& e : plans) {
+    if (e.estimate.reserved_memory > capacity) continue;
+    if (best == nullptr ||
+        std::tie(e.estimate.step_time, e.plan) < std::tie(best->estimate.step_time, best->plan)) {
+      best = &e;
+    }
+  }
+  return best == nullptr ? std::nullopt : std::optional(*best);
+}
+
+// From "nothing fits" over tight to "everything fits".
+std::vector<Bytes> Capacities(const std::vector<Evaluated>& plans) {
+  std::vector<Bytes> reserved;
+  for (const Evaluated& e : plans) reserved.push_back(e.estimate.reserved_memory);
+  std::sort(reserved.begin(), reserved.end());
+  if (reserved.empty()) return {GiB(80)};  // 12 devices for 2 sequences and 2 layers, say
+  return {reserved.front() - Bytes{1}, reserved.front(), reserved[reserved.size() / 20],
+          reserved[reserved.size() / 3], reserved.back()};
+}
+
+Question RandomQuestion(std::mt19937& random) {
+  const auto pick = [&](std::initializer_list<int> values) {
+    return *(values.begin() + random() % values.size());
+  };
+  Question question = TinyQuestion();
+  if (random() % 3 == 0) question.model = TinyExperts();
+  ModelSpec& model = question.model;
+  model.layer_count = pick({2, 3, 4, 6});
+  model.hidden_size = pick({512, 1024, 4096});
+  model.head_dim = model.hidden_size / 16;
+  model.kv_head_count = pick({2, 4, 16});
+  model.ffn_hidden_size = 4 * model.hidden_size;
+  WorkloadRequest& workload = question.workload;
+  workload.sequence_length = pick({512, 1024, 4096, 32768});
+  workload.global_batch_size = pick({2, 4, 8, 12, 16});
+  workload.framework_name = random() % 3 == 0 ? "generic" : "megatron-core";
+  const auto shape = random() % 6;
+  question.cluster.pools = {shape == 0   ? Nodes(1, 4)
+                            : shape == 1 ? Nodes(1, 8)
+                            : shape == 2 ? Nodes(2, 4)
+                            : shape == 3 ? Nodes(3, 4)
+                            : shape == 4 ? Nodes(4, 4)
+                                         : Nodes(2, 6)};
+  return question;
+}
+
+SearchFound Search(const Problem& problem, const std::vector<std::string>& disabled_rules) {
+  AnalyticModel model(ViewOf(problem));
+  return SearchExhaustively(SpaceOf(problem), model,
+                            {.plan_count = 3, .disabled_rules = disabled_rules});
+}
+
+std::string Describe(const Problem& problem) {
+  const NodePool& pool = problem.cluster.pools.front();
+  return fmt::format("{} nodes of {}, {} layers of {}, {} experts, {} x {} tokens, {}, {} bytes",
+                     pool.node_count, pool.devices_per_node, problem.model.layer_count,
+                     problem.model.hidden_size,
+                     problem.model.moe.has_value() ? problem.model.moe->expert_count : 0,
+                     problem.workload.global_batch_size, problem.workload.sequence_length,
+                     problem.profile.name, pool.memory_capacity.count);
+}
+
+std::string Describe(const Evaluated& e) {
+  return fmt::format("{} s, {} bytes, {}", e.estimate.step_time.count(),
+                     e.estimate.reserved_memory.count, MakePlanKey(e.plan).text);
+}
+
+// The winner of a search is `best`, or there is none.
+void ExpectWinner(const SearchFound& found, const std::optional<Evaluated>& best) {
+  EXPECT_TRUE(found.summary.complete);
+  ASSERT_EQ(found.best.empty(), !best.has_value()) << (best.has_value() ? Describe(*best) : "");
+  if (!best.has_value()) return;
+  const Evaluated& winner = found.best.front();
+  EXPECT_EQ(winner.estimate.step_time, best->estimate.step_time)
+      << "found " << Describe(winner) << "\nbest  " << Describe(*best);
+  EXPECT_EQ(winner.plan, best->plan);
+}
+
+// With divisibility, memory and dominance the search finds the best of all legal plans. The
+// topology rule alone is a judgement, not a law of the model: a plan whose tensor parallelism
+// leaves the node may be the only one that fits (one layer of TinyModel on two nodes of one device
+// with 3.19 GB), or faster where the network is fast. So with it the search must find the best of
+// what it lets pass.
+void ExpectOptimum(Problem problem) {
+  const std::vector<Evaluated> plans = AllPlans(problem).plans();
+  std::vector<Evaluated> inside;
+  std::copy_if(plans.begin(), plans.end(), std::back_inserter(inside),
+               [&](const Evaluated& e) { return !IsRejectedBy("topology", problem, e.plan); });
+  for (const Bytes capacity : Capacities(plans)) {
+    problem.cluster.pools.front().memory_capacity = capacity;
+    SCOPED_TRACE(Describe(problem));
+    ExpectWinner(Search(problem, {"topology"}), BestUnder(plans, capacity));
+    ExpectWinner(Search(problem, {}), BestUnder(inside, capacity));
+  }
+}
+
+// More memory never makes a feasible problem infeasible, nor the best plan slower.
+void ExpectMemoryNeverHurts(Problem problem) {
+  std::optional<Seconds> before;
+  for (const double gib : {2.6, 2.8, 3.0, 4.0, 8.0, 80.0}) {
+    problem.cluster.pools.front().memory_capacity = GiB(gib);
+    SCOPED_TRACE(Describe(problem));
+    const SearchFound found = Search(problem, {});
+    if (found.best.empty()) {
+      EXPECT_FALSE(before.has_value());
+      continue;
+    }
+    const Seconds now = found.best.front().estimate.step_time;
+    EXPECT_LE(now, before.value_or(now));
+    before = now;
+  }
+}
+
+// What the dominance rule calls another plan written differently takes no less time or memory:
+// ZeRO 3 even holds gathered copies beside.
+void ExpectDominatedPlansAreNoBetter(const Problem& problem) {
+  const PruneRule& dominance = PruneRules().back();
+  ASSERT_EQ(dominance.name, "dominance");
+  const SearchSpace space = SpaceOf(problem);
+  AnalyticModel model(ViewOf(problem));
+  for (PlanWalk walk(space); walk.Next();) {
+    if (!dominance.check(ViewOf(problem), walk.plan(), walk.depth()).has_value()) continue;
+    walk.Skip();
+    ParallelPlan plan = walk.plan();
+    plan.recompute = {};
+    if (!CheckPlan(plan, problem, "plan").empty()) continue;
+    const QuickEstimate rejected = model.Quick(plan);
+    plan.zero_stage = 0;
+    const QuickEstimate kept = model.Quick(plan);
+    EXPECT_LE(kept.step_time, rejected.step_time) << MakePlanKey(walk.plan()).text;
+    EXPECT_LE(kept.reserved_memory, rejected.reserved_memory) << MakePlanKey(walk.plan()).text;
+  }
+}
+
+constexpr int kProblemsATest = 5;
+
+class OptimumTest : public testing::TestWithParam<int> {
+ protected:
+  // The same problems for every law.
+  static std::vector<Problem> Problems() {
+    std::mt19937 random(static_cast<unsigned>(GetParam()));
+    std::vector<Problem> problems;
+    for (int i = 0; i < kProblemsATest; ++i) problems.push_back(Resolved(RandomQuestion(random)));
+    return problems;
+  }
+};
+
+TEST_P(OptimumTest, SearchFindsTheBestOfAllLegalPlans) {
+  for (const Problem& problem : Problems()) ExpectOptimum(problem);
+}
+
+TEST_P(OptimumTest, MemoryNeverHurts) {
+  for (const Problem& problem : Problems()) ExpectMemoryNeverHurts(problem);
+}
+
+TEST_P(OptimumTest, DominatedPlansAreNoBetter) {
+  for (const Problem& problem : Problems()) ExpectDominatedPlansAreNoBetter(problem);
+}
+
+INSTANTIATE_TEST_SUITE_P(Random, OptimumTest, testing::Range(0, 20));
+
+}  // namespace
+}  // namespace meshwright

@@ -1,0 +1,140 @@
+#include <algorithm>
+#include <random>
+
+#include "gtest/gtest.h"
+#include "pruner/pruner.h"
+#include "server/tuner/calibrate.h"
+#include "server/tuner/infeasible.h"
+#include "tests/tuner/questions.h"
+
+namespace meshwright {
+namespace {
+
+// NarrowRecompute against evaluating every choice, for every plan of a small space and capacities
+// at which different choices are the first to fit.
+
+struct Choices {
+  std::vector<RecomputeChoice> all = {};
+  std::optional<Seconds> BestTime(Bytes capacity) const {
+    std::optional<Seconds> best;
+    for (const RecomputeChoice& choice : all) {
+      if (choice.estimate.reserved_memory > capacity) continue;
+      if (!best.has_value() || choice.estimate.step_time < *best) best = choice.estimate.step_time;
+    }
+    return best;
+  }
+};
+
+Choices Evaluate(AnalyticModel& model, const SearchSpace& space, ParallelPlan plan) {
+  Choices choices;
+  for (const int code : space.Values(Dimension::kRecompute, plan)) {
+    space.Set(Dimension::kRecompute, code, plan);
+    choices.all.push_back({.plan = plan, .estimate = model.Quick(plan)});
+  }
+  return choices;
+}
+
+std::optional<Seconds> BestKept(const NarrowedRecompute& narrowed) {
+  std::optional<Seconds> best;
+  for (const RecomputeChoice& choice : narrowed.kept) {
+    if (!choice.estimate.fits) continue;
+    if (!best.has_value() || choice.estimate.step_time < *best) best = choice.estimate.step_time;
+  }
+  return best;
+}
+
+void ExpectLeastMemory(const NarrowedRecompute& narrowed, const Choices& choices) {
+  ASSERT_TRUE(narrowed.least_memory.has_value());
+  Bytes least = choices.all.front().estimate.reserved_memory;
+  for (const RecomputeChoice& choice : choices.all) {
+    least = std::min(least, choice.estimate.reserved_memory);
+  }
+  EXPECT_EQ(narrowed.least_memory->reserved_memory, least);
+}
+
+void Compare(const Problem& problem, const ParallelPlan& plan, const Choices& choices) {
+  const SearchSpace space = SpaceOf(problem);
+  AnalyticModel model(ViewOf(problem));
+  const Bytes capacity = problem.cluster.pools.front().memory_capacity;
+  const auto count = static_cast<std::int64_t>(choices.all.size());
+  for (const NarrowOptions options :
+       {NarrowOptions{}, NarrowOptions{.by_memory = false}, NarrowOptions{.by_dominance = false},
+        NarrowOptions{.by_memory = false, .by_dominance = false}}) {
+    SCOPED_TRACE(options.by_memory ? "by memory" : "not by memory");
+    SCOPED_TRACE(options.by_dominance ? "by dominance" : "not by dominance");
+    const NarrowedRecompute narrowed = NarrowRecompute(model, space, plan, options);
+    EXPECT_EQ(BestKept(narrowed), choices.BestTime(capacity));
+    EXPECT_LE(narrowed.evaluated, count);
+    if (!options.by_memory) {
+      EXPECT_EQ(narrowed.pruned_by_memory, 0);
+    }
+    if (!options.by_dominance) {
+      EXPECT_EQ(narrowed.pruned_by_dominance, 0);
+    }
+    if (options.by_memory) {
+      EXPECT_EQ(static_cast<std::int64_t>(narrowed.kept.size()) + narrowed.pruned_by_memory +
+                    narrowed.pruned_by_dominance,
+                count);
+      if (narrowed.kept.empty()) ExpectLeastMemory(narrowed, choices);
+    }
+    if (options.by_memory && options.by_dominance) {
+      EXPECT_LE(narrowed.kept.size(), 3U);
+    }
+  }
+}
+
+// Memory at which the choices of a plan tell apart: nothing fits, each one just fits, all fit.
+std::vector<Bytes> TellingCapacities(const Choices& choices) {
+  std::vector<Bytes> capacities;
+  for (const RecomputeChoice& choice : choices.all) {
+    capacities.push_back(choice.estimate.reserved_memory);
+    capacities.push_back(choice.estimate.reserved_memory - Bytes{1});
+  }
+  return capacities;
+}
+
+Question RandomQuestion(std::mt19937& random) {
+  const auto pick = [&](std::initializer_list<int> values) {
+    return *(values.begin() + random() % values.size());
+  };
+  Question question = TinyQuestion();
+  if (random() % 2 == 0) question.model = TinyExperts();
+  question.model.layer_count = pick({3, 4, 7, 8, 12});
+  question.workload.sequence_length = pick({512, 1024, 4096});
+  question.workload.attention_kernel =
+      random() % 2 == 0 ? AttentionKernel::kFlash2 : AttentionKernel::kUnfused;
+  question.cluster.pools = {Nodes(pick({1, 2}), pick({2, 3, 4}))};
+  question.workload.global_batch_size = 12 * pick({1, 2});
+  question.workload.framework_name =
+      random() % 2 == 0 ? "megatron-core" : "nanotron";  // even and by-cost splits of layers
+  return question;
+}
+
+class RecomputeTest : public testing::TestWithParam<int> {};
+
+TEST_P(RecomputeTest, NarrowingEqualsTryingEverything) {
+  std::mt19937 random(static_cast<unsigned>(GetParam()));
+  Problem problem = Resolved(RandomQuestion(random));
+  const SearchSpace space = SpaceOf(problem);
+  constexpr unsigned kOneIn = 97;  // of the groups of plans that differ in recomputation only
+  const int group_depth = static_cast<int>(Dimension::kRecompute);
+  for (PlanWalk walk(space); walk.Next();) {
+    if (walk.plan().pipeline_parallel > problem.model.layer_count) walk.Skip();
+    if (walk.depth() < group_depth) continue;
+    walk.Skip();
+    if (random() % kOneIn != 0) continue;
+    AnalyticModel model(ViewOf(problem));
+    const Choices choices = Evaluate(model, space, walk.plan());
+    for (const Bytes capacity : TellingCapacities(choices)) {
+      problem.cluster.pools.front().memory_capacity = capacity;
+      SCOPED_TRACE(MakePlanKey(walk.plan()).text);
+      Compare(problem, walk.plan(), choices);
+      if (HasFailure()) return;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Random, RecomputeTest, testing::Range(0, 12));
+
+}  // namespace
+}  // namespace meshwright

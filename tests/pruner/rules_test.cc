@@ -1,0 +1,258 @@
+#include <functional>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "pruner/pruner.h"
+#include "server/tuner/calibrate.h"
+#include "tests/tuner/questions.h"
+
+namespace meshwright {
+namespace {
+
+using testing::HasSubstr;
+
+// What the first rejection on the way down to the plan says; `at` is the dimension just set.
+struct Found {
+  Rejection rejection = {};
+  Dimension at = Dimension::kTensorParallel;
+};
+
+std::optional<Found> FirstRejection(std::string_view rule, const Problem& problem,
+                                    const ParallelPlan& plan) {
+  for (const PruneRule& row : PruneRules()) {
+    if (row.name != rule || row.check == nullptr) continue;
+    for (int depth = 1; depth <= kDimensionCount; ++depth) {
+      const auto rejection = row.check(ViewOf(problem), plan, depth);
+      if (rejection.has_value()) return Found{*rejection, static_cast<Dimension>(depth - 1)};
+    }
+  }
+  return std::nullopt;
+}
+
+struct Expected {
+  Dimension at = Dimension::kTensorParallel;
+  std::string reason = {};  // a part of it
+  double value = 0;
+  double limit = 0;
+};
+
+struct Case {
+  std::string name;
+  std::string rule;
+  std::function<void(Problem&)> change;  // of two nodes of eight A100 with a batch of 16
+  ParallelPlan plan = {};
+  std::optional<Expected> expected = {};  // nothing: the rule lets it pass
+};
+
+void Nothing(Problem& /*problem*/) {}
+void Ulysses(Problem& problem) {
+  problem.profile.context_parallel_kind = ContextParallelKind::kUlysses;
+}
+void FourExperts(Problem& problem) { problem.model = TinyExperts(); }
+void SequenceParallelExperts(Problem& problem) {
+  FourExperts(problem);
+  problem.profile.experts_need_sequence_parallel = true;
+}
+void NodesOfSix(Problem& problem) { problem.cluster.pools.front().devices_per_node = 6; }
+void SingleDeviceNodes(Problem& problem) { problem.cluster.pools.front().devices_per_node = 1; }
+
+// 24 heads of which 6 are key-value heads: tensor parallelism of 3 and 12 keeps them whole.
+void GroupedHeads(Problem& problem) {
+  problem.model.attention_head_count = 24;
+  problem.model.kv_head_count = 6;
+  problem.model.ffn_hidden_size = 3072;
+}
+
+const Case kDivisibility[] = {
+    {"WholeModel", "divisibility", Nothing, {.data_parallel = 16}},
+    {"HeadsDivide", "divisibility", Nothing, {.tensor_parallel = 16}},
+    {"HeadsDoNotDivide",
+     "divisibility",
+     Nothing,
+     {.tensor_parallel = 3},
+     Expected{Dimension::kTensorParallel, "attention heads", 3, 16}},
+    {"KeyValueHeadsAreDivided", "divisibility", GroupedHeads, {.tensor_parallel = 3}},
+    {"KeyValueHeadsAreCopied", "divisibility", GroupedHeads, {.tensor_parallel = 12}},
+    {"KeyValueHeadsDoNotDivide",
+     "divisibility",
+     GroupedHeads,
+     {.tensor_parallel = 4},
+     Expected{Dimension::kTensorParallel, "key-value heads", 4, 6}},
+    {"FeedForwardDoesNotDivide",
+     "divisibility",
+     [](Problem& problem) { problem.model.ffn_hidden_size = 4100; },
+     {.tensor_parallel = 8},
+     Expected{Dimension::kTensorParallel, "feed-forward width", 8, 4100}},
+    {"TwoSlicesARank", "divisibility", Nothing, {.context_parallel = 16}},
+    {"SlicesDoNotDivide",  // 3 ranks, 6 slices of 1024 tokens
+     "divisibility",
+     Nothing,
+     {.context_parallel = 3},
+     Expected{Dimension::kContextParallel, "sequence", 6, 1024}},
+    {"RingNeedsNoHeads", "divisibility", Nothing, {.tensor_parallel = 8, .context_parallel = 4}},
+    {"UlyssesDividesHeads",
+     "divisibility",
+     Ulysses,
+     {.tensor_parallel = 4,
+      .context_parallel = 4,
+      .context_parallel_kind = ContextParallelKind::kUlysses}},
+    {"UlyssesDoesNotDivideHeads",  // 16 heads / 8 = 2 heads a rank
+     "divisibility",
+     Ulysses,
+     {.tensor_parallel = 8,
+      .context_parallel = 4,
+      .context_parallel_kind = ContextParallelKind::kUlysses},
+     Expected{Dimension::kContextParallel, "heads of a tensor-parallel rank", 4, 2}},
+    {"OneLayerAStage", "divisibility", Nothing, {.pipeline_parallel = 4}},
+    {"UnevenStages", "divisibility", Nothing, {.pipeline_parallel = 3}},
+    {"MoreStagesThanLayers",
+     "divisibility",
+     Nothing,
+     {.pipeline_parallel = 8},
+     Expected{Dimension::kPipelineParallel, "more stages than layers", 8, 4}},
+    {"ExpertWidthDivides", "divisibility", FourExperts, {.expert_tensor_parallel = 8}},
+    {"ExpertWidthDoesNotDivide",
+     "divisibility",
+     FourExperts,
+     {.expert_tensor_parallel = 3},
+     Expected{Dimension::kExpertTensorParallel, "expert width", 3, 1024}},
+    {"SequenceParallel",
+     "divisibility",
+     Nothing,
+     {.tensor_parallel = 2, .sequence_parallel = true}},
+    {"SequenceParallelNeedsTensor",
+     "divisibility",
+     Nothing,
+     {.sequence_parallel = true},
+     Expected{Dimension::kSequenceParallel, "needs tensor_parallel > 1", 1, 2}},
+    {"TokensDoNotDivide",
+     "divisibility",
+     GroupedHeads,
+     {.tensor_parallel = 3, .sequence_parallel = true},
+     Expected{Dimension::kSequenceParallel, "tokens of a rank", 3, 1024}},
+    {"ExpertsNeedSequenceParallel",
+     "divisibility",
+     SequenceParallelExperts,
+     {.tensor_parallel = 2},
+     Expected{Dimension::kSequenceParallel, "for experts under tensor parallelism", 2, 1}},
+    {"ExpertsWithSequenceParallel",
+     "divisibility",
+     SequenceParallelExperts,
+     {.tensor_parallel = 2, .sequence_parallel = true}},
+    {"ExpertsWithoutTensor", "divisibility", SequenceParallelExperts, {.expert_parallel = 4}},
+    {"ExpertsOfAnotherFramework", "divisibility", FourExperts, {.tensor_parallel = 2}},
+    {"InterleavingDivides",  // 16 / (4 x 1) = 4 micro-batches in groups of 2
+     "divisibility",
+     Nothing,
+     {.pipeline_parallel = 2,
+      .virtual_pipeline = 2,
+      .data_parallel = 4,
+      .schedule = Schedule::kInterleaved1f1b}},
+    {"InterleavingDoesNotDivide",  // 16 / (4 x 4) = 1 micro-batch
+     "divisibility",
+     Nothing,
+     {.pipeline_parallel = 2,
+      .virtual_pipeline = 2,
+      .data_parallel = 4,
+      .micro_batch_size = 4,
+      .schedule = Schedule::kInterleaved1f1b},
+     Expected{Dimension::kVirtualPipeline, "micro-batches of interleaving", 2, 1}},
+    {"PlainPipelineNeedsNoGroups",
+     "divisibility",
+     Nothing,
+     {.pipeline_parallel = 2, .data_parallel = 4, .micro_batch_size = 4}},
+    {"ZeroThreeWithoutPipeline", "divisibility", Nothing, {.data_parallel = 16, .zero_stage = 3}},
+    {"ZeroOneWithPipeline",
+     "divisibility",
+     Nothing,
+     {.pipeline_parallel = 2, .data_parallel = 8, .zero_stage = 1}},
+    {"ZeroTwoWithPipeline",
+     "divisibility",
+     Nothing,
+     {.pipeline_parallel = 2, .data_parallel = 8, .zero_stage = 2},
+     Expected{Dimension::kZeroStage, "with a pipeline", 2, 1}},
+    {"ZeroTwoWithPipelineOfAnotherFramework",
+     "divisibility",
+     [](Problem& problem) { problem.profile.largest_zero_stage_with_pipeline = 3; },
+     {.pipeline_parallel = 2, .data_parallel = 8, .zero_stage = 2}},
+};
+
+const Case kTopology[] = {
+    {"WithoutTensor", "topology", SingleDeviceNodes, {.data_parallel = 2}},
+    {"WholeNode", "topology", Nothing, {.tensor_parallel = 8}},
+    {"HalfANode", "topology", Nothing, {.tensor_parallel = 4}},
+    {"TwoNodes",
+     "topology",
+     Nothing,
+     {.tensor_parallel = 16},
+     Expected{Dimension::kTensorParallel, "leaves the node", 16, 8}},
+    {"ThirdsOfSix", "topology", NodesOfSix, {.tensor_parallel = 3}},
+    {"FourOfSix",  // the second group would take two devices of each of two nodes
+     "topology",
+     NodesOfSix,
+     {.tensor_parallel = 4},
+     Expected{Dimension::kTensorParallel, "leaves the node", 4, 6}},
+    {"SingleDevices",
+     "topology",
+     SingleDeviceNodes,
+     {.tensor_parallel = 2},
+     Expected{Dimension::kTensorParallel, "leaves the node", 2, 1}},
+};
+
+const Case kDominance[] = {
+    {"NothingSharded", "dominance", Nothing, {}},
+    {"ShardedOverData", "dominance", Nothing, {.data_parallel = 2, .zero_stage = 1}},
+    {"ShardedOverContext", "dominance", Nothing, {.context_parallel = 2, .zero_stage = 1}},
+    {"OneRank",
+     "dominance",
+     Nothing,
+     {.pipeline_parallel = 4, .zero_stage = 1},
+     Expected{Dimension::kZeroStage, "zero_stage > 0 over one rank", 1, 0}},
+    {"OneRankOfTensor",
+     "dominance",
+     Nothing,
+     {.tensor_parallel = 4, .zero_stage = 3},
+     Expected{Dimension::kZeroStage, "zero_stage > 0 over one rank", 3, 0}},
+    {"ExpertsOverTensorRanks",  // 4 ranks / (2 x 1): two hold the same experts
+     "dominance",
+     FourExperts,
+     {.tensor_parallel = 4, .expert_parallel = 2, .zero_stage = 1}},
+    {"ExpertsOnOneRankEach",
+     "dominance",
+     FourExperts,
+     {.tensor_parallel = 4, .expert_parallel = 2, .expert_tensor_parallel = 2, .zero_stage = 1},
+     Expected{Dimension::kZeroStage, "zero_stage > 0 over one rank", 1, 0}},
+};
+
+class RulesTest : public testing::TestWithParam<Case> {};
+
+TEST_P(RulesTest, RejectsWhatItMustAndNothingElse) {
+  const Case& c = GetParam();
+  Question question = TinyQuestion();
+  question.cluster.pools = {Nodes(2, 8)};
+  Problem problem = Resolved(question);
+  c.change(problem);
+  const std::optional<Found> found = FirstRejection(c.rule, problem, c.plan);
+  ASSERT_EQ(found.has_value(), c.expected.has_value());
+  if (!found.has_value()) return;
+  EXPECT_EQ(found->rejection.rule, c.rule);
+  EXPECT_THAT(std::string(found->rejection.reason), HasSubstr(c.expected->reason));
+  EXPECT_EQ(found->rejection.value, c.expected->value);
+  EXPECT_EQ(found->rejection.limit, c.expected->limit);
+  EXPECT_EQ(found->at, c.expected->at);
+}
+
+const auto kName = [](const auto& test) { return test.param.name; };
+INSTANTIATE_TEST_SUITE_P(Divisibility, RulesTest, testing::ValuesIn(kDivisibility), kName);
+INSTANTIATE_TEST_SUITE_P(Topology, RulesTest, testing::ValuesIn(kTopology), kName);
+INSTANTIATE_TEST_SUITE_P(Dominance, RulesTest, testing::ValuesIn(kDominance), kName);
+
+TEST(PruneRulesTest, OrderOfTheTable) {
+  EXPECT_THAT(PruneRuleNames(),
+              testing::ElementsAre("divisibility", "topology", "memory", "dominance"));
+  for (const PruneRule& rule : PruneRules()) EXPECT_FALSE(rule.what.empty()) << rule.name;
+}
+
+}  // namespace
+}  // namespace meshwright
