@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "estimator/layer_split.h"
 #include "server/tuner/calibrate.h"
@@ -89,9 +90,11 @@ Infeasible ExplainInfeasible(const Problem& problem, const SearchFound& found,
   const auto most = std::max_element(lines.begin(), lines.end());
   answer.binding_kind = static_cast<MemoryKind>(std::distance(lines.begin(), most));
   answer.missing = nearest.estimate.reserved_memory - nearest.estimate.memory_capacity;
-  answer.suggestions.push_back(fmt::format(
-      "use devices with at least {:.1f} GiB instead of {:.1f} GiB",
-      nearest.estimate.reserved_memory / GiB(1), nearest.estimate.memory_capacity / GiB(1)));
+  // Rounded up, so that the memory that is suggested is enough.
+  const double needed = std::ceil(nearest.estimate.reserved_memory / GiB(0.1)) / 10;
+  answer.suggestions.push_back(
+      fmt::format("use devices with at least {:.1f} GiB instead of {:.1f} GiB", needed,
+                  nearest.estimate.memory_capacity / GiB(1)));
   for (const auto& change : {MoreNodes(problem, options), SmallerStates(problem, options),
                              ShorterSequence(problem, options)}) {
     if (change.has_value()) answer.suggestions.push_back(*change);

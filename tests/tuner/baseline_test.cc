@@ -1,0 +1,112 @@
+#include "server/tuner/baseline.h"
+
+#include <set>
+
+#include "gtest/gtest.h"
+#include "server/tuner/calibrate.h"
+#include "server/tuner/checker.h"
+#include "tests/tuner/questions.h"
+
+namespace meshwright {
+namespace {
+
+struct Shape {
+  int tensor = 1;
+  int pipeline = 1;
+  int experts = 1;
+};
+
+ParallelPlan PlanOf(const Shape& shape, RecomputeGranularity granularity) {
+  ParallelPlan plan = {.tensor_parallel = shape.tensor,
+                       .sequence_parallel = shape.tensor > 1,
+                       .pipeline_parallel = shape.pipeline,
+                       .data_parallel = 4 / (shape.tensor * shape.pipeline),
+                       .expert_parallel = shape.experts,
+                       .zero_stage = 1};
+  plan.recompute.granularity = granularity;
+  return plan;
+}
+
+// What the contract says, on one node of four devices: the shapes in its order, first without
+// recomputation, then with all of it.
+std::vector<ParallelPlan> InOrder(const std::vector<Shape>& shapes) {
+  std::vector<ParallelPlan> plans;
+  for (const auto granularity : {RecomputeGranularity::kNone, RecomputeGranularity::kFull}) {
+    for (const Shape& shape : shapes) plans.push_back(PlanOf(shape, granularity));
+  }
+  return plans;
+}
+
+// At every capacity the baseline is the first of `plans` that fits.
+void ExpectFirstThatFits(Problem problem, const std::vector<ParallelPlan>& plans) {
+  std::vector<Bytes> needs;
+  for (const ParallelPlan& plan : plans) {
+    ASSERT_TRUE(CheckPlan(plan, problem, "plan").empty()) << MakePlanKey(plan).text;
+    AnalyticModel model(ViewOf(problem));
+    needs.push_back(model.Quick(plan).reserved_memory);
+  }
+  std::set<std::size_t> chosen;
+  const auto expect = [&](Bytes capacity) {
+    problem.cluster.pools.front().memory_capacity = capacity;
+    AnalyticModel model(ViewOf(problem));
+    const std::optional<ParallelPlan> baseline = DefaultBaseline(problem, model);
+    std::size_t first = 0;
+    while (first < needs.size() && needs[first] > capacity) ++first;
+    chosen.insert(first);
+    ASSERT_EQ(baseline.has_value(), first < plans.size()) << capacity.count;
+    if (baseline.has_value()) {
+      EXPECT_EQ(*baseline, plans[first]) << capacity.count;
+    }
+  };
+  for (const Bytes need : needs) {
+    expect(need);
+    expect(need - Bytes{1});
+  }
+  EXPECT_GE(chosen.size(), 4U) << "the capacities do not tell the plans apart";
+  EXPECT_TRUE(chosen.contains(0) && chosen.contains(plans.size()));
+}
+
+TEST(DefaultBaselineTest, DenseModel) {
+  ExpectFirstThatFits(Resolved(TinyQuestion()),
+                      InOrder({{1, 1}, {2, 1}, {1, 2}, {4, 1}, {2, 2}, {1, 4}}));
+}
+
+TEST(DefaultBaselineTest, LeastExpertParallelism) {
+  Question question = TinyQuestion();
+  question.model = TinyExperts();
+  // Expert parallelism stays within tensor x data of a stage: 4 / pipeline devices.
+  ExpectFirstThatFits(Resolved(question), InOrder({{1, 1, 1},
+                                                   {1, 1, 2},
+                                                   {1, 1, 4},
+                                                   {2, 1, 1},
+                                                   {2, 1, 2},
+                                                   {2, 1, 4},
+                                                   {1, 2, 1},
+                                                   {1, 2, 2},
+                                                   {4, 1, 1},
+                                                   {4, 1, 2},
+                                                   {4, 1, 4},
+                                                   {2, 2, 1},
+                                                   {2, 2, 2},
+                                                   {1, 4, 1}}));
+}
+
+// Four nodes of one device: tensor parallelism of two would leave the node.
+TEST(DefaultBaselineTest, TensorParallelismStaysInsideTheNode) {
+  Question question = TinyQuestion();
+  question.cluster.pools = {Nodes(4, 1)};
+  ExpectFirstThatFits(Resolved(question), InOrder({{1, 1}, {1, 2}, {1, 4}}));
+}
+
+// Two sequences cannot be spread over four data ranks, and one layer makes one stage.
+TEST(DefaultBaselineTest, SkipsWhatIsIllegal) {
+  Question question = TinyQuestion();
+  question.workload.global_batch_size = 2;
+  question.model.layer_count = 1;
+  const Problem problem = Resolved(question);
+  AnalyticModel model(ViewOf(problem));
+  EXPECT_EQ(DefaultBaseline(problem, model), PlanOf({2, 1}, RecomputeGranularity::kNone));
+}
+
+}  // namespace
+}  // namespace meshwright

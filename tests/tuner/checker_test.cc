@@ -1,0 +1,141 @@
+#include "server/tuner/checker.h"
+
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/tuner/questions.h"
+
+namespace meshwright {
+namespace {
+
+struct Case {
+  std::string name;
+  ParallelPlan plan = {};
+  std::vector<std::string> fields = {};  // empty: legal
+  bool has_experts = false;              // four
+};
+
+RecomputePlan Recompute(RecomputeGranularity granularity, std::vector<int> layers,
+                        std::vector<std::string> modules = {}) {
+  return {
+      .granularity = granularity, .layer_counts = std::move(layers), .modules = std::move(modules)};
+}
+constexpr auto kFull = RecomputeGranularity::kFull;
+constexpr auto kSelective = RecomputeGranularity::kSelective;
+
+// On four devices with 16 sequences of 1024 tokens, 16 heads, 4 layers.
+const Case kCases[] = {
+    {"Data", {.data_parallel = 4}},
+    {"TooFewDevices", {.data_parallel = 2}, {"plan.data_parallel"}},
+    {"TooManyDevices", {.tensor_parallel = 2, .data_parallel = 4}, {"plan.data_parallel"}},
+    {"ZeroSize", {.tensor_parallel = 0, .data_parallel = 4}, {"plan.tensor_parallel"}},
+    {"NegativeSizes",
+     {.pipeline_parallel = -1, .micro_batch_size = -4, .zero_stage = 4, .zero_group_size = -1},
+     {"plan.pipeline_parallel", "plan.micro_batch_size", "plan.zero_stage",
+      "plan.zero_group_size"}},
+    {"BatchDivides", {.data_parallel = 4, .micro_batch_size = 4}},
+    {"BatchDoesNotDivide", {.data_parallel = 4, .micro_batch_size = 3}, {"plan.micro_batch_size"}},
+    {"SequenceParallelAlone",
+     {.sequence_parallel = true, .data_parallel = 4},
+     {"plan.sequence_parallel"}},
+    {"SequenceParallel", {.tensor_parallel = 4, .sequence_parallel = true}},
+    {"HybridContext",
+     {.data_parallel = 2,
+      .context_parallel = 2,
+      .context_parallel_kind = ContextParallelKind::kHybrid},
+     {"plan.context_parallel_kind"}},
+    {"ExpertsOfADenseModel", {.data_parallel = 4, .expert_parallel = 2}, {"plan.expert_parallel"}},
+    {"Experts", {.data_parallel = 4, .expert_parallel = 4}, {}, true},
+    {"ExpertsDoNotDivide",
+     {.tensor_parallel = 2, .data_parallel = 2, .expert_parallel = 3},
+     {"plan.expert_parallel", "plan.expert_parallel"},  // neither the experts nor the devices
+     true},
+    {"ExpertsPastTheStage",
+     {.pipeline_parallel = 2, .data_parallel = 2, .expert_parallel = 4},
+     {"plan.expert_parallel"},
+     true},
+    {"Interleaved",
+     {.pipeline_parallel = 2,
+      .virtual_pipeline = 2,
+      .data_parallel = 2,
+      .schedule = Schedule::kInterleaved1f1b}},
+    {"VirtualStagesOfAPlainSchedule",
+     {.pipeline_parallel = 2, .virtual_pipeline = 2, .data_parallel = 2},
+     {"plan.virtual_pipeline"}},
+    {"VirtualStagesOfOneStage",
+     {.virtual_pipeline = 2, .data_parallel = 4, .schedule = Schedule::kInterleaved1f1b},
+     {"plan.virtual_pipeline"}},
+    {"ScheduleNotModelled",
+     {.pipeline_parallel = 2, .data_parallel = 2, .schedule = Schedule::kDualpipe},
+     {"plan.schedule"}},
+    {"UnevenLayers", {.pipeline_parallel = 2, .data_parallel = 2, .layers_per_stage = {1, 3}}},
+    {"EmptyStage", {.pipeline_parallel = 2, .data_parallel = 2, .layers_per_stage = {4, 0}}},
+    {"LayersDoNotAddUp",
+     {.pipeline_parallel = 2, .data_parallel = 2, .layers_per_stage = {2, 3}},
+     {"plan.layers_per_stage"}},
+    {"LayersOfAnotherPipeline",
+     {.pipeline_parallel = 2, .data_parallel = 2, .layers_per_stage = {4}},
+     {"plan.layers_per_stage"}},
+    {"NegativeLayers",
+     {.pipeline_parallel = 2, .data_parallel = 2, .layers_per_stage = {5, -1}},
+     {"plan.layers_per_stage"}},
+    {"ShardingGroup", {.data_parallel = 4, .zero_stage = 3, .zero_group_size = 2}},
+    {"ShardingGroupDoesNotDivide",
+     {.data_parallel = 4, .zero_stage = 3, .zero_group_size = 3},
+     {"plan.zero_group_size"}},
+    {"Offload",
+     {.data_parallel = 4, .optimizer_offload_ratio = 1.5},
+     {"plan.optimizer_offload_ratio"}},
+    {"FullRecompute",
+     {.pipeline_parallel = 2, .data_parallel = 2, .recompute = Recompute(kFull, {1, 2})}},
+    {"RecomputeOfAnotherPipeline",
+     {.pipeline_parallel = 2, .data_parallel = 2, .recompute = Recompute(kFull, {1})},
+     {"plan.recompute.layer_counts"}},
+    {"RecomputedLayersWithoutFull",
+     {.data_parallel = 4, .recompute = Recompute(RecomputeGranularity::kNone, {1})},
+     {"plan.recompute.layer_counts"}},
+    {"NegativeRecompute",
+     {.data_parallel = 4, .recompute = Recompute(kFull, {-1})},
+     {"plan.recompute.layer_counts"}},
+    {"SelectiveModules",
+     {.data_parallel = 4, .recompute = Recompute(kSelective, {}, {"core_attn"})}},
+    {"UnknownModule",
+     {.data_parallel = 4, .recompute = Recompute(kSelective, {}, {"core_attention"})},
+     {"plan.recompute.modules"}},
+};
+
+class CheckPlanTest : public testing::TestWithParam<Case> {};
+
+TEST_P(CheckPlanTest, NamesWhatIsIllegal) {
+  Question question = TinyQuestion();
+  if (GetParam().has_experts) question.model = TinyExperts();
+  std::vector<std::string> fields;
+  for (const FieldViolation& v : CheckPlan(GetParam().plan, Resolved(question), "plan")) {
+    fields.push_back(v.field);
+  }
+  EXPECT_THAT(fields, testing::UnorderedElementsAreArray(GetParam().fields));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CheckPlanTest, testing::ValuesIn(kCases),
+                         [](const auto& test) { return test.param.name; });
+
+// The winner's figures against bounds that need no estimator. 4 layers of 12 h^2 = 12 x 1024^2 and
+// a tied embedding of 32000 x 1024 are 83 million parameters; in 16 bits on four devices at least
+// 2 x 83e6 / 4 = 41.5 MB each. Forward and backward of 50.3 million parameters (the embedding left
+// out) on 16 x 1024 tokens are 6 x 50.3e6 x 16384 = 4.95e12 FLOPs: 4 ms at 4 x 312 TFLOP/s.
+TEST(CheckEstimateTest, RefusesFiguresThatCannotBeTrue) {
+  Question question = TinyQuestion();
+  question.model.tied_embeddings = true;
+  const Problem problem = Resolved(question);
+  const ParallelPlan plan = {.data_parallel = 4};
+  Estimate estimate = {.step_time = Seconds(0.1), .peak_memory = GiB(1)};
+  EXPECT_TRUE(CheckEstimate(plan, estimate, problem).ok());
+  estimate.peak_memory = Bytes{41'000'000};
+  EXPECT_TRUE(absl::IsInternal(CheckEstimate(plan, estimate, problem)));
+  estimate = {.step_time = Seconds(0.001), .peak_memory = GiB(1)};
+  EXPECT_TRUE(absl::IsInternal(CheckEstimate(plan, estimate, problem)));
+}
+
+}  // namespace
+}  // namespace meshwright

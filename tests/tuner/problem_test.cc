@@ -1,0 +1,283 @@
+#include "server/tuner/problem.h"
+
+#include <algorithm>
+#include <functional>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/tuner/questions.h"
+
+namespace meshwright {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+std::vector<std::string> Fields(const absl::Status& status) {
+  std::vector<std::string> fields;
+  for (const FieldViolation& violation : FieldViolations(status)) fields.push_back(violation.field);
+  return fields;
+}
+
+std::vector<std::string> Fields(const std::vector<AppliedDefault>& defaults) {
+  std::vector<std::string> fields;
+  for (const AppliedDefault& applied : defaults) fields.push_back(applied.field);
+  return fields;
+}
+
+// Every field of a question stated, none as its default is.
+Question FullQuestion() {
+  Question question = TinyQuestion();
+  question.workload = {.sequence_length = 512,
+                       .global_batch_size = 8,
+                       .precision = Precision::kFp16,
+                       .attention_kernel = AttentionKernel::kUnfused,
+                       .norm_kernel = KernelFusion::kUnfused,
+                       .cross_entropy_kernel = KernelFusion::kFused,
+                       .optimizer = Optimizer::kSgd,
+                       .gradient_dtype = GradientDtype::kBf16,
+                       .fp8_recipe = Fp8Recipe::kMxfp8,
+                       .grouped_gemm = false,
+                       .dropout_ratio = 0.1,
+                       .overlap = {.gradient_reduce = false,
+                                   .parameter_gather = false,
+                                   .tensor_parallel = true,
+                                   .pipeline_p2p = true},
+                       .framework_name = "megatron-core",
+                       .framework_version = "0.13"};
+  question.cluster.pools = {
+      {.name = "a",
+       .chip = "nvidia-a100-sxm4-80gb",
+       .node_count = 2,
+       .devices_per_node = 4,
+       .intra_node = {.kind = LinkKind::kNvlink3, .bandwidth = BytesPerSecond{2.5e11}},
+       .inter_node = {.kind = LinkKind::kRoce,
+                      .nic_count = 2,
+                      .nic_gigabits_per_second = 100,
+                      .latency = Seconds(1e-5)},
+       .memory_capacity = GiB(64),
+       .power_limit_watts = 350}};
+  question.cluster.topology = {
+      .kind = ClusterTopology::kFatTree, .nodes_per_segment = 16, .oversubscription_ratio = 1.5};
+  question.cluster.inter_pool = {.bandwidth_per_node = BytesPerSecond{1e9},
+                                 .latency = Seconds(2e-5)};
+  return question;
+}
+
+TEST(ResolveProblemTest, KeepsWhatIsStated) {
+  const Problem problem = Resolved(FullQuestion());
+  EXPECT_THAT(Fields(problem.applied_defaults), IsEmpty());
+  EXPECT_THAT(problem.warnings, IsEmpty());
+  const Workload& w = problem.workload;
+  EXPECT_EQ(w.sequence_length, 512);
+  EXPECT_EQ(w.global_batch_size, 8);
+  EXPECT_EQ(w.precision, Precision::kFp16);
+  EXPECT_EQ(w.attention_kernel, AttentionKernel::kUnfused);
+  EXPECT_EQ(w.norm_kernel, KernelFusion::kUnfused);
+  EXPECT_EQ(w.cross_entropy_kernel, KernelFusion::kFused);
+  EXPECT_EQ(w.optimizer, Optimizer::kSgd);
+  EXPECT_EQ(w.gradient_dtype, GradientDtype::kBf16);
+  EXPECT_EQ(w.fp8_recipe, Fp8Recipe::kMxfp8);
+  EXPECT_FALSE(w.grouped_gemm);
+  EXPECT_EQ(w.dropout_ratio, 0.1);
+  EXPECT_EQ(w.overlap, (Overlap{.tensor_parallel = true, .pipeline_p2p = true}));
+  EXPECT_EQ(w.framework_name, "megatron-core");
+  const NodePool& pool = problem.cluster.pools.front();
+  EXPECT_EQ(DeviceCount(problem.cluster), 8);
+  EXPECT_EQ(pool.intra_node.bandwidth, BytesPerSecond{2.5e11});
+  EXPECT_EQ(pool.inter_node.kind, LinkKind::kRoce);
+  EXPECT_EQ(pool.inter_node.nic_count, 2);
+  EXPECT_EQ(pool.inter_node.nic_bandwidth, BytesPerSecond{12.5e9});  // 100 Gb/s / 8
+  EXPECT_EQ(pool.inter_node.latency, Seconds(1e-5));
+  EXPECT_EQ(pool.memory_capacity, GiB(64));
+  EXPECT_EQ(pool.power_limit_watts, 350);
+  EXPECT_EQ(problem.cluster.topology.kind, ClusterTopology::kFatTree);
+  EXPECT_EQ(problem.cluster.topology.nodes_per_segment, 16);
+  EXPECT_EQ(problem.cluster.topology.oversubscription_ratio, 1.5);
+}
+
+TEST(ResolveProblemTest, AppliesAndEchoesDefaults) {
+  Question question = TinyQuestion();
+  question.cluster.pools = {{.name = "a", .chip = "nvidia-a100-sxm4-80gb", .node_count = 2}};
+  const Problem problem = Resolved(question);
+  const ChipSpec& chip = problem.cluster.pools.front().chip;
+  EXPECT_EQ(DeviceCount(problem.cluster), 2 * chip.usual_node.device_count);
+  EXPECT_EQ(problem.workload.precision, Precision::kBf16);
+  EXPECT_EQ(problem.workload.framework_name, "generic");
+  const std::string node = "usual node of nvidia-a100-sxm4-80gb";
+  const std::string pool = "cluster.pools[0].";
+  EXPECT_THAT(problem.applied_defaults,
+              testing::IsSupersetOf(std::vector<AppliedDefault>{
+                  {pool + "devices_per_node", "8", node},
+                  {pool + "intra_node.kind", "nvlink3", node},
+                  {pool + "intra_node.bandwidth_bytes_per_second", "300000000000", node},
+                  {pool + "inter_node.kind", "infiniband", node},
+                  {pool + "memory_capacity_bytes", "85899345920", "chip nvidia-a100-sxm4-80gb"},
+                  {pool + "power_limit_watts", "400", "chip nvidia-a100-sxm4-80gb"},
+                  {"cluster.topology.kind", "rail_optimized", "default network"},
+                  {"workload.precision", "bf16", "framework profile generic"},
+                  {"workload.attention_kernel", "flash2", "framework profile generic"},
+                  {"workload.overlap.gradient_reduce", "true", "framework profile generic"},
+                  {"workload.framework.name", "generic", "no framework stated"},
+              }));
+  // A dense model in bf16 takes no recipe and no grouped kernel, and one pool no link to another.
+  EXPECT_THAT(Fields(problem.applied_defaults),
+              testing::Not(testing::AnyOf(Contains(HasSubstr("fp8_recipe")),
+                                          Contains(HasSubstr("grouped_gemm")),
+                                          Contains(HasSubstr("inter_pool")))));
+}
+
+TEST(ResolveProblemTest, EchoesNoDefaultTwice) {
+  Question question = TinyQuestion();
+  question.model = TinyExperts();
+  question.cluster.pools.push_back(Nodes(1, 4));
+  question.cluster.pools.back().name = "b";
+  std::vector<std::string> fields = Fields(Resolved(question).applied_defaults);
+  EXPECT_THAT(fields,
+              testing::IsSupersetOf({"workload.grouped_gemm", "cluster.inter_pool.latency_seconds",
+                                     "cluster.pools[1].memory_capacity_bytes"}));
+  std::sort(fields.begin(), fields.end());
+  EXPECT_EQ(std::adjacent_find(fields.begin(), fields.end()), fields.end());
+}
+
+TEST(ResolveProblemTest, LinkOtherThanTheChipsOwn) {
+  Question question = TinyQuestion();
+  question.cluster.pools.front().intra_node.kind = LinkKind::kPcie4;
+  question.cluster.pools.front().inter_node.kind = LinkKind::kEfa;
+  const NodePool pool = Resolved(question).cluster.pools.front();
+  EXPECT_EQ(pool.intra_node.bandwidth, BytesPerSecond{32e9});  // 16 lanes of PCIe 4.0
+  EXPECT_EQ(pool.intra_node.topology, NodeTopology::kPcieTree);
+  EXPECT_EQ(pool.inter_node.latency, Seconds(350e-6));
+}
+
+TEST(ResolveProblemTest, PrecisionFollowsTheChip) {
+  Question question = TinyQuestion();
+  question.cluster.pools.front().chip = "nvidia-v100-sxm2-32gb";  // has no bf16
+  const Problem problem = Resolved(question);
+  EXPECT_EQ(problem.workload.precision, Precision::kFp16);
+  EXPECT_THAT(problem.applied_defaults,
+              Contains(testing::Field(&AppliedDefault::value, testing::Eq("fp16"))));
+}
+
+TEST(ResolveProblemTest, UnknownFrameworkIsTakenAsGenericWithAWarning) {
+  Question question = TinyQuestion();
+  question.workload.framework_name = "home-made";
+  const Problem problem = Resolved(question);
+  EXPECT_EQ(problem.profile.name, "generic");
+  EXPECT_THAT(problem.warnings, ElementsAre(HasSubstr("home-made")));
+}
+
+struct MistakeCase {
+  std::string name;
+  std::function<void(Question&)> change;
+  std::vector<std::string> fields;
+  std::string says;  // part of the message
+};
+
+const MistakeCase kMistakes[] = {
+    {"UnknownChip",
+     [](Question& q) { q.cluster.pools.front().chip = "nvidia-a1000"; },
+     {"cluster.pools[0].chip"},
+     "nvidia-a1000"},
+    {"AliasOfSeveralChips",
+     [](Question& q) { q.cluster.pools.front().chip = "910b"; },
+     {"cluster.pools[0].chip"},
+     "huawei-ascend-910b-313t"},
+    {"PrecisionThatTheChipLacks",
+     [](Question& q) { q.workload.precision = Precision::kFp8; },
+     {"workload.precision"},
+     "fp8"},
+    {"NoPool", [](Question& q) { q.cluster.pools.clear(); }, {"cluster.pools"}, "cluster.pools"},
+    {"FiveAtOnce",
+     [](Question& q) {
+       q.model.layer_count = 0;
+       q.model.hidden_size = -1;
+       q.workload.global_batch_size.reset();
+       q.cluster.pools.front().chip = "abacus";
+       q.cluster.pools.front().node_count = 0;
+     },
+     {"model.layer_count", "model.hidden_size", "workload.global_batch_size",
+      "cluster.pools[0].node_count", "cluster.pools[0].chip"},
+     "5 invalid fields"},
+};
+
+class QuestionMistakeTest : public testing::TestWithParam<MistakeCase> {};
+
+TEST_P(QuestionMistakeTest, NamesEveryBadField) {
+  Question question = TinyQuestion();
+  GetParam().change(question);
+  const auto problem = ResolveProblem(question, Known());
+  ASSERT_FALSE(problem.ok());
+  EXPECT_TRUE(absl::IsInvalidArgument(problem.status()));
+  EXPECT_THAT(Fields(problem.status()), testing::UnorderedElementsAreArray(GetParam().fields));
+  EXPECT_THAT(std::string(problem.status().message()), HasSubstr(GetParam().says));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, QuestionMistakeTest, testing::ValuesIn(kMistakes),
+                         [](const auto& test) { return test.param.name; });
+
+TEST(ResolvePlanTest, AppliesAndEchoesDefaults) {
+  const Problem problem = Resolved(TinyQuestion());  // 4 devices, 4 layers
+  const auto resolved = ResolvePlan({.pipeline_parallel = 2}, problem, "plan");
+  ASSERT_TRUE(resolved.ok()) << resolved.status();
+  const ParallelPlan expected = {
+      .pipeline_parallel = 2, .data_parallel = 2, .layers_per_stage = {2, 2}};
+  EXPECT_EQ(resolved->plan, expected);
+  EXPECT_THAT(resolved->applied_defaults,
+              testing::IsSupersetOf(std::vector<AppliedDefault>{
+                  {"plan.tensor_parallel", "1", "plan default"},
+                  {"plan.data_parallel", "2", "devices / (tensor x pipeline x context)"},
+                  {"plan.micro_batch_size", "1", "plan default"},
+                  {"plan.schedule", "1f1b", "plan default"},
+                  {"plan.recompute.granularity", "none", "plan default"},
+                  {"plan.layers_per_stage", "2 2", "framework profile generic"},
+              }));
+  EXPECT_THAT(Fields(resolved->applied_defaults), testing::Not(Contains("plan.pipeline_parallel")));
+}
+
+TEST(ResolvePlanTest, VirtualStagesInterleave) {
+  const Problem problem = Resolved(TinyQuestion());
+  const auto resolved =
+      ResolvePlan({.pipeline_parallel = 2, .virtual_pipeline = 2}, problem, "plan");
+  ASSERT_TRUE(resolved.ok()) << resolved.status();
+  EXPECT_EQ(resolved->plan.schedule, Schedule::kInterleaved1f1b);
+}
+
+TEST(ResolvePlanTest, AStatedPlanComesBackUnchanged) {
+  const Problem problem = Resolved(TinyQuestion());
+  ParallelPlan plan = {.tensor_parallel = 2,
+                       .sequence_parallel = true,
+                       .pipeline_parallel = 2,
+                       .micro_batch_size = 4,
+                       .zero_stage = 1,
+                       .zero_group_size = 1,
+                       .layers_per_stage = {1, 3},
+                       .optimizer_offload_ratio = 0.5};
+  plan.recompute = {.granularity = RecomputeGranularity::kFull, .layer_counts = {1, 2}};
+  const auto resolved = ResolvePlan(StatedPlan(plan), problem, "plan");
+  ASSERT_TRUE(resolved.ok()) << resolved.status();
+  EXPECT_EQ(resolved->plan, plan);
+  EXPECT_THAT(Fields(resolved->applied_defaults), IsEmpty());
+}
+
+TEST(ResolvePlanTest, NamesEveryViolationUnderItsPrefix) {
+  const Problem problem = Resolved(TinyQuestion());
+  const auto resolved = ResolvePlan({.tensor_parallel = 3,
+                                     .data_parallel = 4,
+                                     .micro_batch_size = 3,
+                                     .schedule = Schedule::kZbH1,
+                                     .layers_per_stage = {5}},
+                                    problem, "baseline");
+  ASSERT_FALSE(resolved.ok());
+  // 3 x 4 devices of 4; 12 sequences of 16; 3 of 16 heads; a schedule not modelled; 5 layers of 4.
+  EXPECT_THAT(Fields(resolved.status()),
+              testing::UnorderedElementsAre("baseline.data_parallel", "baseline.micro_batch_size",
+                                            "baseline.tensor_parallel", "baseline.schedule",
+                                            "baseline.layers_per_stage"));
+}
+
+}  // namespace
+}  // namespace meshwright

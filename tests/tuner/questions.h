@@ -1,0 +1,57 @@
+#pragma once
+
+#include "search_space/model.h"
+#include "server/tuner/problem.h"
+#include "server/tuner/study.h"
+
+namespace meshwright {
+
+// Questions that are answered in milliseconds.
+
+// The program's own chips and frameworks.
+inline const Knowledge& Known() {
+  static const Knowledge* const knowledge = new Knowledge(LoadKnowledge("").value());
+  return *knowledge;
+}
+
+// A GPT of 4 layers: 4 x 12 x 1024^2 = 50 million parameters and an embedding of 33 million.
+inline ModelSpec TinyModel() {
+  return {.name = "tiny",
+          .layer_count = 4,
+          .hidden_size = 1024,
+          .ffn_hidden_size = 4096,
+          .attention_head_count = 16,
+          .kv_head_count = 16,
+          .head_dim = 64,
+          .vocab_size = 32000,
+          .mlp = MlpKind::kGelu,
+          .norm = NormKind::kLayernorm,
+          .tied_embeddings = true};
+}
+
+inline ModelSpec TinyExperts() {
+  ModelSpec model = TinyModel();
+  model.name = "tiny-experts";
+  model.moe = MoeSpec{.expert_count = 4, .experts_per_token = 2, .expert_ffn_hidden_size = 1024};
+  return model;
+}
+
+inline NodePoolRequest Nodes(int count, int devices) {
+  return {.name = "a",
+          .chip = "nvidia-a100-sxm4-80gb",
+          .node_count = count,
+          .devices_per_node = devices};
+}
+
+// TinyModel on one node of four A100.
+inline Question TinyQuestion() {
+  return {.model = TinyModel(),
+          .workload = {.sequence_length = 1024, .global_batch_size = 16},
+          .cluster = {.name = "c", .pools = {Nodes(1, 4)}}};
+}
+
+inline Problem Resolved(const Question& question) {
+  return ResolveProblem(question, Known()).value();
+}
+
+}  // namespace meshwright
