@@ -43,7 +43,7 @@ class FrameworkLibrary {
   [[nodiscard]] FoundFramework Find(std::string_view name, std::string_view version) const;
 
   [[nodiscard]] const std::vector<FrameworkEntry>& entries() const { return entries_; }
-  std::vector<std::string> Names() const;  // sorted, each once
+  [[nodiscard]] std::vector<std::string> Names() const;  // sorted, each once
 
  private:
   std::vector<FrameworkEntry> entries_;

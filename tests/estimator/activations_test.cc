@@ -15,8 +15,9 @@ double StoredBy(const OwnedProblem& problem, const LayerSharding& sharding, bool
                                            .sharding = sharding},
                                           is_moe);
   double sum = 0;
-  for (const Kernel& kernel : program.kernels)
+  for (const Kernel& kernel : program.kernels) {
     sum += static_cast<double>(kernel.stored_bytes.count);
+  }
   return sum;
 }
 

@@ -13,6 +13,7 @@ namespace {
 
 std::vector<OccupiedRun> EachApart(const std::vector<double>& times) {
   std::vector<OccupiedRun> runs;
+  runs.reserve(times.size());
   for (const double time : times) runs.push_back({.time = Seconds(time), .count = 1});
   return runs;
 }
@@ -78,39 +79,76 @@ struct StagePass {
 
 // An exact walk over the operations of 1F1B: stage i runs min(m, p - 1 - i) forwards, then a
 // forward and a backward in turn, then the backwards that are left; each waits for its input.
-double Walk(const std::vector<StagePass>& stages, int m, double message) {
-  const std::size_t p = stages.size();
-  const auto mm = static_cast<std::size_t>(m);
-  std::vector<std::vector<double>> forward(p, std::vector<double>(mm, -1));
-  std::vector<std::vector<double>> backward(p, std::vector<double>(mm, -1));
-  std::vector<double> clock(p, 0);
-  std::vector<std::size_t> f(p, 0);
-  std::vector<std::size_t> b(p, 0);
-  std::size_t left = 2 * p * mm;
-  while (left > 0) {
-    for (std::size_t i = 0; i < p; ++i) {
-      const std::size_t warm_up = std::min(mm, p - 1 - i);
-      const bool wants_forward = f[i] < mm && f[i] <= b[i] + warm_up;
-      if (wants_forward) {
-        const double input = i == 0 ? 0 : forward[i - 1][f[i]] + message;
-        if (i > 0 && forward[i - 1][f[i]] < 0) continue;
-        clock[i] = std::max(clock[i], input) + stages[i].forward;
-        forward[i][f[i]++] = clock[i];
-        --left;
-      } else if (b[i] < mm) {
-        const double ready = i + 1 == p ? forward[i][b[i]] : backward[i + 1][b[i]];
-        if (ready < 0) continue;
-        clock[i] = std::max(clock[i], ready + (i + 1 == p ? 0 : message)) + stages[i].backward;
-        backward[i][b[i]++] = clock[i];
-        --left;
-      }
-    }
+class ExactWalk {
+ public:
+  ExactWalk(const std::vector<StagePass>& stages, int micro_batches, double message)
+      : micro_batches_(static_cast<std::size_t>(micro_batches)), message_(message) {
+    for (const StagePass& pass : stages) stages_.push_back({.pass = pass});
   }
-  return *std::max_element(clock.begin(), clock.end());
+
+  double Run() {
+    for (bool has_moved = true; has_moved;) {
+      has_moved = false;
+      for (std::size_t i = 0; i < stages_.size(); ++i) has_moved = Step(i) || has_moved;
+    }
+    double end = 0;
+    for (const Stage& stage : stages_) end = std::max(end, stage.clock);
+    return end;
+  }
+
+ private:
+  struct Stage {
+    StagePass pass = {};
+    double clock = 0;
+    std::vector<double> forward = {};  // when each micro-batch was done
+    std::vector<double> backward = {};
+  };
+
+  // The next operation of a stage, if it has one whose input is there.
+  bool Step(std::size_t i) {
+    const Stage& stage = stages_[i];
+    const std::size_t warm_up = std::min(micro_batches_, stages_.size() - 1 - i);
+    const std::size_t ahead = stage.forward.size() - stage.backward.size();
+    if (stage.forward.size() < micro_batches_ && ahead <= warm_up) return Forward(i);
+    return stage.backward.size() < micro_batches_ && Backward(i);
+  }
+
+  bool Forward(std::size_t i) {
+    Stage& stage = stages_[i];
+    const std::size_t k = stage.forward.size();
+    if (i > 0) {
+      if (stages_[i - 1].forward.size() <= k) return false;
+      stage.clock = std::max(stage.clock, stages_[i - 1].forward[k] + message_);
+    }
+    stage.clock += stage.pass.forward;
+    stage.forward.push_back(stage.clock);
+    return true;
+  }
+
+  bool Backward(std::size_t i) {
+    Stage& stage = stages_[i];
+    const std::size_t k = stage.backward.size();
+    if (i + 1 < stages_.size()) {
+      if (stages_[i + 1].backward.size() <= k) return false;
+      stage.clock = std::max(stage.clock, stages_[i + 1].backward[k] + message_);
+    }
+    stage.clock += stage.pass.backward;
+    stage.backward.push_back(stage.clock);
+    return true;
+  }
+
+  std::vector<Stage> stages_;
+  std::size_t micro_batches_;
+  double message_;
+};
+
+double Walk(const std::vector<StagePass>& stages, int micro_batches, double message) {
+  return ExactWalk(stages, micro_batches, message).Run();
 }
 
 std::vector<double> Sums(const std::vector<StagePass>& stages) {
   std::vector<double> sums;
+  sums.reserve(stages.size());
   for (const StagePass& stage : stages) sums.push_back(stage.forward + stage.backward);
   return sums;
 }
