@@ -48,10 +48,6 @@ v1::EvaluatePlansResponse AnswerCases(const v1::EvaluatePlansRequest& request,
 // How the engine and the embedded CLI write studies to the store: serialized messages.
 StudyCodec ProtobufCodec(const Knowledge& knowledge);
 
-// Store rows of an answer: the baseline as rank 0, then the ranked plans.
-std::vector<PlanRecord> PlanRecords(const std::string& study_id, const StudyAnswer& answer,
-                                    const StudyCodec& codec);
-
 // The oneof of GetStudyResponse from a stored answer.
 absl::Status FillAnswer(const std::string& stored_answer, v1::GetStudyResponse& response);
 

@@ -55,19 +55,6 @@ absl::StatusOr<StudyRequest> RequestFromBytes(std::string_view bytes, const Know
   return FromWire(request, knowledge);
 }
 
-PlanRecord RecordOf(const RankedPlan& ranked, const StudyCodec& codec) {
-  PlanKey key = MakePlanKey(ranked.plan);
-  return {.plan_key = std::move(key.text),
-          .plan_digest = std::move(key.digest),
-          .state = "estimated",
-          .plan = codec.encode_plan(ranked.plan),
-          .estimate = codec.encode_estimate(ranked.estimate),
-          .step_time = ranked.estimate.step_time,
-          .peak_memory = ranked.estimate.peak_memory,
-          .reserved_memory = ranked.estimate.reserved_memory,
-          .fits = ranked.estimate.fits};
-}
-
 }  // namespace
 
 v1::TuneRequest ToWire(const StudyRequest& request) {
@@ -159,22 +146,6 @@ StudyCodec ProtobufCodec(const Knowledge& knowledge) {
           .encode_plan = encode,
           .encode_estimate = encode,
           .encode_progress = encode};
-}
-
-std::vector<PlanRecord> PlanRecords(const std::string& study_id, const StudyAnswer& answer,
-                                    const StudyCodec& codec) {
-  std::vector<PlanRecord> records;
-  const auto* const result = std::get_if<StudyResult>(&answer);
-  if (result == nullptr) return records;
-  const auto add = [&](const RankedPlan& plan, int rank) {
-    PlanRecord& record = records.emplace_back(RecordOf(plan, codec));
-    record.study_id = study_id;
-    record.rank = rank;
-  };
-  if (result->baseline) add(*result->baseline, 0);
-  int rank = 0;
-  for (const RankedPlan& plan : result->plans) add(plan, ++rank);
-  return records;
 }
 
 absl::Status FillAnswer(const std::string& stored_answer, v1::GetStudyResponse& response) {

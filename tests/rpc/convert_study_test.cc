@@ -129,27 +129,6 @@ TEST(ResultTest, AnswersAreStoredAndShown) {
   EXPECT_EQ(FillAnswer("\xff", none).code(), absl::StatusCode::kDataLoss);
 }
 
-TEST(ResultTest, PlanRecordsStartWithTheBaseline) {
-  const Knowledge knowledge = LoadKnowledge("").value();
-  const StudyCodec codec = ProtobufCodec(knowledge);
-  const std::vector<PlanRecord> records = PlanRecords("s", SampleResult(), codec);
-  ASSERT_EQ(records.size(), 3u);
-  for (int rank = 0; rank < 3; ++rank) {
-    const PlanRecord& record = records[static_cast<std::size_t>(rank)];
-    EXPECT_EQ(record.study_id, "s");
-    EXPECT_EQ(record.rank, rank);
-    EXPECT_EQ(record.plan_key, MakePlanKey(FullPlan()).text);
-    EXPECT_EQ(record.step_time, Seconds(2));
-    v1::Estimate estimate;
-    ASSERT_TRUE(estimate.ParseFromString(record.estimate));
-    EXPECT_TRUE(MessageDifferencer::Equals(estimate, ToWire(SampleEstimate())));
-    v1::Plan plan;
-    ASSERT_TRUE(plan.ParseFromString(record.plan));
-    EXPECT_TRUE(MessageDifferencer::Equals(plan, ToWire(FullPlan())));
-  }
-  EXPECT_TRUE(PlanRecords("s", Infeasible(), codec).empty());
-}
-
 TEST(StudyTest, ShowsTimesInUtc) {
   const StudyRecord record = {.id = "s",
                               .state = StudyState::kSucceeded,
