@@ -1,5 +1,7 @@
 #include "search_space/plan.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <cassert>
 #include <charconv>
@@ -10,6 +12,7 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "search_space/limits.h"
 
 namespace meshwright {
 namespace {
@@ -262,6 +265,60 @@ int MicroBatchCount(const ParallelPlan& plan, int global_batch_size) {
   const std::int64_t sequences = std::int64_t{data_parallel} * micro_batch_size;
   assert(sequences > 0);
   return static_cast<int>(global_batch_size / sequences);
+}
+
+namespace {
+
+// More than any cluster, model or batch has; products of four of them stay inside 64 bits.
+constexpr int kLargestSize = 10'000;
+constexpr int kLargestDeviceSize = 100'000'000;
+
+void CheckCounts(LimitChecker& checker, const std::string& field, const std::vector<int>& counts) {
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    checker.Range(field + "[" + std::to_string(i) + "]", counts[i], 0, kLargestSize);
+  }
+}
+
+void CheckStage(LimitChecker& checker, const std::string& at, const StagePlan& stage) {
+  checker.Range(at + ".node_count", stage.node_count, 1, kLargestDeviceSize);
+  checker.Range(at + ".tensor_parallel", stage.tensor_parallel, 1, kLargestSize);
+  checker.Range(at + ".data_parallel", stage.data_parallel, 1, kLargestDeviceSize);
+  checker.Range(at + ".context_parallel", stage.context_parallel, 1, kLargestSize);
+  checker.Range(at + ".layer_count", stage.layer_count, 0, kLargestSize);
+  checker.Range(at + ".micro_batch_size", stage.micro_batch_size, 1, kLargestDeviceSize);
+  CheckCounts(checker, at + ".recompute.layer_counts", stage.recompute.layer_counts);
+}
+
+}  // namespace
+
+std::vector<FieldViolation> Validate(const PlanRequest& plan, std::string_view prefix) {
+  LimitChecker checker(prefix);
+  const auto range = [&](std::string_view field, const std::optional<int>& value, int low,
+                         int high) {
+    if (value.has_value()) checker.Range(field, *value, low, high);
+  };
+  range("tensor_parallel", plan.tensor_parallel, 1, kLargestSize);
+  range("pipeline_parallel", plan.pipeline_parallel, 1, kLargestSize);
+  range("virtual_pipeline", plan.virtual_pipeline, 1, kLargestSize);
+  range("data_parallel", plan.data_parallel, 1, kLargestDeviceSize);
+  range("context_parallel", plan.context_parallel, 1, kLargestSize);
+  range("expert_parallel", plan.expert_parallel, 1, kLargestSize);
+  range("expert_tensor_parallel", plan.expert_tensor_parallel, 1, kLargestSize);
+  range("micro_batch_size", plan.micro_batch_size, 1, kLargestDeviceSize);
+  range("zero_stage", plan.zero_stage, 0, 3);
+  range("zero_group_size", plan.zero_group_size, 0, kLargestDeviceSize);
+  CheckCounts(checker, "layers_per_stage", plan.layers_per_stage);
+  if (plan.recompute.has_value()) {
+    CheckCounts(checker, "recompute.layer_counts", plan.recompute->layer_counts);
+  }
+  const std::optional<double>& offload = plan.optimizer_offload_ratio;
+  if (offload.has_value() && !(*offload >= 0 && *offload <= 1)) {
+    checker.Add("optimizer_offload_ratio", fmt::format("{}; must be 0 .. 1", *offload));
+  }
+  for (std::size_t i = 0; i < plan.stages.size(); ++i) {
+    CheckStage(checker, "stages[" + std::to_string(i) + "]", plan.stages[i]);
+  }
+  return std::move(checker).violations();
 }
 
 }  // namespace meshwright
