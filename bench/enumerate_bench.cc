@@ -1,0 +1,35 @@
+// How fast the space is walked: nodes (prefixes of plans) a second, nothing cut.
+#include <benchmark/benchmark.h>
+
+#include "bench/questions.h"
+
+namespace meshwright {
+namespace {
+
+constexpr int kNodes = 100'000;  // the first of each walk: whole spaces have up to billions
+
+void BM_Walk(benchmark::State& state, const BenchInput& input) {
+  const Problem problem = ProblemOf(input);
+  const SearchSpace space = SpaceOf(problem);
+  std::int64_t nodes = 0;
+  for (auto _ : state) {
+    PlanWalk walk(space);
+    for (int i = 0; i < kNodes && walk.Next(); ++i) ++nodes;
+    benchmark::DoNotOptimize(walk.plan());
+  }
+  state.SetItemsProcessed(nodes);
+}
+
+// What a rule that cuts a subtree costs on top: counting the plans below it.
+void BM_Count(benchmark::State& state, const BenchInput& input) {
+  const Problem problem = ProblemOf(input);
+  const SearchSpace space = SpaceOf(problem);
+  for (auto _ : state) benchmark::DoNotOptimize(space.Count());
+  state.SetItemsProcessed(state.iterations());
+}
+
+MESHWRIGHT_BENCHMARK(BM_Walk);
+MESHWRIGHT_BENCHMARK(BM_Count);
+
+}  // namespace
+}  // namespace meshwright

@@ -1,0 +1,50 @@
+// How fast plans are estimated, a second: over plans drawn from the whole space. A search meets
+// neighbours, which share more, so it is faster than these (search_bench).
+#include <benchmark/benchmark.h>
+
+#include "bench/questions.h"
+
+namespace meshwright {
+namespace {
+
+constexpr std::size_t kPlans = 1000;
+
+template <typename Estimator>
+void Measure(benchmark::State& state, const std::vector<ParallelPlan>& plans, Estimator estimate) {
+  for (const ParallelPlan& plan : plans) benchmark::DoNotOptimize(estimate(plan));  // warms up
+  for (auto _ : state) {
+    for (const ParallelPlan& plan : plans) benchmark::DoNotOptimize(estimate(plan));
+  }
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(plans.size()));
+}
+
+void BM_QuickWarm(benchmark::State& state, const BenchInput& input) {
+  const Problem problem = ProblemOf(input);
+  AnalyticModel model(ViewOf(problem));
+  Measure(state, DrawPlans(problem, kPlans),
+          [&](const ParallelPlan& plan) { return model.Quick(plan).step_time.count(); });
+}
+
+// With the breakdown, the memory of every stage and the interval.
+void BM_FullWarm(benchmark::State& state, const BenchInput& input) {
+  const Problem problem = ProblemOf(input);
+  AnalyticModel model(ViewOf(problem));
+  Measure(state, DrawPlans(problem, kPlans),
+          [&](const ParallelPlan& plan) { return model.Full(plan).step_time.count(); });
+}
+
+// A new model each time, with nothing priced yet.
+void BM_FirstPlanCold(benchmark::State& state, const BenchInput& input) {
+  const Problem problem = ProblemOf(input);
+  Measure(state, DrawPlans(problem, 10), [&](const ParallelPlan& plan) {
+    AnalyticModel model(ViewOf(problem));
+    return model.Quick(plan).step_time.count();
+  });
+}
+
+MESHWRIGHT_BENCHMARK(BM_QuickWarm);
+MESHWRIGHT_BENCHMARK(BM_FullWarm);
+MESHWRIGHT_BENCHMARK(BM_FirstPlanCold);
+
+}  // namespace
+}  // namespace meshwright

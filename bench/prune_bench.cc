@@ -1,0 +1,62 @@
+// How fast nodes are judged: checks of one rule at one node a second, and recomputation choices
+// narrowed a second.
+#include <benchmark/benchmark.h>
+
+#include "bench/questions.h"
+
+namespace meshwright {
+namespace {
+
+constexpr int kNodes = 20'000;
+constexpr std::size_t kPlans = 1000;
+
+struct Node {
+  ParallelPlan plan = {};
+  int depth = 0;
+};
+
+void BM_Rules(benchmark::State& state, const BenchInput& input) {
+  const Problem problem = ProblemOf(input);
+  const SearchSpace space = SpaceOf(problem);
+  std::vector<Node> nodes;
+  for (PlanWalk walk(space); static_cast<int>(nodes.size()) < kNodes && walk.Next();) {
+    nodes.push_back({walk.plan(), walk.depth()});
+    // No rule judges a recomputation choice by itself.
+    if (walk.depth() == static_cast<int>(Dimension::kRecompute)) walk.Skip();
+  }
+  const EstimatorProblem view = ViewOf(problem);
+  std::int64_t checks = 0;
+  for (auto _ : state) {
+    for (const Node& node : nodes) {
+      for (const PruneRule& rule : PruneRules()) {
+        if (rule.check == nullptr) continue;
+        benchmark::DoNotOptimize(rule.check(view, node.plan, node.depth));
+        ++checks;
+      }
+    }
+  }
+  state.SetItemsProcessed(checks);
+}
+
+// The plans a second that the memory and dominance rules decide on, all choices counted.
+void BM_NarrowRecompute(benchmark::State& state, const BenchInput& input) {
+  const Problem problem = ProblemOf(input);
+  const SearchSpace space = SpaceOf(problem);
+  const std::vector<ParallelPlan> plans = DrawPlans(problem, kPlans);
+  AnalyticModel model(ViewOf(problem));
+  std::int64_t choices = 0;
+  for (auto _ : state) {
+    for (const ParallelPlan& plan : plans) {
+      const NarrowedRecompute narrowed = NarrowRecompute(model, space, plan, {});
+      choices += static_cast<std::int64_t>(narrowed.kept.size()) + narrowed.pruned_by_memory +
+                 narrowed.pruned_by_dominance;
+    }
+  }
+  state.SetItemsProcessed(choices);
+}
+
+MESHWRIGHT_BENCHMARK(BM_Rules);
+MESHWRIGHT_BENCHMARK(BM_NarrowRecompute);
+
+}  // namespace
+}  // namespace meshwright
