@@ -2,19 +2,22 @@
 
 namespace meshwright {
 
-// Tensor parallelism exchanges activations several times a layer; across nodes each exchange runs
-// at the rate of a NIC, an order of magnitude below the scale-up link, so the same devices do
-// better as pipeline or data ranks. The rule rejects only what crosses the domain.
+// Tensor parallelism exchanges activations several times a layer, so its groups are laid out along
+// the fast links: inside one node, or over whole nodes. A group that fills neither would have
+// members on both sides of a node's border with unequal shares, which no framework's rank order
+// gives. Whole nodes are slow but legal: where little else fits they can be best, so the cost model
+// judges them.
 std::optional<Rejection> CheckTopology(const EstimatorProblem& problem, const ParallelPlan& plan,
                                        int depth) {
   if (!JustSet(Dimension::kTensorParallel, depth)) return std::nullopt;
-  const int domain = problem.cluster.pools.front().devices_per_node;
-  if (plan.tensor_parallel <= domain && domain % plan.tensor_parallel == 0) return std::nullopt;
-  if (plan.tensor_parallel == 1) return std::nullopt;
-  return Rejection{.rule = "topology",
-                   .reason = "the tensor-parallel group leaves the node",
-                   .value = static_cast<double>(plan.tensor_parallel),
-                   .limit = static_cast<double>(domain)};
+  const int node = problem.cluster.pools.front().devices_per_node;
+  const int t = plan.tensor_parallel;
+  if (node % t == 0 || t % node == 0) return std::nullopt;
+  return Rejection{
+      .rule = "topology",
+      .reason = "the tensor-parallel group fills neither a part of a node nor whole nodes",
+      .value = static_cast<double>(t),
+      .limit = static_cast<double>(node)};
 }
 
 }  // namespace meshwright

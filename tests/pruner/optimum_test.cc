@@ -185,11 +185,9 @@ void ExpectWinner(const SearchFound& found, const std::optional<Evaluated>& best
   EXPECT_EQ(winner.plan, best->plan);
 }
 
-// With divisibility, memory and dominance the search finds the best of all legal plans. The
-// topology rule alone is a judgement, not a law of the model: a plan whose tensor parallelism
-// leaves the node may be the only one that fits (one layer of TinyModel on two nodes of one device
-// with 3.19 GB), or faster where the network is fast. So with it the search must find the best of
-// what it lets pass.
+// The search finds the best of all legal plans. Plans whose tensor-parallel groups have unequal
+// shares in the nodes are legal to evaluate and left out by the topology rule, so with it the
+// search must find the best of the others.
 void ExpectOptimum(Problem problem) {
   const std::vector<Evaluated> plans = AllPlans(problem).plans();
   std::vector<Evaluated> inside;
