@@ -12,6 +12,10 @@
 namespace meshwright {
 namespace {
 
+// Probability of fitting that is left when a measured plan of this size or less ran out of memory,
+// although the model has room (docs/cost_model.md "Intervals").
+constexpr double kContradicted = 0.1;
+
 std::size_t Index(TimeCause cause) { return static_cast<std::size_t>(cause); }
 
 LayerSharding ShardingOf(const ParallelPlan& plan) {
@@ -385,6 +389,9 @@ void AnalyticModel::FillRates(Estimate& estimate) const {
   estimate.fit_probability =
       ProbabilityBelow(static_cast<double>(estimate.reserved_memory.count),
                        static_cast<double>(estimate.memory_capacity.count), spread.memory);
+  if (!estimate.fits && estimate.reserved_memory <= estimate.memory_capacity) {
+    estimate.fit_probability = std::min(estimate.fit_probability, kContradicted);
+  }
   estimate.tier = Tier::kClosedForm;
 }
 

@@ -2,14 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "estimator/layer_program.h"
+#include "estimator/layer_split.h"
 #include "estimator/pipeline.h"
 #include "estimator/terms/matmul.h"
 
 namespace meshwright {
 namespace {
+
+// Products of plan sizes, which one mistaken size may push past 32 bits.
+using Product = std::int64_t;
 
 class PlanChecker {
  public:
@@ -17,15 +22,16 @@ class PlanChecker {
       : plan_(plan), problem_(problem), prefix_(prefix) {}
 
   std::vector<FieldViolation> Check() {
-    CheckPositive();
-    if (!violations_.empty()) return violations_;
+    violations_ = Validate(StatedPlan(plan_), prefix_);
+    if (!violations_.empty()) return violations_;  // nothing below divides by zero or overflows
     if (plan_.stages.empty()) {
       CheckDevices();
+      CheckDegrees("", plan_.tensor_parallel, plan_.context_parallel);
+      CheckExperts("",
+                   Product{plan_.tensor_parallel} * plan_.context_parallel * plan_.data_parallel);
     } else {
       CheckStages();
     }
-    CheckHeads();
-    CheckExperts();
     CheckPipeline();
     CheckSharding();
     CheckRecompute();
@@ -39,45 +45,23 @@ class PlanChecker {
                            .description = fmt::format(format, std::forward<Args>(args)...)});
   }
 
-  void AtLeastOne(std::string_view field, int value) {
-    if (value < 1) Add(field, "{}; must be >= 1", value);
-  }
-
-  void CheckPositive() {
-    AtLeastOne("tensor_parallel", plan_.tensor_parallel);
-    AtLeastOne("pipeline_parallel", plan_.pipeline_parallel);
-    AtLeastOne("virtual_pipeline", plan_.virtual_pipeline);
-    AtLeastOne("data_parallel", plan_.data_parallel);
-    AtLeastOne("context_parallel", plan_.context_parallel);
-    AtLeastOne("expert_parallel", plan_.expert_parallel);
-    AtLeastOne("expert_tensor_parallel", plan_.expert_tensor_parallel);
-    AtLeastOne("micro_batch_size", plan_.micro_batch_size);
-    if (plan_.zero_stage < 0 || plan_.zero_stage > 3) {
-      Add("zero_stage", "{}; must be 0, 1, 2 or 3", plan_.zero_stage);
-    }
-    if (plan_.zero_group_size < 0) {
-      Add("zero_group_size", "{}; must be >= 0", plan_.zero_group_size);
-    }
-    if (!(plan_.optimizer_offload_ratio >= 0 && plan_.optimizer_offload_ratio <= 1)) {
-      Add("optimizer_offload_ratio", "{}; must be 0 .. 1", plan_.optimizer_offload_ratio);
-    }
-  }
-
   void CheckDevices() {
     if (problem_.cluster.pools.size() > 1) {
       Add("stages", "empty; a cluster of {} pools needs one entry for each pipeline stage",
           problem_.cluster.pools.size());
       return;
     }
-    const std::int64_t used = std::int64_t{plan_.tensor_parallel} * plan_.pipeline_parallel *
-                              plan_.context_parallel * plan_.data_parallel;
-    const int devices = DeviceCount(problem_.cluster);
-    if (used != devices) {
+    // Each factor is at most 10^4 or 10^8 (Validate), so that two stay inside 64 bits; the third
+    // and fourth are compared by division.
+    const Product devices = DeviceCount(problem_.cluster);
+    const Product shards = Product{plan_.tensor_parallel} * plan_.pipeline_parallel;
+    const Product copies = Product{plan_.context_parallel} * plan_.data_parallel;
+    if (devices % shards != 0 || devices / shards != copies) {
       Add("data_parallel",
-          "{}; tensor x pipeline x context x data is {}, the cluster has {} devices",
-          plan_.data_parallel, used, devices);
+          "{}; tensor x pipeline = {} times context x data = {} is not the cluster's {} devices",
+          plan_.data_parallel, shards, copies, devices);
     }
-    const std::int64_t per_round = std::int64_t{plan_.data_parallel} * plan_.micro_batch_size;
+    const Product per_round = Product{plan_.data_parallel} * plan_.micro_batch_size;
     if (problem_.workload.global_batch_size % per_round != 0) {
       Add("micro_batch_size",
           "{}; data_parallel x micro_batch_size = {} must divide the global batch of {}",
@@ -86,41 +70,24 @@ class PlanChecker {
   }
 
   void CheckStages() {
-    const std::int64_t per_round =
-        std::int64_t{plan_.stages.front().data_parallel} * plan_.stages.front().micro_batch_size;
-    int layers = 0;
+    const Product per_round =
+        Product{plan_.stages.front().data_parallel} * plan_.stages.front().micro_batch_size;
+    Product layers = 0;
     for (std::size_t i = 0; i < plan_.stages.size(); ++i) {
       const StagePlan& stage = plan_.stages[i];
-      const std::string at = fmt::format("stages[{}]", i);
+      const std::string at = fmt::format("stages[{}].", i);
       layers += stage.layer_count;
-      if (stage.layer_count < 0) Add(at + ".layer_count", "{}; must be >= 0", stage.layer_count);
-      if (stage.tensor_parallel < 1 || stage.data_parallel < 1 || stage.context_parallel < 1 ||
-          stage.micro_batch_size < 1) {
-        Add(at, "sizes must be >= 1");
-        continue;
-      }
-      const NodePool* pool = nullptr;
-      for (const NodePool& candidate : problem_.cluster.pools) {
-        if (candidate.name == stage.pool) pool = &candidate;
-      }
-      if (pool == nullptr) {
-        Add(at + ".pool", "\"{}\"; no pool of the cluster has this name", stage.pool);
-        continue;
-      }
-      const std::int64_t used =
-          std::int64_t{stage.tensor_parallel} * stage.data_parallel * stage.context_parallel;
-      const std::int64_t has = std::int64_t{stage.node_count} * pool->devices_per_node;
-      if (used != has) {
-        Add(at + ".node_count", "{}; tensor x data x context is {}, the nodes have {} devices",
-            stage.node_count, used, has);
-      }
-      if (std::int64_t{stage.data_parallel} * stage.micro_batch_size != per_round) {
-        Add(at + ".micro_batch_size",
+      CheckStageDevices(at, stage);
+      CheckDegrees(at, stage.tensor_parallel, stage.context_parallel);
+      CheckExperts(at,
+                   Product{stage.tensor_parallel} * stage.context_parallel * stage.data_parallel);
+      if (Product{stage.data_parallel} * stage.micro_batch_size != per_round) {
+        Add(at + "micro_batch_size",
             "{}; data_parallel x micro_batch_size must be {} on every stage",
             stage.micro_batch_size, per_round);
       }
     }
-    if (per_round < 1 || problem_.workload.global_batch_size % per_round != 0) {
+    if (problem_.workload.global_batch_size % per_round != 0) {
       Add("stages[0].micro_batch_size",
           "{}; data_parallel x micro_batch_size must divide the global batch of {}",
           plan_.stages.front().micro_batch_size, problem_.workload.global_batch_size);
@@ -131,51 +98,83 @@ class PlanChecker {
     CheckNodes();
   }
 
+  void CheckStageDevices(const std::string& at, const StagePlan& stage) {
+    const auto pool = std::find_if(problem_.cluster.pools.begin(), problem_.cluster.pools.end(),
+                                   [&](const NodePool& p) { return p.name == stage.pool; });
+    if (pool == problem_.cluster.pools.end()) {
+      Add(at + "pool", "\"{}\"; no pool of the cluster has this name", stage.pool);
+      return;
+    }
+    const Product used =
+        Product{stage.tensor_parallel} * stage.context_parallel * stage.data_parallel;
+    const Product has = Product{stage.node_count} * pool->devices_per_node;
+    if (used != has) {
+      Add(at + "node_count", "{}; tensor x data x context is {}, the nodes have {} devices",
+          stage.node_count, used, has);
+    }
+  }
+
   void CheckNodes() {
     for (const NodePool& pool : problem_.cluster.pools) {
-      int nodes = 0;
-      for (const StagePlan& stage : plan_.stages)
+      Product nodes = 0;
+      for (const StagePlan& stage : plan_.stages) {
         nodes += stage.pool == pool.name ? stage.node_count : 0;
-      if (nodes > pool.node_count) {
+      }
+      if (nodes != pool.node_count) {
         Add("stages", "use {} nodes of pool \"{}\"; it has {}", nodes, pool.name, pool.node_count);
       }
     }
   }
 
-  void CheckHeads() {
-    const int heads = problem_.model.attention_head_count;
-    const int t = plan_.tensor_parallel;
-    if (heads % t != 0) Add("tensor_parallel", "{}; must divide the {} attention heads", t, heads);
-    if (plan_.sequence_parallel && t == 1 && plan_.stages.empty()) {
+  // Heads and sequence of one stage; `at` is "" or "stages[i].".
+  void CheckDegrees(const std::string& at, int t, int c) {
+    const ModelSpec& model = problem_.model;
+    const int heads = model.attention_head_count;
+    if (heads % t != 0) {
+      Add(at + "tensor_parallel", "{}; must divide the {} attention heads", t, heads);
+    }
+    if (model.kv_head_count % t != 0 && t % model.kv_head_count != 0) {
+      Add(at + "tensor_parallel", "{}; must divide the {} key-value heads or be a multiple", t,
+          model.kv_head_count);
+    }
+    if (at.empty() && plan_.sequence_parallel && t == 1) {
       Add("sequence_parallel", "true; needs tensor_parallel > 1");
     }
-    const int c = plan_.context_parallel;
     if (problem_.workload.sequence_length % c != 0) {
-      Add("context_parallel", "{}; must divide the sequence of {}", c,
+      Add(at + "context_parallel", "{}; must divide the sequence of {}", c,
           problem_.workload.sequence_length);
     }
-    if (c > 1 && plan_.context_parallel_kind == ContextParallelKind::kUlysses &&
-        heads % (t * c) != 0) {
-      Add("context_parallel", "{}; ulysses needs tensor x context to divide the {} attention heads",
-          c, heads);
+    if (c == 1) return;
+    if (plan_.context_parallel_kind == ContextParallelKind::kUlysses &&
+        heads % (Product{t} * c) != 0) {
+      Add(at + "context_parallel",
+          "{}; ulysses needs tensor x context to divide the {} attention heads", c, heads);
     }
-    if (c > 1 && plan_.context_parallel_kind == ContextParallelKind::kHybrid) {
+    if (plan_.context_parallel_kind == ContextParallelKind::kHybrid) {
       Add("context_parallel_kind", "\"hybrid\"; modelled are ring, ulysses, all_gather");
     }
   }
 
-  void CheckExperts() {
+  // `group`: the devices of one stage.
+  void CheckExperts(const std::string& at, Product group) {
     const int e = plan_.expert_parallel;
-    const int x = plan_.expert_tensor_parallel;
+    const Product both = Product{e} * plan_.expert_tensor_parallel;
     const int experts = problem_.model.moe.has_value() ? problem_.model.moe->expert_count : 1;
     if (experts % e != 0) Add("expert_parallel", "{}; must divide the {} experts", e, experts);
-    if (!plan_.stages.empty()) return;
-    const int group = plan_.tensor_parallel * plan_.context_parallel * plan_.data_parallel;
-    if (group % (e * x) != 0) {
-      Add("expert_parallel",
-          "{}; expert x expert_tensor = {} must divide tensor x context x data = {}", e, e * x,
-          group);
+    if (group % both != 0) {
+      Add(at.empty() ? "expert_parallel" : at + "tensor_parallel",
+          "expert x expert_tensor = {} must divide tensor x context x data = {}", both, group);
     }
+  }
+
+  // Layers of a stage; the framework's own split when the plan states none.
+  [[nodiscard]] std::vector<int> Layers() const {
+    std::vector<int> layers = plan_.layers_per_stage;
+    for (const StagePlan& stage : plan_.stages) layers.push_back(stage.layer_count);
+    if (layers.empty()) {
+      layers = SplitLayers(problem_.model, problem_.profile, plan_.pipeline_parallel);
+    }
+    return layers;
   }
 
   void CheckPipeline() {
@@ -188,44 +187,61 @@ class PlanChecker {
       Add("virtual_pipeline", "{}; needs schedule interleaved_1f1b and pipeline_parallel > 1",
           plan_.virtual_pipeline);
     }
-    if (plan_.layers_per_stage.empty()) return;
-    if (static_cast<int>(plan_.layers_per_stage.size()) != p) {
+    if (!plan_.layers_per_stage.empty() && static_cast<int>(plan_.layers_per_stage.size()) != p) {
       Add("layers_per_stage", "{} entries; pipeline_parallel is {}", plan_.layers_per_stage.size(),
           p);
+      return;
     }
-    const int sum =
-        std::accumulate(plan_.layers_per_stage.begin(), plan_.layers_per_stage.end(), 0);
-    if (sum != problem_.model.layer_count) {
+    const std::vector<int> layers = Layers();
+    const Product sum = std::accumulate(layers.begin(), layers.end(), Product{0});
+    if (plan_.stages.empty() && sum != problem_.model.layer_count) {
       Add("layers_per_stage", "add up to {}; the model has {} layers", sum,
           problem_.model.layer_count);
     }
-    for (const int layers : plan_.layers_per_stage) {
-      if (layers < 0) Add("layers_per_stage", "{}; must be >= 0", layers);
+    const int most = *std::max_element(layers.begin(), layers.end());
+    if (plan_.virtual_pipeline > std::max(1, most)) {
+      Add("virtual_pipeline", "{}; the largest stage has {} layers", plan_.virtual_pipeline, most);
     }
   }
 
   void CheckSharding() {
-    const int group = plan_.data_parallel * plan_.context_parallel;
-    if (plan_.zero_group_size > 0 && group % plan_.zero_group_size != 0) {
+    if (plan_.zero_group_size == 0 || !plan_.stages.empty()) return;
+    const Product group = Product{plan_.data_parallel} * plan_.context_parallel;
+    if (group % plan_.zero_group_size != 0) {
       Add("zero_group_size", "{}; must divide data x context = {}", plan_.zero_group_size, group);
     }
   }
 
   void CheckRecompute() {
-    const RecomputePlan& r = plan_.recompute;
-    if (!r.layer_counts.empty() && r.granularity != RecomputeGranularity::kFull) {
-      Add("recompute.layer_counts", "given; need granularity full");
+    const std::vector<int> layers = Layers();
+    CheckRecomputePlan("recompute", plan_.recompute, layers);
+    for (std::size_t i = 0; i < plan_.stages.size(); ++i) {
+      CheckRecomputePlan(fmt::format("stages[{}].recompute", i), plan_.stages[i].recompute,
+                         {plan_.stages[i].layer_count});
     }
-    if (!r.layer_counts.empty() && static_cast<int>(r.layer_counts.size()) != StageCount(plan_)) {
-      Add("recompute.layer_counts", "{} entries; there are {} stages", r.layer_counts.size(),
-          StageCount(plan_));
-    }
-    for (const int count : r.layer_counts) {
-      if (count < 0) Add("recompute.layer_counts", "{}; must be >= 0", count);
-    }
+  }
+
+  void CheckRecomputePlan(const std::string& at, const RecomputePlan& r,
+                          const std::vector<int>& layers) {
     for (const std::string& name : r.modules) {
       if (ModuleOf(name) == 0) {
-        Add("recompute.modules", "\"{}\"; must be one of {}", name, AllowedModules());
+        Add(at + ".modules", "\"{}\"; must be one of {}", name, AllowedModules());
+      }
+    }
+    if (r.layer_counts.empty()) return;
+    if (r.granularity != RecomputeGranularity::kFull) {
+      Add(at + ".layer_counts", "given; need granularity full");
+    }
+    if (r.layer_counts.size() != layers.size()) {
+      Add(at + ".layer_counts", "{} entries; there are {} stages", r.layer_counts.size(),
+          layers.size());
+      return;
+    }
+    const int most = *std::max_element(layers.begin(), layers.end());
+    for (const int count : r.layer_counts) {
+      // One count for all stages is usual; a smaller stage recomputes all that it has.
+      if (count > most) {
+        Add(at + ".layer_counts", "{}; the largest stage has {} layers", count, most);
       }
     }
   }
@@ -245,6 +261,11 @@ std::vector<FieldViolation> CheckPlan(const ParallelPlan& plan, const Problem& p
 
 absl::Status CheckEstimate(const ParallelPlan& plan, const Estimate& estimate,
                            const Problem& problem) {
+  if (!estimate.fits || estimate.reserved_memory > estimate.memory_capacity) {
+    return absl::InternalError(fmt::format("checker: {} needs {} bytes of {}",
+                                           MakePlanKey(plan).text, estimate.reserved_memory.count,
+                                           estimate.memory_capacity.count));
+  }
   // 16-bit weights of the whole model, spread over as many devices as could share them.
   const double devices = DeviceCount(problem.cluster);
   const double weights = 2.0 * static_cast<double>(ParameterCount(problem.model, false)) / devices;

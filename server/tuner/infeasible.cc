@@ -11,57 +11,108 @@
 namespace meshwright {
 namespace {
 
-constexpr int kMostGrowth = 64;  // times the nodes, or the sequence divided
+// Growth that is tried: doublings of the nodes, halvings of the sequence.
+constexpr int kMostDoublings = 6;
 
-bool SomethingFits(const Problem& problem, const SearchOptions& options) {
-  AnalyticModel model(ViewOf(problem));
-  SearchOptions quick = {.plan_count = 1,
-                         .disabled_rules = options.disabled_rules,
-                         .stop = options.stop,
-                         .first_fit_is_enough = true};
-  return !SearchExhaustively(SpaceOf(problem), model, quick).best.empty();
-}
+// Searches for any plan that fits, with the history that the study had.
+class FitProbe {
+ public:
+  FitProbe(const Calibration& calibration, const SearchOptions& options)
+      : calibration_(calibration),
+        options_({.plan_count = 1,
+                  .disabled_rules = options.disabled_rules,
+                  .stop = options.stop,
+                  .first_fit_is_enough = true}) {}
 
-std::optional<std::string> MoreNodes(const Problem& problem, const SearchOptions& options) {
-  Problem larger = problem;
-  for (int factor = 2; factor <= kMostGrowth; factor *= 2) {
-    larger.cluster.pools.front().node_count = problem.cluster.pools.front().node_count * factor;
-    if (SomethingFits(larger, options)) {
-      return fmt::format("use {} nodes instead of {}", larger.cluster.pools.front().node_count,
-                         problem.cluster.pools.front().node_count);
+  bool SomethingFits(const Problem& problem) {
+    AnalyticModel model(ViewOf(problem), calibration_);
+    const SearchFound found = SearchExhaustively(SpaceOf(problem), model, options_);
+    was_cut_ = was_cut_ || (found.best.empty() && !found.summary.complete);
+    return !found.best.empty();
+  }
+
+  [[nodiscard]] bool was_cut() const { return was_cut_; }
+
+ private:
+  const Calibration& calibration_;
+  SearchOptions options_;
+  bool was_cut_ = false;
+};
+
+// The least value of [low, high] that works, where everything above a working value works; nothing
+// when `high` does not.
+template <typename Works>
+std::optional<int> LeastThatWorks(int low, int high, const Works& works) {
+  if (low > high || !works(high)) return std::nullopt;
+  while (low < high) {
+    const int middle = low + (high - low) / 2;
+    if (works(middle)) {
+      high = middle;
+    } else {
+      low = middle + 1;
     }
   }
-  return std::nullopt;
+  return high;
 }
 
-std::optional<std::string> ShorterSequence(const Problem& problem, const SearchOptions& options) {
-  Problem shorter = problem;
-  for (int factor = 2; factor <= kMostGrowth; factor *= 2) {
-    if (problem.workload.sequence_length % factor != 0) break;
-    shorter.workload.sequence_length = problem.workload.sequence_length / factor;
-    if (SomethingFits(shorter, options)) {
-      return fmt::format("train with sequences of {} tokens instead of {}",
-                         shorter.workload.sequence_length, problem.workload.sequence_length);
-    }
-  }
-  return std::nullopt;
+std::optional<std::string> MoreNodes(const Problem& problem, FitProbe& probe) {
+  const int nodes = problem.cluster.pools.front().node_count;
+  const auto works = [&](int count) {
+    Problem larger = problem;
+    larger.cluster.pools.front().node_count = count;
+    return probe.SomethingFits(larger);
+  };
+  // Powers of two first: they divide well, so that more of them never fit less.
+  const auto doublings =
+      LeastThatWorks(1, kMostDoublings, [&](int k) { return works(nodes << k); });
+  if (!doublings.has_value()) return std::nullopt;
+  const int enough = nodes << *doublings;
+  const int least = LeastThatWorks(enough / 2 + 1, enough, works).value_or(enough);
+  return fmt::format("use {} nodes instead of {}", least, nodes);
 }
 
-std::optional<std::string> SmallerStates(const Problem& problem, const SearchOptions& options) {
+std::optional<std::string> ShorterSequence(const Problem& problem, FitProbe& probe) {
+  const int tokens = problem.workload.sequence_length;
+  int halvings = 0;
+  while (halvings < kMostDoublings && tokens % (2 << halvings) == 0) ++halvings;
+  const auto least = LeastThatWorks(1, halvings, [&](int k) {
+    Problem shorter = problem;
+    shorter.workload.sequence_length = tokens >> k;
+    return probe.SomethingFits(shorter);
+  });
+  if (!least.has_value()) return std::nullopt;
+  return fmt::format("train with sequences of {} tokens instead of {}", tokens >> *least, tokens);
+}
+
+std::optional<std::string> SmallerStates(const Problem& problem, FitProbe& probe) {
   Problem lighter = problem;
   if (problem.workload.gradient_dtype == GradientDtype::kFp32) {
     lighter.workload.gradient_dtype = GradientDtype::kBf16;
-    if (SomethingFits(lighter, options)) return "accumulate gradients in bf16 instead of fp32";
+    if (probe.SomethingFits(lighter)) return "accumulate gradients in bf16 instead of fp32";
   }
   if (problem.workload.optimizer == Optimizer::kAdam) {
     lighter.workload.optimizer = Optimizer::kAdam8bit;
-    if (SomethingFits(lighter, options)) {
+    if (probe.SomethingFits(lighter)) {
       return lighter.workload.gradient_dtype == problem.workload.gradient_dtype
                  ? "use adam8bit instead of adam"
                  : "use adam8bit and bf16 gradients";
     }
   }
   return std::nullopt;
+}
+
+// What the memory of the device would have to be, or that history contradicts the model.
+std::string MemoryAdvice(const Estimate& nearest) {
+  if (nearest.reserved_memory <= nearest.memory_capacity) {
+    return fmt::format(
+        "the model has {:.1f} GiB in use of {:.1f} GiB, but the history has a plan of this size or "
+        "less that ran out of memory",
+        nearest.reserved_memory / GiB(1), nearest.memory_capacity / GiB(1));
+  }
+  // Rounded up, so that the memory that is suggested is enough.
+  const double needed = std::ceil(nearest.reserved_memory / GiB(0.1)) / 10;
+  return fmt::format("use devices with at least {:.1f} GiB instead of {:.1f} GiB", needed,
+                     nearest.memory_capacity / GiB(1));
 }
 
 }  // namespace
@@ -71,8 +122,8 @@ SearchSpace SpaceOf(const Problem& problem) {
                      problem.workload.global_batch_size, problem.profile.context_parallel_kind);
 }
 
-Infeasible ExplainInfeasible(const Problem& problem, const SearchFound& found,
-                             const SearchOptions& options) {
+Infeasible ExplainInfeasible(const Problem& problem, const Calibration& calibration,
+                             const SearchFound& found, const SearchOptions& options) {
   Infeasible answer;
   answer.search = found.summary;
   if (!found.nearest.has_value()) {
@@ -80,7 +131,7 @@ Infeasible ExplainInfeasible(const Problem& problem, const SearchFound& found,
         "no legal plan is left by the rules; see pruned_count_by_rule, or switch a rule off");
     return answer;
   }
-  AnalyticModel model(ViewOf(problem));
+  AnalyticModel model(ViewOf(problem), calibration);
   RankedPlan nearest;
   nearest.plan = found.nearest->plan;
   nearest.plan.layers_per_stage =
@@ -89,15 +140,16 @@ Infeasible ExplainInfeasible(const Problem& problem, const SearchFound& found,
   const MemoryBreakdown& lines = nearest.estimate.memory_breakdown;
   const auto most = std::max_element(lines.begin(), lines.end());
   answer.binding_kind = static_cast<MemoryKind>(std::distance(lines.begin(), most));
-  answer.missing = nearest.estimate.reserved_memory - nearest.estimate.memory_capacity;
-  // Rounded up, so that the memory that is suggested is enough.
-  const double needed = std::ceil(nearest.estimate.reserved_memory / GiB(0.1)) / 10;
-  answer.suggestions.push_back(
-      fmt::format("use devices with at least {:.1f} GiB instead of {:.1f} GiB", needed,
-                  nearest.estimate.memory_capacity / GiB(1)));
-  for (const auto& change : {MoreNodes(problem, options), SmallerStates(problem, options),
-                             ShorterSequence(problem, options)}) {
+  answer.missing =
+      std::max(Bytes{0}, nearest.estimate.reserved_memory - nearest.estimate.memory_capacity);
+  answer.suggestions.push_back(MemoryAdvice(nearest.estimate));
+  FitProbe probe(calibration, options);
+  for (const auto& change : {MoreNodes(problem, probe), SmallerStates(problem, probe),
+                             ShorterSequence(problem, probe)}) {
     if (change.has_value()) answer.suggestions.push_back(*change);
+  }
+  if (probe.was_cut()) {
+    answer.suggestions.emplace_back("the deadline cut the look for further changes");
   }
   answer.nearest = std::move(nearest);
   return answer;

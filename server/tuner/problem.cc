@@ -121,8 +121,12 @@ ScaleUpLink ResolveIntraNode(const IntraNodeRequest& stated, const ChipSpec& chi
   link.kind = defaults.Choice("intra_node.kind", stated.kind, chip.scale_up.kind);
   BytesPerSecond usual = chip.scale_up.bandwidth;
   if (link.kind != chip.scale_up.kind) {
+    defaults.set_source(
+        fmt::format("rate of {} as chip {} has it", Word(chip.scale_up.kind), chip.id));
     for (const LinkRate& rate : kLinkRates) {
-      if (rate.kind == link.kind) usual = rate.bandwidth;
+      if (rate.kind != link.kind) continue;
+      usual = rate.bandwidth;
+      defaults.set_source(fmt::format("nominal rate of {}", Word(link.kind)));
     }
     if (link.kind == LinkKind::kPcie4 || link.kind == LinkKind::kPcie5) {
       link.topology = NodeTopology::kPcieTree;
@@ -159,6 +163,12 @@ NodePool ResolvePool(const NodePoolRequest& stated, const ChipSpec& chip, std::s
                                  ? "usual node of " + chip.id
                                  : "default node (none published for " + chip.id + ")";
   Defaults defaults(problem.applied_defaults, fmt::format("cluster.pools[{}]", index), source);
+  if (stated.power_limit_watts.has_value()) {
+    problem.warnings.push_back(
+        fmt::format("cluster.pools[{}].power_limit_watts is not modelled yet: clocks are taken as "
+                    "those of the chip's usual limit",
+                    index));
+  }
   NodePool pool;
   pool.name = stated.name;
   pool.chip = chip;
@@ -166,6 +176,7 @@ NodePool ResolvePool(const NodePoolRequest& stated, const ChipSpec& chip, std::s
   pool.devices_per_node =
       defaults.Number("devices_per_node", stated.devices_per_node, chip.usual_node.device_count);
   pool.intra_node = ResolveIntraNode(stated.intra_node, chip, defaults);
+  defaults.set_source(source);
   pool.inter_node = ResolveInterNode(stated.inter_node, chip, defaults);
   defaults.set_source("chip " + chip.id);
   pool.memory_capacity = stated.memory_capacity.value_or(chip.memory_capacity);
@@ -184,6 +195,10 @@ void ResolveNetwork(const ClusterRequest& stated, Problem& problem) {
   Topology& topology = problem.cluster.topology;
   const TopologyRequest& t = stated.topology;
   topology.kind = defaults.Choice("topology.kind", t.kind, topology.kind);
+  if (t.kind.has_value() && *t.kind != ClusterTopology::kRailOptimized) {
+    problem.warnings.push_back(
+        fmt::format("cluster.topology.kind = {} is estimated as rail_optimized", Word(*t.kind)));
+  }
   topology.nodes_per_segment = defaults.Number("topology.nodes_per_segment", t.nodes_per_segment,
                                                topology.nodes_per_segment);
   topology.oversubscription_ratio = defaults.Number(

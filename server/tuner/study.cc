@@ -29,6 +29,10 @@ void AddWarnings(const ParallelPlan& plan, const Problem& problem, Estimate& est
         fmt::format("{} micro-batches do not divide by {} stages: frameworks refuse interleaving",
                     m, StageCount(plan)));
   }
+  if (!estimate.fits && estimate.reserved_memory <= estimate.memory_capacity) {
+    estimate.warnings.push_back(
+        "the history has a plan of this modelled size or less that ran out of memory");
+  }
   if (estimate.reserved_memory / estimate.memory_capacity > 0.9 && estimate.fits) {
     estimate.warnings.push_back("within 10% of the device's memory: the step may be slower");
   }
@@ -133,7 +137,7 @@ absl::StatusOr<StudyAnswer> RunStudy(const StudyRequest& request, const Knowledg
   result.search = found.summary;
   if (found.best.empty()) {
     if (!found.summary.complete) return NothingYet(found.summary.stop_cause, found.summary);
-    return ExplainInfeasible(problem, found, options);
+    return ExplainInfeasible(problem, calibration, found, options);
   }
   for (const RecomputeChoice& choice : found.best) {
     result.plans.push_back(Rank(choice.plan, problem, model));
