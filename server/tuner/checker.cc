@@ -132,8 +132,7 @@ class PlanChecker {
     const int heads = model.attention_head_count;
     if (heads % t != 0) {
       Add(at + "tensor_parallel", "{}; must divide the {} attention heads", t, heads);
-    }
-    if (model.kv_head_count % t != 0 && t % model.kv_head_count != 0) {
+    } else if (model.kv_head_count % t != 0 && t % model.kv_head_count != 0) {
       Add(at + "tensor_parallel", "{}; must divide the {} key-value heads or be a multiple", t,
           model.kv_head_count);
     }

@@ -79,7 +79,34 @@ const Case kCases[] = {
      {"plan.layers_per_stage"}},
     {"NegativeLayers",
      {.pipeline_parallel = 2, .data_parallel = 2, .layers_per_stage = {5, -1}},
-     {"plan.layers_per_stage"}},
+     {"plan.layers_per_stage[1]"}},
+    {"LayersPastThirtyTwoBits",  // 2^31 - 1 twice, 3 and 3 wrap to 4
+     {.pipeline_parallel = 4, .layers_per_stage = {2147483647, 2147483647, 3, 3}},
+     {"plan.layers_per_stage[0]", "plan.layers_per_stage[1]"}},
+    {"ExpertsPastThirtyTwoBits",  // 65536 x 65536 wraps to 0
+     {.data_parallel = 4, .expert_parallel = 65536, .expert_tensor_parallel = 65536},
+     {"plan.expert_parallel", "plan.expert_tensor_parallel"}},
+    {"LargeProducts",  // the largest sizes that Validate lets pass
+     {.tensor_parallel = 10000,
+      .pipeline_parallel = 10000,
+      .data_parallel = 100000000,
+      .context_parallel = 10000,
+      .micro_batch_size = 100000000},
+     {"plan.data_parallel", "plan.micro_batch_size", "plan.tensor_parallel",
+      "plan.context_parallel"}},
+    {"MoreVirtualStagesThanLayers",
+     {.pipeline_parallel = 2,
+      .virtual_pipeline = 3,
+      .data_parallel = 2,
+      .schedule = Schedule::kInterleaved1f1b},
+     {"plan.virtual_pipeline"}},
+    {"MoreRecomputedThanLayers",
+     {.pipeline_parallel = 2, .data_parallel = 2, .recompute = Recompute(kFull, {99, 0})},
+     {"plan.recompute.layer_counts"}},
+    {"StageHeads",
+     {.pipeline_parallel = 1,
+      .stages = {{.pool = "a", .node_count = 1, .tensor_parallel = 3, .layer_count = 4}}},
+     {"plan.stages[0].tensor_parallel", "plan.stages[0].node_count"}},
     {"ShardingGroup", {.data_parallel = 4, .zero_stage = 3, .zero_group_size = 2}},
     {"ShardingGroupDoesNotDivide",
      {.data_parallel = 4, .zero_stage = 3, .zero_group_size = 3},
@@ -97,7 +124,7 @@ const Case kCases[] = {
      {"plan.recompute.layer_counts"}},
     {"NegativeRecompute",
      {.data_parallel = 4, .recompute = Recompute(kFull, {-1})},
-     {"plan.recompute.layer_counts"}},
+     {"plan.recompute.layer_counts[0]"}},
     {"SelectiveModules",
      {.data_parallel = 4, .recompute = Recompute(kSelective, {}, {"core_attn"})}},
     {"UnknownModule",
@@ -129,11 +156,20 @@ TEST(CheckEstimateTest, RefusesFiguresThatCannotBeTrue) {
   question.model.tied_embeddings = true;
   const Problem problem = Resolved(question);
   const ParallelPlan plan = {.data_parallel = 4};
-  Estimate estimate = {.step_time = Seconds(0.1), .peak_memory = GiB(1)};
+  const Estimate possible = {.step_time = Seconds(0.1),
+                             .peak_memory = GiB(1),
+                             .reserved_memory = GiB(2),
+                             .memory_capacity = GiB(80),
+                             .fits = true};
+  Estimate estimate = possible;
   EXPECT_TRUE(CheckEstimate(plan, estimate, problem).ok());
   estimate.peak_memory = Bytes{41'000'000};
   EXPECT_TRUE(absl::IsInternal(CheckEstimate(plan, estimate, problem)));
-  estimate = {.step_time = Seconds(0.001), .peak_memory = GiB(1)};
+  estimate = possible;
+  estimate.step_time = Seconds(0.001);
+  EXPECT_TRUE(absl::IsInternal(CheckEstimate(plan, estimate, problem)));
+  estimate = possible;
+  estimate.reserved_memory = GiB(81);
   EXPECT_TRUE(absl::IsInternal(CheckEstimate(plan, estimate, problem)));
 }
 
