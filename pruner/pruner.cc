@@ -8,9 +8,10 @@ std::span<const PruneRule> PruneRules() {
   static constexpr PruneRule kRules[] = {
       {"divisibility", "sizes that do not divide, or that the framework cannot combine",
        &CheckDivisibility},
-      {"topology", "tensor-parallel groups that fill neither a part of a node nor whole nodes", &CheckTopology},
-      {"memory", "does not fit by the memory model", nullptr},
-      {"dominance", "another plan of the same shape fits and recomputes less, or costs the same",
+      {"topology", "tensor-parallel groups that fill neither a part of a node nor whole nodes",
+       &CheckTopology},
+      {kMemoryRule, "does not fit by the memory model", nullptr},
+      {kDominanceRule, "another plan of the same shape fits and recomputes less, or costs the same",
        &CheckEqualPlans},
   };
   return kRules;

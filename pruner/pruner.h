@@ -31,6 +31,9 @@ struct PruneRule {
                                     int depth);
 };
 
+inline constexpr std::string_view kMemoryRule = "memory";
+inline constexpr std::string_view kDominanceRule = "dominance";
+
 // The ordered table: divisibility, topology, memory, dominance. The last two compare recomputation
 // choices of one plan and need the cost model: NarrowRecompute; their `check` is null.
 std::span<const PruneRule> PruneRules();

@@ -74,8 +74,8 @@ class Search {
 
   // All recomputation choices of one plan.
   void TryGroup(const ParallelPlan& plan) {
-    Tally& memory = TallyOf("memory");
-    Tally& dominance = TallyOf("dominance");
+    Tally& memory = TallyOf(kMemoryRule);
+    Tally& dominance = TallyOf(kDominanceRule);
     const Clock::time_point before = Clock::now();
     NarrowedRecompute narrowed = NarrowRecompute(
         model_, space_, plan, {.by_memory = memory.is_on, .by_dominance = dominance.is_on});
