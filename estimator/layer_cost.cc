@@ -10,11 +10,12 @@
 namespace meshwright {
 namespace {
 
-// Exposed part of a collective that runs beside its own GEMM: the pipelined ramp (Calculon's tiled
-// form with eight tiles), and the slow-down of the GEMM (docs/cost_model.md "Overlap").
+// Part of a collective that stays visible when it runs beside its own GEMM: the ramp of the
+// pipeline of tiles and the slow-down of the GEMM; assumed (docs/cost_model.md "Overlap").
 constexpr double kHiddenCollectiveShare = 0.25;
 
-constexpr double kFp8CastBytesPerElement = 6;  // read 16 bit, write 8 bit twice (transposed copy)
+// Read 16 bit for the scale and again for the cast, write 8 bit twice (the transposed copy).
+constexpr double kFp8CastBytesPerElement = 6;
 
 // Two extra element-wise passes of a fused kernel's tensor below half of the cache run from it.
 constexpr double kCacheSpeedup = 2;

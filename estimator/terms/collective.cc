@@ -10,11 +10,11 @@ namespace {
 // Constants of the fallback forms, all from the measured tables that docs/cost_model.md cites.
 constexpr double kSwitchedBusShare = 0.75;  // bus bandwidth / link rate: A100 222/300, H100 335/450
 constexpr double kMeshBusShare = 0.7;       // 910B 125/196, MI300X 313/448 at 8 ranks
-constexpr double kPcieBusShare = 0.5;
-constexpr double kInNodeAlpha = 2.0e-6;       // per rank of the group: A100 21 us at 8 ranks
-constexpr double kInNodeHalfBytes = 4.4e6;    // x0 of the A100 fits
-constexpr double kNicShare = 0.78;            // sustained share of the NIC rate inside a collective
-constexpr double kAcrossHalfBytes = 3.8e6;    // y0 of the four-node fit
+constexpr double kPcieBusShare = 0.5;       // assumed; SimuMax has 0.65 for two A100-PCIe
+constexpr double kInNodeAlpha = 2.0e-6;     // per rank of the group: A100 21 us at 8 ranks
+constexpr double kInNodeHalfBytes = 4.4e6;  // x0 of the A100 fits
+constexpr double kNicShare = 0.78;          // sustained share of the NIC rate inside a collective
+constexpr double kAcrossHalfBytes = 3.8e6;  // y0 of the four-node fit
 constexpr double kTreeBandwidthShare = 0.92;  // of ring, NCCL tuning table
 constexpr double kStageOverlap = 0.25;        // part of the faster tier that is not hidden
 
