@@ -1,5 +1,6 @@
 #pragma once
 
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,10 @@ absl::StatusOr<EvaluateRequest> FromWire(const v1::EvaluateCase& evaluate_case,
                                          std::vector<FieldViolation> already_found = {});
 absl::StatusOr<HistoryRow> FromWire(const v1::HistoryRow& row, const Knowledge& knowledge,
                                     std::vector<FieldViolation> already_found = {});
+// The measured rows of a request; paths start with history[<index>].
+absl::StatusOr<std::vector<HistoryRow>> HistoryFromWire(
+    const v1::EvaluatePlansRequest& request, const Knowledge& knowledge,
+    std::vector<FieldViolation> already_found = {});
 
 v1::Model ToWire(const ModelSpec& model);
 v1::Workload ToWire(const WorkloadRequest& workload);
@@ -41,9 +46,11 @@ v1::Study ToWire(const StudyRecord& record);
 // {"id","error":{"reason","message","fields":[...]}} of an evaluate case.
 v1::CaseError ToCaseError(const absl::Status& status);
 
-// Answers every case, bad ones with their error; in order.
-v1::EvaluatePlansResponse AnswerCases(const v1::EvaluatePlansRequest& request,
-                                      const Knowledge& knowledge);
+// Answers every case, bad ones with their error; in order. CANCELLED once `cancel` is requested,
+// which is looked at between two cases.
+absl::StatusOr<v1::EvaluatePlansResponse> AnswerCases(const v1::EvaluatePlansRequest& request,
+                                                      const Knowledge& knowledge,
+                                                      const std::stop_token& cancel = {});
 
 // How the engine and the embedded CLI write studies to the store: serialized messages.
 StudyCodec ProtobufCodec(const Knowledge& knowledge);

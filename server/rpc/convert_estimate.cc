@@ -71,18 +71,18 @@ v1::CaseError ToCaseError(const absl::Status& status) {
   return error;
 }
 
-v1::EvaluatePlansResponse AnswerCases(const v1::EvaluatePlansRequest& request,
-                                      const Knowledge& knowledge) {
-  std::vector<FieldViolation> found;
-  const std::vector<HistoryRow> history = ReadHistory(MessageReader(request, "", found), knowledge);
-  const absl::Status history_status = FoundStatus(found);
+absl::StatusOr<v1::EvaluatePlansResponse> AnswerCases(const v1::EvaluatePlansRequest& request,
+                                                      const Knowledge& knowledge,
+                                                      const std::stop_token& cancel) {
+  const auto history = HistoryFromWire(request, knowledge);
   const auto answer = [&](const v1::EvaluateCase& wire) -> absl::StatusOr<Estimate> {
-    RETURN_IF_ERROR(history_status);
+    RETURN_IF_ERROR(history.status());
     ASSIGN_OR_RETURN(const EvaluateRequest evaluate, FromWire(wire, knowledge));
-    return EvaluatePlan(evaluate, knowledge, history);
+    return EvaluatePlan(evaluate, knowledge, *history);
   };
   v1::EvaluatePlansResponse response;
   for (const v1::EvaluateCase& wire : request.cases()) {
+    if (cancel.stop_requested()) return absl::CancelledError("the caller has gone");
     v1::EvaluateAnswer& out = *response.add_answers();
     if (const absl::StatusOr<Estimate> estimate = answer(wire); estimate.ok()) {
       *out.mutable_estimate() = ToWire(*estimate);

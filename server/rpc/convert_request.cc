@@ -29,8 +29,17 @@ std::optional<Part> ReadPart(const MessageReader& in, std::string_view field,
                              Part (*read)(const MessageReader&)) {
   const std::optional<MessageReader> child = in.Child(field);
   if (child.has_value()) return read(*child);
-  in.Add(field, "missing; required");
+  // What could not be read has been complained about.
+  if (!in.HasMistakes(field)) in.Add(field, "missing; required");
   return std::nullopt;
+}
+
+PlanRequest ReadValidPlan(const MessageReader& in) {
+  PlanRequest plan = ReadPlan(in);
+  for (FieldViolation& violation : Validate(plan, "")) {
+    in.Add(violation.field, std::move(violation.description));
+  }
+  return plan;
 }
 
 // `model` is nothing when it could not be read, which has been complained about.
@@ -106,21 +115,43 @@ void ReadSearch(const MessageReader& in, StudyRequest& request) {
   }
 }
 
-HistoryRow ReadHistoryRow(const MessageReader& in, const Knowledge& knowledge) {
-  HistoryRow row;
-  row.question = ReadQuestion(in, knowledge);
-  row.plan = ReadPart(in, "plan", ReadPlan).value_or(PlanRequest());
-  row.outcome = in.Required("outcome", in.Choice<Outcome>("outcome"));
-  if (const std::optional<double> step_time = in.Double("step_time_seconds")) {
+// What was measured. A run that did not end well may give 0 for what it could not measure.
+void ReadMeasured(const MessageReader& in, HistoryRow& row) {
+  const bool is_ok = row.outcome == Outcome::kOk;
+  const std::optional<double> step_time = in.Double("step_time_seconds");
+  if (step_time.has_value() && (is_ok || *step_time != 0)) {
     row.step_time = Seconds(*step_time);
     in.RequirePositive("step_time_seconds", *step_time);
-  } else if (row.outcome == Outcome::kOk) {
+  }
+  if (is_ok && !step_time.has_value()) {
     in.Add("step_time_seconds", "missing; required where outcome is ok");
   }
-  if (const std::optional<std::int64_t> peak = in.Int64("peak_memory_bytes")) {
+  const std::optional<std::int64_t> peak = in.Int64("peak_memory_bytes");
+  if (peak.has_value() && (is_ok || *peak != 0)) {
     row.peak_memory = Bytes{*peak};
     in.RequirePositive("peak_memory_bytes", static_cast<double>(*peak));
   }
+}
+
+// A plan that its own question does not allow cannot have run.
+void CheckRanPlan(const MessageReader& in, const HistoryRow& row, const Knowledge& knowledge) {
+  const absl::StatusOr<Problem> problem = ResolveProblem(row.question, knowledge);
+  if (!problem.ok()) return;  // ReadQuestion has said so
+  for (FieldViolation& violation :
+       FieldViolations(ResolvePlan(row.plan, *problem, "plan").status())) {
+    in.Add(violation.field, std::move(violation.description));
+  }
+}
+
+HistoryRow ReadHistoryRow(const MessageReader& in, const Knowledge& knowledge) {
+  HistoryRow row;
+  row.question = ReadQuestion(in, knowledge);
+  row.plan = ReadPart(in, "plan", ReadValidPlan).value_or(PlanRequest());
+  row.outcome = in.Required("outcome", in.Choice<Outcome>("outcome"));
+  ReadMeasured(in, row);
+  // Only a plan that was read whole, for a question that was: else the complaint may be about what
+  // was taken in place of a mistake.
+  if (!in.HasMistakes("")) CheckRanPlan(in, row, knowledge);
   return row;
 }
 
@@ -150,7 +181,7 @@ absl::StatusOr<StudyRequest> FromWire(const v1::TuneRequest& request, const Know
   StudyRequest study;
   const absl::StatusOr<ModelSpec> model = ReadModelOrConfig(in);
   study.question = ReadQuestion(in, model.ok() ? std::optional(*model) : std::nullopt, knowledge);
-  if (const auto baseline = in.Child("baseline")) study.baseline = ReadPlan(*baseline);
+  if (const auto baseline = in.Child("baseline")) study.baseline = ReadValidPlan(*baseline);
   ReadSearch(in, study);
   study.history = ReadHistory(in, knowledge);
   const absl::Status found = FoundStatus(already_found);
@@ -166,7 +197,7 @@ absl::StatusOr<EvaluateRequest> FromWire(const v1::EvaluateCase& evaluate_case,
   const MessageReader in(evaluate_case, "", already_found);
   EvaluateRequest request;
   request.question = ReadQuestion(in, knowledge);
-  request.plan = ReadPart(in, "plan", ReadPlan).value_or(PlanRequest());
+  request.plan = ReadPart(in, "plan", ReadValidPlan).value_or(PlanRequest());
   RETURN_IF_ERROR(FoundStatus(already_found));
   return request;
 }
@@ -177,6 +208,14 @@ absl::StatusOr<HistoryRow> FromWire(const v1::HistoryRow& row, const Knowledge& 
   HistoryRow history_row = ReadHistoryRow(in, knowledge);
   RETURN_IF_ERROR(FoundStatus(already_found));
   return history_row;
+}
+
+absl::StatusOr<std::vector<HistoryRow>> HistoryFromWire(const v1::EvaluatePlansRequest& request,
+                                                        const Knowledge& knowledge,
+                                                        std::vector<FieldViolation> already_found) {
+  std::vector<HistoryRow> rows = ReadHistory(MessageReader(request, "", already_found), knowledge);
+  RETURN_IF_ERROR(FoundStatus(already_found));
+  return rows;
 }
 
 }  // namespace meshwright

@@ -1,5 +1,6 @@
 #include "server/rpc/message_reader.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <utility>
@@ -99,6 +100,15 @@ void MessageReader::Add(std::string_view field, std::string description) const {
 void MessageReader::RequirePositive(std::string_view field, double value) const {
   if (std::isfinite(value) && value > 0) return;
   Add(field, fmt::format("{}; must be > 0", value));
+}
+
+bool MessageReader::HasMistakes(std::string_view field) const {
+  const std::string path = At(field);
+  return std::ranges::any_of(*found_, [&](const FieldViolation& violation) {
+    const std::string& other = violation.field;
+    if (path.empty() || other == path) return true;
+    return other.starts_with(path) && (other[path.size()] == '.' || other[path.size()] == '[');
+  });
 }
 
 void MessageReader::AddWordMistake(std::string_view field, const std::string& word,

@@ -65,6 +65,8 @@ class MessageReader {
   // `description` as in FieldViolation.
   void Add(std::string_view field, std::string description) const;
   void RequirePositive(std::string_view field, double value) const;
+  // Whether anything is wrong with the field or inside it, as far as has been found.
+  [[nodiscard]] bool HasMistakes(std::string_view field) const;
   void AddWordMistake(std::string_view field, const std::string& word,
                       const std::string& allowed) const;
 

@@ -87,9 +87,10 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
                                           const v1::EvaluatePlansRequest* request,
                                           v1::EvaluatePlansResponse* response) override {
     return PooledReactor::Start(context_.pool, "EvaluatePlans",
-                                [this, request, response](const std::stop_token& /*cancel*/) {
-                                  *response = AnswerCases(*request, context_.knowledge);
-                                  return absl::OkStatus();
+                                [this, request, response](const std::stop_token& cancel) {
+                                  auto answers = AnswerCases(*request, context_.knowledge, cancel);
+                                  if (answers.ok()) *response = *std::move(answers);
+                                  return answers.status();
                                 });
   }
 

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
+
+#include "search_space/status.h"
 
 namespace meshwright {
 namespace {
@@ -43,9 +46,13 @@ struct Evidence {
 
 absl::Status Collect(const HistoryRow& row, std::size_t index, const Problem& problem,
                      const Knowledge& knowledge, Evidence& evidence) {
+  const std::string path = fmt::format("history[{}]", index);
   const auto located = [&](const absl::Status& status) {
-    return absl::Status(status.code(),
-                        fmt::format("history[{}]: {}", index, std::string(status.message())));
+    std::vector<FieldViolation> violations = FieldViolations(status);
+    for (FieldViolation& violation : violations) violation.field = path + "." + violation.field;
+    if (!violations.empty()) return InvalidFields(violations);
+    return WithReason(absl::Status(status.code(), path + ": " + std::string(status.message())),
+                      Reason(status));
   };
   const absl::StatusOr<Problem> own = ResolveProblem(row.question, knowledge);
   if (!own.ok()) return located(own.status());

@@ -1,7 +1,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+#include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "meshwright/v1/service.pb.h"
@@ -67,6 +70,11 @@ std::string WithQuestion(const std::string& more) {
   return std::string("{") + kQuestion + ", " + more + "}";
 }
 
+// `outcome` with what follows it: "oom", "step_time_seconds": 0
+std::string HistoryRowText(const std::string& outcome) {
+  return std::string("{") + kQuestion + R"(, "plan": {}, "outcome": )" + outcome + "}";
+}
+
 const MistakeCase kMistakes[] = {
     {"Nothing",
      "{}",
@@ -126,6 +134,28 @@ const MistakeCase kMistakes[] = {
       {"history[1].outcome", "\"fine\"; must be one of ok, oom, crash, hang, timeout, cancelled"},
       {"history[1].step_time_seconds", "missing; required where outcome is ok"},
       {"history[1].peak_memory_bytes", "0; must be > 0"}}},
+    // 0 is "not measured" only where the run did not end well.
+    {"HistoryMeasuredNothing",
+     WithQuestion(R"("history": [)" + HistoryRowText(R"("ok", "step_time_seconds": 0)") + ", " +
+                  HistoryRowText(R"("oom", "step_time_seconds": -1, "peak_memory_bytes": -2)") +
+                  "]"),
+     {{"history[0].step_time_seconds", "0; must be > 0"},
+      {"history[1].step_time_seconds", "-1; must be > 0"},
+      {"history[1].peak_memory_bytes", "-2; must be > 0"}}},
+    // Model and plan limits, and a word that no table has, in one answer.
+    {"PlanLimitsAndWords",
+     R"({"model": {"layer_count": 4, "hidden_size": 512, "ffn_hidden_size": 2048,
+                   "attention_head_count": 8, "vocab_size": 32000, "mlp": "gelu",
+                   "norm": "layernorm"},
+         "workload": {"sequence_length": -1, "global_batch_size": 64},
+         "cluster": {"pools": [{"chip": "nvidia-a100-sxm4-80gb", "node_count": 1}]},
+         "baseline": {"zero_stage": 7, "micro_batch_size": 0, "schedule": "2f2b"}})",
+     {{"workload.sequence_length", "-1; must be >= 1"},
+      {"baseline.schedule",
+       "\"2f2b\"; must be one of gpipe, 1f1b, interleaved_1f1b, zb_h1, zb_v, dualpipe, dualpipe_v, "
+       "chimera"},
+      {"baseline.micro_batch_size", "0; must be >= 1"},
+      {"baseline.zero_stage", "7; must be <= 3"}}},
 };
 
 class MistakeTest : public testing::TestWithParam<MistakeCase> {};
@@ -158,6 +188,47 @@ TEST(ConvertRequestTest, FiveMistakesAreFiveViolations) {
                   path("model.layer_count", "0; must be >= 1"),
                   path("cluster.pools[0].chip", "no-such-chip")));
   EXPECT_EQ(Reason(request.status()), "INVALID_FIELDS");
+}
+
+TEST(ConvertRequestTest, FailedRunsMayGiveZeroForWhatTheyDidNotMeasure) {
+  const auto request = Read(WithQuestion(
+      R"("history": [)" +
+      HistoryRowText(R"("oom", "step_time_seconds": 0, "peak_memory_bytes": 0)") + "]"));
+  ASSERT_TRUE(request.ok()) << request.status();
+  ASSERT_EQ(request->history.size(), 1u);
+  EXPECT_FALSE(request->history[0].step_time.has_value());
+  EXPECT_FALSE(request->history[0].peak_memory.has_value());
+}
+
+// Eight devices: tensor_parallel 3 divides neither them nor the heads.
+TEST(ConvertRequestTest, HistoryPlansMustBeLegalForTheirOwnQuestion) {
+  const std::string row = std::string("{") + kQuestion +
+                          R"(, "plan": {"tensor_parallel": 3, "data_parallel": 1},
+                             "outcome": "ok", "step_time_seconds": 1})";
+  const std::string good = HistoryRowText(R"("ok", "step_time_seconds": 1)");
+  const auto request = Read(WithQuestion(R"("history": [)" + row + ", " + good + ", " + row + "]"));
+  std::set<std::string> rows;
+  for (const FieldViolation& violation : FieldViolations(request.status())) {
+    rows.insert(violation.field.substr(0, violation.field.rfind("plan") + 4));
+  }
+  EXPECT_THAT(rows, ElementsAre("history[0].plan", "history[2].plan")) << request.status();
+}
+
+TEST(ConvertRequestTest, CaseNamesPlanLimitsWithAllElse) {
+  v1::EvaluateCase wire;
+  auto mistakes = ParseJson(R"({
+    "model": {"layer_count": 4, "hidden_size": 512, "ffn_hidden_size": 2048,
+              "attention_head_count": 8, "vocab_size": 32000, "mlp": "gelu", "norm": "layernorm"},
+    "workload": {"sequence_length": -1, "global_batch_size": 64},
+    "cluster": {"pools": [{"chip": "nvidia-a100-sxm4-80gb", "node_count": 1}]},
+    "plan": {"zero_stage": 7, "micro_batch_size": 0, "schedule": "2f2b"}})",
+                            "", wire);
+  const auto request = FromWire(wire, Known(), std::move(mistakes));
+  EXPECT_THAT(FieldViolations(request.status()),
+              ElementsAre(Field(&FieldViolation::field, "workload.sequence_length"),
+                          Field(&FieldViolation::field, "plan.schedule"),
+                          Field(&FieldViolation::field, "plan.micro_batch_size"),
+                          Field(&FieldViolation::field, "plan.zero_stage")));
 }
 
 TEST(ConvertRequestTest, UnknownWordsListTheKnownOnes) {
@@ -235,7 +306,7 @@ TEST(AnswerCasesTest, BadCasesDoNotFailTheOthers) {
     if (!id.empty()) wire.set_id(id);
     if (id == "bad") wire.mutable_workload()->set_precision("int4");
   }
-  const v1::EvaluatePlansResponse response = AnswerCases(request, Known());
+  const v1::EvaluatePlansResponse response = AnswerCases(request, Known()).value();
   ASSERT_EQ(response.answers_size(), 3);
   ASSERT_TRUE(response.answers(0).has_estimate()) << response.ShortDebugString();
   EXPECT_EQ(response.answers(0).estimate().id(), "good");
@@ -253,9 +324,18 @@ TEST(AnswerCasesTest, BadHistoryIsNamedInEveryCase) {
   v1::EvaluatePlansRequest request;
   request.add_cases()->set_id("a");
   request.add_history();
-  const v1::EvaluatePlansResponse response = AnswerCases(request, Known());
+  const v1::EvaluatePlansResponse response = AnswerCases(request, Known()).value();
   ASSERT_EQ(response.answers_size(), 1);
   EXPECT_EQ(response.answers(0).failed().error().fields(0).field(), "history[0].model");
+}
+
+TEST(AnswerCasesTest, EndsWhenTheCallerHasGone) {
+  v1::EvaluatePlansRequest request;
+  request.add_cases();
+  std::stop_source cancel;
+  EXPECT_TRUE(AnswerCases(request, Known(), cancel.get_token()).ok());
+  cancel.request_stop();
+  EXPECT_TRUE(absl::IsCancelled(AnswerCases(request, Known(), cancel.get_token()).status()));
 }
 
 }  // namespace

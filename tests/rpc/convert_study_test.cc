@@ -18,14 +18,17 @@ using google::protobuf::util::MessageDifferencer;
 StudyRequest FullRequest() {
   const Question question = {
       .model = FullModel(), .workload = FullWorkload(), .cluster = FullCluster()};
+  // A plan that ran must be legal: tensor 2 x data 4 on the 2 x 4 devices of the first pool.
+  Question measured = question;
+  measured.cluster.pools.resize(1);
   return {.question = question,
           .baseline = StatedPlan(FullPlan()),
           .plan_count = 7,
           .deadline = Seconds(2.5),
           .strategy = StrategyNames().front(),
           .disabled_rules = {PruneRuleNames().front()},
-          .history = {{.question = question,
-                       .plan = StatedPlan(FullPlan()),
+          .history = {{.question = measured,
+                       .plan = {.tensor_parallel = 2, .data_parallel = 4},
                        .outcome = Outcome::kOk,
                        .step_time = Seconds(1.5),
                        .peak_memory = Bytes{1000}}}};
