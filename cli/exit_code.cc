@@ -43,6 +43,8 @@ constexpr std::array kStatusExits = {
     StatusExit{absl::StatusCode::kCancelled, kExitInterrupted},
     StatusExit{absl::StatusCode::kInvalidArgument, kExitInvalidInput},
     StatusExit{absl::StatusCode::kOutOfRange, kExitInvalidInput},
+    // A question that this program does not answer yet; the reason says which.
+    StatusExit{absl::StatusCode::kUnimplemented, kExitInvalidInput},
     StatusExit{absl::StatusCode::kNotFound, kExitNotFound},
     StatusExit{absl::StatusCode::kAlreadyExists, kExitConflict},
     StatusExit{absl::StatusCode::kAborted, kExitConflict},

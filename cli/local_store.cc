@@ -24,14 +24,12 @@ std::string EnvironmentOr(const char* name, const std::string& fallback) {
 }
 
 absl::Status WithAdvice(const absl::Status& status) {
-  const char* const advice =
-      Reason(status) == "STORE_IN_USE"
-          ? "ask that server with --server, name another file with --db, or do not record the "
-            "study with --no-record"
-          : "name another file with --db, or do not record the study with --no-record";
-  return WithReason(
-      absl::Status(status.code(), fmt::format("{}; {}", std::string(status.message()), advice)),
-      Reason(status));
+  const std::string message(status.message());
+  const bool names_db = message.find("--db") != message.npos;
+  const char* const advice = names_db ? ", or do not record the study with --no-record"
+                                      : "; name another file with --db, or do not record the study "
+                                        "with --no-record";
+  return WithReason(absl::Status(status.code(), message + advice), Reason(status));
 }
 
 absl::StatusOr<Recorder> OpenWriter(const std::string& store) {
@@ -40,11 +38,14 @@ absl::StatusOr<Recorder> OpenWriter(const std::string& store) {
   return recorder;
 }
 
-// A killed process leaves its study running in the store until the next writer comes.
+// A killed process leaves its studies in the store as they were until the next writer comes; they
+// are shown as that writer will make them (Recorder::InterruptOrphans).
 v1::Study ShownStudy(StudyRecord record) {
-  if (record.state == StudyState::kRunning && !IsAlive(record.owner)) {
-    record.state = StudyState::kInterrupted;
-  }
+  const bool has_ended = IsTerminal(record.state) || record.state == StudyState::kInterrupted;
+  if (has_ended || IsAlive(record.owner)) return ToWire(record);
+  const bool is_cancelling = record.state == StudyState::kCancelling;
+  record.state = is_cancelling ? StudyState::kCancelled : StudyState::kInterrupted;
+  if (is_cancelling) record.outcome = "cancelled";
   return ToWire(record);
 }
 

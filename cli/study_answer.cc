@@ -12,6 +12,7 @@
 #include "proto/json.h"
 #include "search_space/status.h"
 #include "server/rpc/status_wire.h"
+#include "server/tuner/study_ending.h"
 
 namespace meshwright {
 namespace {
@@ -31,6 +32,11 @@ absl::Status InfeasibleError(const v1::Infeasible& infeasible) {
   return WithReason(absl::FailedPreconditionError(message), kNoFeasiblePlanReason);
 }
 
+// Whether the stream goes on where it ended: the server went, or it dropped a slow watcher.
+bool CanResume(const absl::Status& status) {
+  return absl::IsUnavailable(status) || (absl::IsAborted(status) && Reason(status) == "RESYNC");
+}
+
 }  // namespace
 
 absl::Status EndingStatus(const v1::GetStudyResponse& answer) {
@@ -41,6 +47,8 @@ absl::Status EndingStatus(const v1::GetStudyResponse& answer) {
                                                     : "cancelled before a plan was found");
   }
   if (answer.has_result()) return absl::OkStatus();
+  if (const auto error = ParseErrorText(study.error_message())) return *error;
+  // Written by an earlier version, as the message alone.
   if (study.outcome() == "deadline_cut") return absl::DeadlineExceededError(study.error_message());
   return absl::InternalError(study.error_message());
 }
@@ -77,7 +85,7 @@ absl::Status FollowStudy(Client& client, const std::string& study_id,
     const std::int64_t seen = request.after_revision();
     absl::Status status = client.WatchStudy(request, take, {.cancel = cancel});
     if (cancel.stop_requested()) return absl::CancelledError("stopped watching");
-    if (!absl::IsUnavailable(status)) return status;
+    if (!CanResume(status)) return status;
     if (request.after_revision() > seen) attempt = 0;
     if (attempt == kReconnects) return status;
     std::this_thread::sleep_for(kReconnectPause);

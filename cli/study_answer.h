@@ -13,7 +13,7 @@
 namespace meshwright {
 
 // How a study ended, as the status that an embedded search would have returned: OK with a result,
-// also one that the deadline cut; NO_FEASIBLE_PLAN, CANCELLED, DEADLINE_EXCEEDED or INTERNAL.
+// also one that the deadline cut; NO_FEASIBLE_PLAN, CANCELLED, or what it failed with.
 absl::Status EndingStatus(const v1::GetStudyResponse& answer);
 
 // Prints the answer of a study that has ended, and what went wrong if something did; gives the exit
@@ -22,7 +22,8 @@ absl::Status EndingStatus(const v1::GetStudyResponse& answer);
 int PrintAnswer(const v1::GetStudyResponse& answer, const ReportNotes& notes, OutputForm output);
 
 // Calls `sink` with each event from the first one until the study has ended or `cancel` is
-// requested (CANCELLED). Outlives a restart of the server and a cut of the network.
+// requested (CANCELLED). Outlives a restart of the server, a cut of the network, and that the
+// server drops a watcher that reads too slowly.
 absl::Status FollowStudy(Client& client, const std::string& study_id,
                          const std::function<void(const v1::WatchStudyResponse&)>& sink,
                          const std::stop_token& cancel);

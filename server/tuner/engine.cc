@@ -42,12 +42,12 @@ std::int64_t NowMs() {
       .count();
 }
 
-StudyEnding FailedEnding(const std::string& id, const std::string& message) {
+StudyEnding FailedEnding(const std::string& id, const absl::Status& status) {
   return {.study_id = id,
           .state = StudyState::kFailed,
           .time_ms = NowMs(),
           .outcome = "failed",
-          .error_message = message};
+          .error_message = ErrorText(status)};
 }
 
 StudyEnding CancelledEnding(const std::string& id) {
@@ -137,10 +137,10 @@ absl::Status Engine::State::Recover() {
 absl::Status Engine::State::Requeue(const std::string& id) {
   ASSIGN_OR_RETURN(const int crash_count, CrashCount(recorder, id));
   if (crash_count >= kMostCrashes) {
-    return Finish(FailedEnding(id, fmt::format("the server was lost {} times while it ran this "
-                                               "study; it is not tried again",
-                                               crash_count)))
-        .status();
+    const auto lost = absl::InternalError(
+        fmt::format("the server was lost {} times while it ran this study; it is not tried again",
+                    crash_count));
+    return Finish(FailedEnding(id, lost)).status();
   }
   const auto study = recorder.UpdateStudy(
       {.study_id = id, .state = StudyState::kQueued, .time_ms = NowMs(), .owner = owner});
@@ -199,7 +199,7 @@ absl::StatusOr<StudyRequest> Engine::State::Begin(const std::string& id) {
 void Engine::State::RunOne(const std::string& id) {
   const auto request = Begin(id);
   if (!request.ok()) {
-    Conclude(id, FailedEnding(id, std::string(request.status().message())), /*was_cut=*/false);
+    Conclude(id, FailedEnding(id, request.status()), /*was_cut=*/false);
     return;
   }
   std::optional<Progress> unsaved_progress;

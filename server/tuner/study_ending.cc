@@ -70,7 +70,7 @@ void AddResult(const StudyResult& result, const StudyCodec& codec, StudyEnding& 
 }
 
 void AddFailure(const absl::Status& status, StudyEnding& ending) {
-  ending.error_message = std::string(status.message());
+  ending.error_message = ErrorText(status);
   const bool cancelled = absl::IsCancelled(status);
   ending.state = cancelled ? StudyState::kCancelled : StudyState::kFailed;
   if (cancelled) {
@@ -78,6 +78,15 @@ void AddFailure(const absl::Status& status, StudyEnding& ending) {
   } else {
     ending.outcome = absl::IsDeadlineExceeded(status) ? "deadline_cut" : "failed";
   }
+}
+
+std::optional<absl::StatusCode> ParseCode(std::string_view word) {
+  // The canonical codes but OK.
+  for (int i = 1; i <= static_cast<int>(absl::StatusCode::kUnauthenticated); ++i) {
+    const auto code = static_cast<absl::StatusCode>(i);
+    if (absl::StatusCodeToString(code) == word) return code;
+  }
+  return std::nullopt;
 }
 
 std::string OutcomeOf(const StudyAnswer& answer) {
@@ -93,6 +102,12 @@ std::string OutcomeOf(const StudyAnswer& answer) {
 absl::StatusOr<StudyRecord> NewStudyRecord(const StudyRequest& request, const Knowledge& knowledge,
                                            const StudyCodec& codec) {
   ASSIGN_OR_RETURN(const Problem problem, ResolveProblem(request.question, knowledge));
+  if (problem.cluster.pools.size() > 1) {
+    return WithReason(absl::UnimplementedError("cluster.pools: a search over several pools is not "
+                                               "available; `evaluate` takes plans with explicit "
+                                               "stages"),
+                      "MIXED_CLUSTER_SEARCH");
+  }
   if (request.baseline.has_value()) {
     const auto baseline = ResolvePlan(*request.baseline, problem, "baseline");
     if (!baseline.ok()) return baseline.status();
@@ -128,6 +143,31 @@ StudyEnding EndingOf(const std::string& id, const absl::StatusOr<StudyAnswer>& a
   ending.state = cancelled ? StudyState::kCancelled : StudyState::kSucceeded;
   ending.outcome = cancelled ? "cancelled" : OutcomeOf(*answer);
   return ending;
+}
+
+std::string ErrorText(const absl::Status& status) {
+  const std::string code = absl::StatusCodeToString(status.code());
+  const std::string reason = Reason(status);
+  return fmt::format("{}{}: {}", code, reason == code ? "" : " " + reason,
+                     std::string(status.message()));
+}
+
+std::optional<absl::Status> ParseErrorText(std::string_view text) {
+  const std::size_t colon = text.find(": ");
+  if (colon == std::string_view::npos) return std::nullopt;
+  const std::string_view head = text.substr(0, colon);
+  const std::size_t blank = head.find(' ');
+  const std::optional<absl::StatusCode> code = ParseCode(head.substr(0, blank));
+  if (!code.has_value()) return std::nullopt;
+  const absl::Status status(*code, std::string(text.substr(colon + 2)));
+  if (blank == std::string_view::npos) return status;
+  const std::string_view reason = head.substr(blank + 1);
+  // Other text that happens to begin with a code's name.
+  if (reason.empty() ||
+      reason.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") != reason.npos) {
+    return std::nullopt;
+  }
+  return WithReason(status, reason);
 }
 
 }  // namespace meshwright

@@ -19,6 +19,7 @@ const Case kCases[] = {
     {"internal", absl::InternalError(""), 1},
     {"unknown", absl::UnknownError(""), 1},
     {"invalid", InvalidFields({{.field = "model", .description = "missing"}}), 3},
+    {"several_pools", WithReason(absl::UnimplementedError(""), "MIXED_CLUSTER_SEARCH"), 3},
     {"infeasible", WithReason(absl::FailedPreconditionError(""), "NO_FEASIBLE_PLAN"), 4},
     {"not_found", absl::NotFoundError(""), 5},
     {"unknown_chip", WithReason(absl::InvalidArgumentError(""), "UNKNOWN_CHIP"), 5},

@@ -5,6 +5,7 @@
 
 #include "cli/exit_code.h"
 #include "search_space/status.h"
+#include "server/tuner/study_ending.h"
 
 namespace meshwright {
 namespace {
@@ -48,6 +49,29 @@ TEST(EndingStatusTest, CancelledAlsoWithAPlan) {
 TEST(EndingStatusTest, FailedSearches) {
   EXPECT_EQ(ExitCode(EndingStatus(Answer("failed", "deadline_cut"))), kExitDeadline);
   EXPECT_EQ(ExitCode(EndingStatus(Answer("failed", "failed"))), kExitInternal);
+}
+
+// What an embedded search would have returned, from what the store keeps of it.
+TEST(EndingStatusTest, FailedSearchesKeepTheirCodeAndReason) {
+  const absl::Status errors[] = {
+      WithReason(absl::UnimplementedError("cluster.pools: several"), "MIXED_CLUSTER_SEARCH"),
+      absl::InternalError("checker: a: b"), absl::DeadlineExceededError("deadline reached; "),
+      absl::InvalidArgumentError("")};
+  for (const absl::Status& error : errors) {
+    v1::GetStudyResponse answer = Answer("failed", "failed");
+    answer.mutable_study()->set_error_message(ErrorText(error));
+    EXPECT_EQ(EndingStatus(answer), error) << ErrorText(error);
+  }
+}
+
+TEST(EndingStatusTest, OtherTextIsNoCode) {
+  for (const std::string text : {"it broke", "the study broke off: bad_alloc",
+                                 "INTERNAL: ", "INTERNAL of course: no", "OK: fine", ""}) {
+    v1::GetStudyResponse answer = Answer("failed", "failed");
+    answer.mutable_study()->set_error_message(text);
+    const std::string message = text == "INTERNAL: " ? "" : text;
+    EXPECT_EQ(EndingStatus(answer), absl::InternalError(message));
+  }
 }
 
 }  // namespace
