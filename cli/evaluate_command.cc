@@ -48,10 +48,9 @@ std::string FailedText(const v1::EvaluateCase& asked, const absl::Status& status
 
 AnsweredLine AnswerLine(const std::string& line, const Knowledge& knowledge,
                         const std::vector<HistoryRow>& history) {
-  Parsed<v1::EvaluateCase> asked = ParseCase(line);
+  const Parsed<v1::EvaluateCase> asked = ParseCase(line);
   const auto answer = [&]() -> absl::StatusOr<Estimate> {
-    ASSIGN_OR_RETURN(const EvaluateRequest request,
-                     FromWire(asked.message, knowledge, std::move(asked.violations)));
+    ASSIGN_OR_RETURN(const EvaluateRequest request, CheckCase(asked, knowledge));
     return EvaluatePlan(request, knowledge, history);
   };
   const auto estimate = answer();
@@ -88,24 +87,9 @@ std::vector<AnsweredLine> AnswerOnThreads(std::span<const std::string> lines, in
 
 absl::StatusOr<std::vector<HistoryRow>> ReadHistoryRows(const std::string& path,
                                                         const Knowledge& knowledge) {
-  std::vector<HistoryRow> rows;
-  if (path.empty()) return rows;
+  if (path.empty()) return std::vector<HistoryRow>();
   Parsed<v1::EvaluatePlansRequest> file = ReadHistoryFile(path);
-  std::vector<FieldViolation> found = std::move(file.violations);
-  for (int i = 0; i < file.message.history_size(); ++i) {
-    auto row = FromWire(file.message.history(i), knowledge);
-    if (row.ok()) {
-      rows.push_back(*std::move(row));
-      continue;
-    }
-    for (FieldViolation& violation : FieldViolations(row.status())) {
-      violation.field = fmt::format("history[{}].{}", i, violation.field);
-      const auto same = [&](const FieldViolation& other) { return other.field == violation.field; };
-      if (std::ranges::none_of(found, same)) found.push_back(std::move(violation));
-    }
-  }
-  if (!found.empty()) return InvalidFields(found);
-  return rows;
+  return HistoryFromWire(file.message, knowledge, std::move(file.violations));
 }
 
 // Lines whose JSON is wrong are answered here, because a server cannot be asked about them.
@@ -125,8 +109,7 @@ class ServedAnswerer {
         *request.add_cases() = std::move(asked.message);
         continue;
       }
-      const auto wrong = FromWire(asked.message, knowledge_, std::move(asked.violations));
-      answers[i] = {.text = FailedText(asked.message, wrong.status()),
+      answers[i] = {.text = FailedText(asked.message, CheckCase(asked, knowledge_).status()),
                     .is_json_object = asked.is_json_object};
     }
     if (asked_lines.empty()) return answers;

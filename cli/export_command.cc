@@ -25,10 +25,9 @@ absl::StatusOr<v1::RankedPlan> Export(const ExportOptions& options, const Global
   if (!text.ok()) {
     return InvalidFields({{.field = "plan", .description = std::string(text.status().message())}});
   }
-  Parsed<v1::EvaluateCase> asked = ParseCase(*text);
+  const Parsed<v1::EvaluateCase> asked = ParseCase(*text);
   ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
-  ASSIGN_OR_RETURN(const EvaluateRequest request,
-                   FromWire(asked.message, knowledge, std::move(asked.violations)));
+  ASSIGN_OR_RETURN(const EvaluateRequest request, CheckCase(asked, knowledge));
   ASSIGN_OR_RETURN(const Problem problem, ResolveProblem(request.question, knowledge));
   ASSIGN_OR_RETURN(const ResolvedPlan resolved, ResolvePlan(request.plan, problem, "plan"));
   ASSIGN_OR_RETURN(const std::string flag_text,

@@ -87,18 +87,18 @@ std::optional<SplitLine> SplitHuggingFaceModel(std::string_view json) {
                                        json.substr(before + config->size()))};
 }
 
-// A message with a "model".
+// A message with a "model". `model_status` is of its Hugging Face config.
 template <typename Message>
 std::vector<FieldViolation> ParseLine(std::string_view json, const std::string& prefix,
-                                      Message& message) {
+                                      Message& message, absl::Status& model_status) {
   const auto split = SplitHuggingFaceModel(json);
   if (!split.has_value()) return ParseJson(json, prefix, message);
   auto violations = ParseJson(split->rest, prefix, message);
-  if (split->model.ok()) {
-    *message.mutable_model() = ToWire(*split->model);
-  } else {
-    violations.push_back({.field = prefix.empty() ? "model" : prefix + ".model",
-                          .description = std::string(split->model.status().message())});
+  model_status = split->model.status();
+  if (split->model.ok()) *message.mutable_model() = ToWire(*split->model);
+  for (FieldViolation& violation : FieldViolations(model_status)) {
+    if (!prefix.empty()) violation.field = prefix + "." + violation.field;
+    violations.push_back(std::move(violation));
   }
   return violations;
 }
@@ -148,11 +148,24 @@ Parsed<v1::TuneRequest> ReadTuneRequest(const TuneFlags& flags) {
 
 Parsed<v1::EvaluateCase> ParseCase(std::string_view json) {
   Parsed<v1::EvaluateCase> out;
-  out.violations = ParseLine(json, "", out.message);
+  out.violations = ParseLine(json, "", out.message, out.model);
   // ParseJson says of a text that is no object that the whole message is wrong.
-  out.is_json_object = std::ranges::none_of(
-      out.violations, [](const FieldViolation& violation) { return violation.field.empty(); });
+  for (FieldViolation& violation : out.violations) {
+    if (!violation.field.empty()) continue;
+    violation.field = "case";
+    out.is_json_object = false;
+  }
   return out;
+}
+
+absl::StatusOr<EvaluateRequest> CheckCase(const Parsed<v1::EvaluateCase>& asked,
+                                          const Knowledge& knowledge) {
+  // Nothing was read: what the case lacks says nothing.
+  if (!asked.is_json_object) return InvalidFields(asked.violations);
+  auto request = FromWire(asked.message, knowledge, asked.violations);
+  if (request.ok() || asked.model.ok()) return request;
+  const bool is_model_only = FieldViolations(request.status()) == FieldViolations(asked.model);
+  return is_model_only ? asked.model : request.status();
 }
 
 Parsed<v1::EvaluatePlansRequest> ReadHistoryFile(const std::string& path) {
@@ -162,7 +175,8 @@ Parsed<v1::EvaluatePlansRequest> ReadHistoryFile(const std::string& path) {
   for (std::string line; std::getline(lines, line);) {
     if (IsBlank(line)) continue;
     const std::string prefix = fmt::format("history[{}]", out.message.history_size());
-    Append(ParseLine(line, prefix, *out.message.add_history()), out.violations);
+    absl::Status model;  // its mistakes are in the list
+    Append(ParseLine(line, prefix, *out.message.add_history(), model), out.violations);
   }
   return out;
 }

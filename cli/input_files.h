@@ -9,6 +9,7 @@
 #include "meshwright/v1/estimate.pb.h"
 #include "meshwright/v1/service.pb.h"
 #include "search_space/status.h"
+#include "server/tuner/study.h"
 
 namespace meshwright {
 
@@ -22,6 +23,7 @@ struct Parsed {
   Message message = {};
   std::vector<FieldViolation> violations = {};
   bool is_json_object = true;
+  absl::Status model = absl::OkStatus();  // of the Hugging Face config in "model"
 };
 
 // Flags of `tune` and `study create`.
@@ -42,8 +44,13 @@ struct TuneFlags {
 Parsed<v1::TuneRequest> ReadTuneRequest(const TuneFlags& flags);
 
 // One line of `evaluate --cases`, or the file of `export --plan`. A Hugging Face config in "model"
-// is imported.
+// is imported. A text that is no JSON object is one mistake, called "case".
 Parsed<v1::EvaluateCase> ParseCase(std::string_view json);
+
+// The request that a case states, or everything that is wrong with it. A Hugging Face config that
+// is all that is wrong keeps its own reason, UNKNOWN_MODEL_FAMILY.
+absl::StatusOr<EvaluateRequest> CheckCase(const Parsed<v1::EvaluateCase>& asked,
+                                          const Knowledge& knowledge);
 
 // The lines of `--history`; blank ones skipped. Paths start with history[<index>].
 Parsed<v1::EvaluatePlansRequest> ReadHistoryFile(const std::string& path);

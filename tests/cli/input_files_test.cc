@@ -5,6 +5,9 @@
 
 #include <filesystem>
 #include <fstream>
+#include <string>
+
+#include "server/rpc/convert.h"
 
 namespace meshwright {
 namespace {
@@ -89,8 +92,54 @@ TEST(ParseCaseTest, ImportsHuggingFaceModels) {
 TEST(ParseCaseTest, BadHuggingFaceModelBesideOtherMistakes) {
   const auto parsed = ParseCase(R"({"id": 7, "model": {"model_type": "mamba"}})");
   EXPECT_THAT(parsed.violations, ElementsAre(Field(&FieldViolation::field, "id"),
-                                             Field(&FieldViolation::field, "model")));
+                                             Field(&FieldViolation::field, "model.model_type")));
   EXPECT_TRUE(parsed.is_json_object);
+}
+
+const Knowledge& Known() {
+  static const Knowledge* const knowledge = new Knowledge(LoadKnowledge("").value());
+  return *knowledge;
+}
+
+// What stands around the "model" of a case that has no other mistake.
+std::string CaseWithModel(const std::string& model) {
+  return R"({"workload": {"sequence_length": 1024, "global_batch_size": 64}, "plan": {},
+             "cluster": {"pools": [{"chip": "nvidia-a100-sxm4-80gb", "node_count": 1}]},
+             "model": )" +
+         model + "}";
+}
+
+TEST(CheckCaseTest, UnknownModelFamilyKeepsItsReason) {
+  const auto alone = CheckCase(ParseCase(CaseWithModel(R"({"model_type": "mamba"})")), Known());
+  EXPECT_EQ(Reason(alone.status()), "UNKNOWN_MODEL_FAMILY");
+  EXPECT_THAT(FieldViolations(alone.status()),
+              ElementsAre(Field(&FieldViolation::field, "model.model_type")));
+}
+
+TEST(CheckCaseTest, EachBadKeyOfAConfigHasItsOwnPath) {
+  const auto request =
+      CheckCase(ParseCase(CaseWithModel(R"({"model_type": "llama", "hidden_size": "x",
+                                            "intermediate_size": 128, "num_attention_heads": 4,
+                                            "num_hidden_layers": [], "vocab_size": 100})")),
+                Known());
+  EXPECT_EQ(Reason(request.status()), "INVALID_FIELDS");
+  EXPECT_THAT(
+      FieldViolations(request.status()),
+      testing::UnorderedElementsAre(Field(&FieldViolation::field, "model.hidden_size"),
+                                    Field(&FieldViolation::field, "model.num_hidden_layers")));
+}
+
+TEST(CheckCaseTest, TextThatIsNoJsonIsTheOnlyMistake) {
+  for (const char* text : {"{oops", "[]", ""}) {
+    EXPECT_THAT(FieldViolations(CheckCase(ParseCase(text), Known()).status()),
+                ElementsAre(Field(&FieldViolation::field, "case")));
+  }
+}
+
+TEST_F(InputFilesTest, HistoryLineThatIsNoJsonIsOneMistake) {
+  const auto parsed = ReadHistoryFile(Write("h.jsonl", "{oops\n"));
+  EXPECT_THAT(FieldViolations(HistoryFromWire(parsed.message, Known(), parsed.violations).status()),
+              ElementsAre(Field(&FieldViolation::field, "history[0]")));
 }
 
 TEST(ParseCaseTest, KnowsWhatIsNoObject) {
