@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <compare>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -48,14 +50,29 @@ std::size_t EditDistance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-// How far a name that was typed is from a chip: the least distance to its id, name or an alias.
-std::size_t Distance(const std::string& lower_wanted, const ChipSpec& spec) {
-  std::size_t least =
-      std::min(EditDistance(lower_wanted, spec.id), EditDistance(lower_wanted, Lower(spec.name)));
-  for (const std::string& alias : spec.aliases) {
-    least = std::min(least, EditDistance(lower_wanted, Lower(alias)));
+// How a chip ranks among those that a name could have meant; the least is the closest. A part of an
+// id is nearer than any misspelling of a whole name, and a name is rather mistyped at its end.
+struct Closeness {
+  bool is_no_part = true;           // of the id
+  std::ptrdiff_t minus_prefix = 0;  // letters that the beginnings share
+  std::size_t distance = 0;
+  std::string_view id = {};
+  auto operator<=>(const Closeness&) const = default;
+};
+
+Closeness MeasureCloseness(const std::string& lower_wanted, const ChipSpec& spec) {
+  Closeness closeness = {
+      .is_no_part = lower_wanted.empty() || spec.id.find(lower_wanted) == std::string::npos,
+      .distance = EditDistance(lower_wanted, spec.id),
+      .id = spec.id};
+  std::vector<std::string> names = {spec.id, Lower(spec.name)};
+  for (const std::string& alias : spec.aliases) names.push_back(Lower(alias));
+  for (const std::string& name : names) {
+    const auto end = std::ranges::mismatch(lower_wanted, name).in1;
+    closeness.minus_prefix = std::min(closeness.minus_prefix, lower_wanted.begin() - end);
+    closeness.distance = std::min(closeness.distance, EditDistance(lower_wanted, name));
   }
-  return least;
+  return closeness;
 }
 
 absl::StatusOr<std::vector<UnmodelledChip>> ParseUnmodelled(std::string_view text) {
@@ -172,18 +189,18 @@ absl::StatusOr<const ChipEntry*> Catalogue::Find(std::string_view id_or_alias) c
 
 absl::Status Catalogue::Unknown(std::string_view wanted) const {
   constexpr std::size_t kClosest = 3;
-  std::vector<std::pair<std::size_t, std::string_view>> by_distance;
+  const std::string lower_wanted = Lower(wanted);
+  std::vector<Closeness> ranking;
   std::vector<std::string_view> known;
   for (const ChipEntry& chip : chips_) {
-    // A part of an id is nearer than any misspelling of a whole one.
-    const bool is_part = chip.spec.id.find(Lower(wanted)) != std::string::npos;
-    by_distance.emplace_back(is_part ? 0 : Distance(Lower(wanted), chip.spec), chip.spec.id);
+    ranking.push_back(MeasureCloseness(lower_wanted, chip.spec));
     known.push_back(chip.spec.id);
   }
-  std::sort(by_distance.begin(), by_distance.end());
+  std::ranges::sort(ranking);
   std::vector<std::string_view> closest;
-  for (const auto& [distance, id] : by_distance) {
-    if (closest.size() < kClosest) closest.push_back(id);
+  for (const Closeness& chip : ranking) {
+    // All ids that hold the word: it may be the family's name.
+    if (closest.size() < kClosest || !chip.is_no_part) closest.push_back(chip.id);
   }
   return WithReason(
       absl::NotFoundError(fmt::format("chip = {}; unknown. Closest: {}. Known: {}", wanted,

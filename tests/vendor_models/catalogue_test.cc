@@ -200,6 +200,21 @@ const FindCase kFindCases[] = {
      "UNKNOWN_CHIP",
      {"chip = nvidia-a100-sxm4-81gb; unknown", "Closest: nvidia-a100-sxm4-80gb", "aws-trainium1",
       "nvidia-v100-sxm2-32gb"}},
+    // All four, though only three are listed of chips that merely look alike.
+    {"PartOfManyIds",
+     "ascend-910",
+     "",
+     absl::StatusCode::kNotFound,
+     "UNKNOWN_CHIP",
+     {"Closest: huawei-ascend-910b-280t, huawei-ascend-910b-313t, huawei-ascend-910b-376t, "
+      "huawei-ascend-910c. Known: "}},
+    // The sxm5 one shares 14 letters with it, the pcie one 12, the H20 and the H200 8.
+    {"MistypedAtTheEnd",
+     "nvidia-h100-sxn",
+     "",
+     absl::StatusCode::kNotFound,
+     "UNKNOWN_CHIP",
+     {"Closest: nvidia-h100-sxm5-80gb, nvidia-h100-pcie-80gb, nvidia-h"}},
     {"Empty", "", "", absl::StatusCode::kNotFound, "UNKNOWN_CHIP", {"Known: "}},
     {"Unmodelled",
      "kunlunxin-r300",
