@@ -13,7 +13,7 @@ namespace meshwright {
 namespace {
 
 constexpr char kStudyId[] = "bench";
-// service.md 3.6 measured with rows of about this size.
+// About the size of a ranked plan's row: its key, its plan and its estimate.
 constexpr std::size_t kRowBytes = 600;
 
 // A store with one study in a folder of its own, which goes with it.

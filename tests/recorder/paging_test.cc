@@ -52,7 +52,7 @@ TEST_F(PagingTest, ExactPageHasNoNext) {
   EXPECT_NE(recorder_->ListStudies(1, "")->next_page_token, "");
 }
 
-// service.md, behaviour 20: pages never skip or repeat rows while data arrives.
+// Pages never skip or repeat rows while data arrives.
 TEST_F(PagingTest, RowsThatArriveNeitherRepeatNorHideOthers) {
   for (int i = 0; i < 25; ++i) Insert(fmt::format("s{:02}", i), 100 + i / 3);
   std::vector<std::string> seen;
