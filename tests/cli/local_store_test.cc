@@ -1,0 +1,82 @@
+#include "cli/local_store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "recorder/recorder.h"
+#include "search_space/status.h"
+#include "server/tuner/owner.h"
+
+namespace meshwright {
+namespace {
+
+using testing::HasSubstr;
+
+// No process has this number: it is above Linux's largest, 4194304.
+constexpr char kDeadOwner[] = "999999999:1";
+
+class LocalStoreTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = std::filesystem::path(testing::TempDir()) / test->name();
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::string Path() const { return (folder_ / "history.db").string(); }
+
+  std::filesystem::path folder_;
+};
+
+struct ShownCase {
+  StudyState stored;
+  std::string owner;
+  std::string shown;
+};
+
+TEST_F(LocalStoreTest, StudiesOfDeadProcessesAreShownAsTheNextWriterMakesThem) {
+  const ShownCase cases[] = {
+      {StudyState::kQueued, kDeadOwner, "interrupted"},
+      {StudyState::kRunning, kDeadOwner, "interrupted"},
+      {StudyState::kCancelling, kDeadOwner, "cancelled"},
+      {StudyState::kInterrupted, kDeadOwner, "interrupted"},
+      {StudyState::kSucceeded, kDeadOwner, "succeeded"},
+      {StudyState::kQueued, OwnOwner(), "queued"},
+      {StudyState::kRunning, OwnOwner(), "running"},
+      {StudyState::kCancelling, OwnOwner(), "cancelling"},
+  };
+  {
+    auto recorder = Recorder::Open({.path = Path()});
+    ASSERT_TRUE(recorder.ok()) << recorder.status();
+    for (std::size_t i = 0; i < std::size(cases); ++i) {
+      const auto inserted = recorder->InsertStudy(
+          {.id = std::to_string(i), .state = cases[i].stored, .owner = cases[i].owner});
+      ASSERT_TRUE(inserted.ok()) << inserted.status();
+    }
+  }
+  for (std::size_t i = 0; i < std::size(cases); ++i) {
+    const auto study = GetLocalStudy(Path(), std::to_string(i));
+    ASSERT_TRUE(study.ok()) << study.status();
+    EXPECT_EQ(study->study().state(), cases[i].shown) << i;
+    EXPECT_EQ(study->study().outcome(), cases[i].shown == "cancelled" ? "cancelled" : "") << i;
+  }
+}
+
+TEST_F(LocalStoreTest, AdviceIsGivenOnce) {
+  std::ofstream(Path()) << std::string(4096, 'x');
+  const auto study = BeginLocalStudy(Path(), {});
+  EXPECT_EQ(Reason(study.status()), "FOREIGN_STORE");
+  const std::string message(study.status().message());
+  EXPECT_EQ(message.find("--db"), message.rfind("--db")) << message;
+  EXPECT_THAT(message, HasSubstr("--no-record"));
+}
+
+}  // namespace
+}  // namespace meshwright
