@@ -221,6 +221,8 @@ class EvaluateTest(Folder):
     def test_input_that_is_no_json_lines(self):
         answers = self.evaluate([case(), "hello", "[1]", case()], expect=3)
         self.assertEqual(["error" in answer for answer in answers], [False, True, True, False])
+        for answer in answers[1:3]:
+            self.assertEqual([field["field"] for field in answer["error"]["fields"]], ["case"])
 
     def test_hugging_face_model(self):
         config = json.loads((LLAMA / "config.json").read_text())
@@ -261,8 +263,11 @@ class ServerTest(Folder):
         remote = ["--server", self.start_server()]
         big = {**TINY_MODEL, "layer_count": 96, "hidden_size": 12288, "ffn_hidden_size": 49152,
                "attention_head_count": 96, "kv_head_count": 96}
+        pools = {**TINY_CLUSTER, "pools": [
+            {**TINY_CLUSTER["pools"][0], "name": name} for name in "ab"]}
         lines = "".join(json.dumps(c) + "\n" for c in (
-            case(), case(plan={**TINY_PLAN, "tensor_parallel": 3}), case(planet=1)))
+            case(), case(plan={**TINY_PLAN, "tensor_parallel": 3}), case(planet=1),
+            case(model={"model_type": "mamba"}), case(plan={"zero_stage": 7, "schedule": "x"})))
         for name, args, text_in, code in (
                 ("tune", ["tune", *self.question()], "", 0),
                 ("chips", ["chip", "list"], "", 0),
@@ -278,6 +283,7 @@ class ServerTest(Folder):
                 self.assertEqual(here.stderr, there.stderr)
         for name, question, code in (
                 ("infeasible", {"model": big}, 4),
+                ("several_pools", {"cluster": pools}, 3),
                 ("mistakes", {"workload": {"sequence_length": 0}, "cluster": {"pools": []}}, 3),
                 ("json", {"workload": {"sequence_length": "4k"}, "cluster": {"nodes": 3}}, 3)):
             with self.subTest(name):
