@@ -30,7 +30,7 @@ class LocalStoreTest : public testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  std::string Path() const { return (folder_ / "history.db").string(); }
+  [[nodiscard]] std::string Path() const { return (folder_ / "history.db").string(); }
 
   std::filesystem::path folder_;
 };
