@@ -368,7 +368,7 @@ void AnalyticModel::FillRates(Estimate& estimate) const {
       static_cast<double>(problem_.workload.global_batch_size) * problem_.workload.sequence_length;
   double peak = 0;
   int devices = 0;
-  const ChipSpec* chip = nullptr;
+  const ChipSpec* chip = &runs_.front().stage.pool->chip;  // of the busiest stage
   for (const StageRun& run : runs_) {
     const Stage& stage = run.stage;
     if (run.first <= estimate.busiest_stage) chip = &stage.pool->chip;

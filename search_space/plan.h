@@ -79,8 +79,8 @@ struct PlanRequest {
   bool operator==(const PlanRequest&) const = default;
 };
 
-// Fields that no problem allows (sizes below 1, unknown ZeRO stages, ...). What depends on the problem
-// is checked by ResolvePlan.
+// Fields that no problem allows (sizes below 1, unknown ZeRO stages, ...). What depends on the
+// problem is checked by ResolvePlan.
 std::vector<FieldViolation> Validate(const PlanRequest& plan, std::string_view prefix);
 
 // Canonical identity of a plan: equal plans, and only they, have equal keys. Ties between plans are

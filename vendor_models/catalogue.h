@@ -37,7 +37,7 @@ class Catalogue {
 
   // By id, name or alias, in any case of letters; ids go first. Reasons of errors: UNKNOWN_CHIP,
   // AMBIGUOUS_CHIP (lists the matches), CHIP_NOT_MODELLED (says what is missing).
-  absl::StatusOr<const ChipEntry*> Find(std::string_view id_or_alias) const;
+  [[nodiscard]] absl::StatusOr<const ChipEntry*> Find(std::string_view id_or_alias) const;
 
   [[nodiscard]] std::span<const ChipEntry> chips() const { return chips_; }  // sorted by id
   [[nodiscard]] std::span<const UnmodelledChip> unmodelled() const { return unmodelled_; }

@@ -121,9 +121,9 @@ TEST(MatmulTime, MonotoneUnderDoubling) {
   const auto time = [&](double m, double n, double k) {
     return MatmulTime({.m = m, .n = n, .k = k}, chip, kA100Rates, false);
   };
-  for (double m = 256; m <= 16384; m *= 2) {
-    for (double n = 256; n <= 16384; n *= 2) {
-      for (double k = 256; k <= 16384; k *= 2) {
+  for (int m = 256; m <= 16384; m *= 2) {
+    for (int n = 256; n <= 16384; n *= 2) {
+      for (int k = 256; k <= 16384; k *= 2) {
         const Seconds base = time(m, n, k);
         EXPECT_LE(base, time(2 * m, n, k)) << m << " " << n << " " << k;
         EXPECT_LE(base, time(m, 2 * n, k)) << m << " " << n << " " << k;

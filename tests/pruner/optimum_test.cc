@@ -49,28 +49,32 @@ class AllPlans {
     }
   }
 
-  const std::vector<Evaluated>& plans() const { return plans_; }
+  [[nodiscard]] const std::vector<Evaluated>& plans() const { return plans_; }
 
  private:
   void AddShape(ParallelPlan plan) {
     const int experts = problem_.model.moe.has_value() ? problem_.model.moe->expert_count : 1;
     const int expert_tensor = problem_.model.moe.has_value() ? plan.tensor_parallel : 1;
-    const int layers = problem_.model.layer_count;
-    const int p = plan.pipeline_parallel;
     for (plan.expert_parallel = 1; plan.expert_parallel <= experts; ++plan.expert_parallel) {
       for (int x = 1; x <= expert_tensor; ++x) {
         if (expert_tensor % x != 0) continue;
         plan.expert_tensor_parallel = x;
         for (const bool is_sequence_parallel : {false, true}) {
           plan.sequence_parallel = is_sequence_parallel;
-          for (int v = 1; v == 1 || (p > 1 && v * p <= layers); ++v) {
-            if (v > 1 && layers % (v * p) != 0) continue;
-            plan.virtual_pipeline = v;
-            plan.schedule = v > 1 ? Schedule::kInterleaved1f1b : Schedule::k1f1b;
-            AddSchedule(plan);
-          }
+          AddVirtualStages(plan);
         }
       }
+    }
+  }
+
+  void AddVirtualStages(ParallelPlan plan) {
+    const int layers = problem_.model.layer_count;
+    const int p = plan.pipeline_parallel;
+    for (int v = 1; v == 1 || (p > 1 && v * p <= layers); ++v) {
+      if (v > 1 && layers % (v * p) != 0) continue;
+      plan.virtual_pipeline = v;
+      plan.schedule = v > 1 ? Schedule::kInterleaved1f1b : Schedule::k1f1b;
+      AddSchedule(plan);
     }
   }
 
@@ -120,6 +124,7 @@ std::optional<Evaluated> BestUnder(const std::vector<Evaluated>& plans, Bytes ca
 // From "nothing fits" over tight to "everything fits".
 std::vector<Bytes> Capacities(const std::vector<Evaluated>& plans) {
   std::vector<Bytes> reserved;
+  reserved.reserve(plans.size());
   for (const Evaluated& e : plans) reserved.push_back(e.estimate.reserved_memory);
   std::sort(reserved.begin(), reserved.end());
   if (reserved.empty()) return {GiB(80)};  // 12 devices for 2 sequences and 2 layers, say
@@ -247,6 +252,7 @@ class OptimumTest : public testing::TestWithParam<int> {
   static std::vector<Problem> Problems() {
     std::mt19937 random(static_cast<unsigned>(GetParam()));
     std::vector<Problem> problems;
+    problems.reserve(kProblemsATest);
     for (int i = 0; i < kProblemsATest; ++i) problems.push_back(Resolved(RandomQuestion(random)));
     return problems;
   }

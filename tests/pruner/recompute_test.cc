@@ -15,7 +15,7 @@ namespace {
 
 struct Choices {
   std::vector<RecomputeChoice> all = {};
-  std::optional<Seconds> BestTime(Bytes capacity) const {
+  [[nodiscard]] std::optional<Seconds> BestTime(Bytes capacity) const {
     std::optional<Seconds> best;
     for (const RecomputeChoice& choice : all) {
       if (choice.estimate.reserved_memory > capacity) continue;

@@ -23,8 +23,9 @@ std::vector<std::string> StatesToTheEnd(Client& client, const std::string& id) {
   request.set_study_id(id);
   const absl::Status status = client.WatchStudy(request,
                                                 [&](const v1::WatchStudyResponse& event) {
-                                                  if (event.kind() == "state")
+                                                  if (event.kind() == "state") {
                                                     states.push_back(event.state());
+                                                  }
                                                   return true;
                                                 },
                                                 {.timeout = std::chrono::seconds(240)});

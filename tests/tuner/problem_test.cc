@@ -24,6 +24,7 @@ std::vector<std::string> Fields(const absl::Status& status) {
 
 std::vector<std::string> Fields(const std::vector<AppliedDefault>& defaults) {
   std::vector<std::string> fields;
+  fields.reserve(defaults.size());
   for (const AppliedDefault& applied : defaults) fields.push_back(applied.field);
   return fields;
 }
