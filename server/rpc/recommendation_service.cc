@@ -86,12 +86,12 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
   grpc::ServerUnaryReactor* EvaluatePlans(grpc::CallbackServerContext* /*context*/,
                                           const v1::EvaluatePlansRequest* request,
                                           v1::EvaluatePlansResponse* response) override {
-    return PooledReactor::Start(context_.pool, "EvaluatePlans",
-                                [this, request, response](const std::stop_token& cancel) {
-                                  auto answers = AnswerCases(*request, context_.knowledge, cancel);
-                                  if (answers.ok()) *response = *std::move(answers);
-                                  return answers.status();
-                                });
+    return PooledReactor::Start(
+        context_.pool, "EvaluatePlans",
+        [this, request, response](const std::stop_token& cancel) -> absl::Status {
+          ASSIGN_OR_RETURN(*response, AnswerCases(*request, context_.knowledge, cancel));
+          return absl::OkStatus();
+        });
   }
 
  private:

@@ -9,8 +9,6 @@
 #include <string_view>
 #include <utility>
 
-extern char** environ;
-
 namespace meshwright {
 namespace {
 
