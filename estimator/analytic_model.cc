@@ -18,14 +18,17 @@ constexpr double kContradicted = 0.1;
 
 std::size_t Index(TimeCause cause) { return static_cast<std::size_t>(cause); }
 
-LayerSharding ShardingOf(const ParallelPlan& plan) {
+LayerSharding ShardingOf(const ParallelPlan& plan, const FrameworkProfile& profile) {
+  const bool is_pipelined = plan.pipeline_parallel > 1 || plan.stages.size() > 1;
   return {.tensor_parallel = plan.tensor_parallel,
           .sequence_parallel = plan.sequence_parallel,
           .context_parallel = plan.context_parallel,
           .context_parallel_kind = plan.context_parallel_kind,
           .expert_parallel = plan.expert_parallel,
           .expert_tensor_parallel = plan.expert_tensor_parallel,
-          .micro_batch_size = plan.micro_batch_size};
+          .micro_batch_size = plan.micro_batch_size,
+          .is_pipelined =
+              is_pipelined && profile.host_per_collective_rank_with_pipeline > Seconds(0)};
 }
 
 int RecomputedLayers(const RecomputePlan& recompute, std::size_t stage, int layers) {
@@ -33,6 +36,12 @@ int RecomputedLayers(const RecomputePlan& recompute, std::size_t stage, int laye
   if (recompute.layer_counts.empty()) return layers;
   const std::size_t row = std::min(stage, recompute.layer_counts.size() - 1);
   return std::min(recompute.layer_counts[row], layers);
+}
+
+StageMemory Scaled(StageMemory memory, double ratio) {
+  memory.peak = Scale(memory.peak, ratio);
+  for (Bytes& part : memory.breakdown) part = Scale(part, ratio);
+  return memory;
 }
 
 // Layers that precede stage `index`, and how many of its own are dense.
@@ -93,7 +102,7 @@ AnalyticModel::AnalyticModel(const EstimatorProblem& problem, const Calibration&
       default_modules_(ModulesOf(problem.profile.selective_modules)) {
   matmuls_.reserve(problem.cluster.pools.size());
   for (const NodePool& pool : problem.cluster.pools) {
-    matmuls_.emplace_back(pool.chip, RatesOf(pool.chip, problem.workload));
+    matmuls_.emplace_back(pool.chip, RatesOf(pool, problem.workload));
   }
 }
 
@@ -158,7 +167,7 @@ void AnalyticModel::BuildRuns(const ParallelPlan& plan) {
   const auto p = static_cast<std::size_t>(plan.pipeline_parallel);
   const std::vector<int>& layers =
       plan.layers_per_stage.empty() ? DefaultSplit(plan.pipeline_parallel) : plan.layers_per_stage;
-  const LayerSharding sharding = ShardingOf(plan);
+  const LayerSharding sharding = ShardingOf(plan, problem_.profile);
   Stage stage = {.pool = &problem_.cluster.pools.front(),
                  .unit = &UnitsOf(sharding, 0, SelectiveModules(plan.recompute)),
                  .sharding = sharding,
@@ -182,7 +191,7 @@ void AnalyticModel::BuildMixedRuns(const ParallelPlan& plan) {
   int first_layer = 0;
   for (std::size_t i = 0; i < plan.stages.size(); ++i) {
     const StagePlan& own = plan.stages[i];
-    LayerSharding sharding = ShardingOf(plan);
+    LayerSharding sharding = ShardingOf(plan, problem_.profile);
     sharding.tensor_parallel = own.tensor_parallel;
     sharding.sequence_parallel = plan.sequence_parallel && own.tensor_parallel > 1;
     sharding.context_parallel = own.context_parallel;
@@ -208,6 +217,20 @@ void AnalyticModel::BuildMixedRuns(const ParallelPlan& plan) {
   }
 }
 
+// A stage's activation to its neighbour, or its gradient back. Without sequence parallelism every
+// tensor-parallel rank holds all of it.
+Seconds AnalyticModel::MessageTime(const Stage& from, bool leaves_node) const {
+  const Topology& topology = problem_.cluster.topology;
+  const int t = from.sharding.tensor_parallel;
+  const Bytes whole = from.unit->boundary;
+  if (t == 1 || from.sharding.sequence_parallel || !problem_.profile.pipeline_sends_shards) {
+    return PointToPointTime(whole, leaves_node, *from.pool, topology);
+  }
+  return PointToPointTime(Scale(whole, 1.0 / t), leaves_node, *from.pool, topology) +
+         CollectiveTime(CollectiveKind::kAllGather, whole,
+                        PlaceGroup(t, 1, from.pool->devices_per_node), *from.pool, topology);
+}
+
 Seconds AnalyticModel::SlowestMessage(const ParallelPlan& plan) const {
   Seconds slowest(0);
   for (std::size_t i = 0; i < runs_.size(); ++i) {
@@ -220,8 +243,7 @@ Seconds AnalyticModel::SlowestMessage(const ParallelPlan& plan) const {
     if (is_last && runs_[i].count == 1) continue;
     // Stages of a mixed plan are whole nodes; else one node may hold several.
     const bool leaves_node = !plan.stages.empty() || from.pool->node_count > 1;
-    slowest = std::max(slowest, PointToPointTime(from.unit->boundary, leaves_node, *from.pool,
-                                                 problem_.cluster.topology));
+    slowest = std::max(slowest, MessageTime(from, leaves_node));
   }
   return slowest;
 }
@@ -234,15 +256,20 @@ PipelineShape AnalyticModel::ShapeOf(const ParallelPlan& plan, int micro_batches
           .overlaps_point_to_point = problem_.workload.overlap.pipeline_p2p};
 }
 
-Bytes AnalyticModel::Reserved(Bytes peak, const Stage& stage) const {
+// States are allocated once and fill their blocks; what comes and goes with every micro-batch leaves
+// gaps.
+Bytes AnalyticModel::Reserved(const StageMemory& memory, const Stage& stage) const {
   const FrameworkProfile& profile = problem_.profile;
-  Bytes reserved = Scale(peak, 1 / profile.allocator_efficiency) + stage.pool->chip.runtime_context;
+  const Bytes moving = memory.breakdown[static_cast<std::size_t>(MemoryKind::kActivations)] +
+                       memory.breakdown[static_cast<std::size_t>(MemoryKind::kTransient)];
+  Bytes reserved = memory.peak + Scale(moving, 1 / profile.allocator_efficiency - 1) +
+                   stage.pool->chip.runtime_context;
   if (DeviceCount(problem_.cluster) > 1) reserved += profile.communicator_buffers_in_node;
   if (stage.pool->node_count > 1) reserved += profile.communicator_buffers_across_nodes;
   return reserved;
 }
 
-bool AnalyticModel::HasFailed(Bytes modelled, const Stage& stage) const {
+bool AnalyticModel::HasFailed(const StageMemory& modelled, const Stage& stage) const {
   return calibration_.out_of_memory_at.has_value() &&
          Reserved(modelled, stage) >= *calibration_.out_of_memory_at;
 }
@@ -260,10 +287,11 @@ AnalyticModel::Evaluation AnalyticModel::EvaluateMemory(const ParallelPlan& plan
   for (const StageRun& run : runs_) {
     const double in_flight =
         InFlight(plan.schedule, run.first, p, plan.virtual_pipeline, e.micro_batches);
-    const Bytes modelled =
-        MemoryOf(run.stage, meshwright::ShardingOf(plan, run.stage), in_flight, problem_).peak;
-    const Bytes peak = Scale(modelled, calibration_.memory_ratio);
-    const Bytes reserved = Reserved(peak, run.stage);
+    const StageMemory modelled =
+        MemoryOf(run.stage, meshwright::ShardingOf(plan, run.stage), in_flight, problem_);
+    const StageMemory expected = Scaled(modelled, calibration_.memory_ratio);
+    const Bytes peak = expected.peak;
+    const Bytes reserved = Reserved(expected, run.stage);
     const Bytes capacity = run.stage.pool->memory_capacity;
     e.fits = e.fits && reserved <= capacity && !HasFailed(modelled, run.stage);
     if (reserved / capacity <= worst_use) continue;
@@ -337,11 +365,9 @@ void AnalyticModel::FillStages(const ParallelPlan& plan, const Evaluation& e,
     for (int i = run.first; i < run.first + run.count; ++i) {
       const double in_flight =
           InFlight(plan.schedule, i, p, plan.virtual_pipeline, e.micro_batches);
-      StageMemory memory =
-          MemoryOf(run.stage, meshwright::ShardingOf(plan, run.stage), in_flight, problem_);
-      memory.peak = Scale(memory.peak, calibration_.memory_ratio);
-      for (Bytes& part : memory.breakdown) part = Scale(part, calibration_.memory_ratio);
-      estimate.stage_memory.push_back(memory);
+      estimate.stage_memory.push_back(Scaled(
+          MemoryOf(run.stage, meshwright::ShardingOf(plan, run.stage), in_flight, problem_),
+          calibration_.memory_ratio));
     }
   }
 }

@@ -58,10 +58,11 @@ class AnalyticModel {
   [[nodiscard]] LayerContext ContextOf(const LayerSharding& sharding) const;
   void PriceRuns();
   void FillRates(Estimate& estimate) const;
-  [[nodiscard]] Bytes Reserved(Bytes peak, const Stage& stage) const;
+  [[nodiscard]] Bytes Reserved(const StageMemory& memory, const Stage& stage) const;
   // Whether history has a plan of this modelled size or less that ran out of memory.
-  [[nodiscard]] bool HasFailed(Bytes modelled, const Stage& stage) const;
+  [[nodiscard]] bool HasFailed(const StageMemory& modelled, const Stage& stage) const;
   [[nodiscard]] PipelineShape ShapeOf(const ParallelPlan& plan, int micro_batches) const;
+  [[nodiscard]] Seconds MessageTime(const Stage& from, bool leaves_node) const;
   [[nodiscard]] Seconds SlowestMessage(const ParallelPlan& plan) const;
   void FillBreakdown(const Evaluation& evaluation, Estimate& estimate) const;
   void FillStages(const ParallelPlan& plan, const Evaluation& evaluation, Estimate& estimate) const;

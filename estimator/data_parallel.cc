@@ -22,6 +22,23 @@ Seconds Exposed(Seconds total, Seconds window, double visible_share) {
   return bare + kOverlapSlowdown * (total - bare);
 }
 
+double WireBytes(const EstimatorProblem& problem) {
+  const GradientDtype dtype =
+      problem.profile.gradient_wire_dtype.value_or(problem.workload.gradient_dtype);
+  return dtype == GradientDtype::kFp32 ? 4 : 2;
+}
+
+// Bytes of one collective: a bucket; under ZeRO-3 at least one layer, the unit that is gathered.
+Bytes MessageBytes(const Stage& stage, const StateSharding& sharding,
+                   const EstimatorProblem& problem) {
+  const Bytes bucket = problem.profile.gradient_bucket;
+  if (sharding.zero_stage < 3) return bucket;
+  const UnitCosts& unit = *stage.unit;
+  const double layer = std::max(unit.dense_layer_parameters,
+                                unit.moe_layer_parameters + unit.expert_parameters);
+  return std::max(bucket, RoundedBytes(2 * layer));
+}
+
 class Tail {
  public:
   Tail(const Stage& stage, const StateSharding& sharding, const EstimatorProblem& problem)
@@ -30,18 +47,20 @@ class Tail {
         problem_(problem),
         groups_(PlaceDataGroups(stage, sharding)),
         parameters_(ParametersOf(stage, problem.model)),
-        bytes_(BytesPerParameter(problem.workload, problem.profile)) {}
+        bytes_(BytesPerParameter(problem.workload, problem.profile)),
+        wire_bytes_(WireBytes(problem)),
+        message_(MessageBytes(stage, sharding, problem)) {}
 
   // Gradients of the whole stage, once.
   [[nodiscard]] Seconds ReduceGradients() const {
     const bool scatter = sharding_.zero_stage >= 1;
     const CollectiveKind kind =
         scatter ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce;
-    Seconds time = Over(kind, bytes_.gradient, parameters_.dense, groups_.dense) +
-                   Over(kind, bytes_.gradient, parameters_.expert, groups_.expert);
+    Seconds time = Over(kind, wire_bytes_, parameters_.dense, groups_.dense) +
+                   Over(kind, wire_bytes_, parameters_.expert, groups_.expert);
     if (Ranks(groups_.dense_replicas) > 1) {
       // The shard is reduced once more across the copies of the sharding group.
-      time += Over(CollectiveKind::kAllReduce, bytes_.gradient,
+      time += Over(CollectiveKind::kAllReduce, wire_bytes_,
                    parameters_.dense / Ranks(groups_.dense), groups_.dense_replicas);
     }
     return time;
@@ -74,7 +93,7 @@ class Tail {
                              const GroupShape& shape) const {
     if (Ranks(shape) <= 1 || parameters <= 0) return Seconds(0);
     const Bytes total = RoundedBytes(bytes_per_parameter * parameters);
-    const double buckets = std::max(1.0, total / problem_.profile.gradient_bucket);
+    const double buckets = std::max(1.0, total / message_);
     return buckets * CollectiveTime(kind, Scale(total, 1 / buckets), shape, *stage_.pool,
                                     problem_.cluster.topology);
   }
@@ -85,6 +104,8 @@ class Tail {
   DataGroups groups_;
   StageParameters parameters_;
   StateBytes bytes_;
+  double wire_bytes_;  // of one gradient in its reduction
+  Bytes message_;
 };
 
 }  // namespace

@@ -30,6 +30,7 @@ struct MatmulShape {
   double n = 0;
   double k = 0;
   double count = 1;  // > 1: batched or grouped
+  bool is_aligned = true;  // rows of 16 bytes, as the matrix units need
   bool operator==(const MatmulShape&) const = default;
 };
 
@@ -70,6 +71,7 @@ struct Collective {
   int forward_count = 0;
   int backward_count = 0;
   bool hidden_by_compute = false;  // the framework overlaps it
+  int backward_beside_gemm = 0;    // how many of backward_count run beside a GEMM of their block
   ModuleSet modules = 0;
 };
 

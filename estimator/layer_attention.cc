@@ -20,9 +20,13 @@ constexpr ScoreTraffic kEagerScores = {24, 20, 6, 5};
 constexpr ScoreTraffic kFusedSoftmaxScores = {4, 6, 1, 1};
 constexpr ScoreTraffic kDropoutScores = {5, 5, 1, 1};
 // Kept of each score: the softmax output (2); with dropout its mask (1) and its output (2)
-// (Korthikanti et al. 2022, arXiv 2205.05198, section 4.1).
+// (Korthikanti et al. 2022, arXiv 2205.05198, section 4.1). Eager softmax runs in fp32 and keeps its
+// output (4) beside the 16-bit copy that the next product takes.
 constexpr double kStoredScoreBytes = 2;
+constexpr double kEagerStoredScoreBytes = 6;
 constexpr double kStoredDropoutBytes = 3;
+constexpr int kAlignedElements = 8;  // of 16 bit
+constexpr double kCopyBytes = 4;
 constexpr double kRotaryFusedBytes = 4;
 constexpr double kRotaryEagerBytes = 16;
 
@@ -67,17 +71,20 @@ void AppendRotary(const LayerContext& c, double width, double n, LayerProgram& p
 void AppendUnfusedScores(const LayerContext& c, LayerProgram& program) {
   const AttentionShape shape = RankAttention(c);
   const double scores = shape.batch * shape.heads * shape.query_tokens * shape.key_tokens;
+  const bool is_aligned = c.model.head_dim % kAlignedElements == 0;
   const MatmulShape product = {.m = shape.query_tokens,
                                .n = shape.key_tokens,
                                .k = shape.head_dim,
-                               .count = shape.batch * shape.heads};
+                               .count = shape.batch * shape.heads,
+                               .is_aligned = is_aligned};
   const MatmulShape values = {.m = shape.query_tokens,
                               .n = shape.head_dim,
                               .k = shape.key_tokens,
-                              .count = shape.batch * shape.heads};
+                              .count = shape.batch * shape.heads,
+                              .is_aligned = is_aligned};
   const bool eager = c.workload.attention_kernel == AttentionKernel::kUnfused;
   ScoreTraffic traffic = eager ? kEagerScores : kFusedSoftmaxScores;
-  double stored = kStoredScoreBytes;
+  double stored = eager ? kEagerStoredScoreBytes : kStoredScoreBytes;
   if (c.workload.dropout_ratio > 0) {
     traffic.forward += kDropoutScores.forward;
     traffic.backward += kDropoutScores.backward;
@@ -121,10 +128,7 @@ void AppendContextParallel(const LayerContext& c, double n, double q, double kv,
                                    .forward_count = 2,
                                    .backward_count = 2});
     // The output before the second exchange is kept (TransformerEngine >= 2.8).
-    Kernel kept = MemoryBound("attention output copy", 0, 0);
-    kept.launches = kept.backward_launches = 0;
-    kept.stored_bytes = RoundedBytes(2 * q * n / t);
-    program.kernels.push_back(kept);
+    program.kernels.push_back(Kept("attention output copy", 2 * q * n / t));
     return;
   }
   // K and V of every rank pass every rank: a gather of the whole; backward also returns gradients.
@@ -137,7 +141,19 @@ void AppendContextParallel(const LayerContext& c, double n, double q, double kv,
        .hidden_by_compute = c.sharding.context_parallel_kind == ContextParallelKind::kRing});
 }
 
+// Queries, keys and values into the kernel's layout and its output back, one kernel each; without a
+// fused kernel the products take strided heads and only the output is copied.
+void AppendHeadCopies(const LayerContext& c, double n, double q, double kv, LayerProgram& program) {
+  if (!c.profile.attention_copies_heads) return;
+  const bool is_fused = IsFused(c.workload.attention_kernel);
+  const double width = (is_fused ? 2 * q + kv : q) / c.sharding.tensor_parallel;
+  Kernel copies = MemoryBound("head copies", kCopyBytes * n * width, kCopyBytes * n * width);
+  copies.launches = copies.backward_launches = is_fused ? 4 : 1;
+  program.kernels.push_back(copies);
+}
+
 void AppendCore(const LayerContext& c, double n, double q, double kv, LayerProgram& program) {
+  AppendHeadCopies(c, n, q, kv, program);
   AppendContextParallel(c, n, q, kv, program);
   if (IsFused(c.workload.attention_kernel)) {
     AppendFusedAttention(c, n, program);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <utility>
 
 #include "estimator/terms/attention.h"
 #include "estimator/terms/collective.h"
@@ -19,6 +20,10 @@ constexpr double kFp8CastBytesPerElement = 6;
 
 // Two extra element-wise passes of a fused kernel's tensor below half of the cache run from it.
 constexpr double kCacheSpeedup = 2;
+
+// Dynamic power grows with clock x voltage squared and voltage follows the clock, so under a power
+// limit the clock follows its cube root (docs/cost_model.md "Power").
+constexpr double kClockPowerExponent = 1.0 / 3;
 
 std::size_t Index(TimeCause cause) { return static_cast<std::size_t>(cause); }
 
@@ -48,8 +53,10 @@ Seconds Fp8CastTime(const MatmulShape& s, const ChipSpec& chip) {
 KernelTime PriceMatmul(const Kernel& kernel, const LayerContext& c, const ChipSpec& chip,
                        MatmulTimes& matmuls) {
   const MatmulShape& s = kernel.matmul;
-  const MatmulShape input_gradient = {.m = s.m, .n = s.k, .k = s.n, .count = s.count};
-  const MatmulShape weight_gradient = {.m = s.k, .n = s.n, .k = s.m, .count = s.count};
+  MatmulShape input_gradient = s;
+  std::swap(input_gradient.n, input_gradient.k);
+  MatmulShape weight_gradient = s;
+  std::swap(weight_gradient.m, weight_gradient.k);
   const bool fp32 = c.workload.gradient_dtype == GradientDtype::kFp32;
   KernelTime time = {
       .cause = TimeCause::kMatmul,
@@ -77,7 +84,8 @@ KernelTime PriceKernel(const Kernel& kernel, const LayerContext& c, const ChipSp
           FusedAttentionTime(kernel.attention, c.workload.attention_kernel, chip, attention);
       return {.cause = TimeCause::kAttention,
               .forward = forward,
-              .backward = forward * chip.attention.backward_time_ratio};
+              .backward = FusedAttentionBackwardTime(
+                  kernel.attention, c.workload.attention_kernel, chip, attention)};
     }
     case KernelKind::kMemoryBound: {
       const double ratio = kernel.rate_ratio / c.profile.memory_bound_traffic_ratio;
@@ -116,21 +124,72 @@ const GroupShape& ShapeOf(CommunicationGroup group, const LayerSite& site) {
   std::abort();
 }
 
+// Occurrences in one pass that run beside kernels, by the group they belong to.
+int CountHidden(const LayerProgram& program, CommunicationGroup group, bool backward) {
+  int count = 0;
+  for (const Collective& collective : program.collectives) {
+    if (collective.group != group) continue;
+    if (collective.hidden_by_compute) {
+      count += backward ? collective.backward_count : collective.forward_count;
+    } else if (backward) {
+      count += collective.backward_beside_gemm;
+    }
+  }
+  return count;
+}
+
+// Time of the kernels beside which one hidden collective of a pass runs: attention for the exchange
+// of keys and values, the GEMMs for the rest, shared evenly.
+Seconds RoomOf(const LayerProgram& program, CommunicationGroup group, const PassTime& pass,
+               bool backward) {
+  const int count = CountHidden(program, group, backward);
+  if (count == 0) return Seconds(0);
+  const TimeCause beside =
+      group == CommunicationGroup::kContext ? TimeCause::kAttention : TimeCause::kMatmul;
+  return pass.by_cause[Index(beside)] / count;
+}
+
+Seconds Visible(Seconds once, Seconds room) {
+  return std::max(kHiddenCollectiveShare * once, once - room);
+}
+
+// What the host spends on one collective.
+Seconds HostTime(const Collective& collective, const LayerContext& c, const GroupShape& shape) {
+  Seconds host = c.profile.host_per_launch;
+  if (collective.group == CommunicationGroup::kTensor) {
+    host += c.profile.host_per_collective_node * (shape.nodes - 1);
+    if (c.sharding.is_pipelined) {
+      host += c.profile.host_per_collective_rank_with_pipeline * Ranks(shape);
+    }
+  }
+  return host;
+}
+
 void PriceCollectives(const LayerProgram& program, const LayerContext& c, const LayerSite& site,
                       ModuleSet selective, LayerTime& cost) {
+  const PassTime forward = cost.forward;  // the kernels alone
+  const PassTime backward = cost.backward;
   for (const Collective& collective : program.collectives) {
-    Seconds once = CollectiveTime(collective.kind, collective.bytes,
-                                  ShapeOf(collective.group, site), site.pool, site.topology);
-    if (collective.hidden_by_compute) once *= kHiddenCollectiveShare;
+    const GroupShape& shape = ShapeOf(collective.group, site);
+    const Seconds once =
+        CollectiveTime(collective.kind, collective.bytes, shape, site.pool, site.topology);
+    const bool hidden = collective.hidden_by_compute;
+    const Seconds beside_forward =
+        hidden ? Visible(once, RoomOf(program, collective.group, forward, false)) : once;
+    const Seconds beside_backward =
+        Visible(once, RoomOf(program, collective.group, backward, true));
+    const int hidden_count =
+        hidden ? collective.backward_count : collective.backward_beside_gemm;
     const TimeCause cause = CauseOf(collective.group);
-    const Seconds launch = c.profile.host_per_launch;
-    Add(cost.forward, cause, once * collective.forward_count);
-    Add(cost.backward, cause, once * collective.backward_count);
-    cost.forward.host += launch * collective.forward_count;
-    cost.backward.host += launch * c.profile.host_backward_ratio * collective.backward_count;
+    const Seconds host = HostTime(collective, c, shape);
+    Add(cost.forward, cause, beside_forward * collective.forward_count);
+    Add(cost.backward, cause,
+        beside_backward * hidden_count + once * (collective.backward_count - hidden_count));
+    cost.forward.host += host * collective.forward_count;
+    cost.backward.host += host * c.profile.host_backward_ratio * collective.backward_count;
     if ((collective.modules & selective) != 0) {
-      Add(cost.selective, cause, once * collective.forward_count);
-      cost.selective.host += launch * collective.forward_count;
+      Add(cost.selective, cause, beside_forward * collective.forward_count);
+      cost.selective.host += host * collective.forward_count;
     }
   }
 }
@@ -157,7 +216,8 @@ LayerSite PlaceLayer(const LayerSharding& s, const NodePool& pool, const Topolog
           .expert_tensor = PlaceGroup(s.expert_tensor_parallel, 1, g)};
 }
 
-DeviceRates RatesOf(const ChipSpec& chip, const Workload& workload) {
+DeviceRates RatesOf(const NodePool& pool, const Workload& workload) {
+  const ChipSpec& chip = pool.chip;
   DeviceRates rates;
   rates.peak = NominalPeak(chip, workload.precision).value_or(FlopsPerSecond{1});
   rates.element_bytes = workload.precision == Precision::kFp8    ? 1
@@ -165,6 +225,10 @@ DeviceRates RatesOf(const ChipSpec& chip, const Workload& workload) {
                                                                  : 2;
   rates.sustained_time_ratio = chip.sustained_time_ratio;
   rates.vector_peak = chip.vector_peak;
+  if (pool.power_limit_watts > 0 && chip.power_limit_watts > 0) {
+    rates.power_time_ratio =
+        std::pow(chip.power_limit_watts / pool.power_limit_watts, kClockPowerExponent);
+  }
   return rates;
 }
 

@@ -56,8 +56,8 @@ LayerTime PriceProgram(const LayerProgram& program, const LayerContext& context,
                        const LayerSite& site, ModuleSet selective,
                        std::optional<TimeCause> cause_override);
 
-// Device rates of the workload on a chip.
-DeviceRates RatesOf(const ChipSpec& chip, const Workload& workload);
+// Device rates of the workload on the chips of a pool.
+DeviceRates RatesOf(const NodePool& pool, const Workload& workload);
 
 // Wall time of a pass whose launches and kernels run side by side: the longer of the two, smoothly
 // (docs/cost_model.md "Host time").

@@ -21,7 +21,9 @@ void AppendActivation(const LayerContext& c, double rows, double f, ModuleSet mo
   Kernel kernel = MemoryBound("activation", bytes * unfused, 2 * bytes * unfused);
   kernel.launches = c.profile.activation_is_fused ? 1 : 3;
   kernel.backward_launches = c.profile.activation_is_fused ? 1 : 4;
-  kernel.stored_bytes = RoundedBytes(2 * rows * f);
+  // The product is the next GEMM's input; run apart, the function's output is kept for it too.
+  const bool keeps_function = gated && !c.profile.activation_is_fused;
+  kernel.stored_bytes = RoundedBytes((keeps_function ? 4 : 2) * rows * f);
   kernel.modules = modules;
   program.kernels.push_back(kernel);
 }
@@ -134,9 +136,7 @@ void AppendMoe(const LayerContext& c, LayerProgram& program) {
     }
   }
   const double local_experts = static_cast<double>(moe.expert_count) / c.sharding.expert_parallel;
-  Kernel input = MemoryBound("expert input", 0, 0);
-  input.launches = input.backward_launches = 0;
-  input.stored_bytes = RoundedBytes(2 * h * routed * x);
+  Kernel input = Kept("expert input", 2 * h * routed * x);
   input.modules = kMoe;
   program.kernels.push_back(input);
   const std::size_t first_expert_kernel = program.kernels.size();

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "estimator/parameters.h"
+
 namespace meshwright {
 namespace {
 
@@ -15,6 +17,9 @@ constexpr double kUnfusedNormBackwardBytes = 96;
 constexpr int kUnfusedNormLaunches = 7;
 constexpr int kUnfusedNormBackwardLaunches = 12;
 constexpr double kUnfusedNormExtraStoredBytes = 6;
+
+// Weight tensors of a layer whose gradients are accumulated one by one: four matrices, two norms.
+constexpr int kAccumulatedTensors = 6;
 
 struct ModuleName {
   std::string_view name;
@@ -35,13 +40,21 @@ double ShardedTokens(const LayerContext& c) {
   return TokensPerRank(c) / (c.sharding.sequence_parallel ? c.sharding.tensor_parallel : 1);
 }
 
-// Addition of a branch's output to the residual stream, with dropout when it is on. Reads two
-// tensors, writes one (6 bytes an element).
+// Addition of a branch's output to the residual stream: reads two tensors, writes one; in backward
+// the sum of the gradients of both branches. Dropout also writes its mask, and in backward reads a
+// gradient and the mask and writes a gradient.
 void AppendResidual(const LayerContext& c, LayerProgram& program) {
   const double elements = ShardedTokens(c) * c.model.hidden_size;
-  Kernel add = MemoryBound("residual", 6 * elements, 6 * elements);
-  if (c.workload.dropout_ratio > 0) add.stored_bytes = RoundedBytes(elements);  // the mask
+  const bool drops = c.workload.dropout_ratio > 0;
+  Kernel add = MemoryBound("residual", (drops ? 7 : 6) * elements, (drops ? 11 : 6) * elements);
+  if (drops) add.stored_bytes = RoundedBytes(elements);  // the mask
   program.kernels.push_back(add);
+}
+
+bool KeepsGatheredInput(const LayerContext& c) {
+  if (!c.sharding.sequence_parallel || c.sharding.tensor_parallel == 1) return false;
+  return !c.profile.sequence_parallel_regathers_input ||
+         (c.profile.keeps_gathered_input_without_pipeline && !c.sharding.is_pipelined);
 }
 
 // What enters and leaves a tensor-parallel block (Korthikanti et al. 2022, arXiv 2205.05198,
@@ -52,6 +65,7 @@ void AppendTensorParallel(const LayerContext& c, ModuleSet modules, LayerProgram
   if (c.sharding.tensor_parallel == 1) return;
   const double tensor = 2 * TokensPerRank(c) * c.model.hidden_size;
   const bool hidden = c.workload.overlap.tensor_parallel;
+  const int beside = c.profile.hides_backward_tensor_parallel ? 1 : 0;
   if (!c.sharding.sequence_parallel) {
     program.collectives.push_back(
         {.kind = CollectiveKind::kAllReduce,
@@ -59,22 +73,54 @@ void AppendTensorParallel(const LayerContext& c, ModuleSet modules, LayerProgram
          .forward_count = 1,
          .backward_count = 1,
          .hidden_by_compute = hidden,
+         .backward_beside_gemm = beside,
          .modules = modules});
     return;
   }
-  const int regather = c.profile.sequence_parallel_regathers_input ? 1 : 0;
+  const int regather = KeepsGatheredInput(c) ? 0 : 1;
   program.collectives.push_back({.kind = CollectiveKind::kAllGather,
                                  .bytes = RoundedBytes(tensor),
                                  .forward_count = 1,
                                  .backward_count = 1 + regather,
                                  .hidden_by_compute = hidden,
+                                 .backward_beside_gemm = std::min(beside, regather),
                                  .modules = modules});
   program.collectives.push_back({.kind = CollectiveKind::kReduceScatter,
                                  .bytes = RoundedBytes(tensor),
                                  .forward_count = 1,
                                  .backward_count = 1,
                                  .hidden_by_compute = hidden,
+                                 .backward_beside_gemm = beside,
                                  .modules = modules});
+}
+
+// Column sums of the gradients of the four linear layers' outputs (q + 2u, h, f, h wide), one kernel
+// each: layers with a bias are those of the LayerNorm families.
+void AppendBiasGradients(const LayerContext& c, LayerProgram& program) {
+  if (c.profile.bias_gradient_is_fused || c.model.norm != NormKind::kLayernorm) return;
+  const double t = c.sharding.tensor_parallel;
+  const double heads = c.model.attention_head_count + 2.0 * c.model.kv_head_count;
+  const double width = (heads * c.model.head_dim + c.model.ffn_hidden_size) / t;
+  Kernel sums = MemoryBound(
+      "bias gradients", 0,
+      2 * (TokensPerRank(c) * width + 2 * ShardedTokens(c) * c.model.hidden_size));
+  sums.launches = 0;
+  sums.backward_launches = 4;
+  program.kernels.push_back(sums);
+}
+
+// Adds every weight's gradient to its accumulator: reads both, writes one.
+void AppendGradientAccumulation(const LayerContext& c, bool is_moe, LayerProgram& program) {
+  if (c.profile.gradient_accumulation_is_fused) return;
+  const LayerParameters layer = ParametersOf(c.model, is_moe);
+  const double parameters =
+      DenseParameters(layer, c.sharding.tensor_parallel) +
+      ExpertParameters(layer, c.sharding.expert_parallel, c.sharding.expert_tensor_parallel);
+  const double accumulator = c.workload.gradient_dtype == GradientDtype::kFp32 ? 4 : 2;
+  Kernel add = MemoryBound("gradient accumulation", 0, (2 + 2 * accumulator) * parameters);
+  add.launches = 0;
+  add.backward_launches = kAccumulatedTensors;
+  program.kernels.push_back(add);
 }
 
 }  // namespace
@@ -129,6 +175,13 @@ Kernel MemoryBound(std::string_view name, double bytes, double backward_bytes) {
           .backward_bytes = RoundedBytes(backward_bytes)};
 }
 
+Kernel Kept(std::string_view name, double stored_bytes) {
+  return {.name = name,
+          .launches = 0,
+          .backward_launches = 0,
+          .stored_bytes = RoundedBytes(stored_bytes)};
+}
+
 void AppendNorm(const LayerContext& c, double width, double tokens, LayerProgram& program) {
   const double elements = tokens * width;
   const bool fused = c.workload.norm_kernel == KernelFusion::kFused;
@@ -153,10 +206,12 @@ LayerProgram BuildLayer(const LayerContext& c, bool is_moe) {
   const double elements = ShardedTokens(c) * c.model.hidden_size;
   for (const bool attention : {true, false}) {
     // The input of the norm is kept for its backward pass.
-    Kernel input = MemoryBound("layer input", 0, 0);
-    input.launches = input.backward_launches = 0;
-    input.stored_bytes = RoundedBytes(2 * elements);
-    program.kernels.push_back(input);
+    program.kernels.push_back(Kept("layer input", 2 * elements));
+    if (KeepsGatheredInput(c)) {
+      // Beside the rank's own share, which the norm's output is.
+      const double gathered = TokensPerRank(c) * c.model.hidden_size;
+      program.kernels.push_back(Kept("gathered input", 2 * (gathered - elements)));
+    }
     AppendNorm(c, c.model.hidden_size, ShardedTokens(c), program);
     if (attention) {
       AppendTensorParallel(c, 0, program);
@@ -169,6 +224,13 @@ LayerProgram BuildLayer(const LayerContext& c, bool is_moe) {
     }
     AppendResidual(c, program);
   }
+  if (c.profile.extra_stored_bytes_per_hidden > 0) {
+    const double sharded = TokensPerRank(c) * c.model.hidden_size / c.sharding.tensor_parallel;
+    program.kernels.push_back(
+        Kept("framework copies", c.profile.extra_stored_bytes_per_hidden * sharded));
+  }
+  AppendBiasGradients(c, program);
+  AppendGradientAccumulation(c, is_moe, program);
   return program;
 }
 

@@ -53,6 +53,7 @@ void AppendMoe(const LayerContext& context, LayerProgram& program);
 Kernel Matmul(std::string_view name, const MatmulShape& shape, double stored_bytes,
               ModuleSet modules);
 Kernel MemoryBound(std::string_view name, double bytes, double backward_bytes);
+Kernel Kept(std::string_view name, double stored_bytes);  // no work, bytes for the backward pass
 void AppendNorm(const LayerContext& context, double width, double tokens, LayerProgram& program);
 
 }  // namespace meshwright

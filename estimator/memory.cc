@@ -135,8 +135,13 @@ StageMemory MemoryOf(const Stage& s, const StateSharding& sharding, double in_fl
   const Activations activations = StoredBy(s);
   double transient = static_cast<double>(Transient(s, activations).count);
   if (sharding.zero_stage == 3) transient += GatheredBytes(s, bytes);
-  const double optimizer =
-      bytes.optimizer * (1 - sharding.offload_ratio) + profile.extra_sharded_bytes_per_parameter;
+  const int sequences = s.data_parallel * s.sharding.micro_batch_size;  // of one micro-batch, all ranks
+  if (s.has_head && problem.workload.global_batch_size > sequences) {
+    transient += static_cast<double>(s.unit->old_logits.count);
+  }
+  // The sharded copies exist where states are sharded.
+  const double copies = sharding.zero_stage >= 1 ? profile.extra_sharded_bytes_per_parameter : 0;
+  const double optimizer = bytes.optimizer * (1 - sharding.offload_ratio) + copies;
   double cache = static_cast<double>(profile.fixed_buffers.count);
   if (profile.caches_weight_gradients) cache += 2 * CachedElements(s);
 

@@ -91,6 +91,12 @@ Problem SplitRule(const std::string& text, FrameworkProfile& profile) {
   return std::nullopt;
 }
 
+Problem WireDtype(const std::string& text, FrameworkProfile& profile) {
+  profile.gradient_wire_dtype = ParseChoice<GradientDtype>(text);
+  if (!profile.gradient_wire_dtype) return "must be one of " + AllowedWords<GradientDtype>();
+  return std::nullopt;
+}
+
 // Names separated by blanks.
 Problem Modules(const std::string& text, FrameworkProfile& profile) {
   profile.selective_modules.clear();
@@ -122,10 +128,18 @@ constexpr Row kRows[] = {
     {"grouped_gemm", Flag<&FrameworkProfile::grouped_gemm>},
     {"qkv_is_one_gemm", Flag<&FrameworkProfile::qkv_is_one_gemm>},
     {"gate_up_is_one_gemm", Flag<&FrameworkProfile::gate_up_is_one_gemm>},
+    {"attention_copies_heads", Flag<&FrameworkProfile::attention_copies_heads>},
+    {"pipeline_sends_shards", Flag<&FrameworkProfile::pipeline_sends_shards>},
     {"rotary_is_fused", Flag<&FrameworkProfile::rotary_is_fused>},
     {"activation_is_fused", Flag<&FrameworkProfile::activation_is_fused>},
     {"sequence_parallel_regathers_input",
      Flag<&FrameworkProfile::sequence_parallel_regathers_input>},
+    {"keeps_gathered_input_without_pipeline",
+     Flag<&FrameworkProfile::keeps_gathered_input_without_pipeline>},
+    {"bias_gradient_is_fused", Flag<&FrameworkProfile::bias_gradient_is_fused>},
+    {"gradient_accumulation_is_fused", Flag<&FrameworkProfile::gradient_accumulation_is_fused>},
+    {"hides_backward_tensor_parallel", Flag<&FrameworkProfile::hides_backward_tensor_parallel>},
+    {"gradient_wire_dtype", WireDtype},
     {"caches_weight_gradients", Flag<&FrameworkProfile::caches_weight_gradients>},
     {"logits_are_gathered", Flag<&FrameworkProfile::logits_are_gathered>},
     {"experts_need_sequence_parallel", Flag<&FrameworkProfile::experts_need_sequence_parallel>},
@@ -147,9 +161,15 @@ constexpr Row kRows[] = {
     {"logit_stored_bytes_fused", Number<&FrameworkProfile::logit_stored_bytes_fused>},
     {"logit_traffic_bytes_unfused", Number<&FrameworkProfile::logit_traffic_bytes_unfused>},
     {"logit_traffic_bytes_fused", Number<&FrameworkProfile::logit_traffic_bytes_fused>},
+    {"extra_stored_bytes_per_hidden", Number<&FrameworkProfile::extra_stored_bytes_per_hidden>},
+    {"logit_bytes_between_micro_batches",
+     Number<&FrameworkProfile::logit_bytes_between_micro_batches>},
     {"allocator_efficiency", Number<&FrameworkProfile::allocator_efficiency>},
     {"host_per_launch_seconds", Time<&FrameworkProfile::host_per_launch>},
     {"host_per_recomputed_layer_seconds", Time<&FrameworkProfile::host_per_recomputed_layer>},
+    {"host_per_collective_node_seconds", Time<&FrameworkProfile::host_per_collective_node>},
+    {"host_per_collective_rank_with_pipeline_seconds",
+     Time<&FrameworkProfile::host_per_collective_rank_with_pipeline>},
     {"fixed_per_step_seconds", Time<&FrameworkProfile::fixed_per_step>},
     {"gradient_bucket_bytes", Size<&FrameworkProfile::gradient_bucket>},
     {"fixed_buffers_bytes", Size<&FrameworkProfile::fixed_buffers>},

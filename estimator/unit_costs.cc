@@ -55,6 +55,7 @@ void FillTransients(const LayerContext& c, UnitCosts& unit) {
       fused ? c.profile.logit_stored_bytes_fused : c.profile.logit_stored_bytes_unfused;
   const double logits = PaddedVocabulary(c.model, c.sharding.tensor_parallel) /
                         (c.profile.logits_are_gathered ? 1 : t);
+  unit.old_logits = RoundedBytes(n * logits * c.profile.logit_bytes_between_micro_batches);
   const double sharded = c.sharding.sequence_parallel ? t : 1;
   // Final norm's input and output, logits, the gathered input of the output layer and its gradient.
   unit.head_transient =

@@ -36,6 +36,7 @@ struct UnitCosts {
   Bytes layer_transient = {};
   Bytes moe_transient = {};
   Bytes head_transient = {};
+  Bytes old_logits = {};                // of the micro-batch before, where the framework keeps them
   Bytes boundary = {};                  // activation that a stage sends to the next, one device
   std::optional<UnitTimes> times = {};  // absent until a plan's time is asked for
 };

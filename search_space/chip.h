@@ -31,7 +31,10 @@ struct AttentionModel {
   double wave_half = 0.9;            // w0
   double flash2_ratio = 1.0;         // rate of FlashAttention-2 over the rate above
   double small_head_ratio = 0.85;    // rate at head sizes <= 96 over rate at 128
-  double backward_time_ratio = 2.8;  // backward time over forward time
+  double backward_time_ratio = 2.8;  // backward time over forward time, long sequences
+  // Of the backward pass where it was measured apart; none: as forward.
+  std::optional<double> backward_sequence_half = {};
+  std::optional<double> backward_wave_half = {};
   bool operator==(const AttentionModel&) const = default;
 };
 

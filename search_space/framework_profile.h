@@ -41,17 +41,31 @@ struct FrameworkProfile {
   // Kernels of a layer.
   bool qkv_is_one_gemm = true;
   bool gate_up_is_one_gemm = true;
+  bool attention_copies_heads = false;  // to and from the attention kernel's own layout
   bool rotary_is_fused = true;
   bool activation_is_fused = true;
+  bool bias_gradient_is_fused = true;           // into the GEMM that makes it
+  bool gradient_accumulation_is_fused = true;   // into the GEMM of the weight gradient
   double memory_bound_traffic_ratio = 1.0;  // traffic of its elementwise kernels / the fused form's
   Seconds host_per_launch = Seconds(10e-6);  // forward; the device waits when launches are slower
   double host_backward_ratio = 0.8;          // backward launch / forward launch
   Seconds host_per_recomputed_layer =
       Seconds(0);  // random-state bookkeeping of a checkpointed layer
 
+  // Host time of a tensor-parallel collective, on top of its launch: for each node that its ring
+  // crosses, and, where the pipeline's messages contend with it, for each of its ranks.
+  Seconds host_per_collective_node = Seconds(0);
+  Seconds host_per_collective_rank_with_pipeline = Seconds(0);
+
   // Communication.
   double tensor_parallel_bytes_ratio = 1.0;       // 2: all-reduce in fp32 with 16-bit activations
-  bool sequence_parallel_regathers_input = true;  // a third all-gather in backward
+  // Under sequence parallelism the gathered input of a block is gathered again in backward, or kept.
+  bool sequence_parallel_regathers_input = true;
+  bool keeps_gathered_input_without_pipeline = false;
+  // In backward the gather of the input runs beside the GEMM of the input's gradient, and the
+  // reduction of that gradient beside the GEMM of the weight's gradient.
+  bool hides_backward_tensor_parallel = false;
+  std::optional<GradientDtype> gradient_wire_dtype = {};  // of the reduction; none: the gradients'
   double gradient_bucket_exposed_ratio = 0.1;  // share of overlapped reduction that stays visible
   Bytes gradient_bucket = {160'000'000};
 
@@ -64,6 +78,8 @@ struct FrameworkProfile {
   double optimizer_bytes_per_parameter = 12;     // master weights and moments
   double extra_bytes_per_parameter = 0;          // unsharded copies beside states
   double extra_sharded_bytes_per_parameter = 0;  // sharded like the optimizer states
+  double extra_stored_bytes_per_hidden = 0;      // of a layer, token and hidden element, sharded
+  double logit_bytes_between_micro_batches = 0;  // of the last micro-batch, still alive
   bool caches_weight_gradients = false;          // TransformerEngine's dummy weight gradients
   bool logits_are_gathered = false;              // over tensor parallel, before the loss
   double logit_stored_bytes_unfused = 6;  // transient bytes of one logit, separate loss kernels
@@ -76,6 +92,7 @@ struct FrameworkProfile {
   Bytes communicator_buffers_across_nodes = GiB(1.0);  // on top
 
   // Pipeline and sharding.
+  bool pipeline_sends_shards = false;  // a tensor-parallel rank sends its share, which is gathered
   LayerSplit layer_split = LayerSplit::kEven;
   std::vector<std::string> selective_modules = {"core_attn"};
   int largest_zero_stage_with_pipeline = 1;

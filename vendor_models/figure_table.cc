@@ -14,8 +14,10 @@ constexpr double Raw(Bytes value) { return static_cast<double>(value.count); }
 constexpr double Raw(BytesPerSecond value) { return value.rate; }
 constexpr double Raw(FlopsPerSecond value) { return value.rate; }
 constexpr double Raw(Seconds value) { return value.count(); }
+constexpr std::optional<double> Raw(std::optional<double> value) { return value; }
 
 void Assign(double& to, double raw) { to = raw; }
+void Assign(std::optional<double>& to, double raw) { to = raw; }
 void Assign(int& to, double raw) { to = static_cast<int>(raw); }
 void Assign(Bytes& to, double raw) { to = RoundedBytes(raw); }
 void Assign(BytesPerSecond& to, double raw) { to = {raw}; }
@@ -144,6 +146,10 @@ constexpr NumberFigure kNumberFigures[] = {
                                                         Need::kDefaulted, kShare),
     Number<&S::attention, &Attention::backward_time_ratio>(
         "attention_backward_time_ratio", Group::kAttention, Need::kDefaulted, {0.5, 20}),
+    Number<&S::attention, &Attention::backward_sequence_half>(
+        "attention_backward_sequence_half_tokens", Group::kNone, Need::kOptional, {0, 1e5}),
+    Number<&S::attention, &Attention::backward_wave_half>(
+        "attention_backward_wave_half", Group::kNone, Need::kOptional, {0, 100}),
     Number<&S::scale_up, &ScaleUpLink::bandwidth>("scale_up_bandwidth_bytes_per_second",
                                                   Group::kNone, Need::kDefaulted, {1e8, 1e14}),
     Number<&S::scale_up, &ScaleUpLink::domain_size>("scale_up_domain_device_count", Group::kNone,

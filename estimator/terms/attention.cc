@@ -42,9 +42,11 @@ Flops AttentionFlops(const AttentionShape& s) {
   return {4 * s.batch * s.heads * s.head_dim * s.query_tokens * s.key_tokens * share};
 }
 
-Seconds FusedAttentionTime(const AttentionShape& s, AttentionKernel kernel, const ChipSpec& chip,
-                           const DeviceRates& rates) {
-  const AttentionModel& model = chip.attention;
+namespace {
+
+// Of a pass whose model is `model`.
+Seconds PassTime(const AttentionShape& s, AttentionKernel kernel, const ChipSpec& chip,
+                 const AttentionModel& model, const DeviceRates& rates) {
   const double cores = chip.core_count > 0 ? chip.core_count : 100;
   const double waves = s.batch * s.heads * std::ceil(s.query_tokens / kQueryTile) / cores;
   double efficiency =
@@ -54,7 +56,22 @@ Seconds FusedAttentionTime(const AttentionShape& s, AttentionKernel kernel, cons
   const double compute = AttentionFlops(s).count * ramp / (rates.peak.rate * efficiency);
   const double bytes = 2 * s.batch * s.heads * s.head_dim * (2 * s.query_tokens + 2 * s.key_tokens);
   const double memory = bytes / (chip.memory_bandwidth.rate * chip.memory_bound_efficiency);
-  return chip.memory_bound_fixed + Seconds(std::max(compute, memory));
+  return chip.memory_bound_fixed + Seconds(std::max(compute * rates.power_time_ratio, memory));
+}
+
+}  // namespace
+
+Seconds FusedAttentionTime(const AttentionShape& s, AttentionKernel kernel, const ChipSpec& chip,
+                           const DeviceRates& rates) {
+  return PassTime(s, kernel, chip, chip.attention, rates);
+}
+
+Seconds FusedAttentionBackwardTime(const AttentionShape& s, AttentionKernel kernel,
+                                   const ChipSpec& chip, const DeviceRates& rates) {
+  AttentionModel model = chip.attention;
+  model.sequence_half = model.backward_sequence_half.value_or(model.sequence_half);
+  model.wave_half = model.backward_wave_half.value_or(model.wave_half);
+  return PassTime(s, kernel, chip, model, rates) * model.backward_time_ratio;
 }
 
 }  // namespace meshwright

@@ -13,4 +13,8 @@ Flops AttentionFlops(const AttentionShape& shape);
 Seconds FusedAttentionTime(const AttentionShape& shape, AttentionKernel kernel,
                            const ChipSpec& chip, const DeviceRates& rates);
 
+// Backward time of the same: the forward form with the constants of the backward pass.
+Seconds FusedAttentionBackwardTime(const AttentionShape& shape, AttentionKernel kernel,
+                                   const ChipSpec& chip, const DeviceRates& rates);
+
 }  // namespace meshwright

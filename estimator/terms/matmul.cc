@@ -23,6 +23,10 @@ constexpr double kDefaultCores = 100;
 // output (sustained training GEMMs, data op_efficiency/gemm_training_simumax.csv).
 constexpr double kFp32AccumulationRatio = 1.06;
 
+// Share of the vector units' peak that a product of unaligned rows reaches; they leave the matrix
+// units idle (docs/cost_model.md "GEMM").
+constexpr double kUnalignedVectorShare = 0.85;
+
 double TileTime(const MatmulShape& s, const Tile& tile, const ChipSpec& chip, FlopsPerSecond peak) {
   const GemmModel& g = chip.gemm;
   const double cores = chip.core_count > 0 ? chip.core_count : kDefaultCores;
@@ -60,8 +64,13 @@ Seconds MatmulTime(const MatmulShape& shape, const ChipSpec& chip, const DeviceR
                    bool accumulates_fp32) {
   if (shape.m <= 0 || shape.n <= 0 || shape.k <= 0 || shape.count <= 0) return Seconds(0);
   double compute = std::numeric_limits<double>::infinity();
-  for (const Tile& tile : kTiles) {
-    compute = std::min(compute, TileTime(shape, tile, chip, rates.peak));
+  if (shape.is_aligned || rates.vector_peak.rate <= 0) {
+    for (const Tile& tile : kTiles) {
+      compute = std::min(compute, TileTime(shape, tile, chip, rates.peak));
+    }
+  } else {
+    compute = 2 * shape.m * shape.n * shape.k * shape.count /
+              (kUnalignedVectorShare * rates.vector_peak.rate);
   }
   const double elements = shape.m * shape.k + shape.k * shape.n + shape.m * shape.n;
   const double memory = elements * shape.count * rates.element_bytes /
@@ -70,7 +79,7 @@ Seconds MatmulTime(const MatmulShape& shape, const ChipSpec& chip, const DeviceR
   const double high = std::max(compute, memory);
   const double low = std::min(compute, memory);
   const double norm = high * std::pow(1 + std::pow(low / high, p), 1 / p);
-  const double ratio = rates.sustained_time_ratio * (accumulates_fp32 ? kFp32AccumulationRatio : 1);
+  const double ratio = rates.sustained_time_ratio * rates.power_time_ratio * (accumulates_fp32 ? kFp32AccumulationRatio : 1);
   return Seconds(chip.gemm.fixed.count() + norm * ratio);
 }
 
@@ -83,6 +92,7 @@ Seconds MatmulTimes::Of(const MatmulShape& shape, bool accumulates_fp32) {
 
 std::size_t MatmulTimes::Hash::operator()(const Key& key) const {
   std::size_t hash = key.accumulates_fp32 ? 1 : 0;
+  if (!key.shape.is_aligned) hash ^= 2;
   for (const double x : {key.shape.m, key.shape.n, key.shape.k, key.shape.count}) {
     hash = hash * 0x9e3779b97f4a7c15U + std::hash<double>()(x);
   }

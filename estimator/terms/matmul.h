@@ -14,6 +14,7 @@ struct DeviceRates {
   FlopsPerSecond peak = {};  // nominal, of the workload's precision
   double element_bytes = 2;  // of a GEMM operand
   double sustained_time_ratio = 1;
+  double power_time_ratio = 1;  // clock at the chip's usual power limit / clock at the site's
   FlopsPerSecond vector_peak = {};
 };
 

@@ -163,11 +163,11 @@ NodePool ResolvePool(const NodePoolRequest& stated, const ChipSpec& chip, std::s
                                  ? "usual node of " + chip.id
                                  : "default node (none published for " + chip.id + ")";
   Defaults defaults(problem.applied_defaults, fmt::format("cluster.pools[{}]", index), source);
-  if (stated.power_limit_watts.has_value()) {
+  if (stated.power_limit_watts.has_value() && chip.power_limit_watts <= 0) {
     problem.warnings.push_back(
-        fmt::format("cluster.pools[{}].power_limit_watts is not modelled yet: clocks are taken as "
-                    "those of the chip's usual limit",
-                    index));
+        fmt::format("cluster.pools[{}].power_limit_watts changes nothing: the usual limit of {} is "
+                    "not published",
+                    index, chip.id));
   }
   NodePool pool;
   pool.name = stated.name;
