@@ -18,8 +18,10 @@ constexpr double kContradicted = 0.1;
 
 std::size_t Index(TimeCause cause) { return static_cast<std::size_t>(cause); }
 
-LayerSharding ShardingOf(const ParallelPlan& plan, const FrameworkProfile& profile) {
+LayerSharding ShardingOf(const ParallelPlan& plan, const EstimatorProblem& problem) {
   const bool is_pipelined = plan.pipeline_parallel > 1 || plan.stages.size() > 1;
+  const bool has_nodes =
+      problem.cluster.pools.size() > 1 || problem.cluster.pools.front().node_count > 1;
   return {.tensor_parallel = plan.tensor_parallel,
           .sequence_parallel = plan.sequence_parallel,
           .context_parallel = plan.context_parallel,
@@ -27,8 +29,8 @@ LayerSharding ShardingOf(const ParallelPlan& plan, const FrameworkProfile& profi
           .expert_parallel = plan.expert_parallel,
           .expert_tensor_parallel = plan.expert_tensor_parallel,
           .micro_batch_size = plan.micro_batch_size,
-          .is_pipelined =
-              is_pipelined && profile.host_per_collective_rank_with_pipeline > Seconds(0)};
+          .is_pipelined = is_pipelined,
+          .pipeline_leaves_node = is_pipelined && has_nodes};
 }
 
 int RecomputedLayers(const RecomputePlan& recompute, std::size_t stage, int layers) {
@@ -167,7 +169,7 @@ void AnalyticModel::BuildRuns(const ParallelPlan& plan) {
   const auto p = static_cast<std::size_t>(plan.pipeline_parallel);
   const std::vector<int>& layers =
       plan.layers_per_stage.empty() ? DefaultSplit(plan.pipeline_parallel) : plan.layers_per_stage;
-  const LayerSharding sharding = ShardingOf(plan, problem_.profile);
+  const LayerSharding sharding = ShardingOf(plan, problem_);
   Stage stage = {.pool = &problem_.cluster.pools.front(),
                  .unit = &UnitsOf(sharding, 0, SelectiveModules(plan.recompute)),
                  .sharding = sharding,
@@ -191,7 +193,7 @@ void AnalyticModel::BuildMixedRuns(const ParallelPlan& plan) {
   int first_layer = 0;
   for (std::size_t i = 0; i < plan.stages.size(); ++i) {
     const StagePlan& own = plan.stages[i];
-    LayerSharding sharding = ShardingOf(plan, problem_.profile);
+    LayerSharding sharding = ShardingOf(plan, problem_);
     sharding.tensor_parallel = own.tensor_parallel;
     sharding.sequence_parallel = plan.sequence_parallel && own.tensor_parallel > 1;
     sharding.context_parallel = own.context_parallel;

@@ -157,9 +157,9 @@ Seconds Visible(Seconds once, Seconds room) {
 Seconds HostTime(const Collective& collective, const LayerContext& c, const GroupShape& shape) {
   Seconds host = c.profile.host_per_launch;
   if (collective.group == CommunicationGroup::kTensor) {
-    host += c.profile.host_per_collective_node * (shape.nodes - 1);
-    if (c.sharding.is_pipelined) {
-      host += c.profile.host_per_collective_rank_with_pipeline * Ranks(shape);
+    if (c.sharding.pipeline_leaves_node) {
+      host += c.profile.host_per_collective_rank_with_pipeline * Ranks(shape) +
+              c.profile.collective_latency_per_node * (shape.nodes - 1);
     }
   }
   return host;
@@ -172,7 +172,8 @@ void PriceCollectives(const LayerProgram& program, const LayerContext& c, const 
   for (const Collective& collective : program.collectives) {
     const GroupShape& shape = ShapeOf(collective.group, site);
     const Seconds once =
-        CollectiveTime(collective.kind, collective.bytes, shape, site.pool, site.topology);
+        CollectiveTime(collective.kind, collective.bytes, shape, site.pool, site.topology) +
+        c.profile.collective_latency_per_node * (shape.nodes - 1);
     const bool hidden = collective.hidden_by_compute;
     const Seconds beside_forward =
         hidden ? Visible(once, RoomOf(program, collective.group, forward, false)) : once;

@@ -16,7 +16,8 @@ struct LayerSharding {
   int expert_parallel = 1;
   int expert_tensor_parallel = 1;
   int micro_batch_size = 1;
-  bool is_pipelined = false;  // only where the framework's costs depend on it
+  bool is_pipelined = false;
+  bool pipeline_leaves_node = false;
   auto operator<=>(const LayerSharding&) const = default;
 };
 

@@ -52,12 +52,12 @@ struct FrameworkProfile {
   Seconds host_per_recomputed_layer =
       Seconds(0);  // random-state bookkeeping of a checkpointed layer
 
-  // Host time of a tensor-parallel collective, on top of its launch: for each node that its ring
-  // crosses, and, where the pipeline's messages contend with it, for each of its ranks.
-  Seconds host_per_collective_node = Seconds(0);
+  // Host time of a tensor-parallel collective, on top of its launch, for each of its ranks where a
+  // pipeline across nodes contends with it.
   Seconds host_per_collective_rank_with_pipeline = Seconds(0);
 
   // Communication.
+  Seconds collective_latency_per_node = Seconds(0);  // of a layer's collectives, beside the link's
   double tensor_parallel_bytes_ratio = 1.0;       // 2: all-reduce in fp32 with 16-bit activations
   // Under sequence parallelism the gathered input of a block is gathered again in backward, or kept.
   bool sequence_parallel_regathers_input = true;
