@@ -82,7 +82,13 @@ double CachedElements(const Stage& s) {
 
 StateBytes BytesPerParameter(const Workload& workload, const FrameworkProfile& profile) {
   StateBytes bytes;
-  bytes.gradient = workload.gradient_dtype == GradientDtype::kFp32 ? 4 : 2;
+  const bool is_fp32 = workload.gradient_dtype == GradientDtype::kFp32;
+  bytes.gradient = is_fp32 ? 4 : 2;
+  // Where a kernel of its own adds them up, autograd's 16-bit gradients lie beside the sums.
+  bytes.unsharded = profile.extra_bytes_per_parameter;
+  if (is_fp32 && !profile.gradient_accumulation_is_fused) bytes.unsharded += 2;
+  // Sharded copies in fp32 are made of 16-bit gradients only.
+  if (!is_fp32) bytes.sharded_copies = profile.extra_sharded_bytes_per_parameter;
   bytes.optimizer = profile.optimizer_bytes_per_parameter;
   if (workload.precision == Precision::kFp32) {
     bytes.weight = 4;
@@ -139,8 +145,7 @@ StageMemory MemoryOf(const Stage& s, const StateSharding& sharding, double in_fl
   if (s.has_head && problem.workload.global_batch_size > sequences) {
     transient += static_cast<double>(s.unit->old_logits.count);
   }
-  // The sharded copies exist where states are sharded.
-  const double copies = sharding.zero_stage >= 1 ? profile.extra_sharded_bytes_per_parameter : 0;
+  const double copies = sharding.zero_stage >= 1 ? bytes.sharded_copies : 0;
   const double optimizer = bytes.optimizer * (1 - sharding.offload_ratio) + copies;
   double cache = static_cast<double>(profile.fixed_buffers.count);
   if (profile.caches_weight_gradients) cache += 2 * CachedElements(s);
@@ -148,7 +153,7 @@ StageMemory MemoryOf(const Stage& s, const StateSharding& sharding, double in_fl
   StageMemory memory;
   auto& line = memory.breakdown;
   line[static_cast<std::size_t>(MemoryKind::kWeights)] = RoundedBytes(
-      bytes.weight * divided(3) + profile.extra_bytes_per_parameter * (p.dense + p.expert));
+      bytes.weight * divided(3) + bytes.unsharded * (p.dense + p.expert));
   line[static_cast<std::size_t>(MemoryKind::kGradients)] =
       RoundedBytes(bytes.gradient * divided(2));
   line[static_cast<std::size_t>(MemoryKind::kOptimizerStates)] =

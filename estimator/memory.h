@@ -8,11 +8,13 @@
 
 namespace meshwright {
 
-// Bytes that one parameter takes: weight, gradient, optimizer states.
+// Bytes that one parameter takes.
 struct StateBytes {
   double weight = 2;
   double gradient = 4;
   double optimizer = 12;
+  double unsharded = 0;       // copies beside the states, of every parameter
+  double sharded_copies = 0;  // copies beside the states, sharded as they are
 };
 
 StateBytes BytesPerParameter(const Workload& workload, const FrameworkProfile& profile);

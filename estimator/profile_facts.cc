@@ -91,9 +91,10 @@ Problem SplitRule(const std::string& text, FrameworkProfile& profile) {
   return std::nullopt;
 }
 
-Problem WireDtype(const std::string& text, FrameworkProfile& profile) {
-  profile.gradient_wire_dtype = ParseChoice<GradientDtype>(text);
-  if (!profile.gradient_wire_dtype) return "must be one of " + AllowedWords<GradientDtype>();
+template <auto kField>
+Problem GradientChoice(const std::string& text, FrameworkProfile& profile) {
+  profile.*kField = ParseChoice<GradientDtype>(text);
+  if (!(profile.*kField).has_value()) return "must be one of " + AllowedWords<GradientDtype>();
   return std::nullopt;
 }
 
@@ -139,7 +140,8 @@ constexpr Row kRows[] = {
     {"bias_gradient_is_fused", Flag<&FrameworkProfile::bias_gradient_is_fused>},
     {"gradient_accumulation_is_fused", Flag<&FrameworkProfile::gradient_accumulation_is_fused>},
     {"hides_backward_tensor_parallel", Flag<&FrameworkProfile::hides_backward_tensor_parallel>},
-    {"gradient_wire_dtype", WireDtype},
+    {"gradient_wire_dtype", GradientChoice<&FrameworkProfile::gradient_wire_dtype>},
+    {"bf16_gradient_dtype", GradientChoice<&FrameworkProfile::bf16_gradient_dtype>},
     {"caches_weight_gradients", Flag<&FrameworkProfile::caches_weight_gradients>},
     {"logits_are_gathered", Flag<&FrameworkProfile::logits_are_gathered>},
     {"experts_need_sequence_parallel", Flag<&FrameworkProfile::experts_need_sequence_parallel>},

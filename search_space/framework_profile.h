@@ -32,6 +32,7 @@ struct FrameworkProfile {
   KernelFusion cross_entropy_kernel = KernelFusion::kUnfused;
   Optimizer optimizer = Optimizer::kAdam;
   GradientDtype gradient_dtype = GradientDtype::kFp32;
+  std::optional<GradientDtype> bf16_gradient_dtype = {};  // where bf16 training differs
   Fp8Recipe fp8_recipe = Fp8Recipe::kTensorwise;
   bool grouped_gemm = true;
   double dropout_ratio = 0.0;
