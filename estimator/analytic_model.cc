@@ -258,8 +258,8 @@ PipelineShape AnalyticModel::ShapeOf(const ParallelPlan& plan, int micro_batches
           .overlaps_point_to_point = problem_.workload.overlap.pipeline_p2p};
 }
 
-// States are allocated once and fill their blocks; what comes and goes with every micro-batch leaves
-// gaps.
+// States are allocated once and fill their blocks; what comes and goes with every micro-batch
+// leaves gaps.
 Bytes AnalyticModel::Reserved(const StageMemory& memory, const Stage& stage) const {
   const FrameworkProfile& profile = problem_.profile;
   const Bytes moving = memory.breakdown[static_cast<std::size_t>(MemoryKind::kActivations)] +
@@ -367,9 +367,9 @@ void AnalyticModel::FillStages(const ParallelPlan& plan, const Evaluation& e,
     for (int i = run.first; i < run.first + run.count; ++i) {
       const double in_flight =
           InFlight(plan.schedule, i, p, plan.virtual_pipeline, e.micro_batches);
-      estimate.stage_memory.push_back(Scaled(
-          MemoryOf(run.stage, meshwright::ShardingOf(plan, run.stage), in_flight, problem_),
-          calibration_.memory_ratio));
+      estimate.stage_memory.push_back(
+          Scaled(MemoryOf(run.stage, meshwright::ShardingOf(plan, run.stage), in_flight, problem_),
+                 calibration_.memory_ratio));
     }
   }
 }

@@ -14,6 +14,10 @@ constexpr double kOverlapSlowdown = 0.1;
 // Optimizer states that live in host memory: 16 bytes a parameter over the host link, pinned memory
 // over PCIe 4 (docs/cost_model.md "Host link").
 constexpr double kOffloadedBytes = 16;
+// A fused optimizer streams at the chip's copy rate, which the kernels of a layer stay below (A100:
+// 0.65 against 0.85 of nominal; docs/cost_model.md "Optimizer").
+constexpr double kKernelOverStream = 0.76;
+constexpr double kLargestStreamShare = 0.85;
 constexpr BytesPerSecond kHostLink = {26e9};
 
 Seconds Exposed(Seconds total, Seconds window, double visible_share) {
@@ -34,8 +38,8 @@ Bytes MessageBytes(const Stage& stage, const StateSharding& sharding,
   const Bytes bucket = problem.profile.gradient_bucket;
   if (sharding.zero_stage < 3) return bucket;
   const UnitCosts& unit = *stage.unit;
-  const double layer = std::max(unit.dense_layer_parameters,
-                                unit.moe_layer_parameters + unit.expert_parameters);
+  const double layer =
+      std::max(unit.dense_layer_parameters, unit.moe_layer_parameters + unit.expert_parameters);
   return std::max(bucket, RoundedBytes(2 * layer));
 }
 
@@ -82,8 +86,9 @@ class Tail {
     const double bytes =
         owned * (1 - sharding_.offload_ratio) * profile.optimizer_traffic_bytes_per_parameter +
         gradients * profile.gradient_traffic_bytes_per_parameter;
-    const Seconds on_device =
-        RoundedBytes(bytes) / (chip.memory_bandwidth * chip.memory_bound_efficiency);
+    const double share =
+        std::min(kLargestStreamShare, chip.memory_bound_efficiency / kKernelOverStream);
+    const Seconds on_device = RoundedBytes(bytes) / (chip.memory_bandwidth * share);
     return on_device + RoundedBytes(owned * sharding_.offload_ratio * kOffloadedBytes) / kHostLink;
   }
 
@@ -138,7 +143,7 @@ StepTail TailOf(const Stage& s, const StageTime& time, const StateSharding& shar
   const Tail tail(s, sharding, problem);
   const Overlap& overlap = problem.workload.overlap;
   const Seconds backward = time.backward_share * time.wall;
-  const Seconds forward = time.wall - backward;
+  const Seconds forward = time.forward_share * time.wall;
   const double visible = problem.profile.gradient_bucket_exposed_ratio;
   const Seconds reduce = tail.ReduceGradients();
   const auto exposed_reduce = [&] {

@@ -7,28 +7,26 @@
 namespace meshwright {
 namespace {
 
-// Spread of a cold prediction by the provenance of the constants behind it: held-out p90 errors of
-// the fitted operator forms are 9-14 %, chips without them differ by a factor of two in the share
-// of their nominal peak (docs/cost_model.md "Intervals").
+// What weakly known constants of a chip add to the spread of its framework, which was found on
+// chips whose operators were measured: held-out p90 errors of operator forms are 9-14 %, chips
+// without them differ by a factor of two in the share of their nominal peak (docs/cost_model.md
+// "Intervals").
 double SigmaOf(Provenance provenance) {
   switch (provenance) {
     case Provenance::kMeasured:
-      return 0.04;
     case Provenance::kFitted:
-      return 0.08;
+      return 0;
     case Provenance::kTransferred:
-      return 0.12;
+      return 0.06;
     case Provenance::kPublished:
-      return 0.18;
+      return 0.15;
     case Provenance::kAssumed:
-      return 0.28;
+      return 0.25;
   }
   std::abort();
 }
 
 constexpr double kMattersAbove = 0.1;  // share of the step
-constexpr double kStepSigma = 0.08;    // what no term has: stragglers, clocks, the input pipeline
-constexpr double kUpwardRatio = 1.4;   // runs near a limit are slowed, never sped up
 constexpr double kMemorySigma = 0.05;
 constexpr double kAssumedMemorySigma = 0.10;
 // Above this share of the capacity the allocator starts to retry and the step slows down.
@@ -63,11 +61,17 @@ Provenance ProvenanceOf(TimeCause cause, const ChipSpec& chip, const FrameworkPr
 
 }  // namespace
 
+// Log-normal spread whose central 80 % ends at `ratio`, with `variance` added.
+double WithVariance(double ratio, double variance) {
+  const double sigma = std::max(0.0, std::log(ratio)) / kCentral80;
+  return std::sqrt(sigma * sigma + variance);
+}
+
 Spread SpreadOf(const Estimate& estimate, const ChipSpec& chip, const EstimatorProblem& problem,
                 const Calibration& calibration) {
   Spread spread;
   spread.provenance = Provenance::kMeasured;
-  double variance = kStepSigma * kStepSigma;
+  double variance = 0;
   for (std::size_t i = 0; i < kTimeCauseCount; ++i) {
     const double share = estimate.breakdown[i] / estimate.step_time;
     const Provenance from = ProvenanceOf(static_cast<TimeCause>(i), chip, problem.profile);
@@ -75,16 +79,18 @@ Spread SpreadOf(const Estimate& estimate, const ChipSpec& chip, const EstimatorP
     if (share >= kMattersAbove) spread.provenance = std::max(spread.provenance, from);
   }
   spread.provenance = std::max(spread.provenance, problem.profile.provenance);
-  double sigma = std::sqrt(variance);
+  spread.time_low = WithVariance(1 / problem.profile.low_time_ratio, variance);
+  spread.time_high = WithVariance(problem.profile.high_time_ratio, variance);
   if (calibration.time_sample_count > 0) {
     // The residuals' own spread replaces what the constants leave open, as samples grow.
     const double weight = 1.0 / (1 + calibration.time_sample_count);
-    sigma = std::sqrt(weight * sigma * sigma +
-                      (1 - weight) * calibration.time_log_sigma * calibration.time_log_sigma +
-                      0.03 * 0.03);
+    const double own = calibration.time_log_sigma * calibration.time_log_sigma + 0.03 * 0.03;
+    const auto blend = [&](double cold) {
+      return std::sqrt(weight * cold * cold + (1 - weight) * own);
+    };
+    spread.time_low = blend(spread.time_low);
+    spread.time_high = blend(spread.time_high);
   }
-  spread.time_low = sigma;
-  spread.time_high = sigma * kUpwardRatio;
   if (estimate.reserved_memory / estimate.memory_capacity > kMemoryPressure) {
     spread.time_high *= kPressureRatio;
   }

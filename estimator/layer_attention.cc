@@ -20,8 +20,8 @@ constexpr ScoreTraffic kEagerScores = {24, 20, 6, 5};
 constexpr ScoreTraffic kFusedSoftmaxScores = {4, 6, 1, 1};
 constexpr ScoreTraffic kDropoutScores = {5, 5, 1, 1};
 // Kept of each score: the softmax output (2); with dropout its mask (1) and its output (2)
-// (Korthikanti et al. 2022, arXiv 2205.05198, section 4.1). Eager softmax runs in fp32 and keeps its
-// output (4) beside the 16-bit copy that the next product takes.
+// (Korthikanti et al. 2022, arXiv 2205.05198, section 4.1). Eager softmax runs in fp32 and keeps
+// its output (4) beside the 16-bit copy that the next product takes.
 constexpr double kStoredScoreBytes = 2;
 constexpr double kEagerStoredScoreBytes = 6;
 constexpr double kStoredDropoutBytes = 3;

@@ -84,8 +84,8 @@ KernelTime PriceKernel(const Kernel& kernel, const LayerContext& c, const ChipSp
           FusedAttentionTime(kernel.attention, c.workload.attention_kernel, chip, attention);
       return {.cause = TimeCause::kAttention,
               .forward = forward,
-              .backward = FusedAttentionBackwardTime(
-                  kernel.attention, c.workload.attention_kernel, chip, attention)};
+              .backward = FusedAttentionBackwardTime(kernel.attention, c.workload.attention_kernel,
+                                                     chip, attention)};
     }
     case KernelKind::kMemoryBound: {
       const double ratio = kernel.rate_ratio / c.profile.memory_bound_traffic_ratio;
@@ -179,8 +179,7 @@ void PriceCollectives(const LayerProgram& program, const LayerContext& c, const 
         hidden ? Visible(once, RoomOf(program, collective.group, forward, false)) : once;
     const Seconds beside_backward =
         Visible(once, RoomOf(program, collective.group, backward, true));
-    const int hidden_count =
-        hidden ? collective.backward_count : collective.backward_beside_gemm;
+    const int hidden_count = hidden ? collective.backward_count : collective.backward_beside_gemm;
     const TimeCause cause = CauseOf(collective.group);
     const Seconds host = HostTime(collective, c, shape);
     Add(cost.forward, cause, beside_forward * collective.forward_count);

@@ -94,16 +94,16 @@ void AppendTensorParallel(const LayerContext& c, ModuleSet modules, LayerProgram
                                  .modules = modules});
 }
 
-// Column sums of the gradients of the four linear layers' outputs (q + 2u, h, f, h wide), one kernel
-// each: layers with a bias are those of the LayerNorm families.
+// Column sums of the gradients of the four linear layers' outputs (q + 2u, h, f, h wide), one
+// kernel each: layers with a bias are those of the LayerNorm families.
 void AppendBiasGradients(const LayerContext& c, LayerProgram& program) {
   if (c.profile.bias_gradient_is_fused || c.model.norm != NormKind::kLayernorm) return;
   const double t = c.sharding.tensor_parallel;
   const double heads = c.model.attention_head_count + 2.0 * c.model.kv_head_count;
   const double width = (heads * c.model.head_dim + c.model.ffn_hidden_size) / t;
-  Kernel sums = MemoryBound(
-      "bias gradients", 0,
-      2 * (TokensPerRank(c) * width + 2 * ShardedTokens(c) * c.model.hidden_size));
+  Kernel sums =
+      MemoryBound("bias gradients", 0,
+                  2 * (TokensPerRank(c) * width + 2 * ShardedTokens(c) * c.model.hidden_size));
   sums.launches = 0;
   sums.backward_launches = 4;
   program.kernels.push_back(sums);

@@ -141,7 +141,8 @@ StageMemory MemoryOf(const Stage& s, const StateSharding& sharding, double in_fl
   const Activations activations = StoredBy(s);
   double transient = static_cast<double>(Transient(s, activations).count);
   if (sharding.zero_stage == 3) transient += GatheredBytes(s, bytes);
-  const int sequences = s.data_parallel * s.sharding.micro_batch_size;  // of one micro-batch, all ranks
+  const int sequences =
+      s.data_parallel * s.sharding.micro_batch_size;  // of one micro-batch, all ranks
   if (s.has_head && problem.workload.global_batch_size > sequences) {
     transient += static_cast<double>(s.unit->old_logits.count);
   }
@@ -152,8 +153,8 @@ StageMemory MemoryOf(const Stage& s, const StateSharding& sharding, double in_fl
 
   StageMemory memory;
   auto& line = memory.breakdown;
-  line[static_cast<std::size_t>(MemoryKind::kWeights)] = RoundedBytes(
-      bytes.weight * divided(3) + bytes.unsharded * (p.dense + p.expert));
+  line[static_cast<std::size_t>(MemoryKind::kWeights)] =
+      RoundedBytes(bytes.weight * divided(3) + bytes.unsharded * (p.dense + p.expert));
   line[static_cast<std::size_t>(MemoryKind::kGradients)] =
       RoundedBytes(bytes.gradient * divided(2));
   line[static_cast<std::size_t>(MemoryKind::kOptimizerStates)] =

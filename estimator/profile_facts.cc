@@ -62,6 +62,14 @@ Problem Number(const std::string& text, FrameworkProfile& profile) {
 }
 
 template <auto kField>
+Problem PositiveNumber(const std::string& text, FrameworkProfile& profile) {
+  const auto value = ParseNonNegative(text);
+  if (!value.has_value() || *value == 0) return "must be a number > 0";
+  profile.*kField = *value;
+  return std::nullopt;
+}
+
+template <auto kField>
 Problem Time(const std::string& text, FrameworkProfile& profile) {
   const auto value = ParseNonNegative(text);
   if (!value.has_value()) return kNonNegative;
@@ -146,6 +154,8 @@ constexpr Row kRows[] = {
     {"logits_are_gathered", Flag<&FrameworkProfile::logits_are_gathered>},
     {"experts_need_sequence_parallel", Flag<&FrameworkProfile::experts_need_sequence_parallel>},
     {"is_inferred", Flag<&FrameworkProfile::is_inferred>},
+    {"low_time_ratio", PositiveNumber<&FrameworkProfile::low_time_ratio>},
+    {"high_time_ratio", PositiveNumber<&FrameworkProfile::high_time_ratio>},
     {"dropout_ratio", Number<&FrameworkProfile::dropout_ratio>},
     {"memory_bound_traffic_ratio", Number<&FrameworkProfile::memory_bound_traffic_ratio>},
     {"host_backward_ratio", Number<&FrameworkProfile::host_backward_ratio>},
@@ -169,8 +179,7 @@ constexpr Row kRows[] = {
     {"allocator_efficiency", Number<&FrameworkProfile::allocator_efficiency>},
     {"host_per_launch_seconds", Time<&FrameworkProfile::host_per_launch>},
     {"host_per_recomputed_layer_seconds", Time<&FrameworkProfile::host_per_recomputed_layer>},
-    {"collective_latency_per_node_seconds",
-     Time<&FrameworkProfile::collective_latency_per_node>},
+    {"collective_latency_per_node_seconds", Time<&FrameworkProfile::collective_latency_per_node>},
     {"host_per_collective_rank_with_pipeline_seconds",
      Time<&FrameworkProfile::host_per_collective_rank_with_pipeline>},
     {"fixed_per_step_seconds", Time<&FrameworkProfile::fixed_per_step>},

@@ -50,10 +50,14 @@ StageTime TimeOf(const Stage& s) {
     AddScaled(time.forward, unit.head.forward, 1);
     AddScaled(time.backward, unit.head.backward, 1);
   }
+  const Seconds first_backward = time.backward.device;
   AddRecompute(s, time.backward);
   const Seconds device = time.forward.device + time.backward.device;
   time.wall = DeviceWithHost(device, time.forward.host + time.backward.host);
-  if (device.count() > 0) time.backward_share = time.backward.device / device;
+  if (device.count() > 0) {
+    time.forward_share = time.forward.device / device;
+    time.backward_share = first_backward / device;
+  }
   return time;
 }
 

@@ -34,9 +34,12 @@ struct StageRun {
 // Time of one micro-batch on a stage (all its virtual chunks).
 struct StageTime {
   PassTime forward = {};
-  PassTime backward = {};       // recomputation included
-  Seconds wall = Seconds(0);    // forward and backward, launches included
-  double backward_share = 0.5;  // of `wall`
+  PassTime backward = {};     // recomputation included
+  Seconds wall = Seconds(0);  // forward and backward, launches included
+  // Shares of `wall` beside which a step's communication runs; recomputation is left out of both,
+  // so that more of it never makes a step shorter.
+  double forward_share = 0.5;
+  double backward_share = 0.5;
 };
 
 // The stage's unit must have its times.

@@ -45,8 +45,8 @@ struct FrameworkProfile {
   bool attention_copies_heads = false;  // to and from the attention kernel's own layout
   bool rotary_is_fused = true;
   bool activation_is_fused = true;
-  bool bias_gradient_is_fused = true;           // into the GEMM that makes it
-  bool gradient_accumulation_is_fused = true;   // into the GEMM of the weight gradient
+  bool bias_gradient_is_fused = true;          // into the GEMM that makes it
+  bool gradient_accumulation_is_fused = true;  // into the GEMM of the weight gradient
   double memory_bound_traffic_ratio = 1.0;  // traffic of its elementwise kernels / the fused form's
   Seconds host_per_launch = Seconds(10e-6);  // forward; the device waits when launches are slower
   double host_backward_ratio = 0.8;          // backward launch / forward launch
@@ -59,8 +59,9 @@ struct FrameworkProfile {
 
   // Communication.
   Seconds collective_latency_per_node = Seconds(0);  // of a layer's collectives, beside the link's
-  double tensor_parallel_bytes_ratio = 1.0;       // 2: all-reduce in fp32 with 16-bit activations
-  // Under sequence parallelism the gathered input of a block is gathered again in backward, or kept.
+  double tensor_parallel_bytes_ratio = 1.0;  // 2: all-reduce in fp32 with 16-bit activations
+  // Under sequence parallelism the gathered input of a block is gathered again in backward, or
+  // kept.
   bool sequence_parallel_regathers_input = true;
   bool keeps_gathered_input_without_pipeline = false;
   // In backward the gather of the input runs beside the GEMM of the input's gradient, and the
@@ -99,6 +100,10 @@ struct FrameworkProfile {
   int largest_zero_stage_with_pipeline = 1;
   bool experts_need_sequence_parallel = false;  // when there is tensor parallelism
 
+  // Measured step time / estimate at the 10th and 90th percentile of runs with this framework, the
+  // chip's own constants known.
+  double low_time_ratio = 0.85;
+  double high_time_ratio = 1.35;
   // Which figures of the profile the interval must be wider for.
   Provenance provenance = Provenance::kAssumed;
   bool operator==(const FrameworkProfile&) const = default;

@@ -148,8 +148,8 @@ constexpr NumberFigure kNumberFigures[] = {
         "attention_backward_time_ratio", Group::kAttention, Need::kDefaulted, {0.5, 20}),
     Number<&S::attention, &Attention::backward_sequence_half>(
         "attention_backward_sequence_half_tokens", Group::kNone, Need::kOptional, {0, 1e5}),
-    Number<&S::attention, &Attention::backward_wave_half>(
-        "attention_backward_wave_half", Group::kNone, Need::kOptional, {0, 100}),
+    Number<&S::attention, &Attention::backward_wave_half>("attention_backward_wave_half",
+                                                          Group::kNone, Need::kOptional, {0, 100}),
     Number<&S::scale_up, &ScaleUpLink::bandwidth>("scale_up_bandwidth_bytes_per_second",
                                                   Group::kNone, Need::kDefaulted, {1e8, 1e14}),
     Number<&S::scale_up, &ScaleUpLink::domain_size>("scale_up_domain_device_count", Group::kNone,

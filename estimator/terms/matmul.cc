@@ -79,7 +79,8 @@ Seconds MatmulTime(const MatmulShape& shape, const ChipSpec& chip, const DeviceR
   const double high = std::max(compute, memory);
   const double low = std::min(compute, memory);
   const double norm = high * std::pow(1 + std::pow(low / high, p), 1 / p);
-  const double ratio = rates.sustained_time_ratio * rates.power_time_ratio * (accumulates_fp32 ? kFp32AccumulationRatio : 1);
+  const double ratio = rates.sustained_time_ratio * rates.power_time_ratio *
+                       (accumulates_fp32 ? kFp32AccumulationRatio : 1);
   return Seconds(chip.gemm.fixed.count() + norm * ratio);
 }
 

@@ -83,9 +83,8 @@ Workload ResolveWorkload(const WorkloadRequest& stated, const ChipSpec& chip, Pr
                                            profile.cross_entropy_kernel);
   w.optimizer = defaults.Choice("optimizer", stated.optimizer, profile.optimizer);
   const GradientDtype gradient_dtype =
-      w.precision == Precision::kBf16
-          ? profile.bf16_gradient_dtype.value_or(profile.gradient_dtype)
-          : profile.gradient_dtype;
+      w.precision == Precision::kBf16 ? profile.bf16_gradient_dtype.value_or(profile.gradient_dtype)
+                                      : profile.gradient_dtype;
   w.gradient_dtype = defaults.Choice("gradient_dtype", stated.gradient_dtype, gradient_dtype);
   w.fp8_recipe = stated.fp8_recipe.value_or(profile.fp8_recipe);
   if (w.precision == Precision::kFp8 && !stated.fp8_recipe.has_value()) {

@@ -72,8 +72,7 @@ TEST(ResolveProblemTest, KeepsWhatIsStated) {
   const Problem problem = Resolved(FullQuestion());
   EXPECT_THAT(Fields(problem.applied_defaults), IsEmpty());
   // What is stated and has no term in the cost model is said, not dropped.
-  EXPECT_THAT(problem.warnings, testing::ElementsAre(testing::HasSubstr("power_limit_watts"),
-                                                     testing::HasSubstr("fat_tree")));
+  EXPECT_THAT(problem.warnings, testing::ElementsAre(testing::HasSubstr("fat_tree")));
   const Workload& w = problem.workload;
   EXPECT_EQ(w.sequence_length, 512);
   EXPECT_EQ(w.global_batch_size, 8);
