@@ -18,7 +18,10 @@ constexpr double kContradicted = 0.1;
 
 std::size_t Index(TimeCause cause) { return static_cast<std::size_t>(cause); }
 
+// The pipeline is part of a layer's sharding only where the framework's costs depend on it: plans that
+// differ in its depth share their unit costs.
 LayerSharding ShardingOf(const ParallelPlan& plan, const EstimatorProblem& problem) {
+  const FrameworkProfile& profile = problem.profile;
   const bool is_pipelined = plan.pipeline_parallel > 1 || plan.stages.size() > 1;
   const bool has_nodes =
       problem.cluster.pools.size() > 1 || problem.cluster.pools.front().node_count > 1;
@@ -29,8 +32,9 @@ LayerSharding ShardingOf(const ParallelPlan& plan, const EstimatorProblem& probl
           .expert_parallel = plan.expert_parallel,
           .expert_tensor_parallel = plan.expert_tensor_parallel,
           .micro_batch_size = plan.micro_batch_size,
-          .is_pipelined = is_pipelined,
-          .pipeline_leaves_node = is_pipelined && has_nodes};
+          .is_pipelined = is_pipelined && profile.keeps_gathered_input_without_pipeline,
+          .pipeline_leaves_node = is_pipelined && has_nodes &&
+                                  profile.host_per_collective_rank_with_pipeline > Seconds(0)};
 }
 
 int RecomputedLayers(const RecomputePlan& recompute, std::size_t stage, int layers) {

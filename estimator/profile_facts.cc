@@ -106,6 +106,12 @@ Problem GradientChoice(const std::string& text, FrameworkProfile& profile) {
   return std::nullopt;
 }
 
+Problem LayernormDropout(const std::string& text, FrameworkProfile& profile) {
+  profile.layernorm_dropout_ratio = ParseNonNegative(text);
+  if (!profile.layernorm_dropout_ratio.has_value()) return kNonNegative;
+  return std::nullopt;
+}
+
 // Names separated by blanks.
 Problem Modules(const std::string& text, FrameworkProfile& profile) {
   profile.selective_modules.clear();
@@ -157,6 +163,7 @@ constexpr Row kRows[] = {
     {"low_time_ratio", PositiveNumber<&FrameworkProfile::low_time_ratio>},
     {"high_time_ratio", PositiveNumber<&FrameworkProfile::high_time_ratio>},
     {"dropout_ratio", Number<&FrameworkProfile::dropout_ratio>},
+    {"layernorm_dropout_ratio", LayernormDropout},
     {"memory_bound_traffic_ratio", Number<&FrameworkProfile::memory_bound_traffic_ratio>},
     {"host_backward_ratio", Number<&FrameworkProfile::host_backward_ratio>},
     {"tensor_parallel_bytes_ratio", Number<&FrameworkProfile::tensor_parallel_bytes_ratio>},

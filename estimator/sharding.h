@@ -16,7 +16,7 @@ struct LayerSharding {
   int expert_parallel = 1;
   int expert_tensor_parallel = 1;
   int micro_batch_size = 1;
-  bool is_pipelined = false;
+  bool is_pipelined = false;  // this and the next only where the framework's costs depend on it
   bool pipeline_leaves_node = false;
   auto operator<=>(const LayerSharding&) const = default;
 };

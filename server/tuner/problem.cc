@@ -94,7 +94,10 @@ Workload ResolveWorkload(const WorkloadRequest& stated, const ChipSpec& chip, Pr
   if (problem.model.moe.has_value() && !stated.grouped_gemm.has_value()) {
     defaults.Note("grouped_gemm", w.grouped_gemm ? "true" : "false");
   }
-  w.dropout_ratio = defaults.Number("dropout_ratio", stated.dropout_ratio, profile.dropout_ratio);
+  const double dropout = problem.model.norm == NormKind::kLayernorm
+                             ? profile.layernorm_dropout_ratio.value_or(profile.dropout_ratio)
+                             : profile.dropout_ratio;
+  w.dropout_ratio = defaults.Number("dropout_ratio", stated.dropout_ratio, dropout);
   const Overlap& usual = profile.overlap;
   w.overlap.gradient_reduce = defaults.Number(
       "overlap.gradient_reduce", stated.overlap.gradient_reduce, usual.gradient_reduce);

@@ -57,16 +57,18 @@ class Search {
   }
 
   bool Cut(const PlanWalk& walk) {
+    Clock::time_point before = Clock::now();
     for (Tally& tally : rules_) {
       if (!tally.is_on || tally.rule->check == nullptr) continue;
-      const Clock::time_point before = Clock::now();
       const auto rejection = tally.rule->check(model_.problem(), walk.plan(), walk.depth());
       if (rejection.has_value()) {
         const std::int64_t below = space_.CountBelow(walk.plan(), walk.depth());
         tally.count += below;
         considered_ += below;
       }
-      tally.time += Clock::now() - before;
+      const Clock::time_point after = Clock::now();
+      tally.time += after - before;
+      before = after;
       if (rejection.has_value()) return true;
     }
     return false;
