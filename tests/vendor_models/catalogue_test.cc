@@ -104,7 +104,7 @@ TEST(CatalogueTest, A100HasItsFittedConstants) {
   EXPECT_DOUBLE_EQ(a100.attention.efficiency, 0.573);
   EXPECT_DOUBLE_EQ(a100.attention.small_head_ratio, 0.87);
   EXPECT_DOUBLE_EQ(a100.attention.backward_time_ratio, 2.8);
-  EXPECT_DOUBLE_EQ(a100.sustained_time_ratio, 1.15);
+  EXPECT_DOUBLE_EQ(a100.sustained_time_ratio, 1.14);
   EXPECT_DOUBLE_EQ(a100.memory_bound_efficiency, 0.65);
   ASSERT_EQ(a100.collectives.size(), 12u);  // 4 operations x 2, 4 and 8 ranks
   EXPECT_EQ(a100.collectives[2], (CollectiveFit{.kind = CollectiveKind::kAllReduce,
