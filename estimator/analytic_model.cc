@@ -18,8 +18,8 @@ constexpr double kContradicted = 0.1;
 
 std::size_t Index(TimeCause cause) { return static_cast<std::size_t>(cause); }
 
-// The pipeline is part of a layer's sharding only where the framework's costs depend on it: plans that
-// differ in its depth share their unit costs.
+// The pipeline is part of a layer's sharding only where the framework's costs depend on it: plans
+// that differ in its depth share their unit costs.
 LayerSharding ShardingOf(const ParallelPlan& plan, const EstimatorProblem& problem) {
   const FrameworkProfile& profile = problem.profile;
   const bool is_pipelined = plan.pipeline_parallel > 1 || plan.stages.size() > 1;
