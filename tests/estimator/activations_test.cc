@@ -9,13 +9,8 @@ namespace {
 
 // Bytes that one layer keeps of one micro-batch, from its list of kernels.
 double StoredBy(const OwnedProblem& problem, const LayerSharding& sharding, bool is_moe) {
-  const LayerProgram program = BuildLayer({.model = problem.model,
-                                           .workload = problem.workload,
-                                           .profile = problem.profile,
-                                           .sharding = sharding},
-                                          is_moe);
   double sum = 0;
-  for (const Kernel& kernel : program.kernels) {
+  for (const Kernel& kernel : LayerOf(problem, sharding, is_moe).kernels) {
     sum += static_cast<double>(kernel.stored_bytes.count);
   }
   return sum;
@@ -173,6 +168,132 @@ TEST(Activations, UnfusedNorm) {
   OwnedProblem problem = PlainProblem(Llama2_70b(), 1);
   problem.workload.norm_kernel = KernelFusion::kUnfused;
   EXPECT_DOUBLE_EQ(StoredBy(problem, {}, false), kTokens * (kOutside + kInside + 2 * 6 * 8192));
+}
+
+// The function's output beside the product, where a gated activation runs as two kernels: + 2 f /
+// t.
+TEST(Activations, UnfusedActivationKeepsItsFunction) {
+  OwnedProblem problem = PlainProblem(Llama2_70b(), 1);
+  problem.profile.activation_is_fused = false;
+  EXPECT_DOUBLE_EQ(StoredBy(problem, {}, false), kTokens * (kOutside + kInside + 2 * 28672));
+  EXPECT_DOUBLE_EQ(StoredBy(problem, {.tensor_parallel = 8}, false),
+                   kTokens * (kOutside + (kInside + 2 * 28672) / 8));
+  // GELU has no product: nothing is kept twice.
+  OwnedProblem gelu = UnfusedProblem();
+  const double fused = StoredBy(gelu, {}, false);
+  gelu.profile.activation_is_fused = false;
+  EXPECT_DOUBLE_EQ(StoredBy(gelu, {}, false), fused);
+}
+
+struct ScoreCase {
+  const char* name;
+  AttentionKernel kernel;
+  double dropout_ratio;
+  double hidden_bytes;  // of an element outside the tensor-parallel blocks
+  double score_bytes;
+};
+
+void PrintTo(const ScoreCase& c, std::ostream* out) { *out << c.name; }
+
+// UnfusedProblem again: s b h (10 + 24/t + B a s / (h t)), a s / h = 16. Of a score the 16-bit
+// softmax output (2), with dropout its mask and output (1 + 2); an eager softmax keeps its fp32
+// output too (4). Without dropout the masks of both residuals (2 x 1) are gone.
+constexpr ScoreCase kScoreCases[] = {
+    {"FusedSoftmax", AttentionKernel::kFusedSoftmax, 0, 8, 2},
+    {"FusedSoftmaxDropout", AttentionKernel::kFusedSoftmax, 0.1, 10, 5},
+    {"Eager", AttentionKernel::kUnfused, 0, 8, 6},
+    {"EagerDropout", AttentionKernel::kUnfused, 0.1, 10, 9},
+};
+
+class ScoresTest : public testing::TestWithParam<ScoreCase> {};
+
+TEST_P(ScoresTest, Kept) {
+  const ScoreCase& c = GetParam();
+  OwnedProblem problem = UnfusedProblem();
+  problem.workload.attention_kernel = c.kernel;
+  problem.workload.dropout_ratio = c.dropout_ratio;
+  EXPECT_DOUBLE_EQ(StoredBy(problem, {.tensor_parallel = 8}, false),
+                   2048.0 * 12288 * (c.hidden_bytes + 24.0 / 8 + c.score_bytes * 16 / 8));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ScoresTest, testing::ValuesIn(kScoreCases),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+// A framework's further copies are sharded with and without sequence parallelism: + 3 h / t.
+TEST(Activations, CopiesOfAFramework) {
+  OwnedProblem problem = PlainProblem(Llama2_70b(), 1);
+  problem.profile.extra_stored_bytes_per_hidden = 3;
+  EXPECT_DOUBLE_EQ(StoredBy(problem, {.tensor_parallel = 8}, false),
+                   kTokens * (kOutside + (kInside + 3 * 8192) / 8));
+  EXPECT_DOUBLE_EQ(StoredBy(problem, {.tensor_parallel = 8, .sequence_parallel = true}, false),
+                   kTokens * (kOutside + kInside + 3 * 8192) / 8);
+}
+
+struct GatheredCase {
+  const char* name;
+  bool regathers;
+  bool keeps_without_pipeline;
+  LayerSharding sharding;
+  bool is_kept;
+};
+
+void PrintTo(const GatheredCase& c, std::ostream* out) { *out << c.name; }
+
+constexpr LayerSharding kSequence8 = {.tensor_parallel = 8, .sequence_parallel = true};
+constexpr LayerSharding kPipelined8 = {
+    .tensor_parallel = 8, .sequence_parallel = true, .is_pipelined = true};
+constexpr GatheredCase kGatheredCases[] = {
+    {"Regathered", true, false, kSequence8, false},
+    {"Kept", false, false, kSequence8, true},
+    {"KeptWithPipeline", false, false, kPipelined8, true},
+    {"KeptWithoutPipelineOnly", true, true, kSequence8, true},
+    {"RegatheredWithPipeline", true, true, kPipelined8, false},
+    {"NothingToGather", false, true, {.tensor_parallel = 8}, false},
+    {"OneRank", false, true, {.sequence_parallel = true}, false},
+};
+
+class GatheredInputTest : public testing::TestWithParam<GatheredCase> {};
+
+// What is kept of the gathered input is not gathered again. Each of two blocks keeps the other
+// ranks' 2 h (t - 1) / t bytes a token beside the own share, which formula 2 counts.
+TEST_P(GatheredInputTest, KeptOrGatheredAgain) {
+  const GatheredCase& c = GetParam();
+  OwnedProblem problem = PlainProblem(Llama2_70b(), 1);
+  const double usual = StoredBy(problem, c.sharding, false);
+  problem.profile.sequence_parallel_regathers_input = c.regathers;
+  problem.profile.keeps_gathered_input_without_pipeline = c.keeps_without_pipeline;
+  EXPECT_DOUBLE_EQ(StoredBy(problem, c.sharding, false),
+                   usual + (c.is_kept ? kTokens * 2 * 2 * 8192 * 7 / 8 : 0));
+  int gathers = 0;
+  int seen = 0;
+  for (const Collective& collective : LayerOf(problem, c.sharding).collectives) {
+    if (collective.kind != CollectiveKind::kAllGather) continue;
+    EXPECT_EQ(collective.forward_count, 1);
+    gathers += collective.backward_count;
+    ++seen;
+  }
+  // In backward the scatter's reverse is one gather a block, and the input's is a second.
+  const bool is_split = c.sharding.sequence_parallel && c.sharding.tensor_parallel > 1;
+  EXPECT_EQ(seen, is_split ? 2 : 0);
+  EXPECT_EQ(gathers, !is_split ? 0 : c.is_kept ? 2 : 4);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GatheredInputTest, testing::ValuesIn(kGatheredCases),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+// A plan's pipeline decides: with one stage the gathered inputs of 80 layers are kept; with two of
+// 40 layers, two micro-batches in flight on the first, only formula 2 is.
+TEST(Activations, GatheredInputByPlan) {
+  OwnedProblem problem = PlainProblem(Llama2_70b(), 2);
+  problem.profile.keeps_gathered_input_without_pipeline = true;
+  const auto first_stage = [&](int stages) {
+    const ParallelPlan plan = {
+        .tensor_parallel = 8, .sequence_parallel = true, .pipeline_parallel = stages};
+    return Line(FullOf(problem, plan).stage_memory[0].breakdown, MemoryKind::kActivations);
+  };
+  const double formula2 = kTokens * (kOutside + kInside) / 8;
+  EXPECT_DOUBLE_EQ(first_stage(1), 80 * (formula2 + kTokens * 2 * 2 * 8192 * 7 / 8));
+  EXPECT_DOUBLE_EQ(first_stage(2), 2 * 40 * formula2);
 }
 
 }  // namespace

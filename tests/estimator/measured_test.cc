@@ -80,7 +80,7 @@ TEST_P(MeasuredTest, StepTime) {
   const Row& row = GetParam();
   OwnedProblem problem = {.model = row.model};
   problem.profile = Frameworks().Find("megatron-lm", "2022").entry->profile;
-  problem.workload = WorkloadOf(problem.profile, 2048, row.batch);
+  problem.workload = WorkloadOf(problem.model, problem.profile, 2048, row.batch);
   problem.workload.precision = Precision::kFp16;
   problem.workload.attention_kernel = AttentionKernel::kFusedSoftmax;
   problem.cluster = {.name = "selene", .pools = {PoolOf("nvidia-a100-sxm4-80gb", row.node_count)}};

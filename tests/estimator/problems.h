@@ -4,9 +4,11 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "estimator/analytic_model.h"
 #include "estimator/framework_library.h"
+#include "estimator/layer_program.h"
 #include "tests/search_space/models.h"
 #include "vendor_models/catalogue.h"
 
@@ -73,7 +75,10 @@ inline NodePool PoolOf(std::string_view chip, int node_count) {
 }
 
 // What the tuner resolves for a workload that states nothing but its lengths.
-inline Workload WorkloadOf(const FrameworkProfile& profile, int sequence_length, int batch) {
+inline Workload WorkloadOf(const ModelSpec& model, const FrameworkProfile& profile,
+                           int sequence_length, int batch) {
+  const bool is_bf16 = profile.precision == Precision::kBf16;
+  const bool has_layernorm = model.norm == NormKind::kLayernorm;
   return {.sequence_length = sequence_length,
           .global_batch_size = batch,
           .precision = profile.precision,
@@ -81,9 +86,12 @@ inline Workload WorkloadOf(const FrameworkProfile& profile, int sequence_length,
           .norm_kernel = profile.norm_kernel,
           .cross_entropy_kernel = profile.cross_entropy_kernel,
           .optimizer = profile.optimizer,
-          .gradient_dtype = profile.gradient_dtype,
+          .gradient_dtype = is_bf16 ? profile.bf16_gradient_dtype.value_or(profile.gradient_dtype)
+                                    : profile.gradient_dtype,
           .grouped_gemm = profile.grouped_gemm,
-          .dropout_ratio = profile.dropout_ratio,
+          .dropout_ratio = has_layernorm
+                               ? profile.layernorm_dropout_ratio.value_or(profile.dropout_ratio)
+                               : profile.dropout_ratio,
           .overlap = profile.overlap};
 }
 
@@ -92,13 +100,32 @@ inline OwnedProblem FrameworkProblem(ModelSpec model, std::string_view chip, int
                                      std::string_view framework) {
   OwnedProblem problem = {.model = std::move(model)};
   problem.profile = Frameworks().Find(framework, "").entry->profile;
-  problem.workload = WorkloadOf(problem.profile, 4096, 512);
+  problem.workload = WorkloadOf(problem.model, problem.profile, 4096, 512);
   problem.cluster = {.name = "c", .pools = {PoolOf(chip, node_count)}};
   return problem;
 }
 
 inline Estimate FullOf(const OwnedProblem& problem, const ParallelPlan& plan) {
   return AnalyticModel(problem.View()).Full(plan);
+}
+
+// One layer of the problem's model under `sharding`.
+inline LayerProgram LayerOf(const OwnedProblem& problem, const LayerSharding& sharding,
+                            bool is_moe = false) {
+  return BuildLayer({.model = problem.model,
+                     .workload = problem.workload,
+                     .profile = problem.profile,
+                     .sharding = sharding},
+                    is_moe);
+}
+
+// The kernels of a program with this name.
+inline std::vector<Kernel> Named(const LayerProgram& program, std::string_view name) {
+  std::vector<Kernel> found;
+  for (const Kernel& kernel : program.kernels) {
+    if (kernel.name == name) found.push_back(kernel);
+  }
+  return found;
 }
 
 inline double Line(const Estimate& estimate, TimeCause cause) {
