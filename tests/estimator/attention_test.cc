@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <ostream>
 
 #include "estimator/layer_program.h"
@@ -133,6 +134,46 @@ TEST(FusedAttentionTime, A100ByHand) {
   const double narrow =
       FusedAttentionTime(small, AttentionKernel::kFlash2, A100Chip(), rates).count() - 3e-6;
   EXPECT_NEAR(narrow, t / 2 / 0.87, 1e-9);
+}
+
+// The pass above, backward:
+//   without constants of its own  2.8 * 847.228 = 2372.237 us
+//   sequence_half = 4096          ramp 2 instead of 1.000244: 2.8 * (3 + 844.228 * 1.999512)
+//   wave_half = 0                 efficiency 0.573 instead of 0.521917: 2.8 * (3 + 844.228 *
+//                                 0.910850)
+//   both                          2.8 * (3 + 1.37439e11 * 2 / (312e12 * 0.573)) = 2.8 * 1540.555
+TEST(FusedAttentionBackwardTime, A100ByHand) {
+  const AttentionShape shape = {
+      .batch = 1, .heads = 32, .head_dim = 128, .query_tokens = 4096, .key_tokens = 4096};
+  const DeviceRates rates = {.peak = {312e12}};
+  const auto time = [&](std::optional<double> sequence_half, std::optional<double> wave_half) {
+    ChipSpec chip = A100Chip();
+    chip.attention.backward_sequence_half = sequence_half;
+    chip.attention.backward_wave_half = wave_half;
+    // Forward keeps its own constants.
+    EXPECT_EQ(FusedAttentionTime(shape, AttentionKernel::kFlash2, chip, rates),
+              FusedAttentionTime(shape, AttentionKernel::kFlash2, A100Chip(), rates));
+    return FusedAttentionBackwardTime(shape, AttentionKernel::kFlash2, chip, rates).count();
+  };
+  EXPECT_NEAR(time({}, {}), 2372.237e-6, 1e-8);
+  EXPECT_NEAR(time(4096, {}), 4734.921e-6, 2e-8);
+  EXPECT_NEAR(time({}, 0), 2161.502e-6, 2e-8);
+  EXPECT_NEAR(time(4096, 0), 4313.554e-6, 2e-8);
+}
+
+// A power limit slows the products, not the traffic: a pass that memory limits is as long as
+// before,
+//   3 us + 2 * 32 * 128 * (2 * 4096 + 2 * 4096) / (1e9 * 0.8).
+TEST(FusedAttentionTime, PowerLimited) {
+  const AttentionShape shape = {
+      .batch = 1, .heads = 32, .head_dim = 128, .query_tokens = 4096, .key_tokens = 4096};
+  const DeviceRates limited = {.peak = {312e12}, .power_time_ratio = 1.25};
+  ChipSpec chip = A100Chip();
+  EXPECT_NEAR(FusedAttentionTime(shape, AttentionKernel::kFlash2, chip, limited).count(),
+              3e-6 + 1.25 * 844.228e-6, 2e-8);
+  chip.memory_bandwidth = {1e9};
+  EXPECT_NEAR(FusedAttentionTime(shape, AttentionKernel::kFlash2, chip, limited).count(),
+              3e-6 + 134'217'728 / 0.8e9, 1e-9);
 }
 
 }  // namespace

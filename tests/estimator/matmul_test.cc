@@ -167,5 +167,35 @@ TEST(NominalPeak, AbsentWithoutUnit) {
   EXPECT_FALSE(NominalPeak(chip, Precision::kFp8).has_value());
 }
 
+// Rows that are no multiple of 16 bytes leave the matrix units idle: 2 m n k at 0.85 of the vector
+// units' peak (docs/cost_model.md "GEMM"), here 2 x 128 x 64 x 100 x 4 / 0.85e12.
+TEST(MatmulTime, UnalignedRunsOnVectorUnits) {
+  const MatmulShape aligned = {.m = 128, .n = 64, .k = 100, .count = 4};
+  MatmulShape unaligned = aligned;
+  unaligned.is_aligned = false;
+  DeviceRates rates = kPlainRates;
+  rates.vector_peak = {1e12};
+  EXPECT_NEAR(MatmulTime(unaligned, PlainChip(), rates, false).count(), 6'553'600 / 0.85e12, 1e-14);
+  EXPECT_EQ(MatmulTime(aligned, PlainChip(), rates, false),
+            MatmulTime(aligned, PlainChip(), kPlainRates, false));
+  // Both are remembered apart.
+  const ChipSpec chip = PlainChip();
+  MatmulTimes times(chip, rates);
+  EXPECT_NE(times.Of(aligned, false), times.Of(unaligned, false));
+  // A chip whose vector peak is not known takes its matrix units.
+  EXPECT_EQ(MatmulTime(unaligned, PlainChip(), kPlainRates, false),
+            MatmulTime(aligned, PlainChip(), kPlainRates, false));
+}
+
+// A power limit stretches all but the fixed part, on top of the sustained factor:
+// 0.5121 + 516.429 * 1.1 * 1.2.
+TEST(MatmulTime, PowerLimited) {
+  const MatmulShape shape = {.m = 4096, .n = 4096, .k = 4096};
+  DeviceRates rates = kA100Rates;
+  rates.sustained_time_ratio = 1.1;
+  rates.power_time_ratio = 1.2;
+  EXPECT_NEAR(MatmulTime(shape, A100Chip(), rates, false).count(), 682.198e-6, 2e-9);
+}
+
 }  // namespace
 }  // namespace meshwright
