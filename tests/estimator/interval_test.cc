@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <ostream>
 
 #include "tests/estimator/problems.h"
 
@@ -108,6 +110,96 @@ TEST(FitProbability, HalfAtCapacityAndMonotone) {
     last = estimate.fit_probability;
   }
   EXPECT_GT(last, 0.999);
+}
+
+// A chip whose operators were measured leaves the spread that the framework's runs had.
+TEST(Interval, OfTheProfileForAMeasuredChip) {
+  OwnedProblem problem = A100Problem();
+  ChipSpec& chip = problem.cluster.pools.front().chip;
+  chip.gemm_provenance = chip.attention_provenance = chip.collectives_provenance =
+      chip.memory_bound_provenance = Provenance::kMeasured;
+  problem.profile.provenance = Provenance::kFitted;
+  problem.profile.low_time_ratio = 0.8;
+  problem.profile.high_time_ratio = 1.25;
+  problem.cluster.pools.front().memory_capacity = GiB(1000);  // no pressure
+  const Estimate estimate = FullOf(problem, kPlan);
+  EXPECT_NEAR(estimate.step_time_low / estimate.step_time, 0.8, 1e-12);
+  EXPECT_NEAR(estimate.step_time_high / estimate.step_time, 1.25, 1e-12);
+  // With assumed constants both ends lie further out.
+  chip.gemm_provenance = Provenance::kAssumed;
+  const Estimate assumed = FullOf(problem, kPlan);
+  EXPECT_EQ(assumed.step_time, estimate.step_time);
+  EXPECT_LT(assumed.step_time_low, estimate.step_time_low);
+  EXPECT_GT(assumed.step_time_high, estimate.step_time_high);
+}
+
+struct SpreadCase {
+  const char* name;
+  Provenance gemm;
+  Provenance collectives;
+  double low_time_ratio;
+  double high_time_ratio;
+  double expected_low;
+  double expected_high;
+};
+
+void PrintTo(const SpreadCase& c, std::ostream* out) { *out << c.name; }
+
+// A step of 10 s: 6 s of GEMMs, 4 s of tensor-parallel collectives. sqrt(sigma^2 + sum of (share x
+// sigma of its constants)^2), sigma = ln(ratio) / kCentral80; assumed constants have 0.25,
+// published ones 0.15, transferred ones 0.06 (docs/cost_model.md "Intervals").
+const SpreadCase kSpreadCases[] = {
+    // ln(1 / e^(-0.2 k)) / k
+    {"Measured", Provenance::kMeasured, Provenance::kFitted, std::exp(-0.2 * kCentral80),
+     std::exp(0.3 * kCentral80), 0.2, 0.3},
+    // (0.6 x 0.25)^2 = 0.0225; sqrt(0.04 + 0.0225) = 0.25; sqrt(0.0225) where nothing was slower
+    {"AssumedGemm", Provenance::kAssumed, Provenance::kMeasured, std::exp(-0.2 * kCentral80), 1,
+     0.25, 0.15},
+    // (0.6 x 0.15)^2 + (0.4 x 0.25)^2 = 0.0081 + 0.01; sqrt = 0.134536; + 0.04: 0.241039
+    {"PublishedAndAssumed", Provenance::kPublished, Provenance::kAssumed, 1,
+     std::exp(0.2 * kCentral80), 0.134536, 0.241039},
+    // (0.6 x 0.06)^2; ratios on the other side of 1 leave no spread of their own.
+    {"Transferred", Provenance::kTransferred, Provenance::kMeasured, 1.1, 0.9, 0.036, 0.036},
+};
+
+class SpreadTest : public testing::TestWithParam<SpreadCase> {};
+
+TEST_P(SpreadTest, ByHand) {
+  const SpreadCase& c = GetParam();
+  OwnedProblem problem = PlainProblem(Llama2_7b(), 1);
+  problem.profile.provenance = Provenance::kFitted;
+  problem.profile.low_time_ratio = c.low_time_ratio;
+  problem.profile.high_time_ratio = c.high_time_ratio;
+  ChipSpec chip;
+  chip.gemm_provenance = c.gemm;
+  chip.collectives_provenance = c.collectives;
+  Estimate estimate;
+  estimate.step_time = Seconds(10);
+  estimate.breakdown[static_cast<std::size_t>(TimeCause::kMatmul)] = Seconds(6);
+  estimate.breakdown[static_cast<std::size_t>(TimeCause::kTensorParallel)] = Seconds(4);
+  estimate.memory_capacity = GiB(80);
+  const Spread spread = SpreadOf(estimate, chip, problem.View(), {});
+  EXPECT_NEAR(spread.time_low, c.expected_low, 1e-6);
+  EXPECT_NEAR(spread.time_high, c.expected_high, 1e-6);
+  EXPECT_EQ(spread.provenance, std::max({c.gemm, c.collectives, Provenance::kFitted}));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SpreadTest, testing::ValuesIn(kSpreadCases),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+// Above 0.9 of the memory the slow end lies 1.3 times further out, the fast end where it was.
+TEST(Spread, MemoryPressure) {
+  const OwnedProblem problem = A100Problem();
+  Estimate estimate;
+  estimate.step_time = Seconds(10);
+  estimate.memory_capacity = Bytes{1000};
+  const ChipSpec& chip = problem.cluster.pools.front().chip;
+  estimate.reserved_memory = Bytes{900};
+  const Spread roomy = SpreadOf(estimate, chip, problem.View(), {});
+  estimate.reserved_memory = Bytes{901};
+  const Spread tight = SpreadOf(estimate, chip, problem.View(), {});
+  EXPECT_EQ(tight.time_low, roomy.time_low);
+  EXPECT_DOUBLE_EQ(tight.time_high, 1.3 * roomy.time_high);
 }
 
 }  // namespace

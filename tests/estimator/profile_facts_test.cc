@@ -1,0 +1,145 @@
+#include "estimator/profile_facts.h"
+
+#include <gmock/gmock.h>
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+namespace meshwright {
+namespace {
+
+using testing::HasSubstr;
+
+struct FlagCase {
+  const char* key;
+  bool FrameworkProfile::*field;
+};
+
+void PrintTo(const FlagCase& c, std::ostream* out) { *out << c.key; }
+
+const FlagCase kFlagCases[] = {
+    {"attention_copies_heads", &FrameworkProfile::attention_copies_heads},
+    {"pipeline_sends_shards", &FrameworkProfile::pipeline_sends_shards},
+    {"bias_gradient_is_fused", &FrameworkProfile::bias_gradient_is_fused},
+    {"gradient_accumulation_is_fused", &FrameworkProfile::gradient_accumulation_is_fused},
+    {"hides_backward_tensor_parallel", &FrameworkProfile::hides_backward_tensor_parallel},
+    {"sequence_parallel_regathers_input", &FrameworkProfile::sequence_parallel_regathers_input},
+    {"keeps_gathered_input_without_pipeline",
+     &FrameworkProfile::keeps_gathered_input_without_pipeline},
+};
+
+class FlagFactTest : public testing::TestWithParam<FlagCase> {};
+
+TEST_P(FlagFactTest, TrueOrFalse) {
+  const auto [key, field] = GetParam();
+  FrameworkProfile profile;
+  for (const bool value : {true, false, true}) {
+    FrameworkProfile expected;
+    expected.*field = value;
+    EXPECT_TRUE(SetFact(key, value ? "true" : "false", profile).ok());
+    EXPECT_EQ(profile, expected);  // and nothing else changes
+  }
+  for (const char* bad : {"maybe", "1", "", "True"}) {
+    const absl::Status status = SetFact(key, bad, profile);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << bad;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("true or false"));
+    EXPECT_TRUE(profile.*field) << bad;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, FlagFactTest, testing::ValuesIn(kFlagCases),
+                         [](const auto& test) { return std::string(test.param.key); });
+
+struct NumberCase {
+  const char* key;
+  double (*field)(const FrameworkProfile&);
+  bool allows_zero;
+};
+
+void PrintTo(const NumberCase& c, std::ostream* out) { *out << c.key; }
+
+const NumberCase kNumberCases[] = {
+    {"low_time_ratio", [](const FrameworkProfile& p) { return p.low_time_ratio; }, false},
+    {"high_time_ratio", [](const FrameworkProfile& p) { return p.high_time_ratio; }, false},
+    {"extra_stored_bytes_per_hidden",
+     [](const FrameworkProfile& p) { return p.extra_stored_bytes_per_hidden; }, true},
+    {"extra_sharded_bytes_per_parameter",
+     [](const FrameworkProfile& p) { return p.extra_sharded_bytes_per_parameter; }, true},
+    {"logit_bytes_between_micro_batches",
+     [](const FrameworkProfile& p) { return p.logit_bytes_between_micro_batches; }, true},
+    {"layernorm_dropout_ratio",
+     [](const FrameworkProfile& p) { return p.layernorm_dropout_ratio.value_or(-1); }, true},
+    {"collective_latency_per_node_seconds",
+     [](const FrameworkProfile& p) { return p.collective_latency_per_node.count(); }, true},
+    {"host_per_collective_rank_with_pipeline_seconds",
+     [](const FrameworkProfile& p) { return p.host_per_collective_rank_with_pipeline.count(); },
+     true},
+};
+
+class NumberFactTest : public testing::TestWithParam<NumberCase> {};
+
+TEST_P(NumberFactTest, WithinItsLimit) {
+  const NumberCase& c = GetParam();
+  FrameworkProfile profile;
+  EXPECT_TRUE(SetFact(c.key, "1.25", profile).ok());
+  EXPECT_EQ(c.field(profile), 1.25);
+  std::vector<std::string> bad = {"-1", "one", "", "1.5x", "nan"};
+  if (!c.allows_zero) bad.emplace_back("0");
+  for (const std::string& text : bad) {
+    const absl::Status status = SetFact(c.key, text, profile);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
+    const std::string message(status.message());
+    EXPECT_THAT(message, HasSubstr(std::string(c.key) + " = " + text + ";"));
+    EXPECT_THAT(message,
+                HasSubstr(c.allows_zero ? "must be a number >= 0" : "must be a number > 0"));
+  }
+  EXPECT_EQ(SetFact(c.key, "0", profile).ok(), c.allows_zero);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, NumberFactTest, testing::ValuesIn(kNumberCases),
+                         [](const auto& test) { return std::string(test.param.key); });
+
+struct GradientCase {
+  const char* key;
+  std::optional<GradientDtype> FrameworkProfile::*field;
+};
+
+void PrintTo(const GradientCase& c, std::ostream* out) { *out << c.key; }
+
+const GradientCase kGradientCases[] = {
+    {"gradient_wire_dtype", &FrameworkProfile::gradient_wire_dtype},
+    {"bf16_gradient_dtype", &FrameworkProfile::bf16_gradient_dtype},
+};
+
+class GradientFactTest : public testing::TestWithParam<GradientCase> {};
+
+TEST_P(GradientFactTest, OneOfTheWords) {
+  const auto [key, field] = GetParam();
+  FrameworkProfile profile;
+  EXPECT_FALSE((profile.*field).has_value());  // none stated: the gradients' own
+  EXPECT_TRUE(SetFact(key, "fp32", profile).ok());
+  EXPECT_EQ(profile.*field, GradientDtype::kFp32);
+  EXPECT_TRUE(SetFact(key, "bf16", profile).ok());
+  EXPECT_EQ(profile.*field, GradientDtype::kBf16);
+  EXPECT_TRUE(SetFact(key, "fp16", profile).ok());
+  EXPECT_EQ(profile.*field, GradientDtype::kFp16);
+  const absl::Status status = SetFact(key, "int8", profile);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(std::string(status.message()),
+            std::string(key) + " = int8; must be one of fp32, bf16, fp16");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GradientFactTest, testing::ValuesIn(kGradientCases),
+                         [](const auto& test) { return std::string(test.param.key); });
+
+TEST(SetFact, NamesAnUnknownKey) {
+  FrameworkProfile profile;
+  const absl::Status status = SetFact("bias_gradients_are_fused", "true", profile);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("bias_gradients_are_fused"));
+  EXPECT_EQ(profile, FrameworkProfile{});
+}
+
+}  // namespace
+}  // namespace meshwright
