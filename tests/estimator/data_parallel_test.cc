@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <optional>
 #include <ostream>
 
 #include "estimator/terms/collective.h"
@@ -130,8 +131,8 @@ TEST(Tail, SmallBucketsCostLatency) {
   }
 }
 
-// 30 bytes a parameter that the rank updates and 4 of each gradient that it holds, at the copy rate:
-// min(0.85, 0.8 / 0.76 = 1.05) of 2 TB/s (docs/cost_model.md "Optimizer").
+// 30 bytes a parameter that the rank updates and 4 of each gradient that it holds, at the copy
+// rate: min(0.85, 0.8 / 0.76 = 1.05) of 2 TB/s (docs/cost_model.md "Optimizer").
 TEST(Optimizer, Traffic) {
   const OwnedProblem problem = OneMessageProblem(1);
   const auto time = [&](int zero_stage) {
@@ -151,6 +152,91 @@ TEST(Optimizer, OverTheHostLink) {
       FullOf(problem, {.data_parallel = 8, .zero_stage = 1, .optimizer_offload_ratio = 1});
   EXPECT_NEAR(Line(estimate, TimeCause::kOptimizer),
               kParameters / 8 * 16 / 26e9 + 4 * kParameters / 1.7e12, 1e-8);
+}
+
+struct WireCase {
+  const char* name;
+  GradientDtype gradient;
+  std::optional<GradientDtype> wire;
+  double bytes;  // of one gradient in its reduction
+};
+
+void PrintTo(const WireCase& c, std::ostream* out) { *out << c.name; }
+
+constexpr WireCase kWireCases[] = {
+    {"Fp32", GradientDtype::kFp32, {}, 4},
+    {"Bf16", GradientDtype::kBf16, {}, 2},
+    {"Fp32AsBf16", GradientDtype::kFp32, GradientDtype::kBf16, 2},
+    {"Fp32AsFp16", GradientDtype::kFp32, GradientDtype::kFp16, 2},
+    {"Bf16AsFp32", GradientDtype::kBf16, GradientDtype::kFp32, 4},
+};
+
+class WireTest : public testing::TestWithParam<WireCase> {};
+
+// Only the reduction is sent in another type: what is stored, and the gathered 16-bit weights of
+// ZeRO-1, stay as they are.
+TEST_P(WireTest, ReductionOnly) {
+  const WireCase& c = GetParam();
+  OwnedProblem problem = OneMessageProblem(1);
+  problem.workload.gradient_dtype = c.gradient;
+  const ParallelPlan plan = {.data_parallel = 8, .zero_stage = 1};
+  const double stored = Line(FullOf(problem, plan).memory_breakdown, MemoryKind::kGradients);
+  problem.profile.gradient_wire_dtype = c.wire;
+  const Estimate estimate = FullOf(problem, plan);
+  const double expected =
+      Time(problem, CollectiveKind::kReduceScatter, c.bytes * kParameters, {8, 1}) +
+      Time(problem, CollectiveKind::kAllGather, 2 * kParameters, {8, 1});
+  EXPECT_NEAR(Line(estimate, TimeCause::kDataParallel), expected, 1e-9 * expected);
+  EXPECT_EQ(Line(estimate.memory_breakdown, MemoryKind::kGradients), stored);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, WireTest, testing::ValuesIn(kWireCases),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+struct MessageCase {
+  const char* name;
+  int zero_stage;
+  std::int64_t bucket;
+  double message;  // bytes
+};
+
+void PrintTo(const MessageCase& c, std::ostream* out) { *out << c.name; }
+
+// A layer of Llama-2-7B has 202,383,360 parameters, 404,766,720 bytes of 16-bit weights: the unit
+// that ZeRO-3 gathers, whatever the bucket; the other stages send buckets.
+constexpr MessageCase kMessageCases[] = {
+    {"Zero2Buckets", 2, 25'000'000, 25e6},
+    {"Zero3Layers", 3, 25'000'000, 404'766'720},
+    {"Zero3LargeBuckets", 3, 1'000'000'000, 1e9},
+};
+
+class MessageTest : public testing::TestWithParam<MessageCase> {};
+
+TEST_P(MessageTest, BucketOrLayer) {
+  const MessageCase& c = GetParam();
+  OwnedProblem problem = OneMessageProblem(2);
+  problem.profile.gradient_bucket = {c.bucket};
+  // 64 sequences on 16 ranks: 4 micro-batches, each scatters 4 bytes a parameter; ZeRO-2 gathers 2
+  // bytes once, ZeRO-3 twice a micro-batch.
+  const Estimate estimate = FullOf(problem, {.data_parallel = 16, .zero_stage = c.zero_stage});
+  const auto in_messages = [&](CollectiveKind kind, double bytes) {
+    return bytes / c.message * Time(problem, kind, c.message, {8, 2});
+  };
+  const double gathers = c.zero_stage == 2 ? 1 : 8;
+  const double expected = 4 * in_messages(CollectiveKind::kReduceScatter, 4 * kParameters) +
+                          gathers * in_messages(CollectiveKind::kAllGather, 2 * kParameters);
+  EXPECT_NEAR(Line(estimate, TimeCause::kDataParallel), expected, 1e-7 * expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, MessageTest, testing::ValuesIn(kMessageCases),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+// A chip whose kernels already reach less than the copy rate: 0.57 / 0.76 = 0.75 of 2 TB/s.
+TEST(Optimizer, StreamsFasterThanKernels) {
+  OwnedProblem problem = OneMessageProblem(1);
+  problem.cluster.pools.front().chip.memory_bound_efficiency = 0.57;
+  EXPECT_NEAR(Line(FullOf(problem, {.data_parallel = 8}), TimeCause::kOptimizer),
+              34 * kParameters / 1.5e12, 1e-9);
 }
 
 struct GroupCase {

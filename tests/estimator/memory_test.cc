@@ -211,5 +211,124 @@ TEST(Memory, ActivationsInFlight) {
   }
 }
 
+struct CopiesCase {
+  const char* name;
+  GradientDtype gradient;
+  bool is_fused;  // the accumulation of gradients
+  double unsharded;
+  double sharded;
+};
+
+void PrintTo(const CopiesCase& c, std::ostream* out) { *out << c.name; }
+
+// A profile with 3 unsharded and 4 sharded bytes a parameter of its own. A 16-bit gradient lies
+// beside its fp32 sum where a kernel adds it (+ 2 unsharded); fp32 copies that an optimizer makes
+// of 16-bit gradients do not exist when gradients are fp32.
+constexpr CopiesCase kCopiesCases[] = {
+    {"Fp32", GradientDtype::kFp32, true, 3, 0},
+    {"Fp32Beside", GradientDtype::kFp32, false, 3 + 2, 0},
+    {"Bf16", GradientDtype::kBf16, true, 3, 4},
+    {"Bf16InPlace", GradientDtype::kBf16, false, 3, 4},
+    {"Fp16", GradientDtype::kFp16, true, 3, 4},
+};
+
+class StateCopiesTest : public testing::TestWithParam<CopiesCase> {};
+
+TEST_P(StateCopiesTest, OfAParameter) {
+  const CopiesCase& c = GetParam();
+  FrameworkProfile profile;
+  profile.extra_bytes_per_parameter = 3;
+  profile.extra_sharded_bytes_per_parameter = 4;
+  profile.gradient_accumulation_is_fused = c.is_fused;
+  const StateBytes bytes = BytesPerParameter({.gradient_dtype = c.gradient}, profile);
+  EXPECT_EQ(bytes.unsharded, c.unsharded);
+  EXPECT_EQ(bytes.sharded_copies, c.sharded);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, StateCopiesTest, testing::ValuesIn(kCopiesCases),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+// The sharded copies come with ZeRO: 12 bytes, or (12 + 4) / 8 with 16-bit gradients.
+TEST(StaticMemory, OptimizerCopiesNeedZero) {
+  OwnedProblem problem = PlainProblem(Llama2_7b(), 1);
+  problem.profile.extra_sharded_bytes_per_parameter = 4;
+  const auto states = [&](int zero_stage) {
+    return Line(FullOf(problem, {.data_parallel = 8, .zero_stage = zero_stage}).memory_breakdown,
+                MemoryKind::kOptimizerStates);
+  };
+  EXPECT_NEAR(states(1), 12.0 / 8 * kParameters, 1);  // fp32 gradients
+  problem.workload.gradient_dtype = GradientDtype::kBf16;
+  EXPECT_NEAR(states(0), 12 * kParameters, 1);
+  EXPECT_NEAR(states(1), (12.0 + 4) / 8 * kParameters, 1);
+  EXPECT_NEAR(states(3), (12.0 + 4) / 8 * kParameters, 1);
+}
+
+// The 16-bit gradients beside fp32 sums belong to no shard: 2 bytes of every parameter of the
+// device at any ZeRO stage.
+TEST(StaticMemory, GradientsBesideTheirSums) {
+  OwnedProblem problem = PlainProblem(Llama2_7b(), 1);
+  for (const int zero_stage : {0, 1, 2, 3}) {
+    const ParallelPlan plan = {.data_parallel = 8, .zero_stage = zero_stage};
+    problem.profile.gradient_accumulation_is_fused = true;
+    const double fused = States(FullOf(problem, plan));
+    problem.profile.gradient_accumulation_is_fused = false;
+    EXPECT_NEAR(States(FullOf(problem, plan)) - fused, 2 * kParameters, 2) << zero_stage;
+  }
+}
+
+struct LogitCase {
+  const char* name;
+  ParallelPlan plan;
+  bool are_gathered;
+  double bytes;  // 4 of a logit, 4096 tokens a sequence
+};
+
+void PrintTo(const LogitCase& c, std::ostream* out) { *out << c.name; }
+
+// The logits of the micro-batch before live on where there was one: 64 sequences a step. V = 32000,
+// padded to 32768 for t = 8.
+const LogitCase kLogitCases[] = {
+    {"ManyMicroBatches", {.data_parallel = 8}, false, 4 * 4096.0 * 32000},
+    {"TwoMicroBatches", {.data_parallel = 32}, false, 4 * 4096.0 * 32000},
+    {"OneMicroBatch", {.data_parallel = 64}, false, 0},
+    {"OneLargeMicroBatch", {.data_parallel = 8, .micro_batch_size = 8}, false, 0},
+    {"LargeMicroBatches",
+     {.data_parallel = 8, .micro_batch_size = 4},
+     false,
+     4 * 4 * 4096.0 * 32000},
+    {"Tensor8", {.tensor_parallel = 8}, false, 4 * 4096.0 * 32768 / 8},
+    {"Tensor8Gathered", {.tensor_parallel = 8}, true, 4 * 4096.0 * 32768},
+};
+
+class OldLogitsTest : public testing::TestWithParam<LogitCase> {};
+
+TEST_P(OldLogitsTest, OfTheMicroBatchBefore) {
+  const LogitCase& c = GetParam();
+  OwnedProblem problem = PlainProblem(Llama2_7b(), 8);
+  problem.profile.logits_are_gathered = c.are_gathered;
+  const auto transient = [&] {
+    return Line(FullOf(problem, c.plan).memory_breakdown, MemoryKind::kTransient);
+  };
+  const double usual = transient();
+  problem.profile.logit_bytes_between_micro_batches = 4;
+  EXPECT_DOUBLE_EQ(transient() - usual, c.bytes);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, OldLogitsTest, testing::ValuesIn(kLogitCases),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+// Only the stage of the output layer has logits.
+TEST(Memory, OldLogitsOnTheLastStage) {
+  OwnedProblem problem = PlainProblem(Llama2_7b(), 1);
+  const Estimate usual = FullOf(problem, {.pipeline_parallel = 4});
+  problem.profile.logit_bytes_between_micro_batches = 4;
+  const Estimate kept = FullOf(problem, {.pipeline_parallel = 4});
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_DOUBLE_EQ(Line(kept.stage_memory[i].breakdown, MemoryKind::kTransient) -
+                         Line(usual.stage_memory[i].breakdown, MemoryKind::kTransient),
+                     i == 3 ? 4 * 4096.0 * 32000 : 0);
+  }
+}
+
 }  // namespace
 }  // namespace meshwright
