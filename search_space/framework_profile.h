@@ -36,7 +36,8 @@ struct FrameworkProfile {
   Fp8Recipe fp8_recipe = Fp8Recipe::kTensorwise;
   bool grouped_gemm = true;
   double dropout_ratio = 0.0;
-  std::optional<double> layernorm_dropout_ratio = {};  // of LayerNorm (GPT) models, where it differs
+  std::optional<double> layernorm_dropout_ratio =
+      {};  // of LayerNorm (GPT) models, where it differs
   Overlap overlap = {};
   ContextParallelKind context_parallel_kind = ContextParallelKind::kRing;
 
