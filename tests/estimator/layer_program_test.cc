@@ -263,7 +263,7 @@ void PrintTo(const HeadCase& c, std::ostream* out) { *out << c.name; }
 
 // Matrix units want rows of 16 bytes, 8 elements.
 constexpr HeadCase kHeadCases[] = {
-    {"Head128", 128, true}, {"Head80", 80, true}, {"Head84", 84, false}, {"Head117", 117, false}};
+    {"Head128", 128, true}, {"Head72", 72, true}, {"Head84", 84, false}, {"Head117", 117, false}};
 
 class UnalignedHeadsTest : public testing::TestWithParam<HeadCase> {};
 
