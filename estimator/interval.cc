@@ -26,6 +26,9 @@ double SigmaOf(Provenance provenance) {
   std::abort();
 }
 
+// What an extrapolation to other chips or many more devices adds; assumed.
+constexpr double kExtrapolatedSigma = 0.05;
+constexpr int kLargestScale = 4;       // devices over those of the largest run checked
 constexpr double kMattersAbove = 0.1;  // share of the step
 constexpr double kMemorySigma = 0.05;
 constexpr double kAssumedMemorySigma = 0.10;
@@ -67,11 +70,21 @@ double WithVariance(double ratio, double variance) {
   return std::sqrt(sigma * sigma + variance);
 }
 
+bool WasChecked(const FrameworkProfile& profile, const ClusterSpec& cluster) {
+  const std::vector<std::string>& chips = profile.checked_chips;
+  const bool knows_chips =
+      std::all_of(cluster.pools.begin(), cluster.pools.end(), [&](const NodePool& pool) {
+        return std::find(chips.begin(), chips.end(), pool.chip.id) != chips.end();
+      });
+  return knows_chips && DeviceCount(cluster) <= kLargestScale * profile.checked_device_count;
+}
+
 Spread SpreadOf(const Estimate& estimate, const ChipSpec& chip, const EstimatorProblem& problem,
                 const Calibration& calibration) {
   Spread spread;
   spread.provenance = Provenance::kMeasured;
-  double variance = 0;
+  double variance =
+      WasChecked(problem.profile, problem.cluster) ? 0 : kExtrapolatedSigma * kExtrapolatedSigma;
   for (std::size_t i = 0; i < kTimeCauseCount; ++i) {
     const double share = estimate.breakdown[i] / estimate.step_time;
     const Provenance from = ProvenanceOf(static_cast<TimeCause>(i), chip, problem.profile);

@@ -15,6 +15,10 @@ struct Spread {
   Provenance provenance = Provenance::kAssumed;  // the weakest that matters
 };
 
+// Whether measured runs of this framework stand behind an estimate for this cluster: on its chips,
+// and on at least a quarter of its devices.
+bool WasChecked(const FrameworkProfile& profile, const ClusterSpec& cluster);
+
 // From the share that each cause has in the step and the provenance of the constants behind it:
 // docs/cost_model.md "Intervals".
 Spread SpreadOf(const Estimate& estimate, const ChipSpec& chip, const EstimatorProblem& problem,

@@ -112,17 +112,27 @@ Problem LayernormDropout(const std::string& text, FrameworkProfile& profile) {
   return std::nullopt;
 }
 
-// Names separated by blanks.
-Problem Modules(const std::string& text, FrameworkProfile& profile) {
-  profile.selective_modules.clear();
+std::vector<std::string> NamesIn(const std::string& text) {  // separated by blanks
+  std::vector<std::string> names;
   std::size_t at = 0;
   while (at < text.size()) {
     const std::size_t end = std::min(text.find(' ', at), text.size());
-    const std::string name = text.substr(at, end - at);
-    if (ModuleOf(name) == 0) return "must be names of " + AllowedModules();
-    profile.selective_modules.push_back(name);
+    names.push_back(text.substr(at, end - at));
     at = end + 1;
   }
+  return names;
+}
+
+Problem Modules(const std::string& text, FrameworkProfile& profile) {
+  profile.selective_modules = NamesIn(text);
+  for (const std::string& name : profile.selective_modules) {
+    if (ModuleOf(name) == 0) return "must be names of " + AllowedModules();
+  }
+  return std::nullopt;
+}
+
+Problem CheckedChips(const std::string& text, FrameworkProfile& profile) {
+  profile.checked_chips = NamesIn(text);
   return std::nullopt;
 }
 
@@ -203,6 +213,8 @@ constexpr Row kRows[] = {
     {"overlap.pipeline_p2p", OverlapFlag<&Overlap::pipeline_p2p>},
     {"layer_split", SplitRule},
     {"selective_modules", Modules},
+    {"checked_chips", CheckedChips},
+    {"checked_device_count", Count<&FrameworkProfile::checked_device_count>},
 };
 
 }  // namespace

@@ -36,8 +36,8 @@ struct FrameworkProfile {
   Fp8Recipe fp8_recipe = Fp8Recipe::kTensorwise;
   bool grouped_gemm = true;
   double dropout_ratio = 0.0;
-  std::optional<double> layernorm_dropout_ratio =
-      {};  // of LayerNorm (GPT) models, where it differs
+  // Of LayerNorm (GPT) models, where it differs.
+  std::optional<double> layernorm_dropout_ratio = {};
   Overlap overlap = {};
   ContextParallelKind context_parallel_kind = ContextParallelKind::kRing;
 
@@ -106,6 +106,9 @@ struct FrameworkProfile {
   // chip's own constants known.
   double low_time_ratio = 0.85;
   double high_time_ratio = 1.35;
+  // What those runs were made on; elsewhere the ratios are an extrapolation.
+  std::vector<std::string> checked_chips = {};
+  int checked_device_count = 0;  // the largest
   // Which figures of the profile the interval must be wider for.
   Provenance provenance = Provenance::kAssumed;
   bool operator==(const FrameworkProfile&) const = default;

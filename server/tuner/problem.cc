@@ -1,9 +1,11 @@
 #include "server/tuner/problem.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
+#include "estimator/interval.h"
 #include "estimator/terms/matmul.h"
 
 namespace meshwright {
@@ -63,6 +65,16 @@ class Defaults {
 std::string ProfileName(const FrameworkProfile& profile) {
   return profile.version.empty() ? "framework profile " + profile.name
                                  : "framework profile " + profile.name + " " + profile.version;
+}
+
+// What stands behind an estimate for a cluster on which no run was checked.
+std::string Extrapolation(const FrameworkProfile& profile) {
+  if (profile.checked_chips.empty()) {
+    return fmt::format("no measured run was checked against {}", ProfileName(profile));
+  }
+  return fmt::format(
+      "{} was checked against measured runs on {} with up to {} devices; this cluster is another",
+      ProfileName(profile), fmt::join(profile.checked_chips, ", "), profile.checked_device_count);
 }
 
 Workload ResolveWorkload(const WorkloadRequest& stated, const ChipSpec& chip, Problem& problem) {
@@ -277,6 +289,9 @@ absl::StatusOr<Problem> ResolveProblem(const Question& question, const Knowledge
   ResolveNetwork(question.cluster, problem);
   problem.workload =
       ResolveWorkload(question.workload, problem.cluster.pools.front().chip, problem);
+  if (!WasChecked(problem.profile, problem.cluster)) {
+    problem.warnings.push_back(Extrapolation(problem.profile));
+  }
   return problem;
 }
 

@@ -95,13 +95,21 @@ class ScenarioTest : public testing::Test {
 }  // namespace
 }  // namespace meshwright
 
+// A dash in a test's name ends the positive part of --gtest_filter: ctest would run nothing and
+// pass.
+std::string TestName(std::string name) {
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   const bool updates = argc > 1 && std::string_view(argv[1]) == "--update_golden";
   for (const meshwright::Scenario& scenario : meshwright::Scenarios()) {
     testing::RegisterTest(
-        "ScenarioTest", scenario.name.c_str(), nullptr, nullptr, __FILE__, __LINE__,
+        "ScenarioTest", TestName(scenario.name).c_str(), nullptr, nullptr, __FILE__, __LINE__,
         [=]() -> testing::Test* { return new meshwright::ScenarioTest(scenario, updates); });
   }
-  return RUN_ALL_TESTS();
+  const int result = RUN_ALL_TESTS();
+  return testing::UnitTest::GetInstance()->test_to_run_count() > 0 ? result : 1;
 }

@@ -72,7 +72,8 @@ TEST(ResolveProblemTest, KeepsWhatIsStated) {
   const Problem problem = Resolved(FullQuestion());
   EXPECT_THAT(Fields(problem.applied_defaults), IsEmpty());
   // What is stated and has no term in the cost model is said, not dropped.
-  EXPECT_THAT(problem.warnings, testing::ElementsAre(testing::HasSubstr("fat_tree")));
+  EXPECT_THAT(problem.warnings, testing::ElementsAre(testing::HasSubstr("fat_tree"),
+                                                     testing::HasSubstr("was checked against")));
   const Workload& w = problem.workload;
   EXPECT_EQ(w.sequence_length, 512);
   EXPECT_EQ(w.global_batch_size, 8);
@@ -169,7 +170,22 @@ TEST(ResolveProblemTest, UnknownFrameworkIsTakenAsGenericWithAWarning) {
   question.workload.framework_name = "home-made";
   const Problem problem = Resolved(question);
   EXPECT_EQ(problem.profile.name, "generic");
-  EXPECT_THAT(problem.warnings, ElementsAre(HasSubstr("home-made")));
+  EXPECT_THAT(problem.warnings, ElementsAre(HasSubstr("home-made"), HasSubstr("no measured run")));
+}
+
+// Said where nothing measured stands behind the figures, and only there.
+TEST(ResolveProblemTest, SaysWhereNoRunWasChecked) {
+  Question question = TinyQuestion();
+  question.workload.framework_name = "pytorch-fsdp";
+  question.cluster.pools.front().chip = "nvidia-a100-sxm4-80gb";
+  question.cluster.pools.front().node_count = 64;  // 512 devices: four times the largest run
+  question.cluster.pools.front().devices_per_node = 8;
+  EXPECT_THAT(Resolved(question).warnings, IsEmpty());
+  question.cluster.pools.front().node_count = 65;
+  EXPECT_THAT(Resolved(question).warnings, ElementsAre(HasSubstr("up to 128 devices")));
+  question.cluster.pools.front().node_count = 1;
+  question.cluster.pools.front().chip = "nvidia-b200-sxm-180gb";
+  EXPECT_THAT(Resolved(question).warnings, ElementsAre(HasSubstr("nvidia-h100-sxm5-80gb")));
 }
 
 struct MistakeCase {
