@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <ostream>
+#include <string>
+#include <vector>
 
 #include "tests/estimator/problems.h"
 
@@ -112,7 +114,8 @@ TEST(FitProbability, HalfAtCapacityAndMonotone) {
   EXPECT_GT(last, 0.999);
 }
 
-// A chip whose operators were measured leaves the spread that the framework's runs had.
+// A chip whose operators were measured, on which the framework was checked, leaves the spread that
+// its runs had.
 TEST(Interval, OfTheProfileForAMeasuredChip) {
   OwnedProblem problem = A100Problem();
   ChipSpec& chip = problem.cluster.pools.front().chip;
@@ -121,6 +124,8 @@ TEST(Interval, OfTheProfileForAMeasuredChip) {
   problem.profile.provenance = Provenance::kFitted;
   problem.profile.low_time_ratio = 0.8;
   problem.profile.high_time_ratio = 1.25;
+  problem.profile.checked_chips = {chip.id};
+  problem.profile.checked_device_count = 16;
   problem.cluster.pools.front().memory_capacity = GiB(1000);  // no pressure
   const Estimate estimate = FullOf(problem, kPlan);
   EXPECT_NEAR(estimate.step_time_low / estimate.step_time, 0.8, 1e-12);
@@ -170,6 +175,8 @@ TEST_P(SpreadTest, ByHand) {
   problem.profile.provenance = Provenance::kFitted;
   problem.profile.low_time_ratio = c.low_time_ratio;
   problem.profile.high_time_ratio = c.high_time_ratio;
+  problem.profile.checked_chips = {"plain"};
+  problem.profile.checked_device_count = 8;
   ChipSpec chip;
   chip.gemm_provenance = c.gemm;
   chip.collectives_provenance = c.collectives;
@@ -186,6 +193,64 @@ TEST_P(SpreadTest, ByHand) {
 
 INSTANTIATE_TEST_SUITE_P(All, SpreadTest, testing::ValuesIn(kSpreadCases),
                          [](const auto& test) { return std::string(test.param.name); });
+
+struct CheckedCase {
+  const char* name;
+  std::vector<std::string> checked_chips;
+  int checked_device_count;
+  std::vector<std::string> chips;  // of each pool of 8 devices
+  bool was_checked;
+};
+
+void PrintTo(const CheckedCase& c, std::ostream* out) { *out << c.name; }
+
+// Every chip of the cluster was run, on at least a quarter of its devices.
+const CheckedCase kCheckedCases[] = {
+    {"SameRun", {"a"}, 8, {"a"}, true},
+    {"Quarter", {"a"}, 2, {"a"}, true},
+    {"LessThanAQuarter", {"a"}, 1, {"a"}, false},
+    {"OtherChip", {"a"}, 8, {"b"}, false},
+    {"OneOfSeveral", {"a", "b"}, 8, {"b"}, true},
+    {"Nothing", {}, 0, {"a"}, false},
+    {"BothPools", {"a", "b"}, 4, {"a", "b"}, true},
+    {"OnePoolUnknown", {"a"}, 16, {"a", "b"}, false},
+    {"PoolsCountTogether", {"a", "b"}, 3, {"a", "b"}, false},
+};
+
+class WasCheckedTest : public testing::TestWithParam<CheckedCase> {};
+
+TEST_P(WasCheckedTest, ChipsAndScale) {
+  const CheckedCase& c = GetParam();
+  FrameworkProfile profile;
+  profile.checked_chips = c.checked_chips;
+  profile.checked_device_count = c.checked_device_count;
+  ClusterSpec cluster;
+  for (const std::string& chip : c.chips) {
+    cluster.pools.push_back(PlainPool(1));
+    cluster.pools.back().chip.id = chip;
+  }
+  EXPECT_EQ(WasChecked(profile, cluster), c.was_checked);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, WasCheckedTest, testing::ValuesIn(kCheckedCases),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+// An extrapolation adds 0.05 in squares: sqrt(0.12^2 + 0.05^2) = 0.13.
+TEST(Spread, Extrapolated) {
+  OwnedProblem problem = PlainProblem(Llama2_7b(), 1);
+  problem.profile.low_time_ratio = std::exp(-0.12 * kCentral80);
+  problem.profile.high_time_ratio = 1;
+  Estimate estimate;
+  estimate.step_time = Seconds(10);
+  estimate.memory_capacity = GiB(80);
+  const ChipSpec& chip = problem.cluster.pools.front().chip;
+  const Spread elsewhere = SpreadOf(estimate, chip, problem.View(), {});
+  EXPECT_NEAR(elsewhere.time_low, 0.13, 1e-9);
+  EXPECT_NEAR(elsewhere.time_high, 0.05, 1e-9);
+  problem.profile.checked_chips = {"plain"};
+  problem.profile.checked_device_count = 8;
+  EXPECT_NEAR(SpreadOf(estimate, chip, problem.View(), {}).time_low, 0.12, 1e-9);
+}
 
 // Above 0.9 of the memory the slow end lies 1.3 times further out, the fast end where it was.
 TEST(Spread, MemoryPressure) {

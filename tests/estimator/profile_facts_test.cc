@@ -9,6 +9,7 @@
 namespace meshwright {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 struct FlagCase {
@@ -132,6 +133,16 @@ TEST_P(GradientFactTest, OneOfTheWords) {
 
 INSTANTIATE_TEST_SUITE_P(All, GradientFactTest, testing::ValuesIn(kGradientCases),
                          [](const auto& test) { return std::string(test.param.key); });
+
+TEST(SetFact, CheckedRuns) {
+  FrameworkProfile profile;
+  EXPECT_TRUE(SetFact("checked_chips", "nvidia-h100-sxm5-80gb amd-mi300x", profile).ok());
+  EXPECT_THAT(profile.checked_chips, ElementsAre("nvidia-h100-sxm5-80gb", "amd-mi300x"));
+  EXPECT_TRUE(SetFact("checked_device_count", "512", profile).ok());
+  EXPECT_EQ(profile.checked_device_count, 512);
+  EXPECT_FALSE(SetFact("checked_device_count", "-8", profile).ok());
+  EXPECT_FALSE(SetFact("checked_device_count", "many", profile).ok());
+}
 
 TEST(SetFact, NamesAnUnknownKey) {
   FrameworkProfile profile;
