@@ -23,6 +23,8 @@ std::size_t Index(TimeCause cause) { return static_cast<std::size_t>(cause); }
 LayerSharding ShardingOf(const ParallelPlan& plan, const EstimatorProblem& problem) {
   const FrameworkProfile& profile = problem.profile;
   const bool is_pipelined = plan.pipeline_parallel > 1 || plan.stages.size() > 1;
+  const bool contends = profile.host_per_collective_rank_with_pipeline > Seconds(0) ||
+                        profile.collective_latency_per_node > Seconds(0);
   const bool has_nodes =
       problem.cluster.pools.size() > 1 || problem.cluster.pools.front().node_count > 1;
   return {.tensor_parallel = plan.tensor_parallel,
@@ -33,8 +35,7 @@ LayerSharding ShardingOf(const ParallelPlan& plan, const EstimatorProblem& probl
           .expert_tensor_parallel = plan.expert_tensor_parallel,
           .micro_batch_size = plan.micro_batch_size,
           .is_pipelined = is_pipelined && profile.keeps_gathered_input_without_pipeline,
-          .pipeline_leaves_node = is_pipelined && has_nodes &&
-                                  profile.host_per_collective_rank_with_pipeline > Seconds(0)};
+          .pipeline_leaves_node = is_pipelined && has_nodes && contends};
 }
 
 int RecomputedLayers(const RecomputePlan& recompute, std::size_t stage, int layers) {

@@ -62,13 +62,13 @@ Provenance ProvenanceOf(TimeCause cause, const ChipSpec& chip, const FrameworkPr
   std::abort();
 }
 
-}  // namespace
-
 // Log-normal spread whose central 80 % ends at `ratio`, with `variance` added.
 double WithVariance(double ratio, double variance) {
   const double sigma = std::max(0.0, std::log(ratio)) / kCentral80;
   return std::sqrt(sigma * sigma + variance);
 }
+
+}  // namespace
 
 bool WasChecked(const FrameworkProfile& profile, const ClusterSpec& cluster) {
   const std::vector<std::string>& chips = profile.checked_chips;

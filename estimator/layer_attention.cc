@@ -30,6 +30,13 @@ constexpr double kCopyBytes = 4;
 constexpr double kRotaryFusedBytes = 4;
 constexpr double kRotaryEagerBytes = 16;
 
+// Elements a token of all heads, before tensor parallelism divides them.
+struct HeadWidths {
+  double queries = 0;
+  double keys_and_values = 0;
+  double output = 0;
+};
+
 bool IsFused(AttentionKernel kernel) {
   return kernel != AttentionKernel::kUnfused && kernel != AttentionKernel::kFusedSoftmax;
 }
@@ -115,27 +122,28 @@ void AppendFusedAttention(const LayerContext& c, double n, LayerProgram& program
 }
 
 // Exchange of keys and values (ring, gather) or of heads against sequence (Ulysses).
-void AppendContextParallel(const LayerContext& c, double n, double q, double kv,
+void AppendContextParallel(const LayerContext& c, double n, const HeadWidths& widths,
                            LayerProgram& program) {
   const int ranks = c.sharding.context_parallel;
   if (ranks == 1) return;
   const double t = c.sharding.tensor_parallel;
   if (c.sharding.context_parallel_kind == ContextParallelKind::kUlysses) {
-    const double bytes = 2 * n * (2 * q + kv) / t;  // Q, K, V before and the output after
+    // Q, K, V before and the output after.
+    const double bytes = 2 * n * (widths.queries + widths.keys_and_values + widths.output) / t;
     program.collectives.push_back({.kind = CollectiveKind::kAllToAll,
                                    .group = CommunicationGroup::kContext,
                                    .bytes = RoundedBytes(bytes / 2),
                                    .forward_count = 2,
                                    .backward_count = 2});
     // The output before the second exchange is kept (TransformerEngine >= 2.8).
-    program.kernels.push_back(Kept("attention output copy", 2 * q * n / t));
+    program.kernels.push_back(Kept("attention output copy", 2 * widths.output * n / t));
     return;
   }
   // K and V of every rank pass every rank: a gather of the whole; backward also returns gradients.
   program.collectives.push_back(
       {.kind = CollectiveKind::kAllGather,
        .group = CommunicationGroup::kContext,
-       .bytes = RoundedBytes(2 * n * kv * ranks / t),
+       .bytes = RoundedBytes(2 * n * widths.keys_and_values * ranks / t),
        .forward_count = 1,
        .backward_count = 2,
        .hidden_by_compute = c.sharding.context_parallel_kind == ContextParallelKind::kRing});
@@ -143,18 +151,20 @@ void AppendContextParallel(const LayerContext& c, double n, double q, double kv,
 
 // Queries, keys and values into the kernel's layout and its output back, one kernel each; without a
 // fused kernel the products take strided heads and only the output is copied.
-void AppendHeadCopies(const LayerContext& c, double n, double q, double kv, LayerProgram& program) {
+void AppendHeadCopies(const LayerContext& c, double n, const HeadWidths& widths,
+                      LayerProgram& program) {
   if (!c.profile.attention_copies_heads) return;
   const bool is_fused = IsFused(c.workload.attention_kernel);
-  const double width = (is_fused ? 2 * q + kv : q) / c.sharding.tensor_parallel;
-  Kernel copies = MemoryBound("head copies", kCopyBytes * n * width, kCopyBytes * n * width);
+  const double into = is_fused ? widths.queries + widths.keys_and_values : 0;
+  const double bytes = kCopyBytes * n * (into + widths.output) / c.sharding.tensor_parallel;
+  Kernel copies = MemoryBound("head copies", bytes, bytes);
   copies.launches = copies.backward_launches = is_fused ? 4 : 1;
   program.kernels.push_back(copies);
 }
 
-void AppendCore(const LayerContext& c, double n, double q, double kv, LayerProgram& program) {
-  AppendHeadCopies(c, n, q, kv, program);
-  AppendContextParallel(c, n, q, kv, program);
+void AppendCore(const LayerContext& c, double n, const HeadWidths& widths, LayerProgram& program) {
+  AppendHeadCopies(c, n, widths, program);
+  AppendContextParallel(c, n, widths, program);
   if (IsFused(c.workload.attention_kernel)) {
     AppendFusedAttention(c, n, program);
   } else {
@@ -179,7 +189,7 @@ void AppendGroupedQuery(const LayerContext& c, LayerProgram& program) {
     program.kernels.push_back(Matmul("v", {.m = n, .n = u / t, .k = h}, 2 * n * u / t, 0));
   }
   if (c.model.norm == NormKind::kRmsnorm) AppendRotary(c, (q + u) / t, n, program);
-  AppendCore(c, n, q, 2 * u, program);
+  AppendCore(c, n, {.queries = q, .keys_and_values = 2 * u, .output = q}, program);
   // The attention output is kept as the projection's input.
   Kernel projection = Matmul("projection", {.m = n, .n = h, .k = q / t}, 2 * n * q / t, 0);
   program.kernels.push_back(projection);
@@ -215,8 +225,9 @@ void AppendLatent(const LayerContext& c, LayerProgram& program) {
   program.kernels.push_back(Matmul("kv up", {.m = n, .n = a * kv_up / t, .k = r},
                                    2 * n * a * (qk + mla.v_head_dim) / t, kMlaUpProjection));
   AppendRotary(c, a * 2 * qk / t, n, program);
-  AppendCore(c, n, a * qk, a * (qk + mla.v_head_dim), program);
   const double value = a * mla.v_head_dim;
+  AppendCore(c, n, {.queries = a * qk, .keys_and_values = a * qk + value, .output = value},
+             program);
   program.kernels.push_back(
       Matmul("projection", {.m = n, .n = h, .k = value / t}, 2 * n * value / t, 0));
 }

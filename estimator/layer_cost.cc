@@ -57,7 +57,9 @@ KernelTime PriceMatmul(const Kernel& kernel, const LayerContext& c, const ChipSp
   std::swap(input_gradient.n, input_gradient.k);
   MatmulShape weight_gradient = s;
   std::swap(weight_gradient.m, weight_gradient.k);
-  const bool fp32 = c.workload.gradient_dtype == GradientDtype::kFp32;
+  // Where a kernel of its own accumulates, the GEMM writes 16 bit.
+  const bool fp32 =
+      c.workload.gradient_dtype == GradientDtype::kFp32 && c.profile.gradient_accumulation_is_fused;
   KernelTime time = {
       .cause = TimeCause::kMatmul,
       .forward = matmuls.Of(s, false),

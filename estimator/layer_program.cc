@@ -99,7 +99,8 @@ void AppendTensorParallel(const LayerContext& c, ModuleSet modules, LayerProgram
 void AppendBiasGradients(const LayerContext& c, LayerProgram& program) {
   if (c.profile.bias_gradient_is_fused || c.model.norm != NormKind::kLayernorm) return;
   const double t = c.sharding.tensor_parallel;
-  const double heads = c.model.attention_head_count + 2.0 * c.model.kv_head_count;
+  const double heads =
+      c.model.attention_head_count + 2 * std::max<double>(c.model.kv_head_count, t);
   const double width = (heads * c.model.head_dim + c.model.ffn_hidden_size) / t;
   Kernel sums =
       MemoryBound("bias gradients", 0,
@@ -207,7 +208,8 @@ LayerProgram BuildLayer(const LayerContext& c, bool is_moe) {
   for (const bool attention : {true, false}) {
     // The input of the norm is kept for its backward pass.
     program.kernels.push_back(Kept("layer input", 2 * elements));
-    if (KeepsGatheredInput(c)) {
+    const bool gathers = attention || !is_moe;  // experts keep their own input (AppendMoe)
+    if (gathers && KeepsGatheredInput(c)) {
       // Beside the rank's own share, which the norm's output is.
       const double gathered = TokensPerRank(c) * c.model.hidden_size;
       program.kernels.push_back(Kept("gathered input", 2 * (gathered - elements)));

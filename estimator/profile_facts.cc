@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <cmath>
 #include <optional>
 
 #include "estimator/layer_program.h"
@@ -18,6 +19,7 @@ std::optional<double> ParseNumber(const std::string& text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  if (!std::isfinite(value)) return std::nullopt;
   return value;
 }
 
@@ -101,14 +103,17 @@ Problem SplitRule(const std::string& text, FrameworkProfile& profile) {
 
 template <auto kField>
 Problem GradientChoice(const std::string& text, FrameworkProfile& profile) {
-  profile.*kField = ParseChoice<GradientDtype>(text);
-  if (!(profile.*kField).has_value()) return "must be one of " + AllowedWords<GradientDtype>();
+  const auto value = ParseChoice<GradientDtype>(text);
+  if (!value.has_value()) return "must be one of " + AllowedWords<GradientDtype>();
+  profile.*kField = value;
   return std::nullopt;
 }
 
-Problem LayernormDropout(const std::string& text, FrameworkProfile& profile) {
-  profile.layernorm_dropout_ratio = ParseNonNegative(text);
-  if (!profile.layernorm_dropout_ratio.has_value()) return kNonNegative;
+template <auto kField>
+Problem Dropout(const std::string& text, FrameworkProfile& profile) {
+  const auto value = ParseNonNegative(text);
+  if (!value.has_value() || *value >= 1) return "must be a number >= 0 and < 1";
+  profile.*kField = *value;
   return std::nullopt;
 }
 
@@ -172,9 +177,9 @@ constexpr Row kRows[] = {
     {"is_inferred", Flag<&FrameworkProfile::is_inferred>},
     {"low_time_ratio", PositiveNumber<&FrameworkProfile::low_time_ratio>},
     {"high_time_ratio", PositiveNumber<&FrameworkProfile::high_time_ratio>},
-    {"dropout_ratio", Number<&FrameworkProfile::dropout_ratio>},
-    {"layernorm_dropout_ratio", LayernormDropout},
-    {"memory_bound_traffic_ratio", Number<&FrameworkProfile::memory_bound_traffic_ratio>},
+    {"dropout_ratio", Dropout<&FrameworkProfile::dropout_ratio>},
+    {"layernorm_dropout_ratio", Dropout<&FrameworkProfile::layernorm_dropout_ratio>},
+    {"memory_bound_traffic_ratio", PositiveNumber<&FrameworkProfile::memory_bound_traffic_ratio>},
     {"host_backward_ratio", Number<&FrameworkProfile::host_backward_ratio>},
     {"tensor_parallel_bytes_ratio", Number<&FrameworkProfile::tensor_parallel_bytes_ratio>},
     {"gradient_bucket_exposed_ratio", Number<&FrameworkProfile::gradient_bucket_exposed_ratio>},
@@ -193,7 +198,7 @@ constexpr Row kRows[] = {
     {"extra_stored_bytes_per_hidden", Number<&FrameworkProfile::extra_stored_bytes_per_hidden>},
     {"logit_bytes_between_micro_batches",
      Number<&FrameworkProfile::logit_bytes_between_micro_batches>},
-    {"allocator_efficiency", Number<&FrameworkProfile::allocator_efficiency>},
+    {"allocator_efficiency", PositiveNumber<&FrameworkProfile::allocator_efficiency>},
     {"host_per_launch_seconds", Time<&FrameworkProfile::host_per_launch>},
     {"host_per_recomputed_layer_seconds", Time<&FrameworkProfile::host_per_recomputed_layer>},
     {"collective_latency_per_node_seconds", Time<&FrameworkProfile::collective_latency_per_node>},

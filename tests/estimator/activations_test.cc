@@ -296,5 +296,13 @@ TEST(Activations, GatheredInputByPlan) {
   EXPECT_DOUBLE_EQ(first_stage(2), 2 * 40 * formula2);
 }
 
+// A block of experts gathers nothing: only attention's input is kept whole.
+TEST(Activations, GatheredInputOfAttentionOnlyWithExperts) {
+  OwnedProblem problem = PlainProblem(Mixtral_8x7b(), 1);
+  const double usual = StoredBy(problem, kSequence8, true);
+  problem.profile.sequence_parallel_regathers_input = false;
+  EXPECT_DOUBLE_EQ(StoredBy(problem, kSequence8, true), usual + kTokens * 2 * 4096 * 7 / 8);
+}
+
 }  // namespace
 }  // namespace meshwright

@@ -309,5 +309,15 @@ TEST_P(PipelineHostTest, ByPlan) {
 INSTANTIATE_TEST_SUITE_P(All, PipelineHostTest, testing::ValuesIn(kPlanCases),
                          [](const auto& test) { return std::string(test.param.name); });
 
+// The GEMM of a weight gradient pays for fp32 sums (6 %) where it adds to them itself.
+TEST(PriceProgram, Fp32SumsAreChargedOnce) {
+  OwnedProblem problem = ExactProblem(1);
+  problem.workload.gradient_dtype = GradientDtype::kFp32;
+  const LayerProgram program = {.kernels = {Cube()}};
+  EXPECT_NEAR(Price(program, problem, {}).backward.device.count(), 2.06 * kCube, 1e-12);
+  problem.profile.gradient_accumulation_is_fused = false;
+  EXPECT_NEAR(Price(program, problem, {}).backward.device.count(), 2 * kCube, 1e-12);
+}
+
 }  // namespace
 }  // namespace meshwright

@@ -69,8 +69,10 @@ const NumberCase kNumberCases[] = {
      [](const FrameworkProfile& p) { return p.extra_sharded_bytes_per_parameter; }, true},
     {"logit_bytes_between_micro_batches",
      [](const FrameworkProfile& p) { return p.logit_bytes_between_micro_batches; }, true},
-    {"layernorm_dropout_ratio",
-     [](const FrameworkProfile& p) { return p.layernorm_dropout_ratio.value_or(-1); }, true},
+    {"allocator_efficiency", [](const FrameworkProfile& p) { return p.allocator_efficiency; },
+     false},
+    {"memory_bound_traffic_ratio",
+     [](const FrameworkProfile& p) { return p.memory_bound_traffic_ratio; }, false},
     {"collective_latency_per_node_seconds",
      [](const FrameworkProfile& p) { return p.collective_latency_per_node.count(); }, true},
     {"host_per_collective_rank_with_pipeline_seconds",
@@ -85,7 +87,7 @@ TEST_P(NumberFactTest, WithinItsLimit) {
   FrameworkProfile profile;
   EXPECT_TRUE(SetFact(c.key, "1.25", profile).ok());
   EXPECT_EQ(c.field(profile), 1.25);
-  std::vector<std::string> bad = {"-1", "one", "", "1.5x", "nan"};
+  std::vector<std::string> bad = {"-1", "one", "", "1.5x", "nan", "inf"};
   if (!c.allows_zero) bad.emplace_back("0");
   for (const std::string& text : bad) {
     const absl::Status status = SetFact(c.key, text, profile);
@@ -129,10 +131,26 @@ TEST_P(GradientFactTest, OneOfTheWords) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(std::string(status.message()),
             std::string(key) + " = int8; must be one of fp32, bf16, fp16");
+  EXPECT_EQ(profile.*field, GradientDtype::kFp16);  // what is refused changes nothing
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GradientFactTest, testing::ValuesIn(kGradientCases),
                          [](const auto& test) { return std::string(test.param.key); });
+
+TEST(SetFact, Dropout) {
+  FrameworkProfile profile;
+  EXPECT_TRUE(SetFact("dropout_ratio", "0.1", profile).ok());
+  EXPECT_TRUE(SetFact("layernorm_dropout_ratio", "0.2", profile).ok());
+  for (const char* key : {"dropout_ratio", "layernorm_dropout_ratio"}) {
+    for (const char* bad : {"1", "-0.1", "nan", "half"}) {
+      EXPECT_THAT(std::string(SetFact(key, bad, profile).message()),
+                  HasSubstr("must be a number >= 0 and < 1"))
+          << key << " " << bad;
+    }
+  }
+  EXPECT_EQ(profile.dropout_ratio, 0.1);
+  EXPECT_EQ(profile.layernorm_dropout_ratio, 0.2);
+}
 
 TEST(SetFact, CheckedRuns) {
   FrameworkProfile profile;
