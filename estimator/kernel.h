@@ -29,8 +29,9 @@ struct MatmulShape {
   double m = 0;
   double n = 0;
   double k = 0;
-  double count = 1;        // > 1: batched or grouped
-  bool is_aligned = true;  // rows of 16 bytes, as the matrix units need
+  double count = 1;         // > 1: batched or grouped
+  bool is_aligned = true;   // rows of 16 bytes, as the matrix units need
+  bool is_grouped = false;  // one kernel for `count` experts
   bool operator==(const MatmulShape&) const = default;
 };
 

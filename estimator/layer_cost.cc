@@ -62,8 +62,11 @@ KernelTime PriceMatmul(const Kernel& kernel, const LayerContext& c, const ChipSp
       c.workload.gradient_dtype == GradientDtype::kFp32 && c.profile.gradient_accumulation_is_fused;
   KernelTime time = {
       .cause = TimeCause::kMatmul,
-      .forward = matmuls.Of(s, false),
-      .backward = matmuls.Of(input_gradient, false) + matmuls.Of(weight_gradient, fp32)};
+      .forward = matmuls.Of({.shape = s, .pass = GemmPass::kForward}),
+      .backward = matmuls.Of({.shape = input_gradient, .pass = GemmPass::kInputGradient}) +
+                  matmuls.Of({.shape = weight_gradient,
+                              .pass = GemmPass::kWeightGradient,
+                              .accumulates_fp32 = fp32})};
   if (c.workload.precision == Precision::kFp8) {
     time.forward += Fp8CastTime(s, chip);
     time.backward += Fp8CastTime(input_gradient, chip);
@@ -227,6 +230,7 @@ DeviceRates RatesOf(const NodePool& pool, const Workload& workload) {
                                                                  : 2;
   rates.sustained_time_ratio = chip.sustained_time_ratio;
   rates.vector_peak = chip.vector_peak;
+  rates.precision = workload.precision;
   if (pool.power_limit_watts > 0 && chip.power_limit_watts > 0) {
     rates.power_time_ratio =
         std::pow(chip.power_limit_watts / pool.power_limit_watts, kClockPowerExponent);

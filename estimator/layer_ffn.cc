@@ -30,9 +30,10 @@ void AppendActivation(const LayerContext& c, double rows, double f, ModuleSet mo
 
 // Two-layer feed-forward blocks that run as one.
 struct FeedForward {
-  double rows = 0;    // tokens of one block
-  double width = 0;   // f, its share on this device
-  double blocks = 1;  // experts
+  double rows = 0;          // tokens of one block
+  double width = 0;         // f, its share on this device
+  double blocks = 1;        // experts
+  bool is_grouped = false;  // one kernel for all of them
   ModuleSet modules = 0;
   ModuleSet activation_modules = 0;  // beside `modules`
 };
@@ -48,15 +49,18 @@ void AppendFeedForward(const LayerContext& c, const FeedForward& block, LayerPro
   const double stored = 2 * rows * groups * up;
   if (!gated || c.profile.gate_up_is_one_gemm) {
     program.kernels.push_back(
-        Matmul("up", {.m = rows, .n = up, .k = h, .count = groups}, stored, modules));
+        Matmul("up", {.m = rows, .n = up, .k = h, .count = groups, .is_grouped = block.is_grouped},
+               stored, modules));
   } else {
-    const MatmulShape half = {.m = rows, .n = f, .k = h, .count = groups};
+    const MatmulShape half = {
+        .m = rows, .n = f, .k = h, .count = groups, .is_grouped = block.is_grouped};
     program.kernels.push_back(Matmul("gate", half, stored / 2, modules));
     program.kernels.push_back(Matmul("up", half, stored / 2, modules));
   }
   AppendActivation(c, rows * groups, f, modules | block.activation_modules, program);
   program.kernels.push_back(
-      Matmul("down", {.m = rows, .n = h, .k = f, .count = groups}, 0, modules));
+      Matmul("down", {.m = rows, .n = h, .k = f, .count = groups, .is_grouped = block.is_grouped},
+             0, modules));
 }
 
 void AppendRouting(const LayerContext& c, double tokens, double routed, LayerProgram& program) {
@@ -144,6 +148,7 @@ void AppendMoe(const LayerContext& c, LayerProgram& program) {
                     {.rows = routed * x / local_experts,
                      .width = static_cast<double>(moe.expert_ffn_hidden_size) / x,
                      .blocks = local_experts,
+                     .is_grouped = c.workload.grouped_gemm,
                      .modules = kMoe,
                      .activation_modules = kMoeActivation},
                     program);

@@ -24,6 +24,29 @@ struct GemmModel {
   bool operator==(const GemmModel&) const = default;
 };
 
+// The three products of a linear layer.
+enum class GemmPass { kForward, kInputGradient, kWeightGradient };
+
+// Measured GEMM time over the time by GemmModel, at one shape; natural logarithms, because between
+// the shapes the ratio is a mean over neighbours in them.
+struct GemmResidual {
+  double log_count = 0;  // groups of a grouped GEMM, 1 else
+  double log_m = 0;
+  double log_n = 0;
+  double log_k = 0;
+  double log_time_ratio = 0;
+  bool operator==(const GemmResidual&) const = default;
+};
+
+// Residuals of one precision: docs/cost_model.md ("GEMM"). bf16 stands for fp16 as well.
+struct GemmResidualTable {
+  Precision precision = Precision::kBf16;
+  std::optional<GemmPass> pass = {};  // none: measured as forward, used for all three
+  bool is_grouped = false;
+  std::vector<GemmResidual> shapes = {};  // never empty
+  bool operator==(const GemmResidualTable&) const = default;
+};
+
 // Fused attention, causal FLOPs counted: docs/cost_model.md ("Attention").
 struct AttentionModel {
   double efficiency = 0.5;           // e_inf, share of the nominal peak
@@ -89,6 +112,7 @@ struct ChipSpec {
   double memory_bound_efficiency = 0.8;           // elementwise kernels, share of nominal bandwidth
   Seconds memory_bound_fixed = Seconds(3e-6);     // per kernel
   GemmModel gemm = {};
+  std::vector<GemmResidualTable> gemm_residuals = {};
   AttentionModel attention = {};
   std::vector<CollectiveFit> collectives = {};  // inside one scale-up domain
   ScaleUpLink scale_up = {};

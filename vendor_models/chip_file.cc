@@ -11,14 +11,17 @@
 #include "nlohmann/json.hpp"
 #include "search_space/status.h"
 #include "vendor_models/figure_table.h"
+#include "vendor_models/object_reader.h"
+#include "vendor_models/residual_table.h"
 
 namespace meshwright {
 namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::string_view kTopKeys[] = {"aliases", "collectives", "confidence", "figures",
-                                         "id",      "name",        "notes",      "vendor"};
+constexpr std::string_view kTopKeys[] = {"aliases", "collectives",    "confidence",
+                                         "figures", "gemm_residuals", "id",
+                                         "name",    "notes",          "vendor"};
 constexpr std::string_view kFigureKeys[] = {"confidence", "provenance", "source", "value"};
 constexpr std::string_view kCollectiveKeys[] = {"alpha_seconds", "bandwidth_bytes_per_second",
                                                 "confidence",    "half_bytes",
@@ -36,99 +39,10 @@ constexpr CollectiveWord kCollectiveWords[] = {
     {CollectiveKind::kAllToAll, "all_to_all"},
 };
 
-struct Limits {
-  double low;
-  double high;
-  bool is_whole = false;
-};
-
-// A value as it goes into a message: on one line, and not the whole file.
-std::string Shown(const Json& value) {
-  constexpr std::size_t kLongest = 60;
-  std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
-  if (text.size() > kLongest) text = text.substr(0, kLongest) + "...";
-  return text;
-}
-
 std::string NumberText(double value) {
   return value == std::floor(value) && std::abs(value) < 1e18 ? fmt::format("{:.0f}", value)
                                                               : fmt::format("{}", value);
 }
-
-// Reads one object of the file and notes what is wrong with it; a wrong key reads as nothing, so
-// that the next wrong key is found too.
-class ObjectReader {
- public:
-  ObjectReader(const Json& object, std::string path, std::vector<FieldViolation>& violations)
-      : object_(object), path_(std::move(path)), violations_(violations) {}
-
-  void AllowOnly(std::span<const std::string_view> keys) {
-    for (const auto& item : object_.items()) {
-      if (std::find(keys.begin(), keys.end(), item.key()) != keys.end()) continue;
-      Reject(item.key(), fmt::format("unknown key; must be one of {}", fmt::join(keys, ", ")));
-    }
-  }
-
-  const Json* Find(std::string_view key) {
-    const auto found = object_.find(key);
-    if (found != object_.end()) return &*found;
-    Reject(key, "missing");
-    return nullptr;
-  }
-
-  // A text that is not empty.
-  std::string Text(std::string_view key) {
-    const Json* value = Find(key);
-    if (value == nullptr) return "";
-    if (value->is_string() && !value->get_ref<const std::string&>().empty()) {
-      return value->get<std::string>();
-    }
-    Reject(key, fmt::format("{}; must be a text that is not empty", Shown(*value)));
-    return "";
-  }
-
-  std::optional<double> Number(std::string_view key, Limits limits) {
-    const Json* value = Find(key);
-    if (value == nullptr) return std::nullopt;
-    if (!value->is_number()) {
-      Reject(key, fmt::format("{}; must be a number", Shown(*value)));
-      return std::nullopt;
-    }
-    const double number = value->get<double>();
-    if (number < limits.low || number > limits.high) {
-      Reject(key,
-             fmt::format("{}; must be from {:g} to {:g}", Shown(*value), limits.low, limits.high));
-      return std::nullopt;
-    }
-    if (limits.is_whole && number != std::floor(number)) {
-      Reject(key, fmt::format("{}; must be a whole number", Shown(*value)));
-      return std::nullopt;
-    }
-    return number;
-  }
-
-  template <typename Enum>
-  std::optional<Enum> Choice(std::string_view key) {
-    const Json* value = Find(key);
-    if (value == nullptr) return std::nullopt;
-    if (value->is_string()) {
-      const auto parsed = ParseChoice<Enum>(value->get_ref<const std::string&>());
-      if (parsed.has_value()) return parsed;
-    }
-    Reject(key, fmt::format("{}; must be one of {}", Shown(*value), AllowedWords<Enum>()));
-    return std::nullopt;
-  }
-
-  void Reject(std::string_view key, std::string description) {
-    violations_.push_back(
-        {.field = path_ + std::string(key), .description = std::move(description)});
-  }
-
- private:
-  const Json& object_;
-  std::string path_;
-  std::vector<FieldViolation>& violations_;
-};
 
 class ChipFileReader {
  public:
@@ -155,6 +69,7 @@ class ChipFileReader {
     }
     ReadFigures(top);
     ReadCollectives(top);
+    if (file.contains("gemm_residuals")) ReadResiduals(file["gemm_residuals"], top);
     ConcludeProvenance();
   }
 
@@ -168,14 +83,14 @@ class ChipFileReader {
     const Json* aliases = top.Find("aliases");
     if (aliases == nullptr) return;
     if (!aliases->is_array()) {
-      top.Reject("aliases", fmt::format("{}; must be a list of texts", Shown(*aliases)));
+      top.Reject("aliases", fmt::format("{}; must be a list of texts", ShownValue(*aliases)));
       return;
     }
     for (const Json& alias : *aliases) {
       if (alias.is_string() && !alias.get_ref<const std::string&>().empty()) {
         entry_.spec.aliases.push_back(alias.get<std::string>());
       } else {
-        top.Reject("aliases", fmt::format("{}; must be a list of texts", Shown(alias)));
+        top.Reject("aliases", fmt::format("{}; must be a list of texts", ShownValue(alias)));
       }
     }
   }
@@ -184,7 +99,7 @@ class ChipFileReader {
     const Json* figures = top.Find("figures");
     if (figures == nullptr) return;
     if (!figures->is_object()) {
-      top.Reject("figures", fmt::format("{}; must be an object", Shown(*figures)));
+      top.Reject("figures", fmt::format("{}; must be an object", ShownValue(*figures)));
       return;
     }
     ObjectReader reader(*figures, path_ + "figures.", violations_);
@@ -256,7 +171,7 @@ class ChipFileReader {
   std::optional<ObjectReader> Figure(std::string_view key, const Json& figure,
                                      ObjectReader& figures) {
     if (!figure.is_object()) {
-      figures.Reject(key, fmt::format("{}; must be an object of {}", Shown(figure),
+      figures.Reject(key, fmt::format("{}; must be an object of {}", ShownValue(figure),
                                       fmt::join(kFigureKeys, ", ")));
       return std::nullopt;
     }
@@ -311,7 +226,7 @@ class ChipFileReader {
     const Json* list = top.Find("collectives");
     if (list == nullptr) return;
     if (!list->is_array()) {
-      top.Reject("collectives", fmt::format("{}; must be a list", Shown(*list)));
+      top.Reject("collectives", fmt::format("{}; must be a list", ShownValue(*list)));
       return;
     }
     for (std::size_t i = 0; i < list->size(); ++i) {
@@ -353,6 +268,28 @@ class ChipFileReader {
     entry_.spec.collectives.push_back(fit);
   }
 
+  void ReadResiduals(const Json& list, ObjectReader& top) {
+    if (!list.is_array()) {
+      top.Reject("gemm_residuals", fmt::format("{}; must be a list", ShownValue(list)));
+      return;
+    }
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const std::string key = fmt::format("gemm_residuals[{}]", i);
+      if (list[i].is_object()) {
+        ReadResidualTable(list[i], path_ + key + ".");
+      } else {
+        top.Reject(key, "must be an object");
+      }
+    }
+  }
+
+  void ReadResidualTable(const Json& object, std::string path) {
+    ObjectReader reader(object, std::move(path), violations_);
+    GemmResidualTable table = ParseResidualTable(reader);
+    KeepFigure(ResidualTableName(table), fmt::format("{} shapes", table.shapes.size()), reader);
+    entry_.spec.gemm_residuals.push_back(std::move(table));
+  }
+
   void ConcludeProvenance() {
     const auto of = [this](FigureGroup group) { return weakest_[static_cast<std::size_t>(group)]; };
     ChipSpec& spec = entry_.spec;
@@ -384,7 +321,7 @@ absl::StatusOr<ChipEntry> ParseChipFile(std::string_view name, std::string_view 
   }
   if (!file.is_object()) {
     return InvalidFields({{.field = fmt::format("{}.json", name),
-                           .description = Shown(file) + "; must be a JSON object"}});
+                           .description = ShownValue(file) + "; must be a JSON object"}});
   }
   ChipFileReader reader(name);
   reader.Read(file, name);

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "estimator/terms/matmul_residual.h"
+
 namespace meshwright {
 namespace {
 
@@ -84,17 +86,23 @@ Seconds MatmulTime(const MatmulShape& shape, const ChipSpec& chip, const DeviceR
   return Seconds(chip.gemm.fixed.count() + norm * ratio);
 }
 
-Seconds MatmulTimes::Of(const MatmulShape& shape, bool accumulates_fp32) {
-  const Key key = {.shape = shape, .accumulates_fp32 = accumulates_fp32};
-  const auto found = times_.find(key);
+Seconds MatmulTimes::Of(const LinearProduct& product) {
+  const auto found = times_.find(product);
   if (found != times_.end()) return found->second;
-  return times_.emplace(key, MatmulTime(shape, chip_, rates_, accumulates_fp32)).first->second;
+  const double residual =
+      ResidualRatio(chip_.gemm_residuals, rates_.precision, product.pass, product.shape);
+  const Seconds time =
+      MatmulTime(product.shape, chip_, rates_, product.accumulates_fp32) * residual;
+  return times_.emplace(product, time).first->second;
 }
 
-std::size_t MatmulTimes::Hash::operator()(const Key& key) const {
-  std::size_t hash = key.accumulates_fp32 ? 1 : 0;
-  if (!key.shape.is_aligned) hash ^= 2;
-  for (const double x : {key.shape.m, key.shape.n, key.shape.k, key.shape.count}) {
+std::size_t MatmulTimes::Hash::operator()(const LinearProduct& product) const {
+  const MatmulShape& shape = product.shape;
+  std::size_t hash = static_cast<std::size_t>(product.pass) * 8;
+  if (product.accumulates_fp32) hash ^= 1;
+  if (!shape.is_aligned) hash ^= 2;
+  if (shape.is_grouped) hash ^= 4;
+  for (const double x : {shape.m, shape.n, shape.k, shape.count}) {
     hash = hash * 0x9e3779b97f4a7c15U + std::hash<double>()(x);
   }
   return hash;

@@ -16,6 +16,7 @@ struct DeviceRates {
   double sustained_time_ratio = 1;
   double power_time_ratio = 1;  // clock at the chip's usual power limit / clock at the site's
   FlopsPerSecond vector_peak = {};
+  Precision precision = Precision::kBf16;
 };
 
 // Dense peak of the chip at a precision; fp8 falls on nothing else. Absent when the chip has no
@@ -28,29 +29,33 @@ std::optional<FlopsPerSecond> NominalPeak(const ChipSpec& chip, Precision precis
 Seconds MatmulTime(const MatmulShape& shape, const ChipSpec& chip, const DeviceRates& rates,
                    bool accumulates_fp32);
 
-// MatmulTime of one chip, each shape computed once: the layers of different plans share most of
-// their shapes. Not for use from several threads at once.
+// One of the three products of a linear layer.
+struct LinearProduct {
+  MatmulShape shape = {};
+  GemmPass pass = GemmPass::kForward;
+  bool accumulates_fp32 = false;
+  bool operator==(const LinearProduct&) const = default;
+};
+
+// MatmulTime of one chip times its measured residual (terms/matmul_residual.h), each product
+// computed once: the layers of different plans share most of them. Not for use from several threads
+// at once.
 class MatmulTimes {
  public:
   // `chip` outlives it.
   MatmulTimes(const ChipSpec& chip, const DeviceRates& rates) : chip_(chip), rates_(rates) {}
 
-  [[nodiscard]] Seconds Of(const MatmulShape& shape, bool accumulates_fp32);
+  [[nodiscard]] Seconds Of(const LinearProduct& product);
   [[nodiscard]] const DeviceRates& rates() const { return rates_; }
 
  private:
-  struct Key {
-    MatmulShape shape;
-    bool accumulates_fp32;
-    bool operator==(const Key&) const = default;
-  };
   struct Hash {
-    [[nodiscard]] std::size_t operator()(const Key& key) const;
+    [[nodiscard]] std::size_t operator()(const LinearProduct& product) const;
   };
 
   const ChipSpec& chip_;
   DeviceRates rates_;
-  std::unordered_map<Key, Seconds, Hash> times_;  // looked up only, never walked
+  std::unordered_map<LinearProduct, Seconds, Hash> times_;  // looked up only, never walked
 };
 
 }  // namespace meshwright

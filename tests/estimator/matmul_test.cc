@@ -155,7 +155,8 @@ TEST(MatmulTimes, SameAsMatmulTime) {
   for (const bool fp32 : {false, true, false, true}) {
     for (const double m : {512.0, 640.0, 512.0}) {
       const MatmulShape shape = {.m = m, .n = 4096, .k = 1024};
-      EXPECT_EQ(times.Of(shape, fp32), MatmulTime(shape, chip, kA100Rates, fp32));
+      EXPECT_EQ(times.Of({.shape = shape, .accumulates_fp32 = fp32}),
+                MatmulTime(shape, chip, kA100Rates, fp32));
     }
   }
 }
@@ -181,7 +182,7 @@ TEST(MatmulTime, UnalignedRunsOnVectorUnits) {
   // Both are remembered apart.
   const ChipSpec chip = PlainChip();
   MatmulTimes times(chip, rates);
-  EXPECT_NE(times.Of(aligned, false), times.Of(unaligned, false));
+  EXPECT_NE(times.Of({.shape = aligned}), times.Of({.shape = unaligned}));
   // A chip whose vector peak is not known takes its matrix units.
   EXPECT_EQ(MatmulTime(unaligned, PlainChip(), kPlainRates, false),
             MatmulTime(aligned, PlainChip(), kPlainRates, false));

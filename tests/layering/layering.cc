@@ -73,6 +73,7 @@ constexpr LibraryRule kLibraries[] = {
     {.prefix = "absl/status/", .folders = kAll},
     {.prefix = "absl/strings/cord.h", .folders = kAll, .sources_only = true},  // status payloads
     {.prefix = "absl/", .folders = {}, .reason = "only absl/status is used"},
+    {.prefix = "nlohmann/json_fwd.hpp", .folders = kJsonIn},  // declarations only
     {.prefix = "nlohmann/", .folders = kJsonIn, .sources_only = true},
     {.prefix = "Eigen/", .folders = kEigenIn, .sources_only = true},
     {.prefix = "sqlite3.h", .folders = kSqlIn, .sources_only = true},

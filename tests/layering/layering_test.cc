@@ -81,6 +81,8 @@ const Case kCases[] = {
     {"JsonInSource", "search_space/hugging_face.cc", "#include <nlohmann/json.hpp>\n"},
     {"JsonInHeader", "search_space/hugging_face.h", "#pragma once\n#include <nlohmann/json.hpp>\n",
      "belongs into .cc files", 2},
+    {"JsonDeclarationsInHeader", "vendor_models/object_reader.h",
+     "#pragma once\n#include <nlohmann/json_fwd.hpp>\n"},
     {"JsonInRecorder", "recorder/sql.cc", "#include <nlohmann/json.hpp>\n",
      "recorder/ may not include nlohmann/json.hpp"},
     {"JsonInCli", "cli/output.cc", "#include <nlohmann/json_fwd.hpp>\n", "cli/ may not include"},

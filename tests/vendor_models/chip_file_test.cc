@@ -1,5 +1,7 @@
 #include "vendor_models/chip_file.h"
 
+#include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -56,6 +58,31 @@ TEST(ChipFileTest, ReadsAGoodFile) {
   EXPECT_EQ(spec.figures_provenance, Provenance::kPublished);
 }
 
+constexpr char kTable[] = R"("gemm_residuals": [
+    {"precision": "fp8", "pass": "weight_gradient", "is_grouped": true,
+     "shapes": [[8, 1024, 2048, 4096, 1.25]],
+     "source": "sweep", "provenance": "measured", "confidence": "high"}],
+  "collectives")";
+
+TEST(ChipFileTest, ReadsResidualTables) {
+  const auto entry = ParseChipFile("site-board", Edited({{R"("collectives")", kTable}}));
+  ASSERT_TRUE(entry.ok()) << entry.status();
+  ASSERT_EQ(entry->spec.gemm_residuals.size(), 1u);
+  const GemmResidualTable& table = entry->spec.gemm_residuals[0];
+  EXPECT_EQ(table.precision, Precision::kFp8);
+  EXPECT_EQ(table.pass, GemmPass::kWeightGradient);
+  EXPECT_TRUE(table.is_grouped);
+  ASSERT_EQ(table.shapes.size(), 1u);
+  EXPECT_NEAR(std::exp(table.shapes[0].log_count), 8, 1e-9);
+  EXPECT_NEAR(std::exp(table.shapes[0].log_k), 4096, 1e-9);
+  EXPECT_NEAR(std::exp(table.shapes[0].log_time_ratio), 1.25, 1e-9);
+  const auto figure = std::find_if(entry->figures.begin(), entry->figures.end(), [](const auto& f) {
+    return f.name == "gemm_residuals_fp8_weight_gradient_grouped";
+  });
+  ASSERT_NE(figure, entry->figures.end());
+  EXPECT_EQ(figure->value, "1 shapes");
+}
+
 struct BadFile {
   const char* name;
   std::vector<Edit> edits;
@@ -74,6 +101,21 @@ TEST_P(BadFileTest, NamesEveryMistakeWithFileAndKey) {
 }
 
 const BadFile kBadFiles[] = {
+    {"ResidualsOfNothing",
+     {{R"("collectives")", R"("gemm_residuals": {}, "collectives")"}},
+     {"gemm_residuals = {}; must be a list"}},
+    {"ResidualTable",
+     {{R"("collectives")", kTable},
+      {R"("fp8")", R"("fp16")"},
+      {R"("weight_gradient")", R"("sideways")"},
+      {R"("is_grouped": true)", R"("is_grouped": 1)"},
+      {"[[8, 1024, 2048, 4096, 1.25]]",
+       "[[8, 1024, 2048, 4096], [0, 1, 1, 1, 1], [1, 1, 1, 1, 99]]"}},
+     {"gemm_residuals[0].precision = fp16; must be bf16",
+      "gemm_residuals[0].pass = sideways; must be one of any",
+      "gemm_residuals[0].is_grouped = 1; must be true or false",
+      "gemm_residuals[0].shapes[0] = [8,1024,2048,4096]; must be [count, m, n, k, time_ratio]",
+      "gemm_residuals[0].shapes[1] = [0,1,1,1,1]", "gemm_residuals[0].shapes[2] = [1,1,1,1,99]"}},
     {"NotJson", {{"{", "{{"}}, {"site-board.json = "}},
     {"NotAnObject", {{kGood, "[]"}}, {"site-board.json = []; must be a JSON object"}},
     {"FiveMistakes",

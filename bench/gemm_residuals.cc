@@ -1,0 +1,173 @@
+// Makes the residual table of a chip file from measured GEMM times: docs/cost_model.md "GEMM".
+//
+//   gemm_residuals CHIP PRECISION [sustained] [fp32] [quantised] < shapes.csv
+//
+// CHIP is an id of the catalogue. The input is one GEMM a line, `count,m,n,k,seconds`. `sustained`:
+// measured in training, not in a short burst; `fp32`: adds to an fp32 output; `quantised`: the time
+// has the cast of a 16-bit A to 8 bits in it. Prints `[count, m, n, k, time_ratio]` rows, one for
+// each octave of sizes that holds measurements, and on stderr the errors of held-out sizes.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+#include <map>
+#include <random>
+#include <set>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "estimator/terms/matmul.h"
+#include "estimator/terms/matmul_residual.h"
+#include "vendor_models/catalogue.h"
+
+namespace meshwright {
+namespace {
+
+struct Options {
+  bool sustained = false;
+  bool accumulates_fp32 = false;
+  bool quantised = false;
+};
+
+struct Measured {
+  MatmulShape shape = {};
+  double log_ratio = 0;
+};
+
+double Modelled(const MatmulShape& shape, const ChipSpec& chip, Precision precision,
+                const Options& options) {
+  DeviceRates rates;
+  rates.peak = NominalPeak(chip, precision).value_or(FlopsPerSecond{1});
+  rates.element_bytes = precision == Precision::kFp8 ? 1 : 2;
+  if (options.sustained) rates.sustained_time_ratio = chip.sustained_time_ratio;
+  double time = MatmulTime(shape, chip, rates, options.accumulates_fp32).count();
+  // One read of 16 bits, one write of 8.
+  if (options.quantised) {
+    time += 3 * shape.m * shape.k * shape.count /
+            (chip.memory_bandwidth.rate * chip.memory_bound_efficiency);
+  }
+  return time;
+}
+
+std::vector<Measured> ReadShapes(const ChipSpec& chip, Precision precision,
+                                 const Options& options) {
+  std::vector<Measured> all;
+  std::string line;
+  while (std::getline(std::cin, line)) {
+    std::replace(line.begin(), line.end(), ',', ' ');
+    std::istringstream fields(line);
+    Measured one;
+    double seconds = 0;
+    MatmulShape& s = one.shape;
+    if (!(fields >> s.count >> s.m >> s.n >> s.k >> seconds)) continue;  // the header
+    s.is_grouped = s.count > 1;
+    one.log_ratio = std::log(seconds / Modelled(s, chip, precision, options));
+    all.push_back(one);
+  }
+  return all;
+}
+
+// The mean of each octave of the four sizes: noise of single measurements goes, the table is small.
+std::vector<GemmResidual> Summarise(const std::vector<Measured>& all) {
+  std::map<std::vector<int>, std::vector<GemmResidual>> octaves;
+  for (const Measured& one : all) {
+    const MatmulShape& s = one.shape;
+    octaves[{std::ilogb(s.count), std::ilogb(s.m), std::ilogb(s.n), std::ilogb(s.k)}].push_back(
+        {std::log(s.count), std::log(s.m), std::log(s.n), std::log(s.k), one.log_ratio});
+  }
+  std::vector<GemmResidual> means;
+  for (const auto& [octave, members] : octaves) {
+    GemmResidual mean;
+    const auto share = 1 / static_cast<double>(members.size());
+    for (const GemmResidual& r : members) {
+      mean.log_count += share * r.log_count;
+      mean.log_m += share * r.log_m;
+      mean.log_n += share * r.log_n;
+      mean.log_k += share * r.log_k;
+      mean.log_time_ratio += share * r.log_time_ratio;
+    }
+    means.push_back(mean);
+  }
+  return means;
+}
+
+std::string Quantiles(std::vector<double> errors) {
+  std::sort(errors.begin(), errors.end());
+  const auto at = [&errors](double share) {
+    return 100 * errors[static_cast<std::size_t>(share * static_cast<double>(errors.size() - 1))];
+  };
+  return fmt::format("{:.1f} / {:.1f} %", at(0.5), at(0.9));
+}
+
+// Errors at (n, k) pairs that a table of the others has not seen.
+void ReportHeldOut(const std::vector<Measured>& all, Precision precision) {
+  std::vector<double> form;
+  std::vector<double> table;
+  for (int round = 0; round < 5; ++round) {
+    std::mt19937 random(static_cast<unsigned>(round));
+    std::map<std::pair<double, double>, bool> is_held;
+    for (const Measured& one : all) is_held[{one.shape.n, one.shape.k}] = false;
+    for (auto& [pair, held] : is_held) held = random() % 10 < 3;
+    std::vector<Measured> seen;
+    for (const Measured& one : all) {
+      if (!is_held[{one.shape.n, one.shape.k}]) seen.push_back(one);
+    }
+    if (seen.empty()) continue;
+    const std::vector<GemmResidualTable> tables = {{.precision = precision,
+                                                    .is_grouped = all.front().shape.is_grouped,
+                                                    .shapes = Summarise(seen)}};
+    for (const Measured& one : all) {
+      if (!is_held[{one.shape.n, one.shape.k}]) continue;
+      const double ratio = ResidualRatio(tables, precision, GemmPass::kForward, one.shape);
+      form.push_back(std::abs(std::exp(-one.log_ratio) - 1));
+      table.push_back(std::abs(ratio * std::exp(-one.log_ratio) - 1));
+    }
+  }
+  if (form.empty()) return;
+  std::cerr << fmt::format("{} shapes; held out, median / p90: form {}, with table {}\n", all.size(),
+                           Quantiles(form), Quantiles(table));
+}
+
+int Run(const std::vector<std::string>& arguments) {
+  const absl::StatusOr<Catalogue> catalogue = Catalogue::LoadBuiltIn();
+  const auto precision =
+      arguments.size() < 2 ? std::nullopt : ParseChoice<Precision>(arguments[1]);
+  if (!catalogue.ok() || !precision.has_value()) {
+    std::cerr << "usage: gemm_residuals CHIP PRECISION [sustained] [fp32] [quantised]\n";
+    return 2;
+  }
+  const absl::StatusOr<const ChipEntry*> chip = catalogue->Find(arguments[0]);
+  if (!chip.ok()) {
+    std::cerr << chip.status().message() << "\n";
+    return 2;
+  }
+  const std::set<std::string> words(arguments.begin() + 2, arguments.end());
+  const Options options = {.sustained = words.contains("sustained"),
+                           .accumulates_fp32 = words.contains("fp32"),
+                           .quantised = words.contains("quantised")};
+  const std::vector<Measured> all = ReadShapes((*chip)->spec, *precision, options);
+  if (all.empty()) {
+    std::cerr << "no line of count,m,n,k,seconds on stdin\n";
+    return 2;
+  }
+  ReportHeldOut(all, *precision);
+  std::string separator;
+  for (const GemmResidual& r : Summarise(all)) {
+    std::cout << fmt::format("{}[{:.0f}, {:.0f}, {:.0f}, {:.0f}, {:.3f}]", separator,
+                             std::exp(r.log_count), std::exp(r.log_m), std::exp(r.log_n),
+                             std::exp(r.log_k), std::exp(r.log_time_ratio));
+    separator = ",\n";
+  }
+  std::cout << "\n";
+  return 0;
+}
+
+}  // namespace
+}  // namespace meshwright
+
+int main(int argc, char** argv) {
+  return meshwright::Run(std::vector<std::string>(argv + 1, argv + argc));
+}

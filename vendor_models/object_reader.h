@@ -1,0 +1,69 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fmt/format.h"
+#include "nlohmann/json_fwd.hpp"
+#include "search_space/choices.h"
+#include "search_space/status.h"
+
+namespace meshwright {
+
+// What a number of a file may be.
+struct NumberLimits {
+  double low;
+  double high;
+  bool is_whole = false;
+};
+
+// A value as it goes into a message: on one line, and not the whole file.
+std::string ShownValue(const nlohmann::json& value);
+
+// Reads one object of a JSON file and notes what is wrong with it in `violations`, under
+// `path`; a wrong key reads as nothing, so that the next wrong key is found too. The object and
+// the list outlive the reader.
+class ObjectReader {
+ public:
+  ObjectReader(const nlohmann::json& object, std::string path,
+               std::vector<FieldViolation>& violations);
+
+  void AllowOnly(std::span<const std::string_view> keys);
+  // Notes a missing key.
+  const nlohmann::json* Find(std::string_view key);
+  // A text that is not empty.
+  std::string Text(std::string_view key);
+  std::optional<bool> Flag(std::string_view key);
+  std::optional<double> Number(std::string_view key, NumberLimits limits);
+  template <typename Enum>
+  std::optional<Enum> Choice(std::string_view key);
+
+  void Reject(std::string_view key, std::string description);
+
+ private:
+  struct Shown {
+    std::string text = {};  // empty when the value is no text
+    std::string as_json = {};
+  };
+  std::optional<Shown> FindShown(std::string_view key);
+
+  const nlohmann::json& object_;
+  std::string path_;
+  std::vector<FieldViolation>& violations_;
+};
+
+template <typename Enum>
+std::optional<Enum> ObjectReader::Choice(std::string_view key) {
+  const std::optional<Shown> shown = FindShown(key);
+  if (!shown.has_value()) return std::nullopt;
+  const auto parsed = ParseChoice<Enum>(shown->text);
+  if (!parsed.has_value()) {
+    Reject(key, fmt::format("{}; must be one of {}", shown->as_json, AllowedWords<Enum>()));
+  }
+  return parsed;
+}
+
+}  // namespace meshwright
