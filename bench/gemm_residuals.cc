@@ -127,14 +127,13 @@ void ReportHeldOut(const std::vector<Measured>& all, Precision precision) {
     }
   }
   if (form.empty()) return;
-  std::cerr << fmt::format("{} shapes; held out, median / p90: form {}, with table {}\n", all.size(),
-                           Quantiles(form), Quantiles(table));
+  std::cerr << fmt::format("{} shapes; held out, median / p90: form {}, with table {}\n",
+                           all.size(), Quantiles(form), Quantiles(table));
 }
 
 int Run(const std::vector<std::string>& arguments) {
   const absl::StatusOr<Catalogue> catalogue = Catalogue::LoadBuiltIn();
-  const auto precision =
-      arguments.size() < 2 ? std::nullopt : ParseChoice<Precision>(arguments[1]);
+  const auto precision = arguments.size() < 2 ? std::nullopt : ParseChoice<Precision>(arguments[1]);
   if (!catalogue.ok() || !precision.has_value()) {
     std::cerr << "usage: gemm_residuals CHIP PRECISION [sustained] [fp32] [quantised]\n";
     return 2;

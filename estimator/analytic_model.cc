@@ -27,6 +27,7 @@ LayerSharding ShardingOf(const ParallelPlan& plan, const EstimatorProblem& probl
                         profile.collective_latency_per_node > Seconds(0);
   const bool has_nodes =
       problem.cluster.pools.size() > 1 || problem.cluster.pools.front().node_count > 1;
+  const bool accumulates_shards = plan.zero_stage >= 2 && !profile.gradient_accumulation_is_fused;
   return {.tensor_parallel = plan.tensor_parallel,
           .sequence_parallel = plan.sequence_parallel,
           .context_parallel = plan.context_parallel,
@@ -35,7 +36,8 @@ LayerSharding ShardingOf(const ParallelPlan& plan, const EstimatorProblem& probl
           .expert_tensor_parallel = plan.expert_tensor_parallel,
           .micro_batch_size = plan.micro_batch_size,
           .is_pipelined = is_pipelined && profile.keeps_gathered_input_without_pipeline,
-          .pipeline_leaves_node = is_pipelined && has_nodes && contends};
+          .pipeline_leaves_node = is_pipelined && has_nodes && contends,
+          .gradient_shards = accumulates_shards ? plan.data_parallel * plan.context_parallel : 1};
 }
 
 int RecomputedLayers(const RecomputePlan& recompute, std::size_t stage, int layers) {
@@ -224,18 +226,36 @@ void AnalyticModel::BuildMixedRuns(const ParallelPlan& plan) {
   }
 }
 
-// A stage's activation to its neighbour, or its gradient back. Without sequence parallelism every
-// tensor-parallel rank holds all of it.
+// Ranks between which a stage's message is split: without sequence parallelism every
+// tensor-parallel rank holds all of it, and sends all of it unless the framework splits it.
+int AnalyticModel::MessageShards(const Stage& from) const {
+  const bool splits = problem_.profile.pipeline_sends_shards && !from.sharding.sequence_parallel;
+  return splits ? from.sharding.tensor_parallel : 1;
+}
+
+// Puts a message that came in shards together again on every rank of `to`.
+Seconds AnalyticModel::GatherShards(Bytes whole, int shards, const Stage& to) const {
+  if (shards == 1) return Seconds(0);
+  return CollectiveTime(CollectiveKind::kAllGather, whole,
+                        PlaceGroup(shards, 1, to.pool->devices_per_node), *to.pool,
+                        problem_.cluster.topology);
+}
+
+// A stage's activation to its neighbour, or its gradient back.
 Seconds AnalyticModel::MessageTime(const Stage& from, bool leaves_node) const {
-  const Topology& topology = problem_.cluster.topology;
-  const int t = from.sharding.tensor_parallel;
+  const int shards = MessageShards(from);
   const Bytes whole = from.unit->boundary;
-  if (t == 1 || from.sharding.sequence_parallel || !problem_.profile.pipeline_sends_shards) {
-    return PointToPointTime(whole, leaves_node, *from.pool, topology);
-  }
-  return PointToPointTime(Scale(whole, 1.0 / t), leaves_node, *from.pool, topology) +
-         CollectiveTime(CollectiveKind::kAllGather, whole,
-                        PlaceGroup(t, 1, from.pool->devices_per_node), *from.pool, topology);
+  return PointToPointTime(Scale(whole, 1.0 / shards), leaves_node, *from.pool,
+                          problem_.cluster.topology) +
+         GatherShards(whole, shards, from);
+}
+
+Seconds AnalyticModel::InterPoolMessageTime(const Stage& from, const Stage& to) const {
+  const int shards = MessageShards(from);
+  const Bytes whole = from.unit->boundary;
+  return InterPoolTime(Scale(whole, 1.0 / shards), from.pool->devices_per_node,
+                       problem_.cluster.inter_pool) +
+         GatherShards(whole, std::min(shards, to.sharding.tensor_parallel), to);
 }
 
 Seconds AnalyticModel::SlowestMessage(const ParallelPlan& plan) const {
@@ -244,8 +264,7 @@ Seconds AnalyticModel::SlowestMessage(const ParallelPlan& plan) const {
     const Stage& from = runs_[i].stage;
     const bool is_last = i + 1 == runs_.size();
     if (!is_last && runs_[i + 1].stage.pool != from.pool) {
-      slowest = std::max(slowest, InterPoolTime(from.unit->boundary, from.pool->devices_per_node,
-                                                problem_.cluster.inter_pool));
+      slowest = std::max(slowest, InterPoolMessageTime(from, runs_[i + 1].stage));
     }
     if (is_last && runs_[i].count == 1) continue;
     // Stages of a mixed plan are whole nodes; else one node may hold several.
@@ -318,7 +337,7 @@ AnalyticModel::Evaluation AnalyticModel::Evaluate(const ParallelPlan& plan) {
   e.shape = ShapeOf(plan, e.micro_batches);
   occupied_.clear();
   for (const StageRun& run : runs_) {
-    const StageTime time = TimeOf(run.stage);
+    const StageTime time = TimeOf(run.stage, p > 1);
     const Seconds occupied = OccupiedTime(time.wall, e.shape, p);
     occupied_.push_back({.time = occupied, .count = run.count});
     if (occupied > e.slowest_occupied) {

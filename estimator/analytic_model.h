@@ -62,6 +62,9 @@ class AnalyticModel {
   // Whether history has a plan of this modelled size or less that ran out of memory.
   [[nodiscard]] bool HasFailed(const StageMemory& modelled, const Stage& stage) const;
   [[nodiscard]] PipelineShape ShapeOf(const ParallelPlan& plan, int micro_batches) const;
+  [[nodiscard]] int MessageShards(const Stage& from) const;
+  [[nodiscard]] Seconds GatherShards(Bytes whole, int shards, const Stage& to) const;
+  [[nodiscard]] Seconds InterPoolMessageTime(const Stage& from, const Stage& to) const;
   [[nodiscard]] Seconds MessageTime(const Stage& from, bool leaves_node) const;
   [[nodiscard]] Seconds SlowestMessage(const ParallelPlan& plan) const;
   void FillBreakdown(const Evaluation& evaluation, Estimate& estimate) const;

@@ -14,10 +14,6 @@ constexpr double kOverlapSlowdown = 0.1;
 // Optimizer states that live in host memory: 16 bytes a parameter over the host link, pinned memory
 // over PCIe 4 (docs/cost_model.md "Host link").
 constexpr double kOffloadedBytes = 16;
-// A fused optimizer streams at the chip's copy rate, which the kernels of a layer stay below (A100:
-// 0.65 against 0.85 of nominal; docs/cost_model.md "Optimizer").
-constexpr double kKernelOverStream = 0.76;
-constexpr double kLargestStreamShare = 0.85;
 constexpr BytesPerSecond kHostLink = {26e9};
 
 Seconds Exposed(Seconds total, Seconds window, double visible_share) {
@@ -27,20 +23,20 @@ Seconds Exposed(Seconds total, Seconds window, double visible_share) {
 }
 
 double WireBytes(const EstimatorProblem& problem) {
+  if (problem.workload.precision == Precision::kFp32) return 4;
   const GradientDtype dtype =
       problem.profile.gradient_wire_dtype.value_or(problem.workload.gradient_dtype);
   return dtype == GradientDtype::kFp32 ? 4 : 2;
 }
 
-// Bytes of one collective: a bucket; under ZeRO-3 at least one layer, the unit that is gathered.
-Bytes MessageBytes(const Stage& stage, const StateSharding& sharding,
-                   const EstimatorProblem& problem) {
-  const Bytes bucket = problem.profile.gradient_bucket;
-  if (sharding.zero_stage < 3) return bucket;
+// Parameters that travel together at least: under ZeRO-3 those of one layer, the unit that is
+// gathered; its experts go over their own ranks.
+StageParameters LeastMessage(const Stage& stage, const StateSharding& sharding) {
+  if (sharding.zero_stage < 3) return {};
   const UnitCosts& unit = *stage.unit;
-  const double layer =
-      std::max(unit.dense_layer_parameters, unit.moe_layer_parameters + unit.expert_parameters);
-  return std::max(bucket, RoundedBytes(2 * layer));
+  return {.dense = std::max(stage.dense_layers > 0 ? unit.dense_layer_parameters : 0,
+                            stage.moe_layers > 0 ? unit.moe_layer_parameters : 0),
+          .expert = stage.moe_layers > 0 ? unit.expert_parameters : 0};
 }
 
 class Tail {
@@ -53,26 +49,24 @@ class Tail {
         parameters_(ParametersOf(stage, problem.model)),
         bytes_(BytesPerParameter(problem.workload, problem.profile)),
         wire_bytes_(WireBytes(problem)),
-        message_(MessageBytes(stage, sharding, problem)) {}
+        least_(LeastMessage(stage, sharding)) {}
 
   // Gradients of the whole stage, once.
   [[nodiscard]] Seconds ReduceGradients() const {
     const bool scatter = sharding_.zero_stage >= 1;
     const CollectiveKind kind =
         scatter ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce;
-    Seconds time = Over(kind, wire_bytes_, parameters_.dense, groups_.dense) +
-                   Over(kind, wire_bytes_, parameters_.expert, groups_.expert);
+    Seconds time = Both(kind, wire_bytes_);
     if (Ranks(groups_.dense_replicas) > 1) {
       // The shard is reduced once more across the copies of the sharding group.
       time += Over(CollectiveKind::kAllReduce, wire_bytes_,
-                   parameters_.dense / Ranks(groups_.dense), groups_.dense_replicas);
+                   parameters_.dense / Ranks(groups_.dense), least_.dense, groups_.dense_replicas);
     }
     return time;
   }
 
   [[nodiscard]] Seconds GatherParameters() const {
-    return Over(CollectiveKind::kAllGather, bytes_.weight, parameters_.dense, groups_.dense) +
-           Over(CollectiveKind::kAllGather, bytes_.weight, parameters_.expert, groups_.expert);
+    return Both(CollectiveKind::kAllGather, bytes_.weight);
   }
 
   [[nodiscard]] Seconds Optimizer() const {
@@ -81,24 +75,29 @@ class Tail {
     const bool sharded = sharding_.zero_stage >= 1;
     const double owned = parameters_.dense / (sharded ? sharding_.dense_group : 1) +
                          parameters_.expert / (sharded ? sharding_.expert_group : 1);
-    const bool gradients_sharded = sharding_.zero_stage >= 2;
-    const double gradients = gradients_sharded ? owned : parameters_.dense + parameters_.expert;
+    // Norm and clipping see the reduced gradients, of which a sharded optimizer reads its own part.
     const double bytes =
-        owned * (1 - sharding_.offload_ratio) * profile.optimizer_traffic_bytes_per_parameter +
-        gradients * profile.gradient_traffic_bytes_per_parameter;
-    const double share =
-        std::min(kLargestStreamShare, chip.memory_bound_efficiency / kKernelOverStream);
-    const Seconds on_device = RoundedBytes(bytes) / (chip.memory_bandwidth * share);
+        owned * ((1 - sharding_.offload_ratio) * profile.optimizer_traffic_bytes_per_parameter +
+                 profile.gradient_traffic_bytes_per_parameter);
+    const Seconds on_device =
+        RoundedBytes(bytes) / (chip.memory_bandwidth * chip.stream_efficiency);
     return on_device + RoundedBytes(owned * sharding_.offload_ratio * kOffloadedBytes) / kHostLink;
   }
 
  private:
+  [[nodiscard]] Seconds Both(CollectiveKind kind, double bytes_per_parameter) const {
+    return Over(kind, bytes_per_parameter, parameters_.dense, least_.dense, groups_.dense) +
+           Over(kind, bytes_per_parameter, parameters_.expert, least_.expert, groups_.expert);
+  }
+
   // A stage's parameters travel in buckets; every bucket pays the latency of its collective.
   [[nodiscard]] Seconds Over(CollectiveKind kind, double bytes_per_parameter, double parameters,
-                             const GroupShape& shape) const {
+                             double least, const GroupShape& shape) const {
     if (Ranks(shape) <= 1 || parameters <= 0) return Seconds(0);
     const Bytes total = RoundedBytes(bytes_per_parameter * parameters);
-    const double buckets = std::max(1.0, total / message_);
+    const Bytes message =
+        std::max(problem_.profile.gradient_bucket, RoundedBytes(bytes_per_parameter * least));
+    const double buckets = std::max(1.0, total / message);
     return buckets * CollectiveTime(kind, Scale(total, 1 / buckets), shape, *stage_.pool,
                                     problem_.cluster.topology);
   }
@@ -109,8 +108,8 @@ class Tail {
   DataGroups groups_;
   StageParameters parameters_;
   StateBytes bytes_;
-  double wire_bytes_;  // of one gradient in its reduction
-  Bytes message_;
+  double wire_bytes_;      // of one gradient in its reduction
+  StageParameters least_;  // of one message
 };
 
 }  // namespace

@@ -39,6 +39,15 @@ absl::Status ReadFact(const std::string& key, const Json& fact, FrameworkEntry& 
   return absl::OkStatus();
 }
 
+// What the runs of a framework showed holds for that framework alone.
+void ForgetRuns(FrameworkProfile& profile) {
+  const FrameworkProfile fresh;
+  profile.low_time_ratio = fresh.low_time_ratio;
+  profile.high_time_ratio = fresh.high_time_ratio;
+  profile.checked_chips = fresh.checked_chips;
+  profile.checked_device_count = fresh.checked_device_count;
+}
+
 // The keys of a profile file beside its facts; returns what is wrong with them.
 std::vector<std::string> ReadHead(const Json& json, FrameworkEntry& entry) {
   std::vector<std::string> problems;
@@ -116,6 +125,7 @@ absl::Status FrameworkLibrary::AddFile(std::string_view name, std::string_view t
       problems.push_back("extends: no profile " + base);
     } else {
       entry.profile = found->profile;
+      ForgetRuns(entry.profile);
     }
   }
   const std::vector<std::string> head = ReadHead(json, entry);

@@ -50,11 +50,11 @@ struct Kernel {
   KernelKind kind = KernelKind::kMemoryBound;
   MatmulShape matmul = {};
   AttentionShape attention = {};
-  Flops flops = {};           // forward
-  Bytes bytes = {};           // memory traffic, forward
-  Bytes backward_bytes = {};  // memory traffic, backward
-  double rate_ratio = 1;      // share of the kind's usual rate (permutation: below 1)
-  int launches = 1;           // forward
+  Flops flops = {};             // forward
+  Bytes bytes = {};             // memory traffic, forward
+  Bytes backward_bytes = {};    // memory traffic, backward
+  bool is_permutation = false;  // memory-bound, of tokens to experts and back: a rate of its own
+  int launches = 1;             // forward
   int backward_launches = 1;
   Bytes stored_bytes = {};  // output kept for the backward pass, of one micro-batch
   ModuleSet modules = 0;    // stored_bytes are dropped when one of these is recomputed

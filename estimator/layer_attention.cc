@@ -181,6 +181,7 @@ void AppendGroupedQuery(const LayerContext& c, LayerProgram& program) {
   const double kv_heads = std::max<double>(c.model.kv_head_count, t);
   const double u = std::min(kv_heads * c.model.head_dim, q);
   const double stored = 2 * n * (q + 2 * u) / t;
+  AppendTensorParallel(c, h, 0, program);
   if (c.profile.qkv_is_one_gemm) {
     program.kernels.push_back(Matmul("qkv", {.m = n, .n = (q + 2 * u) / t, .k = h}, stored, 0));
   } else {
@@ -196,7 +197,8 @@ void AppendGroupedQuery(const LayerContext& c, LayerProgram& program) {
 }
 
 // Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1); the compressed parts
-// are computed on every tensor-parallel rank's tokens, the up-projections are split by heads.
+// are computed on every tensor-parallel rank's tokens, gathered, and the up-projections are split
+// by heads.
 void AppendLatent(const LayerContext& c, LayerProgram& program) {
   const MlaSpec& mla = *c.model.mla;
   const double t = c.sharding.tensor_parallel;
@@ -207,6 +209,8 @@ void AppendLatent(const LayerContext& c, LayerProgram& program) {
   const double qk = mla.qk_nope_head_dim + mla.qk_rope_head_dim;
   const double kv_up = mla.qk_nope_head_dim + mla.v_head_dim;
   const double rope = mla.qk_rope_head_dim;
+  const double queries = mla.q_lora_rank > 0 ? mla.q_lora_rank : c.model.hidden_size;
+  AppendTensorParallel(c, queries + mla.kv_lora_rank + rope, 0, program);
   if (mla.q_lora_rank > 0) {
     const double r = mla.q_lora_rank;
     program.kernels.push_back(Matmul("q down", {.m = sharded, .n = r, .k = h}, 2 * sharded * r, 0));

@@ -15,6 +15,10 @@ namespace {
 // pipeline of tiles and the slow-down of the GEMM; assumed (docs/cost_model.md "Overlap").
 constexpr double kHiddenCollectiveShare = 0.25;
 
+// Share of a layer's GEMM time in the layers that its two blocks begin with: 3 h^2 and f h of
+// 4 h^2 + 2 f h, f = 4 h.
+constexpr double kFirstLinearShare = 7.0 / 12;
+
 // Read 16 bit for the scale and again for the cast, write 8 bit twice (the transposed copy).
 constexpr double kFp8CastBytesPerElement = 6;
 
@@ -38,16 +42,18 @@ struct KernelTime {
   Seconds backward;
 };
 
-Seconds StreamTime(Bytes bytes, double rate_ratio, const ChipSpec& chip) {
+// `efficiency` is a share of the nominal bandwidth.
+Seconds StreamTime(Bytes bytes, double efficiency, const ChipSpec& chip) {
   if (bytes.count <= 0) return Seconds(0);
-  double rate = chip.memory_bandwidth.rate * chip.memory_bound_efficiency * rate_ratio;
+  double rate = chip.memory_bandwidth.rate * efficiency;
   if (chip.cache.count > 0 && bytes.count < chip.cache.count / 2) rate *= kCacheSpeedup;
   return chip.memory_bound_fixed + Seconds(static_cast<double>(bytes.count) / rate);
 }
 
 Seconds Fp8CastTime(const MatmulShape& s, const ChipSpec& chip) {
   const double elements = (s.m * s.k + s.k * s.n) * s.count;
-  return StreamTime(RoundedBytes(kFp8CastBytesPerElement * elements), 1, chip);
+  return StreamTime(RoundedBytes(kFp8CastBytesPerElement * elements), chip.memory_bound_efficiency,
+                    chip);
 }
 
 KernelTime PriceMatmul(const Kernel& kernel, const LayerContext& c, const ChipSpec& chip,
@@ -93,10 +99,12 @@ KernelTime PriceKernel(const Kernel& kernel, const LayerContext& c, const ChipSp
                                                      chip, attention)};
     }
     case KernelKind::kMemoryBound: {
-      const double ratio = kernel.rate_ratio / c.profile.memory_bound_traffic_ratio;
+      const double share =
+          kernel.is_permutation ? chip.permutation_efficiency : chip.memory_bound_efficiency;
+      const double efficiency = share / c.profile.memory_bound_traffic_ratio;
       return {.cause = TimeCause::kMemoryBound,
-              .forward = StreamTime(kernel.bytes, ratio, chip),
-              .backward = StreamTime(kernel.backward_bytes, ratio, chip)};
+              .forward = StreamTime(kernel.bytes, efficiency, chip),
+              .backward = StreamTime(kernel.backward_bytes, efficiency, chip)};
     }
   }
   std::abort();
@@ -143,15 +151,20 @@ int CountHidden(const LayerProgram& program, CommunicationGroup group, bool back
   return count;
 }
 
-// Time of the kernels beside which one hidden collective of a pass runs: attention for the exchange
-// of keys and values, the GEMMs for the rest, shared evenly.
-Seconds RoomOf(const LayerProgram& program, CommunicationGroup group, const PassTime& pass,
-               bool backward) {
-  const int count = CountHidden(program, group, backward);
+// Time of the kernels beside which one hidden collective of a pass runs, shared evenly: attention
+// for the exchange of keys and values, the GEMMs for the rest. A framework that hides in backward
+// only does so at the linear layers that a block begins with, and without sequence parallelism
+// beside the weight's gradient alone.
+Seconds RoomOf(const LayerProgram& program, const Collective& collective, const LayerContext& c,
+               const PassTime& pass, bool backward) {
+  const int count = CountHidden(program, collective.group, backward);
   if (count == 0) return Seconds(0);
-  const TimeCause beside =
-      group == CommunicationGroup::kContext ? TimeCause::kAttention : TimeCause::kMatmul;
-  return pass.by_cause[Index(beside)] / count;
+  if (collective.group == CommunicationGroup::kContext) {
+    return pass.by_cause[Index(TimeCause::kAttention)] / count;
+  }
+  const Seconds all = pass.by_cause[Index(TimeCause::kMatmul)] / count;
+  if (collective.hidden_by_compute) return all;
+  return all * kFirstLinearShare * (c.sharding.sequence_parallel ? 1 : 0.5);
 }
 
 Seconds Visible(Seconds once, Seconds room) {
@@ -181,9 +194,8 @@ void PriceCollectives(const LayerProgram& program, const LayerContext& c, const 
         c.profile.collective_latency_per_node * (shape.nodes - 1);
     const bool hidden = collective.hidden_by_compute;
     const Seconds beside_forward =
-        hidden ? Visible(once, RoomOf(program, collective.group, forward, false)) : once;
-    const Seconds beside_backward =
-        Visible(once, RoomOf(program, collective.group, backward, true));
+        hidden ? Visible(once, RoomOf(program, collective, c, forward, false)) : once;
+    const Seconds beside_backward = Visible(once, RoomOf(program, collective, c, backward, true));
     const int hidden_count = hidden ? collective.backward_count : collective.backward_beside_gemm;
     const TimeCause cause = CauseOf(collective.group);
     const Seconds host = HostTime(collective, c, shape);
@@ -231,7 +243,7 @@ DeviceRates RatesOf(const NodePool& pool, const Workload& workload) {
   rates.sustained_time_ratio = chip.sustained_time_ratio;
   rates.vector_peak = chip.vector_peak;
   rates.precision = workload.precision;
-  if (pool.power_limit_watts > 0 && chip.power_limit_watts > 0) {
+  if (pool.power_limit_watts > 0 && pool.power_limit_watts < chip.power_limit_watts) {
     rates.power_time_ratio =
         std::pow(chip.power_limit_watts / pool.power_limit_watts, kClockPowerExponent);
   }

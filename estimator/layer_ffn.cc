@@ -6,10 +6,6 @@
 namespace meshwright {
 namespace {
 
-// Share of the usual memory-bound rate that token permutation reaches: 0.19 of nominal bandwidth on
-// A100, 0.5 on B200, against 0.8 and 0.67 (data simumax_op_efficiency.csv, permute rows).
-constexpr double kPermutationRate = 0.3;
-
 // Experts that run one by one instead of as one grouped GEMM.
 constexpr int kUngroupedLaunchesPerExpert = 3;
 
@@ -76,7 +72,7 @@ void AppendRouting(const LayerContext& c, double tokens, double routed, LayerPro
   const double bytes = 2 * h * (tokens + 2 * routed);
   for (const char* name : {"permute", "unpermute"}) {
     Kernel permute = MemoryBound(name, bytes, bytes);
-    permute.rate_ratio = kPermutationRate;
+    permute.is_permutation = true;
     permute.launches = permute.backward_launches = 3;
     permute.modules = kMoe;
     program.kernels.push_back(permute);
@@ -162,19 +158,9 @@ void AppendMoe(const LayerContext& c, LayerProgram& program) {
   }
   if (moe.shared_expert_ffn_hidden_size > 0) {
     // The shared experts are a dense block, split by tensor parallelism.
-    if (t > 1) {
-      program.collectives.push_back({.kind = CollectiveKind::kAllGather,
-                                     .bytes = RoundedBytes(2 * h * TokensPerRank(c)),
-                                     .forward_count = 1,
-                                     .backward_count = 1,
-                                     .modules = kMoe});
-      program.collectives.push_back({.kind = CollectiveKind::kReduceScatter,
-                                     .bytes = RoundedBytes(2 * h * TokensPerRank(c)),
-                                     .forward_count = 1,
-                                     .backward_count = 1,
-                                     .modules = kMoe});
-    }
-    AppendDenseMlp(c, moe.shared_expert_ffn_hidden_size, kMoe | kSharedExperts, program);
+    const ModuleSet modules = kMoe | kSharedExperts;
+    AppendTensorParallel(c, h, modules, program);
+    AppendDenseMlp(c, moe.shared_expert_ffn_hidden_size, modules, program);
   }
 }
 

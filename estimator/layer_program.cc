@@ -52,76 +52,42 @@ void AppendResidual(const LayerContext& c, LayerProgram& program) {
 }
 
 bool KeepsGatheredInput(const LayerContext& c) {
-  if (!c.sharding.sequence_parallel || c.sharding.tensor_parallel == 1) return false;
   return !c.profile.sequence_parallel_regathers_input ||
          (c.profile.keeps_gathered_input_without_pipeline && !c.sharding.is_pipelined);
 }
 
-// What enters and leaves a tensor-parallel block (Korthikanti et al. 2022, arXiv 2205.05198,
-// section 4.2.2): with sequence parallelism a gather before and a scatter after it, in backward the
-// reverse and, where the framework did not keep it, the input gathered once more; without, one
-// all-reduce each way.
-void AppendTensorParallel(const LayerContext& c, ModuleSet modules, LayerProgram& program) {
-  if (c.sharding.tensor_parallel == 1) return;
-  const double tensor = 2 * TokensPerRank(c) * c.model.hidden_size;
-  const bool hidden = c.workload.overlap.tensor_parallel;
-  const int beside = c.profile.hides_backward_tensor_parallel ? 1 : 0;
-  if (!c.sharding.sequence_parallel) {
-    program.collectives.push_back(
-        {.kind = CollectiveKind::kAllReduce,
-         .bytes = RoundedBytes(tensor * c.profile.tensor_parallel_bytes_ratio),
-         .forward_count = 1,
-         .backward_count = 1,
-         .hidden_by_compute = hidden,
-         .backward_beside_gemm = beside,
-         .modules = modules});
-    return;
-  }
-  const int regather = KeepsGatheredInput(c) ? 0 : 1;
-  program.collectives.push_back({.kind = CollectiveKind::kAllGather,
-                                 .bytes = RoundedBytes(tensor),
-                                 .forward_count = 1,
-                                 .backward_count = 1 + regather,
-                                 .hidden_by_compute = hidden,
-                                 .backward_beside_gemm = std::min(beside, regather),
-                                 .modules = modules});
-  program.collectives.push_back({.kind = CollectiveKind::kReduceScatter,
-                                 .bytes = RoundedBytes(tensor),
-                                 .forward_count = 1,
-                                 .backward_count = 1,
-                                 .hidden_by_compute = hidden,
-                                 .backward_beside_gemm = beside,
-                                 .modules = modules});
-}
-
-// Column sums of the gradients of the four linear layers' outputs (q + 2u, h, f, h wide), one
-// kernel each: layers with a bias are those of the LayerNorm families.
-void AppendBiasGradients(const LayerContext& c, LayerProgram& program) {
+// Column sums of the gradients of the linear layers' outputs (q + 2u, h, f, h wide; experts have no
+// bias), one kernel each: layers with a bias are those of the LayerNorm families.
+void AppendBiasGradients(const LayerContext& c, bool is_moe, LayerProgram& program) {
   if (c.profile.bias_gradient_is_fused || c.model.norm != NormKind::kLayernorm) return;
   const double t = c.sharding.tensor_parallel;
   const double heads =
       c.model.attention_head_count + 2 * std::max<double>(c.model.kv_head_count, t);
-  const double width = (heads * c.model.head_dim + c.model.ffn_hidden_size) / t;
-  Kernel sums =
-      MemoryBound("bias gradients", 0,
-                  2 * (TokensPerRank(c) * width + 2 * ShardedTokens(c) * c.model.hidden_size));
+  const double f = is_moe ? 0 : c.model.ffn_hidden_size;
+  const int blocks = is_moe ? 1 : 2;
+  const double split = TokensPerRank(c) * (heads * c.model.head_dim + f) / t;
+  const double whole = blocks * ShardedTokens(c) * c.model.hidden_size;
+  Kernel sums = MemoryBound("bias gradients", 0, 2 * (split + whole));
   sums.launches = 0;
-  sums.backward_launches = 4;
+  sums.backward_launches = 2 * blocks;
   program.kernels.push_back(sums);
 }
 
-// Adds every weight's gradient to its accumulator: reads both, writes one.
-void AppendGradientAccumulation(const LayerContext& c, bool is_moe, LayerProgram& program) {
+// Adds the gradients of `tensors` weights to their accumulators: reads both, writes one.
+void AppendGradientAccumulation(const LayerContext& c, double parameters, int tensors,
+                                LayerProgram& program) {
   if (c.profile.gradient_accumulation_is_fused) return;
-  const LayerParameters layer = ParametersOf(c.model, is_moe);
-  const double parameters =
-      DenseParameters(layer, c.sharding.tensor_parallel) +
-      ExpertParameters(layer, c.sharding.expert_parallel, c.sharding.expert_tensor_parallel);
   const double accumulator = c.workload.gradient_dtype == GradientDtype::kFp32 ? 4 : 2;
-  Kernel add = MemoryBound("gradient accumulation", 0, (2 + 2 * accumulator) * parameters);
+  Kernel add = MemoryBound("gradient accumulation", 0,
+                           (2 + 2 * accumulator) * parameters / c.sharding.gradient_shards);
   add.launches = 0;
-  add.backward_launches = kAccumulatedTensors;
+  add.backward_launches = tensors;
   program.kernels.push_back(add);
+}
+
+double VocabularyParameters(const LayerContext& c) {
+  const int t = c.sharding.tensor_parallel;
+  return PaddedVocabulary(c.model, t) * c.model.hidden_size / t;
 }
 
 }  // namespace
@@ -196,6 +162,44 @@ void AppendNorm(const LayerContext& c, double width, double tokens, LayerProgram
   program.kernels.push_back(norm);
 }
 
+// Korthikanti et al. 2022, arXiv 2205.05198, section 4.2.2: with sequence parallelism a gather
+// before and a scatter after the block, in backward the reverse and, where the framework did not
+// keep it, the input gathered once more; without, one all-reduce each way.
+void AppendTensorParallel(const LayerContext& c, double input_width, ModuleSet modules,
+                          LayerProgram& program) {
+  if (c.sharding.tensor_parallel == 1) return;
+  const Bytes input = RoundedBytes(2 * TokensPerRank(c) * input_width);
+  const Bytes output = RoundedBytes(2 * TokensPerRank(c) * c.model.hidden_size);
+  const int beside = c.profile.hides_backward_tensor_parallel ? 1 : 0;
+  const auto append = [&](CollectiveKind kind, Bytes bytes, int forward, int backward, int hidden) {
+    program.collectives.push_back({.kind = kind,
+                                   .bytes = bytes,
+                                   .forward_count = forward,
+                                   .backward_count = backward,
+                                   .hidden_by_compute = c.workload.overlap.tensor_parallel,
+                                   .backward_beside_gemm = hidden,
+                                   .modules = modules});
+  };
+  if (!c.sharding.sequence_parallel) {
+    const double ratio = c.profile.tensor_parallel_bytes_ratio;
+    append(CollectiveKind::kAllReduce, Scale(output, ratio), 1, 0, 0);
+    append(CollectiveKind::kAllReduce, Scale(input, ratio), 0, 1, beside);
+    return;
+  }
+  const int regather = KeepsGatheredInput(c) ? 0 : 1;
+  append(CollectiveKind::kAllGather, input, 1, regather, std::min(beside, regather));
+  append(CollectiveKind::kReduceScatter, input, 0, 1, beside);
+  append(CollectiveKind::kReduceScatter, output, 1, 0, 0);
+  append(CollectiveKind::kAllGather, output, 0, 1, 0);
+  if (regather == 0) {
+    // Beside the rank's own share, which is kept in any case.
+    Kernel gathered =
+        Kept("gathered input", 2 * (TokensPerRank(c) - ShardedTokens(c)) * input_width);
+    gathered.modules = modules;
+    program.kernels.push_back(gathered);
+  }
+}
+
 Bytes LayerInputBytes(const LayerContext& c) {
   return RoundedBytes(2 * ShardedTokens(c) * c.model.hidden_size);
 }
@@ -208,20 +212,13 @@ LayerProgram BuildLayer(const LayerContext& c, bool is_moe) {
   for (const bool attention : {true, false}) {
     // The input of the norm is kept for its backward pass.
     program.kernels.push_back(Kept("layer input", 2 * elements));
-    const bool gathers = attention || !is_moe;  // experts keep their own input (AppendMoe)
-    if (gathers && KeepsGatheredInput(c)) {
-      // Beside the rank's own share, which the norm's output is.
-      const double gathered = TokensPerRank(c) * c.model.hidden_size;
-      program.kernels.push_back(Kept("gathered input", 2 * (gathered - elements)));
-    }
     AppendNorm(c, c.model.hidden_size, ShardedTokens(c), program);
     if (attention) {
-      AppendTensorParallel(c, 0, program);
       AppendAttention(c, program);
     } else if (is_moe) {
       AppendMoe(c, program);
     } else {
-      AppendTensorParallel(c, kMlp, program);
+      AppendTensorParallel(c, c.model.hidden_size, kMlp, program);
       AppendDenseMlp(c, c.model.ffn_hidden_size, kMlp, program);
     }
     AppendResidual(c, program);
@@ -231,8 +228,12 @@ LayerProgram BuildLayer(const LayerContext& c, bool is_moe) {
     program.kernels.push_back(
         Kept("framework copies", c.profile.extra_stored_bytes_per_hidden * sharded));
   }
-  AppendBiasGradients(c, program);
-  AppendGradientAccumulation(c, is_moe, program);
+  AppendBiasGradients(c, is_moe, program);
+  const LayerParameters layer = ParametersOf(c.model, is_moe);
+  const double parameters =
+      DenseParameters(layer, c.sharding.tensor_parallel) +
+      ExpertParameters(layer, c.sharding.expert_parallel, c.sharding.expert_tensor_parallel);
+  AppendGradientAccumulation(c, parameters, kAccumulatedTensors, program);
   return program;
 }
 
@@ -241,6 +242,7 @@ LayerProgram BuildEmbedding(const LayerContext& c) {
   const double elements = TokensPerRank(c) * c.model.hidden_size;
   // Gathers rows (read and write 2 bytes); backward adds into fp32 rows.
   program.kernels.push_back(MemoryBound("embedding", 4 * elements, 10 * elements));
+  AppendGradientAccumulation(c, VocabularyParameters(c), 1, program);
   if (c.sharding.tensor_parallel > 1) {
     const bool scatter = c.sharding.sequence_parallel;
     program.collectives.push_back(
@@ -269,6 +271,7 @@ LayerProgram BuildHead(const LayerContext& c) {
   loss.launches = fused ? 2 : 8;
   loss.backward_launches = fused ? 1 : 4;
   program.kernels.push_back(loss);
+  AppendGradientAccumulation(c, VocabularyParameters(c), 1, program);
   if (t > 1) {
     if (c.sharding.sequence_parallel) {
       program.collectives.push_back({.kind = CollectiveKind::kAllGather,

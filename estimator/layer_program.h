@@ -54,6 +54,9 @@ Kernel Matmul(std::string_view name, const MatmulShape& shape, double stored_byt
               ModuleSet modules);
 Kernel MemoryBound(std::string_view name, double bytes, double backward_bytes);
 Kernel Kept(std::string_view name, double stored_bytes);  // no work, bytes for the backward pass
+// What enters and leaves a tensor-parallel block whose gathered input is `input_width` wide.
+void AppendTensorParallel(const LayerContext& context, double input_width, ModuleSet modules,
+                          LayerProgram& program);
 void AppendNorm(const LayerContext& context, double width, double tokens, LayerProgram& program);
 
 }  // namespace meshwright

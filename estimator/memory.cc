@@ -51,13 +51,16 @@ Activations StoredBy(const Stage& s) {
   return a;
 }
 
+double LargestLayer(const Stage& s) {
+  const UnitCosts& unit = *s.unit;
+  return std::max(s.dense_layers > 0 ? unit.dense_layer_parameters : 0,
+                  s.moe_layers > 0 ? unit.moe_layer_parameters + unit.expert_parameters : 0);
+}
+
 // Gathered weights, one gathered gradient and the gathered vocabulary matrix of ZeRO-3.
 double GatheredBytes(const Stage& s, const StateBytes& bytes) {
   const UnitCosts& unit = *s.unit;
-  const double layer =
-      std::max(s.dense_layers > 0 ? unit.dense_layer_parameters : 0,
-               s.moe_layers > 0 ? unit.moe_layer_parameters + unit.expert_parameters : 0);
-  double gathered = layer * (kGatheredLayers * bytes.weight + bytes.gradient);
+  double gathered = LargestLayer(s) * (kGatheredLayers * bytes.weight + bytes.gradient);
   if (s.has_embedding || s.has_head) gathered += bytes.weight * unit.vocabulary_parameters;
   return gathered;
 }
@@ -86,7 +89,7 @@ StateBytes BytesPerParameter(const Workload& workload, const FrameworkProfile& p
   bytes.gradient = is_fp32 ? 4 : 2;
   // Where a kernel of its own adds them up, autograd's 16-bit gradients lie beside the sums.
   bytes.unsharded = profile.extra_bytes_per_parameter;
-  if (is_fp32 && !profile.gradient_accumulation_is_fused) bytes.unsharded += 2;
+  if (is_fp32 && !profile.gradient_accumulation_is_fused) bytes.autograd = 2;
   // Sharded copies in fp32 are made of 16-bit gradients only.
   if (!is_fp32) bytes.sharded_copies = profile.extra_sharded_bytes_per_parameter;
   bytes.optimizer = profile.optimizer_bytes_per_parameter;
@@ -140,6 +143,7 @@ StageMemory MemoryOf(const Stage& s, const StateSharding& sharding, double in_fl
   };
   const Activations activations = StoredBy(s);
   double transient = static_cast<double>(Transient(s, activations).count);
+  if (sharding.zero_stage >= 2) transient += bytes.autograd * LargestLayer(s);
   if (sharding.zero_stage == 3) transient += GatheredBytes(s, bytes);
   const int sequences =
       s.data_parallel * s.sharding.micro_batch_size;  // of one micro-batch, all ranks
@@ -155,8 +159,9 @@ StageMemory MemoryOf(const Stage& s, const StateSharding& sharding, double in_fl
   auto& line = memory.breakdown;
   line[static_cast<std::size_t>(MemoryKind::kWeights)] =
       RoundedBytes(bytes.weight * divided(3) + bytes.unsharded * (p.dense + p.expert));
+  // Sharded gradients are reduced as soon as a layer has them, and only one layer's are whole.
   line[static_cast<std::size_t>(MemoryKind::kGradients)] =
-      RoundedBytes(bytes.gradient * divided(2));
+      RoundedBytes((bytes.gradient + bytes.autograd) * divided(2));
   line[static_cast<std::size_t>(MemoryKind::kOptimizerStates)] =
       RoundedBytes(optimizer * divided(1));
   line[static_cast<std::size_t>(MemoryKind::kActivations)] = Scale(activations.stored, in_flight);

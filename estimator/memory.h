@@ -13,6 +13,7 @@ struct StateBytes {
   double weight = 2;
   double gradient = 4;
   double optimizer = 12;
+  double autograd = 0;        // 16-bit gradients beside the sums that they are added to
   double unsharded = 0;       // copies beside the states, of every parameter
   double sharded_copies = 0;  // copies beside the states, sharded as they are
 };

@@ -28,6 +28,7 @@ std::optional<double> ParseNonNegative(const std::string& text) {
   return value.has_value() && *value >= 0 ? value : std::nullopt;
 }
 
+constexpr int kLargestCount = 10'000'000;
 constexpr char kNonNegative[] = "must be a number >= 0";
 
 template <auto kField>
@@ -72,6 +73,14 @@ Problem PositiveNumber(const std::string& text, FrameworkProfile& profile) {
 }
 
 template <auto kField>
+Problem Share(const std::string& text, FrameworkProfile& profile) {
+  const auto value = ParseNonNegative(text);
+  if (!value.has_value() || *value == 0 || *value > 1) return "must be a number > 0 and <= 1";
+  profile.*kField = *value;
+  return std::nullopt;
+}
+
+template <auto kField>
 Problem Time(const std::string& text, FrameworkProfile& profile) {
   const auto value = ParseNonNegative(text);
   if (!value.has_value()) return kNonNegative;
@@ -87,10 +96,19 @@ Problem Size(const std::string& text, FrameworkProfile& profile) {
   return std::nullopt;
 }
 
+Problem SetBucket(const std::string& text, FrameworkProfile& profile) {
+  const auto value = ParseNonNegative(text);
+  if (!value.has_value() || *value < 1) return "must be a number >= 1";
+  profile.gradient_bucket = RoundedBytes(*value);
+  return std::nullopt;
+}
+
 template <auto kField>
 Problem Count(const std::string& text, FrameworkProfile& profile) {
   const auto value = ParseNonNegative(text);
-  if (!value.has_value()) return kNonNegative;
+  if (!value.has_value() || *value > kLargestCount || *value != std::floor(*value)) {
+    return fmt::format("must be a whole number from 0 to {}", kLargestCount);
+  }
   profile.*kField = static_cast<int>(*value);
   return std::nullopt;
 }
@@ -174,7 +192,6 @@ constexpr Row kRows[] = {
     {"caches_weight_gradients", Flag<&FrameworkProfile::caches_weight_gradients>},
     {"logits_are_gathered", Flag<&FrameworkProfile::logits_are_gathered>},
     {"experts_need_sequence_parallel", Flag<&FrameworkProfile::experts_need_sequence_parallel>},
-    {"is_inferred", Flag<&FrameworkProfile::is_inferred>},
     {"low_time_ratio", PositiveNumber<&FrameworkProfile::low_time_ratio>},
     {"high_time_ratio", PositiveNumber<&FrameworkProfile::high_time_ratio>},
     {"dropout_ratio", Dropout<&FrameworkProfile::dropout_ratio>},
@@ -198,14 +215,14 @@ constexpr Row kRows[] = {
     {"extra_stored_bytes_per_hidden", Number<&FrameworkProfile::extra_stored_bytes_per_hidden>},
     {"logit_bytes_between_micro_batches",
      Number<&FrameworkProfile::logit_bytes_between_micro_batches>},
-    {"allocator_efficiency", PositiveNumber<&FrameworkProfile::allocator_efficiency>},
+    {"allocator_efficiency", Share<&FrameworkProfile::allocator_efficiency>},
     {"host_per_launch_seconds", Time<&FrameworkProfile::host_per_launch>},
     {"host_per_recomputed_layer_seconds", Time<&FrameworkProfile::host_per_recomputed_layer>},
     {"collective_latency_per_node_seconds", Time<&FrameworkProfile::collective_latency_per_node>},
     {"host_per_collective_rank_with_pipeline_seconds",
      Time<&FrameworkProfile::host_per_collective_rank_with_pipeline>},
     {"fixed_per_step_seconds", Time<&FrameworkProfile::fixed_per_step>},
-    {"gradient_bucket_bytes", Size<&FrameworkProfile::gradient_bucket>},
+    {"gradient_bucket_bytes", SetBucket},
     {"fixed_buffers_bytes", Size<&FrameworkProfile::fixed_buffers>},
     {"communicator_buffers_in_node_bytes", Size<&FrameworkProfile::communicator_buffers_in_node>},
     {"communicator_buffers_across_nodes_bytes",

@@ -16,8 +16,10 @@ struct LayerSharding {
   int expert_parallel = 1;
   int expert_tensor_parallel = 1;
   int micro_batch_size = 1;
-  bool is_pipelined = false;  // this and the next only where the framework's costs depend on it
+  // The next three only where the framework's costs depend on them.
+  bool is_pipelined = false;
   bool pipeline_leaves_node = false;
+  int gradient_shards = 1;  // ZeRO-2 and 3: ranks that each accumulate a share
   auto operator<=>(const LayerSharding&) const = default;
 };
 

@@ -33,7 +33,7 @@ void AddRecompute(const Stage& s, PassTime& backward) {
 
 }  // namespace
 
-StageTime TimeOf(const Stage& s) {
+StageTime TimeOf(const Stage& s, bool is_pipelined) {
   const UnitTimes& unit = *s.unit->times;
   StageTime time;
   AddScaled(time.forward, unit.dense.forward, s.dense_layers);
@@ -56,7 +56,7 @@ StageTime TimeOf(const Stage& s) {
   time.wall = DeviceWithHost(device, time.forward.host + time.backward.host);
   if (device.count() > 0) {
     time.forward_share = time.forward.device / device;
-    time.backward_share = first_backward / device;
+    time.backward_share = (is_pipelined ? first_backward : time.backward.device) / device;
   }
   return time;
 }

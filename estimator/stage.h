@@ -36,14 +36,15 @@ struct StageTime {
   PassTime forward = {};
   PassTime backward = {};     // recomputation included
   Seconds wall = Seconds(0);  // forward and backward, launches included
-  // Shares of `wall` beside which a step's communication runs; recomputation is left out of both,
-  // so that more of it never makes a step shorter.
+  // Shares of `wall` beside which a step's communication runs. A recomputed forward pass hides some
+  // too; in a pipeline it is left out, where the slowest stage need not be the one that recomputes
+  // and more of it must never make a step shorter.
   double forward_share = 0.5;
   double backward_share = 0.5;
 };
 
 // The stage's unit must have its times.
-StageTime TimeOf(const Stage& stage);
+StageTime TimeOf(const Stage& stage, bool is_pipelined);
 
 // Parameters on one device of a stage.
 struct StageParameters {

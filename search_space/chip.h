@@ -109,8 +109,10 @@ struct ChipSpec {
   int core_count = 0;                             // SMs, compute units, cube cores
   Bytes cache = {};                               // last level
   double sustained_time_ratio = 1.2;              // training GEMM time / short-burst time
-  double memory_bound_efficiency = 0.8;           // elementwise kernels, share of nominal bandwidth
+  double memory_bound_efficiency = 0.65;          // kernels of a layer, share of nominal bandwidth
+  double stream_efficiency = 0.85;                // large copies and the optimizer
   Seconds memory_bound_fixed = Seconds(3e-6);     // per kernel
+  double permutation_efficiency = 0.2;            // of tokens to experts, share of nominal
   GemmModel gemm = {};
   std::vector<GemmResidualTable> gemm_residuals = {};
   AttentionModel attention = {};

@@ -23,7 +23,6 @@ enum class LayerSplit {
 struct FrameworkProfile {
   std::string name = {};
   std::string version = {};
-  bool is_inferred = false;  // a fact that decides was deduced from measured runs, not read in code
 
   // Defaults of the workload.
   Precision precision = Precision::kBf16;
@@ -91,7 +90,7 @@ struct FrameworkProfile {
   double logit_traffic_bytes_unfused = 24;
   double logit_traffic_bytes_fused = 12;
   Bytes fixed_buffers = {};            // reduce buckets and the like
-  double allocator_efficiency = 0.96;  // allocated / reserved
+  double allocator_efficiency = 0.96;  // allocated / reserved of what comes and goes
   Bytes communicator_buffers_in_node = GiB(0.4);
   Bytes communicator_buffers_across_nodes = GiB(1.0);  // on top
 

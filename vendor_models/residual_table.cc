@@ -62,11 +62,11 @@ void ParseShapes(ObjectReader& reader, GemmResidualTable& table) {
       table.shapes.push_back(*shape);
       continue;
     }
-    reader.Reject(fmt::format("shapes[{}]", i),
-                  fmt::format("{}; must be [count, m, n, k, time_ratio], sizes from {:g} to {:g}, "
-                              "the ratio from {:g} to {:g}",
-                              ShownValue((*shapes)[i]), kSizes.low, kSizes.high, kRatios.low,
-                              kRatios.high));
+    reader.Reject(
+        fmt::format("shapes[{}]", i),
+        fmt::format("{}; must be [count, m, n, k, time_ratio], sizes from {:g} to {:g}, "
+                    "the ratio from {:g} to {:g}",
+                    ShownValue((*shapes)[i]), kSizes.low, kSizes.high, kRatios.low, kRatios.high));
   }
 }
 

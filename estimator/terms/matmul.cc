@@ -74,6 +74,7 @@ Seconds MatmulTime(const MatmulShape& shape, const ChipSpec& chip, const DeviceR
     compute = 2 * shape.m * shape.n * shape.k * shape.count /
               (kUnalignedVectorShare * rates.vector_peak.rate);
   }
+  compute *= rates.power_time_ratio;
   const double elements = shape.m * shape.k + shape.k * shape.n + shape.m * shape.n;
   const double memory = elements * shape.count * rates.element_bytes /
                         (chip.memory_bandwidth.rate * chip.gemm.memory_efficiency);
@@ -81,8 +82,7 @@ Seconds MatmulTime(const MatmulShape& shape, const ChipSpec& chip, const DeviceR
   const double high = std::max(compute, memory);
   const double low = std::min(compute, memory);
   const double norm = high * std::pow(1 + std::pow(low / high, p), 1 / p);
-  const double ratio = rates.sustained_time_ratio * rates.power_time_ratio *
-                       (accumulates_fp32 ? kFp32AccumulationRatio : 1);
+  const double ratio = rates.sustained_time_ratio * (accumulates_fp32 ? kFp32AccumulationRatio : 1);
   return Seconds(chip.gemm.fixed.count() + norm * ratio);
 }
 

@@ -12,8 +12,8 @@ namespace {
 constexpr double kReach = 1;
 constexpr double kMeanWeight = 0.1;
 
-const GemmResidualTable* TableFor(const std::vector<GemmResidualTable>& tables,
-                                  Precision precision, GemmPass pass, bool is_grouped) {
+const GemmResidualTable* TableFor(const std::vector<GemmResidualTable>& tables, Precision precision,
+                                  GemmPass pass, bool is_grouped) {
   if (precision == Precision::kFp16) precision = Precision::kBf16;
   const GemmResidualTable* general = nullptr;
   for (const GemmResidualTable& table : tables) {

@@ -11,8 +11,10 @@
 namespace meshwright {
 namespace {
 
-// Prior weight of "the model is right", in rows.
-constexpr double kPriorRows = 0.5;
+// Prior weight of "the model is right", in rows: the variance of rows within a job over that of the
+// jobs' own factors (docs/cost_model.md "Learning from runs").
+constexpr double kPriorTimeRows = 2;
+constexpr double kPriorMemoryRows = 0.5;
 // A stated spread is never smaller than what repeats of one layout differ by.
 constexpr double kLeastSigma = 0.03;
 
@@ -21,20 +23,28 @@ struct Residual {
   double sigma = 0;
 };
 
-Residual Summarise(std::vector<double> logs) {
+Residual Summarise(std::vector<double> logs, double prior_rows) {
   std::sort(logs.begin(), logs.end());
   const std::size_t n = logs.size();
   const double median = n % 2 == 1 ? logs[n / 2] : (logs[n / 2 - 1] + logs[n / 2]) / 2;
   double squares = 0;
   for (const double x : logs) squares += (x - median) * (x - median);
   const auto count = static_cast<double>(n);
-  return {.log_ratio = median * count / (count + kPriorRows),
+  return {.log_ratio = median * count / (count + prior_rows),
           .sigma = std::max(kLeastSigma, std::sqrt(squares / count))};
 }
 
 bool IsComparable(const Problem& row, const Problem& problem) {
   return row.profile.name == problem.profile.name &&
          row.cluster.pools.front().chip.id == problem.cluster.pools.front().chip.id;
+}
+
+// Jobs report what the allocator handed out or what the device shows, and seldom say which: the
+// reading is taken for the one that it is nearer to.
+double MemoryLogRatio(Bytes measured, const Estimate& estimate) {
+  const double allocated = std::log(measured / estimate.peak_memory);
+  const double shown = std::log(measured / estimate.reserved_memory);
+  return std::abs(allocated) <= std::abs(shown) ? allocated : shown;
 }
 
 struct Evidence {
@@ -71,7 +81,7 @@ absl::Status Collect(const HistoryRow& row, std::size_t index, const Problem& pr
     evidence.time.push_back(std::log(*row.step_time / estimate.step_time));
   }
   if (row.peak_memory.has_value() && row.peak_memory->count > 0) {
-    evidence.memory.push_back(std::log(*row.peak_memory / estimate.peak_memory));
+    evidence.memory.push_back(MemoryLogRatio(*row.peak_memory, estimate));
   }
   return absl::OkStatus();
 }
@@ -93,13 +103,13 @@ absl::StatusOr<Calibration> Calibrate(const std::vector<HistoryRow>& history,
   }
   Calibration calibration;
   if (!evidence.time.empty()) {
-    const Residual residual = Summarise(evidence.time);
+    const Residual residual = Summarise(evidence.time, kPriorTimeRows);
     calibration.time_ratio = std::exp(residual.log_ratio);
     calibration.time_log_sigma = residual.sigma;
     calibration.time_sample_count = static_cast<int>(evidence.time.size());
   }
   if (!evidence.memory.empty()) {
-    const Residual residual = Summarise(evidence.memory);
+    const Residual residual = Summarise(evidence.memory, kPriorMemoryRows);
     calibration.memory_ratio = std::exp(residual.log_ratio);
     calibration.memory_log_sigma = residual.sigma;
     calibration.memory_sample_count = static_cast<int>(evidence.memory.size());

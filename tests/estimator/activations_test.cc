@@ -265,16 +265,15 @@ TEST_P(GatheredInputTest, KeptOrGatheredAgain) {
   EXPECT_DOUBLE_EQ(StoredBy(problem, c.sharding, false),
                    usual + (c.is_kept ? kTokens * 2 * 2 * 8192 * 7 / 8 : 0));
   int gathers = 0;
-  int seen = 0;
+  int forward = 0;
   for (const Collective& collective : LayerOf(problem, c.sharding).collectives) {
     if (collective.kind != CollectiveKind::kAllGather) continue;
-    EXPECT_EQ(collective.forward_count, 1);
+    forward += collective.forward_count;
     gathers += collective.backward_count;
-    ++seen;
   }
   // In backward the scatter's reverse is one gather a block, and the input's is a second.
   const bool is_split = c.sharding.sequence_parallel && c.sharding.tensor_parallel > 1;
-  EXPECT_EQ(seen, is_split ? 2 : 0);
+  EXPECT_EQ(forward, is_split ? 2 : 0);
   EXPECT_EQ(gathers, !is_split ? 0 : c.is_kept ? 2 : 4);
 }
 
@@ -302,6 +301,27 @@ TEST(Activations, GatheredInputOfAttentionOnlyWithExperts) {
   const double usual = StoredBy(problem, kSequence8, true);
   problem.profile.sequence_parallel_regathers_input = false;
   EXPECT_DOUBLE_EQ(StoredBy(problem, kSequence8, true), usual + kTokens * 2 * 4096 * 7 / 8);
+}
+
+// Beside latent attention it is the latents that are gathered: r_q + r_kv + g_r = 1536 + 512 + 64
+// of DeepSeek-V3's 7168; shared experts gather the whole hidden state.
+TEST(Activations, GatheredInputOfLatentAttentionAndSharedExperts) {
+  OwnedProblem problem = PlainProblem(DeepseekV3(), 1);
+  for (const bool is_moe : {false, true}) {
+    problem.profile.sequence_parallel_regathers_input = true;
+    const double usual = StoredBy(problem, kSequence8, is_moe);
+    std::vector<double> widths;
+    for (const Collective& c : LayerOf(problem, kSequence8, is_moe).collectives) {
+      if (c.kind == CollectiveKind::kAllGather && c.forward_count == 1) {
+        EXPECT_EQ(c.backward_count, 1);  // gathered again
+        widths.push_back(static_cast<double>(c.bytes.count) / 2 / kTokens);
+      }
+    }
+    EXPECT_EQ(widths, (std::vector<double>{2112, 7168})) << is_moe;
+    problem.profile.sequence_parallel_regathers_input = false;
+    EXPECT_DOUBLE_EQ(StoredBy(problem, kSequence8, is_moe),
+                     usual + kTokens * 2 * (2112 + 7168) * 7 / 8);
+  }
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include <ostream>
 #include <string>
 
+#include "vendor_models/catalogue.h"
+
 namespace meshwright {
 namespace {
 
@@ -40,6 +42,46 @@ TEST(FrameworkLibrary, EveryFactHasASource) {
     for (const FrameworkFact& fact : entry.facts) {
       EXPECT_THAT(fact.source, Not(IsEmpty())) << entry.profile.name << " " << fact.key;
     }
+  }
+}
+
+// What runs of a framework showed is not passed on to one that extends it.
+TEST(FrameworkLibrary, RunsAreNotInherited) {
+  FrameworkLibrary library = FrameworkLibrary::LoadBuiltIn().value();
+  const std::string fact = R"({"value": %, "source": "runs", "confidence": "high"})";
+  const auto with = [&](const std::string& value) {
+    return std::string(fact).replace(fact.find('%'), 1, value);
+  };
+  ASSERT_TRUE(
+      library
+          .AddFile("base.json",
+                   R"({"name": "base", "is_default": true, "provenance": "fitted", "facts": {
+                               "low_time_ratio": )" +
+                       with("0.9") + R"(, "checked_chips": )" + with("\"x\"") +
+                       R"(, "checked_device_count": )" + with("8") + R"(, "grouped_gemm": )" +
+                       with("false") + "}}")
+          .ok());
+  ASSERT_TRUE(library
+                  .AddFile("next.json", R"({"name": "next", "is_default": true, "extends": "base",
+                                            "provenance": "fitted", "facts": {}})")
+                  .ok());
+  const FrameworkProfile& next = library.Find("next", "").entry->profile;
+  EXPECT_FALSE(next.grouped_gemm);
+  EXPECT_EQ(next.low_time_ratio, FrameworkProfile().low_time_ratio);
+  EXPECT_THAT(next.checked_chips, IsEmpty());
+  EXPECT_EQ(next.checked_device_count, 0);
+}
+
+TEST(FrameworkLibrary, CheckedChipsAreOfTheCatalogue) {
+  const Catalogue chips = Catalogue::LoadBuiltIn().value();
+  for (const FrameworkEntry& entry : BuiltIn().entries()) {
+    for (const std::string& chip : entry.profile.checked_chips) {
+      const auto found = chips.Find(chip);
+      ASSERT_TRUE(found.ok()) << entry.profile.name << " " << found.status();
+      EXPECT_EQ((*found)->spec.id, chip);
+    }
+    EXPECT_EQ(entry.profile.checked_chips.empty(), entry.profile.checked_device_count == 0)
+        << entry.profile.name;
   }
 }
 

@@ -52,6 +52,18 @@ TEST_P(BiasGradientsTest, ReadOnceInBackward) {
 INSTANTIATE_TEST_SUITE_P(All, BiasGradientsTest, testing::ValuesIn(kBiasCases),
                          [](const auto& test) { return std::string(test.param.name); });
 
+// Experts have no biases: the layer sums those of attention alone.
+TEST(BiasGradients, OfAttentionAloneWithExperts) {
+  OwnedProblem problem = PlainProblem(Mixtral_8x7b(), 1);
+  problem.model.norm = NormKind::kLayernorm;
+  problem.profile.bias_gradient_is_fused = false;
+  const std::vector<Kernel> sums = Named(LayerOf(problem, {}, true), "bias gradients");
+  ASSERT_EQ(sums.size(), 1);
+  // q + 2u = 4096 + 2 x 1024, and h.
+  EXPECT_DOUBLE_EQ(Count(sums[0].backward_bytes), 4096 * 2 * (6144 + 4096.0));
+  EXPECT_EQ(sums[0].backward_launches, 2);
+}
+
 // A fused one costs nothing, and the RMSNorm families have no biases.
 TEST(BiasGradients, None) {
   EXPECT_TRUE(Named(LayerOf(PlainProblem(Gpt3_175b(), 1), {}), "bias gradients").empty());
@@ -170,6 +182,45 @@ TEST_P(HeadCopiesTest, BothWays) {
 
 INSTANTIATE_TEST_SUITE_P(All, HeadCopiesTest, testing::ValuesIn(kCopyCases),
                          [](const auto& test) { return std::string(test.param.name); });
+
+// Latent attention: a (g + g_r) of queries, that and a g_v of keys and values, a g_v of output: 128
+// heads of 192, 192 + 128 and 128 a token, all divided by t.
+TEST(HeadCopies, OfLatentAttention) {
+  OwnedProblem problem = PlainProblem(DeepseekV3(), 1);
+  problem.profile.attention_copies_heads = true;
+  const std::vector<Kernel> copies =
+      Named(LayerOf(problem, {.tensor_parallel = 8}, false), "head copies");
+  ASSERT_EQ(copies.size(), 1);
+  EXPECT_DOUBLE_EQ(Count(copies[0].bytes), 4 * 4096.0 * 128 * (192 + 192 + 128 + 128) / 8);
+}
+
+// The vocabulary's gradients are summed too, on the stage of the embedding and of the output layer.
+TEST(Accumulation, OfTheVocabulary) {
+  OwnedProblem problem = PlainProblem(Llama2_7b(), 1);
+  problem.profile.gradient_accumulation_is_fused = false;
+  const LayerSharding sharding = {.tensor_parallel = 2};
+  const LayerContext context = {.model = problem.model,
+                                .workload = problem.workload,
+                                .profile = problem.profile,
+                                .sharding = sharding};
+  for (const LayerProgram& program : {BuildEmbedding(context), BuildHead(context)}) {
+    const std::vector<Kernel> add = Named(program, "gradient accumulation");
+    ASSERT_EQ(add.size(), 1);
+    EXPECT_DOUBLE_EQ(Count(add[0].backward_bytes), 10 * 32000.0 * 4096 / 2);
+    EXPECT_EQ(add[0].backward_launches, 1);
+  }
+}
+
+// ZeRO-2 and 3 add up what a rank owns of the reduced gradients.
+TEST(Accumulation, OfAShare) {
+  OwnedProblem problem = PlainProblem(Llama2_7b(), 1);
+  problem.profile.gradient_accumulation_is_fused = false;
+  const auto bytes = [&](int shards) {
+    return Count(Named(LayerOf(problem, {.gradient_shards = shards}), "gradient accumulation")[0]
+                     .backward_bytes);
+  };
+  EXPECT_NEAR(bytes(8), bytes(1) / 8, 1);
+}
 
 struct ResidualCase {
   const char* name;

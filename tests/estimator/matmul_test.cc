@@ -115,6 +115,18 @@ TEST(MatmulTime, MemoryBoundShape) {
               0.05 * bytes / (2.039e12 * 0.78));
 }
 
+// The power limit slows the matrix units, not the memory.
+TEST(MatmulTime, PowerSlowsComputeOnly) {
+  DeviceRates slow = kPlainRates;
+  slow.power_time_ratio = 2;
+  const MatmulShape full = {.m = 2560, .n = 1280, .k = 1024};  // a full wave, above
+  EXPECT_NEAR(MatmulTime(full, PlainChip(), slow, false).count(), 2 * 6.7108864e-5, 1e-12);
+  ChipSpec starved = PlainChip();
+  starved.memory_bandwidth = {1e9};
+  const double bytes = 2.0 * (2560 * 1024 + 1024 * 1280 + 2560 * 1280);
+  EXPECT_NEAR(MatmulTime(full, starved, slow, false).count(), bytes / 1e9, 1e-9);
+}
+
 // Twice the work in any direction never takes less time.
 TEST(MatmulTime, MonotoneUnderDoubling) {
   const ChipSpec chip = A100Chip();

@@ -9,8 +9,8 @@ namespace {
 
 // Step times of Korthikanti et al. 2022, "Reducing Activation Recomputation in Large Transformer
 // Models" (arXiv 2205.05198), table 5: Megatron-LM of that time on A100-SXM 80 GB nodes of eight,
-// fp16, sequences of 2048, vocabulary 51200. A check that the whole is sane, cold, with nothing
-// fitted to these runs; the measured accuracy is in the accuracy report.
+// fp16, sequences of 2048, vocabulary 51200. A check that the whole is sane, cold; two constants of
+// the chip were chosen with these runs, among others, in view (docs/accuracy.md).
 struct Row {
   const char* name;
   ModelSpec model;

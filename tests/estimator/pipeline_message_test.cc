@@ -55,5 +55,26 @@ TEST_P(PipelineMessageTest, Time) {
 INSTANTIATE_TEST_SUITE_P(All, PipelineMessageTest, testing::ValuesIn(kCases),
                          [](const auto& test) { return std::string(test.param.name); });
 
+// Between pools a node's 8 devices share a link of 25 GB/s, 30 us: 8 x 33,554,432 bytes without
+// sequence parallelism; in shards of 4 ranks a quarter of it, and a gather of 4 in the other node,
+// 13 us + (25,165,824 + 10,522,814) / 225e3 us as above.
+TEST(PipelineMessage, BetweenPools) {
+  OwnedProblem problem = PlainProblem(Llama2_7b(), 1);
+  problem.cluster.pools.push_back(PlainPool(1));
+  problem.cluster.pools.back().name = "b";
+  problem.cluster.inter_pool = {.bandwidth_per_node = {25e9}, .latency = Seconds(30e-6)};
+  const StagePlan stage = {
+      .pool = "a", .node_count = 1, .tensor_parallel = 4, .data_parallel = 2, .layer_count = 16};
+  ParallelPlan plan = {.pipeline_parallel = 2, .stages = {stage, stage}};
+  plan.stages[1].pool = "b";
+  const auto message = [&] {
+    return Line(FullOf(problem, plan), TimeCause::kPipelineP2p) / (2 * 64.0 / 2);
+  };
+  const double whole = 8 * 33'554'432 / 25e9;
+  EXPECT_NEAR(message(), 30e-6 + whole, 1e-8);
+  problem.profile.pipeline_sends_shards = true;
+  EXPECT_NEAR(message(), 30e-6 + whole / 4 + (13 + 158.6162) * 1e-6, 1e-8);
+}
+
 }  // namespace
 }  // namespace meshwright

@@ -69,8 +69,6 @@ const NumberCase kNumberCases[] = {
      [](const FrameworkProfile& p) { return p.extra_sharded_bytes_per_parameter; }, true},
     {"logit_bytes_between_micro_batches",
      [](const FrameworkProfile& p) { return p.logit_bytes_between_micro_batches; }, true},
-    {"allocator_efficiency", [](const FrameworkProfile& p) { return p.allocator_efficiency; },
-     false},
     {"memory_bound_traffic_ratio",
      [](const FrameworkProfile& p) { return p.memory_bound_traffic_ratio; }, false},
     {"collective_latency_per_node_seconds",
@@ -101,6 +99,41 @@ TEST_P(NumberFactTest, WithinItsLimit) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, NumberFactTest, testing::ValuesIn(kNumberCases),
+                         [](const auto& test) { return std::string(test.param.key); });
+
+struct LimitCase {
+  const char* key;
+  std::vector<const char*> good;
+  std::vector<const char*> bad;
+  const char* must;
+};
+
+void PrintTo(const LimitCase& c, std::ostream* out) { *out << c.key; }
+
+const LimitCase kLimitCases[] = {
+    {"allocator_efficiency",
+     {"0.5", "1"},
+     {"0", "1.25", "-1", "nan"},
+     "must be a number > 0 and <= 1"},
+    {"gradient_bucket_bytes", {"1", "25e6"}, {"0", "-1", "inf"}, "must be a number >= 1"},
+    {"checked_device_count", {"0", "512"}, {"2.7", "-1", "1e30"}, "must be a whole number from 0"},
+    {"largest_zero_stage_with_pipeline", {"0", "3"}, {"1.5"}, "must be a whole number from 0"},
+};
+
+class LimitFactTest : public testing::TestWithParam<LimitCase> {};
+
+TEST_P(LimitFactTest, Within) {
+  const LimitCase& c = GetParam();
+  FrameworkProfile profile;
+  for (const char* text : c.good) EXPECT_TRUE(SetFact(c.key, text, profile).ok()) << text;
+  for (const char* text : c.bad) {
+    const absl::Status status = SetFact(c.key, text, profile);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(c.must));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, LimitFactTest, testing::ValuesIn(kLimitCases),
                          [](const auto& test) { return std::string(test.param.key); });
 
 struct GradientCase {

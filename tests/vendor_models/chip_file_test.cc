@@ -58,6 +58,20 @@ TEST(ChipFileTest, ReadsAGoodFile) {
   EXPECT_EQ(spec.figures_provenance, Provenance::kPublished);
 }
 
+// Left out, the copy rate follows the kernels': 0.57 / 0.76, at most 0.85.
+TEST(ChipFileTest, CopyRateFollowsTheKernels) {
+  const auto stream = [](const std::string& kernels) {
+    const std::string figure = R"("memory_bound_efficiency_ratio": {"value": )" + kernels +
+                               R"(, "source": "x", "provenance": "measured", "confidence": "low"},
+    "core_count")";
+    const auto entry = ParseChipFile("site-board", Edited({{R"("core_count")", figure}}));
+    EXPECT_TRUE(entry.ok()) << entry.status();
+    return entry->spec.stream_efficiency;
+  };
+  EXPECT_NEAR(stream("0.57"), 0.75, 1e-12);
+  EXPECT_EQ(stream("0.8"), 0.85);
+}
+
 constexpr char kTable[] = R"("gemm_residuals": [
     {"precision": "fp8", "pass": "weight_gradient", "is_grouped": true,
      "shapes": [[8, 1024, 2048, 4096, 1.25]],
