@@ -16,10 +16,12 @@ import subprocess
 import sys
 import tempfile
 
+from accuracy_completed import Completed
+from accuracy_plots import STAMP, chip_of, scatter
+
 PAGE = "docs/accuracy.md"
 FOLDER = "docs/accuracy"
 LAST = FOLDER + "/last.json"
-STAMP = "<!-- written by scripts/accuracy.sh: do not edit -->"
 
 # The columns of score.show, in its order.
 COLUMNS = ["rows", "refus", "med %", "p90 %", "fold %", "bias", "mem %", "p90 %", "f-fit %", "f-oom %",
@@ -38,9 +40,6 @@ MOVE = 0.0005
 WORST_TIMES, WORST_MEMORIES = 20, 10
 SMALLEST_SHARE = 0.03
 GIB = 2**30
-
-# Okabe and Ito's colours, which colour-blind readers can tell apart, without yellow (white ground).
-COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#333333", "#7f5fc7"]
 
 LEGEND = """\
 `t` tensor, `p` pipeline, `v` virtual stages, `d` data, `c` context, `e` expert parallel (left out where
@@ -133,10 +132,6 @@ def is_of(row, name):
     return name in (row["source"], row["source"].rsplit("_", 1)[0]) or row["source"].startswith(name + "_")
 
 
-def chip_of(item):
-    return item["case"]["cluster"]["pools"][0]["chip"]
-
-
 # Tables
 
 
@@ -172,6 +167,34 @@ def wrap(text, width=100):
             lines.append("")
         lines[-1] += (" " if lines[-1] else "") + word
     return "\n".join(lines)
+
+
+def by_framework(exam):
+    """What the checked_* and *_time_ratio facts of the framework profiles are made from."""
+    groups = collections.defaultdict(list)
+    for item, _, measured, predicted in times(exam, exam.items):
+        framework = item["case"]["workload"]["framework"]
+        groups[framework["name"], framework["version"] or "-"].append((item, measured / predicted))
+    rows = []
+    for key, points in sorted(groups.items()):
+        counts = collections.Counter(item["source"] for item, _ in points)
+        weighted = sorted((ratio, 1 / counts[item["source"]] / len(counts)) for item, ratio in points)
+        devices = max(sum(p["node_count"] * p["devices_per_node"] for p in item["case"]["cluster"]["pools"])
+                      for item, _ in points)
+        rows.append([*key, len(points), *(f"{quantile(weighted, share):.2f}" for share in (0.1, 0.5, 0.9)), devices,
+                     " ".join(sorted({chip_of(item) for item, _ in points})), " ".join(sorted(counts))])
+    head = ["framework", "version", "runs", "p10", "median", "p90", "devices", "chips", "sources"]
+    return table(head, rows, left={0, 1, 7, 8})
+
+
+def quantile(weighted, share):
+    """Of sorted (value, weight), weights adding up to 1."""
+    below = 0
+    for value, weight in weighted:
+        below += weight
+        if below >= share:
+            return value
+    return weighted[-1][0]
 
 
 def by_chip(exam):
@@ -304,101 +327,6 @@ def memory_parts(answer, predicted):
     return shares(parts, predicted * GIB, 1 / GIB, 1)
 
 
-# Scatter plots
-
-
-def ticks(low, high):
-    """1, 2, 5 of each decade where there are few decades, else the decades: (value, is printed)."""
-    found = []
-    for power in range(math.floor(low), math.ceil(high) + 1):
-        for digit in (1, 2, 5):
-            at = power + math.log10(digit)
-            if low <= at <= high:
-                found.append((at, f"{digit * 10.0**power:g}", digit == 1 or high - low < 2.6))
-    return found
-
-
-def colours(exam, chips):
-    """One colour a chip, the same on every page (their order in the exam) unless two of a page meet."""
-    order = list(dict.fromkeys(chip for _, chip in exam.score.CHIPS))
-    chosen = {}
-    for chip in sorted(chips, key=lambda c: (order.index(c) if c in order else len(order), c)):
-        start = order.index(chip) if chip in order else len(order)
-        tried = [COLOURS[(start + i) % len(COLOURS)] for i in range(len(COLOURS))]
-        chosen[chip] = next((c for c in tried if c not in chosen.values()), tried[0])
-    return chosen
-
-
-def scatter(exam, points, title, unit):
-    logs = collections.defaultdict(set)
-    for item, _, measured, predicted in points:
-        if predicted > 0:
-            logs[chip_of(item)].add((math.log10(measured), math.log10(predicted)))
-    colour = colours(exam, logs)
-    counts = collections.Counter(chip_of(p[0]) for p in points)
-    ends = [x for chip in logs.values() for point in chip for x in point] or [0]
-    low, high = min(ends), max(ends)
-    margin = max(0.04 * (high - low), 0.06, (0.7 - high + low) / 2)
-    low, high = low - margin, high + margin
-    side, left, top = 440, 70, 44 + 20 * len(logs)
-    width, height = left + side + 24, top + side + 58
-    x = lambda v: left + (v - low) / (high - low) * side
-    y = lambda v: top + side - (v - low) / (high - low) * side
-    out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}"'
-           f' viewBox="0 0 {width} {height}" font-family="Helvetica, Arial, sans-serif" font-size="13">',
-           STAMP, f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
-           f'<clipPath id="plot"><rect x="{left}" y="{top}" width="{side}" height="{side}"/></clipPath>',
-           f'<text x="{left}" y="24" font-size="15" font-weight="bold" fill="#222222">{title}</text>']
-    for i, chip in enumerate(colour):
-        words = f"{chip}, {counts[chip]} run" + "s" * (counts[chip] > 1)
-        out.append(f'<circle cx="{left + 6}" cy="{40 + 20 * i}" r="5" fill="{colour[chip]}"/>'
-                   f'<text x="{left + 18}" y="{44.5 + 20 * i}" fill="#222222">{words}</text>')
-    out.append(f'<text x="{left + side}" y="44.5" text-anchor="end" fill="#666666">line 1:1, band ±20 %</text>')
-    out += axes(low, high, (x, y), (left, top, side))
-    out.append('<g clip-path="url(#plot)">')
-    below, above = math.log10(0.8), math.log10(1.2)
-    corners = [(low, low + below), (high, high + below), (high, high + above), (low, low + above)]
-    out.append('<polygon fill="#999999" fill-opacity="0.22" points="'
-               + " ".join(f"{x(a):.1f},{y(b):.1f}" for a, b in corners) + '"/>')
-    out.append(f'<path d="M{x(low):.1f} {y(low):.1f}L{x(high):.1f} {y(high):.1f}" stroke="#444444"/>')
-    for chip in sorted(logs, key=lambda c: (-len(logs[c]), c)):  # few points above many
-        out += dots(logs[chip], (x, y), colour[chip])
-    out.append("</g>")
-    out.append(f'<text x="{left + side / 2:.0f}" y="{top + side + 44}" text-anchor="middle" fill="#222222">'
-               f'measured, {unit}</text>')
-    out.append(f'<text transform="translate(18 {top + side / 2:.0f}) rotate(-90)" text-anchor="middle"'
-               f' fill="#222222">predicted, {unit}</text>')
-    return "\n".join([*out, "</svg>"]) + "\n"
-
-
-def axes(low, high, scales, box):
-    (x, y), (left, top, side) = scales, box
-    out = []
-    for at, words, printed in ticks(low, high):
-        out.append(f'<path d="M{x(at):.1f} {top}v{side}M{left} {y(at):.1f}h{side}"'
-                   f' stroke="{"#d8d8d8" if printed else "#efefef"}"/>')
-        if printed:
-            out.append(f'<text x="{x(at):.1f}" y="{top + side + 18}" text-anchor="middle" fill="#444444">{words}</text>')
-            out.append(f'<text x="{left - 8}" y="{y(at) + 4.5:.1f}" text-anchor="end" fill="#444444">{words}</text>')
-    out.append(f'<rect x="{left}" y="{top}" width="{side}" height="{side}" fill="none" stroke="#888888"/>')
-    return out
-
-
-def dots(points, scales, colour):
-    """Circles; one translucent path of round dots a line where there are very many (a tenth of the bytes)."""
-    x, y = scales
-    places = sorted({(f"{x(a):.1f}", f"{y(b):.1f}") for a, b in points}, key=lambda p: (float(p[0]), float(p[1])))
-    if len(places) <= 300:
-        return [f'<g fill="{colour}" fill-opacity="0.6" stroke="{colour}" stroke-width="0.7">',
-                *(f'<circle cx="{a}" cy="{b}" r="3.2"/>' for a, b in places), "</g>"]
-    strides = [places[i::8] for i in range(8)]  # neighbours in different paths, so that density shows
-    out = [f'<g fill="none" stroke="{colour}" stroke-opacity="0.45" stroke-width="4.4" stroke-linecap="round">']
-    for stride in strides:
-        out.append('<path d="' + "\n".join("".join(f"M{a} {b}h0" for a, b in stride[i:i + 8])
-                                           for i in range(0, len(stride), 8)) + '"/>')
-    return [*out, "</g>"]
-
-
 # Pages
 
 
@@ -433,6 +361,39 @@ def source_page(exam, source):
                  worst_table(chosen, "GiB", memory_parts, "what fills the device, GiB")]
     files[f"{FOLDER}/{source}.md"] = "\n\n".join(text) + "\n"
     return files
+
+
+def completed_table(exam, completed):
+    if not completed.items:
+        return "No run of these sources was completed."
+    groups = collections.defaultdict(list)
+    for item in completed.items:
+        groups[item["source"], chip_of(item), "MoE" if "moe" in item["case"]["model"] else "dense"].append(item)
+    rows = [[*key, *exam.cells(exam.score.summarise(items, completed.answers))]
+            for key, items in sorted(groups.items())]
+    rows.append(["all", "", "", *exam.cells(exam.score.summarise(completed.items, completed.answers))])
+    return table(["source", "chip", "model", *COLUMNS], rows, left=3)
+
+
+def completed_page(exam, completed):
+    """Every completed run with its plan and its recipe: {path: text}."""
+    if not completed.items:
+        return {}
+    points = [(item, answer, item["time"], float(answer["step_time_seconds"]))
+              for item, answer in answered(completed, completed.items) if item["time"]]
+    name = "completed-time.svg"
+    recipes = [[str(i + 1), recipe["source"], f"`{recipe['cases']}`", recipe["confidence"], recipe["recipe"]]
+               for i, recipe in enumerate(completed.used)]
+    words = "where the predicted step goes, %"
+    text = [STAMP, "# Completed runs",
+            wrap("Runs that leave out a fact which a public recipe of the exact version states. What was taken from where "
+                 "is kept in [recipes.json](recipes.json). Plans: " + LEGEND),
+            f"![Predicted against measured step time of completed runs]({name})",
+            table(["case", "model", "dev", "chip", "plan", "measured s", "predicted s", "p/m", words],
+                  worst_rows(sorted(points, key=lambda p: p[0]["case"]["id"]), step_parts), left={0, 1, 3, 4, 8}),
+            "## Recipes", table(["no", "source", "cases", "confidence", "what it says"], recipes, left={1, 2, 3, 4})]
+    return {f"{FOLDER}/completed.md": "\n\n".join(text) + "\n",
+            f"{FOLDER}/{name}": scatter(exam, points, "completed runs: step time", "s")}
 
 
 BLOCK = r"(<!-- generated: {} -->\n)(.*?)(<!-- end -->)"
@@ -479,15 +440,19 @@ def main():
     tables = {"cold": wrap(f"{len(exam.items):,} of {exam.measured:,} measured rows state enough to be a case; "
                            f"{exam.cold['all']['refused'] or 'none'} refused.")
                       + "\n\n" + by_source(exam, exam.cold, not args.only),
-              "moved": kept, "warm": by_source(exam, exam.warm, False), "chips": by_chip(exam)}
-    files = {}
+              "moved": kept, "warm": by_source(exam, exam.warm, False), "chips": by_chip(exam),
+              "frameworks": by_framework(exam)}
+    completed = Completed(exam, args)
+    tables["completed"] = completed_table(exam, completed)
+    files = completed_page(exam, completed)
     for source in sorted(exam.sources):
         files.update(source_page(exam, source))
     if args.only:
         pages = [re.sub(r"(<!--|!\[).*\n\n", "", text).rstrip()
                  for path, text in files.items() if path.endswith(".md")]
         print("\n\n".join(["# Cold", tables["cold"], "# What moved since the last commit", words, "# Warm",
-                           tables["warm"], "# By chip", tables["chips"], *pages]))
+                           tables["warm"], "# By chip", tables["chips"], "# By framework", tables["frameworks"],
+                           "# Completed", tables["completed"], *pages]))
         return
     try:
         with open(PAGE) as file:

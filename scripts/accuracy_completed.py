@@ -1,0 +1,59 @@
+"""Measured runs that leave out a fact which a public recipe states (docs/accuracy/recipes.json).
+
+Each element of the file: `source`, `cases` (a regular expression that a case_id must match as a whole),
+`set` (columns of the run that are blank), `case` (merged into the case that score.to_case makes of it),
+`recipe` (where the facts stand, and what is said there), `confidence`. Only runs that score.py drops are
+completed, and no fact that a run states is replaced.
+"""
+import copy
+import json
+import re
+
+RECIPES = "docs/accuracy/recipes.json"
+
+
+class Completed:
+    """items and answers as those of the exam; used: the recipes that completed a run."""
+
+    def __init__(self, exam, args):
+        self.items, self.used = [], []
+        with open(RECIPES) as file:
+            recipes = json.load(file)
+        sources = {recipe["source"] for recipe in recipes}
+        for item in exam.score.load(args.data, args.only):
+            if item["case"] or item["source"] not in sources:
+                continue
+            recipe = recipe_of(item, recipes)
+            case = complete(exam.score, item, recipe) if recipe else None
+            if case:
+                self.items.append({**item, "case": case})
+                if recipe not in self.used:
+                    self.used.append(recipe)
+        self.answers = {}
+        if self.items:
+            self.answers = exam.score.evaluate(args.bin, [item["case"] for item in self.items])[0]
+
+
+def recipe_of(item, recipes):
+    found = [recipe for recipe in recipes if recipe["source"] == item["source"]
+             and re.fullmatch(recipe["cases"], item["row"]["case_id"])]
+    if len(found) > 1:
+        raise SystemExit(f"{RECIPES}: two recipes for {item['row']['case_id']}")
+    return found[0] if found else None
+
+
+def complete(score, item, recipe):
+    row = dict(item["row"])
+    for key, value in recipe["set"].items():
+        if key != "model" and (row.get(key) or "").strip():
+            raise SystemExit(f"{RECIPES}: {row['case_id']} states {key} itself")
+        row[key] = value
+    case = score.to_case(row, item["source"])
+    return merged(case, recipe.get("case", {})) if case else None
+
+
+def merged(case, patch):
+    case = copy.deepcopy(case)
+    for key, value in patch.items():
+        case[key] = merged(case[key], value) if isinstance(value, dict) and isinstance(case.get(key), dict) else value
+    return case
