@@ -116,9 +116,10 @@ void ReportHeldOut(const std::vector<Measured>& all, Precision precision) {
       if (!is_held[{one.shape.n, one.shape.k}]) seen.push_back(one);
     }
     if (seen.empty()) continue;
-    const std::vector<GemmResidualTable> tables = {{.precision = precision,
-                                                    .is_grouped = all.front().shape.is_grouped,
-                                                    .shapes = Summarise(seen)}};
+    std::vector<GemmResidualTable> tables = {{.precision = precision,
+                                              .is_grouped = all.front().shape.is_grouped,
+                                              .shapes = Summarise(seen)}};
+    IndexShapes(tables.front());
     for (const Measured& one : all) {
       if (!is_held[{one.shape.n, one.shape.k}]) continue;
       const double ratio = ResidualRatio(tables, precision, GemmPass::kForward, one.shape);

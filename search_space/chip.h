@@ -43,9 +43,16 @@ struct GemmResidualTable {
   Precision precision = Precision::kBf16;
   std::optional<GemmPass> pass = {};  // none: measured as forward, used for all three
   bool is_grouped = false;
-  std::vector<GemmResidual> shapes = {};  // never empty
+  std::vector<GemmResidual> shapes = {};  // never empty; by rising m
+  // Least and greatest of each size, and the mean ratio: IndexShapes().
+  GemmResidual low = {};
+  GemmResidual high = {};
+  double mean_log_time_ratio = 0;
   bool operator==(const GemmResidualTable&) const = default;
 };
+
+// Sorts `shapes` and fills in what is derived from them. Call it after the shapes changed.
+void IndexShapes(GemmResidualTable& table);
 
 // Fused attention, causal FLOPs counted: docs/cost_model.md ("Attention").
 struct AttentionModel {

@@ -89,6 +89,7 @@ GemmResidualTable ParseResidualTable(ObjectReader& reader) {
   }
   table.is_grouped = reader.Flag("is_grouped").value_or(false);
   ParseShapes(reader, table);
+  IndexShapes(table);
   return table;
 }
 

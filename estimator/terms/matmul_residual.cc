@@ -26,11 +26,10 @@ const GemmResidualTable* TableFor(const std::vector<GemmResidualTable>& tables, 
 
 // The logarithm of a size, moved to the nearest measured one where it lies outside.
 double Within(double size, const GemmResidualTable& table, double GemmResidual::*axis) {
-  const auto [low, high] = std::minmax_element(
-      table.shapes.begin(), table.shapes.end(),
-      [axis](const GemmResidual& a, const GemmResidual& b) { return a.*axis < b.*axis; });
-  return std::clamp(std::log(size), *low.*axis, *high.*axis);
+  return std::clamp(std::log(size), table.low.*axis, table.high.*axis);
 }
+
+double Square(double x) { return x * x; }
 
 }  // namespace
 
@@ -47,19 +46,18 @@ double ResidualRatio(const std::vector<GemmResidualTable>& tables, Precision pre
   const double k = Within(shape.k, *table, &GemmResidual::log_k);
   double sum = 0;
   double weights = 0;
-  double mean = 0;
-  for (const GemmResidual& at : table->shapes) {
+  auto at = std::lower_bound(table->shapes.begin(), table->shapes.end(), m - kReach,
+                             [](const GemmResidual& a, double low) { return a.log_m < low; });
+  for (; at != table->shapes.end() && at->log_m < m + kReach; ++at) {
+    const double beside = Square(n - at->log_n) + Square(k - at->log_k);
+    if (beside >= Square(kReach)) continue;
     const double distance =
-        ((count - at.log_count) * (count - at.log_count) + (m - at.log_m) * (m - at.log_m) +
-         (n - at.log_n) * (n - at.log_n) + (k - at.log_k) * (k - at.log_k)) /
-        (kReach * kReach);
-    const double nearness = std::max(0.0, 1 - distance);
-    sum += nearness * nearness * at.log_time_ratio;
-    weights += nearness * nearness;
-    mean += at.log_time_ratio;
+        (Square(count - at->log_count) + Square(m - at->log_m) + beside) / Square(kReach);
+    const double weight = Square(std::max(0.0, 1 - distance));
+    sum += weight * at->log_time_ratio;
+    weights += weight;
   }
-  mean /= static_cast<double>(table->shapes.size());
-  return std::exp((sum + kMeanWeight * mean) / (weights + kMeanWeight));
+  return std::exp((sum + kMeanWeight * table->mean_log_time_ratio) / (weights + kMeanWeight));
 }
 
 }  // namespace meshwright
