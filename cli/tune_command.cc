@@ -38,15 +38,6 @@ void ApplyEnding(const StudyEnding& ending, StudyRecord& record) {
   record.best_plan_digest = ending.best_plan_digest;
 }
 
-std::map<std::string, double> SecondsByRule(const absl::StatusOr<StudyAnswer>& answer) {
-  std::map<std::string, double> seconds;
-  if (!answer.ok()) return seconds;
-  const auto& search =
-      std::visit([](const auto& a) -> const SearchSummary& { return a.search; }, *answer);
-  for (const auto& [rule, time] : search.time_by_rule) seconds[rule] = time.count();
-  return seconds;
-}
-
 v1::GetStudyResponse ToResponse(const absl::StatusOr<StudyAnswer>& answer,
                                 const StudyRecord& record) {
   v1::GetStudyResponse response;
@@ -74,7 +65,7 @@ absl::StatusOr<StudyAnswer> Search(const StudyRequest& request, const Knowledge&
 int Conclude(const absl::StatusOr<StudyAnswer>& answer, StudyRecord record, const StudyCodec& codec,
              const GlobalFlags& flags) {
   const StudyEnding ending = EndingOf(record.id, answer, codec, NowMilliseconds());
-  ReportNotes notes = {.has_color = StdoutHasColor(), .seconds_by_rule = SecondsByRule(answer)};
+  ReportNotes notes = {.has_color = StdoutHasColor()};
   absl::Status stored;
   const bool is_recorded = !record.id.empty();
   ApplyEnding(ending, record);

@@ -93,13 +93,10 @@ std::string PruneTable(const google::protobuf::Map<std::string, std::int64_t>& p
   });
   Table table({{.title = "rule"},
                {.title = "plans", .align = Align::kRight},
-               {.title = "share", .align = Align::kRight},
-               {.title = notes.seconds_by_rule.empty() ? "" : "time", .align = Align::kRight}});
+               {.title = "share", .align = Align::kRight}});
   for (const auto& [rule, count] : rules) {
-    const auto seconds = notes.seconds_by_rule.find(rule);
     const double share = static_cast<double>(count) / static_cast<double>(space_count);
-    table.AddRow({rule, CountText(count), space_count > 0 ? PercentText(share) : "-",
-                  seconds == notes.seconds_by_rule.end() ? "" : SecondsText(seconds->second)});
+    table.AddRow({rule, CountText(count), space_count > 0 ? PercentText(share) : "-"});
   }
   return Heading("Pruned", notes) + table.Text(kIndent);
 }

@@ -11,8 +11,6 @@ namespace meshwright {
 struct ReportNotes {
   bool has_color = false;
   std::string recorded = {};  // where the study is kept; empty: nowhere
-  // Wall time of each prune rule; empty when a server ran the search, which does not tell.
-  std::map<std::string, double> seconds_by_rule = {};
 };
 
 // A study for people: best plans, gain, pruning, breakdown of the winner, defaults, warnings and

@@ -305,9 +305,7 @@ bool AnalyticModel::HasFailed(const StageMemory& modelled, const Stage& stage) c
 AnalyticModel::Evaluation AnalyticModel::EvaluateMemory(const ParallelPlan& plan) {
   BuildRuns(plan);
   Evaluation e;
-  const Stage& front = runs_.front().stage;
-  e.micro_batches =
-      problem_.workload.global_batch_size / (front.data_parallel * front.sharding.micro_batch_size);
+  e.micro_batches = MicroBatches();
   const int p = runs_.back().first + runs_.back().count;
   double worst_use = -1;
   for (const StageRun& run : runs_) {
@@ -333,6 +331,28 @@ AnalyticModel::Evaluation AnalyticModel::EvaluateMemory(const ParallelPlan& plan
 AnalyticModel::Evaluation AnalyticModel::Evaluate(const ParallelPlan& plan) {
   Evaluation e = EvaluateMemory(plan);
   PriceRuns();
+  EvaluateTime(plan, e);
+  return e;
+}
+
+int AnalyticModel::MicroBatches() const {
+  const Stage& front = runs_.front().stage;
+  return problem_.workload.global_batch_size /
+         (front.data_parallel * front.sharding.micro_batch_size);
+}
+
+std::optional<Seconds> AnalyticModel::TimeIfPriced(const ParallelPlan& plan) {
+  BuildRuns(plan);
+  for (const StageRun& run : runs_) {
+    if (!run.stage.unit->times.has_value()) return std::nullopt;
+  }
+  Evaluation e = {.micro_batches = MicroBatches()};
+  EvaluateTime(plan, e);
+  return e.step;
+}
+
+// Fills in the time of the stages in runs_, which are priced.
+void AnalyticModel::EvaluateTime(const ParallelPlan& plan, Evaluation& e) {
   const int p = runs_.back().first + runs_.back().count;
   e.shape = ShapeOf(plan, e.micro_batches);
   occupied_.clear();
@@ -354,7 +374,6 @@ AnalyticModel::Evaluation AnalyticModel::Evaluate(const ParallelPlan& plan) {
   e.step =
       (e.pipeline + e.tail.communication + e.tail.optimizer + problem_.profile.fixed_per_step) *
       calibration_.time_ratio;
-  return e;
 }
 
 MemoryCheck AnalyticModel::CheckMemory(const ParallelPlan& plan) {

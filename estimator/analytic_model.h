@@ -41,6 +41,9 @@ class AnalyticModel {
   QuickEstimate Quick(const ParallelPlan& plan);
   // Quick without the time: for searches that look for a plan's least recomputation.
   MemoryCheck CheckMemory(const ParallelPlan& plan);
+  // The step time when the plan's layers were priced before, for another plan; else nothing, at the
+  // cost of a look.
+  std::optional<Seconds> TimeIfPriced(const ParallelPlan& plan);
   Estimate Full(const ParallelPlan& plan);
 
   [[nodiscard]] const EstimatorProblem& problem() const { return problem_; }
@@ -53,6 +56,8 @@ class AnalyticModel {
   void BuildMixedRuns(const ParallelPlan& plan);
   void Append(const Stage& stage);
   const std::vector<int>& DefaultSplit(int stage_count);
+  [[nodiscard]] int MicroBatches() const;  // of the plan in runs_
+  void EvaluateTime(const ParallelPlan& plan, Evaluation& e);
   Evaluation EvaluateMemory(const ParallelPlan& plan);
   [[nodiscard]] UnitCosts& UnitsOf(const LayerSharding& sharding, int pool, ModuleSet selective);
   [[nodiscard]] LayerContext ContextOf(const LayerSharding& sharding) const;

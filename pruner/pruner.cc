@@ -13,6 +13,7 @@ std::span<const PruneRule> PruneRules() {
       {kMemoryRule, "does not fit by the memory model", nullptr},
       {kDominanceRule, "another plan of the same shape fits and recomputes less, or costs the same",
        &CheckEqualPlans},
+      {kBoundRule, "slower than the plans already found, whatever is recomputed", nullptr},
   };
   return kRules;
 }

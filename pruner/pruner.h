@@ -33,9 +33,11 @@ struct PruneRule {
 
 inline constexpr std::string_view kMemoryRule = "memory";
 inline constexpr std::string_view kDominanceRule = "dominance";
+inline constexpr std::string_view kBoundRule = "bound";
 
-// The ordered table: divisibility, topology, memory, dominance. The last two compare recomputation
-// choices of one plan and need the cost model: NarrowRecompute; their `check` is null.
+// The ordered table: divisibility, topology, memory, dominance, bound. Memory, dominance among the
+// recomputation choices of one plan, and the bound need the cost model: NarrowRecompute; the
+// `check` of memory and bound is null.
 std::span<const PruneRule> PruneRules();
 
 // What is left of the recomputation choices of a plan whose other dimensions are set.
@@ -52,12 +54,16 @@ struct NarrowedRecompute {
   std::optional<OversizedPlan> least_memory = {};  // of those that do not fit
   std::int64_t pruned_by_memory = 0;
   std::int64_t pruned_by_dominance = 0;
+  std::int64_t pruned_by_bound = 0;
   std::int64_t evaluated = 0;
 };
 
 struct NarrowOptions {
   bool by_memory = true;     // drop choices that do not fit
   bool by_dominance = true;  // drop choices that recompute more than one that fits
+  // Drop all choices where the plan takes longer than this without recomputation, which no choice
+  // is faster than.
+  std::optional<Seconds> slowest_useful = {};
 };
 
 // Recomputation costs time and saves memory, and both grow with the number of recomputed layers; so

@@ -174,7 +174,10 @@ std::int64_t SearchSpace::CountBelow(const ParallelPlan& prefix, int depth) cons
   return count;
 }
 
-PlanWalk::PlanWalk(const SearchSpace& space) : space_(space), plan_(space.Root()) {
+PlanWalk::PlanWalk(const SearchSpace& space) : PlanWalk(space, space.Root(), 0) {}
+
+PlanWalk::PlanWalk(const SearchSpace& space, const ParallelPlan& prefix, int depth)
+    : space_(space), plan_(prefix), root_depth_(depth), depth_(depth) {
   levels_.reserve(kDimensionCount);
 }
 
@@ -188,7 +191,7 @@ bool PlanWalk::Next() {
   }
   if (levels_.empty()) return false;
   Level& level = levels_.back();
-  depth_ = static_cast<int>(levels_.size());
+  depth_ = root_depth_ + static_cast<int>(levels_.size());
   space_.Set(static_cast<Dimension>(depth_ - 1), level.values[level.next++], plan_);
   return true;
 }

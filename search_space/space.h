@@ -63,6 +63,8 @@ class SearchSpace {
 class PlanWalk {
  public:
   explicit PlanWalk(const SearchSpace& space);
+  // Only what is below the first `depth` dimensions of `prefix`.
+  PlanWalk(const SearchSpace& space, const ParallelPlan& prefix, int depth);
 
   bool Next();  // false at the end
   void Skip() { descend_ = false; }
@@ -78,6 +80,7 @@ class PlanWalk {
   const SearchSpace& space_;
   std::vector<Level> levels_;
   ParallelPlan plan_;
+  int root_depth_ = 0;
   int depth_ = 0;
   bool descend_ = true;
 };

@@ -52,8 +52,9 @@ constexpr BytesPerSecond operator*(BytesPerSecond a, double n) { return {a.rate 
 constexpr FlopsPerSecond operator*(FlopsPerSecond a, double n) { return {a.rate * n}; }
 
 // A share of a whole number of bytes, rounded to the nearest byte.
-inline Bytes Scale(Bytes a, double n) { return {std::llround(static_cast<double>(a.count) * n)}; }
-inline Bytes RoundedBytes(double count) { return {std::llround(count)}; }
+// To the nearest; what llround gives, without a call. `count` is not negative.
+inline Bytes RoundedBytes(double count) { return {static_cast<std::int64_t>(count + 0.5)}; }
+inline Bytes Scale(Bytes a, double n) { return RoundedBytes(static_cast<double>(a.count) * n); }
 
 constexpr Bytes GiB(double n) { return {static_cast<std::int64_t>(n * 1073741824.0)}; }
 

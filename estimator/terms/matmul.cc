@@ -1,7 +1,9 @@
 #include "estimator/terms/matmul.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 
 #include "estimator/terms/matmul_residual.h"
@@ -103,7 +105,9 @@ std::size_t MatmulTimes::Hash::operator()(const LinearProduct& product) const {
   if (!shape.is_aligned) hash ^= 2;
   if (shape.is_grouped) hash ^= 4;
   for (const double x : {shape.m, shape.n, shape.k, shape.count}) {
-    hash = hash * 0x9e3779b97f4a7c15U + std::hash<double>()(x);
+    // The low bits of a double of a round number are zeros: spread the high ones.
+    hash = (hash ^ std::bit_cast<std::uint64_t>(x)) * 0x9e3779b97f4a7c15U;
+    hash ^= hash >> 32;
   }
   return hash;
 }

@@ -86,6 +86,15 @@ NarrowedRecompute NarrowRecompute(AnalyticModel& model, const SearchSpace& space
                                   const ParallelPlan& prefix, const NarrowOptions& options) {
   Narrowing narrowing(model, space, prefix);
   const std::vector<int> codes = space.Values(Dimension::kRecompute, prefix);
+  if (options.slowest_useful.has_value()) {
+    ParallelPlan plain = prefix;
+    space.Set(Dimension::kRecompute, kNoneCode, plain);
+    const std::optional<Seconds> least = model.TimeIfPriced(plain);
+    if (least.has_value() && *least > *options.slowest_useful) {
+      narrowing.result().pruned_by_bound += static_cast<std::int64_t>(codes.size());
+      return std::move(narrowing.result());
+    }
+  }
   if (!options.by_memory || !options.by_dominance) {
     // One of the rules is off: every choice is evaluated.
     for (const int code : codes) {

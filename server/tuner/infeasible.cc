@@ -25,8 +25,8 @@ class FitProbe {
                   .first_fit_is_enough = true}) {}
 
   bool SomethingFits(const Problem& problem) {
-    AnalyticModel model(ViewOf(problem), calibration_);
-    const SearchFound found = SearchExhaustively(SpaceOf(problem), model, options_);
+    const SearchFound found =
+        SearchExhaustively(SpaceOf(problem), ViewOf(problem), calibration_, options_);
     was_cut_ = was_cut_ || (found.best.empty() && !found.summary.complete);
     return !found.best.empty();
   }

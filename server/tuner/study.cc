@@ -133,7 +133,8 @@ absl::StatusOr<StudyAnswer> RunStudy(const StudyRequest& request, const Knowledg
   ASSIGN_OR_RETURN(result.baseline, BaselineOf(request, problem, model, result.applied_defaults));
 
   const SearchOptions options = OptionsOf(request, control, start);
-  const SearchFound found = SearchExhaustively(SpaceOf(problem), model, options);
+  const SearchFound found =
+      SearchExhaustively(SpaceOf(problem), ViewOf(problem), calibration, options);
   result.search = found.summary;
   if (found.best.empty()) {
     if (!found.summary.complete) return NothingYet(found.summary.stop_cause, found.summary);

@@ -50,7 +50,6 @@ enum class StopCause { kFinished, kDeadline, kCancelled };
 struct SearchSummary {
   std::int64_t space_count = 0;
   std::vector<std::pair<std::string, std::int64_t>> pruned_count_by_rule = {};  // in rule order
-  std::vector<std::pair<std::string, Seconds>> time_by_rule = {};  // wall time, for people
   std::int64_t evaluated_count = 0;
   Seconds seconds = Seconds(0);  // wall time, exact
   bool complete = false;

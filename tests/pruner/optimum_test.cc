@@ -159,8 +159,7 @@ Question RandomQuestion(std::mt19937& random) {
 }
 
 SearchFound Search(const Problem& problem, const std::vector<std::string>& disabled_rules) {
-  AnalyticModel model(ViewOf(problem));
-  return SearchExhaustively(SpaceOf(problem), model,
+  return SearchExhaustively(SpaceOf(problem), ViewOf(problem), {},
                             {.plan_count = 3, .disabled_rules = disabled_rules});
 }
 
@@ -226,8 +225,10 @@ void ExpectMemoryNeverHurts(Problem problem) {
 // What the dominance rule calls another plan written differently takes no less time or memory:
 // ZeRO 3 even holds gathered copies beside.
 void ExpectDominatedPlansAreNoBetter(const Problem& problem) {
-  const PruneRule& dominance = PruneRules().back();
-  ASSERT_EQ(dominance.name, "dominance");
+  const auto rules = PruneRules();
+  const PruneRule& dominance = *std::find_if(rules.begin(), rules.end(), [](const PruneRule& rule) {
+    return rule.name == kDominanceRule;
+  });
   const SearchSpace space = SpaceOf(problem);
   AnalyticModel model(ViewOf(problem));
   for (PlanWalk walk(space); walk.Next();) {
@@ -264,6 +265,47 @@ TEST_P(OptimumTest, SearchFindsTheBestOfAllLegalPlans) {
 
 TEST_P(OptimumTest, MemoryNeverHurts) {
   for (const Problem& problem : Problems()) ExpectMemoryNeverHurts(problem);
+}
+
+// Any number of workers gives the same plans, the same nearest miss and the same counts.
+TEST_P(OptimumTest, AnyNumberOfWorkersGivesTheSameAnswer) {
+  for (const Problem& problem : Problems()) {
+    const auto with = [&](int workers) {
+      return SearchExhaustively(SpaceOf(problem), ViewOf(problem), {},
+                                {.plan_count = 3, .worker_count = workers});
+    };
+    const SearchFound one = with(1);
+    std::int64_t decided = one.summary.evaluated_count;
+    for (const auto& [rule, count] : one.summary.pruned_count_by_rule) decided += count;
+    EXPECT_EQ(decided, one.summary.space_count);
+    for (const int workers : {2, 5}) {
+      const SearchFound many = with(workers);
+      EXPECT_EQ(many.summary.pruned_count_by_rule, one.summary.pruned_count_by_rule);
+      EXPECT_EQ(many.summary.evaluated_count, one.summary.evaluated_count);
+      ASSERT_EQ(many.best.size(), one.best.size());
+      for (std::size_t i = 0; i < one.best.size(); ++i) {
+        EXPECT_EQ(many.best[i].plan, one.best[i].plan);
+        EXPECT_EQ(many.best[i].estimate.step_time, one.best[i].estimate.step_time);
+      }
+      ASSERT_EQ(many.nearest.has_value(), one.nearest.has_value());
+      if (one.nearest.has_value()) {
+        EXPECT_EQ(many.nearest->plan, one.nearest->plan);
+      }
+    }
+  }
+}
+
+// What the bound cuts would not have been among the plans that are answered.
+TEST_P(OptimumTest, TheBoundCutsNoneOfTheAnswer) {
+  for (const Problem& problem : Problems()) {
+    const SearchFound with = Search(problem, {});
+    const SearchFound without = Search(problem, {"bound"});
+    ASSERT_EQ(with.best.size(), without.best.size());
+    for (std::size_t i = 0; i < with.best.size(); ++i) {
+      EXPECT_EQ(with.best[i].plan, without.best[i].plan);
+    }
+    EXPECT_LE(with.summary.evaluated_count, without.summary.evaluated_count);
+  }
 }
 
 TEST_P(OptimumTest, DominatedPlansAreNoBetter) {

@@ -247,7 +247,7 @@ INSTANTIATE_TEST_SUITE_P(Dominance, RulesTest, testing::ValuesIn(kDominance), kN
 
 TEST(PruneRulesTest, OrderOfTheTable) {
   EXPECT_THAT(PruneRuleNames(),
-              testing::ElementsAre("divisibility", "topology", "memory", "dominance"));
+              testing::ElementsAre("divisibility", "topology", "memory", "dominance", "bound"));
   for (const PruneRule& rule : PruneRules()) EXPECT_FALSE(rule.what.empty()) << rule.name;
 }
 

@@ -1,7 +1,9 @@
 #include "server/tuner/strategies/exhaustive.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <thread>
 #include <tuple>
 
 namespace meshwright {
@@ -10,144 +12,254 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kStopEvery = 64;  // groups of plans between two looks at the clock
+constexpr int kTaskDepth = static_cast<int>(Dimension::kContextParallel) + 1;
+constexpr int kGroupDepth = static_cast<int>(Dimension::kZeroStage) + 1;
+constexpr unsigned kMostWorkers = 16;
 
 bool IsBetter(const RecomputeChoice& a, const RecomputeChoice& b) {
   return std::tie(a.estimate.step_time, a.plan) < std::tie(b.estimate.step_time, b.plan);
 }
 
-class Search {
+bool NeedsLess(const OversizedPlan& a, const OversizedPlan& b) {
+  return std::tie(a.reserved_memory, a.plan) < std::tie(b.reserved_memory, b.plan);
+}
+
+// The best plans so far, and of those that do not fit the nearest.
+class BestPlans {
  public:
-  Search(const SearchSpace& space, AnalyticModel& model, const SearchOptions& options)
-      : space_(space), model_(model), options_(options), start_(Clock::now()) {
-    for (const PruneRule& rule : PruneRules()) {
-      const bool is_off = std::find(options.disabled_rules.begin(), options.disabled_rules.end(),
-                                    rule.name) != options.disabled_rules.end();
-      rules_.push_back({.rule = &rule, .is_on = !is_off});
-    }
-    found_.summary.space_count = space.Count();
+  explicit BestPlans(std::size_t limit) : limit_(limit) {}
+
+  void Offer(const RecomputeChoice& choice) {
+    if (best_.size() >= limit_ && !IsBetter(choice, best_.back())) return;
+    const auto at = std::lower_bound(best_.begin(), best_.end(), choice, IsBetter);
+    if (at != best_.end() && at->plan == choice.plan) return;
+    best_.insert(at, choice);
+    if (best_.size() > limit_) best_.pop_back();
   }
 
-  SearchFound Run() {
-    PlanWalk walk(space_);
-    while (walk.Next()) {
-      if (Cut(walk)) {
+  void OfferNearest(const OversizedPlan& plan) {
+    if (!nearest_.has_value() || NeedsLess(plan, *nearest_)) nearest_ = plan;
+  }
+
+  void Merge(const BestPlans& other) {
+    for (const RecomputeChoice& choice : other.best_) Offer(choice);
+    if (other.nearest_.has_value()) OfferNearest(*other.nearest_);
+  }
+
+  // A plan that takes longer is of no use.
+  [[nodiscard]] std::optional<Seconds> SlowestUseful() const {
+    if (best_.size() < limit_) return std::nullopt;
+    return best_.back().estimate.step_time;
+  }
+
+  [[nodiscard]] const std::vector<RecomputeChoice>& best() const { return best_; }
+  [[nodiscard]] const std::optional<OversizedPlan>& nearest() const { return nearest_; }
+
+ private:
+  std::size_t limit_;
+  std::vector<RecomputeChoice> best_;
+  std::optional<OversizedPlan> nearest_;
+};
+
+// One rule and what it removed.
+struct Tally {
+  const PruneRule* rule = nullptr;
+  bool is_on = true;
+  std::int64_t count = 0;
+};
+
+std::vector<Tally> TalliesOf(const SearchOptions& options) {
+  std::vector<Tally> tallies;
+  for (const PruneRule& rule : PruneRules()) {
+    const bool is_off = std::find(options.disabled_rules.begin(), options.disabled_rules.end(),
+                                  rule.name) != options.disabled_rules.end();
+    tallies.push_back({.rule = &rule, .is_on = !is_off});
+  }
+  return tallies;
+}
+
+// What all workers see.
+struct Shared {
+  const SearchSpace& space;
+  const SearchOptions& options;
+  std::atomic<std::int64_t> considered = 0;
+  std::atomic<std::int64_t> evaluated = 0;
+  std::atomic<bool> stopped = false;
+  std::atomic<StopCause> cause = StopCause::kFinished;
+};
+
+// The part of the space below one prefix.
+struct Task {
+  ParallelPlan prefix = {};
+  BestPlans kept;
+  std::vector<Tally> tallies;
+  std::int64_t evaluated = 0;
+};
+
+// Counts a node that a rule cuts.
+bool Cut(const PlanWalk& walk, const EstimatorProblem& problem, const SearchSpace& space,
+         std::vector<Tally>& tallies, std::atomic<std::int64_t>& considered) {
+  for (Tally& tally : tallies) {
+    if (!tally.is_on || tally.rule->check == nullptr) continue;
+    if (!tally.rule->check(problem, walk.plan(), walk.depth()).has_value()) continue;
+    const std::int64_t below = space.CountBelow(walk.plan(), walk.depth());
+    tally.count += below;
+    considered += below;
+    return true;
+  }
+  return false;
+}
+
+class Worker {
+ public:
+  Worker(Shared& shared, const EstimatorProblem& problem, const Calibration& calibration,
+         bool reports)
+      : shared_(shared), model_(problem, calibration), reports_(reports) {}
+
+  // `known` are plans found before; they bound what is worth a look.
+  void Run(Task& task, const BestPlans& known) {
+    task_ = &task;
+    task.kept.Merge(known);
+    PlanWalk walk(shared_.space, task.prefix, kTaskDepth);
+    while (!shared_.stopped && walk.Next()) {
+      if (Cut(walk, model_.problem(), shared_.space, task.tallies, shared_.considered)) {
         walk.Skip();
         continue;
       }
-      if (walk.depth() < static_cast<int>(Dimension::kZeroStage) + 1) continue;
+      if (walk.depth() < kGroupDepth) continue;
       walk.Skip();
       TryGroup(walk.plan());
-      if (ShouldStop()) break;
+      LookAround();
     }
-    Finish();
-    return std::move(found_);
   }
 
  private:
-  struct Tally {
-    const PruneRule* rule = nullptr;
-    bool is_on = true;
-    std::int64_t count = 0;
-    Clock::duration time = {};
-  };
-
   Tally& TallyOf(std::string_view name) {
-    return *std::find_if(rules_.begin(), rules_.end(),
+    return *std::find_if(task_->tallies.begin(), task_->tallies.end(),
                          [&](const Tally& t) { return t.rule->name == name; });
-  }
-
-  bool Cut(const PlanWalk& walk) {
-    Clock::time_point before = Clock::now();
-    for (Tally& tally : rules_) {
-      if (!tally.is_on || tally.rule->check == nullptr) continue;
-      const auto rejection = tally.rule->check(model_.problem(), walk.plan(), walk.depth());
-      if (rejection.has_value()) {
-        const std::int64_t below = space_.CountBelow(walk.plan(), walk.depth());
-        tally.count += below;
-        considered_ += below;
-      }
-      const Clock::time_point after = Clock::now();
-      tally.time += after - before;
-      before = after;
-      if (rejection.has_value()) return true;
-    }
-    return false;
   }
 
   // All recomputation choices of one plan.
   void TryGroup(const ParallelPlan& plan) {
     Tally& memory = TallyOf(kMemoryRule);
     Tally& dominance = TallyOf(kDominanceRule);
-    const Clock::time_point before = Clock::now();
-    NarrowedRecompute narrowed = NarrowRecompute(
-        model_, space_, plan, {.by_memory = memory.is_on, .by_dominance = dominance.is_on});
-    memory.time += Clock::now() - before;
+    Tally& bound = TallyOf(kBoundRule);
+    NarrowOptions options = {.by_memory = memory.is_on, .by_dominance = dominance.is_on};
+    if (bound.is_on) options.slowest_useful = task_->kept.SlowestUseful();
+    const NarrowedRecompute narrowed = NarrowRecompute(model_, shared_.space, plan, options);
     memory.count += narrowed.pruned_by_memory;
     dominance.count += narrowed.pruned_by_dominance;
-    considered_ += space_.CountBelow(plan, static_cast<int>(Dimension::kRecompute));
-    found_.summary.evaluated_count += narrowed.evaluated;
-    for (RecomputeChoice& choice : narrowed.kept) Offer(std::move(choice));
-    if (!found_.best.empty() || !narrowed.least_memory.has_value()) return;
-    OversizedPlan& nearest = *narrowed.least_memory;
-    const auto needs = [](const OversizedPlan& p) { return std::tie(p.reserved_memory, p.plan); };
-    if (!found_.nearest.has_value() || needs(nearest) < needs(*found_.nearest)) {
-      found_.nearest = std::move(nearest);
+    bound.count += narrowed.pruned_by_bound;
+    task_->evaluated += narrowed.evaluated;
+    shared_.evaluated += narrowed.evaluated;
+    shared_.considered += shared_.space.CountBelow(plan, kGroupDepth);
+    for (const RecomputeChoice& choice : narrowed.kept) task_->kept.Offer(choice);
+    if (task_->kept.best().empty() && narrowed.least_memory.has_value()) {
+      task_->kept.OfferNearest(*narrowed.least_memory);
     }
   }
 
-  void Offer(RecomputeChoice choice) {
-    std::vector<RecomputeChoice>& best = found_.best;
-    if (best.size() >= options_.plan_count && !IsBetter(choice, best.back())) return;
-    const auto at = std::upper_bound(best.begin(), best.end(), choice, IsBetter);
-    best.insert(at, std::move(choice));
-    if (best.size() > options_.plan_count) best.pop_back();
-  }
-
-  bool ShouldStop() {
-    if (options_.first_fit_is_enough && !found_.best.empty()) return stopped_ = true;
-    if (++groups_ % kStopEvery != 0) return false;
-    if (options_.on_progress) {
+  void LookAround() {
+    const SearchOptions& options = shared_.options;
+    if (options.first_fit_is_enough && !task_->kept.best().empty()) shared_.stopped = true;
+    if (++groups_ % kStopEvery != 0) return;
+    if (reports_ && options.on_progress) {
       Progress progress = {.phase = "searching",
-                           .space_count = found_.summary.space_count,
-                           .considered_count = considered_,
-                           .evaluated_count = found_.summary.evaluated_count};
-      if (!found_.best.empty()) progress.best_step_time = found_.best.front().estimate.step_time;
-      options_.on_progress(progress);
+                           .space_count = space_count_,
+                           .considered_count = shared_.considered,
+                           .evaluated_count = shared_.evaluated};
+      if (!task_->kept.best().empty()) {
+        progress.best_step_time = task_->kept.best().front().estimate.step_time;
+      }
+      options.on_progress(progress);
     }
-    if (!options_.stop) return false;
-    const std::optional<StopCause> cause = options_.stop();
-    if (!cause.has_value()) return false;
-    found_.summary.stop_cause = *cause;
-    return stopped_ = true;
+    if (!options.stop) return;
+    const std::optional<StopCause> cause = options.stop();
+    if (!cause.has_value()) return;
+    shared_.cause = *cause;
+    shared_.stopped = true;
   }
 
-  void Finish() {
-    SearchSummary& summary = found_.summary;
-    summary.complete = !stopped_;
-    for (const Tally& tally : rules_) {
-      const std::string name(tally.rule->name);
-      summary.pruned_count_by_rule.emplace_back(name, tally.count);
-      summary.time_by_rule.emplace_back(name, std::chrono::duration_cast<Seconds>(tally.time));
-    }
-    summary.seconds = std::chrono::duration_cast<Seconds>(Clock::now() - start_);
-  }
-
-  const SearchSpace& space_;
-  AnalyticModel& model_;
-  const SearchOptions& options_;
-  Clock::time_point start_;
-  std::vector<Tally> rules_;
-  SearchFound found_;
-  std::int64_t considered_ = 0;
+  Shared& shared_;
+  AnalyticModel model_;
+  bool reports_;
+  std::int64_t space_count_ = shared_.space.Count();
+  Task* task_ = nullptr;
   std::int64_t groups_ = 0;
-  bool stopped_ = false;
 };
+
+// Workers take the tasks [begin, end) in turn; the caller is one of them.
+void RunTasks(std::vector<Task>& tasks, std::size_t begin, std::size_t end, const BestPlans& known,
+              std::vector<Worker>& workers) {
+  std::atomic<std::size_t> next = begin;
+  const auto work = [&](Worker& worker) {
+    for (std::size_t i = next++; i < end; i = next++) worker.Run(tasks[i], known);
+  };
+  std::vector<std::jthread> threads;
+  for (std::size_t i = 1; i < std::min(workers.size(), end - begin); ++i) {
+    threads.emplace_back(work, std::ref(workers[i]));
+  }
+  work(workers.front());
+}
+
+std::size_t WorkerCount(const SearchOptions& options) {
+  if (options.first_fit_is_enough) return 1;
+  if (options.worker_count > 0) return static_cast<std::size_t>(options.worker_count);
+  return std::clamp(std::thread::hardware_concurrency(), 1U, kMostWorkers);
+}
+
+void Summarise(const std::vector<Tally>& tallies, const Shared& shared, SearchSummary& summary) {
+  summary.complete = !shared.stopped;
+  summary.stop_cause = shared.cause;
+  for (const Tally& tally : tallies) {
+    summary.pruned_count_by_rule.emplace_back(std::string(tally.rule->name), tally.count);
+  }
+}
 
 }  // namespace
 
-SearchFound SearchExhaustively(const SearchSpace& space, AnalyticModel& model,
-                               const SearchOptions& options) {
-  return Search(space, model, options).Run();
+SearchFound SearchExhaustively(const SearchSpace& space, const EstimatorProblem& problem,
+                               const Calibration& calibration, const SearchOptions& options) {
+  const Clock::time_point start = Clock::now();
+  Shared shared = {.space = space, .options = options};
+  std::vector<Tally> tallies = TalliesOf(options);
+  std::vector<Task> tasks;
+  for (PlanWalk walk(space); walk.Next();) {
+    if (Cut(walk, problem, space, tallies, shared.considered)) {
+      walk.Skip();
+    } else if (walk.depth() == kTaskDepth) {
+      tasks.push_back({.prefix = walk.plan(),
+                       .kept = BestPlans(options.plan_count),
+                       .tallies = TalliesOf(options)});
+      walk.Skip();
+    }
+  }
+  std::vector<Worker> workers;
+  for (std::size_t i = 0; i < WorkerCount(options); ++i) {
+    workers.emplace_back(shared, problem, calibration, i == 0);
+  }
+  // Plans without context parallelism first: most winners are among them, and bound the rest.
+  const auto rest = std::stable_partition(tasks.begin(), tasks.end(), [](const Task& task) {
+    return task.prefix.context_parallel == 1;
+  });
+  const auto first = static_cast<std::size_t>(rest - tasks.begin());
+  BestPlans all(options.plan_count);
+  RunTasks(tasks, 0, first, all, workers);
+  for (std::size_t i = 0; i < first; ++i) all.Merge(tasks[i].kept);
+  RunTasks(tasks, first, tasks.size(), all, workers);
+
+  SearchFound found;
+  for (const Task& task : tasks) {
+    all.Merge(task.kept);
+    found.summary.evaluated_count += task.evaluated;
+    for (std::size_t i = 0; i < tallies.size(); ++i) tallies[i].count += task.tallies[i].count;
+  }
+  found.best = all.best();
+  if (found.best.empty()) found.nearest = all.nearest();
+  found.summary.space_count = space.Count();
+  Summarise(tallies, shared, found.summary);
+  found.summary.seconds = std::chrono::duration_cast<Seconds>(Clock::now() - start);
+  return found;
 }
 
 }  // namespace meshwright

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "pruner/pruner.h"
@@ -13,9 +14,11 @@ namespace meshwright {
 struct SearchOptions {
   std::size_t plan_count = 5;
   std::vector<std::string> disabled_rules = {};
-  std::function<std::optional<StopCause>()> stop = {};  // asked every few hundred plans
-  std::function<void(const Progress&)> on_progress = {};
+  // Asked every few dozen groups of plans, from every worker.
+  std::function<std::optional<StopCause>()> stop = {};
+  std::function<void(const Progress&)> on_progress = {};  // called on the caller's thread
   bool first_fit_is_enough = false;
+  int worker_count = 0;  // 0: one for each core. Any number gives the same answer.
 };
 
 struct SearchFound {
@@ -26,8 +29,10 @@ struct SearchFound {
 
 // Visits the whole space, cutting what the rules reject; what is left is evaluated plan by plan, so
 // the answer is the best of the space by the model. Ties go to the plan that is first in the
-// canonical order of plans.
-SearchFound SearchExhaustively(const SearchSpace& space, AnalyticModel& model,
-                               const SearchOptions& options);
+// canonical order of plans. The part of the space below one pair of tensor and context parallelism
+// is one worker's; what a worker may cut because better plans are known does not depend on the
+// others, so neither the answer nor its counts depend on their number.
+SearchFound SearchExhaustively(const SearchSpace& space, const EstimatorProblem& problem,
+                               const Calibration& calibration, const SearchOptions& options);
 
 }  // namespace meshwright
