@@ -237,7 +237,7 @@ int AnalyticModel::MessageShards(const Stage& from) const {
 Seconds AnalyticModel::GatherShards(Bytes whole, int shards, const Stage& to) const {
   if (shards == 1) return Seconds(0);
   return CollectiveTime(CollectiveKind::kAllGather, whole,
-                        PlaceGroup(shards, 1, to.pool->devices_per_node), *to.pool,
+                        PlaceGroup(shards, 1, ScaleUpDeviceCount(*to.pool)), *to.pool,
                         problem_.cluster.topology);
 }
 
@@ -268,7 +268,8 @@ Seconds AnalyticModel::SlowestMessage(const ParallelPlan& plan) const {
     }
     if (is_last && runs_[i].count == 1) continue;
     // Stages of a mixed plan are whole nodes; else one node may hold several.
-    const bool leaves_node = !plan.stages.empty() || from.pool->node_count > 1;
+    const bool leaves_node = (!plan.stages.empty() || from.pool->node_count > 1) &&
+                             ScaleUpDeviceCount(*from.pool) < DeviceCount(*from.pool);
     slowest = std::max(slowest, MessageTime(from, leaves_node));
   }
   return slowest;

@@ -1,6 +1,8 @@
 #include "estimator/data_parallel.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 
 #include "estimator/terms/collective.h"
 
@@ -15,6 +17,7 @@ constexpr double kOverlapSlowdown = 0.1;
 // over PCIe 4 (docs/cost_model.md "Host link").
 constexpr double kOffloadedBytes = 16;
 constexpr BytesPerSecond kHostLink = {26e9};
+constexpr Bytes kUnlimited = {std::numeric_limits<std::int64_t>::max()};
 
 Seconds Exposed(Seconds total, Seconds window, double visible_share) {
   if (total.count() <= 0) return Seconds(0);
@@ -96,10 +99,19 @@ class Tail {
     if (Ranks(shape) <= 1 || parameters <= 0) return Seconds(0);
     const Bytes total = RoundedBytes(bytes_per_parameter * parameters);
     const Bytes message =
-        std::max(problem_.profile.gradient_bucket, RoundedBytes(bytes_per_parameter * least));
+        std::max(Bucket(kind, Ranks(shape)), RoundedBytes(bytes_per_parameter * least));
     const double buckets = std::max(1.0, total / message);
     return buckets * CollectiveTime(kind, Scale(total, 1 / buckets), shape, *stage_.pool,
                                     problem_.cluster.topology);
+  }
+
+  [[nodiscard]] Bytes Bucket(CollectiveKind kind, int ranks) const {
+    const FrameworkProfile& profile = problem_.profile;
+    const Overlap& overlap = problem_.workload.overlap;
+    const bool overlaps =
+        kind == CollectiveKind::kAllGather ? overlap.parameter_gather : overlap.gradient_reduce;
+    if (!overlaps && !profile.buckets_without_overlap) return kUnlimited;
+    return std::max(profile.gradient_bucket, profile.gradient_bucket_per_rank * ranks);
   }
 
   const Stage& stage_;
@@ -115,7 +127,7 @@ class Tail {
 }  // namespace
 
 DataGroups PlaceDataGroups(const Stage& s, const StateSharding& sharding) {
-  const int g = s.pool->devices_per_node;
+  const int g = ScaleUpDeviceCount(*s.pool);
   const int all = s.data_parallel * s.sharding.context_parallel;
   const int inside = sharding.zero_stage >= 1 ? sharding.dense_group : all;
   const int t = s.sharding.tensor_parallel;

@@ -19,8 +19,20 @@ constexpr double kHiddenCollectiveShare = 0.25;
 // 4 h^2 + 2 f h, f = 4 h.
 constexpr double kFirstLinearShare = 7.0 / 12;
 
-// Read 16 bit for the scale and again for the cast, write 8 bit twice (the transposed copy).
-constexpr double kFp8CastBytesPerElement = 6;
+// A cast reads 16 bits and writes 8 twice (the transposed copy); where the scale is of this very
+// tensor, it is read once more before.
+double Fp8CastBytes(Fp8Recipe recipe) {
+  switch (recipe) {
+    case Fp8Recipe::kDelayed:    // the scale of the steps before
+    case Fp8Recipe::kBlockwise:  // scales of blocks that fit on the core
+    case Fp8Recipe::kMxfp8:
+      return 4;
+    case Fp8Recipe::kTensorwise:
+    case Fp8Recipe::kRowwise:
+      return 6;
+  }
+  std::abort();
+}
 
 // Two extra element-wise passes of a fused kernel's tensor below half of the cache run from it.
 constexpr double kCacheSpeedup = 2;
@@ -50,10 +62,9 @@ Seconds StreamTime(Bytes bytes, double efficiency, const ChipSpec& chip) {
   return chip.memory_bound_fixed + Seconds(static_cast<double>(bytes.count) / rate);
 }
 
-Seconds Fp8CastTime(const MatmulShape& s, const ChipSpec& chip) {
-  const double elements = (s.m * s.k + s.k * s.n) * s.count;
-  return StreamTime(RoundedBytes(kFp8CastBytesPerElement * elements), chip.memory_bound_efficiency,
-                    chip);
+Seconds Fp8CastTime(double elements, const LayerContext& c, const ChipSpec& chip) {
+  return StreamTime(RoundedBytes(Fp8CastBytes(c.workload.fp8_recipe) * elements),
+                    chip.memory_bound_efficiency, chip);
 }
 
 KernelTime PriceMatmul(const Kernel& kernel, const LayerContext& c, const ChipSpec& chip,
@@ -74,8 +85,11 @@ KernelTime PriceMatmul(const Kernel& kernel, const LayerContext& c, const ChipSp
                               .pass = GemmPass::kWeightGradient,
                               .accumulates_fp32 = fp32})};
   if (c.workload.precision == Precision::kFp8) {
-    time.forward += Fp8CastTime(s, chip);
-    time.backward += Fp8CastTime(input_gradient, chip);
+    // The input and, unless they are kept for the step, the weights; then the gradient of the
+    // output.
+    const double weights = c.profile.fp8_weights_are_kept ? 0 : s.k * s.n;
+    time.forward += Fp8CastTime((s.m * s.k + weights) * s.count, c, chip);
+    time.backward += Fp8CastTime(s.m * s.n * s.count, c, chip);
   }
   return time;
 }
@@ -223,7 +237,7 @@ PassTime operator+(const PassTime& a, const PassTime& b) {
 
 LayerSite PlaceLayer(const LayerSharding& s, const NodePool& pool, const Topology& topology,
                      MatmulTimes& matmuls) {
-  const int g = pool.devices_per_node;
+  const int g = ScaleUpDeviceCount(pool);
   return {.pool = pool,
           .topology = topology,
           .matmuls = matmuls,

@@ -35,6 +35,6 @@ inline int Ranks(const GroupShape& shape) { return shape.in_node * shape.nodes; 
 // A group of `ranks` whose members are `stride` devices apart. Ranks are laid out in the order
 // tensor, context, expert/data, pipeline (Megatron-Core's default, parallel_state.py), so a group
 // fills a node before it leaves it; one that does not divide the node counts as leaving it.
-GroupShape PlaceGroup(int ranks, int stride, int devices_per_node);
+GroupShape PlaceGroup(int ranks, int stride, int scale_up_devices);
 
 }  // namespace meshwright

@@ -3,7 +3,8 @@
 Each element of the file: `source`, `cases` (a regular expression that a case_id must match as a whole),
 `set` (columns of the run that are blank), `case` (merged into the case that score.to_case makes of it),
 `recipe` (where the facts stand, and what is said there), `confidence`. Only runs that score.py drops are
-completed, and no fact that a run states is replaced.
+completed, and no fact that a run states is replaced; the name of a model and the notes may be, because
+score.py drops some models by name.
 """
 import copy
 import json
@@ -45,7 +46,8 @@ def recipe_of(item, recipes):
 def complete(score, item, recipe):
     row = dict(item["row"])
     for key, value in recipe["set"].items():
-        if key != "model" and (row.get(key) or "").strip():
+        stated = (row.get(key) or "").strip()
+        if stated not in ("", "recipe not stated", value) and key not in ("model", "notes"):
             raise SystemExit(f"{RECIPES}: {row['case_id']} states {key} itself")
         row[key] = value
     case = score.to_case(row, item["source"])

@@ -1,5 +1,6 @@
 #include "search_space/cluster.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -96,6 +97,14 @@ std::vector<FieldViolation> Validate(const ClusterRequest& cluster, std::string_
 }
 
 int DeviceCount(const NodePool& pool) { return pool.node_count * pool.devices_per_node; }
+
+int ScaleUpDeviceCount(const NodePool& pool) {
+  const int node = pool.devices_per_node;
+  if (pool.chip.scale_up.domain_size <= pool.chip.usual_node.device_count) return node;
+  int nodes = std::max(1, std::min(pool.node_count, pool.chip.scale_up.domain_size / node));
+  while (pool.node_count % nodes != 0) --nodes;
+  return nodes * node;
+}
 
 int DeviceCount(const ClusterSpec& cluster) {
   int count = 0;

@@ -108,4 +108,9 @@ struct ClusterSpec {
 int DeviceCount(const NodePool& pool);
 int DeviceCount(const ClusterSpec& cluster);
 
+// Devices of the pool that one scale-up fabric joins: those of a node, or, for chips whose fabric
+// spans nodes by design (NVL72 racks, TPU pods), of the most whole nodes inside its domain that
+// divide the pool evenly.
+int ScaleUpDeviceCount(const NodePool& pool);
+
 }  // namespace meshwright

@@ -48,6 +48,7 @@ struct FrameworkProfile {
   bool activation_is_fused = true;
   bool bias_gradient_is_fused = true;          // into the GEMM that makes it
   bool gradient_accumulation_is_fused = true;  // into the GEMM of the weight gradient
+  bool fp8_weights_are_kept = false;           // cast once a step, not once a micro-batch
   double memory_bound_traffic_ratio = 1.0;  // traffic of its elementwise kernels / the fused form's
   Seconds host_per_launch = Seconds(10e-6);  // forward; the device waits when launches are slower
   double host_backward_ratio = 0.8;          // backward launch / forward launch
@@ -70,7 +71,10 @@ struct FrameworkProfile {
   bool hides_backward_tensor_parallel = false;
   std::optional<GradientDtype> gradient_wire_dtype = {};  // of the reduction; none: the gradients'
   double gradient_bucket_exposed_ratio = 0.1;  // share of overlapped reduction that stays visible
+  // Gradients and weights travel in buckets, which may grow with the ranks that share them.
   Bytes gradient_bucket = {160'000'000};
+  Bytes gradient_bucket_per_rank = {};
+  bool buckets_without_overlap = true;  // false: all at once where they are not overlapped
 
   // Optimizer and step.
   double optimizer_traffic_bytes_per_parameter = 30;

@@ -244,6 +244,22 @@ TEST_P(MessageTest, BucketOrLayer) {
 INSTANTIATE_TEST_SUITE_P(All, MessageTest, testing::ValuesIn(kMessageCases),
                          [](const auto& test) { return std::string(test.param.name); });
 
+// A bucket grows with its ranks: 16 x 4e6 bytes are more than 25e6. Where nothing is overlapped a
+// framework may send everything at once.
+TEST(Tail, BucketsOfAFramework) {
+  OwnedProblem problem = PlainProblem(Llama2_7b(), 2);
+  problem.profile.gradient_bucket = {25'000'000};
+  problem.profile.gradient_bucket_per_rank = {4'000'000};
+  const ParallelPlan plan = {.data_parallel = 16};
+  const auto in_messages_of = [&](double message) {
+    return 4 * kParameters / message * Time(problem, CollectiveKind::kAllReduce, message, {8, 2});
+  };
+  EXPECT_NEAR(Line(FullOf(problem, plan), TimeCause::kDataParallel), in_messages_of(64e6), 1e-6);
+  problem.profile.buckets_without_overlap = false;
+  EXPECT_NEAR(Line(FullOf(problem, plan), TimeCause::kDataParallel),
+              in_messages_of(4 * kParameters), 1e-6);
+}
+
 // Experts travel over their own ranks: 2 of each 8 here, on ranks {0, 8}, in messages of a layer's
 // experts, and the dense part in messages of its own. Mixtral: 41,943,040 of attention, 32,768 of
 // the router and 8,192 of norms a layer, 8 experts of 176,160,768, 32 layers, and 2 x 131,072,000

@@ -125,6 +125,41 @@ TEST(BesideGemm, HiddenInBothPasses) {
   EXPECT_NEAR(Of(time.backward, TimeCause::kTensorParallel), 2 * 349.0050e-6, 2e-10);
 }
 
+struct CastCase {
+  Fp8Recipe recipe;
+  double bytes;  // an element
+};
+
+// A cast reads 2 bytes and writes 1 twice, and reads 2 more where it needs the tensor's own scale.
+// Of a 2048 x 1024 x 512 product (n = 1024, k = 512) forward casts the input and the weights,
+// backward the output's gradient; weights that are kept are not cast again.
+TEST(Fp8, Casts) {
+  OwnedProblem problem = ExactProblem(1);
+  ChipSpec& chip = problem.cluster.pools.front().chip;
+  chip.peak[Precision::kFp8] = {1e30};  // products take no time
+  chip.memory_bandwidth = {1e12};
+  chip.gemm.memory_efficiency = 1e12;
+  chip.memory_bound_efficiency = 1;
+  chip.cache = {};
+  problem.workload.precision = Precision::kFp8;
+  const LayerProgram program = {
+      .kernels = {Matmul("product", {.m = 2048, .n = 1024, .k = 512}, 0, 0)}};
+  constexpr double kInput = 2048 * 512;
+  constexpr double kWeights = 1024 * 512;
+  constexpr double kOutput = 2048 * 1024;
+  for (const CastCase& c : {CastCase{Fp8Recipe::kDelayed, 4}, CastCase{Fp8Recipe::kTensorwise, 6},
+                            CastCase{Fp8Recipe::kRowwise, 6}, CastCase{Fp8Recipe::kMxfp8, 4}}) {
+    problem.workload.fp8_recipe = c.recipe;
+    problem.profile.fp8_weights_are_kept = false;
+    const LayerTime each = Price(program, problem, {});
+    EXPECT_NEAR(Of(each.forward, TimeCause::kMatmul), c.bytes * (kInput + kWeights) / 1e12, 1e-9);
+    EXPECT_NEAR(Of(each.backward, TimeCause::kMatmul), c.bytes * kOutput / 1e12, 1e-9);
+    problem.profile.fp8_weights_are_kept = true;
+    const LayerTime kept = Price(program, problem, {});
+    EXPECT_NEAR(Of(kept.forward, TimeCause::kMatmul), c.bytes * kInput / 1e12, 1e-9);
+  }
+}
+
 struct PowerCase {
   const char* name;
   double usual_watts;

@@ -105,6 +105,37 @@ TEST(ClusterLimitTest, NamesEveryFieldAtOnce) {
   EXPECT_EQ(Validate(cluster, "cluster").size(), 5u);
 }
 
+struct ScaleUpCase {
+  const char* name;
+  int domain;      // devices of the chip's fabric
+  int usual_node;  // of the chip
+  int nodes;
+  int devices;  // of a node
+  int expected;
+};
+
+// A fabric that spans nodes by design joins whole nodes, as many as divide the pool evenly; that of
+// a node stays in the node, also where a site's nodes hold fewer devices than usual.
+const ScaleUpCase kScaleUpCases[] = {
+    {"Node", 8, 8, 4, 8, 8},         {"SmallNodes", 8, 8, 4, 4, 4},
+    {"RackOf72", 72, 4, 18, 4, 72},  {"HalfARack", 72, 4, 8, 4, 32},
+    {"FourRacks", 72, 4, 64, 4, 64}, {"PodOf256", 256, 8, 64, 8, 256},
+    {"OddNodes", 72, 4, 19, 4, 4},
+};
+
+class ScaleUpTest : public testing::TestWithParam<ScaleUpCase> {};
+
+TEST_P(ScaleUpTest, Devices) {
+  const ScaleUpCase& c = GetParam();
+  NodePool pool = {.node_count = c.nodes, .devices_per_node = c.devices};
+  pool.chip.scale_up.domain_size = c.domain;
+  pool.chip.usual_node.device_count = c.usual_node;
+  EXPECT_EQ(ScaleUpDeviceCount(pool), c.expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ScaleUpTest, testing::ValuesIn(kScaleUpCases),
+                         [](const auto& test) { return std::string(test.param.name); });
+
 TEST(DeviceCountTest, SumsThePools) {
   const NodePool eight_nodes = {.node_count = 8, .devices_per_node = 8};
   const NodePool three_nodes = {.node_count = 3, .devices_per_node = 16};
