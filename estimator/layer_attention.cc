@@ -172,6 +172,10 @@ void AppendCore(const LayerContext& c, double n, const HeadWidths& widths, Layer
   }
 }
 
+// Of an element of the attention output, which the backward pass of attention needs in 16 bits and
+// the projection as its input.
+double KeptOutputBytes(const LayerContext& c) { return KeptInputBytes(c) == 2 ? 2 : 3; }
+
 void AppendGroupedQuery(const LayerContext& c, LayerProgram& program) {
   const double t = c.sharding.tensor_parallel;
   const double n = TokensPerRank(c);
@@ -191,8 +195,8 @@ void AppendGroupedQuery(const LayerContext& c, LayerProgram& program) {
   }
   if (c.model.norm == NormKind::kRmsnorm) AppendRotary(c, (q + u) / t, n, program);
   AppendCore(c, n, {.queries = q, .keys_and_values = 2 * u, .output = q}, program);
-  // The attention output is kept as the projection's input.
-  Kernel projection = Matmul("projection", {.m = n, .n = h, .k = q / t}, 2 * n * q / t, 0);
+  Kernel projection =
+      Matmul("projection", {.m = n, .n = h, .k = q / t}, KeptOutputBytes(c) * n * q / t, 0);
   program.kernels.push_back(projection);
 }
 
@@ -232,8 +236,8 @@ void AppendLatent(const LayerContext& c, LayerProgram& program) {
   const double value = a * mla.v_head_dim;
   AppendCore(c, n, {.queries = a * qk, .keys_and_values = a * qk + value, .output = value},
              program);
-  program.kernels.push_back(
-      Matmul("projection", {.m = n, .n = h, .k = value / t}, 2 * n * value / t, 0));
+  program.kernels.push_back(Matmul("projection", {.m = n, .n = h, .k = value / t},
+                                   KeptOutputBytes(c) * n * value / t, 0));
 }
 
 }  // namespace

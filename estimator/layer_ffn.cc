@@ -19,7 +19,7 @@ void AppendActivation(const LayerContext& c, double rows, double f, ModuleSet mo
   kernel.backward_launches = c.profile.activation_is_fused ? 1 : 4;
   // The product is the next GEMM's input; run apart, the function's output is kept for it too.
   const bool keeps_function = gated && !c.profile.activation_is_fused;
-  kernel.stored_bytes = RoundedBytes((keeps_function ? 4 : 2) * rows * f);
+  kernel.stored_bytes = RoundedBytes((KeptInputBytes(c) + (keeps_function ? 2 : 0)) * rows * f);
   kernel.modules = modules;
   program.kernels.push_back(kernel);
 }
@@ -136,7 +136,7 @@ void AppendMoe(const LayerContext& c, LayerProgram& program) {
     }
   }
   const double local_experts = static_cast<double>(moe.expert_count) / c.sharding.expert_parallel;
-  Kernel input = Kept("expert input", 2 * h * routed * x);
+  Kernel input = Kept("expert input", KeptInputBytes(c) * h * routed * x);
   input.modules = kMoe;
   program.kernels.push_back(input);
   const std::size_t first_expert_kernel = program.kernels.size();

@@ -97,6 +97,10 @@ double TokensPerRank(const LayerContext& c) {
          c.sharding.context_parallel;
 }
 
+double KeptInputBytes(const LayerContext& c) {
+  return c.workload.precision == Precision::kFp8 && c.profile.fp8_inputs_are_kept ? 1 : 2;
+}
+
 double PaddedVocabulary(const ModelSpec& model, int tensor_parallel) {
   const double unit = 128.0 * tensor_parallel;
   return std::ceil(model.vocab_size / unit) * unit;
@@ -157,7 +161,8 @@ void AppendNorm(const LayerContext& c, double width, double tokens, LayerProgram
   norm.launches = fused ? 1 : kUnfusedNormLaunches;
   norm.backward_launches = fused ? 1 : kUnfusedNormBackwardLaunches;
   // Its output is the next GEMM's input; recomputing the norm drops it.
-  norm.stored_bytes = RoundedBytes((2 + (fused ? 0 : kUnfusedNormExtraStoredBytes)) * elements);
+  norm.stored_bytes =
+      RoundedBytes((KeptInputBytes(c) + (fused ? 0 : kUnfusedNormExtraStoredBytes)) * elements);
   norm.modules = kLayernorm;
   program.kernels.push_back(norm);
 }
@@ -193,8 +198,8 @@ void AppendTensorParallel(const LayerContext& c, double input_width, ModuleSet m
   append(CollectiveKind::kAllGather, output, 0, 1, 0);
   if (regather == 0) {
     // Beside the rank's own share, which is kept in any case.
-    Kernel gathered =
-        Kept("gathered input", 2 * (TokensPerRank(c) - ShardedTokens(c)) * input_width);
+    Kernel gathered = Kept("gathered input",
+                           KeptInputBytes(c) * (TokensPerRank(c) - ShardedTokens(c)) * input_width);
     gathered.modules = modules;
     program.kernels.push_back(gathered);
   }

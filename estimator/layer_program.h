@@ -34,6 +34,9 @@ Bytes LayerInputBytes(const LayerContext& context);
 // Tokens of one micro-batch on one rank: micro-batch x sequence / context parallel.
 double TokensPerRank(const LayerContext& context);
 
+// Bytes of one element of a linear layer's input, as it is kept for the backward pass.
+double KeptInputBytes(const LayerContext& context);
+
 // Vocabulary padded to 128 x tensor parallel (Megatron's tokenizer padding).
 double PaddedVocabulary(const ModelSpec& model, int tensor_parallel);
 

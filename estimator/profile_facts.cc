@@ -186,6 +186,7 @@ constexpr Row kRows[] = {
      Flag<&FrameworkProfile::keeps_gathered_input_without_pipeline>},
     {"bias_gradient_is_fused", Flag<&FrameworkProfile::bias_gradient_is_fused>},
     {"gradient_accumulation_is_fused", Flag<&FrameworkProfile::gradient_accumulation_is_fused>},
+    {"fp8_inputs_are_kept", Flag<&FrameworkProfile::fp8_inputs_are_kept>},
     {"fp8_weights_are_kept", Flag<&FrameworkProfile::fp8_weights_are_kept>},
     {"hides_backward_tensor_parallel", Flag<&FrameworkProfile::hides_backward_tensor_parallel>},
     {"gradient_wire_dtype", GradientChoice<&FrameworkProfile::gradient_wire_dtype>},

@@ -49,6 +49,7 @@ struct FrameworkProfile {
   bool bias_gradient_is_fused = true;          // into the GEMM that makes it
   bool gradient_accumulation_is_fused = true;  // into the GEMM of the weight gradient
   bool fp8_weights_are_kept = false;           // cast once a step, not once a micro-batch
+  bool fp8_inputs_are_kept = false;         // of linear layers, for backward: 8 bits instead of 16
   double memory_bound_traffic_ratio = 1.0;  // traffic of its elementwise kernels / the fused form's
   Seconds host_per_launch = Seconds(10e-6);  // forward; the device waits when launches are slower
   double host_backward_ratio = 0.8;          // backward launch / forward launch

@@ -229,6 +229,19 @@ TEST(Activations, CopiesOfAFramework) {
                    kTokens * (kOutside + kInside + 3 * 8192) / 8);
 }
 
+// Linear layers that keep their input in 8 bits halve what two norms (2h) and the gated product (f)
+// keep; the attention output (q), which attention needs in 16 bits, is kept in both.
+TEST(Activations, InputsInEightBits) {
+  OwnedProblem problem = PlainProblem(Llama2_70b(), 1);
+  problem.workload.precision = Precision::kFp8;
+  const double sixteen = StoredBy(problem, {.tensor_parallel = 8}, false);
+  problem.profile.fp8_inputs_are_kept = true;
+  EXPECT_DOUBLE_EQ(StoredBy(problem, {.tensor_parallel = 8}, false),
+                   sixteen - kTokens * (2 * 8192 + (28672 - 8192) / 8.0));
+  problem.workload.precision = Precision::kBf16;
+  EXPECT_DOUBLE_EQ(StoredBy(problem, {.tensor_parallel = 8}, false), sixteen);
+}
+
 struct GatheredCase {
   const char* name;
   bool regathers;
