@@ -23,11 +23,14 @@ void BM_Search(benchmark::State& state, const BenchInput& input) {
 }
 
 BENCHMARK_CAPTURE(BM_Search, llama2_70b_on_128_a100, Llama2_70bOn128A100())
-    ->Unit(benchmark::kMillisecond);
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
 BENCHMARK_CAPTURE(BM_Search, gpt3_175b_on_4096_a100, Gpt3_175bOn4096A100())
-    ->Unit(benchmark::kMillisecond);
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
 BENCHMARK_CAPTURE(BM_Search, deepseek_v3_on_2048_h100, DeepseekV3On2048H100())
-    ->Unit(benchmark::kMillisecond);
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
 
 }  // namespace
 }  // namespace meshwright

@@ -38,6 +38,7 @@ int Run(int argc, char** argv) {
   AddGlobalFlags(app, program.flags);
   AddTuneCommand(app, program);
   AddEvaluateCommand(app, program);
+  AddCompareCommand(app, program);
   AddExportCommand(app, program);
   AddHistoryCommand(app, program);
   AddStudyCommand(app, program);

@@ -29,6 +29,7 @@ struct Program {
 // One function a command, each in <command>_command.cc. `program` outlives `app`.
 void AddTuneCommand(CLI::App& app, Program& program);
 void AddEvaluateCommand(CLI::App& app, Program& program);
+void AddCompareCommand(CLI::App& app, Program& program);
 void AddExportCommand(CLI::App& app, Program& program);
 void AddHistoryCommand(CLI::App& app, Program& program);  // study's read-only part, older name
 void AddStudyCommand(CLI::App& app, Program& program);

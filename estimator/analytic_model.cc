@@ -27,7 +27,6 @@ LayerSharding ShardingOf(const ParallelPlan& plan, const EstimatorProblem& probl
                         profile.collective_latency_per_node > Seconds(0);
   const bool has_nodes =
       problem.cluster.pools.size() > 1 || problem.cluster.pools.front().node_count > 1;
-  const bool accumulates_shards = plan.zero_stage >= 2 && !profile.gradient_accumulation_is_fused;
   return {.tensor_parallel = plan.tensor_parallel,
           .sequence_parallel = plan.sequence_parallel,
           .context_parallel = plan.context_parallel,
@@ -36,8 +35,17 @@ LayerSharding ShardingOf(const ParallelPlan& plan, const EstimatorProblem& probl
           .expert_tensor_parallel = plan.expert_tensor_parallel,
           .micro_batch_size = plan.micro_batch_size,
           .is_pipelined = is_pipelined && profile.keeps_gathered_input_without_pipeline,
-          .pipeline_leaves_node = is_pipelined && has_nodes && contends,
-          .gradient_shards = accumulates_shards ? plan.data_parallel * plan.context_parallel : 1};
+          .pipeline_leaves_node = is_pipelined && has_nodes && contends};
+}
+
+// Between how many ranks each gradient is divided where a kernel of its own adds it up.
+void ShardGradients(const ParallelPlan& plan, int data_parallel, const FrameworkProfile& profile,
+                    LayerSharding& sharding) {
+  if (plan.zero_stage < 2 || profile.gradient_accumulation_is_fused) return;
+  const StateSharding states =
+      meshwright::ShardingOf(plan, {.sharding = sharding, .data_parallel = data_parallel});
+  sharding.gradient_shards = states.dense_group;
+  sharding.expert_gradient_shards = states.expert_group;
 }
 
 int RecomputedLayers(const RecomputePlan& recompute, std::size_t stage, int layers) {
@@ -176,7 +184,8 @@ void AnalyticModel::BuildRuns(const ParallelPlan& plan) {
   const auto p = static_cast<std::size_t>(plan.pipeline_parallel);
   const std::vector<int>& layers =
       plan.layers_per_stage.empty() ? DefaultSplit(plan.pipeline_parallel) : plan.layers_per_stage;
-  const LayerSharding sharding = ShardingOf(plan, problem_);
+  LayerSharding sharding = ShardingOf(plan, problem_);
+  ShardGradients(plan, plan.data_parallel, problem_.profile, sharding);
   Stage stage = {.pool = &problem_.cluster.pools.front(),
                  .unit = &UnitsOf(sharding, 0, SelectiveModules(plan.recompute)),
                  .sharding = sharding,
@@ -205,6 +214,7 @@ void AnalyticModel::BuildMixedRuns(const ParallelPlan& plan) {
     sharding.sequence_parallel = plan.sequence_parallel && own.tensor_parallel > 1;
     sharding.context_parallel = own.context_parallel;
     sharding.micro_batch_size = own.micro_batch_size;
+    ShardGradients(plan, own.data_parallel, problem_.profile, sharding);
     int pool = 0;
     for (std::size_t k = 0; k < problem_.cluster.pools.size(); ++k) {
       if (problem_.cluster.pools[k].name == own.pool) pool = static_cast<int>(k);

@@ -62,8 +62,9 @@ class Tail {
     Seconds time = Both(kind, wire_bytes_);
     if (Ranks(groups_.dense_replicas) > 1) {
       // The shard is reduced once more across the copies of the sharding group.
-      time += Over(CollectiveKind::kAllReduce, wire_bytes_,
-                   parameters_.dense / Ranks(groups_.dense), least_.dense, groups_.dense_replicas);
+      time +=
+          Over(CollectiveKind::kAllReduce, wire_bytes_, parameters_.dense / Ranks(groups_.dense),
+               least_.dense / Ranks(groups_.dense), groups_.dense_replicas);
     }
     return time;
   }
@@ -99,19 +100,22 @@ class Tail {
     if (Ranks(shape) <= 1 || parameters <= 0) return Seconds(0);
     const Bytes total = RoundedBytes(bytes_per_parameter * parameters);
     const Bytes message =
-        std::max(Bucket(kind, Ranks(shape)), RoundedBytes(bytes_per_parameter * least));
+        std::max(Bucket(kind, bytes_per_parameter), RoundedBytes(bytes_per_parameter * least));
     const double buckets = std::max(1.0, total / message);
     return buckets * CollectiveTime(kind, Scale(total, 1 / buckets), shape, *stage_.pool,
                                     problem_.cluster.topology);
   }
 
-  [[nodiscard]] Bytes Bucket(CollectiveKind kind, int ranks) const {
+  // Buckets are sized once, by the ranks that share the dense part.
+  [[nodiscard]] Bytes Bucket(CollectiveKind kind, double bytes_per_parameter) const {
     const FrameworkProfile& profile = problem_.profile;
     const Overlap& overlap = problem_.workload.overlap;
     const bool overlaps =
         kind == CollectiveKind::kAllGather ? overlap.parameter_gather : overlap.gradient_reduce;
     if (!overlaps && !profile.buckets_without_overlap) return kUnlimited;
-    return std::max(profile.gradient_bucket, profile.gradient_bucket_per_rank * ranks);
+    const double ranks = Ranks(groups_.dense);
+    return std::max(profile.gradient_bucket,
+                    RoundedBytes(profile.bucket_parameters_per_rank * ranks * bytes_per_parameter));
   }
 
   const Stage& stage_;
@@ -153,8 +157,8 @@ StepTail TailOf(const Stage& s, const StageTime& time, const StateSharding& shar
                 int micro_batches, const EstimatorProblem& problem) {
   const Tail tail(s, sharding, problem);
   const Overlap& overlap = problem.workload.overlap;
-  const Seconds backward = time.backward_share * time.wall;
-  const Seconds forward = time.forward_share * time.wall;
+  const Seconds backward = time.backward_window;
+  const Seconds forward = time.forward_window;
   const double visible = problem.profile.gradient_bucket_exposed_ratio;
   const Seconds reduce = tail.ReduceGradients();
   const auto exposed_reduce = [&] {

@@ -164,6 +164,12 @@ void AppendHeadCopies(const LayerContext& c, double n, const HeadWidths& widths,
 
 void AppendCore(const LayerContext& c, double n, const HeadWidths& widths, LayerProgram& program) {
   AppendHeadCopies(c, n, widths, program);
+  if (KeptInputBytes(c) < 2) {
+    // The projection keeps it in 8 bits; the backward pass of attention needs it in 16.
+    Kernel output = Kept("attention output", 2 * n * widths.output / c.sharding.tensor_parallel);
+    output.modules = kCoreAttention;
+    program.kernels.push_back(output);
+  }
   AppendContextParallel(c, n, widths, program);
   if (IsFused(c.workload.attention_kernel)) {
     AppendFusedAttention(c, n, program);
@@ -171,10 +177,6 @@ void AppendCore(const LayerContext& c, double n, const HeadWidths& widths, Layer
     AppendUnfusedScores(c, program);
   }
 }
-
-// Of an element of the attention output, which the backward pass of attention needs in 16 bits and
-// the projection as its input.
-double KeptOutputBytes(const LayerContext& c) { return KeptInputBytes(c) == 2 ? 2 : 3; }
 
 void AppendGroupedQuery(const LayerContext& c, LayerProgram& program) {
   const double t = c.sharding.tensor_parallel;
@@ -196,7 +198,7 @@ void AppendGroupedQuery(const LayerContext& c, LayerProgram& program) {
   if (c.model.norm == NormKind::kRmsnorm) AppendRotary(c, (q + u) / t, n, program);
   AppendCore(c, n, {.queries = q, .keys_and_values = 2 * u, .output = q}, program);
   Kernel projection =
-      Matmul("projection", {.m = n, .n = h, .k = q / t}, KeptOutputBytes(c) * n * q / t, 0);
+      Matmul("projection", {.m = n, .n = h, .k = q / t}, KeptInputBytes(c) * n * q / t, 0);
   program.kernels.push_back(projection);
 }
 
@@ -218,7 +220,7 @@ void AppendLatent(const LayerContext& c, LayerProgram& program) {
   if (mla.q_lora_rank > 0) {
     const double r = mla.q_lora_rank;
     program.kernels.push_back(Matmul("q down", {.m = sharded, .n = r, .k = h}, 2 * sharded * r, 0));
-    AppendNorm(c, r, sharded, program);
+    AppendNorm(c, r, sharded, KeptInputBytes(c), program);
     program.kernels.push_back(
         Matmul("q up", {.m = n, .n = a * qk / t, .k = r}, 2 * n * a * qk / t, kMlaUpProjection));
   } else {
@@ -228,7 +230,7 @@ void AppendLatent(const LayerContext& c, LayerProgram& program) {
   const double r = mla.kv_lora_rank;
   program.kernels.push_back(
       Matmul("kv down", {.m = sharded, .n = r + rope, .k = h}, 2 * sharded * (r + rope), 0));
-  AppendNorm(c, r, sharded, program);
+  AppendNorm(c, r, sharded, KeptInputBytes(c), program);
   // Keys are assembled with the shared rotary part: qk + v dimensions a head are kept.
   program.kernels.push_back(Matmul("kv up", {.m = n, .n = a * kv_up / t, .k = r},
                                    2 * n * a * (qk + mla.v_head_dim) / t, kMlaUpProjection));
@@ -236,8 +238,8 @@ void AppendLatent(const LayerContext& c, LayerProgram& program) {
   const double value = a * mla.v_head_dim;
   AppendCore(c, n, {.queries = a * qk, .keys_and_values = a * qk + value, .output = value},
              program);
-  program.kernels.push_back(Matmul("projection", {.m = n, .n = h, .k = value / t},
-                                   KeptOutputBytes(c) * n * value / t, 0));
+  program.kernels.push_back(
+      Matmul("projection", {.m = n, .n = h, .k = value / t}, KeptInputBytes(c) * n * value / t, 0));
 }
 
 }  // namespace

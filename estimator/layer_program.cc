@@ -73,21 +73,21 @@ void AppendBiasGradients(const LayerContext& c, bool is_moe, LayerProgram& progr
   program.kernels.push_back(sums);
 }
 
-// Adds the gradients of `tensors` weights to their accumulators: reads both, writes one.
+// Adds the gradients of `tensors` weights, `parameters` on this rank, to their accumulators: reads
+// both, writes one.
 void AppendGradientAccumulation(const LayerContext& c, double parameters, int tensors,
                                 LayerProgram& program) {
   if (c.profile.gradient_accumulation_is_fused) return;
   const double accumulator = c.workload.gradient_dtype == GradientDtype::kFp32 ? 4 : 2;
-  Kernel add = MemoryBound("gradient accumulation", 0,
-                           (2 + 2 * accumulator) * parameters / c.sharding.gradient_shards);
+  Kernel add = MemoryBound("gradient accumulation", 0, (2 + 2 * accumulator) * parameters);
   add.launches = 0;
   add.backward_launches = tensors;
   program.kernels.push_back(add);
 }
 
-double VocabularyParameters(const LayerContext& c) {
+double AccumulatedVocabulary(const LayerContext& c) {
   const int t = c.sharding.tensor_parallel;
-  return PaddedVocabulary(c.model, t) * c.model.hidden_size / t;
+  return PaddedVocabulary(c.model, t) * c.model.hidden_size / t / c.sharding.gradient_shards;
 }
 
 }  // namespace
@@ -153,7 +153,8 @@ Kernel Kept(std::string_view name, double stored_bytes) {
           .stored_bytes = RoundedBytes(stored_bytes)};
 }
 
-void AppendNorm(const LayerContext& c, double width, double tokens, LayerProgram& program) {
+void AppendNorm(const LayerContext& c, double width, double tokens, double kept_bytes,
+                LayerProgram& program) {
   const double elements = tokens * width;
   const bool fused = c.workload.norm_kernel == KernelFusion::kFused;
   Kernel norm = MemoryBound("norm", (fused ? kFusedNormBytes : kUnfusedNormBytes) * elements,
@@ -162,7 +163,7 @@ void AppendNorm(const LayerContext& c, double width, double tokens, LayerProgram
   norm.backward_launches = fused ? 1 : kUnfusedNormBackwardLaunches;
   // Its output is the next GEMM's input; recomputing the norm drops it.
   norm.stored_bytes =
-      RoundedBytes((KeptInputBytes(c) + (fused ? 0 : kUnfusedNormExtraStoredBytes)) * elements);
+      RoundedBytes((kept_bytes + (fused ? 0 : kUnfusedNormExtraStoredBytes)) * elements);
   norm.modules = kLayernorm;
   program.kernels.push_back(norm);
 }
@@ -217,7 +218,9 @@ LayerProgram BuildLayer(const LayerContext& c, bool is_moe) {
   for (const bool attention : {true, false}) {
     // The input of the norm is kept for its backward pass.
     program.kernels.push_back(Kept("layer input", 2 * elements));
-    AppendNorm(c, c.model.hidden_size, ShardedTokens(c), program);
+    // A router reads 16 bits.
+    const double kept = attention || !is_moe ? KeptInputBytes(c) : 2;
+    AppendNorm(c, c.model.hidden_size, ShardedTokens(c), kept, program);
     if (attention) {
       AppendAttention(c, program);
     } else if (is_moe) {
@@ -236,8 +239,9 @@ LayerProgram BuildLayer(const LayerContext& c, bool is_moe) {
   AppendBiasGradients(c, is_moe, program);
   const LayerParameters layer = ParametersOf(c.model, is_moe);
   const double parameters =
-      DenseParameters(layer, c.sharding.tensor_parallel) +
-      ExpertParameters(layer, c.sharding.expert_parallel, c.sharding.expert_tensor_parallel);
+      DenseParameters(layer, c.sharding.tensor_parallel) / c.sharding.gradient_shards +
+      ExpertParameters(layer, c.sharding.expert_parallel, c.sharding.expert_tensor_parallel) /
+          c.sharding.expert_gradient_shards;
   AppendGradientAccumulation(c, parameters, kAccumulatedTensors, program);
   return program;
 }
@@ -247,7 +251,7 @@ LayerProgram BuildEmbedding(const LayerContext& c) {
   const double elements = TokensPerRank(c) * c.model.hidden_size;
   // Gathers rows (read and write 2 bytes); backward adds into fp32 rows.
   program.kernels.push_back(MemoryBound("embedding", 4 * elements, 10 * elements));
-  AppendGradientAccumulation(c, VocabularyParameters(c), 1, program);
+  AppendGradientAccumulation(c, AccumulatedVocabulary(c), 1, program);
   if (c.sharding.tensor_parallel > 1) {
     const bool scatter = c.sharding.sequence_parallel;
     program.collectives.push_back(
@@ -265,7 +269,7 @@ LayerProgram BuildHead(const LayerContext& c) {
   const double n = TokensPerRank(c);
   const double h = c.model.hidden_size;
   const double vocabulary = PaddedVocabulary(c.model, t);
-  AppendNorm(c, h, ShardedTokens(c), program);
+  AppendNorm(c, h, ShardedTokens(c), 2, program);
   program.kernels.push_back(Matmul("output layer", {.m = n, .n = vocabulary / t, .k = h}, 0, 0));
   const bool fused = c.workload.cross_entropy_kernel == KernelFusion::kFused;
   const double traffic =
@@ -276,7 +280,7 @@ LayerProgram BuildHead(const LayerContext& c) {
   loss.launches = fused ? 2 : 8;
   loss.backward_launches = fused ? 1 : 4;
   program.kernels.push_back(loss);
-  AppendGradientAccumulation(c, VocabularyParameters(c), 1, program);
+  AppendGradientAccumulation(c, AccumulatedVocabulary(c), 1, program);
   if (t > 1) {
     if (c.sharding.sequence_parallel) {
       program.collectives.push_back({.kind = CollectiveKind::kAllGather,

@@ -60,6 +60,8 @@ Kernel Kept(std::string_view name, double stored_bytes);  // no work, bytes for 
 // What enters and leaves a tensor-parallel block whose gathered input is `input_width` wide.
 void AppendTensorParallel(const LayerContext& context, double input_width, ModuleSet modules,
                           LayerProgram& program);
-void AppendNorm(const LayerContext& context, double width, double tokens, LayerProgram& program);
+// `kept_bytes` an element of its output.
+void AppendNorm(const LayerContext& context, double width, double tokens, double kept_bytes,
+                LayerProgram& program);
 
 }  // namespace meshwright

@@ -226,7 +226,7 @@ constexpr Row kRows[] = {
      Time<&FrameworkProfile::host_per_collective_rank_with_pipeline>},
     {"fixed_per_step_seconds", Time<&FrameworkProfile::fixed_per_step>},
     {"gradient_bucket_bytes", SetBucket},
-    {"gradient_bucket_bytes_per_rank", Size<&FrameworkProfile::gradient_bucket_per_rank>},
+    {"bucket_parameters_per_rank", Number<&FrameworkProfile::bucket_parameters_per_rank>},
     {"fixed_buffers_bytes", Size<&FrameworkProfile::fixed_buffers>},
     {"communicator_buffers_in_node_bytes", Size<&FrameworkProfile::communicator_buffers_in_node>},
     {"communicator_buffers_across_nodes_bytes",

@@ -19,7 +19,8 @@ struct LayerSharding {
   // The next three only where the framework's costs depend on them.
   bool is_pipelined = false;
   bool pipeline_leaves_node = false;
-  int gradient_shards = 1;  // ZeRO-2 and 3: ranks that each accumulate a share
+  int gradient_shards = 1;  // ZeRO-2 and 3: ranks that each accumulate a share of the dense part
+  int expert_gradient_shards = 1;
   auto operator<=>(const LayerSharding&) const = default;
 };
 

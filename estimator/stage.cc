@@ -50,14 +50,16 @@ StageTime TimeOf(const Stage& s, bool is_pipelined) {
     AddScaled(time.forward, unit.head.forward, 1);
     AddScaled(time.backward, unit.head.backward, 1);
   }
-  const Seconds first_backward = time.backward.device;
-  AddRecompute(s, time.backward);
-  const Seconds device = time.forward.device + time.backward.device;
-  time.wall = DeviceWithHost(device, time.forward.host + time.backward.host);
-  if (device.count() > 0) {
-    time.forward_share = time.forward.device / device;
-    time.backward_share = (is_pipelined ? first_backward : time.backward.device) / device;
+  const Seconds plain_device = time.forward.device + time.backward.device;
+  const Seconds plain_wall = DeviceWithHost(plain_device, time.forward.host + time.backward.host);
+  if (plain_device.count() > 0) {
+    time.forward_window = time.forward.device / plain_device * plain_wall;
+    time.backward_window = time.backward.device / plain_device * plain_wall;
   }
+  AddRecompute(s, time.backward);
+  time.wall = DeviceWithHost(time.forward.device + time.backward.device,
+                             time.forward.host + time.backward.host);
+  if (!is_pipelined) time.backward_window += time.wall - plain_wall;
   return time;
 }
 

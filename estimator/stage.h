@@ -36,11 +36,11 @@ struct StageTime {
   PassTime forward = {};
   PassTime backward = {};     // recomputation included
   Seconds wall = Seconds(0);  // forward and backward, launches included
-  // Shares of `wall` beside which a step's communication runs. A recomputed forward pass hides some
-  // too; in a pipeline it is left out, where the slowest stage need not be the one that recomputes
-  // and more of it must never make a step shorter.
-  double forward_share = 0.5;
-  double backward_share = 0.5;
+  // What a step's communication runs beside. Recomputation adds to the backward window no more than
+  // it adds to `wall`; in a pipeline it adds nothing, where the slowest stage need not be the one
+  // that recomputes. So more of it never makes a step shorter.
+  Seconds forward_window = Seconds(0);
+  Seconds backward_window = Seconds(0);
 };
 
 // The stage's unit must have its times.

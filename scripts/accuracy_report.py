@@ -169,10 +169,10 @@ def wrap(text, width=100):
     return "\n".join(lines)
 
 
-def by_framework(exam):
+def by_framework(exam, completed):
     """What the checked_* and *_time_ratio facts of the framework profiles are made from."""
     groups = collections.defaultdict(list)
-    for item, _, measured, predicted in times(exam, exam.items):
+    for item, _, measured, predicted in [*times(exam, exam.items), *times(completed, completed.items)]:
         framework = item["case"]["workload"]["framework"]
         groups[framework["name"], framework["version"] or "-"].append((item, measured / predicted))
     rows = []
@@ -440,9 +440,9 @@ def main():
     tables = {"cold": wrap(f"{len(exam.items):,} of {exam.measured:,} measured rows state enough to be a case; "
                            f"{exam.cold['all']['refused'] or 'none'} refused.")
                       + "\n\n" + by_source(exam, exam.cold, not args.only),
-              "moved": kept, "warm": by_source(exam, exam.warm, False), "chips": by_chip(exam),
-              "frameworks": by_framework(exam)}
+              "moved": kept, "warm": by_source(exam, exam.warm, False), "chips": by_chip(exam)}
     completed = Completed(exam, args)
+    tables["frameworks"] = by_framework(exam, completed)
     tables["completed"] = completed_table(exam, completed)
     files = completed_page(exam, completed)
     for source in sorted(exam.sources):

@@ -48,7 +48,9 @@ struct FrameworkProfile {
   bool activation_is_fused = true;
   bool bias_gradient_is_fused = true;          // into the GEMM that makes it
   bool gradient_accumulation_is_fused = true;  // into the GEMM of the weight gradient
-  bool fp8_weights_are_kept = false;           // cast once a step, not once a micro-batch
+  // Cast once a step, not once a micro-batch; in memory they and their transposes take the place of
+  // the 16-bit ones.
+  bool fp8_weights_are_kept = false;
   bool fp8_inputs_are_kept = false;         // of linear layers, for backward: 8 bits instead of 16
   double memory_bound_traffic_ratio = 1.0;  // traffic of its elementwise kernels / the fused form's
   Seconds host_per_launch = Seconds(10e-6);  // forward; the device waits when launches are slower
@@ -74,7 +76,7 @@ struct FrameworkProfile {
   double gradient_bucket_exposed_ratio = 0.1;  // share of overlapped reduction that stays visible
   // Gradients and weights travel in buckets, which may grow with the ranks that share them.
   Bytes gradient_bucket = {160'000'000};
-  Bytes gradient_bucket_per_rank = {};
+  double bucket_parameters_per_rank = 0;
   bool buckets_without_overlap = true;  // false: all at once where they are not overlapped
 
   // Optimizer and step.

@@ -52,7 +52,7 @@ constexpr BytesPerSecond operator*(BytesPerSecond a, double n) { return {a.rate 
 constexpr FlopsPerSecond operator*(FlopsPerSecond a, double n) { return {a.rate * n}; }
 
 // A share of a whole number of bytes, rounded to the nearest byte.
-// To the nearest; what llround gives, without a call. `count` is not negative.
+// To the nearest; `count` is not negative. llround would be a call.
 inline Bytes RoundedBytes(double count) { return {static_cast<std::int64_t>(count + 0.5)}; }
 inline Bytes Scale(Bytes a, double n) { return RoundedBytes(static_cast<double>(a.count) * n); }
 

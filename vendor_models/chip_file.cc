@@ -286,7 +286,12 @@ class ChipFileReader {
   void ReadResidualTable(const Json& object, std::string path) {
     ObjectReader reader(object, std::move(path), violations_);
     GemmResidualTable table = ParseResidualTable(reader);
-    KeepFigure(ResidualTableName(table), fmt::format("{} shapes", table.shapes.size()), reader);
+    const std::string name = ResidualTableName(table);
+    for (const ChipFigure& figure : entry_.figures) {
+      if (figure.name == name) reader.Reject("pass", "a second table of this precision and pass");
+    }
+    Weaken(FigureGroup::kGemm,
+           KeepFigure(name, fmt::format("{} shapes", table.shapes.size()), reader));
     entry_.spec.gemm_residuals.push_back(std::move(table));
   }
 

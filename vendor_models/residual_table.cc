@@ -89,6 +89,11 @@ GemmResidualTable ParseResidualTable(ObjectReader& reader) {
   }
   table.is_grouped = reader.Flag("is_grouped").value_or(false);
   ParseShapes(reader, table);
+  const bool has_groups = std::any_of(table.shapes.begin(), table.shapes.end(),
+                                      [](const GemmResidual& r) { return r.log_count > 0; });
+  if (has_groups && !table.is_grouped) {
+    reader.Reject("shapes", "counts above 1; must be 1 where is_grouped is false");
+  }
   IndexShapes(table);
   return table;
 }

@@ -96,15 +96,18 @@ NarrowedRecompute NarrowRecompute(AnalyticModel& model, const SearchSpace& space
     }
   }
   if (!options.by_memory || !options.by_dominance) {
-    // One of the rules is off: every choice is evaluated.
+    // One of the rules is off: every choice is looked at.
     for (const int code : codes) {
+      if (options.by_memory) {
+        narrowing.KeepIfItFits(code);
+        continue;
+      }
       RecomputeChoice choice = narrowing.At(code);
       if (choice.estimate.fits) {
         narrowing.Keep(std::move(choice));
-        continue;
+      } else {
+        narrowing.NoteMiss(choice.estimate.reserved_memory);
       }
-      narrowing.NoteMiss(choice.estimate.reserved_memory);
-      if (options.by_memory) ++narrowing.result().pruned_by_memory;
     }
     return std::move(narrowing.result());
   }

@@ -3,14 +3,14 @@
 namespace meshwright {
 
 // Tensor parallelism exchanges activations several times a layer, so its groups are laid out along
-// the fast links: inside one node, or over whole nodes. A group that fills neither would have
-// members on both sides of a node's border with unequal shares, which no framework's rank order
-// gives. Whole nodes are slow but legal: where little else fits they can be best, so the cost model
-// judges them.
+// the fast links: inside one node (or a fabric that spans nodes), or over whole ones. A group that
+// fills neither would have members on both sides of a border with unequal shares, which no
+// framework's rank order gives. Whole nodes are slow but legal: where little else fits they can be
+// best, so the cost model judges them.
 std::optional<Rejection> CheckTopology(const EstimatorProblem& problem, const ParallelPlan& plan,
                                        int depth) {
   if (!JustSet(Dimension::kTensorParallel, depth)) return std::nullopt;
-  const int node = problem.cluster.pools.front().devices_per_node;
+  const int node = ScaleUpDeviceCount(problem.cluster.pools.front());
   const int t = plan.tensor_parallel;
   if (node % t == 0 || t % node == 0) return std::nullopt;
   return Rejection{

@@ -11,9 +11,9 @@
 namespace meshwright {
 namespace {
 
-// Prior weight of "the model is right", in rows: the variance of rows within a job over that of the
-// jobs' own factors (docs/cost_model.md "Learning from runs").
-constexpr double kPriorTimeRows = 2;
+// Prior weight of "the model is right", in rows: the variance of a median of rows within a job over
+// that of the jobs' own factors (docs/cost_model.md "Learning from runs").
+constexpr double kPriorTimeRows = 3;
 constexpr double kPriorMemoryRows = 0.5;
 // A stated spread is never smaller than what repeats of one layout differ by.
 constexpr double kLeastSigma = 0.03;
@@ -37,14 +37,6 @@ Residual Summarise(std::vector<double> logs, double prior_rows) {
 bool IsComparable(const Problem& row, const Problem& problem) {
   return row.profile.name == problem.profile.name &&
          row.cluster.pools.front().chip.id == problem.cluster.pools.front().chip.id;
-}
-
-// Jobs report what the allocator handed out or what the device shows, and seldom say which: the
-// reading is taken for the one that it is nearer to.
-double MemoryLogRatio(Bytes measured, const Estimate& estimate) {
-  const double allocated = std::log(measured / estimate.peak_memory);
-  const double shown = std::log(measured / estimate.reserved_memory);
-  return std::abs(allocated) <= std::abs(shown) ? allocated : shown;
 }
 
 struct Evidence {
@@ -81,7 +73,7 @@ absl::Status Collect(const HistoryRow& row, std::size_t index, const Problem& pr
     evidence.time.push_back(std::log(*row.step_time / estimate.step_time));
   }
   if (row.peak_memory.has_value() && row.peak_memory->count > 0) {
-    evidence.memory.push_back(MemoryLogRatio(*row.peak_memory, estimate));
+    evidence.memory.push_back(std::log(*row.peak_memory / estimate.peak_memory));
   }
   return absl::OkStatus();
 }

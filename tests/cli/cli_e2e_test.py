@@ -239,6 +239,24 @@ class EvaluateTest(Folder):
     def test_absent_cases(self):
         self.run_cli("evaluate", "--cases", str(self.folder / "absent"), expect=3)
 
+    def test_compare(self):
+        first = self.write("first.json", case())
+        second = self.write("second.json", case(plan={**TINY_PLAN, "pipeline_parallel": 1}))
+        text = self.run_cli("compare", first, second).stdout
+        for part in ("x as fast", "Step time", "pipeline_bubble", "Memory of the busiest device", "fits"):
+            self.assertIn(part, text)
+        answer = json.loads(self.run_cli("compare", first, second, "--output", "json").stdout)
+        alone = [json.loads(self.run_cli("evaluate", "--cases", "-", text_in=pathlib.Path(path).read_text()).stdout)
+                 for path in (first, second)]
+        self.assertEqual([answer["first"]["step_time_seconds"], answer["second"]["step_time_seconds"]],
+                         [estimate["step_time_seconds"] for estimate in alone])
+        self.assertEqual(answer["step_time_difference_seconds"],
+                         alone[1]["step_time_seconds"] - alone[0]["step_time_seconds"])
+        bad = self.write("bad.json", case(plan={**TINY_PLAN, "tensor_parallel": 0}))
+        done = self.run_cli("compare", bad, "absent.json", expect=3)
+        self.assertIn("error: first.plan.tensor_parallel = 0", done.stderr)
+        self.assertIn("error: second = absent.json; cannot be read", done.stderr)
+
     def test_export(self):
         plan = self.write("case.json", case())
         flags = self.run_cli("export", "--plan", plan, "--framework", "megatron-core").stdout

@@ -143,5 +143,18 @@ TEST(PointToPointTime, ByHand) {
   EXPECT_NEAR(InterPoolTime(message, 8, link).count(), 14.43e-3, 1e-12);
 }
 
+// Two fabrics of 16 nodes each are 32 nodes: beyond a segment of 16 they share its uplinks.
+TEST(Collective, SegmentsCountNodesOfAFabric) {
+  NodePool pool = PlainPool(32);
+  pool.chip.usual_node.device_count = 8;
+  pool.chip.scale_up.domain_size = 128;
+  const auto time = [&](int nodes_per_segment) {
+    return CollectiveTime(CollectiveKind::kAllReduce, {1'000'000'000}, {.in_node = 128, .nodes = 2},
+                          pool,
+                          {.nodes_per_segment = nodes_per_segment, .oversubscription_ratio = 8});
+  };
+  EXPECT_GT(time(16), time(32));
+}
+
 }  // namespace
 }  // namespace meshwright

@@ -244,12 +244,12 @@ TEST_P(MessageTest, BucketOrLayer) {
 INSTANTIATE_TEST_SUITE_P(All, MessageTest, testing::ValuesIn(kMessageCases),
                          [](const auto& test) { return std::string(test.param.name); });
 
-// A bucket grows with its ranks: 16 x 4e6 bytes are more than 25e6. Where nothing is overlapped a
-// framework may send everything at once.
+// A bucket grows with its ranks: 16 x 1e6 parameters of 4 bytes are more than 25e6 bytes. Where
+// nothing is overlapped a framework may send everything at once.
 TEST(Tail, BucketsOfAFramework) {
   OwnedProblem problem = PlainProblem(Llama2_7b(), 2);
   problem.profile.gradient_bucket = {25'000'000};
-  problem.profile.gradient_bucket_per_rank = {4'000'000};
+  problem.profile.bucket_parameters_per_rank = 1e6;
   const ParallelPlan plan = {.data_parallel = 16};
   const auto in_messages_of = [&](double message) {
     return 4 * kParameters / message * Time(problem, CollectiveKind::kAllReduce, message, {8, 2});
@@ -296,6 +296,27 @@ TEST(Tail, RecomputationHidesOnOneStage) {
   EXPECT_LT(exposed(1, RecomputeGranularity::kFull), exposed(1, RecomputeGranularity::kNone));
   EXPECT_GE(exposed(2, RecomputeGranularity::kFull),
             exposed(2, RecomputeGranularity::kNone) * (1 - 1e-9));
+}
+
+// A host-bound step whose reductions are slow: what recomputation adds to the window is no more
+// than it adds to the step.
+TEST(Tail, RecomputationNeverShortensAHostBoundStep) {
+  OwnedProblem problem = OneMessageProblem(2);
+  problem.workload.overlap = {.gradient_reduce = true, .parameter_gather = true};
+  problem.workload.attention_kernel = AttentionKernel::kUnfused;
+  problem.cluster.pools.front().inter_node.nic_bandwidth = {2e9};
+  for (const double launch : {1e-6, 1e-5, 1e-4, 1e-3}) {
+    problem.profile.host_per_launch = Seconds(launch);
+    for (const int zero : {0, 1, 2, 3}) {
+      ParallelPlan plan = {.data_parallel = 16, .zero_stage = zero};
+      const Seconds none = FullOf(problem, plan).step_time;
+      for (const auto granularity :
+           {RecomputeGranularity::kSelective, RecomputeGranularity::kFull}) {
+        plan.recompute.granularity = granularity;
+        EXPECT_GE(FullOf(problem, plan).step_time, none) << launch << " zero" << zero;
+      }
+    }
+  }
 }
 
 TEST(Optimizer, AtTheCopyRate) {

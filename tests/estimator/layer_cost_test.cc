@@ -148,7 +148,8 @@ TEST(Fp8, Casts) {
   constexpr double kWeights = 1024 * 512;
   constexpr double kOutput = 2048 * 1024;
   for (const CastCase& c : {CastCase{Fp8Recipe::kDelayed, 4}, CastCase{Fp8Recipe::kTensorwise, 6},
-                            CastCase{Fp8Recipe::kRowwise, 6}, CastCase{Fp8Recipe::kMxfp8, 4}}) {
+                            CastCase{Fp8Recipe::kRowwise, 6}, CastCase{Fp8Recipe::kBlockwise, 4},
+                            CastCase{Fp8Recipe::kMxfp8, 4}}) {
     problem.workload.fp8_recipe = c.recipe;
     problem.profile.fp8_weights_are_kept = false;
     const LayerTime each = Price(program, problem, {});

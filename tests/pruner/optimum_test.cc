@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 #include <iterator>
 #include <random>
 #include <tuple>
@@ -297,6 +298,7 @@ TEST_P(OptimumTest, AnyNumberOfWorkersGivesTheSameAnswer) {
 
 // What the bound cuts would not have been among the plans that are answered.
 TEST_P(OptimumTest, TheBoundCutsNoneOfTheAnswer) {
+  std::int64_t spared = 0;
   for (const Problem& problem : Problems()) {
     const SearchFound with = Search(problem, {});
     const SearchFound without = Search(problem, {"bound"});
@@ -305,6 +307,92 @@ TEST_P(OptimumTest, TheBoundCutsNoneOfTheAnswer) {
       EXPECT_EQ(with.best[i].plan, without.best[i].plan);
     }
     EXPECT_LE(with.summary.evaluated_count, without.summary.evaluated_count);
+    spared += without.summary.evaluated_count - with.summary.evaluated_count;
+  }
+  EXPECT_GT(spared, 0);
+}
+
+// Evaluated and pruned plans add up to the space, whichever rules are off.
+TEST_P(OptimumTest, CountsAddUp) {
+  for (const Problem& problem : Problems()) {
+    for (const std::vector<std::string>& off : {std::vector<std::string>{},
+                                                {"dominance"},
+                                                {"memory"},
+                                                {"bound"},
+                                                {"dominance", "bound"}}) {
+      const SearchSummary summary = Search(problem, off).summary;
+      std::int64_t decided = summary.evaluated_count;
+      for (const auto& [rule, count] : summary.pruned_count_by_rule) decided += count;
+      EXPECT_EQ(decided, summary.space_count) << fmt::format("{}", fmt::join(off, " "));
+    }
+  }
+}
+
+// A search that is stopped in the middle says so, with any number of workers.
+TEST_P(OptimumTest, StoppedInTheMiddle) {
+  const Problem problem = Problems().front();
+  for (const int workers : {1, 4}) {
+    std::atomic<int> looks = 0;
+    const SearchFound found = SearchExhaustively(
+        SpaceOf(problem), ViewOf(problem), {},
+        {.disabled_rules = {"memory", "dominance", "bound"},
+         .stop = [&]() -> std::optional<StopCause> {
+           return ++looks > 0 ? std::optional(StopCause::kDeadline) : std::nullopt;
+         },
+         .worker_count = workers});
+    EXPECT_EQ(found.summary.complete, looks == 0);
+    if (looks > 0) {
+      EXPECT_EQ(found.summary.stop_cause, StopCause::kDeadline);
+    }
+  }
+}
+
+// What a look tells of a priced plan is its time.
+TEST_P(OptimumTest, TimeIfPricedIsTheTime) {
+  for (const Problem& problem : Problems()) {
+    AnalyticModel model(ViewOf(problem));
+    const SearchSpace space = SpaceOf(problem);
+    for (PlanWalk walk(space); walk.Next();) {
+      if (!walk.is_plan() || !CheckPlan(walk.plan(), problem, "plan").empty()) continue;
+      const std::optional<Seconds> before = model.TimeIfPriced(walk.plan());
+      const Seconds time = model.Quick(walk.plan()).step_time;
+      if (before.has_value()) {
+        EXPECT_EQ(*before, time);
+      }
+      EXPECT_EQ(model.TimeIfPriced(walk.plan()), time);
+    }
+  }
+}
+
+// The plans of an answer are the best of their kind, and no two differ in the micro-batch only.
+TEST_P(OptimumTest, PlansDifferInMoreThanTheMicroBatch) {
+  const auto without_micro_batch = [](ParallelPlan plan) {
+    plan.micro_batch_size = 0;
+    return plan;
+  };
+  for (const Problem& problem : Problems()) {
+    std::vector<Evaluated> plans = AllPlans(problem).plans();
+    std::erase_if(plans, [&](const Evaluated& e) {
+      return !e.estimate.fits || IsRejectedBy("topology", problem, e.plan);
+    });
+    std::sort(plans.begin(), plans.end(), [](const Evaluated& a, const Evaluated& b) {
+      return std::tie(a.estimate.step_time, a.plan) < std::tie(b.estimate.step_time, b.plan);
+    });
+    // Times of the best of each kind; dominated plans are not in an answer, so only times of those
+    // that are can be held against it.
+    const SearchFound found = Search(problem, {"dominance", "memory", "bound"});
+    std::vector<ParallelPlan> kinds;
+    std::size_t next = 0;
+    for (const Evaluated& e : plans) {
+      const ParallelPlan kind = without_micro_batch(e.plan);
+      if (std::find(kinds.begin(), kinds.end(), kind) != kinds.end()) continue;
+      kinds.push_back(kind);
+      if (next == found.best.size()) break;
+      EXPECT_EQ(found.best[next].estimate.step_time, e.estimate.step_time) << Describe(e);
+      EXPECT_EQ(without_micro_batch(found.best[next].plan), kind) << Describe(e);
+      ++next;
+    }
+    EXPECT_EQ(next, found.best.size());
   }
 }
 

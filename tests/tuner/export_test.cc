@@ -117,6 +117,7 @@ TEST(ExportTest, GoldenExperts) {
   Problem problem = DeepseekV3();
   problem.workload.precision = Precision::kFp8;
   problem.workload.fp8_recipe = Fp8Recipe::kBlockwise;
+  problem.profile.fp8_weights_are_kept = true;
   problem.workload.overlap.pipeline_p2p = true;
   // 61 = 3 x 16 + 13: only the last stage has its own size. 61 - 3 = 58 layers have experts.
   const ParallelPlan plan = {.pipeline_parallel = 4,
@@ -138,6 +139,7 @@ TEST(ExportTest, GoldenExperts) {
 --use-distributed-optimizer \
 --overlap-grad-reduce \
 --overlap-param-gather \
+--fp8-param-gather \
 --recompute-granularity selective \
 --recompute-modules mla_up_proj moe_act \
 --num-layers 61 \

@@ -221,9 +221,9 @@ TEST(RunStudyTest, HistoryCalibratesTheFigures) {
                       .step_time = best.estimate.step_time * 2}};
   const StudyResult calibrated = Result(request);
   EXPECT_EQ(calibrated.plans.front().plan, best.plan);
-  // One row of ratio 2 against two rows of prior: 2 ^ (1 / 3).
+  // One row of ratio 2 against three rows of prior: 2 ^ (1 / 4).
   EXPECT_NEAR(calibrated.plans.front().estimate.step_time / best.estimate.step_time,
-              std::pow(2, 1.0 / 3), 1e-9);
+              std::pow(2, 1.0 / 4), 1e-9);
 }
 
 TEST(RunStudyTest, HistoryOfFailuresPrunes) {

@@ -95,6 +95,8 @@ TEST(ChipFileTest, ReadsResidualTables) {
   });
   ASSERT_NE(figure, entry->figures.end());
   EXPECT_EQ(figure->value, "1 shapes");
+  // The table is measured, the constants of the form are defaults: the weaker counts.
+  EXPECT_EQ(entry->spec.gemm_provenance, Provenance::kAssumed);
 }
 
 struct BadFile {
@@ -115,6 +117,15 @@ TEST_P(BadFileTest, NamesEveryMistakeWithFileAndKey) {
 }
 
 const BadFile kBadFiles[] = {
+    {"ResidualsTwice",
+     {{R"("collectives")",
+       R"("gemm_residuals": [
+         {"precision": "bf16", "pass": "any", "is_grouped": false, "shapes": [[1, 8, 8, 8, 1]],
+          "source": "x", "provenance": "measured", "confidence": "low"},
+         {"precision": "bf16", "pass": "any", "is_grouped": false, "shapes": [[2, 8, 8, 8, 1]],
+          "source": "x", "provenance": "measured", "confidence": "low"}], "collectives")"}},
+     {"gemm_residuals[1].pass = a second table of this precision and pass",
+      "gemm_residuals[1].shapes = counts above 1; must be 1 where is_grouped is false"}},
     {"ResidualsOfNothing",
      {{R"("collectives")", R"("gemm_residuals": {}, "collectives")"}},
      {"gemm_residuals = {}; must be a list"}},

@@ -100,6 +100,13 @@ void AddSharding(const Problem& problem, const ParallelPlan& plan, FlagList& fla
                    "alone");
     }
   }
+  if (problem.workload.precision == Precision::kFp8 && problem.profile.fp8_weights_are_kept &&
+      plan.zero_stage >= 1) {
+    flags.Add("--fp8-param-gather");
+    if (problem.workload.fp8_recipe == Fp8Recipe::kMxfp8 && overlap.parameter_gather) {
+      flags.Add("--reuse-grad-buf-for-mxfp8-param-ag");
+    }
+  }
   if (plan.optimizer_offload_ratio > 0) {
     flags.Add("--optimizer-cpu-offload");
     flags.Add("--optimizer-offload-fraction", plan.optimizer_offload_ratio);

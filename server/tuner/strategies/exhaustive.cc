@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
+#include <limits>
+#include <system_error>
 #include <thread>
 #include <tuple>
 
@@ -24,16 +27,32 @@ bool NeedsLess(const OversizedPlan& a, const OversizedPlan& b) {
   return std::tie(a.reserved_memory, a.plan) < std::tie(b.reserved_memory, b.plan);
 }
 
-// The best plans so far, and of those that do not fit the nearest.
+// Whether two plans are one choice to people, who set the micro-batch last.
+bool DifferInMicroBatchOnly(const ParallelPlan& a, const ParallelPlan& b) {
+  if (a.tensor_parallel != b.tensor_parallel || a.pipeline_parallel != b.pipeline_parallel) {
+    return false;  // most plans; spares the copy
+  }
+  ParallelPlan same = a;
+  same.micro_batch_size = b.micro_batch_size;
+  return same == b;
+}
+
+// The best plans so far that differ in more than the micro-batch, and of those that do not fit the
+// nearest.
 class BestPlans {
  public:
   explicit BestPlans(std::size_t limit) : limit_(limit) {}
 
   void Offer(const RecomputeChoice& choice) {
     if (best_.size() >= limit_ && !IsBetter(choice, best_.back())) return;
-    const auto at = std::lower_bound(best_.begin(), best_.end(), choice, IsBetter);
-    if (at != best_.end() && at->plan == choice.plan) return;
-    best_.insert(at, choice);
+    const auto alike = std::find_if(best_.begin(), best_.end(), [&](const RecomputeChoice& kept) {
+      return DifferInMicroBatchOnly(kept.plan, choice.plan);
+    });
+    if (alike != best_.end()) {
+      if (!IsBetter(choice, *alike)) return;
+      best_.erase(alike);
+    }
+    best_.insert(std::lower_bound(best_.begin(), best_.end(), choice, IsBetter), choice);
     if (best_.size() > limit_) best_.pop_back();
   }
 
@@ -84,9 +103,16 @@ struct Shared {
   const SearchOptions& options;
   std::atomic<std::int64_t> considered = 0;
   std::atomic<std::int64_t> evaluated = 0;
+  std::atomic<double> least_seconds = std::numeric_limits<double>::infinity();  // for progress only
   std::atomic<bool> stopped = false;
   std::atomic<StopCause> cause = StopCause::kFinished;
 };
+
+void Lower(std::atomic<double>& least, double value) {
+  double seen = least;
+  while (value < seen && !least.compare_exchange_weak(seen, value)) {
+  }
+}
 
 // The part of the space below one prefix.
 struct Task {
@@ -153,7 +179,10 @@ class Worker {
     task_->evaluated += narrowed.evaluated;
     shared_.evaluated += narrowed.evaluated;
     shared_.considered += shared_.space.CountBelow(plan, kGroupDepth);
-    for (const RecomputeChoice& choice : narrowed.kept) task_->kept.Offer(choice);
+    for (const RecomputeChoice& choice : narrowed.kept) {
+      task_->kept.Offer(choice);
+      Lower(shared_.least_seconds, choice.estimate.step_time.count());
+    }
     if (task_->kept.best().empty() && narrowed.least_memory.has_value()) {
       task_->kept.OfferNearest(*narrowed.least_memory);
     }
@@ -168,9 +197,8 @@ class Worker {
                            .space_count = space_count_,
                            .considered_count = shared_.considered,
                            .evaluated_count = shared_.evaluated};
-      if (!task_->kept.best().empty()) {
-        progress.best_step_time = task_->kept.best().front().estimate.step_time;
-      }
+      const double least = shared_.least_seconds;
+      if (std::isfinite(least)) progress.best_step_time = Seconds(least);
       options.on_progress(progress);
     }
     if (!options.stop) return;
@@ -197,7 +225,11 @@ void RunTasks(std::vector<Task>& tasks, std::size_t begin, std::size_t end, cons
   };
   std::vector<std::jthread> threads;
   for (std::size_t i = 1; i < std::min(workers.size(), end - begin); ++i) {
-    threads.emplace_back(work, std::ref(workers[i]));
+    try {
+      threads.emplace_back(work, std::ref(workers[i]));
+    } catch (const std::system_error&) {
+      break;  // no more threads to be had: those there are do the work
+    }
   }
   work(workers.front());
 }

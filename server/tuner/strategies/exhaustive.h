@@ -22,7 +22,8 @@ struct SearchOptions {
 };
 
 struct SearchFound {
-  std::vector<RecomputeChoice> best = {};     // at most plan_count, best first
+  // At most plan_count, best first; no two differ in the micro-batch only.
+  std::vector<RecomputeChoice> best = {};
   std::optional<OversizedPlan> nearest = {};  // needs least memory of those that do not fit
   SearchSummary summary = {};
 };

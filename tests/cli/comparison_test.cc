@@ -1,0 +1,68 @@
+#include "cli/comparison.h"
+
+#include <gmock/gmock.h>
+#include <google/protobuf/text_format.h>
+#include <gtest/gtest.h>
+
+namespace meshwright {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+v1::Estimate Parse(const char* text) {
+  v1::Estimate estimate;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &estimate));
+  return estimate;
+}
+
+v1::Estimate Slow() {
+  return Parse(R"(step_time_seconds: 12 step_time_low_seconds: 10 step_time_high_seconds: 14
+                  peak_memory_bytes: 64424509440 reserved_memory_bytes: 68719476736
+                  memory_capacity_bytes: 85899345920 fits: true
+                  breakdown_seconds { key: "matmul" value: 8 }
+                  breakdown_seconds { key: "recompute" value: 4 }
+                  memory_breakdown_bytes { key: "activations" value: 10737418240 })");
+}
+
+v1::Estimate Fast() {
+  return Parse(R"(step_time_seconds: 8 step_time_low_seconds: 7 step_time_high_seconds: 9
+                  peak_memory_bytes: 85899345920 reserved_memory_bytes: 90194313216
+                  memory_capacity_bytes: 85899345920
+                  breakdown_seconds { key: "matmul" value: 7.5 }
+                  breakdown_seconds { key: "host" value: 0.5 }
+                  memory_breakdown_bytes { key: "activations" value: 32212254720 })");
+}
+
+TEST(CompareEstimates, SubtractsEveryTermOfEither) {
+  const v1::PlanComparison comparison = CompareEstimates(Slow(), Fast());
+  EXPECT_EQ(comparison.step_time_difference_seconds(), -4);
+  EXPECT_EQ(comparison.breakdown_difference_seconds().at("matmul"), -0.5);
+  EXPECT_EQ(comparison.breakdown_difference_seconds().at("recompute"), -4);
+  EXPECT_EQ(comparison.breakdown_difference_seconds().at("host"), 0.5);
+  EXPECT_EQ(comparison.memory_difference_bytes().at("activations"), 21474836480);
+}
+
+TEST(ComparisonReport, LargestDifferenceFirst) {
+  const std::string report = ComparisonReport(CompareEstimates(Slow(), Fast()));
+  EXPECT_THAT(report, HasSubstr("The second is 1.50x as fast: 8.00 s against 12.0 s a step.\n"));
+  EXPECT_THAT(report, Not(HasSubstr("overlap")));
+  EXPECT_LT(report.find("recompute"), report.find("matmul"));
+  EXPECT_THAT(report, HasSubstr("-4.00 s\n"));
+  EXPECT_THAT(report, HasSubstr("+20.0 GiB\n"));
+  EXPECT_THAT(report, HasSubstr("in use 84.0 GiB of 80.0 GiB, does not fit\n"));
+}
+
+TEST(ComparisonReport, SaysWhereItIsUnsureAndWhereNothingDiffers) {
+  v1::Estimate near = Slow();
+  near.set_step_time_seconds(12.5);
+  EXPECT_THAT(ComparisonReport(CompareEstimates(Slow(), near)),
+              HasSubstr("The first is 1.04x as fast"));
+  EXPECT_THAT(ComparisonReport(CompareEstimates(Slow(), near)), HasSubstr("intervals overlap"));
+  const std::string same = ComparisonReport(CompareEstimates(Slow(), Slow()));
+  EXPECT_THAT(same, HasSubstr("Both take 12.0 s a step.\n"));
+  EXPECT_THAT(same, HasSubstr("no term differs"));
+}
+
+}  // namespace
+}  // namespace meshwright
