@@ -52,8 +52,7 @@ absl::StatusOr<v1::PlanComparison> CompareEmbedded(const NamedCase& first, const
   std::vector<HistoryRow> history;
   if (!options.history.empty()) {
     Parsed<v1::EvaluatePlansRequest> file = ReadHistoryFile(options.history);
-    ASSIGN_OR_RETURN(history,
-                     HistoryFromWire(file.message, knowledge, std::move(file.violations)));
+    ASSIGN_OR_RETURN(history, HistoryFromWire(file.message, knowledge, std::move(file.violations)));
   }
   ASSIGN_OR_RETURN(const Estimate one, EvaluatePlan(first.request, knowledge, history));
   ASSIGN_OR_RETURN(const Estimate other, EvaluatePlan(second.request, knowledge, history));

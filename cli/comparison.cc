@@ -68,18 +68,20 @@ std::string Verdict(const v1::PlanComparison& comparison) {
       "The {} is {:.2f}x as fast: {} against {} a step.\n", second_is_faster ? "second" : "first",
       slow.step_time_seconds() / fast.step_time_seconds(), SecondsText(fast.step_time_seconds()),
       SecondsText(slow.step_time_seconds()));
+  if (!fast.fits()) text += "But it does not fit.\n";
   if (fast.step_time_high_seconds() >= slow.step_time_low_seconds()) {
-    text += "Their 80 % intervals overlap; errors that both share cancel, so the order is surer than that.\n";
+    text +=
+        "Their 80 % intervals overlap; errors that both share cancel, so the order is surer than "
+        "that.\n";
   }
   return text;
 }
 
 std::string MemoryLine(const char* name, const v1::Estimate& estimate) {
-  return fmt::format("  {}: peak {} GiB, in use {} GiB of {} GiB, {}\n", name,
-                     GibText(estimate.peak_memory_bytes()),
-                     GibText(estimate.reserved_memory_bytes()),
-                     GibText(estimate.memory_capacity_bytes()),
-                     estimate.fits() ? "fits" : "does not fit");
+  return fmt::format(
+      "  {}: peak {} GiB, in use {} GiB of {} GiB, {}\n", name,
+      GibText(estimate.peak_memory_bytes()), GibText(estimate.reserved_memory_bytes()),
+      GibText(estimate.memory_capacity_bytes()), estimate.fits() ? "fits" : "does not fit");
 }
 
 }  // namespace
@@ -104,11 +106,10 @@ std::string ComparisonReport(const v1::PlanComparison& comparison) {
          DifferenceTable(first.breakdown_seconds(), second.breakdown_seconds(),
                          comparison.breakdown_difference_seconds(), SecondsText) +
          "\nMemory of the busiest device\n" +
-         DifferenceTable(first.memory_breakdown_bytes(), second.memory_breakdown_bytes(),
-                         comparison.memory_difference_bytes(),
-                         [](double bytes) {
-                           return GibText(static_cast<std::int64_t>(bytes)) + " GiB";
-                         }) +
+         DifferenceTable(
+             first.memory_breakdown_bytes(), second.memory_breakdown_bytes(),
+             comparison.memory_difference_bytes(),
+             [](double bytes) { return GibText(static_cast<std::int64_t>(bytes)) + " GiB"; }) +
          MemoryLine("first", first) + MemoryLine("second", second);
 }
 

@@ -38,6 +38,13 @@ LayerSharding ShardingOf(const ParallelPlan& plan, const EstimatorProblem& probl
           .pipeline_leaves_node = is_pipelined && has_nodes && contends};
 }
 
+void SplitContext(const ModelSpec& model, const NodePool& pool, LayerSharding& sharding) {
+  if (sharding.context_parallel_kind != ContextParallelKind::kHybrid) return;
+  sharding.hybrid_exchange_ranks =
+      HybridExchangeRanks(sharding.context_parallel, sharding.tensor_parallel,
+                          model.attention_head_count, ScaleUpDeviceCount(pool));
+}
+
 // Between how many ranks each gradient is divided where a kernel of its own adds it up.
 void ShardGradients(const ParallelPlan& plan, int data_parallel, const FrameworkProfile& profile,
                     LayerSharding& sharding) {
@@ -185,6 +192,7 @@ void AnalyticModel::BuildRuns(const ParallelPlan& plan) {
   const std::vector<int>& layers =
       plan.layers_per_stage.empty() ? DefaultSplit(plan.pipeline_parallel) : plan.layers_per_stage;
   LayerSharding sharding = ShardingOf(plan, problem_);
+  SplitContext(problem_.model, problem_.cluster.pools.front(), sharding);
   ShardGradients(plan, plan.data_parallel, problem_.profile, sharding);
   Stage stage = {.pool = &problem_.cluster.pools.front(),
                  .unit = &UnitsOf(sharding, 0, SelectiveModules(plan.recompute)),
@@ -214,11 +222,12 @@ void AnalyticModel::BuildMixedRuns(const ParallelPlan& plan) {
     sharding.sequence_parallel = plan.sequence_parallel && own.tensor_parallel > 1;
     sharding.context_parallel = own.context_parallel;
     sharding.micro_batch_size = own.micro_batch_size;
-    ShardGradients(plan, own.data_parallel, problem_.profile, sharding);
     int pool = 0;
     for (std::size_t k = 0; k < problem_.cluster.pools.size(); ++k) {
       if (problem_.cluster.pools[k].name == own.pool) pool = static_cast<int>(k);
     }
+    SplitContext(problem_.model, problem_.cluster.pools[static_cast<std::size_t>(pool)], sharding);
+    ShardGradients(plan, own.data_parallel, problem_.profile, sharding);
     const int dense = DenseLayers(problem_.model, first_layer, own.layer_count);
     const bool is_last = i + 1 == plan.stages.size();
     Append({.pool = &problem_.cluster.pools[static_cast<std::size_t>(pool)],

@@ -60,7 +60,9 @@ struct Kernel {
   ModuleSet modules = 0;    // stored_bytes are dropped when one of these is recomputed
 };
 
-enum class CommunicationGroup { kTensor, kContext, kExpert, kExpertTensor };
+// Context parallelism has two: ranks that exchange heads against sequence, and ranks around which
+// keys and values go.
+enum class CommunicationGroup { kTensor, kContextExchange, kContext, kExpert, kExpertTensor };
 
 // Collectives of one micro-batch; `bytes` is the whole message as nccl-tests counts it: the full
 // tensor of an all-reduce, the larger side of a gather or scatter, the send buffer of an

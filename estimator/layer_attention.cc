@@ -59,11 +59,9 @@ AttentionShape RankAttention(const LayerContext& c) {
                           .query_tokens = tokens,
                           .key_tokens = tokens,
                           .window = static_cast<double>(model.sliding_window)};
-  if (s.context_parallel_kind == ContextParallelKind::kUlysses) {
-    shape.heads = heads / s.context_parallel;
-  } else {
-    shape.query_tokens = tokens / s.context_parallel;  // zig-zag order balances the causal half
-  }
+  const double exchange = ExchangeRanks(s);
+  shape.heads = heads / exchange;
+  shape.query_tokens = tokens * exchange / s.context_parallel;  // zig-zag balances the causal half
   return shape;
 }
 
@@ -121,32 +119,35 @@ void AppendFusedAttention(const LayerContext& c, double n, LayerProgram& program
   program.kernels.push_back(kernel);
 }
 
-// Exchange of keys and values (ring, gather) or of heads against sequence (Ulysses).
+// Exchange of heads against sequence (Ulysses), of keys and values (ring, gather), or of both
+// (hybrid: a rank then has fewer heads of more tokens, so as many bytes go around the ring).
 void AppendContextParallel(const LayerContext& c, double n, const HeadWidths& widths,
                            LayerProgram& program) {
-  const int ranks = c.sharding.context_parallel;
-  if (ranks == 1) return;
+  const int exchange = ExchangeRanks(c.sharding);
+  const int ranks = c.sharding.context_parallel / exchange;
   const double t = c.sharding.tensor_parallel;
-  if (c.sharding.context_parallel_kind == ContextParallelKind::kUlysses) {
+  if (exchange > 1) {
     // Q, K, V before and the output after.
     const double bytes = 2 * n * (widths.queries + widths.keys_and_values + widths.output) / t;
     program.collectives.push_back({.kind = CollectiveKind::kAllToAll,
-                                   .group = CommunicationGroup::kContext,
+                                   .group = CommunicationGroup::kContextExchange,
                                    .bytes = RoundedBytes(bytes / 2),
                                    .forward_count = 2,
                                    .backward_count = 2});
     // The output before the second exchange is kept (TransformerEngine >= 2.8).
     program.kernels.push_back(Kept("attention output copy", 2 * widths.output * n / t));
-    return;
   }
-  // K and V of every rank pass every rank: a gather of the whole; backward also returns gradients.
+  if (ranks == 1) return;
+  // K and V of every rank pass every rank, around the ring or in one gather; backward also returns
+  // their gradients.
+  const bool is_gather = c.sharding.context_parallel_kind == ContextParallelKind::kAllGather;
   program.collectives.push_back(
-      {.kind = CollectiveKind::kAllGather,
+      {.kind = is_gather ? CollectiveKind::kAllGather : CollectiveKind::kRing,
        .group = CommunicationGroup::kContext,
        .bytes = RoundedBytes(2 * n * widths.keys_and_values * ranks / t),
        .forward_count = 1,
        .backward_count = 2,
-       .hidden_by_compute = c.sharding.context_parallel_kind == ContextParallelKind::kRing});
+       .hidden_by_compute = !is_gather});
 }
 
 // Queries, keys and values into the kernel's layout and its output back, one kernel each; without a

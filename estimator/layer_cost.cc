@@ -128,6 +128,7 @@ TimeCause CauseOf(CommunicationGroup group) {
   switch (group) {
     case CommunicationGroup::kTensor:
       return TimeCause::kTensorParallel;
+    case CommunicationGroup::kContextExchange:
     case CommunicationGroup::kContext:
       return TimeCause::kContextParallel;
     case CommunicationGroup::kExpert:
@@ -141,6 +142,8 @@ const GroupShape& ShapeOf(CommunicationGroup group, const LayerSite& site) {
   switch (group) {
     case CommunicationGroup::kTensor:
       return site.tensor;
+    case CommunicationGroup::kContextExchange:
+      return site.context_exchange;
     case CommunicationGroup::kContext:
       return site.context;
     case CommunicationGroup::kExpert:
@@ -246,11 +249,13 @@ PassTime operator+(const PassTime& a, const PassTime& b) {
 LayerSite PlaceLayer(const LayerSharding& s, const NodePool& pool, const Topology& topology,
                      MatmulTimes& matmuls) {
   const int g = ScaleUpDeviceCount(pool);
+  const int exchange = ExchangeRanks(s);
   return {.pool = pool,
           .topology = topology,
           .matmuls = matmuls,
           .tensor = PlaceGroup(s.tensor_parallel, 1, g),
-          .context = PlaceGroup(s.context_parallel, s.tensor_parallel, g),
+          .context_exchange = PlaceGroup(exchange, s.tensor_parallel, g),
+          .context = PlaceGroup(s.context_parallel / exchange, s.tensor_parallel * exchange, g),
           .expert = PlaceGroup(s.expert_parallel, s.expert_tensor_parallel, g),
           .expert_tensor = PlaceGroup(s.expert_tensor_parallel, 1, g)};
 }

@@ -42,6 +42,7 @@ struct LayerSite {
   const Topology& topology;
   MatmulTimes& matmuls;
   GroupShape tensor = {};
+  GroupShape context_exchange = {};
   GroupShape context = {};
   GroupShape expert = {};
   GroupShape expert_tensor = {};

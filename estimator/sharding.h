@@ -13,6 +13,7 @@ struct LayerSharding {
   bool sequence_parallel = false;
   int context_parallel = 1;
   ContextParallelKind context_parallel_kind = ContextParallelKind::kRing;
+  int hybrid_exchange_ranks = 1;  // of kHybrid: HybridExchangeRanks()
   int expert_parallel = 1;
   int expert_tensor_parallel = 1;
   int micro_batch_size = 1;
@@ -23,6 +24,16 @@ struct LayerSharding {
   int expert_gradient_shards = 1;
   auto operator<=>(const LayerSharding&) const = default;
 };
+
+// Ranks of context parallelism that exchange heads: all of Ulysses, none of a ring or gather.
+int ExchangeRanks(const LayerSharding& sharding);
+
+// The split of hybrid context parallelism (DeepSpeed-Ulysses inside, ring outside; USP, Fang and
+// Zhao 2024, arXiv 2405.07719): heads are exchanged by as many ranks as divide the context-parallel
+// ranks and the heads of a tensor-parallel rank and, with tensor parallelism, stay inside one
+// fabric.
+int HybridExchangeRanks(int context_parallel, int tensor_parallel, int attention_head_count,
+                        int scale_up_devices);
 
 // Where the ranks of one communication group sit: `in_node` in each of `nodes` nodes.
 struct GroupShape {

@@ -68,7 +68,9 @@ struct AttentionModel {
   bool operator==(const AttentionModel&) const = default;
 };
 
-enum class CollectiveKind { kAllReduce, kAllGather, kReduceScatter, kAllToAll };
+// kRing: every rank's share of the message goes around, from neighbour to neighbour (ring
+// attention).
+enum class CollectiveKind { kAllReduce, kAllGather, kReduceScatter, kAllToAll, kRing };
 
 // t = alpha + (x + sqrt(x * half)) / bandwidth, with x the bytes that one rank moves
 // (2 (n-1)/n S for all-reduce, (n-1)/n S for the others): docs/cost_model.md ("Collectives").

@@ -96,6 +96,12 @@ Seconds CollectiveTime(CollectiveKind kind, Bytes bytes, const GroupShape& shape
   const int node_span = shape.nodes * ScaleUpDeviceCount(pool) / pool.devices_per_node;
   const double share = NicShare(pool, topology, node_span).rate * kNicShare;
   const double latency = pool.inter_node.latency.count();
+  if (kind == CollectiveKind::kRing) {
+    // A step waits for its slowest hop: one rank's share over one NIC where a hop leaves the node.
+    const int ranks = Ranks(shape);
+    return (ranks - 1) *
+           PointToPointTime(Scale(bytes, 1.0 / ranks), shape.nodes > 1, pool, topology);
+  }
   if (kind == CollectiveKind::kAllToAll) {
     // Each rank sends a share of its buffer to the ranks of its node and the rest through its NIC.
     const double n = Ranks(shape);

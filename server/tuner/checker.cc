@@ -149,9 +149,6 @@ class PlanChecker {
       Add(at + "context_parallel",
           "{}; ulysses needs tensor x context to divide the {} attention heads", c, heads);
     }
-    if (plan_.context_parallel_kind == ContextParallelKind::kHybrid) {
-      Add("context_parallel_kind", "\"hybrid\"; modelled are ring, ulysses, all_gather");
-    }
   }
 
   // `group`: the devices of one stage.

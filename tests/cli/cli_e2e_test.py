@@ -286,8 +286,11 @@ class ServerTest(Folder):
         lines = "".join(json.dumps(c) + "\n" for c in (
             case(), case(plan={**TINY_PLAN, "tensor_parallel": 3}), case(planet=1),
             case(model={"model_type": "mamba"}), case(plan={"zero_stage": 7, "schedule": "x"})))
+        pair = [self.write("first.json", case()),
+                self.write("second.json", case(plan={**TINY_PLAN, "pipeline_parallel": 1}))]
         for name, args, text_in, code in (
                 ("tune", ["tune", *self.question()], "", 0),
+                ("compare", ["compare", *pair], "", 0),
                 ("chips", ["chip", "list"], "", 0),
                 ("chip", ["chip", "show", "nvidia-a100-sxm4-80gb"], "", 0),
                 ("absent", ["chip", "show", "nvidia-a1000"], "", 5),

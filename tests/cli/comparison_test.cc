@@ -46,6 +46,7 @@ TEST(CompareEstimates, SubtractsEveryTermOfEither) {
 TEST(ComparisonReport, LargestDifferenceFirst) {
   const std::string report = ComparisonReport(CompareEstimates(Slow(), Fast()));
   EXPECT_THAT(report, HasSubstr("The second is 1.50x as fast: 8.00 s against 12.0 s a step.\n"));
+  EXPECT_THAT(report, HasSubstr("\nBut it does not fit.\n"));
   EXPECT_THAT(report, Not(HasSubstr("overlap")));
   EXPECT_LT(report.find("recompute"), report.find("matmul"));
   EXPECT_THAT(report, HasSubstr("-4.00 s\n"));

@@ -66,6 +66,38 @@ TEST(Activations, ContextParallelDividesTokens) {
                    kTokens / 4 * (kOutside + kInside + 2 * 8192));
 }
 
+// Hybrid context parallelism, 16 ranks on two nodes: the 8 of a node exchange heads, twice 8 (2q +
+// 2u) n bytes a pass, and keys and values go around 2 nodes: 2 n 2u x 2. Faster than a ring of 16
+// where the link between nodes is the limit, because less crosses it.
+TEST(ContextParallel, Hybrid) {
+  OwnedProblem problem = PlainProblem(Llama2_70b(), 2);
+  problem.workload.sequence_length = 65536;
+  const LayerSharding hybrid = {.context_parallel = 16,
+                                .context_parallel_kind = ContextParallelKind::kHybrid,
+                                .hybrid_exchange_ranks = 8};
+  const double n = 65536.0 / 16;
+  int seen = 0;
+  for (const Collective& c : LayerOf(problem, hybrid).collectives) {
+    if (c.group == CommunicationGroup::kContextExchange) {
+      EXPECT_EQ(c.kind, CollectiveKind::kAllToAll);
+      EXPECT_DOUBLE_EQ(static_cast<double>(c.bytes.count), n * (2 * 8192 + 2 * 1024));
+      ++seen;
+    } else if (c.group == CommunicationGroup::kContext) {
+      EXPECT_EQ(c.kind, CollectiveKind::kRing);
+      EXPECT_DOUBLE_EQ(static_cast<double>(c.bytes.count), 2 * n * 2 * 1024 * 2);
+      ++seen;
+    }
+  }
+  EXPECT_EQ(seen, 2);
+  problem.cluster.pools.front().inter_node.nic_bandwidth = {1e9};
+  const auto time = [&](ContextParallelKind kind) {
+    return Line(FullOf(problem, {.context_parallel = 16, .context_parallel_kind = kind}),
+                TimeCause::kContextParallel);
+  };
+  EXPECT_LT(time(ContextParallelKind::kHybrid), time(ContextParallelKind::kRing));
+  EXPECT_LT(time(ContextParallelKind::kHybrid), time(ContextParallelKind::kUlysses));
+}
+
 // Megatron of 2022: GELU, layer norm, dropout, scores in memory.
 OwnedProblem UnfusedProblem() {
   OwnedProblem problem = PlainProblem(Gpt3_175b(), 1);

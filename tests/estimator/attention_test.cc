@@ -88,7 +88,7 @@ TEST(AttentionFlops, LatentAttentionHasMeanHeadSize) {
   EXPECT_DOUBLE_EQ(kernel.flops.count, 2.0 * 4096 * 4096 * 128 * 320 / 2);
 }
 
-// t divides heads; c divides queries (ring) or heads (Ulysses): the same count.
+// t divides heads; c divides queries (ring) or heads (Ulysses) or both (hybrid): the same count.
 TEST(AttentionFlops, DividedByTensorAndContext) {
   const double whole = AttentionOf(Llama2_70b(), {}).flops.count;
   for (const auto kind : {ContextParallelKind::kRing, ContextParallelKind::kUlysses}) {
@@ -96,6 +96,13 @@ TEST(AttentionFlops, DividedByTensorAndContext) {
         .tensor_parallel = 4, .context_parallel = 2, .context_parallel_kind = kind};
     EXPECT_DOUBLE_EQ(AttentionOf(Llama2_70b(), sharding).flops.count, whole / 8);
   }
+  const LayerSharding hybrid = {.context_parallel = 8,
+                                .context_parallel_kind = ContextParallelKind::kHybrid,
+                                .hybrid_exchange_ranks = 4};
+  const Kernel kernel = AttentionOf(Llama2_70b(), hybrid);
+  EXPECT_DOUBLE_EQ(kernel.flops.count, whole / 8);
+  EXPECT_DOUBLE_EQ(kernel.attention.heads, 64 / 4.0);
+  EXPECT_DOUBLE_EQ(kernel.attention.query_tokens, 4096 / 2.0);
 }
 
 ChipSpec A100Chip() {

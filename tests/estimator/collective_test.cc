@@ -156,5 +156,16 @@ TEST(Collective, SegmentsCountNodesOfAFabric) {
   EXPECT_GT(time(16), time(32));
 }
 
+// 16 shares of 10 MB around 16 ranks, 15 steps: over two nodes each waits for the hop between them,
+// 40 us + 10e6 / (0.78 x 25 GB/s); inside a node for 10 us + 10e6 / (0.75 x 300 GB/s).
+TEST(Collective, RingGoesFromNeighbourToNeighbour) {
+  const NodePool pool = PlainPool(2);
+  const auto time = [&](const GroupShape& shape, std::int64_t bytes) {
+    return CollectiveTime(CollectiveKind::kRing, {bytes}, shape, pool, {}).count();
+  };
+  EXPECT_NEAR(time({.in_node = 8, .nodes = 2}, 160'000'000), 15 * (40e-6 + 10e6 / 19.5e9), 1e-9);
+  EXPECT_NEAR(time({.in_node = 8, .nodes = 1}, 80'000'000), 7 * (10e-6 + 10e6 / 225e9), 1e-9);
+}
+
 }  // namespace
 }  // namespace meshwright

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <ostream>
+#include <string>
 
 namespace meshwright {
 namespace {
@@ -45,6 +46,33 @@ TEST_P(PlaceGroupTest, Shape) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, PlaceGroupTest, testing::ValuesIn(kCases),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+struct HybridCase {
+  const char* name;
+  int context;
+  int tensor;
+  int heads;
+  int scale_up;
+  int expected;
+};
+
+// The most ranks that divide c and the heads of a tensor-parallel rank and fit a node with it.
+constexpr HybridCase kHybridCases[] = {
+    {"AllInside", 8, 1, 64, 8, 8},  {"NodeIsFull", 8, 8, 64, 8, 1},
+    {"HalfANode", 8, 4, 64, 8, 2},  {"FewHeads", 8, 1, 12, 8, 4},
+    {"OddHeads", 8, 1, 7, 8, 1},    {"AcrossNodes", 32, 1, 64, 8, 8},
+    {"ThreeOfSix", 6, 1, 12, 4, 3},
+};
+
+class HybridTest : public testing::TestWithParam<HybridCase> {};
+
+TEST_P(HybridTest, ExchangeRanks) {
+  const HybridCase& c = GetParam();
+  EXPECT_EQ(HybridExchangeRanks(c.context, c.tensor, c.heads, c.scale_up), c.expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, HybridTest, testing::ValuesIn(kHybridCases),
                          [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace

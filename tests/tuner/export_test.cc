@@ -268,6 +268,14 @@ const Case kExpressible[] = {
        plan.context_parallel_kind = ContextParallelKind::kUlysses;
      },
      "--context-parallel-size 2 \\\n--cp-comm-type a2a \\\n"},
+    {"hybrid_context",  // 64 heads, t = 4: the two ranks of a node exchange 8 heads each
+     [](Problem& p, ParallelPlan& plan) {
+       p.cluster.pools = {{.node_count = 16, .devices_per_node = 8}};
+       plan.context_parallel = 4;
+       plan.context_parallel_kind = ContextParallelKind::kHybrid;
+     },
+     "--context-parallel-size 4 \\\n--cp-comm-type a2a+p2p \\\n"
+     "--hierarchical-context-parallel-sizes 2 2 \\\n"},
     {"tensor_overlap", [](Problem& p, ParallelPlan&) { p.workload.overlap.tensor_parallel = true; },
      "--sequence-parallel \\\n--tp-comm-overlap \\\n"},
     {"fp16_gradients",
@@ -339,12 +347,6 @@ const Case kRefused[] = {
        plan.virtual_pipeline = 3;
      },
      "plan.virtual_pipeline = 3 with [20, 20, 20, 20]"},
-    {"hybrid_context",
-     [](Problem&, ParallelPlan& plan) {
-       plan.context_parallel = 4;
-       plan.context_parallel_kind = ContextParallelKind::kHybrid;
-     },
-     "plan.context_parallel_kind = hybrid"},
     {"context_of_a_short_sequence",
      [](Problem& p, ParallelPlan& plan) {
        p.workload.sequence_length = 4100;  // 8 x 512.5

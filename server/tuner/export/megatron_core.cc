@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "estimator/sharding.h"
+
 namespace meshwright {
 namespace {
 
@@ -34,11 +36,15 @@ void AddContextParallel(const Problem& problem, const ParallelPlan& plan, FlagLi
     case ContextParallelKind::kAllGather:
       flags.Add("--cp-comm-type", "allgather");
       break;
-    case ContextParallelKind::kHybrid:
-      flags.Refuse("plan.context_parallel_kind",
-                   "hybrid; Megatron-Core's a2a+p2p needs the sizes of both levels "
-                   "(--hierarchical-context-parallel-sizes), which a plan does not state");
+    case ContextParallelKind::kHybrid: {
+      const int exchange = HybridExchangeRanks(plan.context_parallel, plan.tensor_parallel,
+                                               problem.model.attention_head_count,
+                                               ScaleUpDeviceCount(problem.cluster.pools.front()));
+      flags.Add("--cp-comm-type", "a2a+p2p");
+      flags.Add("--hierarchical-context-parallel-sizes",
+                fmt::format("{} {}", exchange, plan.context_parallel / exchange));
       break;
+    }
   }
   const int parts = 2 * plan.context_parallel;
   if (problem.workload.sequence_length % parts != 0) {
