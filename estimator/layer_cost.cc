@@ -173,13 +173,13 @@ int CountHidden(const LayerProgram& program, CommunicationGroup group, bool back
 // only does so at the linear layers that a block begins with, and without sequence parallelism
 // beside the weight's gradient alone.
 Seconds RoomOf(const LayerProgram& program, const Collective& collective, const LayerContext& c,
-               const PassTime& pass, Seconds experts, bool backward) {
+               const PassTime& pass, bool backward) {
   const int count = CountHidden(program, collective.group, backward);
   if (count == 0) return Seconds(0);
   if (collective.group == CommunicationGroup::kContext) {
     return pass.by_cause[Index(TimeCause::kAttention)] / count;
   }
-  const Seconds all = (pass.by_cause[Index(TimeCause::kMatmul)] - experts) / count;
+  const Seconds all = (pass.by_cause[Index(TimeCause::kMatmul)] - pass.experts) / count;
   if (collective.hidden_by_compute) return all;
   return all * kFirstLinearShare * (c.sharding.sequence_parallel ? 1 : 0.5);
 }
@@ -200,14 +200,8 @@ Seconds HostTime(const Collective& collective, const LayerContext& c, const Grou
   return host;
 }
 
-// Time of the products of routed experts.
-struct ExpertTime {
-  Seconds forward = Seconds(0);
-  Seconds backward = Seconds(0);
-};
-
 void PriceCollectives(const LayerProgram& program, const LayerContext& c, const LayerSite& site,
-                      ModuleSet selective, const ExpertTime& experts, LayerTime& cost) {
+                      ModuleSet selective, LayerTime& cost) {
   const PassTime forward = cost.forward;  // the kernels alone
   const PassTime backward = cost.backward;
   for (const Collective& collective : program.collectives) {
@@ -217,10 +211,8 @@ void PriceCollectives(const LayerProgram& program, const LayerContext& c, const 
         c.profile.collective_latency_per_node * (shape.nodes - 1);
     const bool hidden = collective.hidden_by_compute;
     const Seconds beside_forward =
-        hidden ? Visible(once, RoomOf(program, collective, c, forward, experts.forward, false))
-               : once;
-    const Seconds beside_backward =
-        Visible(once, RoomOf(program, collective, c, backward, experts.backward, true));
+        hidden ? Visible(once, RoomOf(program, collective, c, forward, false)) : once;
+    const Seconds beside_backward = Visible(once, RoomOf(program, collective, c, backward, true));
     const int hidden_count = hidden ? collective.backward_count : collective.backward_beside_gemm;
     const TimeCause cause = CauseOf(collective.group);
     const Seconds host = HostTime(collective, c, shape);
@@ -243,6 +235,7 @@ PassTime operator+(const PassTime& a, const PassTime& b) {
   for (std::size_t i = 0; i < kTimeCauseCount; ++i) sum.by_cause[i] += b.by_cause[i];
   sum.device += b.device;
   sum.host += b.host;
+  sum.experts += b.experts;
   return sum;
 }
 
@@ -286,7 +279,6 @@ Seconds DeviceWithHost(Seconds device, Seconds host) {
 LayerTime PriceProgram(const LayerProgram& program, const LayerContext& c, const LayerSite& site,
                        ModuleSet selective, std::optional<TimeCause> cause_override) {
   LayerTime cost;
-  ExpertTime experts;
   const Seconds launch = c.profile.host_per_launch;
   for (const Kernel& kernel : program.kernels) {
     const KernelTime time = PriceKernel(kernel, c, site.pool.chip, site.matmuls);
@@ -295,8 +287,8 @@ LayerTime PriceProgram(const LayerProgram& program, const LayerContext& c, const
     Add(cost.backward, cause, time.backward);
     if (kernel.kind == KernelKind::kMatmul && kernel.matmul.count > 1 &&
         (kernel.modules & kMoe) != 0) {
-      experts.forward += time.forward;
-      experts.backward += time.backward;
+      cost.forward.experts += time.forward;
+      cost.backward.experts += time.backward;
     }
     cost.forward.host += launch * kernel.launches;
     cost.backward.host += launch * c.profile.host_backward_ratio * kernel.backward_launches;
@@ -305,7 +297,7 @@ LayerTime PriceProgram(const LayerProgram& program, const LayerContext& c, const
       cost.selective.host += launch * kernel.launches;
     }
   }
-  PriceCollectives(program, c, site, selective, experts, cost);
+  PriceCollectives(program, c, site, selective, cost);
   cost.full.host = cost.forward.host + c.profile.host_per_recomputed_layer;
   // Recomputed kernels are booked as recomputation, their collectives under their own cause.
   for (std::size_t i = 0; i < kTimeCauseCount; ++i) {

@@ -15,6 +15,7 @@ struct PassTime {
   TimeBreakdown by_cause = {};
   Seconds device = Seconds(0);  // sum of by_cause
   Seconds host = Seconds(0);
+  Seconds experts = Seconds(0);  // of the matmul line, products of routed experts
 };
 
 PassTime operator+(const PassTime& a, const PassTime& b);

@@ -53,7 +53,10 @@ constexpr FlopsPerSecond operator*(FlopsPerSecond a, double n) { return {a.rate 
 
 // A share of a whole number of bytes, rounded to the nearest byte.
 // To the nearest; `count` is not negative. llround would be a call.
-inline Bytes RoundedBytes(double count) { return {static_cast<std::int64_t>(count + 0.5)}; }
+inline Bytes RoundedBytes(double count) {
+  const auto whole = static_cast<std::int64_t>(count);
+  return {count - static_cast<double>(whole) < 0.5 ? whole : whole + 1};
+}
 inline Bytes Scale(Bytes a, double n) { return RoundedBytes(static_cast<double>(a.count) * n); }
 
 constexpr Bytes GiB(double n) { return {static_cast<std::int64_t>(n * 1073741824.0)}; }
