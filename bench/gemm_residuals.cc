@@ -1,10 +1,10 @@
 // Makes the residual table of a chip file from measured GEMM times: docs/cost_model.md "GEMM".
 //
-//   gemm_residuals CHIP PRECISION [sustained] [fp32] [quantised] < shapes.csv
+//   gemm_residuals CHIP PRECISION [sustained] [fp32] < shapes.csv
 //
 // CHIP is an id of the catalogue. The input is one GEMM a line, `count,m,n,k,seconds`. `sustained`:
-// measured in training, not in a short burst; `fp32`: adds to an fp32 output; `quantised`: the time
-// has the cast of a 16-bit A to 8 bits in it. Prints `[count, m, n, k, time_ratio]` rows, one for
+// measured in training, not in a short burst; `fp32`: adds to an fp32 output.
+// Prints `[count, m, n, k, time_ratio]` rows, one for
 // each octave of sizes that holds measurements, and on stderr the errors of held-out sizes.
 #include <fmt/format.h>
 
@@ -29,7 +29,6 @@ namespace {
 struct Options {
   bool sustained = false;
   bool accumulates_fp32 = false;
-  bool quantised = false;
 };
 
 struct Measured {
@@ -43,13 +42,7 @@ double Modelled(const MatmulShape& shape, const ChipSpec& chip, Precision precis
   rates.peak = NominalPeak(chip, precision).value_or(FlopsPerSecond{1});
   rates.element_bytes = precision == Precision::kFp8 ? 1 : 2;
   if (options.sustained) rates.sustained_time_ratio = chip.sustained_time_ratio;
-  double time = MatmulTime(shape, chip, rates, options.accumulates_fp32).count();
-  // One read of 16 bits, one write of 8.
-  if (options.quantised) {
-    time += 3 * shape.m * shape.k * shape.count /
-            (chip.memory_bandwidth.rate * chip.memory_bound_efficiency);
-  }
-  return time;
+  return MatmulTime(shape, chip, rates, options.accumulates_fp32).count();
 }
 
 std::vector<Measured> ReadShapes(const ChipSpec& chip, Precision precision,
@@ -136,7 +129,7 @@ int Run(const std::vector<std::string>& arguments) {
   const absl::StatusOr<Catalogue> catalogue = Catalogue::LoadBuiltIn();
   const auto precision = arguments.size() < 2 ? std::nullopt : ParseChoice<Precision>(arguments[1]);
   if (!catalogue.ok() || !precision.has_value()) {
-    std::cerr << "usage: gemm_residuals CHIP PRECISION [sustained] [fp32] [quantised]\n";
+    std::cerr << "usage: gemm_residuals CHIP PRECISION [sustained] [fp32]\n";
     return 2;
   }
   const absl::StatusOr<const ChipEntry*> chip = catalogue->Find(arguments[0]);
@@ -146,8 +139,7 @@ int Run(const std::vector<std::string>& arguments) {
   }
   const std::set<std::string> words(arguments.begin() + 2, arguments.end());
   const Options options = {.sustained = words.contains("sustained"),
-                           .accumulates_fp32 = words.contains("fp32"),
-                           .quantised = words.contains("quantised")};
+                           .accumulates_fp32 = words.contains("fp32")};
   const std::vector<Measured> all = ReadShapes((*chip)->spec, *precision, options);
   if (all.empty()) {
     std::cerr << "no line of count,m,n,k,seconds on stdin\n";
