@@ -1,7 +1,9 @@
 #include <CLI/CLI.hpp>
+#include <array>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "cli/comparison.h"
 #include "cli/exit_code.h"
@@ -22,78 +24,112 @@ struct CompareOptions {
   std::string history = {};  // empty: none
 };
 
-// One of the two cases, with its name in front of every wrong field.
+// `name` stands before every wrong field of the case.
 struct NamedCase {
   std::string name = {};
-  v1::EvaluateCase asked = {};
-  EvaluateRequest request = {};
+  Parsed<v1::EvaluateCase> asked = {};
 };
 
-absl::StatusOr<NamedCase> ReadCase(const std::string& name, const std::string& path,
-                                   const Knowledge& knowledge) {
+NamedCase ReadCase(const std::string& name, const std::string& path) {
+  NamedCase named = {.name = name};
   const auto text = ReadTextFile(path);
-  if (!text.ok()) {
-    return InvalidFields({{.field = name, .description = std::string(text.status().message())}});
+  if (text.ok()) {
+    named.asked = ParseCase(*text);
+    return named;
   }
-  const Parsed<v1::EvaluateCase> asked = ParseCase(*text);
-  absl::StatusOr<EvaluateRequest> request = CheckCase(asked, knowledge);
-  if (request.ok()) {
-    return NamedCase{.name = name, .asked = asked.message, .request = *std::move(request)};
-  }
-  std::vector<FieldViolation> violations = FieldViolations(request.status());
-  if (violations.empty()) return request.status();
-  for (FieldViolation& violation : violations) violation.field = name + "." + violation.field;
-  return InvalidFields(violations);
+  named.asked.is_json_object = false;
+  named.asked.violations = {{.field = "", .description = std::string(text.status().message())}};
+  return named;
 }
 
-absl::StatusOr<v1::PlanComparison> CompareEmbedded(const NamedCase& first, const NamedCase& second,
-                                                   const CompareOptions& options,
-                                                   const Knowledge& knowledge) {
-  std::vector<HistoryRow> history;
-  if (!options.history.empty()) {
-    Parsed<v1::EvaluatePlansRequest> file = ReadHistoryFile(options.history);
-    ASSIGN_OR_RETURN(history, HistoryFromWire(file.message, knowledge, std::move(file.violations)));
-  }
-  ASSIGN_OR_RETURN(const Estimate one, EvaluatePlan(first.request, knowledge, history));
-  ASSIGN_OR_RETURN(const Estimate other, EvaluatePlan(second.request, knowledge, history));
-  return CompareEstimates(ToWire(one), ToWire(other));
+// The two estimates, or why there is none.
+using Answers = std::array<absl::StatusOr<v1::Estimate>, 2>;
+
+absl::StatusOr<v1::Estimate> AnswerHere(const Parsed<v1::EvaluateCase>& asked,
+                                        const Knowledge& knowledge,
+                                        const std::vector<HistoryRow>& history) {
+  ASSIGN_OR_RETURN(const EvaluateRequest request, CheckCase(asked, knowledge));
+  ASSIGN_OR_RETURN(const Estimate estimate, EvaluatePlan(request, knowledge, history));
+  return ToWire(estimate);
 }
 
-absl::StatusOr<v1::PlanComparison> CompareServed(const NamedCase& first, const NamedCase& second,
-                                                 const CompareOptions& options,
-                                                 const std::string& server) {
-  v1::EvaluatePlansRequest request;
-  if (!options.history.empty()) request = ReadHistoryFile(options.history).message;
-  *request.add_cases() = first.asked;
-  *request.add_cases() = second.asked;
-  for (v1::EvaluateCase& asked : *request.mutable_cases()) asked.clear_id();
+absl::Status FromCaseError(const v1::CaseError& error) {
+  std::vector<FieldViolation> violations;
+  for (const v1::FieldError& field : error.fields()) {
+    violations.push_back({.field = field.field(), .description = field.description()});
+  }
+  if (!violations.empty()) return InvalidFields(violations);
+  return WithReason(absl::InvalidArgumentError(error.message()), error.reason());
+}
+
+// A case whose JSON is wrong is answered here, because a server cannot be asked about it.
+absl::StatusOr<Answers> AskServer(const std::string& server, const Knowledge& knowledge,
+                                  v1::EvaluatePlansRequest request,
+                                  const std::array<NamedCase, 2>& cases) {
+  Answers answers;
+  std::vector<std::size_t> asked;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const Parsed<v1::EvaluateCase>& stated = cases[i].asked;
+    if (!stated.violations.empty()) {
+      answers[i] = CheckCase(stated, knowledge).status();
+      continue;
+    }
+    asked.push_back(i);
+    *request.add_cases() = stated.message;
+    request.mutable_cases()->rbegin()->clear_id();  // both files may have the same
+  }
+  if (asked.empty()) return answers;
   ASSIGN_OR_RETURN(Client client, Client::Connect(server));
   ASSIGN_OR_RETURN(const v1::EvaluatePlansResponse response, client.EvaluatePlans(request));
-  for (int i = 0; i < 2; ++i) {
-    if (response.answers(i).has_estimate()) continue;
-    const v1::CaseError& error = response.answers(i).failed().error();
-    return WithReason(
-        absl::InvalidArgumentError((i == 0 ? first : second).name + ": " + error.message()),
-        error.reason());
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    const v1::EvaluateAnswer& answer = response.answers(static_cast<int>(i));
+    if (answer.has_estimate()) {
+      answers[asked[i]] = answer.estimate();
+    } else {
+      answers[asked[i]] = FromCaseError(answer.failed().error());
+    }
   }
-  return CompareEstimates(response.answers(0).estimate(), response.answers(1).estimate());
+  return answers;
+}
+
+// What is wrong with both cases, in one list; a mistake that has no fields alone.
+absl::Status Mistakes(const std::array<NamedCase, 2>& cases, const Answers& answers) {
+  std::vector<FieldViolation> violations;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    for (FieldViolation& violation : FieldViolations(answers[i].status())) {
+      violation.field = cases[i].name + (violation.field.empty() ? "" : ".") + violation.field;
+      violations.push_back(std::move(violation));
+    }
+  }
+  if (!violations.empty()) return InvalidFields(violations);
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const absl::Status& status = answers[i].status();
+    if (status.ok()) continue;
+    return WithReason(
+        absl::Status(status.code(), cases[i].name + ": " + std::string(status.message())),
+        Reason(status));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<v1::PlanComparison> Compare(const CompareOptions& options,
                                            const GlobalFlags& flags) {
-  ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
-  const absl::StatusOr<NamedCase> first = ReadCase("first", options.first, knowledge);
-  const absl::StatusOr<NamedCase> second = ReadCase("second", options.second, knowledge);
-  if (!first.ok() || !second.ok()) {
-    std::vector<FieldViolation> violations = FieldViolations(first.status());
-    for (FieldViolation& violation : FieldViolations(second.status())) {
-      violations.push_back(std::move(violation));
-    }
-    if (!violations.empty()) return InvalidFields(violations);
-    return first.ok() ? second.status() : first.status();
+  if (options.first == "-" && options.second == "-") {
+    return InvalidFields({{.field = "second", .description = "-; first is stdin already"}});
   }
-  return flags.server.empty() ? CompareEmbedded(*first, *second, options, knowledge)
-                              : CompareServed(*first, *second, options, flags.server);
+  ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
+  const std::array cases = {ReadCase("first", options.first), ReadCase("second", options.second)};
+  ASSIGN_OR_RETURN(const History history, ReadHistory(options.history, knowledge));
+  Answers answers;
+  if (flags.server.empty()) {
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      answers[i] = AnswerHere(cases[i].asked, knowledge, history.rows);
+    }
+  } else {
+    ASSIGN_OR_RETURN(answers, AskServer(flags.server, knowledge, history.stated, cases));
+  }
+  RETURN_IF_ERROR(Mistakes(cases, answers));
+  return CompareEstimates(*answers[0], *answers[1]);
 }
 
 int RunCompare(const CompareOptions& options, const GlobalFlags& flags) {

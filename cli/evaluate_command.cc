@@ -85,13 +85,6 @@ std::vector<AnsweredLine> AnswerOnThreads(std::span<const std::string> lines, in
   return answers;
 }
 
-absl::StatusOr<std::vector<HistoryRow>> ReadHistoryRows(const std::string& path,
-                                                        const Knowledge& knowledge) {
-  if (path.empty()) return std::vector<HistoryRow>();
-  Parsed<v1::EvaluatePlansRequest> file = ReadHistoryFile(path);
-  return HistoryFromWire(file.message, knowledge, std::move(file.violations));
-}
-
 // Lines whose JSON is wrong are answered here, because a server cannot be asked about them.
 class ServedAnswerer {
  public:
@@ -160,26 +153,21 @@ int AnswerAll(std::istream& in, const ChunkAnswerer& answer, OutputForm output) 
 
 int EvaluateServed(std::istream& in, const EvaluateOptions& options, const GlobalFlags& flags,
                    const Knowledge& knowledge) {
-  v1::EvaluatePlansRequest history;
-  if (!options.history.empty()) {
-    // Read for its mistakes; the server is sent what the file says.
-    const auto rows = ReadHistoryRows(options.history, knowledge);
-    if (!rows.ok()) return Fail(rows.status(), flags.output);
-    history = ReadHistoryFile(options.history).message;
-  }
+  auto history = ReadHistory(options.history, knowledge);
+  if (!history.ok()) return Fail(history.status(), flags.output);
   auto client = Client::Connect(flags.server);
   if (!client.ok()) return Fail(client.status(), flags.output);
-  ServedAnswerer answerer(*std::move(client), knowledge, std::move(history));
+  ServedAnswerer answerer(*std::move(client), knowledge, std::move(history->stated));
   return AnswerAll(
       in, [&](std::span<const std::string> lines) { return answerer.Answer(lines); }, flags.output);
 }
 
 int EvaluateEmbedded(std::istream& in, const EvaluateOptions& options, const GlobalFlags& flags,
                      const Knowledge& knowledge) {
-  const auto history = ReadHistoryRows(options.history, knowledge);
+  const auto history = ReadHistory(options.history, knowledge);
   if (!history.ok()) return Fail(history.status(), flags.output);
   const auto answer = [&](std::span<const std::string> lines) {
-    return AnswerOnThreads(lines, options.workers, knowledge, *history);
+    return AnswerOnThreads(lines, options.workers, knowledge, history->rows);
   };
   return AnswerAll(in, answer, flags.output);
 }

@@ -181,4 +181,14 @@ Parsed<v1::EvaluatePlansRequest> ReadHistoryFile(const std::string& path) {
   return out;
 }
 
+absl::StatusOr<History> ReadHistory(const std::string& path, const Knowledge& knowledge) {
+  History history;
+  if (path.empty()) return history;
+  Parsed<v1::EvaluatePlansRequest> file = ReadHistoryFile(path);
+  ASSIGN_OR_RETURN(history.rows,
+                   HistoryFromWire(file.message, knowledge, std::move(file.violations)));
+  history.stated = std::move(file.message);
+  return history;
+}
+
 }  // namespace meshwright

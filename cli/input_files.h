@@ -55,4 +55,13 @@ absl::StatusOr<EvaluateRequest> CheckCase(const Parsed<v1::EvaluateCase>& asked,
 // The lines of `--history`; blank ones skipped. Paths start with history[<index>].
 Parsed<v1::EvaluatePlansRequest> ReadHistoryFile(const std::string& path);
 
+// A history file that is right: as stated, to be sent to a server, and as resolved.
+struct History {
+  v1::EvaluatePlansRequest stated = {};
+  std::vector<HistoryRow> rows = {};
+};
+
+// Empty for the path "". Everything that is wrong with the file otherwise.
+absl::StatusOr<History> ReadHistory(const std::string& path, const Knowledge& knowledge);
+
 }  // namespace meshwright

@@ -40,9 +40,9 @@ LayerSharding ShardingOf(const ParallelPlan& plan, const EstimatorProblem& probl
 
 void SplitContext(const ModelSpec& model, const NodePool& pool, LayerSharding& sharding) {
   if (sharding.context_parallel_kind != ContextParallelKind::kHybrid) return;
-  sharding.hybrid_exchange_ranks =
-      HybridExchangeRanks(sharding.context_parallel, sharding.tensor_parallel,
-                          model.attention_head_count, ScaleUpDeviceCount(pool));
+  sharding.hybrid_exchange_ranks = HybridExchangeRanks(
+      sharding.context_parallel, sharding.tensor_parallel,
+      ExchangedHeads(model, sharding.tensor_parallel), ScaleUpDeviceCount(pool));
 }
 
 // Between how many ranks each gradient is divided where a kernel of its own adds it up.

@@ -1,7 +1,6 @@
 #include "estimator/data_parallel.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <limits>
 
 #include "estimator/terms/collective.h"
@@ -17,7 +16,6 @@ constexpr double kOverlapSlowdown = 0.1;
 // over PCIe 4 (docs/cost_model.md "Host link").
 constexpr double kOffloadedBytes = 16;
 constexpr BytesPerSecond kHostLink = {26e9};
-constexpr Bytes kUnlimited = {std::numeric_limits<std::int64_t>::max()};
 
 Seconds Exposed(Seconds total, Seconds window, double visible_share) {
   if (total.count() <= 0) return Seconds(0);
@@ -42,6 +40,14 @@ StageParameters LeastMessage(const Stage& stage, const StateSharding& sharding) 
           .expert = stage.moe_layers > 0 ? unit.expert_parameters : 0};
 }
 
+// What goes over one group, and how it is divided into messages.
+struct Load {
+  double bytes_per_parameter = 0;
+  double parameters = 0;
+  double bucket = 0;  // parameters that travel together
+  double least = 0;   // and at least
+};
+
 class Tail {
  public:
   Tail(const Stage& stage, const StateSharding& sharding, const EstimatorProblem& problem)
@@ -56,21 +62,44 @@ class Tail {
 
   // Gradients of the whole stage, once.
   [[nodiscard]] Seconds ReduceGradients() const {
-    const bool scatter = sharding_.zero_stage >= 1;
     const CollectiveKind kind =
-        scatter ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce;
-    Seconds time = Both(kind, wire_bytes_);
-    if (Ranks(groups_.dense_replicas) > 1) {
-      // The shard is reduced once more across the copies of the sharding group.
-      time +=
-          Over(CollectiveKind::kAllReduce, wire_bytes_, parameters_.dense / Ranks(groups_.dense),
-               least_.dense / Ranks(groups_.dense), groups_.dense_replicas);
-    }
-    return time;
+        sharding_.zero_stage >= 1 ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce;
+    const double bucket = Bucket(problem_.workload.overlap.gradient_reduce);
+    const Load dense = {.bytes_per_parameter = wire_bytes_,
+                        .parameters = parameters_.dense,
+                        .bucket = bucket,
+                        .least = least_.dense};
+    const Load expert = {.bytes_per_parameter = wire_bytes_,
+                         .parameters = parameters_.expert,
+                         .bucket = bucket,
+                         .least = least_.expert};
+    // Each bucket's shard is reduced once more across the copies of the sharding group.
+    const int shards = Ranks(groups_.dense);
+    const Load shard = {.bytes_per_parameter = wire_bytes_,
+                        .parameters = dense.parameters / shards,
+                        .bucket = bucket / shards,
+                        .least = dense.least / shards};
+    return Over(kind, dense, groups_.dense) + Over(kind, expert, groups_.expert) +
+           Over(CollectiveKind::kAllReduce, shard, groups_.dense_replicas);
   }
 
   [[nodiscard]] Seconds GatherParameters() const {
-    return Both(CollectiveKind::kAllGather, bytes_.weight);
+    const double bucket = Bucket(problem_.workload.overlap.parameter_gather);
+    // The vocabulary's weights stay in 16 bits.
+    const double vocabulary =
+        (bytes_.weight - bytes_.gathered_weight) * parameters_.vocabulary / parameters_.dense;
+    return Over(CollectiveKind::kAllGather,
+                {.bytes_per_parameter = bytes_.gathered_weight + vocabulary,
+                 .parameters = parameters_.dense,
+                 .bucket = bucket,
+                 .least = least_.dense},
+                groups_.dense) +
+           Over(CollectiveKind::kAllGather,
+                {.bytes_per_parameter = bytes_.gathered_weight,
+                 .parameters = parameters_.expert,
+                 .bucket = bucket,
+                 .least = least_.expert},
+                groups_.expert);
   }
 
   [[nodiscard]] Seconds Optimizer() const {
@@ -89,33 +118,23 @@ class Tail {
   }
 
  private:
-  [[nodiscard]] Seconds Both(CollectiveKind kind, double bytes_per_parameter) const {
-    return Over(kind, bytes_per_parameter, parameters_.dense, least_.dense, groups_.dense) +
-           Over(kind, bytes_per_parameter, parameters_.expert, least_.expert, groups_.expert);
-  }
-
-  // A stage's parameters travel in buckets; every bucket pays the latency of its collective.
-  [[nodiscard]] Seconds Over(CollectiveKind kind, double bytes_per_parameter, double parameters,
-                             double least, const GroupShape& shape) const {
-    if (Ranks(shape) <= 1 || parameters <= 0) return Seconds(0);
-    const Bytes total = RoundedBytes(bytes_per_parameter * parameters);
-    const Bytes message =
-        std::max(Bucket(kind, bytes_per_parameter), RoundedBytes(bytes_per_parameter * least));
-    const double buckets = std::max(1.0, total / message);
-    return buckets * CollectiveTime(kind, Scale(total, 1 / buckets), shape, *stage_.pool,
+  // They travel in buckets; every bucket pays the latency of its collective.
+  [[nodiscard]] Seconds Over(CollectiveKind kind, const Load& load, const GroupShape& shape) const {
+    if (Ranks(shape) <= 1 || load.parameters <= 0) return Seconds(0);
+    const double buckets = std::max(1.0, load.parameters / std::max(load.bucket, load.least));
+    const double bytes = load.bytes_per_parameter * load.parameters;
+    return buckets * CollectiveTime(kind, RoundedBytes(bytes / buckets), shape, *stage_.pool,
                                     problem_.cluster.topology);
   }
 
-  // Buckets are sized once, by the ranks that share the dense part.
-  [[nodiscard]] Bytes Bucket(CollectiveKind kind, double bytes_per_parameter) const {
+  // Parameters of a bucket, sized once by the ranks that share the dense part.
+  [[nodiscard]] double Bucket(bool overlaps) const {
     const FrameworkProfile& profile = problem_.profile;
-    const Overlap& overlap = problem_.workload.overlap;
-    const bool overlaps =
-        kind == CollectiveKind::kAllGather ? overlap.parameter_gather : overlap.gradient_reduce;
-    if (!overlaps && !profile.buckets_without_overlap) return kUnlimited;
-    const double ranks = Ranks(groups_.dense);
-    return std::max(profile.gradient_bucket,
-                    RoundedBytes(profile.bucket_parameters_per_rank * ranks * bytes_per_parameter));
+    if (!overlaps && !profile.buckets_without_overlap) {
+      return std::numeric_limits<double>::infinity();
+    }
+    return std::max(profile.bucket_parameters,
+                    profile.bucket_parameters_per_rank * Ranks(groups_.dense));
   }
 
   const Stage& stage_;

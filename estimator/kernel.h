@@ -58,6 +58,7 @@ struct Kernel {
   int backward_launches = 1;
   Bytes stored_bytes = {};  // output kept for the backward pass, of one micro-batch
   ModuleSet modules = 0;    // stored_bytes are dropped when one of these is recomputed
+  bool is_expert = false;   // of a routed expert, which no collective of attention runs beside
 };
 
 // Context parallelism has two: ranks that exchange heads against sequence, and ranks around which

@@ -135,7 +135,9 @@ void AppendContextParallel(const LayerContext& c, double n, const HeadWidths& wi
                                    .forward_count = 2,
                                    .backward_count = 2});
     // The output before the second exchange is kept (TransformerEngine >= 2.8).
-    program.kernels.push_back(Kept("attention output copy", 2 * widths.output * n / t));
+    Kernel copy = Kept("attention output copy", 2 * widths.output * n / t);
+    copy.modules = kCoreAttention;
+    program.kernels.push_back(copy);
   }
   if (ranks == 1) return;
   // K and V of every rank pass every rank, around the ring or in one gather; backward also returns
@@ -165,14 +167,16 @@ void AppendHeadCopies(const LayerContext& c, double n, const HeadWidths& widths,
 
 void AppendCore(const LayerContext& c, double n, const HeadWidths& widths, LayerProgram& program) {
   AppendHeadCopies(c, n, widths, program);
-  if (KeptInputBytes(c) < 2) {
-    // The projection keeps it in 8 bits; the backward pass of attention needs it in 16.
+  const bool is_fused = IsFused(c.workload.attention_kernel);
+  if (KeptInputBytes(c) < 2 && is_fused && ExchangeRanks(c.sharding) == 1) {
+    // The projection keeps it in 8 bits; the backward pass of a fused kernel needs it in 16, and
+    // under an exchange of heads keeps its own copy in any case.
     Kernel output = Kept("attention output", 2 * n * widths.output / c.sharding.tensor_parallel);
     output.modules = kCoreAttention;
     program.kernels.push_back(output);
   }
   AppendContextParallel(c, n, widths, program);
-  if (IsFused(c.workload.attention_kernel)) {
+  if (is_fused) {
     AppendFusedAttention(c, n, program);
   } else {
     AppendUnfusedScores(c, program);

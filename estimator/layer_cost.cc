@@ -285,8 +285,7 @@ LayerTime PriceProgram(const LayerProgram& program, const LayerContext& c, const
     const TimeCause cause = cause_override.value_or(time.cause);
     Add(cost.forward, cause, time.forward);
     Add(cost.backward, cause, time.backward);
-    if (kernel.kind == KernelKind::kMatmul && kernel.matmul.count > 1 &&
-        (kernel.modules & kMoe) != 0) {
+    if (kernel.kind == KernelKind::kMatmul && kernel.is_expert) {
       cost.forward.experts += time.forward;
       cost.backward.experts += time.backward;
     }

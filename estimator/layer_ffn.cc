@@ -148,13 +148,14 @@ void AppendMoe(const LayerContext& c, LayerProgram& program) {
                      .modules = kMoe,
                      .activation_modules = kMoeActivation},
                     program);
+  const int launches = c.workload.grouped_gemm ? 1 : static_cast<int>(local_experts);
+  for (std::size_t i = first_expert_kernel; i < program.kernels.size(); ++i) {
+    program.kernels[i].is_expert = true;
+    program.kernels[i].launches *= launches;
+    program.kernels[i].backward_launches *= launches;
+  }
   if (!c.workload.grouped_gemm) {
-    const int experts = static_cast<int>(local_experts);
-    for (std::size_t i = first_expert_kernel; i < program.kernels.size(); ++i) {
-      program.kernels[i].launches *= experts;
-      program.kernels[i].backward_launches *= experts;
-    }
-    program.kernels[first_expert_kernel].launches += kUngroupedLaunchesPerExpert * experts;
+    program.kernels[first_expert_kernel].launches += kUngroupedLaunchesPerExpert * launches;
   }
   if (moe.shared_expert_ffn_hidden_size > 0) {
     // The shared experts are a dense block, split by tensor parallelism.

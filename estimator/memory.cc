@@ -93,8 +93,15 @@ StateBytes BytesPerParameter(const Workload& workload, const FrameworkProfile& p
   // Sharded copies in fp32 are made of 16-bit gradients only.
   if (!is_fp32) bytes.sharded_copies = profile.extra_sharded_bytes_per_parameter;
   bytes.optimizer = profile.optimizer_bytes_per_parameter;
+  if (workload.precision == Precision::kFp8 && profile.fp8_weights_are_kept) {
+    // The 8-bit weights and their transpose take the place of 16-bit ones where ZeRO shards the
+    // master copy (--fp8-param-gather), else they lie beside them. MXFP8 scales rows and columns
+    // apart, so its weights are gathered in 16 bits (NVIDIA TransformerEngine, Megatron-Core).
+    bytes.fp8_copies = 2;
+    bytes.gathered_weight = workload.fp8_recipe == Fp8Recipe::kMxfp8 ? 2 : 1;
+  }
   if (workload.precision == Precision::kFp32) {
-    bytes.weight = 4;
+    bytes.weight = bytes.gathered_weight = 4;
     bytes.optimizer -= 4;  // the weights are the master copy
   }
   switch (workload.optimizer) {
@@ -157,8 +164,10 @@ StageMemory MemoryOf(const Stage& s, const StateSharding& sharding, double in_fl
 
   StageMemory memory;
   auto& line = memory.breakdown;
+  const double fp8_copies = sharding.zero_stage == 0 ? bytes.fp8_copies : 0;
   line[static_cast<std::size_t>(MemoryKind::kWeights)] =
-      RoundedBytes(bytes.weight * divided(3) + bytes.unsharded * (p.dense + p.expert));
+      RoundedBytes(bytes.weight * divided(3) + bytes.unsharded * (p.dense + p.expert) +
+                   fp8_copies * (p.dense - p.vocabulary + p.expert));
   // Sharded gradients are reduced as soon as a layer has them, and only one layer's are whole.
   line[static_cast<std::size_t>(MemoryKind::kGradients)] =
       RoundedBytes((bytes.gradient + bytes.autograd) * divided(2));

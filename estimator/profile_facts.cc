@@ -99,7 +99,7 @@ Problem Size(const std::string& text, FrameworkProfile& profile) {
 Problem SetBucket(const std::string& text, FrameworkProfile& profile) {
   const auto value = ParseNonNegative(text);
   if (!value.has_value() || *value < 1) return "must be a number >= 1";
-  profile.gradient_bucket = RoundedBytes(*value);
+  profile.bucket_parameters = *value;
   return std::nullopt;
 }
 
@@ -225,7 +225,7 @@ constexpr Row kRows[] = {
     {"host_per_collective_rank_with_pipeline_seconds",
      Time<&FrameworkProfile::host_per_collective_rank_with_pipeline>},
     {"fixed_per_step_seconds", Time<&FrameworkProfile::fixed_per_step>},
-    {"gradient_bucket_bytes", SetBucket},
+    {"bucket_parameters", SetBucket},
     {"bucket_parameters_per_rank", Number<&FrameworkProfile::bucket_parameters_per_rank>},
     {"fixed_buffers_bytes", Size<&FrameworkProfile::fixed_buffers>},
     {"communicator_buffers_in_node_bytes", Size<&FrameworkProfile::communicator_buffers_in_node>},

@@ -1,5 +1,6 @@
 #include "estimator/sharding.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <numeric>
 
@@ -18,11 +19,17 @@ int ExchangeRanks(const LayerSharding& s) {
   std::abort();
 }
 
-int HybridExchangeRanks(int context_parallel, int tensor_parallel, int attention_head_count,
+int ExchangedHeads(const ModelSpec& model, int tensor_parallel) {
+  // Latent attention has keys and values for every head.
+  const int keys = model.mla.has_value() ? model.attention_head_count : model.kv_head_count;
+  return std::gcd(model.attention_head_count, std::max(keys, tensor_parallel)) / tensor_parallel;
+}
+
+int HybridExchangeRanks(int context_parallel, int tensor_parallel, int heads_per_rank,
                         int scale_up_devices) {
   for (int ranks = context_parallel; ranks > 1; --ranks) {
-    if (context_parallel % ranks == 0 && ranks * tensor_parallel <= scale_up_devices &&
-        attention_head_count % (tensor_parallel * ranks) == 0) {
+    if (context_parallel % ranks == 0 && scale_up_devices % (ranks * tensor_parallel) == 0 &&
+        heads_per_rank % ranks == 0) {
       return ranks;
     }
   }

@@ -3,6 +3,7 @@
 #include <compare>
 
 #include "search_space/cluster.h"
+#include "search_space/model.h"
 #include "search_space/plan.h"
 
 namespace meshwright {
@@ -28,11 +29,16 @@ struct LayerSharding {
 // Ranks of context parallelism that exchange heads: all of Ulysses, none of a ring or gather.
 int ExchangeRanks(const LayerSharding& sharding);
 
+// Ranks that exchange heads must divide this: what attention heads and key-value heads of a
+// tensor-parallel rank have in common; fewer key-value heads than ranks are copied to every rank.
+// `tensor_parallel` divides the attention heads.
+int ExchangedHeads(const ModelSpec& model, int tensor_parallel);
+
 // The split of hybrid context parallelism (DeepSpeed-Ulysses inside, ring outside; USP, Fang and
 // Zhao 2024, arXiv 2405.07719): heads are exchanged by as many ranks as divide the context-parallel
-// ranks and the heads of a tensor-parallel rank and, with tensor parallelism, stay inside one
+// ranks and `heads_per_rank` (ExchangedHeads) and, with tensor parallelism, fill a part of one
 // fabric.
-int HybridExchangeRanks(int context_parallel, int tensor_parallel, int attention_head_count,
+int HybridExchangeRanks(int context_parallel, int tensor_parallel, int heads_per_rank,
                         int scale_up_devices);
 
 // Where the ranks of one communication group sit: `in_node` in each of `nodes` nodes.

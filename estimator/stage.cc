@@ -72,12 +72,13 @@ StageParameters ParametersOf(const Stage& s, const ModelSpec& model) {
       s.mtp_layers * ((mtp_has_experts ? unit.moe_layer_parameters : unit.dense_layer_parameters) +
                       unit.mtp_parameters);
   p.expert = (s.moe_layers + (mtp_has_experts ? s.mtp_layers : 0)) * unit.expert_parameters;
-  if (s.has_embedding) p.dense += unit.vocabulary_parameters;
+  if (s.has_embedding) p.vocabulary += unit.vocabulary_parameters;
   // A tied output layer shares the embedding's matrix when both are on this stage, else holds a
   // copy.
   if (s.has_head && !(model.tied_embeddings && s.has_embedding)) {
-    p.dense += unit.vocabulary_parameters;
+    p.vocabulary += unit.vocabulary_parameters;
   }
+  p.dense += p.vocabulary;
   return p;
 }
 

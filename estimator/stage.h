@@ -49,6 +49,7 @@ StageTime TimeOf(const Stage& stage, bool is_pipelined);
 // Parameters on one device of a stage.
 struct StageParameters {
   double dense = 0;
+  double vocabulary = 0;  // of `dense`: embedding and output layer
   double expert = 0;
 };
 

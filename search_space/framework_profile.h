@@ -75,7 +75,7 @@ struct FrameworkProfile {
   std::optional<GradientDtype> gradient_wire_dtype = {};  // of the reduction; none: the gradients'
   double gradient_bucket_exposed_ratio = 0.1;  // share of overlapped reduction that stays visible
   // Gradients and weights travel in buckets, which may grow with the ranks that share them.
-  Bytes gradient_bucket = {160'000'000};
+  double bucket_parameters = 40e6;
   double bucket_parameters_per_rank = 0;
   bool buckets_without_overlap = true;  // false: all at once where they are not overlapped
 

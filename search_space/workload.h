@@ -27,6 +27,13 @@ struct OverlapRequest {
   bool operator==(const OverlapRequest&) const = default;
 };
 
+// A fact of the framework's profile that is otherwise in this workload: "host_per_launch_seconds".
+struct FrameworkFactRequest {
+  std::string name = {};
+  std::string value = {};
+  bool operator==(const FrameworkFactRequest&) const = default;
+};
+
 // How the model is trained, as the user stated it: what is absent takes the framework profile's
 // value (estimator/framework_profile.h), and each default taken is echoed in the answer.
 struct WorkloadRequest {
@@ -44,6 +51,7 @@ struct WorkloadRequest {
   OverlapRequest overlap = {};
   std::optional<std::string> framework_name = {};
   std::optional<std::string> framework_version = {};
+  std::vector<FrameworkFactRequest> framework_facts = {};
   bool operator==(const WorkloadRequest&) const = default;
 };
 

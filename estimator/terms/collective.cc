@@ -97,10 +97,14 @@ Seconds CollectiveTime(CollectiveKind kind, Bytes bytes, const GroupShape& shape
   const double share = NicShare(pool, topology, node_span).rate * kNicShare;
   const double latency = pool.inter_node.latency.count();
   if (kind == CollectiveKind::kRing) {
-    // A step waits for its slowest hop: one rank's share over one NIC where a hop leaves the node.
+    // A step waits for its slowest hop. Where hops leave the node, only one of the group's ranks in
+    // it sends out, at the rate of all their NIC shares together, but of no more than one NIC.
     const int ranks = Ranks(shape);
-    return (ranks - 1) *
-           PointToPointTime(Scale(bytes, 1.0 / ranks), shape.nodes > 1, pool, topology);
+    const Bytes hop = Scale(bytes, 1.0 / ranks);
+    if (shape.nodes == 1) return (ranks - 1) * PointToPointTime(hop, false, pool, topology);
+    const double one_nic = pool.inter_node.nic_bandwidth.rate * kNicShare;
+    const double rate = std::min(share * shape.in_node, one_nic);
+    return (ranks - 1) * (pool.inter_node.latency + hop / BytesPerSecond{rate});
   }
   if (kind == CollectiveKind::kAllToAll) {
     // Each rank sends a share of its buffer to the ranks of its node and the rest through its NIC.

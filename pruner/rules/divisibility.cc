@@ -1,3 +1,4 @@
+#include "estimator/sharding.h"
 #include "pruner/rules/rules.h"
 
 namespace meshwright {
@@ -33,9 +34,12 @@ std::optional<Rejection> CheckContext(const EstimatorProblem& problem, const Par
     return Reject("twice context_parallel does not divide the sequence", 2 * c,
                   problem.workload.sequence_length);
   }
-  const int heads = problem.model.attention_head_count / plan.tensor_parallel;
+  const int heads = ExchangedHeads(problem.model, plan.tensor_parallel);
   if (plan.context_parallel_kind == ContextParallelKind::kUlysses && heads % c != 0) {
-    return Reject("context_parallel does not divide the heads of a tensor-parallel rank", c, heads);
+    return Reject(
+        "context_parallel does not divide the attention and key-value heads of a tensor-parallel "
+        "rank",
+        c, heads);
   }
   return std::nullopt;
 }

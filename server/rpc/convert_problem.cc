@@ -98,6 +98,11 @@ v1::Workload ToWire(const WorkloadRequest& workload) {
   if (workload.framework_version) {
     wire.mutable_framework()->set_version(*workload.framework_version);
   }
+  for (const FrameworkFactRequest& fact : workload.framework_facts) {
+    v1::FrameworkFact& stated = *wire.mutable_framework()->add_facts();
+    stated.set_name(fact.name);
+    stated.set_value(fact.value);
+  }
   return wire;
 }
 

@@ -114,6 +114,10 @@ WorkloadRequest ReadWorkload(const MessageReader& in) {
   if (const auto framework = in.Child("framework")) {
     workload.framework_name = framework->Text("name");
     workload.framework_version = framework->Text("version");
+    for (const MessageReader& fact : framework->Children("facts")) {
+      workload.framework_facts.push_back({.name = fact.Required("name", fact.Text("name")),
+                                          .value = fact.Required("value", fact.Text("value"))});
+    }
   }
   return workload;
 }

@@ -144,10 +144,11 @@ class PlanChecker {
           problem_.workload.sequence_length);
     }
     if (c == 1) return;
-    if (plan_.context_parallel_kind == ContextParallelKind::kUlysses &&
-        heads % (Product{t} * c) != 0) {
+    if (plan_.context_parallel_kind == ContextParallelKind::kUlysses && heads % t == 0 &&
+        ExchangedHeads(model, t) % c != 0) {
       Add(at + "context_parallel",
-          "{}; ulysses needs tensor x context to divide the {} attention heads", c, heads);
+          "{}; ulysses must divide the {} attention and key-value heads of a tensor-parallel rank",
+          c, ExchangedHeads(model, t));
     }
   }
 

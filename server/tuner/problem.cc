@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "estimator/interval.h"
+#include "estimator/profile_facts.h"
 #include "estimator/terms/matmul.h"
 
 namespace meshwright {
@@ -254,6 +255,41 @@ void CheckChip(const NodePoolRequest& pool, std::string_view path, const Questio
                                                    Word(*precision), (*entry)->spec.id, known)});
 }
 
+// The workload's own facts in place of the profile's; says which cannot be.
+std::vector<FieldViolation> ApplyFacts(const WorkloadRequest& workload, FrameworkProfile& profile) {
+  std::vector<FieldViolation> violations;
+  const std::vector<FrameworkFactRequest>& facts = workload.framework_facts;
+  for (std::size_t i = 0; i < facts.size(); ++i) {
+    const auto reject = [&](std::string description) {
+      violations.push_back({.field = fmt::format("workload.framework.facts[{}]", i),
+                            .description = std::move(description)});
+    };
+    const bool is_repeated = std::any_of(
+        facts.begin(), facts.begin() + static_cast<std::ptrdiff_t>(i),
+        [&](const FrameworkFactRequest& before) { return before.name == facts[i].name; });
+    if (is_repeated) reject(facts[i].name + "; stated twice");
+    const absl::Status status = SetFact(facts[i].name, facts[i].value, profile);
+    if (!status.ok()) reject(std::string(status.message()));
+  }
+  return violations;
+}
+
+FoundFramework FindFramework(const WorkloadRequest& workload, const Knowledge& knowledge) {
+  return knowledge.frameworks.Find(workload.framework_name.value_or("generic"),
+                                   workload.framework_version.value_or(""));
+}
+
+std::string FactsNote(const WorkloadRequest& workload, const FrameworkProfile& profile) {
+  std::string names;
+  for (const FrameworkFactRequest& fact : workload.framework_facts) {
+    names += (names.empty() ? "" : ", ") + fact.name;
+  }
+  return fmt::format(
+      "the workload's own in place of framework profile {}'s: {}; its interval was found without "
+      "them",
+      profile.name, names);
+}
+
 }  // namespace
 
 std::vector<FieldViolation> CheckQuestion(const Question& question, const Knowledge& knowledge) {
@@ -263,6 +299,8 @@ std::vector<FieldViolation> CheckQuestion(const Question& question, const Knowle
   };
   append(Validate(question.workload, "workload"));
   append(Validate(question.cluster, "cluster"));
+  FrameworkProfile profile = FindFramework(question.workload, knowledge).entry->profile;
+  append(ApplyFacts(question.workload, profile));
   for (std::size_t i = 0; i < question.cluster.pools.size(); ++i) {
     CheckChip(question.cluster.pools[i], fmt::format("cluster.pools[{}]", i), question, knowledge,
               violations);
@@ -275,11 +313,13 @@ absl::StatusOr<Problem> ResolveProblem(const Question& question, const Knowledge
   if (!violations.empty()) return InvalidFields(violations);
   Problem problem;
   problem.model = question.model;
-  const FoundFramework found =
-      knowledge.frameworks.Find(question.workload.framework_name.value_or("generic"),
-                                question.workload.framework_version.value_or(""));
+  const FoundFramework found = FindFramework(question.workload, knowledge);
   problem.profile = found.entry->profile;
   problem.warnings = found.warnings;
+  ApplyFacts(question.workload, problem.profile);  // CheckQuestion found nothing wrong with them
+  if (!question.workload.framework_facts.empty()) {
+    problem.warnings.push_back(FactsNote(question.workload, problem.profile));
+  }
   problem.cluster.name = question.cluster.name;
   for (std::size_t i = 0; i < question.cluster.pools.size(); ++i) {
     const NodePoolRequest& stated = question.cluster.pools[i];

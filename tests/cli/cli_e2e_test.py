@@ -256,6 +256,9 @@ class EvaluateTest(Folder):
         done = self.run_cli("compare", bad, "absent.json", expect=3)
         self.assertIn("error: first.plan.tensor_parallel = 0", done.stderr)
         self.assertIn("error: second = absent.json; cannot be read", done.stderr)
+        self.assertIn("second = -; first is stdin already", self.run_cli("compare", "-", "-", expect=3).stderr)
+        done = self.run_cli("compare", first, second, "--history", "absent.jsonl", expect=3)
+        self.assertIn("error: history = absent.jsonl; cannot be read", done.stderr)
 
     def test_export(self):
         plan = self.write("case.json", case())
@@ -286,11 +289,14 @@ class ServerTest(Folder):
         lines = "".join(json.dumps(c) + "\n" for c in (
             case(), case(plan={**TINY_PLAN, "tensor_parallel": 3}), case(planet=1),
             case(model={"model_type": "mamba"}), case(plan={"zero_stage": 7, "schedule": "x"})))
+        bad = self.write("bad.json", case(plan={**TINY_PLAN, "tensor_parallel": 3}))
         pair = [self.write("first.json", case()),
                 self.write("second.json", case(plan={**TINY_PLAN, "pipeline_parallel": 1}))]
         for name, args, text_in, code in (
                 ("tune", ["tune", *self.question()], "", 0),
                 ("compare", ["compare", *pair], "", 0),
+                ("compare_mistakes", ["compare", pair[0], bad], "", 3),
+                ("compare_no_history", ["compare", *pair, "--history", "absent.jsonl"], "", 3),
                 ("chips", ["chip", "list"], "", 0),
                 ("chip", ["chip", "show", "nvidia-a100-sxm4-80gb"], "", 0),
                 ("absent", ["chip", "show", "nvidia-a1000"], "", 5),

@@ -274,6 +274,24 @@ TEST(Activations, InputsInEightBits) {
   EXPECT_DOUBLE_EQ(StoredBy(problem, {.tensor_parallel = 8}, false), sixteen);
 }
 
+// An exchange of heads keeps 16 bits of it anyway, and products of separate kernels do not need it:
+// then the projection's input is halved with the others.
+TEST(Activations, AttentionOutputInEightBits) {
+  OwnedProblem problem = PlainProblem(Llama2_70b(), 1);
+  problem.workload.precision = Precision::kFp8;
+  const LayerSharding exchange = {.tensor_parallel = 4,
+                                  .context_parallel = 2,
+                                  .context_parallel_kind = ContextParallelKind::kUlysses};
+  const double exchanged = StoredBy(problem, exchange, false);
+  problem.profile.fp8_inputs_are_kept = true;
+  const double halved = 2 * 8192 + (28672 + 8192) / 4.0;
+  EXPECT_DOUBLE_EQ(StoredBy(problem, exchange, false), exchanged - kTokens / 2 * halved);
+  problem.workload.attention_kernel = AttentionKernel::kFusedSoftmax;
+  const double kept = StoredBy(problem, {.tensor_parallel = 4}, false);
+  problem.profile.fp8_inputs_are_kept = false;
+  EXPECT_DOUBLE_EQ(kept, StoredBy(problem, {.tensor_parallel = 4}, false) - kTokens * halved);
+}
+
 struct GatheredCase {
   const char* name;
   bool regathers;

@@ -167,5 +167,17 @@ TEST(Collective, RingGoesFromNeighbourToNeighbour) {
   EXPECT_NEAR(time({.in_node = 8, .nodes = 1}, 80'000'000), 7 * (10e-6 + 10e6 / 225e9), 1e-9);
 }
 
+// Two NICs for eight devices: the hop of a ring of all eight has a whole NIC, one of a ring with
+// two ranks in the node half of one.
+TEST(Collective, HopsOfARingShareNics) {
+  NodePool pool = PlainPool(2);
+  pool.inter_node.nic_count = 2;
+  const auto time = [&](const GroupShape& shape, std::int64_t bytes) {
+    return CollectiveTime(CollectiveKind::kRing, {bytes}, shape, pool, {}).count();
+  };
+  EXPECT_NEAR(time({.in_node = 8, .nodes = 2}, 160'000'000), 15 * (40e-6 + 10e6 / 19.5e9), 1e-9);
+  EXPECT_NEAR(time({.in_node = 2, .nodes = 2}, 40'000'000), 3 * (40e-6 + 10e6 / 9.75e9), 1e-9);
+}
+
 }  // namespace
 }  // namespace meshwright

@@ -18,7 +18,7 @@ constexpr double kParameters = 6'738'415'616.0 - 4096;
 // Everything of a stage in one message; nothing overlapped.
 OwnedProblem OneMessageProblem(int node_count) {
   OwnedProblem problem = PlainProblem(Llama2_7b(), node_count);
-  problem.profile.gradient_bucket = {1'000'000'000'000};
+  problem.profile.bucket_parameters = 1e12;
   return problem;
 }
 
@@ -118,13 +118,46 @@ TEST(Tail, ShardingGroupOfOneNode) {
   EXPECT_NEAR(Line(estimate, TimeCause::kDataParallel), expected, 1e-9 * expected);
 }
 
+// A bucket of 80e6 parameters is scattered over 8 ranks, so its shard of 10e6 crosses the nodes.
+TEST(Tail, ShardsOfBuckets) {
+  OwnedProblem problem = OneMessageProblem(2);
+  problem.profile.bucket_parameters = 80e6;
+  const Estimate estimate =
+      FullOf(problem, {.data_parallel = 16, .zero_stage = 1, .zero_group_size = 8});
+  const double buckets = kParameters / 80e6;
+  const double expected =
+      buckets * (Time(problem, CollectiveKind::kReduceScatter, 4 * 80e6, {8, 1}) +
+                 Time(problem, CollectiveKind::kAllReduce, 4 * 10e6, {1, 2}) +
+                 Time(problem, CollectiveKind::kAllGather, 2 * 80e6, {8, 1}));
+  EXPECT_NEAR(Line(estimate, TimeCause::kDataParallel), expected, 1e-6 * expected);
+}
+
+// 8-bit weights are gathered as such, the vocabulary's 2 x 131,072,000 in 16 bits; MXFP8, whose
+// rows and columns are scaled apart, in 16 bits all of it.
+TEST(Tail, GatherOf8BitWeights) {
+  OwnedProblem problem = OneMessageProblem(1);
+  problem.workload.precision = Precision::kFp8;
+  problem.workload.fp8_recipe = Fp8Recipe::kDelayed;
+  problem.profile.fp8_weights_are_kept = true;
+  const ParallelPlan plan = {.data_parallel = 8, .zero_stage = 1};
+  const auto expected = [&](double gathered) {
+    return Time(problem, CollectiveKind::kReduceScatter, 4 * kParameters, {8, 1}) +
+           Time(problem, CollectiveKind::kAllGather, gathered, {8, 1});
+  };
+  EXPECT_NEAR(Line(FullOf(problem, plan), TimeCause::kDataParallel),
+              expected(kParameters + 2 * 131'072'000.0), 1e-8);
+  problem.workload.fp8_recipe = Fp8Recipe::kMxfp8;
+  EXPECT_NEAR(Line(FullOf(problem, plan), TimeCause::kDataParallel), expected(2 * kParameters),
+              1e-8);
+}
+
 // Every bucket pays its latency: more and smaller messages never take less time.
 TEST(Tail, SmallBucketsCostLatency) {
   OwnedProblem problem = OneMessageProblem(2);
   const ParallelPlan plan = {.data_parallel = 16, .zero_stage = 1};
   double last = Line(FullOf(problem, plan), TimeCause::kDataParallel);
-  for (const std::int64_t bucket : {1'000'000'000, 160'000'000, 25'000'000, 1'000'000}) {
-    problem.profile.gradient_bucket = {bucket};
+  for (const double bucket : {250e6, 40e6, 6.25e6, 250e3}) {
+    problem.profile.bucket_parameters = bucket;
     const double time = Line(FullOf(problem, plan), TimeCause::kDataParallel);
     EXPECT_GT(time, last) << bucket;
     last = time;
@@ -206,7 +239,7 @@ INSTANTIATE_TEST_SUITE_P(All, WireTest, testing::ValuesIn(kWireCases),
 struct MessageCase {
   const char* name;
   int zero_stage;
-  std::int64_t bucket;
+  double bucket;   // parameters
   double scatter;  // bytes of a message
   double gather;
 };
@@ -217,9 +250,9 @@ void PrintTo(const MessageCase& c, std::ostream* out) { *out << c.name; }
 // as many of fp32 gradients: the unit of ZeRO-3, whatever the bucket; the other stages send
 // buckets.
 constexpr MessageCase kMessageCases[] = {
-    {"Zero2Buckets", 2, 25'000'000, 25e6, 25e6},
-    {"Zero3Layers", 3, 25'000'000, 809'533'440, 404'766'720},
-    {"Zero3LargeBuckets", 3, 1'000'000'000, 1e9, 1e9},
+    {"Zero2Buckets", 2, 10e6, 40e6, 20e6},
+    {"Zero3Layers", 3, 10e6, 809'533'440, 404'766'720},
+    {"Zero3LargeBuckets", 3, 250e6, 1e9, 500e6},
 };
 
 class MessageTest : public testing::TestWithParam<MessageCase> {};
@@ -227,7 +260,7 @@ class MessageTest : public testing::TestWithParam<MessageCase> {};
 TEST_P(MessageTest, BucketOrLayer) {
   const MessageCase& c = GetParam();
   OwnedProblem problem = OneMessageProblem(2);
-  problem.profile.gradient_bucket = {c.bucket};
+  problem.profile.bucket_parameters = c.bucket;
   // 64 sequences on 16 ranks: 4 micro-batches, each scatters 4 bytes a parameter; ZeRO-2 gathers 2
   // bytes once, ZeRO-3 twice a micro-batch.
   const Estimate estimate = FullOf(problem, {.data_parallel = 16, .zero_stage = c.zero_stage});
@@ -244,11 +277,11 @@ TEST_P(MessageTest, BucketOrLayer) {
 INSTANTIATE_TEST_SUITE_P(All, MessageTest, testing::ValuesIn(kMessageCases),
                          [](const auto& test) { return std::string(test.param.name); });
 
-// A bucket grows with its ranks: 16 x 1e6 parameters of 4 bytes are more than 25e6 bytes. Where
+// A bucket grows with its ranks: 16 x 1e6 parameters of 4 bytes are more than 10e6. Where
 // nothing is overlapped a framework may send everything at once.
 TEST(Tail, BucketsOfAFramework) {
   OwnedProblem problem = PlainProblem(Llama2_7b(), 2);
-  problem.profile.gradient_bucket = {25'000'000};
+  problem.profile.bucket_parameters = 10e6;
   problem.profile.bucket_parameters_per_rank = 1e6;
   const ParallelPlan plan = {.data_parallel = 16};
   const auto in_messages_of = [&](double message) {
@@ -266,7 +299,7 @@ TEST(Tail, BucketsOfAFramework) {
 // of vocabulary without the final norm.
 TEST(Tail, Zero3MessagesOfExpertsAndTheRest) {
   OwnedProblem problem = PlainProblem(Mixtral_8x7b(), 2);
-  problem.profile.gradient_bucket = {25'000'000};
+  problem.profile.bucket_parameters = 10e6;
   const double layer = 41'943'040 + 32'768 + 8'192;
   const double dense = 32 * layer + 2 * 131'072'000.0;
   const double experts = 176'160'768;  // e = 8: one a rank and layer

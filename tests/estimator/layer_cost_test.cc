@@ -110,6 +110,25 @@ TEST_P(BesideGemmTest, Visible) {
 INSTANTIATE_TEST_SUITE_P(All, BesideGemmTest, testing::ValuesIn(kBesideCases),
                          [](const auto& test) { return std::string(test.param.name); });
 
+// A routed expert, also one alone, gives a collective of the dense layers no room.
+TEST(BesideGemm, ExpertsGiveNoRoom) {
+  LayerProgram program = {.kernels = {Cube()},
+                          .collectives = {{.bytes = {64'000'000},
+                                           .forward_count = 1,
+                                           .backward_count = 2,
+                                           .backward_beside_gemm = 1}}};
+  const OwnedProblem problem = ExactProblem(1);
+  const auto visible = [&] {
+    return Of(Price(program, problem, kTensor8).backward, TimeCause::kTensorParallel);
+  };
+  const double alone = visible();
+  program.kernels.push_back(Cube());
+  program.kernels.back().is_expert = true;
+  EXPECT_EQ(visible(), alone);
+  program.kernels.back().is_expert = false;
+  EXPECT_LT(visible(), alone);
+}
+
 // A collective that is hidden in both passes is not hidden once more beside its own GEMM: both of
 // the backward pass share 536.8709 us, 617.4404 - 268.4355 = 349.0050 us of each stay visible, and
 // so they do beside the one GEMM of the forward pass.

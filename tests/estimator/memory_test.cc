@@ -74,18 +74,20 @@ struct StateCase {
   Precision precision;
   GradientDtype gradient;
   Optimizer optimizer;
-  StateBytes expected;
+  double weight_bytes;  // of a parameter
+  double gradient_bytes;
+  double optimizer_bytes;
 };
 
 void PrintTo(const StateCase& c, std::ostream* out) { *out << c.name; }
 
 constexpr StateCase kStateCases[] = {
-    {"Adam", Precision::kBf16, GradientDtype::kFp32, Optimizer::kAdam, {2, 4, 12}},
-    {"Adam16BitGradients", Precision::kBf16, GradientDtype::kBf16, Optimizer::kAdam, {2, 2, 12}},
-    {"Adam8Bit", Precision::kBf16, GradientDtype::kFp32, Optimizer::kAdam8bit, {2, 4, 6}},
-    {"Momentum", Precision::kBf16, GradientDtype::kFp32, Optimizer::kSgd, {2, 4, 8}},
+    {"Adam", Precision::kBf16, GradientDtype::kFp32, Optimizer::kAdam, 2, 4, 12},
+    {"Adam16BitGradients", Precision::kBf16, GradientDtype::kBf16, Optimizer::kAdam, 2, 2, 12},
+    {"Adam8Bit", Precision::kBf16, GradientDtype::kFp32, Optimizer::kAdam8bit, 2, 4, 6},
+    {"Momentum", Precision::kBf16, GradientDtype::kFp32, Optimizer::kSgd, 2, 4, 8},
     // fp32 weights are their own master copy.
-    {"Fp32", Precision::kFp32, GradientDtype::kFp32, Optimizer::kAdam, {4, 4, 8}},
+    {"Fp32", Precision::kFp32, GradientDtype::kFp32, Optimizer::kAdam, 4, 4, 8},
 };
 
 class StateBytesTest : public testing::TestWithParam<StateCase> {};
@@ -95,9 +97,9 @@ TEST_P(StateBytesTest, OfAParameter) {
   const Workload workload = {
       .precision = c.precision, .optimizer = c.optimizer, .gradient_dtype = c.gradient};
   const StateBytes bytes = BytesPerParameter(workload, {});
-  EXPECT_EQ(bytes.weight, c.expected.weight);
-  EXPECT_EQ(bytes.gradient, c.expected.gradient);
-  EXPECT_EQ(bytes.optimizer, c.expected.optimizer);
+  EXPECT_EQ(bytes.weight, c.weight_bytes);
+  EXPECT_EQ(bytes.gradient, c.gradient_bytes);
+  EXPECT_EQ(bytes.optimizer, c.optimizer_bytes);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, StateBytesTest, testing::ValuesIn(kStateCases),
@@ -260,6 +262,22 @@ TEST(StaticMemory, OptimizerCopiesNeedZero) {
   EXPECT_NEAR(states(0), 12 * kParameters, 1);
   EXPECT_NEAR(states(1), (12.0 + 4) / 8 * kParameters, 1);
   EXPECT_NEAR(states(3), (12.0 + 4) / 8 * kParameters, 1);
+}
+
+// 8-bit weights and their transpose, 2 bytes of all but the vocabulary's 2 x 131,072,000, lie
+// beside the 16-bit weights of a replicated optimizer; a sharded one keeps no 16-bit weights beside
+// them.
+TEST(StaticMemory, EightBitWeights) {
+  OwnedProblem problem = PlainProblem(Llama2_7b(), 1);
+  problem.workload.precision = Precision::kFp8;
+  const auto states = [&](int zero_stage) {
+    return States(FullOf(problem, {.data_parallel = 8, .zero_stage = zero_stage}));
+  };
+  const double replicated = states(0);
+  const double sharded = states(1);
+  problem.profile.fp8_weights_are_kept = true;
+  EXPECT_NEAR(states(0) - replicated, 2 * (kParameters - 2 * 131'072'000.0), 2);
+  EXPECT_EQ(states(1), sharded);
 }
 
 // The 16-bit gradients beside fp32 sums are whole until ZeRO-2 and 3 reduce them layer by layer: 2

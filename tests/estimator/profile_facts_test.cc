@@ -115,7 +115,7 @@ const LimitCase kLimitCases[] = {
      {"0.5", "1"},
      {"0", "1.25", "-1", "nan"},
      "must be a number > 0 and <= 1"},
-    {"gradient_bucket_bytes", {"1", "25e6"}, {"0", "-1", "inf"}, "must be a number >= 1"},
+    {"bucket_parameters", {"1", "25e6"}, {"0", "-1", "inf"}, "must be a number >= 1"},
     {"checked_device_count", {"0", "512"}, {"2.7", "-1", "1e30"}, "must be a whole number from 0"},
     {"largest_zero_stage_with_pipeline", {"0", "3"}, {"1.5"}, "must be a whole number from 0"},
 };

@@ -49,6 +49,10 @@ void Nothing(Problem& /*problem*/) {}
 void Ulysses(Problem& problem) {
   problem.profile.context_parallel_kind = ContextParallelKind::kUlysses;
 }
+void UlyssesOfFourKeyValueHeads(Problem& problem) {
+  Ulysses(problem);
+  problem.model.kv_head_count = 4;
+}
 void FourExperts(Problem& problem) { problem.model = TinyExperts(); }
 void SequenceParallelExperts(Problem& problem) {
   FourExperts(problem);
@@ -104,6 +108,13 @@ const Case kDivisibility[] = {
       .context_parallel = 4,
       .context_parallel_kind = ContextParallelKind::kUlysses},
      Expected{Dimension::kContextParallel, "heads of a tensor-parallel rank", 4, 2}},
+    {"UlyssesDoesNotDivideKeyValueHeads",  // 4 of them, 2 a rank
+     "divisibility",
+     UlyssesOfFourKeyValueHeads,
+     {.tensor_parallel = 2,
+      .context_parallel = 4,
+      .context_parallel_kind = ContextParallelKind::kUlysses},
+     Expected{Dimension::kContextParallel, "key-value heads of a tensor-parallel rank", 4, 2}},
     {"OneLayerAStage", "divisibility", Nothing, {.pipeline_parallel = 4}},
     {"UnevenStages", "divisibility", Nothing, {.pipeline_parallel = 3}},
     {"MoreStagesThanLayers",

@@ -52,7 +52,8 @@ WorkloadRequest FullWorkload() {
                       .tensor_parallel = true,
                       .pipeline_p2p = false},
           .framework_name = "megatron-core",
-          .framework_version = "0.14"};
+          .framework_version = "0.14",
+          .framework_facts = {{.name = "host_per_launch_seconds", .value = "4e-5"}}};
 }
 
 ClusterRequest FullCluster() {

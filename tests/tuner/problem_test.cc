@@ -68,6 +68,34 @@ Question FullQuestion() {
   return question;
 }
 
+// A workload's own facts take the place of the profile's, and the answer says so.
+TEST(ResolveProblemTest, FactsOfTheWorkload) {
+  Question question = FullQuestion();
+  question.workload.framework_facts = {{.name = "host_per_launch_seconds", .value = "7e-5"},
+                                       {.name = "activation_is_fused", .value = "false"}};
+  const Problem problem = Resolved(question);
+  EXPECT_EQ(problem.profile.host_per_launch, Seconds(7e-5));
+  EXPECT_FALSE(problem.profile.activation_is_fused);
+  EXPECT_THAT(
+      problem.warnings,
+      testing::Contains(testing::HasSubstr("host_per_launch_seconds, activation_is_fused")));
+}
+
+TEST(ResolveProblemTest, FactsThatCannotBe) {
+  Question question = FullQuestion();
+  question.workload.framework_facts = {{.name = "host_per_lunch_seconds", .value = "1"},
+                                       {.name = "allocator_efficiency", .value = "2"},
+                                       {.name = "rotary_is_fused", .value = "true"},
+                                       {.name = "rotary_is_fused", .value = "false"}};
+  const auto problem = ResolveProblem(question, Known());
+  const std::vector<FieldViolation> found = FieldViolations(problem.status());
+  ASSERT_EQ(found.size(), 3u) << problem.status();
+  EXPECT_EQ(found[0].field, "workload.framework.facts[0]");
+  EXPECT_THAT(found[0].description, testing::HasSubstr("host_per_lunch_seconds is no fact"));
+  EXPECT_THAT(found[1].description, testing::HasSubstr("must be a number > 0 and <= 1"));
+  EXPECT_THAT(found[2].description, testing::HasSubstr("stated twice"));
+}
+
 TEST(ResolveProblemTest, KeepsWhatIsStated) {
   const Problem problem = Resolved(FullQuestion());
   EXPECT_THAT(Fields(problem.applied_defaults), IsEmpty());

@@ -38,7 +38,7 @@ void AddContextParallel(const Problem& problem, const ParallelPlan& plan, FlagLi
       break;
     case ContextParallelKind::kHybrid: {
       const int exchange = HybridExchangeRanks(plan.context_parallel, plan.tensor_parallel,
-                                               problem.model.attention_head_count,
+                                               ExchangedHeads(problem.model, plan.tensor_parallel),
                                                ScaleUpDeviceCount(problem.cluster.pools.front()));
       flags.Add("--cp-comm-type", "a2a+p2p");
       flags.Add("--hierarchical-context-parallel-sizes",
@@ -109,7 +109,8 @@ void AddSharding(const Problem& problem, const ParallelPlan& plan, FlagList& fla
   if (problem.workload.precision == Precision::kFp8 && problem.profile.fp8_weights_are_kept &&
       plan.zero_stage >= 1) {
     flags.Add("--fp8-param-gather");
-    if (problem.workload.fp8_recipe == Fp8Recipe::kMxfp8 && overlap.parameter_gather) {
+    if (problem.workload.fp8_recipe == Fp8Recipe::kMxfp8 && plan.zero_stage == 1) {
+      // Else the gathered 16-bit weights have a buffer of their own.
       flags.Add("--reuse-grad-buf-for-mxfp8-param-ag");
     }
   }
