@@ -385,7 +385,7 @@ void AnalyticModel::EvaluateTime(const ParallelPlan& plan, Evaluation& e) {
       e.slowest_occupied = occupied;
     }
     const StepTail tail =
-        TailOf(run.stage, time, meshwright::ShardingOf(plan, run.stage), e.micro_batches, problem_);
+        TailOf(run.stage, time, meshwright::ShardingOf(plan, run.stage), e.shape, p, problem_);
     if (tail.communication + tail.optimizer > e.tail.communication + e.tail.optimizer) {
       e.tail = tail;
     }

@@ -172,12 +172,21 @@ StateSharding ShardingOf(const ParallelPlan& plan, const Stage& s) {
           .offload_ratio = plan.optimizer_offload_ratio};
 }
 
+double WindowMicroBatches(int stage_count, int virtual_stages) {
+  const double v = virtual_stages;
+  return (stage_count * (v - 1) + 1) / v;
+}
+
 StepTail TailOf(const Stage& s, const StageTime& time, const StateSharding& sharding,
-                int micro_batches, const EstimatorProblem& problem) {
+                const PipelineShape& shape, int stage_count, const EstimatorProblem& problem) {
   const Tail tail(s, sharding, problem);
   const Overlap& overlap = problem.workload.overlap;
-  const Seconds backward = time.backward_window;
-  const Seconds forward = time.forward_window;
+  const int micro_batches = shape.micro_batches;
+  // Sharded gradients and weights are exchanged in each micro-batch, all others once a step.
+  const double windows =
+      sharding.zero_stage >= 2 ? 1 : WindowMicroBatches(stage_count, shape.virtual_stages);
+  const Seconds backward = windows * time.backward_window;
+  const Seconds forward = windows * time.forward_window;
   const double visible = problem.profile.gradient_bucket_exposed_ratio;
   const Seconds reduce = tail.ReduceGradients();
   const auto exposed_reduce = [&] {

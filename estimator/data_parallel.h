@@ -1,6 +1,7 @@
 #pragma once
 
 #include "estimator/memory.h"
+#include "estimator/pipeline.h"
 #include "estimator/stage.h"
 
 namespace meshwright {
@@ -23,9 +24,13 @@ struct StepTail {
   Seconds optimizer = Seconds(0);
 };
 
+// Micro-batches of `stage_count` stages beside which a step's one reduction, or gathering, runs:
+// one, and when interleaved, where a chunk waits for p micro-batches of each other chunk, more.
+double WindowMicroBatches(int stage_count, int virtual_stages);
+
 // docs/cost_model.md "Data parallelism" (bucketing: PyTorch DDP, Li et al. 2020, arXiv 2006.15704;
 // sharding: ZeRO, arXiv 1910.02054; FSDP, arXiv 2304.11277).
 StepTail TailOf(const Stage& stage, const StageTime& time, const StateSharding& sharding,
-                int micro_batches, const EstimatorProblem& problem);
+                const PipelineShape& shape, int stage_count, const EstimatorProblem& problem);
 
 }  // namespace meshwright

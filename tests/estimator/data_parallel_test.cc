@@ -313,6 +313,28 @@ TEST(Tail, Zero3MessagesOfExpertsAndTheRest) {
   EXPECT_NEAR(Line(FullOf(problem, plan), TimeCause::kDataParallel), expected, 1e-6 * expected);
 }
 
+// Of v chunks each but the last waits for p micro-batches of the others: p (v - 1) / v + 1 / v.
+TEST(Tail, InterleavingWidensTheWindow) {
+  EXPECT_EQ(WindowMicroBatches(1, 1), 1);
+  EXPECT_EQ(WindowMicroBatches(8, 1), 1);
+  EXPECT_DOUBLE_EQ(WindowMicroBatches(8, 2), 4.5);
+  EXPECT_DOUBLE_EQ(WindowMicroBatches(8, 12), 89.0 / 12);
+  // 8 micro-batches on 4 stages of 2 chunks: the same messages, 2.5 times the room.
+  OwnedProblem problem = OneMessageProblem(2);
+  problem.workload.overlap = {.gradient_reduce = true, .parameter_gather = true};
+  problem.cluster.pools.front().inter_node.nic_bandwidth = {4e9};
+  const auto exposed = [&](Schedule schedule, int chunks) {
+    return Line(FullOf(problem, {.pipeline_parallel = 4,
+                                 .virtual_pipeline = chunks,
+                                 .data_parallel = 4,
+                                 .micro_batch_size = 2,
+                                 .zero_stage = 1,
+                                 .schedule = schedule}),
+                TimeCause::kDataParallel);
+  };
+  EXPECT_LT(exposed(Schedule::kInterleaved1f1b, 2), exposed(Schedule::k1f1b, 1));
+}
+
 // Recomputation is a window too, where the one stage both recomputes and waits.
 TEST(Tail, RecomputationHidesOnOneStage) {
   OwnedProblem problem = OneMessageProblem(2);
