@@ -322,7 +322,7 @@ TEST(Tail, InterleavingWidensTheWindow) {
   // 8 micro-batches on 4 stages of 2 chunks: the same messages, 2.5 times the room.
   OwnedProblem problem = OneMessageProblem(2);
   problem.workload.overlap = {.gradient_reduce = true, .parameter_gather = true};
-  problem.cluster.pools.front().inter_node.nic_bandwidth = {4e9};
+  problem.cluster.pools.front().intra_node.bandwidth = {4e9};
   const auto exposed = [&](Schedule schedule, int chunks) {
     return Line(FullOf(problem, {.pipeline_parallel = 4,
                                  .virtual_pipeline = chunks,
