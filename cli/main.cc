@@ -40,6 +40,7 @@ int Run(int argc, char** argv) {
   AddEvaluateCommand(app, program);
   AddCompareCommand(app, program);
   AddExportCommand(app, program);
+  AddRefitCommand(app, program);
   AddHistoryCommand(app, program);
   AddStudyCommand(app, program);
   AddChipCommand(app, program);

@@ -260,6 +260,23 @@ class EvaluateTest(Folder):
         done = self.run_cli("compare", first, second, "--history", "absent.jsonl", expect=3)
         self.assertIn("error: history = absent.jsonl; cannot be read", done.stderr)
 
+    def test_refit(self):
+        run = {"model": TINY_MODEL, "workload": {**TINY_WORKLOAD}, "cluster": TINY_CLUSTER, "plan": TINY_PLAN,
+               "outcome": "ok", "step_time_seconds": 1.5, "peak_memory_bytes": 9000000000}
+        path = self.write("run.json", run)
+        done = self.run_cli("refit", "--run", path, "--fact", "fixed_per_step_seconds",
+                            "--fact", "fixed_buffers_bytes")
+        self.assertIn("step time: measured 1.50 s, estimated ", done.stderr)
+        run["workload"]["framework"] = json.loads(done.stdout)
+        again = json.loads(self.run_cli("evaluate", "--cases", "-", text_in=json.dumps(
+            {key: run[key] for key in ("model", "workload", "cluster", "plan")})).stdout)
+        self.assertAlmostEqual(again["step_time_seconds"], 1.5, 4)
+        self.assertAlmostEqual(again["peak_memory_bytes"] / 9e9, 1, 4)
+        done = self.run_cli("refit", "--run", path, "--fact", "speed", expect=3)
+        self.assertIn("error: fact = speed; must be one of", done.stderr)
+        done = self.run_cli("refit", "--run", "absent.json", "--fact", "fixed_per_step_seconds", expect=3)
+        self.assertIn("error: run = absent.json; cannot be read", done.stderr)
+
     def test_export(self):
         plan = self.write("case.json", case())
         flags = self.run_cli("export", "--plan", plan, "--framework", "megatron-core").stdout
