@@ -72,10 +72,10 @@ void PrintChange(const Refitted& refitted) {
                           SecondsText(refit.after.step_time.count())));
   }
   if (refitted.run.peak_memory) {
-    PrintNote(fmt::format(
-        "peak memory: measured {} GiB, estimated {}, refitted {}",
-        GibText(refitted.run.peak_memory->count), GibText(refit.before.peak_memory.count),
-        GibText(refit.after.peak_memory.count)));
+    PrintNote(fmt::format("peak memory: measured {} GiB, estimated {}, refitted {}",
+                          GibText(refitted.run.peak_memory->count),
+                          GibText(refit.before.peak_memory.count),
+                          GibText(refit.after.peak_memory.count)));
   }
 }
 

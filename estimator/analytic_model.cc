@@ -7,6 +7,7 @@
 #include "estimator/interval.h"
 #include "estimator/layer_split.h"
 #include "estimator/memory.h"
+#include "estimator/pipeline_layout.h"
 #include "estimator/terms/collective.h"
 
 namespace meshwright {
@@ -16,62 +17,16 @@ namespace {
 // although the model has room (docs/cost_model.md "Intervals").
 constexpr double kContradicted = 0.1;
 
+// A simulation adds up as many times as there are operations; its rounding never undercuts this
+// share of the exact bound.
+constexpr double kRoundingSlack = 1 - 1e-9;
+
 std::size_t Index(TimeCause cause) { return static_cast<std::size_t>(cause); }
-
-// The pipeline is part of a layer's sharding only where the framework's costs depend on it: plans
-// that differ in its depth share their unit costs.
-LayerSharding ShardingOf(const ParallelPlan& plan, const EstimatorProblem& problem) {
-  const FrameworkProfile& profile = problem.profile;
-  const bool is_pipelined = plan.pipeline_parallel > 1 || plan.stages.size() > 1;
-  const bool contends = profile.host_per_collective_rank_with_pipeline > Seconds(0) ||
-                        profile.collective_latency_per_node > Seconds(0);
-  const bool has_nodes =
-      problem.cluster.pools.size() > 1 || problem.cluster.pools.front().node_count > 1;
-  return {.tensor_parallel = plan.tensor_parallel,
-          .sequence_parallel = plan.sequence_parallel,
-          .context_parallel = plan.context_parallel,
-          .context_parallel_kind = plan.context_parallel_kind,
-          .expert_parallel = plan.expert_parallel,
-          .expert_tensor_parallel = plan.expert_tensor_parallel,
-          .micro_batch_size = plan.micro_batch_size,
-          .is_pipelined = is_pipelined && profile.keeps_gathered_input_without_pipeline,
-          .pipeline_leaves_node = is_pipelined && has_nodes && contends};
-}
-
-void SplitContext(const ModelSpec& model, const NodePool& pool, LayerSharding& sharding) {
-  if (sharding.context_parallel_kind != ContextParallelKind::kHybrid) return;
-  sharding.hybrid_exchange_ranks = HybridExchangeRanks(
-      sharding.context_parallel, sharding.tensor_parallel,
-      ExchangedHeads(model, sharding.tensor_parallel), ScaleUpDeviceCount(pool));
-}
-
-// Between how many ranks each gradient is divided where a kernel of its own adds it up.
-void ShardGradients(const ParallelPlan& plan, int data_parallel, const FrameworkProfile& profile,
-                    LayerSharding& sharding) {
-  if (plan.zero_stage < 2 || profile.gradient_accumulation_is_fused) return;
-  const StateSharding states =
-      meshwright::ShardingOf(plan, {.sharding = sharding, .data_parallel = data_parallel});
-  sharding.gradient_shards = states.dense_group;
-  sharding.expert_gradient_shards = states.expert_group;
-}
-
-int RecomputedLayers(const RecomputePlan& recompute, std::size_t stage, int layers) {
-  if (recompute.granularity != RecomputeGranularity::kFull) return 0;
-  if (recompute.layer_counts.empty()) return layers;
-  const std::size_t row = std::min(stage, recompute.layer_counts.size() - 1);
-  return std::min(recompute.layer_counts[row], layers);
-}
 
 StageMemory Scaled(StageMemory memory, double ratio) {
   memory.peak = Scale(memory.peak, ratio);
   for (Bytes& part : memory.breakdown) part = Scale(part, ratio);
   return memory;
-}
-
-// Layers that precede stage `index`, and how many of its own are dense.
-int DenseLayers(const ModelSpec& model, int first, int count) {
-  if (!model.moe.has_value()) return count;
-  return std::clamp(model.moe->first_dense_layer_count - first, 0, count);
 }
 
 }  // namespace
@@ -167,137 +122,11 @@ void AnalyticModel::PriceRuns() {
   }
 }
 
-const std::vector<int>& AnalyticModel::DefaultSplit(int stage_count) {
-  auto found = splits_.find(stage_count);
-  if (found == splits_.end()) {
-    found = splits_.emplace(stage_count, SplitLayers(problem_.model, problem_.profile, stage_count))
-                .first;
-  }
-  return found->second;
-}
-
-void AnalyticModel::Append(const Stage& stage) {
-  if (!runs_.empty() && runs_.back().stage == stage) {
-    ++runs_.back().count;
-    return;
-  }
-  const int first = runs_.empty() ? 0 : runs_.back().first + runs_.back().count;
-  runs_.push_back({.stage = stage, .first = first, .count = 1});
-}
-
-void AnalyticModel::BuildRuns(const ParallelPlan& plan) {
-  runs_.clear();
-  if (!plan.stages.empty()) return BuildMixedRuns(plan);
-  const auto p = static_cast<std::size_t>(plan.pipeline_parallel);
-  const std::vector<int>& layers =
-      plan.layers_per_stage.empty() ? DefaultSplit(plan.pipeline_parallel) : plan.layers_per_stage;
-  LayerSharding sharding = ShardingOf(plan, problem_);
-  SplitContext(problem_.model, problem_.cluster.pools.front(), sharding);
-  ShardGradients(plan, plan.data_parallel, problem_.profile, sharding);
-  Stage stage = {.pool = &problem_.cluster.pools.front(),
-                 .unit = &UnitsOf(sharding, 0, SelectiveModules(plan.recompute)),
-                 .sharding = sharding,
-                 .data_parallel = plan.data_parallel,
-                 .recompute = plan.recompute.granularity};
-  int first_layer = 0;
-  for (std::size_t i = 0; i < p; ++i) {
-    stage.dense_layers = DenseLayers(problem_.model, first_layer, layers[i]);
-    stage.moe_layers = layers[i] - stage.dense_layers;
-    stage.mtp_layers = i + 1 == p ? problem_.model.mtp_layer_count : 0;
-    stage.has_embedding = i == 0;
-    stage.has_head = i + 1 == p;
-    stage.recomputed_layers = RecomputedLayers(plan.recompute, i, layers[i]);
-    Append(stage);
-    first_layer += layers[i];
-  }
-}
-
-// Stages that each name their pool, degrees and recomputation.
-void AnalyticModel::BuildMixedRuns(const ParallelPlan& plan) {
-  int first_layer = 0;
-  for (std::size_t i = 0; i < plan.stages.size(); ++i) {
-    const StagePlan& own = plan.stages[i];
-    LayerSharding sharding = ShardingOf(plan, problem_);
-    sharding.tensor_parallel = own.tensor_parallel;
-    sharding.sequence_parallel = plan.sequence_parallel && own.tensor_parallel > 1;
-    sharding.context_parallel = own.context_parallel;
-    sharding.micro_batch_size = own.micro_batch_size;
-    int pool = 0;
-    for (std::size_t k = 0; k < problem_.cluster.pools.size(); ++k) {
-      if (problem_.cluster.pools[k].name == own.pool) pool = static_cast<int>(k);
-    }
-    SplitContext(problem_.model, problem_.cluster.pools[static_cast<std::size_t>(pool)], sharding);
-    ShardGradients(plan, own.data_parallel, problem_.profile, sharding);
-    const int dense = DenseLayers(problem_.model, first_layer, own.layer_count);
-    const bool is_last = i + 1 == plan.stages.size();
-    Append({.pool = &problem_.cluster.pools[static_cast<std::size_t>(pool)],
-            .unit = &UnitsOf(sharding, pool, SelectiveModules(own.recompute)),
-            .sharding = sharding,
-            .data_parallel = own.data_parallel,
-            .dense_layers = dense,
-            .moe_layers = own.layer_count - dense,
-            .mtp_layers = is_last ? problem_.model.mtp_layer_count : 0,
-            .has_embedding = i == 0,
-            .has_head = is_last,
-            .recompute = own.recompute.granularity,
-            .recomputed_layers = RecomputedLayers(own.recompute, 0, own.layer_count)});
-    first_layer += own.layer_count;
-  }
-}
-
-// Ranks between which a stage's message is split: without sequence parallelism every
-// tensor-parallel rank holds all of it, and sends all of it unless the framework splits it.
-int AnalyticModel::MessageShards(const Stage& from) const {
-  const bool splits = problem_.profile.pipeline_sends_shards && !from.sharding.sequence_parallel;
-  return splits ? from.sharding.tensor_parallel : 1;
-}
-
-// Puts a message that came in shards together again on every rank of `to`.
-Seconds AnalyticModel::GatherShards(Bytes whole, int shards, const Stage& to) const {
-  if (shards == 1) return Seconds(0);
-  return CollectiveTime(CollectiveKind::kAllGather, whole,
-                        PlaceGroup(shards, 1, ScaleUpDeviceCount(*to.pool)), *to.pool,
-                        problem_.cluster.topology);
-}
-
-// A stage's activation to its neighbour, or its gradient back.
-Seconds AnalyticModel::MessageTime(const Stage& from, bool leaves_node) const {
-  const int shards = MessageShards(from);
-  const Bytes whole = from.unit->boundary;
-  return PointToPointTime(Scale(whole, 1.0 / shards), leaves_node, *from.pool,
-                          problem_.cluster.topology) +
-         GatherShards(whole, shards, from);
-}
-
-Seconds AnalyticModel::InterPoolMessageTime(const Stage& from, const Stage& to) const {
-  const int shards = MessageShards(from);
-  const Bytes whole = from.unit->boundary;
-  return InterPoolTime(Scale(whole, 1.0 / shards), from.pool->devices_per_node,
-                       problem_.cluster.inter_pool) +
-         GatherShards(whole, std::min(shards, to.sharding.tensor_parallel), to);
-}
-
-Seconds AnalyticModel::SlowestMessage(const ParallelPlan& plan) const {
-  Seconds slowest(0);
-  for (std::size_t i = 0; i < runs_.size(); ++i) {
-    const Stage& from = runs_[i].stage;
-    const bool is_last = i + 1 == runs_.size();
-    if (!is_last && runs_[i + 1].stage.pool != from.pool) {
-      slowest = std::max(slowest, InterPoolMessageTime(from, runs_[i + 1].stage));
-    }
-    if (is_last && runs_[i].count == 1) continue;
-    // Stages of a mixed plan are whole nodes; else one node may hold several.
-    const bool leaves_node = (!plan.stages.empty() || from.pool->node_count > 1) &&
-                             ScaleUpDeviceCount(*from.pool) < DeviceCount(*from.pool);
-    slowest = std::max(slowest, MessageTime(from, leaves_node));
-  }
-  return slowest;
-}
-
 PipelineShape AnalyticModel::ShapeOf(const ParallelPlan& plan, int micro_batches) const {
   return {.schedule = plan.schedule,
           .micro_batches = micro_batches,
-          .virtual_stages = plan.virtual_pipeline,
+          .virtual_stages =
+              LayoutOf(plan.schedule, StageTotal(), plan.virtual_pipeline).chunks_per_device,
           .point_to_point = SlowestMessage(plan),
           .overlaps_point_to_point = problem_.workload.overlap.pipeline_p2p};
 }
@@ -320,38 +149,71 @@ bool AnalyticModel::HasFailed(const StageMemory& modelled, const Stage& stage) c
          Reserved(modelled, stage) >= *calibration_.out_of_memory_at;
 }
 
-// Of equal neighbours the first holds most micro-batches under every modelled schedule, so it
-// stands for its run.
+const Stage& AnalyticModel::StageAt(int index) const {
+  return std::find_if(runs_.begin(), runs_.end(),
+                      [&](const StageRun& run) { return index < run.first + run.count; })
+      ->stage;
+}
+
+// A device of two directions holds a stage of each; what comes and goes and what the framework
+// keeps serve both.
+StageMemory AnalyticModel::MemoryOfDevice(const ParallelPlan& plan, int device,
+                                          int micro_batches) const {
+  const int p = StageTotal();
+  const PipelineLayout layout = LayoutOf(plan.schedule, p, plan.virtual_pipeline);
+  const auto memory_of = [&](int index) {
+    Stage stage = StageAt(index);
+    stage.data_parallel *= layout.directions();  // the copies of a stage share its states
+    return MemoryOf(stage, meshwright::ShardingOf(plan, stage),
+                    InFlight(plan.schedule, index, p, plan.virtual_pipeline, micro_batches),
+                    problem_);
+  };
+  StageMemory memory = memory_of(device);
+  if (layout.directions() == 1) return memory;
+  const StageMemory other = memory_of(p - 1 - device);
+  memory.peak = {};
+  for (std::size_t i = 0; i < kMemoryKindCount; ++i) {
+    const auto kind = static_cast<MemoryKind>(i);
+    const bool serves_both = kind == MemoryKind::kTransient || kind == MemoryKind::kFrameworkCache;
+    Bytes& part = memory.breakdown[i];
+    part = serves_both ? std::max(part, other.breakdown[i]) : part + other.breakdown[i];
+    memory.peak += part;
+  }
+  return memory;
+}
+
+// Of equal neighbours the first holds most micro-batches under every schedule of one direction, so
+// it stands for its run.
 AnalyticModel::Evaluation AnalyticModel::EvaluateMemory(const ParallelPlan& plan) {
   BuildRuns(plan);
   Evaluation e;
   e.micro_batches = MicroBatches();
-  const int p = runs_.back().first + runs_.back().count;
+  const int p = StageTotal();
+  const bool has_two_directions = LayoutOf(plan.schedule, p, 1).directions() == 2;
   double worst_use = -1;
   for (const StageRun& run : runs_) {
-    const double in_flight =
-        InFlight(plan.schedule, run.first, p, plan.virtual_pipeline, e.micro_batches);
-    const StageMemory modelled =
-        MemoryOf(run.stage, meshwright::ShardingOf(plan, run.stage), in_flight, problem_);
-    const StageMemory expected = Scaled(modelled, calibration_.memory_ratio);
-    const Bytes peak = expected.peak;
-    const Bytes reserved = Reserved(expected, run.stage);
-    const Bytes capacity = run.stage.pool->memory_capacity;
-    e.fits = e.fits && reserved <= capacity && !HasFailed(modelled, run.stage);
-    if (reserved / capacity <= worst_use) continue;
-    worst_use = reserved / capacity;
-    e.fullest = run.first;
-    e.peak = peak;
-    e.reserved = reserved;
-    e.capacity = capacity;
+    const int devices = has_two_directions ? run.count : 1;
+    for (int device = run.first; device < run.first + devices; ++device) {
+      const StageMemory modelled = MemoryOfDevice(plan, device, e.micro_batches);
+      const StageMemory expected = Scaled(modelled, calibration_.memory_ratio);
+      const Bytes reserved = Reserved(expected, run.stage);
+      const Bytes capacity = run.stage.pool->memory_capacity;
+      e.fits = e.fits && reserved <= capacity && !HasFailed(modelled, run.stage);
+      if (reserved / capacity <= worst_use) continue;
+      worst_use = reserved / capacity;
+      e.fullest = device;
+      e.peak = expected.peak;
+      e.reserved = reserved;
+      e.capacity = capacity;
+    }
   }
   return e;
 }
 
-AnalyticModel::Evaluation AnalyticModel::Evaluate(const ParallelPlan& plan) {
+AnalyticModel::Evaluation AnalyticModel::Evaluate(const ParallelPlan& plan, PipelineModel model) {
   Evaluation e = EvaluateMemory(plan);
   PriceRuns();
-  EvaluateTime(plan, e);
+  EvaluateTime(plan, model, e);
   return e;
 }
 
@@ -361,36 +223,87 @@ int AnalyticModel::MicroBatches() const {
          (front.data_parallel * front.sharding.micro_batch_size);
 }
 
-std::optional<Seconds> AnalyticModel::TimeIfPriced(const ParallelPlan& plan) {
+std::optional<Seconds> AnalyticModel::LeastTimeIfPriced(const ParallelPlan& plan) {
   BuildRuns(plan);
   for (const StageRun& run : runs_) {
     if (!run.stage.unit->times.has_value()) return std::nullopt;
   }
   Evaluation e = {.micro_batches = MicroBatches()};
-  EvaluateTime(plan, e);
+  EvaluateTime(plan, PipelineModel::kLeast, e);
   return e.step;
 }
 
-// Fills in the time of the stages in runs_, which are priced.
-void AnalyticModel::EvaluateTime(const ParallelPlan& plan, Evaluation& e) {
-  const int p = runs_.back().first + runs_.back().count;
-  e.shape = ShapeOf(plan, e.micro_batches);
+// The work of every stage in works_, equal neighbours in occupied_, and the longest tail.
+void AnalyticModel::TimeStages(const ParallelPlan& plan, Evaluation& e) {
+  const int p = StageTotal();
+  const int directions = LayoutOf(plan.schedule, p, 1).directions();
   occupied_.clear();
+  works_.clear();
+  std::vector<StepTail> tails;  // of each stage, where a device has two
+  std::vector<StageTime> times;
   for (const StageRun& run : runs_) {
     const StageTime time = TimeOf(run.stage, p > 1);
     const Seconds occupied = OccupiedTime(time.wall, e.shape, p);
+    const Seconds message = (occupied - time.wall) / 2;  // of each pass
     occupied_.push_back({.time = occupied, .count = run.count});
+    works_.insert(works_.end(), static_cast<std::size_t>(run.count),
+                  {.forward = time.work.forward + message,
+                   .backward = time.work.backward + message,
+                   .weight_gradient = time.work.weight_gradient});
     if (occupied > e.slowest_occupied) {
       e.slowest = time;
       e.slowest_occupied = occupied;
     }
+    Stage stage = run.stage;
+    stage.data_parallel *= directions;
     const StepTail tail =
-        TailOf(run.stage, time, meshwright::ShardingOf(plan, run.stage), e.shape, p, problem_);
+        TailOf(stage, time, meshwright::ShardingOf(plan, stage), e.shape, p, problem_);
+    if (directions == 2) {
+      tails.insert(tails.end(), static_cast<std::size_t>(run.count), tail);
+      times.insert(times.end(), static_cast<std::size_t>(run.count), time);
+    }
     if (tail.communication + tail.optimizer > e.tail.communication + e.tail.optimizer) {
       e.tail = tail;
     }
   }
-  e.pipeline = PipelineTime(occupied_, e.shape);
+  if (directions == 2) e.slowest_occupied = Seconds(0);
+  for (std::size_t i = 0; i < tails.size(); ++i) {
+    const std::size_t across = tails.size() - 1 - i;
+    const StageTime mean = Mean(times[i], times[across]);
+    const Seconds occupied = OccupiedTime(mean.wall, e.shape, p);
+    if (occupied > e.slowest_occupied) {
+      e.slowest = mean;
+      e.slowest_occupied = occupied;
+    }
+    const StepTail& other = tails[across];
+    const StepTail both = {.communication = tails[i].communication + other.communication,
+                           .optimizer = tails[i].optimizer + other.optimizer};
+    if (i == 0 || both.communication + both.optimizer > e.tail.communication + e.tail.optimizer) {
+      e.tail = both;
+    }
+  }
+}
+
+Seconds AnalyticModel::PipelineTimeBy(PipelineModel model, const Evaluation& e) const {
+  if (works_.size() == 1) return e.micro_batches * e.slowest_occupied;
+  if (model == PipelineModel::kClosedForm && HasClosedForm(e.shape.schedule)) {
+    return PipelineTime(occupied_, e.shape);
+  }
+  const PipelineProgram program = {
+      .schedule = e.shape.schedule,
+      .micro_batches = e.micro_batches,
+      .virtual_stages = e.shape.virtual_stages,
+      .message = e.shape.overlaps_point_to_point ? e.shape.point_to_point : Seconds(0),
+      .stages = works_};
+  return model == PipelineModel::kSimulated ? SimulatePipeline(program)
+                                            : kRoundingSlack * LeastPipelineTime(program);
+}
+
+// Fills in the time of the stages in runs_, which are priced.
+void AnalyticModel::EvaluateTime(const ParallelPlan& plan, PipelineModel model, Evaluation& e) {
+  e.shape = ShapeOf(plan, e.micro_batches);
+  TimeStages(plan, e);
+  e.pipeline = PipelineTimeBy(model, e);
   e.step =
       (e.pipeline + e.tail.communication + e.tail.optimizer + problem_.profile.fixed_per_step) *
       calibration_.time_ratio;
@@ -402,7 +315,12 @@ MemoryCheck AnalyticModel::CheckMemory(const ParallelPlan& plan) {
 }
 
 QuickEstimate AnalyticModel::Quick(const ParallelPlan& plan) {
-  const Evaluation e = Evaluate(plan);
+  const Evaluation e = Evaluate(plan, PipelineModel::kSimulated);
+  return {.step_time = e.step, .reserved_memory = e.reserved, .fits = e.fits};
+}
+
+QuickEstimate AnalyticModel::ClosedForm(const ParallelPlan& plan) {
+  const Evaluation e = Evaluate(plan, PipelineModel::kClosedForm);
   return {.step_time = e.step, .reserved_memory = e.reserved, .fits = e.fits};
 }
 
@@ -425,21 +343,16 @@ void AnalyticModel::FillBreakdown(const Evaluation& e, Estimate& estimate) const
 
 void AnalyticModel::FillStages(const ParallelPlan& plan, const Evaluation& e,
                                Estimate& estimate) const {
-  const int p = runs_.back().first + runs_.back().count;
-  for (const StageRun& run : runs_) {
-    for (int i = run.first; i < run.first + run.count; ++i) {
-      const double in_flight =
-          InFlight(plan.schedule, i, p, plan.virtual_pipeline, e.micro_batches);
-      estimate.stage_memory.push_back(
-          Scaled(MemoryOf(run.stage, meshwright::ShardingOf(plan, run.stage), in_flight, problem_),
-                 calibration_.memory_ratio));
-    }
+  for (int device = 0; device < StageTotal(); ++device) {
+    estimate.stage_memory.push_back(
+        Scaled(MemoryOfDevice(plan, device, e.micro_batches), calibration_.memory_ratio));
   }
 }
 
 Estimate AnalyticModel::Full(const ParallelPlan& plan) {
-  const Evaluation e = Evaluate(plan);
+  const Evaluation e = Evaluate(plan, PipelineModel::kSimulated);
   Estimate estimate;
+  estimate.tier = StageTotal() > 1 ? Tier::kSimulated : Tier::kClosedForm;
   estimate.step_time = e.step;
   FillBreakdown(e, estimate);
   FillStages(plan, e, estimate);
@@ -483,7 +396,6 @@ void AnalyticModel::FillRates(Estimate& estimate) const {
   if (!estimate.fits && estimate.reserved_memory <= estimate.memory_capacity) {
     estimate.fit_probability = std::min(estimate.fit_probability, kContradicted);
   }
-  estimate.tier = Tier::kClosedForm;
 }
 
 }  // namespace meshwright

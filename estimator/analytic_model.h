@@ -29,36 +29,48 @@ struct MemoryCheck {
   bool fits = false;
 };
 
-// The closed-form cost model. Costs of one layer are priced once per sharding and kept, so further
-// plans of the same question cost about a microsecond. Not for use from several threads at once;
-// each thread takes its own.
+// The cost model: closed forms of a stage's time and memory, and the exact schedule simulation of
+// its pipeline. Costs of one layer are priced once per sharding and kept, so the closed form of a
+// further plan of the same question costs about a microsecond. Not for use from several threads at
+// once; each thread takes its own.
 class AnalyticModel {
  public:
   explicit AnalyticModel(const EstimatorProblem& problem, const Calibration& calibration = {});
 
   // Both take a legal plan (ResolvePlan, or the search space). The step time and the memory of the
-  // two are the same to the last bit.
+  // two are the same to the last bit. Plans with a pipeline are simulated.
   QuickEstimate Quick(const ParallelPlan& plan);
+  // The same with the closed form of the pipeline; of schedules that have none, its least time.
+  QuickEstimate ClosedForm(const ParallelPlan& plan);
   // Quick without the time: for searches that look for a plan's least recomputation.
   MemoryCheck CheckMemory(const ParallelPlan& plan);
-  // The step time when the plan's layers were priced before, for another plan; else nothing, at the
-  // cost of a look.
-  std::optional<Seconds> TimeIfPriced(const ParallelPlan& plan);
+  // A step time that Quick's is not below, when the plan's layers were priced before, for another
+  // plan; else nothing, at the cost of a look.
+  std::optional<Seconds> LeastTimeIfPriced(const ParallelPlan& plan);
   Estimate Full(const ParallelPlan& plan);
 
   [[nodiscard]] const EstimatorProblem& problem() const { return problem_; }
 
  private:
+  // How the time of a pipeline is found.
+  enum class PipelineModel { kSimulated, kClosedForm, kLeast };
+
   struct Evaluation;
-  Evaluation Evaluate(const ParallelPlan& plan);
+  Evaluation Evaluate(const ParallelPlan& plan, PipelineModel model);
   void BuildRuns(const ParallelPlan& plan);
   [[nodiscard]] ModuleSet SelectiveModules(const RecomputePlan& recompute) const;
   void BuildMixedRuns(const ParallelPlan& plan);
   void Append(const Stage& stage);
   const std::vector<int>& DefaultSplit(int stage_count);
   [[nodiscard]] int MicroBatches() const;  // of the plan in runs_
-  void EvaluateTime(const ParallelPlan& plan, Evaluation& e);
+  void EvaluateTime(const ParallelPlan& plan, PipelineModel model, Evaluation& e);
+  void TimeStages(const ParallelPlan& plan, Evaluation& e);
+  [[nodiscard]] Seconds PipelineTimeBy(PipelineModel model, const Evaluation& e) const;
   Evaluation EvaluateMemory(const ParallelPlan& plan);
+  [[nodiscard]] StageMemory MemoryOfDevice(const ParallelPlan& plan, int device,
+                                           int micro_batches) const;
+  [[nodiscard]] const Stage& StageAt(int index) const;
+  [[nodiscard]] int StageTotal() const { return runs_.back().first + runs_.back().count; }
   [[nodiscard]] UnitCosts& UnitsOf(const LayerSharding& sharding, int pool, ModuleSet selective);
   [[nodiscard]] LayerContext ContextOf(const LayerSharding& sharding) const;
   void PriceRuns();
@@ -93,6 +105,7 @@ class AnalyticModel {
   std::map<int, std::vector<int>> splits_;
   std::vector<StageRun> runs_;
   std::vector<OccupiedRun> occupied_;
+  std::vector<StageWork> works_;  // of each stage
 };
 
 // Forward FLOPs of one token: GEMMs of the active parameters, output layer included, and causal

@@ -183,8 +183,9 @@ StepTail TailOf(const Stage& s, const StageTime& time, const StateSharding& shar
   const Overlap& overlap = problem.workload.overlap;
   const int micro_batches = shape.micro_batches;
   // Sharded gradients and weights are exchanged in each micro-batch, all others once a step.
-  const double windows =
-      sharding.zero_stage >= 2 ? 1 : WindowMicroBatches(stage_count, shape.virtual_stages);
+  const double windows = sharding.zero_stage < 2 && shape.schedule == Schedule::kInterleaved1f1b
+                             ? WindowMicroBatches(stage_count, shape.virtual_stages)
+                             : 1;
   const Seconds backward = windows * time.backward_window;
   const Seconds forward = windows * time.forward_window;
   const double visible = problem.profile.gradient_bucket_exposed_ratio;

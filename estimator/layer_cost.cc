@@ -52,6 +52,7 @@ struct KernelTime {
   TimeCause cause;
   Seconds forward;
   Seconds backward;
+  Seconds weight_gradient = Seconds(0);  // of `backward`
 };
 
 // `efficiency` is a share of the nominal bandwidth.
@@ -80,10 +81,10 @@ KernelTime PriceMatmul(const Kernel& kernel, const LayerContext& c, const ChipSp
   KernelTime time = {
       .cause = TimeCause::kMatmul,
       .forward = matmuls.Of({.shape = s, .pass = GemmPass::kForward}),
-      .backward = matmuls.Of({.shape = input_gradient, .pass = GemmPass::kInputGradient}) +
-                  matmuls.Of({.shape = weight_gradient,
-                              .pass = GemmPass::kWeightGradient,
-                              .accumulates_fp32 = fp32})};
+      .backward = matmuls.Of({.shape = input_gradient, .pass = GemmPass::kInputGradient}),
+      .weight_gradient = matmuls.Of(
+          {.shape = weight_gradient, .pass = GemmPass::kWeightGradient, .accumulates_fp32 = fp32})};
+  time.backward += time.weight_gradient;
   if (c.workload.precision == Precision::kFp8) {
     // The input and, unless they are kept for the step, the weights; then the gradient of the
     // output.
@@ -236,6 +237,7 @@ PassTime operator+(const PassTime& a, const PassTime& b) {
   sum.device += b.device;
   sum.host += b.host;
   sum.experts += b.experts;
+  sum.weight_gradient += b.weight_gradient;
   return sum;
 }
 
@@ -285,6 +287,7 @@ LayerTime PriceProgram(const LayerProgram& program, const LayerContext& c, const
     const TimeCause cause = cause_override.value_or(time.cause);
     Add(cost.forward, cause, time.forward);
     Add(cost.backward, cause, time.backward);
+    cost.backward.weight_gradient += time.weight_gradient;
     if (kernel.kind == KernelKind::kMatmul && kernel.is_expert) {
       cost.forward.experts += time.forward;
       cost.backward.experts += time.backward;

@@ -15,7 +15,8 @@ struct PassTime {
   TimeBreakdown by_cause = {};
   Seconds device = Seconds(0);  // sum of by_cause
   Seconds host = Seconds(0);
-  Seconds experts = Seconds(0);  // of the matmul line, products of routed experts
+  Seconds experts = Seconds(0);          // of the matmul line, products of routed experts
+  Seconds weight_gradient = Seconds(0);  // of the backward pass, what nothing of it waits for
 };
 
 PassTime operator+(const PassTime& a, const PassTime& b);

@@ -128,12 +128,15 @@ double InFlight(Schedule schedule, int index, int stage_count, int virtual_stage
       return static_cast<double>(std::min(chunks, micro_batches * virtual_stages)) / virtual_stages;
     }
     case Schedule::k1f1b:
+      return std::min(micro_batches, stage_count - index);
     case Schedule::kZbH1:
     case Schedule::kZbV:
-    case Schedule::kDualpipe:
+      return std::min(micro_batches, stage_count);
     case Schedule::kDualpipeV:
+      return std::min(micro_batches, stage_count + 1);
+    case Schedule::kDualpipe:  // of one direction, which has half of them
     case Schedule::kChimera:
-      return std::min(micro_batches, stage_count - index);
+      return std::min((micro_batches + 1) / 2, stage_count - index);
   }
   std::abort();
 }

@@ -35,7 +35,7 @@ Seconds PipelineTime(std::span<const OccupiedRun> runs, const PipelineShape& sha
   return (shape.micro_batches - 1) * period + ramp;
 }
 
-bool IsModelled(Schedule schedule) {
+bool HasClosedForm(Schedule schedule) {
   return schedule == Schedule::kGpipe || schedule == Schedule::k1f1b ||
          schedule == Schedule::kInterleaved1f1b;
 }

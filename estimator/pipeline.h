@@ -10,7 +10,7 @@ namespace meshwright {
 struct PipelineShape {
   Schedule schedule = Schedule::k1f1b;
   int micro_batches = 1;
-  int virtual_stages = 1;
+  int virtual_stages = 1;               // chunks a device
   Seconds point_to_point = Seconds(0);  // one message between neighbours
   bool overlaps_point_to_point = false;
 };
@@ -31,7 +31,7 @@ struct OccupiedRun {
 // OccupiedTime of every stage. Exact for equal stages.
 Seconds PipelineTime(std::span<const OccupiedRun> runs, const PipelineShape& shape);
 
-// Schedules that this closed form covers.
-bool IsModelled(Schedule schedule);
+// Schedules that this closed form covers; all others are simulated only.
+bool HasClosedForm(Schedule schedule);
 
 }  // namespace meshwright

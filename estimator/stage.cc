@@ -10,6 +10,7 @@ void AddScaled(PassTime& sum, const PassTime& part, double n) {
   for (std::size_t i = 0; i < kTimeCauseCount; ++i) sum.by_cause[i] += n * part.by_cause[i];
   sum.device += n * part.device;
   sum.host += n * part.host;
+  sum.weight_gradient += n * part.weight_gradient;
 }
 
 void AddRecompute(const Stage& s, PassTime& backward) {
@@ -32,6 +33,16 @@ void AddRecompute(const Stage& s, PassTime& backward) {
 }
 
 }  // namespace
+
+StageTime Mean(const StageTime& a, const StageTime& b) {
+  StageTime mean;
+  for (const StageTime* part : {&a, &b}) {
+    AddScaled(mean.forward, part->forward, 0.5);
+    AddScaled(mean.backward, part->backward, 0.5);
+    mean.wall += part->wall / 2;
+  }
+  return mean;
+}
 
 StageTime TimeOf(const Stage& s, bool is_pipelined) {
   const UnitTimes& unit = *s.unit->times;
@@ -60,6 +71,12 @@ StageTime TimeOf(const Stage& s, bool is_pipelined) {
   time.wall = DeviceWithHost(time.forward.device + time.backward.device,
                              time.forward.host + time.backward.host);
   if (!is_pipelined) time.backward_window += time.wall - plain_wall;
+  const Seconds device = time.forward.device + time.backward.device;
+  if (device.count() > 0) {
+    time.work = {.forward = time.forward.device / device * time.wall,
+                 .backward = time.backward.device / device * time.wall,
+                 .weight_gradient = time.backward.weight_gradient / device * time.wall};
+  }
   return time;
 }
 

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "estimator/simulation.h"
 #include "estimator/unit_costs.h"
 #include "search_space/estimate.h"
 #include "search_space/plan.h"
@@ -36,12 +37,16 @@ struct StageTime {
   PassTime forward = {};
   PassTime backward = {};     // recomputation included
   Seconds wall = Seconds(0);  // forward and backward, launches included
+  StageWork work = {};        // `wall` by pass
   // What a step's communication runs beside. Recomputation adds to the backward window no more than
   // it adds to `wall`; in a pipeline it adds nothing, where the slowest stage need not be the one
   // that recomputes. So more of it never makes a step shorter.
   Seconds forward_window = Seconds(0);
   Seconds backward_window = Seconds(0);
 };
+
+// Of two stages that share a device, each for half of the micro-batches.
+StageTime Mean(const StageTime& a, const StageTime& b);
 
 // The stage's unit must have its times.
 StageTime TimeOf(const Stage& stage, bool is_pipelined);

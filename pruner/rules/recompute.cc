@@ -11,13 +11,22 @@ constexpr std::size_t kFirstFull = 2;  // in the list of codes
 
 class Narrowing {
  public:
-  Narrowing(AnalyticModel& model, const SearchSpace& space, const ParallelPlan& prefix)
-      : model_(model), space_(space), plan_(prefix) {}
+  Narrowing(AnalyticModel& model, const SearchSpace& space, const ParallelPlan& prefix,
+            std::optional<Seconds> slowest_useful)
+      : model_(model), space_(space), plan_(prefix), slowest_useful_(slowest_useful) {}
 
-  RecomputeChoice At(int code) {
+  // Nothing when the bound says that it is of no use.
+  std::optional<RecomputeChoice> At(int code) {
     space_.Set(Dimension::kRecompute, code, plan_);
+    if (slowest_useful_.has_value()) {
+      const std::optional<Seconds> least = model_.LeastTimeIfPriced(plan_);
+      if (least.has_value() && *least > *slowest_useful_) {
+        ++result_.pruned_by_bound;
+        return std::nullopt;
+      }
+    }
     ++result_.evaluated;
-    return {.plan = plan_, .estimate = model_.Quick(plan_)};
+    return RecomputeChoice{.plan = plan_, .estimate = model_.Quick(plan_)};
   }
 
   // The memory of a choice alone; its plan is in plan_ afterwards.
@@ -38,7 +47,9 @@ class Narrowing {
     return true;
   }
 
-  void Keep(RecomputeChoice choice) { result_.kept.push_back(std::move(choice)); }
+  void Keep(std::optional<RecomputeChoice> choice) {
+    if (choice.has_value()) result_.kept.push_back(*std::move(choice));
+  }
 
   // plan_ does not fit; remembers the one that needs least.
   void NoteMiss(Bytes reserved) {
@@ -77,6 +88,7 @@ class Narrowing {
   AnalyticModel& model_;
   const SearchSpace& space_;
   ParallelPlan plan_;
+  std::optional<Seconds> slowest_useful_;
   NarrowedRecompute result_;
 };
 
@@ -84,12 +96,12 @@ class Narrowing {
 
 NarrowedRecompute NarrowRecompute(AnalyticModel& model, const SearchSpace& space,
                                   const ParallelPlan& prefix, const NarrowOptions& options) {
-  Narrowing narrowing(model, space, prefix);
+  Narrowing narrowing(model, space, prefix, options.slowest_useful);
   const std::vector<int> codes = space.Values(Dimension::kRecompute, prefix);
   if (options.slowest_useful.has_value()) {
     ParallelPlan plain = prefix;
     space.Set(Dimension::kRecompute, kNoneCode, plain);
-    const std::optional<Seconds> least = model.TimeIfPriced(plain);
+    const std::optional<Seconds> least = model.LeastTimeIfPriced(plain);
     if (least.has_value() && *least > *options.slowest_useful) {
       narrowing.result().pruned_by_bound += static_cast<std::int64_t>(codes.size());
       return std::move(narrowing.result());
@@ -102,11 +114,12 @@ NarrowedRecompute NarrowRecompute(AnalyticModel& model, const SearchSpace& space
         narrowing.KeepIfItFits(code);
         continue;
       }
-      RecomputeChoice choice = narrowing.At(code);
-      if (choice.estimate.fits) {
+      std::optional<RecomputeChoice> choice = narrowing.At(code);
+      if (!choice.has_value()) continue;
+      if (choice->estimate.fits) {
         narrowing.Keep(std::move(choice));
       } else {
-        narrowing.NoteMiss(choice.estimate.reserved_memory);
+        narrowing.NoteMiss(choice->estimate.reserved_memory);
       }
     }
     return std::move(narrowing.result());

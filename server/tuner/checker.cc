@@ -8,6 +8,7 @@
 #include "estimator/layer_program.h"
 #include "estimator/layer_split.h"
 #include "estimator/pipeline.h"
+#include "estimator/pipeline_layout.h"
 #include "estimator/terms/matmul.h"
 
 namespace meshwright {
@@ -174,16 +175,34 @@ class PlanChecker {
     return layers;
   }
 
+  // Of the flat fields; p stages.
+  void CheckMicroBatches(int p) {
+    const Product sequences = Product{plan_.data_parallel} * plan_.micro_batch_size;
+    const int batch = problem_.workload.global_batch_size;
+    if (!plan_.stages.empty() || sequences < 1 || batch % sequences != 0) return;  // said elsewhere
+    const Product m = batch / sequences;
+    if (plan_.schedule == Schedule::kInterleaved1f1b && m % p != 0) {
+      Add("schedule",
+          "interleaved_1f1b; runs groups of pipeline_parallel = {}, not {} micro-batches", p, m);
+    }
+    if (LayoutOf(plan_.schedule, p, 1).directions() == 2 && (p % 2 != 0 || m % 2 != 0)) {
+      Add("schedule", "{}; needs even numbers of stages and micro-batches, not {} and {}",
+          Word(plan_.schedule), p, m);
+    }
+  }
+
   void CheckPipeline() {
     const int p = StageCount(plan_);
-    if (!IsModelled(plan_.schedule)) {
-      Add("schedule", "\"{}\"; modelled are gpipe, 1f1b, interleaved_1f1b", Word(plan_.schedule));
+    if (!plan_.stages.empty() && !HasClosedForm(plan_.schedule)) {
+      Add("schedule", "\"{}\"; stages of their own shape run gpipe, 1f1b or interleaved_1f1b",
+          Word(plan_.schedule));
     }
     const bool interleaved = plan_.schedule == Schedule::kInterleaved1f1b;
     if (plan_.virtual_pipeline > 1 && (!interleaved || p == 1)) {
       Add("virtual_pipeline", "{}; needs schedule interleaved_1f1b and pipeline_parallel > 1",
           plan_.virtual_pipeline);
     }
+    CheckMicroBatches(p);
     if (!plan_.layers_per_stage.empty() && static_cast<int>(plan_.layers_per_stage.size()) != p) {
       Add("layers_per_stage", "{} entries; pipeline_parallel is {}", plan_.layers_per_stage.size(),
           p);

@@ -61,7 +61,8 @@ std::optional<double> Measured(const HistoryRow& run, Figure figure) {
   if (figure == Figure::kStepTime) {
     return run.step_time ? std::optional(run.step_time->count()) : std::nullopt;
   }
-  return run.peak_memory ? std::optional(static_cast<double>(run.peak_memory->count)) : std::nullopt;
+  return run.peak_memory ? std::optional(static_cast<double>(run.peak_memory->count))
+                         : std::nullopt;
 }
 
 double FigureOf(const Estimate& estimate, Figure figure) {

@@ -254,10 +254,10 @@ TEST(PipelineTime, MoreMicroBatchesLessBubble) {
   }
 }
 
-TEST(IsModelled, ThreeSchedules) {
+TEST(HasClosedForm, ThreeSchedules) {
   for (const auto& [schedule, word] : Choices<Schedule>()) {
     const bool expected = word == "gpipe" || word == "1f1b" || word == "interleaved_1f1b";
-    EXPECT_EQ(IsModelled(schedule), expected) << word;
+    EXPECT_EQ(HasClosedForm(schedule), expected) << word;
   }
 }
 

@@ -312,16 +312,16 @@ TEST(ResolvePlanTest, AStatedPlanComesBackUnchanged) {
 TEST(ResolvePlanTest, NamesEveryViolationUnderItsPrefix) {
   const Problem problem = Resolved(TinyQuestion());
   const auto resolved = ResolvePlan({.tensor_parallel = 3,
+                                     .virtual_pipeline = 2,
                                      .data_parallel = 4,
                                      .micro_batch_size = 3,
-                                     .schedule = Schedule::kZbH1,
                                      .layers_per_stage = {5}},
                                     problem, "baseline");
   ASSERT_FALSE(resolved.ok());
-  // 3 x 4 devices of 4; 12 sequences of 16; 3 of 16 heads; a schedule not modelled; 5 layers of 4.
+  // 3 x 4 devices of 4; 12 sequences of 16; 3 of 16 heads; chunks of one stage; 5 layers of 4.
   EXPECT_THAT(Fields(resolved.status()),
               testing::UnorderedElementsAre("baseline.data_parallel", "baseline.micro_batch_size",
-                                            "baseline.tensor_parallel", "baseline.schedule",
+                                            "baseline.tensor_parallel", "baseline.virtual_pipeline",
                                             "baseline.layers_per_stage"));
 }
 

@@ -1,0 +1,193 @@
+// The stages of a plan, and the messages between them.
+#include <algorithm>
+
+#include "estimator/analytic_model.h"
+#include "estimator/data_parallel.h"
+#include "estimator/layer_split.h"
+#include "estimator/pipeline_layout.h"
+#include "estimator/terms/collective.h"
+
+namespace meshwright {
+namespace {
+
+// The pipeline is part of a layer's sharding only where the framework's costs depend on it: plans
+// that differ in its depth share their unit costs.
+LayerSharding ShardingOf(const ParallelPlan& plan, const EstimatorProblem& problem) {
+  const FrameworkProfile& profile = problem.profile;
+  const bool is_pipelined = plan.pipeline_parallel > 1 || plan.stages.size() > 1;
+  const bool contends = profile.host_per_collective_rank_with_pipeline > Seconds(0) ||
+                        profile.collective_latency_per_node > Seconds(0);
+  const bool has_nodes =
+      problem.cluster.pools.size() > 1 || problem.cluster.pools.front().node_count > 1;
+  return {.tensor_parallel = plan.tensor_parallel,
+          .sequence_parallel = plan.sequence_parallel,
+          .context_parallel = plan.context_parallel,
+          .context_parallel_kind = plan.context_parallel_kind,
+          .expert_parallel = plan.expert_parallel,
+          .expert_tensor_parallel = plan.expert_tensor_parallel,
+          .micro_batch_size = plan.micro_batch_size,
+          .is_pipelined = is_pipelined && profile.keeps_gathered_input_without_pipeline,
+          .pipeline_leaves_node = is_pipelined && has_nodes && contends};
+}
+
+void SplitContext(const ModelSpec& model, const NodePool& pool, LayerSharding& sharding) {
+  if (sharding.context_parallel_kind != ContextParallelKind::kHybrid) return;
+  sharding.hybrid_exchange_ranks = HybridExchangeRanks(
+      sharding.context_parallel, sharding.tensor_parallel,
+      ExchangedHeads(model, sharding.tensor_parallel), ScaleUpDeviceCount(pool));
+}
+
+// Between how many ranks each gradient is divided where a kernel of its own adds it up.
+void ShardGradients(const ParallelPlan& plan, int data_parallel, const FrameworkProfile& profile,
+                    LayerSharding& sharding) {
+  if (plan.zero_stage < 2 || profile.gradient_accumulation_is_fused) return;
+  const StateSharding states =
+      meshwright::ShardingOf(plan, {.sharding = sharding, .data_parallel = data_parallel});
+  sharding.gradient_shards = states.dense_group;
+  sharding.expert_gradient_shards = states.expert_group;
+}
+
+int RecomputedLayers(const RecomputePlan& recompute, std::size_t stage, int layers) {
+  if (recompute.granularity != RecomputeGranularity::kFull) return 0;
+  if (recompute.layer_counts.empty()) return layers;
+  const std::size_t row = std::min(stage, recompute.layer_counts.size() - 1);
+  return std::min(recompute.layer_counts[row], layers);
+}
+
+// Layers that precede stage `index`, and how many of its own are dense.
+int DenseLayers(const ModelSpec& model, int first, int count) {
+  if (!model.moe.has_value()) return count;
+  return std::clamp(model.moe->first_dense_layer_count - first, 0, count);
+}
+
+}  // namespace
+
+const std::vector<int>& AnalyticModel::DefaultSplit(int stage_count) {
+  auto found = splits_.find(stage_count);
+  if (found == splits_.end()) {
+    found = splits_.emplace(stage_count, SplitLayers(problem_.model, problem_.profile, stage_count))
+                .first;
+  }
+  return found->second;
+}
+
+void AnalyticModel::Append(const Stage& stage) {
+  if (!runs_.empty() && runs_.back().stage == stage) {
+    ++runs_.back().count;
+    return;
+  }
+  const int first = runs_.empty() ? 0 : runs_.back().first + runs_.back().count;
+  runs_.push_back({.stage = stage, .first = first, .count = 1});
+}
+
+void AnalyticModel::BuildRuns(const ParallelPlan& plan) {
+  runs_.clear();
+  if (!plan.stages.empty()) return BuildMixedRuns(plan);
+  const auto p = static_cast<std::size_t>(plan.pipeline_parallel);
+  const std::vector<int>& layers =
+      plan.layers_per_stage.empty() ? DefaultSplit(plan.pipeline_parallel) : plan.layers_per_stage;
+  LayerSharding sharding = ShardingOf(plan, problem_);
+  SplitContext(problem_.model, problem_.cluster.pools.front(), sharding);
+  ShardGradients(plan, plan.data_parallel, problem_.profile, sharding);
+  Stage stage = {.pool = &problem_.cluster.pools.front(),
+                 .unit = &UnitsOf(sharding, 0, SelectiveModules(plan.recompute)),
+                 .sharding = sharding,
+                 .data_parallel = plan.data_parallel,
+                 .recompute = plan.recompute.granularity};
+  const bool is_folded = LayoutOf(plan.schedule, plan.pipeline_parallel, 1).IsFolded();
+  int first_layer = 0;
+  for (std::size_t i = 0; i < p; ++i) {
+    stage.dense_layers = DenseLayers(problem_.model, first_layer, layers[i]);
+    stage.moe_layers = layers[i] - stage.dense_layers;
+    stage.has_embedding = i == 0;
+    stage.has_head = i == (is_folded ? 0 : p - 1);
+    stage.mtp_layers = stage.has_head ? problem_.model.mtp_layer_count : 0;
+    stage.recomputed_layers = RecomputedLayers(plan.recompute, i, layers[i]);
+    Append(stage);
+    first_layer += layers[i];
+  }
+}
+
+// Stages that each name their pool, degrees and recomputation.
+void AnalyticModel::BuildMixedRuns(const ParallelPlan& plan) {
+  int first_layer = 0;
+  for (std::size_t i = 0; i < plan.stages.size(); ++i) {
+    const StagePlan& own = plan.stages[i];
+    LayerSharding sharding = ShardingOf(plan, problem_);
+    sharding.tensor_parallel = own.tensor_parallel;
+    sharding.sequence_parallel = plan.sequence_parallel && own.tensor_parallel > 1;
+    sharding.context_parallel = own.context_parallel;
+    sharding.micro_batch_size = own.micro_batch_size;
+    int pool = 0;
+    for (std::size_t k = 0; k < problem_.cluster.pools.size(); ++k) {
+      if (problem_.cluster.pools[k].name == own.pool) pool = static_cast<int>(k);
+    }
+    SplitContext(problem_.model, problem_.cluster.pools[static_cast<std::size_t>(pool)], sharding);
+    ShardGradients(plan, own.data_parallel, problem_.profile, sharding);
+    const int dense = DenseLayers(problem_.model, first_layer, own.layer_count);
+    const bool is_last = i + 1 == plan.stages.size();
+    Append({.pool = &problem_.cluster.pools[static_cast<std::size_t>(pool)],
+            .unit = &UnitsOf(sharding, pool, SelectiveModules(own.recompute)),
+            .sharding = sharding,
+            .data_parallel = own.data_parallel,
+            .dense_layers = dense,
+            .moe_layers = own.layer_count - dense,
+            .mtp_layers = is_last ? problem_.model.mtp_layer_count : 0,
+            .has_embedding = i == 0,
+            .has_head = is_last,
+            .recompute = own.recompute.granularity,
+            .recomputed_layers = RecomputedLayers(own.recompute, 0, own.layer_count)});
+    first_layer += own.layer_count;
+  }
+}
+
+// Ranks between which a stage's message is split: without sequence parallelism every
+// tensor-parallel rank holds all of it, and sends all of it unless the framework splits it.
+int AnalyticModel::MessageShards(const Stage& from) const {
+  const bool splits = problem_.profile.pipeline_sends_shards && !from.sharding.sequence_parallel;
+  return splits ? from.sharding.tensor_parallel : 1;
+}
+
+// Puts a message that came in shards together again on every rank of `to`.
+Seconds AnalyticModel::GatherShards(Bytes whole, int shards, const Stage& to) const {
+  if (shards == 1) return Seconds(0);
+  return CollectiveTime(CollectiveKind::kAllGather, whole,
+                        PlaceGroup(shards, 1, ScaleUpDeviceCount(*to.pool)), *to.pool,
+                        problem_.cluster.topology);
+}
+
+// A stage's activation to its neighbour, or its gradient back.
+Seconds AnalyticModel::MessageTime(const Stage& from, bool leaves_node) const {
+  const int shards = MessageShards(from);
+  const Bytes whole = from.unit->boundary;
+  return PointToPointTime(Scale(whole, 1.0 / shards), leaves_node, *from.pool,
+                          problem_.cluster.topology) +
+         GatherShards(whole, shards, from);
+}
+
+Seconds AnalyticModel::InterPoolMessageTime(const Stage& from, const Stage& to) const {
+  const int shards = MessageShards(from);
+  const Bytes whole = from.unit->boundary;
+  return InterPoolTime(Scale(whole, 1.0 / shards), from.pool->devices_per_node,
+                       problem_.cluster.inter_pool) +
+         GatherShards(whole, std::min(shards, to.sharding.tensor_parallel), to);
+}
+
+Seconds AnalyticModel::SlowestMessage(const ParallelPlan& plan) const {
+  Seconds slowest(0);
+  for (std::size_t i = 0; i < runs_.size(); ++i) {
+    const Stage& from = runs_[i].stage;
+    const bool is_last = i + 1 == runs_.size();
+    if (!is_last && runs_[i + 1].stage.pool != from.pool) {
+      slowest = std::max(slowest, InterPoolMessageTime(from, runs_[i + 1].stage));
+    }
+    if (is_last && runs_[i].count == 1) continue;
+    // Stages of a mixed plan are whole nodes; else one node may hold several.
+    const bool leaves_node = (!plan.stages.empty() || from.pool->node_count > 1) &&
+                             ScaleUpDeviceCount(*from.pool) < DeviceCount(*from.pool);
+    slowest = std::max(slowest, MessageTime(from, leaves_node));
+  }
+  return slowest;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "search_space/choices.h"
+#include "search_space/units.h"
+
+namespace meshwright {
+
+// What one micro-batch takes on the layers of one pipeline stage.
+struct StageWork {
+  Seconds forward = Seconds(0);
+  Seconds backward = Seconds(0);         // weight gradients included
+  Seconds weight_gradient = Seconds(0);  // the part that a zero-bubble schedule does later
+};
+
+struct PipelineProgram {
+  Schedule schedule = Schedule::k1f1b;
+  int micro_batches = 1;
+  int virtual_stages = 1;         // chunks a device, of kInterleaved1f1b
+  Seconds message = Seconds(0);   // between neighbouring chunks, beside computation
+  std::span<const StageWork> stages = {};
+};
+
+enum class OperationKind { kForward, kBackward, kWeightGradient };
+
+// One micro-batch in one chunk of the model. Chunks of a direction are numbered in the order in
+// which a micro-batch goes through them.
+struct ScheduledOperation {
+  int device = 0;
+  OperationKind kind = OperationKind::kForward;
+  int direction = 0;  // 1: from the last device to the first (DualPipe, Chimera)
+  int chunk = 0;
+  int micro_batch = 0;  // of its direction
+  Seconds start = Seconds(0);
+  Seconds end = Seconds(0);
+};
+
+// The exact longest path over the schedule's operations, each of which waits for its device and for
+// what it depends on. Orders are fixed beforehand. GPipe, 1F1B and interleaved 1F1B have that of
+// Megatron-Core's schedules.py (Narayanan et al. 2021, arXiv 2104.04473), interleaved in whole
+// groups of p micro-batches; the others that of a list schedule of equally long operations, which
+// prefers backward to forward and fills gaps with weight gradients, within the micro-batches that
+// the schedule holds: ZB-H1 and ZB-V (Qi et al. 2023, arXiv 2401.10241; 2024, arXiv 2405.15362),
+// DualPipe and DualPipeV (DeepSeek-V3, arXiv 2412.19437), Chimera (Li and Hoefler 2021, arXiv
+// 2107.06925). A stage's work is divided evenly among its chunks. `operations`, when given, gets all
+// of them in the order of their ends on each device.
+Seconds SimulatePipeline(const PipelineProgram& program,
+                         std::vector<ScheduledOperation>* operations = nullptr);
+
+// No order of operations is faster: every device does its work, and until the first and after the
+// last micro-batch of a stage the stages before it do theirs.
+Seconds LeastPipelineTime(const PipelineProgram& program);
+
+}  // namespace meshwright

@@ -1,0 +1,201 @@
+#include "estimator/simulation.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <ostream>
+#include <random>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "estimator/memory.h"
+#include "estimator/pipeline_layout.h"
+
+namespace meshwright {
+namespace {
+
+constexpr Schedule kSchedules[] = {
+    Schedule::kGpipe, Schedule::k1f1b,     Schedule::kInterleaved1f1b, Schedule::kZbH1,
+    Schedule::kZbV,   Schedule::kDualpipe, Schedule::kDualpipeV,       Schedule::kChimera};
+
+// Forward 1, backward 2, of which the weights' gradient is 1.
+std::vector<StageWork> Equal(int stages) {
+  const StageWork work = {
+      .forward = Seconds(1), .backward = Seconds(2), .weight_gradient = Seconds(1)};
+  return std::vector<StageWork>(static_cast<std::size_t>(stages), work);
+}
+
+struct Case {
+  const char* name;
+  Schedule schedule;
+  int stages;
+  int micro_batches;
+  int virtual_stages;
+  double expected;
+};
+
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+
+constexpr Case kCases[] = {
+    // (m + p - 1)(f + b), arXiv 2104.04473, section 2.2.1
+    {"Gpipe", Schedule::kGpipe, 4, 8, 1, 33},
+    {"OneForwardOneBackward", Schedule::k1f1b, 4, 8, 1, 33},
+    {"FewMicroBatches", Schedule::k1f1b, 8, 2, 1, 27},
+    // m (f + b) + (p - 1)(f + b) / v, section 2.2.2
+    {"Interleaved2", Schedule::kInterleaved1f1b, 4, 8, 2, 28.5},
+    {"Interleaved4", Schedule::kInterleaved1f1b, 8, 16, 4, 48 + 21.0 / 4},
+    // 3 m + (p - 1)(f + b - 2 w), arXiv 2401.10241, table 1
+    {"ZeroBubbleH1", Schedule::kZbH1, 8, 8, 1, 31},
+    // The turn takes no message and the second half fills the ramp: (p - 1) f / 2 is left,
+    // arXiv 2405.15362
+    {"ZeroBubbleV", Schedule::kZbV, 8, 64, 1, 192 + 3.5},
+    // 3 m + (p / 2 - 1)(f + 2 b - 3 w), arXiv 2412.19437, table 2
+    {"DualPipe", Schedule::kDualpipe, 8, 64, 1, 192 + 3 * 2},
+    // p f + (2 p - 2) b with p micro-batches, arXiv 2107.06925, section 3.4
+    {"Chimera4", Schedule::kChimera, 4, 4, 1, 4 + 6 * 2},
+    {"Chimera8", Schedule::kChimera, 8, 8, 1, 8 + 14 * 2},
+};
+
+class SimulationTest : public testing::TestWithParam<Case> {};
+
+TEST_P(SimulationTest, EqualStages) {
+  const Case& c = GetParam();
+  const std::vector<StageWork> work = Equal(c.stages);
+  EXPECT_DOUBLE_EQ(SimulatePipeline({.schedule = c.schedule,
+                                     .micro_batches = c.micro_batches,
+                                     .virtual_stages = c.virtual_stages,
+                                     .stages = work})
+                       .count(),
+                   c.expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SimulationTest, testing::ValuesIn(kCases),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+// Two stages, one micro-batch: there and back again, each with a message of 0.5.
+TEST(Simulation, Messages) {
+  const std::vector<StageWork> work = Equal(2);
+  EXPECT_DOUBLE_EQ(SimulatePipeline({.message = Seconds(0.5), .stages = work}).count(), 7);
+}
+
+struct RandomPipeline {
+  std::vector<StageWork> work = {};
+  PipelineProgram program = {};
+};
+
+RandomPipeline Random(Schedule schedule, std::mt19937& random) {
+  RandomPipeline made;
+  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  const int p = 1 + below(8);
+  for (int i = 0; i < p; ++i) {
+    const double forward = 1 + below(100) / 50.0;
+    const double weight = forward * (0.5 + below(50) / 100.0);
+    made.work.push_back({.forward = Seconds(forward),
+                         .backward = Seconds(forward + weight),
+                         .weight_gradient = Seconds(weight)});
+  }
+  made.program = {.schedule = schedule,
+                  .micro_batches = 1 + below(3 * p),
+                  .message = Seconds(below(3) * 0.1)};
+  if (schedule == Schedule::kInterleaved1f1b) {
+    made.program.micro_batches = p * (1 + below(3));
+    made.program.virtual_stages = 1 + below(3);
+  }
+  return made;
+}
+
+bool Overlap(const ScheduledOperation& a, const ScheduledOperation& b) {
+  return a.start < b.end && b.start < a.end;
+}
+
+// What any order must hold: one operation at a time on a device, every operation once, each after
+// those that it needs, no more micro-batches than memory is counted for, and no faster than the
+// bound.
+TEST(Simulation, HoldsWhatTheScheduleSays) {
+  std::mt19937 random(7);
+  for (const Schedule schedule : kSchedules) {
+    for (int i = 0; i < 60; ++i) {
+      RandomPipeline made = Random(schedule, random);
+      made.program.stages = made.work;
+      const auto p = static_cast<int>(made.work.size());
+      const PipelineLayout layout = LayoutOf(schedule, p, made.program.virtual_stages);
+      std::vector<ScheduledOperation> operations;
+      const Seconds time = SimulatePipeline(made.program, &operations);
+      EXPECT_GE(time.count(), LeastPipelineTime(made.program).count() * (1 - 1e-12));
+      EXPECT_EQ(operations.size(), static_cast<std::size_t>(made.program.micro_batches *
+                                                            layout.chunks() *
+                                                            (layout.SplitsBackward() ? 3 : 2)));
+      std::map<std::tuple<int, int, int, int>, ScheduledOperation> by_name;
+      for (const ScheduledOperation& op : operations) {
+        EXPECT_LE(op.end, time);
+        by_name[{static_cast<int>(op.kind), op.direction, op.chunk, op.micro_batch}] = op;
+      }
+      EXPECT_EQ(by_name.size(), operations.size());
+      std::ranges::stable_sort(operations, {}, [](const auto& op) {
+        return std::tuple(op.device, op.start, op.end);
+      });
+      for (std::size_t k = 1; k < operations.size(); ++k) {
+        if (operations[k - 1].device != operations[k].device) continue;
+        EXPECT_FALSE(Overlap(operations[k - 1], operations[k]));
+      }
+      for (const auto& [name, op] : by_name) {
+        const auto [kind, direction, chunk, k] = name;
+        const auto end_of = [&](OperationKind of, int c) {
+          return by_name.at({static_cast<int>(of), direction, c, k}).end;
+        };
+        if (op.kind == OperationKind::kForward && chunk > 0) {
+          EXPECT_GE(op.start, end_of(OperationKind::kForward, chunk - 1));
+        } else if (op.kind == OperationKind::kBackward) {
+          EXPECT_GE(op.start, end_of(OperationKind::kForward, chunk));
+          if (chunk + 1 < layout.chunks()) {
+            EXPECT_GE(op.start, end_of(OperationKind::kBackward, chunk + 1));
+          }
+        } else if (op.kind == OperationKind::kWeightGradient) {
+          EXPECT_GE(op.start, end_of(OperationKind::kBackward, chunk));
+        }
+      }
+    }
+  }
+}
+
+// The most micro-batches that each device holds at once, a chunk as its share of the stage, is what
+// memory counts.
+TEST(Simulation, HoldsNoMoreThanMemoryCounts) {
+  std::mt19937 random(8);
+  for (const Schedule schedule : kSchedules) {
+    for (int i = 0; i < 60; ++i) {
+      RandomPipeline made = Random(schedule, random);
+      made.program.stages = made.work;
+      const auto p = static_cast<int>(made.work.size());
+      const PipelineLayout layout = LayoutOf(schedule, p, made.program.virtual_stages);
+      std::vector<ScheduledOperation> operations;
+      SimulatePipeline(made.program, &operations);
+      std::ranges::stable_sort(operations, {}, &ScheduledOperation::start);
+      std::map<std::pair<int, int>, double> held;  // by direction and stage
+      std::map<std::pair<int, int>, double> most;
+      const OperationKind last =
+          layout.SplitsBackward() ? OperationKind::kWeightGradient : OperationKind::kBackward;
+      for (const ScheduledOperation& op : operations) {
+        const std::pair at = {op.direction, layout.StageOf(op.chunk)};
+        if (op.kind == OperationKind::kForward) {
+          held[at] += 1.0 / layout.chunks_per_device;
+          most[at] = std::max(most[at], held[at]);
+        } else if (op.kind == last) {
+          held[at] -= 1.0 / layout.chunks_per_device;
+        }
+      }
+      for (const auto& [at, count] : most) {
+        EXPECT_LE(count, 1e-9 + InFlight(schedule, at.second, p, made.program.virtual_stages,
+                                         made.program.micro_batches))
+            << Word(schedule) << " p " << p << " stage " << at.second << " m "
+            << made.program.micro_batches;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace meshwright
