@@ -1,7 +1,10 @@
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <array>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -58,8 +61,9 @@ absl::Status FromCaseError(const v1::CaseError& error) {
   for (const v1::FieldError& field : error.fields()) {
     violations.push_back({.field = field.field(), .description = field.description()});
   }
-  if (!violations.empty()) return InvalidFields(violations);
-  return WithReason(absl::InvalidArgumentError(error.message()), error.reason());
+  return WithReason(
+      violations.empty() ? absl::InvalidArgumentError(error.message()) : InvalidFields(violations),
+      error.reason());
 }
 
 // A case whose JSON is wrong is answered here, because a server cannot be asked about it.
@@ -101,7 +105,12 @@ absl::Status Mistakes(const std::array<NamedCase, 2>& cases, const Answers& answ
       violations.push_back(std::move(violation));
     }
   }
-  if (!violations.empty()) return InvalidFields(violations);
+  if (!violations.empty()) {
+    const bool is_one = answers[0].ok() || answers[1].ok();
+    return is_one ? WithReason(InvalidFields(violations),
+                               Reason(answers[0].ok() ? answers[1].status() : answers[0].status()))
+                  : InvalidFields(violations);
+  }
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const absl::Status& status = answers[i].status();
     if (status.ok()) continue;
@@ -112,11 +121,26 @@ absl::Status Mistakes(const std::array<NamedCase, 2>& cases, const Answers& answ
   return absl::OkStatus();
 }
 
+// Stdin can be read once.
+absl::Status CheckStdin(const CompareOptions& options) {
+  std::string_view reader;
+  for (const auto& [name, path] :
+       {std::pair<std::string_view, std::string_view>{"first", options.first},
+        {"second", options.second},
+        {"history", options.history}}) {
+    if (path != "-") continue;
+    if (!reader.empty()) {
+      return InvalidFields({{.field = std::string(name),
+                             .description = fmt::format("-; {} is stdin already", reader)}});
+    }
+    reader = name;
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<v1::PlanComparison> Compare(const CompareOptions& options,
                                            const GlobalFlags& flags) {
-  if (options.first == "-" && options.second == "-") {
-    return InvalidFields({{.field = "second", .description = "-; first is stdin already"}});
-  }
+  RETURN_IF_ERROR(CheckStdin(options));
   ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
   const std::array cases = {ReadCase("first", options.first), ReadCase("second", options.second)};
   ASSIGN_OR_RETURN(const History history, ReadHistory(options.history, knowledge));

@@ -43,6 +43,11 @@ absl::Status OfRun(const absl::Status& status) {
 }
 
 absl::StatusOr<Refitted> RefitRun(const RefitOptions& options, const GlobalFlags& flags) {
+  if (!flags.server.empty()) {
+    return InvalidFields({{.field = "server",
+                           .description = flags.server + "; refit runs here, with this program's "
+                                                         "own chips and profiles"}});
+  }
   ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
   const absl::StatusOr<History> history = ReadHistory(options.run, knowledge);
   if (!history.ok()) return OfRun(history.status());
@@ -82,6 +87,8 @@ void PrintChange(const Refitted& refitted) {
 int RunRefit(const RefitOptions& options, const GlobalFlags& flags) {
   const auto refitted = RefitRun(options, flags);
   if (!refitted.ok()) return Fail(refitted.status(), flags.output);
+  for (const std::string& warning : refitted->refit.after.warnings)
+    PrintNote("warning: " + warning);
   PrintChange(*refitted);
   PrintData(PrintJson(FrameworkOf(*refitted), {.multiline = true}) + "\n");
   return kExitDone;

@@ -125,6 +125,7 @@ void AnalyticModel::PriceRuns() {
 PipelineShape AnalyticModel::ShapeOf(const ParallelPlan& plan, int micro_batches) const {
   return {.schedule = plan.schedule,
           .micro_batches = micro_batches,
+          .stages = StageTotal(),
           .virtual_stages =
               LayoutOf(plan.schedule, StageTotal(), plan.virtual_pipeline).chunks_per_device,
           .point_to_point = SlowestMessage(plan),
@@ -257,7 +258,7 @@ void AnalyticModel::TimeStages(const ParallelPlan& plan, Evaluation& e) {
     Stage stage = run.stage;
     stage.data_parallel *= directions;
     const StepTail tail =
-        TailOf(stage, time, meshwright::ShardingOf(plan, stage), e.shape, p, problem_);
+        TailOf(stage, time, meshwright::ShardingOf(plan, stage), e.shape, problem_);
     if (directions == 2) {
       tails.insert(tails.end(), static_cast<std::size_t>(run.count), tail);
       times.insert(times.end(), static_cast<std::size_t>(run.count), time);

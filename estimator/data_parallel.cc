@@ -17,10 +17,29 @@ constexpr double kOverlapSlowdown = 0.1;
 constexpr double kOffloadedBytes = 16;
 constexpr BytesPerSecond kHostLink = {26e9};
 
-Seconds Exposed(Seconds total, Seconds window, double visible_share) {
+// What communication runs beside.
+struct Window {
+  Seconds whole = Seconds(0);
+  // Interleaved, the messages of one of `chunks` chunks, the first or the last of the step, have
+  // only their own share of a micro-batch.
+  Seconds own = Seconds(0);
+  double chunks = 1;
+};
+
+Seconds Exposed(Seconds total, const Window& window, double visible_share) {
   if (total.count() <= 0) return Seconds(0);
-  const Seconds bare = std::max(visible_share * total, total - kUsableWindow * window);
+  const Seconds bare = std::max({visible_share * total, total - kUsableWindow * window.whole,
+                                 total / window.chunks - kUsableWindow * window.own});
   return bare + kOverlapSlowdown * (total - bare);
+}
+
+// `pass` of a micro-batch. Where chunks synchronise apart, each waits for p micro-batches of the
+// others.
+Window WindowOf(Seconds pass, const PipelineShape& shape, const FrameworkProfile& profile) {
+  const double v = shape.schedule == Schedule::kInterleaved1f1b && profile.syncs_chunk_by_chunk
+                       ? shape.virtual_stages
+                       : 1;
+  return {.whole = (shape.stages * (v - 1) + 1) / v * pass, .own = pass / v, .chunks = v};
 }
 
 double WireBytes(const EstimatorProblem& problem) {
@@ -86,8 +105,9 @@ class Tail {
   [[nodiscard]] Seconds GatherParameters() const {
     const double bucket = Bucket(problem_.workload.overlap.parameter_gather);
     // The vocabulary's weights stay in 16 bits.
-    const double vocabulary =
-        (bytes_.weight - bytes_.gathered_weight) * parameters_.vocabulary / parameters_.dense;
+    const double vocabulary = parameters_.dense > 0 ? (bytes_.weight - bytes_.gathered_weight) *
+                                                          parameters_.vocabulary / parameters_.dense
+                                                    : 0;
     return Over(CollectiveKind::kAllGather,
                 {.bytes_per_parameter = bytes_.gathered_weight + vocabulary,
                  .parameters = parameters_.dense,
@@ -100,6 +120,12 @@ class Tail {
                  .bucket = bucket,
                  .least = least_.expert},
                 groups_.expert);
+  }
+
+  // Whether any gradient is reduced before the end of the backward pass.
+  [[nodiscard]] bool FillsBuckets() const {
+    return !problem_.profile.buckets_have_owners ||
+           parameters_.dense / Ranks(groups_.dense) >= Bucket(true);
   }
 
   [[nodiscard]] Seconds Optimizer() const {
@@ -172,52 +198,46 @@ StateSharding ShardingOf(const ParallelPlan& plan, const Stage& s) {
           .offload_ratio = plan.optimizer_offload_ratio};
 }
 
-double WindowMicroBatches(int stage_count, int virtual_stages) {
-  const double v = virtual_stages;
-  return (stage_count * (v - 1) + 1) / v;
-}
-
 StepTail TailOf(const Stage& s, const StageTime& time, const StateSharding& sharding,
-                const PipelineShape& shape, int stage_count, const EstimatorProblem& problem) {
+                const PipelineShape& shape, const EstimatorProblem& problem) {
   const Tail tail(s, sharding, problem);
+  const FrameworkProfile& profile = problem.profile;
   const Overlap& overlap = problem.workload.overlap;
+  const double visible = profile.gradient_bucket_exposed_ratio;
   const int micro_batches = shape.micro_batches;
-  // Sharded gradients and weights are exchanged in each micro-batch, all others once a step.
-  const double windows = sharding.zero_stage < 2 && shape.schedule == Schedule::kInterleaved1f1b
-                             ? WindowMicroBatches(stage_count, shape.virtual_stages)
-                             : 1;
-  const Seconds backward = windows * time.backward_window;
-  const Seconds forward = windows * time.forward_window;
-  const double visible = problem.profile.gradient_bucket_exposed_ratio;
-  const Seconds reduce = tail.ReduceGradients();
-  const auto exposed_reduce = [&] {
-    return overlap.gradient_reduce ? Exposed(reduce, backward, visible) : reduce;
+  // What is sharded is exchanged in each micro-batch, all else once a step.
+  const auto window = [&](Seconds pass, int sharded_from) {
+    return sharding.zero_stage >= sharded_from ? Window{.whole = pass, .own = pass}
+                                               : WindowOf(pass, shape, profile);
   };
+  const Window backward = window(time.backward_window, 2);
+  const Window forward = window(time.forward_window, 3);
+  const Seconds reduce = tail.ReduceGradients();
+  const bool hides_reduction = overlap.gradient_reduce && tail.FillsBuckets();
+  const Seconds exposed_reduce = hides_reduction ? Exposed(reduce, backward, visible) : reduce;
   StepTail result;
   result.optimizer = tail.Optimizer();
   if (sharding.zero_stage == 0) {
-    result.communication = exposed_reduce();
+    result.communication = exposed_reduce;
     return result;
   }
   const Seconds gather = tail.GatherParameters();
-  const auto exposed_gather = [&](Seconds window) {
-    return overlap.parameter_gather ? Exposed(gather, window, visible) : gather;
-  };
+  const Seconds exposed_gather =
+      overlap.parameter_gather ? Exposed(gather, forward, visible) : gather;
   switch (sharding.zero_stage) {
     case 1:
-      result.communication = exposed_reduce() + exposed_gather(forward);
+      result.communication = exposed_reduce + exposed_gather;
       break;
     case 2:  // gradients are scattered after each micro-batch, or they could not stay sharded
-      result.communication = micro_batches * exposed_reduce() + exposed_gather(forward);
+      result.communication = micro_batches * exposed_reduce + exposed_gather;
       break;
     default: {  // weights are gathered in forward and again in backward of each micro-batch
       // The second gather and the reduction share the window of the backward pass.
       Seconds beside_backward(0);
       Seconds bare(0);
       (overlap.parameter_gather ? beside_backward : bare) += gather;
-      (overlap.gradient_reduce ? beside_backward : bare) += reduce;
-      const Seconds once =
-          exposed_gather(forward) + Exposed(beside_backward, backward, visible) + bare;
+      (hides_reduction ? beside_backward : bare) += reduce;
+      const Seconds once = exposed_gather + Exposed(beside_backward, backward, visible) + bare;
       result.communication = micro_batches * once;
       break;
     }

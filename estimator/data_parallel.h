@@ -24,13 +24,9 @@ struct StepTail {
   Seconds optimizer = Seconds(0);
 };
 
-// Micro-batches of `stage_count` stages beside which a step's one reduction, or gathering, runs:
-// one, and when interleaved, where a chunk waits for p micro-batches of each other chunk, more.
-double WindowMicroBatches(int stage_count, int virtual_stages);
-
 // docs/cost_model.md "Data parallelism" (bucketing: PyTorch DDP, Li et al. 2020, arXiv 2006.15704;
 // sharding: ZeRO, arXiv 1910.02054; FSDP, arXiv 2304.11277).
 StepTail TailOf(const Stage& stage, const StageTime& time, const StateSharding& sharding,
-                const PipelineShape& shape, int stage_count, const EstimatorProblem& problem);
+                const PipelineShape& shape, const EstimatorProblem& problem);
 
 }  // namespace meshwright

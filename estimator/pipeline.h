@@ -10,6 +10,7 @@ namespace meshwright {
 struct PipelineShape {
   Schedule schedule = Schedule::k1f1b;
   int micro_batches = 1;
+  int stages = 1;
   int virtual_stages = 1;               // chunks a device
   Seconds point_to_point = Seconds(0);  // one message between neighbours
   bool overlaps_point_to_point = false;

@@ -2,9 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <optional>
+#include <iterator>
 
 #include "estimator/layer_program.h"
 
@@ -23,13 +24,7 @@ std::optional<double> ParseNumber(const std::string& text) {
   return value;
 }
 
-std::optional<double> ParseNonNegative(const std::string& text) {
-  const std::optional<double> value = ParseNumber(text);
-  return value.has_value() && *value >= 0 ? value : std::nullopt;
-}
-
-constexpr int kLargestCount = 10'000'000;
-constexpr char kNonNegative[] = "must be a number >= 0";
+constexpr double kLargestCount = 1e7;
 
 template <auto kField>
 Problem Choice(const std::string& text, FrameworkProfile& profile) {
@@ -57,60 +52,23 @@ Problem OverlapFlag(const std::string& text, FrameworkProfile& profile) {
 }
 
 template <auto kField>
-Problem Number(const std::string& text, FrameworkProfile& profile) {
-  const auto value = ParseNonNegative(text);
-  if (!value.has_value()) return kNonNegative;
-  profile.*kField = *value;
-  return std::nullopt;
+void Number(double value, FrameworkProfile& profile) {
+  profile.*kField = value;
 }
 
 template <auto kField>
-Problem PositiveNumber(const std::string& text, FrameworkProfile& profile) {
-  const auto value = ParseNonNegative(text);
-  if (!value.has_value() || *value == 0) return "must be a number > 0";
-  profile.*kField = *value;
-  return std::nullopt;
+void Time(double value, FrameworkProfile& profile) {
+  profile.*kField = Seconds(value);
 }
 
 template <auto kField>
-Problem Share(const std::string& text, FrameworkProfile& profile) {
-  const auto value = ParseNonNegative(text);
-  if (!value.has_value() || *value == 0 || *value > 1) return "must be a number > 0 and <= 1";
-  profile.*kField = *value;
-  return std::nullopt;
+void Size(double value, FrameworkProfile& profile) {
+  profile.*kField = RoundedBytes(value);
 }
 
 template <auto kField>
-Problem Time(const std::string& text, FrameworkProfile& profile) {
-  const auto value = ParseNonNegative(text);
-  if (!value.has_value()) return kNonNegative;
-  profile.*kField = Seconds(*value);
-  return std::nullopt;
-}
-
-template <auto kField>
-Problem Size(const std::string& text, FrameworkProfile& profile) {
-  const auto value = ParseNonNegative(text);
-  if (!value.has_value()) return kNonNegative;
-  profile.*kField = RoundedBytes(*value);
-  return std::nullopt;
-}
-
-Problem SetBucket(const std::string& text, FrameworkProfile& profile) {
-  const auto value = ParseNonNegative(text);
-  if (!value.has_value() || *value < 1) return "must be a number >= 1";
-  profile.bucket_parameters = *value;
-  return std::nullopt;
-}
-
-template <auto kField>
-Problem Count(const std::string& text, FrameworkProfile& profile) {
-  const auto value = ParseNonNegative(text);
-  if (!value.has_value() || *value > kLargestCount || *value != std::floor(*value)) {
-    return fmt::format("must be a whole number from 0 to {}", kLargestCount);
-  }
-  profile.*kField = static_cast<int>(*value);
-  return std::nullopt;
+void Count(double value, FrameworkProfile& profile) {
+  profile.*kField = static_cast<int>(value);
 }
 
 Problem SplitRule(const std::string& text, FrameworkProfile& profile) {
@@ -124,14 +82,6 @@ Problem GradientChoice(const std::string& text, FrameworkProfile& profile) {
   const auto value = ParseChoice<GradientDtype>(text);
   if (!value.has_value()) return "must be one of " + AllowedWords<GradientDtype>();
   profile.*kField = value;
-  return std::nullopt;
-}
-
-template <auto kField>
-Problem Dropout(const std::string& text, FrameworkProfile& profile) {
-  const auto value = ParseNonNegative(text);
-  if (!value.has_value() || *value >= 1) return "must be a number >= 0 and < 1";
-  profile.*kField = *value;
   return std::nullopt;
 }
 
@@ -159,12 +109,13 @@ Problem CheckedChips(const std::string& text, FrameworkProfile& profile) {
   return std::nullopt;
 }
 
-struct Row {
+// A fact that is one of a set of words, or a list of names.
+struct WordRow {
   std::string_view key;
   Setter set;
 };
 
-constexpr Row kRows[] = {
+constexpr WordRow kWordRows[] = {
     {"precision", Choice<&FrameworkProfile::precision>},
     {"attention_kernel", Choice<&FrameworkProfile::attention_kernel>},
     {"norm_kernel", Choice<&FrameworkProfile::norm_kernel>},
@@ -191,48 +142,12 @@ constexpr Row kRows[] = {
     {"hides_backward_tensor_parallel", Flag<&FrameworkProfile::hides_backward_tensor_parallel>},
     {"gradient_wire_dtype", GradientChoice<&FrameworkProfile::gradient_wire_dtype>},
     {"bf16_gradient_dtype", GradientChoice<&FrameworkProfile::bf16_gradient_dtype>},
+    {"buckets_have_owners", Flag<&FrameworkProfile::buckets_have_owners>},
+    {"syncs_chunk_by_chunk", Flag<&FrameworkProfile::syncs_chunk_by_chunk>},
     {"buckets_without_overlap", Flag<&FrameworkProfile::buckets_without_overlap>},
     {"caches_weight_gradients", Flag<&FrameworkProfile::caches_weight_gradients>},
     {"logits_are_gathered", Flag<&FrameworkProfile::logits_are_gathered>},
     {"experts_need_sequence_parallel", Flag<&FrameworkProfile::experts_need_sequence_parallel>},
-    {"low_time_ratio", PositiveNumber<&FrameworkProfile::low_time_ratio>},
-    {"high_time_ratio", PositiveNumber<&FrameworkProfile::high_time_ratio>},
-    {"dropout_ratio", Dropout<&FrameworkProfile::dropout_ratio>},
-    {"layernorm_dropout_ratio", Dropout<&FrameworkProfile::layernorm_dropout_ratio>},
-    {"memory_bound_traffic_ratio", PositiveNumber<&FrameworkProfile::memory_bound_traffic_ratio>},
-    {"host_backward_ratio", Number<&FrameworkProfile::host_backward_ratio>},
-    {"tensor_parallel_bytes_ratio", Number<&FrameworkProfile::tensor_parallel_bytes_ratio>},
-    {"gradient_bucket_exposed_ratio", Number<&FrameworkProfile::gradient_bucket_exposed_ratio>},
-    {"optimizer_traffic_bytes_per_parameter",
-     Number<&FrameworkProfile::optimizer_traffic_bytes_per_parameter>},
-    {"gradient_traffic_bytes_per_parameter",
-     Number<&FrameworkProfile::gradient_traffic_bytes_per_parameter>},
-    {"optimizer_bytes_per_parameter", Number<&FrameworkProfile::optimizer_bytes_per_parameter>},
-    {"extra_bytes_per_parameter", Number<&FrameworkProfile::extra_bytes_per_parameter>},
-    {"extra_sharded_bytes_per_parameter",
-     Number<&FrameworkProfile::extra_sharded_bytes_per_parameter>},
-    {"logit_stored_bytes_unfused", Number<&FrameworkProfile::logit_stored_bytes_unfused>},
-    {"logit_stored_bytes_fused", Number<&FrameworkProfile::logit_stored_bytes_fused>},
-    {"logit_traffic_bytes_unfused", Number<&FrameworkProfile::logit_traffic_bytes_unfused>},
-    {"logit_traffic_bytes_fused", Number<&FrameworkProfile::logit_traffic_bytes_fused>},
-    {"extra_stored_bytes_per_hidden", Number<&FrameworkProfile::extra_stored_bytes_per_hidden>},
-    {"logit_bytes_between_micro_batches",
-     Number<&FrameworkProfile::logit_bytes_between_micro_batches>},
-    {"allocator_efficiency", Share<&FrameworkProfile::allocator_efficiency>},
-    {"host_per_launch_seconds", Time<&FrameworkProfile::host_per_launch>},
-    {"host_per_recomputed_layer_seconds", Time<&FrameworkProfile::host_per_recomputed_layer>},
-    {"collective_latency_per_node_seconds", Time<&FrameworkProfile::collective_latency_per_node>},
-    {"host_per_collective_rank_with_pipeline_seconds",
-     Time<&FrameworkProfile::host_per_collective_rank_with_pipeline>},
-    {"fixed_per_step_seconds", Time<&FrameworkProfile::fixed_per_step>},
-    {"bucket_parameters", SetBucket},
-    {"bucket_parameters_per_rank", Number<&FrameworkProfile::bucket_parameters_per_rank>},
-    {"fixed_buffers_bytes", Size<&FrameworkProfile::fixed_buffers>},
-    {"communicator_buffers_in_node_bytes", Size<&FrameworkProfile::communicator_buffers_in_node>},
-    {"communicator_buffers_across_nodes_bytes",
-     Size<&FrameworkProfile::communicator_buffers_across_nodes>},
-    {"largest_zero_stage_with_pipeline",
-     Count<&FrameworkProfile::largest_zero_stage_with_pipeline>},
     {"overlap.gradient_reduce", OverlapFlag<&Overlap::gradient_reduce>},
     {"overlap.parameter_gather", OverlapFlag<&Overlap::parameter_gather>},
     {"overlap.tensor_parallel", OverlapFlag<&Overlap::tensor_parallel>},
@@ -240,19 +155,126 @@ constexpr Row kRows[] = {
     {"layer_split", SplitRule},
     {"selective_modules", Modules},
     {"checked_chips", CheckedChips},
-    {"checked_device_count", Count<&FrameworkProfile::checked_device_count>},
 };
+
+// A fact that is a number. The limits are far from what any framework has: they keep arithmetic
+// finite.
+struct NumberRow {
+  std::string_view key;
+  FactRange range;
+  void (*set)(double, FrameworkProfile&);
+  bool is_whole = false;
+};
+
+constexpr NumberRow kNumberRows[] = {
+    {"low_time_ratio", {0.01, 100}, Number<&FrameworkProfile::low_time_ratio>},
+    {"high_time_ratio", {0.01, 100}, Number<&FrameworkProfile::high_time_ratio>},
+    {"dropout_ratio", {0, 0.99}, Number<&FrameworkProfile::dropout_ratio>},
+    {"layernorm_dropout_ratio", {0, 0.99}, Number<&FrameworkProfile::layernorm_dropout_ratio>},
+    {"memory_bound_traffic_ratio",
+     {0.1, 10},
+     Number<&FrameworkProfile::memory_bound_traffic_ratio>},
+    {"host_backward_ratio", {0, 10}, Number<&FrameworkProfile::host_backward_ratio>},
+    {"tensor_parallel_bytes_ratio",
+     {0, 10},
+     Number<&FrameworkProfile::tensor_parallel_bytes_ratio>},
+    {"gradient_bucket_exposed_ratio",
+     {0, 1},
+     Number<&FrameworkProfile::gradient_bucket_exposed_ratio>},
+    {"optimizer_traffic_bytes_per_parameter",
+     {0, 1000},
+     Number<&FrameworkProfile::optimizer_traffic_bytes_per_parameter>},
+    {"gradient_traffic_bytes_per_parameter",
+     {0, 1000},
+     Number<&FrameworkProfile::gradient_traffic_bytes_per_parameter>},
+    {"optimizer_bytes_per_parameter",
+     {0, 1000},
+     Number<&FrameworkProfile::optimizer_bytes_per_parameter>},
+    {"extra_bytes_per_parameter", {0, 1000}, Number<&FrameworkProfile::extra_bytes_per_parameter>},
+    {"extra_sharded_bytes_per_parameter",
+     {0, 1000},
+     Number<&FrameworkProfile::extra_sharded_bytes_per_parameter>},
+    {"logit_stored_bytes_unfused",
+     {0, 1000},
+     Number<&FrameworkProfile::logit_stored_bytes_unfused>},
+    {"logit_stored_bytes_fused", {0, 1000}, Number<&FrameworkProfile::logit_stored_bytes_fused>},
+    {"logit_traffic_bytes_unfused",
+     {0, 1000},
+     Number<&FrameworkProfile::logit_traffic_bytes_unfused>},
+    {"logit_traffic_bytes_fused", {0, 1000}, Number<&FrameworkProfile::logit_traffic_bytes_fused>},
+    {"extra_stored_bytes_per_hidden",
+     {0, 1000},
+     Number<&FrameworkProfile::extra_stored_bytes_per_hidden>},
+    {"logit_bytes_between_micro_batches",
+     {0, 1000},
+     Number<&FrameworkProfile::logit_bytes_between_micro_batches>},
+    {"allocator_efficiency", {0.1, 1}, Number<&FrameworkProfile::allocator_efficiency>},
+    {"host_per_launch_seconds", {0, 0.01}, Time<&FrameworkProfile::host_per_launch>},
+    {"host_per_recomputed_layer_seconds",
+     {0, 1},
+     Time<&FrameworkProfile::host_per_recomputed_layer>},
+    {"collective_latency_per_node_seconds",
+     {0, 1},
+     Time<&FrameworkProfile::collective_latency_per_node>},
+    {"host_per_collective_rank_with_pipeline_seconds",
+     {0, 1},
+     Time<&FrameworkProfile::host_per_collective_rank_with_pipeline>},
+    {"fixed_per_step_seconds", {0, 10000}, Time<&FrameworkProfile::fixed_per_step>},
+    {"bucket_parameters", {1, 1e+13}, Number<&FrameworkProfile::bucket_parameters>},
+    {"bucket_parameters_per_rank",
+     {0, 1e+10},
+     Number<&FrameworkProfile::bucket_parameters_per_rank>},
+    {"fixed_buffers_bytes", {0, 1e+13}, Size<&FrameworkProfile::fixed_buffers>},
+    {"communicator_buffers_in_node_bytes",
+     {0, 1e+13},
+     Size<&FrameworkProfile::communicator_buffers_in_node>},
+    {"communicator_buffers_across_nodes_bytes",
+     {0, 1e+13},
+     Size<&FrameworkProfile::communicator_buffers_across_nodes>},
+    {"largest_zero_stage_with_pipeline",
+     {0, 3},
+     Count<&FrameworkProfile::largest_zero_stage_with_pipeline>,
+     true},
+    {"checked_device_count",
+     {0, kLargestCount},
+     Count<&FrameworkProfile::checked_device_count>,
+     true},
+};
+
+const NumberRow* FindNumber(std::string_view key) {
+  const auto* row = std::ranges::find(kNumberRows, key, &NumberRow::key);
+  return row == std::end(kNumberRows) ? nullptr : row;
+}
+
+Problem SetNumber(const NumberRow& row, const std::string& text, FrameworkProfile& profile) {
+  const std::optional<double> value = ParseNumber(text);
+  if (!value.has_value() || *value < row.range.lowest || *value > row.range.highest ||
+      (row.is_whole && *value != std::floor(*value))) {
+    return fmt::format("must be a {}number from {} to {}", row.is_whole ? "whole " : "",
+                       row.range.lowest, row.range.highest);
+  }
+  row.set(*value, profile);
+  return std::nullopt;
+}
+
+Problem SetAny(std::string_view key, const std::string& text, FrameworkProfile& profile) {
+  if (const NumberRow* row = FindNumber(key)) return SetNumber(*row, text, profile);
+  const auto* row = std::ranges::find(kWordRows, key, &WordRow::key);
+  if (row != std::end(kWordRows)) return row->set(text, profile);
+  return "is no fact of a framework profile";
+}
 
 }  // namespace
 
 absl::Status SetFact(std::string_view key, const std::string& text, FrameworkProfile& profile) {
-  for (const Row& row : kRows) {
-    if (row.key != key) continue;
-    const Problem problem = row.set(text, profile);
-    if (!problem.has_value()) return absl::OkStatus();
-    return absl::InvalidArgumentError(fmt::format("{} = {}; {}", key, text, *problem));
-  }
-  return absl::InvalidArgumentError(fmt::format("{} is no fact of a framework profile", key));
+  const Problem problem = SetAny(key, text, profile);
+  if (!problem.has_value()) return absl::OkStatus();
+  return absl::InvalidArgumentError(fmt::format("{} = {}; {}", key, text, *problem));
+}
+
+std::optional<FactRange> RangeOf(std::string_view key) {
+  const NumberRow* row = FindNumber(key);
+  return row == nullptr ? std::nullopt : std::optional(row->range);
 }
 
 }  // namespace meshwright

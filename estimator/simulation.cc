@@ -76,9 +76,7 @@ class Progress {
                            .end = Seconds(clock)});
   }
 
-  [[nodiscard]] double free_at(int device) const {
-    return free_[static_cast<std::size_t>(device)];
-  }
+  [[nodiscard]] double free_at(int device) const { return free_[static_cast<std::size_t>(device)]; }
   [[nodiscard]] Seconds End() const { return Seconds(*std::ranges::max_element(free_)); }
   [[nodiscard]] const PipelineLayout& layout() const { return layout_; }
   [[nodiscard]] int micro_batches(int direction) const {
@@ -248,8 +246,7 @@ class ListSchedule {
     const int k = Done(kind, direction, chunk);
     if (k == progress_.micro_batches(direction)) return;
     if (kind == OperationKind::kForward && !MayEnter(direction, chunk)) return;
-    const Operation op = {
-        .kind = kind, .direction = direction, .chunk = chunk, .micro_batch = k};
+    const Operation op = {.kind = kind, .direction = direction, .chunk = chunk, .micro_batch = k};
     const double start = std::max(progress_.ReadyAt(op), progress_.free_at(device));
     // Of two directions, the one that is behind.
     const bool is_behind = start == best.start && kind == best.op.kind &&
@@ -282,9 +279,8 @@ Orders OrdersOf(const PipelineProgram& program) {
   const StageWork unit = {
       .forward = Seconds(1), .backward = Seconds(2), .weight_gradient = Seconds(1)};
   const std::vector<StageWork> units(program.stages.size(), unit);
-  Progress progress({.schedule = program.schedule,
-                     .micro_batches = program.micro_batches,
-                     .stages = units});
+  Progress progress(
+      {.schedule = program.schedule, .micro_batches = program.micro_batches, .stages = units});
   return ListSchedule(progress).Run();
 }
 
@@ -309,14 +305,14 @@ Seconds LeastPipelineTime(const PipelineProgram& program) {
     if (layout.directions() == 2) {
       const StageWork& other = program.stages[static_cast<std::size_t>(p - 1 - i)];
       const int down = (program.micro_batches + 1) / 2;
-      least = std::max(least, down * whole +
-                                  (program.micro_batches - down) * (other.forward + other.backward));
+      least = std::max(
+          least, down * whole + (program.micro_batches - down) * (other.forward + other.backward));
       continue;
     }
     // Weight gradients may run while the stages before do their last backwards.
     const double ways = layout.SplitsBackward() ? 1 : 2;
-    least = std::max(least, m * whole + before / layout.chunks_per_device +
-                                ways * i * program.message);
+    least =
+        std::max(least, m * whole + before / layout.chunks_per_device + ways * i * program.message);
     before += layout.SplitsBackward() ? own.forward : whole;
   }
   return least;

@@ -18,8 +18,8 @@ struct StageWork {
 struct PipelineProgram {
   Schedule schedule = Schedule::k1f1b;
   int micro_batches = 1;
-  int virtual_stages = 1;         // chunks a device, of kInterleaved1f1b
-  Seconds message = Seconds(0);   // between neighbouring chunks, beside computation
+  int virtual_stages = 1;        // chunks a device, of kInterleaved1f1b
+  Seconds message = Seconds(0);  // between neighbouring chunks, beside computation
   std::span<const StageWork> stages = {};
 };
 
@@ -44,8 +44,8 @@ struct ScheduledOperation {
 // prefers backward to forward and fills gaps with weight gradients, within the micro-batches that
 // the schedule holds: ZB-H1 and ZB-V (Qi et al. 2023, arXiv 2401.10241; 2024, arXiv 2405.15362),
 // DualPipe and DualPipeV (DeepSeek-V3, arXiv 2412.19437), Chimera (Li and Hoefler 2021, arXiv
-// 2107.06925). A stage's work is divided evenly among its chunks. `operations`, when given, gets all
-// of them in the order of their ends on each device.
+// 2107.06925). A stage's work is divided evenly among its chunks. `operations`, when given, gets
+// all of them in the order of their ends on each device.
 Seconds SimulatePipeline(const PipelineProgram& program,
                          std::vector<ScheduledOperation>* operations = nullptr);
 

@@ -78,6 +78,10 @@ struct FrameworkProfile {
   double bucket_parameters = 40e6;
   double bucket_parameters_per_rank = 0;
   bool buckets_without_overlap = true;  // false: all at once where they are not overlapped
+  // A bucket is of parameters that one rank owns, and is reduced when it is full or at the end:
+  // where a rank owns less than a bucket, nothing is overlapped.
+  bool buckets_have_owners = false;
+  bool syncs_chunk_by_chunk = false;  // interleaved: a chunk's messages beside the other chunks
 
   // Optimizer and step.
   double optimizer_traffic_bytes_per_parameter = 30;

@@ -104,7 +104,10 @@ Seconds CollectiveTime(CollectiveKind kind, Bytes bytes, const GroupShape& shape
     if (shape.nodes == 1) return (ranks - 1) * PointToPointTime(hop, false, pool, topology);
     const double one_nic = pool.inter_node.nic_bandwidth.rate * kNicShare;
     const double rate = std::min(share * shape.in_node, one_nic);
-    return (ranks - 1) * (pool.inter_node.latency + hop / BytesPerSecond{rate});
+    const Seconds across = pool.inter_node.latency + hop / BytesPerSecond{rate};
+    const Seconds inside =
+        shape.in_node > 1 ? PointToPointTime(hop, false, pool, topology) : Seconds(0);
+    return (ranks - 1) * std::max(inside, across);
   }
   if (kind == CollectiveKind::kAllToAll) {
     // Each rank sends a share of its buffer to the ranks of its node and the rest through its NIC.

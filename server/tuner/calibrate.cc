@@ -56,7 +56,13 @@ absl::Status Collect(const HistoryRow& row, std::size_t index, const Problem& pr
     return WithReason(absl::Status(status.code(), path + ": " + std::string(status.message())),
                       Reason(status));
   };
-  const absl::StatusOr<Problem> own = ResolveProblem(row.question, knowledge);
+  const absl::StatusOr<Problem> stated = ResolveProblem(row.question, knowledge);
+  if (!stated.ok()) return located(stated.status());
+  // What is learnt is the factor on today's model: the run is held against the facts that the
+  // question states, or a run that they were refitted from would count twice.
+  Question question = row.question;
+  if (IsComparable(*stated, problem)) question.workload.framework_facts = problem.framework_facts;
+  const absl::StatusOr<Problem> own = ResolveProblem(question, knowledge);
   if (!own.ok()) return located(own.status());
   if (!IsComparable(*own, problem)) return absl::OkStatus();
   const absl::StatusOr<ResolvedPlan> plan = ResolvePlan(row.plan, *own, "plan");

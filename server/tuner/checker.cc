@@ -145,11 +145,14 @@ class PlanChecker {
           problem_.workload.sequence_length);
     }
     if (c == 1) return;
-    if (plan_.context_parallel_kind == ContextParallelKind::kUlysses && heads % t == 0 &&
-        ExchangedHeads(model, t) % c != 0) {
+    if (plan_.context_parallel_kind != ContextParallelKind::kUlysses || heads % t != 0) return;
+    // Fewer key-value heads than ranks are copied; latent attention has one for every head.
+    const int keys = model.mla.has_value() ? heads / t : std::max(1, model.kv_head_count / t);
+    if (heads / t % c != 0 || keys % c != 0) {
       Add(at + "context_parallel",
-          "{}; ulysses must divide the {} attention and key-value heads of a tensor-parallel rank",
-          c, ExchangedHeads(model, t));
+          "{}; ulysses must divide the {} attention and {} key-value heads of a tensor-parallel "
+          "rank",
+          c, heads / t, keys);
     }
   }
 

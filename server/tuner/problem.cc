@@ -78,6 +78,16 @@ std::string Extrapolation(const FrameworkProfile& profile) {
       ProfileName(profile), fmt::join(profile.checked_chips, ", "), profile.checked_device_count);
 }
 
+// Whether a default of the workload came from a fact that it states itself.
+bool IsFromFact(std::string_view field, const WorkloadRequest& stated) {
+  return std::ranges::any_of(stated.framework_facts, [&](const FrameworkFactRequest& fact) {
+    std::string_view name = fact.name;
+    if (name == "layernorm_dropout_ratio") name = "dropout_ratio";
+    if (name == "bf16_gradient_dtype") name = "gradient_dtype";
+    return field == fmt::format("workload.{}", name);
+  });
+}
+
 Workload ResolveWorkload(const WorkloadRequest& stated, const ChipSpec& chip, Problem& problem) {
   const FrameworkProfile& profile = problem.profile;
   Defaults defaults(problem.applied_defaults, "workload", ProfileName(profile));
@@ -129,6 +139,9 @@ Workload ResolveWorkload(const WorkloadRequest& stated, const ChipSpec& chip, Pr
   if (stated.framework_version.value_or("").empty() && !profile.version.empty()) {
     defaults.set_source("the framework's default profile");
     defaults.Note("framework.version", profile.version);
+  }
+  for (AppliedDefault& applied : problem.applied_defaults) {
+    if (IsFromFact(applied.field, stated)) applied.source = "the workload's own fact";
   }
   return w;
 }
@@ -234,6 +247,26 @@ void ResolveNetwork(const ClusterRequest& stated, Problem& problem) {
   }
 }
 
+// The precision that the user asks for, with the field that says so.
+struct StatedPrecision {
+  Precision precision = Precision::kBf16;
+  std::string field = {};
+};
+
+std::optional<StatedPrecision> PrecisionOf(const WorkloadRequest& workload) {
+  if (workload.precision) {
+    return StatedPrecision{.precision = *workload.precision, .field = "workload.precision"};
+  }
+  for (std::size_t i = 0; i < workload.framework_facts.size(); ++i) {
+    const FrameworkFactRequest& fact = workload.framework_facts[i];
+    const auto precision = ParseChoice<Precision>(fact.value);
+    if (fact.name != "precision" || !precision.has_value()) continue;
+    return StatedPrecision{.precision = *precision,
+                           .field = fmt::format("workload.framework.facts[{}]", i)};
+  }
+  return std::nullopt;
+}
+
 void CheckChip(const NodePoolRequest& pool, std::string_view path, const Question& question,
                const Knowledge& knowledge, std::vector<FieldViolation>& violations) {
   if (pool.chip.empty()) return;  // Validate has said so
@@ -244,16 +277,21 @@ void CheckChip(const NodePoolRequest& pool, std::string_view path, const Questio
                                                      std::string(entry.status().message()))});
     return;
   }
-  const std::optional<Precision>& precision = question.workload.precision;
-  if (!precision.has_value() || NominalPeak((*entry)->spec, *precision).has_value()) return;
+  const std::optional<StatedPrecision> stated = PrecisionOf(question.workload);
+  if (!stated.has_value() || NominalPeak((*entry)->spec, stated->precision).has_value()) return;
   std::string known;
   for (const auto& [word, peak] : (*entry)->spec.peak) {
     known += (known.empty() ? "" : ", ") + std::string(Word(word));
   }
-  violations.push_back({.field = "workload.precision",
-                        .description = fmt::format("\"{}\"; {} has a known peak for {} only",
-                                                   Word(*precision), (*entry)->spec.id, known)});
+  violations.push_back(
+      {.field = stated->field,
+       .description = fmt::format("\"{}\"; {} has a known peak for {} only",
+                                  Word(stated->precision), (*entry)->spec.id, known)});
 }
+
+// Facts that tell what a profile was checked on: measured runs say so, not a workload.
+constexpr std::string_view kEvidence[] = {"low_time_ratio", "high_time_ratio", "checked_chips",
+                                          "checked_device_count"};
 
 // The workload's own facts in place of the profile's; says which cannot be.
 std::vector<FieldViolation> ApplyFacts(const WorkloadRequest& workload, FrameworkProfile& profile) {
@@ -268,6 +306,11 @@ std::vector<FieldViolation> ApplyFacts(const WorkloadRequest& workload, Framewor
         facts.begin(), facts.begin() + static_cast<std::ptrdiff_t>(i),
         [&](const FrameworkFactRequest& before) { return before.name == facts[i].name; });
     if (is_repeated) reject(facts[i].name + "; stated twice");
+    if (std::ranges::find(kEvidence, facts[i].name) != std::end(kEvidence)) {
+      reject(facts[i].name + "; is found from measured runs");
+      continue;
+    }
+    if (facts[i].name.empty() || facts[i].value.empty()) continue;  // said by who read it
     const absl::Status status = SetFact(facts[i].name, facts[i].value, profile);
     if (!status.ok()) reject(std::string(status.message()));
   }
@@ -316,6 +359,7 @@ absl::StatusOr<Problem> ResolveProblem(const Question& question, const Knowledge
   const FoundFramework found = FindFramework(question.workload, knowledge);
   problem.profile = found.entry->profile;
   problem.warnings = found.warnings;
+  problem.framework_facts = question.workload.framework_facts;
   ApplyFacts(question.workload, problem.profile);  // CheckQuestion found nothing wrong with them
   if (!question.workload.framework_facts.empty()) {
     problem.warnings.push_back(FactsNote(question.workload, problem.profile));

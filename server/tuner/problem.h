@@ -28,7 +28,8 @@ struct Problem {
   ModelSpec model = {};
   Workload workload = {};
   ClusterSpec cluster = {};
-  FrameworkProfile profile = {};
+  FrameworkProfile profile = {};  // with the workload's own facts
+  std::vector<FrameworkFactRequest> framework_facts = {};
   std::vector<AppliedDefault> applied_defaults = {};
   std::vector<std::string> warnings = {};
 };

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
-#include <set>
 #include <string_view>
 
+#include "estimator/profile_facts.h"
 #include "search_space/status.h"
 
 namespace meshwright {
@@ -15,35 +15,34 @@ namespace {
 
 enum class Figure { kStepTime, kPeakMemory };
 
-// A constant that adds to one figure of every run it matters to, and where it is looked for.
+// A fact that adds to one figure of every run that it matters to; it is looked for in its whole
+// range.
 struct Constant {
   std::string_view name;
   Figure figure;
-  double lowest;
-  double highest;
 };
 
 constexpr Constant kConstants[] = {
-    {"host_per_launch_seconds", Figure::kStepTime, 0, 1e-3},
-    {"host_per_recomputed_layer_seconds", Figure::kStepTime, 0, 0.1},
-    {"host_per_collective_rank_with_pipeline_seconds", Figure::kStepTime, 0, 0.1},
-    {"collective_latency_per_node_seconds", Figure::kStepTime, 0, 0.1},
-    {"fixed_per_step_seconds", Figure::kStepTime, 0, 1000},
-    {"memory_bound_traffic_ratio", Figure::kStepTime, 0.1, 10},
-    {"gradient_bucket_exposed_ratio", Figure::kStepTime, 0, 1},
-    {"optimizer_traffic_bytes_per_parameter", Figure::kStepTime, 0, 1000},
-    {"gradient_traffic_bytes_per_parameter", Figure::kStepTime, 0, 1000},
-    {"logit_traffic_bytes_unfused", Figure::kStepTime, 0, 1000},
-    {"logit_traffic_bytes_fused", Figure::kStepTime, 0, 1000},
-    {"fixed_buffers_bytes", Figure::kPeakMemory, 0, 1e12},
-    {"extra_bytes_per_parameter", Figure::kPeakMemory, 0, 100},
-    {"extra_sharded_bytes_per_parameter", Figure::kPeakMemory, 0, 100},
-    {"extra_stored_bytes_per_hidden", Figure::kPeakMemory, 0, 1000},
-    {"logit_stored_bytes_unfused", Figure::kPeakMemory, 0, 100},
-    {"logit_stored_bytes_fused", Figure::kPeakMemory, 0, 100},
-    {"logit_bytes_between_micro_batches", Figure::kPeakMemory, 0, 100},
+    {"host_per_launch_seconds", Figure::kStepTime},
+    {"host_per_recomputed_layer_seconds", Figure::kStepTime},
+    {"host_per_collective_rank_with_pipeline_seconds", Figure::kStepTime},
+    {"collective_latency_per_node_seconds", Figure::kStepTime},
+    {"fixed_per_step_seconds", Figure::kStepTime},
+    {"memory_bound_traffic_ratio", Figure::kStepTime},
+    {"gradient_bucket_exposed_ratio", Figure::kStepTime},
+    {"optimizer_traffic_bytes_per_parameter", Figure::kStepTime},
+    {"gradient_traffic_bytes_per_parameter", Figure::kStepTime},
+    {"logit_traffic_bytes_unfused", Figure::kStepTime},
+    {"logit_traffic_bytes_fused", Figure::kStepTime},
+    {"fixed_buffers_bytes", Figure::kPeakMemory},
+    {"extra_bytes_per_parameter", Figure::kPeakMemory},
+    {"extra_sharded_bytes_per_parameter", Figure::kPeakMemory},
+    {"extra_stored_bytes_per_hidden", Figure::kPeakMemory},
+    {"logit_stored_bytes_unfused", Figure::kPeakMemory},
+    {"logit_stored_bytes_fused", Figure::kPeakMemory},
+    {"logit_bytes_between_micro_batches", Figure::kPeakMemory},
 };
-constexpr int kHalvings = 60;
+constexpr int kHalvings = 80;  // of a range: well below the six digits that are written
 
 std::string Names() {
   std::string names;
@@ -88,8 +87,11 @@ class Fitter {
 
   // Sets the constant in the request; says why it cannot.
   absl::StatusOr<std::optional<std::string>> Fit(const Constant& constant, double measured) {
-    double low = constant.lowest;
-    double high = constant.highest;
+    const std::optional<FactRange> range = RangeOf(constant.name);
+    if (!range.has_value())
+      return absl::InternalError(fmt::format("{} has no range", constant.name));
+    double low = range->lowest;
+    double high = range->highest;
     ASSIGN_OR_RETURN(const double least, With(constant, low));
     ASSIGN_OR_RETURN(const double most, With(constant, high));
     if (least == most) return fmt::format("{}; changes nothing in this run", constant.name);

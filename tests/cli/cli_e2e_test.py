@@ -256,7 +256,10 @@ class EvaluateTest(Folder):
         done = self.run_cli("compare", bad, "absent.json", expect=3)
         self.assertIn("error: first.plan.tensor_parallel = 0", done.stderr)
         self.assertIn("error: second = absent.json; cannot be read", done.stderr)
+        case_text = pathlib.Path(first).read_text()
         self.assertIn("second = -; first is stdin already", self.run_cli("compare", "-", "-", expect=3).stderr)
+        done = self.run_cli("compare", "-", second, "--history", "-", text_in=case_text, expect=3)
+        self.assertIn("history = -; first is stdin already", done.stderr)
         done = self.run_cli("compare", first, second, "--history", "absent.jsonl", expect=3)
         self.assertIn("error: history = absent.jsonl; cannot be read", done.stderr)
 
@@ -274,6 +277,9 @@ class EvaluateTest(Folder):
         self.assertAlmostEqual(again["peak_memory_bytes"] / 9e9, 1, 4)
         done = self.run_cli("refit", "--run", path, "--fact", "speed", expect=3)
         self.assertIn("error: fact = speed; must be one of", done.stderr)
+        done = self.run_cli("refit", "--run", path, "--fact", "fixed_per_step_seconds", "--server",
+                            "127.0.0.1:1", expect=3)
+        self.assertIn("refit runs here", done.stderr)
         done = self.run_cli("refit", "--run", "absent.json", "--fact", "fixed_per_step_seconds", expect=3)
         self.assertIn("error: run = absent.json; cannot be read", done.stderr)
 
@@ -329,6 +335,9 @@ class ServerTest(Folder):
                 ("infeasible", {"model": big}, 4),
                 ("several_pools", {"cluster": pools}, 3),
                 ("mistakes", {"workload": {"sequence_length": 0}, "cluster": {"pools": []}}, 3),
+                ("facts", {"workload": {**TINY_WORKLOAD, "framework": {"name": "generic", "facts": [
+                    {"name": "fixed_buffers_bytes", "value": "1e30"},
+                    {"name": "host_per_launch_seconds", "value": "1e308"}, {"name": "speed"}]}}}, 3),
                 ("json", {"workload": {"sequence_length": "4k"}, "cluster": {"nodes": 3}}, 3)):
             with self.subTest(name):
                 args = ["tune", *self.question(**question), "--output", "json"]

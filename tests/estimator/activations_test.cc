@@ -64,6 +64,13 @@ TEST(Activations, ContextParallelDividesTokens) {
   sharding.context_parallel_kind = ContextParallelKind::kUlysses;
   EXPECT_DOUBLE_EQ(StoredBy(problem, sharding, false),
                    kTokens / 4 * (kOutside + kInside + 2 * 8192));
+  // It goes with the attention that is recomputed.
+  double kept = 0;
+  for (const Kernel& kernel : LayerOf(problem, sharding).kernels) {
+    if ((kernel.modules & kCoreAttention) == 0)
+      kept += static_cast<double>(kernel.stored_bytes.count);
+  }
+  EXPECT_DOUBLE_EQ(kept, kTokens / 4 * (kOutside + kInside - 4 * 64));
 }
 
 // Hybrid context parallelism, 16 ranks on two nodes: the 8 of a node exchange heads, twice 8 (2q +

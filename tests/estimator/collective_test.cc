@@ -177,6 +177,8 @@ TEST(Collective, HopsOfARingShareNics) {
   };
   EXPECT_NEAR(time({.in_node = 8, .nodes = 2}, 160'000'000), 15 * (40e-6 + 10e6 / 19.5e9), 1e-9);
   EXPECT_NEAR(time({.in_node = 2, .nodes = 2}, 40'000'000), 3 * (40e-6 + 10e6 / 9.75e9), 1e-9);
+  pool.intra_node.bandwidth = {8e9};  // now a hop in the node is the slowest
+  EXPECT_NEAR(time({.in_node = 2, .nodes = 2}, 40'000'000), 3 * (10e-6 + 10e6 / 6e9), 1e-9);
 }
 
 }  // namespace

@@ -313,26 +313,61 @@ TEST(Tail, Zero3MessagesOfExpertsAndTheRest) {
   EXPECT_NEAR(Line(FullOf(problem, plan), TimeCause::kDataParallel), expected, 1e-6 * expected);
 }
 
-// Of v chunks each but the last waits for p micro-batches of the others: p (v - 1) / v + 1 / v.
-TEST(Tail, InterleavingWidensTheWindow) {
-  EXPECT_EQ(WindowMicroBatches(1, 1), 1);
-  EXPECT_EQ(WindowMicroBatches(8, 1), 1);
-  EXPECT_DOUBLE_EQ(WindowMicroBatches(8, 2), 4.5);
-  EXPECT_DOUBLE_EQ(WindowMicroBatches(8, 12), 89.0 / 12);
-  // 8 micro-batches on 4 stages of 2 chunks: the same messages, 2.5 times the room.
+// Of v chunks each waits for p micro-batches of the others, so messages longer than that run beside
+// (p (v - 1) + 1) / v micro-batches: 1, 2.5 and 3.25 for 1, 2 and 4 chunks of 4 stages.
+TEST(Tail, ChunksThatSynchroniseApart) {
   OwnedProblem problem = OneMessageProblem(2);
   problem.workload.overlap = {.gradient_reduce = true, .parameter_gather = true};
   problem.cluster.pools.front().intra_node.bandwidth = {4e9};
-  const auto exposed = [&](Schedule schedule, int chunks) {
+  const auto exposed = [&](int chunks, int zero_stage) {
+    const Schedule schedule = chunks > 1 ? Schedule::kInterleaved1f1b : Schedule::k1f1b;
     return Line(FullOf(problem, {.pipeline_parallel = 4,
                                  .virtual_pipeline = chunks,
                                  .data_parallel = 4,
                                  .micro_batch_size = 2,
-                                 .zero_stage = 1,
+                                 .zero_stage = zero_stage,
                                  .schedule = schedule}),
                 TimeCause::kDataParallel);
   };
-  EXPECT_LT(exposed(Schedule::kInterleaved1f1b, 2), exposed(Schedule::k1f1b, 1));
+  EXPECT_NEAR(exposed(2, 1), exposed(1, 1), 1e-9);  // not this framework
+  problem.profile.syncs_chunk_by_chunk = true;
+  const double saved = exposed(1, 1) - exposed(2, 1);
+  EXPECT_GT(saved, 0);
+  EXPECT_NEAR(saved / (exposed(2, 1) - exposed(4, 1)), 1.5 / 0.75, 1e-6);
+  EXPECT_GT(exposed(1, 2), exposed(2, 2));  // the gather of ZeRO-2, once a step
+  EXPECT_NEAR(exposed(1, 3), exposed(2, 3), 1e-9);
+}
+
+// The messages of the first and last chunk have no window but their own: of a wide one, a chunk's
+// share stays bare less its share of a micro-batch.
+TEST(Tail, OneChunksMessagesStayVisible) {
+  OwnedProblem problem = OneMessageProblem(2);
+  problem.profile.syncs_chunk_by_chunk = true;
+  problem.profile.gradient_bucket_exposed_ratio = 0;
+  problem.workload.overlap = {.gradient_reduce = true};
+  const ParallelPlan plan = {.pipeline_parallel = 4,
+                             .virtual_pipeline = 2,
+                             .data_parallel = 4,
+                             .schedule = Schedule::kInterleaved1f1b};
+  problem.cluster.pools.front().intra_node.bandwidth = {50e9};
+  const double exposed = Line(FullOf(problem, plan), TimeCause::kDataParallel);
+  problem.workload.overlap = {};
+  const double whole = Line(FullOf(problem, plan), TimeCause::kDataParallel);
+  EXPECT_GT(exposed, 0.1 * whole);  // beside a window that covers all of it
+}
+
+// Buckets with an owner are reduced when full: a share of 6.7e9 / 8 parameters fills one of 0.5e9,
+// not one of 1e9.
+TEST(Tail, BucketsWithOwners) {
+  OwnedProblem problem = PlainProblem(Llama2_7b(), 1);
+  problem.workload.overlap = {.gradient_reduce = true, .parameter_gather = true};
+  const auto exposed = [&](double bucket, bool has_owner) {
+    problem.profile.bucket_parameters = bucket;
+    problem.profile.buckets_have_owners = has_owner;
+    return Line(FullOf(problem, {.data_parallel = 8, .zero_stage = 1}), TimeCause::kDataParallel);
+  };
+  EXPECT_EQ(exposed(0.5e9, true), exposed(0.5e9, false));
+  EXPECT_GT(exposed(1e9, true), exposed(1e9, false));
 }
 
 // Recomputation is a window too, where the one stage both recomputes and waits.

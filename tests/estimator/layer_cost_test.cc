@@ -110,6 +110,18 @@ TEST_P(BesideGemmTest, Visible) {
 INSTANTIATE_TEST_SUITE_P(All, BesideGemmTest, testing::ValuesIn(kBesideCases),
                          [](const auto& test) { return std::string(test.param.name); });
 
+// The kernels of the routed experts and no others are theirs, also of one expert a rank.
+TEST(Experts, KernelsOfTheirOwn) {
+  const OwnedProblem problem = PlainProblem(Mixtral_8x7b(), 1);
+  for (const int experts : {1, 8}) {
+    int count = 0;
+    for (const Kernel& kernel : LayerOf(problem, {.expert_parallel = experts}, true).kernels) {
+      count += kernel.is_expert ? 1 : 0;
+    }
+    EXPECT_EQ(count, 3) << experts;  // up, activation, down
+  }
+}
+
 // A routed expert, also one alone, gives a collective of the dense layers no room.
 TEST(BesideGemm, ExpertsGiveNoRoom) {
   LayerProgram program = {.kernels = {Cube()},

@@ -48,6 +48,33 @@ TEST_P(PlaceGroupTest, Shape) {
 INSTANTIATE_TEST_SUITE_P(All, PlaceGroupTest, testing::ValuesIn(kCases),
                          [](const auto& test) { return std::string(test.param.name); });
 
+struct HeadCase {
+  const char* name;
+  int heads;
+  int keys;
+  bool is_latent;
+  int tensor;
+  int expected;
+};
+
+constexpr HeadCase kHeadCases[] = {
+    {"EveryHead", 64, 64, false, 4, 16},   {"GroupedQuery", 64, 8, false, 2, 4},
+    {"OneKeyARank", 64, 8, false, 8, 1},   {"CopiedKeys", 64, 4, false, 8, 1},
+    {"LatentHasAll", 128, 1, true, 4, 32},
+};
+
+class HeadTest : public testing::TestWithParam<HeadCase> {};
+
+TEST_P(HeadTest, ExchangedHeads) {
+  const HeadCase& c = GetParam();
+  ModelSpec model = {.attention_head_count = c.heads, .kv_head_count = c.keys};
+  if (c.is_latent) model.mla = MlaSpec{};
+  EXPECT_EQ(ExchangedHeads(model, c.tensor), c.expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, HeadTest, testing::ValuesIn(kHeadCases),
+                         [](const auto& test) { return std::string(test.param.name); });
+
 struct HybridCase {
   const char* name;
   int context;

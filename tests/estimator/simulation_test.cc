@@ -97,9 +97,8 @@ RandomPipeline Random(Schedule schedule, std::mt19937& random) {
                          .backward = Seconds(forward + weight),
                          .weight_gradient = Seconds(weight)});
   }
-  made.program = {.schedule = schedule,
-                  .micro_batches = 1 + below(3 * p),
-                  .message = Seconds(below(3) * 0.1)};
+  made.program = {
+      .schedule = schedule, .micro_batches = 1 + below(3 * p), .message = Seconds(below(3) * 0.1)};
   if (schedule == Schedule::kInterleaved1f1b) {
     made.program.micro_batches = p * (1 + below(3));
     made.program.virtual_stages = 1 + below(3);
@@ -125,18 +124,17 @@ TEST(Simulation, HoldsWhatTheScheduleSays) {
       std::vector<ScheduledOperation> operations;
       const Seconds time = SimulatePipeline(made.program, &operations);
       EXPECT_GE(time.count(), LeastPipelineTime(made.program).count() * (1 - 1e-12));
-      EXPECT_EQ(operations.size(), static_cast<std::size_t>(made.program.micro_batches *
-                                                            layout.chunks() *
-                                                            (layout.SplitsBackward() ? 3 : 2)));
+      EXPECT_EQ(operations.size(),
+                static_cast<std::size_t>(made.program.micro_batches * layout.chunks() *
+                                         (layout.SplitsBackward() ? 3 : 2)));
       std::map<std::tuple<int, int, int, int>, ScheduledOperation> by_name;
       for (const ScheduledOperation& op : operations) {
         EXPECT_LE(op.end, time);
         by_name[{static_cast<int>(op.kind), op.direction, op.chunk, op.micro_batch}] = op;
       }
       EXPECT_EQ(by_name.size(), operations.size());
-      std::ranges::stable_sort(operations, {}, [](const auto& op) {
-        return std::tuple(op.device, op.start, op.end);
-      });
+      std::ranges::stable_sort(
+          operations, {}, [](const auto& op) { return std::tuple(op.device, op.start, op.end); });
       for (std::size_t k = 1; k < operations.size(); ++k) {
         if (operations[k - 1].device != operations[k].device) continue;
         EXPECT_FALSE(Overlap(operations[k - 1], operations[k]));

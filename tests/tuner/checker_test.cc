@@ -65,6 +65,8 @@ const Case kCases[] = {
     {"VirtualStagesOfOneStage",
      {.virtual_pipeline = 2, .data_parallel = 4, .schedule = Schedule::kInterleaved1f1b},
      {"plan.virtual_pipeline"}},
+    {"UlyssesDividesHeads",
+     {.context_parallel = 4, .context_parallel_kind = ContextParallelKind::kUlysses}},
     {"ZeroBubble", {.pipeline_parallel = 4, .schedule = Schedule::kZbV}},
     {"TwoDirections",
      {.pipeline_parallel = 2, .data_parallel = 2, .schedule = Schedule::kDualpipe}},

@@ -268,6 +268,14 @@ const Case kExpressible[] = {
        plan.context_parallel_kind = ContextParallelKind::kUlysses;
      },
      "--context-parallel-size 2 \\\n--cp-comm-type a2a \\\n"},
+    {"mxfp8",
+     [](Problem& p, ParallelPlan&) {
+       p.workload.precision = Precision::kFp8;
+       p.workload.fp8_recipe = Fp8Recipe::kMxfp8;
+       p.workload.overlap.parameter_gather = false;
+       p.profile.fp8_weights_are_kept = true;
+     },
+     "--fp8-param-gather \\\n--reuse-grad-buf-for-mxfp8-param-ag \\\n"},
     {"hybrid_context",  // 64 heads, t = 4: the two ranks of a node exchange 8 heads each
      [](Problem& p, ParallelPlan& plan) {
        p.cluster.pools = {{.node_count = 16, .devices_per_node = 8}};

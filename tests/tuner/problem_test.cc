@@ -81,6 +81,38 @@ TEST(ResolveProblemTest, FactsOfTheWorkload) {
       testing::Contains(testing::HasSubstr("host_per_launch_seconds, activation_is_fused")));
 }
 
+// A default that comes from such a fact says so.
+TEST(ResolveProblemTest, SourceOfADefaultThatIsAFact) {
+  Question question = TinyQuestion();
+  question.workload.framework_facts = {{.name = "attention_kernel", .value = "unfused"}};
+  const Problem problem = Resolved(question);
+  EXPECT_EQ(problem.workload.attention_kernel, AttentionKernel::kUnfused);
+  EXPECT_THAT(problem.applied_defaults,
+              testing::Contains(AppliedDefault{.field = "workload.attention_kernel",
+                                               .value = "unfused",
+                                               .source = "the workload's own fact"}));
+}
+
+// A precision that the chip has no peak for is refused, stated in whichever way.
+TEST(ResolveProblemTest, PrecisionAsAFact) {
+  Question question = TinyQuestion();
+  question.workload.framework_facts = {{.name = "precision", .value = "fp8"}};
+  const auto problem = ResolveProblem(question, Known());
+  EXPECT_THAT(Fields(problem.status()), testing::ElementsAre("workload.framework.facts[0]"));
+}
+
+// What a profile was checked on is not for a workload to say.
+TEST(ResolveProblemTest, EvidenceIsNoFactOfAWorkload) {
+  for (const char* name :
+       {"low_time_ratio", "high_time_ratio", "checked_chips", "checked_device_count"}) {
+    Question question = TinyQuestion();
+    question.workload.framework_facts = {{.name = name, .value = "1"}};
+    const auto problem = ResolveProblem(question, Known());
+    EXPECT_THAT(Fields(problem.status()), testing::ElementsAre("workload.framework.facts[0]"))
+        << name;
+  }
+}
+
 TEST(ResolveProblemTest, FactsThatCannotBe) {
   Question question = FullQuestion();
   question.workload.framework_facts = {{.name = "host_per_lunch_seconds", .value = "1"},
@@ -91,8 +123,8 @@ TEST(ResolveProblemTest, FactsThatCannotBe) {
   const std::vector<FieldViolation> found = FieldViolations(problem.status());
   ASSERT_EQ(found.size(), 3u) << problem.status();
   EXPECT_EQ(found[0].field, "workload.framework.facts[0]");
-  EXPECT_THAT(found[0].description, testing::HasSubstr("host_per_lunch_seconds is no fact"));
-  EXPECT_THAT(found[1].description, testing::HasSubstr("must be a number > 0 and <= 1"));
+  EXPECT_THAT(found[0].description, testing::HasSubstr("host_per_lunch_seconds = 1; is no fact"));
+  EXPECT_THAT(found[1].description, testing::HasSubstr("must be a number from 0.1 to 1"));
   EXPECT_THAT(found[2].description, testing::HasSubstr("stated twice"));
 }
 

@@ -1,5 +1,8 @@
 #include "server/tuner/refit.h"
 
+#include <sstream>
+
+#include "estimator/profile_facts.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "search_space/status.h"
@@ -47,6 +50,36 @@ TEST(RefitTest, KeepsTheWorkloadsFacts) {
   ASSERT_EQ(refit->facts.size(), 2u);
   EXPECT_EQ(refit->facts[0].name, "rotary_is_fused");
   EXPECT_NEAR(std::stod(refit->facts[1].value), 2, 1e-3);
+}
+
+// A refitted run that is also in the history changes nothing: it is held against its own constants.
+TEST(RefitTest, ItsRunInTheHistoryCountsOnce) {
+  HistoryRow run = RunWith({});
+  run.step_time = *run.step_time * 3;
+  run.peak_memory = Scale(*run.peak_memory, 2);
+  const auto refit =
+      RefitFramework(run, {"fixed_per_step_seconds", "fixed_buffers_bytes"}, Known());
+  ASSERT_TRUE(refit.ok()) << refit.status();
+  EvaluateRequest request = {.question = run.question, .plan = run.plan};
+  request.question.workload.framework_facts = refit->facts;
+  const Estimate estimate = EvaluatePlan(request, Known(), {run}).value();
+  EXPECT_NEAR(estimate.step_time / *run.step_time, 1, 1e-4);
+  EXPECT_NEAR(estimate.peak_memory / *run.peak_memory, 1, 1e-4);
+}
+
+// Every constant that is offered is a fact with limits.
+TEST(RefitTest, ConstantsAreFacts) {
+  const HistoryRow run = RunWith({});
+  const auto refused = RefitFramework(run, {"nothing"}, Known());
+  const std::string description = FieldViolations(refused.status()).front().description;
+  std::string names = description.substr(description.find("one of ") + 7);
+  std::erase(names, ',');
+  std::istringstream words(names);
+  int count = 0;
+  for (std::string name; words >> name; ++count) {
+    EXPECT_TRUE(RangeOf(name).has_value()) << name;
+  }
+  EXPECT_GE(count, 18);
 }
 
 struct Case {

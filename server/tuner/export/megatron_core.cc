@@ -110,7 +110,8 @@ void AddSharding(const Problem& problem, const ParallelPlan& plan, FlagList& fla
       plan.zero_stage >= 1) {
     flags.Add("--fp8-param-gather");
     if (problem.workload.fp8_recipe == Fp8Recipe::kMxfp8 && plan.zero_stage == 1) {
-      // Else the gathered 16-bit weights have a buffer of their own.
+      // Else the gathered 16-bit weights have a buffer of their own; Megatron FSDP has no such
+      // flag.
       flags.Add("--reuse-grad-buf-for-mxfp8-param-ag");
     }
   }
