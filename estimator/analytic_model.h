@@ -47,6 +47,13 @@ class AnalyticModel {
   // A step time that Quick's is not below, when the plan's layers were priced before, for another
   // plan; else nothing, at the cost of a look.
   std::optional<Seconds> LeastTimeIfPriced(const ParallelPlan& plan);
+  // What no plan with these parallel sizes, kinds and micro-batch is below, whatever its schedule,
+  // split of layers, sharding of states and recomputation. Prices its layers; no time when that
+  // depends on the rest.
+  std::optional<Seconds> LeastTimeBelow(const ParallelPlan& plan);
+  Bytes LeastMemoryBelow(const ParallelPlan& plan);
+  // The same of plans that also share the schedule and the split of layers.
+  Seconds LeastTimeOfPipeline(const ParallelPlan& plan);
   Estimate Full(const ParallelPlan& plan);
 
   [[nodiscard]] const EstimatorProblem& problem() const { return problem_; }
@@ -70,6 +77,7 @@ class AnalyticModel {
   [[nodiscard]] StageMemory MemoryOfDevice(const ParallelPlan& plan, int device,
                                            int micro_batches) const;
   [[nodiscard]] const Stage& StageAt(int index) const;
+  [[nodiscard]] Seconds Bound(Seconds pipeline) const;
   [[nodiscard]] int StageTotal() const { return runs_.back().first + runs_.back().count; }
   [[nodiscard]] UnitCosts& UnitsOf(const LayerSharding& sharding, int pool, ModuleSet selective);
   [[nodiscard]] LayerContext ContextOf(const LayerSharding& sharding) const;

@@ -4,6 +4,7 @@
 #include "estimator/analytic_model.h"
 #include "estimator/data_parallel.h"
 #include "estimator/layer_split.h"
+#include "estimator/parameters.h"
 #include "estimator/pipeline_layout.h"
 #include "estimator/terms/collective.h"
 
@@ -54,12 +55,6 @@ int RecomputedLayers(const RecomputePlan& recompute, std::size_t stage, int laye
   return std::min(recompute.layer_counts[row], layers);
 }
 
-// Layers that precede stage `index`, and how many of its own are dense.
-int DenseLayers(const ModelSpec& model, int first, int count) {
-  if (!model.moe.has_value()) return count;
-  return std::clamp(model.moe->first_dense_layer_count - first, 0, count);
-}
-
 }  // namespace
 
 const std::vector<int>& AnalyticModel::DefaultSplit(int stage_count) {
@@ -97,7 +92,7 @@ void AnalyticModel::BuildRuns(const ParallelPlan& plan) {
   const bool is_folded = LayoutOf(plan.schedule, plan.pipeline_parallel, 1).IsFolded();
   int first_layer = 0;
   for (std::size_t i = 0; i < p; ++i) {
-    stage.dense_layers = DenseLayers(problem_.model, first_layer, layers[i]);
+    stage.dense_layers = DenseLayerCount(problem_.model, first_layer, layers[i]);
     stage.moe_layers = layers[i] - stage.dense_layers;
     stage.has_embedding = i == 0;
     stage.has_head = i == (is_folded ? 0 : p - 1);
@@ -124,7 +119,7 @@ void AnalyticModel::BuildMixedRuns(const ParallelPlan& plan) {
     }
     SplitContext(problem_.model, problem_.cluster.pools[static_cast<std::size_t>(pool)], sharding);
     ShardGradients(plan, own.data_parallel, problem_.profile, sharding);
-    const int dense = DenseLayers(problem_.model, first_layer, own.layer_count);
+    const int dense = DenseLayerCount(problem_.model, first_layer, own.layer_count);
     const bool is_last = i + 1 == plan.stages.size();
     Append({.pool = &problem_.cluster.pools[static_cast<std::size_t>(pool)],
             .unit = &UnitsOf(sharding, pool, SelectiveModules(own.recompute)),

@@ -241,6 +241,14 @@ PassTime operator+(const PassTime& a, const PassTime& b) {
   return sum;
 }
 
+void AddScaled(PassTime& sum, const PassTime& part, double n) {
+  if (n <= 0) return;
+  for (std::size_t i = 0; i < kTimeCauseCount; ++i) sum.by_cause[i] += n * part.by_cause[i];
+  sum.device += n * part.device;
+  sum.host += n * part.host;
+  sum.weight_gradient += n * part.weight_gradient;
+}
+
 LayerSite PlaceLayer(const LayerSharding& s, const NodePool& pool, const Topology& topology,
                      MatmulTimes& matmuls) {
   const int g = ScaleUpDeviceCount(pool);

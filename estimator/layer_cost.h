@@ -20,6 +20,7 @@ struct PassTime {
 };
 
 PassTime operator+(const PassTime& a, const PassTime& b);
+void AddScaled(PassTime& sum, const PassTime& part, double n);  // nothing for n = 0
 
 // One layer (or embedding, or head) timed for one device and one micro-batch.
 struct LayerTime {

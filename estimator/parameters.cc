@@ -1,5 +1,7 @@
 #include "estimator/parameters.h"
 
+#include <algorithm>
+
 namespace meshwright {
 namespace {
 
@@ -73,6 +75,11 @@ double DistinctMatrixElements(const ModelSpec& m, bool is_moe, int tensor_parall
     elements += p.expert / m.moe->expert_count;  // experts share one shape
   }
   return elements / tensor_parallel;
+}
+
+int DenseLayerCount(const ModelSpec& model, int first, int count) {
+  if (!model.moe.has_value()) return count;
+  return std::clamp(model.moe->first_dense_layer_count - first, 0, count);
 }
 
 }  // namespace meshwright

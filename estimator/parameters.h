@@ -22,4 +22,7 @@ double ExpertParameters(const LayerParameters& parameters, int expert_parallel,
 // one dummy gradient a shape keeps.
 double DistinctMatrixElements(const ModelSpec& model, bool is_moe, int tensor_parallel);
 
+// How many of `count` layers, the first of them layer `first`, have no experts.
+int DenseLayerCount(const ModelSpec& model, int first, int count);
+
 }  // namespace meshwright

@@ -96,6 +96,19 @@ std::vector<std::string> NamesIn(const std::string& text) {  // separated by bla
   return names;
 }
 
+template <auto kField>
+Problem Choices(const std::string& text, FrameworkProfile& profile) {
+  auto& words = profile.*kField;
+  using Enum = typename std::remove_reference_t<decltype(words)>::value_type;
+  words.clear();
+  for (const std::string& name : NamesIn(text)) {
+    const auto value = ParseChoice<Enum>(name);
+    if (!value.has_value()) return "must be words of " + AllowedWords<Enum>();
+    words.push_back(*value);
+  }
+  return words.empty() ? Problem("must be words of " + AllowedWords<Enum>()) : std::nullopt;
+}
+
 Problem Modules(const std::string& text, FrameworkProfile& profile) {
   profile.selective_modules = NamesIn(text);
   for (const std::string& name : profile.selective_modules) {
@@ -123,7 +136,10 @@ constexpr WordRow kWordRows[] = {
     {"optimizer", Choice<&FrameworkProfile::optimizer>},
     {"gradient_dtype", Choice<&FrameworkProfile::gradient_dtype>},
     {"fp8_recipe", Choice<&FrameworkProfile::fp8_recipe>},
-    {"context_parallel_kind", Choice<&FrameworkProfile::context_parallel_kind>},
+    {"context_parallel_kinds", Choices<&FrameworkProfile::context_parallel_kinds>},
+    {"schedules", Choices<&FrameworkProfile::schedules>},
+    {"sizes_end_stages", Flag<&FrameworkProfile::sizes_end_stages>},
+    {"shards_in_groups", Flag<&FrameworkProfile::shards_in_groups>},
     {"grouped_gemm", Flag<&FrameworkProfile::grouped_gemm>},
     {"qkv_is_one_gemm", Flag<&FrameworkProfile::qkv_is_one_gemm>},
     {"gate_up_is_one_gemm", Flag<&FrameworkProfile::gate_up_is_one_gemm>},

@@ -5,14 +5,6 @@
 namespace meshwright {
 namespace {
 
-void AddScaled(PassTime& sum, const PassTime& part, double n) {
-  if (n <= 0) return;
-  for (std::size_t i = 0; i < kTimeCauseCount; ++i) sum.by_cause[i] += n * part.by_cause[i];
-  sum.device += n * part.device;
-  sum.host += n * part.host;
-  sum.weight_gradient += n * part.weight_gradient;
-}
-
 void AddRecompute(const Stage& s, PassTime& backward) {
   const UnitTimes& unit = *s.unit->times;
   switch (s.recompute) {

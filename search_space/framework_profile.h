@@ -38,7 +38,6 @@ struct FrameworkProfile {
   // Of LayerNorm (GPT) models, where it differs.
   std::optional<double> layernorm_dropout_ratio = {};
   Overlap overlap = {};
-  ContextParallelKind context_parallel_kind = ContextParallelKind::kRing;
 
   // Kernels of a layer.
   bool qkv_is_one_gemm = true;
@@ -108,6 +107,12 @@ struct FrameworkProfile {
   // Pipeline and sharding.
   bool pipeline_sends_shards = false;  // a tensor-parallel rank sends its share, which is gathered
   LayerSplit layer_split = LayerSplit::kEven;
+  // What of a plan the framework can be told, as a search opens it.
+  std::vector<Schedule> schedules = {Schedule::k1f1b, Schedule::kInterleaved1f1b};
+  std::vector<ContextParallelKind> context_parallel_kinds = {
+      ContextParallelKind::kRing};  // first: usual
+  bool sizes_end_stages = false;    // layers of the first and the last stage
+  bool shards_in_groups = false;    // sharding groups smaller than the data-parallel group
   std::vector<std::string> selective_modules = {"core_attn"};
   int largest_zero_stage_with_pipeline = 1;
   bool experts_need_sequence_parallel = false;  // when there is tensor parallelism

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 
 namespace meshwright {
 
@@ -17,39 +18,158 @@ std::vector<int> Divisors(int n) {
   return low;
 }
 
+namespace {
+
+void SetRecompute(int code, int stages, RecomputePlan& recompute) {
+  recompute.granularity = code == 0   ? RecomputeGranularity::kNone
+                          : code == 1 ? RecomputeGranularity::kSelective
+                                      : RecomputeGranularity::kFull;
+  if (code > 1) recompute.layer_counts.assign(static_cast<std::size_t>(stages), code - 1);
+}
+
+}  // namespace
+
+bool DimensionChoice::Allows(int value) const {
+  if (at_least.has_value() && value < *at_least) return false;
+  if (at_most.has_value() && value > *at_most) return false;
+  return values.empty() || std::ranges::find(values, value) != values.end();
+}
+
 SearchSpace::SearchSpace(const ModelSpec& model, int device_count, int global_batch_size,
-                         ContextParallelKind context_parallel_kind)
+                         SpaceOptions options)
     : model_(model),
       device_count_(device_count),
       global_batch_size_(global_batch_size),
-      context_parallel_kind_(context_parallel_kind) {}
+      options_(std::move(options)) {
+  for (const int stages : Divisors(device_count)) {
+    pipeline_counts_[stages] =
+        CountPipelines({.pipeline_parallel = stages}, static_cast<int>(Dimension::kSchedule));
+  }
+}
 
 ParallelPlan SearchSpace::Root() const {
   ParallelPlan plan;
   plan.data_parallel = device_count_;
-  plan.context_parallel_kind = context_parallel_kind_;
+  plan.context_parallel_kind = options_.context_parallel_kinds.front();
   return plan;
 }
 
-std::vector<int> SearchSpace::RecomputeCodes(const ParallelPlan& prefix) const {
-  const int p = prefix.pipeline_parallel;
-  const int largest_stage = (model_.layer_count + p - 1) / p;
-  std::vector<int> codes = {0, 1};
+std::vector<int> SearchSpace::Schedules(const ParallelPlan& p) const {
+  std::vector<int> schedules;
+  for (const Schedule schedule : options_.schedules) {
+    // Chunks are whole layers.
+    const bool can_interleave =
+        model_.layer_count % p.pipeline_parallel == 0 && model_.layer_count > p.pipeline_parallel;
+    if (schedule == Schedule::kInterleaved1f1b && !can_interleave) continue;
+    schedules.push_back(static_cast<int>(schedule));
+  }
+  std::ranges::sort(schedules);
+  return schedules;
+}
+
+std::vector<int> SearchSpace::VirtualStages(const ParallelPlan& p) const {
+  if (p.schedule != Schedule::kInterleaved1f1b) return {1};
+  std::vector<int> chunks = Divisors(model_.layer_count / p.pipeline_parallel);
+  chunks.erase(chunks.begin());  // one is no interleaving
+  return chunks;
+}
+
+// Layers of the stages between the first and the last, which have as many or fewer. Of two stages
+// it is the larger one's.
+std::vector<int> SearchSpace::LargestStages(const ParallelPlan& p) const {
+  std::vector<int> largest = {0};
+  const int stages = p.pipeline_parallel;
+  if (!options_.sizes_end_stages || stages == 1 || p.virtual_pipeline > 1) return largest;
+  const int even = (model_.layer_count + stages - 1) / stages;
+  const int most = stages == 2 ? model_.layer_count - 1 : (model_.layer_count - 2) / (stages - 2);
+  for (int layers = even; layers <= most; ++layers) {
+    ParallelPlan plan = p;
+    plan.layers_per_stage.assign(static_cast<std::size_t>(stages), layers);
+    if (!FirstStages(plan).empty()) largest.push_back(layers);
+  }
+  return largest;
+}
+
+// `prefix` has the largest stage everywhere.
+std::vector<int> SearchSpace::FirstStages(const ParallelPlan& p) const {
+  if (p.layers_per_stage.empty()) return {0};
+  const int stages = p.pipeline_parallel;
+  const int largest = p.layers_per_stage[static_cast<std::size_t>(stages / 2)];
+  const int ends = model_.layer_count - (stages - 2) * largest;
+  std::vector<int> first;
+  for (int layers = std::max(1, ends - largest); layers <= std::min(largest, ends - 1); ++layers) {
+    const int last = ends - layers;
+    const bool is_smaller = stages == 2 && layers != largest && last != largest;
+    if (!is_smaller && !IsEvenSplit(largest, layers, last, stages)) first.push_back(layers);
+  }
+  return first;
+}
+
+// The split of most frameworks: equal, the remainder to the first stages.
+bool SearchSpace::IsEvenSplit(int largest, int first, int last, int stages) const {
+  const int remainder = model_.layer_count % stages;
+  if (first != largest || largest != (model_.layer_count + stages - 1) / stages) return false;
+  return (remainder == 0 && last == largest) || (remainder == stages - 1 && last == largest - 1);
+}
+
+std::vector<int> SearchSpace::RecomputeCodes(const ParallelPlan& p) const {
+  const auto chosen = options_.chosen.find(Dimension::kRecompute);
+  const auto allows = [&](RecomputeGranularity granularity) {
+    return chosen == options_.chosen.end() || chosen->second.Allows(static_cast<int>(granularity));
+  };
+  const int stages = p.pipeline_parallel;
+  const int largest_stage =
+      p.layers_per_stage.empty()
+          ? (model_.layer_count + stages - 1) / stages
+          : *std::max_element(p.layers_per_stage.begin(), p.layers_per_stage.end());
+  std::vector<int> codes;
+  if (allows(RecomputeGranularity::kNone)) codes.push_back(0);
+  if (allows(RecomputeGranularity::kSelective)) codes.push_back(1);
+  if (!allows(RecomputeGranularity::kFull)) return codes;
   // A virtual stage recomputes as many layers as its sisters.
-  for (int layers = prefix.virtual_pipeline; layers <= largest_stage;
-       layers += prefix.virtual_pipeline) {
-    codes.push_back(1 + layers);
+  for (int layers = p.virtual_pipeline; layers <= largest_stage; layers += p.virtual_pipeline) {
+    if (options_.recomputed_layers.Allows(layers)) codes.push_back(1 + layers);
   }
   return codes;
 }
 
+// Whether the user leaves a value; where a dimension means nothing, whatever it is.
+bool SearchSpace::Allows(Dimension dimension, int value, const ParallelPlan& p) const {
+  if (dimension == Dimension::kRecompute) return true;  // RecomputeCodes knows
+  if (dimension == Dimension::kPipelineParallel) {
+    const int data = device_count_ / (p.tensor_parallel * p.context_parallel * value);
+    if (!options_.data_parallel.Allows(data)) return false;
+  }
+  const bool is_moot = (dimension == Dimension::kContextParallelKind && p.context_parallel == 1) ||
+                       (dimension == Dimension::kSchedule && p.pipeline_parallel == 1) ||
+                       (dimension == Dimension::kZeroGroupSize && p.zero_stage == 0);
+  if (is_moot) return true;
+  const auto chosen = options_.chosen.find(dimension);
+  return chosen == options_.chosen.end() || chosen->second.Allows(value);
+}
+
 std::vector<int> SearchSpace::Values(Dimension dimension, const ParallelPlan& p) const {
+  std::vector<int> values = AllValues(dimension, p);
+  std::erase_if(values, [&](int value) { return !Allows(dimension, value, p); });
+  return values;
+}
+
+std::vector<int> SearchSpace::AllValues(Dimension dimension, const ParallelPlan& p) const {
   const int rest = device_count_ / p.tensor_parallel;
   switch (dimension) {
     case Dimension::kTensorParallel:
       return Divisors(device_count_);
     case Dimension::kContextParallel:
       return Divisors(rest);
+    case Dimension::kContextParallelKind: {
+      std::vector<int> kinds;
+      for (const ContextParallelKind kind : options_.context_parallel_kinds) {
+        kinds.push_back(static_cast<int>(kind));
+        if (p.context_parallel == 1) break;  // all alike
+      }
+      std::ranges::sort(kinds);
+      return kinds;
+    }
     case Dimension::kPipelineParallel:
       return Divisors(rest / p.context_parallel);
     case Dimension::kExpertParallel:
@@ -66,35 +186,96 @@ std::vector<int> SearchSpace::Values(Dimension dimension, const ParallelPlan& p)
     case Dimension::kMicroBatchSize:
       if (global_batch_size_ % p.data_parallel != 0) return {};
       return Divisors(global_batch_size_ / p.data_parallel);
+    case Dimension::kSchedule:
+      if (p.pipeline_parallel == 1) return {static_cast<int>(Schedule::k1f1b)};
+      return Schedules(p);
     case Dimension::kVirtualPipeline:
-      if (p.pipeline_parallel == 1 || model_.layer_count % p.pipeline_parallel != 0) return {1};
-      return Divisors(model_.layer_count / p.pipeline_parallel);
+      return VirtualStages(p);
+    case Dimension::kLargestStage:
+      return LargestStages(p);
+    case Dimension::kFirstStage:
+      return FirstStages(p);
     case Dimension::kZeroStage:
       return {0, 1, 2, 3};
+    case Dimension::kZeroGroupSize: {
+      std::vector<int> groups = {0};  // the whole
+      if (!options_.shards_in_groups || p.zero_stage == 0) return groups;
+      const int all = p.data_parallel * p.context_parallel;
+      for (const int group : Divisors(all)) {
+        if (group > 1 && group < all) groups.push_back(group);
+      }
+      return groups;
+    }
     case Dimension::kRecompute:
       return RecomputeCodes(p);
   }
   std::abort();
 }
 
+// The dimensions after this one as they are at the root.
+void SearchSpace::ResetAfter(Dimension dimension, ParallelPlan& plan) const {
+  switch (dimension) {
+    case Dimension::kTensorParallel:
+      plan.context_parallel = 1;
+      [[fallthrough]];
+    case Dimension::kContextParallel:
+      plan.context_parallel_kind = options_.context_parallel_kinds.front();
+      [[fallthrough]];
+    case Dimension::kContextParallelKind:
+      plan.pipeline_parallel = 1;
+      [[fallthrough]];
+    case Dimension::kPipelineParallel:
+      plan.expert_parallel = 1;
+      [[fallthrough]];
+    case Dimension::kExpertParallel:
+      plan.expert_tensor_parallel = 1;
+      [[fallthrough]];
+    case Dimension::kExpertTensorParallel:
+      plan.sequence_parallel = false;
+      [[fallthrough]];
+    case Dimension::kSequenceParallel:
+      plan.micro_batch_size = 1;
+      [[fallthrough]];
+    case Dimension::kMicroBatchSize:
+      plan.schedule = Schedule::k1f1b;
+      [[fallthrough]];
+    case Dimension::kSchedule:
+      plan.virtual_pipeline = 1;
+      [[fallthrough]];
+    case Dimension::kVirtualPipeline:
+      plan.layers_per_stage.clear();
+      [[fallthrough]];
+    case Dimension::kLargestStage:
+    case Dimension::kFirstStage:
+      plan.zero_stage = 0;
+      [[fallthrough]];
+    case Dimension::kZeroStage:
+      plan.zero_group_size = 0;
+      [[fallthrough]];
+    case Dimension::kZeroGroupSize:
+      plan.recompute.granularity = RecomputeGranularity::kNone;
+      plan.recompute.layer_counts.clear();
+      [[fallthrough]];
+    case Dimension::kRecompute:
+      return;
+  }
+}
+
 void SearchSpace::Set(Dimension dimension, int value, ParallelPlan& plan) const {
-  const auto devices = [&] {
-    plan.data_parallel =
-        device_count_ / (plan.tensor_parallel * plan.context_parallel * plan.pipeline_parallel);
-  };
+  ResetAfter(dimension, plan);
   switch (dimension) {
     case Dimension::kTensorParallel:
       plan.tensor_parallel = value;
-      plan.context_parallel = 1;
-      plan.pipeline_parallel = 1;
-      return devices();
+      break;
     case Dimension::kContextParallel:
       plan.context_parallel = value;
-      plan.pipeline_parallel = 1;
-      return devices();
+      break;
+    case Dimension::kContextParallelKind:
+      plan.context_parallel_kind = static_cast<ContextParallelKind>(value);
+      return;
     case Dimension::kPipelineParallel:
       plan.pipeline_parallel = value;
-      return devices();
+      break;
     case Dimension::kExpertParallel:
       plan.expert_parallel = value;
       return;
@@ -107,57 +288,97 @@ void SearchSpace::Set(Dimension dimension, int value, ParallelPlan& plan) const 
     case Dimension::kMicroBatchSize:
       plan.micro_batch_size = value;
       return;
+    case Dimension::kSchedule:
+      plan.schedule = static_cast<Schedule>(value);
+      return;
     case Dimension::kVirtualPipeline:
       plan.virtual_pipeline = value;
-      plan.schedule = value > 1 ? Schedule::kInterleaved1f1b : Schedule::k1f1b;
+      return;
+    case Dimension::kLargestStage:
+      plan.layers_per_stage.assign(
+          value == 0 ? 0 : static_cast<std::size_t>(plan.pipeline_parallel), value);
+      return;
+    case Dimension::kFirstStage:
+      if (value > 0) SetEndStages(value, plan);
       return;
     case Dimension::kZeroStage:
       plan.zero_stage = value;
       return;
+    case Dimension::kZeroGroupSize:
+      plan.zero_group_size = value;
+      return;
     case Dimension::kRecompute:
-      plan.recompute.granularity = value == 0   ? RecomputeGranularity::kNone
-                                   : value == 1 ? RecomputeGranularity::kSelective
-                                                : RecomputeGranularity::kFull;
-      plan.recompute.layer_counts.clear();
-      if (value > 1) {
-        plan.recompute.layer_counts.assign(static_cast<std::size_t>(plan.pipeline_parallel),
-                                           value - 1);
-      }
+      SetRecompute(value, plan.pipeline_parallel, plan.recompute);
       return;
   }
+  plan.data_parallel =
+      device_count_ / (plan.tensor_parallel * plan.context_parallel * plan.pipeline_parallel);
+}
+
+// The first stage has `first` layers and the last what is left beside the largest.
+void SearchSpace::SetEndStages(int first, ParallelPlan& plan) const {
+  const int stages = plan.pipeline_parallel;
+  const int largest =
+      stages > 2 ? plan.layers_per_stage[1]
+                 : *std::max_element(plan.layers_per_stage.begin(), plan.layers_per_stage.end());
+  plan.layers_per_stage.assign(static_cast<std::size_t>(stages), largest);
+  plan.layers_per_stage.front() = first;
+  plan.layers_per_stage.back() = model_.layer_count - (stages - 2) * largest - first;
 }
 
 std::int64_t SearchSpace::Count() const { return CountBelow(Root(), 0); }
 
-// Once the devices are divided, later dimensions depend on few of the others, so that the count is
-// a product with two short sums.
-std::int64_t SearchSpace::CountAfterDevices(const ParallelPlan& prefix, int depth) const {
-  const auto is_open = [&](Dimension d) { return depth <= static_cast<int>(d); };
+// Plans over the dimensions [depth, end), by their values alone.
+std::int64_t SearchSpace::CountBranch(const ParallelPlan& prefix, int depth, int end) const {
+  if (depth >= end) return 1;
+  const auto dimension = static_cast<Dimension>(depth);
+  const std::vector<int> values = Values(dimension, prefix);
+  if (depth + 1 == end) return static_cast<std::int64_t>(values.size());
   ParallelPlan plan = prefix;
-  std::int64_t count = 1;
-  if (is_open(Dimension::kExpertParallel)) {
-    count = 0;
-    for (const int experts : Values(Dimension::kExpertParallel, plan)) {
-      plan.expert_parallel = experts;
-      count += static_cast<std::int64_t>(Values(Dimension::kExpertTensorParallel, plan).size());
-    }
-  } else if (is_open(Dimension::kExpertTensorParallel)) {
-    count = static_cast<std::int64_t>(Values(Dimension::kExpertTensorParallel, plan).size());
+  std::int64_t count = 0;
+  for (const int value : values) {
+    Set(dimension, value, plan);
+    count += CountBranch(plan, depth + 1, end);
   }
-  for (const Dimension d :
-       {Dimension::kSequenceParallel, Dimension::kMicroBatchSize, Dimension::kZeroStage}) {
-    if (is_open(d)) count *= static_cast<std::int64_t>(Values(d, plan).size());
+  return count;
+}
+
+// Once the devices are divided, later dimensions depend on few of the others, so that the count is
+// a product: experts, sequence parallelism and micro-batch, ZeRO and its groups, and the pipeline's
+// schedule, split and recomputation.
+std::int64_t SearchSpace::CountAfterDevices(const ParallelPlan& prefix, int depth) const {
+  const auto branch = [&](Dimension first, Dimension end) {
+    return CountBranch(prefix, std::max(depth, static_cast<int>(first)), static_cast<int>(end));
+  };
+  const std::int64_t front = branch(Dimension::kExpertParallel, Dimension::kSequenceParallel) *
+                             branch(Dimension::kSequenceParallel, Dimension::kMicroBatchSize) *
+                             branch(Dimension::kMicroBatchSize, Dimension::kSchedule);
+  const std::int64_t sharding = branch(Dimension::kZeroStage, Dimension::kRecompute);
+  if (front == 0 || sharding == 0) return 0;
+  return front * sharding *
+         (depth <= static_cast<int>(Dimension::kSchedule)
+              ? pipeline_counts_.at(prefix.pipeline_parallel)
+              : CountPipelines(prefix, depth));
+}
+
+// Schedules, splits and recomputation together.
+std::int64_t SearchSpace::CountPipelines(const ParallelPlan& prefix, int depth) const {
+  constexpr int kEnd = static_cast<int>(Dimension::kZeroStage);
+  const int first = std::max(depth, static_cast<int>(Dimension::kSchedule));
+  if (first > kEnd) {
+    return depth > static_cast<int>(Dimension::kRecompute)
+               ? 1
+               : static_cast<std::int64_t>(RecomputeCodes(prefix).size());
   }
-  if (!is_open(Dimension::kRecompute)) return count;
-  if (!is_open(Dimension::kVirtualPipeline)) {
-    return count * static_cast<std::int64_t>(RecomputeCodes(plan).size());
+  if (first == kEnd) return static_cast<std::int64_t>(RecomputeCodes(prefix).size());
+  const auto dimension = static_cast<Dimension>(first);
+  ParallelPlan plan = prefix;
+  std::int64_t count = 0;
+  for (const int value : Values(dimension, prefix)) {
+    Set(dimension, value, plan);
+    count += CountPipelines(plan, first + 1);
   }
-  std::int64_t chunks = 0;
-  for (const int v : Values(Dimension::kVirtualPipeline, plan)) {
-    plan.virtual_pipeline = v;
-    chunks += static_cast<std::int64_t>(RecomputeCodes(plan).size());
-  }
-  return count * chunks;
+  return count;
 }
 
 std::int64_t SearchSpace::CountBelow(const ParallelPlan& prefix, int depth) const {

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <vector>
 
 #include "search_space/choices.h"
@@ -14,48 +16,90 @@ namespace meshwright {
 enum class Dimension {
   kTensorParallel,
   kContextParallel,
+  kContextParallelKind,
   kPipelineParallel,
   kExpertParallel,
   kExpertTensorParallel,
   kSequenceParallel,
   kMicroBatchSize,
+  kSchedule,
   kVirtualPipeline,
+  kLargestStage,
+  kFirstStage,
   kZeroStage,
+  kZeroGroupSize,
   kRecompute,
 };
-inline constexpr int kDimensionCount = 10;
+inline constexpr int kDimensionCount = 15;
+
+// What a user leaves of a dimension.
+struct DimensionChoice {
+  std::vector<int> values = {};  // empty: any
+  std::optional<int> at_least = {};
+  std::optional<int> at_most = {};
+  [[nodiscard]] bool Allows(int value) const;
+  bool operator==(const DimensionChoice&) const = default;
+};
+
+// How far the space is open. Values of choices are coded: words by their enumerator, false and true
+// as 0 and 1, recomputation by its granularity.
+struct SpaceOptions {
+  std::vector<ContextParallelKind> context_parallel_kinds = {ContextParallelKind::kRing};
+  std::vector<Schedule> schedules = {Schedule::k1f1b, Schedule::kInterleaved1f1b};
+  bool sizes_end_stages = false;  // first and last stage may have fewer layers than those between
+  bool shards_in_groups = false;  // sharding groups smaller than the data-parallel group
+  std::map<Dimension, DimensionChoice> chosen = {};
+  DimensionChoice data_parallel = {};
+  DimensionChoice recomputed_layers = {};  // of a stage, under full recomputation
+  bool operator==(const SpaceOptions&) const = default;
+};
 
 // All the ways to cut a model over one pool of equal devices: every split of the devices into
-// tensor x context x pipeline x data, every micro-batch that divides the batch, expert and
-// expert-tensor parallelism, sequence parallelism, virtual stages, ZeRO 0-3, and recomputation of
-// nothing, of the framework's selected modules, or of 1 .. all layers of a stage. Nothing is left
-// out because it looks bad: that is the pruner's work.
+// tensor x context x pipeline x data, every kind of context parallelism, every micro-batch that
+// divides the batch, expert and expert-tensor parallelism, sequence parallelism, schedules and
+// virtual stages, lighter first and last stages, ZeRO 0-3 and its groups, and recomputation of
+// nothing, of the framework's selected modules, or of 1 .. all layers of a stage; as far as
+// SpaceOptions leave it open. Nothing is left out because it looks bad: that is the pruner's work.
 class SearchSpace {
  public:
   SearchSpace(const ModelSpec& model, int device_count, int global_batch_size,
-              ContextParallelKind context_parallel_kind);
+              SpaceOptions options);
 
   // Plans in the space.
   [[nodiscard]] std::int64_t Count() const;
   // Plans that share the first `depth` dimensions of `prefix`.
   [[nodiscard]] std::int64_t CountBelow(const ParallelPlan& prefix, int depth) const;
 
-  // Values of a dimension after the earlier ones of `prefix`, ascending. Recomputation is coded as
-  // 0 none, 1 selective, 1 + k full with k layers a stage.
+  // Values of a dimension after the earlier ones of `prefix`, ascending. Words are coded by their
+  // enumerator; recomputation as 0 none, 1 selective, 1 + k full with k layers a stage; the largest
+  // stage as 0 where the framework splits the layers, with 0 for the first.
   [[nodiscard]] std::vector<int> Values(Dimension dimension, const ParallelPlan& prefix) const;
+  // Later dimensions get their value at the root.
   void Set(Dimension dimension, int value, ParallelPlan& plan) const;
 
   // The plan that every walk starts from.
   [[nodiscard]] ParallelPlan Root() const;
 
  private:
+  [[nodiscard]] std::vector<int> AllValues(Dimension dimension, const ParallelPlan& prefix) const;
+  [[nodiscard]] std::vector<int> Schedules(const ParallelPlan& prefix) const;
+  [[nodiscard]] std::vector<int> VirtualStages(const ParallelPlan& prefix) const;
+  [[nodiscard]] std::vector<int> LargestStages(const ParallelPlan& prefix) const;
+  [[nodiscard]] std::vector<int> FirstStages(const ParallelPlan& prefix) const;
   [[nodiscard]] std::vector<int> RecomputeCodes(const ParallelPlan& prefix) const;
+  [[nodiscard]] bool Allows(Dimension dimension, int value, const ParallelPlan& prefix) const;
+  [[nodiscard]] std::int64_t CountBranch(const ParallelPlan& prefix, int depth, int end) const;
   [[nodiscard]] std::int64_t CountAfterDevices(const ParallelPlan& prefix, int depth) const;
+  [[nodiscard]] std::int64_t CountPipelines(const ParallelPlan& prefix, int depth) const;
+  [[nodiscard]] bool IsEvenSplit(int largest, int first, int last, int stages) const;
+  void ResetAfter(Dimension dimension, ParallelPlan& plan) const;
+  void SetEndStages(int first, ParallelPlan& plan) const;
 
   ModelSpec model_;
   int device_count_;
   int global_batch_size_;
-  ContextParallelKind context_parallel_kind_;
+  SpaceOptions options_;
+  std::map<int, std::int64_t> pipeline_counts_;  // CountPipelines by number of stages
 };
 
 // Visits the nodes of the space depth first without listing it. A node is a plan whose first

@@ -1,3 +1,4 @@
+#include "estimator/pipeline_layout.h"
 #include "estimator/sharding.h"
 #include "pruner/rules/rules.h"
 
@@ -34,6 +35,11 @@ std::optional<Rejection> CheckContext(const EstimatorProblem& problem, const Par
     return Reject("twice context_parallel does not divide the sequence", 2 * c,
                   problem.workload.sequence_length);
   }
+  return std::nullopt;
+}
+
+std::optional<Rejection> CheckHeads(const EstimatorProblem& problem, const ParallelPlan& plan) {
+  const int c = plan.context_parallel;
   const int heads = ExchangedHeads(problem.model, plan.tensor_parallel);
   if (plan.context_parallel_kind == ContextParallelKind::kUlysses && heads % c != 0) {
     return Reject(
@@ -70,6 +76,19 @@ std::optional<Rejection> CheckSequence(const EstimatorProblem& problem, const Pa
   return std::nullopt;
 }
 
+std::optional<Rejection> CheckSchedule(const EstimatorProblem& problem, const ParallelPlan& plan) {
+  const int p = plan.pipeline_parallel;
+  const int m = MicroBatchCount(plan, problem.workload.global_batch_size);
+  // The interleaved schedule runs micro-batches in groups of pipeline_parallel.
+  if (plan.schedule == Schedule::kInterleaved1f1b && m % p != 0) {
+    return Reject("pipeline_parallel does not divide the micro-batches of interleaving", p, m);
+  }
+  if (LayoutOf(plan.schedule, p, 1).directions() == 2 && (p % 2 != 0 || m % 2 != 0)) {
+    return Reject("two directions need even numbers of stages and micro-batches", p, m);
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<Rejection> CheckDivisibility(const EstimatorProblem& problem,
@@ -78,6 +97,7 @@ std::optional<Rejection> CheckDivisibility(const EstimatorProblem& problem,
     return CheckTensor(problem.model, plan.tensor_parallel);
   }
   if (JustSet(Dimension::kContextParallel, depth)) return CheckContext(problem, plan);
+  if (JustSet(Dimension::kContextParallelKind, depth)) return CheckHeads(problem, plan);
   if (JustSet(Dimension::kPipelineParallel, depth) &&
       plan.pipeline_parallel > problem.model.layer_count) {
     return Reject("more stages than layers", plan.pipeline_parallel, problem.model.layer_count);
@@ -86,14 +106,7 @@ std::optional<Rejection> CheckDivisibility(const EstimatorProblem& problem,
     return CheckExpertTensor(problem.model, plan);
   }
   if (JustSet(Dimension::kSequenceParallel, depth)) return CheckSequence(problem, plan);
-  if (JustSet(Dimension::kVirtualPipeline, depth) && plan.virtual_pipeline > 1) {
-    // The interleaved schedule runs micro-batches in groups of pipeline_parallel.
-    const int m = MicroBatchCount(plan, problem.workload.global_batch_size);
-    if (m % plan.pipeline_parallel != 0) {
-      return Reject("pipeline_parallel does not divide the micro-batches of interleaving",
-                    plan.pipeline_parallel, m);
-    }
-  }
+  if (JustSet(Dimension::kSchedule, depth)) return CheckSchedule(problem, plan);
   if (JustSet(Dimension::kZeroStage, depth) && plan.pipeline_parallel > 1 &&
       plan.zero_stage > problem.profile.largest_zero_stage_with_pipeline) {
     return Reject("the framework cannot combine this zero_stage with a pipeline", plan.zero_stage,

@@ -14,7 +14,7 @@ ParallelPlan HandMade(const Problem& problem, int t, int p, int experts) {
   plan.sequence_parallel = t > 1;
   plan.pipeline_parallel = p;
   plan.data_parallel = DeviceCount(problem.cluster) / (t * p);
-  plan.context_parallel_kind = problem.profile.context_parallel_kind;
+  plan.context_parallel_kind = problem.profile.context_parallel_kinds.front();
   plan.expert_parallel = experts;
   plan.zero_stage = 1;
   return plan;

@@ -178,11 +178,14 @@ class PlanChecker {
     return layers;
   }
 
-  // Of the flat fields; p stages.
+  // p stages.
   void CheckMicroBatches(int p) {
-    const Product sequences = Product{plan_.data_parallel} * plan_.micro_batch_size;
+    const Product sequences =
+        plan_.stages.empty()
+            ? Product{plan_.data_parallel} * plan_.micro_batch_size
+            : Product{plan_.stages.front().data_parallel} * plan_.stages.front().micro_batch_size;
     const int batch = problem_.workload.global_batch_size;
-    if (!plan_.stages.empty() || sequences < 1 || batch % sequences != 0) return;  // said elsewhere
+    if (sequences < 1 || batch % sequences != 0) return;  // said elsewhere
     const Product m = batch / sequences;
     if (plan_.schedule == Schedule::kInterleaved1f1b && m % p != 0) {
       Add("schedule",

@@ -119,7 +119,7 @@ std::string MemoryAdvice(const Estimate& nearest) {
 
 SearchSpace SpaceOf(const Problem& problem) {
   return SearchSpace(problem.model, DeviceCount(problem.cluster),
-                     problem.workload.global_batch_size, problem.profile.context_parallel_kind);
+                     problem.workload.global_batch_size, problem.space);
 }
 
 Infeasible ExplainInfeasible(const Problem& problem, const Calibration& calibration,
@@ -134,8 +134,10 @@ Infeasible ExplainInfeasible(const Problem& problem, const Calibration& calibrat
   AnalyticModel model(ViewOf(problem), calibration);
   RankedPlan nearest;
   nearest.plan = found.nearest->plan;
-  nearest.plan.layers_per_stage =
-      SplitLayers(problem.model, problem.profile, nearest.plan.pipeline_parallel);
+  if (nearest.plan.layers_per_stage.empty()) {
+    nearest.plan.layers_per_stage =
+        SplitLayers(problem.model, problem.profile, nearest.plan.pipeline_parallel);
+  }
   nearest.estimate = model.Full(nearest.plan);
   const MemoryBreakdown& lines = nearest.estimate.memory_breakdown;
   const auto most = std::max_element(lines.begin(), lines.end());

@@ -65,7 +65,8 @@ absl::StatusOr<ResolvedPlan> ResolvePlan(const PlanRequest& stated, const Proble
   TakeSizes(stated, problem, defaults, plan);
   const FrameworkProfile& profile = problem.profile;
   const std::string source = "framework profile " + profile.name;
-  plan.context_parallel_kind = stated.context_parallel_kind.value_or(profile.context_parallel_kind);
+  plan.context_parallel_kind =
+      stated.context_parallel_kind.value_or(profile.context_parallel_kinds.front());
   if (!stated.context_parallel_kind.has_value() && plan.context_parallel > 1) {
     defaults.Note("context_parallel_kind", std::string(Word(plan.context_parallel_kind)), source);
   }

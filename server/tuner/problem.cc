@@ -364,6 +364,10 @@ absl::StatusOr<Problem> ResolveProblem(const Question& question, const Knowledge
   if (!question.workload.framework_facts.empty()) {
     problem.warnings.push_back(FactsNote(question.workload, problem.profile));
   }
+  problem.space = {.context_parallel_kinds = problem.profile.context_parallel_kinds,
+                   .schedules = problem.profile.schedules,
+                   .sizes_end_stages = problem.profile.sizes_end_stages,
+                   .shards_in_groups = problem.profile.shards_in_groups};
   problem.cluster.name = question.cluster.name;
   for (std::size_t i = 0; i < question.cluster.pools.size(); ++i) {
     const NodePoolRequest& stated = question.cluster.pools[i];

@@ -9,6 +9,7 @@
 #include "search_space/framework_profile.h"
 #include "search_space/model.h"
 #include "search_space/plan.h"
+#include "search_space/space.h"
 #include "search_space/status.h"
 #include "search_space/workload.h"
 #include "vendor_models/catalogue.h"
@@ -30,6 +31,7 @@ struct Problem {
   ClusterSpec cluster = {};
   FrameworkProfile profile = {};  // with the workload's own facts
   std::vector<FrameworkFactRequest> framework_facts = {};
+  SpaceOptions space = {};  // what a search looks at, as far as the framework goes
   std::vector<AppliedDefault> applied_defaults = {};
   std::vector<std::string> warnings = {};
 };

@@ -22,13 +22,7 @@ constexpr std::chrono::milliseconds kProgressEvery(100);
 constexpr std::string_view kExhaustive = "exhaustive";
 
 // What one estimate adds to the question's defaults and warnings.
-void AddWarnings(const ParallelPlan& plan, const Problem& problem, Estimate& estimate) {
-  const int m = MicroBatchCount(plan, problem.workload.global_batch_size);
-  if (plan.schedule == Schedule::kInterleaved1f1b && m % StageCount(plan) != 0) {
-    estimate.warnings.push_back(
-        fmt::format("{} micro-batches do not divide by {} stages: frameworks refuse interleaving",
-                    m, StageCount(plan)));
-  }
+void AddWarnings(Estimate& estimate) {
   if (!estimate.fits && estimate.reserved_memory <= estimate.memory_capacity) {
     estimate.warnings.push_back(
         "the history has a plan of this modelled size or less that ran out of memory");
@@ -43,7 +37,7 @@ RankedPlan Rank(ParallelPlan plan, const Problem& problem, AnalyticModel& model)
     plan.layers_per_stage = SplitLayers(problem.model, problem.profile, plan.pipeline_parallel);
   }
   RankedPlan ranked = {.plan = plan, .estimate = model.Full(plan)};
-  AddWarnings(plan, problem, ranked.estimate);
+  AddWarnings(ranked.estimate);
   return ranked;
 }
 

@@ -45,7 +45,10 @@ OwnedProblem ProblemOf(const Sweep& sweep) {
 std::vector<ParallelPlan> DrawPlans(const OwnedProblem& problem) {
   const SearchSpace space(problem.model, DeviceCount(problem.cluster),
                           problem.workload.global_batch_size,
-                          problem.profile.context_parallel_kind);
+                          {.context_parallel_kinds = problem.profile.context_parallel_kinds,
+                           .schedules = problem.profile.schedules,
+                           .sizes_end_stages = problem.profile.sizes_end_stages,
+                           .shards_in_groups = problem.profile.shards_in_groups});
   std::mt19937 random(7);
   std::vector<ParallelPlan> plans;
   while (plans.size() < kPlansEach) {

@@ -4,6 +4,7 @@
 #include <random>
 #include <tuple>
 
+#include "estimator/layer_split.h"
 #include "fmt/format.h"
 #include "gtest/gtest.h"
 #include "pruner/pruner.h"
@@ -40,11 +41,14 @@ class AllPlans {
       for (int c = 1; c * t <= devices; ++c) {
         for (int p = 1; p * c * t <= devices; ++p) {
           if (devices % (t * c * p) != 0 || p > problem.model.layer_count) continue;
-          AddShape({.tensor_parallel = t,
-                    .pipeline_parallel = p,
-                    .data_parallel = devices / (t * c * p),
-                    .context_parallel = c,
-                    .context_parallel_kind = problem.profile.context_parallel_kind});
+          for (const ContextParallelKind kind : problem.profile.context_parallel_kinds) {
+            AddShape({.tensor_parallel = t,
+                      .pipeline_parallel = p,
+                      .data_parallel = devices / (t * c * p),
+                      .context_parallel = c,
+                      .context_parallel_kind = kind});
+            if (c == 1) break;  // all alike
+          }
         }
       }
     }
@@ -62,8 +66,41 @@ class AllPlans {
         plan.expert_tensor_parallel = x;
         for (const bool is_sequence_parallel : {false, true}) {
           plan.sequence_parallel = is_sequence_parallel;
-          AddVirtualStages(plan);
+          AddSchedules(plan);
         }
+      }
+    }
+  }
+
+  void AddSchedules(ParallelPlan plan) {
+    for (const Schedule schedule : problem_.profile.schedules) {
+      plan.schedule = schedule;
+      plan.virtual_pipeline = 1;
+      if (plan.pipeline_parallel == 1 && schedule != Schedule::k1f1b) continue;
+      if (schedule == Schedule::kInterleaved1f1b) {
+        AddVirtualStages(plan);
+        continue;
+      }
+      AddSchedule(plan);
+      if (problem_.profile.sizes_end_stages) AddEndStages(plan);
+    }
+  }
+
+  // All between the ends alike and none of the ends larger.
+  void AddEndStages(ParallelPlan plan) {
+    const int layers = problem_.model.layer_count;
+    const int p = plan.pipeline_parallel;
+    const std::vector<int> usual = SplitLayers(problem_.model, problem_.profile, p);
+    for (int first = 1; p > 1 && first < layers; ++first) {
+      for (int last = 1; first + last <= layers; ++last) {
+        const int rest = layers - first - last;
+        if (p == 2 ? rest != 0 : rest % (p - 2) != 0) continue;
+        const int middle = p == 2 ? std::max(first, last) : rest / (p - 2);
+        if (middle < std::max(first, last)) continue;
+        plan.layers_per_stage.assign(static_cast<std::size_t>(p), middle);
+        plan.layers_per_stage.front() = first;
+        plan.layers_per_stage.back() = last;
+        if (plan.layers_per_stage != usual) AddSchedule(plan);
       }
     }
   }
@@ -71,10 +108,9 @@ class AllPlans {
   void AddVirtualStages(ParallelPlan plan) {
     const int layers = problem_.model.layer_count;
     const int p = plan.pipeline_parallel;
-    for (int v = 1; v == 1 || (p > 1 && v * p <= layers); ++v) {
-      if (v > 1 && layers % (v * p) != 0) continue;
+    for (int v = 2; v * p <= layers; ++v) {
+      if (layers % (v * p) != 0) continue;
       plan.virtual_pipeline = v;
-      plan.schedule = v > 1 ? Schedule::kInterleaved1f1b : Schedule::k1f1b;
       AddSchedule(plan);
     }
   }
@@ -82,24 +118,38 @@ class AllPlans {
   void AddSchedule(ParallelPlan plan) {
     const int share = problem_.workload.global_batch_size / plan.data_parallel;
     const int p = plan.pipeline_parallel;
-    const int stage = (problem_.model.layer_count + p - 1) / p;
+    const std::vector<int>& layers = plan.layers_per_stage;
+    const int stage = layers.empty() ? (problem_.model.layer_count + p - 1) / p
+                                     : *std::max_element(layers.begin(), layers.end());
     for (plan.micro_batch_size = 1; plan.micro_batch_size <= share; ++plan.micro_batch_size) {
       plan.recompute = {};
       plan.zero_stage = 0;
+      plan.zero_group_size = 0;
       if (share % plan.micro_batch_size != 0) continue;
       if (!CheckPlan(plan, problem_, "plan").empty()) continue;  // ZeRO and recomputation are free
       for (plan.zero_stage = 0; plan.zero_stage <= 3; ++plan.zero_stage) {
+        plan.zero_group_size = 0;
         plan.recompute = {};
         if (IsRejectedBy("divisibility", problem_, plan)) continue;
-        Add(plan);
-        plan.recompute.granularity = RecomputeGranularity::kSelective;
-        Add(plan);
-        plan.recompute.granularity = RecomputeGranularity::kFull;
-        for (int k = plan.virtual_pipeline; k <= stage; k += plan.virtual_pipeline) {
-          plan.recompute.layer_counts.assign(static_cast<std::size_t>(p), k);
-          Add(plan);
+        AddRecomputation(plan, stage);
+        const int all = plan.data_parallel * plan.context_parallel;
+        if (plan.zero_stage == 0 || !problem_.profile.shards_in_groups) continue;
+        for (plan.zero_group_size = 2; plan.zero_group_size < all; ++plan.zero_group_size) {
+          if (all % plan.zero_group_size == 0) AddRecomputation(plan, stage);
         }
       }
+    }
+  }
+
+  void AddRecomputation(ParallelPlan plan, int largest_stage) {
+    plan.recompute = {};
+    Add(plan);
+    plan.recompute.granularity = RecomputeGranularity::kSelective;
+    Add(plan);
+    plan.recompute.granularity = RecomputeGranularity::kFull;
+    for (int k = plan.virtual_pipeline; k <= largest_stage; k += plan.virtual_pipeline) {
+      plan.recompute.layer_counts.assign(static_cast<std::size_t>(plan.pipeline_parallel), k);
+      Add(plan);
     }
   }
 

@@ -47,7 +47,7 @@ struct Case {
 
 void Nothing(Problem& /*problem*/) {}
 void Ulysses(Problem& problem) {
-  problem.profile.context_parallel_kind = ContextParallelKind::kUlysses;
+  problem.profile.context_parallel_kinds = {ContextParallelKind::kUlysses};
 }
 void UlyssesOfFourKeyValueHeads(Problem& problem) {
   Ulysses(problem);
@@ -107,14 +107,14 @@ const Case kDivisibility[] = {
      {.tensor_parallel = 8,
       .context_parallel = 4,
       .context_parallel_kind = ContextParallelKind::kUlysses},
-     Expected{Dimension::kContextParallel, "heads of a tensor-parallel rank", 4, 2}},
+     Expected{Dimension::kContextParallelKind, "heads of a tensor-parallel rank", 4, 2}},
     {"UlyssesDoesNotDivideKeyValueHeads",  // 4 of them, 2 a rank
      "divisibility",
      UlyssesOfFourKeyValueHeads,
      {.tensor_parallel = 2,
       .context_parallel = 4,
       .context_parallel_kind = ContextParallelKind::kUlysses},
-     Expected{Dimension::kContextParallel, "key-value heads of a tensor-parallel rank", 4, 2}},
+     Expected{Dimension::kContextParallelKind, "key-value heads of a tensor-parallel rank", 4, 2}},
     {"OneLayerAStage", "divisibility", Nothing, {.pipeline_parallel = 4}},
     {"UnevenStages", "divisibility", Nothing, {.pipeline_parallel = 3}},
     {"MoreStagesThanLayers",
@@ -168,7 +168,7 @@ const Case kDivisibility[] = {
       .data_parallel = 4,
       .micro_batch_size = 4,
       .schedule = Schedule::kInterleaved1f1b},
-     Expected{Dimension::kVirtualPipeline, "micro-batches of interleaving", 2, 1}},
+     Expected{Dimension::kSchedule, "micro-batches of interleaving", 2, 1}},
     {"PlainPipelineNeedsNoGroups",
      "divisibility",
      Nothing,

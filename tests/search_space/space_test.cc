@@ -1,5 +1,6 @@
 #include "search_space/space.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <vector>
@@ -27,7 +28,32 @@ struct Case {
   ModelSpec model;
   int devices = 1;
   int batch = 1;
+  SpaceOptions options = {};
 };
+
+SpaceOptions Everything() {
+  SpaceOptions options = {.sizes_end_stages = true, .shards_in_groups = true};
+  options.schedules.clear();
+  for (const auto& [schedule, word] : Choices<Schedule>()) options.schedules.push_back(schedule);
+  options.context_parallel_kinds.clear();
+  for (const auto& [kind, word] : Choices<ContextParallelKind>()) {
+    options.context_parallel_kinds.push_back(kind);
+  }
+  return options;
+}
+
+// The user's own part of everything.
+SpaceOptions Chosen() {
+  SpaceOptions options = Everything();
+  options.chosen[Dimension::kTensorParallel] = {.values = {1, 2}};
+  options.chosen[Dimension::kPipelineParallel] = {.at_least = 2, .at_most = 4};
+  options.chosen[Dimension::kSchedule] = {.values = {static_cast<int>(Schedule::kZbV)}};
+  options.chosen[Dimension::kRecompute] = {
+      .values = {static_cast<int>(RecomputeGranularity::kFull)}};
+  options.recomputed_layers = {.at_least = 2};
+  options.data_parallel = {.values = {1, 2}};
+  return options;
+}
 
 const Case kCases[] = {
     {"OneDevice", Dense(2), 1, 1},
@@ -40,11 +66,13 @@ const Case kCases[] = {
     {"ExpertsOn6", Experts(2, 6), 6, 6},
     {"ExpertsOn12", Experts(3, 4), 12, 12},
     {"ExpertsOn8", Experts(2, 8), 8, 8},
+    {"EverythingOn4", Dense(6), 4, 4, Everything()},
+    {"EverythingOn6", Dense(7), 6, 6, Everything()},
+    {"EverythingOn8", Experts(4, 2), 8, 8, Everything()},
+    {"ChosenOn8", Dense(8), 8, 16, Chosen()},
 };
 
-SearchSpace SpaceOf(const Case& c) {
-  return SearchSpace(c.model, c.devices, c.batch, ContextParallelKind::kRing);
-}
+SearchSpace SpaceOf(const Case& c) { return SearchSpace(c.model, c.devices, c.batch, c.options); }
 
 // A visited node: the values of the dimensions that are set there.
 using Node = std::vector<int>;
@@ -52,15 +80,21 @@ using Node = std::vector<int>;
 Node NodeOf(const PlanWalk& walk) {
   const ParallelPlan& plan = walk.plan();
   const RecomputePlan& recompute = plan.recompute;
+  const std::vector<int>& layers = plan.layers_per_stage;
   Node node = {plan.tensor_parallel,
                plan.context_parallel,
+               static_cast<int>(plan.context_parallel_kind),
                plan.pipeline_parallel,
                plan.expert_parallel,
                plan.expert_tensor_parallel,
                plan.sequence_parallel ? 1 : 0,
                plan.micro_batch_size,
+               static_cast<int>(plan.schedule),
                plan.virtual_pipeline,
+               layers.empty() ? 0 : *std::max_element(layers.begin(), layers.end()),
+               layers.empty() ? 0 : layers.front(),
                plan.zero_stage,
+               plan.zero_group_size,
                recompute.layer_counts.empty() ? static_cast<int>(recompute.granularity)
                                               : 1 + recompute.layer_counts.front()};
   node.resize(static_cast<std::size_t>(walk.depth()));
@@ -164,7 +198,7 @@ TEST(PlanWalkTest, SkipLeavesOutTheSubtreeAndNothingElse) {
 }
 
 TEST(PlanWalkTest, StaysAtItsEnd) {
-  const SearchSpace space(Dense(1), 1, 1, ContextParallelKind::kRing);
+  const SearchSpace space(Dense(1), 1, 1, {});
   PlanWalk walk(space);
   while (walk.Next()) {
   }
@@ -176,7 +210,7 @@ TEST(PlanWalkTest, StaysAtItsEnd) {
 // pp2: sp 2 x micro-batch {1,2} 2 x ZeRO 4 x recompute {none, selective, 1 layer} 3      =  48
 // dp2: sp 2 x micro-batch {1}   1 x ZeRO 4 x recompute 4                                 =  32
 TEST(SearchSpaceTest, CountByHandDense) {
-  const SearchSpace space(Dense(2), 2, 2, ContextParallelKind::kRing);
+  const SearchSpace space(Dense(2), 2, 2, {});
   EXPECT_EQ(space.Count(), 64 + 64 + 48 + 32);
   ParallelPlan prefix = space.Root();
   space.Set(Dimension::kTensorParallel, 2, prefix);
@@ -185,11 +219,12 @@ TEST(SearchSpaceTest, CountByHandDense) {
 
 // One device for one sequence: sp 2 x ZeRO 4 x recompute {none, selective, 1 .. 61 layers} 63.
 TEST(SearchSpaceTest, CountByHandOneDevice) {
-  EXPECT_EQ(SearchSpace(DeepseekV3(), 1, 1, ContextParallelKind::kRing).Count(), 2 * 4 * 63);
+  EXPECT_EQ(SearchSpace(DeepseekV3(), 1, 1, {}).Count(), 2 * 4 * 63);
 }
 
 TEST(SearchSpaceTest, ValuesOfADimensionByHand) {
-  const SearchSpace space(Experts(12, 8), 12, 24, ContextParallelKind::kUlysses);
+  const SearchSpace space(Experts(12, 8), 12, 24,
+                          {.context_parallel_kinds = {ContextParallelKind::kUlysses}});
   ParallelPlan plan = space.Root();
   EXPECT_EQ(plan.context_parallel_kind, ContextParallelKind::kUlysses);
   EXPECT_EQ(plan.data_parallel, 12);
@@ -206,13 +241,69 @@ TEST(SearchSpaceTest, ValuesOfADimensionByHand) {
   EXPECT_THAT(space.Values(Dimension::kExpertTensorParallel, plan), ElementsAre(1, 2));
   // 24 sequences over 2 data ranks: micro-batches of the divisors of 12.
   EXPECT_THAT(space.Values(Dimension::kMicroBatchSize, plan), ElementsAre(1, 2, 3, 4, 6, 12));
-  // 4 layers a stage: 1, 2 or 4 chunks; two chunks recompute 2 or 4 of them (codes 1 + layers).
-  EXPECT_THAT(space.Values(Dimension::kVirtualPipeline, plan), ElementsAre(1, 2, 4));
+  // 4 layers a stage: 2 or 4 chunks; two chunks recompute 2 or 4 of them (codes 1 + layers).
+  EXPECT_THAT(space.Values(Dimension::kVirtualPipeline, plan), ElementsAre(1));
+  space.Set(Dimension::kSchedule, static_cast<int>(Schedule::kInterleaved1f1b), plan);
+  EXPECT_THAT(space.Values(Dimension::kVirtualPipeline, plan), ElementsAre(2, 4));
   space.Set(Dimension::kVirtualPipeline, 2, plan);
-  EXPECT_EQ(plan.schedule, Schedule::kInterleaved1f1b);
   EXPECT_THAT(space.Values(Dimension::kRecompute, plan), ElementsAre(0, 1, 3, 5));
   space.Set(Dimension::kRecompute, 5, plan);
   EXPECT_THAT(plan.recompute.layer_counts, ElementsAre(4, 4, 4));
+}
+
+// 10 layers on 4 stages, two between the ends: 3 each leaves 4 to the ends, 1 to 3 for the first,
+// and 4 each leaves 2, one each. 3, 3, 2, 2 is the framework's own and 0 here.
+TEST(SearchSpaceTest, EndStagesByHand) {
+  const SearchSpace space(Dense(10), 4, 4, {.sizes_end_stages = true});
+  ParallelPlan plan = space.Root();
+  space.Set(Dimension::kPipelineParallel, 4, plan);
+  EXPECT_THAT(space.Values(Dimension::kLargestStage, plan), ElementsAre(0, 3, 4));
+  space.Set(Dimension::kLargestStage, 3, plan);
+  EXPECT_THAT(space.Values(Dimension::kFirstStage, plan), ElementsAre(1, 2, 3));
+  space.Set(Dimension::kFirstStage, 1, plan);
+  EXPECT_THAT(plan.layers_per_stage, ElementsAre(1, 3, 3, 3));
+  space.Set(Dimension::kFirstStage, 3, plan);
+  EXPECT_THAT(plan.layers_per_stage, ElementsAre(3, 3, 3, 1));
+  space.Set(Dimension::kLargestStage, 4, plan);
+  EXPECT_THAT(space.Values(Dimension::kFirstStage, plan), ElementsAre(1));
+}
+
+// Of 8 layers on 2 stages the larger one has 5 to 7, at either end; 4 each is the framework's own.
+TEST(SearchSpaceTest, TwoStagesByHand) {
+  const SearchSpace space(Dense(8), 2, 2, {.sizes_end_stages = true});
+  ParallelPlan plan = space.Root();
+  space.Set(Dimension::kPipelineParallel, 2, plan);
+  EXPECT_THAT(space.Values(Dimension::kLargestStage, plan), ElementsAre(0, 5, 6, 7));
+  space.Set(Dimension::kLargestStage, 6, plan);
+  EXPECT_THAT(space.Values(Dimension::kFirstStage, plan), ElementsAre(2, 6));
+  space.Set(Dimension::kFirstStage, 2, plan);
+  EXPECT_THAT(plan.layers_per_stage, ElementsAre(2, 6));
+}
+
+// 12 data-parallel ranks: whole, and the proper divisors; nothing to shard without ZeRO.
+TEST(SearchSpaceTest, ShardingGroupsByHand) {
+  const SearchSpace space(Dense(2), 12, 12, {.shards_in_groups = true});
+  ParallelPlan plan = space.Root();
+  EXPECT_THAT(space.Values(Dimension::kZeroGroupSize, plan), ElementsAre(0));
+  space.Set(Dimension::kZeroStage, 1, plan);
+  EXPECT_THAT(space.Values(Dimension::kZeroGroupSize, plan), ElementsAre(0, 2, 3, 4, 6));
+}
+
+TEST(SearchSpaceTest, ChoicesOfTheUser) {
+  const SearchSpace space(Dense(8), 8, 16, Chosen());
+  int plans = 0;
+  for (PlanWalk walk(space); walk.Next();) {
+    if (!walk.is_plan()) continue;
+    const ParallelPlan& plan = walk.plan();
+    ++plans;
+    EXPECT_LE(plan.tensor_parallel, 2);
+    EXPECT_GE(plan.pipeline_parallel, 2);
+    EXPECT_LE(plan.pipeline_parallel, 4);
+    EXPECT_LE(plan.data_parallel, 2);
+    EXPECT_EQ(plan.schedule, Schedule::kZbV);
+    EXPECT_GE(plan.recompute.layer_counts.front(), 2);
+  }
+  EXPECT_GT(plans, 0);
 }
 
 TEST(DivisorsTest, Ascending) {

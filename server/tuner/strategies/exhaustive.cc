@@ -16,7 +16,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kStopEvery = 64;  // groups of plans between two looks at the clock
 constexpr int kTaskDepth = static_cast<int>(Dimension::kContextParallel) + 1;
-constexpr int kGroupDepth = static_cast<int>(Dimension::kZeroStage) + 1;
+constexpr int kGroupDepth = static_cast<int>(Dimension::kRecompute);
+constexpr int kShardingDepth = static_cast<int>(Dimension::kMicroBatchSize) + 1;
+constexpr int kPipelineDepth = static_cast<int>(Dimension::kFirstStage) + 1;
 constexpr unsigned kMostWorkers = 16;
 
 bool IsBetter(const RecomputeChoice& a, const RecomputeChoice& b) {
@@ -152,6 +154,10 @@ class Worker {
         walk.Skip();
         continue;
       }
+      if (IsHopeless(walk)) {
+        walk.Skip();
+        continue;
+      }
       if (walk.depth() < kGroupDepth) continue;
       walk.Skip();
       TryGroup(walk.plan());
@@ -163,6 +169,51 @@ class Worker {
   Tally& TallyOf(std::string_view name) {
     return *std::find_if(task_->tallies.begin(), task_->tallies.end(),
                          [&](const Tally& t) { return t.rule->name == name; });
+  }
+
+  // Whether nothing below the node fits, or is of use; counts it then.
+  bool IsHopeless(const PlanWalk& walk) {
+    Tally* cause = nullptr;
+    if (walk.depth() == kShardingDepth) {
+      cause = TooLarge(walk.plan());
+      if (cause == nullptr) cause = TooSlow(walk.plan());
+    } else if (walk.depth() == kPipelineDepth) {
+      cause = TooSlowAPipeline(walk.plan());
+    }
+    if (cause == nullptr) return false;
+    const std::int64_t below = shared_.space.CountBelow(walk.plan(), walk.depth());
+    cause->count += below;
+    shared_.considered += below;
+    return true;
+  }
+
+  Tally* TooLarge(const ParallelPlan& plan) {
+    Tally& memory = TallyOf(kMemoryRule);
+    const Bytes least = model_.LeastMemoryBelow(plan);
+    if (!memory.is_on || least <= model_.problem().cluster.pools.front().memory_capacity) {
+      return nullptr;
+    }
+    // Until something fits, the plan that needs least is looked for.
+    const std::optional<OversizedPlan>& nearest = task_->kept.nearest();
+    const bool is_of_use =
+        task_->kept.best().empty() && !(nearest.has_value() && nearest->reserved_memory < least);
+    return is_of_use ? nullptr : &memory;
+  }
+
+  Tally* TooSlow(const ParallelPlan& plan) {
+    Tally& bound = TallyOf(kBoundRule);
+    const std::optional<Seconds> slowest = task_->kept.SlowestUseful();
+    if (!bound.is_on || !slowest.has_value()) return nullptr;
+    const std::optional<Seconds> least = model_.LeastTimeBelow(plan);
+    return least.has_value() && *least > *slowest ? &bound : nullptr;
+  }
+
+  Tally* TooSlowAPipeline(const ParallelPlan& plan) {
+    Tally& bound = TallyOf(kBoundRule);
+    const std::optional<Seconds> slowest = task_->kept.SlowestUseful();
+    if (!bound.is_on || !slowest.has_value()) return nullptr;
+    if (!model_.problem().profile.gradient_accumulation_is_fused) return nullptr;
+    return model_.LeastTimeOfPipeline(plan) > *slowest ? &bound : nullptr;
   }
 
   // All recomputation choices of one plan.
