@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -65,6 +66,39 @@ void ReadPartFile(const std::string& field, const std::string& path,
                   google::protobuf::Message& part, std::vector<FieldViolation>& violations) {
   const auto text = ReadFor(field, path, violations);
   if (text.has_value()) Append(ParseJson(*text, field, part), violations);
+}
+
+std::optional<int> NumberIn(std::string_view text) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool is_number = error == std::errc() && end == text.data() + text.size();
+  return is_number ? std::optional(value) : std::nullopt;
+}
+
+// "name=a,b", "name=a..b", "name=a.." or "name=..b".
+void ReadDimension(const std::string& text, Parsed<v1::TuneRequest>& out) {
+  const std::string field = fmt::format("dimensions[{}]", out.message.dimensions_size());
+  v1::SearchDimension& dimension = *out.message.add_dimensions();
+  const std::size_t equals = text.find('=');
+  dimension.set_name(text.substr(0, equals));
+  if (equals == std::string::npos) return;  // no values; said with the other mistakes
+  const std::string values = text.substr(equals + 1);
+  const std::size_t dots = values.find("..");
+  if (dots == std::string::npos) {
+    std::istringstream parts(values);
+    for (std::string part; std::getline(parts, part, ',');) dimension.add_values(part);
+    return;
+  }
+  const std::string low = values.substr(0, dots);
+  const std::string high = values.substr(dots + 2);
+  const std::optional<int> least = NumberIn(low);
+  const std::optional<int> most = NumberIn(high);
+  if (least.has_value()) dimension.set_at_least(*least);
+  if (most.has_value()) dimension.set_at_most(*most);
+  if ((!low.empty() && !least.has_value()) || (!high.empty() && !most.has_value())) {
+    out.violations.push_back(
+        {.field = field, .description = values + "; must be a range of whole numbers, 2..16"});
+  }
 }
 
 // A line in two parts: its Hugging Face config, imported, and all else.
@@ -143,6 +177,7 @@ Parsed<v1::TuneRequest> ReadTuneRequest(const TuneFlags& flags) {
   if (flags.deadline_seconds.has_value()) request.set_deadline_seconds(*flags.deadline_seconds);
   if (!flags.strategy.empty()) request.set_strategy(flags.strategy);
   for (const std::string& rule : flags.disabled_rules) request.add_disabled_rules(rule);
+  for (const std::string& text : flags.dimensions) ReadDimension(text, out);
   return out;
 }
 

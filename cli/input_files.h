@@ -37,6 +37,7 @@ struct TuneFlags {
   std::optional<double> deadline_seconds = {};
   std::string strategy = {};  // empty: the default
   std::vector<std::string> disabled_rules = {};
+  std::vector<std::string> dimensions = {};  // "tensor_parallel=2,4", "pipeline_parallel=..16"
 };
 
 // Reads all files, also when one of them is wrong. A Hugging Face config.json is imported and

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "search_space/space_request.h"
 #include "server/rpc/convert.h"
 
 namespace meshwright {
@@ -21,6 +22,12 @@ void AddQuestionOptions(CLI::App& command, TuneFlags& flags) {
   command.add_option("--deadline", flags.deadline_seconds,
                      "seconds; a search that is cut answers with the best so far");
   command.add_option("--strategy", flags.strategy, "how to search (exhaustive)");
+  command
+      .add_option("--dimension", flags.dimensions,
+                  "what is left of a dimension of the space: tensor_parallel=2,4, "
+                  "pipeline_parallel=..16, schedule=1f1b,zb_h1; one of " +
+                      DimensionNames())
+      ->take_all();
   command.add_option("--disable-rule", flags.disabled_rules, "switch a prune rule off by its name")
       ->take_all();
 }

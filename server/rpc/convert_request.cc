@@ -106,6 +106,16 @@ void ReadSearch(const MessageReader& in, StudyRequest& request) {
     const std::vector<std::string> names = StrategyNames();
     if (!Contains(names, *strategy)) in.AddWordMistake("strategy", *strategy, Listed(names));
   }
+  for (const MessageReader& dimension : in.Children("dimensions")) {
+    request.dimensions.push_back({.name = dimension.Required("name", dimension.Text("name")),
+                                  .values = dimension.Texts("values"),
+                                  .at_least = dimension.Int("at_least"),
+                                  .at_most = dimension.Int("at_most")});
+  }
+  SpaceOptions options;
+  for (const FieldViolation& found : ApplyDimensions(request.dimensions, "dimensions", options)) {
+    in.Add(found.field, found.description);
+  }
   request.disabled_rules = in.Texts("disabled_rules");
   const std::vector<std::string> rules = PruneRuleNames();
   for (std::size_t i = 0; i < request.disabled_rules.size(); ++i) {

@@ -69,6 +69,13 @@ v1::TuneRequest ToWire(const StudyRequest& request) {
   wire.mutable_disabled_rules()->Assign(request.disabled_rules.begin(),
                                         request.disabled_rules.end());
   for (const HistoryRow& row : request.history) Fill(row, *wire.add_history());
+  for (const DimensionRequest& dimension : request.dimensions) {
+    v1::SearchDimension& out = *wire.add_dimensions();
+    out.set_name(dimension.name);
+    out.mutable_values()->Assign(dimension.values.begin(), dimension.values.end());
+    if (dimension.at_least) out.set_at_least(*dimension.at_least);
+    if (dimension.at_most) out.set_at_most(*dimension.at_most);
+  }
   return wire;
 }
 

@@ -107,12 +107,34 @@ void NoteBaseline(StudyResult& result) {
   }
 }
 
+// What the user leaves of the space.
+absl::Status NarrowSpace(const std::vector<DimensionRequest>& dimensions, Problem& problem) {
+  const auto violations = ApplyDimensions(dimensions, "dimensions", problem.space);
+  if (!violations.empty()) return InvalidFields(violations);
+  const auto warn = [&](std::string_view what, const auto& asked, const auto& listed) {
+    for (const auto& word : asked) {
+      if (std::ranges::find(listed, word) != listed.end()) continue;
+      problem.warnings.push_back(
+          fmt::format("{} {} was asked for; framework profile {} has no such", what, Word(word),
+                      problem.profile.name));
+    }
+  };
+  warn("schedule", problem.space.schedules, problem.profile.schedules);
+  warn("context_parallel_kind", problem.space.context_parallel_kinds,
+       problem.profile.context_parallel_kinds);
+  if (problem.cluster.pools.size() == 1 && SpaceOf(problem).Count() == 0) {
+    return InvalidFields({{.field = "dimensions", .description = "leave no plan of the space"}});
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<StudyAnswer> RunStudy(const StudyRequest& request, const Knowledge& knowledge,
                                      const StudyControl& control) {
   const Clock::time_point start = Clock::now();
-  ASSIGN_OR_RETURN(const Problem problem, ResolveProblem(request.question, knowledge));
+  ASSIGN_OR_RETURN(Problem problem, ResolveProblem(request.question, knowledge));
+  RETURN_IF_ERROR(NarrowSpace(request.dimensions, problem));
   if (problem.cluster.pools.size() > 1) {
     return WithReason(
         absl::UnimplementedError("cluster.pools: a search over several pools is not available; "

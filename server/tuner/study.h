@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "search_space/estimate.h"
 #include "search_space/plan.h"
+#include "search_space/space_request.h"
 #include "search_space/units.h"
 #include "server/tuner/problem.h"
 
@@ -36,6 +37,7 @@ struct StudyRequest {
   std::optional<Seconds> deadline = {};  // of the search
   std::string strategy = "exhaustive";
   std::vector<std::string> disabled_rules = {};
+  std::vector<DimensionRequest> dimensions = {};
   std::vector<HistoryRow> history = {};
 };
 

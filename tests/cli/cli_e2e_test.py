@@ -239,6 +239,24 @@ class EvaluateTest(Folder):
     def test_absent_cases(self):
         self.run_cli("evaluate", "--cases", str(self.folder / "absent"), expect=3)
 
+    def test_dimensions(self):
+        answer = json.loads(self.run_cli(
+            "tune", *self.question(), "--dimension", "tensor_parallel=2,4", "--dimension",
+            "pipeline_parallel=2..", "--dimension", "schedule=zb_h1", "--output", "json").stdout)
+        for ranked in answer["plans"]:
+            self.assertIn(ranked["plan"]["tensor_parallel"], (2, 4))
+            self.assertGreaterEqual(ranked["plan"]["pipeline_parallel"], 2)
+            self.assertEqual(ranked["plan"]["schedule"], "zb_h1")
+            self.assertEqual(ranked["estimate"]["tier"], "simulated")
+        self.assertTrue(any("schedule zb_h1 was asked for" in text for text in answer["warnings"]))
+        done = self.run_cli("tune", *self.question(), "--dimension", "tensor_parallel=3..2",
+                            "--dimension", "speed=1", "--dimension", "zero_stage", expect=3)
+        for part in ("dimensions[0] = tensor_parallel: at_least = 3", 'dimensions[1] = "speed"',
+                     "dimensions[2] = zero_stage: states neither"):
+            self.assertIn(part, done.stderr)
+        done = self.run_cli("tune", *self.question(), "--dimension", "tensor_parallel=3", expect=3)
+        self.assertIn("dimensions = leave no plan of the space", done.stderr)
+
     def test_compare(self):
         first = self.write("first.json", case())
         second = self.write("second.json", case(plan={**TINY_PLAN, "pipeline_parallel": 1}))

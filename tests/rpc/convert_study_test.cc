@@ -27,6 +27,8 @@ StudyRequest FullRequest() {
           .deadline = Seconds(2.5),
           .strategy = StrategyNames().front(),
           .disabled_rules = {PruneRuleNames().front()},
+          .dimensions = {{.name = "tensor_parallel", .values = {"2", "4"}},
+                         {.name = "pipeline_parallel", .at_least = 1, .at_most = 8}},
           .history = {{.question = measured,
                        .plan = {.tensor_parallel = 2, .data_parallel = 4},
                        .outcome = Outcome::kOk,
@@ -42,6 +44,7 @@ TEST(CodecTest, RequestReadsBackWhole) {
   const auto request = codec.decode_request(bytes);
   ASSERT_TRUE(request.ok()) << request.status();
   EXPECT_EQ(request->question, FullRequest().question);
+  EXPECT_EQ(request->dimensions, FullRequest().dimensions);
   EXPECT_EQ(request->history.front().plan, FullRequest().history.front().plan);
   EXPECT_EQ(codec.encode_request(*request), bytes);
   EXPECT_EQ(codec.decode_request("\xff").status().code(), absl::StatusCode::kDataLoss);

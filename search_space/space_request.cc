@@ -1,0 +1,144 @@
+#include "search_space/space_request.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+
+namespace meshwright {
+namespace {
+
+// Codes of the words of a dimension; empty where it is a number.
+using WordCode = std::optional<int> (*)(std::string_view word);
+
+template <typename Enum>
+std::optional<int> CodeOf(std::string_view word) {
+  const auto value = ParseChoice<Enum>(word);
+  return value.has_value() ? std::optional(static_cast<int>(*value)) : std::nullopt;
+}
+
+std::optional<int> TruthOf(std::string_view word) {
+  if (word == "false") return 0;
+  return word == "true" ? std::optional(1) : std::nullopt;
+}
+
+std::string Truths() { return "false, true"; }
+
+struct Row {
+  std::string_view name;
+  DimensionChoice& (*choice)(SpaceOptions&);
+  WordCode code = nullptr;
+  std::string (*words)() = nullptr;
+};
+
+template <Dimension kDimension>
+DimensionChoice& Of(SpaceOptions& options) {
+  return options.chosen[kDimension];
+}
+DimensionChoice& DataParallel(SpaceOptions& options) { return options.data_parallel; }
+DimensionChoice& RecomputedLayers(SpaceOptions& options) { return options.recomputed_layers; }
+
+constexpr Row kRows[] = {
+    {"tensor_parallel", Of<Dimension::kTensorParallel>},
+    {"context_parallel", Of<Dimension::kContextParallel>},
+    {"context_parallel_kind", Of<Dimension::kContextParallelKind>, CodeOf<ContextParallelKind>,
+     AllowedWords<ContextParallelKind>},
+    {"pipeline_parallel", Of<Dimension::kPipelineParallel>},
+    {"data_parallel", DataParallel},
+    {"expert_parallel", Of<Dimension::kExpertParallel>},
+    {"expert_tensor_parallel", Of<Dimension::kExpertTensorParallel>},
+    {"sequence_parallel", Of<Dimension::kSequenceParallel>, TruthOf, Truths},
+    {"micro_batch_size", Of<Dimension::kMicroBatchSize>},
+    {"schedule", Of<Dimension::kSchedule>, CodeOf<Schedule>, AllowedWords<Schedule>},
+    {"virtual_pipeline", Of<Dimension::kVirtualPipeline>},
+    {"largest_stage_layers", Of<Dimension::kLargestStage>},  // 0: as the framework splits
+    {"first_stage_layers", Of<Dimension::kFirstStage>},
+    {"zero_stage", Of<Dimension::kZeroStage>},
+    {"zero_group_size", Of<Dimension::kZeroGroupSize>},  // 0: the whole data-parallel group
+    {"recompute", Of<Dimension::kRecompute>, CodeOf<RecomputeGranularity>,
+     AllowedWords<RecomputeGranularity>},
+    {"recomputed_layers", RecomputedLayers},
+};
+
+std::optional<int> NumberOf(std::string_view text) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool is_number = error == std::errc() && end == text.data() + text.size() && value >= 0;
+  return is_number ? std::optional(value) : std::nullopt;
+}
+
+// What is wrong with a request whose name is known; fills in its choice.
+std::optional<std::string> Fill(const DimensionRequest& request, const Row& row,
+                                DimensionChoice& choice) {
+  const bool has_range = request.at_least.has_value() || request.at_most.has_value();
+  if (request.values.empty() && !has_range) return "states neither values nor a range";
+  if (has_range && row.code != nullptr) return "takes values, not a range";
+  for (const std::string& value : request.values) {
+    const std::optional<int> code = row.code != nullptr ? row.code(value) : NumberOf(value);
+    if (!code.has_value()) {
+      return fmt::format("\"{}\"; must be {}", value,
+                         row.words != nullptr ? "one of " + row.words() : "a whole number");
+    }
+    choice.values.push_back(*code);
+  }
+  choice.at_least = request.at_least;
+  choice.at_most = request.at_most;
+  if (has_range && request.at_least.value_or(0) > request.at_most.value_or(request.at_least.value_or(0))) {
+    return fmt::format("at_least = {} is above at_most = {}", *request.at_least, *request.at_most);
+  }
+  return std::nullopt;
+}
+
+// Words that are asked for are looked at whether the framework lists them or not.
+template <typename Enum>
+void Open(Dimension dimension, SpaceOptions& options, std::vector<Enum>& listed) {
+  const auto chosen = options.chosen.find(dimension);
+  if (chosen == options.chosen.end()) return;
+  listed.clear();
+  for (const int value : chosen->second.values) listed.push_back(static_cast<Enum>(value));
+}
+
+}  // namespace
+
+std::vector<FieldViolation> ApplyDimensions(const std::vector<DimensionRequest>& requests,
+                                            std::string_view path, SpaceOptions& options) {
+  std::vector<FieldViolation> violations;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    const DimensionRequest& request = requests[i];
+    const auto reject = [&](std::string description) {
+      violations.push_back(
+          {.field = fmt::format("{}[{}]", path, i), .description = std::move(description)});
+    };
+    const auto* row = std::ranges::find(kRows, request.name, &Row::name);
+    if (row == std::end(kRows)) {
+      reject(fmt::format("\"{}\"; must be one of {}", request.name, DimensionNames()));
+      continue;
+    }
+    DimensionChoice& choice = row->choice(options);
+    if (choice != DimensionChoice()) {
+      reject(request.name + "; stated twice");
+      continue;
+    }
+    if (const auto problem = Fill(request, *row, choice)) {
+      reject(fmt::format("{}: {}", request.name, *problem));
+    }
+  }
+  if (!violations.empty()) return violations;
+  Open(Dimension::kSchedule, options, options.schedules);
+  Open(Dimension::kContextParallelKind, options, options.context_parallel_kinds);
+  options.sizes_end_stages = options.sizes_end_stages ||
+                             options.chosen.contains(Dimension::kLargestStage) ||
+                             options.chosen.contains(Dimension::kFirstStage);
+  options.shards_in_groups =
+      options.shards_in_groups || options.chosen.contains(Dimension::kZeroGroupSize);
+  return violations;
+}
+
+std::string DimensionNames() {
+  std::string names;
+  for (const Row& row : kRows) names += (names.empty() ? "" : ", ") + std::string(row.name);
+  return names;
+}
+
+}  // namespace meshwright

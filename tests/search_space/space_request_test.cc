@@ -1,0 +1,76 @@
+#include "search_space/space_request.h"
+
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace meshwright {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TEST(ApplyDimensionsTest, ValuesRangesAndWords) {
+  SpaceOptions options;
+  const auto violations = ApplyDimensions(
+      {{.name = "tensor_parallel", .values = {"2", "8"}},
+       {.name = "pipeline_parallel", .at_least = 2, .at_most = 16},
+       {.name = "schedule", .values = {"zb_v", "1f1b"}},
+       {.name = "sequence_parallel", .values = {"true"}},
+       {.name = "recompute", .values = {"none", "full"}},
+       {.name = "recomputed_layers", .at_most = 4},
+       {.name = "data_parallel", .at_least = 8},
+       {.name = "zero_group_size", .values = {"0", "8"}}},
+      "dimensions", options);
+  EXPECT_TRUE(violations.empty());
+  EXPECT_THAT(options.chosen[Dimension::kTensorParallel].values, ElementsAre(2, 8));
+  EXPECT_FALSE(options.chosen[Dimension::kPipelineParallel].Allows(1));
+  EXPECT_TRUE(options.chosen[Dimension::kPipelineParallel].Allows(16));
+  EXPECT_THAT(options.schedules, ElementsAre(Schedule::kZbV, Schedule::k1f1b));
+  EXPECT_THAT(options.chosen[Dimension::kSequenceParallel].values, ElementsAre(1));
+  EXPECT_FALSE(options.recomputed_layers.Allows(5));
+  EXPECT_FALSE(options.data_parallel.Allows(4));
+  EXPECT_TRUE(options.shards_in_groups);
+}
+
+struct Mistake {
+  const char* name;
+  std::vector<DimensionRequest> requests;
+  const char* expected;
+};
+
+void PrintTo(const Mistake& c, std::ostream* out) { *out << c.name; }
+
+const Mistake kMistakes[] = {
+    {"UnknownName", {{.name = "tensors", .values = {"2"}}}, "must be one of tensor_parallel, "},
+    {"UnknownWord", {{.name = "schedule", .values = {"fast"}}}, "must be one of gpipe, 1f1b"},
+    {"NoNumber", {{.name = "zero_stage", .values = {"two"}}}, "must be a whole number"},
+    {"Negative", {{.name = "zero_stage", .values = {"-1"}}}, "must be a whole number"},
+    {"NoTruth", {{.name = "sequence_parallel", .values = {"1"}}}, "must be one of false, true"},
+    {"RangeOfWords", {{.name = "recompute", .at_least = 1}}, "takes values, not a range"},
+    {"Nothing", {{.name = "tensor_parallel"}}, "neither values nor a range"},
+    {"EmptyRange",
+     {{.name = "tensor_parallel", .at_least = 8, .at_most = 4}},
+     "at_least = 8 is above at_most = 4"},
+    {"Twice",
+     {{.name = "zero_stage", .values = {"1"}}, {.name = "zero_stage", .values = {"2"}}},
+     "stated twice"},
+};
+
+class MistakeTest : public testing::TestWithParam<Mistake> {};
+
+TEST_P(MistakeTest, IsNamed) {
+  SpaceOptions options;
+  const auto violations = ApplyDimensions(GetParam().requests, "dimensions", options);
+  ASSERT_EQ(violations.size(), 1U);
+  EXPECT_THAT(violations.front().field, HasSubstr("dimensions["));
+  EXPECT_THAT(violations.front().description, HasSubstr(GetParam().expected));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, MistakeTest, testing::ValuesIn(kMistakes),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+}  // namespace
+}  // namespace meshwright
