@@ -41,6 +41,7 @@ int Run(int argc, char** argv) {
   AddCompareCommand(app, program);
   AddExportCommand(app, program);
   AddRefitCommand(app, program);
+  AddTraceCommand(app, program);
   AddHistoryCommand(app, program);
   AddStudyCommand(app, program);
   AddChipCommand(app, program);

@@ -32,6 +32,7 @@ void AddEvaluateCommand(CLI::App& app, Program& program);
 void AddCompareCommand(CLI::App& app, Program& program);
 void AddExportCommand(CLI::App& app, Program& program);
 void AddRefitCommand(CLI::App& app, Program& program);
+void AddTraceCommand(CLI::App& app, Program& program);
 void AddHistoryCommand(CLI::App& app, Program& program);  // study's read-only part, older name
 void AddStudyCommand(CLI::App& app, Program& program);
 void AddChipCommand(CLI::App& app, Program& program);

@@ -351,17 +351,20 @@ void AnalyticModel::TimeStages(const ParallelPlan& plan, Evaluation& e) {
   }
 }
 
+PipelineProgram AnalyticModel::ProgramOf(const PipelineShape& shape) const {
+  return {.schedule = shape.schedule,
+          .micro_batches = shape.micro_batches,
+          .virtual_stages = shape.virtual_stages,
+          .message = shape.overlaps_point_to_point ? shape.point_to_point : Seconds(0),
+          .stages = works_};
+}
+
 Seconds AnalyticModel::PipelineTimeBy(PipelineModel model, const Evaluation& e) const {
   if (works_.size() == 1) return e.micro_batches * e.slowest_occupied;
   if (model == PipelineModel::kClosedForm && HasClosedForm(e.shape.schedule)) {
     return PipelineTime(occupied_, e.shape);
   }
-  const PipelineProgram program = {
-      .schedule = e.shape.schedule,
-      .micro_batches = e.micro_batches,
-      .virtual_stages = e.shape.virtual_stages,
-      .message = e.shape.overlaps_point_to_point ? e.shape.point_to_point : Seconds(0),
-      .stages = works_};
+  const PipelineProgram program = ProgramOf(e.shape);
   return model == PipelineModel::kSimulated ? SimulatePipeline(program)
                                             : kRoundingSlack * LeastPipelineTime(program);
 }
@@ -389,6 +392,22 @@ QuickEstimate AnalyticModel::Quick(const ParallelPlan& plan) {
 QuickEstimate AnalyticModel::ClosedForm(const ParallelPlan& plan) {
   const Evaluation e = Evaluate(plan, PipelineModel::kClosedForm);
   return {.step_time = e.step, .reserved_memory = e.reserved, .fits = e.fits};
+}
+
+Timeline AnalyticModel::TimelineOf(const ParallelPlan& plan) {
+  const Evaluation e = Evaluate(plan, PipelineModel::kSimulated);
+  const double ratio = calibration_.time_ratio;
+  Timeline timeline = {.pipeline = e.pipeline * ratio,
+                       .communication = e.tail.communication * ratio,
+                       .optimizer = e.tail.optimizer * ratio,
+                       .fixed = problem_.profile.fixed_per_step * ratio,
+                       .step = e.step};
+  SimulatePipeline(ProgramOf(e.shape), &timeline.operations);
+  for (ScheduledOperation& operation : timeline.operations) {
+    operation.start *= ratio;
+    operation.end *= ratio;
+  }
+  return timeline;
 }
 
 void AnalyticModel::FillBreakdown(const Evaluation& e, Estimate& estimate) const {

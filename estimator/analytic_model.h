@@ -29,6 +29,17 @@ struct MemoryCheck {
   bool fits = false;
 };
 
+// A step over time, as it is simulated.
+struct Timeline {
+  std::vector<ScheduledOperation> operations = {};
+  Seconds pipeline = Seconds(0);       // the end of the last operation
+  Seconds communication = Seconds(0);  // exposed, after it: gradients and parameters
+  Seconds optimizer = Seconds(0);
+  Seconds fixed = Seconds(0);
+  Seconds step = Seconds(0);  // the sum of these four, which is the plan's step time
+  bool operator==(const Timeline&) const = default;
+};
+
 // The cost model: closed forms of a stage's time and memory, and the exact schedule simulation of
 // its pipeline. Costs of one layer are priced once per sharding and kept, so the closed form of a
 // further plan of the same question costs about a microsecond. Not for use from several threads at
@@ -55,6 +66,8 @@ class AnalyticModel {
   // The same of plans that also share the schedule and the split of layers.
   Seconds LeastTimeOfPipeline(const ParallelPlan& plan);
   Estimate Full(const ParallelPlan& plan);
+  // Every operation of the step's pipeline, and what follows it.
+  Timeline TimelineOf(const ParallelPlan& plan);
 
   [[nodiscard]] const EstimatorProblem& problem() const { return problem_; }
 
@@ -72,6 +85,7 @@ class AnalyticModel {
   [[nodiscard]] int MicroBatches() const;  // of the plan in runs_
   void EvaluateTime(const ParallelPlan& plan, PipelineModel model, Evaluation& e);
   void TimeStages(const ParallelPlan& plan, Evaluation& e);
+  [[nodiscard]] PipelineProgram ProgramOf(const PipelineShape& shape) const;  // of works_
   [[nodiscard]] Seconds PipelineTimeBy(PipelineModel model, const Evaluation& e) const;
   Evaluation EvaluateMemory(const ParallelPlan& plan);
   [[nodiscard]] StageMemory MemoryOfDevice(const ParallelPlan& plan, int device,

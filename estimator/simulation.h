@@ -35,6 +35,7 @@ struct ScheduledOperation {
   int micro_batch = 0;  // of its direction
   Seconds start = Seconds(0);
   Seconds end = Seconds(0);
+  bool operator==(const ScheduledOperation&) const = default;
 };
 
 // The exact longest path over the schedule's operations, each of which waits for its device and for

@@ -84,7 +84,8 @@ std::optional<std::string> Fill(const DimensionRequest& request, const Row& row,
   }
   choice.at_least = request.at_least;
   choice.at_most = request.at_most;
-  if (has_range && request.at_least.value_or(0) > request.at_most.value_or(request.at_least.value_or(0))) {
+  if (has_range &&
+      request.at_least.value_or(0) > request.at_most.value_or(request.at_least.value_or(0))) {
     return fmt::format("at_least = {} is above at_most = {}", *request.at_least, *request.at_most);
   }
   return std::nullopt;

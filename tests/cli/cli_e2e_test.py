@@ -239,6 +239,13 @@ class EvaluateTest(Folder):
     def test_absent_cases(self):
         self.run_cli("evaluate", "--cases", str(self.folder / "absent"), expect=3)
 
+    def test_trace(self):
+        path = self.write("case.json", case())
+        done = self.run_cli("trace", "--plan", path)
+        self.assertIn("operations, step", done.stderr)
+        self.assertTrue(any(event["ph"] == "X" for event in json.loads(done.stdout)["traceEvents"]))
+        self.run_cli("trace", "--plan", "absent.json", expect=3)
+
     def test_dimensions(self):
         answer = json.loads(self.run_cli(
             "tune", *self.question(), "--dimension", "tensor_parallel=2,4", "--dimension",

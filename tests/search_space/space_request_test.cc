@@ -14,16 +14,16 @@ using testing::HasSubstr;
 
 TEST(ApplyDimensionsTest, ValuesRangesAndWords) {
   SpaceOptions options;
-  const auto violations = ApplyDimensions(
-      {{.name = "tensor_parallel", .values = {"2", "8"}},
-       {.name = "pipeline_parallel", .at_least = 2, .at_most = 16},
-       {.name = "schedule", .values = {"zb_v", "1f1b"}},
-       {.name = "sequence_parallel", .values = {"true"}},
-       {.name = "recompute", .values = {"none", "full"}},
-       {.name = "recomputed_layers", .at_most = 4},
-       {.name = "data_parallel", .at_least = 8},
-       {.name = "zero_group_size", .values = {"0", "8"}}},
-      "dimensions", options);
+  const auto violations =
+      ApplyDimensions({{.name = "tensor_parallel", .values = {"2", "8"}},
+                       {.name = "pipeline_parallel", .at_least = 2, .at_most = 16},
+                       {.name = "schedule", .values = {"zb_v", "1f1b"}},
+                       {.name = "sequence_parallel", .values = {"true"}},
+                       {.name = "recompute", .values = {"none", "full"}},
+                       {.name = "recomputed_layers", .at_most = 4},
+                       {.name = "data_parallel", .at_least = 8},
+                       {.name = "zero_group_size", .values = {"0", "8"}}},
+                      "dimensions", options);
   EXPECT_TRUE(violations.empty());
   EXPECT_THAT(options.chosen[Dimension::kTensorParallel].values, ElementsAre(2, 8));
   EXPECT_FALSE(options.chosen[Dimension::kPipelineParallel].Allows(1));

@@ -1,0 +1,86 @@
+#include "server/tuner/timeline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+#include <vector>
+
+#include "server/tuner/calibrate.h"
+
+namespace meshwright {
+namespace {
+
+std::string_view Word(OperationKind kind) {
+  switch (kind) {
+    case OperationKind::kForward:
+      return "forward";
+    case OperationKind::kBackward:
+      return "backward";
+    case OperationKind::kWeightGradient:
+      return "weight gradient";
+  }
+  std::abort();
+}
+
+double Microseconds(Seconds time) { return time.count() * 1e6; }
+
+void AppendSpan(std::string& text, std::string_view name, std::string_view category, int device,
+                Seconds start, Seconds duration, std::string_view arguments) {
+  fmt::format_to(std::back_inserter(text),
+                 ",\n{{\"name\":\"{}\",\"cat\":\"{}\",\"ph\":\"X\",\"pid\":0,\"tid\":{},"
+                 "\"ts\":{:.3f},\"dur\":{:.3f},\"args\":{{{}}}}}",
+                 name, category, device, Microseconds(start), Microseconds(duration), arguments);
+}
+
+}  // namespace
+
+absl::StatusOr<Timeline> TimelineOfPlan(const EvaluateRequest& request, const Knowledge& knowledge,
+                                        const std::vector<HistoryRow>& history) {
+  ASSIGN_OR_RETURN(const Problem problem, ResolveProblem(request.question, knowledge));
+  ASSIGN_OR_RETURN(const ResolvedPlan resolved, ResolvePlan(request.plan, problem, "plan"));
+  ASSIGN_OR_RETURN(const Calibration calibration, Calibrate(history, problem, knowledge));
+  AnalyticModel model(ViewOf(problem), calibration);
+  return model.TimelineOf(resolved.plan);
+}
+
+std::string TraceEvents(const Timeline& timeline) {
+  int devices = 0;
+  for (const ScheduledOperation& op : timeline.operations) {
+    devices = std::max(devices, op.device + 1);
+  }
+  std::string text =
+      "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"
+      "{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":0,\"args\":{\"name\":\"pipeline\"}}";
+  for (int device = 0; device < devices; ++device) {
+    fmt::format_to(std::back_inserter(text),
+                   ",\n{{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":0,\"tid\":{0},"
+                   "\"args\":{{\"name\":\"stage {0}\"}}}}",
+                   device);
+  }
+  for (const ScheduledOperation& op : timeline.operations) {
+    AppendSpan(text, fmt::format("{} {}", Word(op.kind), op.micro_batch), Word(op.kind), op.device,
+               op.start, op.end - op.start,
+               fmt::format("\"micro_batch\":{},\"chunk\":{},\"direction\":{}", op.micro_batch,
+                           op.chunk, op.direction));
+  }
+  struct Part {
+    std::string_view name;
+    Seconds duration;
+  };
+  for (int device = 0; device < devices; ++device) {
+    Seconds at = timeline.pipeline;
+    for (const Part& part : {Part{"exposed data parallelism", timeline.communication},
+                             Part{"optimizer", timeline.optimizer},
+                             Part{"fixed", timeline.fixed}}) {
+      if (part.duration > Seconds(0)) {
+        AppendSpan(text, part.name, part.name, device, at, part.duration, "");
+      }
+      at += part.duration;
+    }
+  }
+  return text + "\n]}\n";
+}
+
+}  // namespace meshwright
