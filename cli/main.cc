@@ -39,6 +39,7 @@ int Run(int argc, char** argv) {
   AddTuneCommand(app, program);
   AddEvaluateCommand(app, program);
   AddCompareCommand(app, program);
+  AddExplainCommand(app, program);
   AddExportCommand(app, program);
   AddRefitCommand(app, program);
   AddTraceCommand(app, program);

@@ -30,6 +30,7 @@ struct Program {
 void AddTuneCommand(CLI::App& app, Program& program);
 void AddEvaluateCommand(CLI::App& app, Program& program);
 void AddCompareCommand(CLI::App& app, Program& program);
+void AddExplainCommand(CLI::App& app, Program& program);
 void AddExportCommand(CLI::App& app, Program& program);
 void AddRefitCommand(CLI::App& app, Program& program);
 void AddTraceCommand(CLI::App& app, Program& program);

@@ -12,6 +12,7 @@
 #include "proto/json.h"
 #include "search_space/status.h"
 #include "server/rpc/status_wire.h"
+#include "server/tuner/infeasible.h"
 #include "server/tuner/study_ending.h"
 
 namespace meshwright {

@@ -12,6 +12,7 @@
 #include "cli/program.h"
 #include "cli/progress_line.h"
 #include "cli/study_answer.h"
+#include "cli/sweep.h"
 #include "cli/terminal.h"
 #include "cli/tune_flags.h"
 #include "search_space/status.h"
@@ -24,6 +25,7 @@ namespace {
 
 struct TuneOptions {
   TuneFlags question = {};
+  SweepFlags sweep = {};
   bool leaves_no_record = false;
 };
 
@@ -139,9 +141,22 @@ void AddTuneCommand(CLI::App& app, Program& program) {
   auto options = std::make_shared<TuneOptions>();  // shared: the callback outlives this function
   CLI::App& command = *app.add_subcommand("tune", "find the fastest plan that fits");
   AddQuestionOptions(command, options->question);
+  command.add_option(
+      "--devices", options->sweep.devices,
+      "answer for several sizes of the cluster instead: 64..1024 doubles, 64,96 lists");
+  command
+      .add_option("--free-memory", options->sweep.free_memory,
+                  "answer for several shares of memory left free instead: 0,0.1,0.2")
+      ->delimiter(',')
+      ->check(CLI::Range(0.0, 0.999));
+  command.add_option("--device-hour-price", options->sweep.device_hour_price,
+                     "with --devices or --free-memory: also what a million tokens cost");
   command.add_flag("--no-record", options->leaves_no_record, "keep no record of the study");
   command.callback([options, &program] {
     program.run = [options, &program] {
+      if (!options->sweep.devices.empty() || !options->sweep.free_memory.empty()) {
+        return RunSweepCommand(options->question, options->sweep, program.flags);
+      }
       return program.flags.server.empty() ? TuneEmbedded(*options, program.flags)
                                           : TuneServed(*options, program.flags);
     };

@@ -236,4 +236,8 @@ std::string StudyReport(const v1::GetStudyResponse& answer, const ReportNotes& n
   return text;
 }
 
+std::string BreakdownReport(const v1::Estimate& estimate) {
+  return BreakdownTable(estimate.breakdown_seconds(), SecondsText) + "\n" + MemoryTable(estimate);
+}
+
 }  // namespace meshwright

@@ -18,4 +18,7 @@ struct ReportNotes {
 // holds, so that embedded and served studies read alike.
 std::string StudyReport(const v1::GetStudyResponse& answer, const ReportNotes& notes);
 
+// The time of a step and the memory of its busiest device, largest part first.
+std::string BreakdownReport(const v1::Estimate& estimate);
+
 }  // namespace meshwright

@@ -128,6 +128,16 @@ absl::StatusOr<v1::EvaluatePlansResponse> Client::EvaluatePlans(
   return all;
 }
 
+absl::StatusOr<v1::ExplainResponse> Client::Explain(const v1::ExplainRequest& request,
+                                                    const CallOptions& options) {
+  return Call(*stubs_->recommendation, &v1::RecommendationService::Stub::Explain, request, options);
+}
+
+absl::StatusOr<v1::SweepResponse> Client::Sweep(const v1::SweepRequest& request,
+                                                const CallOptions& options) {
+  return Call(*stubs_->recommendation, &v1::RecommendationService::Stub::Sweep, request, options);
+}
+
 absl::StatusOr<v1::CreateStudyResponse> Client::CreateStudy(const v1::CreateStudyRequest& request) {
   return Call(*stubs_->tuning, &v1::TuningService::Stub::CreateStudy, request, {});
 }

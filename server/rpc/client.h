@@ -40,6 +40,11 @@ class Client {
   absl::StatusOr<v1::EvaluatePlansResponse> EvaluatePlans(const v1::EvaluatePlansRequest& request,
                                                           const CallOptions& options = {});
 
+  absl::StatusOr<v1::ExplainResponse> Explain(const v1::ExplainRequest& request,
+                                              const CallOptions& options = {});
+  absl::StatusOr<v1::SweepResponse> Sweep(const v1::SweepRequest& request,
+                                          const CallOptions& options = {});
+
   absl::StatusOr<v1::CreateStudyResponse> CreateStudy(const v1::CreateStudyRequest& request);
   absl::StatusOr<v1::GetStudyResponse> GetStudy(const std::string& study_id);
   absl::StatusOr<v1::ListStudiesResponse> ListStudies(const v1::ListStudiesRequest& request);

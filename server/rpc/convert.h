@@ -9,8 +9,10 @@
 #include "meshwright/v1/problem.pb.h"
 #include "meshwright/v1/service.pb.h"
 #include "server/tuner/engine.h"
+#include "server/tuner/explain.h"
 #include "server/tuner/study.h"
 #include "server/tuner/study_codec.h"
+#include "server/tuner/sweep.h"
 
 namespace meshwright {
 
@@ -45,6 +47,13 @@ v1::Study ToWire(const StudyRecord& record);
 
 // {"id","error":{"reason","message","fields":[...]}} of an evaluate case.
 v1::CaseError ToCaseError(const absl::Status& status);
+
+v1::ExplainResponse ToWire(const Explanation& explanation);
+v1::SweepResponse ToWire(const Sweep& sweep);
+
+// What a sweep is asked for beside its question, with what is absent filled in.
+std::vector<int> NodeCounts(const v1::SweepRequest& request, const StudyRequest& question);
+std::vector<double> FreeMemoryRatios(const v1::SweepRequest& request);
 
 // Answers every case, bad ones with their error; in order. CANCELLED once `cancel` is requested,
 // which is looked at between two cases.

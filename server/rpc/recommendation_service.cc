@@ -94,22 +94,64 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
         });
   }
 
+  grpc::ServerUnaryReactor* Explain(grpc::CallbackServerContext* context,
+                                    const v1::ExplainRequest* request,
+                                    v1::ExplainResponse* response) override {
+    const auto search_end = SearchEnd(*context, SystemClock::now());
+    return PooledReactor::Start(
+        context_.pool, "Explain",
+        [this, request, response, search_end](const std::stop_token& cancel) -> absl::Status {
+          ASSIGN_OR_RETURN(const StudyRequest asked, Bounded(request->question(), search_end));
+          ASSIGN_OR_RETURN(const Explanation explanation,
+                           meshwright::Explain(asked, context_.knowledge, {.cancel = cancel}));
+          *response = ToWire(explanation);
+          return absl::OkStatus();
+        });
+  }
+
+  grpc::ServerUnaryReactor* Sweep(grpc::CallbackServerContext* context,
+                                  const v1::SweepRequest* request,
+                                  v1::SweepResponse* response) override {
+    const auto search_end = SearchEnd(*context, SystemClock::now());
+    return PooledReactor::Start(
+        context_.pool, "Sweep",
+        [this, request, response, search_end](const std::stop_token& cancel) -> absl::Status {
+          ASSIGN_OR_RETURN(const StudyRequest asked, Bounded(request->question(), search_end));
+          ASSIGN_OR_RETURN(const meshwright::Sweep sweep,
+                           RunSweep(asked, NodeCounts(*request, asked), FreeMemoryRatios(*request),
+                                    context_.knowledge, {.cancel = cancel}));
+          *response = ToWire(sweep);
+          return absl::OkStatus();
+        });
+  }
+
  private:
   struct Limits {
     SystemClock::time_point search_end = {};
     std::stop_token cancel = {};
   };
 
-  absl::Status Answer(const v1::RecommendRequest& request, v1::RecommendResponse& response,
-                      const Limits& limits) {
-    const auto start = SystemClock::now();
-    ASSIGN_OR_RETURN(const StudyRequest asked, FromWire(request.question(), context_.knowledge));
-    const Seconds left = limits.search_end - start;
+  // The question with what is left of the call's time.
+  absl::StatusOr<StudyRequest> Bounded(const v1::TuneRequest& question,
+                                       SystemClock::time_point search_end) const {
+    ASSIGN_OR_RETURN(StudyRequest asked, FromWire(question, context_.knowledge));
+    const Seconds left = search_end - SystemClock::now();
     if (left <= Seconds(0)) {
       return absl::DeadlineExceededError("the deadline leaves no time to search");
     }
-    StudyRequest bounded = asked;
-    bounded.deadline = std::min(left, asked.deadline.value_or(left));
+    asked.deadline = std::min(left, asked.deadline.value_or(left));
+    return asked;
+  }
+
+  absl::Status Answer(const v1::RecommendRequest& request, v1::RecommendResponse& response,
+                      const Limits& limits) {
+    const auto start = SystemClock::now();
+    ASSIGN_OR_RETURN(const StudyRequest bounded, Bounded(request.question(), limits.search_end));
+    StudyRequest asked = bounded;
+    asked.deadline.reset();  // recorded as it was asked
+    if (request.question().has_deadline_seconds()) {
+      asked.deadline = Seconds(request.question().deadline_seconds());
+    }
     const auto answer = RunStudy(bounded, context_.knowledge, {.cancel = limits.cancel});
     if (absl::IsCancelled(answer.status())) return answer.status();
 

@@ -9,6 +9,7 @@
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 #include "search_space/status.h"
+#include "server/tuner/infeasible.h"
 
 namespace meshwright {
 namespace {

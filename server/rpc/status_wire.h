@@ -16,7 +16,6 @@ namespace meshwright {
 // that an embedded engine would have returned.
 
 inline constexpr char kErrorDomain[] = "meshwright";
-inline constexpr char kNoFeasiblePlanReason[] = "NO_FEASIBLE_PLAN";
 
 // FAILED_PRECONDITION with reason NO_FEASIBLE_PLAN that carries the whole message.
 absl::Status InfeasibleStatus(const v1::Infeasible& infeasible);

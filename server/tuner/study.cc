@@ -11,55 +11,14 @@
 #include "server/tuner/checker.h"
 #include "server/tuner/export/export.h"
 #include "server/tuner/infeasible.h"
-#include "server/tuner/strategies/exhaustive.h"
+#include "server/tuner/search_plan.h"
 
 namespace meshwright {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kProgressEvery(100);
 constexpr std::string_view kExhaustive = "exhaustive";
-
-// What one estimate adds to the question's defaults and warnings.
-void AddWarnings(Estimate& estimate) {
-  if (!estimate.fits && estimate.reserved_memory <= estimate.memory_capacity) {
-    estimate.warnings.push_back(
-        "the history has a plan of this modelled size or less that ran out of memory");
-  }
-  if (estimate.reserved_memory / estimate.memory_capacity > 0.9 && estimate.fits) {
-    estimate.warnings.push_back("within 10% of the device's memory: the step may be slower");
-  }
-}
-
-RankedPlan Rank(ParallelPlan plan, const Problem& problem, AnalyticModel& model) {
-  if (plan.layers_per_stage.empty() && plan.stages.empty()) {
-    plan.layers_per_stage = SplitLayers(problem.model, problem.profile, plan.pipeline_parallel);
-  }
-  RankedPlan ranked = {.plan = plan, .estimate = model.Full(plan)};
-  AddWarnings(ranked.estimate);
-  return ranked;
-}
-
-SearchOptions OptionsOf(const StudyRequest& request, const StudyControl& control,
-                        Clock::time_point start) {
-  SearchOptions options;
-  options.plan_count = static_cast<std::size_t>(std::max(1, request.plan_count));
-  options.disabled_rules = request.disabled_rules;
-  options.stop = [&control, deadline = request.deadline, start]() -> std::optional<StopCause> {
-    if (control.cancel.stop_requested()) return StopCause::kCancelled;
-    if (deadline.has_value() && Clock::now() - start >= *deadline) return StopCause::kDeadline;
-    return std::nullopt;
-  };
-  if (control.on_progress) {
-    options.on_progress = [&control, last = start](const Progress& progress) mutable {
-      if (Clock::now() - last < kProgressEvery) return;
-      last = Clock::now();
-      control.on_progress(progress);
-    };
-  }
-  return options;
-}
 
 // No plan is faster than its model FLOPs at the best rate that the chip's GEMMs reach.
 Seconds FloorOfStep(const Problem& problem) {
@@ -86,14 +45,14 @@ absl::StatusOr<std::optional<RankedPlan>> BaselineOf(const StudyRequest& request
                                                      std::vector<AppliedDefault>& applied) {
   if (request.baseline.has_value()) {
     ASSIGN_OR_RETURN(ResolvedPlan baseline, ResolvePlan(*request.baseline, problem, "baseline"));
-    RankedPlan ranked = Rank(baseline.plan, problem, model);
+    RankedPlan ranked = RankPlan(baseline.plan, problem, model);
     applied.insert(applied.end(), baseline.applied_defaults.begin(),
                    baseline.applied_defaults.end());
     return ranked;
   }
   const std::optional<ParallelPlan> plan = DefaultBaseline(problem, model);
   if (!plan.has_value()) return std::nullopt;
-  return Rank(*plan, problem, model);
+  return RankPlan(*plan, problem, model);
 }
 
 void NoteBaseline(StudyResult& result) {
@@ -107,40 +66,14 @@ void NoteBaseline(StudyResult& result) {
   }
 }
 
-// What the user leaves of the space.
-absl::Status NarrowSpace(const std::vector<DimensionRequest>& dimensions, Problem& problem) {
-  const auto violations = ApplyDimensions(dimensions, "dimensions", problem.space);
-  if (!violations.empty()) return InvalidFields(violations);
-  const auto warn = [&](std::string_view what, const auto& asked, const auto& listed) {
-    for (const auto& word : asked) {
-      if (std::ranges::find(listed, word) != listed.end()) continue;
-      problem.warnings.push_back(
-          fmt::format("{} {} was asked for; framework profile {} has no such", what, Word(word),
-                      problem.profile.name));
-    }
-  };
-  warn("schedule", problem.space.schedules, problem.profile.schedules);
-  warn("context_parallel_kind", problem.space.context_parallel_kinds,
-       problem.profile.context_parallel_kinds);
-  if (problem.cluster.pools.size() == 1 && SpaceOf(problem).Count() == 0) {
-    return InvalidFields({{.field = "dimensions", .description = "leave no plan of the space"}});
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 absl::StatusOr<StudyAnswer> RunStudy(const StudyRequest& request, const Knowledge& knowledge,
                                      const StudyControl& control) {
   const Clock::time_point start = Clock::now();
   ASSIGN_OR_RETURN(Problem problem, ResolveProblem(request.question, knowledge));
+  RETURN_IF_ERROR(RequireOnePool(problem));
   RETURN_IF_ERROR(NarrowSpace(request.dimensions, problem));
-  if (problem.cluster.pools.size() > 1) {
-    return WithReason(
-        absl::UnimplementedError("cluster.pools: a search over several pools is not available; "
-                                 "`evaluate` takes plans with explicit stages"),
-        "MIXED_CLUSTER_SEARCH");
-  }
   ASSIGN_OR_RETURN(const Calibration calibration, Calibrate(request.history, problem, knowledge));
   AnalyticModel model(ViewOf(problem), calibration);
   StudyResult result;
@@ -148,7 +81,7 @@ absl::StatusOr<StudyAnswer> RunStudy(const StudyRequest& request, const Knowledg
   result.warnings = problem.warnings;
   ASSIGN_OR_RETURN(result.baseline, BaselineOf(request, problem, model, result.applied_defaults));
 
-  const SearchOptions options = OptionsOf(request, control, start);
+  const SearchOptions options = SearchOptionsOf(request, control, start);
   const SearchFound found =
       SearchExhaustively(SpaceOf(problem), ViewOf(problem), calibration, options);
   result.search = found.summary;
@@ -157,7 +90,7 @@ absl::StatusOr<StudyAnswer> RunStudy(const StudyRequest& request, const Knowledg
     return ExplainInfeasible(problem, calibration, found, options);
   }
   for (const RecomputeChoice& choice : found.best) {
-    result.plans.push_back(Rank(choice.plan, problem, model));
+    result.plans.push_back(RankPlan(choice.plan, problem, model));
   }
   const RankedPlan& winner = result.plans.front();
   const std::vector<FieldViolation> illegal = CheckPlan(winner.plan, problem, "plan");
@@ -180,7 +113,7 @@ absl::StatusOr<Estimate> EvaluatePlan(const EvaluateRequest& request, const Know
   ASSIGN_OR_RETURN(ResolvedPlan plan, ResolvePlan(request.plan, problem, "plan"));
   ASSIGN_OR_RETURN(const Calibration calibration, Calibrate(history, problem, knowledge));
   AnalyticModel model(ViewOf(problem), calibration);
-  RankedPlan ranked = Rank(std::move(plan.plan), problem, model);
+  RankedPlan ranked = RankPlan(std::move(plan.plan), problem, model);
   Estimate& estimate = ranked.estimate;
   estimate.applied_defaults = problem.applied_defaults;
   estimate.applied_defaults.insert(estimate.applied_defaults.end(), plan.applied_defaults.begin(),

@@ -71,9 +71,9 @@ std::string TraceEvents(const Timeline& timeline) {
   };
   for (int device = 0; device < devices; ++device) {
     Seconds at = timeline.pipeline;
-    for (const Part& part : {Part{"exposed data parallelism", timeline.communication},
-                             Part{"optimizer", timeline.optimizer},
-                             Part{"fixed", timeline.fixed}}) {
+    for (const Part& part :
+         {Part{"exposed data parallelism", timeline.communication},
+          Part{"optimizer", timeline.optimizer}, Part{"fixed", timeline.fixed}}) {
       if (part.duration > Seconds(0)) {
         AppendSpan(text, part.name, part.name, device, at, part.duration, "");
       }

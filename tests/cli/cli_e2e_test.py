@@ -239,6 +239,28 @@ class EvaluateTest(Folder):
     def test_absent_cases(self):
         self.run_cli("evaluate", "--cases", str(self.folder / "absent"), expect=3)
 
+    def test_explain(self):
+        text = self.run_cli("explain", *self.question()).stdout
+        for part in ("is the best of the space", "What a tenth more or less would change", "compute"):
+            self.assertIn(part, text)
+        answer = json.loads(self.run_cli("explain", *self.question(), "--baseline",
+                                         self.write("plan.json", TINY_PLAN), "--output", "json").stdout)
+        self.assertEqual(answer["plan"]["plan"]["tensor_parallel"], 2)
+        self.assertEqual(len(answer["sensitivities"]), 10)
+
+    def test_sweep(self):
+        text = self.run_cli("tune", *self.question(), "--devices", "8..32", "--device-hour-price", "2").stdout
+        self.assertIn("price of 1e6 tokens", text)
+        self.assertEqual(sum(" mb" in line for line in text.splitlines()), 3)
+        answer = json.loads(self.run_cli("tune", *self.question(), "--free-memory", "0,0.5",
+                                         "--output", "json").stdout)
+        self.assertEqual([point["free_memory_ratio"] for point in answer["points"]], [0, 0.5])
+        for devices, part in (("12", "must be a multiple of the 8 devices"), ("8..4", "must be a range"),
+                              ("x", "must be a whole number")):
+            done = self.run_cli("tune", *self.question(), "--devices", devices, expect=3)
+            self.assertIn(part, done.stderr)
+        self.run_cli("tune", *self.question(), "--free-memory", "1", expect=2)
+
     def test_trace(self):
         path = self.write("case.json", case())
         done = self.run_cli("trace", "--plan", path)
@@ -343,6 +365,8 @@ class ServerTest(Folder):
         for name, args, text_in, code in (
                 ("tune", ["tune", *self.question()], "", 0),
                 ("compare", ["compare", *pair], "", 0),
+                ("explain", ["explain", *self.question()], "", 0),
+                ("sweep", ["tune", *self.question(), "--devices", "8,16", "--free-memory", "0,0.9"], "", 0),
                 ("compare_mistakes", ["compare", pair[0], bad], "", 3),
                 ("compare_no_history", ["compare", *pair, "--history", "absent.jsonl"], "", 3),
                 ("chips", ["chip", "list"], "", 0),

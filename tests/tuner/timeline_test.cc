@@ -21,9 +21,10 @@ TEST(TimelineTest, EndsWithTheStep) {
     ASSERT_TRUE(timeline.ok()) << timeline.status();
     const Estimate estimate = EvaluatePlan(request, Known(), {}).value();
     EXPECT_EQ(timeline->step, estimate.step_time);
-    EXPECT_NEAR((timeline->pipeline + timeline->communication + timeline->optimizer +
-                 timeline->fixed) / timeline->step,
-                1, 1e-12);
+    EXPECT_NEAR(
+        (timeline->pipeline + timeline->communication + timeline->optimizer + timeline->fixed) /
+            timeline->step,
+        1, 1e-12);
     Seconds last(0);
     for (const ScheduledOperation& op : timeline->operations) last = std::max(last, op.end);
     EXPECT_NEAR(last / timeline->pipeline, 1, 1e-12);

@@ -1,0 +1,186 @@
+#include "server/tuner/explain.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "search_space/status.h"
+#include "server/tuner/calibrate.h"
+#include "server/tuner/infeasible.h"
+#include "server/tuner/search_plan.h"
+
+namespace meshwright {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr double kChange = 0.1;
+constexpr double kPlentyOfMemory = 1e6;  // times the device's
+constexpr int kNamedTerms = 3;
+
+struct Resource {
+  std::string_view name;
+  void (*scale)(NodePool& pool, double factor);
+};
+
+constexpr Resource kResources[] = {
+    {"compute",
+     [](NodePool& pool, double factor) {
+       for (auto& [precision, peak] : pool.chip.peak) peak.rate *= factor;
+     }},
+    {"memory_bandwidth",
+     [](NodePool& pool, double factor) { pool.chip.memory_bandwidth.rate *= factor; }},
+    {"memory_capacity",
+     [](NodePool& pool, double factor) {
+       pool.memory_capacity = Scale(pool.memory_capacity, factor);
+     }},
+    {"intra_node_bandwidth",
+     [](NodePool& pool, double factor) { pool.intra_node.bandwidth.rate *= factor; }},
+    {"inter_node_bandwidth",
+     [](NodePool& pool, double factor) { pool.inter_node.nic_bandwidth.rate *= factor; }},
+};
+
+Problem Changed(Problem problem, const Resource& resource, double factor) {
+  for (NodePool& pool : problem.cluster.pools) resource.scale(pool, factor);
+  return problem;
+}
+
+const Resource& Memory() { return kResources[2]; }
+
+// The best plans of a problem that may not be the user's own.
+class Searcher {
+ public:
+  Searcher(Calibration calibration, SearchOptions options)
+      : calibration_(std::move(calibration)), options_(std::move(options)) {}
+
+  // Nothing when no plan fits. CANCELLED or DEADLINE_EXCEEDED when the search was cut: half an
+  // explanation would mislead.
+  absl::StatusOr<std::vector<RankedPlan>> Best(const Problem& problem, std::size_t count) {
+    options_.plan_count = count;
+    const SearchFound found =
+        SearchExhaustively(SpaceOf(problem), ViewOf(problem), calibration_, options_);
+    if (!found.summary.complete) {
+      return found.summary.stop_cause == StopCause::kCancelled
+                 ? absl::CancelledError("cancelled")
+                 : absl::DeadlineExceededError("the deadline leaves no time to explain");
+    }
+    AnalyticModel model(ViewOf(problem), calibration_);
+    std::vector<RankedPlan> plans;
+    for (const RecomputeChoice& choice : found.best) {
+      plans.push_back(RankPlan(choice.plan, problem, model));
+    }
+    return plans;
+  }
+
+  RankedPlan Of(const ParallelPlan& plan, const Problem& problem) const {
+    AnalyticModel model(ViewOf(problem), calibration_);
+    return RankPlan(plan, problem, model);
+  }
+
+ private:
+  Calibration calibration_;
+  SearchOptions options_;
+};
+
+// "pipeline_bubble +1.2 s, tensor_parallel -0.3 s": the largest differences of `plan` from `best`.
+std::string Differences(const Estimate& plan, const Estimate& best) {
+  std::array<std::pair<Seconds, TimeCause>, kTimeCauseCount> terms;
+  for (std::size_t i = 0; i < kTimeCauseCount; ++i) {
+    terms[i] = {plan.breakdown[i] - best.breakdown[i], static_cast<TimeCause>(i)};
+  }
+  std::ranges::stable_sort(terms, [](const auto& a, const auto& b) {
+    return std::abs(a.first.count()) > std::abs(b.first.count());
+  });
+  std::string text;
+  for (int i = 0; i < kNamedTerms; ++i) {
+    const auto& [difference, cause] = terms[static_cast<std::size_t>(i)];
+    if (difference == Seconds(0)) break;
+    text += fmt::format("{}{} {:+.4g} s", text.empty() ? "" : ", ", Word(cause),
+                        difference.count());
+  }
+  return text;
+}
+
+std::string SlowerBy(const Estimate& plan, const Estimate& best) {
+  return fmt::format("{:.2f} % slower: {}", 100 * (plan.step_time / best.step_time - 1),
+                     Differences(plan, best));
+}
+
+std::string TooLarge(const Estimate& plan, const Estimate& best) {
+  return fmt::format("{:.2f} % faster, but needs {:.1f} GiB of {:.1f} GiB",
+                     100 * (1 - plan.step_time / best.step_time), plan.reserved_memory / GiB(1),
+                     plan.memory_capacity / GiB(1));
+}
+
+// The fastest plan whatever it needs, as it is on the devices that there are.
+absl::Status AddFastestOfAll(const Problem& problem, Searcher& searcher, Explanation& answer) {
+  ASSIGN_OR_RETURN(const std::vector<RankedPlan> fastest,
+                   searcher.Best(Changed(problem, Memory(), kPlentyOfMemory), 1));
+  if (fastest.empty()) return absl::OkStatus();
+  const RankedPlan here = searcher.Of(fastest.front().plan, problem);
+  if (here.estimate.fits || here.plan == answer.plan.plan) return absl::OkStatus();
+  answer.near_misses.insert(
+      answer.near_misses.begin(),
+      {.plan = here, .reason = TooLarge(here.estimate, answer.best.estimate)});
+  return absl::OkStatus();
+}
+
+absl::Status AddSensitivities(const Problem& problem, Searcher& searcher, Explanation& answer) {
+  Seconds most_gained(0);
+  for (const Resource& resource : kResources) {
+    for (const double change : {kChange, -kChange}) {
+      const Problem changed = Changed(problem, resource, 1 + change);
+      ASSIGN_OR_RETURN(std::vector<RankedPlan> best, searcher.Best(changed, 1));
+      Sensitivity sensitivity = {.resource = resource.name,
+                                 .change = change,
+                                 .same = searcher.Of(answer.plan.plan, changed)};
+      if (!best.empty()) sensitivity.best = std::move(best.front());
+      if (change > 0 && sensitivity.best.has_value()) {
+        const Seconds gained =
+            answer.best.estimate.step_time - sensitivity.best->estimate.step_time;
+        if (gained > most_gained) {
+          most_gained = gained;
+          answer.binding = resource.name;
+        }
+      }
+      answer.sensitivities.push_back(std::move(sensitivity));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Explanation> Explain(const StudyRequest& request,
+                                    const Knowledge& knowledge, const StudyControl& control) {
+  ASSIGN_OR_RETURN(Problem problem, ResolveProblem(request.question, knowledge));
+  RETURN_IF_ERROR(RequireOnePool(problem));
+  RETURN_IF_ERROR(NarrowSpace(request.dimensions, problem));
+  ASSIGN_OR_RETURN(const Calibration calibration, Calibrate(request.history, problem, knowledge));
+  Searcher searcher(calibration, SearchOptionsOf(request, control, Clock::now()));
+  ASSIGN_OR_RETURN(const std::vector<RankedPlan> ranked,
+                   searcher.Best(problem, static_cast<std::size_t>(request.plan_count)));
+  if (ranked.empty()) {
+    return WithReason(absl::FailedPreconditionError("no plan fits; `tune` says what would help"),
+                      kNoFeasiblePlanReason);
+  }
+  Explanation answer = {.plan = ranked.front(), .best = ranked.front()};
+  answer.warnings = problem.warnings;
+  if (request.baseline.has_value()) {
+    ASSIGN_OR_RETURN(const ResolvedPlan resolved,
+                     ResolvePlan(*request.baseline, problem, "baseline"));
+    answer.plan = searcher.Of(resolved.plan, problem);
+  }
+  for (const RankedPlan& other : ranked) {
+    if (other.plan == answer.best.plan) continue;
+    answer.near_misses.push_back(
+        {.plan = other, .reason = SlowerBy(other.estimate, answer.best.estimate)});
+  }
+  RETURN_IF_ERROR(AddFastestOfAll(problem, searcher, answer));
+  RETURN_IF_ERROR(AddSensitivities(problem, searcher, answer));
+  return answer;
+}
+
+}  // namespace meshwright

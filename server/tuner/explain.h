@@ -1,0 +1,44 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/tuner/study.h"
+
+namespace meshwright {
+
+// What a tenth more or less of a resource would change.
+struct Sensitivity {
+  std::string_view resource = {};  // "compute", "memory_capacity", ...
+  double change = 0;               // +0.1 or -0.1
+  RankedPlan same = {};            // the explained plan there
+  std::optional<RankedPlan> best = {};  // the best plan there; nothing when none fits
+};
+
+// A plan that lost, and why.
+struct NearMiss {
+  RankedPlan plan = {};
+  std::string reason = {};
+};
+
+struct Explanation {
+  RankedPlan plan = {};  // what is explained
+  RankedPlan best = {};  // of the space
+  // The resource of which a tenth more would gain most; empty when none gains anything.
+  std::string binding = {};
+  std::vector<Sensitivity> sensitivities = {};
+  std::vector<NearMiss> near_misses = {};
+  std::vector<std::string> warnings = {};
+};
+
+// Why the best plan of a question is best, or why its baseline is not, when one is stated: searches
+// again with a tenth
+// more and less of each resource of the cluster, and once with room for everything.
+// NO_FEASIBLE_PLAN when nothing fits.
+absl::StatusOr<Explanation> Explain(const StudyRequest& request,
+                                    const Knowledge& knowledge, const StudyControl& control);
+
+}  // namespace meshwright

@@ -1,0 +1,89 @@
+#include "server/tuner/search_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "estimator/layer_split.h"
+#include "search_space/status.h"
+#include "server/tuner/infeasible.h"
+
+namespace meshwright {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kProgressEvery(100);
+
+// What one estimate adds to the question's defaults and warnings.
+void AddWarnings(Estimate& estimate) {
+  if (!estimate.fits && estimate.reserved_memory <= estimate.memory_capacity) {
+    estimate.warnings.push_back(
+        "the history has a plan of this modelled size or less that ran out of memory");
+  }
+  if (estimate.reserved_memory / estimate.memory_capacity > 0.9 && estimate.fits) {
+    estimate.warnings.push_back("within 10% of the device's memory: the step may be slower");
+  }
+}
+
+}  // namespace
+
+absl::Status RequireOnePool(const Problem& problem) {
+  if (problem.cluster.pools.size() == 1) return absl::OkStatus();
+  return WithReason(
+      absl::UnimplementedError("cluster.pools: a search over several pools is not available; "
+                               "`evaluate` takes plans with explicit stages"),
+      "MIXED_CLUSTER_SEARCH");
+}
+
+absl::Status NarrowSpace(const std::vector<DimensionRequest>& dimensions, Problem& problem) {
+  const auto violations = ApplyDimensions(dimensions, "dimensions", problem.space);
+  if (!violations.empty()) return InvalidFields(violations);
+  const auto warn = [&](std::string_view what, const auto& asked, const auto& listed) {
+    for (const auto& word : asked) {
+      if (std::ranges::find(listed, word) != listed.end()) continue;
+      problem.warnings.push_back(
+          fmt::format("{} {} was asked for; framework profile {} has no such", what, Word(word),
+                      problem.profile.name));
+    }
+  };
+  warn("schedule", problem.space.schedules, problem.profile.schedules);
+  warn("context_parallel_kind", problem.space.context_parallel_kinds,
+       problem.profile.context_parallel_kinds);
+  if (SpaceOf(problem).Count() == 0) {
+    return InvalidFields({{.field = "dimensions", .description = "leave no plan of the space"}});
+  }
+  return absl::OkStatus();
+}
+
+RankedPlan RankPlan(ParallelPlan plan, const Problem& problem, AnalyticModel& model) {
+  if (plan.layers_per_stage.empty() && plan.stages.empty()) {
+    plan.layers_per_stage = SplitLayers(problem.model, problem.profile, plan.pipeline_parallel);
+  }
+  RankedPlan ranked = {.plan = plan, .estimate = model.Full(plan)};
+  AddWarnings(ranked.estimate);
+  return ranked;
+}
+
+SearchOptions SearchOptionsOf(const StudyRequest& request, const StudyControl& control,
+                        std::chrono::steady_clock::time_point start) {
+  SearchOptions options;
+  options.plan_count = static_cast<std::size_t>(std::max(1, request.plan_count));
+  options.disabled_rules = request.disabled_rules;
+  options.stop = [&control, deadline = request.deadline, start]() -> std::optional<StopCause> {
+    if (control.cancel.stop_requested()) return StopCause::kCancelled;
+    if (deadline.has_value() && Clock::now() - start >= *deadline) return StopCause::kDeadline;
+    return std::nullopt;
+  };
+  if (control.on_progress) {
+    options.on_progress = [&control, last = start](const Progress& progress) mutable {
+      if (Clock::now() - last < kProgressEvery) return;
+      last = Clock::now();
+      control.on_progress(progress);
+    };
+  }
+  return options;
+}
+
+}  // namespace meshwright

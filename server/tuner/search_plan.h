@@ -1,0 +1,27 @@
+#pragma once
+
+#include <chrono>
+
+#include "estimator/analytic_model.h"
+#include "server/tuner/strategies/exhaustive.h"
+#include "server/tuner/study.h"
+
+namespace meshwright {
+
+// What every question that searches is made of.
+
+// MIXED_CLUSTER_SEARCH for several pools.
+absl::Status RequireOnePool(const Problem& problem);
+
+// Leaves of the space what the user does. INVALID_ARGUMENT names what cannot be, or that nothing is
+// left.
+absl::Status NarrowSpace(const std::vector<DimensionRequest>& dimensions, Problem& problem);
+
+// How far the search of a request may go; its time counts from `start`.
+SearchOptions SearchOptionsOf(const StudyRequest& request, const StudyControl& control,
+                              std::chrono::steady_clock::time_point start);
+
+// The plan with its split of layers stated, and its estimate.
+RankedPlan RankPlan(ParallelPlan plan, const Problem& problem, AnalyticModel& model);
+
+}  // namespace meshwright

@@ -1,0 +1,115 @@
+#include "server/tuner/sweep.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "search_space/status.h"
+#include "server/tuner/calibrate.h"
+#include "server/tuner/infeasible.h"
+#include "server/tuner/search_plan.h"
+
+namespace meshwright {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kMostPoints = 100;
+
+std::vector<FieldViolation> Check(const std::vector<int>& node_counts,
+                                  const std::vector<double>& free_memory_ratios) {
+  std::vector<FieldViolation> violations;
+  for (std::size_t i = 0; i < node_counts.size(); ++i) {
+    if (node_counts[i] >= 1) continue;
+    violations.push_back({.field = fmt::format("node_counts[{}]", i),
+                          .description = fmt::format("{}; must be >= 1", node_counts[i])});
+  }
+  for (std::size_t i = 0; i < free_memory_ratios.size(); ++i) {
+    const double ratio = free_memory_ratios[i];
+    if (ratio >= 0 && ratio < 1) continue;
+    violations.push_back({.field = fmt::format("free_memory_ratios[{}]", i),
+                          .description = fmt::format("{}; must be >= 0 and < 1", ratio)});
+  }
+  const std::size_t points = node_counts.size() * free_memory_ratios.size();
+  if (points == 0 || points > kMostPoints) {
+    violations.push_back({.field = "node_counts",
+                          .description = fmt::format("{} x {} points; must be 1 to {}",
+                                                     node_counts.size(), free_memory_ratios.size(),
+                                                     kMostPoints)});
+  }
+  return violations;
+}
+
+bool IsNoWorse(const SweepPoint& a, const SweepPoint& b) {
+  return a.best->estimate.step_time <= b.best->estimate.step_time &&
+         a.device_count <= b.device_count && a.free_memory_ratio >= b.free_memory_ratio;
+}
+
+void MarkFront(std::vector<SweepPoint>& points) {
+  for (SweepPoint& point : points) {
+    point.is_on_front = point.best.has_value() &&
+                        std::ranges::none_of(points, [&](const SweepPoint& other) {
+                          return other.best.has_value() && IsNoWorse(other, point) &&
+                                 !IsNoWorse(point, other);
+                        });
+  }
+}
+
+// The best plan where only so much of the memory may be used, with the memory that there is in its
+// estimate.
+absl::StatusOr<std::optional<RankedPlan>> BestWithin(const Problem& problem, double free_ratio,
+                                                     const Calibration& calibration,
+                                                     const SearchOptions& options) {
+  Problem smaller = problem;
+  NodePool& pool = smaller.cluster.pools.front();
+  pool.memory_capacity = Scale(pool.memory_capacity, 1 - free_ratio);
+  const SearchFound found =
+      SearchExhaustively(SpaceOf(smaller), ViewOf(smaller), calibration, options);
+  if (!found.summary.complete) {
+    return found.summary.stop_cause == StopCause::kCancelled
+               ? absl::CancelledError("cancelled")
+               : absl::DeadlineExceededError("the deadline leaves no time for all points");
+  }
+  if (found.best.empty()) return std::optional<RankedPlan>();
+  AnalyticModel model(ViewOf(problem), calibration);
+  return std::optional(RankPlan(found.best.front().plan, problem, model));
+}
+
+}  // namespace
+
+absl::StatusOr<Sweep> RunSweep(const StudyRequest& request, const std::vector<int>& node_counts,
+                               const std::vector<double>& free_memory_ratios,
+                               const Knowledge& knowledge, const StudyControl& control) {
+  if (const auto violations = Check(node_counts, free_memory_ratios); !violations.empty()) {
+    return InvalidFields(violations);
+  }
+  SearchOptions options = SearchOptionsOf(request, control, Clock::now());
+  options.plan_count = 1;
+  Sweep sweep;
+  for (const int nodes : node_counts) {
+    Question question = request.question;
+    for (NodePoolRequest& pool : question.cluster.pools) pool.node_count = nodes;
+    ASSIGN_OR_RETURN(Problem problem, ResolveProblem(question, knowledge));
+    RETURN_IF_ERROR(RequireOnePool(problem));
+    RETURN_IF_ERROR(NarrowSpace(request.dimensions, problem));
+    ASSIGN_OR_RETURN(const Calibration calibration, Calibrate(request.history, problem, knowledge));
+    sweep.warnings = problem.warnings;
+    const double tokens = static_cast<double>(problem.workload.global_batch_size) *
+                          problem.workload.sequence_length;
+    for (const double free_ratio : free_memory_ratios) {
+      SweepPoint point = {.device_count = DeviceCount(problem.cluster),
+                          .free_memory_ratio = free_ratio};
+      ASSIGN_OR_RETURN(point.best, BestWithin(problem, free_ratio, calibration, options));
+      if (point.best.has_value()) {
+        point.device_seconds_per_token =
+            point.device_count * point.best->estimate.step_time.count() / tokens;
+      }
+      sweep.points.push_back(std::move(point));
+    }
+  }
+  MarkFront(sweep.points);
+  return sweep;
+}
+
+}  // namespace meshwright

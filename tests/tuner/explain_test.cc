@@ -1,0 +1,140 @@
+#include "server/tuner/explain.h"
+
+#include <algorithm>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "search_space/status.h"
+#include "server/tuner/sweep.h"
+#include "tests/tuner/questions.h"
+
+namespace meshwright {
+namespace {
+
+using testing::HasSubstr;
+
+StudyResult Tuned(const StudyRequest& request) {
+  return std::get<StudyResult>(RunStudy(request, Known(), {}).value());
+}
+
+const Sensitivity& Of(const Explanation& explanation, std::string_view resource, double change) {
+  return *std::ranges::find_if(explanation.sensitivities, [&](const Sensitivity& s) {
+    return s.resource == resource && s.change == change;
+  });
+}
+
+// What is explained is tune's own answer; each changed cluster's best is tune's answer there.
+TEST(ExplainTest, AgreesWithTune) {
+  StudyRequest request = {.question = TinyQuestion()};
+  request.question.cluster.pools.front().intra_node.bandwidth = BytesPerSecond{300e9};
+  const Explanation explanation = Explain(request, Known(), {}).value();
+  const StudyResult result = Tuned(request);
+  EXPECT_EQ(explanation.best.plan, result.plans.front().plan);
+  EXPECT_EQ(explanation.best.estimate.step_time, result.plans.front().estimate.step_time);
+  EXPECT_EQ(explanation.plan.plan, explanation.best.plan);
+  EXPECT_EQ(explanation.sensitivities.size(), 10u);
+  StudyRequest faster = request;
+  faster.question.cluster.pools.front().intra_node.bandwidth = BytesPerSecond{1.1 * 300e9};
+  const Sensitivity& links = Of(explanation, "intra_node_bandwidth", 0.1);
+  ASSERT_TRUE(links.best.has_value());
+  EXPECT_NEAR(links.best->estimate.step_time / Tuned(faster).plans.front().estimate.step_time, 1,
+              1e-9);
+}
+
+// More of anything never makes the best plan slower, less never faster; the binding resource is the
+// one that gains most.
+TEST(ExplainTest, MoreIsNeverWorse) {
+  const Explanation explanation = Explain({.question = TinyQuestion()}, Known(), {}).value();
+  Seconds least = explanation.best.estimate.step_time;
+  for (const Sensitivity& s : explanation.sensitivities) {
+    ASSERT_TRUE(s.best.has_value());
+    const double ratio = s.best->estimate.step_time / explanation.best.estimate.step_time;
+    if (s.change > 0) {
+      EXPECT_LE(ratio, 1 + 1e-12) << s.resource;
+      least = std::min(least, s.best->estimate.step_time);
+    } else {
+      EXPECT_GE(ratio, 1 - 1e-12) << s.resource;
+    }
+    EXPECT_GE(s.same.estimate.step_time, s.best->estimate.step_time * (1 - 1e-12));
+  }
+  EXPECT_EQ(Of(explanation, explanation.binding, 0.1).best->estimate.step_time, least);
+}
+
+TEST(ExplainTest, ABaselineIsExplained) {
+  StudyRequest request = {.question = TinyQuestion(), .baseline = PlanRequest{.tensor_parallel = 4}};
+  const Explanation explanation = Explain(request, Known(), {}).value();
+  EXPECT_EQ(explanation.plan.plan.tensor_parallel, 4);
+  EXPECT_GT(explanation.plan.estimate.step_time, explanation.best.estimate.step_time);
+}
+
+// Too little memory for the fastest plan: it is named with what it needs.
+TEST(ExplainTest, TheFastestPlanThatDoesNotFit) {
+  StudyRequest request = {.question = TinyQuestion()};
+  const Estimate best = Tuned(request).plans.front().estimate;
+  request.question.cluster.pools.front().memory_capacity = best.reserved_memory - Bytes{1};
+  const Explanation explanation = Explain(request, Known(), {}).value();
+  ASSERT_FALSE(explanation.near_misses.empty());
+  EXPECT_THAT(explanation.near_misses.front().reason, HasSubstr("faster, but needs"));
+  EXPECT_EQ(explanation.near_misses.front().plan.estimate.step_time, best.step_time);
+}
+
+TEST(ExplainTest, NothingFits) {
+  StudyRequest request = {.question = TinyQuestion()};
+  request.question.cluster.pools.front().memory_capacity = GiB(0.1);
+  EXPECT_EQ(Reason(Explain(request, Known(), {}).status()), "NO_FEASIBLE_PLAN");
+}
+
+// Every point is tune's answer for that cluster; more memory left free never makes it faster.
+TEST(SweepTest, PointsAreTunesAnswers) {
+  const StudyRequest request = {.question = TinyQuestion()};
+  const Sweep sweep = RunSweep(request, {1, 2}, {0, 0.99}, Known(), {}).value();
+  ASSERT_EQ(sweep.points.size(), 4u);
+  for (const SweepPoint& point : sweep.points) {
+    StudyRequest own = request;
+    own.question.cluster.pools = {Nodes(point.device_count / 4, 4)};
+    const RankedPlan best = Tuned(own).plans.front();
+    if (point.free_memory_ratio == 0) {
+      ASSERT_TRUE(point.best.has_value());
+      EXPECT_EQ(point.best->plan, best.plan);
+      EXPECT_EQ(point.best->estimate.step_time, best.estimate.step_time);
+      EXPECT_DOUBLE_EQ(point.device_seconds_per_token,
+                       point.device_count * best.estimate.step_time.count() / (16 * 1024));
+    } else if (point.best.has_value()) {
+      EXPECT_GE(point.best->estimate.step_time, best.estimate.step_time);
+      EXPECT_LE(point.best->estimate.reserved_memory, Scale(GiB(80), 0.01));
+    }
+  }
+}
+
+// A point is off the front when another is as good in all three and better in one.
+TEST(SweepTest, Front) {
+  const Sweep sweep =
+      RunSweep({.question = TinyQuestion()}, {1, 2}, {0, 0.5}, Known(), {}).value();
+  for (const SweepPoint& point : sweep.points) {
+    bool is_beaten = false;
+    for (const SweepPoint& other : sweep.points) {
+      const bool no_worse = other.best->estimate.step_time <= point.best->estimate.step_time &&
+                            other.device_count <= point.device_count &&
+                            other.free_memory_ratio >= point.free_memory_ratio;
+      const bool differs = other.best->estimate.step_time != point.best->estimate.step_time ||
+                           other.device_count != point.device_count ||
+                           other.free_memory_ratio != point.free_memory_ratio;
+      is_beaten = is_beaten || (no_worse && differs);
+    }
+    EXPECT_EQ(point.is_on_front, !is_beaten);
+  }
+  // The tiny model leaves half of the memory free anyway: all of it for nothing is beaten.
+  EXPECT_FALSE(sweep.points.front().is_on_front);
+}
+
+TEST(SweepTest, MistakesAreNamed) {
+  const auto sweep =
+      RunSweep({.question = TinyQuestion()}, {0, 2}, {0, 1}, Known(), {});
+  const std::vector<FieldViolation> violations = FieldViolations(sweep.status());
+  ASSERT_EQ(violations.size(), 2u);
+  EXPECT_EQ(violations[0].field, "node_counts[0]");
+  EXPECT_EQ(violations[1].field, "free_memory_ratios[1]");
+}
+
+}  // namespace
+}  // namespace meshwright
