@@ -18,6 +18,31 @@ void Measure(benchmark::State& state, const std::vector<ParallelPlan>& plans, Es
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(plans.size()));
 }
 
+// Step time and memory of every stage by the closed form.
+void BM_ClosedFormWarm(benchmark::State& state, const BenchInput& input) {
+  const Problem problem = ProblemOf(input);
+  AnalyticModel model(ViewOf(problem));
+  Measure(state, DrawPlans(problem, kPlans),
+          [&](const ParallelPlan& plan) { return model.ClosedForm(plan).step_time.count(); });
+}
+
+// A finalist: 16 stages, 128 micro-batches.
+void BM_Simulate(benchmark::State& state, Schedule schedule) {
+  std::vector<StageWork> stages;
+  for (int i = 0; i < 16; ++i) {
+    stages.push_back(
+        {.forward = Seconds(1 + 0.01 * i), .backward = Seconds(2), .weight_gradient = Seconds(1)});
+  }
+  const PipelineProgram program = {.schedule = schedule,
+                                   .micro_batches = 128,
+                                   .virtual_stages = schedule == Schedule::kInterleaved1f1b ? 4 : 1,
+                                   .stages = stages};
+  PipelineSimulator simulator;
+  for (auto _ : state) benchmark::DoNotOptimize(simulator.Simulate(program).count());
+  state.SetItemsProcessed(state.iterations());
+}
+
+// As the search ranks it: simulated.
 void BM_QuickWarm(benchmark::State& state, const BenchInput& input) {
   const Problem problem = ProblemOf(input);
   AnalyticModel model(ViewOf(problem));
@@ -42,6 +67,11 @@ void BM_FirstPlanCold(benchmark::State& state, const BenchInput& input) {
   });
 }
 
+MESHWRIGHT_BENCHMARK(BM_ClosedFormWarm);
+BENCHMARK_CAPTURE(BM_Simulate, 1f1b, Schedule::k1f1b);
+BENCHMARK_CAPTURE(BM_Simulate, interleaved_1f1b, Schedule::kInterleaved1f1b);
+BENCHMARK_CAPTURE(BM_Simulate, zb_h1, Schedule::kZbH1);
+BENCHMARK_CAPTURE(BM_Simulate, dualpipe, Schedule::kDualpipe);
 MESHWRIGHT_BENCHMARK(BM_QuickWarm);
 MESHWRIGHT_BENCHMARK(BM_FullWarm);
 MESHWRIGHT_BENCHMARK(BM_FirstPlanCold);

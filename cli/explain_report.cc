@@ -28,10 +28,12 @@ std::string SensitivityTable(const v1::ExplainResponse& explanation) {
     table.AddRow({row.resource(), fmt::format("{:+.0f} %", 100 * row.change_ratio()),
                   row.plan_fits() ? Change(row.plan_step_time_seconds(), plan.step_time_seconds())
                                   : "does not fit",
-                  row.has_best() ? Change(row.best().estimate().step_time_seconds(),
-                                          best.step_time_seconds())
-                                 : "nothing fits",
-                  is_same ? "the same" : row.has_best() ? PlanWords(row.best().plan()) : "-"});
+                  row.has_best()
+                      ? Change(row.best().estimate().step_time_seconds(), best.step_time_seconds())
+                      : "nothing fits",
+                  is_same          ? "the same"
+                  : row.has_best() ? PlanWords(row.best().plan())
+                                   : "-"});
   }
   return table.Text("  ");
 }
@@ -48,7 +50,8 @@ std::string ExplainReport(const v1::ExplainResponse& explanation) {
                                 SecondsText(plan.estimate().step_time_seconds()),
                                 PlanWords(explanation.best().plan()));
   if (!is_best) {
-    text += "\n" + ComparisonReport(CompareEstimates(explanation.best().estimate(), plan.estimate()));
+    text +=
+        "\n" + ComparisonReport(CompareEstimates(explanation.best().estimate(), plan.estimate()));
   }
   text += "\nWhat its step is made of, and what fills its busiest device\n";
   text += BreakdownReport(plan.estimate());
@@ -88,8 +91,9 @@ std::string SweepReport(const v1::SweepResponse& sweep, std::optional<double> de
     const double device_seconds = 1e6 * point.device_seconds_per_token();
     table.AddRow({devices, free, SecondsText(estimate.step_time_seconds()),
                   CountText(static_cast<std::int64_t>(tokens)),
-                  device_hour_price ? fmt::format("{:.4g}", device_seconds / 3600 * *device_hour_price)
-                                    : fmt::format("{:.4g}", device_seconds),
+                  device_hour_price
+                      ? fmt::format("{:.4g}", device_seconds / 3600 * *device_hour_price)
+                      : fmt::format("{:.4g}", device_seconds),
                   point.is_on_front() ? "*" : "", PlanWords(point.best().plan())});
   }
   std::string text = table.Text("");

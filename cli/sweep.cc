@@ -27,22 +27,20 @@ absl::Status DevicesMistake(const std::string& description) {
 std::optional<int> CountIn(std::string_view text) {
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool is_count =
-      error == std::errc() && end == text.data() + text.size() && value >= 1;
+  const bool is_count = error == std::errc() && end == text.data() + text.size() && value >= 1;
   return is_count ? std::optional(value) : std::nullopt;
 }
 
 // Nodes for so many devices, as the cluster's nodes are.
 absl::StatusOr<std::vector<int>> NodesFor(const std::vector<int>& devices,
-                                          const StudyRequest& request,
-                                          const Knowledge& knowledge) {
+                                          const StudyRequest& request, const Knowledge& knowledge) {
   ASSIGN_OR_RETURN(const Problem problem, ResolveProblem(request.question, knowledge));
   const int per_node = problem.cluster.pools.front().devices_per_node;
   std::vector<int> nodes;
   for (const int count : devices) {
     if (count % per_node != 0) {
-      return DevicesMistake(fmt::format("{}; must be a multiple of the {} devices of a node",
-                                        count, per_node));
+      return DevicesMistake(
+          fmt::format("{}; must be a multiple of the {} devices of a node", count, per_node));
     }
     nodes.push_back(count / per_node);
   }
@@ -85,7 +83,7 @@ absl::StatusOr<std::vector<int>> DeviceCounts(const std::string& text) {
     if (!low || !high || *low > *high) {
       return DevicesMistake(text + "; must be a range such as 64..1024");
     }
-    for (int count = *low; count < *high; count = count > *high / 2 ? *high : 2 * count) {
+    for (int count = *low; count<*high; count = count> * high / 2 ? *high : 2 * count) {
       counts.push_back(count);
     }
     counts.push_back(*high);
@@ -103,9 +101,8 @@ absl::StatusOr<std::vector<int>> DeviceCounts(const std::string& text) {
 int RunSweepCommand(const TuneFlags& question, const SweepFlags& sweep, const GlobalFlags& flags) {
   const auto answer = AskFor(question, sweep, flags);
   if (!answer.ok()) return Fail(answer.status(), flags.output);
-  PrintData(flags.output == OutputForm::kTable
-                ? SweepReport(*answer, sweep.device_hour_price)
-                : PrintJson(*answer, {.multiline = true}) + "\n");
+  PrintData(flags.output == OutputForm::kTable ? SweepReport(*answer, sweep.device_hour_price)
+                                               : PrintJson(*answer, {.multiline = true}) + "\n");
   return kExitDone;
 }
 

@@ -11,8 +11,8 @@ namespace meshwright {
 
 // Flags of `tune` that ask for several answers at once.
 struct SweepFlags {
-  std::string devices = {};               // "64..1024" (doubled), "64,96,128"; empty: the cluster's
-  std::vector<double> free_memory = {};   // ratios; empty: 0
+  std::string devices = {};              // "64..1024" (doubled), "64,96,128"; empty: the cluster's
+  std::vector<double> free_memory = {};  // ratios; empty: 0
   std::optional<double> device_hour_price = {};
 };
 

@@ -359,13 +359,13 @@ PipelineProgram AnalyticModel::ProgramOf(const PipelineShape& shape) const {
           .stages = works_};
 }
 
-Seconds AnalyticModel::PipelineTimeBy(PipelineModel model, const Evaluation& e) const {
+Seconds AnalyticModel::PipelineTimeBy(PipelineModel model, const Evaluation& e) {
   if (works_.size() == 1) return e.micro_batches * e.slowest_occupied;
   if (model == PipelineModel::kClosedForm && HasClosedForm(e.shape.schedule)) {
     return PipelineTime(occupied_, e.shape);
   }
   const PipelineProgram program = ProgramOf(e.shape);
-  return model == PipelineModel::kSimulated ? SimulatePipeline(program)
+  return model == PipelineModel::kSimulated ? simulator_.Simulate(program)
                                             : kRoundingSlack * LeastPipelineTime(program);
 }
 
@@ -402,7 +402,7 @@ Timeline AnalyticModel::TimelineOf(const ParallelPlan& plan) {
                        .optimizer = e.tail.optimizer * ratio,
                        .fixed = problem_.profile.fixed_per_step * ratio,
                        .step = e.step};
-  SimulatePipeline(ProgramOf(e.shape), &timeline.operations);
+  simulator_.Simulate(ProgramOf(e.shape), &timeline.operations);
   for (ScheduledOperation& operation : timeline.operations) {
     operation.start *= ratio;
     operation.end *= ratio;

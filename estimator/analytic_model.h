@@ -86,7 +86,7 @@ class AnalyticModel {
   void EvaluateTime(const ParallelPlan& plan, PipelineModel model, Evaluation& e);
   void TimeStages(const ParallelPlan& plan, Evaluation& e);
   [[nodiscard]] PipelineProgram ProgramOf(const PipelineShape& shape) const;  // of works_
-  [[nodiscard]] Seconds PipelineTimeBy(PipelineModel model, const Evaluation& e) const;
+  [[nodiscard]] Seconds PipelineTimeBy(PipelineModel model, const Evaluation& e);
   Evaluation EvaluateMemory(const ParallelPlan& plan);
   [[nodiscard]] StageMemory MemoryOfDevice(const ParallelPlan& plan, int device,
                                            int micro_batches) const;
@@ -128,6 +128,7 @@ class AnalyticModel {
   std::vector<StageRun> runs_;
   std::vector<OccupiedRun> occupied_;
   std::vector<StageWork> works_;  // of each stage
+  PipelineSimulator simulator_;
 };
 
 // Forward FLOPs of one token: GEMMs of the active parameters, output layer included, and causal

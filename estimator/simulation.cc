@@ -4,12 +4,15 @@
 #include <cstddef>
 #include <cstdlib>
 #include <limits>
+#include <map>
+#include <tuple>
 
 #include "estimator/pipeline_layout.h"
 
 namespace meshwright {
 namespace {
 
+constexpr std::size_t kMostCachedOperations = 2'000'000;  // of 16 bytes
 constexpr double kNotYet = std::numeric_limits<double>::infinity();
 
 struct Operation {
@@ -286,11 +289,35 @@ Orders OrdersOf(const PipelineProgram& program) {
 
 }  // namespace
 
+struct PipelineSimulator::Cache {
+  using Key = std::tuple<Schedule, std::size_t, int, int>;  // stages, virtual stages, micro-batches
+  std::map<Key, Orders> orders = {};
+  std::size_t operations = 0;
+};
+
+PipelineSimulator::PipelineSimulator() : cache_(std::make_unique<Cache>()) {}
+PipelineSimulator::~PipelineSimulator() = default;
+PipelineSimulator::PipelineSimulator(PipelineSimulator&&) noexcept = default;
+PipelineSimulator& PipelineSimulator::operator=(PipelineSimulator&&) noexcept = default;
+
+Seconds PipelineSimulator::Simulate(const PipelineProgram& program,
+                                    std::vector<ScheduledOperation>* operations) {
+  const Cache::Key key = {program.schedule, program.stages.size(), program.virtual_stages,
+                          program.micro_batches};
+  auto found = cache_->orders.find(key);
+  if (found == cache_->orders.end()) {
+    if (cache_->operations > kMostCachedOperations) *cache_ = {};
+    found = cache_->orders.emplace(key, OrdersOf(program)).first;
+    for (const auto& order : found->second) cache_->operations += order.size();
+  }
+  Progress progress(program);
+  if (!RunInOrder(found->second, progress, operations)) std::abort();  // a bug of ours
+  return progress.End();
+}
+
 Seconds SimulatePipeline(const PipelineProgram& program,
                          std::vector<ScheduledOperation>* operations) {
-  Progress progress(program);
-  if (!RunInOrder(OrdersOf(program), progress, operations)) std::abort();  // a bug of ours
-  return progress.End();
+  return PipelineSimulator().Simulate(program, operations);
 }
 
 Seconds LeastPipelineTime(const PipelineProgram& program) {

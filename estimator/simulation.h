@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -49,6 +50,22 @@ struct ScheduledOperation {
 // all of them in the order of their ends on each device.
 Seconds SimulatePipeline(const PipelineProgram& program,
                          std::vector<ScheduledOperation>* operations = nullptr);
+
+// The same for many programs: orders are made once and kept, up to some tens of megabytes. Not for
+// use from several threads at once.
+class PipelineSimulator {
+ public:
+  PipelineSimulator();
+  ~PipelineSimulator();
+  PipelineSimulator(PipelineSimulator&&) noexcept;
+  PipelineSimulator& operator=(PipelineSimulator&&) noexcept;
+  Seconds Simulate(const PipelineProgram& program,
+                   std::vector<ScheduledOperation>* operations = nullptr);
+
+ private:
+  struct Cache;
+  std::unique_ptr<Cache> cache_;
+};
 
 // No order of operations is faster: every device does its work, and until the first and after the
 // last micro-batch of a stage the stages before it do theirs.

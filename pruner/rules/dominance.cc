@@ -1,3 +1,4 @@
+#include "estimator/pipeline_layout.h"
 #include "pruner/rules/rules.h"
 
 namespace meshwright {
@@ -6,7 +7,9 @@ namespace meshwright {
 std::optional<Rejection> CheckEqualPlans(const EstimatorProblem& problem, const ParallelPlan& plan,
                                          int depth) {
   if (!JustSet(Dimension::kZeroStage, depth) || plan.zero_stage == 0) return std::nullopt;
-  const int ranks = plan.data_parallel * plan.context_parallel;
+  // The copies of a stage that two directions have share its states too.
+  const int copies = LayoutOf(plan.schedule, plan.pipeline_parallel, 1).directions();
+  const int ranks = copies * plan.data_parallel * plan.context_parallel;
   if (ranks > 1) return std::nullopt;
   // Experts may still be shared by more than one rank.
   const int expert_ranks =

@@ -97,8 +97,8 @@ std::string Differences(const Estimate& plan, const Estimate& best) {
   for (int i = 0; i < kNamedTerms; ++i) {
     const auto& [difference, cause] = terms[static_cast<std::size_t>(i)];
     if (difference == Seconds(0)) break;
-    text += fmt::format("{}{} {:+.4g} s", text.empty() ? "" : ", ", Word(cause),
-                        difference.count());
+    text +=
+        fmt::format("{}{} {:+.4g} s", text.empty() ? "" : ", ", Word(cause), difference.count());
   }
   return text;
 }
@@ -153,8 +153,8 @@ absl::Status AddSensitivities(const Problem& problem, Searcher& searcher, Explan
 
 }  // namespace
 
-absl::StatusOr<Explanation> Explain(const StudyRequest& request,
-                                    const Knowledge& knowledge, const StudyControl& control) {
+absl::StatusOr<Explanation> Explain(const StudyRequest& request, const Knowledge& knowledge,
+                                    const StudyControl& control) {
   ASSIGN_OR_RETURN(Problem problem, ResolveProblem(request.question, knowledge));
   RETURN_IF_ERROR(RequireOnePool(problem));
   RETURN_IF_ERROR(NarrowSpace(request.dimensions, problem));

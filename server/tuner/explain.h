@@ -12,9 +12,9 @@ namespace meshwright {
 
 // What a tenth more or less of a resource would change.
 struct Sensitivity {
-  std::string_view resource = {};  // "compute", "memory_capacity", ...
-  double change = 0;               // +0.1 or -0.1
-  RankedPlan same = {};            // the explained plan there
+  std::string_view resource = {};       // "compute", "memory_capacity", ...
+  double change = 0;                    // +0.1 or -0.1
+  RankedPlan same = {};                 // the explained plan there
   std::optional<RankedPlan> best = {};  // the best plan there; nothing when none fits
 };
 
@@ -38,7 +38,7 @@ struct Explanation {
 // again with a tenth
 // more and less of each resource of the cluster, and once with room for everything.
 // NO_FEASIBLE_PLAN when nothing fits.
-absl::StatusOr<Explanation> Explain(const StudyRequest& request,
-                                    const Knowledge& knowledge, const StudyControl& control);
+absl::StatusOr<Explanation> Explain(const StudyRequest& request, const Knowledge& knowledge,
+                                    const StudyControl& control);
 
 }  // namespace meshwright

@@ -67,7 +67,7 @@ RankedPlan RankPlan(ParallelPlan plan, const Problem& problem, AnalyticModel& mo
 }
 
 SearchOptions SearchOptionsOf(const StudyRequest& request, const StudyControl& control,
-                        std::chrono::steady_clock::time_point start) {
+                              std::chrono::steady_clock::time_point start) {
   SearchOptions options;
   options.plan_count = static_cast<std::size_t>(std::max(1, request.plan_count));
   options.disabled_rules = request.disabled_rules;

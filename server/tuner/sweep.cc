@@ -33,10 +33,10 @@ std::vector<FieldViolation> Check(const std::vector<int>& node_counts,
   }
   const std::size_t points = node_counts.size() * free_memory_ratios.size();
   if (points == 0 || points > kMostPoints) {
-    violations.push_back({.field = "node_counts",
-                          .description = fmt::format("{} x {} points; must be 1 to {}",
-                                                     node_counts.size(), free_memory_ratios.size(),
-                                                     kMostPoints)});
+    violations.push_back(
+        {.field = "node_counts",
+         .description = fmt::format("{} x {} points; must be 1 to {}", node_counts.size(),
+                                    free_memory_ratios.size(), kMostPoints)});
   }
   return violations;
 }
@@ -48,11 +48,10 @@ bool IsNoWorse(const SweepPoint& a, const SweepPoint& b) {
 
 void MarkFront(std::vector<SweepPoint>& points) {
   for (SweepPoint& point : points) {
-    point.is_on_front = point.best.has_value() &&
-                        std::ranges::none_of(points, [&](const SweepPoint& other) {
-                          return other.best.has_value() && IsNoWorse(other, point) &&
-                                 !IsNoWorse(point, other);
-                        });
+    point.is_on_front =
+        point.best.has_value() && std::ranges::none_of(points, [&](const SweepPoint& other) {
+          return other.best.has_value() && IsNoWorse(other, point) && !IsNoWorse(point, other);
+        });
   }
 }
 
@@ -95,8 +94,8 @@ absl::StatusOr<Sweep> RunSweep(const StudyRequest& request, const std::vector<in
     RETURN_IF_ERROR(NarrowSpace(request.dimensions, problem));
     ASSIGN_OR_RETURN(const Calibration calibration, Calibrate(request.history, problem, knowledge));
     sweep.warnings = problem.warnings;
-    const double tokens = static_cast<double>(problem.workload.global_batch_size) *
-                          problem.workload.sequence_length;
+    const double tokens =
+        static_cast<double>(problem.workload.global_batch_size) * problem.workload.sequence_length;
     for (const double free_ratio : free_memory_ratios) {
       SweepPoint point = {.device_count = DeviceCount(problem.cluster),
                           .free_memory_ratio = free_ratio};

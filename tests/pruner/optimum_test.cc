@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <iterator>
 #include <random>
 #include <tuple>
@@ -183,6 +184,12 @@ std::vector<Bytes> Capacities(const std::vector<Evaluated>& plans) {
           reserved[reserved.size() / 3], reserved.back()};
 }
 
+// More than the suite's own, for a long run: scripts/random_problems.sh.
+int SeedCount() {
+  const char* const text = std::getenv("MESHWRIGHT_RANDOM_SEEDS");
+  return text == nullptr ? 20 : std::max(1, std::atoi(text));
+}
+
 Question RandomQuestion(std::mt19937& random) {
   const auto pick = [&](std::initializer_list<int> values) {
     return *(values.begin() + random() % values.size());
@@ -198,7 +205,12 @@ Question RandomQuestion(std::mt19937& random) {
   WorkloadRequest& workload = question.workload;
   workload.sequence_length = pick({512, 1024, 4096, 32768});
   workload.global_batch_size = pick({2, 4, 8, 12, 16});
-  workload.framework_name = random() % 3 == 0 ? "generic" : "megatron-core";
+  const char* const frameworks[] = {"generic", "megatron-core", "megatron-core", "torchtitan"};
+  workload.framework_name = frameworks[random() % 4];
+  if (random() % 4 == 0) {
+    workload.framework_facts = {
+        {.name = "schedules", .value = "1f1b zb_h1 dualpipe chimera interleaved_1f1b"}};
+  }
   const auto shape = random() % 6;
   question.cluster.pools = {shape == 0   ? Nodes(1, 4)
                             : shape == 1 ? Nodes(1, 8)
@@ -458,7 +470,7 @@ TEST_P(OptimumTest, DominatedPlansAreNoBetter) {
   for (const Problem& problem : Problems()) ExpectDominatedPlansAreNoBetter(problem);
 }
 
-INSTANTIATE_TEST_SUITE_P(Random, OptimumTest, testing::Range(0, 20));
+INSTANTIATE_TEST_SUITE_P(Random, OptimumTest, testing::Range(0, SeedCount()));
 
 }  // namespace
 }  // namespace meshwright

@@ -61,7 +61,8 @@ TEST(ExplainTest, MoreIsNeverWorse) {
 }
 
 TEST(ExplainTest, ABaselineIsExplained) {
-  StudyRequest request = {.question = TinyQuestion(), .baseline = PlanRequest{.tensor_parallel = 4}};
+  StudyRequest request = {.question = TinyQuestion(),
+                          .baseline = PlanRequest{.tensor_parallel = 4}};
   const Explanation explanation = Explain(request, Known(), {}).value();
   EXPECT_EQ(explanation.plan.plan.tensor_parallel, 4);
   EXPECT_GT(explanation.plan.estimate.step_time, explanation.best.estimate.step_time);
@@ -108,8 +109,7 @@ TEST(SweepTest, PointsAreTunesAnswers) {
 
 // A point is off the front when another is as good in all three and better in one.
 TEST(SweepTest, Front) {
-  const Sweep sweep =
-      RunSweep({.question = TinyQuestion()}, {1, 2}, {0, 0.5}, Known(), {}).value();
+  const Sweep sweep = RunSweep({.question = TinyQuestion()}, {1, 2}, {0, 0.5}, Known(), {}).value();
   for (const SweepPoint& point : sweep.points) {
     bool is_beaten = false;
     for (const SweepPoint& other : sweep.points) {
@@ -128,8 +128,7 @@ TEST(SweepTest, Front) {
 }
 
 TEST(SweepTest, MistakesAreNamed) {
-  const auto sweep =
-      RunSweep({.question = TinyQuestion()}, {0, 2}, {0, 1}, Known(), {});
+  const auto sweep = RunSweep({.question = TinyQuestion()}, {0, 2}, {0, 1}, Known(), {});
   const std::vector<FieldViolation> violations = FieldViolations(sweep.status());
   ASSERT_EQ(violations.size(), 2u);
   EXPECT_EQ(violations[0].field, "node_counts[0]");
