@@ -149,12 +149,25 @@ void AddTuneCommand(CLI::App& app, Program& program) {
                   "answer for several shares of memory left free instead: 0,0.1,0.2")
       ->delimiter(',')
       ->check(CLI::Range(0.0, 0.999));
-  command.add_option("--device-hour-price", options->sweep.device_hour_price,
-                     "with --devices or --free-memory: also what a million tokens cost");
+  command
+      .add_option("--device-hour-price", options->sweep.device_hour_price,
+                  "with --devices or --free-memory: also what a million tokens cost")
+      ->check(CLI::NonNegativeNumber);
   command.add_flag("--no-record", options->leaves_no_record, "keep no record of the study");
   command.callback([options, &program] {
     program.run = [options, &program] {
-      if (!options->sweep.devices.empty() || !options->sweep.free_memory.empty()) {
+      const bool is_sweep = !options->sweep.devices.empty() || !options->sweep.free_memory.empty();
+      if (options->sweep.device_hour_price.has_value() && !is_sweep) {
+        PrintNote("error: --device-hour-price needs --devices or --free-memory");
+        return kExitUsage;
+      }
+      if (is_sweep) {
+        if (!options->question.baseline.empty() || options->question.plan_count.has_value()) {
+          PrintNote(
+              "error: --devices and --free-memory answer with one plan each: no --baseline, "
+              "no --top");
+          return kExitUsage;
+        }
         return RunSweepCommand(options->question, options->sweep, program.flags);
       }
       return program.flags.server.empty() ? TuneEmbedded(*options, program.flags)

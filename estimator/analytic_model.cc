@@ -254,15 +254,13 @@ std::optional<Seconds> AnalyticModel::LeastTimeBelow(const ParallelPlan& plan) {
 Seconds AnalyticModel::LeastTimeOfPipeline(const ParallelPlan& plan) {
   BuildRuns(plan);
   PriceRuns();
-  Evaluation e = {.micro_batches = MicroBatches()};
-  e.shape = ShapeOf(plan, e.micro_batches);
   works_.clear();
   for (const StageRun& run : runs_) {
     const StageTime time = TimeOf(run.stage, StageTotal() > 1);
     works_.insert(works_.end(), static_cast<std::size_t>(run.count), time.work);
   }
   return Bound(LeastPipelineTime({.schedule = plan.schedule,
-                                  .micro_batches = e.micro_batches,
+                                  .micro_batches = MicroBatches(),
                                   .virtual_stages = plan.virtual_pipeline,
                                   .stages = works_}));
 }
@@ -306,6 +304,8 @@ void AnalyticModel::TimeStages(const ParallelPlan& plan, Evaluation& e) {
   const int directions = LayoutOf(plan.schedule, p, 1).directions();
   occupied_.clear();
   works_.clear();
+  PipelineShape half = e.shape;  // of each direction
+  half.micro_batches /= directions;
   std::vector<StepTail> tails;  // of each stage, where a device has two
   std::vector<StageTime> times;
   for (const StageRun& run : runs_) {
@@ -323,8 +323,7 @@ void AnalyticModel::TimeStages(const ParallelPlan& plan, Evaluation& e) {
     }
     Stage stage = run.stage;
     stage.data_parallel *= directions;
-    const StepTail tail =
-        TailOf(stage, time, meshwright::ShardingOf(plan, stage), e.shape, problem_);
+    const StepTail tail = TailOf(stage, time, meshwright::ShardingOf(plan, stage), half, problem_);
     if (directions == 2) {
       tails.insert(tails.end(), static_cast<std::size_t>(run.count), tail);
       times.insert(times.end(), static_cast<std::size_t>(run.count), time);

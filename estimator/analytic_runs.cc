@@ -55,6 +55,15 @@ int RecomputedLayers(const RecomputePlan& recompute, std::size_t stage, int laye
   return std::min(recompute.layer_counts[row], layers);
 }
 
+// A folded stage has half of its layers from the front and half from the back of the model; the
+// stages before have `before` layers.
+int FoldedDenseLayers(const ModelSpec& model, int before, int count) {
+  const int front = before / 2;
+  const int half = count / 2;
+  return DenseLayerCount(model, front, half) +
+         DenseLayerCount(model, model.layer_count - front - half, half);
+}
+
 }  // namespace
 
 const std::vector<int>& AnalyticModel::DefaultSplit(int stage_count) {
@@ -92,7 +101,8 @@ void AnalyticModel::BuildRuns(const ParallelPlan& plan) {
   const bool is_folded = LayoutOf(plan.schedule, plan.pipeline_parallel, 1).IsFolded();
   int first_layer = 0;
   for (std::size_t i = 0; i < p; ++i) {
-    stage.dense_layers = DenseLayerCount(problem_.model, first_layer, layers[i]);
+    stage.dense_layers = is_folded ? FoldedDenseLayers(problem_.model, first_layer, layers[i])
+                                   : DenseLayerCount(problem_.model, first_layer, layers[i]);
     stage.moe_layers = layers[i] - stage.dense_layers;
     stage.has_embedding = i == 0;
     stage.has_head = i == (is_folded ? 0 : p - 1);

@@ -119,6 +119,7 @@ StateBytes BytesPerParameter(const Workload& workload, const FrameworkProfile& p
 
 double InFlight(Schedule schedule, int index, int stage_count, int virtual_stages,
                 int micro_batches) {
+  if (stage_count == 1 && schedule != Schedule::kGpipe) return 1;
   switch (schedule) {
     case Schedule::kGpipe:
       return micro_batches;

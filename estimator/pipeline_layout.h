@@ -37,7 +37,7 @@ struct PipelineLayout {
       case Schedule::kZbV:
         return devices;
       case Schedule::kDualpipeV:
-        return devices + 1;
+        return devices == 1 ? 1 : devices + 1;
       case Schedule::kDualpipe:  // devices + 1 of both directions on each device
       case Schedule::kChimera:
         return devices - chunk;
@@ -64,6 +64,13 @@ struct PipelineLayout {
     std::abort();
   }
 };
+
+// Whether the order of operations does not depend on how long they take; then a step never gets
+// shorter when one of its operations takes longer.
+inline bool HasFixedOrder(Schedule schedule) {
+  return schedule == Schedule::kGpipe || schedule == Schedule::k1f1b ||
+         schedule == Schedule::kInterleaved1f1b;
+}
 
 // `virtual_stages` are the plan's; folded schedules have two of their own.
 inline PipelineLayout LayoutOf(Schedule schedule, int stage_count, int virtual_stages) {

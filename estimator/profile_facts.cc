@@ -104,6 +104,7 @@ Problem Choices(const std::string& text, FrameworkProfile& profile) {
   for (const std::string& name : NamesIn(text)) {
     const auto value = ParseChoice<Enum>(name);
     if (!value.has_value()) return "must be words of " + AllowedWords<Enum>();
+    if (std::ranges::find(words, *value) != words.end()) return name + " stands twice";
     words.push_back(*value);
   }
   return words.empty() ? Problem("must be words of " + AllowedWords<Enum>()) : std::nullopt;

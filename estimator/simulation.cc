@@ -1,6 +1,7 @@
 #include "estimator/simulation.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdlib>
 #include <limits>
@@ -12,6 +13,8 @@
 namespace meshwright {
 namespace {
 
+constexpr int kWalkedRounds = 32;
+constexpr int kPaceRounds = 8;
 constexpr std::size_t kMostCachedOperations = 2'000'000;  // of 16 bytes
 constexpr double kNotYet = std::numeric_limits<double>::infinity();
 
@@ -262,35 +265,53 @@ class ListSchedule {
   std::vector<int> done_[3];  // by kind, of each direction's chunks
 };
 
-// Orders do not depend on how long the stages take, so that a step never gets shorter when one of
-// them takes longer: list schedules are made with operations of one length.
-Orders OrdersOf(const PipelineProgram& program) {
-  const PipelineLayout layout =
-      LayoutOf(program.schedule, static_cast<int>(program.stages.size()), program.virtual_stages);
-  switch (program.schedule) {
-    case Schedule::kGpipe:
-    case Schedule::k1f1b:
-    case Schedule::kInterleaved1f1b:
-      return MegatronOrders(layout, program.micro_batches);
-    case Schedule::kZbH1:
-    case Schedule::kZbV:
-    case Schedule::kDualpipe:
-    case Schedule::kDualpipeV:
-    case Schedule::kChimera:
-      break;
+// Operations of the mean stage in parts of kParts of its work, whole numbers so that orders can be
+// kept: a list schedule follows their proportions, the same on all stages.
+struct Proportions {
+  int forward = 1;
+  int backward = 1;  // without the weights' gradient
+  int weight_gradient = 1;
+  auto operator<=>(const Proportions&) const = default;
+};
+constexpr double kParts = 64;
+
+Proportions ProportionsOf(const PipelineProgram& program) {
+  StageWork sum;
+  for (const StageWork& stage : program.stages) {
+    sum.forward += stage.forward;
+    sum.backward += stage.backward;
+    sum.weight_gradient += stage.weight_gradient;
   }
-  const StageWork unit = {
-      .forward = Seconds(1), .backward = Seconds(2), .weight_gradient = Seconds(1)};
-  const std::vector<StageWork> units(program.stages.size(), unit);
+  const Seconds whole = sum.forward + sum.backward;
+  if (HasFixedOrder(program.schedule) || whole.count() <= 0) return {};
+  const auto part = [&](Seconds time) {
+    return std::max(1, static_cast<int>(std::lround(kParts * (time / whole))));
+  };
+  return {.forward = part(sum.forward),
+          .backward = part(sum.backward - sum.weight_gradient),
+          .weight_gradient = part(sum.weight_gradient)};
+}
+
+Orders OrdersOf(const PipelineProgram& program, const Proportions& proportions) {
+  if (HasFixedOrder(program.schedule)) {
+    return MegatronOrders(
+        LayoutOf(program.schedule, static_cast<int>(program.stages.size()), program.virtual_stages),
+        program.micro_batches);
+  }
+  const StageWork mean = {.forward = Seconds(proportions.forward),
+                          .backward = Seconds(proportions.backward + proportions.weight_gradient),
+                          .weight_gradient = Seconds(proportions.weight_gradient)};
+  const std::vector<StageWork> stages(program.stages.size(), mean);
   Progress progress(
-      {.schedule = program.schedule, .micro_batches = program.micro_batches, .stages = units});
+      {.schedule = program.schedule, .micro_batches = program.micro_batches, .stages = stages});
   return ListSchedule(progress).Run();
 }
 
 }  // namespace
 
 struct PipelineSimulator::Cache {
-  using Key = std::tuple<Schedule, std::size_t, int, int>;  // stages, virtual stages, micro-batches
+  // Schedule, stages, virtual stages, micro-batches.
+  using Key = std::tuple<Schedule, std::size_t, int, int, Proportions>;
   std::map<Key, Orders> orders = {};
   std::size_t operations = 0;
 };
@@ -300,19 +321,52 @@ PipelineSimulator::~PipelineSimulator() = default;
 PipelineSimulator::PipelineSimulator(PipelineSimulator&&) noexcept = default;
 PipelineSimulator& PipelineSimulator::operator=(PipelineSimulator&&) noexcept = default;
 
-Seconds PipelineSimulator::Simulate(const PipelineProgram& program,
-                                    std::vector<ScheduledOperation>* operations) {
+// What the micro-batches of a program take on the device with most work.
+Seconds LeastPace(const PipelineProgram& program) {
+  Seconds most(0);
+  const auto p = program.stages.size();
+  const bool has_two = LayoutOf(program.schedule, static_cast<int>(p), 1).directions() == 2;
+  for (std::size_t i = 0; i < p; ++i) {
+    const StageWork& own = program.stages[i];
+    const StageWork& other = program.stages[has_two ? p - 1 - i : i];
+    most = std::max(most, (own.forward + own.backward + other.forward + other.backward) / 2);
+  }
+  return program.micro_batches * most;
+}
+
+Seconds PipelineSimulator::Run(const PipelineProgram& program,
+                               std::vector<ScheduledOperation>* operations) {
+  const Proportions proportions = ProportionsOf(program);
   const Cache::Key key = {program.schedule, program.stages.size(), program.virtual_stages,
-                          program.micro_batches};
+                          program.micro_batches, proportions};
   auto found = cache_->orders.find(key);
   if (found == cache_->orders.end()) {
     if (cache_->operations > kMostCachedOperations) *cache_ = {};
-    found = cache_->orders.emplace(key, OrdersOf(program)).first;
+    found = cache_->orders.emplace(key, OrdersOf(program, proportions)).first;
     for (const auto& order : found->second) cache_->operations += order.size();
   }
   Progress progress(program);
   if (!RunInOrder(found->second, progress, operations)) std::abort();  // a bug of ours
   return progress.End();
+}
+
+// Far behind its start a pipeline takes as long for each further round of 2 p micro-batches: the
+// first 32 rounds or more are walked, the rest goes on at the pace of the last eight.
+Seconds PipelineSimulator::Simulate(const PipelineProgram& program,
+                                    std::vector<ScheduledOperation>* operations) {
+  const int round = 2 * static_cast<int>(program.stages.size());
+  const int walked = kWalkedRounds * round + program.micro_batches % round;
+  if (operations != nullptr || program.micro_batches <= walked) return Run(program, operations);
+  PipelineProgram part = program;
+  part.micro_batches = walked;
+  const Seconds end = Run(part, nullptr);
+  part.micro_batches = walked - kPaceRounds * round;
+  const Seconds before = Run(part, nullptr);
+  Seconds pace = (end - before) / kPaceRounds;
+  // No pace is below the work of a device, whatever rounding says.
+  part.micro_batches = round;
+  pace = std::max(pace, LeastPace(part));
+  return end + (program.micro_batches - walked) / round * pace;
 }
 
 Seconds SimulatePipeline(const PipelineProgram& program,

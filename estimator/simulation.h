@@ -40,14 +40,15 @@ struct ScheduledOperation {
 };
 
 // The exact longest path over the schedule's operations, each of which waits for its device and for
-// what it depends on. Orders are fixed beforehand. GPipe, 1F1B and interleaved 1F1B have that of
+// what it depends on; of very many micro-batches the first rounds, and their pace for the rest,
+// unless `operations` are asked for. GPipe, 1F1B and interleaved 1F1B have the order of
 // Megatron-Core's schedules.py (Narayanan et al. 2021, arXiv 2104.04473), interleaved in whole
-// groups of p micro-batches; the others that of a list schedule of equally long operations, which
-// prefers backward to forward and fills gaps with weight gradients, within the micro-batches that
-// the schedule holds: ZB-H1 and ZB-V (Qi et al. 2023, arXiv 2401.10241; 2024, arXiv 2405.15362),
-// DualPipe and DualPipeV (DeepSeek-V3, arXiv 2412.19437), Chimera (Li and Hoefler 2021, arXiv
-// 2107.06925). A stage's work is divided evenly among its chunks. `operations`, when given, gets
-// all of them in the order of their ends on each device.
+// groups of p micro-batches; the others that of a list schedule of the mean stage's operations,
+// which prefers backward to forward and fills gaps with weight gradients, within the micro-batches
+// that the schedule holds: ZB-H1 and ZB-V (Qi et al. 2023, arXiv 2401.10241; 2024, arXiv
+// 2405.15362), DualPipe and DualPipeV (DeepSeek-V3, arXiv 2412.19437), Chimera (Li and Hoefler
+// 2021, arXiv 2107.06925). A stage's work is divided evenly among its chunks. `operations` gets all
+// of them, each device's in their order.
 Seconds SimulatePipeline(const PipelineProgram& program,
                          std::vector<ScheduledOperation>* operations = nullptr);
 
@@ -64,6 +65,7 @@ class PipelineSimulator {
 
  private:
   struct Cache;
+  Seconds Run(const PipelineProgram& program, std::vector<ScheduledOperation>* operations);
   std::unique_ptr<Cache> cache_;
 };
 

@@ -61,6 +61,8 @@ std::vector<int> SearchSpace::Schedules(const ParallelPlan& p) const {
     const bool can_interleave =
         model_.layer_count % p.pipeline_parallel == 0 && model_.layer_count > p.pipeline_parallel;
     if (schedule == Schedule::kInterleaved1f1b && !can_interleave) continue;
+    const bool is_folded = schedule == Schedule::kZbV || schedule == Schedule::kDualpipeV;
+    if (is_folded && model_.layer_count % (2 * p.pipeline_parallel) != 0) continue;
     schedules.push_back(static_cast<int>(schedule));
   }
   std::ranges::sort(schedules);
@@ -79,7 +81,9 @@ std::vector<int> SearchSpace::VirtualStages(const ParallelPlan& p) const {
 std::vector<int> SearchSpace::LargestStages(const ParallelPlan& p) const {
   std::vector<int> largest = {0};
   const int stages = p.pipeline_parallel;
-  if (!options_.sizes_end_stages || stages == 1 || p.virtual_pipeline > 1) return largest;
+  const bool has_chunks =
+      p.virtual_pipeline > 1 || p.schedule == Schedule::kZbV || p.schedule == Schedule::kDualpipeV;
+  if (!options_.sizes_end_stages || stages == 1 || has_chunks) return largest;
   const int even = (model_.layer_count + stages - 1) / stages;
   const int most = stages == 2 ? model_.layer_count - 1 : (model_.layer_count - 2) / (stages - 2);
   for (int layers = even; layers <= most; ++layers) {
@@ -133,6 +137,18 @@ std::vector<int> SearchSpace::RecomputeCodes(const ParallelPlan& p) const {
   return codes;
 }
 
+// What a user calls a value: 0 stands for the framework's split and for the whole sharding group.
+int SearchSpace::Meaning(Dimension dimension, int value, const ParallelPlan& p) const {
+  if (value != 0) return value;
+  if (dimension == Dimension::kLargestStage || dimension == Dimension::kFirstStage) {
+    return (model_.layer_count + p.pipeline_parallel - 1) / p.pipeline_parallel;
+  }
+  if (dimension == Dimension::kZeroGroupSize && p.zero_stage > 0) {
+    return p.data_parallel * p.context_parallel;
+  }
+  return value;
+}
+
 // Whether the user leaves a value; where a dimension means nothing, whatever it is.
 bool SearchSpace::Allows(Dimension dimension, int value, const ParallelPlan& p) const {
   if (dimension == Dimension::kRecompute) return true;  // RecomputeCodes knows
@@ -140,12 +156,14 @@ bool SearchSpace::Allows(Dimension dimension, int value, const ParallelPlan& p) 
     const int data = device_count_ / (p.tensor_parallel * p.context_parallel * value);
     if (!options_.data_parallel.Allows(data)) return false;
   }
-  const bool is_moot = (dimension == Dimension::kContextParallelKind && p.context_parallel == 1) ||
-                       (dimension == Dimension::kSchedule && p.pipeline_parallel == 1) ||
-                       (dimension == Dimension::kZeroGroupSize && p.zero_stage == 0);
-  if (is_moot) return true;
+  const bool is_of_pipelines = dimension == Dimension::kSchedule ||
+                               dimension == Dimension::kLargestStage ||
+                               dimension == Dimension::kFirstStage;
+  if (is_of_pipelines && p.pipeline_parallel == 1) return true;
+  if (dimension == Dimension::kContextParallelKind && p.context_parallel == 1) return true;
   const auto chosen = options_.chosen.find(dimension);
-  return chosen == options_.chosen.end() || chosen->second.Allows(value);
+  return chosen == options_.chosen.end() || chosen->second.Allows(value) ||
+         chosen->second.Allows(Meaning(dimension, value, p));
 }
 
 std::vector<int> SearchSpace::Values(Dimension dimension, const ParallelPlan& p) const {

@@ -87,6 +87,7 @@ class SearchSpace {
   [[nodiscard]] std::vector<int> LargestStages(const ParallelPlan& prefix) const;
   [[nodiscard]] std::vector<int> FirstStages(const ParallelPlan& prefix) const;
   [[nodiscard]] std::vector<int> RecomputeCodes(const ParallelPlan& prefix) const;
+  [[nodiscard]] int Meaning(Dimension dimension, int value, const ParallelPlan& prefix) const;
   [[nodiscard]] bool Allows(Dimension dimension, int value, const ParallelPlan& prefix) const;
   [[nodiscard]] std::int64_t CountBranch(const ParallelPlan& prefix, int depth, int end) const;
   [[nodiscard]] std::int64_t CountAfterDevices(const ParallelPlan& prefix, int depth) const;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <iterator>
+#include <limits>
 
 namespace meshwright {
 namespace {
@@ -84,10 +85,14 @@ std::optional<std::string> Fill(const DimensionRequest& request, const Row& row,
   }
   choice.at_least = request.at_least;
   choice.at_most = request.at_most;
-  if (has_range &&
-      request.at_least.value_or(0) > request.at_most.value_or(request.at_least.value_or(0))) {
-    return fmt::format("at_least = {} is above at_most = {}", *request.at_least, *request.at_most);
+  const int least = request.at_least.value_or(0);
+  const int most = request.at_most.value_or(std::numeric_limits<int>::max());
+  if (least < 0 || least > most) {
+    return fmt::format("from {} to {}; must be a range of whole numbers >= 0", least, most);
   }
+  std::vector<int> sorted = choice.values;
+  std::ranges::sort(sorted);
+  if (std::ranges::adjacent_find(sorted) != sorted.end()) return "states a value twice";
   return std::nullopt;
 }
 

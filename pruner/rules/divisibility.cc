@@ -83,6 +83,9 @@ std::optional<Rejection> CheckSchedule(const EstimatorProblem& problem, const Pa
   if (plan.schedule == Schedule::kInterleaved1f1b && m % p != 0) {
     return Reject("pipeline_parallel does not divide the micro-batches of interleaving", p, m);
   }
+  if (plan.schedule == Schedule::kChimera && m > p) {
+    return Reject("chimera is modelled for as many micro-batches as stages", m, p);
+  }
   if (LayoutOf(plan.schedule, p, 1).directions() == 2 && (p % 2 != 0 || m % 2 != 0)) {
     return Reject("two directions need even numbers of stages and micro-batches", p, m);
   }

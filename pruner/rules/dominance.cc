@@ -1,3 +1,4 @@
+#include "estimator/memory.h"
 #include "estimator/pipeline_layout.h"
 #include "pruner/rules/rules.h"
 
@@ -11,6 +12,8 @@ std::optional<Rejection> CheckEqualPlans(const EstimatorProblem& problem, const 
   const int copies = LayoutOf(plan.schedule, plan.pipeline_parallel, 1).directions();
   const int ranks = copies * plan.data_parallel * plan.context_parallel;
   if (ranks > 1) return std::nullopt;
+  // A sharded optimizer keeps no 16-bit weights beside 8-bit ones, over whatever ranks.
+  if (BytesPerParameter(problem.workload, problem.profile).fp8_copies > 0) return std::nullopt;
   // Experts may still be shared by more than one rank.
   const int expert_ranks =
       problem.model.moe.has_value()

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <span>
 
+#include "estimator/pipeline_layout.h"
 #include "pruner/pruner.h"
 
 namespace meshwright {
@@ -7,7 +9,6 @@ namespace {
 
 constexpr int kNoneCode = 0;
 constexpr int kSelectiveCode = 1;
-constexpr std::size_t kFirstFull = 2;  // in the list of codes
 
 class Narrowing {
  public:
@@ -60,28 +61,27 @@ class Narrowing {
 
   NarrowedRecompute& result() { return result_; }
 
-  // The least number of fully recomputed layers that fits, or all of them miss.
-  void NarrowFull(const std::vector<int>& codes) {
-    const std::size_t count = codes.size() - kFirstFull;
-    if (count == 0) return;
+  // Of full recomputation of more and more layers the least that fits, or all of them miss.
+  void NarrowFull(std::span<const int> codes) {
+    if (codes.empty()) return;
     if (const MemoryCheck most = MemoryAt(codes.back()); !most.fits) {
-      result_.pruned_by_memory += static_cast<std::int64_t>(count);
+      result_.pruned_by_memory += static_cast<std::int64_t>(codes.size());
       NoteMiss(most.reserved_memory);
       return;
     }
     std::size_t misses = 0;  // this many of the first do not fit
-    std::size_t fits = count - 1;
+    std::size_t fits = codes.size() - 1;
     while (misses < fits) {
       const std::size_t middle = (misses + fits) / 2;
-      if (MemoryAt(codes[kFirstFull + middle]).fits) {
+      if (MemoryAt(codes[middle]).fits) {
         fits = middle;
       } else {
         misses = middle + 1;
       }
     }
     result_.pruned_by_memory += static_cast<std::int64_t>(fits);
-    result_.pruned_by_dominance += static_cast<std::int64_t>(count - 1 - fits);
-    Keep(At(codes[kFirstFull + fits]));
+    result_.pruned_by_dominance += static_cast<std::int64_t>(codes.size() - 1 - fits);
+    Keep(At(codes[fits]));
   }
 
  private:
@@ -107,8 +107,9 @@ NarrowedRecompute NarrowRecompute(AnalyticModel& model, const SearchSpace& space
       return std::move(narrowing.result());
     }
   }
-  if (!options.by_memory || !options.by_dominance) {
-    // One of the rules is off: every choice is looked at.
+  if (!options.by_memory || !options.by_dominance || !HasFixedOrder(prefix.schedule)) {
+    // One of the rules is off, or more work may change the order of operations: every choice is
+    // looked at.
     for (const int code : codes) {
       if (options.by_memory) {
         narrowing.KeepIfItFits(code);
@@ -124,12 +125,14 @@ NarrowedRecompute NarrowRecompute(AnalyticModel& model, const SearchSpace& space
     }
     return std::move(narrowing.result());
   }
-  if (narrowing.KeepIfItFits(kNoneCode)) {
+  // The user may have left only some of the choices.
+  const auto has = [&](int code) { return std::ranges::binary_search(codes, code); };
+  if (has(kNoneCode) && narrowing.KeepIfItFits(kNoneCode)) {
     narrowing.result().pruned_by_dominance += static_cast<std::int64_t>(codes.size() - 1);
     return std::move(narrowing.result());
   }
-  narrowing.KeepIfItFits(kSelectiveCode);
-  narrowing.NarrowFull(codes);
+  if (has(kSelectiveCode)) narrowing.KeepIfItFits(kSelectiveCode);
+  narrowing.NarrowFull(std::span(std::ranges::upper_bound(codes, kSelectiveCode), codes.end()));
   return std::move(narrowing.result());
 }
 

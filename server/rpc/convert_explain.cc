@@ -1,4 +1,5 @@
 #include "server/rpc/convert.h"
+#include "server/rpc/fill_wire.h"
 
 namespace meshwright {
 
@@ -20,6 +21,7 @@ v1::ExplainResponse ToWire(const Explanation& explanation) {
     *out.mutable_plan() = ToWire(miss.plan);
     out.set_reason(miss.reason);
   }
+  FillAppliedDefaults(explanation.applied_defaults, *wire.mutable_applied_defaults());
   wire.mutable_warnings()->Assign(explanation.warnings.begin(), explanation.warnings.end());
   return wire;
 }
@@ -34,6 +36,7 @@ v1::SweepResponse ToWire(const Sweep& sweep) {
     out.set_device_seconds_per_token(point.device_seconds_per_token);
     out.set_is_on_front(point.is_on_front);
   }
+  FillAppliedDefaults(sweep.applied_defaults, *wire.mutable_applied_defaults());
   wire.mutable_warnings()->Assign(sweep.warnings.begin(), sweep.warnings.end());
   return wire;
 }

@@ -191,6 +191,10 @@ class PlanChecker {
       Add("schedule",
           "interleaved_1f1b; runs groups of pipeline_parallel = {}, not {} micro-batches", p, m);
     }
+    if (plan_.schedule == Schedule::kChimera && m > p) {
+      Add("schedule", "chimera; is modelled for up to pipeline_parallel = {}, not {} micro-batches",
+          p, m);
+    }
     if (LayoutOf(plan_.schedule, p, 1).directions() == 2 && (p % 2 != 0 || m % 2 != 0)) {
       Add("schedule", "{}; needs even numbers of stages and micro-batches, not {} and {}",
           Word(plan_.schedule), p, m);
@@ -219,6 +223,11 @@ class PlanChecker {
     if (plan_.stages.empty() && sum != problem_.model.layer_count) {
       Add("layers_per_stage", "add up to {}; the model has {} layers", sum,
           problem_.model.layer_count);
+    }
+    const bool has_odd = std::any_of(layers.begin(), layers.end(),
+                                     [](int count) { return count < 2 || count % 2 != 0; });
+    if (LayoutOf(plan_.schedule, p, 1).IsFolded() && p > 1 && has_odd) {
+      Add("schedule", "{}; needs an even number of layers on every stage", Word(plan_.schedule));
     }
     const int most = *std::max_element(layers.begin(), layers.end());
     if (plan_.virtual_pipeline > std::max(1, most)) {

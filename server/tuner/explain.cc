@@ -104,6 +104,10 @@ std::string Differences(const Estimate& plan, const Estimate& best) {
 }
 
 std::string SlowerBy(const Estimate& plan, const Estimate& best) {
+  if (plan.step_time == best.step_time) {
+    return fmt::format("as fast, with {:.1f} instead of {:.1f} GiB in use",
+                       plan.reserved_memory / GiB(1), best.reserved_memory / GiB(1));
+  }
   return fmt::format("{:.2f} % slower: {}", 100 * (plan.step_time / best.step_time - 1),
                      Differences(plan, best));
 }
@@ -167,11 +171,14 @@ absl::StatusOr<Explanation> Explain(const StudyRequest& request, const Knowledge
                       kNoFeasiblePlanReason);
   }
   Explanation answer = {.plan = ranked.front(), .best = ranked.front()};
+  answer.applied_defaults = problem.applied_defaults;
   answer.warnings = problem.warnings;
   if (request.baseline.has_value()) {
     ASSIGN_OR_RETURN(const ResolvedPlan resolved,
                      ResolvePlan(*request.baseline, problem, "baseline"));
     answer.plan = searcher.Of(resolved.plan, problem);
+    answer.applied_defaults.insert(answer.applied_defaults.end(), resolved.applied_defaults.begin(),
+                                   resolved.applied_defaults.end());
   }
   for (const RankedPlan& other : ranked) {
     if (other.plan == answer.best.plan) continue;

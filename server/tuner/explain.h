@@ -31,6 +31,7 @@ struct Explanation {
   std::string binding = {};
   std::vector<Sensitivity> sensitivities = {};
   std::vector<NearMiss> near_misses = {};
+  std::vector<AppliedDefault> applied_defaults = {};
   std::vector<std::string> warnings = {};
 };
 

@@ -93,7 +93,11 @@ absl::StatusOr<Sweep> RunSweep(const StudyRequest& request, const std::vector<in
     RETURN_IF_ERROR(RequireOnePool(problem));
     RETURN_IF_ERROR(NarrowSpace(request.dimensions, problem));
     ASSIGN_OR_RETURN(const Calibration calibration, Calibrate(request.history, problem, knowledge));
-    sweep.warnings = problem.warnings;
+    for (const std::string& warning : problem.warnings) {
+      const bool is_known = std::ranges::find(sweep.warnings, warning) != sweep.warnings.end();
+      if (!is_known) sweep.warnings.push_back(warning);
+    }
+    if (sweep.points.empty()) sweep.applied_defaults = problem.applied_defaults;
     const double tokens =
         static_cast<double>(problem.workload.global_batch_size) * problem.workload.sequence_length;
     for (const double free_ratio : free_memory_ratios) {

@@ -7,10 +7,13 @@
 #include <string_view>
 #include <vector>
 
+#include "search_space/status.h"
 #include "server/tuner/calibrate.h"
 
 namespace meshwright {
 namespace {
+
+constexpr double kMostOperations = 2e6;  // a file of 300 MB
 
 std::string_view Word(OperationKind kind) {
   switch (kind) {
@@ -41,6 +44,15 @@ absl::StatusOr<Timeline> TimelineOfPlan(const EvaluateRequest& request, const Kn
   ASSIGN_OR_RETURN(const Problem problem, ResolveProblem(request.question, knowledge));
   ASSIGN_OR_RETURN(const ResolvedPlan resolved, ResolvePlan(request.plan, problem, "plan"));
   ASSIGN_OR_RETURN(const Calibration calibration, Calibrate(history, problem, knowledge));
+  const double operations = 3.0 *
+                            MicroBatchCount(resolved.plan, problem.workload.global_batch_size) *
+                            StageCount(resolved.plan) * resolved.plan.virtual_pipeline;
+  if (operations > kMostOperations) {
+    return InvalidFields({{.field = "plan.micro_batch_size",
+                           .description = fmt::format(
+                               "{}; up to {:.0f} operations, a trace has at most {:.0f}",
+                               resolved.plan.micro_batch_size, operations, kMostOperations)}});
+  }
   AnalyticModel model(ViewOf(problem), calibration);
   return model.TimelineOf(resolved.plan);
 }

@@ -260,6 +260,8 @@ class EvaluateTest(Folder):
             done = self.run_cli("tune", *self.question(), "--devices", devices, expect=3)
             self.assertIn(part, done.stderr)
         self.run_cli("tune", *self.question(), "--free-memory", "1", expect=2)
+        self.run_cli("tune", *self.question(), "--device-hour-price", "2", expect=2)
+        self.run_cli("tune", *self.question(), "--devices", "8", "--top", "2", expect=2)
 
     def test_trace(self):
         path = self.write("case.json", case())
@@ -280,9 +282,14 @@ class EvaluateTest(Folder):
         self.assertTrue(any("schedule zb_h1 was asked for" in text for text in answer["warnings"]))
         done = self.run_cli("tune", *self.question(), "--dimension", "tensor_parallel=3..2",
                             "--dimension", "speed=1", "--dimension", "zero_stage", expect=3)
-        for part in ("dimensions[0] = tensor_parallel: at_least = 3", 'dimensions[1] = "speed"',
+        for part in ("dimensions[0] = tensor_parallel: from 3 to 2", 'dimensions[1] = "speed"',
                      "dimensions[2] = zero_stage: states neither"):
             self.assertIn(part, done.stderr)
+        for recompute in ("selective", "full"):
+            answer = json.loads(self.run_cli("tune", *self.question(), "--dimension",
+                                             f"recompute={recompute}", "--output", "json").stdout)
+            self.assertEqual({ranked["plan"]["recompute"]["granularity"] for ranked in answer["plans"]},
+                             {recompute})
         done = self.run_cli("tune", *self.question(), "--dimension", "tensor_parallel=3", expect=3)
         self.assertIn("dimensions = leave no plan of the space", done.stderr)
 

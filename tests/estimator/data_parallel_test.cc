@@ -370,6 +370,26 @@ TEST(Tail, BucketsWithOwners) {
   EXPECT_GT(exposed(1e9, true), exposed(1e9, false));
 }
 
+// Two directions: each device has two stages, each for half of the micro-batches, and the copies of
+// a stage on two devices are one more pair of ranks. Of a model without vocabulary all stages are
+// alike: twice the weights of 1F1B, over twice the ranks.
+TEST(Tail, TwoDirections) {
+  OwnedProblem problem = OneMessageProblem(1);
+  const auto line = [&](Schedule schedule, int zero_stage) {
+    return Line(FullOf(problem, {.pipeline_parallel = 2,
+                                 .data_parallel = 4,
+                                 .zero_stage = zero_stage,
+                                 .schedule = schedule}),
+                TimeCause::kDataParallel);
+  };
+  // Of both stages once, over 8 ranks: 4 bytes a parameter scattered, 2 gathered.
+  const double both =
+      Time(problem, CollectiveKind::kReduceScatter, 4 * kParameters / 2, {8, 1}) * 2 +
+      Time(problem, CollectiveKind::kAllGather, 2 * kParameters / 2, {8, 1}) * 2;
+  EXPECT_NEAR(line(Schedule::kDualpipe, 1), both, 1e-6 * both);
+  EXPECT_LT(line(Schedule::kDualpipe, 2), 1.5 * line(Schedule::k1f1b, 2));
+}
+
 // Recomputation is a window too, where the one stage both recomputes and waits.
 TEST(Tail, RecomputationHidesOnOneStage) {
   OwnedProblem problem = OneMessageProblem(2);

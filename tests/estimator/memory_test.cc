@@ -294,6 +294,21 @@ TEST(StaticMemory, GradientsBesideTheirSums) {
   }
 }
 
+// A device of two directions holds two stages: twice the weights and gradients, and optimizer
+// states that twice as many ranks share.
+TEST(StaticMemory, TwoDirections) {
+  const OwnedProblem problem = PlainProblem(Llama2_7b(), 1);
+  const auto states = [&](Schedule schedule) {
+    return States(FullOf(
+        problem,
+        {.pipeline_parallel = 2, .data_parallel = 4, .zero_stage = 1, .schedule = schedule}));
+  };
+  EXPECT_NEAR(states(Schedule::kDualpipe), kParameters * (2 + 4 + 12.0 / 8), 4);
+  // The fold gives the first device embedding and output layer, and the same layers.
+  EXPECT_NEAR(states(Schedule::kZbV) - states(Schedule::k1f1b), 131'072'000.0 * (2 + 4 + 12.0 / 4),
+              4);
+}
+
 struct LogitCase {
   const char* name;
   ParallelPlan plan;

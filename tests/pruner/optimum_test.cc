@@ -5,7 +5,6 @@
 #include <random>
 #include <tuple>
 
-#include "estimator/layer_split.h"
 #include "fmt/format.h"
 #include "gtest/gtest.h"
 #include "pruner/pruner.h"
@@ -13,6 +12,7 @@
 #include "server/tuner/checker.h"
 #include "server/tuner/infeasible.h"
 #include "server/tuner/strategies/exhaustive.h"
+#include "tests/pruner/all_plans.h"
 #include "tests/tuner/questions.h"
 
 namespace meshwright {
@@ -20,146 +20,6 @@ namespace {
 
 // The laws of pruning, over random small problems: the search with its rules finds the best of all
 // legal plans, and memory only ever helps.
-
-using Evaluated = RecomputeChoice;
-
-bool IsRejectedBy(std::string_view name, const Problem& problem, const ParallelPlan& plan) {
-  for (const PruneRule& rule : PruneRules()) {
-    if (rule.name != name) continue;
-    for (int depth = 1; depth <= kDimensionCount; ++depth) {
-      if (rule.check(ViewOf(problem), plan, depth).has_value()) return true;
-    }
-  }
-  return false;
-}
-
-// Every legal plan with its cost, listed by plain loops that share nothing with SearchSpace.
-class AllPlans {
- public:
-  explicit AllPlans(const Problem& problem) : problem_(problem), model_(ViewOf(problem)) {
-    const int devices = DeviceCount(problem.cluster);
-    for (int t = 1; t <= devices; ++t) {
-      for (int c = 1; c * t <= devices; ++c) {
-        for (int p = 1; p * c * t <= devices; ++p) {
-          if (devices % (t * c * p) != 0 || p > problem.model.layer_count) continue;
-          for (const ContextParallelKind kind : problem.profile.context_parallel_kinds) {
-            AddShape({.tensor_parallel = t,
-                      .pipeline_parallel = p,
-                      .data_parallel = devices / (t * c * p),
-                      .context_parallel = c,
-                      .context_parallel_kind = kind});
-            if (c == 1) break;  // all alike
-          }
-        }
-      }
-    }
-  }
-
-  [[nodiscard]] const std::vector<Evaluated>& plans() const { return plans_; }
-
- private:
-  void AddShape(ParallelPlan plan) {
-    const int experts = problem_.model.moe.has_value() ? problem_.model.moe->expert_count : 1;
-    const int expert_tensor = problem_.model.moe.has_value() ? plan.tensor_parallel : 1;
-    for (plan.expert_parallel = 1; plan.expert_parallel <= experts; ++plan.expert_parallel) {
-      for (int x = 1; x <= expert_tensor; ++x) {
-        if (expert_tensor % x != 0) continue;
-        plan.expert_tensor_parallel = x;
-        for (const bool is_sequence_parallel : {false, true}) {
-          plan.sequence_parallel = is_sequence_parallel;
-          AddSchedules(plan);
-        }
-      }
-    }
-  }
-
-  void AddSchedules(ParallelPlan plan) {
-    for (const Schedule schedule : problem_.profile.schedules) {
-      plan.schedule = schedule;
-      plan.virtual_pipeline = 1;
-      if (plan.pipeline_parallel == 1 && schedule != Schedule::k1f1b) continue;
-      if (schedule == Schedule::kInterleaved1f1b) {
-        AddVirtualStages(plan);
-        continue;
-      }
-      AddSchedule(plan);
-      if (problem_.profile.sizes_end_stages) AddEndStages(plan);
-    }
-  }
-
-  // All between the ends alike and none of the ends larger.
-  void AddEndStages(ParallelPlan plan) {
-    const int layers = problem_.model.layer_count;
-    const int p = plan.pipeline_parallel;
-    const std::vector<int> usual = SplitLayers(problem_.model, problem_.profile, p);
-    for (int first = 1; p > 1 && first < layers; ++first) {
-      for (int last = 1; first + last <= layers; ++last) {
-        const int rest = layers - first - last;
-        if (p == 2 ? rest != 0 : rest % (p - 2) != 0) continue;
-        const int middle = p == 2 ? std::max(first, last) : rest / (p - 2);
-        if (middle < std::max(first, last)) continue;
-        plan.layers_per_stage.assign(static_cast<std::size_t>(p), middle);
-        plan.layers_per_stage.front() = first;
-        plan.layers_per_stage.back() = last;
-        if (plan.layers_per_stage != usual) AddSchedule(plan);
-      }
-    }
-  }
-
-  void AddVirtualStages(ParallelPlan plan) {
-    const int layers = problem_.model.layer_count;
-    const int p = plan.pipeline_parallel;
-    for (int v = 2; v * p <= layers; ++v) {
-      if (layers % (v * p) != 0) continue;
-      plan.virtual_pipeline = v;
-      AddSchedule(plan);
-    }
-  }
-
-  void AddSchedule(ParallelPlan plan) {
-    const int share = problem_.workload.global_batch_size / plan.data_parallel;
-    const int p = plan.pipeline_parallel;
-    const std::vector<int>& layers = plan.layers_per_stage;
-    const int stage = layers.empty() ? (problem_.model.layer_count + p - 1) / p
-                                     : *std::max_element(layers.begin(), layers.end());
-    for (plan.micro_batch_size = 1; plan.micro_batch_size <= share; ++plan.micro_batch_size) {
-      plan.recompute = {};
-      plan.zero_stage = 0;
-      plan.zero_group_size = 0;
-      if (share % plan.micro_batch_size != 0) continue;
-      if (!CheckPlan(plan, problem_, "plan").empty()) continue;  // ZeRO and recomputation are free
-      for (plan.zero_stage = 0; plan.zero_stage <= 3; ++plan.zero_stage) {
-        plan.zero_group_size = 0;
-        plan.recompute = {};
-        if (IsRejectedBy("divisibility", problem_, plan)) continue;
-        AddRecomputation(plan, stage);
-        const int all = plan.data_parallel * plan.context_parallel;
-        if (plan.zero_stage == 0 || !problem_.profile.shards_in_groups) continue;
-        for (plan.zero_group_size = 2; plan.zero_group_size < all; ++plan.zero_group_size) {
-          if (all % plan.zero_group_size == 0) AddRecomputation(plan, stage);
-        }
-      }
-    }
-  }
-
-  void AddRecomputation(ParallelPlan plan, int largest_stage) {
-    plan.recompute = {};
-    Add(plan);
-    plan.recompute.granularity = RecomputeGranularity::kSelective;
-    Add(plan);
-    plan.recompute.granularity = RecomputeGranularity::kFull;
-    for (int k = plan.virtual_pipeline; k <= largest_stage; k += plan.virtual_pipeline) {
-      plan.recompute.layer_counts.assign(static_cast<std::size_t>(plan.pipeline_parallel), k);
-      Add(plan);
-    }
-  }
-
-  void Add(const ParallelPlan& plan) { plans_.push_back({plan, model_.Quick(plan)}); }
-
-  const Problem& problem_;
-  AnalyticModel model_;
-  std::vector<Evaluated> plans_;
-};
 
 std::optional<Evaluated> BestUnder(const std::vector<Evaluated>& plans, Bytes capacity) {
   const Evaluated* best = nullptr;
@@ -212,12 +72,17 @@ Question RandomQuestion(std::mt19937& random) {
         {.name = "schedules", .value = "1f1b zb_h1 dualpipe chimera interleaved_1f1b"}};
   }
   const auto shape = random() % 6;
+  const bool is_fp8 = random() % 5 == 0;
   question.cluster.pools = {shape == 0   ? Nodes(1, 4)
                             : shape == 1 ? Nodes(1, 8)
                             : shape == 2 ? Nodes(2, 4)
                             : shape == 3 ? Nodes(3, 4)
                             : shape == 4 ? Nodes(4, 4)
                                          : Nodes(2, 6)};
+  if (is_fp8) {
+    question.cluster.pools.front().chip = "nvidia-h100-sxm5-80gb";
+    workload.precision = Precision::kFp8;
+  }
   return question;
 }
 
@@ -227,6 +92,33 @@ Question Large() {
   question.workload.global_batch_size = 256;
   question.cluster.pools = {Nodes(8, 8)};
   return question;
+}
+
+// Whether a plan is among what a user leaves of the space.
+bool IsLeft(const ParallelPlan& plan, const SpaceOptions& options) {
+  const auto allows = [&](Dimension dimension, int value) {
+    const auto chosen = options.chosen.find(dimension);
+    return chosen == options.chosen.end() || chosen->second.Allows(value);
+  };
+  return allows(Dimension::kTensorParallel, plan.tensor_parallel) &&
+         allows(Dimension::kZeroStage, plan.zero_stage) &&
+         allows(Dimension::kRecompute, static_cast<int>(plan.recompute.granularity)) &&
+         (plan.recompute.layer_counts.empty() ||
+          options.recomputed_layers.Allows(plan.recompute.layer_counts.front()));
+}
+
+// The same problem with a part of its space left.
+Problem Narrowed(Problem problem, std::mt19937& random) {
+  SpaceOptions& space = problem.space;
+  if (random() % 2 == 0) space.chosen[Dimension::kTensorParallel] = {.at_least = 2};
+  if (random() % 2 == 0) space.chosen[Dimension::kZeroStage] = {.values = {0, 1}};
+  DimensionChoice granularities;
+  for (int value = 0; value < 3; ++value) {
+    if (random() % 2 == 0) granularities.values.push_back(value);
+  }
+  if (!granularities.values.empty()) space.chosen[Dimension::kRecompute] = granularities;
+  if (random() % 2 == 0) space.recomputed_layers = {.at_least = 2};
+  return problem;
 }
 
 SearchFound Search(const Problem& problem, const std::vector<std::string>& disabled_rules) {
@@ -332,6 +224,29 @@ class OptimumTest : public testing::TestWithParam<int> {
 
 TEST_P(OptimumTest, SearchFindsTheBestOfAllLegalPlans) {
   for (const Problem& problem : Problems()) ExpectOptimum(problem);
+}
+
+// What a user leaves of the space is searched, and nothing else.
+TEST_P(OptimumTest, SearchFindsTheBestOfWhatIsLeft) {
+  std::mt19937 random(static_cast<unsigned>(GetParam()));
+  for (const Problem& whole : Problems()) {
+    Problem problem = Narrowed(whole, random);
+    std::vector<Evaluated> plans = AllPlans(problem).plans();
+    std::erase_if(plans, [&](const Evaluated& e) {
+      return !IsLeft(e.plan, problem.space) || IsRejectedBy("topology", problem, e.plan);
+    });
+    for (const Bytes capacity : Capacities(plans)) {
+      problem.cluster.pools.front().memory_capacity = capacity;
+      const std::optional<Evaluated> best = BestUnder(plans, capacity);
+      const SearchFound found = Search(problem, {});
+      ASSERT_EQ(found.best.empty(), !best.has_value());
+      if (!best.has_value()) continue;
+      EXPECT_EQ(found.best.front().estimate.step_time, best->estimate.step_time)
+          << Describe(found.best.front()) << "\n"
+          << Describe(*best);
+      EXPECT_TRUE(IsLeft(found.best.front().plan, problem.space)) << Describe(found.best.front());
+    }
+  }
 }
 
 TEST_P(OptimumTest, MemoryNeverHurts) {

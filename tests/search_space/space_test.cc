@@ -306,6 +306,20 @@ TEST(SearchSpaceTest, ChoicesOfTheUser) {
   EXPECT_GT(plans, 0);
 }
 
+// The framework's split and the whole group are asked for by their own numbers.
+TEST(SearchSpaceTest, ChoicesThatAreDefaults) {
+  SpaceOptions options = {.sizes_end_stages = true, .shards_in_groups = true};
+  options.chosen[Dimension::kLargestStage] = {.values = {4}};
+  options.chosen[Dimension::kZeroGroupSize] = {.values = {4}};
+  const SearchSpace space(Dense(8), 8, 8, options);
+  ParallelPlan plan = space.Root();
+  space.Set(Dimension::kPipelineParallel, 2, plan);
+  EXPECT_THAT(space.Values(Dimension::kLargestStage, plan), ElementsAre(0));
+  EXPECT_THAT(space.Values(Dimension::kZeroGroupSize, plan), ElementsAre());  // nothing to shard
+  space.Set(Dimension::kZeroStage, 1, plan);
+  EXPECT_THAT(space.Values(Dimension::kZeroGroupSize, plan), ElementsAre(0));
+}
+
 TEST(DivisorsTest, Ascending) {
   EXPECT_THAT(Divisors(1), ElementsAre(1));
   EXPECT_THAT(Divisors(7), ElementsAre(1, 7));

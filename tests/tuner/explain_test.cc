@@ -88,7 +88,7 @@ TEST(ExplainTest, NothingFits) {
 // Every point is tune's answer for that cluster; more memory left free never makes it faster.
 TEST(SweepTest, PointsAreTunesAnswers) {
   const StudyRequest request = {.question = TinyQuestion()};
-  const Sweep sweep = RunSweep(request, {1, 2}, {0, 0.99}, Known(), {}).value();
+  const Sweep sweep = RunSweep(request, {1, 2}, {0, 0.9}, Known(), {}).value();
   ASSERT_EQ(sweep.points.size(), 4u);
   for (const SweepPoint& point : sweep.points) {
     StudyRequest own = request;
@@ -100,9 +100,10 @@ TEST(SweepTest, PointsAreTunesAnswers) {
       EXPECT_EQ(point.best->estimate.step_time, best.estimate.step_time);
       EXPECT_DOUBLE_EQ(point.device_seconds_per_token,
                        point.device_count * best.estimate.step_time.count() / (16 * 1024));
-    } else if (point.best.has_value()) {
+    } else {
+      ASSERT_TRUE(point.best.has_value());
       EXPECT_GE(point.best->estimate.step_time, best.estimate.step_time);
-      EXPECT_LE(point.best->estimate.reserved_memory, Scale(GiB(80), 0.01));
+      EXPECT_LE(point.best->estimate.reserved_memory, Scale(GiB(80), 0.1));
     }
   }
 }

@@ -10,7 +10,10 @@ namespace meshwright {
 namespace {
 
 EvaluateRequest Pipeline(std::optional<Schedule> schedule) {
-  return {.question = TinyQuestion(), .plan = {.pipeline_parallel = 4, .schedule = schedule}};
+  return {.question = TinyQuestion(),
+          .plan = {.pipeline_parallel = schedule ? 2 : 4,
+                   .data_parallel = schedule ? 2 : 1,
+                   .schedule = schedule}};
 }
 
 // The timeline of a plan is its estimate over time.
@@ -45,6 +48,14 @@ TEST(TimelineTest, TraceEvents) {
   }
   EXPECT_EQ(spans, 128);
   EXPECT_NEAR(end, timeline.step.count() * 1e6, 0.01);
+}
+
+TEST(TimelineTest, NotMoreThanAFileHolds) {
+  EvaluateRequest request = Pipeline(std::nullopt);
+  request.question.workload.global_batch_size = 1'000'000;
+  EXPECT_EQ(TimelineOfPlan(request, Known(), {}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(EvaluatePlan(request, Known(), {}).ok());
 }
 
 }  // namespace

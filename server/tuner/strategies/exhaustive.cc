@@ -14,7 +14,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::int64_t kStopEvery = 64;  // groups of plans between two looks at the clock
+constexpr std::int64_t kStopEvery = 8;  // groups of plans between two looks at the clock
 constexpr int kTaskDepth = static_cast<int>(Dimension::kContextParallel) + 1;
 constexpr int kGroupDepth = static_cast<int>(Dimension::kRecompute);
 constexpr int kShardingDepth = static_cast<int>(Dimension::kMicroBatchSize) + 1;

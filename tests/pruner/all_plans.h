@@ -1,0 +1,156 @@
+#pragma once
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include "estimator/layer_split.h"
+#include "estimator/pipeline_layout.h"
+#include "pruner/pruner.h"
+#include "server/tuner/calibrate.h"
+#include "server/tuner/checker.h"
+
+namespace meshwright {
+
+using Evaluated = RecomputeChoice;
+
+inline bool IsRejectedBy(std::string_view name, const Problem& problem, const ParallelPlan& plan) {
+  for (const PruneRule& rule : PruneRules()) {
+    if (rule.name != name) continue;
+    for (int depth = 1; depth <= kDimensionCount; ++depth) {
+      if (rule.check(ViewOf(problem), plan, depth).has_value()) return true;
+    }
+  }
+  return false;
+}
+
+// Every legal plan with its cost, listed by plain loops that share nothing with SearchSpace.
+class AllPlans {
+ public:
+  explicit AllPlans(const Problem& problem) : problem_(problem), model_(ViewOf(problem)) {
+    const int devices = DeviceCount(problem.cluster);
+    for (int t = 1; t <= devices; ++t) {
+      for (int c = 1; c * t <= devices; ++c) {
+        for (int p = 1; p * c * t <= devices; ++p) {
+          if (devices % (t * c * p) != 0 || p > problem.model.layer_count) continue;
+          for (const ContextParallelKind kind : problem.profile.context_parallel_kinds) {
+            AddShape({.tensor_parallel = t,
+                      .pipeline_parallel = p,
+                      .data_parallel = devices / (t * c * p),
+                      .context_parallel = c,
+                      .context_parallel_kind = kind});
+            if (c == 1) break;  // all alike
+          }
+        }
+      }
+    }
+  }
+
+  [[nodiscard]] const std::vector<Evaluated>& plans() const { return plans_; }
+
+ private:
+  void AddShape(ParallelPlan plan) {
+    const int experts = problem_.model.moe.has_value() ? problem_.model.moe->expert_count : 1;
+    const int expert_tensor = problem_.model.moe.has_value() ? plan.tensor_parallel : 1;
+    for (plan.expert_parallel = 1; plan.expert_parallel <= experts; ++plan.expert_parallel) {
+      for (int x = 1; x <= expert_tensor; ++x) {
+        if (expert_tensor % x != 0) continue;
+        plan.expert_tensor_parallel = x;
+        for (const bool is_sequence_parallel : {false, true}) {
+          plan.sequence_parallel = is_sequence_parallel;
+          AddSchedules(plan);
+        }
+      }
+    }
+  }
+
+  void AddSchedules(ParallelPlan plan) {
+    for (const Schedule schedule : problem_.profile.schedules) {
+      plan.schedule = schedule;
+      plan.virtual_pipeline = 1;
+      if (plan.pipeline_parallel == 1 && schedule != Schedule::k1f1b) continue;
+      if (schedule == Schedule::kInterleaved1f1b) {
+        AddVirtualStages(plan);
+        continue;
+      }
+      AddSchedule(plan);
+      const bool is_folded = LayoutOf(schedule, plan.pipeline_parallel, 1).IsFolded();
+      if (problem_.profile.sizes_end_stages && !is_folded) AddEndStages(plan);
+    }
+  }
+
+  // All between the ends alike and none of the ends larger.
+  void AddEndStages(ParallelPlan plan) {
+    const int layers = problem_.model.layer_count;
+    const int p = plan.pipeline_parallel;
+    const std::vector<int> usual = SplitLayers(problem_.model, problem_.profile, p);
+    for (int first = 1; p > 1 && first < layers; ++first) {
+      for (int last = 1; first + last <= layers; ++last) {
+        const int rest = layers - first - last;
+        if (p == 2 ? rest != 0 : rest % (p - 2) != 0) continue;
+        const int middle = p == 2 ? std::max(first, last) : rest / (p - 2);
+        if (middle < std::max(first, last)) continue;
+        plan.layers_per_stage.assign(static_cast<std::size_t>(p), middle);
+        plan.layers_per_stage.front() = first;
+        plan.layers_per_stage.back() = last;
+        if (plan.layers_per_stage != usual) AddSchedule(plan);
+      }
+    }
+  }
+
+  void AddVirtualStages(ParallelPlan plan) {
+    const int layers = problem_.model.layer_count;
+    const int p = plan.pipeline_parallel;
+    for (int v = 2; v * p <= layers; ++v) {
+      if (layers % (v * p) != 0) continue;
+      plan.virtual_pipeline = v;
+      AddSchedule(plan);
+    }
+  }
+
+  void AddSchedule(ParallelPlan plan) {
+    const int share = problem_.workload.global_batch_size / plan.data_parallel;
+    const int p = plan.pipeline_parallel;
+    const std::vector<int>& layers = plan.layers_per_stage;
+    const int stage = layers.empty() ? (problem_.model.layer_count + p - 1) / p
+                                     : *std::max_element(layers.begin(), layers.end());
+    for (plan.micro_batch_size = 1; plan.micro_batch_size <= share; ++plan.micro_batch_size) {
+      plan.recompute = {};
+      plan.zero_stage = 0;
+      plan.zero_group_size = 0;
+      if (share % plan.micro_batch_size != 0) continue;
+      if (!CheckPlan(plan, problem_, "plan").empty()) continue;  // ZeRO and recomputation are free
+      for (plan.zero_stage = 0; plan.zero_stage <= 3; ++plan.zero_stage) {
+        plan.zero_group_size = 0;
+        plan.recompute = {};
+        if (IsRejectedBy("divisibility", problem_, plan)) continue;
+        AddRecomputation(plan, stage);
+        const int all = plan.data_parallel * plan.context_parallel;
+        if (plan.zero_stage == 0 || !problem_.profile.shards_in_groups) continue;
+        for (plan.zero_group_size = 2; plan.zero_group_size < all; ++plan.zero_group_size) {
+          if (all % plan.zero_group_size == 0) AddRecomputation(plan, stage);
+        }
+      }
+    }
+  }
+
+  void AddRecomputation(ParallelPlan plan, int largest_stage) {
+    plan.recompute = {};
+    Add(plan);
+    plan.recompute.granularity = RecomputeGranularity::kSelective;
+    Add(plan);
+    plan.recompute.granularity = RecomputeGranularity::kFull;
+    for (int k = plan.virtual_pipeline; k <= largest_stage; k += plan.virtual_pipeline) {
+      plan.recompute.layer_counts.assign(static_cast<std::size_t>(plan.pipeline_parallel), k);
+      Add(plan);
+    }
+  }
+
+  void Add(const ParallelPlan& plan) { plans_.push_back({plan, model_.Quick(plan)}); }
+
+  const Problem& problem_;
+  AnalyticModel model_;
+  std::vector<Evaluated> plans_;
+};
+
+}  // namespace meshwright
