@@ -87,8 +87,9 @@ void PrintChange(const Refitted& refitted) {
 int RunRefit(const RefitOptions& options, const GlobalFlags& flags) {
   const auto refitted = RefitRun(options, flags);
   if (!refitted.ok()) return Fail(refitted.status(), flags.output);
-  for (const std::string& warning : refitted->refit.after.warnings)
+  for (const std::string& warning : refitted->refit.after.warnings) {
     PrintNote("warning: " + warning);
+  }
   PrintChange(*refitted);
   PrintData(PrintJson(FrameworkOf(*refitted), {.multiline = true}) + "\n");
   return kExitDone;

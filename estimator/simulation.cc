@@ -184,8 +184,8 @@ bool RunInOrder(const Orders& orders, Progress& progress,
 class ListSchedule {
  public:
   explicit ListSchedule(Progress& progress) : progress_(progress), layout_(progress.layout()) {
-    const auto chunks = static_cast<std::size_t>(layout_.directions() * layout_.chunks());
-    for (auto& done : done_) done.assign(chunks, 0);
+    const int chunks = layout_.directions() * layout_.chunks();
+    for (auto& done : done_) done.assign(static_cast<std::size_t>(chunks), 0);
   }
 
   Orders Run() {
@@ -216,8 +216,8 @@ class ListSchedule {
   };
 
   int& Done(OperationKind kind, int direction, int chunk) {
-    return done_[static_cast<std::size_t>(kind)]
-                [static_cast<std::size_t>(direction * layout_.chunks() + chunk)];
+    const int at = direction * layout_.chunks() + chunk;
+    return done_[static_cast<std::size_t>(kind)][static_cast<std::size_t>(at)];
   }
 
   bool MayEnter(int direction, int chunk) {

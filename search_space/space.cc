@@ -54,6 +54,26 @@ ParallelPlan SearchSpace::Root() const {
   return plan;
 }
 
+std::vector<int> SearchSpace::ContextParallelKinds(const ParallelPlan& p) const {
+  std::vector<int> kinds;
+  for (const ContextParallelKind kind : options_.context_parallel_kinds) {
+    kinds.push_back(static_cast<int>(kind));
+    if (p.context_parallel == 1) break;  // all alike
+  }
+  std::ranges::sort(kinds);
+  return kinds;
+}
+
+std::vector<int> SearchSpace::ShardingGroups(const ParallelPlan& p) const {
+  std::vector<int> groups = {0};  // the whole
+  if (!options_.shards_in_groups || p.zero_stage == 0) return groups;
+  const int all = p.data_parallel * p.context_parallel;
+  for (const int group : Divisors(all)) {
+    if (group > 1 && group < all) groups.push_back(group);
+  }
+  return groups;
+}
+
 std::vector<int> SearchSpace::Schedules(const ParallelPlan& p) const {
   std::vector<int> schedules;
   for (const Schedule schedule : options_.schedules) {
@@ -179,15 +199,8 @@ std::vector<int> SearchSpace::AllValues(Dimension dimension, const ParallelPlan&
       return Divisors(device_count_);
     case Dimension::kContextParallel:
       return Divisors(rest);
-    case Dimension::kContextParallelKind: {
-      std::vector<int> kinds;
-      for (const ContextParallelKind kind : options_.context_parallel_kinds) {
-        kinds.push_back(static_cast<int>(kind));
-        if (p.context_parallel == 1) break;  // all alike
-      }
-      std::ranges::sort(kinds);
-      return kinds;
-    }
+    case Dimension::kContextParallelKind:
+      return ContextParallelKinds(p);
     case Dimension::kPipelineParallel:
       return Divisors(rest / p.context_parallel);
     case Dimension::kExpertParallel:
@@ -215,15 +228,8 @@ std::vector<int> SearchSpace::AllValues(Dimension dimension, const ParallelPlan&
       return FirstStages(p);
     case Dimension::kZeroStage:
       return {0, 1, 2, 3};
-    case Dimension::kZeroGroupSize: {
-      std::vector<int> groups = {0};  // the whole
-      if (!options_.shards_in_groups || p.zero_stage == 0) return groups;
-      const int all = p.data_parallel * p.context_parallel;
-      for (const int group : Divisors(all)) {
-        if (group > 1 && group < all) groups.push_back(group);
-      }
-      return groups;
-    }
+    case Dimension::kZeroGroupSize:
+      return ShardingGroups(p);
     case Dimension::kRecompute:
       return RecomputeCodes(p);
   }

@@ -82,6 +82,8 @@ class SearchSpace {
 
  private:
   [[nodiscard]] std::vector<int> AllValues(Dimension dimension, const ParallelPlan& prefix) const;
+  [[nodiscard]] std::vector<int> ContextParallelKinds(const ParallelPlan& prefix) const;
+  [[nodiscard]] std::vector<int> ShardingGroups(const ParallelPlan& prefix) const;
   [[nodiscard]] std::vector<int> Schedules(const ParallelPlan& prefix) const;
   [[nodiscard]] std::vector<int> VirtualStages(const ParallelPlan& prefix) const;
   [[nodiscard]] std::vector<int> LargestStages(const ParallelPlan& prefix) const;

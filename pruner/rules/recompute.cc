@@ -61,6 +61,22 @@ class Narrowing {
 
   NarrowedRecompute& result() { return result_; }
 
+  void LookAtAll(std::span<const int> codes, bool by_memory) {
+    for (const int code : codes) {
+      if (by_memory) {
+        KeepIfItFits(code);
+        continue;
+      }
+      std::optional<RecomputeChoice> choice = At(code);
+      if (!choice.has_value()) continue;
+      if (choice->estimate.fits) {
+        Keep(std::move(choice));
+      } else {
+        NoteMiss(choice->estimate.reserved_memory);
+      }
+    }
+  }
+
   // Of full recomputation of more and more layers the least that fits, or all of them miss.
   void NarrowFull(std::span<const int> codes) {
     if (codes.empty()) return;
@@ -110,19 +126,7 @@ NarrowedRecompute NarrowRecompute(AnalyticModel& model, const SearchSpace& space
   if (!options.by_memory || !options.by_dominance || !HasFixedOrder(prefix.schedule)) {
     // One of the rules is off, or more work may change the order of operations: every choice is
     // looked at.
-    for (const int code : codes) {
-      if (options.by_memory) {
-        narrowing.KeepIfItFits(code);
-        continue;
-      }
-      std::optional<RecomputeChoice> choice = narrowing.At(code);
-      if (!choice.has_value()) continue;
-      if (choice->estimate.fits) {
-        narrowing.Keep(std::move(choice));
-      } else {
-        narrowing.NoteMiss(choice->estimate.reserved_memory);
-      }
-    }
+    narrowing.LookAtAll(codes, options.by_memory);
     return std::move(narrowing.result());
   }
   // The user may have left only some of the choices.

@@ -52,8 +52,8 @@ const Resource& Memory() { return kResources[2]; }
 // The best plans of a problem that may not be the user's own.
 class Searcher {
  public:
-  Searcher(Calibration calibration, SearchOptions options)
-      : calibration_(std::move(calibration)), options_(std::move(options)) {}
+  Searcher(const Calibration& calibration, SearchOptions options)
+      : calibration_(calibration), options_(std::move(options)) {}
 
   // Nothing when no plan fits. CANCELLED or DEADLINE_EXCEEDED when the search was cut: half an
   // explanation would mislead.
@@ -74,7 +74,7 @@ class Searcher {
     return plans;
   }
 
-  RankedPlan Of(const ParallelPlan& plan, const Problem& problem) const {
+  [[nodiscard]] RankedPlan Of(const ParallelPlan& plan, const Problem& problem) const {
     AnalyticModel model(ViewOf(problem), calibration_);
     return RankPlan(plan, problem, model);
   }
@@ -159,9 +159,7 @@ absl::Status AddSensitivities(const Problem& problem, Searcher& searcher, Explan
 
 absl::StatusOr<Explanation> Explain(const StudyRequest& request, const Knowledge& knowledge,
                                     const StudyControl& control) {
-  ASSIGN_OR_RETURN(Problem problem, ResolveProblem(request.question, knowledge));
-  RETURN_IF_ERROR(RequireOnePool(problem));
-  RETURN_IF_ERROR(NarrowSpace(request.dimensions, problem));
+  ASSIGN_OR_RETURN(const Problem problem, SearchableProblem(request, knowledge));
   ASSIGN_OR_RETURN(const Calibration calibration, Calibrate(request.history, problem, knowledge));
   Searcher searcher(calibration, SearchOptionsOf(request, control, Clock::now()));
   ASSIGN_OR_RETURN(const std::vector<RankedPlan> ranked,
@@ -180,8 +178,8 @@ absl::StatusOr<Explanation> Explain(const StudyRequest& request, const Knowledge
     answer.applied_defaults.insert(answer.applied_defaults.end(), resolved.applied_defaults.begin(),
                                    resolved.applied_defaults.end());
   }
-  for (const RankedPlan& other : ranked) {
-    if (other.plan == answer.best.plan) continue;
+  for (std::size_t i = 1; i < ranked.size(); ++i) {
+    const RankedPlan& other = ranked[i];
     answer.near_misses.push_back(
         {.plan = other, .reason = SlowerBy(other.estimate, answer.best.estimate)});
   }

@@ -88,8 +88,9 @@ class Fitter {
   // Sets the constant in the request; says why it cannot.
   absl::StatusOr<std::optional<std::string>> Fit(const Constant& constant, double measured) {
     const std::optional<FactRange> range = RangeOf(constant.name);
-    if (!range.has_value())
+    if (!range.has_value()) {
       return absl::InternalError(fmt::format("{} has no range", constant.name));
+    }
     double low = range->lowest;
     double high = range->highest;
     ASSIGN_OR_RETURN(const double least, With(constant, low));

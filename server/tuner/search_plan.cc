@@ -66,6 +66,13 @@ RankedPlan RankPlan(ParallelPlan plan, const Problem& problem, AnalyticModel& mo
   return ranked;
 }
 
+absl::StatusOr<Problem> SearchableProblem(const StudyRequest& request, const Knowledge& knowledge) {
+  ASSIGN_OR_RETURN(Problem problem, ResolveProblem(request.question, knowledge));
+  RETURN_IF_ERROR(RequireOnePool(problem));
+  RETURN_IF_ERROR(NarrowSpace(request.dimensions, problem));
+  return problem;
+}
+
 SearchOptions SearchOptionsOf(const StudyRequest& request, const StudyControl& control,
                               std::chrono::steady_clock::time_point start) {
   SearchOptions options;

@@ -17,6 +17,9 @@ absl::Status RequireOnePool(const Problem& problem);
 // left.
 absl::Status NarrowSpace(const std::vector<DimensionRequest>& dimensions, Problem& problem);
 
+// The problem of a request, with one pool and what is left of its space.
+absl::StatusOr<Problem> SearchableProblem(const StudyRequest& request, const Knowledge& knowledge);
+
 // How far the search of a request may go; its time counts from `start`.
 SearchOptions SearchOptionsOf(const StudyRequest& request, const StudyControl& control,
                               std::chrono::steady_clock::time_point start);

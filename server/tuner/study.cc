@@ -71,9 +71,7 @@ void NoteBaseline(StudyResult& result) {
 absl::StatusOr<StudyAnswer> RunStudy(const StudyRequest& request, const Knowledge& knowledge,
                                      const StudyControl& control) {
   const Clock::time_point start = Clock::now();
-  ASSIGN_OR_RETURN(Problem problem, ResolveProblem(request.question, knowledge));
-  RETURN_IF_ERROR(RequireOnePool(problem));
-  RETURN_IF_ERROR(NarrowSpace(request.dimensions, problem));
+  ASSIGN_OR_RETURN(const Problem problem, SearchableProblem(request, knowledge));
   ASSIGN_OR_RETURN(const Calibration calibration, Calibrate(request.history, problem, knowledge));
   AnalyticModel model(ViewOf(problem), calibration);
   StudyResult result;

@@ -75,6 +75,29 @@ absl::StatusOr<std::optional<RankedPlan>> BestWithin(const Problem& problem, dou
   return std::optional(RankPlan(found.best.front().plan, problem, model));
 }
 
+absl::StatusOr<SweepPoint> PointOf(const Problem& problem, double free_ratio,
+                                   const Calibration& calibration, const SearchOptions& options) {
+  SweepPoint point = {.device_count = DeviceCount(problem.cluster),
+                      .free_memory_ratio = free_ratio};
+  ASSIGN_OR_RETURN(point.best, BestWithin(problem, free_ratio, calibration, options));
+  const double tokens =
+      static_cast<double>(problem.workload.global_batch_size) * problem.workload.sequence_length;
+  if (point.best.has_value()) {
+    point.device_seconds_per_token =
+        point.device_count * point.best->estimate.step_time.count() / tokens;
+  }
+  return point;
+}
+
+// Warnings that were not given yet, and the defaults of the first problem.
+void AddNotes(const Problem& problem, Sweep& sweep) {
+  for (const std::string& warning : problem.warnings) {
+    const bool is_known = std::ranges::find(sweep.warnings, warning) != sweep.warnings.end();
+    if (!is_known) sweep.warnings.push_back(warning);
+  }
+  if (sweep.points.empty()) sweep.applied_defaults = problem.applied_defaults;
+}
+
 }  // namespace
 
 absl::StatusOr<Sweep> RunSweep(const StudyRequest& request, const std::vector<int>& node_counts,
@@ -87,27 +110,13 @@ absl::StatusOr<Sweep> RunSweep(const StudyRequest& request, const std::vector<in
   options.plan_count = 1;
   Sweep sweep;
   for (const int nodes : node_counts) {
-    Question question = request.question;
-    for (NodePoolRequest& pool : question.cluster.pools) pool.node_count = nodes;
-    ASSIGN_OR_RETURN(Problem problem, ResolveProblem(question, knowledge));
-    RETURN_IF_ERROR(RequireOnePool(problem));
-    RETURN_IF_ERROR(NarrowSpace(request.dimensions, problem));
+    StudyRequest own = request;
+    for (NodePoolRequest& pool : own.question.cluster.pools) pool.node_count = nodes;
+    ASSIGN_OR_RETURN(const Problem problem, SearchableProblem(own, knowledge));
     ASSIGN_OR_RETURN(const Calibration calibration, Calibrate(request.history, problem, knowledge));
-    for (const std::string& warning : problem.warnings) {
-      const bool is_known = std::ranges::find(sweep.warnings, warning) != sweep.warnings.end();
-      if (!is_known) sweep.warnings.push_back(warning);
-    }
-    if (sweep.points.empty()) sweep.applied_defaults = problem.applied_defaults;
-    const double tokens =
-        static_cast<double>(problem.workload.global_batch_size) * problem.workload.sequence_length;
+    AddNotes(problem, sweep);
     for (const double free_ratio : free_memory_ratios) {
-      SweepPoint point = {.device_count = DeviceCount(problem.cluster),
-                          .free_memory_ratio = free_ratio};
-      ASSIGN_OR_RETURN(point.best, BestWithin(problem, free_ratio, calibration, options));
-      if (point.best.has_value()) {
-        point.device_seconds_per_token =
-            point.device_count * point.best->estimate.step_time.count() / tokens;
-      }
+      ASSIGN_OR_RETURN(SweepPoint point, PointOf(problem, free_ratio, calibration, options));
       sweep.points.push_back(std::move(point));
     }
   }

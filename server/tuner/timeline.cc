@@ -29,12 +29,21 @@ std::string_view Word(OperationKind kind) {
 
 double Microseconds(Seconds time) { return time.count() * 1e6; }
 
-void AppendSpan(std::string& text, std::string_view name, std::string_view category, int device,
-                Seconds start, Seconds duration, std::string_view arguments) {
+struct Span {
+  std::string name = {};
+  std::string_view category = {};
+  int device = 0;
+  Seconds start = Seconds(0);
+  Seconds duration = Seconds(0);
+};
+
+// `arguments` are members of a JSON object.
+void AppendSpan(const Span& span, std::string_view arguments, std::string& text) {
   fmt::format_to(std::back_inserter(text),
                  ",\n{{\"name\":\"{}\",\"cat\":\"{}\",\"ph\":\"X\",\"pid\":0,\"tid\":{},"
                  "\"ts\":{:.3f},\"dur\":{:.3f},\"args\":{{{}}}}}",
-                 name, category, device, Microseconds(start), Microseconds(duration), arguments);
+                 span.name, span.category, span.device, Microseconds(span.start),
+                 Microseconds(span.duration), arguments);
 }
 
 }  // namespace
@@ -72,10 +81,14 @@ std::string TraceEvents(const Timeline& timeline) {
                    device);
   }
   for (const ScheduledOperation& op : timeline.operations) {
-    AppendSpan(text, fmt::format("{} {}", Word(op.kind), op.micro_batch), Word(op.kind), op.device,
-               op.start, op.end - op.start,
+    AppendSpan({.name = fmt::format("{} {}", Word(op.kind), op.micro_batch),
+                .category = Word(op.kind),
+                .device = op.device,
+                .start = op.start,
+                .duration = op.end - op.start},
                fmt::format("\"micro_batch\":{},\"chunk\":{},\"direction\":{}", op.micro_batch,
-                           op.chunk, op.direction));
+                           op.chunk, op.direction),
+               text);
   }
   struct Part {
     std::string_view name;
@@ -87,7 +100,12 @@ std::string TraceEvents(const Timeline& timeline) {
          {Part{"exposed data parallelism", timeline.communication},
           Part{"optimizer", timeline.optimizer}, Part{"fixed", timeline.fixed}}) {
       if (part.duration > Seconds(0)) {
-        AppendSpan(text, part.name, part.name, device, at, part.duration, "");
+        AppendSpan({.name = std::string(part.name),
+                    .category = part.name,
+                    .device = device,
+                    .start = at,
+                    .duration = part.duration},
+                   "", text);
       }
       at += part.duration;
     }

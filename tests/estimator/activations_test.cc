@@ -67,8 +67,8 @@ TEST(Activations, ContextParallelDividesTokens) {
   // It goes with the attention that is recomputed.
   double kept = 0;
   for (const Kernel& kernel : LayerOf(problem, sharding).kernels) {
-    if ((kernel.modules & kCoreAttention) == 0)
-      kept += static_cast<double>(kernel.stored_bytes.count);
+    const bool is_dropped = (kernel.modules & kCoreAttention) != 0;
+    kept += is_dropped ? 0 : static_cast<double>(kernel.stored_bytes.count);
   }
   EXPECT_DOUBLE_EQ(kept, kTokens / 4 * (kOutside + kInside - 4 * 64));
 }

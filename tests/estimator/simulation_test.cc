@@ -153,6 +153,30 @@ bool Overlap(const ScheduledOperation& a, const ScheduledOperation& b) {
   return a.start < b.end && b.start < a.end;
 }
 
+// By kind, direction, chunk and micro-batch.
+using OperationsByName = std::map<std::tuple<int, int, int, int>, ScheduledOperation>;
+
+// That what an operation needs was done before it, and came with a message from another device.
+void ExpectInputsBefore(const ScheduledOperation& op, const OperationsByName& by_name,
+                        const PipelineLayout& layout, Seconds message) {
+  const auto end_of = [&](OperationKind of, int chunk) {
+    const Seconds end = by_name.at({static_cast<int>(of), op.direction, chunk, op.micro_batch}).end;
+    return layout.StageOf(chunk) == layout.StageOf(op.chunk) ? end : end + message;
+  };
+  if (op.kind == OperationKind::kForward && op.chunk > 0) {
+    EXPECT_GE(op.start, end_of(OperationKind::kForward, op.chunk - 1));
+  }
+  if (op.kind == OperationKind::kBackward) {
+    EXPECT_GE(op.start, end_of(OperationKind::kForward, op.chunk));
+    if (op.chunk + 1 < layout.chunks()) {
+      EXPECT_GE(op.start, end_of(OperationKind::kBackward, op.chunk + 1));
+    }
+  }
+  if (op.kind == OperationKind::kWeightGradient) {
+    EXPECT_GE(op.start, end_of(OperationKind::kBackward, op.chunk));
+  }
+}
+
 // What any order must hold: one operation at a time on a device, every operation once, each after
 // those that it needs, no more micro-batches than memory is counted for, and no faster than the
 // bound.
@@ -170,7 +194,7 @@ TEST(Simulation, HoldsWhatTheScheduleSays) {
       EXPECT_EQ(operations.size(),
                 static_cast<std::size_t>(made.program.micro_batches * layout.chunks() *
                                          (layout.SplitsBackward() ? 3 : 2)));
-      std::map<std::tuple<int, int, int, int>, ScheduledOperation> by_name;
+      OperationsByName by_name;
       for (const ScheduledOperation& op : operations) {
         EXPECT_LE(op.end, time);
         by_name[{static_cast<int>(op.kind), op.direction, op.chunk, op.micro_batch}] = op;
@@ -183,25 +207,7 @@ TEST(Simulation, HoldsWhatTheScheduleSays) {
         EXPECT_FALSE(Overlap(operations[k - 1], operations[k]));
       }
       for (const auto& [name, op] : by_name) {
-        const auto [kind, direction, chunk, k] = name;
-        const auto end_of = [&](OperationKind of, int c) {
-          return by_name.at({static_cast<int>(of), direction, c, k}).end;
-        };
-        // A message where the next chunk is on another device.
-        const auto message_from = [&](int from) {
-          return layout.StageOf(from) == layout.StageOf(chunk) ? Seconds(0) : made.program.message;
-        };
-        if (op.kind == OperationKind::kForward && chunk > 0) {
-          EXPECT_GE(op.start, end_of(OperationKind::kForward, chunk - 1) + message_from(chunk - 1));
-        } else if (op.kind == OperationKind::kBackward) {
-          EXPECT_GE(op.start, end_of(OperationKind::kForward, chunk));
-          if (chunk + 1 < layout.chunks()) {
-            EXPECT_GE(op.start,
-                      end_of(OperationKind::kBackward, chunk + 1) + message_from(chunk + 1));
-          }
-        } else if (op.kind == OperationKind::kWeightGradient) {
-          EXPECT_GE(op.start, end_of(OperationKind::kBackward, chunk));
-        }
+        ExpectInputsBefore(op, by_name, layout, made.program.message);
       }
     }
   }

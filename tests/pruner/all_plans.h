@@ -125,12 +125,15 @@ class AllPlans {
         plan.recompute = {};
         if (IsRejectedBy("divisibility", problem_, plan)) continue;
         AddRecomputation(plan, stage);
-        const int all = plan.data_parallel * plan.context_parallel;
-        if (plan.zero_stage == 0 || !problem_.profile.shards_in_groups) continue;
-        for (plan.zero_group_size = 2; plan.zero_group_size < all; ++plan.zero_group_size) {
-          if (all % plan.zero_group_size == 0) AddRecomputation(plan, stage);
-        }
+        if (plan.zero_stage > 0 && problem_.profile.shards_in_groups) AddGroups(plan, stage);
       }
+    }
+  }
+
+  void AddGroups(ParallelPlan plan, int largest_stage) {
+    const int all = plan.data_parallel * plan.context_parallel;
+    for (plan.zero_group_size = 2; plan.zero_group_size < all; ++plan.zero_group_size) {
+      if (all % plan.zero_group_size == 0) AddRecomputation(plan, largest_stage);
     }
   }
 
