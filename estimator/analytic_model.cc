@@ -18,10 +18,6 @@ namespace {
 // although the model has room (docs/cost_model.md "Intervals").
 constexpr double kContradicted = 0.1;
 
-// A simulation adds up as many times as there are operations; its rounding never undercuts this
-// share of the exact bound.
-constexpr double kRoundingSlack = 1 - 1e-9;
-
 std::size_t Index(TimeCause cause) { return static_cast<std::size_t>(cause); }
 
 StageMemory Scaled(StageMemory memory, double ratio) {
@@ -112,15 +108,24 @@ LayerContext AnalyticModel::ContextOf(const LayerSharding& sharding) const {
 void AnalyticModel::PriceRuns() {
   for (const StageRun& run : runs_) {
     const Stage& stage = run.stage;
-    if (stage.unit->times.has_value()) continue;
-    const std::ptrdiff_t pool = stage.pool - problem_.cluster.pools.data();
-    const ModuleSet selective = stage.unit->selective;
-    UnitCosts& unit = UnitsOf(stage.sharding, static_cast<int>(pool), selective);
-    unit.times = PriceUnits(ContextOf(stage.sharding),
-                            PlaceLayer(stage.sharding, *stage.pool, problem_.cluster.topology,
-                                       matmuls_[static_cast<std::size_t>(pool)]),
-                            selective);
+    if (stage.unit->times != nullptr) continue;
+    UnitsOf(stage).times = std::make_unique<UnitTimes>(Price(stage));
   }
+}
+
+int AnalyticModel::PoolOf(const Stage& stage) const {
+  return static_cast<int>(stage.pool - problem_.cluster.pools.data());
+}
+
+UnitCosts& AnalyticModel::UnitsOf(const Stage& stage) {
+  return UnitsOf(stage.sharding, PoolOf(stage), stage.unit->selective);
+}
+
+UnitTimes AnalyticModel::Price(const Stage& stage) {
+  return PriceUnits(ContextOf(stage.sharding),
+                    PlaceLayer(stage.sharding, *stage.pool, problem_.cluster.topology,
+                               matmuls_[static_cast<std::size_t>(PoolOf(stage))]),
+                    stage.unit->selective);
 }
 
 PipelineShape AnalyticModel::ShapeOf(const ParallelPlan& plan, int micro_batches) const {
@@ -228,74 +233,11 @@ int AnalyticModel::MicroBatches() const {
 std::optional<Seconds> AnalyticModel::LeastTimeIfPriced(const ParallelPlan& plan) {
   BuildRuns(plan);
   for (const StageRun& run : runs_) {
-    if (!run.stage.unit->times.has_value()) return std::nullopt;
+    if (run.stage.unit->times == nullptr) return std::nullopt;
   }
   Evaluation e = {.micro_batches = MicroBatches()};
   EvaluateTime(plan, PipelineModel::kLeast, e);
   return e.step;
-}
-
-std::optional<Seconds> AnalyticModel::LeastTimeBelow(const ParallelPlan& plan) {
-  if (!problem_.profile.gradient_accumulation_is_fused) return std::nullopt;  // sharding matters
-  BuildRuns(plan);
-  PriceRuns();
-  // The work of all stages, evenly on all devices; host and device time hide one another at best.
-  const UnitTimes& unit = *runs_.front().stage.unit->times;
-  const int dense = DenseLayerCount(problem_.model, 0, problem_.model.layer_count);
-  PassTime work =
-      unit.embedding.forward + unit.embedding.backward + unit.head.forward + unit.head.backward;
-  AddScaled(work, unit.dense.forward + unit.dense.backward, dense);
-  AddScaled(work, unit.moe.forward + unit.moe.backward, problem_.model.layer_count - dense);
-  AddScaled(work, unit.mtp.forward + unit.mtp.backward, problem_.model.mtp_layer_count);
-  const Seconds whole = DeviceWithHost(work.device, work.host);
-  return Bound(MicroBatches() * whole / plan.pipeline_parallel);
-}
-
-Seconds AnalyticModel::LeastTimeOfPipeline(const ParallelPlan& plan) {
-  BuildRuns(plan);
-  PriceRuns();
-  works_.clear();
-  for (const StageRun& run : runs_) {
-    const StageTime time = TimeOf(run.stage, StageTotal() > 1);
-    works_.insert(works_.end(), static_cast<std::size_t>(run.count), time.work);
-  }
-  return Bound(LeastPipelineTime({.schedule = plan.schedule,
-                                  .micro_batches = MicroBatches(),
-                                  .virtual_stages = plan.virtual_pipeline,
-                                  .stages = works_}));
-}
-
-// A step that has at least this much of its pipeline.
-Seconds AnalyticModel::Bound(Seconds pipeline) const {
-  return kRoundingSlack * calibration_.time_ratio * (pipeline + problem_.profile.fixed_per_step);
-}
-
-// The mean of the stages, which the fullest is not below: all states in the finest sharding that is
-// allowed, and of one micro-batch the inputs of all layers.
-Bytes AnalyticModel::LeastMemoryBelow(const ParallelPlan& plan) {
-  BuildRuns(plan);
-  const FrameworkProfile& profile = problem_.profile;
-  const int p = plan.pipeline_parallel;
-  Stage whole = runs_.front().stage;
-  whole.dense_layers = DenseLayerCount(problem_.model, 0, problem_.model.layer_count);
-  whole.moe_layers = problem_.model.layer_count - whole.dense_layers;
-  whole.mtp_layers = problem_.model.mtp_layer_count;
-  whole.has_embedding = whole.has_head = true;
-  const StageParameters parameters = ParametersOf(whole, problem_.model);
-  const StateBytes bytes = BytesPerParameter(problem_.workload, profile);
-  const StateSharding sharding = meshwright::ShardingOf(plan, whole);
-  const int finest = p > 1 ? profile.largest_zero_stage_with_pipeline : 3;
-  const double shared =
-      parameters.dense / sharding.dense_group + parameters.expert / sharding.expert_group;
-  const double all = parameters.dense + parameters.expert;
-  const auto least = [&](int stage) { return finest >= stage ? shared : all; };
-  const double states = bytes.weight * least(3) + (bytes.gradient + bytes.autograd) * least(2) +
-                        bytes.optimizer * least(1) + bytes.unsharded * all;
-  const double inputs = static_cast<double>(problem_.model.layer_count) *
-                        static_cast<double>(whole.unit->boundary.count);
-  const Bytes mean = RoundedBytes((states + inputs) / p);
-  StageMemory memory = {.peak = Scale(mean, calibration_.memory_ratio)};
-  return Reserved(memory, whole);
 }
 
 // The work of every stage in works_, equal neighbours in occupied_, and the longest tail.

@@ -72,6 +72,10 @@ class AnalyticModel {
   [[nodiscard]] const EstimatorProblem& problem() const { return problem_; }
 
  private:
+  // A simulation adds up as many times as there are operations; its rounding never undercuts this
+  // share of the exact bound.
+  static constexpr double kRoundingSlack = 1 - 1e-9;
+
   // How the time of a pipeline is found.
   enum class PipelineModel { kSimulated, kClosedForm, kLeast };
 
@@ -94,6 +98,10 @@ class AnalyticModel {
   [[nodiscard]] Seconds Bound(Seconds pipeline) const;
   [[nodiscard]] int StageTotal() const { return runs_.back().first + runs_.back().count; }
   [[nodiscard]] UnitCosts& UnitsOf(const LayerSharding& sharding, int pool, ModuleSet selective);
+  [[nodiscard]] UnitCosts& UnitsOf(const Stage& stage);
+  [[nodiscard]] int PoolOf(const Stage& stage) const;
+  [[nodiscard]] UnitTimes Price(const Stage& stage);
+  [[nodiscard]] Seconds WholeModel(const UnitTimes& unit) const;
   [[nodiscard]] LayerContext ContextOf(const LayerSharding& sharding) const;
   void PriceRuns();
   void FillRates(Estimate& estimate) const;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 
 #include "estimator/layer_cost.h"
@@ -36,9 +37,12 @@ struct UnitCosts {
   Bytes layer_transient = {};
   Bytes moe_transient = {};
   Bytes head_transient = {};
-  Bytes old_logits = {};                // of the micro-batch before, where the framework keeps them
-  Bytes boundary = {};                  // activation that a stage sends to the next, one device
-  std::optional<UnitTimes> times = {};  // absent until a plan's time is asked for
+  Bytes old_logits = {};  // of the micro-batch before, where the framework keeps them
+  Bytes boundary = {};    // activation that a stage sends to the next, one device
+  std::unique_ptr<UnitTimes> times = {};  // absent until a plan's time is asked for
+  // One micro-batch through the whole model on one device after the other; kept where the times,
+  // which take much more room, are not: most units of a search are found too slow by it.
+  std::optional<Seconds> whole_model = {};
 };
 
 // Memory and parameters, which cost little to find; `times` is left absent.

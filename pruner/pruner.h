@@ -59,8 +59,9 @@ struct NarrowedRecompute {
 };
 
 struct NarrowOptions {
-  bool by_memory = true;     // drop choices that do not fit
-  bool by_dominance = true;  // drop choices that recompute more than one that fits
+  bool by_memory = true;        // drop choices that do not fit
+  bool by_dominance = true;     // drop choices that recompute more than one that fits
+  bool by_closed_form = false;  // estimate by it instead of simulating
   // Drop all choices where the plan takes longer than this without recomputation, which no choice
   // is faster than.
   std::optional<Seconds> slowest_useful = {};

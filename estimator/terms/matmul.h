@@ -1,8 +1,8 @@
 #pragma once
 
 #include <optional>
-#include <unordered_map>
 
+#include "absl/container/flat_hash_map.h"
 #include "estimator/kernel.h"
 #include "search_space/chip.h"
 #include "search_space/choices.h"
@@ -55,7 +55,7 @@ class MatmulTimes {
 
   const ChipSpec& chip_;
   DeviceRates rates_;
-  std::unordered_map<LinearProduct, Seconds, Hash> times_;  // looked up only, never walked
+  absl::flat_hash_map<LinearProduct, Seconds, Hash> times_;  // looked up only, never walked
 };
 
 }  // namespace meshwright

@@ -13,21 +13,23 @@ constexpr int kSelectiveCode = 1;
 class Narrowing {
  public:
   Narrowing(AnalyticModel& model, const SearchSpace& space, const ParallelPlan& prefix,
-            std::optional<Seconds> slowest_useful)
-      : model_(model), space_(space), plan_(prefix), slowest_useful_(slowest_useful) {}
+            const NarrowOptions& options)
+      : model_(model), space_(space), plan_(prefix), options_(options) {}
 
   // Nothing when the bound says that it is of no use.
   std::optional<RecomputeChoice> At(int code) {
     space_.Set(Dimension::kRecompute, code, plan_);
-    if (slowest_useful_.has_value()) {
+    if (options_.slowest_useful.has_value()) {
       const std::optional<Seconds> least = model_.LeastTimeIfPriced(plan_);
-      if (least.has_value() && *least > *slowest_useful_) {
+      if (least.has_value() && *least > *options_.slowest_useful) {
         ++result_.pruned_by_bound;
         return std::nullopt;
       }
     }
     ++result_.evaluated;
-    return RecomputeChoice{.plan = plan_, .estimate = model_.Quick(plan_)};
+    return RecomputeChoice{
+        .plan = plan_,
+        .estimate = options_.by_closed_form ? model_.ClosedForm(plan_) : model_.Quick(plan_)};
   }
 
   // The memory of a choice alone; its plan is in plan_ afterwards.
@@ -104,7 +106,7 @@ class Narrowing {
   AnalyticModel& model_;
   const SearchSpace& space_;
   ParallelPlan plan_;
-  std::optional<Seconds> slowest_useful_;
+  const NarrowOptions& options_;
   NarrowedRecompute result_;
 };
 
@@ -112,7 +114,7 @@ class Narrowing {
 
 NarrowedRecompute NarrowRecompute(AnalyticModel& model, const SearchSpace& space,
                                   const ParallelPlan& prefix, const NarrowOptions& options) {
-  Narrowing narrowing(model, space, prefix, options.slowest_useful);
+  Narrowing narrowing(model, space, prefix, options);
   const std::vector<int> codes = space.Values(Dimension::kRecompute, prefix);
   if (options.slowest_useful.has_value()) {
     ParallelPlan plain = prefix;

@@ -23,7 +23,7 @@ ParallelPlan HandMade(const Problem& problem, int t, int p, int experts) {
 // Fits and is legal, without recomputation or with all of it.
 bool Works(const ParallelPlan& plan, const Problem& problem, AnalyticModel& model) {
   if (plan.pipeline_parallel > problem.model.layer_count) return false;
-  return CheckPlan(plan, problem, "baseline").empty() && model.Quick(plan).fits;
+  return CheckPlan(plan, problem, "baseline").empty() && model.CheckMemory(plan).fits;
 }
 
 }  // namespace

@@ -14,12 +14,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::int64_t kStopEvery = 8;  // groups of plans between two looks at the clock
+constexpr std::int64_t kStopEvery = 8;  // nodes or groups of plans between two looks at the clock
 constexpr int kTaskDepth = static_cast<int>(Dimension::kContextParallel) + 1;
 constexpr int kGroupDepth = static_cast<int>(Dimension::kRecompute);
 constexpr int kShardingDepth = static_cast<int>(Dimension::kMicroBatchSize) + 1;
 constexpr int kPipelineDepth = static_cast<int>(Dimension::kFirstStage) + 1;
 constexpr unsigned kMostWorkers = 16;
+constexpr std::size_t kSeedCount = 16;
+constexpr int kCoarseMicroBatch = 4;
 
 bool IsBetter(const RecomputeChoice& a, const RecomputeChoice& b) {
   return std::tie(a.estimate.step_time, a.plan) < std::tie(b.estimate.step_time, b.plan);
@@ -119,10 +121,22 @@ void Lower(std::atomic<double>& least, double value) {
 // The part of the space below one prefix.
 struct Task {
   ParallelPlan prefix = {};
+  int depth = kTaskDepth;
+  bool is_coarse = false;  // only plans of a coarse grid, by the closed form
   BestPlans kept;
   std::vector<Tally> tallies;
   std::int64_t evaluated = 0;
 };
+
+// Whether what is set so far is what plans by hand have.
+bool IsCoarse(const PlanWalk& walk) {
+  const ParallelPlan& plan = walk.plan();
+  const bool has_sequence = walk.depth() > static_cast<int>(Dimension::kSequenceParallel);
+  return plan.context_parallel == 1 && plan.expert_tensor_parallel == 1 &&
+         plan.micro_batch_size <= kCoarseMicroBatch && plan.layers_per_stage.empty() &&
+         plan.zero_group_size == 0 &&
+         (!has_sequence || plan.sequence_parallel == (plan.tensor_parallel > 1));
+}
 
 // Counts a node that a rule cuts.
 bool Cut(const PlanWalk& walk, const EstimatorProblem& problem, const SearchSpace& space,
@@ -148,8 +162,13 @@ class Worker {
   void Run(Task& task, const BestPlans& known) {
     task_ = &task;
     task.kept.Merge(known);
-    PlanWalk walk(shared_.space, task.prefix, kTaskDepth);
+    PlanWalk walk(shared_.space, task.prefix, task.depth);
     while (!shared_.stopped && walk.Next()) {
+      if (walk.depth() >= kShardingDepth) LookAround();
+      if (task.is_coarse && !IsCoarse(walk)) {
+        walk.Skip();
+        continue;
+      }
       if (Cut(walk, model_.problem(), shared_.space, task.tallies, shared_.considered)) {
         walk.Skip();
         continue;
@@ -161,7 +180,22 @@ class Worker {
       if (walk.depth() < kGroupDepth) continue;
       walk.Skip();
       TryGroup(walk.plan());
-      LookAround();
+    }
+  }
+
+  // Plans to begin with: the best by the closed form of a coarse grid over the whole space. They
+  // count where the walk meets them.
+  void Seed(BestPlans& plans) {
+    Task task = {.prefix = shared_.space.Root(),
+                 .depth = 0,
+                 .is_coarse = true,
+                 .kept = BestPlans(kSeedCount),
+                 .tallies = TalliesOf(shared_.options)};
+    Run(task, BestPlans(0));
+    shared_.considered = 0;
+    shared_.evaluated = 0;
+    for (const RecomputeChoice& seed : task.kept.best()) {
+      plans.Offer({.plan = seed.plan, .estimate = model_.Quick(seed.plan)});
     }
   }
 
@@ -221,7 +255,9 @@ class Worker {
     Tally& memory = TallyOf(kMemoryRule);
     Tally& dominance = TallyOf(kDominanceRule);
     Tally& bound = TallyOf(kBoundRule);
-    NarrowOptions options = {.by_memory = memory.is_on, .by_dominance = dominance.is_on};
+    NarrowOptions options = {.by_memory = memory.is_on,
+                             .by_dominance = dominance.is_on,
+                             .by_closed_form = task_->is_coarse};
     if (bound.is_on) options.slowest_useful = task_->kept.SlowestUseful();
     const NarrowedRecompute narrowed = NarrowRecompute(model_, shared_.space, plan, options);
     memory.count += narrowed.pruned_by_memory;
@@ -321,13 +357,15 @@ SearchFound SearchExhaustively(const SearchSpace& space, const EstimatorProblem&
   for (std::size_t i = 0; i < WorkerCount(options); ++i) {
     workers.emplace_back(shared, problem, calibration, i == 0);
   }
+  BestPlans all(options.plan_count);
+  if (!options.first_fit_is_enough) workers.front().Seed(all);
   // Plans without context parallelism first: most winners are among them, and bound the rest.
   const auto rest = std::stable_partition(tasks.begin(), tasks.end(), [](const Task& task) {
     return task.prefix.context_parallel == 1;
   });
   const auto first = static_cast<std::size_t>(rest - tasks.begin());
-  BestPlans all(options.plan_count);
-  RunTasks(tasks, 0, first, all, workers);
+  const BestPlans seeds = all;
+  RunTasks(tasks, 0, first, seeds, workers);
   for (std::size_t i = 0; i < first; ++i) all.Merge(tasks[i].kept);
   RunTasks(tasks, first, tasks.size(), all, workers);
 
