@@ -1,4 +1,4 @@
-"""Calculon's own search (github.com/calculon-ai/calculon) on a question of ours, in one process.
+"""How fast Calculon (github.com/calculon-ai/calculon) searches on a question of ours, on one core.
 
 CALCULON_SRC names its source folder, which we only run. CALCULON_PYTHON names the interpreter that has what
 it imports (psutil; of its newest version numpy too); left out: the one that runs this.
@@ -10,6 +10,8 @@ import re
 import sys
 
 from measured import fail, must_run
+
+SAMPLE = pathlib.Path(__file__).with_name("calculon_sample.py")
 
 # Its name of our chip. It is a file of its folder systems/.
 SYSTEMS = {"nvidia-a100-sxm4-80gb": "a100_80g.json"}
@@ -49,19 +51,20 @@ def count_of(words, out):
     return int(found[1]) if found else fail(f"Calculon did not print '{words}'")
 
 
-def search(question, model, scratch):
-    """`llm-optimal-execution` with one worker and every option of its search."""
+def search(question, model, scratch, seconds):
+    """A part of `llm-optimal-execution`, as calculon_sample.py runs it; options as in Calculon's README."""
     folder = source()
     asked = pathlib.Path(scratch) / "application.json"
     asked.write_text(json.dumps(application(question, model)))
     devices = question["node_count"] * question["devices_per_node"]
-    command = [os.environ.get("CALCULON_PYTHON", sys.executable), folder / "bin/calculon",
-               "llm-optimal-execution", asked, str(devices), str(question["global_batch_size"]), "float16",
-               system_file(folder, question["chip"]), pathlib.Path(scratch) / "calculon.json", "--cpus", "1"]
+    command = [os.environ.get("CALCULON_PYTHON", sys.executable), SAMPLE, str(seconds),
+               folder / "bin/calculon", "llm-optimal-execution", asked, str(devices),
+               str(question["global_batch_size"]), "float16", system_file(folder, question["chip"]),
+               pathlib.Path(scratch) / "calculon.json", "--mbs-break", "--noneok"]
     done = must_run(command, env={**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"})
-    executions = count_of("Total executions", done.out)
-    good = count_of("Good executions", done.out)
-    return {"question": question["name"], "executions": executions, "good_executions": good,
-            "seconds": done.seconds, "cpu_seconds": done.cpu_seconds, "peak_bytes": done.peak_bytes,
-            "executions_per_cpu_second": executions / done.cpu_seconds,
-            "good_executions_per_cpu_second": good / done.cpu_seconds}
+    ran = json.loads(done.out.splitlines()[-1])
+    executions, good = count_of("Total executions", done.out), count_of("Good executions", done.out)
+    return {"question": question["name"], "executions": executions, "good_executions": good, **ran,
+            "executions_per_second": executions / ran["cpu_seconds"],
+            "good_executions_per_second": good / ran["cpu_seconds"],
+            "whole_cpu_seconds": ran["cpu_seconds"] * ran["all_pieces"] / ran["pieces"]}

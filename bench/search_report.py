@@ -28,6 +28,14 @@ A plan counts when its step time and the memory of each of its stages were compu
 does not count. One thread, layers priced before. `ClosedFormWarm`: 1,000 plans drawn from the whole space.
 `Finalist`: 16 stages, 128 micro-batches, the pipeline simulated."""
 
+COMPARISON = """\
+Same model, devices and batch, one core, seconds of processor time. Calculon's `llm-optimal-execution
+--mbs-break` runs on pieces of its search drawn at random, until {seconds} s are spent. Its executions are all
+that it tries, also those that it gives up before their time is known; good ones have a time, and fit. Ours are
+plans of `ClosedFormWarm/gpt3_175b_on_4096_a100` as counted above. Its whole search is the sample's time scaled
+to all pieces; our answer is the whole process. The two spaces are not the same."""
+
+
 
 def arguments():
     parser = argparse.ArgumentParser(prog="scripts/bench_search.sh")
@@ -183,34 +191,31 @@ def print_growth(growth):
 
 def measure_calculon(asked, tiers):
     """Ours beside Calculon's; the smallest question alone with --quick."""
-    ours = {row["benchmark"]: row["plans_per_second"]["median"] for row in tiers}
+    ours = next(row["plans_per_second"]["median"] for row in tiers
+                if row["benchmark"] == f"ClosedFormWarm/{GROWS}")
+    seconds = 2 if asked.quick else 60
     rows = []
     for name in COMPARED[:1] if asked.quick else COMPARED:
         question = named(name)
         model = json.loads((ROOT / question["model"]).read_text())
         with tempfile.TemporaryDirectory() as scratch:
-            theirs = calculon_rate.search(question, model, scratch)
-        rows.append({**theirs, "our_plans_per_second": ours[f"ClosedFormWarm/{GROWS}"],
-                     "our_answer": answer(asked, question)})
+            theirs = calculon_rate.search(question, model, scratch, seconds)
+        rows.append({**theirs, "our_plans_per_second": ours, "asked_seconds": seconds,
+                     "our_cpu_seconds": answer(asked, question)["cpu_seconds"]["median"]})
     return rows
 
 
 def print_calculon(rows):
-    print("\n## Beside Calculon\n\nCalculon's `llm-optimal-execution`, one worker, every option of its search, "
-          "same model, devices and batch. Its executions are all that it tries, also those that it gives up "
-          "before their time is known; good ones are those with a time that fit. Ours are plans of "
-          "`ClosedFormWarm` as counted above. Both a second of one core. The two spaces are not the same, so "
-          "the ratio of whole answers (CPU seconds) is between each program's own.\n")
-    cells = []
-    for row in rows:
-        answered = row["our_answer"]
-        cells.append([f"`{row['question']}`", f"{row['executions']:,}", f"{row['good_executions']:,}",
-                      digits(row["cpu_seconds"]), digits(row["executions_per_cpu_second"]),
-                      digits(row["our_plans_per_second"]),
-                      digits(row["our_plans_per_second"] / row["executions_per_cpu_second"]),
-                      digits(row["cpu_seconds"] / answered["cpu_seconds"]["median"])])
-    print(table(["question", "executions", "good", "CPU s", "executions / s", "our plans / s",
-                 "ratio of rates", "ratio of answers"], cells))
+    print("\n## Beside Calculon\n\n" + COMPARISON.format(seconds=rows[0]["asked_seconds"]) + "\n")
+    print(table(["question", "pieces", "executions / s", "good / s", "our plans / s", "ratio, of all",
+                 "of good", "its search", "our answer"],
+                [[f"`{row['question']}`", f"{row['pieces']:,} of {row['all_pieces']:,}",
+                  digits(row["executions_per_second"]), digits(row["good_executions_per_second"]),
+                  digits(row["our_plans_per_second"]),
+                  digits(row["our_plans_per_second"] / row["executions_per_second"]),
+                  digits(row["our_plans_per_second"] / row["good_executions_per_second"])
+                  if row["good_executions"] else "", f"{digits(row['whole_cpu_seconds'])} s",
+                  f"{digits(row['our_cpu_seconds'])} s"] for row in rows]))
 
 
 def machine():
@@ -231,22 +236,23 @@ def main():
     for name in asked.question or []:
         named(name)
     sections = asked.section or SECTIONS
+    compares = "calculon" in sections and calculon_rate.source() is not None
+    if asked.section and "calculon" in sections and not compares:
+        fail("CALCULON_SRC names no folder of Calculon")
     report = {"machine": machine()}
     print("{processor}, {cores} cores, load {load} at the start, {commit}.\n".format(**report["machine"]))
     if "answers" in sections:
         report["answers"] = measure_answers(asked)
         print_answers(report["answers"])
-    if "tiers" in sections or "calculon" in sections:
+    if "tiers" in sections or compares:
         report["tiers"] = measure_tiers(asked)
         print_tiers(report["tiers"])
     if "growth" in sections:
         report["growth"] = measure_growth(asked)
         print_growth(report["growth"])
-    if "calculon" in sections and calculon_rate.source():
+    if compares:
         report["calculon"] = measure_calculon(asked, report["tiers"])
         print_calculon(report["calculon"])
-    elif asked.section and "calculon" in sections:
-        fail("CALCULON_SRC names no folder of Calculon")
     if asked.json:
         pathlib.Path(asked.json).write_text(json.dumps(report, indent=1) + "\n")
 
