@@ -5,6 +5,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 
 
@@ -64,6 +65,10 @@ def digits(figure):
 def shown(figures):
     """A spread: median (least to most)."""
     return f"{digits(figures['median'])} ({digits(figures['least'])} to {digits(figures['most'])})"
+
+
+def paragraph(words):
+    return textwrap.fill(words, 110)
 
 
 def table(head, rows):

@@ -10,9 +10,11 @@ import subprocess
 import tempfile
 
 import calculon_rate
-from measured import digits, fail, must_run, shown, spread, table
+from measured import digits, fail, must_run, paragraph, shown, spread, table
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs/benchmarks.md"
+MARKERS = ("<!-- figures -->", "<!-- end of figures -->")  # what stands between them is written by --write
 SECTIONS = ("answers", "tiers", "growth", "calculon")
 
 # What is asked of the search (docs/benchmarks.md).
@@ -36,12 +38,12 @@ plans of `ClosedFormWarm/gpt3_175b_on_4096_a100` as counted above. Its whole sea
 to all pieces; our answer is the whole process. The two spaces are not the same."""
 
 
-
 def arguments():
     parser = argparse.ArgumentParser(prog="scripts/bench_search.sh")
     parser.add_argument("--quick", action="store_true", help="two runs of each, fewer sizes")
     parser.add_argument("--runs", type=int, help="runs of each answer (7; with --quick 2)")
     parser.add_argument("--json", metavar="FILE", help="also writes all figures there")
+    parser.add_argument("--write", action="store_true", help="also writes the report into docs/benchmarks.md")
     parser.add_argument("--section", action="append", choices=SECTIONS, help="only these; repeatable")
     parser.add_argument("--question", action="append", metavar="NAME",
                         help="only these of bench/questions.json; repeatable")
@@ -51,6 +53,8 @@ def arguments():
     asked.runs = asked.runs or (2 if asked.quick else 7)
     if asked.runs < 1:
         parser.error("--runs must be at least 1")
+    if asked.write and (asked.section or asked.question):
+        parser.error("--write writes the whole report: leave out --section and --question")
     return asked
 
 
@@ -111,18 +115,18 @@ def search_cells(row):
             f"{row['space_count'] / row['seconds']['median']:.2g}"]
 
 
-def print_answers(rows):
-    print("## Whole answers\n\nThe process `meshwright tune`, its start included; seconds are the median "
-          f"(range) of {rows[0]['seconds']['count']} runs, the peak is the largest resident set. Proven: "
-          f"complete, with a gap of 0. The limit of memory is {PEAK_LIMIT_BYTES / 1e6:.0f} MB.\n")
+def answers_text(rows):
+    words = paragraph("The process `meshwright tune`, its start included; seconds are the median (range) of "
+                      f"{rows[0]['seconds']['count']} runs, the peak is the largest resident set (limit: "
+                      f"{PEAK_LIMIT_BYTES / 1e6:.0f} MB). Proven: complete, with a gap of 0.")
     cells = []
     for row in rows:
         limit = "" if row["limit_seconds"] is None else f"{row['limit_seconds']} s"
         cells.append([f"`{row['question']}`", shown(row["seconds"]), limit,
                       digits(row["cpu_seconds"]["median"]), f"{row['peak_bytes'] / 1e6:.0f} MB",
                       *search_cells(row)])
-    print(table(["question", "seconds", "limit", "CPU s", "peak", "space", "evaluated", "proven",
-                 "space / s"], cells))
+    return f"### Whole answers\n\n{words}\n\n" + table(
+        ["question", "seconds", "limit", "CPU s", "peak", "space", "evaluated", "proven", "space / s"], cells)
 
 
 def measure_tiers(asked):
@@ -141,11 +145,11 @@ def measure_tiers(asked):
             for name, figures in rates.items()]
 
 
-def print_tiers(rows):
-    print(f"\n## Plans a second and core\n\n{COUNTED}\n")
-    print(table(["benchmark", "plans / s", "at least"],
-                [[f"`{row['benchmark']}`", shown(row["plans_per_second"]),
-                  f"{row['target']:,.0f}" if row["target"] else ""] for row in rows]))
+def tiers_text(rows):
+    return f"### Plans a second and core\n\n{COUNTED}\n\n" + table(
+        ["benchmark", "plans / s", "at least"],
+        [[f"`{row['benchmark']}`", shown(row["plans_per_second"]),
+          f"{row['target']:,.0f}" if row["target"] else ""] for row in rows])
 
 
 def slope(points):
@@ -176,17 +180,19 @@ def measure_growth(asked):
             "exponent_of_devices": slope([(row["devices"], seconds) for row, seconds in timed])}
 
 
-def print_growth(growth):
-    print("\n## Growth\n\nGPT-3 175B, a global batch of 1,536, on more and more A100. What any command of the "
-          f"program takes, {digits(growth['start_seconds']['median'])} s, is in the seconds but not in the "
-          "exponents; sizes at which no plan fits are not in the exponents either.\n")
-    print(table(["devices", "seconds", "CPU s", "peak", "space", "evaluated", "proven", "space / s"],
-                [[f"{row['devices']:,}", shown(row["seconds"]), digits(row["cpu_seconds"]["median"]),
-                  f"{row['peak_bytes'] / 1e6:.0f} MB", *search_cells(row)] for row in growth["rows"]]))
+def growth_text(growth):
+    words = paragraph("GPT-3 175B, a global batch of 1,536, on more and more A100. What any command of the "
+                      f"program takes, {digits(growth['start_seconds']['median'])} s, is in the seconds but "
+                      "not in the exponents; sizes at which no plan fits are not in the exponents either.")
+    words = f"### Growth\n\n{words}\n\n"
+    words += table(["devices", "seconds", "CPU s", "peak", "space", "evaluated", "proven", "space / s"],
+                   [[f"{row['devices']:,}", shown(row["seconds"]), digits(row["cpu_seconds"]["median"]),
+                     f"{row['peak_bytes'] / 1e6:.0f} MB", *search_cells(row)] for row in growth["rows"]])
     exponents = [growth["exponent_of_space"], growth["exponent_of_devices"]]
     if None not in exponents:
-        print("\nTime grows as space^{:.2f} and as devices^{:.2f} (least squares of the logarithms)."
-              .format(*exponents))
+        words += ("\n\nTime grows as space^{:.2f} and as devices^{:.2f} (least squares of the logarithms)."
+                  .format(*exponents))
+    return words
 
 
 def measure_calculon(asked, tiers):
@@ -205,17 +211,19 @@ def measure_calculon(asked, tiers):
     return rows
 
 
-def print_calculon(rows):
-    print("\n## Beside Calculon\n\n" + COMPARISON.format(seconds=rows[0]["asked_seconds"]) + "\n")
-    print(table(["question", "pieces", "executions / s", "good / s", "our plans / s", "ratio, of all",
-                 "of good", "its search", "our answer"],
-                [[f"`{row['question']}`", f"{row['pieces']:,} of {row['all_pieces']:,}",
-                  digits(row["executions_per_second"]), digits(row["good_executions_per_second"]),
-                  digits(row["our_plans_per_second"]),
-                  digits(row["our_plans_per_second"] / row["executions_per_second"]),
-                  digits(row["our_plans_per_second"] / row["good_executions_per_second"])
-                  if row["good_executions"] else "", f"{digits(row['whole_cpu_seconds'])} s",
-                  f"{digits(row['our_cpu_seconds'])} s"] for row in rows]))
+def calculon_text(rows):
+    words = COMPARISON.format(seconds=rows[0]["asked_seconds"])
+    cells = []
+    for row in rows:
+        ours = row["our_plans_per_second"]
+        good = row["good_executions_per_second"]
+        cells.append([f"`{row['question']}`", f"{row['pieces']:,} of {row['all_pieces']:,}",
+                      digits(row["executions_per_second"]), digits(good), digits(ours),
+                      digits(ours / row["executions_per_second"]), digits(ours / good) if good else "",
+                      f"{digits(row['whole_cpu_seconds'])} s", f"{digits(row['our_cpu_seconds'])} s"])
+    return f"### Beside Calculon\n\n{words}\n\n" + table(
+        ["question", "pieces", "executions / s", "good / s", "our plans / s", "ratio, of all", "of good",
+         "its search", "our answer"], cells)
 
 
 def machine():
@@ -231,6 +239,23 @@ def machine():
             "load": round(os.getloadavg()[0], 2), "commit": commit.stdout.strip() or "no commit"}
 
 
+class Page:
+    """The report: printed part by part, and written between the markers of docs/benchmarks.md."""
+
+    def __init__(self, first):
+        self.parts = []
+        self.add(first)
+
+    def add(self, part):
+        self.parts.append(part)
+        print(part + "\n", flush=True)
+
+    def write(self):
+        before, begin, rest = PAGE.read_text().partition(MARKERS[0])
+        _, end, after = rest.partition(MARKERS[1])
+        PAGE.write_text("\n\n".join([before + begin, *self.parts, end + after]))
+
+
 def main():
     asked = arguments()
     for name in asked.question or []:
@@ -240,21 +265,24 @@ def main():
     if asked.section and "calculon" in sections and not compares:
         fail("CALCULON_SRC names no folder of Calculon")
     report = {"machine": machine()}
-    print("{processor}, {cores} cores, load {load} at the start, {commit}.\n".format(**report["machine"]))
+    page = Page("Measured on {processor}, {cores} cores, load {load} at the start, {commit}."
+                .format(**report["machine"]))
     if "answers" in sections:
         report["answers"] = measure_answers(asked)
-        print_answers(report["answers"])
+        page.add(answers_text(report["answers"]))
     if "tiers" in sections or compares:
         report["tiers"] = measure_tiers(asked)
-        print_tiers(report["tiers"])
+        page.add(tiers_text(report["tiers"]))
     if "growth" in sections:
         report["growth"] = measure_growth(asked)
-        print_growth(report["growth"])
+        page.add(growth_text(report["growth"]))
     if compares:
         report["calculon"] = measure_calculon(asked, report["tiers"])
-        print_calculon(report["calculon"])
+        page.add(calculon_text(report["calculon"]))
     if asked.json:
         pathlib.Path(asked.json).write_text(json.dumps(report, indent=1) + "\n")
+    if asked.write:
+        page.write()
 
 
 main()

@@ -49,7 +49,7 @@ class SearchReportTest(unittest.TestCase):
 
     def test_answers_tiers_and_growth(self):
         out, report = self.figures("--question", SMALL)
-        for heading in ("## Whole answers", "## Plans a second and core", "## Growth"):
+        for heading in ("### Whole answers", "### Plans a second and core", "### Growth"):
             self.assertIn(heading, out)
         self.assertNotIn("Calculon", out)
         (answer,) = report["answers"]
@@ -72,7 +72,7 @@ class SearchReportTest(unittest.TestCase):
         (self.folder / "systems").mkdir()
         (self.folder / "systems/a100_80g.json").write_text("{}")
         out, report = self.figures("--section", "calculon", CALCULON_SRC=str(self.folder))
-        self.assertIn("## Beside Calculon", out)
+        self.assertIn("### Beside Calculon", out)
         (row,) = report["calculon"]
         self.assertEqual((row["question"], row["executions"], row["good_executions"]), (SMALL, 30, 12))
         self.assertEqual((row["pieces"], row["all_pieces"]), (3, 3))
