@@ -46,6 +46,7 @@ void BM_Finalist(benchmark::State& state, Schedule schedule) {
 // The pipeline of such a plan alone, every stage a little slower than the one before.
 void BM_Simulate(benchmark::State& state, Schedule schedule) {
   std::vector<StageWork> stages;
+  stages.reserve(16);
   for (int i = 0; i < 16; ++i) {
     stages.push_back(
         {.forward = Seconds(1 + 0.01 * i), .backward = Seconds(2), .weight_gradient = Seconds(1)});

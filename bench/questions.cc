@@ -5,9 +5,9 @@
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
-#include <stdexcept>
 #include <string>
 
+#include "absl/status/statusor.h"
 #include "search_space/hugging_face.h"
 
 namespace meshwright {
@@ -18,12 +18,11 @@ std::string ReadSource(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// A benchmark has nobody to tell of an error: what is missing throws, and ends the program.
-nlohmann::json RowOf(std::string_view question) {
+absl::StatusOr<nlohmann::json> RowOf(std::string_view question) {
   for (const nlohmann::json& row : nlohmann::json::parse(ReadSource("bench/questions.json"))) {
     if (row.at("name") == question) return row;
   }
-  throw std::invalid_argument("no such question in bench/questions.json: " + std::string(question));
+  return absl::NotFoundError(std::string(question) + " is not in bench/questions.json");
 }
 
 Question QuestionOf(const nlohmann::json& row) {
@@ -42,9 +41,10 @@ Question QuestionOf(const nlohmann::json& row) {
 
 }  // namespace
 
+// A benchmark has nobody to tell of an error: it ends the program.
 Problem ProblemOf(std::string_view question) {
   static const Knowledge knowledge = LoadKnowledge("").value();
-  return ResolveProblem(QuestionOf(RowOf(question)), knowledge).value();
+  return ResolveProblem(QuestionOf(RowOf(question).value()), knowledge).value();
 }
 
 std::optional<ParallelPlan> DrawPlan(const Problem& problem, const SearchSpace& space,
