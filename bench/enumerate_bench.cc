@@ -8,8 +8,8 @@ namespace {
 
 constexpr int kNodes = 100'000;  // the first of each walk: whole spaces have up to billions
 
-void BM_Walk(benchmark::State& state, const BenchInput& input) {
-  const Problem problem = ProblemOf(input);
+void BM_Walk(benchmark::State& state, std::string_view question) {
+  const Problem problem = ProblemOf(question);
   const SearchSpace space = SpaceOf(problem);
   std::int64_t nodes = 0;
   for (auto _ : state) {
@@ -21,8 +21,8 @@ void BM_Walk(benchmark::State& state, const BenchInput& input) {
 }
 
 // What a rule that cuts a subtree costs on top: counting the plans below it.
-void BM_Count(benchmark::State& state, const BenchInput& input) {
-  const Problem problem = ProblemOf(input);
+void BM_Count(benchmark::State& state, std::string_view question) {
+  const Problem problem = ProblemOf(question);
   const SearchSpace space = SpaceOf(problem);
   for (auto _ : state) benchmark::DoNotOptimize(space.Count());
   state.SetItemsProcessed(state.iterations());

@@ -19,16 +19,34 @@ void Measure(benchmark::State& state, const std::vector<ParallelPlan>& plans, Es
 }
 
 // Step time and memory of every stage by the closed form.
-void BM_ClosedFormWarm(benchmark::State& state, const BenchInput& input) {
-  const Problem problem = ProblemOf(input);
+void BM_ClosedFormWarm(benchmark::State& state, std::string_view question) {
+  const Problem problem = ProblemOf(question);
   AnalyticModel model(ViewOf(problem));
   Measure(state, DrawPlans(problem, kPlans),
           [&](const ParallelPlan& plan) { return model.ClosedForm(plan).step_time.count(); });
 }
 
-// A finalist: 16 stages, 128 micro-batches.
+// A finalist, its layers priced before: 16 stages, 1,536 / (4 x 3) = 128 micro-batches; the step
+// time, with the pipeline simulated, and the memory of every stage.
+void BM_Finalist(benchmark::State& state, Schedule schedule) {
+  const Problem problem = ProblemOf("gpt3_175b_on_512_a100");
+  AnalyticModel model(ViewOf(problem));
+  Measure(state,
+          {{.tensor_parallel = 8,
+            .sequence_parallel = true,
+            .pipeline_parallel = 16,
+            .virtual_pipeline = schedule == Schedule::kInterleaved1f1b ? 2 : 1,
+            .data_parallel = 4,
+            .micro_batch_size = 3,
+            .zero_stage = 1,
+            .schedule = schedule}},
+          [&](const ParallelPlan& plan) { return model.Quick(plan).step_time.count(); });
+}
+
+// The pipeline of such a plan alone, every stage a little slower than the one before.
 void BM_Simulate(benchmark::State& state, Schedule schedule) {
   std::vector<StageWork> stages;
+  stages.reserve(16);
   for (int i = 0; i < 16; ++i) {
     stages.push_back(
         {.forward = Seconds(1 + 0.01 * i), .backward = Seconds(2), .weight_gradient = Seconds(1)});
@@ -43,24 +61,24 @@ void BM_Simulate(benchmark::State& state, Schedule schedule) {
 }
 
 // As the search ranks it: simulated.
-void BM_QuickWarm(benchmark::State& state, const BenchInput& input) {
-  const Problem problem = ProblemOf(input);
+void BM_QuickWarm(benchmark::State& state, std::string_view question) {
+  const Problem problem = ProblemOf(question);
   AnalyticModel model(ViewOf(problem));
   Measure(state, DrawPlans(problem, kPlans),
           [&](const ParallelPlan& plan) { return model.Quick(plan).step_time.count(); });
 }
 
 // With the breakdown, the memory of every stage and the interval.
-void BM_FullWarm(benchmark::State& state, const BenchInput& input) {
-  const Problem problem = ProblemOf(input);
+void BM_FullWarm(benchmark::State& state, std::string_view question) {
+  const Problem problem = ProblemOf(question);
   AnalyticModel model(ViewOf(problem));
   Measure(state, DrawPlans(problem, kPlans),
           [&](const ParallelPlan& plan) { return model.Full(plan).step_time.count(); });
 }
 
 // A new model each time, with nothing priced yet.
-void BM_FirstPlanCold(benchmark::State& state, const BenchInput& input) {
-  const Problem problem = ProblemOf(input);
+void BM_FirstPlanCold(benchmark::State& state, std::string_view question) {
+  const Problem problem = ProblemOf(question);
   Measure(state, DrawPlans(problem, 10), [&](const ParallelPlan& plan) {
     AnalyticModel model(ViewOf(problem));
     return model.Quick(plan).step_time.count();
@@ -68,6 +86,10 @@ void BM_FirstPlanCold(benchmark::State& state, const BenchInput& input) {
 }
 
 MESHWRIGHT_BENCHMARK(BM_ClosedFormWarm);
+BENCHMARK_CAPTURE(BM_Finalist, 1f1b, Schedule::k1f1b);
+BENCHMARK_CAPTURE(BM_Finalist, interleaved_1f1b, Schedule::kInterleaved1f1b);
+BENCHMARK_CAPTURE(BM_Finalist, zb_h1, Schedule::kZbH1);
+BENCHMARK_CAPTURE(BM_Finalist, dualpipe, Schedule::kDualpipe);
 BENCHMARK_CAPTURE(BM_Simulate, 1f1b, Schedule::k1f1b);
 BENCHMARK_CAPTURE(BM_Simulate, interleaved_1f1b, Schedule::kInterleaved1f1b);
 BENCHMARK_CAPTURE(BM_Simulate, zb_h1, Schedule::kZbH1);

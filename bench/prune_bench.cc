@@ -15,8 +15,8 @@ struct Node {
   int depth = 0;
 };
 
-void BM_Rules(benchmark::State& state, const BenchInput& input) {
-  const Problem problem = ProblemOf(input);
+void BM_Rules(benchmark::State& state, std::string_view question) {
+  const Problem problem = ProblemOf(question);
   const SearchSpace space = SpaceOf(problem);
   std::vector<Node> nodes;
   for (PlanWalk walk(space); static_cast<int>(nodes.size()) < kNodes && walk.Next();) {
@@ -39,8 +39,8 @@ void BM_Rules(benchmark::State& state, const BenchInput& input) {
 }
 
 // The plans a second that the memory and dominance rules decide on, all choices counted.
-void BM_NarrowRecompute(benchmark::State& state, const BenchInput& input) {
-  const Problem problem = ProblemOf(input);
+void BM_NarrowRecompute(benchmark::State& state, std::string_view question) {
+  const Problem problem = ProblemOf(question);
   const SearchSpace space = SpaceOf(problem);
   const std::vector<ParallelPlan> plans = DrawPlans(problem, kPlans);
   AnalyticModel model(ViewOf(problem));

@@ -7,8 +7,8 @@
 namespace meshwright {
 namespace {
 
-void BM_Search(benchmark::State& state, const BenchInput& input) {
-  const Problem problem = ProblemOf(input);
+void BM_Search(benchmark::State& state, std::string_view question) {
+  const Problem problem = ProblemOf(question);
   const SearchSpace space = SpaceOf(problem);
   std::int64_t decided = 0;
   double evaluated = 0;
@@ -22,15 +22,9 @@ void BM_Search(benchmark::State& state, const BenchInput& input) {
       benchmark::Counter(evaluated, benchmark::Counter::kIsRate);
 }
 
-BENCHMARK_CAPTURE(BM_Search, llama2_70b_on_128_a100, Llama2_70bOn128A100())
-    ->Unit(benchmark::kMillisecond)
-    ->UseRealTime();
-BENCHMARK_CAPTURE(BM_Search, gpt3_175b_on_4096_a100, Gpt3_175bOn4096A100())
-    ->Unit(benchmark::kMillisecond)
-    ->UseRealTime();
-BENCHMARK_CAPTURE(BM_Search, deepseek_v3_on_2048_h100, DeepseekV3On2048H100())
-    ->Unit(benchmark::kMillisecond)
-    ->UseRealTime();
+MESHWRIGHT_ASK(BM_Search, llama2_70b_on_128_a100)->Unit(benchmark::kMillisecond)->UseRealTime();
+MESHWRIGHT_ASK(BM_Search, gpt3_175b_on_4096_a100)->Unit(benchmark::kMillisecond)->UseRealTime();
+MESHWRIGHT_ASK(BM_Search, deepseek_v3_on_2048_h800)->Unit(benchmark::kMillisecond)->UseRealTime();
 
 }  // namespace
 }  // namespace meshwright

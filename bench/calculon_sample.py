@@ -1,0 +1,49 @@
+"""Calculon's command line on a part of its search: calculon_sample.py SECONDS PROGRAM ARGUMENT...
+
+Its search is a list of independent pieces of work, which it hands to a pool of processes; one core takes hours
+for all. Here they run in this process, in an order drawn once, until SECONDS of processor time are spent; the
+last line says how many did.
+"""
+import json
+import multiprocessing
+import random
+import runpy
+import sys
+import time
+
+
+def pool_for(seconds, ran):
+    class Pool:
+        def __init__(self, *_):
+            pass
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            return False
+
+        def starmap(self, search, pieces):
+            pieces = list(pieces)
+            ran["all_pieces"] = len(pieces)
+            random.Random(1).shuffle(pieces)
+            found = []
+            start = time.process_time()
+            while len(found) < len(pieces) and time.process_time() - start < seconds:
+                found.append(search(*pieces[len(found)]))
+            ran.update(pieces=len(found), cpu_seconds=time.process_time() - start)
+            return found
+    return Pool
+
+
+def main():
+    ran = {}
+    multiprocessing.Pool = pool_for(float(sys.argv[1]), ran)
+    sys.argv = sys.argv[2:]
+    try:
+        runpy.run_path(sys.argv[0], run_name="__main__")
+    finally:
+        print(json.dumps(ran))
+
+
+main()
