@@ -35,7 +35,8 @@ std::vector<std::string> PlanRow(std::string rank, const v1::RankedPlan& ranked)
           PercentText(e.model_flops_utilization_ratio()),
           GibText(e.peak_memory_bytes()),
           GibText(e.memory_capacity_bytes() - e.reserved_memory_bytes()),
-          PlanWords(ranked.plan())};
+          ranked.has_precision() ? ranked.precision() + " " + PlanWords(ranked.plan())
+                                 : PlanWords(ranked.plan())};
 }
 
 std::string PlanTable(const v1::TuneResult& result) {

@@ -62,7 +62,7 @@ class AnalyticModel {
   // split of layers, sharding of states and recomputation. Prices its layers; no time when that
   // depends on the rest.
   std::optional<Seconds> LeastTimeBelow(const ParallelPlan& plan);
-  Bytes LeastMemoryBelow(const ParallelPlan& plan);
+  Bytes LeastMemoryBelow(const ParallelPlan& plan, double most_offloaded);
   // The same of plans that also share the schedule and the split of layers.
   Seconds LeastTimeOfPipeline(const ParallelPlan& plan);
   Estimate Full(const ParallelPlan& plan);

@@ -186,6 +186,14 @@ DataGroups PlaceDataGroups(const Stage& s, const StateSharding& sharding) {
           .expert = PlaceGroup(std::max(1, all * t / expert_stride), expert_stride, g)};
 }
 
+bool OffloadCostsTime(const EstimatorProblem& problem) {
+  const double traffic = problem.profile.optimizer_traffic_bytes_per_parameter;
+  return std::ranges::all_of(problem.cluster.pools, [&](const NodePool& pool) {
+    const BytesPerSecond memory = pool.chip.memory_bandwidth * pool.chip.stream_efficiency;
+    return kOffloadedBytes / kHostLink.rate >= traffic / memory.rate;
+  });
+}
+
 StateSharding ShardingOf(const ParallelPlan& plan, const Stage& s) {
   const int all = s.data_parallel * s.sharding.context_parallel;
   const int experts =

@@ -24,6 +24,10 @@ struct StepTail {
   Seconds optimizer = Seconds(0);
 };
 
+// Whether states on the host make the optimizer's step slower, as they do on all but the slowest
+// memories.
+bool OffloadCostsTime(const EstimatorProblem& problem);
+
 // docs/cost_model.md "Data parallelism" (bucketing: PyTorch DDP, Li et al. 2020, arXiv 2006.15704;
 // sharding: ZeRO, arXiv 1910.02054; FSDP, arXiv 2304.11277).
 StepTail TailOf(const Stage& stage, const StageTime& time, const StateSharding& sharding,

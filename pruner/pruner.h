@@ -69,7 +69,8 @@ struct NarrowOptions {
 
 // Recomputation costs time and saves memory, and both grow with the number of recomputed layers; so
 // of a plan's choices only these can be best: none if it fits, else selective, and the least number
-// of fully recomputed layers that fits (found by bisection).
+// of fully recomputed layers that fits (found by bisection), of each stage where the space has
+// recomputes_by_stage.
 NarrowedRecompute NarrowRecompute(AnalyticModel& model, const SearchSpace& space,
                                   const ParallelPlan& prefix, const NarrowOptions& options);
 

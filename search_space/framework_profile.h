@@ -110,9 +110,11 @@ struct FrameworkProfile {
   // What of a plan the framework can be told, as a search opens it.
   std::vector<Schedule> schedules = {Schedule::k1f1b, Schedule::kInterleaved1f1b};
   std::vector<ContextParallelKind> context_parallel_kinds = {
-      ContextParallelKind::kRing};  // first: usual
-  bool sizes_end_stages = false;    // layers of the first and the last stage
-  bool shards_in_groups = false;    // sharding groups smaller than the data-parallel group
+      ContextParallelKind::kRing};   // first: usual
+  bool sizes_end_stages = false;     // layers of the first and the last stage
+  bool shards_in_groups = false;     // sharding groups smaller than the data-parallel group
+  bool offloads_optimizer = false;   // states of a sharded optimizer to the host, any part of them
+  bool recomputes_by_stage = false;  // full recomputation of a number of layers for each stage
   std::vector<std::string> selective_modules = {"core_attn"};
   int largest_zero_stage_with_pipeline = 1;
   bool experts_need_sequence_parallel = false;  // when there is tensor parallelism

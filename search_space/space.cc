@@ -230,6 +230,8 @@ std::vector<int> SearchSpace::AllValues(Dimension dimension, const ParallelPlan&
       return {0, 1, 2, 3};
     case Dimension::kZeroGroupSize:
       return ShardingGroups(p);
+    case Dimension::kOptimizerOffload:
+      return p.zero_stage > 0 ? options_.offload_percents : std::vector<int>{0};
     case Dimension::kRecompute:
       return RecomputeCodes(p);
   }
@@ -277,6 +279,9 @@ void SearchSpace::ResetAfter(Dimension dimension, ParallelPlan& plan) const {
       plan.zero_group_size = 0;
       [[fallthrough]];
     case Dimension::kZeroGroupSize:
+      plan.optimizer_offload_ratio = 0;
+      [[fallthrough]];
+    case Dimension::kOptimizerOffload:
       plan.recompute.granularity = RecomputeGranularity::kNone;
       plan.recompute.layer_counts.clear();
       [[fallthrough]];
@@ -331,6 +336,9 @@ void SearchSpace::Set(Dimension dimension, int value, ParallelPlan& plan) const 
     case Dimension::kZeroGroupSize:
       plan.zero_group_size = value;
       return;
+    case Dimension::kOptimizerOffload:
+      plan.optimizer_offload_ratio = value / 100.0;
+      return;
     case Dimension::kRecompute:
       SetRecompute(value, plan.pipeline_parallel, plan.recompute);
       return;
@@ -348,6 +356,10 @@ void SearchSpace::SetEndStages(int first, ParallelPlan& plan) const {
   plan.layers_per_stage.assign(static_cast<std::size_t>(stages), largest);
   plan.layers_per_stage.front() = first;
   plan.layers_per_stage.back() = model_.layer_count - (stages - 2) * largest - first;
+}
+
+double SearchSpace::MostOffloaded() const {
+  return *std::ranges::max_element(options_.offload_percents) / 100.0;
 }
 
 std::int64_t SearchSpace::Count() const { return CountBelow(Root(), 0); }

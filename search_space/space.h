@@ -28,9 +28,10 @@ enum class Dimension {
   kFirstStage,
   kZeroStage,
   kZeroGroupSize,
+  kOptimizerOffload,
   kRecompute,
 };
-inline constexpr int kDimensionCount = 15;
+inline constexpr int kDimensionCount = 16;
 
 // What a user leaves of a dimension.
 struct DimensionChoice {
@@ -42,12 +43,16 @@ struct DimensionChoice {
 };
 
 // How far the space is open. Values of choices are coded: words by their enumerator, false and true
-// as 0 and 1, recomputation by its granularity.
+// as 0 and 1, recomputation by its granularity, offload by its per cent.
 struct SpaceOptions {
   std::vector<ContextParallelKind> context_parallel_kinds = {ContextParallelKind::kRing};
   std::vector<Schedule> schedules = {Schedule::k1f1b, Schedule::kInterleaved1f1b};
   bool sizes_end_stages = false;  // first and last stage may have fewer layers than those between
   bool shards_in_groups = false;  // sharding groups smaller than the data-parallel group
+  std::vector<int> offload_percents = {0};  // of the optimizer's states, where ZeRO shards them
+  // Stages may recompute different numbers of layers. Of all such numbers only the least that fit
+  // can be best, so they are not listed: the pruner lightens a plan of equal numbers.
+  bool recomputes_by_stage = false;
   std::map<Dimension, DimensionChoice> chosen = {};
   DimensionChoice data_parallel = {};
   DimensionChoice recomputed_layers = {};  // of a stage, under full recomputation
@@ -65,6 +70,8 @@ class SearchSpace {
   SearchSpace(const ModelSpec& model, int device_count, int global_batch_size,
               SpaceOptions options);
 
+  // The largest share of the optimizer's states that a plan offloads.
+  [[nodiscard]] double MostOffloaded() const;
   // Plans in the space.
   [[nodiscard]] std::int64_t Count() const;
   // Plans that share the first `depth` dimensions of `prefix`.
@@ -76,6 +83,8 @@ class SearchSpace {
   [[nodiscard]] std::vector<int> Values(Dimension dimension, const ParallelPlan& prefix) const;
   // Later dimensions get their value at the root.
   void Set(Dimension dimension, int value, ParallelPlan& plan) const;
+
+  [[nodiscard]] const SpaceOptions& options() const { return options_; }
 
   // The plan that every walk starts from.
   [[nodiscard]] ParallelPlan Root() const;

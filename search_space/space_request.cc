@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <iterator>
 #include <limits>
 
@@ -25,6 +26,19 @@ std::optional<int> TruthOf(std::string_view word) {
 }
 
 std::string Truths() { return "false, true"; }
+
+// "0.25" is 25 per cent.
+std::optional<int> PercentOf(std::string_view text) {
+  double ratio = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), ratio);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  const double percent = 100 * ratio;
+  const bool is_whole =
+      percent >= 0 && percent <= 100 && std::abs(percent - std::round(percent)) < 1e-9;
+  return is_whole ? std::optional(static_cast<int>(std::lround(percent))) : std::nullopt;
+}
+
+std::string Ratios() { return "0, 0.01 .. 1"; }
 
 struct Row {
   std::string_view name;
@@ -57,6 +71,7 @@ constexpr Row kRows[] = {
     {"first_stage_layers", Of<Dimension::kFirstStage>},
     {"zero_stage", Of<Dimension::kZeroStage>},
     {"zero_group_size", Of<Dimension::kZeroGroupSize>},  // 0: the whole data-parallel group
+    {"optimizer_offload_ratio", Of<Dimension::kOptimizerOffload>, PercentOf, Ratios},
     {"recompute", Of<Dimension::kRecompute>, CodeOf<RecomputeGranularity>,
      AllowedWords<RecomputeGranularity>},
     {"recomputed_layers", RecomputedLayers},
@@ -136,6 +151,11 @@ std::vector<FieldViolation> ApplyDimensions(const std::vector<DimensionRequest>&
   options.sizes_end_stages = options.sizes_end_stages ||
                              options.chosen.contains(Dimension::kLargestStage) ||
                              options.chosen.contains(Dimension::kFirstStage);
+  if (const auto chosen = options.chosen.find(Dimension::kOptimizerOffload);
+      chosen != options.chosen.end()) {
+    options.offload_percents = chosen->second.values;
+    std::ranges::sort(options.offload_percents);
+  }
   options.shards_in_groups =
       options.shards_in_groups || options.chosen.contains(Dimension::kZeroGroupSize);
   return violations;

@@ -7,7 +7,9 @@ namespace meshwright {
 // Plans that are another plan written differently: sharding states over a single rank.
 std::optional<Rejection> CheckEqualPlans(const EstimatorProblem& problem, const ParallelPlan& plan,
                                          int depth) {
-  if (!JustSet(Dimension::kZeroStage, depth) || plan.zero_stage == 0) return std::nullopt;
+  // A sharded optimizer alone goes to the host.
+  const bool is_decided = JustSet(Dimension::kOptimizerOffload, depth);
+  if (!is_decided || plan.zero_stage == 0 || plan.optimizer_offload_ratio > 0) return std::nullopt;
   // The copies of a stage that two directions have share its states too.
   const int copies = LayoutOf(plan.schedule, plan.pipeline_parallel, 1).directions();
   const int ranks = copies * plan.data_parallel * plan.context_parallel;

@@ -16,9 +16,13 @@ class Narrowing {
             const NarrowOptions& options)
       : model_(model), space_(space), plan_(prefix), options_(options) {}
 
-  // Nothing when the bound says that it is of no use.
   std::optional<RecomputeChoice> At(int code) {
     space_.Set(Dimension::kRecompute, code, plan_);
+    return Estimate();
+  }
+
+  // plan_ with its cost; nothing when the bound says that it is of no use.
+  std::optional<RecomputeChoice> Estimate() {
     if (options_.slowest_useful.has_value()) {
       const std::optional<Seconds> least = model_.LeastTimeIfPriced(plan_);
       if (least.has_value() && *least > *options_.slowest_useful) {
@@ -99,10 +103,42 @@ class Narrowing {
     }
     result_.pruned_by_memory += static_cast<std::int64_t>(fits);
     result_.pruned_by_dominance += static_cast<std::int64_t>(codes.size() - 1 - fits);
-    Keep(At(codes[fits]));
+    space_.Set(Dimension::kRecompute, codes[fits], plan_);
+    if (LightensStages()) LightenStages();
+    Keep(Estimate());
   }
 
  private:
+  [[nodiscard]] bool LightensStages() const {
+    const SpaceOptions& options = space_.options();
+    return options.recomputes_by_stage && options.recomputed_layers == DimensionChoice() &&
+           plan_.pipeline_parallel > 1;
+  }
+
+  // As few recomputed layers in each stage as fit. Its memory does not depend on the other stages,
+  // so each is found with the others as they are in plan_, which fits.
+  void LightenStages() {
+    const std::vector<int> most = plan_.recompute.layer_counts;
+    std::vector<int> least = most;
+    const int chunks = plan_.virtual_pipeline;
+    for (std::size_t stage = 0; stage < most.size(); ++stage) {
+      int misses = 0;  // fewer layers of a chunk than this do not fit
+      int fits = most[stage] / chunks;
+      while (misses < fits) {
+        const int middle = (misses + fits) / 2;
+        plan_.recompute.layer_counts[stage] = middle * chunks;
+        if (model_.CheckMemory(plan_).fits) {
+          fits = middle;
+        } else {
+          misses = middle + 1;
+        }
+      }
+      least[stage] = fits * chunks;
+      plan_.recompute.layer_counts[stage] = most[stage];
+    }
+    plan_.recompute.layer_counts = least;
+  }
+
   AnalyticModel& model_;
   const SearchSpace& space_;
   ParallelPlan plan_;

@@ -85,6 +85,7 @@ v1::RankedPlan ToWire(const RankedPlan& plan) {
   *wire.mutable_estimate() = ToWire(plan.estimate);
   wire.mutable_exports()->insert(plan.exports.begin(), plan.exports.end());
   wire.set_plan_digest(MakePlanKey(plan.plan).digest);
+  if (plan.precision) wire.set_precision(std::string(Word(*plan.precision)));
   return wire;
 }
 

@@ -367,7 +367,9 @@ absl::StatusOr<Problem> ResolveProblem(const Question& question, const Knowledge
   problem.space = {.context_parallel_kinds = problem.profile.context_parallel_kinds,
                    .schedules = problem.profile.schedules,
                    .sizes_end_stages = problem.profile.sizes_end_stages,
-                   .shards_in_groups = problem.profile.shards_in_groups};
+                   .shards_in_groups = problem.profile.shards_in_groups,
+                   .recomputes_by_stage = problem.profile.recomputes_by_stage};
+  if (problem.profile.offloads_optimizer) problem.space.offload_percents = {0, 25, 50, 75, 100};
   problem.cluster.name = question.cluster.name;
   for (std::size_t i = 0; i < question.cluster.pools.size(); ++i) {
     const NodePoolRequest& stated = question.cluster.pools[i];

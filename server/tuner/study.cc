@@ -11,6 +11,7 @@
 #include "server/tuner/checker.h"
 #include "server/tuner/export/export.h"
 #include "server/tuner/infeasible.h"
+#include "server/tuner/precision_choice.h"
 #include "server/tuner/search_plan.h"
 
 namespace meshwright {
@@ -21,7 +22,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::string_view kExhaustive = "exhaustive";
 
 // No plan is faster than its model FLOPs at the best rate that the chip's GEMMs reach.
-Seconds FloorOfStep(const Problem& problem) {
+Seconds FloorOfStep(const Problem& problem, const Calibration& calibration) {
   double rate = 0;
   for (const NodePool& pool : problem.cluster.pools) {
     rate += DeviceCount(pool) *
@@ -30,7 +31,8 @@ Seconds FloorOfStep(const Problem& problem) {
   }
   const double tokens =
       static_cast<double>(problem.workload.global_batch_size) * problem.workload.sequence_length;
-  return Seconds(3 * ForwardFlopsPerToken(ViewOf(problem)) * tokens / rate);
+  return calibration.time_ratio *
+         Seconds(3 * ForwardFlopsPerToken(ViewOf(problem)) * tokens / rate);
 }
 
 absl::Status NothingYet(StopCause cause, const SearchSummary& summary) {
@@ -66,12 +68,9 @@ void NoteBaseline(StudyResult& result) {
   }
 }
 
-}  // namespace
-
-absl::StatusOr<StudyAnswer> RunStudy(const StudyRequest& request, const Knowledge& knowledge,
-                                     const StudyControl& control) {
-  const Clock::time_point start = Clock::now();
-  ASSIGN_OR_RETURN(const Problem problem, SearchableProblem(request, knowledge));
+// The answer of one precision.
+absl::StatusOr<StudyAnswer> Answer(const StudyRequest& request, const Problem& problem,
+                                   const Knowledge& knowledge, const SearchOptions& options) {
   ASSIGN_OR_RETURN(const Calibration calibration, Calibrate(request.history, problem, knowledge));
   AnalyticModel model(ViewOf(problem), calibration);
   StudyResult result;
@@ -79,7 +78,6 @@ absl::StatusOr<StudyAnswer> RunStudy(const StudyRequest& request, const Knowledg
   result.warnings = problem.warnings;
   ASSIGN_OR_RETURN(result.baseline, BaselineOf(request, problem, model, result.applied_defaults));
 
-  const SearchOptions options = SearchOptionsOf(request, control, start);
   const SearchFound found =
       SearchExhaustively(SpaceOf(problem), ViewOf(problem), calibration, options);
   result.search = found.summary;
@@ -97,12 +95,31 @@ absl::StatusOr<StudyAnswer> RunStudy(const StudyRequest& request, const Knowledg
   }
   RETURN_IF_ERROR(CheckEstimate(winner.plan, winner.estimate, problem));
   if (!result.search.complete) {
-    result.search.optimality_gap = winner.estimate.step_time / FloorOfStep(problem) - 1;
+    result.search.optimality_gap =
+        winner.estimate.step_time / FloorOfStep(problem, calibration) - 1;
     result.warnings.push_back("the search was cut short; the plans are the best seen so far");
   }
-  NoteBaseline(result);
   AddExports(problem, result);
   return result;
+}
+
+}  // namespace
+
+absl::StatusOr<StudyAnswer> RunStudy(const StudyRequest& request, const Knowledge& knowledge,
+                                     const StudyControl& control) {
+  const SearchOptions options = SearchOptionsOf(request, control, Clock::now());
+  ASSIGN_OR_RETURN(const std::vector<PrecisionChoice> choices, PrecisionChoices(request));
+  std::vector<PrecisionAnswer> answers;
+  for (const PrecisionChoice& choice : choices) {
+    ASSIGN_OR_RETURN(const Problem problem, SearchableProblem(choice.request, knowledge));
+    answers.push_back({.precision = choice.precision,
+                       .answer = Answer(choice.request, problem, knowledge, options)});
+  }
+  absl::StatusOr<StudyAnswer> answer = BestOf(std::move(answers), options.plan_count);
+  if (auto* result = answer.ok() ? std::get_if<StudyResult>(&*answer) : nullptr) {
+    NoteBaseline(*result);
+  }
+  return answer;
 }
 
 absl::StatusOr<Estimate> EvaluatePlan(const EvaluateRequest& request, const Knowledge& knowledge,

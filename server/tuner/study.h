@@ -43,6 +43,7 @@ struct StudyRequest {
 
 struct RankedPlan {
   ParallelPlan plan = {};
+  std::optional<Precision> precision = {};  // where the question leaves it open
   Estimate estimate = {};
   std::map<std::string, std::string> exports = {};  // framework -> launch flags
 };

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <string_view>
 #include <vector>
 
@@ -138,6 +139,14 @@ class AllPlans {
   }
 
   void AddRecomputation(ParallelPlan plan, int largest_stage) {
+    const bool is_open = problem_.profile.offloads_optimizer && plan.zero_stage > 0;
+    for (const double ratio : {0.0, 0.25, 0.5, 0.75, 1.0}) {
+      plan.optimizer_offload_ratio = ratio;
+      if (ratio == 0 || is_open) AddChoices(plan, largest_stage);
+    }
+  }
+
+  void AddChoices(ParallelPlan plan, int largest_stage) {
     plan.recompute = {};
     Add(plan);
     plan.recompute.granularity = RecomputeGranularity::kSelective;
@@ -146,6 +155,22 @@ class AllPlans {
     for (int k = plan.virtual_pipeline; k <= largest_stage; k += plan.virtual_pipeline) {
       plan.recompute.layer_counts.assign(static_cast<std::size_t>(plan.pipeline_parallel), k);
       Add(plan);
+    }
+    const bool has_numbers = problem_.profile.recomputes_by_stage && HasFixedOrder(plan.schedule);
+    if (has_numbers && plan.pipeline_parallel > 1) AddNumbers(plan, largest_stage, 0);
+  }
+
+  // Every number of recomputed layers in stage `stage` and those after it, but all equal.
+  void AddNumbers(ParallelPlan plan, int largest_stage, std::size_t stage) {
+    std::vector<int>& counts = plan.recompute.layer_counts;
+    if (stage == counts.size()) {
+      const bool is_equal = std::ranges::adjacent_find(counts, std::not_equal_to()) == counts.end();
+      if (!is_equal) Add(plan);
+      return;
+    }
+    for (int k = 0; k <= largest_stage; k += plan.virtual_pipeline) {
+      counts[stage] = k;
+      AddNumbers(plan, largest_stage, stage + 1);
     }
   }
 

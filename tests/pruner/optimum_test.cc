@@ -73,6 +73,9 @@ Question RandomQuestion(std::mt19937& random) {
   }
   const auto shape = random() % 6;
   const bool is_fp8 = random() % 5 == 0;
+  if (random() % 4 == 0) {
+    workload.framework_facts.push_back({.name = "recomputes_by_stage", .value = "true"});
+  }
   question.cluster.pools = {shape == 0   ? Nodes(1, 4)
                             : shape == 1 ? Nodes(1, 8)
                             : shape == 2 ? Nodes(2, 4)
@@ -142,14 +145,17 @@ std::string Describe(const Evaluated& e) {
 }
 
 // The winner of a search is `best`, or there is none.
-void ExpectWinner(const SearchFound& found, const std::optional<Evaluated>& best) {
+void ExpectWinner(const SearchFound& found, const std::optional<Evaluated>& best, bool has_ties) {
   EXPECT_TRUE(found.summary.complete);
   ASSERT_EQ(found.best.empty(), !best.has_value()) << (best.has_value() ? Describe(*best) : "");
   if (!best.has_value()) return;
   const Evaluated& winner = found.best.front();
   EXPECT_EQ(winner.estimate.step_time, best->estimate.step_time)
       << "found " << Describe(winner) << "\nbest  " << Describe(*best);
-  EXPECT_EQ(winner.plan, best->plan);
+  // Numbers of recomputed layers that differ in some stage may take the same time.
+  if (!has_ties) {
+    EXPECT_EQ(winner.plan, best->plan);
+  }
 }
 
 // The search finds the best of all legal plans. Plans whose tensor-parallel groups have unequal
@@ -163,8 +169,9 @@ void ExpectOptimum(Problem problem) {
   for (const Bytes capacity : Capacities(plans)) {
     problem.cluster.pools.front().memory_capacity = capacity;
     SCOPED_TRACE(Describe(problem));
-    ExpectWinner(Search(problem, {"topology"}), BestUnder(plans, capacity));
-    ExpectWinner(Search(problem, {}), BestUnder(inside, capacity));
+    const bool has_ties = problem.profile.recomputes_by_stage;
+    ExpectWinner(Search(problem, {"topology"}), BestUnder(plans, capacity), has_ties);
+    ExpectWinner(Search(problem, {}), BestUnder(inside, capacity), has_ties);
   }
 }
 

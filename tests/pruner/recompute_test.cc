@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <functional>
 #include <random>
 
 #include "gtest/gtest.h"
@@ -132,6 +133,40 @@ TEST_P(RecomputeTest, NarrowingEqualsTryingEverything) {
       if (HasFailure()) return;
     }
   }
+}
+
+// Under 1F1B the first stages hold most micro-batches, so they recompute most; one layer less does
+// not fit in any stage, and the step is faster than with the same number everywhere.
+TEST(RecomputeByStageTest, AsFewLayersInEachStageAsFit) {
+  Question question = TinyQuestion();
+  question.model.layer_count = 16;
+  question.workload.framework_facts = {{.name = "recomputes_by_stage", .value = "true"}};
+  Problem problem = Resolved(question);
+  ParallelPlan plan = {.pipeline_parallel = 4, .zero_stage = 0};
+  plan.recompute = {.granularity = RecomputeGranularity::kFull, .layer_counts = {3, 3, 3, 3}};
+  AnalyticModel model(ViewOf(problem));
+  const QuickEstimate everywhere = model.Quick(plan);
+  problem.cluster.pools.front().memory_capacity = everywhere.reserved_memory;
+  AnalyticModel tight(ViewOf(problem));
+  const NarrowedRecompute narrowed = NarrowRecompute(tight, SpaceOf(problem), plan, {});
+  ASSERT_FALSE(narrowed.kept.empty());
+  const RecomputeChoice& choice = narrowed.kept.back();
+  const std::vector<int>& counts = choice.plan.recompute.layer_counts;
+  EXPECT_EQ(counts.front(), 3);
+  EXPECT_TRUE(std::ranges::is_sorted(counts, std::greater()));
+  EXPECT_EQ(counts.back(), 0);
+  EXPECT_TRUE(choice.estimate.fits);
+  EXPECT_LT(choice.estimate.step_time, everywhere.step_time);
+  for (std::size_t stage = 0; stage < counts.size(); ++stage) {
+    if (counts[stage] == 0) continue;
+    ParallelPlan fewer = choice.plan;
+    --fewer.recompute.layer_counts[stage];
+    EXPECT_FALSE(tight.Quick(fewer).fits) << stage;
+  }
+  // A user who bounds the number means the same for all stages.
+  problem.space.recomputed_layers = {.at_least = 1};
+  const NarrowedRecompute bounded = NarrowRecompute(tight, SpaceOf(problem), plan, {});
+  EXPECT_EQ(bounded.kept.back().plan.recompute.layer_counts, (std::vector<int>{3, 3, 3, 3}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Random, RecomputeTest, testing::Range(0, 12));

@@ -216,12 +216,12 @@ const Case kDominance[] = {
      "dominance",
      Nothing,
      {.pipeline_parallel = 4, .zero_stage = 1},
-     Expected{Dimension::kZeroStage, "zero_stage > 0 over one rank", 1, 0}},
+     Expected{Dimension::kOptimizerOffload, "zero_stage > 0 over one rank", 1, 0}},
     {"OneRankOfTensor",
      "dominance",
      Nothing,
      {.tensor_parallel = 4, .zero_stage = 3},
-     Expected{Dimension::kZeroStage, "zero_stage > 0 over one rank", 3, 0}},
+     Expected{Dimension::kOptimizerOffload, "zero_stage > 0 over one rank", 3, 0}},
     {"ExpertsOverTensorRanks",  // 4 ranks / (2 x 1): two hold the same experts
      "dominance",
      FourExperts,
@@ -230,7 +230,7 @@ const Case kDominance[] = {
      "dominance",
      FourExperts,
      {.tensor_parallel = 4, .expert_parallel = 2, .expert_tensor_parallel = 2, .zero_stage = 1},
-     Expected{Dimension::kZeroStage, "zero_stage > 0 over one rank", 1, 0}},
+     Expected{Dimension::kOptimizerOffload, "zero_stage > 0 over one rank", 1, 0}},
 };
 
 class RulesTest : public testing::TestWithParam<Case> {};

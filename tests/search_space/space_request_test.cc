@@ -22,7 +22,8 @@ TEST(ApplyDimensionsTest, ValuesRangesAndWords) {
                        {.name = "recompute", .values = {"none", "full"}},
                        {.name = "recomputed_layers", .at_most = 4},
                        {.name = "data_parallel", .at_least = 8},
-                       {.name = "zero_group_size", .values = {"0", "8"}}},
+                       {.name = "zero_group_size", .values = {"0", "8"}},
+                       {.name = "optimizer_offload_ratio", .values = {"0.5", "0"}}},
                       "dimensions", options);
   EXPECT_TRUE(violations.empty());
   EXPECT_THAT(options.chosen[Dimension::kTensorParallel].values, ElementsAre(2, 8));
@@ -33,6 +34,7 @@ TEST(ApplyDimensionsTest, ValuesRangesAndWords) {
   EXPECT_FALSE(options.recomputed_layers.Allows(5));
   EXPECT_FALSE(options.data_parallel.Allows(4));
   EXPECT_TRUE(options.shards_in_groups);
+  EXPECT_THAT(options.offload_percents, ElementsAre(0, 50));
 }
 
 struct Mistake {
@@ -48,6 +50,9 @@ const Mistake kMistakes[] = {
     {"UnknownWord", {{.name = "schedule", .values = {"fast"}}}, "must be one of gpipe, 1f1b"},
     {"NoNumber", {{.name = "zero_stage", .values = {"two"}}}, "must be a whole number"},
     {"Negative", {{.name = "zero_stage", .values = {"-1"}}}, "must be a whole number"},
+    {"NoRatio",
+     {{.name = "optimizer_offload_ratio", .values = {"1.5"}}},
+     "must be one of 0, 0.01 .. 1"},
     {"NoTruth", {{.name = "sequence_parallel", .values = {"1"}}}, "must be one of false, true"},
     {"RangeOfWords", {{.name = "recompute", .at_least = 1}}, "takes values, not a range"},
     {"Nothing", {{.name = "tensor_parallel"}}, "neither values nor a range"},

@@ -32,7 +32,8 @@ struct Case {
 };
 
 SpaceOptions Everything() {
-  SpaceOptions options = {.sizes_end_stages = true, .shards_in_groups = true};
+  SpaceOptions options = {
+      .sizes_end_stages = true, .shards_in_groups = true, .offload_percents = {0, 50}};
   options.schedules.clear();
   for (const auto& [schedule, word] : Choices<Schedule>()) options.schedules.push_back(schedule);
   options.context_parallel_kinds.clear();
@@ -95,6 +96,7 @@ Node NodeOf(const PlanWalk& walk) {
                layers.empty() ? 0 : layers.front(),
                plan.zero_stage,
                plan.zero_group_size,
+               static_cast<int>(100 * plan.optimizer_offload_ratio),
                recompute.layer_counts.empty() ? static_cast<int>(recompute.granularity)
                                               : 1 + recompute.layer_counts.front()};
   node.resize(static_cast<std::size_t>(walk.depth()));
@@ -308,7 +310,8 @@ TEST(SearchSpaceTest, ChoicesOfTheUser) {
 
 // The framework's split and the whole group are asked for by their own numbers.
 TEST(SearchSpaceTest, ChoicesThatAreDefaults) {
-  SpaceOptions options = {.sizes_end_stages = true, .shards_in_groups = true};
+  SpaceOptions options = {
+      .sizes_end_stages = true, .shards_in_groups = true, .offload_percents = {0, 50}};
   options.chosen[Dimension::kLargestStage] = {.values = {4}};
   options.chosen[Dimension::kZeroGroupSize] = {.values = {4}};
   const SearchSpace space(Dense(8), 8, 8, options);

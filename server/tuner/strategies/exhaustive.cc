@@ -9,6 +9,8 @@
 #include <thread>
 #include <tuple>
 
+#include "estimator/data_parallel.h"
+
 namespace meshwright {
 namespace {
 
@@ -16,7 +18,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kStopEvery = 8;  // nodes or groups of plans between two looks at the clock
 constexpr int kTaskDepth = static_cast<int>(Dimension::kContextParallel) + 1;
-constexpr int kGroupDepth = static_cast<int>(Dimension::kRecompute);
+constexpr int kGroupDepth = static_cast<int>(Dimension::kOptimizerOffload);
 constexpr int kShardingDepth = static_cast<int>(Dimension::kMicroBatchSize) + 1;
 constexpr int kPipelineDepth = static_cast<int>(Dimension::kFirstStage) + 1;
 constexpr unsigned kMostWorkers = 16;
@@ -139,14 +141,14 @@ bool IsCoarse(const PlanWalk& walk) {
 }
 
 // Counts a node that a rule cuts.
-bool Cut(const PlanWalk& walk, const EstimatorProblem& problem, const SearchSpace& space,
-         std::vector<Tally>& tallies, std::atomic<std::int64_t>& considered) {
+bool Cut(const ParallelPlan& plan, int depth, const EstimatorProblem& problem, Shared& shared,
+         std::vector<Tally>& tallies) {
   for (Tally& tally : tallies) {
     if (!tally.is_on || tally.rule->check == nullptr) continue;
-    if (!tally.rule->check(problem, walk.plan(), walk.depth()).has_value()) continue;
-    const std::int64_t below = space.CountBelow(walk.plan(), walk.depth());
+    if (!tally.rule->check(problem, plan, depth).has_value()) continue;
+    const std::int64_t below = shared.space.CountBelow(plan, depth);
     tally.count += below;
-    considered += below;
+    shared.considered += below;
     return true;
   }
   return false;
@@ -169,7 +171,7 @@ class Worker {
         walk.Skip();
         continue;
       }
-      if (Cut(walk, model_.problem(), shared_.space, task.tallies, shared_.considered)) {
+      if (Cut(walk.plan(), walk.depth(), model_.problem(), shared_, task.tallies)) {
         walk.Skip();
         continue;
       }
@@ -223,7 +225,7 @@ class Worker {
 
   Tally* TooLarge(const ParallelPlan& plan) {
     Tally& memory = TallyOf(kMemoryRule);
-    const Bytes least = model_.LeastMemoryBelow(plan);
+    const Bytes least = model_.LeastMemoryBelow(plan, shared_.space.MostOffloaded());
     if (!memory.is_on || least <= model_.problem().cluster.pools.front().memory_capacity) {
       return nullptr;
     }
@@ -250,8 +252,26 @@ class Worker {
     return model_.LeastTimeOfPipeline(plan) > *slowest ? &bound : nullptr;
   }
 
-  // All recomputation choices of one plan.
-  void TryGroup(const ParallelPlan& plan) {
+  // All shares of offload and recomputation choices of one plan. Offload saves memory and usually
+  // costs time: then, where the plan fits without recomputation, more of it is of no use.
+  void TryGroup(const ParallelPlan& group) {
+    ParallelPlan plan = group;
+    bool fits_plain = false;
+    for (const int percent : shared_.space.Values(Dimension::kOptimizerOffload, group)) {
+      shared_.space.Set(Dimension::kOptimizerOffload, percent, plan);
+      if (Cut(plan, kGroupDepth + 1, model_.problem(), shared_, task_->tallies)) continue;
+      const std::int64_t below = shared_.space.CountBelow(plan, kGroupDepth + 1);
+      shared_.considered += below;
+      if (fits_plain && TallyOf(kDominanceRule).is_on && offload_costs_time_) {
+        TallyOf(kDominanceRule).count += below;
+      } else {
+        fits_plain = TryRecomputation(plan) || fits_plain;
+      }
+    }
+  }
+
+  // Whether the plan fits without recomputation.
+  bool TryRecomputation(const ParallelPlan& plan) {
     Tally& memory = TallyOf(kMemoryRule);
     Tally& dominance = TallyOf(kDominanceRule);
     Tally& bound = TallyOf(kBoundRule);
@@ -265,14 +285,17 @@ class Worker {
     bound.count += narrowed.pruned_by_bound;
     task_->evaluated += narrowed.evaluated;
     shared_.evaluated += narrowed.evaluated;
-    shared_.considered += shared_.space.CountBelow(plan, kGroupDepth);
+    bool fits_plain = false;
     for (const RecomputeChoice& choice : narrowed.kept) {
       task_->kept.Offer(choice);
       Lower(shared_.least_seconds, choice.estimate.step_time.count());
+      fits_plain = fits_plain || (choice.estimate.fits &&
+                                  choice.plan.recompute.granularity == RecomputeGranularity::kNone);
     }
     if (task_->kept.best().empty() && narrowed.least_memory.has_value()) {
       task_->kept.OfferNearest(*narrowed.least_memory);
     }
+    return fits_plain;
   }
 
   void LookAround() {
@@ -298,6 +321,7 @@ class Worker {
   Shared& shared_;
   AnalyticModel model_;
   bool reports_;
+  bool offload_costs_time_ = OffloadCostsTime(model_.problem());
   std::int64_t space_count_ = shared_.space.Count();
   Task* task_ = nullptr;
   std::int64_t groups_ = 0;
@@ -344,7 +368,7 @@ SearchFound SearchExhaustively(const SearchSpace& space, const EstimatorProblem&
   std::vector<Tally> tallies = TalliesOf(options);
   std::vector<Task> tasks;
   for (PlanWalk walk(space); walk.Next();) {
-    if (Cut(walk, problem, space, tallies, shared.considered)) {
+    if (Cut(walk.plan(), walk.depth(), problem, shared, tallies)) {
       walk.Skip();
     } else if (walk.depth() == kTaskDepth) {
       tasks.push_back({.prefix = walk.plan(),

@@ -1,0 +1,100 @@
+#include "server/tuner/precision_choice.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "search_space/status.h"
+#include "tests/tuner/questions.h"
+
+namespace meshwright {
+namespace {
+
+using testing::HasSubstr;
+
+// TinyQuestion on H100, which have 8-bit units, with these precisions open.
+StudyRequest Open(const std::vector<std::string>& precisions) {
+  StudyRequest request = {.question = TinyQuestion()};
+  request.question.cluster.pools.front().chip = "nvidia-h100-sxm5-80gb";
+  request.dimensions = {{.name = "precision", .values = precisions}};
+  return request;
+}
+
+StudyResult Result(const StudyRequest& request) {
+  return std::get<StudyResult>(RunStudy(request, Known(), {}).value());
+}
+
+// What is open is what two questions would have answered one after the other.
+TEST(PrecisionChoiceTest, TheBestOfAllPrecisions) {
+  const StudyResult both = Result(Open({"bf16", "fp32"}));
+  StudyRequest stated = Open({});
+  stated.dimensions.clear();
+  stated.question.workload.precision = Precision::kBf16;
+  const StudyResult bf16 = Result(stated);
+  stated.question.workload.precision = Precision::kFp32;
+  const StudyResult fp32 = Result(stated);
+  ASSERT_FALSE(both.plans.empty());
+  EXPECT_EQ(both.plans.size(), 5U);
+  EXPECT_EQ(both.plans.front().precision, Precision::kBf16);
+  EXPECT_EQ(both.plans.front().plan, bf16.plans.front().plan);
+  EXPECT_EQ(both.plans.front().estimate, bf16.plans.front().estimate);
+  for (std::size_t i = 1; i < both.plans.size(); ++i) {
+    EXPECT_LE(both.plans[i - 1].estimate.step_time, both.plans[i].estimate.step_time);
+    EXPECT_TRUE(both.plans[i].precision.has_value());
+  }
+  EXPECT_EQ(both.search.space_count, bf16.search.space_count + fp32.search.space_count);
+  EXPECT_TRUE(both.search.complete);
+  EXPECT_EQ(both.search.optimality_gap, 0);
+}
+
+TEST(PrecisionChoiceTest, PlansOfAStatedPrecisionNameNone) {
+  StudyRequest request = Open({});
+  request.dimensions.clear();
+  EXPECT_FALSE(Result(request).plans.front().precision.has_value());
+}
+
+// Other dimensions are narrowed as ever.
+TEST(PrecisionChoiceTest, BesideOtherDimensions) {
+  StudyRequest request = Open({"fp8", "bf16"});
+  request.dimensions.push_back({.name = "tensor_parallel", .values = {"2"}});
+  for (const RankedPlan& ranked : Result(request).plans) {
+    EXPECT_EQ(ranked.plan.tensor_parallel, 2);
+  }
+}
+
+struct Bad {
+  const char* name;
+  StudyRequest request;
+  const char* what;
+};
+
+StudyRequest Stated() {
+  StudyRequest request = Open({"bf16"});
+  request.question.workload.precision = Precision::kBf16;
+  return request;
+}
+
+StudyRequest OldChip() {
+  StudyRequest request = Open({"bf16", "fp8"});
+  request.question.cluster.pools.front().chip = "nvidia-a100-sxm4-80gb";
+  return request;
+}
+
+class BadPrecisionTest : public testing::TestWithParam<Bad> {};
+
+TEST_P(BadPrecisionTest, IsNamed) {
+  const auto answer = RunStudy(GetParam().request, Known(), {});
+  ASSERT_FALSE(answer.ok());
+  EXPECT_TRUE(absl::IsInvalidArgument(answer.status())) << answer.status();
+  EXPECT_THAT(std::string(answer.status().message()), HasSubstr(GetParam().what));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, BadPrecisionTest,
+    testing::Values(Bad{"NoWord", Open({"int8"}), "\"int8\"; must be one of bf16, fp16, fp8, fp32"},
+                    Bad{"Twice", Open({"bf16", "bf16"}), "states a value twice"},
+                    Bad{"Nothing", Open({}), "states no values"},
+                    Bad{"Stated", Stated(), "the workload states bf16"},
+                    Bad{"NotOfTheChip", OldChip(), "fp8"}),
+    [](const auto& test) { return std::string(test.param.name); });
+
+}  // namespace
+}  // namespace meshwright
