@@ -25,6 +25,9 @@ struct BenchInput {
 inline BenchInput Llama2_70bOn128A100() {
   return {Llama2_70b(), 4096, 1024, "nvidia-a100-sxm4-80gb", 16};
 }
+inline BenchInput Gpt3_175bOn512A100() {
+  return {Gpt3_175b(), 2048, 1536, "nvidia-a100-sxm4-80gb", 64};
+}
 inline BenchInput Gpt3_175bOn4096A100() {
   return {Gpt3_175b(), 2048, 1536, "nvidia-a100-sxm4-80gb", 512};
 }
@@ -32,6 +35,10 @@ inline BenchInput DeepseekV3On2048H100() {
   BenchInput input = {DeepseekV3(), 4096, 15360, "nvidia-h100-sxm5-80gb", 256};
   input.model.mtp_layer_count = 1;
   return input;
+}
+
+inline BenchInput Llama31_405bOn16384H100() {
+  return {Llama31_405b(), 8192, 2048, "nvidia-h100-sxm5-80gb", 2048};
 }
 
 inline Problem ProblemOf(const BenchInput& input) {

@@ -1,0 +1,86 @@
+// How fast each strategy finds good plans: the best step time so far against evaluations, on five
+// questions. Not a benchmark: it counts evaluations, not seconds. Writes a row to stdout whenever a
+// search has found a better plan, and a last one; scripts/strategies_report.sh makes docs/search/.
+#include <cstdio>
+#include <cstdlib>
+
+#include "bench/questions.h"
+#include "fmt/format.h"
+#include "server/tuner/strategies/search_by_asking.h"
+#include "server/tuner/strategies/strategies.h"
+
+namespace meshwright {
+namespace {
+
+struct ReportInput {
+  const char* name;
+  BenchInput (*input)();
+};
+
+constexpr ReportInput kQuestions[] = {
+    {"llama2-70b-128-a100", &Llama2_70bOn128A100},
+    {"gpt3-175b-512-a100", &Gpt3_175bOn512A100},
+    {"gpt3-175b-4096-a100", &Gpt3_175bOn4096A100},
+    {"deepseek-v3-2048-h100", &DeepseekV3On2048H100},
+    {"llama3.1-405b-16384-h100", &Llama31_405bOn16384H100},
+};
+
+// Writes a search's progress as rows.
+class Trace {
+ public:
+  Trace(std::string head) : head_(std::move(head)) {}
+
+  void Watch(const Progress& progress) {
+    const double best = progress.best_step_time.value_or(Seconds(0)).count();
+    if (best != best_) Write(progress.evaluated_count, best);
+  }
+
+  void End(const SearchFound& found) {
+    Write(found.summary.evaluated_count,
+          found.best.empty() ? 0 : found.best.front().estimate.step_time.count());
+  }
+
+ private:
+  void Write(std::int64_t evaluations, double best) {
+    best_ = best;
+    fmt::print("{},{},{}\n", head_, evaluations, best > 0 ? fmt::format("{:.9g}", best) : "");
+  }
+
+  std::string head_;
+  double best_ = 0;
+};
+
+void Report(const ReportInput& question, int seeds, int evaluations) {
+  const Problem problem = ProblemOf(question.input());
+  const SearchSpace space = SpaceOf(problem);
+  Trace exhaustive(fmt::format("{},{},0", question.name, kExhaustive));
+  SearchOptions options = {.plan_count = 1, .worker_count = 1};
+  options.on_progress = [&](const Progress& progress) { exhaustive.Watch(progress); };
+  exhaustive.End(SearchExhaustively(space, ViewOf(problem), {}, options));
+  for (const StrategyRow& row : Strategies()) {
+    if (row.name == kExhaustive) continue;  // it has asked nobody
+    for (int seed = 1; seed <= seeds; ++seed) {
+      const auto strategy = row.make({.space = space,
+                                      .problem = ViewOf(problem),
+                                      .seed = static_cast<std::uint64_t>(seed)});
+      AnalyticModel model(ViewOf(problem));
+      Trace trace(fmt::format("{},{},{}", question.name, row.name, seed));
+      options.on_progress = [&](const Progress& progress) { trace.Watch(progress); };
+      trace.End(SearchByAsking(*strategy, model, space, options, evaluations));
+      std::fflush(stdout);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace meshwright
+
+int main(int argc, char** argv) {
+  const int seeds = argc > 1 ? std::atoi(argv[1]) : 11;
+  const int evaluations = argc > 2 ? std::atoi(argv[2]) : meshwright::kDefaultEvaluationLimit;
+  fmt::print("question,strategy,seed,evaluations,best_step_time_seconds\n");
+  for (const auto& question : meshwright::kQuestions) {
+    meshwright::Report(question, seeds, evaluations);
+  }
+  return 0;
+}
