@@ -1,6 +1,8 @@
 // How fast each strategy finds good plans: the best step time so far against evaluations, on five
 // questions. Not a benchmark: it counts evaluations, not seconds. Writes a row to stdout whenever a
 // search has found a better plan, and a last one; scripts/strategies_report.sh makes docs/search/.
+//
+//   strategies_report [SEEDS [EVALUATIONS [QUESTION]]]
 #include <cstdio>
 #include <cstdlib>
 
@@ -28,7 +30,7 @@ constexpr ReportInput kQuestions[] = {
 // Writes a search's progress as rows.
 class Trace {
  public:
-  Trace(std::string head) : head_(std::move(head)) {}
+  explicit Trace(std::string head) : head_(std::move(head)) {}
 
   void Watch(const Progress& progress) {
     const double best = progress.best_step_time.value_or(Seconds(0)).count();
@@ -78,9 +80,10 @@ void Report(const ReportInput& question, int seeds, int evaluations) {
 int main(int argc, char** argv) {
   const int seeds = argc > 1 ? std::atoi(argv[1]) : 11;
   const int evaluations = argc > 2 ? std::atoi(argv[2]) : meshwright::kDefaultEvaluationLimit;
+  const std::string_view only = argc > 3 ? argv[3] : "";
   fmt::print("question,strategy,seed,evaluations,best_step_time_seconds\n");
   for (const auto& question : meshwright::kQuestions) {
-    meshwright::Report(question, seeds, evaluations);
+    if (only.empty() || only == question.name) meshwright::Report(question, seeds, evaluations);
   }
   return 0;
 }

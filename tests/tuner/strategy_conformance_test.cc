@@ -222,7 +222,7 @@ TEST_P(StrategyTest, StopsWhenItIsTold) {
 
 TEST_P(StrategyTest, ASpaceWithoutLegalPlansHasNothingToAsk) {
   Problem problem = Small();
-  // No head is left over for a fourth: 3 do not divide 4 devices.
+  // Three does not divide four devices.
   problem.space.chosen[Dimension::kTensorParallel] = {.values = {3}};
   EXPECT_FALSE(On(problem).Ask().has_value());
 }

@@ -11,6 +11,7 @@ constexpr std::size_t kPopulation = 64;
 constexpr int kTournament = 3;
 constexpr int kMostKnown = 100;  // children in a row that were tried before
 constexpr int kDrawEvery = 16;   // one plan in so many is drawn, against inbreeding
+constexpr int kMostStale = 1'000;  // plans since the population has found its best
 
 struct Individual {
   PlanCost cost = {};
@@ -18,7 +19,8 @@ struct Individual {
 };
 
 // Keeps the best plans, crosses two of them dimension by dimension, and changes a random dimension
-// of the child; the child takes the place of the worst if it is better.
+// of the child; the child takes the place of the worst if it is better. Begins anew when that leads
+// nowhere any more.
 class Evolutionary final : public SearchStrategy {
  public:
   explicit Evolutionary(const StrategyInput& input)
@@ -27,6 +29,7 @@ class Evolutionary final : public SearchStrategy {
   std::optional<ParallelPlan> Ask() override {
     Settle();
     ++asked_;
+    if (stale_ >= kMostStale) population_.clear();
     const bool is_drawn = population_.size() < kPopulation || asked_ % kDrawEvery == 0;
     for (int i = 0; !is_drawn && i < kMostKnown; ++i) {
       child_ = Child();
@@ -46,6 +49,7 @@ class Evolutionary final : public SearchStrategy {
     const std::optional<PlanCost> cost = plans_.CostOf(child_->plan);
     if (cost.has_value()) {
       const auto place = std::ranges::upper_bound(population_, *cost, {}, &Individual::cost);
+      stale_ = place == population_.begin() ? 0 : stale_ + 1;
       population_.insert(place, {.cost = *cost, .path = *std::move(child_)});
       if (population_.size() > kPopulation) population_.pop_back();
     }
@@ -77,6 +81,7 @@ class Evolutionary final : public SearchStrategy {
   std::vector<Individual> population_;  // best first
   std::optional<PlanPath> child_;
   std::int64_t asked_ = 0;
+  int stale_ = 0;
 };
 
 }  // namespace
