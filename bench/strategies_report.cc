@@ -5,6 +5,7 @@
 //   strategies_report [SEEDS [EVALUATIONS [QUESTION]]]
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 
 #include "bench/questions.h"
 #include "fmt/format.h"
@@ -52,23 +53,33 @@ class Trace {
   double best_ = 0;
 };
 
+// To stderr: seconds differ from machine to machine.
+template <typename Search>
+void Time(const ReportInput& question, std::string_view strategy, const Search& search) {
+  const std::clock_t start = std::clock();
+  search();
+  fmt::print(stderr, "{} {}: {:.2f} s of one core\n", question.name, strategy,
+             static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC);
+}
+
 void Report(const ReportInput& question, int seeds, int evaluations) {
   const Problem problem = ProblemOf(question.input());
   const SearchSpace space = SpaceOf(problem);
   Trace exhaustive(fmt::format("{},{},0", question.name, kExhaustive));
   SearchOptions options = {.plan_count = 1, .worker_count = 1};
   options.on_progress = [&](const Progress& progress) { exhaustive.Watch(progress); };
-  exhaustive.End(SearchExhaustively(space, ViewOf(problem), {}, options));
+  Time(question, kExhaustive,
+       [&] { exhaustive.End(SearchExhaustively(space, ViewOf(problem), {}, options)); });
   for (const StrategyRow& row : Strategies()) {
     if (row.name == kExhaustive) continue;  // it has asked nobody
     for (int seed = 1; seed <= seeds; ++seed) {
-      const auto strategy = row.make({.space = space,
-                                      .problem = ViewOf(problem),
-                                      .seed = static_cast<std::uint64_t>(seed)});
+      const auto strategy = row.make(
+          {.space = space, .problem = ViewOf(problem), .seed = static_cast<std::uint64_t>(seed)});
       AnalyticModel model(ViewOf(problem));
       Trace trace(fmt::format("{},{},{}", question.name, row.name, seed));
       options.on_progress = [&](const Progress& progress) { trace.Watch(progress); };
-      trace.End(SearchByAsking(*strategy, model, space, options, evaluations));
+      Time(question, row.name,
+           [&] { trace.End(SearchByAsking(*strategy, model, space, options, evaluations)); });
       std::fflush(stdout);
     }
   }

@@ -94,23 +94,25 @@ void ReadStrategy(const MessageReader& in, StudyRequest& request) {
   if (const std::optional<std::string> strategy = in.Text("strategy")) {
     request.strategy = *strategy;
     const std::vector<std::string> names = StrategyNames();
-    if (!Contains(names, *strategy)) in.AddWordMistake("strategy", *strategy, Listed(names));
+    if (!Contains(names, *strategy)) {
+      in.AddWordMistake("strategy", *strategy, Listed(names));
+      return;
+    }
   }
   const bool is_exhaustive = request.strategy == StudyRequest().strategy;
   if (const std::optional<int> limit = in.Int("evaluation_limit")) {
     request.evaluation_limit = *limit;
     if (is_exhaustive) {
-      in.Add(
-          "evaluation_limit",
-          fmt::format("stated with strategy {}, which tries what it must; state another strategy",
-                      request.strategy));
+      in.Add("evaluation_limit",
+             fmt::format("{}; strategy {} tries what it must, so it takes no limit", *limit,
+                         request.strategy));
     } else {
       in.RequirePositive("evaluation_limit", *limit);
     }
   }
   if (!is_exhaustive && !request.disabled_rules.empty()) {
     in.Add("disabled_rules",
-           fmt::format("stated with strategy {}; rules can be switched off with {} only",
+           fmt::format("stated; strategy {} takes none, rules can be switched off with {} only",
                        request.strategy, StudyRequest().strategy));
   }
 }

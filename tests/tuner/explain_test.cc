@@ -89,10 +89,10 @@ TEST(ExplainTest, NothingFits) {
 // What compares best plans takes none that are not proven.
 TEST(ExplainTest, OtherStrategiesAreRefused) {
   const StudyRequest request = {.question = TinyQuestion(), .strategy = "random"};
-  for (const absl::Status& status :
-       {Explain(request, Known(), {}).status(), RunSweep(request, {1}, {0}, Known(), {}).status()}) {
+  for (const absl::Status& status : {Explain(request, Known(), {}).status(),
+                                     RunSweep(request, {1}, {0}, Known(), {}).status()}) {
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
-    EXPECT_THAT(std::string(status.message()), HasSubstr("strategy: random; "));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("strategy = random; "));
   }
 }
 

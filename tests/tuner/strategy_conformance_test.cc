@@ -31,11 +31,11 @@ Problem Small() {
 Problem Wide() {
   Question question = TinyQuestion();
   question.model = TinyExperts();
-  question.workload = {.sequence_length = 4096,
-                       .global_batch_size = 16,
-                       .framework_name = "megatron-core",
-                       .framework_facts = {
-                           {.name = "schedules", .value = "1f1b zb_h1 dualpipe interleaved_1f1b"}}};
+  question.workload = {
+      .sequence_length = 4096,
+      .global_batch_size = 16,
+      .framework_name = "megatron-core",
+      .framework_facts = {{.name = "schedules", .value = "1f1b zb_h1 dualpipe interleaved_1f1b"}}};
   question.cluster.pools = {Nodes(2, 4)};
   return Resolved(question);
 }
@@ -63,8 +63,8 @@ class Session {
  public:
   Session(std::string_view name, Problem problem, std::uint64_t seed = 1)
       : problem_(std::move(problem)),
-        strategy_(MakeStrategy(
-            name, {.space = space_, .problem = ViewOf(problem_), .seed = seed})) {}
+        strategy_(
+            MakeStrategy(name, {.space = space_, .problem = ViewOf(problem_), .seed = seed})) {}
 
   std::optional<ParallelPlan> Ask() { return strategy_->Ask(); }
   void TellItMisses(const ParallelPlan& plan) {

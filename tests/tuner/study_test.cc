@@ -216,7 +216,8 @@ TEST(RunStudyTest, AStrategyThatFindsNothingSaysSo) {
   request.evaluation_limit = 5;
   auto answer = RunStudy(request, Known(), {});
   EXPECT_TRUE(absl::IsDeadlineExceeded(answer.status())) << answer.status();
-  EXPECT_THAT(std::string(answer.status().message()), HasSubstr("evaluation limit reached; after 5 "));
+  EXPECT_THAT(std::string(answer.status().message()),
+              HasSubstr("evaluation limit reached; after 5 "));
   request.evaluation_limit = 1'000'000;
   answer = RunStudy(request, Known(), {});
   EXPECT_THAT(std::string(answer.status().message()), HasSubstr("no further plan"));

@@ -9,8 +9,8 @@ namespace {
 
 constexpr std::size_t kPopulation = 64;
 constexpr int kTournament = 3;
-constexpr int kMostKnown = 100;  // children in a row that were tried before
-constexpr int kDrawEvery = 16;   // one plan in so many is drawn, against inbreeding
+constexpr int kMostKnown = 100;    // children in a row that were tried before
+constexpr int kDrawEvery = 16;     // one plan in so many is drawn, against inbreeding
 constexpr int kMostStale = 1'000;  // plans since the population has found its best
 
 struct Individual {

@@ -139,10 +139,10 @@ std::optional<PlanPath> LegalPlans::Nearest(const PlanValues& values) const {
 
 void LegalPlans::Note(const Observation& observation) {
   const bool fits = observation.step_time.has_value();
-  costs_[observation.plan] = {.is_oversized = !fits,
-                              .amount = fits
-                                            ? observation.step_time->count()
-                                            : static_cast<double>(observation.reserved_memory.count)};
+  costs_[observation.plan] = {
+      .is_oversized = !fits,
+      .amount = fits ? observation.step_time->count()
+                     : static_cast<double>(observation.reserved_memory.count)};
 }
 
 std::optional<PlanCost> LegalPlans::CostOf(const ParallelPlan& plan) const {

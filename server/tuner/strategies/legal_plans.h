@@ -22,7 +22,8 @@ struct PlanPath {
   ParallelPlan plan = {};
 };
 
-// How good a plan is; less is better. Those that fit by their time, then the others by their memory.
+// How good a plan is; less is better. Those that fit by their time, then the others by their
+// memory.
 struct PlanCost {
   bool is_oversized = false;
   double amount = 0;  // seconds, or bytes

@@ -10,8 +10,8 @@ constexpr double kTemperature = 0.03;  // a plan 3 % slower is taken with probab
 constexpr int kMostKnown = 200;        // moves in a row to plans that were tried before
 constexpr int kMostStale = 500;        // moves since the chain has found its best
 
-// Moves to a plan that differs in a random dimension, now and then in two: always when it is better,
-// else the less likely the worse it is. Begins anew from a drawn plan when it is caught.
+// Moves to a plan that differs in a random dimension, now and then in two: always when it is
+// better, else the less likely the worse it is. Begins anew from a drawn plan when it is caught.
 class Mcmc final : public SearchStrategy {
  public:
   explicit Mcmc(const StrategyInput& input) : plans_(input.space, input.problem, input.seed) {}
