@@ -36,6 +36,7 @@ struct TuneFlags {
   std::optional<int> plan_count = {};
   std::optional<double> deadline_seconds = {};
   std::string strategy = {};  // empty: the default
+  std::optional<int> evaluation_limit = {};
   std::vector<std::string> disabled_rules = {};
   std::vector<std::string> dimensions = {};  // "tensor_parallel=2,4", "pipeline_parallel=..16"
 };

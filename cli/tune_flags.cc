@@ -1,5 +1,8 @@
 #include "cli/tune_flags.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <CLI/CLI.hpp>
 
 #include "search_space/space_request.h"
@@ -21,7 +24,11 @@ void AddQuestionOptions(CLI::App& command, TuneFlags& flags) {
   command.add_option("--history", flags.history, "JSON lines: measured results of earlier runs");
   command.add_option("--deadline", flags.deadline_seconds,
                      "seconds; a search that is cut answers with the best so far");
-  command.add_option("--strategy", flags.strategy, "how to search (exhaustive)");
+  command.add_option(
+      "--strategy", flags.strategy,
+      fmt::format("how to search: {}; the first by default", fmt::join(StrategyNames(), ", ")));
+  command.add_option("--evaluations", flags.evaluation_limit,
+                     "plans that a strategy other than exhaustive may try (10000)");
   command
       .add_option("--dimension", flags.dimensions,
                   "what is left of a dimension of the space: tensor_parallel=2,4, "

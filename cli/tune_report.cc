@@ -79,8 +79,10 @@ std::string SearchLine(const v1::GetStudyResponse& answer) {
                 : "; proven best of the space";
   } else if (answer.study().state() == "cancelled") {
     text += "; cancelled: the best so far";
-  } else {
+  } else if (answer.study().outcome() == "deadline_cut") {
     text += "; cut by the deadline: the best so far";
+  } else {
+    text += "; the best of these, not proven best of the space";
   }
   return text + "\n";
 }

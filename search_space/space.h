@@ -125,6 +125,8 @@ class PlanWalk {
   bool Next();  // false at the end
   void Skip() { descend_ = false; }
   [[nodiscard]] int depth() const { return depth_; }
+  // Of the dimension that was set last; after a Next that was true.
+  [[nodiscard]] int value() const { return levels_.back().values[levels_.back().next - 1]; }
   [[nodiscard]] bool is_plan() const { return depth_ == kDimensionCount; }
   [[nodiscard]] const ParallelPlan& plan() const { return plan_; }
 

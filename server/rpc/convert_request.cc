@@ -89,6 +89,34 @@ bool Contains(const std::vector<std::string>& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
+// Which strategy searches, and what is stated beside it that it has not.
+void ReadStrategy(const MessageReader& in, StudyRequest& request) {
+  if (const std::optional<std::string> strategy = in.Text("strategy")) {
+    request.strategy = *strategy;
+    const std::vector<std::string> names = StrategyNames();
+    if (!Contains(names, *strategy)) {
+      in.AddWordMistake("strategy", *strategy, Listed(names));
+      return;
+    }
+  }
+  const bool is_exhaustive = request.strategy == StudyRequest().strategy;
+  if (const std::optional<int> limit = in.Int("evaluation_limit")) {
+    request.evaluation_limit = *limit;
+    if (is_exhaustive) {
+      in.Add("evaluation_limit",
+             fmt::format("{}; strategy {} tries what it must, so it takes no limit", *limit,
+                         request.strategy));
+    } else {
+      in.RequirePositive("evaluation_limit", *limit);
+    }
+  }
+  if (!is_exhaustive && !request.disabled_rules.empty()) {
+    in.Add("disabled_rules",
+           fmt::format("stated; strategy {} takes none, rules can be switched off with {} only",
+                       request.strategy, StudyRequest().strategy));
+  }
+}
+
 // What the search may do.
 void ReadSearch(const MessageReader& in, StudyRequest& request) {
   if (const std::optional<int> count = in.Int("plan_count")) {
@@ -101,11 +129,8 @@ void ReadSearch(const MessageReader& in, StudyRequest& request) {
     request.deadline = Seconds(*deadline);
     in.RequirePositive("deadline_seconds", *deadline);
   }
-  if (const std::optional<std::string> strategy = in.Text("strategy")) {
-    request.strategy = *strategy;
-    const std::vector<std::string> names = StrategyNames();
-    if (!Contains(names, *strategy)) in.AddWordMistake("strategy", *strategy, Listed(names));
-  }
+  request.disabled_rules = in.Texts("disabled_rules");
+  ReadStrategy(in, request);
   for (const MessageReader& dimension : in.Children("dimensions")) {
     request.dimensions.push_back({.name = dimension.Required("name", dimension.Text("name")),
                                   .values = dimension.Texts("values"),
@@ -116,7 +141,6 @@ void ReadSearch(const MessageReader& in, StudyRequest& request) {
   for (const FieldViolation& found : ApplyDimensions(request.dimensions, "dimensions", options)) {
     in.Add(found.field, found.description);
   }
-  request.disabled_rules = in.Texts("disabled_rules");
   const std::vector<std::string> rules = PruneRuleNames();
   for (std::size_t i = 0; i < request.disabled_rules.size(); ++i) {
     const std::string& rule = request.disabled_rules[i];

@@ -66,6 +66,7 @@ v1::TuneRequest ToWire(const StudyRequest& request) {
   wire.set_plan_count(request.plan_count);
   if (request.deadline) wire.set_deadline_seconds(request.deadline->count());
   wire.set_strategy(request.strategy);
+  if (request.evaluation_limit) wire.set_evaluation_limit(*request.evaluation_limit);
   wire.mutable_disabled_rules()->Assign(request.disabled_rules.begin(),
                                         request.disabled_rules.end());
   for (const HistoryRow& row : request.history) Fill(row, *wire.add_history());

@@ -159,6 +159,7 @@ absl::Status AddSensitivities(const Problem& problem, Searcher& searcher, Explan
 
 absl::StatusOr<Explanation> Explain(const StudyRequest& request, const Knowledge& knowledge,
                                     const StudyControl& control) {
+  RETURN_IF_ERROR(RequireExhaustive(request, "explain"));
   ASSIGN_OR_RETURN(const Problem problem, SearchableProblem(request, knowledge));
   ASSIGN_OR_RETURN(const Calibration calibration, Calibrate(request.history, problem, knowledge));
   Searcher searcher(calibration, SearchOptionsOf(request, control, Clock::now()));

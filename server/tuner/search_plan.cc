@@ -8,6 +8,7 @@
 #include "estimator/layer_split.h"
 #include "search_space/status.h"
 #include "server/tuner/infeasible.h"
+#include "server/tuner/strategies/strategies.h"
 
 namespace meshwright {
 namespace {
@@ -35,6 +36,14 @@ absl::Status RequireOnePool(const Problem& problem) {
       absl::UnimplementedError("cluster.pools: a search over several pools is not available; "
                                "`evaluate` takes plans with explicit stages"),
       "MIXED_CLUSTER_SEARCH");
+}
+
+absl::Status RequireExhaustive(const StudyRequest& request, std::string_view what) {
+  if (request.strategy == kExhaustive) return absl::OkStatus();
+  return InvalidFields(
+      {{.field = "strategy",
+        .description = fmt::format("{}; {} compares plans that are proven best, so it must be {}",
+                                   request.strategy, what, kExhaustive)}});
 }
 
 absl::Status NarrowSpace(const std::vector<DimensionRequest>& dimensions, Problem& problem) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <string_view>
 
 #include "estimator/analytic_model.h"
 #include "server/tuner/strategies/exhaustive.h"
@@ -12,6 +13,9 @@ namespace meshwright {
 
 // MIXED_CLUSTER_SEARCH for several pools.
 absl::Status RequireOnePool(const Problem& problem);
+
+// INVALID_ARGUMENT for another strategy than the exhaustive one: `what` compares best plans.
+absl::Status RequireExhaustive(const StudyRequest& request, std::string_view what);
 
 // Leaves of the space what the user does. INVALID_ARGUMENT names what cannot be, or that nothing is
 // left.

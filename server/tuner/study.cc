@@ -4,6 +4,8 @@
 
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
+#include <memory>
 
 #include "estimator/layer_split.h"
 #include "server/tuner/baseline.h"
@@ -13,13 +15,13 @@
 #include "server/tuner/infeasible.h"
 #include "server/tuner/precision_choice.h"
 #include "server/tuner/search_plan.h"
+#include "server/tuner/strategies/search_by_asking.h"
+#include "server/tuner/strategies/strategies.h"
 
 namespace meshwright {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-constexpr std::string_view kExhaustive = "exhaustive";
 
 // No plan is faster than its model FLOPs at the best rate that the chip's GEMMs reach.
 Seconds FloorOfStep(const Problem& problem, const Calibration& calibration) {
@@ -38,8 +40,46 @@ Seconds FloorOfStep(const Problem& problem, const Calibration& calibration) {
 absl::Status NothingYet(StopCause cause, const SearchSummary& summary) {
   const std::string seen = fmt::format("after {} of {} plans nothing fits yet",
                                        summary.evaluated_count, summary.space_count);
-  if (cause == StopCause::kCancelled) return absl::CancelledError("cancelled; " + seen);
-  return absl::DeadlineExceededError("deadline reached; " + seen);
+  switch (cause) {
+    case StopCause::kCancelled:
+      return absl::CancelledError("cancelled; " + seen);
+    case StopCause::kDeadline:
+      return absl::DeadlineExceededError("deadline reached; " + seen);
+    case StopCause::kEvaluationLimit:
+      return absl::DeadlineExceededError("evaluation limit reached; " + seen);
+    case StopCause::kFinished:
+      return absl::DeadlineExceededError("the strategy has no further plan; " + seen);
+  }
+  std::abort();
+}
+
+// The default strategy needs not ask.
+SearchFound Search(const StudyRequest& request, const Problem& problem,
+                   const Calibration& calibration, const SearchOptions& options) {
+  const SearchSpace space = SpaceOf(problem);
+  if (request.strategy == kExhaustive) {
+    return SearchExhaustively(space, ViewOf(problem), calibration, options);
+  }
+  const std::unique_ptr<SearchStrategy> strategy = MakeStrategy(
+      request.strategy, {.space = space, .problem = ViewOf(problem), .calibration = calibration});
+  AnalyticModel model(ViewOf(problem), calibration);
+  return SearchByAsking(*strategy, model, space, options,
+                        request.evaluation_limit.value_or(kDefaultEvaluationLimit));
+}
+
+void NoteCut(const StudyRequest& request, const Problem& problem, const Calibration& calibration,
+             StudyResult& result) {
+  if (result.search.complete) return;
+  result.search.optimality_gap =
+      result.plans.front().estimate.step_time / FloorOfStep(problem, calibration) - 1;
+  const StopCause cause = result.search.stop_cause;
+  if (cause == StopCause::kDeadline || cause == StopCause::kCancelled) {
+    result.warnings.push_back("the search was cut short; the plans are the best seen so far");
+    return;
+  }
+  result.warnings.push_back(
+      fmt::format("strategy {} proves nothing: the plans are the best of {} that it tried",
+                  request.strategy, result.search.evaluated_count));
 }
 
 absl::StatusOr<std::optional<RankedPlan>> BaselineOf(const StudyRequest& request,
@@ -78,8 +118,7 @@ absl::StatusOr<StudyAnswer> Answer(const StudyRequest& request, const Problem& p
   result.warnings = problem.warnings;
   ASSIGN_OR_RETURN(result.baseline, BaselineOf(request, problem, model, result.applied_defaults));
 
-  const SearchFound found =
-      SearchExhaustively(SpaceOf(problem), ViewOf(problem), calibration, options);
+  const SearchFound found = Search(request, problem, calibration, options);
   result.search = found.summary;
   if (found.best.empty()) {
     if (!found.summary.complete) return NothingYet(found.summary.stop_cause, found.summary);
@@ -94,11 +133,7 @@ absl::StatusOr<StudyAnswer> Answer(const StudyRequest& request, const Problem& p
     return absl::InternalError("checker: " + std::string(InvalidFields(illegal).message()));
   }
   RETURN_IF_ERROR(CheckEstimate(winner.plan, winner.estimate, problem));
-  if (!result.search.complete) {
-    result.search.optimality_gap =
-        winner.estimate.step_time / FloorOfStep(problem, calibration) - 1;
-    result.warnings.push_back("the search was cut short; the plans are the best seen so far");
-  }
+  NoteCut(request, problem, calibration, result);
   AddExports(problem, result);
   return result;
 }
@@ -150,6 +185,10 @@ std::vector<std::string> PruneRuleNames() {
   return names;
 }
 
-std::vector<std::string> StrategyNames() { return {std::string(kExhaustive)}; }
+std::vector<std::string> StrategyNames() {
+  std::vector<std::string> names;
+  for (const StrategyRow& row : Strategies()) names.emplace_back(row.name);
+  return names;
+}
 
 }  // namespace meshwright

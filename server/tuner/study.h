@@ -36,6 +36,8 @@ struct StudyRequest {
   int plan_count = 5;
   std::optional<Seconds> deadline = {};  // of the search
   std::string strategy = "exhaustive";
+  // Plans that a strategy may ask for; absent: kDefaultEvaluationLimit. None of the exhaustive one.
+  std::optional<int> evaluation_limit = {};
   std::vector<std::string> disabled_rules = {};
   std::vector<DimensionRequest> dimensions = {};
   std::vector<HistoryRow> history = {};
@@ -48,7 +50,7 @@ struct RankedPlan {
   std::map<std::string, std::string> exports = {};  // framework -> launch flags
 };
 
-enum class StopCause { kFinished, kDeadline, kCancelled };
+enum class StopCause { kFinished, kDeadline, kCancelled, kEvaluationLimit };
 
 struct SearchSummary {
   std::int64_t space_count = 0;
@@ -97,7 +99,8 @@ struct StudyControl {
 // One study from question to answer: history -> calibrate -> ask, prune, estimate, keep -> check ->
 // answer. Pure but for the wall clock of the deadline; needs no recorder. Same request, same
 // answer. A cancelled or late study answers with the best so far and says so; when it has found
-// nothing by then the status is CANCELLED or DEADLINE_EXCEEDED.
+// nothing by then the status is CANCELLED or DEADLINE_EXCEEDED, and so when a strategy found
+// nothing with the evaluations that it had.
 absl::StatusOr<StudyAnswer> RunStudy(const StudyRequest& request, const Knowledge& knowledge,
                                      const StudyControl& control);
 

@@ -106,6 +106,7 @@ absl::StatusOr<Sweep> RunSweep(const StudyRequest& request, const std::vector<in
   if (const auto violations = Check(node_counts, free_memory_ratios); !violations.empty()) {
     return InvalidFields(violations);
   }
+  RETURN_IF_ERROR(RequireExhaustive(request, "a sweep"));
   SearchOptions options = SearchOptionsOf(request, control, Clock::now());
   options.plan_count = 1;
   Sweep sweep;

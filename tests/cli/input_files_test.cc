@@ -68,10 +68,12 @@ TEST_F(InputFilesTest, FlagsOfTheSearch) {
                                        .plan_count = 3,
                                        .deadline_seconds = 0.5,
                                        .strategy = "exhaustive",
+                                       .evaluation_limit = 12,
                                        .disabled_rules = {"memory", "topology"}});
   EXPECT_EQ(parsed.message.plan_count(), 3);
   EXPECT_EQ(parsed.message.deadline_seconds(), 0.5);
   EXPECT_EQ(parsed.message.strategy(), "exhaustive");
+  EXPECT_EQ(parsed.message.evaluation_limit(), 12);
   EXPECT_THAT(parsed.message.disabled_rules(), ElementsAre("memory", "topology"));
   EXPECT_FALSE(parsed.message.has_baseline());
 }

@@ -89,7 +89,11 @@ TEST(StudyReportTest, SaysKeepYoursWhenTheBaselineIsBest) {
 TEST(StudyReportTest, SaysWhoCutTheSearch) {
   v1::GetStudyResponse answer = Answer();
   answer.mutable_result()->mutable_search()->set_complete(false);
+  answer.mutable_study()->set_outcome("deadline_cut");
   EXPECT_THAT(StudyReport(answer, {}), HasSubstr("cut by the deadline: the best so far"));
+  answer.mutable_study()->set_outcome("improved");
+  EXPECT_THAT(StudyReport(answer, {}),
+              HasSubstr("the best of these, not proven best of the space"));
   answer.mutable_study()->set_state("cancelled");
   EXPECT_THAT(StudyReport(answer, {}), HasSubstr("cancelled: the best so far"));
 }

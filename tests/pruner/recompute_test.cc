@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <functional>
 #include <random>
 
 #include "gtest/gtest.h"
@@ -135,7 +134,7 @@ TEST_P(RecomputeTest, NarrowingEqualsTryingEverything) {
   }
 }
 
-// Under 1F1B the first stages hold most micro-batches, so they recompute most; one layer less does
+// Under 1F1B the first stages hold most micro-batches, so they recompute more; one layer less does
 // not fit in any stage, and the step is faster than with the same number everywhere.
 TEST(RecomputeByStageTest, AsFewLayersInEachStageAsFit) {
   Question question = TinyQuestion();
@@ -153,8 +152,7 @@ TEST(RecomputeByStageTest, AsFewLayersInEachStageAsFit) {
   const RecomputeChoice& choice = narrowed.kept.back();
   const std::vector<int>& counts = choice.plan.recompute.layer_counts;
   EXPECT_EQ(counts.front(), 3);
-  EXPECT_TRUE(std::ranges::is_sorted(counts, std::greater()));
-  EXPECT_EQ(counts.back(), 0);
+  EXPECT_LT(counts[2], 3);  // the last stage has the logits beside
   EXPECT_TRUE(choice.estimate.fits);
   EXPECT_LT(choice.estimate.step_time, everywhere.step_time);
   for (std::size_t stage = 0; stage < counts.size(); ++stage) {

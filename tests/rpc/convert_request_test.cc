@@ -245,13 +245,38 @@ TEST(ConvertRequestTest, UnknownWordsListTheKnownOnes) {
 TEST(ConvertRequestTest, KnownWordsAreTaken) {
   v1::TuneRequest wire;
   ASSERT_TRUE(ParseJson(std::string("{") + kQuestion + "}", "", wire).empty());
-  for (const std::string& rule : PruneRuleNames()) wire.add_disabled_rules(rule);
   for (const std::string& strategy : StrategyNames()) {
     wire.set_strategy(strategy);
     const auto request = FromWire(wire, Known());
     ASSERT_TRUE(request.ok()) << request.status();
     EXPECT_EQ(request->strategy, strategy);
-    EXPECT_EQ(request->disabled_rules, PruneRuleNames());
+  }
+  for (const std::string& rule : PruneRuleNames()) wire.add_disabled_rules(rule);
+  wire.set_strategy("exhaustive");
+  const auto request = FromWire(wire, Known());
+  ASSERT_TRUE(request.ok()) << request.status();
+  EXPECT_EQ(request->disabled_rules, PruneRuleNames());
+}
+
+TEST(ConvertRequestTest, EvaluationLimitIsOfStrategiesThatAreAsked) {
+  const auto limited = Read(WithQuestion(R"("strategy": "mcmc", "evaluation_limit": 7)"));
+  ASSERT_TRUE(limited.ok()) << limited.status();
+  EXPECT_EQ(limited->evaluation_limit, 7);
+  struct Case {
+    const char* json;
+    const char* field;
+    const char* says;
+  };
+  for (const Case& c : {Case{R"("evaluation_limit": 7)", "evaluation_limit", "exhaustive"},
+                        Case{R"("strategy": "random", "evaluation_limit": 0)", "evaluation_limit",
+                             "0; must be > 0"},
+                        Case{R"("strategy": "random", "disabled_rules": ["memory"])",
+                             "disabled_rules", "with exhaustive only"}}) {
+    const auto request = Read(WithQuestion(c.json));
+    EXPECT_THAT(FieldViolations(request.status()),
+                ElementsAre(AllOf(Field(&FieldViolation::field, c.field),
+                                  Field(&FieldViolation::description, HasSubstr(c.says)))))
+        << c.json;
   }
 }
 

@@ -36,6 +36,20 @@ StudyRequest FullRequest() {
                        .peak_memory = Bytes{1000}}}};
 }
 
+// The limit goes with another strategy than that of FullRequest.
+TEST(CodecTest, EvaluationLimitReadsBack) {
+  const Knowledge knowledge = LoadKnowledge("").value();
+  const StudyCodec codec = ProtobufCodec(knowledge);
+  StudyRequest request = FullRequest();
+  request.strategy = "mcmc";
+  request.evaluation_limit = 12;
+  request.disabled_rules.clear();
+  const auto back = codec.decode_request(codec.encode_request(request));
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(back->strategy, "mcmc");
+  EXPECT_EQ(back->evaluation_limit, 12);
+}
+
 TEST(CodecTest, RequestReadsBackWhole) {
   const Knowledge knowledge = LoadKnowledge("").value();
   const StudyCodec codec = ProtobufCodec(knowledge);

@@ -28,6 +28,17 @@ inline ModelSpec Llama2_70b() {
           .vocab_size = 32000};
 }
 
+inline ModelSpec Llama31_405b() {
+  return {.name = "llama-3.1-405b",
+          .layer_count = 126,
+          .hidden_size = 16384,
+          .ffn_hidden_size = 53248,
+          .attention_head_count = 128,
+          .kv_head_count = 8,
+          .head_dim = 128,
+          .vocab_size = 128256};
+}
+
 inline ModelSpec Gpt3_175b() {
   return {.name = "gpt3-175b",
           .layer_count = 96,

@@ -86,6 +86,16 @@ TEST(ExplainTest, NothingFits) {
 }
 
 // Every point is tune's answer for that cluster; more memory left free never makes it faster.
+// What compares best plans takes none that are not proven.
+TEST(ExplainTest, OtherStrategiesAreRefused) {
+  const StudyRequest request = {.question = TinyQuestion(), .strategy = "random"};
+  for (const absl::Status& status : {Explain(request, Known(), {}).status(),
+                                     RunSweep(request, {1}, {0}, Known(), {}).status()}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("strategy = random; "));
+  }
+}
+
 TEST(SweepTest, PointsAreTunesAnswers) {
   const StudyRequest request = {.question = TinyQuestion()};
   const Sweep sweep = RunSweep(request, {1, 2}, {0, 0.9}, Known(), {}).value();

@@ -192,6 +192,37 @@ TEST(RunStudyTest, CancelledBeforeItStarts) {
   EXPECT_EQ(result.search.stop_cause, StopCause::kCancelled);
 }
 
+// Another strategy answers with what it found, the same each time, and says that nothing is proven.
+TEST(RunStudyTest, AStrategyThatIsAskedProvesNothing) {
+  StudyRequest request = LargerStudy();
+  request.strategy = "evolutionary";
+  request.evaluation_limit = 300;
+  const StudyResult result = Result(request);
+  EXPECT_FALSE(result.search.complete);
+  EXPECT_EQ(result.search.stop_cause, StopCause::kEvaluationLimit);
+  EXPECT_EQ(result.search.evaluated_count, 300);
+  EXPECT_GT(result.search.optimality_gap, 0);
+  EXPECT_THAT(result.warnings,
+              Contains(HasSubstr("evolutionary proves nothing: the plans are the best of 300")));
+  EXPECT_GE(result.plans.front().estimate.step_time,
+            Result(LargerStudy()).plans.front().estimate.step_time);
+  ExpectSamePlans(result, Result(request));
+}
+
+TEST(RunStudyTest, AStrategyThatFindsNothingSaysSo) {
+  StudyRequest request = TinyStudy();
+  request.question.cluster.pools.front().memory_capacity = GiB(0.1);
+  request.strategy = "random";
+  request.evaluation_limit = 5;
+  auto answer = RunStudy(request, Known(), {});
+  EXPECT_TRUE(absl::IsDeadlineExceeded(answer.status())) << answer.status();
+  EXPECT_THAT(std::string(answer.status().message()),
+              HasSubstr("evaluation limit reached; after 5 "));
+  request.evaluation_limit = 1'000'000;
+  answer = RunStudy(request, Known(), {});
+  EXPECT_THAT(std::string(answer.status().message()), HasSubstr("no further plan"));
+}
+
 TEST(RunStudyTest, SeveralPoolsCannotBeSearched) {
   StudyRequest request = TinyStudy();
   request.question.cluster.pools.push_back(Nodes(1, 4));

@@ -7,7 +7,8 @@
 #include <limits>
 #include <system_error>
 #include <thread>
-#include <tuple>
+
+#include "server/tuner/strategies/best_plans.h"
 
 #include "estimator/data_parallel.h"
 
@@ -24,67 +25,6 @@ constexpr int kPipelineDepth = static_cast<int>(Dimension::kFirstStage) + 1;
 constexpr unsigned kMostWorkers = 16;
 constexpr std::size_t kSeedCount = 16;
 constexpr int kCoarseMicroBatch = 4;
-
-bool IsBetter(const RecomputeChoice& a, const RecomputeChoice& b) {
-  return std::tie(a.estimate.step_time, a.plan) < std::tie(b.estimate.step_time, b.plan);
-}
-
-bool NeedsLess(const OversizedPlan& a, const OversizedPlan& b) {
-  return std::tie(a.reserved_memory, a.plan) < std::tie(b.reserved_memory, b.plan);
-}
-
-// Whether two plans are one choice to people, who set the micro-batch last.
-bool DifferInMicroBatchOnly(const ParallelPlan& a, const ParallelPlan& b) {
-  if (a.tensor_parallel != b.tensor_parallel || a.pipeline_parallel != b.pipeline_parallel) {
-    return false;  // most plans; spares the copy
-  }
-  ParallelPlan same = a;
-  same.micro_batch_size = b.micro_batch_size;
-  return same == b;
-}
-
-// The best plans so far that differ in more than the micro-batch, and of those that do not fit the
-// nearest.
-class BestPlans {
- public:
-  explicit BestPlans(std::size_t limit) : limit_(limit) {}
-
-  void Offer(const RecomputeChoice& choice) {
-    if (best_.size() >= limit_ && !IsBetter(choice, best_.back())) return;
-    const auto alike = std::find_if(best_.begin(), best_.end(), [&](const RecomputeChoice& kept) {
-      return DifferInMicroBatchOnly(kept.plan, choice.plan);
-    });
-    if (alike != best_.end()) {
-      if (!IsBetter(choice, *alike)) return;
-      best_.erase(alike);
-    }
-    best_.insert(std::lower_bound(best_.begin(), best_.end(), choice, IsBetter), choice);
-    if (best_.size() > limit_) best_.pop_back();
-  }
-
-  void OfferNearest(const OversizedPlan& plan) {
-    if (!nearest_.has_value() || NeedsLess(plan, *nearest_)) nearest_ = plan;
-  }
-
-  void Merge(const BestPlans& other) {
-    for (const RecomputeChoice& choice : other.best_) Offer(choice);
-    if (other.nearest_.has_value()) OfferNearest(*other.nearest_);
-  }
-
-  // A plan that takes longer is of no use.
-  [[nodiscard]] std::optional<Seconds> SlowestUseful() const {
-    if (best_.size() < limit_) return std::nullopt;
-    return best_.back().estimate.step_time;
-  }
-
-  [[nodiscard]] const std::vector<RecomputeChoice>& best() const { return best_; }
-  [[nodiscard]] const std::optional<OversizedPlan>& nearest() const { return nearest_; }
-
- private:
-  std::size_t limit_;
-  std::vector<RecomputeChoice> best_;
-  std::optional<OversizedPlan> nearest_;
-};
 
 // One rule and what it removed.
 struct Tally {
