@@ -26,17 +26,17 @@ void PrintTo(const PlaceCase& c, std::ostream* out) { *out << c.name; }
 constexpr PlaceCase kPlaceCases[] = {
     {"NeighbouringBlocks", 8, 4, {4, 1}, 8, {2, 4}},  // as PlaceGroup
     {"APipelineFillsTheNode", 4, 1, {1, 8}, 8, {1, 4}},
-    {"TwoPipelinesANode", 4, 1, {1, 4}, 8, {2, 2}},          // 0 and 4 | 8 and 12
-    {"BesideTensor", 8, 2, {2, 2}, 8, {2, 4}},               // 0 and 4 | 8 and 12 | ...
-    {"ContextJoinsData", 8, 2, {4, 2}, 8, {2, 4}},           // 0 and 2 | 8 and 10 | ...
-    {"PartOfTheContext", 2, 2, {8, 2}, 8, {2, 1}},           // 0 and 2 of 0, 2, 4, 6
-    {"APipelineOverTwoNodes", 4, 4, {4, 4}, 8, {1, 4, 2}},   // 0 | - | 16 | - | 32 ...
-    {"ABlockOfTwoNodes", 2, 16, {16, 2}, 8, {1, 2, 2}},      // 0 and 32; neighbours: 0 and 16
-    {"ExpertsOverBlocks", 8, 1, {2, 2}, 8, {4, 2}},          // 0, 1, 4, 5 | 8, 9, 12, 13
-    {"ExpertsInABlock", 2, 1, {4, 4}, 8, {2, 1}},            // 0 and 1
-    {"CopiesOfExperts", 2, 8, {2, 2}, 8, {1, 2, 2}},         // 0 and 16; neighbours: 0 and 8
-    {"OverTheEdgeOfABlock", 4, 1, {6, 2}, 8, {2, 2, 2}},     // 4, 5 | - | 12, 13 at best
-    {"ANodeOfManyBlocks", 4, 1, {6, 2}, 24, {4, 1}},         // 4, 5, 12, 13
+    {"TwoPipelinesANode", 4, 1, {1, 4}, 8, {2, 2}},         // 0 and 4 | 8 and 12
+    {"BesideTensor", 8, 2, {2, 2}, 8, {2, 4}},              // 0 and 4 | 8 and 12 | ...
+    {"ContextJoinsData", 8, 2, {4, 2}, 8, {2, 4}},          // 0 and 2 | 8 and 10 | ...
+    {"PartOfTheContext", 2, 2, {8, 2}, 8, {2, 1}},          // 0 and 2 of 0, 2, 4, 6
+    {"APipelineOverTwoNodes", 4, 4, {4, 4}, 8, {1, 4, 2}},  // 0 | - | 16 | - | 32 ...
+    {"ABlockOfTwoNodes", 2, 16, {16, 2}, 8, {1, 2, 2}},     // 0 and 32; neighbours: 0 and 16
+    {"ExpertsOverBlocks", 8, 1, {2, 2}, 8, {4, 2}},         // 0, 1, 4, 5 | 8, 9, 12, 13
+    {"ExpertsInABlock", 2, 1, {4, 4}, 8, {2, 1}},           // 0 and 1
+    {"CopiesOfExperts", 2, 8, {2, 2}, 8, {1, 2, 2}},        // 0 and 16; neighbours: 0 and 8
+    {"OverTheEdgeOfABlock", 4, 1, {6, 2}, 8, {2, 2, 2}},    // 4, 5 | - | 12, 13 at best
+    {"ANodeOfManyBlocks", 4, 1, {6, 2}, 24, {4, 1}},        // 4, 5, 12, 13
 };
 
 class PlaceInStageTest : public testing::TestWithParam<PlaceCase> {};
@@ -91,6 +91,30 @@ TEST(RankOrderTest, GradientsLeaveTheNode) {
   EXPECT_NEAR(reduction(Inside(kNodeLong)), 0.1855426, 1e-7);
 }
 
+// With two directions a device has two stages, and four ranks share the gradients of each. Two
+// stages: the four of a pipeline's node and the next, either way. Four stages: first and last are
+// four devices of one node when they are neighbours, else two of each node.
+TEST(RankOrderTest, CopiesOfTwoDirectionsLieInThePipeline) {
+  OwnedProblem problem = PlainProblem(Llama2_7b(), 2);
+  problem.profile.bucket_parameters = 1e12;
+  const auto reduction = [&](const ParallelPlan& plan) {
+    return Line(FullOf(problem, plan), TimeCause::kDataParallel);
+  };
+  const auto time = [&](const GroupShape& shape) {
+    // Of each of the two stages as in GradientsLeaveTheNode.
+    return 2 * CollectiveTime(CollectiveKind::kAllReduce, RoundedBytes(4 * 875'102'208.0), shape,
+                              problem.cluster.pools.front(), problem.cluster.topology)
+                   .count();
+  };
+  ParallelPlan plan = kNodeLong;
+  plan.schedule = Schedule::kDualpipe;
+  EXPECT_NEAR(reduction(plan), time({4, 1}), 1e-7);
+  EXPECT_NEAR(reduction(Inside(plan)), time({2, 2}), 1e-7);
+  plan.tensor_parallel = 4;
+  plan.pipeline_parallel = 2;
+  EXPECT_EQ(reduction(plan), reduction(Inside(plan)));
+}
+
 // Two rings four nodes long: neighbouring nodes of one segment, or every second node of two.
 TEST(RankOrderTest, GroupsBeyondASegmentAreOversubscribed) {
   OwnedProblem problem = PlainProblem(Llama2_7b(), 8);
@@ -113,8 +137,8 @@ TEST(RankOrderTest, ExpertsSpreadOverNodes) {
   const auto exchange = [&](const ParallelPlan& own) {
     return Line(FullOf(problem, own), TimeCause::kExpertParallel);
   };
-  const double tokens = 4096.0 * problem.model.moe->experts_per_token *
-                        problem.model.moe->imbalance_ratio;
+  const double tokens =
+      4096.0 * problem.model.moe->experts_per_token * problem.model.moe->imbalance_ratio;
   const auto time = [&](const GroupShape& shape) {
     return CollectiveTime(CollectiveKind::kAllToAll,
                           RoundedBytes(2 * tokens * problem.model.hidden_size), shape,
@@ -150,9 +174,6 @@ const AlikeCase kAlike[] = {
       .expert_parallel = 8,
       .zero_stage = 1,
       .zero_group_size = 4}},
-    {"TwoDirectionsOfTwoStages",  // each device has both
-     2,
-     {.tensor_parallel = 8, .pipeline_parallel = 2, .schedule = Schedule::kDualpipe}},
 };
 
 class AlikeTest : public testing::TestWithParam<AlikeCase> {};
