@@ -15,9 +15,9 @@
 namespace meshwright {
 namespace {
 
-constexpr std::string_view kQuestions[] = {
-    "llama2_70b_on_128_a100", "gpt3_175b_on_512_a100", "gpt3_175b_on_4096_a100",
-    "deepseek_v3_on_2048_h800", "llama3_1_405b_on_16384_h100"};
+constexpr std::string_view kQuestions[] = {"llama2_70b_on_128_a100", "gpt3_175b_on_512_a100",
+                                           "gpt3_175b_on_4096_a100", "deepseek_v3_on_2048_h800",
+                                           "llama3_1_405b_on_16384_h100"};
 
 // Writes a search's progress as rows.
 class Trace {

@@ -6,8 +6,12 @@
 #include <cmath>
 #include <vector>
 
+#include "search_space/choices.h"
+
 namespace meshwright {
 namespace {
+
+constexpr RankOrder kUsualOrder = RankOrder::kTpCpEpDpPp;  // goes without saying
 
 // Three significant digits, without an exponent.
 std::string ThreeDigits(double value) {
@@ -101,6 +105,9 @@ std::string PlanWords(const v1::Plan& plan) {
   std::vector<std::string> words;
   AddSizes(plan, words);
   if (plan.pipeline_parallel() > 1) words.push_back(plan.schedule());
+  if (ParseChoice<RankOrder>(plan.rank_order()).value_or(kUsualOrder) != kUsualOrder) {
+    words.push_back(plan.rank_order());
+  }
   if (!plan.layers_per_stage().empty() && !AllEqual(plan.layers_per_stage())) {
     words.push_back("layers " + Runs(plan.layers_per_stage()));
   }

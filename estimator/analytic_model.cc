@@ -265,6 +265,8 @@ void AnalyticModel::TimeStages(const ParallelPlan& plan, Evaluation& e) {
     }
     Stage stage = run.stage;
     stage.data_parallel *= directions;
+    // The copy on the way back lies in the same pipeline, as far off on the mean.
+    stage.block_stride = std::max(1, stage.block_stride / directions);
     const StepTail tail = TailOf(stage, time, meshwright::ShardingOf(plan, stage), half, problem_);
     if (directions == 2) {
       tails.insert(tails.end(), static_cast<std::size_t>(run.count), tail);

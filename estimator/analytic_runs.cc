@@ -11,6 +11,25 @@
 namespace meshwright {
 namespace {
 
+// Of an order that makes no difference, that of the default.
+StageBlocks BlocksOf(const ParallelPlan& plan, const NodePool& pool) {
+  const bool differs = plan.rank_order == RankOrder::kTpCpEpPpDp && plan.stages.empty() &&
+                       plan.data_parallel > 1 && ScaleUpDeviceCount(pool) < DeviceCount(pool);
+  return {.devices = plan.tensor_parallel * plan.context_parallel,
+          .stride = differs ? plan.pipeline_parallel : 1};
+}
+
+// Where expert parallelism lies when it does not lie as under the default order.
+std::optional<GroupShape> SpreadExperts(const ParallelPlan& plan, const StageBlocks& blocks,
+                                        int scale_up_devices) {
+  if (blocks.stride == 1) return std::nullopt;
+  const int ranks = plan.expert_parallel;
+  const int stride = plan.expert_tensor_parallel;
+  const GroupShape shape = PlaceInStage(ranks, stride, blocks, scale_up_devices);
+  if (shape == PlaceGroup(ranks, stride, scale_up_devices)) return std::nullopt;
+  return shape;
+}
+
 // The pipeline is part of a layer's sharding only where the framework's costs depend on it: plans
 // that differ in its depth share their unit costs.
 LayerSharding ShardingOf(const ParallelPlan& plan, const EstimatorProblem& problem) {
@@ -20,15 +39,20 @@ LayerSharding ShardingOf(const ParallelPlan& plan, const EstimatorProblem& probl
                         profile.collective_latency_per_node > Seconds(0);
   const bool has_nodes =
       problem.cluster.pools.size() > 1 || problem.cluster.pools.front().node_count > 1;
+  const NodePool& pool = problem.cluster.pools.front();
+  const StageBlocks blocks = BlocksOf(plan, pool);
+  const int scale_up_devices = ScaleUpDeviceCount(pool);
   return {.tensor_parallel = plan.tensor_parallel,
           .sequence_parallel = plan.sequence_parallel,
           .context_parallel = plan.context_parallel,
           .context_parallel_kind = plan.context_parallel_kind,
           .expert_parallel = plan.expert_parallel,
           .expert_tensor_parallel = plan.expert_tensor_parallel,
+          .expert_group = SpreadExperts(plan, blocks, scale_up_devices),
           .micro_batch_size = plan.micro_batch_size,
           .is_pipelined = is_pipelined && profile.keeps_gathered_input_without_pipeline,
-          .pipeline_leaves_node = is_pipelined && has_nodes && contends};
+          .pipeline_leaves_node = is_pipelined && has_nodes && contends &&
+                                  !PipelineStaysInNode(blocks, scale_up_devices)};
 }
 
 void SplitContext(const ModelSpec& model, const NodePool& pool, LayerSharding& sharding) {
@@ -97,6 +121,7 @@ void AnalyticModel::BuildRuns(const ParallelPlan& plan) {
                  .unit = &UnitsOf(sharding, 0, SelectiveModules(plan.recompute)),
                  .sharding = sharding,
                  .data_parallel = plan.data_parallel,
+                 .block_stride = BlocksOf(plan, problem_.cluster.pools.front()).stride,
                  .recompute = plan.recompute.granularity};
   const bool is_folded = LayoutOf(plan.schedule, plan.pipeline_parallel, 1).IsFolded();
   int first_layer = 0;
@@ -189,7 +214,8 @@ Seconds AnalyticModel::SlowestMessage(const ParallelPlan& plan) const {
     if (is_last && runs_[i].count == 1) continue;
     // Stages of a mixed plan are whole nodes; else one node may hold several.
     const bool leaves_node = (!plan.stages.empty() || from.pool->node_count > 1) &&
-                             ScaleUpDeviceCount(*from.pool) < DeviceCount(*from.pool);
+                             ScaleUpDeviceCount(*from.pool) < DeviceCount(*from.pool) &&
+                             !PipelineStaysInNode(BlocksOf(from), ScaleUpDeviceCount(*from.pool));
     slowest = std::max(slowest, MessageTime(from, leaves_node));
   }
   return slowest;

@@ -181,9 +181,10 @@ DataGroups PlaceDataGroups(const Stage& s, const StateSharding& sharding) {
   const int inside = sharding.zero_stage >= 1 ? sharding.dense_group : all;
   const int t = s.sharding.tensor_parallel;
   const int expert_stride = s.sharding.expert_parallel * s.sharding.expert_tensor_parallel;
-  return {.dense = PlaceGroup(inside, t, g),
-          .dense_replicas = PlaceGroup(all / inside, t * inside, g),
-          .expert = PlaceGroup(std::max(1, all * t / expert_stride), expert_stride, g)};
+  const StageBlocks blocks = BlocksOf(s);
+  return {.dense = PlaceInStage(inside, t, blocks, g),
+          .dense_replicas = PlaceInStage(all / inside, t * inside, blocks, g),
+          .expert = PlaceInStage(std::max(1, all * t / expert_stride), expert_stride, blocks, g)};
 }
 
 bool OffloadCostsTime(const EstimatorProblem& problem) {

@@ -253,14 +253,15 @@ LayerSite PlaceLayer(const LayerSharding& s, const NodePool& pool, const Topolog
                      MatmulTimes& matmuls) {
   const int g = ScaleUpDeviceCount(pool);
   const int exchange = ExchangeRanks(s);
-  return {.pool = pool,
-          .topology = topology,
-          .matmuls = matmuls,
-          .tensor = PlaceGroup(s.tensor_parallel, 1, g),
-          .context_exchange = PlaceGroup(exchange, s.tensor_parallel, g),
-          .context = PlaceGroup(s.context_parallel / exchange, s.tensor_parallel * exchange, g),
-          .expert = PlaceGroup(s.expert_parallel, s.expert_tensor_parallel, g),
-          .expert_tensor = PlaceGroup(s.expert_tensor_parallel, 1, g)};
+  return {
+      .pool = pool,
+      .topology = topology,
+      .matmuls = matmuls,
+      .tensor = PlaceGroup(s.tensor_parallel, 1, g),
+      .context_exchange = PlaceGroup(exchange, s.tensor_parallel, g),
+      .context = PlaceGroup(s.context_parallel / exchange, s.tensor_parallel * exchange, g),
+      .expert = s.expert_group.value_or(PlaceGroup(s.expert_parallel, s.expert_tensor_parallel, g)),
+      .expert_tensor = PlaceGroup(s.expert_tensor_parallel, 1, g)};
 }
 
 DeviceRates RatesOf(const NodePool& pool, const Workload& workload) {

@@ -1,12 +1,23 @@
 #pragma once
 
 #include <compare>
+#include <optional>
 
 #include "search_space/cluster.h"
 #include "search_space/model.h"
 #include "search_space/plan.h"
 
 namespace meshwright {
+
+// Where the ranks of one communication group sit: `in_node` in each of `nodes` nodes.
+struct GroupShape {
+  int in_node = 1;
+  int nodes = 1;
+  int node_stride = 1;  // nodes from one to the next, where the stages of a pipeline lie between
+  auto operator<=>(const GroupShape&) const = default;
+};
+
+inline int Ranks(const GroupShape& shape) { return shape.in_node * shape.nodes; }
 
 // The part of a plan that decides what one layer costs on one device: the key of memoised costs.
 struct LayerSharding {
@@ -17,6 +28,9 @@ struct LayerSharding {
   int hybrid_exchange_ranks = 1;  // of kHybrid: HybridExchangeRanks()
   int expert_parallel = 1;
   int expert_tensor_parallel = 1;
+  // Of expert parallelism, where the stages of a pipeline lie between its ranks; else they are
+  // neighbours.
+  std::optional<GroupShape> expert_group = {};
   int micro_batch_size = 1;
   // The next three only where the framework's costs depend on them.
   bool is_pipelined = false;
@@ -41,18 +55,22 @@ int ExchangedHeads(const ModelSpec& model, int tensor_parallel);
 int HybridExchangeRanks(int context_parallel, int tensor_parallel, int heads_per_rank,
                         int scale_up_devices);
 
-// Where the ranks of one communication group sit: `in_node` in each of `nodes` nodes.
-struct GroupShape {
-  int in_node = 1;
-  int nodes = 1;
-  auto operator<=>(const GroupShape&) const = default;
+// A group of `ranks` whose members are `stride` devices apart: it fills a node before it leaves it;
+// one that does not divide the node counts as leaving it.
+GroupShape PlaceGroup(int ranks, int stride, int scale_up_devices);
+
+// The devices of a stage: blocks of tensor x context ranks, each so many blocks behind the one
+// before. Under kTpCpEpDpPp (Megatron-Core's default, parallel_state.py) the stage's blocks are
+// neighbours; under kTpCpEpPpDp the blocks of the other stages of a pipeline lie between.
+struct StageBlocks {
+  int devices = 1;  // of a block
+  int stride = 1;
 };
 
-inline int Ranks(const GroupShape& shape) { return shape.in_node * shape.nodes; }
+// A group of `ranks` whose members are `stride` of the stage's own devices apart.
+GroupShape PlaceInStage(int ranks, int stride, const StageBlocks& blocks, int scale_up_devices);
 
-// A group of `ranks` whose members are `stride` devices apart. Ranks are laid out in the order
-// tensor, context, expert/data, pipeline (Megatron-Core's default, parallel_state.py), so a group
-// fills a node before it leaves it; one that does not divide the node counts as leaving it.
-GroupShape PlaceGroup(int ranks, int stride, int scale_up_devices);
+// Whether the stages of a pipeline lie in one node, which they do under kTpCpEpPpDp alone.
+bool PipelineStaysInNode(const StageBlocks& blocks, int scale_up_devices);
 
 }  // namespace meshwright

@@ -15,6 +15,7 @@ struct Stage {
   const UnitCosts* unit = nullptr;
   LayerSharding sharding = {};
   int data_parallel = 1;
+  int block_stride = 1;  // of StageBlocks
   int dense_layers = 0;
   int moe_layers = 0;
   int mtp_layers = 0;
@@ -24,6 +25,11 @@ struct Stage {
   int recomputed_layers = 0;  // under kFull; the first of the stage
   bool operator==(const Stage&) const = default;
 };
+
+inline StageBlocks BlocksOf(const Stage& s) {
+  return {.devices = s.sharding.tensor_parallel * s.sharding.context_parallel,
+          .stride = s.block_stride};
+}
 
 // Neighbouring stages that are equal, as most of a pipeline's are: priced once.
 struct StageRun {

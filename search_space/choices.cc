@@ -121,6 +121,15 @@ std::span<const ChoiceWord<RecomputeGranularity>> Choices<RecomputeGranularity>(
 }
 
 template <>
+std::span<const ChoiceWord<RankOrder>> Choices<RankOrder>() {
+  static constexpr ChoiceWord<RankOrder> kTable[] = {
+      {RankOrder::kTpCpEpDpPp, "tp-cp-ep-dp-pp"},
+      {RankOrder::kTpCpEpPpDp, "tp-cp-ep-pp-dp"},
+  };
+  return kTable;
+}
+
+template <>
 std::span<const ChoiceWord<LinkKind>> Choices<LinkKind>() {
   static constexpr ChoiceWord<LinkKind> kTable[] = {
       {LinkKind::kNvlink2, "nvlink2"},

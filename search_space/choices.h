@@ -30,6 +30,9 @@ enum class Schedule {
 };
 enum class ContextParallelKind { kRing, kUlysses, kAllGather, kHybrid };
 enum class RecomputeGranularity { kNone, kSelective, kFull };
+// How ranks are numbered, the fastest-changing first: whether the stages of a pipeline lie outside
+// the ranks of data parallelism or between them.
+enum class RankOrder { kTpCpEpDpPp, kTpCpEpPpDp };
 enum class LinkKind {
   kNvlink2,
   kNvlink3,
@@ -89,6 +92,8 @@ template <>
 std::span<const ChoiceWord<ContextParallelKind>> Choices<ContextParallelKind>();
 template <>
 std::span<const ChoiceWord<RecomputeGranularity>> Choices<RecomputeGranularity>();
+template <>
+std::span<const ChoiceWord<RankOrder>> Choices<RankOrder>();
 template <>
 std::span<const ChoiceWord<LinkKind>> Choices<LinkKind>();
 template <>

@@ -110,7 +110,8 @@ struct FrameworkProfile {
   // What of a plan the framework can be told, as a search opens it.
   std::vector<Schedule> schedules = {Schedule::k1f1b, Schedule::kInterleaved1f1b};
   std::vector<ContextParallelKind> context_parallel_kinds = {
-      ContextParallelKind::kRing};   // first: usual
+      ContextParallelKind::kRing};                                // first: usual
+  std::vector<RankOrder> rank_orders = {RankOrder::kTpCpEpDpPp};  // first: usual
   bool sizes_end_stages = false;     // layers of the first and the last stage
   bool shards_in_groups = false;     // sharding groups smaller than the data-parallel group
   bool offloads_optimizer = false;   // states of a sharded optimizer to the host, any part of them
@@ -118,6 +119,8 @@ struct FrameworkProfile {
   std::vector<std::string> selective_modules = {"core_attn"};
   int largest_zero_stage_with_pipeline = 1;
   bool experts_need_sequence_parallel = false;  // when there is tensor parallelism
+  // With the pipeline inside data parallelism experts are spread over tensor x context alone.
+  bool experts_need_outer_pipeline = false;
 
   // Measured step time / estimate at the 10th and 90th percentile of runs with this framework, the
   // chip's own constants known.

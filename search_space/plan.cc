@@ -62,6 +62,7 @@ void VisitPlan(Plan& plan, Visitor& visit) {
   visit("lp", plan.layers_per_stage);
   visit("oo", plan.optimizer_offload_ratio);
   visit("st", plan.stages);
+  visit.UnlessUsual("ro", plan.rank_order);
 }
 
 bool IsPlain(char c) {
@@ -79,6 +80,12 @@ class Writer {
     is_separated_ = true;
     text_ += code;
     Write(value);
+  }
+
+  // A field that came after the first keys were kept: its first value is not written.
+  template <typename Value>
+  void UnlessUsual(std::string_view code, const Value& value) {
+    if (value != Value{}) (*this)(code, value);
   }
 
  private:
@@ -148,6 +155,11 @@ class Reader {
     if (!ok_) return;
     const std::string_view part = TakePart(rest_, separator_);
     ok_ = part.starts_with(code) && Read(part.substr(code.size()), value);
+  }
+
+  template <typename Value>
+  void UnlessUsual(std::string_view code, Value& value) {
+    if (rest_.has_value()) (*this)(code, value);
   }
 
   [[nodiscard]] bool ok() const { return ok_ && !rest_.has_value(); }

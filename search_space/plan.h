@@ -52,6 +52,7 @@ struct ParallelPlan {
   std::vector<int> layers_per_stage = {};  // empty: the framework profile's split
   double optimizer_offload_ratio = 0.0;
   std::vector<StagePlan> stages = {};  // mixed clusters only
+  RankOrder rank_order = RankOrder::kTpCpEpDpPp;
   // The canonical order of plans: field by field as above.
   auto operator<=>(const ParallelPlan&) const = default;
 };
@@ -76,6 +77,7 @@ struct PlanRequest {
   std::vector<int> layers_per_stage = {};
   std::optional<double> optimizer_offload_ratio = {};
   std::vector<StagePlan> stages = {};
+  std::optional<RankOrder> rank_order = {};
   bool operator==(const PlanRequest&) const = default;
 };
 
@@ -86,7 +88,7 @@ std::vector<FieldViolation> Validate(const PlanRequest& plan, std::string_view p
 // Canonical identity of a plan: equal plans, and only they, have equal keys. Ties between plans are
 // broken by it, the history is keyed by it.
 struct PlanKey {
-  std::string text = {};    // "tp2.sp1.pp4.vp1.dp16..."
+  std::string text = {};    // "tp2.sp1.pp4.vp1.dp16...", the usual rank order left out
   std::string digest = {};  // 16 hexadecimal digits over `text`
   auto operator<=>(const PlanKey&) const = default;
 };

@@ -64,6 +64,22 @@ std::vector<int> SearchSpace::ContextParallelKinds(const ParallelPlan& p) const 
   return kinds;
 }
 
+// Whether stages between the ranks of data parallelism change what is near: nothing does where one
+// fabric joins all devices, or where each block of tensor x context devices fills whole ones.
+bool SearchSpace::RankOrdersDiffer(const ParallelPlan& p) const {
+  const int fabric = options_.fabric_devices;
+  return p.pipeline_parallel > 1 && p.data_parallel > 1 && device_count_ > fabric &&
+         p.tensor_parallel * p.context_parallel % fabric != 0;
+}
+
+std::vector<int> SearchSpace::RankOrders(const ParallelPlan& p) const {
+  if (!RankOrdersDiffer(p)) return {static_cast<int>(RankOrder::kTpCpEpDpPp)};
+  std::vector<int> orders;
+  for (const RankOrder order : options_.rank_orders) orders.push_back(static_cast<int>(order));
+  std::ranges::sort(orders);
+  return orders;
+}
+
 std::vector<int> SearchSpace::ShardingGroups(const ParallelPlan& p) const {
   std::vector<int> groups = {0};  // the whole
   if (!options_.shards_in_groups || p.zero_stage == 0) return groups;
@@ -181,6 +197,7 @@ bool SearchSpace::Allows(Dimension dimension, int value, const ParallelPlan& p) 
                                dimension == Dimension::kFirstStage;
   if (is_of_pipelines && p.pipeline_parallel == 1) return true;
   if (dimension == Dimension::kContextParallelKind && p.context_parallel == 1) return true;
+  if (dimension == Dimension::kRankOrder && !RankOrdersDiffer(p)) return true;
   const auto chosen = options_.chosen.find(dimension);
   return chosen == options_.chosen.end() || chosen->second.Allows(value) ||
          chosen->second.Allows(Meaning(dimension, value, p));
@@ -212,6 +229,8 @@ std::vector<int> SearchSpace::AllValues(Dimension dimension, const ParallelPlan&
       std::erase_if(values, [&](int value) { return group % value != 0; });
       return values;
     }
+    case Dimension::kRankOrder:
+      return RankOrders(p);
     case Dimension::kSequenceParallel:
       return {0, 1};
     case Dimension::kMicroBatchSize:
@@ -257,6 +276,9 @@ void SearchSpace::ResetAfter(Dimension dimension, ParallelPlan& plan) const {
       plan.expert_tensor_parallel = 1;
       [[fallthrough]];
     case Dimension::kExpertTensorParallel:
+      plan.rank_order = RankOrder::kTpCpEpDpPp;
+      [[fallthrough]];
+    case Dimension::kRankOrder:
       plan.sequence_parallel = false;
       [[fallthrough]];
     case Dimension::kSequenceParallel:
@@ -310,6 +332,9 @@ void SearchSpace::Set(Dimension dimension, int value, ParallelPlan& plan) const 
       return;
     case Dimension::kExpertTensorParallel:
       plan.expert_tensor_parallel = value;
+      return;
+    case Dimension::kRankOrder:
+      plan.rank_order = static_cast<RankOrder>(value);
       return;
     case Dimension::kSequenceParallel:
       plan.sequence_parallel = value == 1;
@@ -380,13 +405,14 @@ std::int64_t SearchSpace::CountBranch(const ParallelPlan& prefix, int depth, int
 }
 
 // Once the devices are divided, later dimensions depend on few of the others, so that the count is
-// a product: experts, sequence parallelism and micro-batch, ZeRO and its groups, and the pipeline's
-// schedule, split and recomputation.
+// a product: experts, rank order, sequence parallelism and micro-batch, ZeRO and its groups, and
+// the pipeline's schedule, split and recomputation.
 std::int64_t SearchSpace::CountAfterDevices(const ParallelPlan& prefix, int depth) const {
   const auto branch = [&](Dimension first, Dimension end) {
     return CountBranch(prefix, std::max(depth, static_cast<int>(first)), static_cast<int>(end));
   };
-  const std::int64_t front = branch(Dimension::kExpertParallel, Dimension::kSequenceParallel) *
+  const std::int64_t front = branch(Dimension::kExpertParallel, Dimension::kRankOrder) *
+                             branch(Dimension::kRankOrder, Dimension::kSequenceParallel) *
                              branch(Dimension::kSequenceParallel, Dimension::kMicroBatchSize) *
                              branch(Dimension::kMicroBatchSize, Dimension::kSchedule);
   const std::int64_t sharding = branch(Dimension::kZeroStage, Dimension::kRecompute);

@@ -20,6 +20,7 @@ enum class Dimension {
   kPipelineParallel,
   kExpertParallel,
   kExpertTensorParallel,
+  kRankOrder,
   kSequenceParallel,
   kMicroBatchSize,
   kSchedule,
@@ -31,7 +32,7 @@ enum class Dimension {
   kOptimizerOffload,
   kRecompute,
 };
-inline constexpr int kDimensionCount = 16;
+inline constexpr int kDimensionCount = 17;
 
 // What a user leaves of a dimension.
 struct DimensionChoice {
@@ -47,6 +48,8 @@ struct DimensionChoice {
 struct SpaceOptions {
   std::vector<ContextParallelKind> context_parallel_kinds = {ContextParallelKind::kRing};
   std::vector<Schedule> schedules = {Schedule::k1f1b, Schedule::kInterleaved1f1b};
+  std::vector<RankOrder> rank_orders = {RankOrder::kTpCpEpDpPp};
+  int fabric_devices = 1;         // that one fabric joins: which of them matters to rank orders
   bool sizes_end_stages = false;  // first and last stage may have fewer layers than those between
   bool shards_in_groups = false;  // sharding groups smaller than the data-parallel group
   std::vector<int> offload_percents = {0};  // of the optimizer's states, where ZeRO shards them
@@ -60,11 +63,12 @@ struct SpaceOptions {
 };
 
 // All the ways to cut a model over one pool of equal devices: every split of the devices into
-// tensor x context x pipeline x data, every kind of context parallelism, every micro-batch that
-// divides the batch, expert and expert-tensor parallelism, sequence parallelism, schedules and
-// virtual stages, lighter first and last stages, ZeRO 0-3 and its groups, and recomputation of
-// nothing, of the framework's selected modules, or of 1 .. all layers of a stage; as far as
-// SpaceOptions leave it open. Nothing is left out because it looks bad: that is the pruner's work.
+// tensor x context x pipeline x data, every kind of context parallelism, orders of ranks, every
+// micro-batch that divides the batch, expert and expert-tensor parallelism, sequence parallelism,
+// schedules and virtual stages, lighter first and last stages, ZeRO 0-3, its groups and what of its
+// optimizer is on the host, and recomputation of nothing, of the framework's selected modules, or
+// of 1 .. all layers of a stage; as far as SpaceOptions leave it open. Nothing is left out because
+// it looks bad: that is the pruner's work.
 class SearchSpace {
  public:
   SearchSpace(const ModelSpec& model, int device_count, int global_batch_size,
@@ -92,6 +96,8 @@ class SearchSpace {
  private:
   [[nodiscard]] std::vector<int> AllValues(Dimension dimension, const ParallelPlan& prefix) const;
   [[nodiscard]] std::vector<int> ContextParallelKinds(const ParallelPlan& prefix) const;
+  [[nodiscard]] std::vector<int> RankOrders(const ParallelPlan& prefix) const;
+  [[nodiscard]] bool RankOrdersDiffer(const ParallelPlan& prefix) const;
   [[nodiscard]] std::vector<int> ShardingGroups(const ParallelPlan& prefix) const;
   [[nodiscard]] std::vector<int> Schedules(const ParallelPlan& prefix) const;
   [[nodiscard]] std::vector<int> VirtualStages(const ParallelPlan& prefix) const;

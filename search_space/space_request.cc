@@ -63,6 +63,7 @@ constexpr Row kRows[] = {
     {"data_parallel", DataParallel},
     {"expert_parallel", Of<Dimension::kExpertParallel>},
     {"expert_tensor_parallel", Of<Dimension::kExpertTensorParallel>},
+    {"rank_order", Of<Dimension::kRankOrder>, CodeOf<RankOrder>, AllowedWords<RankOrder>},
     {"sequence_parallel", Of<Dimension::kSequenceParallel>, TruthOf, Truths},
     {"micro_batch_size", Of<Dimension::kMicroBatchSize>},
     {"schedule", Of<Dimension::kSchedule>, CodeOf<Schedule>, AllowedWords<Schedule>},
@@ -148,6 +149,7 @@ std::vector<FieldViolation> ApplyDimensions(const std::vector<DimensionRequest>&
   if (!violations.empty()) return violations;
   Open(Dimension::kSchedule, options, options.schedules);
   Open(Dimension::kContextParallelKind, options, options.context_parallel_kinds);
+  Open(Dimension::kRankOrder, options, options.rank_orders);
   options.sizes_end_stages = options.sizes_end_stages ||
                              options.chosen.contains(Dimension::kLargestStage) ||
                              options.chosen.contains(Dimension::kFirstStage);

@@ -93,7 +93,8 @@ Seconds CollectiveTime(CollectiveKind kind, Bytes bytes, const GroupShape& shape
                        const NodePool& pool, const Topology& topology) {
   const double size = static_cast<double>(bytes.count);
   if (Ranks(shape) <= 1 || size <= 0) return Seconds(0);
-  const int node_span = shape.nodes * ScaleUpDeviceCount(pool) / pool.devices_per_node;
+  const int node_span =
+      shape.nodes * shape.node_stride * ScaleUpDeviceCount(pool) / pool.devices_per_node;
   const double share = NicShare(pool, topology, node_span).rate * kNicShare;
   const double latency = pool.inter_node.latency.count();
   if (kind == CollectiveKind::kRing) {

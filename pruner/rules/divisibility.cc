@@ -59,6 +59,20 @@ std::optional<Rejection> CheckExpertTensor(const ModelSpec& model, const Paralle
   return std::nullopt;
 }
 
+// Megatron-Core numbers the ranks of experts apart, and finds the same pipelines only so.
+std::optional<Rejection> CheckRankOrder(const EstimatorProblem& problem, const ParallelPlan& plan) {
+  if (!problem.model.moe.has_value() || !problem.profile.experts_need_outer_pipeline) {
+    return std::nullopt;
+  }
+  const int block = plan.tensor_parallel * plan.context_parallel;
+  const int experts = plan.expert_parallel * plan.expert_tensor_parallel;
+  if (plan.rank_order == RankOrder::kTpCpEpDpPp || experts == block) return std::nullopt;
+  return Reject(
+      "with pipelines inside data parallelism the framework needs expert x expert_tensor to be "
+      "tensor x context",
+      experts, block);
+}
+
 std::optional<Rejection> CheckSequence(const EstimatorProblem& problem, const ParallelPlan& plan) {
   const int t = plan.tensor_parallel;
   if (plan.sequence_parallel) {
@@ -108,6 +122,7 @@ std::optional<Rejection> CheckDivisibility(const EstimatorProblem& problem,
   if (JustSet(Dimension::kExpertTensorParallel, depth)) {
     return CheckExpertTensor(problem.model, plan);
   }
+  if (JustSet(Dimension::kRankOrder, depth)) return CheckRankOrder(problem, plan);
   if (JustSet(Dimension::kSequenceParallel, depth)) return CheckSequence(problem, plan);
   if (JustSet(Dimension::kSchedule, depth)) return CheckSchedule(problem, plan);
   if (JustSet(Dimension::kZeroStage, depth) && plan.pipeline_parallel > 1 &&

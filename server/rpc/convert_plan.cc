@@ -62,6 +62,7 @@ PlanRequest ReadPlan(const MessageReader& in) {
   plan.layers_per_stage = in.Ints("layers_per_stage");
   plan.optimizer_offload_ratio = in.Double("optimizer_offload_ratio");
   for (const MessageReader& stage : in.Children("stages")) plan.stages.push_back(ReadStage(stage));
+  plan.rank_order = in.Choice<RankOrder>("rank_order");
   return plan;
 }
 
@@ -89,6 +90,7 @@ v1::Plan ToWire(const PlanRequest& plan) {
     wire.set_optimizer_offload_ratio(*plan.optimizer_offload_ratio);
   }
   for (const StagePlan& stage : plan.stages) Fill(stage, *wire.add_stages());
+  if (plan.rank_order) wire.set_rank_order(std::string(Word(*plan.rank_order)));
   return wire;
 }
 

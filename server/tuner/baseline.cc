@@ -16,6 +16,7 @@ ParallelPlan HandMade(const Problem& problem, int t, int p, int experts) {
   plan.data_parallel = DeviceCount(problem.cluster) / (t * p);
   plan.context_parallel_kind = problem.profile.context_parallel_kinds.front();
   plan.expert_parallel = experts;
+  plan.rank_order = problem.profile.rank_orders.front();
   plan.zero_stage = 1;
   return plan;
 }

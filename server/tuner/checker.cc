@@ -34,6 +34,7 @@ class PlanChecker {
       CheckStages();
     }
     CheckPipeline();
+    CheckRankOrder();
     CheckSharding();
     CheckRecompute();
     return violations_;
@@ -232,6 +233,13 @@ class PlanChecker {
     const int most = *std::max_element(layers.begin(), layers.end());
     if (plan_.virtual_pipeline > std::max(1, most)) {
       Add("virtual_pipeline", "{}; the largest stage has {} layers", plan_.virtual_pipeline, most);
+    }
+  }
+
+  void CheckRankOrder() {
+    if (!plan_.stages.empty() && plan_.rank_order != RankOrder::kTpCpEpDpPp) {
+      Add("rank_order", "{}; stages of their own shape are whole nodes and run {}",
+          Word(plan_.rank_order), Word(RankOrder::kTpCpEpDpPp));
     }
   }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "estimator/layer_split.h"
 #include "server/tuner/calibrate.h"
@@ -118,8 +119,10 @@ std::string MemoryAdvice(const Estimate& nearest) {
 }  // namespace
 
 SearchSpace SpaceOf(const Problem& problem) {
+  SpaceOptions options = problem.space;
+  options.fabric_devices = ScaleUpDeviceCount(problem.cluster.pools.front());
   return SearchSpace(problem.model, DeviceCount(problem.cluster),
-                     problem.workload.global_batch_size, problem.space);
+                     problem.workload.global_batch_size, std::move(options));
 }
 
 Infeasible ExplainInfeasible(const Problem& problem, const Calibration& calibration,

@@ -70,6 +70,10 @@ absl::StatusOr<ResolvedPlan> ResolvePlan(const PlanRequest& stated, const Proble
   if (!stated.context_parallel_kind.has_value() && plan.context_parallel > 1) {
     defaults.Note("context_parallel_kind", std::string(Word(plan.context_parallel_kind)), source);
   }
+  plan.rank_order = stated.rank_order.value_or(profile.rank_orders.front());
+  if (!stated.rank_order.has_value() && plan.pipeline_parallel > 1 && plan.data_parallel > 1) {
+    defaults.Note("rank_order", std::string(Word(plan.rank_order)), source);
+  }
   const Schedule usual = plan.virtual_pipeline > 1 ? Schedule::kInterleaved1f1b : Schedule::k1f1b;
   plan.schedule = stated.schedule.value_or(usual);
   if (!stated.schedule.has_value()) {
@@ -115,7 +119,8 @@ PlanRequest StatedPlan(const ParallelPlan& plan) {
           .recompute = plan.recompute,
           .layers_per_stage = plan.layers_per_stage,
           .optimizer_offload_ratio = plan.optimizer_offload_ratio,
-          .stages = plan.stages};
+          .stages = plan.stages,
+          .rank_order = plan.rank_order};
 }
 
 }  // namespace meshwright

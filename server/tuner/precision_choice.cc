@@ -63,8 +63,7 @@ void Add(const StudyResult& part, StudyResult& sum) {
 double GapOf(const StudyResult& sum, const std::vector<StudyResult>& parts) {
   double gap = 0;
   for (const StudyResult& part : parts) {
-    const Seconds floor =
-        part.plans.front().estimate.step_time / (1 + part.search.optimality_gap);
+    const Seconds floor = part.plans.front().estimate.step_time / (1 + part.search.optimality_gap);
     gap = std::max(gap, sum.plans.front().estimate.step_time / floor - 1);
   }
   return gap;

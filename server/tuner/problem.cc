@@ -366,6 +366,7 @@ absl::StatusOr<Problem> ResolveProblem(const Question& question, const Knowledge
   }
   problem.space = {.context_parallel_kinds = problem.profile.context_parallel_kinds,
                    .schedules = problem.profile.schedules,
+                   .rank_orders = problem.profile.rank_orders,
                    .sizes_end_stages = problem.profile.sizes_end_stages,
                    .shards_in_groups = problem.profile.shards_in_groups,
                    .recomputes_by_stage = problem.profile.recomputes_by_stage};

@@ -60,6 +60,7 @@ absl::Status NarrowSpace(const std::vector<DimensionRequest>& dimensions, Proble
   warn("schedule", problem.space.schedules, problem.profile.schedules);
   warn("context_parallel_kind", problem.space.context_parallel_kinds,
        problem.profile.context_parallel_kinds);
+  warn("rank_order", problem.space.rank_orders, problem.profile.rank_orders);
   if (SpaceOf(problem).Count() == 0) {
     return InvalidFields({{.field = "dimensions", .description = "leave no plan of the space"}});
   }

@@ -68,6 +68,10 @@ const Case kCases[] = {
      "pipeline_parallel: 2 virtual_pipeline: 5 schedule: 'interleaved_1f1b' "
      "optimizer_offload_ratio: 0.5 recompute { granularity: 'selective' }",
      "pp2 vp5 dp8 mb2 zero1 interleaved_1f1b offload 50.0 %, recompute selective"},
+    {"usual_order", "pipeline_parallel: 2 rank_order: 'tp-cp-ep-dp-pp'",
+     "pp2 dp8 mb2 zero1 1f1b, recompute none"},
+    {"pipeline_inside", "pipeline_parallel: 2 rank_order: 'tp-cp-ep-pp-dp'",
+     "pp2 dp8 mb2 zero1 1f1b tp-cp-ep-pp-dp, recompute none"},
     {"group", "zero_group_size: 4", "dp8 mb2 zero1 in groups of 4, recompute none"},
 };
 

@@ -47,6 +47,8 @@ std::vector<ParallelPlan> DrawPlans(const OwnedProblem& problem) {
                           problem.workload.global_batch_size,
                           {.context_parallel_kinds = problem.profile.context_parallel_kinds,
                            .schedules = problem.profile.schedules,
+                           .rank_orders = problem.profile.rank_orders,
+                           .fabric_devices = ScaleUpDeviceCount(problem.cluster.pools.front()),
                            .sizes_end_stages = problem.profile.sizes_end_stages,
                            .shards_in_groups = problem.profile.shards_in_groups});
   std::mt19937 random(7);

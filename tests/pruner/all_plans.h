@@ -57,10 +57,23 @@ class AllPlans {
       for (int x = 1; x <= expert_tensor; ++x) {
         if (expert_tensor % x != 0) continue;
         plan.expert_tensor_parallel = x;
-        for (const bool is_sequence_parallel : {false, true}) {
-          plan.sequence_parallel = is_sequence_parallel;
-          AddSchedules(plan);
-        }
+        AddRankOrders(plan);
+      }
+    }
+  }
+
+  // Both orders only where they put other ranks into a node.
+  void AddRankOrders(ParallelPlan plan) {
+    const int node = ScaleUpDeviceCount(problem_.cluster.pools.front());
+    const bool differ = plan.pipeline_parallel > 1 && plan.data_parallel > 1 &&
+                        DeviceCount(problem_.cluster) > node &&
+                        plan.tensor_parallel * plan.context_parallel % node != 0;
+    for (const RankOrder order : problem_.profile.rank_orders) {
+      if (order != RankOrder::kTpCpEpDpPp && !differ) continue;
+      plan.rank_order = order;
+      for (const bool is_sequence_parallel : {false, true}) {
+        plan.sequence_parallel = is_sequence_parallel;
+        AddSchedules(plan);
       }
     }
   }

@@ -71,6 +71,10 @@ Question RandomQuestion(std::mt19937& random) {
     workload.framework_facts = {
         {.name = "schedules", .value = "1f1b zb_h1 dualpipe chimera interleaved_1f1b"}};
   }
+  if (random() % 4 == 0) {
+    workload.framework_facts.push_back(
+        {.name = "rank_orders", .value = "tp-cp-ep-dp-pp tp-cp-ep-pp-dp"});
+  }
   const auto shape = random() % 6;
   const bool is_fp8 = random() % 5 == 0;
   if (random() % 4 == 0) {

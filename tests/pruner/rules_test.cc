@@ -61,6 +61,11 @@ void SequenceParallelExperts(Problem& problem) {
 void NodesOfSix(Problem& problem) { problem.cluster.pools.front().devices_per_node = 6; }
 void SingleDeviceNodes(Problem& problem) { problem.cluster.pools.front().devices_per_node = 1; }
 
+void ExpertsOfABlock(Problem& problem) {
+  FourExperts(problem);
+  problem.profile.experts_need_outer_pipeline = true;
+}
+
 // 24 heads of which 6 are key-value heads: tensor parallelism of 3 and 12 keeps them whole.
 void GroupedHeads(Problem& problem) {
   problem.model.attention_head_count = 24;
@@ -153,6 +158,29 @@ const Case kDivisibility[] = {
      {.tensor_parallel = 2, .sequence_parallel = true}},
     {"ExpertsWithoutTensor", "divisibility", SequenceParallelExperts, {.expert_parallel = 4}},
     {"ExpertsOfAnotherFramework", "divisibility", FourExperts, {.tensor_parallel = 2}},
+    {"PipelineInside",
+     "divisibility",
+     ExpertsOfABlock,
+     {.pipeline_parallel = 4, .data_parallel = 4, .rank_order = RankOrder::kTpCpEpPpDp}},
+    {"PipelineInsideOfExperts",
+     "divisibility",
+     ExpertsOfABlock,
+     {.pipeline_parallel = 4,
+      .data_parallel = 4,
+      .expert_parallel = 2,
+      .rank_order = RankOrder::kTpCpEpPpDp},
+     Expected{Dimension::kRankOrder, "tensor x context", 2, 1}},
+    {"PipelineOutsideOfExperts",
+     "divisibility",
+     ExpertsOfABlock,
+     {.pipeline_parallel = 4, .data_parallel = 4, .expert_parallel = 2}},
+    {"PipelineInsideOfExpertsOfAnotherFramework",
+     "divisibility",
+     FourExperts,
+     {.pipeline_parallel = 4,
+      .data_parallel = 4,
+      .expert_parallel = 2,
+      .rank_order = RankOrder::kTpCpEpPpDp}},
     {"InterleavingDivides",  // 16 / (4 x 1) = 4 micro-batches in groups of 2
      "divisibility",
      Nothing,

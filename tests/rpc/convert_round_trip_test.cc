@@ -44,7 +44,8 @@ ParallelPlan Chosen(const PlanRequest& plan) {
           .recompute = *plan.recompute,
           .layers_per_stage = plan.layers_per_stage,
           .optimizer_offload_ratio = *plan.optimizer_offload_ratio,
-          .stages = plan.stages};
+          .stages = plan.stages,
+          .rank_order = *plan.rank_order};
 }
 
 // To JSON, back, and into the domain again.
@@ -89,8 +90,10 @@ TEST(RoundTripTest, Plan) {
 
 // Another legal value of one field.
 void Change(const FieldDescriptor& field, Message& message) {
-  static const std::map<std::string, std::string> kWords = {
-      {"context_parallel_kind", "ring"}, {"schedule", "gpipe"}, {"granularity", "full"}};
+  static const std::map<std::string, std::string> kWords = {{"context_parallel_kind", "ring"},
+                                                            {"schedule", "gpipe"},
+                                                            {"granularity", "full"},
+                                                            {"rank_order", "tp-cp-ep-dp-pp"}};
   const Reflection& r = *message.GetReflection();
   if (field.is_repeated()) {
     r.RemoveLast(&message, &field);
@@ -142,7 +145,7 @@ TEST(DriftTest, EveryFieldOfThePlanReachesItsKey) {
     EXPECT_TRUE(MessageDifferencer::Equals(ToWire(plan), wire)) << field;
     EXPECT_NE(MakePlanKey(Chosen(plan)).text, key.text) << field;
   });
-  EXPECT_EQ(changes, 15 + 3 + 7 + 3);  // plan, recompute, stage, its recompute
+  EXPECT_EQ(changes, 16 + 3 + 7 + 3);  // plan, recompute, stage, its recompute
 }
 
 }  // namespace

@@ -105,7 +105,8 @@ ParallelPlan FullPlan() {
                       .context_parallel = 5,
                       .layer_count = 6,
                       .micro_batch_size = 7,
-                      .recompute = recompute}}};
+                      .recompute = recompute}},
+          .rank_order = RankOrder::kTpCpEpPpDp};
 }
 
 std::vector<std::string> UnsetFields(const Message& message) {

@@ -37,6 +37,20 @@ TEST(PlanKeyTest, TextOfEveryKindOfField) {
   EXPECT_EQ(ParsePlanKey(MakePlanKey(plan).text), plan);
 }
 
+// The keys of plans of the usual order are those from before there was another.
+TEST(PlanKeyTest, RankOrderStandsOnlyWhereItIsNotTheUsual) {
+  const ParallelPlan plan = {.pipeline_parallel = 2, .rank_order = RankOrder::kTpCpEpPpDp};
+  const std::string text = MakePlanKey(plan).text;
+  EXPECT_EQ(text,
+            "tp1.sp0.pp2.vp1.dp1.cp1.ckring.ep1.et1.mb1.zs0.zg0.sc1f1b.rgnone.rl.rm.lp.oo0.st"
+            ".rotp-cp-ep-pp-dp");
+  EXPECT_EQ(ParsePlanKey(text), plan);
+  const std::string usual = MakePlanKey({.pipeline_parallel = 2}).text;
+  EXPECT_FALSE(ParsePlanKey(usual + ".rotp-cp-ep-dp-pp").has_value());
+  EXPECT_FALSE(ParsePlanKey(usual + ".ro").has_value());
+  EXPECT_FALSE(ParsePlanKey(text + ".rotp-cp-ep-pp-dp").has_value());
+}
+
 // Draws plans whose fields take few values, so that near neighbours and equal plans occur.
 class RandomPlans {
  public:
@@ -51,6 +65,7 @@ class RandomPlans {
     plan.sequence_parallel = Below(2) == 1;
     plan.context_parallel_kind = DrawChoice<ContextParallelKind>();
     plan.schedule = DrawChoice<Schedule>();
+    plan.rank_order = DrawChoice<RankOrder>();
     plan.recompute = DrawRecompute();
     plan.layers_per_stage = DrawInts();
     constexpr double kRatios[] = {0, -0.0, 0.1, 0.5, 1, 1e-300, 1e17, 1.0 / 3};

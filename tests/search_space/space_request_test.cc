@@ -18,6 +18,7 @@ TEST(ApplyDimensionsTest, ValuesRangesAndWords) {
       ApplyDimensions({{.name = "tensor_parallel", .values = {"2", "8"}},
                        {.name = "pipeline_parallel", .at_least = 2, .at_most = 16},
                        {.name = "schedule", .values = {"zb_v", "1f1b"}},
+                       {.name = "rank_order", .values = {"tp-cp-ep-pp-dp"}},
                        {.name = "sequence_parallel", .values = {"true"}},
                        {.name = "recompute", .values = {"none", "full"}},
                        {.name = "recomputed_layers", .at_most = 4},
@@ -30,6 +31,7 @@ TEST(ApplyDimensionsTest, ValuesRangesAndWords) {
   EXPECT_FALSE(options.chosen[Dimension::kPipelineParallel].Allows(1));
   EXPECT_TRUE(options.chosen[Dimension::kPipelineParallel].Allows(16));
   EXPECT_THAT(options.schedules, ElementsAre(Schedule::kZbV, Schedule::k1f1b));
+  EXPECT_THAT(options.rank_orders, ElementsAre(RankOrder::kTpCpEpPpDp));
   EXPECT_THAT(options.chosen[Dimension::kSequenceParallel].values, ElementsAre(1));
   EXPECT_FALSE(options.recomputed_layers.Allows(5));
   EXPECT_FALSE(options.data_parallel.Allows(4));

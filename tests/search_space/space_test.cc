@@ -32,8 +32,11 @@ struct Case {
 };
 
 SpaceOptions Everything() {
-  SpaceOptions options = {
-      .sizes_end_stages = true, .shards_in_groups = true, .offload_percents = {0, 50}};
+  SpaceOptions options = {.fabric_devices = 2,
+                          .sizes_end_stages = true,
+                          .shards_in_groups = true,
+                          .offload_percents = {0, 50}};
+  options.rank_orders = {RankOrder::kTpCpEpDpPp, RankOrder::kTpCpEpPpDp};
   options.schedules.clear();
   for (const auto& [schedule, word] : Choices<Schedule>()) options.schedules.push_back(schedule);
   options.context_parallel_kinds.clear();
@@ -88,6 +91,7 @@ Node NodeOf(const PlanWalk& walk) {
                plan.pipeline_parallel,
                plan.expert_parallel,
                plan.expert_tensor_parallel,
+               static_cast<int>(plan.rank_order),
                plan.sequence_parallel ? 1 : 0,
                plan.micro_batch_size,
                static_cast<int>(plan.schedule),
@@ -174,6 +178,37 @@ TEST_P(SpaceTest, EveryPlanStandsOnceAndUsesTheDevices) {
 
 INSTANTIATE_TEST_SUITE_P(All, SpaceTest, testing::ValuesIn(kCases),
                          [](const auto& test) { return test.param.name; });
+
+// Twelve devices in nodes of four, four stages: with tensor x context of 4 each block is a node and
+// the order changes nothing, nor does it with one stage, one data-parallel rank, or one node.
+TEST(SearchSpaceTest, RankOrdersByHand) {
+  SpaceOptions options = {.fabric_devices = 4};
+  options.rank_orders = {RankOrder::kTpCpEpPpDp, RankOrder::kTpCpEpDpPp};
+  struct Row {
+    int tensor = 1;
+    int stages = 1;
+    bool differ = true;
+  };
+  const auto values = [](const SearchSpace& space, const Row& row) {
+    ParallelPlan plan = space.Root();
+    space.Set(Dimension::kTensorParallel, row.tensor, plan);
+    space.Set(Dimension::kPipelineParallel, row.stages, plan);
+    return space.Values(Dimension::kRankOrder, plan);
+  };
+  const SearchSpace space(Dense(12), 12, 12, options);
+  for (const Row& row : {Row{1, 4, true}, Row{2, 3, true}, Row{4, 3, false}, Row{1, 12, false},
+                         Row{2, 1, false}, Row{6, 2, false}, Row{3, 2, true}}) {
+    EXPECT_EQ(values(space, row).size(), row.differ ? 2U : 1U) << row.tensor << " " << row.stages;
+    EXPECT_EQ(values(space, row).front(), 0);
+  }
+  EXPECT_THAT(values(SearchSpace(Dense(4), 4, 4, options), {1, 2}), ElementsAre(0));
+  // Asked for alone, it stands wherever it means something.
+  options.rank_orders = {RankOrder::kTpCpEpPpDp};
+  options.chosen[Dimension::kRankOrder] = {.values = {1}};
+  const SearchSpace chosen(Dense(12), 12, 12, options);
+  EXPECT_THAT(values(chosen, {1, 4}), ElementsAre(1));
+  EXPECT_THAT(values(chosen, {4, 3}), ElementsAre(0));
+}
 
 // Skipping a node leaves out the nodes right behind it that are deeper, and no other.
 TEST(PlanWalkTest, SkipLeavesOutTheSubtreeAndNothingElse) {

@@ -82,6 +82,8 @@ const Case kCases[] = {
       .micro_batch_size = 8,
       .schedule = Schedule::kChimera},
      {"plan.schedule"}},
+    {"PipelineInside",
+     {.pipeline_parallel = 2, .data_parallel = 2, .rank_order = RankOrder::kTpCpEpPpDp}},
     {"InterleavedInBrokenGroups",  // one micro-batch
      {.pipeline_parallel = 2,
       .virtual_pipeline = 2,

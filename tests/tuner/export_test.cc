@@ -243,6 +243,9 @@ const Case kExpressible[] = {
        plan.layers_per_stage = {20, 22, 18, 20};
      },
      "--pipeline-model-parallel-layout 'Et*10|t*11|t*9|t*10|t*10|t*11|t*9|t*10L' \\\n"},
+    {"pipeline_inside",
+     [](Problem&, ParallelPlan& plan) { plan.rank_order = RankOrder::kTpCpEpPpDp; },
+     "--pipeline-model-parallel-size 4 \\\n--use-tp-pp-dp-mapping \\\n"},
     {"zero2",
      [](Problem&, ParallelPlan& plan) {
        plan.zero_stage = 2;
@@ -349,6 +352,13 @@ const Case kRefused[] = {
      "plan.recompute.modules = router; Megatron-Core has core_attn"},
     {"schedule", [](Problem&, ParallelPlan& plan) { plan.schedule = Schedule::kZbV; },
      "plan.schedule = zb_v"},
+    {"experts_over_pipelines_inside",
+     [](Problem& p, ParallelPlan& plan) {
+       p.model = DeepseekV3().model;
+       plan.expert_parallel = 8;
+       plan.rank_order = RankOrder::kTpCpEpPpDp;
+     },
+     "plan.rank_order = tp-cp-ep-pp-dp with expert x expert_tensor = 8"},
     {"uneven_virtual_stages",
      [](Problem&, ParallelPlan& plan) {
        plan.schedule = Schedule::kInterleaved1f1b;

@@ -58,6 +58,14 @@ void AddExpertParallel(const Problem& problem, const ParallelPlan& plan, FlagLis
   if (!problem.model.moe.has_value()) return;
   flags.Add("--expert-model-parallel-size", plan.expert_parallel);
   flags.Add("--expert-tensor-parallel-size", plan.expert_tensor_parallel);
+  const int block = plan.tensor_parallel * plan.context_parallel;
+  const int experts = plan.expert_parallel * plan.expert_tensor_parallel;
+  if (plan.rank_order == RankOrder::kTpCpEpPpDp && plan.pipeline_parallel > 1 && experts != block) {
+    flags.Refuse("plan.rank_order",
+                 fmt::format("{} with expert x expert_tensor = {}; Megatron-Core needs tensor x "
+                             "context = {} then",
+                             Word(plan.rank_order), experts, block));
+  }
   // Each token goes to its experts alone; the default gathers all tokens on all ranks.
   flags.Add("--moe-token-dispatcher-type", "alltoall");
   if (plan.expert_parallel > 1 && problem.workload.precision == Precision::kFp16) {

@@ -128,6 +128,7 @@ std::vector<int> StageLayers(const Problem& problem, const ParallelPlan& plan) {
 void AddMegatronPipelineFlags(const Problem& problem, const ParallelPlan& plan, FlagList& flags) {
   CheckSchedule(plan, flags);
   flags.Add("--pipeline-model-parallel-size", plan.pipeline_parallel);
+  if (plan.rank_order == RankOrder::kTpCpEpPpDp) flags.Add("--use-tp-pp-dp-mapping");
   const std::vector<int> layers = StageLayers(problem, plan);
   const bool divides =
       std::ranges::all_of(layers, [&](int count) { return count % plan.virtual_pipeline == 0; });

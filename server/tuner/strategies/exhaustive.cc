@@ -8,9 +8,8 @@
 #include <system_error>
 #include <thread>
 
-#include "server/tuner/strategies/best_plans.h"
-
 #include "estimator/data_parallel.h"
+#include "server/tuner/strategies/best_plans.h"
 
 namespace meshwright {
 namespace {
