@@ -109,10 +109,11 @@ class Narrowing {
   }
 
  private:
+  // A user who states recomputation means it of all stages.
   [[nodiscard]] bool LightensStages() const {
     const SpaceOptions& options = space_.options();
-    return options.recomputes_by_stage && options.recomputed_layers == DimensionChoice() &&
-           plan_.pipeline_parallel > 1;
+    return options.recomputes_by_stage && !options.chosen.contains(Dimension::kRecompute) &&
+           options.recomputed_layers == DimensionChoice() && plan_.pipeline_parallel > 1;
   }
 
   // As few recomputed layers in each stage as fit. Its memory does not depend on the other stages,

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <functional>
 #include <iterator>
 #include <random>
 #include <tuple>
@@ -107,6 +108,12 @@ bool IsLeft(const ParallelPlan& plan, const SpaceOptions& options) {
     const auto chosen = options.chosen.find(dimension);
     return chosen == options.chosen.end() || chosen->second.Allows(value);
   };
+  const std::vector<int>& counts = plan.recompute.layer_counts;
+  const bool is_one_number =
+      std::ranges::adjacent_find(counts, std::not_equal_to()) == counts.end();
+  const bool is_stated = options.chosen.contains(Dimension::kRecompute) ||
+                         options.recomputed_layers != DimensionChoice();
+  if (!is_one_number && is_stated) return false;
   return allows(Dimension::kTensorParallel, plan.tensor_parallel) &&
          allows(Dimension::kZeroStage, plan.zero_stage) &&
          allows(Dimension::kRecompute, static_cast<int>(plan.recompute.granularity)) &&

@@ -102,8 +102,10 @@ TEST(EstimateTest, HasTheContractsFields) {
 }
 
 StudyResult SampleResult() {
-  const RankedPlan plan = {
-      .plan = FullPlan(), .estimate = SampleEstimate(), .exports = {{"megatron-core", "--x"}}};
+  const RankedPlan plan = {.plan = FullPlan(),
+                           .precision = Precision::kFp8,
+                           .estimate = SampleEstimate(),
+                           .exports = {{"megatron-core", "--x"}}};
   return {.plans = {plan, plan},
           .baseline = plan,
           .search = {.space_count = 100,

@@ -24,6 +24,7 @@ constexpr int kPipelineDepth = static_cast<int>(Dimension::kFirstStage) + 1;
 constexpr unsigned kMostWorkers = 16;
 constexpr std::size_t kSeedCount = 16;
 constexpr int kCoarseMicroBatch = 4;
+constexpr int kCoarseContext = 8;
 
 // One rule and what it removed.
 struct Tally {
@@ -70,12 +71,13 @@ struct Task {
 };
 
 // Whether what is set so far is what plans by hand have.
-bool IsCoarse(const PlanWalk& walk) {
+bool IsCoarse(const PlanWalk& walk, const SpaceOptions& options) {
   const ParallelPlan& plan = walk.plan();
   const bool has_sequence = walk.depth() > static_cast<int>(Dimension::kSequenceParallel);
-  return plan.context_parallel == 1 && plan.expert_tensor_parallel == 1 &&
-         plan.micro_batch_size <= kCoarseMicroBatch && plan.layers_per_stage.empty() &&
-         plan.zero_group_size == 0 &&
+  return plan.context_parallel <= kCoarseContext &&
+         plan.context_parallel_kind == options.context_parallel_kinds.front() &&
+         plan.expert_tensor_parallel == 1 && plan.micro_batch_size <= kCoarseMicroBatch &&
+         plan.layers_per_stage.empty() && plan.zero_group_size == 0 &&
          (!has_sequence || plan.sequence_parallel == (plan.tensor_parallel > 1));
 }
 
@@ -106,7 +108,7 @@ class Worker {
     PlanWalk walk(shared_.space, task.prefix, task.depth);
     while (!shared_.stopped && walk.Next()) {
       if (walk.depth() >= kShardingDepth) LookAround();
-      if (task.is_coarse && !IsCoarse(walk)) {
+      if (task.is_coarse && !IsCoarse(walk, shared_.space.options())) {
         walk.Skip();
         continue;
       }
