@@ -22,7 +22,9 @@ constexpr std::string_view kQuestions[] = {"llama2_70b_on_128_a100", "gpt3_175b_
 // Writes a search's progress as rows.
 class Trace {
  public:
-  explicit Trace(std::string head) : head_(std::move(head)) {}
+  // `before` evaluations were made before the first that the search counts.
+  explicit Trace(std::string head, std::int64_t before = 0)
+      : head_(std::move(head)), before_(before) {}
 
   void Watch(const Progress& progress) {
     const double best = progress.best_step_time.value_or(Seconds(0)).count();
@@ -37,10 +39,12 @@ class Trace {
  private:
   void Write(std::int64_t evaluations, double best) {
     best_ = best;
-    fmt::print("{},{},{}\n", head_, evaluations, best > 0 ? fmt::format("{:.9g}", best) : "");
+    fmt::print("{},{},{}\n", head_, before_ + evaluations,
+               best > 0 ? fmt::format("{:.9g}", best) : "");
   }
 
   std::string head_;
+  std::int64_t before_;
   double best_ = 0;
 };
 
@@ -56,7 +60,8 @@ void Time(std::string_view question, std::string_view strategy, const Search& se
 void Report(std::string_view question, int seeds, int evaluations) {
   const Problem problem = ProblemOf(question);
   const SearchSpace space = SpaceOf(problem);
-  Trace exhaustive(fmt::format("{},{},0", question, kExhaustive));
+  Trace exhaustive(fmt::format("{},{},0", question, kExhaustive),
+                   static_cast<std::int64_t>(kSeedCount));
   SearchOptions options = {.plan_count = 1, .worker_count = 1};
   options.on_progress = [&](const Progress& progress) { exhaustive.Watch(progress); };
   Time(question, kExhaustive,

@@ -175,7 +175,7 @@ Parsed<v1::TuneRequest> ReadTuneRequest(const TuneFlags& flags) {
   }
   if (flags.plan_count.has_value()) request.set_plan_count(*flags.plan_count);
   if (flags.deadline_seconds.has_value()) request.set_deadline_seconds(*flags.deadline_seconds);
-  if (!flags.strategy.empty()) request.set_strategy(flags.strategy);
+  if (flags.strategy.has_value()) request.set_strategy(*flags.strategy);
   if (flags.evaluation_limit.has_value()) request.set_evaluation_limit(*flags.evaluation_limit);
   for (const std::string& rule : flags.disabled_rules) request.add_disabled_rules(rule);
   for (const std::string& text : flags.dimensions) ReadDimension(text, out);

@@ -35,7 +35,7 @@ struct TuneFlags {
   std::string history = {};   // empty: none
   std::optional<int> plan_count = {};
   std::optional<double> deadline_seconds = {};
-  std::string strategy = {};  // empty: the default
+  std::optional<std::string> strategy = {};
   std::optional<int> evaluation_limit = {};
   std::vector<std::string> disabled_rules = {};
   std::vector<std::string> dimensions = {};  // "tensor_parallel=2,4", "pipeline_parallel=..16"

@@ -1,7 +1,6 @@
 #include "cli/interrupt.h"
 
 #include <pthread.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli/exit_code.h"
@@ -9,7 +8,7 @@
 namespace meshwright {
 namespace {
 
-constexpr timespec kPoll = {.tv_sec = 0, .tv_nsec = 50'000'000};  // how late the thread may end
+constexpr int kWake = SIGUSR1;  // tells the waiting thread that it is no longer needed
 
 }  // namespace
 
@@ -17,20 +16,22 @@ Interrupt::Interrupt() {
   sigemptyset(&signals_);
   sigaddset(&signals_, SIGINT);
   sigaddset(&signals_, SIGTERM);
+  sigaddset(&signals_, kWake);
   pthread_sigmask(SIG_BLOCK, &signals_, &earlier_);
   thread_ = std::jthread([this](const std::stop_token& end) { Wait(end); });
 }
 
 Interrupt::~Interrupt() {
   thread_.request_stop();
+  pthread_kill(thread_.native_handle(), kWake);
   thread_.join();
   pthread_sigmask(SIG_SETMASK, &earlier_, nullptr);
 }
 
 void Interrupt::Wait(const std::stop_token& end) {
   while (!end.stop_requested()) {
-    const int signal = sigtimedwait(&signals_, nullptr, &kPoll);
-    if (signal <= 0) continue;
+    const int signal = sigwaitinfo(&signals_, nullptr);
+    if (signal <= 0 || signal == kWake) continue;
     if (source_.stop_requested()) _exit(kExitInterrupted);
     source_.request_stop();
   }

@@ -33,7 +33,7 @@ void AddQuestionOptions(CLI::App& command, TuneFlags& flags) {
       .add_option("--dimension", flags.dimensions,
                   "what is left of a dimension of the space: tensor_parallel=2,4, "
                   "pipeline_parallel=..16, schedule=1f1b,zb_h1; one of " +
-                      DimensionNames() + ", precision")
+                      DimensionNames())
       ->take_all();
   command.add_option("--disable-rule", flags.disabled_rules, "switch a prune rule off by its name")
       ->take_all();

@@ -217,6 +217,14 @@ AnalyticModel::Evaluation AnalyticModel::EvaluateMemory(const ParallelPlan& plan
   return e;
 }
 
+bool AnalyticModel::StageFits(const ParallelPlan& plan, int stage) {
+  BuildRuns(plan);
+  const Stage& own = StageAt(stage);
+  const StageMemory modelled = MemoryOfDevice(plan, stage, MicroBatches());
+  const Bytes reserved = Reserved(Scaled(modelled, calibration_.memory_ratio), own);
+  return reserved <= own.pool->memory_capacity && !HasFailed(modelled, own);
+}
+
 AnalyticModel::Evaluation AnalyticModel::Evaluate(const ParallelPlan& plan, PipelineModel model) {
   Evaluation e = EvaluateMemory(plan);
   PriceRuns();

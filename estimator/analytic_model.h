@@ -55,6 +55,8 @@ class AnalyticModel {
   QuickEstimate ClosedForm(const ParallelPlan& plan);
   // Quick without the time: for searches that look for a plan's least recomputation.
   MemoryCheck CheckMemory(const ParallelPlan& plan);
+  // Whether the memory of one stage fits, whatever the others need. Of schedules of one direction.
+  bool StageFits(const ParallelPlan& plan, int stage);
   // A step time that Quick's is not below, when the plan's layers were priced before, for another
   // plan; else nothing, at the cost of a look.
   std::optional<Seconds> LeastTimeIfPriced(const ParallelPlan& plan);

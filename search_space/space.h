@@ -53,12 +53,14 @@ struct SpaceOptions {
   bool sizes_end_stages = false;  // first and last stage may have fewer layers than those between
   bool shards_in_groups = false;  // sharding groups smaller than the data-parallel group
   std::vector<int> offload_percents = {0};  // of the optimizer's states, where ZeRO shards them
-  // Stages may recompute different numbers of layers. Of all such numbers only the least that fit
-  // can be best, so they are not listed: the pruner lightens a plan of equal numbers.
+  // Stages may recompute different numbers of layers, under schedules of fixed order. Of all such
+  // numbers only the least that fit can be best, so the pruner finds them; they are not listed.
   bool recomputes_by_stage = false;
   std::map<Dimension, DimensionChoice> chosen = {};
   DimensionChoice data_parallel = {};
   DimensionChoice recomputed_layers = {};  // of a stage, under full recomputation
+  // Left open by the workload: no part of a plan, each has a space of its own.
+  DimensionChoice precisions = {};
   bool operator==(const SpaceOptions&) const = default;
 };
 

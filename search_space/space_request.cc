@@ -53,6 +53,7 @@ DimensionChoice& Of(SpaceOptions& options) {
 }
 DimensionChoice& DataParallel(SpaceOptions& options) { return options.data_parallel; }
 DimensionChoice& RecomputedLayers(SpaceOptions& options) { return options.recomputed_layers; }
+DimensionChoice& Precisions(SpaceOptions& options) { return options.precisions; }
 
 constexpr Row kRows[] = {
     {"tensor_parallel", Of<Dimension::kTensorParallel>},
@@ -76,6 +77,7 @@ constexpr Row kRows[] = {
     {"recompute", Of<Dimension::kRecompute>, CodeOf<RecomputeGranularity>,
      AllowedWords<RecomputeGranularity>},
     {"recomputed_layers", RecomputedLayers},
+    {"precision", Precisions, CodeOf<Precision>, AllowedWords<Precision>},
 };
 
 std::optional<int> NumberOf(std::string_view text) {

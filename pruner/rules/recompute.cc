@@ -83,28 +83,21 @@ class Narrowing {
     }
   }
 
-  // Of full recomputation of more and more layers the least that fits, or all of them miss.
+  // Of full recomputation of more and more layers the least that fits, of every stage or of each,
+  // or all of them miss.
   void NarrowFull(std::span<const int> codes) {
     if (codes.empty()) return;
-    if (const MemoryCheck most = MemoryAt(codes.back()); !most.fits) {
+    const std::size_t fits = LeastThatFits(codes);
+    const bool is_by_stage = LightensStages() && RecomputeByStage(codes.back() - 1);
+    if (!is_by_stage && fits == codes.size()) {
       result_.pruned_by_memory += static_cast<std::int64_t>(codes.size());
-      NoteMiss(most.reserved_memory);
+      NoteMiss(MemoryAt(codes.back()).reserved_memory);
       return;
     }
-    std::size_t misses = 0;  // this many of the first do not fit
-    std::size_t fits = codes.size() - 1;
-    while (misses < fits) {
-      const std::size_t middle = (misses + fits) / 2;
-      if (MemoryAt(codes[middle]).fits) {
-        fits = middle;
-      } else {
-        misses = middle + 1;
-      }
-    }
-    result_.pruned_by_memory += static_cast<std::int64_t>(fits);
-    result_.pruned_by_dominance += static_cast<std::int64_t>(codes.size() - 1 - fits);
-    space_.Set(Dimension::kRecompute, codes[fits], plan_);
-    if (LightensStages()) LightenStages();
+    if (!is_by_stage) space_.Set(Dimension::kRecompute, codes[fits], plan_);
+    const std::size_t misses = std::min(fits, codes.size() - 1);
+    result_.pruned_by_memory += static_cast<std::int64_t>(misses);
+    result_.pruned_by_dominance += static_cast<std::int64_t>(codes.size() - 1 - misses);
     Keep(Estimate());
   }
 
@@ -116,28 +109,51 @@ class Narrowing {
            options.recomputed_layers == DimensionChoice() && plan_.pipeline_parallel > 1;
   }
 
-  // As few recomputed layers in each stage as fit. Its memory does not depend on the other stages,
-  // so each is found with the others as they are in plan_, which fits.
-  void LightenStages() {
-    const std::vector<int> most = plan_.recompute.layer_counts;
-    std::vector<int> least = most;
+  // Index of the first code that fits; their number when none does. More layers never need more.
+  std::size_t LeastThatFits(std::span<const int> codes) {
+    if (!MemoryAt(codes.back()).fits) return codes.size();
+    std::size_t misses = 0;  // this many of the first do not fit
+    std::size_t fits = codes.size() - 1;
+    while (misses < fits) {
+      const std::size_t middle = (misses + fits) / 2;
+      if (MemoryAt(codes[middle]).fits) {
+        fits = middle;
+      } else {
+        misses = middle + 1;
+      }
+    }
+    return fits;
+  }
+
+  // As few recomputed layers in each stage as fit, at most `most`; whether that many do. A stage's
+  // memory does not depend on the other stages.
+  bool RecomputeByStage(int most) {
+    std::vector<int>& counts = plan_.recompute.layer_counts;
+    plan_.recompute.granularity = RecomputeGranularity::kFull;
+    counts.assign(static_cast<std::size_t>(plan_.pipeline_parallel), 0);
     const int chunks = plan_.virtual_pipeline;
-    for (std::size_t stage = 0; stage < most.size(); ++stage) {
-      int misses = 0;  // fewer layers of a chunk than this do not fit
-      int fits = most[stage] / chunks;
+    for (std::size_t stage = 0; stage < counts.size(); ++stage) {
+      const auto fits_with = [&](int layers) {
+        counts[stage] = layers;
+        return model_.StageFits(plan_, static_cast<int>(stage));
+      };
+      // The first recomputed layer needs room for its working set, so that none at all may need
+      // less than a few; from there on more never need more.
+      if (fits_with(0)) continue;
+      if (!fits_with(most)) return false;
+      int misses = 1;
+      int fits = most / chunks;
       while (misses < fits) {
         const int middle = (misses + fits) / 2;
-        plan_.recompute.layer_counts[stage] = middle * chunks;
-        if (model_.CheckMemory(plan_).fits) {
+        if (fits_with(middle * chunks)) {
           fits = middle;
         } else {
           misses = middle + 1;
         }
       }
-      least[stage] = fits * chunks;
-      plan_.recompute.layer_counts[stage] = most[stage];
+      counts[stage] = fits * chunks;
     }
-    plan_.recompute.layer_counts = least;
+    return true;
   }
 
   AnalyticModel& model_;

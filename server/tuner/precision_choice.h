@@ -14,18 +14,20 @@ struct PrecisionChoice {
   std::optional<Precision> precision = {};  // absent: the question leaves none open
 };
 
-// The dimension "precision" lists what the workload leaves open: a question for each of its values,
-// without that dimension. INVALID_ARGUMENT when the workload states a precision, or for what is no
-// list of precisions.
+// The dimension "precision" lists what the workload leaves open: a question for each of its values.
+// INVALID_ARGUMENT when the workload states a precision, or for dimensions that cannot be.
 absl::StatusOr<std::vector<PrecisionChoice>> PrecisionChoices(const StudyRequest& request);
 
 struct PrecisionAnswer {
   std::optional<Precision> precision = {};
+  Seconds floor = Seconds(0);  // no plan of the precision is faster
   absl::StatusOr<StudyAnswer> answer;
 };
 
-// The fastest plans of all answers, each with its precision; the baseline of the first. Infeasible
-// when all are: the one that misses least. A failure only when no precision has plans.
-absl::StatusOr<StudyAnswer> BestOf(std::vector<PrecisionAnswer> answers, std::size_t plan_count);
+// The fastest plans of all answers, each with its precision, and the counts of all; the baseline of
+// the first that has plans. Infeasible when all are: the one that misses least. A search that was
+// cut with nothing to show is a failure only when no other has plans; any other failure is one.
+absl::StatusOr<StudyAnswer> BestOf(const std::vector<PrecisionAnswer>& answers,
+                                   std::size_t plan_count);
 
 }  // namespace meshwright

@@ -80,6 +80,13 @@ absl::StatusOr<Problem> SearchableProblem(const StudyRequest& request, const Kno
   ASSIGN_OR_RETURN(Problem problem, ResolveProblem(request.question, knowledge));
   RETURN_IF_ERROR(RequireOnePool(problem));
   RETURN_IF_ERROR(NarrowSpace(request.dimensions, problem));
+  const bool is_open =
+      problem.space.precisions != DimensionChoice() && !request.question.workload.precision;
+  if (is_open) {
+    return InvalidFields({{.field = "dimensions",
+                           .description = "precision: this question is about one; state it in the "
+                                          "workload"}});
+  }
   return problem;
 }
 

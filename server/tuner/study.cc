@@ -37,6 +37,7 @@ Seconds FloorOfStep(const Problem& problem, const Calibration& calibration) {
          Seconds(3 * ForwardFlopsPerToken(ViewOf(problem)) * tokens / rate);
 }
 
+// Of a search that ended before it had tried all plans.
 absl::Status NothingYet(StopCause cause, const SearchSummary& summary) {
   const std::string seen = fmt::format("after {} of {} plans nothing fits yet",
                                        summary.evaluated_count, summary.space_count);
@@ -46,11 +47,11 @@ absl::Status NothingYet(StopCause cause, const SearchSummary& summary) {
     case StopCause::kDeadline:
       return absl::DeadlineExceededError("deadline reached; " + seen);
     case StopCause::kEvaluationLimit:
-      return absl::DeadlineExceededError("evaluation limit reached; " + seen);
     case StopCause::kFinished:
-      return absl::DeadlineExceededError("the strategy has no further plan; " + seen);
+      break;
   }
-  std::abort();
+  return WithReason(absl::ResourceExhaustedError("evaluation limit reached; " + seen),
+                    "EVALUATION_LIMIT");
 }
 
 // The default strategy needs not ask.
@@ -110,8 +111,7 @@ void NoteBaseline(StudyResult& result) {
 
 // The answer of one precision.
 absl::StatusOr<StudyAnswer> Answer(const StudyRequest& request, const Problem& problem,
-                                   const Knowledge& knowledge, const SearchOptions& options) {
-  ASSIGN_OR_RETURN(const Calibration calibration, Calibrate(request.history, problem, knowledge));
+                                   const Calibration& calibration, const SearchOptions& options) {
   AnalyticModel model(ViewOf(problem), calibration);
   StudyResult result;
   result.applied_defaults = problem.applied_defaults;
@@ -121,7 +121,9 @@ absl::StatusOr<StudyAnswer> Answer(const StudyRequest& request, const Problem& p
   const SearchFound found = Search(request, problem, calibration, options);
   result.search = found.summary;
   if (found.best.empty()) {
-    if (!found.summary.complete) return NothingYet(found.summary.stop_cause, found.summary);
+    // A strategy without proof that has no further plan has tried them all.
+    const bool is_cut = found.summary.stop_cause != StopCause::kFinished;
+    if (is_cut) return NothingYet(found.summary.stop_cause, found.summary);
     return ExplainInfeasible(problem, calibration, found, options);
   }
   for (const RecomputeChoice& choice : found.best) {
@@ -147,10 +149,12 @@ absl::StatusOr<StudyAnswer> RunStudy(const StudyRequest& request, const Knowledg
   std::vector<PrecisionAnswer> answers;
   for (const PrecisionChoice& choice : choices) {
     ASSIGN_OR_RETURN(const Problem problem, SearchableProblem(choice.request, knowledge));
+    ASSIGN_OR_RETURN(const Calibration calibration, Calibrate(request.history, problem, knowledge));
     answers.push_back({.precision = choice.precision,
-                       .answer = Answer(choice.request, problem, knowledge, options)});
+                       .floor = FloorOfStep(problem, calibration),
+                       .answer = Answer(choice.request, problem, calibration, options)});
   }
-  absl::StatusOr<StudyAnswer> answer = BestOf(std::move(answers), options.plan_count);
+  absl::StatusOr<StudyAnswer> answer = BestOf(answers, options.plan_count);
   if (auto* result = answer.ok() ? std::get_if<StudyResult>(&*answer) : nullptr) {
     NoteBaseline(*result);
   }

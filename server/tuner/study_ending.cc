@@ -75,8 +75,10 @@ void AddFailure(const absl::Status& status, StudyEnding& ending) {
   ending.state = cancelled ? StudyState::kCancelled : StudyState::kFailed;
   if (cancelled) {
     ending.outcome = "cancelled";
+  } else if (absl::IsDeadlineExceeded(status)) {
+    ending.outcome = "deadline_cut";
   } else {
-    ending.outcome = absl::IsDeadlineExceeded(status) ? "deadline_cut" : "failed";
+    ending.outcome = Reason(status) == "EVALUATION_LIMIT" ? "evaluation_limit" : "failed";
   }
 }
 

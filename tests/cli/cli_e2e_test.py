@@ -293,6 +293,29 @@ class EvaluateTest(Folder):
         done = self.run_cli("tune", *self.question(), "--dimension", "tensor_parallel=3", expect=3)
         self.assertIn("dimensions = leave no plan of the space", done.stderr)
 
+    def test_open_precision(self):
+        question = self.question(cluster={"name": "h", "pools": [
+            {"name": "a", "chip": "nvidia-h100-sxm5-80gb", "node_count": 1, "devices_per_node": 8}]})
+        both = ["--dimension", "precision=fp32,bf16"]
+        answer = json.loads(self.run_cli("tune", *question, *both, "--output", "json").stdout)
+        self.assertEqual(answer["plans"][0]["precision"], "bf16")
+        self.assertIn("bf16 ", self.run_cli("tune", *question, *both).stdout)
+        stated = json.loads(self.run_cli("tune", *question, "--output", "json").stdout)
+        self.assertNotIn("precision", stated["plans"][0])
+        for command in (["explain", *question, *both], ["tune", *question, *both, "--devices", "8,16"]):
+            self.assertIn("this question is about one", self.run_cli(*command, expect=3).stderr)
+        done = self.run_cli("tune", *question, "--dimension", "precision=int8", expect=3)
+        self.assertIn('precision: "int8"; must be one of bf16', done.stderr)
+
+    def test_strategies(self):
+        answer = json.loads(self.run_cli("tune", *self.question(), "--strategy", "evolutionary",
+                                         "--evaluations", "50", "--output", "json").stdout)
+        self.assertFalse(answer["search"]["complete"])
+        self.assertEqual(answer["search"]["evaluated_count"], 50)
+        for name in ("", "hope"):
+            done = self.run_cli("tune", *self.question(), "--strategy", name, expect=3)
+            self.assertIn("strategy", done.stderr)
+
     def test_compare(self):
         first = self.write("first.json", case())
         second = self.write("second.json", case(plan={**TINY_PLAN, "pipeline_parallel": 1}))

@@ -272,31 +272,43 @@ TEST_P(OptimumTest, MemoryNeverHurts) {
 }
 
 // Any number of workers gives the same plans, the same nearest miss and the same counts.
-TEST_P(OptimumTest, AnyNumberOfWorkersGivesTheSameAnswer) {
-  for (const Problem& problem : Problems()) {
-    const auto with = [&](int workers) {
-      return SearchExhaustively(SpaceOf(problem), ViewOf(problem), {},
-                                {.plan_count = 3, .worker_count = workers});
-    };
-    const SearchFound one = with(1);
-    std::int64_t decided = one.summary.evaluated_count;
-    for (const auto& [rule, count] : one.summary.pruned_count_by_rule) decided += count;
-    EXPECT_EQ(decided, one.summary.space_count);
-    for (const int workers : {2, 5}) {
-      const SearchFound many = with(workers);
-      EXPECT_EQ(many.summary.pruned_count_by_rule, one.summary.pruned_count_by_rule);
-      EXPECT_EQ(many.summary.evaluated_count, one.summary.evaluated_count);
-      ASSERT_EQ(many.best.size(), one.best.size());
-      for (std::size_t i = 0; i < one.best.size(); ++i) {
-        EXPECT_EQ(many.best[i].plan, one.best[i].plan);
-        EXPECT_EQ(many.best[i].estimate.step_time, one.best[i].estimate.step_time);
-      }
-      ASSERT_EQ(many.nearest.has_value(), one.nearest.has_value());
-      if (one.nearest.has_value()) {
-        EXPECT_EQ(many.nearest->plan, one.nearest->plan);
-      }
+void ExpectSameWithAnyWorkers(const Problem& problem) {
+  const auto with = [&](int workers) {
+    return SearchExhaustively(SpaceOf(problem), ViewOf(problem), {},
+                              {.plan_count = 3, .worker_count = workers});
+  };
+  const SearchFound one = with(1);
+  std::int64_t decided = one.summary.evaluated_count;
+  for (const auto& [rule, count] : one.summary.pruned_count_by_rule) decided += count;
+  EXPECT_EQ(decided, one.summary.space_count);
+  for (const int workers : {2, 5}) {
+    const SearchFound many = with(workers);
+    EXPECT_EQ(many.summary.pruned_count_by_rule, one.summary.pruned_count_by_rule);
+    EXPECT_EQ(many.summary.evaluated_count, one.summary.evaluated_count);
+    ASSERT_EQ(many.best.size(), one.best.size());
+    for (std::size_t i = 0; i < one.best.size(); ++i) {
+      EXPECT_EQ(many.best[i].plan, one.best[i].plan);
+      EXPECT_EQ(many.best[i].estimate.step_time, one.best[i].estimate.step_time);
+    }
+    ASSERT_EQ(many.nearest.has_value(), one.nearest.has_value());
+    if (one.nearest.has_value()) {
+      EXPECT_EQ(many.nearest->plan, one.nearest->plan);
     }
   }
+}
+
+TEST_P(OptimumTest, AnyNumberOfWorkersGivesTheSameAnswer) {
+  for (const Problem& problem : Problems()) ExpectSameWithAnyWorkers(problem);
+}
+
+// A framework whose layers cost more under ZeRO: some bounds are known for priced layers only, so
+// counts would tell which worker had priced them.
+TEST(WorkersTest, PricedLayersAreNotLuck) {
+  Question question = TinyQuestion();
+  question.workload.framework_name = "deepspeed";
+  question.workload.global_batch_size = 64;
+  question.cluster.pools = {Nodes(4, 8)};
+  ExpectSameWithAnyWorkers(Resolved(question));
 }
 
 // What the bound cuts would not have been among the plans that are answered.

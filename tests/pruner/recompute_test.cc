@@ -134,6 +134,36 @@ TEST_P(RecomputeTest, NarrowingEqualsTryingEverything) {
   }
 }
 
+// With one micro-batch in flight a stage may need more memory for one recomputed layer than for
+// none: the working set comes with the first. Held against every pair of numbers, at every capacity
+// that tells two of them apart.
+TEST(RecomputeByStageTest, EqualsTryingAllNumbers) {
+  Question question = TinyQuestion();
+  question.model.layer_count = 8;
+  question.workload.global_batch_size = 8;
+  question.workload.framework_facts = {{.name = "recomputes_by_stage", .value = "true"}};
+  question.cluster.pools = {Nodes(1, 2)};
+  Problem problem = Resolved(question);
+  ParallelPlan plan = {.pipeline_parallel = 2, .micro_batch_size = 8};
+  AnalyticModel model(ViewOf(problem));
+  Choices choices = Evaluate(model, SpaceOf(problem), plan);
+  plan.recompute.granularity = RecomputeGranularity::kFull;
+  for (int first = 0; first <= 4; ++first) {
+    for (int last = 0; last <= 4; ++last) {
+      plan.recompute.layer_counts = {first, last};
+      choices.all.push_back({.plan = plan, .estimate = model.Quick(plan)});
+    }
+  }
+  plan.recompute = {};
+  for (const Bytes capacity : TellingCapacities(choices)) {
+    problem.cluster.pools.front().memory_capacity = capacity;
+    AnalyticModel tight(ViewOf(problem));
+    EXPECT_EQ(BestKept(NarrowRecompute(tight, SpaceOf(problem), plan, {})),
+              choices.BestTime(capacity))
+        << capacity.count;
+  }
+}
+
 // Under 1F1B the first stages hold most micro-batches, so they recompute more; one layer less does
 // not fit in any stage, and the step is faster than with the same number everywhere.
 TEST(RecomputeByStageTest, AsFewLayersInEachStageAsFit) {

@@ -91,7 +91,7 @@ INSTANTIATE_TEST_SUITE_P(
     Table, BadPrecisionTest,
     testing::Values(Bad{"NoWord", Open({"int8"}), "\"int8\"; must be one of bf16, fp16, fp8, fp32"},
                     Bad{"Twice", Open({"bf16", "bf16"}), "states a value twice"},
-                    Bad{"Nothing", Open({}), "states no values"},
+                    Bad{"Nothing", Open({}), "states neither values nor a range"},
                     Bad{"Stated", Stated(), "the workload states bf16"},
                     Bad{"NotOfTheChip", OldChip(), "fp8"}),
     [](const auto& test) { return std::string(test.param.name); });

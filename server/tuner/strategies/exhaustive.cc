@@ -22,7 +22,6 @@ constexpr int kGroupDepth = static_cast<int>(Dimension::kOptimizerOffload);
 constexpr int kShardingDepth = static_cast<int>(Dimension::kMicroBatchSize) + 1;
 constexpr int kPipelineDepth = static_cast<int>(Dimension::kFirstStage) + 1;
 constexpr unsigned kMostWorkers = 16;
-constexpr std::size_t kSeedCount = 16;
 constexpr int kCoarseMicroBatch = 4;
 constexpr int kCoarseContext = 8;
 
@@ -126,20 +125,19 @@ class Worker {
     }
   }
 
-  // Plans to begin with: the best by the closed form of a coarse grid over the whole space. They
-  // count where the walk meets them.
-  void Seed(BestPlans& plans) {
+  // The best of a coarse grid over the whole space: chosen by the closed form, then simulated.
+  BestPlans Seeds() {
     Task task = {.prefix = shared_.space.Root(),
                  .depth = 0,
                  .is_coarse = true,
                  .kept = BestPlans(kSeedCount),
                  .tallies = TalliesOf(shared_.options)};
     Run(task, BestPlans(0));
-    shared_.considered = 0;
-    shared_.evaluated = 0;
+    BestPlans plans(shared_.options.plan_count);
     for (const RecomputeChoice& seed : task.kept.best()) {
       plans.Offer({.plan = seed.plan, .estimate = model_.Quick(seed.plan)});
     }
+    return plans;
   }
 
  private:
@@ -300,6 +298,15 @@ void Summarise(const std::vector<Tally>& tallies, const Shared& shared, SearchSu
   }
 }
 
+// Plans to begin with. Their cost model is their own, since what a worker has priced before decides
+// which bounds it has, and which tasks a worker takes is luck.
+BestPlans SeedsOf(const SearchSpace& space, const EstimatorProblem& problem,
+                  const Calibration& calibration, const SearchOptions& options) {
+  if (options.first_fit_is_enough) return BestPlans(options.plan_count);
+  Shared shared = {.space = space, .options = options};
+  return Worker(shared, problem, calibration, false).Seeds();
+}
+
 }  // namespace
 
 SearchFound SearchExhaustively(const SearchSpace& space, const EstimatorProblem& problem,
@@ -322,8 +329,10 @@ SearchFound SearchExhaustively(const SearchSpace& space, const EstimatorProblem&
   for (std::size_t i = 0; i < WorkerCount(options); ++i) {
     workers.emplace_back(shared, problem, calibration, i == 0);
   }
-  BestPlans all(options.plan_count);
-  if (!options.first_fit_is_enough) workers.front().Seed(all);
+  BestPlans all = SeedsOf(space, problem, calibration, options);
+  if (!all.best().empty()) {
+    Lower(shared.least_seconds, all.best().front().estimate.step_time.count());
+  }
   // Plans without context parallelism first: most winners are among them, and bound the rest.
   const auto rest = std::stable_partition(tasks.begin(), tasks.end(), [](const Task& task) {
     return task.prefix.context_parallel == 1;

@@ -21,6 +21,9 @@ struct SearchOptions {
   int worker_count = 0;  // 0: one for each core. Any number gives the same answer.
 };
 
+// Plans that are simulated before the space is walked; the walk counts them where it meets them.
+inline constexpr std::size_t kSeedCount = 16;
+
 struct SearchFound {
   // At most plan_count, best first; no two differ in the micro-batch only.
   std::vector<RecomputeChoice> best = {};

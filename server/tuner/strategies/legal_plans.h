@@ -38,8 +38,9 @@ class LegalPlans {
   // The space outlives it.
   LegalPlans(const SearchSpace& space, const EstimatorProblem& problem, std::uint64_t seed);
 
-  // One of the plans that were not asked for, all equally likely. When nearly all were, the first
-  // of them in the order of the space; nothing when all were.
+  // One of the plans that were not asked for, all equally likely. When nearly all were, or the
+  // rules cut what is drawn too many times in a row, from then on the first of them in the order of
+  // the space; nothing when all were.
   std::optional<PlanPath> Draw();
 
   // The values left for a dimension of a path, and the path with another of them; the later
