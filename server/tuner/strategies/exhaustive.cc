@@ -133,6 +133,7 @@ class Worker {
                  .kept = BestPlans(kSeedCount),
                  .tallies = TalliesOf(shared_.options)};
     Run(task, BestPlans(0));
+    task_ = nullptr;  // ends here
     BestPlans plans(shared_.options.plan_count);
     for (const RecomputeChoice& seed : task.kept.best()) {
       plans.Offer({.plan = seed.plan, .estimate = model_.Quick(seed.plan)});
