@@ -18,7 +18,12 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kProgressEvery(100);
 
 // What one estimate adds to the question's defaults and warnings.
-void AddWarnings(Estimate& estimate) {
+void AddWarnings(const ParallelPlan& plan, Estimate& estimate) {
+  if (plan.optimizer_offload_ratio > 0) {
+    estimate.warnings.emplace_back(
+        "optimizer offload is timed by an assumed host link alone: the host's own arithmetic and "
+        "memory are not known, so the step may be slower");
+  }
   if (!estimate.fits && estimate.reserved_memory <= estimate.memory_capacity) {
     estimate.warnings.push_back(
         "the history has a plan of this modelled size or less that ran out of memory");
@@ -72,7 +77,7 @@ RankedPlan RankPlan(ParallelPlan plan, const Problem& problem, AnalyticModel& mo
     plan.layers_per_stage = SplitLayers(problem.model, problem.profile, plan.pipeline_parallel);
   }
   RankedPlan ranked = {.plan = plan, .estimate = model.Full(plan)};
-  AddWarnings(ranked.estimate);
+  AddWarnings(ranked.plan, ranked.estimate);
   return ranked;
 }
 

@@ -99,8 +99,8 @@ struct StudyControl {
 // One study from question to answer: history -> calibrate -> ask, prune, estimate, keep -> check ->
 // answer. Pure but for the wall clock of the deadline; needs no recorder. Same request, same
 // answer. A cancelled or late study answers with the best so far and says so; when it has found
-// nothing by then the status is CANCELLED or DEADLINE_EXCEEDED, and so when a strategy found
-// nothing with the evaluations that it had.
+// nothing by then the status is CANCELLED or DEADLINE_EXCEEDED; RESOURCE_EXHAUSTED with reason
+// EVALUATION_LIMIT when a strategy found nothing with the evaluations that it had.
 absl::StatusOr<StudyAnswer> RunStudy(const StudyRequest& request, const Knowledge& knowledge,
                                      const StudyControl& control);
 

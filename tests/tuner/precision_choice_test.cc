@@ -55,7 +55,9 @@ TEST(PrecisionChoiceTest, PlansOfAStatedPrecisionNameNone) {
 TEST(PrecisionChoiceTest, BesideOtherDimensions) {
   StudyRequest request = Open({"fp8", "bf16"});
   request.dimensions.push_back({.name = "tensor_parallel", .values = {"2"}});
-  for (const RankedPlan& ranked : Result(request).plans) {
+  const StudyResult result = Result(request);
+  ASSERT_FALSE(result.plans.empty());
+  for (const RankedPlan& ranked : result.plans) {
     EXPECT_EQ(ranked.plan.tensor_parallel, 2);
   }
 }
