@@ -8,14 +8,34 @@ namespace meshwright {
 
 std::optional<Seconds> AnalyticModel::LeastTimeBelow(const ParallelPlan& plan) {
   if (!problem_.profile.gradient_accumulation_is_fused) return std::nullopt;  // sharding matters
-  BuildRuns(plan);
-  // The work of all stages, evenly on all devices; host and device time hide one another at best.
-  UnitCosts& costs = UnitsOf(runs_.front().stage);
-  if (!costs.whole_model.has_value()) {
-    costs.whole_model =
-        WholeModel(costs.times != nullptr ? *costs.times : Price(runs_.front().stage));
+  const Stage stage = BareStage(plan);
+  auto found = whole_models_.find(stage.sharding);
+  if (found == whole_models_.end()) {
+    const UnitTimes unit = PriceUnits(ContextOf(stage.sharding), SiteOf(stage), 0);
+    found = whole_models_.emplace(stage.sharding, WholeModel(unit)).first;
   }
-  return Bound(MicroBatches() * *costs.whole_model / plan.pipeline_parallel);
+  return EvenWork(plan, found->second);
+}
+
+std::optional<Seconds> AnalyticModel::LeastTimeOfAnyExperts(const ParallelPlan& plan) {
+  if (!problem_.profile.gradient_accumulation_is_fused) return std::nullopt;
+  Stage stage = BareStage(plan);
+  LayerSharding& sharding = stage.sharding;
+  sharding.expert_parallel = sharding.expert_tensor_parallel = 1;
+  sharding.expert_group.reset();
+  sharding.pipeline_leaves_node = false;  // which the order of ranks decides
+  auto found = least_whole_models_.find(sharding);
+  if (found == least_whole_models_.end()) {
+    const UnitTimes unit = PriceUnitsWithBestExperts(ContextOf(sharding), SiteOf(stage));
+    found = least_whole_models_.emplace(sharding, WholeModel(unit)).first;
+  }
+  return EvenWork(plan, found->second);
+}
+
+// The work of all stages, evenly on all devices; host and device time hide one another at best.
+Seconds AnalyticModel::EvenWork(const ParallelPlan& plan, Seconds whole_model) const {
+  return Bound(MicroBatchCount(plan, problem_.workload.global_batch_size) * whole_model /
+               plan.pipeline_parallel);
 }
 
 Seconds AnalyticModel::WholeModel(const UnitTimes& unit) const {
@@ -50,10 +70,11 @@ Seconds AnalyticModel::Bound(Seconds pipeline) const {
 // The mean of the stages, which the fullest is not below: all states in the finest sharding that is
 // allowed, and of one micro-batch the inputs of all layers.
 Bytes AnalyticModel::LeastMemoryBelow(const ParallelPlan& plan, double most_offloaded) {
-  BuildRuns(plan);
   const FrameworkProfile& profile = problem_.profile;
   const int p = plan.pipeline_parallel;
-  Stage whole = runs_.front().stage;
+  Stage whole = BareStage(plan);
+  const UnitCosts unit = MeasureParameters(ContextOf(whole.sharding));
+  whole.unit = &unit;
   whole.dense_layers = DenseLayerCount(problem_.model, 0, problem_.model.layer_count);
   whole.moe_layers = problem_.model.layer_count - whole.dense_layers;
   whole.mtp_layers = problem_.model.mtp_layer_count;

@@ -109,7 +109,8 @@ void AnalyticModel::PriceRuns() {
   for (const StageRun& run : runs_) {
     const Stage& stage = run.stage;
     if (stage.unit->times != nullptr) continue;
-    UnitsOf(stage).times = std::make_unique<UnitTimes>(Price(stage));
+    UnitsOf(stage).times = std::make_unique<UnitTimes>(
+        PriceUnits(ContextOf(stage.sharding), SiteOf(stage), stage.unit->selective));
   }
 }
 
@@ -121,11 +122,9 @@ UnitCosts& AnalyticModel::UnitsOf(const Stage& stage) {
   return UnitsOf(stage.sharding, PoolOf(stage), stage.unit->selective);
 }
 
-UnitTimes AnalyticModel::Price(const Stage& stage) {
-  return PriceUnits(ContextOf(stage.sharding),
-                    PlaceLayer(stage.sharding, *stage.pool, problem_.cluster.topology,
-                               matmuls_[static_cast<std::size_t>(PoolOf(stage))]),
-                    stage.unit->selective);
+LayerSite AnalyticModel::SiteOf(const Stage& stage) {
+  return PlaceLayer(stage.sharding, *stage.pool, problem_.cluster.topology,
+                    matmuls_[static_cast<std::size_t>(PoolOf(stage))]);
 }
 
 PipelineShape AnalyticModel::ShapeOf(const ParallelPlan& plan, int micro_batches) const {

@@ -64,6 +64,8 @@ class AnalyticModel {
   // split of layers, sharding of states and recomputation. Prices its layers; no time when that
   // depends on the rest.
   std::optional<Seconds> LeastTimeBelow(const ParallelPlan& plan);
+  // The same of plans that share but the experts' sizes and the order of ranks.
+  std::optional<Seconds> LeastTimeOfAnyExperts(const ParallelPlan& plan);
   Bytes LeastMemoryBelow(const ParallelPlan& plan, double most_offloaded);
   // The same of plans that also share the schedule and the split of layers.
   Seconds LeastTimeOfPipeline(const ParallelPlan& plan);
@@ -98,11 +100,13 @@ class AnalyticModel {
                                            int micro_batches) const;
   [[nodiscard]] const Stage& StageAt(int index) const;
   [[nodiscard]] Seconds Bound(Seconds pipeline) const;
+  [[nodiscard]] Seconds EvenWork(const ParallelPlan& plan, Seconds whole_model) const;
   [[nodiscard]] int StageTotal() const { return runs_.back().first + runs_.back().count; }
   [[nodiscard]] UnitCosts& UnitsOf(const LayerSharding& sharding, int pool, ModuleSet selective);
   [[nodiscard]] UnitCosts& UnitsOf(const Stage& stage);
   [[nodiscard]] int PoolOf(const Stage& stage) const;
-  [[nodiscard]] UnitTimes Price(const Stage& stage);
+  [[nodiscard]] LayerSite SiteOf(const Stage& stage);
+  [[nodiscard]] Stage BareStage(const ParallelPlan& plan) const;
   [[nodiscard]] Seconds WholeModel(const UnitTimes& unit) const;
   [[nodiscard]] LayerContext ContextOf(const LayerSharding& sharding) const;
   void PriceRuns();
@@ -132,6 +136,10 @@ class AnalyticModel {
   ModuleSet default_modules_ = 0;     // of selective recomputation
   std::vector<MatmulTimes> matmuls_;  // of each pool
   std::map<UnitKey, UnitCosts> units_;
+  // One micro-batch through the whole model on one device after the other, and what it is not below
+  // whatever its experts: most shardings of a search are found too slow by these, and need no more.
+  std::map<LayerSharding, Seconds> whole_models_;
+  std::map<LayerSharding, Seconds> least_whole_models_;
   // The last unit found, and scratch space that evaluations reuse.
   std::pair<const UnitKey, UnitCosts>* last_unit_ = nullptr;
   std::map<int, std::vector<int>> splits_;

@@ -108,21 +108,27 @@ void AnalyticModel::Append(const Stage& stage) {
   runs_.push_back({.stage = stage, .first = first, .count = 1});
 }
 
+// What all stages of a plan for one pool have in common, but for their costs.
+Stage AnalyticModel::BareStage(const ParallelPlan& plan) const {
+  const NodePool& pool = problem_.cluster.pools.front();
+  LayerSharding sharding = ShardingOf(plan, problem_);
+  SplitContext(problem_.model, pool, sharding);
+  ShardGradients(plan, plan.data_parallel, problem_.profile, sharding);
+  return {.pool = &pool,
+          .sharding = sharding,
+          .data_parallel = plan.data_parallel,
+          .block_stride = BlocksOf(plan, pool).stride,
+          .recompute = plan.recompute.granularity};
+}
+
 void AnalyticModel::BuildRuns(const ParallelPlan& plan) {
   runs_.clear();
   if (!plan.stages.empty()) return BuildMixedRuns(plan);
   const auto p = static_cast<std::size_t>(plan.pipeline_parallel);
   const std::vector<int>& layers =
       plan.layers_per_stage.empty() ? DefaultSplit(plan.pipeline_parallel) : plan.layers_per_stage;
-  LayerSharding sharding = ShardingOf(plan, problem_);
-  SplitContext(problem_.model, problem_.cluster.pools.front(), sharding);
-  ShardGradients(plan, plan.data_parallel, problem_.profile, sharding);
-  Stage stage = {.pool = &problem_.cluster.pools.front(),
-                 .unit = &UnitsOf(sharding, 0, SelectiveModules(plan.recompute)),
-                 .sharding = sharding,
-                 .data_parallel = plan.data_parallel,
-                 .block_stride = BlocksOf(plan, problem_.cluster.pools.front()).stride,
-                 .recompute = plan.recompute.granularity};
+  Stage stage = BareStage(plan);
+  stage.unit = &UnitsOf(stage.sharding, 0, SelectiveModules(plan.recompute));
   const bool is_folded = LayoutOf(plan.schedule, plan.pipeline_parallel, 1).IsFolded();
   int first_layer = 0;
   for (std::size_t i = 0; i < p; ++i) {

@@ -105,6 +105,23 @@ void AppendExchange(const LayerContext& c, double routed, LayerProgram& program)
 
 }  // namespace
 
+LayerProgram WithoutExperts(LayerProgram program) {
+  std::erase_if(program.kernels, [](const Kernel& kernel) { return kernel.is_expert; });
+  std::erase_if(program.collectives, [](const Collective& collective) {
+    return collective.group == CommunicationGroup::kExpert ||
+           collective.group == CommunicationGroup::kExpertTensor;
+  });
+  return program;
+}
+
+Flops ExpertFlops(const LayerProgram& program) {
+  Flops flops;
+  for (const Kernel& kernel : program.kernels) {
+    if (kernel.is_expert) flops.count += kernel.flops.count;
+  }
+  return flops;
+}
+
 void AppendDenseMlp(const LayerContext& c, double ffn_hidden_size, ModuleSet modules,
                     LayerProgram& program) {
   AppendFeedForward(c,

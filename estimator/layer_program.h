@@ -52,6 +52,12 @@ void AppendDenseMlp(const LayerContext& context, double ffn_hidden_size, ModuleS
                     LayerProgram& program);
 void AppendMoe(const LayerContext& context, LayerProgram& program);
 
+// What is left without the kernels and messages of routed experts: nothing of its time depends on
+// how they are shared out.
+LayerProgram WithoutExperts(LayerProgram program);
+// Forward FLOPs of the products of routed experts on one device, however they are shared out.
+Flops ExpertFlops(const LayerProgram& program);
+
 // Shared by the pieces.
 Kernel Matmul(std::string_view name, const MatmulShape& shape, double stored_bytes,
               ModuleSet modules);

@@ -62,16 +62,32 @@ void FillTransients(const LayerContext& c, UnitCosts& unit) {
       RoundedBytes(n * (4 * h / sharded + per_logit * logits + (t > 1 ? 2 * h : 0) + 2 * h));
 }
 
+LayerTime PriceWithBestExperts(const LayerProgram& program, const LayerContext& c,
+                               const LayerSite& site) {
+  LayerTime time = PriceProgram(WithoutExperts(program), c, site, 0, std::nullopt);
+  // The backward pass has two products for each of the forward pass.
+  const Seconds least = 3 * site.matmuls.Least(ExpertFlops(program));
+  time.backward.by_cause[static_cast<std::size_t>(TimeCause::kMatmul)] += least;
+  time.backward.device += least;
+  return time;
+}
+
 }  // namespace
 
+UnitCosts MeasureParameters(const LayerContext& c) {
+  UnitCosts unit;
+  FillParameters(c, unit);
+  unit.boundary = LayerInputBytes(c);
+  return unit;
+}
+
 UnitCosts MeasureUnits(const LayerContext& c, ModuleSet selective) {
-  UnitCosts unit = {.selective = selective};
+  UnitCosts unit = MeasureParameters(c);
+  unit.selective = selective;
   unit.dense = StoreOf(BuildLayer(c, false), c, selective);
   if (c.model.moe.has_value()) unit.moe = StoreOf(BuildLayer(c, true), c, selective);
   if (c.model.mtp_layer_count > 0) unit.mtp = StoreOf(BuildMtp(c), c, selective);
-  FillParameters(c, unit);
   FillTransients(c, unit);
-  unit.boundary = LayerInputBytes(c);
   return unit;
 }
 
@@ -86,6 +102,16 @@ UnitTimes PriceUnits(const LayerContext& c, const LayerSite& site, ModuleSet sel
   if (c.model.mtp_layer_count > 0) {
     times.mtp = PriceProgram(BuildMtp(c), c, site, selective, std::nullopt);
   }
+  return times;
+}
+
+UnitTimes PriceUnitsWithBestExperts(const LayerContext& c, const LayerSite& site) {
+  UnitTimes times;
+  times.dense = PriceProgram(BuildLayer(c, false), c, site, 0, std::nullopt);
+  if (c.model.moe.has_value()) times.moe = PriceWithBestExperts(BuildLayer(c, true), c, site);
+  times.embedding = PriceProgram(BuildEmbedding(c), c, site, 0, TimeCause::kVocabulary);
+  times.head = PriceProgram(BuildHead(c), c, site, 0, TimeCause::kVocabulary);
+  if (c.model.mtp_layer_count > 0) times.mtp = PriceWithBestExperts(BuildMtp(c), c, site);
   return times;
 }
 

@@ -40,14 +40,17 @@ struct UnitCosts {
   Bytes old_logits = {};  // of the micro-batch before, where the framework keeps them
   Bytes boundary = {};    // activation that a stage sends to the next, one device
   std::unique_ptr<UnitTimes> times = {};  // absent until a plan's time is asked for
-  // One micro-batch through the whole model on one device after the other; kept where the times,
-  // which take much more room, are not: most units of a search are found too slow by it.
-  std::optional<Seconds> whole_model = {};
 };
 
 // Memory and parameters, which cost little to find; `times` is left absent.
+// The parameters and the boundary alone.
+UnitCosts MeasureParameters(const LayerContext& context);
 UnitCosts MeasureUnits(const LayerContext& context, ModuleSet selective);
 
 UnitTimes PriceUnits(const LayerContext& context, const LayerSite& site, ModuleSet selective);
+
+// What PriceUnits is not below however the routed experts are shared out: their products at the
+// best rate of the chip, none of their messages. Forward and backward passes only.
+UnitTimes PriceUnitsWithBestExperts(const LayerContext& context, const LayerSite& site);
 
 }  // namespace meshwright

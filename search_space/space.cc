@@ -270,6 +270,12 @@ void SearchSpace::ResetAfter(Dimension dimension, ParallelPlan& plan) const {
       plan.pipeline_parallel = 1;
       [[fallthrough]];
     case Dimension::kPipelineParallel:
+      plan.sequence_parallel = false;
+      [[fallthrough]];
+    case Dimension::kSequenceParallel:
+      plan.micro_batch_size = 1;
+      [[fallthrough]];
+    case Dimension::kMicroBatchSize:
       plan.expert_parallel = 1;
       [[fallthrough]];
     case Dimension::kExpertParallel:
@@ -279,12 +285,6 @@ void SearchSpace::ResetAfter(Dimension dimension, ParallelPlan& plan) const {
       plan.rank_order = RankOrder::kTpCpEpDpPp;
       [[fallthrough]];
     case Dimension::kRankOrder:
-      plan.sequence_parallel = false;
-      [[fallthrough]];
-    case Dimension::kSequenceParallel:
-      plan.micro_batch_size = 1;
-      [[fallthrough]];
-    case Dimension::kMicroBatchSize:
       plan.schedule = Schedule::k1f1b;
       [[fallthrough]];
     case Dimension::kSchedule:
@@ -405,16 +405,16 @@ std::int64_t SearchSpace::CountBranch(const ParallelPlan& prefix, int depth, int
 }
 
 // Once the devices are divided, later dimensions depend on few of the others, so that the count is
-// a product: experts, rank order, sequence parallelism and micro-batch, ZeRO and its groups, and
+// a product: sequence parallelism, micro-batch, experts, rank order, ZeRO and its groups, and
 // the pipeline's schedule, split and recomputation.
 std::int64_t SearchSpace::CountAfterDevices(const ParallelPlan& prefix, int depth) const {
   const auto branch = [&](Dimension first, Dimension end) {
     return CountBranch(prefix, std::max(depth, static_cast<int>(first)), static_cast<int>(end));
   };
-  const std::int64_t front = branch(Dimension::kExpertParallel, Dimension::kRankOrder) *
-                             branch(Dimension::kRankOrder, Dimension::kSequenceParallel) *
-                             branch(Dimension::kSequenceParallel, Dimension::kMicroBatchSize) *
-                             branch(Dimension::kMicroBatchSize, Dimension::kSchedule);
+  const std::int64_t front = branch(Dimension::kSequenceParallel, Dimension::kMicroBatchSize) *
+                             branch(Dimension::kMicroBatchSize, Dimension::kExpertParallel) *
+                             branch(Dimension::kExpertParallel, Dimension::kRankOrder) *
+                             branch(Dimension::kRankOrder, Dimension::kSchedule);
   const std::int64_t sharding = branch(Dimension::kZeroStage, Dimension::kRecompute);
   if (front == 0 || sharding == 0) return 0;
   return front * sharding *

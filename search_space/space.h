@@ -12,17 +12,18 @@
 namespace meshwright {
 
 // The dimensions of a plan in the order in which the space is walked: what divides the devices
-// comes first, so that whole subtrees can be cut and counted.
+// comes first, so that whole subtrees can be cut and counted; then what decides the work of a layer
+// but for its experts, whose shares are many.
 enum class Dimension {
   kTensorParallel,
   kContextParallel,
   kContextParallelKind,
   kPipelineParallel,
+  kSequenceParallel,
+  kMicroBatchSize,
   kExpertParallel,
   kExpertTensorParallel,
   kRankOrder,
-  kSequenceParallel,
-  kMicroBatchSize,
   kSchedule,
   kVirtualPipeline,
   kLargestStage,

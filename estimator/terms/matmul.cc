@@ -88,6 +88,19 @@ Seconds MatmulTime(const MatmulShape& shape, const ChipSpec& chip, const DeviceR
   return Seconds(chip.gemm.fixed.count() + norm * ratio);
 }
 
+// Neither a tile's rounding nor its fill nor memory makes a product faster than the largest tile.
+MatmulTimes::MatmulTimes(const ChipSpec& chip, const DeviceRates& rates)
+    : chip_(chip), rates_(rates) {
+  const double rate = std::max(rates.peak.rate * chip.gemm.compute_efficiency,
+                               rates.vector_peak.rate * kUnalignedVectorShare);
+  least_seconds_per_flop_ = rates.power_time_ratio * rates.sustained_time_ratio *
+                            LeastResidualRatio(chip.gemm_residuals, rates.precision) / rate;
+}
+
+Seconds MatmulTimes::Least(Flops flops) const {
+  return Seconds(flops.count * least_seconds_per_flop_);
+}
+
 Seconds MatmulTimes::Of(const LinearProduct& product) {
   const auto found = times_.find(product);
   if (found != times_.end()) return found->second;

@@ -43,9 +43,11 @@ struct LinearProduct {
 class MatmulTimes {
  public:
   // `chip` outlives it.
-  MatmulTimes(const ChipSpec& chip, const DeviceRates& rates) : chip_(chip), rates_(rates) {}
+  MatmulTimes(const ChipSpec& chip, const DeviceRates& rates);
 
   [[nodiscard]] Seconds Of(const LinearProduct& product);
+  // What no product of so many FLOPs is below.
+  [[nodiscard]] Seconds Least(Flops flops) const;
   [[nodiscard]] const DeviceRates& rates() const { return rates_; }
 
  private:
@@ -55,6 +57,7 @@ class MatmulTimes {
 
   const ChipSpec& chip_;
   DeviceRates rates_;
+  double least_seconds_per_flop_;
   absl::flat_hash_map<LinearProduct, Seconds, Hash> times_;  // looked up only, never walked
 };
 

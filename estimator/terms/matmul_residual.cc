@@ -12,9 +12,13 @@ namespace {
 constexpr double kReach = 1;
 constexpr double kMeanWeight = 0.1;
 
+Precision Tabled(Precision precision) {
+  return precision == Precision::kFp16 ? Precision::kBf16 : precision;
+}
+
 const GemmResidualTable* TableFor(const std::vector<GemmResidualTable>& tables, Precision precision,
                                   GemmPass pass, bool is_grouped) {
-  if (precision == Precision::kFp16) precision = Precision::kBf16;
+  precision = Tabled(precision);
   const GemmResidualTable* general = nullptr;
   for (const GemmResidualTable& table : tables) {
     if (table.precision != precision || table.is_grouped != is_grouped) continue;
@@ -58,6 +62,16 @@ double ResidualRatio(const std::vector<GemmResidualTable>& tables, Precision pre
     weights += weight;
   }
   return std::exp((sum + kMeanWeight * table->mean_log_time_ratio) / (weights + kMeanWeight));
+}
+
+double LeastResidualRatio(const std::vector<GemmResidualTable>& tables, Precision precision) {
+  double least = 0;  // logarithm, of shapes that have no table
+  for (const GemmResidualTable& table : tables) {
+    if (table.precision != Tabled(precision)) continue;
+    least = std::min(least, table.mean_log_time_ratio);
+    for (const GemmResidual& shape : table.shapes) least = std::min(least, shape.log_time_ratio);
+  }
+  return std::exp(least);
 }
 
 }  // namespace meshwright

@@ -14,4 +14,7 @@ namespace meshwright {
 double ResidualRatio(const std::vector<GemmResidualTable>& tables, Precision precision,
                      GemmPass pass, const MatmulShape& shape);
 
+// What ResidualRatio is not below for any shape and pass.
+double LeastResidualRatio(const std::vector<GemmResidualTable>& tables, Precision precision);
+
 }  // namespace meshwright

@@ -73,6 +73,7 @@ struct Gathered {
 void Gather(const PrecisionAnswer& each, Gathered& all) {
   SearchSummary& search = all.result.search;
   bool is_complete = false;
+  std::optional<Seconds> least_time;
   if (!each.answer.ok()) {
     all.cut = each.answer.status();
     search.complete = false;
@@ -81,6 +82,7 @@ void Gather(const PrecisionAnswer& each, Gathered& all) {
     Add(*result, *each.precision, all.result);
     Add(result->search, search);
     is_complete = result->search.complete;
+    least_time = result->search.least_time;
   } else {
     Infeasible infeasible = std::get<Infeasible>(*each.answer);
     Add(infeasible.search, search);
@@ -89,7 +91,10 @@ void Gather(const PrecisionAnswer& each, Gathered& all) {
     const bool is_nearer = all.nearest == nullptr || infeasible.missing < all.nearest->missing;
     if (is_nearer) all.nearest = std::make_unique<Infeasible>(std::move(infeasible));
   }
-  if (!is_complete) all.floor = std::min(all.floor.value_or(each.floor), each.floor);
+  if (!is_complete) {
+    const Seconds floor = least_time.value_or(each.floor);
+    all.floor = std::min(all.floor.value_or(floor), floor);
+  }
 }
 
 }  // namespace

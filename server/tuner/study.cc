@@ -23,13 +23,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// No plan is faster than its model FLOPs at the best rate that the chip's GEMMs reach.
+// No plan is faster than its model FLOPs at the best rate that the chips' GEMMs reach.
 Seconds FloorOfStep(const Problem& problem, const Calibration& calibration) {
   double rate = 0;
   for (const NodePool& pool : problem.cluster.pools) {
-    rate += DeviceCount(pool) *
-            NominalPeak(pool.chip, problem.workload.precision).value_or(FlopsPerSecond{0}).rate *
-            pool.chip.gemm.compute_efficiency;
+    const MatmulTimes products(pool.chip, RatesOf(pool, problem.workload));
+    rate += DeviceCount(pool) / products.Least({1}).count();
   }
   const double tokens =
       static_cast<double>(problem.workload.global_batch_size) * problem.workload.sequence_length;
@@ -71,8 +70,10 @@ SearchFound Search(const StudyRequest& request, const Problem& problem,
 void NoteCut(const StudyRequest& request, const Problem& problem, const Calibration& calibration,
              StudyResult& result) {
   if (result.search.complete) return;
+  const Seconds floor = FloorOfStep(problem, calibration);
+  result.search.least_time = std::max(result.search.least_time.value_or(floor), floor);
   result.search.optimality_gap =
-      result.plans.front().estimate.step_time / FloorOfStep(problem, calibration) - 1;
+      std::max(0.0, result.plans.front().estimate.step_time / *result.search.least_time - 1);
   const StopCause cause = result.search.stop_cause;
   if (cause == StopCause::kDeadline || cause == StopCause::kCancelled) {
     result.warnings.push_back("the search was cut short; the plans are the best seen so far");

@@ -59,6 +59,9 @@ struct SearchSummary {
   Seconds seconds = Seconds(0);  // wall time, exact
   bool complete = false;
   double optimality_gap = 0;  // 0: proven best of the space
+  // Of a search that is not complete: no plan that it left is faster. Absent where no bound is
+  // known.
+  std::optional<Seconds> least_time = {};
   StopCause stop_cause = StopCause::kFinished;
 };
 

@@ -10,6 +10,7 @@
 
 #include "estimator/data_parallel.h"
 #include "server/tuner/strategies/best_plans.h"
+#include "server/tuner/strategies/least_time.h"
 
 namespace meshwright {
 namespace {
@@ -19,7 +20,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::int64_t kStopEvery = 8;  // nodes or groups of plans between two looks at the clock
 constexpr int kTaskDepth = static_cast<int>(Dimension::kContextParallel) + 1;
 constexpr int kGroupDepth = static_cast<int>(Dimension::kOptimizerOffload);
-constexpr int kShardingDepth = static_cast<int>(Dimension::kMicroBatchSize) + 1;
+constexpr int kMicroBatchDepth = static_cast<int>(Dimension::kMicroBatchSize) + 1;
+constexpr int kShardingDepth = static_cast<int>(Dimension::kRankOrder) + 1;
 constexpr int kPipelineDepth = static_cast<int>(Dimension::kFirstStage) + 1;
 constexpr unsigned kMostWorkers = 16;
 constexpr int kCoarseMicroBatch = 4;
@@ -64,6 +66,7 @@ struct Task {
   ParallelPlan prefix = {};
   int depth = kTaskDepth;
   bool is_coarse = false;  // only plans of a coarse grid, by the closed form
+  bool is_done = false;
   BestPlans kept;
   std::vector<Tally> tallies;
   std::int64_t evaluated = 0;
@@ -106,7 +109,7 @@ class Worker {
     task.kept.Merge(known);
     PlanWalk walk(shared_.space, task.prefix, task.depth);
     while (!shared_.stopped && walk.Next()) {
-      if (walk.depth() >= kShardingDepth) LookAround();
+      if (walk.depth() >= kMicroBatchDepth) LookAround();
       if (task.is_coarse && !IsCoarse(walk, shared_.space.options())) {
         walk.Skip();
         continue;
@@ -123,6 +126,19 @@ class Worker {
       walk.Skip();
       TryGroup(walk.plan());
     }
+    task.is_done = !shared_.stopped;
+  }
+
+  // What no plan of the tasks that were cut short is below.
+  std::optional<Seconds> LeastTimeLeft(const std::vector<Task>& tasks) {
+    std::optional<Seconds> least;
+    for (const Task& task : tasks) {
+      if (task.is_done) continue;
+      const std::optional<Seconds> own =
+          LeastTimeOf(shared_.space, task.prefix, task.depth, model_);
+      if (own.has_value()) least = std::min(least.value_or(*own), *own);
+    }
+    return least;
   }
 
   // The best of a coarse grid over the whole space: chosen by the closed form, then simulated.
@@ -150,11 +166,14 @@ class Worker {
   // Whether nothing below the node fits, or is of use; counts it then.
   bool IsHopeless(const PlanWalk& walk) {
     Tally* cause = nullptr;
-    if (walk.depth() == kShardingDepth) {
+    if (walk.depth() == kMicroBatchDepth) {
+      cause = TooSlow([&] { return model_.LeastTimeOfAnyExperts(walk.plan()); });
+    } else if (walk.depth() == kShardingDepth) {
       cause = TooLarge(walk.plan());
-      if (cause == nullptr) cause = TooSlow(walk.plan());
-    } else if (walk.depth() == kPipelineDepth) {
-      cause = TooSlowAPipeline(walk.plan());
+      if (cause == nullptr) cause = TooSlow([&] { return model_.LeastTimeBelow(walk.plan()); });
+    } else if (walk.depth() == kPipelineDepth &&
+               model_.problem().profile.gradient_accumulation_is_fused) {
+      cause = TooSlow([&] { return std::optional(model_.LeastTimeOfPipeline(walk.plan())); });
     }
     if (cause == nullptr) return false;
     const std::int64_t below = shared_.space.CountBelow(walk.plan(), walk.depth());
@@ -176,20 +195,14 @@ class Worker {
     return is_of_use ? nullptr : &memory;
   }
 
-  Tally* TooSlow(const ParallelPlan& plan) {
+  // `least_time` of a plan is asked for where it can cut.
+  template <typename LeastTime>
+  Tally* TooSlow(const LeastTime& least_time) {
     Tally& bound = TallyOf(kBoundRule);
     const std::optional<Seconds> slowest = task_->kept.SlowestUseful();
     if (!bound.is_on || !slowest.has_value()) return nullptr;
-    const std::optional<Seconds> least = model_.LeastTimeBelow(plan);
+    const std::optional<Seconds> least = least_time();
     return least.has_value() && *least > *slowest ? &bound : nullptr;
-  }
-
-  Tally* TooSlowAPipeline(const ParallelPlan& plan) {
-    Tally& bound = TallyOf(kBoundRule);
-    const std::optional<Seconds> slowest = task_->kept.SlowestUseful();
-    if (!bound.is_on || !slowest.has_value()) return nullptr;
-    if (!model_.problem().profile.gradient_accumulation_is_fused) return nullptr;
-    return model_.LeastTimeOfPipeline(plan) > *slowest ? &bound : nullptr;
   }
 
   // All shares of offload and recomputation choices of one plan. Offload saves memory and usually
@@ -354,6 +367,9 @@ SearchFound SearchExhaustively(const SearchSpace& space, const EstimatorProblem&
   if (found.best.empty()) found.nearest = all.nearest();
   found.summary.space_count = space.Count();
   Summarise(tallies, shared, found.summary);
+  if (found.summary.stop_cause != StopCause::kFinished) {
+    found.summary.least_time = workers.front().LeastTimeLeft(tasks);
+  }
   found.summary.seconds = std::chrono::duration_cast<Seconds>(Clock::now() - start);
   return found;
 }

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <optional>
+
+#include "estimator/analytic_model.h"
+#include "search_space/space.h"
+
+namespace meshwright {
+
+// What no plan that shares the first `depth` dimensions of `prefix` is below: the least even share
+// of all work, over the parallel sizes and micro-batches that are left
+// (AnalyticModel::LeastTimeOfAnyExperts). `depth` is at most that of the micro-batch. Nothing when
+// there is no legal plan, or where the framework's costs leave no such bound.
+std::optional<Seconds> LeastTimeOf(const SearchSpace& space, const ParallelPlan& prefix, int depth,
+                                   AnalyticModel& model);
+
+}  // namespace meshwright
