@@ -77,12 +77,11 @@ TEST_P(BoundsTest, TimeOfAnyExpertsIsBelowAllOfThem) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, BoundsTest,
-    testing::Values(Case{.name = "H800", .chip = "nvidia-h800-sxm5-80gb"},
-                    Case{.name = "A100", .chip = "nvidia-a100-sxm4-80gb"},
-                    Case{.name = "Ungrouped", .chip = "nvidia-h100-sxm5-80gb", .grouped = false},
-                    Case{.name = "Fp8",
-                         .chip = "nvidia-h100-sxm5-80gb",
-                         .precision = Precision::kFp8}),
+    testing::Values(
+        Case{.name = "H800", .chip = "nvidia-h800-sxm5-80gb"},
+        Case{.name = "A100", .chip = "nvidia-a100-sxm4-80gb"},
+        Case{.name = "Ungrouped", .chip = "nvidia-h100-sxm5-80gb", .grouped = false},
+        Case{.name = "Fp8", .chip = "nvidia-h100-sxm5-80gb", .precision = Precision::kFp8}),
     [](const auto& test) { return test.param.name; });
 
 // Of a model without experts both are one.
@@ -90,10 +89,8 @@ TEST(BoundsTest, WithoutExpertsNothingIsLeftOut) {
   const OwnedProblem problem =
       FrameworkProblem(Llama2_70b(), "nvidia-h100-sxm5-80gb", 16, "megatron-core");
   AnalyticModel model(problem.View());
-  const ParallelPlan plan = {.tensor_parallel = 8,
-                             .sequence_parallel = true,
-                             .pipeline_parallel = 4,
-                             .data_parallel = 4};
+  const ParallelPlan plan = {
+      .tensor_parallel = 8, .sequence_parallel = true, .pipeline_parallel = 4, .data_parallel = 4};
   EXPECT_EQ(*model.LeastTimeOfAnyExperts(plan), *model.LeastTimeBelow(plan));
 }
 

@@ -378,10 +378,12 @@ TEST_P(OptimumTest, LeastTimeIfPricedIsNotAboveTheTime) {
   }
 }
 
-// The plans of an answer are the best of their kind, and no two differ in the micro-batch only.
-TEST_P(OptimumTest, PlansDifferInMoreThanTheMicroBatch) {
-  const auto without_micro_batch = [](ParallelPlan plan) {
+// The plans of an answer are the best of their kind, and no two differ in the micro-batch and
+// offload only.
+TEST_P(OptimumTest, PlansDifferInMoreThanTheMicroBatchAndOffload) {
+  const auto kind_of = [](ParallelPlan plan) {
     plan.micro_batch_size = 0;
+    plan.optimizer_offload_ratio = 0;
     return plan;
   };
   for (const Problem& problem : Problems()) {
@@ -398,12 +400,12 @@ TEST_P(OptimumTest, PlansDifferInMoreThanTheMicroBatch) {
     std::vector<ParallelPlan> kinds;
     std::size_t next = 0;
     for (const Evaluated& e : plans) {
-      const ParallelPlan kind = without_micro_batch(e.plan);
+      const ParallelPlan kind = kind_of(e.plan);
       if (std::find(kinds.begin(), kinds.end(), kind) != kinds.end()) continue;
       kinds.push_back(kind);
       if (next == found.best.size()) break;
       EXPECT_EQ(found.best[next].estimate.step_time, e.estimate.step_time) << Describe(e);
-      EXPECT_EQ(without_micro_batch(found.best[next].plan), kind) << Describe(e);
+      EXPECT_EQ(kind_of(found.best[next].plan), kind) << Describe(e);
       ++next;
     }
     EXPECT_EQ(next, found.best.size());

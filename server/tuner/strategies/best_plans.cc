@@ -14,13 +14,15 @@ bool NeedsLess(const OversizedPlan& a, const OversizedPlan& b) {
   return std::tie(a.reserved_memory, a.plan) < std::tie(b.reserved_memory, b.plan);
 }
 
-// Whether two plans are one choice to people, who set the micro-batch last.
-bool DifferInMicroBatchOnly(const ParallelPlan& a, const ParallelPlan& b) {
+// Whether two plans are one choice to people, who set the micro-batch and what waits on the host
+// last.
+bool AreOneChoice(const ParallelPlan& a, const ParallelPlan& b) {
   if (a.tensor_parallel != b.tensor_parallel || a.pipeline_parallel != b.pipeline_parallel) {
     return false;  // most plans; spares the copy
   }
   ParallelPlan same = a;
   same.micro_batch_size = b.micro_batch_size;
+  same.optimizer_offload_ratio = b.optimizer_offload_ratio;
   return same == b;
 }
 
@@ -29,7 +31,7 @@ bool DifferInMicroBatchOnly(const ParallelPlan& a, const ParallelPlan& b) {
 void BestPlans::Offer(const RecomputeChoice& choice) {
   if (best_.size() >= limit_ && !IsBetter(choice, best_.back())) return;
   const auto alike = std::find_if(best_.begin(), best_.end(), [&](const RecomputeChoice& kept) {
-    return DifferInMicroBatchOnly(kept.plan, choice.plan);
+    return AreOneChoice(kept.plan, choice.plan);
   });
   if (alike != best_.end()) {
     if (!IsBetter(choice, *alike)) return;

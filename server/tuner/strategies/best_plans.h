@@ -7,9 +7,9 @@
 
 namespace meshwright {
 
-// The best plans so far that differ in more than the micro-batch, and of those that do not fit the
-// nearest. Ties go to the plan that is first in the canonical order, so that what is kept does not
-// depend on the order of the offers.
+// The best plans so far that differ in more than the micro-batch and offload, and of those that do
+// not fit the nearest. Ties go to the plan that is first in the canonical order, so that what is
+// kept does not depend on the order of the offers.
 class BestPlans {
  public:
   explicit BestPlans(std::size_t limit) : limit_(limit) {}

@@ -25,7 +25,7 @@ struct SearchOptions {
 inline constexpr std::size_t kSeedCount = 16;
 
 struct SearchFound {
-  // At most plan_count, best first; no two differ in the micro-batch only.
+  // At most plan_count, best first; no two differ in the micro-batch and offload only.
   std::vector<RecomputeChoice> best = {};
   std::optional<OversizedPlan> nearest = {};  // needs least memory of those that do not fit
   SearchSummary summary = {};
