@@ -89,24 +89,22 @@ class AllPlans {
       }
       AddSchedule(plan);
       const bool is_folded = LayoutOf(schedule, plan.pipeline_parallel, 1).IsFolded();
-      if (!is_folded) AddEndStages(plan);
+      if (problem_.profile.sizes_end_stages && !is_folded) AddEndStages(plan);
     }
   }
 
   // All between the ends alike and none of the ends larger, each of equal chunks.
   void AddEndStages(ParallelPlan plan) {
-    if (!problem_.profile.sizes_end_stages) return;
     const int v = plan.virtual_pipeline;
     const int layers = problem_.model.layer_count;
     const int p = plan.pipeline_parallel;
     const std::vector<int> usual = SplitLayers(problem_.model, problem_.profile, p);
-    for (int first = 1; p > 1 && first < layers; ++first) {
-      for (int last = 1; first + last <= layers; ++last) {
+    for (int first = v; p > 1 && first < layers; first += v) {
+      for (int last = v; first + last <= layers; last += v) {
         const int rest = layers - first - last;
         if (p == 2 ? rest != 0 : rest % (p - 2) != 0) continue;
         const int middle = p == 2 ? std::max(first, last) : rest / (p - 2);
-        if (middle < std::max(first, last)) continue;
-        if (first % v != 0 || middle % v != 0 || last % v != 0) continue;
+        if (middle < std::max(first, last) || middle % v != 0) continue;
         plan.layers_per_stage.assign(static_cast<std::size_t>(p), middle);
         plan.layers_per_stage.front() = first;
         plan.layers_per_stage.back() = last;
@@ -121,7 +119,7 @@ class AllPlans {
     for (int v = 2; v * p <= layers; ++v) {
       plan.virtual_pipeline = v;
       if (layers % (v * p) == 0) AddSchedule(plan);
-      AddEndStages(plan);
+      if (problem_.profile.sizes_end_stages) AddEndStages(plan);
     }
   }
 

@@ -51,6 +51,16 @@ int SeedCount() {
   return text == nullptr ? 20 : std::max(1, std::atoi(text));
 }
 
+void VaryRecomputation(std::mt19937& random, Question& question) {
+  if (random() % 4 == 0) {
+    question.workload.framework_facts.push_back({.name = "recomputes_by_stage", .value = "true"});
+  } else if (random() % 12 == 0) {
+    // Chunks of 4 or 2 layers that stages share out evenly and unevenly; numbers of recomputed
+    // layers by stage would be too many to list.
+    question.model.layer_count = 8;
+  }
+}
+
 Question RandomQuestion(std::mt19937& random) {
   const auto pick = [&](std::initializer_list<int> values) {
     return *(values.begin() + random() % values.size());
@@ -78,13 +88,7 @@ Question RandomQuestion(std::mt19937& random) {
   }
   const auto shape = random() % 6;
   const bool is_fp8 = random() % 5 == 0;
-  if (random() % 4 == 0) {
-    workload.framework_facts.push_back({.name = "recomputes_by_stage", .value = "true"});
-  } else if (random() % 12 == 0) {
-    // Chunks of 4 or 2 layers that stages share out evenly and unevenly; numbers of recomputed
-    // layers by stage would be too many to list.
-    model.layer_count = 8;
-  }
+  VaryRecomputation(random, question);
   question.cluster.pools = {shape == 0   ? Nodes(1, 4)
                             : shape == 1 ? Nodes(1, 8)
                             : shape == 2 ? Nodes(2, 4)
