@@ -27,6 +27,20 @@ void SetRecompute(int code, int stages, RecomputePlan& recompute) {
   if (code > 1) recompute.layer_counts.assign(static_cast<std::size_t>(stages), code - 1);
 }
 
+// Numbers of chunks, all of as many layers, that the stages can share out: evenly, or with fewer
+// layers on the first and the last stage. One chunk a stage is no interleaving.
+std::vector<int> ChunkCounts(int layers, int stages, const SpaceOptions& options) {
+  std::vector<int> counts = Divisors(layers);
+  std::erase_if(counts, [&](int chunks) {
+    const int shares = layers / chunks;
+    const int largest = (shares + stages - 1) / stages;
+    const bool leaves_the_ends = (stages - 2) * largest <= shares - 2;
+    const bool has_split = shares % stages == 0 || (options.sizes_end_stages && leaves_the_ends);
+    return chunks == 1 || !has_split;
+  });
+  return counts;
+}
+
 }  // namespace
 
 bool DimensionChoice::Allows(int value) const {
@@ -93,10 +107,10 @@ std::vector<int> SearchSpace::ShardingGroups(const ParallelPlan& p) const {
 std::vector<int> SearchSpace::Schedules(const ParallelPlan& p) const {
   std::vector<int> schedules;
   for (const Schedule schedule : options_.schedules) {
-    // Chunks are whole layers.
-    const bool can_interleave =
-        model_.layer_count % p.pipeline_parallel == 0 && model_.layer_count > p.pipeline_parallel;
-    if (schedule == Schedule::kInterleaved1f1b && !can_interleave) continue;
+    if (schedule == Schedule::kInterleaved1f1b &&
+        ChunkCounts(model_.layer_count, p.pipeline_parallel, options_).empty()) {
+      continue;
+    }
     const bool is_folded = schedule == Schedule::kZbV || schedule == Schedule::kDualpipeV;
     if (is_folded && model_.layer_count % (2 * p.pipeline_parallel) != 0) continue;
     schedules.push_back(static_cast<int>(schedule));
@@ -107,26 +121,23 @@ std::vector<int> SearchSpace::Schedules(const ParallelPlan& p) const {
 
 std::vector<int> SearchSpace::VirtualStages(const ParallelPlan& p) const {
   if (p.schedule != Schedule::kInterleaved1f1b) return {1};
-  std::vector<int> chunks = Divisors(model_.layer_count / p.pipeline_parallel);
-  chunks.erase(chunks.begin());  // one is no interleaving
-  return chunks;
+  return ChunkCounts(model_.layer_count, p.pipeline_parallel, options_);
 }
 
 // Layers of the stages between the first and the last, which have as many or fewer. Of two stages
-// it is the larger one's.
+// it is the larger one's. The chunks of a stage are alike, so that all are multiples of their
+// number.
 std::vector<int> SearchSpace::LargestStages(const ParallelPlan& p) const {
-  std::vector<int> largest = {0};
   const int stages = p.pipeline_parallel;
-  const bool has_chunks =
-      p.virtual_pipeline > 1 || p.schedule == Schedule::kZbV || p.schedule == Schedule::kDualpipeV;
-  if (!options_.sizes_end_stages || stages == 1 || has_chunks) return largest;
-  const int even = (model_.layer_count + stages - 1) / stages;
-  const int most = stages == 2 ? model_.layer_count - 1 : (model_.layer_count - 2) / (stages - 2);
-  for (int layers = even; layers <= most; ++layers) {
-    ParallelPlan plan = p;
-    plan.layers_per_stage.assign(static_cast<std::size_t>(stages), layers);
-    if (!FirstStages(plan).empty()) largest.push_back(layers);
-  }
+  const int chunks = p.virtual_pipeline;
+  const int shares = model_.layer_count / chunks;
+  std::vector<int> largest;
+  if (chunks == 1 || shares % stages == 0) largest.push_back(0);
+  const bool is_folded = p.schedule == Schedule::kZbV || p.schedule == Schedule::kDualpipeV;
+  if (!options_.sizes_end_stages || stages == 1 || is_folded) return largest;
+  // More than an even share; what is no larger is the framework's own split.
+  const int most = stages == 2 ? shares - 1 : (shares - 2) / (stages - 2);
+  for (int share = shares / stages + 1; share <= most; ++share) largest.push_back(share * chunks);
   return largest;
 }
 
@@ -134,10 +145,12 @@ std::vector<int> SearchSpace::LargestStages(const ParallelPlan& p) const {
 std::vector<int> SearchSpace::FirstStages(const ParallelPlan& p) const {
   if (p.layers_per_stage.empty()) return {0};
   const int stages = p.pipeline_parallel;
+  const int chunks = p.virtual_pipeline;
   const int largest = p.layers_per_stage[static_cast<std::size_t>(stages / 2)];
   const int ends = model_.layer_count - (stages - 2) * largest;
   std::vector<int> first;
-  for (int layers = std::max(1, ends - largest); layers <= std::min(largest, ends - 1); ++layers) {
+  for (int layers = std::max(chunks, ends - largest); layers <= std::min(largest, ends - chunks);
+       layers += chunks) {
     const int last = ends - layers;
     const bool is_smaller = stages == 2 && layers != largest && last != largest;
     if (!is_smaller && !IsEvenSplit(largest, layers, last, stages)) first.push_back(layers);
@@ -385,76 +398,6 @@ void SearchSpace::SetEndStages(int first, ParallelPlan& plan) const {
 
 double SearchSpace::MostOffloaded() const {
   return *std::ranges::max_element(options_.offload_percents) / 100.0;
-}
-
-std::int64_t SearchSpace::Count() const { return CountBelow(Root(), 0); }
-
-// Plans over the dimensions [depth, end), by their values alone.
-std::int64_t SearchSpace::CountBranch(const ParallelPlan& prefix, int depth, int end) const {
-  if (depth >= end) return 1;
-  const auto dimension = static_cast<Dimension>(depth);
-  const std::vector<int> values = Values(dimension, prefix);
-  if (depth + 1 == end) return static_cast<std::int64_t>(values.size());
-  ParallelPlan plan = prefix;
-  std::int64_t count = 0;
-  for (const int value : values) {
-    Set(dimension, value, plan);
-    count += CountBranch(plan, depth + 1, end);
-  }
-  return count;
-}
-
-// Once the devices are divided, later dimensions depend on few of the others, so that the count is
-// a product: sequence parallelism, micro-batch, experts, rank order, ZeRO and its groups, and
-// the pipeline's schedule, split and recomputation.
-std::int64_t SearchSpace::CountAfterDevices(const ParallelPlan& prefix, int depth) const {
-  const auto branch = [&](Dimension first, Dimension end) {
-    return CountBranch(prefix, std::max(depth, static_cast<int>(first)), static_cast<int>(end));
-  };
-  const std::int64_t front = branch(Dimension::kSequenceParallel, Dimension::kMicroBatchSize) *
-                             branch(Dimension::kMicroBatchSize, Dimension::kExpertParallel) *
-                             branch(Dimension::kExpertParallel, Dimension::kRankOrder) *
-                             branch(Dimension::kRankOrder, Dimension::kSchedule);
-  const std::int64_t sharding = branch(Dimension::kZeroStage, Dimension::kRecompute);
-  if (front == 0 || sharding == 0) return 0;
-  return front * sharding *
-         (depth <= static_cast<int>(Dimension::kSchedule)
-              ? pipeline_counts_.at(prefix.pipeline_parallel)
-              : CountPipelines(prefix, depth));
-}
-
-// Schedules, splits and recomputation together.
-std::int64_t SearchSpace::CountPipelines(const ParallelPlan& prefix, int depth) const {
-  constexpr int kEnd = static_cast<int>(Dimension::kZeroStage);
-  const int first = std::max(depth, static_cast<int>(Dimension::kSchedule));
-  if (first > kEnd) {
-    return depth > static_cast<int>(Dimension::kRecompute)
-               ? 1
-               : static_cast<std::int64_t>(RecomputeCodes(prefix).size());
-  }
-  if (first == kEnd) return static_cast<std::int64_t>(RecomputeCodes(prefix).size());
-  const auto dimension = static_cast<Dimension>(first);
-  ParallelPlan plan = prefix;
-  std::int64_t count = 0;
-  for (const int value : Values(dimension, prefix)) {
-    Set(dimension, value, plan);
-    count += CountPipelines(plan, first + 1);
-  }
-  return count;
-}
-
-std::int64_t SearchSpace::CountBelow(const ParallelPlan& prefix, int depth) const {
-  if (depth > static_cast<int>(Dimension::kPipelineParallel)) {
-    return CountAfterDevices(prefix, depth);
-  }
-  const auto dimension = static_cast<Dimension>(depth);
-  ParallelPlan plan = prefix;
-  std::int64_t count = 0;
-  for (const int value : Values(dimension, prefix)) {
-    Set(dimension, value, plan);
-    count += CountBelow(plan, depth + 1);
-  }
-  return count;
 }
 
 PlanWalk::PlanWalk(const SearchSpace& space) : PlanWalk(space, space.Root(), 0) {}

@@ -200,6 +200,24 @@ TEST_P(InFlightTest, MicroBatches) {
 INSTANTIATE_TEST_SUITE_P(All, InFlightTest, testing::ValuesIn(kFlightCases),
                          [](const auto& test) { return std::string(test.param.name); });
 
+// Stages of 6, 10, 10 and 6 layers in two chunks each hold 2(4 - i - 1) + 4 + 1 chunks, of 3, 5, 5
+// and 3 layers: 11 x 3, 9 x 5, 7 x 5 and 5 x 3.
+TEST(Memory, ChunksOfUnevenStagesInFlight) {
+  const OwnedProblem problem = PlainProblem(Llama2_7b(), 1);
+  const Estimate estimate = FullOf(problem, {.pipeline_parallel = 4,
+                                             .virtual_pipeline = 2,
+                                             .data_parallel = 2,
+                                             .schedule = Schedule::kInterleaved1f1b,
+                                             .layers_per_stage = {6, 10, 10, 6}});
+  const auto stored = [&](std::size_t stage) {
+    return Line(estimate.stage_memory[stage].breakdown, MemoryKind::kActivations);
+  };
+  const double layer = stored(3) / 15;
+  EXPECT_DOUBLE_EQ(stored(0), 33 * layer);
+  EXPECT_DOUBLE_EQ(stored(1), 45 * layer);
+  EXPECT_DOUBLE_EQ(stored(2), 35 * layer);
+}
+
 // A stage holds its layers' activations once for each micro-batch in flight.
 TEST(Memory, ActivationsInFlight) {
   const OwnedProblem problem = PlainProblem(Llama2_7b(), 1);

@@ -8,6 +8,8 @@
 #include <random>
 #include <vector>
 
+#include "estimator/simulation.h"
+
 namespace meshwright {
 namespace {
 
@@ -210,6 +212,44 @@ TEST(PipelineTime, CloseWithOverlappedMessages) {
     sum += std::abs(closed / walked - 1);
   }
   EXPECT_LT(sum / count, 0.03);
+}
+
+// Interleaved, the ends with fewer layers than those between and a head of its own on the last, as
+// the search has them; held against the simulation.
+TEST(PipelineTime, CloseForUnevenStagesOfChunks) {
+  std::mt19937 random(5);
+  double sum = 0;
+  const int count = 500;
+  for (int i = 0; i < count; ++i) {
+    const auto p = 2 + random() % 15;
+    const int v = 2 + static_cast<int>(random() % 3);
+    const auto m = static_cast<int>(p * (1 + random() % 8));
+    const double layer_of_a_chunk = 2 + static_cast<double>(random() % 4);
+    std::vector<double> layers(p, layer_of_a_chunk);
+    layers.front() -= static_cast<double>(random() % 2);
+    layers.back() -= static_cast<double>(random() % 2);
+    std::vector<StageWork> works;
+    std::vector<double> sums;
+    for (std::size_t stage = 0; stage < p; ++stage) {
+      const double head = stage + 1 == p ? 2 * Fraction(random) : 0;
+      const Seconds forward(v * layers[stage] + head);
+      works.push_back({.forward = forward, .backward = 2 * forward});
+      sums.push_back(3 * forward.count());
+    }
+    const double simulated = SimulatePipeline({.schedule = Schedule::kInterleaved1f1b,
+                                               .micro_batches = m,
+                                               .virtual_stages = v,
+                                               .stages = works})
+                                 .count();
+    const double closed = PipelineTime(EachApart(sums), {.schedule = Schedule::kInterleaved1f1b,
+                                                         .micro_batches = m,
+                                                         .virtual_stages = v})
+                              .count();
+    EXPECT_GT(closed, 0.999 * simulated) << p << " " << v << " " << m;
+    EXPECT_LT(closed, 1.1 * simulated) << p << " " << v << " " << m;
+    sum += std::abs(closed / simulated - 1);
+  }
+  EXPECT_LT(sum / count, 0.01);
 }
 
 // A run of equal stages counts as that many stages.

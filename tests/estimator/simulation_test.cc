@@ -109,7 +109,11 @@ TEST(Simulation, PaceOfManyMicroBatches) {
                  .weight_gradient = Seconds(forward)};
       }
       const PipelineProgram program = {
-          .schedule = schedule, .micro_batches = 2000, .message = Seconds(0.1), .stages = work};
+          .schedule = schedule,
+          .micro_batches = 2000,
+          .virtual_stages = schedule == Schedule::kInterleaved1f1b ? 1 + i % 3 : 1,
+          .message = Seconds(0.1),
+          .stages = work};
       std::vector<ScheduledOperation> operations;
       const double walked = SimulatePipeline(program, &operations).count();
       EXPECT_NEAR(SimulatePipeline(program).count() / walked, 1, 2e-3) << Word(schedule);

@@ -93,17 +93,18 @@ class AllPlans {
     }
   }
 
-  // All between the ends alike and none of the ends larger.
+  // All between the ends alike and none of the ends larger, each of equal chunks.
   void AddEndStages(ParallelPlan plan) {
+    const int v = plan.virtual_pipeline;
     const int layers = problem_.model.layer_count;
     const int p = plan.pipeline_parallel;
     const std::vector<int> usual = SplitLayers(problem_.model, problem_.profile, p);
-    for (int first = 1; p > 1 && first < layers; ++first) {
-      for (int last = 1; first + last <= layers; ++last) {
+    for (int first = v; p > 1 && first < layers; first += v) {
+      for (int last = v; first + last <= layers; last += v) {
         const int rest = layers - first - last;
         if (p == 2 ? rest != 0 : rest % (p - 2) != 0) continue;
         const int middle = p == 2 ? std::max(first, last) : rest / (p - 2);
-        if (middle < std::max(first, last)) continue;
+        if (middle < std::max(first, last) || middle % v != 0) continue;
         plan.layers_per_stage.assign(static_cast<std::size_t>(p), middle);
         plan.layers_per_stage.front() = first;
         plan.layers_per_stage.back() = last;
@@ -116,9 +117,9 @@ class AllPlans {
     const int layers = problem_.model.layer_count;
     const int p = plan.pipeline_parallel;
     for (int v = 2; v * p <= layers; ++v) {
-      if (layers % (v * p) != 0) continue;
       plan.virtual_pipeline = v;
-      AddSchedule(plan);
+      if (layers % (v * p) == 0) AddSchedule(plan);
+      if (problem_.profile.sizes_end_stages) AddEndStages(plan);
     }
   }
 

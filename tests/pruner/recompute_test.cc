@@ -164,6 +164,44 @@ TEST(RecomputeByStageTest, EqualsTryingAllNumbers) {
   }
 }
 
+// Stages of 8 and 4 layers in two chunks each, which recompute as many layers as their sister:
+// steps of two, held against every pair of them.
+TEST(RecomputeByStageTest, ChunksOfUnevenStages) {
+  Question question = TinyQuestion();
+  question.model.layer_count = 12;
+  question.workload.framework_facts = {{.name = "recomputes_by_stage", .value = "true"}};
+  question.cluster.pools = {Nodes(1, 2)};
+  Problem problem = Resolved(question);
+  ParallelPlan plan = {.pipeline_parallel = 2,
+                       .virtual_pipeline = 2,
+                       .micro_batch_size = 2,
+                       .schedule = Schedule::kInterleaved1f1b,
+                       .layers_per_stage = {8, 4}};
+  AnalyticModel model(ViewOf(problem));
+  Choices choices = Evaluate(model, SpaceOf(problem), plan);
+  plan.recompute.granularity = RecomputeGranularity::kFull;
+  for (int first = 0; first <= 8; first += 2) {
+    for (int last = 0; last <= 4; last += 2) {
+      plan.recompute.layer_counts = {first, last};
+      choices.all.push_back({.plan = plan, .estimate = model.Quick(plan)});
+    }
+  }
+  plan.recompute = {};
+  bool differ = false;
+  for (const Bytes capacity : TellingCapacities(choices)) {
+    problem.cluster.pools.front().memory_capacity = capacity;
+    AnalyticModel tight(ViewOf(problem));
+    const NarrowedRecompute narrowed = NarrowRecompute(tight, SpaceOf(problem), plan, {});
+    EXPECT_EQ(BestKept(narrowed), choices.BestTime(capacity)) << capacity.count;
+    for (const RecomputeChoice& choice : narrowed.kept) {
+      for (const int layers : choice.plan.recompute.layer_counts) EXPECT_EQ(layers % 2, 0);
+      const std::vector<int>& counts = choice.plan.recompute.layer_counts;
+      differ = differ || (!counts.empty() && counts.front() != counts.back());
+    }
+  }
+  EXPECT_TRUE(differ);
+}
+
 // Under 1F1B the first stages hold most micro-batches, so they recompute more; one layer less does
 // not fit in any stage, and the step is faster than with the same number everywhere.
 TEST(RecomputeByStageTest, AsFewLayersInEachStageAsFit) {

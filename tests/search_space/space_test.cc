@@ -72,6 +72,8 @@ const Case kCases[] = {
     {"ExpertsOn8", Experts(2, 8), 8, 8},
     {"EverythingOn4", Dense(6), 4, 4, Everything()},
     {"EverythingOn6", Dense(7), 6, 6, Everything()},
+    {"UnevenChunksOn4", Dense(12), 4, 4, {.sizes_end_stages = true}},
+    {"UnevenChunksOn6", Dense(18), 6, 6, {.sizes_end_stages = true}},
     {"EverythingOn8", Experts(4, 2), 8, 8, Everything()},
     {"ChosenOn8", Dense(8), 8, 16, Chosen()},
 };
@@ -315,6 +317,57 @@ TEST(SearchSpaceTest, TwoStagesByHand) {
   EXPECT_THAT(space.Values(Dimension::kFirstStage, plan), ElementsAre(2, 6));
   space.Set(Dimension::kFirstStage, 2, plan);
   EXPECT_THAT(plan.layers_per_stage, ElementsAre(2, 6));
+}
+
+// 12 layers in chunks of equal size: two chunks are shares of 2 layers, six of them, which four
+// stages have as 1, 2, 2, 1; three chunks leave one share to each stage; four are too many. Two
+// stages have the six shares as 3 + 3, 4 + 2 or 5 + 1, and the three shares of four chunks only
+// as 2 + 1.
+TEST(SearchSpaceTest, UnevenChunksByHand) {
+  const SearchSpace space(Dense(12), 4, 4, {.sizes_end_stages = true});
+  const auto interleaved = [&](int stages, int chunks) {
+    ParallelPlan plan = space.Root();
+    space.Set(Dimension::kPipelineParallel, stages, plan);
+    space.Set(Dimension::kSchedule, static_cast<int>(Schedule::kInterleaved1f1b), plan);
+    if (chunks > 1) space.Set(Dimension::kVirtualPipeline, chunks, plan);
+    return plan;
+  };
+  ParallelPlan plan = interleaved(4, 1);
+  EXPECT_THAT(space.Values(Dimension::kVirtualPipeline, plan), ElementsAre(2, 3));
+  plan = interleaved(4, 3);
+  EXPECT_THAT(space.Values(Dimension::kLargestStage, plan), ElementsAre(0));
+  plan = interleaved(4, 2);
+  EXPECT_THAT(space.Values(Dimension::kLargestStage, plan), ElementsAre(4));
+  space.Set(Dimension::kLargestStage, 4, plan);
+  EXPECT_THAT(space.Values(Dimension::kFirstStage, plan), ElementsAre(2));
+  space.Set(Dimension::kFirstStage, 2, plan);
+  EXPECT_THAT(plan.layers_per_stage, ElementsAre(2, 4, 4, 2));
+  // Each chunk recomputes as many layers as its sister: 2 or 4 of a stage (codes 1 + layers).
+  EXPECT_THAT(space.Values(Dimension::kRecompute, plan), ElementsAre(0, 1, 3, 5));
+
+  EXPECT_THAT(space.Values(Dimension::kVirtualPipeline, interleaved(2, 1)),
+              ElementsAre(2, 3, 4, 6));
+  EXPECT_THAT(space.Values(Dimension::kLargestStage, interleaved(2, 2)), ElementsAre(0, 8, 10));
+  plan = interleaved(2, 4);
+  EXPECT_THAT(space.Values(Dimension::kLargestStage, plan), ElementsAre(8));
+  space.Set(Dimension::kLargestStage, 8, plan);
+  EXPECT_THAT(space.Values(Dimension::kFirstStage, plan), ElementsAre(4, 8));
+}
+
+// Five shares of 2 layers on four stages would be 2, 2 and nothing for the ends.
+TEST(SearchSpaceTest, ChunksThatNoSplitHas) {
+  for (const bool sizes_end_stages : {false, true}) {
+    const SearchSpace space(Dense(10), 4, 4, {.sizes_end_stages = sizes_end_stages});
+    ParallelPlan plan = space.Root();
+    space.Set(Dimension::kPipelineParallel, 4, plan);
+    EXPECT_THAT(space.Values(Dimension::kSchedule, plan),
+                ElementsAre(static_cast<int>(Schedule::k1f1b)));
+    // 5 layers on each of two stages are five chunks; only uneven stages can have two: 6 + 4.
+    space.Set(Dimension::kPipelineParallel, 2, plan);
+    space.Set(Dimension::kSchedule, static_cast<int>(Schedule::kInterleaved1f1b), plan);
+    const std::vector<int> chunks = space.Values(Dimension::kVirtualPipeline, plan);
+    EXPECT_EQ(chunks, sizes_end_stages ? std::vector<int>({2, 5}) : std::vector<int>({5}));
+  }
 }
 
 // 12 data-parallel ranks: whole, and the proper divisors; nothing to shard without ZeRO.

@@ -92,6 +92,12 @@ const Case kCases[] = {
       .schedule = Schedule::kInterleaved1f1b},
      {"plan.schedule"}},
     {"UnevenLayers", {.pipeline_parallel = 2, .data_parallel = 2, .layers_per_stage = {1, 3}}},
+    {"ChunksOfUnequalLayers",  // as frameworks with a layout of their own run them
+     {.pipeline_parallel = 2,
+      .virtual_pipeline = 2,
+      .data_parallel = 2,
+      .schedule = Schedule::kInterleaved1f1b,
+      .layers_per_stage = {3, 1}}},
     {"EmptyStage", {.pipeline_parallel = 2, .data_parallel = 2, .layers_per_stage = {4, 0}}},
     {"LayersDoNotAddUp",
      {.pipeline_parallel = 2, .data_parallel = 2, .layers_per_stage = {2, 3}},

@@ -243,6 +243,26 @@ const Case kExpressible[] = {
        plan.layers_per_stage = {20, 22, 18, 20};
      },
      "--pipeline-model-parallel-layout 'Et*10|t*11|t*9|t*10|t*10|t*11|t*9|t*10L' \\\n"},
+    {"uneven_ends_virtual",
+     [](Problem& p, ParallelPlan& plan) {
+       plan.schedule = Schedule::kInterleaved1f1b;
+       plan.virtual_pipeline = 2;
+       plan.layers_per_stage = {18, 22, 22, 18};
+       p.workload.overlap.pipeline_p2p = true;
+     },
+     "--pipeline-model-parallel-size 4 \\\n--num-virtual-stages-per-pipeline-rank 2 \\\n"
+     "--decoder-first-pipeline-num-layers 18 \\\n--decoder-last-pipeline-num-layers 18 \\\n"
+     "--context"},
+    // Virtual stages of 11 layers recompute 10, those of 7 on the last stage all of them.
+    {"recompute_more_than_a_virtual_stage_has",
+     [](Problem&, ParallelPlan& plan) {
+       plan.schedule = Schedule::kInterleaved1f1b;
+       plan.virtual_pipeline = 2;
+       plan.layers_per_stage = {22, 22, 22, 14};
+       plan.recompute = {.granularity = RecomputeGranularity::kFull,
+                         .layer_counts = {20, 20, 20, 20}};
+     },
+     "--recompute-method block \\\n--recompute-num-layers 10 \\\n"},
     {"pipeline_inside",
      [](Problem&, ParallelPlan& plan) { plan.rank_order = RankOrder::kTpCpEpPpDp; },
      "--pipeline-model-parallel-size 4 \\\n--use-tp-pp-dp-mapping \\\n"},
@@ -365,6 +385,13 @@ const Case kRefused[] = {
        plan.virtual_pipeline = 3;
      },
      "plan.virtual_pipeline = 3 with [20, 20, 20, 20]"},
+    {"uneven_ends_that_chunks_do_not_divide",
+     [](Problem&, ParallelPlan& plan) {
+       plan.schedule = Schedule::kInterleaved1f1b;
+       plan.virtual_pipeline = 2;
+       plan.layers_per_stage = {19, 21, 21, 19};
+     },
+     "plan.virtual_pipeline = 2 with [19, 21, 21, 19]"},
     {"context_of_a_short_sequence",
      [](Problem& p, ParallelPlan& plan) {
        p.workload.sequence_length = 4100;  // 8 x 512.5

@@ -27,10 +27,12 @@ Problem Small() {
   return problem;
 }
 
-// Every kind of choice: experts, context parallelism, schedules, end stages, sharding groups.
+// Every kind of choice: experts, context parallelism, schedules, end stages (of 6 layers with
+// chunks too), sharding groups.
 Problem Wide() {
   Question question = TinyQuestion();
   question.model = TinyExperts();
+  question.model.layer_count = 6;
   question.workload = {
       .sequence_length = 4096,
       .global_batch_size = 16,
@@ -237,10 +239,7 @@ INSTANTIATE_TEST_SUITE_P(All, StrategyTest, testing::ValuesIn(Names()),
                          [](const auto& name) { return name.param; });
 
 // Over many seeds the first draw meets every legal plan equally often.
-TEST(RandomStrategyTest, DrawsEveryPlanEquallyOften) {
-  Problem problem = Small();
-  problem.space.chosen[Dimension::kTensorParallel] = {.values = {1, 2}};
-  problem.space.chosen[Dimension::kRecompute] = {.values = {0, 1}};
+void ExpectEqualDraws(const Problem& problem) {
   const std::set<ParallelPlan> legal = LegalPlansOf(problem);
   const SearchSpace space = SpaceOf(problem);
   constexpr int kMean = 100;
@@ -260,6 +259,27 @@ TEST(RandomStrategyTest, DrawsEveryPlanEquallyOften) {
   }
   const double freedom = static_cast<double>(legal.size()) - 1;
   EXPECT_LT(chi_squared, freedom + 4 * std::sqrt(2 * freedom));
+}
+
+TEST(RandomStrategyTest, DrawsEveryPlanEquallyOften) {
+  Problem problem = Small();
+  problem.space.chosen[Dimension::kTensorParallel] = {.values = {1, 2}};
+  problem.space.chosen[Dimension::kRecompute] = {.values = {0, 1}};
+  ExpectEqualDraws(problem);
+}
+
+// Two stages of 6 layers: with two chunks each 4 + 2 or 2 + 4 layers, with three 3 + 3, and every
+// split without chunks.
+TEST(RandomStrategyTest, DrawsUnevenStagesOfChunksEquallyOften) {
+  Question question = TinyQuestion();
+  question.model.layer_count = 6;
+  Problem problem = Resolved(question);
+  problem.space.chosen[Dimension::kPipelineParallel] = {.values = {2}};
+  problem.space.chosen[Dimension::kTensorParallel] = {.values = {1}};
+  problem.space.chosen[Dimension::kMicroBatchSize] = {.values = {1, 4}};
+  problem.space.chosen[Dimension::kZeroStage] = {.values = {0}};
+  problem.space.chosen[Dimension::kRecompute] = {.values = {0, 1}};
+  ExpectEqualDraws(problem);
 }
 
 TEST(StrategiesTest, UnknownNamesHaveNone) {

@@ -91,11 +91,12 @@ void AddSelective(const Problem& problem, const ParallelPlan& plan, FlagList& fl
 }
 
 // With "block" Megatron-Core recomputes the first n layers of every virtual stage, or all when it
-// has fewer: one n for all stages.
+// has fewer: one n for all stages. A count may be more than its stage has, and means all of them.
 bool IsOneCount(const std::vector<int>& counts, const std::vector<int>& layers, int chunks,
                 int per_chunk) {
   for (std::size_t stage = 0; stage < layers.size(); ++stage) {
-    if (counts[stage] != chunks * std::min(per_chunk, layers[stage] / chunks)) return false;
+    const int recomputed = std::min(counts[stage], layers[stage]);
+    if (recomputed != chunks * std::min(per_chunk, layers[stage] / chunks)) return false;
   }
   return true;
 }

@@ -1,0 +1,108 @@
+// How many plans a space has, without listing them.
+#include <algorithm>
+#include <optional>
+
+#include "search_space/space.h"
+
+namespace meshwright {
+namespace {
+
+// Plans over the dimensions between the ZeRO stage and recomputation. They depend on the ZeRO stage
+// and not on one another, and are alike wherever it shards at all.
+std::int64_t CountShardings(const SearchSpace& space, const ParallelPlan& prefix) {
+  constexpr int kFirst = static_cast<int>(Dimension::kZeroStage) + 1;
+  constexpr int kEnd = static_cast<int>(Dimension::kRecompute);
+  ParallelPlan plan = prefix;
+  std::int64_t count = 0;
+  std::optional<std::int64_t> sharded;  // of each stage above 0
+  for (const int stage : space.Values(Dimension::kZeroStage, prefix)) {
+    if (stage > 0 && sharded.has_value()) {
+      count += *sharded;
+      continue;
+    }
+    space.Set(Dimension::kZeroStage, stage, plan);
+    std::int64_t plans = 1;
+    for (int i = kFirst; i < kEnd; ++i) {
+      plans *= static_cast<std::int64_t>(space.Values(static_cast<Dimension>(i), plan).size());
+    }
+    if (stage > 0) sharded = plans;
+    count += plans;
+  }
+  return count;
+}
+
+}  // namespace
+
+std::int64_t SearchSpace::Count() const { return CountBelow(Root(), 0); }
+
+// Plans over the dimensions [depth, end), by their values alone.
+std::int64_t SearchSpace::CountBranch(const ParallelPlan& prefix, int depth, int end) const {
+  if (depth >= end) return 1;
+  const auto dimension = static_cast<Dimension>(depth);
+  const std::vector<int> values = Values(dimension, prefix);
+  if (depth + 1 == end) return static_cast<std::int64_t>(values.size());
+  ParallelPlan plan = prefix;
+  std::int64_t count = 0;
+  for (const int value : values) {
+    Set(dimension, value, plan);
+    count += CountBranch(plan, depth + 1, end);
+  }
+  return count;
+}
+
+// Once the devices are divided, later dimensions depend on few of the others, so that the count is
+// a product: sequence parallelism, micro-batch, experts, rank order, ZeRO and its groups, and
+// the pipeline's schedule, split and recomputation.
+std::int64_t SearchSpace::CountAfterDevices(const ParallelPlan& prefix, int depth) const {
+  const auto branch = [&](Dimension first, Dimension end) {
+    return CountBranch(prefix, std::max(depth, static_cast<int>(first)), static_cast<int>(end));
+  };
+  const std::int64_t front = branch(Dimension::kSequenceParallel, Dimension::kMicroBatchSize) *
+                             branch(Dimension::kMicroBatchSize, Dimension::kExpertParallel) *
+                             branch(Dimension::kExpertParallel, Dimension::kRankOrder) *
+                             branch(Dimension::kRankOrder, Dimension::kSchedule);
+  const std::int64_t sharding = depth <= static_cast<int>(Dimension::kZeroStage)
+                                    ? CountShardings(*this, prefix)
+                                    : branch(Dimension::kZeroStage, Dimension::kRecompute);
+  if (front == 0 || sharding == 0) return 0;
+  return front * sharding *
+         (depth <= static_cast<int>(Dimension::kSchedule)
+              ? pipeline_counts_.at(prefix.pipeline_parallel)
+              : CountPipelines(prefix, depth));
+}
+
+// Schedules, splits and recomputation together.
+std::int64_t SearchSpace::CountPipelines(const ParallelPlan& prefix, int depth) const {
+  constexpr int kEnd = static_cast<int>(Dimension::kZeroStage);
+  const int first = std::max(depth, static_cast<int>(Dimension::kSchedule));
+  if (first > kEnd) {
+    return depth > static_cast<int>(Dimension::kRecompute)
+               ? 1
+               : static_cast<std::int64_t>(RecomputeCodes(prefix).size());
+  }
+  if (first == kEnd) return static_cast<std::int64_t>(RecomputeCodes(prefix).size());
+  const auto dimension = static_cast<Dimension>(first);
+  ParallelPlan plan = prefix;
+  std::int64_t count = 0;
+  for (const int value : Values(dimension, prefix)) {
+    Set(dimension, value, plan);
+    count += CountPipelines(plan, first + 1);
+  }
+  return count;
+}
+
+std::int64_t SearchSpace::CountBelow(const ParallelPlan& prefix, int depth) const {
+  if (depth > static_cast<int>(Dimension::kPipelineParallel)) {
+    return CountAfterDevices(prefix, depth);
+  }
+  const auto dimension = static_cast<Dimension>(depth);
+  ParallelPlan plan = prefix;
+  std::int64_t count = 0;
+  for (const int value : Values(dimension, prefix)) {
+    Set(dimension, value, plan);
+    count += CountBelow(plan, depth + 1);
+  }
+  return count;
+}
+
+}  // namespace meshwright
