@@ -20,6 +20,12 @@ std::vector<int> Divisors(int n) {
 
 namespace {
 
+// Empty where the framework splits the layers.
+std::vector<int> EqualStages(int layers, int stages) {
+  if (layers == 0) return {};
+  return std::vector<int>(static_cast<std::size_t>(stages), layers);
+}
+
 void SetRecompute(int code, int stages, RecomputePlan& recompute) {
   recompute.granularity = code == 0   ? RecomputeGranularity::kNone
                           : code == 1 ? RecomputeGranularity::kSelective
@@ -152,6 +158,11 @@ bool SearchSpace::IsEvenSplit(int largest, int first, int last, int stages) cons
   return (remainder == 0 && last == largest) || (remainder == stages - 1 && last == largest - 1);
 }
 
+std::vector<int> SearchSpace::ActivationOffloads(const ParallelPlan& p) const {
+  const bool is_barred = options_.activation_offload_needs_one_stage && p.pipeline_parallel > 1;
+  return is_barred ? std::vector<int>{0} : options_.activation_offload_percents;
+}
+
 std::vector<int> SearchSpace::RecomputeCodes(const ParallelPlan& p) const {
   const auto chosen = options_.chosen.find(Dimension::kRecompute);
   const auto allows = [&](RecomputeGranularity granularity) {
@@ -164,6 +175,7 @@ std::vector<int> SearchSpace::RecomputeCodes(const ParallelPlan& p) const {
           : *std::max_element(p.layers_per_stage.begin(), p.layers_per_stage.end());
   std::vector<int> codes;
   if (allows(RecomputeGranularity::kNone)) codes.push_back(0);
+  if (p.activation_offload_ratio > 0) return codes;  // nothing is recomputed beside it
   if (allows(RecomputeGranularity::kSelective)) codes.push_back(1);
   if (!allows(RecomputeGranularity::kFull)) return codes;
   // A virtual stage recomputes as many layers as its sisters.
@@ -251,6 +263,8 @@ std::vector<int> SearchSpace::AllValues(Dimension dimension, const ParallelPlan&
       return ShardingGroups(p);
     case Dimension::kOptimizerOffload:
       return p.zero_stage > 0 ? options_.offload_percents : std::vector<int>{0};
+    case Dimension::kActivationOffload:
+      return ActivationOffloads(p);
     case Dimension::kRecompute:
       return RecomputeCodes(p);
   }
@@ -304,6 +318,9 @@ void SearchSpace::ResetAfter(Dimension dimension, ParallelPlan& plan) const {
       plan.optimizer_offload_ratio = 0;
       [[fallthrough]];
     case Dimension::kOptimizerOffload:
+      plan.activation_offload_ratio = 0;
+      [[fallthrough]];
+    case Dimension::kActivationOffload:
       plan.recompute.granularity = RecomputeGranularity::kNone;
       plan.recompute.layer_counts.clear();
       [[fallthrough]];
@@ -349,8 +366,7 @@ void SearchSpace::Set(Dimension dimension, int value, ParallelPlan& plan) const 
       plan.virtual_pipeline = value;
       return;
     case Dimension::kLargestStage:
-      plan.layers_per_stage.assign(
-          value == 0 ? 0 : static_cast<std::size_t>(plan.pipeline_parallel), value);
+      plan.layers_per_stage = EqualStages(value, plan.pipeline_parallel);
       return;
     case Dimension::kFirstStage:
       if (value > 0) SetEndStages(value, plan);
@@ -363,6 +379,9 @@ void SearchSpace::Set(Dimension dimension, int value, ParallelPlan& plan) const 
       return;
     case Dimension::kOptimizerOffload:
       plan.optimizer_offload_ratio = value / 100.0;
+      return;
+    case Dimension::kActivationOffload:
+      plan.activation_offload_ratio = value / 100.0;
       return;
     case Dimension::kRecompute:
       SetRecompute(value, plan.pipeline_parallel, plan.recompute);
@@ -383,8 +402,9 @@ void SearchSpace::SetEndStages(int first, ParallelPlan& plan) const {
   plan.layers_per_stage.back() = model_.layer_count - (stages - 2) * largest - first;
 }
 
-double SearchSpace::MostOffloaded() const {
-  return *std::ranges::max_element(options_.offload_percents) / 100.0;
+MostOffloaded SearchSpace::MostOffloadedBelow(const ParallelPlan& p) const {
+  return {.optimizer = options_.offload_percents.back() / 100.0,  // ascending
+          .activations = ActivationOffloads(p).back() / 100.0};
 }
 
 std::int64_t SearchSpace::Count() const { return CountBelow(Root(), 0); }
@@ -406,7 +426,7 @@ std::int64_t SearchSpace::CountBranch(const ParallelPlan& prefix, int depth, int
 
 // Once the devices are divided, later dimensions depend on few of the others, so that the count is
 // a product: experts, rank order, sequence parallelism and micro-batch, ZeRO and its groups, and
-// the pipeline's schedule, split and recomputation.
+// the pipeline's schedule, split, offload of activations and recomputation.
 std::int64_t SearchSpace::CountAfterDevices(const ParallelPlan& prefix, int depth) const {
   const auto branch = [&](Dimension first, Dimension end) {
     return CountBranch(prefix, std::max(depth, static_cast<int>(first)), static_cast<int>(end));
@@ -415,7 +435,7 @@ std::int64_t SearchSpace::CountAfterDevices(const ParallelPlan& prefix, int dept
                              branch(Dimension::kRankOrder, Dimension::kSequenceParallel) *
                              branch(Dimension::kSequenceParallel, Dimension::kMicroBatchSize) *
                              branch(Dimension::kMicroBatchSize, Dimension::kSchedule);
-  const std::int64_t sharding = branch(Dimension::kZeroStage, Dimension::kRecompute);
+  const std::int64_t sharding = branch(Dimension::kZeroStage, Dimension::kActivationOffload);
   if (front == 0 || sharding == 0) return 0;
   return front * sharding *
          (depth <= static_cast<int>(Dimension::kSchedule)
@@ -423,16 +443,19 @@ std::int64_t SearchSpace::CountAfterDevices(const ParallelPlan& prefix, int dept
               : CountPipelines(prefix, depth));
 }
 
-// Schedules, splits and recomputation together.
+// Schedules, splits, activations on the host and recomputation together.
 std::int64_t SearchSpace::CountPipelines(const ParallelPlan& prefix, int depth) const {
   constexpr int kEnd = static_cast<int>(Dimension::kZeroStage);
   const int first = std::max(depth, static_cast<int>(Dimension::kSchedule));
-  if (first > kEnd) {
-    return depth > static_cast<int>(Dimension::kRecompute)
-               ? 1
-               : static_cast<std::int64_t>(RecomputeCodes(prefix).size());
+  constexpr int kOffload = static_cast<int>(Dimension::kActivationOffload);
+  if (depth > kOffload) return CountBranch(prefix, depth, kDimensionCount);
+  if (first >= kEnd) {
+    const std::vector<int> codes = RecomputeCodes(prefix);
+    const std::int64_t without = !codes.empty() && codes.front() == 0 ? 1 : 0;  // recomputation
+    const std::vector<int> offloads = Values(Dimension::kActivationOffload, prefix);
+    const std::int64_t plain = std::ranges::count(offloads, 0);
+    return plain * std::ssize(codes) + (std::ssize(offloads) - plain) * without;
   }
-  if (first == kEnd) return static_cast<std::int64_t>(RecomputeCodes(prefix).size());
   const auto dimension = static_cast<Dimension>(first);
   ParallelPlan plan = prefix;
   std::int64_t count = 0;
@@ -455,28 +478,6 @@ std::int64_t SearchSpace::CountBelow(const ParallelPlan& prefix, int depth) cons
     count += CountBelow(plan, depth + 1);
   }
   return count;
-}
-
-PlanWalk::PlanWalk(const SearchSpace& space) : PlanWalk(space, space.Root(), 0) {}
-
-PlanWalk::PlanWalk(const SearchSpace& space, const ParallelPlan& prefix, int depth)
-    : space_(space), plan_(prefix), root_depth_(depth), depth_(depth) {
-  levels_.reserve(kDimensionCount);
-}
-
-bool PlanWalk::Next() {
-  if (descend_ && depth_ < kDimensionCount) {
-    levels_.push_back({.values = space_.Values(static_cast<Dimension>(depth_), plan_)});
-  }
-  descend_ = true;
-  while (!levels_.empty() && levels_.back().next == levels_.back().values.size()) {
-    levels_.pop_back();
-  }
-  if (levels_.empty()) return false;
-  Level& level = levels_.back();
-  depth_ = root_depth_ + static_cast<int>(levels_.size());
-  space_.Set(static_cast<Dimension>(depth_ - 1), level.values[level.next++], plan_);
-  return true;
 }
 
 }  // namespace meshwright
