@@ -151,10 +151,14 @@ std::string DefaultsTable(const v1::TuneResult& result, const ReportNotes& notes
 }
 
 std::string WarningLines(const v1::TuneResult& result, const ReportNotes& notes) {
-  if (result.warnings().empty()) return "";
-  std::string text = Heading("Warnings", notes);
-  for (const std::string& warning : result.warnings()) text += kIndent + warning + "\n";
-  return text;
+  std::string lines;
+  for (const std::string& warning : result.warnings()) lines += kIndent + warning + "\n";
+  if (!result.plans().empty()) {
+    for (const std::string& warning : result.plans(0).estimate().warnings()) {
+      lines += fmt::format("{}plan 1: {}\n", kIndent, warning);
+    }
+  }
+  return lines.empty() ? "" : Heading("Warnings", notes) + lines;
 }
 
 // Exports are one word in JSON and many lines here.

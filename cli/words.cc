@@ -114,6 +114,9 @@ std::string PlanWords(const v1::Plan& plan) {
   if (plan.optimizer_offload_ratio() > 0) {
     words.push_back("offload " + PercentText(plan.optimizer_offload_ratio()));
   }
+  if (plan.activation_offload_ratio() > 0) {
+    words.push_back("activation offload " + PercentText(plan.activation_offload_ratio()));
+  }
   if (!plan.stages().empty()) words.push_back(fmt::format("{} stages", plan.stages_size()));
   return fmt::format("{}, recompute {}", fmt::join(words, " "), RecomputeWords(plan));
 }

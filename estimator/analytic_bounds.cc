@@ -68,8 +68,8 @@ Seconds AnalyticModel::Bound(Seconds pipeline) const {
 }
 
 // The mean of the stages, which the fullest is not below: all states in the finest sharding that is
-// allowed, and of one micro-batch the inputs of all layers.
-Bytes AnalyticModel::LeastMemoryBelow(const ParallelPlan& plan, double most_offloaded) {
+// allowed, and of one micro-batch the inputs of all layers that stay on the device.
+Bytes AnalyticModel::LeastMemoryBelow(const ParallelPlan& plan, const MostOffloaded& most) {
   const FrameworkProfile& profile = problem_.profile;
   const int p = plan.pipeline_parallel;
   Stage whole = BareStage(plan);
@@ -88,8 +88,8 @@ Bytes AnalyticModel::LeastMemoryBelow(const ParallelPlan& plan, double most_offl
   const double all = parameters.dense + parameters.expert;
   const auto least = [&](int stage) { return finest >= stage ? shared : all; };
   const double states = bytes.weight * least(3) + (bytes.gradient + bytes.autograd) * least(2) +
-                        bytes.optimizer * (1 - most_offloaded) * least(1) + bytes.unsharded * all;
-  const double inputs = static_cast<double>(problem_.model.layer_count) *
+                        bytes.optimizer * (1 - most.optimizer) * least(1) + bytes.unsharded * all;
+  const double inputs = (1 - most.activations) * static_cast<double>(problem_.model.layer_count) *
                         static_cast<double>(whole.unit->boundary.count);
   const Bytes mean = RoundedBytes((states + inputs) / p);
   StageMemory memory = {.peak = Scale(mean, calibration_.memory_ratio)};

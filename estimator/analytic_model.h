@@ -9,6 +9,7 @@
 #include "estimator/pipeline.h"
 #include "estimator/stage.h"
 #include "search_space/estimate.h"
+#include "search_space/space.h"
 
 namespace meshwright {
 
@@ -61,12 +62,12 @@ class AnalyticModel {
   // plan; else nothing, at the cost of a look.
   std::optional<Seconds> LeastTimeIfPriced(const ParallelPlan& plan);
   // What no plan with these parallel sizes, kinds and micro-batch is below, whatever its schedule,
-  // split of layers, sharding of states and recomputation. Prices its layers; no time when that
-  // depends on the rest.
+  // split of layers, sharding of states, offload and recomputation. Prices its layers; no time when
+  // that depends on the rest.
   std::optional<Seconds> LeastTimeBelow(const ParallelPlan& plan);
   // The same of plans that share but the experts' sizes and the order of ranks.
   std::optional<Seconds> LeastTimeOfAnyExperts(const ParallelPlan& plan);
-  Bytes LeastMemoryBelow(const ParallelPlan& plan, double most_offloaded);
+  Bytes LeastMemoryBelow(const ParallelPlan& plan, const MostOffloaded& most);
   // The same of plans that also share the schedule and the split of layers.
   Seconds LeastTimeOfPipeline(const ParallelPlan& plan);
   Estimate Full(const ParallelPlan& plan);

@@ -139,6 +139,7 @@ void AnalyticModel::BuildRuns(const ParallelPlan& plan) {
     stage.has_head = i == (is_folded ? 0 : p - 1);
     stage.mtp_layers = stage.has_head ? problem_.model.mtp_layer_count : 0;
     stage.recomputed_layers = RecomputedLayers(plan.recompute, i, layers[i]);
+    stage.offloaded_layers = OffloadedLayers(plan.activation_offload_ratio, layers[i]);
     Append(stage);
     first_layer += layers[i];
   }
@@ -172,7 +173,8 @@ void AnalyticModel::BuildMixedRuns(const ParallelPlan& plan) {
             .has_embedding = i == 0,
             .has_head = is_last,
             .recompute = own.recompute.granularity,
-            .recomputed_layers = RecomputedLayers(own.recompute, 0, own.layer_count)});
+            .recomputed_layers = RecomputedLayers(own.recompute, 0, own.layer_count),
+            .offloaded_layers = OffloadedLayers(plan.activation_offload_ratio, own.layer_count)});
     first_layer += own.layer_count;
   }
 }

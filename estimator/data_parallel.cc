@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "estimator/host_link.h"
 #include "estimator/terms/collective.h"
 
 namespace meshwright {
@@ -12,10 +13,8 @@ namespace {
 // (docs/cost_model.md "Overlap").
 constexpr double kUsableWindow = 0.9;
 constexpr double kOverlapSlowdown = 0.1;
-// Optimizer states that live in host memory: 16 bytes a parameter over the host link, pinned memory
-// over PCIe 4 (docs/cost_model.md "Host link").
+// Of a parameter whose optimizer states live in host memory (docs/cost_model.md "Host link").
 constexpr double kOffloadedBytes = 16;
-constexpr BytesPerSecond kHostLink = {26e9};
 
 // What communication runs beside.
 struct Window {

@@ -55,6 +55,8 @@ Provenance ProvenanceOf(TimeCause cause, const ChipSpec& chip, const FrameworkPr
     case TimeCause::kRecompute:
     case TimeCause::kPipelineBubble:
       return chip.gemm_provenance;  // made of the same kernels
+    case TimeCause::kActivationOffload:
+      return Provenance::kAssumed;  // the host link
     case TimeCause::kHost:
     case TimeCause::kFixed:
       return profile.provenance;

@@ -6,6 +6,10 @@
 namespace meshwright {
 namespace {
 
+// Layers whose offloaded activations are on the device: the one that runs and the one that is
+// copied (TransformerEngine's double buffer).
+constexpr double kBufferedLayers = 2;
+
 // Layers whose gathered weights are alive under ZeRO-3: the one that runs and the one prefetched.
 constexpr double kGatheredLayers = 2;
 
@@ -49,6 +53,19 @@ Activations StoredBy(const Stage& s) {
     a.recomputed = std::max(working(unit.dense, s.dense_layers), working(unit.moe, s.moe_layers));
   }
   return a;
+}
+
+// What is kept for the backward pass of all micro-batches in flight. Nothing is saved until more
+// than the buffers is offloaded; the buffers are of the largest layer of the stage, whichever are
+// offloaded, so that more offload never needs more.
+Bytes KeptOnDevice(const Stage& s, Bytes stored, double in_flight) {
+  const Bytes kept = Scale(stored, in_flight);
+  if (s.offloaded_layers == 0) return kept;
+  const UnitCosts& unit = *s.unit;
+  const Bytes largest = std::max(s.dense_layers > 0 ? unit.dense.all : Bytes{0},
+                                 s.moe_layers > 0 ? unit.moe.all : Bytes{0});
+  const Bytes on_host = Scale(OffloadedBytes(s), in_flight) - Scale(largest, kBufferedLayers);
+  return kept - std::max(on_host, Bytes{0});
 }
 
 double LargestLayer(const Stage& s) {
@@ -177,7 +194,8 @@ StageMemory MemoryOf(const Stage& s, const StateSharding& sharding, double in_fl
       RoundedBytes((bytes.gradient + bytes.autograd) * divided(2));
   line[static_cast<std::size_t>(MemoryKind::kOptimizerStates)] =
       RoundedBytes(optimizer * divided(1));
-  line[static_cast<std::size_t>(MemoryKind::kActivations)] = Scale(activations.stored, in_flight);
+  line[static_cast<std::size_t>(MemoryKind::kActivations)] =
+      KeptOnDevice(s, activations.stored, in_flight);
   line[static_cast<std::size_t>(MemoryKind::kTransient)] = RoundedBytes(transient);
   line[static_cast<std::size_t>(MemoryKind::kFrameworkCache)] = RoundedBytes(cache);
   for (const Bytes& part : line) memory.peak += part;

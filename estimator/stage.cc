@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "estimator/host_link.h"
+
 namespace meshwright {
 namespace {
 
@@ -22,6 +24,23 @@ void AddRecompute(const Stage& s, PassTime& backward) {
       return;
     }
   }
+}
+
+// Copies to the host run beside the forward pass, those back beside the backward pass; what is
+// longer than its pass is exposed (docs/cost_model.md "Host link").
+void AddActivationOffload(const Stage& s, StageTime& time) {
+  if (s.offloaded_layers == 0) return;
+  constexpr auto kLine = static_cast<std::size_t>(TimeCause::kActivationOffload);
+  const Seconds copy = OffloadedBytes(s) / kHostLink;
+  const auto expose = [&](Seconds& work, PassTime& pass) {
+    const Seconds exposed = std::max(Seconds(0), copy - work);
+    work += exposed;
+    pass.by_cause[kLine] += exposed;
+    pass.device += exposed;
+    time.wall += exposed;
+  };
+  expose(time.work.forward, time.forward);
+  expose(time.work.backward, time.backward);
 }
 
 }  // namespace
@@ -69,7 +88,13 @@ StageTime TimeOf(const Stage& s, bool is_pipelined) {
                  .backward = time.backward.device / device * time.wall,
                  .weight_gradient = time.backward.weight_gradient / device * time.wall};
   }
+  AddActivationOffload(s, time);
   return time;
+}
+
+Bytes OffloadedBytes(const Stage& s) {
+  const int dense = std::min(s.offloaded_layers, s.dense_layers);
+  return s.unit->dense.all * dense + s.unit->moe.all * (s.offloaded_layers - dense);
 }
 
 StageParameters ParametersOf(const Stage& s, const ModelSpec& model) {

@@ -23,6 +23,7 @@ struct Stage {
   bool has_head = false;
   RecomputeGranularity recompute = RecomputeGranularity::kNone;
   int recomputed_layers = 0;  // under kFull; the first of the stage
+  int offloaded_layers = 0;   // activations on the host, without recomputation; the first
   bool operator==(const Stage&) const = default;
 };
 
@@ -42,7 +43,7 @@ struct StageRun {
 struct StageTime {
   PassTime forward = {};
   PassTime backward = {};     // recomputation included
-  Seconds wall = Seconds(0);  // forward and backward, launches included
+  Seconds wall = Seconds(0);  // forward and backward, launches and exposed copies included
   StageWork work = {};        // `wall` by pass
   // What a step's communication runs beside. Recomputation adds to the backward window no more than
   // it adds to `wall`; in a pipeline it adds nothing, where the slowest stage need not be the one
@@ -65,5 +66,8 @@ struct StageParameters {
 };
 
 StageParameters ParametersOf(const Stage& stage, const ModelSpec& model);
+
+// What the offloaded layers of a stage keep of one micro-batch.
+Bytes OffloadedBytes(const Stage& stage);
 
 }  // namespace meshwright

@@ -16,6 +16,8 @@ std::string_view Word(TimeCause cause) {
       return "vocabulary";
     case TimeCause::kRecompute:
       return "recompute";
+    case TimeCause::kActivationOffload:
+      return "activation_offload";
     case TimeCause::kHost:
       return "host";
     case TimeCause::kTensorParallel:

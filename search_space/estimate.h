@@ -16,13 +16,14 @@ namespace meshwright {
 
 // What a step's time is made of. The lines of a breakdown add up to the step time.
 enum class TimeCause {
-  kMatmul,          // dense and grouped GEMMs of the layers
-  kAttention,       // attention kernels
-  kMemoryBound,     // norms, activations, rotary, residuals, routing
-  kVocabulary,      // embedding, output layer, loss
-  kRecompute,       // forward work done again
-  kHost,            // launches that the device waited for
-  kTensorParallel,  // exposed collectives, each by its group
+  kMatmul,             // dense and grouped GEMMs of the layers
+  kAttention,          // attention kernels
+  kMemoryBound,        // norms, activations, rotary, residuals, routing
+  kVocabulary,         // embedding, output layer, loss
+  kRecompute,          // forward work done again
+  kActivationOffload,  // exposed copies of activations to the host and back
+  kHost,               // launches that the device waited for
+  kTensorParallel,     // exposed collectives, each by its group
   kContextParallel,
   kExpertParallel,
   kPipelineP2p,
@@ -31,7 +32,7 @@ enum class TimeCause {
   kOptimizer,
   kFixed,  // per-step work of the framework that no other line has
 };
-inline constexpr std::size_t kTimeCauseCount = 14;
+inline constexpr std::size_t kTimeCauseCount = 15;
 
 enum class MemoryKind {
   kWeights,

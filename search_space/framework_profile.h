@@ -112,9 +112,11 @@ struct FrameworkProfile {
   std::vector<ContextParallelKind> context_parallel_kinds = {
       ContextParallelKind::kRing};                                // first: usual
   std::vector<RankOrder> rank_orders = {RankOrder::kTpCpEpDpPp};  // first: usual
-  bool sizes_end_stages = false;     // layers of the first and the last stage
-  bool shards_in_groups = false;     // sharding groups smaller than the data-parallel group
-  bool offloads_optimizer = false;   // states of a sharded optimizer to the host, any part of them
+  bool sizes_end_stages = false;      // layers of the first and the last stage
+  bool shards_in_groups = false;      // sharding groups smaller than the data-parallel group
+  bool offloads_optimizer = false;    // states of a sharded optimizer to the host, any part of them
+  bool offloads_activations = false;  // of any number of layers to the host
+  bool activation_offload_needs_one_stage = false;  // no pipeline
   bool recomputes_by_stage = false;  // full recomputation of a number of layers for each stage
   std::vector<std::string> selective_modules = {"core_attn"};
   int largest_zero_stage_with_pipeline = 1;

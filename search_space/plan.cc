@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cassert>
 #include <charconv>
@@ -63,6 +64,7 @@ void VisitPlan(Plan& plan, Visitor& visit) {
   visit("oo", plan.optimizer_offload_ratio);
   visit("st", plan.stages);
   visit.UnlessUsual("ro", plan.rank_order);
+  visit.UnlessUsual("ao", plan.activation_offload_ratio);
 }
 
 bool IsPlain(char c) {
@@ -159,7 +161,7 @@ class Reader {
 
   template <typename Value>
   void UnlessUsual(std::string_view code, Value& value) {
-    if (rest_.has_value()) (*this)(code, value);
+    if (rest_.has_value() && rest_->starts_with(code)) (*this)(code, value);
   }
 
   [[nodiscard]] bool ok() const { return ok_ && !rest_.has_value(); }
@@ -264,6 +266,13 @@ std::optional<ParallelPlan> ParsePlanKey(std::string_view text) {
   return plan;
 }
 
+int OffloadedLayers(double ratio, int layers) {
+  // 0.29 x 100 is a little less than 29 in binary.
+  constexpr double kRounding = 1e-9;
+  return std::clamp(static_cast<int>(std::floor(ratio * layers + kRounding)), 0,
+                    std::max(0, layers - 1));
+}
+
 int StageCount(const ParallelPlan& plan) {
   return plan.stages.empty() ? plan.pipeline_parallel : static_cast<int>(plan.stages.size());
 }
@@ -323,10 +332,13 @@ std::vector<FieldViolation> Validate(const PlanRequest& plan, std::string_view p
   if (plan.recompute.has_value()) {
     CheckCounts(checker, "recompute.layer_counts", plan.recompute->layer_counts);
   }
-  const std::optional<double>& offload = plan.optimizer_offload_ratio;
-  if (offload.has_value() && !(*offload >= 0 && *offload <= 1)) {
-    checker.Add("optimizer_offload_ratio", fmt::format("{}; must be 0 .. 1", *offload));
-  }
+  const auto ratio = [&](std::string_view field, const std::optional<double>& value) {
+    if (value.has_value() && !(*value >= 0 && *value <= 1)) {
+      checker.Add(field, fmt::format("{}; must be 0 .. 1", *value));
+    }
+  };
+  ratio("optimizer_offload_ratio", plan.optimizer_offload_ratio);
+  ratio("activation_offload_ratio", plan.activation_offload_ratio);
   for (std::size_t i = 0; i < plan.stages.size(); ++i) {
     CheckStage(checker, "stages[" + std::to_string(i) + "]", plan.stages[i]);
   }

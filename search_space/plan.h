@@ -53,6 +53,9 @@ struct ParallelPlan {
   double optimizer_offload_ratio = 0.0;
   std::vector<StagePlan> stages = {};  // mixed clusters only
   RankOrder rank_order = RankOrder::kTpCpEpDpPp;
+  // Of the layers of each stage: what they keep for the backward pass waits in host memory
+  // (OffloadedLayers).
+  double activation_offload_ratio = 0.0;
   // The canonical order of plans: field by field as above.
   auto operator<=>(const ParallelPlan&) const = default;
 };
@@ -78,6 +81,7 @@ struct PlanRequest {
   std::optional<double> optimizer_offload_ratio = {};
   std::vector<StagePlan> stages = {};
   std::optional<RankOrder> rank_order = {};
+  std::optional<double> activation_offload_ratio = {};
   bool operator==(const PlanRequest&) const = default;
 };
 
@@ -88,7 +92,7 @@ std::vector<FieldViolation> Validate(const PlanRequest& plan, std::string_view p
 // Canonical identity of a plan: equal plans, and only they, have equal keys. Ties between plans are
 // broken by it, the history is keyed by it.
 struct PlanKey {
-  std::string text = {};    // "tp2.sp1.pp4.vp1.dp16...", the usual rank order left out
+  std::string text = {};    // "tp2.sp1.pp4.vp1.dp16...", later fields only where set
   std::string digest = {};  // 16 hexadecimal digits over `text`
   auto operator<=>(const PlanKey&) const = default;
 };
@@ -97,6 +101,10 @@ PlanKey MakePlanKey(const ParallelPlan& plan);
 
 // The plan whose PlanKey::text is `text`; nothing when it is not such a text.
 std::optional<ParallelPlan> ParsePlanKey(std::string_view text);
+
+// Layers of a stage of `layers` whose activations are on the host: the first
+// floor(ratio x layers), at most all but the last, whose backward pass comes at once.
+int OffloadedLayers(double ratio, int layers);
 
 // Pipeline stages: plan.stages' or pipeline_parallel.
 int StageCount(const ParallelPlan& plan);

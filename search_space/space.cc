@@ -20,6 +20,12 @@ std::vector<int> Divisors(int n) {
 
 namespace {
 
+// Empty where the framework splits the layers.
+std::vector<int> EqualStages(int layers, int stages) {
+  if (layers == 0) return {};
+  return std::vector<int>(static_cast<std::size_t>(stages), layers);
+}
+
 void SetRecompute(int code, int stages, RecomputePlan& recompute) {
   recompute.granularity = code == 0   ? RecomputeGranularity::kNone
                           : code == 1 ? RecomputeGranularity::kSelective
@@ -165,6 +171,11 @@ bool SearchSpace::IsEvenSplit(int largest, int first, int last, int stages) cons
   return (remainder == 0 && last == largest) || (remainder == stages - 1 && last == largest - 1);
 }
 
+std::vector<int> SearchSpace::ActivationOffloads(const ParallelPlan& p) const {
+  const bool is_barred = options_.activation_offload_needs_one_stage && p.pipeline_parallel > 1;
+  return is_barred ? std::vector<int>{0} : options_.activation_offload_percents;
+}
+
 std::vector<int> SearchSpace::RecomputeCodes(const ParallelPlan& p) const {
   const auto chosen = options_.chosen.find(Dimension::kRecompute);
   const auto allows = [&](RecomputeGranularity granularity) {
@@ -177,6 +188,7 @@ std::vector<int> SearchSpace::RecomputeCodes(const ParallelPlan& p) const {
           : *std::max_element(p.layers_per_stage.begin(), p.layers_per_stage.end());
   std::vector<int> codes;
   if (allows(RecomputeGranularity::kNone)) codes.push_back(0);
+  if (p.activation_offload_ratio > 0) return codes;  // nothing is recomputed beside it
   if (allows(RecomputeGranularity::kSelective)) codes.push_back(1);
   if (!allows(RecomputeGranularity::kFull)) return codes;
   // A virtual stage recomputes as many layers as its sisters.
@@ -264,6 +276,8 @@ std::vector<int> SearchSpace::AllValues(Dimension dimension, const ParallelPlan&
       return ShardingGroups(p);
     case Dimension::kOptimizerOffload:
       return p.zero_stage > 0 ? options_.offload_percents : std::vector<int>{0};
+    case Dimension::kActivationOffload:
+      return ActivationOffloads(p);
     case Dimension::kRecompute:
       return RecomputeCodes(p);
   }
@@ -317,6 +331,9 @@ void SearchSpace::ResetAfter(Dimension dimension, ParallelPlan& plan) const {
       plan.optimizer_offload_ratio = 0;
       [[fallthrough]];
     case Dimension::kOptimizerOffload:
+      plan.activation_offload_ratio = 0;
+      [[fallthrough]];
+    case Dimension::kActivationOffload:
       plan.recompute.granularity = RecomputeGranularity::kNone;
       plan.recompute.layer_counts.clear();
       [[fallthrough]];
@@ -362,8 +379,7 @@ void SearchSpace::Set(Dimension dimension, int value, ParallelPlan& plan) const 
       plan.virtual_pipeline = value;
       return;
     case Dimension::kLargestStage:
-      plan.layers_per_stage.assign(
-          value == 0 ? 0 : static_cast<std::size_t>(plan.pipeline_parallel), value);
+      plan.layers_per_stage = EqualStages(value, plan.pipeline_parallel);
       return;
     case Dimension::kFirstStage:
       if (value > 0) SetEndStages(value, plan);
@@ -376,6 +392,9 @@ void SearchSpace::Set(Dimension dimension, int value, ParallelPlan& plan) const 
       return;
     case Dimension::kOptimizerOffload:
       plan.optimizer_offload_ratio = value / 100.0;
+      return;
+    case Dimension::kActivationOffload:
+      plan.activation_offload_ratio = value / 100.0;
       return;
     case Dimension::kRecompute:
       SetRecompute(value, plan.pipeline_parallel, plan.recompute);
@@ -396,30 +415,9 @@ void SearchSpace::SetEndStages(int first, ParallelPlan& plan) const {
   plan.layers_per_stage.back() = model_.layer_count - (stages - 2) * largest - first;
 }
 
-double SearchSpace::MostOffloaded() const {
-  return *std::ranges::max_element(options_.offload_percents) / 100.0;
-}
-
-PlanWalk::PlanWalk(const SearchSpace& space) : PlanWalk(space, space.Root(), 0) {}
-
-PlanWalk::PlanWalk(const SearchSpace& space, const ParallelPlan& prefix, int depth)
-    : space_(space), plan_(prefix), root_depth_(depth), depth_(depth) {
-  levels_.reserve(kDimensionCount);
-}
-
-bool PlanWalk::Next() {
-  if (descend_ && depth_ < kDimensionCount) {
-    levels_.push_back({.values = space_.Values(static_cast<Dimension>(depth_), plan_)});
-  }
-  descend_ = true;
-  while (!levels_.empty() && levels_.back().next == levels_.back().values.size()) {
-    levels_.pop_back();
-  }
-  if (levels_.empty()) return false;
-  Level& level = levels_.back();
-  depth_ = root_depth_ + static_cast<int>(levels_.size());
-  space_.Set(static_cast<Dimension>(depth_ - 1), level.values[level.next++], plan_);
-  return true;
+MostOffloaded SearchSpace::MostOffloadedBelow(const ParallelPlan& p) const {
+  return {.optimizer = options_.offload_percents.back() / 100.0,  // ascending
+          .activations = ActivationOffloads(p).back() / 100.0};
 }
 
 }  // namespace meshwright

@@ -31,9 +31,16 @@ enum class Dimension {
   kZeroStage,
   kZeroGroupSize,
   kOptimizerOffload,
+  kActivationOffload,
   kRecompute,
 };
-inline constexpr int kDimensionCount = 17;
+inline constexpr int kDimensionCount = 18;
+
+// The largest shares of what plans put into host memory.
+struct MostOffloaded {
+  double optimizer = 0;    // of the optimizer's states
+  double activations = 0;  // of a stage's layers
+};
 
 // What a user leaves of a dimension.
 struct DimensionChoice {
@@ -54,6 +61,8 @@ struct SpaceOptions {
   bool sizes_end_stages = false;  // first and last stage may have fewer layers than those between
   bool shards_in_groups = false;  // sharding groups smaller than the data-parallel group
   std::vector<int> offload_percents = {0};  // of the optimizer's states, where ZeRO shards them
+  std::vector<int> activation_offload_percents = {0};  // of the layers, without recomputation
+  bool activation_offload_needs_one_stage = false;     // no pipeline
   // Stages may recompute different numbers of layers, under schedules of fixed order. Of all such
   // numbers only the least that fit can be best, so the pruner finds them; they are not listed.
   bool recomputes_by_stage = false;
@@ -69,16 +78,16 @@ struct SpaceOptions {
 // tensor x context x pipeline x data, every kind of context parallelism, orders of ranks, every
 // micro-batch that divides the batch, expert and expert-tensor parallelism, sequence parallelism,
 // schedules and virtual stages, lighter first and last stages, ZeRO 0-3, its groups and what of its
-// optimizer is on the host, and recomputation of nothing, of the framework's selected modules, or
-// of 1 .. all layers of a stage; as far as SpaceOptions leave it open. Nothing is left out because
-// it looks bad: that is the pruner's work.
+// optimizer is on the host, and activations of some layers on the host, or recomputation of
+// nothing, of the framework's selected modules, or of 1 .. all layers of a stage; as far as
+// SpaceOptions leave it open. Nothing is left out because it looks bad: that is the pruner's work.
 class SearchSpace {
  public:
   SearchSpace(const ModelSpec& model, int device_count, int global_batch_size,
               SpaceOptions options);
 
-  // The largest share of the optimizer's states that a plan offloads.
-  [[nodiscard]] double MostOffloaded() const;
+  // Of all plans with the pipeline of `prefix`.
+  [[nodiscard]] MostOffloaded MostOffloadedBelow(const ParallelPlan& prefix) const;
   // Plans in the space.
   [[nodiscard]] std::int64_t Count() const;
   // Plans that share the first `depth` dimensions of `prefix`.
@@ -106,6 +115,7 @@ class SearchSpace {
   [[nodiscard]] std::vector<int> VirtualStages(const ParallelPlan& prefix) const;
   [[nodiscard]] std::vector<int> LargestStages(const ParallelPlan& prefix) const;
   [[nodiscard]] std::vector<int> FirstStages(const ParallelPlan& prefix) const;
+  [[nodiscard]] std::vector<int> ActivationOffloads(const ParallelPlan& prefix) const;
   [[nodiscard]] std::vector<int> RecomputeCodes(const ParallelPlan& prefix) const;
   [[nodiscard]] int Meaning(Dimension dimension, int value, const ParallelPlan& prefix) const;
   [[nodiscard]] bool Allows(Dimension dimension, int value, const ParallelPlan& prefix) const;

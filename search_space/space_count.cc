@@ -7,11 +7,11 @@
 namespace meshwright {
 namespace {
 
-// Plans over the dimensions between the ZeRO stage and recomputation. They depend on the ZeRO stage
+// Plans over the dimensions between the ZeRO stage and the offload of activations. They depend on the ZeRO stage
 // and not on one another, and are alike wherever it shards at all.
 std::int64_t CountShardings(const SearchSpace& space, const ParallelPlan& prefix) {
   constexpr int kFirst = static_cast<int>(Dimension::kZeroStage) + 1;
-  constexpr int kEnd = static_cast<int>(Dimension::kRecompute);
+  constexpr int kEnd = static_cast<int>(Dimension::kActivationOffload);
   ParallelPlan plan = prefix;
   std::int64_t count = 0;
   std::optional<std::int64_t> sharded;  // of each stage above 0
@@ -52,7 +52,7 @@ std::int64_t SearchSpace::CountBranch(const ParallelPlan& prefix, int depth, int
 
 // Once the devices are divided, later dimensions depend on few of the others, so that the count is
 // a product: sequence parallelism, micro-batch, experts, rank order, ZeRO and its groups, and
-// the pipeline's schedule, split and recomputation.
+// the pipeline's schedule, split, offload of activations and recomputation.
 std::int64_t SearchSpace::CountAfterDevices(const ParallelPlan& prefix, int depth) const {
   const auto branch = [&](Dimension first, Dimension end) {
     return CountBranch(prefix, std::max(depth, static_cast<int>(first)), static_cast<int>(end));
@@ -63,7 +63,7 @@ std::int64_t SearchSpace::CountAfterDevices(const ParallelPlan& prefix, int dept
                              branch(Dimension::kRankOrder, Dimension::kSchedule);
   const std::int64_t sharding = depth <= static_cast<int>(Dimension::kZeroStage)
                                     ? CountShardings(*this, prefix)
-                                    : branch(Dimension::kZeroStage, Dimension::kRecompute);
+                                    : branch(Dimension::kZeroStage, Dimension::kActivationOffload);
   if (front == 0 || sharding == 0) return 0;
   return front * sharding *
          (depth <= static_cast<int>(Dimension::kSchedule)
@@ -71,16 +71,19 @@ std::int64_t SearchSpace::CountAfterDevices(const ParallelPlan& prefix, int dept
               : CountPipelines(prefix, depth));
 }
 
-// Schedules, splits and recomputation together.
+// Schedules, splits, activations on the host and recomputation together.
 std::int64_t SearchSpace::CountPipelines(const ParallelPlan& prefix, int depth) const {
   constexpr int kEnd = static_cast<int>(Dimension::kZeroStage);
   const int first = std::max(depth, static_cast<int>(Dimension::kSchedule));
-  if (first > kEnd) {
-    return depth > static_cast<int>(Dimension::kRecompute)
-               ? 1
-               : static_cast<std::int64_t>(RecomputeCodes(prefix).size());
+  constexpr int kOffload = static_cast<int>(Dimension::kActivationOffload);
+  if (depth > kOffload) return CountBranch(prefix, depth, kDimensionCount);
+  if (first >= kEnd) {
+    const std::vector<int> codes = RecomputeCodes(prefix);
+    const std::int64_t without = !codes.empty() && codes.front() == 0 ? 1 : 0;  // recomputation
+    const std::vector<int> offloads = Values(Dimension::kActivationOffload, prefix);
+    const std::int64_t plain = std::ranges::count(offloads, 0);
+    return plain * std::ssize(codes) + (std::ssize(offloads) - plain) * without;
   }
-  if (first == kEnd) return static_cast<std::int64_t>(RecomputeCodes(prefix).size());
   const auto dimension = static_cast<Dimension>(first);
   ParallelPlan plan = prefix;
   std::int64_t count = 0;

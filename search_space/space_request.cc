@@ -74,6 +74,7 @@ constexpr Row kRows[] = {
     {"zero_stage", Of<Dimension::kZeroStage>},
     {"zero_group_size", Of<Dimension::kZeroGroupSize>},  // 0: the whole data-parallel group
     {"optimizer_offload_ratio", Of<Dimension::kOptimizerOffload>, PercentOf, Ratios},
+    {"activation_offload_ratio", Of<Dimension::kActivationOffload>, PercentOf, Ratios},
     {"recompute", Of<Dimension::kRecompute>, CodeOf<RecomputeGranularity>,
      AllowedWords<RecomputeGranularity>},
     {"recomputed_layers", RecomputedLayers},
@@ -123,6 +124,13 @@ void Open(Dimension dimension, SpaceOptions& options, std::vector<Enum>& listed)
   for (const int value : chosen->second.values) listed.push_back(static_cast<Enum>(value));
 }
 
+void OpenPercents(Dimension dimension, const SpaceOptions& options, std::vector<int>& percents) {
+  const auto chosen = options.chosen.find(dimension);
+  if (chosen == options.chosen.end()) return;
+  percents = chosen->second.values;
+  std::ranges::sort(percents);
+}
+
 }  // namespace
 
 std::vector<FieldViolation> ApplyDimensions(const std::vector<DimensionRequest>& requests,
@@ -155,11 +163,8 @@ std::vector<FieldViolation> ApplyDimensions(const std::vector<DimensionRequest>&
   options.sizes_end_stages = options.sizes_end_stages ||
                              options.chosen.contains(Dimension::kLargestStage) ||
                              options.chosen.contains(Dimension::kFirstStage);
-  if (const auto chosen = options.chosen.find(Dimension::kOptimizerOffload);
-      chosen != options.chosen.end()) {
-    options.offload_percents = chosen->second.values;
-    std::ranges::sort(options.offload_percents);
-  }
+  OpenPercents(Dimension::kOptimizerOffload, options, options.offload_percents);
+  OpenPercents(Dimension::kActivationOffload, options, options.activation_offload_percents);
   options.shards_in_groups =
       options.shards_in_groups || options.chosen.contains(Dimension::kZeroGroupSize);
   return violations;

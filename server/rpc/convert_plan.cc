@@ -63,6 +63,7 @@ PlanRequest ReadPlan(const MessageReader& in) {
   plan.optimizer_offload_ratio = in.Double("optimizer_offload_ratio");
   for (const MessageReader& stage : in.Children("stages")) plan.stages.push_back(ReadStage(stage));
   plan.rank_order = in.Choice<RankOrder>("rank_order");
+  plan.activation_offload_ratio = in.Double("activation_offload_ratio");
   return plan;
 }
 
@@ -91,6 +92,9 @@ v1::Plan ToWire(const PlanRequest& plan) {
   }
   for (const StagePlan& stage : plan.stages) Fill(stage, *wire.add_stages());
   if (plan.rank_order) wire.set_rank_order(std::string(Word(*plan.rank_order)));
+  if (plan.activation_offload_ratio) {
+    wire.set_activation_offload_ratio(*plan.activation_offload_ratio);
+  }
   return wire;
 }
 

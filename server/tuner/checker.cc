@@ -37,6 +37,7 @@ class PlanChecker {
     CheckRankOrder();
     CheckSharding();
     CheckRecompute();
+    CheckActivationOffload();
     return violations_;
   }
 
@@ -257,6 +258,26 @@ class PlanChecker {
     for (std::size_t i = 0; i < plan_.stages.size(); ++i) {
       CheckRecomputePlan(fmt::format("stages[{}].recompute", i), plan_.stages[i].recompute,
                          {plan_.stages[i].layer_count});
+    }
+  }
+
+  // A layer's activations wait on the host or are computed again, not both (Megatron-Core,
+  // transformer_config.py: "CPU offloading does not work when activation recomputation is
+  // enabled").
+  void CheckActivationOffload() {
+    const double ratio = plan_.activation_offload_ratio;
+    if (ratio == 0) return;
+    const auto recomputes = [](const RecomputePlan& r) {
+      return r.granularity != RecomputeGranularity::kNone;
+    };
+    const bool stage_recomputes = std::ranges::any_of(
+        plan_.stages, [&](const StagePlan& stage) { return recomputes(stage.recompute); });
+    if (recomputes(plan_.recompute) || stage_recomputes) {
+      Add("activation_offload_ratio", "{}; needs recompute.granularity none", ratio);
+    }
+    if (problem_.profile.activation_offload_needs_one_stage && StageCount(plan_) > 1) {
+      Add("activation_offload_ratio", "{} with {} pipeline stages; framework profile {} needs one",
+          ratio, StageCount(plan_), problem_.profile.name);
     }
   }
 

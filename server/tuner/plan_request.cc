@@ -53,6 +53,8 @@ void TakeSizes(const PlanRequest& stated, const Problem& problem, PlanDefaults& 
   plan.zero_group_size = defaults.Take("zero_group_size", stated.zero_group_size, 0);
   plan.optimizer_offload_ratio =
       defaults.Take("optimizer_offload_ratio", stated.optimizer_offload_ratio, 0.0);
+  plan.activation_offload_ratio =
+      defaults.Take("activation_offload_ratio", stated.activation_offload_ratio, 0.0);
 }
 
 }  // namespace
@@ -120,7 +122,8 @@ PlanRequest StatedPlan(const ParallelPlan& plan) {
           .layers_per_stage = plan.layers_per_stage,
           .optimizer_offload_ratio = plan.optimizer_offload_ratio,
           .stages = plan.stages,
-          .rank_order = plan.rank_order};
+          .rank_order = plan.rank_order,
+          .activation_offload_ratio = plan.activation_offload_ratio};
 }
 
 }  // namespace meshwright

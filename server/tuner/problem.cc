@@ -364,13 +364,17 @@ absl::StatusOr<Problem> ResolveProblem(const Question& question, const Knowledge
   if (!question.workload.framework_facts.empty()) {
     problem.warnings.push_back(FactsNote(question.workload, problem.profile));
   }
-  problem.space = {.context_parallel_kinds = problem.profile.context_parallel_kinds,
-                   .schedules = problem.profile.schedules,
-                   .rank_orders = problem.profile.rank_orders,
-                   .sizes_end_stages = problem.profile.sizes_end_stages,
-                   .shards_in_groups = problem.profile.shards_in_groups,
-                   .recomputes_by_stage = problem.profile.recomputes_by_stage};
-  if (problem.profile.offloads_optimizer) problem.space.offload_percents = {0, 25, 50, 75, 100};
+  problem.space = {
+      .context_parallel_kinds = problem.profile.context_parallel_kinds,
+      .schedules = problem.profile.schedules,
+      .rank_orders = problem.profile.rank_orders,
+      .sizes_end_stages = problem.profile.sizes_end_stages,
+      .shards_in_groups = problem.profile.shards_in_groups,
+      .activation_offload_needs_one_stage = problem.profile.activation_offload_needs_one_stage,
+      .recomputes_by_stage = problem.profile.recomputes_by_stage};
+  const std::vector<int> percents = {0, 25, 50, 75, 100};
+  if (problem.profile.offloads_optimizer) problem.space.offload_percents = percents;
+  if (problem.profile.offloads_activations) problem.space.activation_offload_percents = percents;
   problem.cluster.name = question.cluster.name;
   for (std::size_t i = 0; i < question.cluster.pools.size(); ++i) {
     const NodePoolRequest& stated = question.cluster.pools[i];

@@ -17,12 +17,35 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kProgressEvery(100);
 
+Bytes ActivationsOf(const StageMemory& stage) {
+  return stage.breakdown[static_cast<std::size_t>(MemoryKind::kActivations)];
+}
+
+// What leaves the device that offloads most activations.
+Bytes LargestOffload(ParallelPlan plan, const Estimate& estimate, AnalyticModel& model) {
+  plan.activation_offload_ratio = 0;
+  const Estimate plain = model.Full(plan);
+  Bytes largest = {};
+  for (std::size_t i = 0; i < plain.stage_memory.size(); ++i) {
+    const Bytes kept = ActivationsOf(estimate.stage_memory[i]);
+    largest = std::max(largest, ActivationsOf(plain.stage_memory[i]) - kept);
+  }
+  return largest;
+}
+
 // What one estimate adds to the question's defaults and warnings.
-void AddWarnings(const ParallelPlan& plan, Estimate& estimate) {
+void AddWarnings(const ParallelPlan& plan, AnalyticModel& model, Estimate& estimate) {
   if (plan.optimizer_offload_ratio > 0) {
     estimate.warnings.emplace_back(
         "optimizer offload is timed by an assumed host link alone: the host's own arithmetic and "
         "memory are not known, so the step may be slower");
+  }
+  if (plan.activation_offload_ratio > 0) {
+    const Bytes offloaded = LargestOffload(plan, estimate, model);
+    estimate.warnings.push_back(fmt::format(
+        "offload of activations puts {:.0f} GB of a device into host memory, whose size is not "
+        "known, over an assumed host link that no other device shares",
+        static_cast<double>(offloaded.count) / 1e9));
   }
   if (!estimate.fits && estimate.reserved_memory <= estimate.memory_capacity) {
     estimate.warnings.push_back(
@@ -77,7 +100,7 @@ RankedPlan RankPlan(ParallelPlan plan, const Problem& problem, AnalyticModel& mo
     plan.layers_per_stage = SplitLayers(problem.model, problem.profile, plan.pipeline_parallel);
   }
   RankedPlan ranked = {.plan = plan, .estimate = model.Full(plan)};
-  AddWarnings(ranked.plan, ranked.estimate);
+  AddWarnings(ranked.plan, model, ranked.estimate);
   return ranked;
 }
 

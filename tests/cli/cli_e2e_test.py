@@ -34,7 +34,8 @@ PLAN_KEYS = {
     "tensor_parallel", "sequence_parallel", "pipeline_parallel", "virtual_pipeline",
     "data_parallel", "context_parallel", "context_parallel_kind", "expert_parallel",
     "expert_tensor_parallel", "micro_batch_size", "zero_stage", "zero_group_size", "schedule",
-    "recompute", "layers_per_stage", "optimizer_offload_ratio", "stages", "rank_order"}
+    "recompute", "layers_per_stage", "optimizer_offload_ratio", "stages", "rank_order",
+    "activation_offload_ratio"}
 
 
 def case(**changes):

@@ -37,7 +37,7 @@ v1::GetStudyResponse Answer() {
           breakdown_seconds { key: "host" value: 0 }
           breakdown_seconds { key: "tensor_parallel" value: 2 }
           memory_breakdown_bytes { key: "weights" value: 64424509440 }
-          tier: "closed_form" provenance: "fitted"
+          tier: "closed_form" provenance: "fitted" warnings: "tight"
         }
         exports { key: "megatron-core" value: "--tensor-model-parallel-size 2\n" }
       }
@@ -68,7 +68,7 @@ TEST(StudyReportTest, SaysAllThatMatters) {
   EXPECT_THAT(report, Not(HasSubstr("host")));
   EXPECT_THAT(report, HasSubstr("weights  60.0 GiB  100.0 %"));
   EXPECT_THAT(report, HasSubstr("workload.optimizer  adam   profile"));
-  EXPECT_THAT(report, HasSubstr("careful"));
+  EXPECT_THAT(report, HasSubstr("Warnings\n  careful\n  plan 1: tight\n"));
   EXPECT_THAT(report, HasSubstr("--tensor-model-parallel-size 2\n"));
   EXPECT_THAT(report, HasSubstr("\nkept\n"));
   EXPECT_THAT(report, Not(HasSubstr("\x1b")));

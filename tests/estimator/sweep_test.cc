@@ -3,6 +3,7 @@
 #include <ostream>
 #include <random>
 
+#include "estimator/pipeline_layout.h"
 #include "search_space/space.h"
 #include "tests/estimator/problems.h"
 
@@ -50,7 +51,8 @@ std::vector<ParallelPlan> DrawPlans(const OwnedProblem& problem) {
                            .rank_orders = problem.profile.rank_orders,
                            .fabric_devices = ScaleUpDeviceCount(problem.cluster.pools.front()),
                            .sizes_end_stages = problem.profile.sizes_end_stages,
-                           .shards_in_groups = problem.profile.shards_in_groups});
+                           .shards_in_groups = problem.profile.shards_in_groups,
+                           .activation_offload_percents = {0, 40}});
   std::mt19937 random(7);
   std::vector<ParallelPlan> plans;
   while (plans.size() < kPlansEach) {
@@ -148,6 +150,7 @@ TEST_P(SweepTest, RecomputationTradesTimeForMemory) {
   for (ParallelPlan plan : DrawPlans(problem)) {
     SCOPED_TRACE(MakePlanKey(plan).text);
     plan.recompute = {};
+    plan.activation_offload_ratio = 0;  // no legal plan has both
     const Estimate none = model.Full(plan);
     plan.recompute.granularity = RecomputeGranularity::kSelective;
     EXPECT_GE(model.Full(plan).step_time, none.step_time);
@@ -158,6 +161,40 @@ TEST_P(SweepTest, RecomputationTradesTimeForMemory) {
       EXPECT_LE(Line(full.stage_memory[i].breakdown, MemoryKind::kActivations),
                 Line(none.stage_memory[i].breakdown, MemoryKind::kActivations));
     }
+  }
+}
+
+// More activations on the host never take more memory nor, in a fixed order of operations, less
+// time.
+TEST_P(SweepTest, ActivationOffloadTradesTimeForMemory) {
+  const OwnedProblem problem = ProblemOf(GetParam());
+  AnalyticModel model(problem.View());
+  for (ParallelPlan plan : DrawPlans(problem)) {
+    if (!HasFixedOrder(plan.schedule)) continue;
+    SCOPED_TRACE(MakePlanKey(plan).text);
+    plan.recompute = {};
+    plan.activation_offload_ratio = 0;
+    QuickEstimate less = model.Quick(plan);
+    for (int percent = 5; percent <= 100; percent += 5) {
+      plan.activation_offload_ratio = percent / 100.0;
+      const QuickEstimate more = model.Quick(plan);
+      EXPECT_GE(more.step_time, less.step_time) << percent;
+      EXPECT_LE(more.reserved_memory, less.reserved_memory) << percent;
+      less = more;
+    }
+  }
+}
+
+// What is said of all plans that share some dimensions holds for each.
+TEST_P(SweepTest, LeastMemoryBelowIsNotAboveTheMemory) {
+  const OwnedProblem problem = ProblemOf(GetParam());
+  AnalyticModel model(problem.View());
+  for (const ParallelPlan& plan : DrawPlans(problem)) {
+    const int finest = problem.profile.largest_zero_stage_with_pipeline;
+    if (plan.pipeline_parallel > 1 && plan.zero_stage > finest) continue;  // not legal
+    EXPECT_LE(model.LeastMemoryBelow(plan, {.activations = plan.activation_offload_ratio}),
+              model.Quick(plan).reserved_memory)
+        << MakePlanKey(plan).text;
   }
 }
 

@@ -156,7 +156,20 @@ class AllPlans {
     const bool is_open = problem_.profile.offloads_optimizer && plan.zero_stage > 0;
     for (const double ratio : {0.0, 0.25, 0.5, 0.75, 1.0}) {
       plan.optimizer_offload_ratio = ratio;
-      if (ratio == 0 || is_open) AddChoices(plan, largest_stage);
+      if (ratio != 0 && !is_open) continue;
+      AddChoices(plan, largest_stage);
+      AddActivationOffload(plan);
+    }
+  }
+
+  void AddActivationOffload(ParallelPlan plan) {
+    const FrameworkProfile& profile = problem_.profile;
+    if (!profile.offloads_activations) return;
+    if (profile.activation_offload_needs_one_stage && plan.pipeline_parallel > 1) return;
+    plan.recompute = {};
+    for (const double ratio : {0.25, 0.5, 0.75, 1.0}) {
+      plan.activation_offload_ratio = ratio;
+      Add(plan);
     }
   }
 

@@ -86,6 +86,11 @@ Question RandomQuestion(std::mt19937& random) {
     workload.framework_facts.push_back(
         {.name = "rank_orders", .value = "tp-cp-ep-dp-pp tp-cp-ep-pp-dp"});
   }
+  if (random() % 2 == 0) {
+    workload.framework_facts.push_back({.name = "offloads_activations", .value = "true"});
+    workload.framework_facts.push_back({.name = "activation_offload_needs_one_stage",
+                                        .value = random() % 3 == 0 ? "true" : "false"});
+  }
   const auto shape = random() % 6;
   const bool is_fp8 = random() % 5 == 0;
   VaryRecomputation(random, question);
@@ -127,6 +132,8 @@ bool IsLeft(const ParallelPlan& plan, const SpaceOptions& options) {
   if (!HasOneNumber(plan) && is_stated) return false;
   return allows(Dimension::kTensorParallel, plan.tensor_parallel) &&
          allows(Dimension::kZeroStage, plan.zero_stage) &&
+         allows(Dimension::kActivationOffload,
+                static_cast<int>(100 * plan.activation_offload_ratio)) &&
          allows(Dimension::kRecompute, static_cast<int>(plan.recompute.granularity)) &&
          (plan.recompute.layer_counts.empty() ||
           options.recomputed_layers.Allows(plan.recompute.layer_counts.front()));
@@ -143,6 +150,7 @@ Problem Narrowed(Problem problem, std::mt19937& random) {
   }
   if (!granularities.values.empty()) space.chosen[Dimension::kRecompute] = granularities;
   if (random() % 2 == 0) space.recomputed_layers = {.at_least = 2};
+  if (random() % 4 == 0) space.chosen[Dimension::kActivationOffload] = {.values = {0, 50}};
   return problem;
 }
 
@@ -414,6 +422,7 @@ TEST_P(OptimumTest, PlansDifferInMoreThanTheMicroBatchAndOffload) {
   const auto kind_of = [](ParallelPlan plan) {
     plan.micro_batch_size = 0;
     plan.optimizer_offload_ratio = 0;
+    plan.activation_offload_ratio = 0;
     return plan;
   };
   for (const Problem& problem : Problems()) {

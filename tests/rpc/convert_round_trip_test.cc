@@ -45,7 +45,8 @@ ParallelPlan Chosen(const PlanRequest& plan) {
           .layers_per_stage = plan.layers_per_stage,
           .optimizer_offload_ratio = *plan.optimizer_offload_ratio,
           .stages = plan.stages,
-          .rank_order = *plan.rank_order};
+          .rank_order = *plan.rank_order,
+          .activation_offload_ratio = *plan.activation_offload_ratio};
 }
 
 // To JSON, back, and into the domain again.
@@ -145,7 +146,7 @@ TEST(DriftTest, EveryFieldOfThePlanReachesItsKey) {
     EXPECT_TRUE(MessageDifferencer::Equals(ToWire(plan), wire)) << field;
     EXPECT_NE(MakePlanKey(Chosen(plan)).text, key.text) << field;
   });
-  EXPECT_EQ(changes, 16 + 3 + 7 + 3);  // plan, recompute, stage, its recompute
+  EXPECT_EQ(changes, 17 + 3 + 7 + 3);  // plan, recompute, stage, its recompute
 }
 
 }  // namespace

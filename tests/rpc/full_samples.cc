@@ -106,7 +106,8 @@ ParallelPlan FullPlan() {
                       .layer_count = 6,
                       .micro_batch_size = 7,
                       .recompute = recompute}},
-          .rank_order = RankOrder::kTpCpEpPpDp};
+          .rank_order = RankOrder::kTpCpEpPpDp,
+          .activation_offload_ratio = 0.75};
 }
 
 std::vector<std::string> UnsetFields(const Message& message) {

@@ -51,6 +51,30 @@ TEST(PlanKeyTest, RankOrderStandsOnlyWhereItIsNotTheUsual) {
   EXPECT_FALSE(ParsePlanKey(text + ".rotp-cp-ep-pp-dp").has_value());
 }
 
+TEST(PlanKeyTest, ActivationOffloadStandsOnlyWhereThereIsAny) {
+  ParallelPlan plan = {.activation_offload_ratio = 0.25};
+  const std::string plain = MakePlanKey({}).text;
+  EXPECT_EQ(MakePlanKey(plan).text, plain + ".ao0_25");
+  EXPECT_EQ(ParsePlanKey(plain + ".ao0_25"), plan);
+  plan.rank_order = RankOrder::kTpCpEpPpDp;
+  EXPECT_EQ(MakePlanKey(plan).text, plain + ".rotp-cp-ep-pp-dp.ao0_25");
+  EXPECT_EQ(ParsePlanKey(plain + ".rotp-cp-ep-pp-dp.ao0_25"), plan);
+  for (const char* const tail : {".ao0", ".ao", ".ao0_25.rotp-cp-ep-pp-dp", ".ao0_25.ao0_25"}) {
+    EXPECT_FALSE(ParsePlanKey(plain + tail).has_value()) << tail;
+  }
+}
+
+// floor(ratio x layers), never the last; 0.29 x 100 is 28.999999999999996 in binary.
+TEST(OffloadedLayersTest, ByHand) {
+  EXPECT_EQ(OffloadedLayers(0, 32), 0);
+  EXPECT_EQ(OffloadedLayers(0.25, 32), 8);
+  EXPECT_EQ(OffloadedLayers(0.25, 10), 2);
+  EXPECT_EQ(OffloadedLayers(0.29, 100), 29);
+  EXPECT_EQ(OffloadedLayers(1, 32), 31);
+  EXPECT_EQ(OffloadedLayers(1, 1), 0);
+  EXPECT_EQ(OffloadedLayers(1, 0), 0);  // a stage without layers
+}
+
 // Draws plans whose fields take few values, so that near neighbours and equal plans occur.
 class RandomPlans {
  public:
@@ -70,6 +94,7 @@ class RandomPlans {
     plan.layers_per_stage = DrawInts();
     constexpr double kRatios[] = {0, -0.0, 0.1, 0.5, 1, 1e-300, 1e17, 1.0 / 3};
     plan.optimizer_offload_ratio = kRatios[Below(std::size(kRatios))];
+    plan.activation_offload_ratio = kRatios[Below(std::size(kRatios))];
     for (std::size_t i = Below(3); i > 0; --i) plan.stages.push_back(DrawStage());
     return plan;
   }

@@ -35,7 +35,8 @@ SpaceOptions Everything() {
   SpaceOptions options = {.fabric_devices = 2,
                           .sizes_end_stages = true,
                           .shards_in_groups = true,
-                          .offload_percents = {0, 50}};
+                          .offload_percents = {0, 50},
+                          .activation_offload_percents = {0, 25, 100}};
   options.rank_orders = {RankOrder::kTpCpEpDpPp, RankOrder::kTpCpEpPpDp};
   options.schedules.clear();
   for (const auto& [schedule, word] : Choices<Schedule>()) options.schedules.push_back(schedule);
@@ -43,6 +44,12 @@ SpaceOptions Everything() {
   for (const auto& [kind, word] : Choices<ContextParallelKind>()) {
     options.context_parallel_kinds.push_back(kind);
   }
+  return options;
+}
+
+SpaceOptions EverythingWithoutOffloadInPipelines() {
+  SpaceOptions options = Everything();
+  options.activation_offload_needs_one_stage = true;
   return options;
 }
 
@@ -75,6 +82,7 @@ const Case kCases[] = {
     {"UnevenChunksOn4", Dense(12), 4, 4, {.sizes_end_stages = true}},
     {"UnevenChunksOn6", Dense(18), 6, 6, {.sizes_end_stages = true}},
     {"EverythingOn8", Experts(4, 2), 8, 8, Everything()},
+    {"OneStageOffloadsOn4", Dense(6), 4, 4, EverythingWithoutOffloadInPipelines()},
     {"ChosenOn8", Dense(8), 8, 16, Chosen()},
 };
 
@@ -103,6 +111,7 @@ Node NodeOf(const PlanWalk& walk) {
                plan.zero_stage,
                plan.zero_group_size,
                static_cast<int>(100 * plan.optimizer_offload_ratio),
+               static_cast<int>(100 * plan.activation_offload_ratio),
                recompute.layer_counts.empty() ? static_cast<int>(recompute.granularity)
                                               : 1 + recompute.layer_counts.front()};
   node.resize(static_cast<std::size_t>(walk.depth()));
@@ -377,6 +386,29 @@ TEST(SearchSpaceTest, ShardingGroupsByHand) {
   EXPECT_THAT(space.Values(Dimension::kZeroGroupSize, plan), ElementsAre(0));
   space.Set(Dimension::kZeroStage, 1, plan);
   EXPECT_THAT(space.Values(Dimension::kZeroGroupSize, plan), ElementsAre(0, 2, 3, 4, 6));
+}
+
+// Activations on the host are not recomputed, and where the framework says so have no pipeline. Two
+// devices, 4 layers, two sequences; of recomputation none, selective, 1 .. 4 layers, and with
+// offload none: 7.
+// tp2, cp2: sp 2 x micro-batch {1,2} 2 x ZeRO 4 x 7 = 112 each
+// pp2:      sp 2 x micro-batch {1,2} 2 x ZeRO 4 x (1f1b 4 + interleaved by 2 chunks 3) = 112
+// dp2:      sp 2 x micro-batch {1}   1 x ZeRO 4 x 7 =  56
+TEST(SearchSpaceTest, ActivationOffloadByHand) {
+  const SearchSpace space(
+      Dense(4), 2, 2,
+      {.activation_offload_percents = {0, 50}, .activation_offload_needs_one_stage = true});
+  EXPECT_EQ(space.Count(), 112 + 112 + 112 + 56);
+  ParallelPlan plan = space.Root();
+  EXPECT_THAT(space.Values(Dimension::kActivationOffload, plan), ElementsAre(0, 50));
+  EXPECT_EQ(space.MostOffloadedBelow(plan).activations, 0.5);
+  space.Set(Dimension::kActivationOffload, 50, plan);
+  EXPECT_EQ(plan.activation_offload_ratio, 0.5);
+  EXPECT_THAT(space.Values(Dimension::kRecompute, plan), ElementsAre(0));
+  space.Set(Dimension::kPipelineParallel, 2, plan);
+  EXPECT_EQ(plan.activation_offload_ratio, 0);
+  EXPECT_THAT(space.Values(Dimension::kActivationOffload, plan), ElementsAre(0));
+  EXPECT_EQ(space.MostOffloadedBelow(plan).activations, 0);
 }
 
 TEST(SearchSpaceTest, ChoicesOfTheUser) {

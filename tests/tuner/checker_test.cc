@@ -142,6 +142,13 @@ const Case kCases[] = {
     {"Offload",
      {.data_parallel = 4, .optimizer_offload_ratio = 1.5},
      {"plan.optimizer_offload_ratio"}},
+    {"ActivationOffload", {.data_parallel = 4, .activation_offload_ratio = 0.5}},
+    {"NegativeActivationOffload",
+     {.data_parallel = 4, .activation_offload_ratio = -0.5},
+     {"plan.activation_offload_ratio"}},
+    {"ActivationOffloadWithRecomputation",
+     {.data_parallel = 4, .recompute = Recompute(kSelective, {}), .activation_offload_ratio = 0.5},
+     {"plan.activation_offload_ratio"}},
     {"FullRecompute",
      {.pipeline_parallel = 2, .data_parallel = 2, .recompute = Recompute(kFull, {1, 2})}},
     {"RecomputeOfAnotherPipeline",
@@ -174,6 +181,21 @@ TEST_P(CheckPlanTest, NamesWhatIsIllegal) {
 
 INSTANTIATE_TEST_SUITE_P(All, CheckPlanTest, testing::ValuesIn(kCases),
                          [](const auto& test) { return test.param.name; });
+
+// Where the framework says so, activations of a pipeline stay on the device; with recomputation
+// they do everywhere.
+TEST(ActivationOffloadTest, OneErrorNamesThePipelineAndTheProfile) {
+  Question question = TinyQuestion();
+  const ParallelPlan plan = {
+      .pipeline_parallel = 2, .data_parallel = 2, .activation_offload_ratio = 0.5};
+  EXPECT_THAT(CheckPlan(plan, Resolved(question), "plan"), testing::IsEmpty());
+  question.workload.framework_name = "megatron-core";
+  const auto violations = CheckPlan(plan, Resolved(question), "plan");
+  ASSERT_EQ(violations.size(), 1U);
+  EXPECT_EQ(violations.front().field, "plan.activation_offload_ratio");
+  EXPECT_EQ(violations.front().description,
+            "0.5 with 2 pipeline stages; framework profile megatron-core needs one");
+}
 
 // The winner's figures against bounds that need no estimator. 4 layers of 12 h^2 = 12 x 1024^2 and
 // a tied embedding of 32000 x 1024 are 83 million parameters; in 16 bits on four devices at least

@@ -332,6 +332,14 @@ const Case kExpressible[] = {
     {"offload", [](Problem&, ParallelPlan& plan) { plan.optimizer_offload_ratio = 0.5; },
      "--optimizer-cpu-offload \\\n--optimizer-offload-fraction 0.5 \\\n"
      "--use-precision-aware-optimizer \\\n"},
+    {"activation_offload",  // half of 80 layers
+     [](Problem&, ParallelPlan& plan) {
+       plan.pipeline_parallel = 1;
+       plan.layers_per_stage = {80};
+       plan.recompute = {};
+       plan.activation_offload_ratio = 0.5;
+     },
+     "--cpu-offloading-num-layers 40 \\\n"},
 };
 
 class Expressible : public testing::TestWithParam<Case> {};
@@ -370,6 +378,12 @@ const Case kRefused[] = {
        plan.recompute = {.granularity = RecomputeGranularity::kSelective, .modules = {"router"}};
      },
      "plan.recompute.modules = router; Megatron-Core has core_attn"},
+    {"activation_offload",
+     [](Problem&, ParallelPlan& plan) {
+       plan.recompute = {};
+       plan.activation_offload_ratio = 0.5;
+     },
+     "plan.activation_offload_ratio = 0.5 with 4 pipeline stages and recompute none"},
     {"schedule", [](Problem&, ParallelPlan& plan) { plan.schedule = Schedule::kZbV; },
      "plan.schedule = zb_v"},
     {"experts_over_pipelines_inside",

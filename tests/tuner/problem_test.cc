@@ -341,6 +341,15 @@ TEST(ResolvePlanTest, AStatedPlanComesBackUnchanged) {
   EXPECT_THAT(Fields(resolved->applied_defaults), IsEmpty());
 }
 
+TEST(ResolvePlanTest, ActivationOffloadComesBackUnchanged) {
+  const Problem problem = Resolved(TinyQuestion());
+  const ParallelPlan plan = {
+      .data_parallel = 4, .layers_per_stage = {4}, .activation_offload_ratio = 0.5};
+  const auto resolved = ResolvePlan(StatedPlan(plan), problem, "plan");
+  ASSERT_TRUE(resolved.ok()) << resolved.status();
+  EXPECT_EQ(resolved->plan, plan);
+}
+
 TEST(ResolvePlanTest, NamesEveryViolationUnderItsPrefix) {
   const Problem problem = Resolved(TinyQuestion());
   const auto resolved = ResolvePlan({.tensor_parallel = 3,

@@ -130,6 +130,21 @@ void AddSharding(const Problem& problem, const ParallelPlan& plan, FlagList& fla
   }
 }
 
+// Its offload by layers; that by modules (--fine-grained-activation-offloading) is another matter.
+void AddActivationOffload(const Problem& problem, const ParallelPlan& plan, FlagList& flags) {
+  if (plan.activation_offload_ratio == 0) return;
+  if (plan.pipeline_parallel > 1 || plan.recompute.granularity != RecomputeGranularity::kNone) {
+    flags.Refuse("plan.activation_offload_ratio",
+                 fmt::format("{} with {} pipeline stages and recompute {}; Megatron-Core offloads "
+                             "layers of one stage without recomputation",
+                             plan.activation_offload_ratio, plan.pipeline_parallel,
+                             Word(plan.recompute.granularity)));
+    return;
+  }
+  const int layers = OffloadedLayers(plan.activation_offload_ratio, problem.model.layer_count);
+  if (layers > 0) flags.Add("--cpu-offloading-num-layers", layers);
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> ExportMegatronCore(const Problem& problem, const ParallelPlan& plan) {
@@ -150,6 +165,7 @@ absl::StatusOr<std::string> ExportMegatronCore(const Problem& problem, const Par
   flags.Add("--global-batch-size", problem.workload.global_batch_size);
   AddSharding(problem, plan, flags);
   AddMegatronRecomputeFlags(problem, plan, flags);
+  AddActivationOffload(problem, plan, flags);
   AddMegatronModelFlags(problem.model, problem.workload, flags);
   flags.Add("--seq-length", problem.workload.sequence_length);
   flags.Add("--max-position-embeddings", problem.workload.sequence_length);

@@ -23,6 +23,7 @@ bool AreOneChoice(const ParallelPlan& a, const ParallelPlan& b) {
   ParallelPlan same = a;
   same.micro_batch_size = b.micro_batch_size;
   same.optimizer_offload_ratio = b.optimizer_offload_ratio;
+  same.activation_offload_ratio = b.activation_offload_ratio;
   return same == b;
 }
 

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "estimator/data_parallel.h"
+#include "estimator/pipeline_layout.h"
 #include "server/tuner/strategies/best_plans.h"
 #include "server/tuner/strategies/least_time.h"
 
@@ -184,7 +185,7 @@ class Worker {
 
   Tally* TooLarge(const ParallelPlan& plan) {
     Tally& memory = TallyOf(kMemoryRule);
-    const Bytes least = model_.LeastMemoryBelow(plan, shared_.space.MostOffloaded());
+    const Bytes least = model_.LeastMemoryBelow(plan, shared_.space.MostOffloadedBelow(plan));
     if (!memory.is_on || least <= model_.problem().cluster.pools.front().memory_capacity) {
       return nullptr;
     }
@@ -209,16 +210,31 @@ class Worker {
   // costs time: then, where the plan fits without recomputation, more of it is of no use.
   void TryGroup(const ParallelPlan& group) {
     ParallelPlan plan = group;
-    bool fits_plain = false;
+    std::vector<int> fitting;
     for (const int percent : shared_.space.Values(Dimension::kOptimizerOffload, group)) {
       shared_.space.Set(Dimension::kOptimizerOffload, percent, plan);
       if (Cut(plan, kGroupDepth + 1, model_.problem(), shared_, task_->tallies)) continue;
-      const std::int64_t below = shared_.space.CountBelow(plan, kGroupDepth + 1);
+      if (!offload_costs_time_) fitting.clear();
+      TryActivationOffload(plan, fitting);
+    }
+  }
+
+  // `fitting`: per cents of activations that fitted with this share of the optimizer or a smaller
+  // one. Exposed copies never shorten a step whose order of operations is fixed.
+  void TryActivationOffload(const ParallelPlan& group, std::vector<int>& fitting) {
+    ParallelPlan plan = group;
+    Tally& dominance = TallyOf(kDominanceRule);
+    const bool costs_time = HasFixedOrder(group.schedule);
+    for (const int percent : shared_.space.Values(Dimension::kActivationOffload, group)) {
+      shared_.space.Set(Dimension::kActivationOffload, percent, plan);
+      const std::int64_t below = shared_.space.CountBelow(plan, kGroupDepth + 2);
       shared_.considered += below;
-      if (fits_plain && TallyOf(kDominanceRule).is_on && offload_costs_time_) {
-        TallyOf(kDominanceRule).count += below;
-      } else {
-        fits_plain = TryRecomputation(plan) || fits_plain;
+      const bool is_dominated = std::ranges::any_of(
+          fitting, [&](int less) { return less == percent || (costs_time && less < percent); });
+      if (is_dominated && dominance.is_on) {
+        dominance.count += below;
+      } else if (TryRecomputation(plan)) {
+        fitting.push_back(percent);
       }
     }
   }
