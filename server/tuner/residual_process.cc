@@ -1,11 +1,16 @@
 #include "server/tuner/residual_process.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <utility>
 
 namespace meshwright {
 namespace {
+
+// How many runs the given spreads count as: a first run that is three deviations off widens them by
+// 1.6, ((4 + 9) / 5)^(1/2), and ten deviations, as congestion has made some, by 4.6.
+constexpr double kDegrees = 4;
 
 double RecomputedShare(const RecomputePlan& recompute, int layer_count) {
   switch (recompute.granularity) {
@@ -51,9 +56,15 @@ double ResidualProcess::Covariance(std::size_t a, std::size_t b) const {
          spread_.neighbours * spread_.neighbours * Likeness(plans_[a], plans_[b]) + own;
 }
 
+Normal ResidualProcess::At(std::size_t plan) const {
+  const double scale = (kDegrees + surprise_) / (kDegrees + observation_count());
+  return {.mean = beliefs_[plan].mean, .variance = beliefs_[plan].variance * std::max(1.0, scale)};
+}
+
 void ResidualProcess::Observe(std::size_t plan, double residual) {
   const double deviation = std::sqrt(beliefs_[plan].variance);
   const double surprise = (residual - beliefs_[plan].mean) / deviation;
+  surprise_ += surprise * surprise;
   std::vector<double> row(plans_.size());
   for (std::size_t i = 0; i < plans_.size(); ++i) {
     double covariance = Covariance(plan, i);

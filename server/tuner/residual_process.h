@@ -31,15 +31,16 @@ struct Normal {
 
 // A Gaussian process over the residuals of a fixed list of plans, from the runs of some of them
 // (Rasmussen and Williams 2006, chapter 2.2). Observations are added one at a time as rows of the
-// Cholesky factor, so that one of n plans costs O(n x observations). Nothing is fitted: the spreads
-// are given.
+// Cholesky factor, so that one of n plans costs O(n x observations). The spreads are given, but
+// widened where runs were further off than they allow, as those of a Student-t process are (Shah et
+// al. 2014, "Student-t Processes as Alternatives to Gaussian Processes").
 class ResidualProcess {
  public:
   ResidualProcess(std::vector<PlanFeatures> plans, const ResidualSpread& spread);
 
   // A plan is observed once.
   void Observe(std::size_t plan, double residual);
-  [[nodiscard]] const Normal& At(std::size_t plan) const { return beliefs_[plan]; }
+  [[nodiscard]] Normal At(std::size_t plan) const;
   [[nodiscard]] int observation_count() const { return static_cast<int>(factor_.size()); }
 
  private:
@@ -47,7 +48,8 @@ class ResidualProcess {
 
   std::vector<PlanFeatures> plans_;
   ResidualSpread spread_;
-  std::vector<Normal> beliefs_;              // of each plan
+  std::vector<Normal> beliefs_;              // of each plan, of the spreads as given
+  double surprise_ = 0;                      // sum of squares of standardised residuals
   std::vector<std::vector<double>> factor_;  // a row an observation, a column a plan
 };
 

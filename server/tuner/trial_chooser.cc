@@ -9,9 +9,10 @@
 namespace meshwright {
 namespace {
 
-// Chosen on half of the measured groups and reported on the other half (docs/replay.md). Together
-// they are as wide as a cold estimate's interval.
-constexpr ResidualSpread kTimeSpread = {.all = 0.12, .neighbours = 0.04, .own = 0.04};
+// Runs of a job deviate from its own factor by 0.045 to 0.09 (docs/cost_model.md "Learning from
+// runs"), which neighbours and own make up in equal parts; with what all share it is as wide as a
+// cold estimate's interval. How they compare on measured groups: docs/replay.md.
+constexpr ResidualSpread kTimeSpread = {.all = 0.1, .neighbours = 0.05, .own = 0.05};
 // The interval's 0.05 of memory, in the same shares.
 constexpr ResidualSpread kMemorySpread = {.all = 0.045, .neighbours = 0.015, .own = 0.015};
 
@@ -21,6 +22,8 @@ constexpr double kNothingYet = 4;
 // Of plans that are not likely to run at all, no time is expected.
 constexpr double kLikely = 0.5;
 constexpr double kWorthATrial = 0.05;
+// Standard deviations below what is expected of a plan at which it is called optimistic.
+constexpr double kOptimism = 2;
 // A plan of at least the modelled memory of one that ran out is tried last.
 constexpr double kRanOutProbability = 1e-6;
 constexpr double kLeastProbability = 1e-9;
@@ -51,14 +54,14 @@ double TrialChooser::FitProbability(std::size_t candidate) const {
     if (failed > largest_run_ && estimate.reserved_memory >= failed) return kRanOutProbability;
   }
   if (!has_memory_runs()) return estimate.fit_probability;
-  const Normal& residual = memory_.At(candidate);
+  const Normal residual = memory_.At(candidate);
   return ProbabilityBelow(
       static_cast<double>(estimate.reserved_memory.count) * std::exp(residual.mean),
       static_cast<double>(estimate.memory_capacity.count), std::sqrt(residual.variance));
 }
 
 Expectation TrialChooser::Expect(std::size_t candidate) const {
-  const Normal& residual = time_.At(candidate);
+  const Normal residual = time_.At(candidate);
   double like_ran = 0;
   double like_failed = 0;
   for (const std::size_t i : ran_) like_ran += Likeness(features_[candidate], features_[i]);
@@ -145,7 +148,7 @@ double TrialChooser::RemainingGain() const {
     if (tried_[i]) continue;
     const Expectation e = Expect(i);
     if (e.success_probability < kWorthATrial) continue;
-    const Seconds optimistic = e.step_time * std::exp(-kCentral80 * e.log_sigma);
+    const Seconds optimistic = e.step_time * std::exp(-kOptimism * e.log_sigma);
     gain = std::max(gain, 1 - optimistic / *best_);
   }
   return gain;

@@ -33,15 +33,15 @@ class TrialChooser {
   // A candidate is tried once.
   void Learn(std::size_t candidate, const TrialOutcome& outcome);
 
-  // Share of the best measured step time that a plan not tried may still save, at the lower end of
-  // the central 80 % of what is expected of it. 1 while nothing has run.
+  // Share of the best measured step time that a plan not tried may still save, at two standard
+  // deviations below what is expected of it. 1 while nothing has run.
   [[nodiscard]] double RemainingGain() const;
 
   [[nodiscard]] const std::vector<RankedPlan>& candidates() const { return candidates_; }
   [[nodiscard]] const std::optional<Seconds>& best() const { return best_; }
   // Of log(measured / estimated) step time and of peak memory.
-  [[nodiscard]] const Normal& time_residual(std::size_t i) const { return time_.At(i); }
-  [[nodiscard]] const Normal& memory_residual(std::size_t i) const { return memory_.At(i); }
+  [[nodiscard]] Normal time_residual(std::size_t i) const { return time_.At(i); }
+  [[nodiscard]] Normal memory_residual(std::size_t i) const { return memory_.At(i); }
   [[nodiscard]] bool has_memory_runs() const { return memory_.observation_count() > 0; }
 
  private:

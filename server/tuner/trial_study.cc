@@ -64,11 +64,11 @@ struct Learnt {
 Calibration CalibrationOf(std::size_t candidate, const TrialChooser& chooser,
                           const Learnt& learnt) {
   Calibration calibration = learnt.after;
-  const Normal& time = chooser.time_residual(candidate);
+  const Normal time = chooser.time_residual(candidate);
   calibration.time_ratio = learnt.before.time_ratio * std::exp(time.mean);
   calibration.time_log_sigma = std::sqrt(time.variance);
   if (chooser.has_memory_runs()) {
-    const Normal& memory = chooser.memory_residual(candidate);
+    const Normal memory = chooser.memory_residual(candidate);
     calibration.memory_ratio = learnt.before.memory_ratio * std::exp(memory.mean);
     calibration.memory_log_sigma = std::sqrt(memory.variance);
   }

@@ -34,7 +34,8 @@ TEST(ResidualProcessTest, OneRunByHand) {
   process.Observe(0, 3);
   const double near = 4 + std::exp(-0.5);
   EXPECT_NEAR(process.At(1).mean, near / 6 * 3, 1e-12);
-  EXPECT_NEAR(process.At(1).variance, 6 - near * near / 6, 1e-12);
+  // 3^2 / 6 is more than was expected: variances grow by (4 + 1.5) / (4 + 1).
+  EXPECT_NEAR(process.At(1).variance, 1.1 * (6 - near * near / 6), 1e-12);
   EXPECT_NEAR(process.At(2).mean, 4.0 / 6 * 3, 1e-12);
   EXPECT_EQ(process.At(0).mean, 3);
   EXPECT_EQ(process.At(0).variance, 0);
@@ -49,7 +50,15 @@ TEST(ResidualProcessTest, TwoRunsAreTheSolvedSystem) {
   const double a = 4 + std::exp(-0.5);
   const double b = 4 + std::exp(-2.0);
   EXPECT_NEAR(process.At(1).mean, a / (6 + b) * (3 - 1), 1e-12);
-  EXPECT_NEAR(process.At(1).variance, 6 - 2 * a * a / (6 + b), 1e-12);
+  // The second run is off by -1 - 3 b / 6 where 6 - b^2 / 6 is its variance.
+  const double surprise = 3.0 * 3 / 6 + std::pow(1 + b / 2, 2) / (6 - b * b / 6);
+  EXPECT_NEAR(process.At(1).variance, (4 + surprise) / 6 * (6 - 2 * a * a / (6 + b)), 1e-12);
+}
+
+TEST(ResidualProcessTest, RunsAsExpectedLeaveTheSpreadsAlone) {
+  ResidualProcess process({At(0), At(40)}, {.all = 2, .neighbours = 1, .own = 1});
+  process.Observe(0, 0.5);  // 0.25 / 6 is less than 1
+  EXPECT_NEAR(process.At(1).variance, 6 - 16.0 / 6, 1e-12);
 }
 
 TEST(ResidualProcessTest, OrderOfRunsDoesNotMatter) {
