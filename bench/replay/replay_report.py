@@ -134,7 +134,7 @@ def table(found):
            *(line(source, pairs) for source, pairs in sorted(sources.items()))]
     if calm:
         out.append(line(f"all but {NOISY}", calm))
-        for half, words in enumerate(("of these, the half that constants were chosen on", "of these, the other half")):
+        for half, words in enumerate(("of these, the half that settings were tried on", "of these, the other half")):
             pairs = [pair for pair in calm if pair[0].half() == half]
             if pairs:
                 out.append(line(words, pairs))
@@ -153,6 +153,25 @@ def hardest(found, count=10):
     return ["| group | plans | failed of them | trials | failed | random |", "|---|---|---|---|---|---|",
             *(f"| {group.name} | {len(group.rows)} | {len(group.rows) - len(group.times)} | {trials} | {failed} | "
               f"{random_expectation(group)[0]:.1f} |" for trials, failed, group in rows[:count])]
+
+
+def stopped(found, binary):
+    """What is left on the table by a study that ends by itself."""
+    out = ["| runs | groups | trials, median / mean | regret, mean / worst |", "|---|---|---|---|"]
+    for words, is_noisy in ((f"all but {NOISY}", False), (NOISY, True)):
+        trials, regrets = [], []
+        for group, _ in found:
+            if (group.source == NOISY) != is_noisy:
+                continue
+            tried = simulated.ask(binary, group.case, group.rows, "--stop-within", "0.02",
+                                  limit=len(group.rows))
+            trials.append(len(tried))
+            best = min(trial["step_time_seconds"] for trial in tried if competitors.ran(trial))
+            regrets.append(best / min(group.times) - 1)
+        if trials:
+            out.append(f"| {words} | {len(trials)} | {statistics.median(trials):.3g} / {statistics.mean(trials):.2f} | "
+                       f"{100 * statistics.mean(regrets):.1f} % / {100 * max(regrets):.1f} % |")
+    return out
 
 
 def arguments():
@@ -188,7 +207,7 @@ def main():
     found = [(group, traces_of(group, exam, asked.bin)) for group in groups if group.is_large_enough()]
     if not found:
         sys.exit("scripts/replay.sh: no group is large enough")
-    lines = [*table(found), "", "Groups that take most trials:", "", *hardest(found)]
+    lines = [*table(found), "", "Ended by `--stop-within 0.02`:", "", *stopped(found, asked.bin), "", "Groups that take most trials:", "", *hardest(found)]
     print("\n".join(lines))
     if asked.only:
         return

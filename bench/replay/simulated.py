@@ -98,7 +98,7 @@ def simulated(cases, estimates, seed):
     return rows
 
 
-def ask(binary, problem, rows):
+def ask(binary, problem, rows, *more, limit=TRIALS):
     with tempfile.TemporaryDirectory() as folder:
         files = {name: pathlib.Path(folder) / name for name in ("model", "workload", "cluster")}
         for name, path in files.items():
@@ -107,7 +107,8 @@ def ask(binary, problem, rows):
         table.write_text("".join(json.dumps(row) + "\n" for row in rows))
         flags = [text for name, path in files.items() for text in (f"--{name}", str(path))]
         done = subprocess.run([binary, "tune", *flags, "--launcher", "replay", "--replay", table, "--max-trials",
-                               str(TRIALS), "--no-record", "--output", "json"], capture_output=True, text=True)
+                               str(limit), "--no-record", "--output", "json", *more],
+                              capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"scripts/replay.sh: {done.stderr[-300:]}")
     return json.loads(done.stdout)["trials"]
