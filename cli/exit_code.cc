@@ -19,6 +19,7 @@ struct ReasonCode {
 // study has ended" and "this store cannot be used".
 constexpr std::array kReasonCodes = {
     ReasonCode{"NO_FEASIBLE_PLAN", kExitInfeasible},
+    ReasonCode{"ALL_TRIALS_FAILED", kExitTrialsFailed},
     ReasonCode{"UNKNOWN_CHIP", kExitNotFound},
     ReasonCode{"STORE_IN_USE", kExitUnavailable},
     ReasonCode{"STORE_BUSY", kExitUnavailable},

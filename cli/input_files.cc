@@ -101,6 +101,33 @@ void ReadDimension(const std::string& text, Parsed<v1::TuneRequest>& out) {
   }
 }
 
+// The lines of a file of JSON lines that are not blank.
+std::vector<std::string> LinesOf(const std::optional<std::string>& text) {
+  std::vector<std::string> kept;
+  std::istringstream lines(text.value_or(""));
+  for (std::string line; std::getline(lines, line);) {
+    if (!IsBlank(line)) kept.push_back(std::move(line));
+  }
+  return kept;
+}
+
+void ReadTrialFlags(const TrialFlags& flags, Parsed<v1::TuneRequest>& out) {
+  if (flags == TrialFlags()) return;
+  v1::TrialRequest& trials = *out.message.mutable_trials();
+  if (flags.launcher.has_value()) trials.set_launcher(*flags.launcher);
+  if (flags.max_trials.has_value()) trials.set_max_trials(*flags.max_trials);
+  if (flags.max_device_seconds.has_value()) {
+    trials.set_max_device_seconds(*flags.max_device_seconds);
+  }
+  if (flags.max_seconds.has_value()) trials.set_max_seconds(*flags.max_seconds);
+  if (flags.stop_within_ratio.has_value()) trials.set_stop_within_ratio(*flags.stop_within_ratio);
+  if (flags.replay.empty()) return;
+  for (const std::string& line : LinesOf(ReadFor("trials.replay", flags.replay, out.violations))) {
+    const std::string prefix = fmt::format("trials.replay[{}]", trials.replay_size());
+    Append(ParseJson(line, prefix, *trials.add_replay()), out.violations);
+  }
+}
+
 // A line in two parts: its Hugging Face config, imported, and all else.
 struct SplitLine {
   absl::StatusOr<ModelSpec> model;
@@ -179,6 +206,7 @@ Parsed<v1::TuneRequest> ReadTuneRequest(const TuneFlags& flags) {
   if (flags.evaluation_limit.has_value()) request.set_evaluation_limit(*flags.evaluation_limit);
   for (const std::string& rule : flags.disabled_rules) request.add_disabled_rules(rule);
   for (const std::string& text : flags.dimensions) ReadDimension(text, out);
+  ReadTrialFlags(flags.trials, out);
   return out;
 }
 
@@ -206,10 +234,7 @@ absl::StatusOr<EvaluateRequest> CheckCase(const Parsed<v1::EvaluateCase>& asked,
 
 Parsed<v1::EvaluatePlansRequest> ReadHistoryFile(const std::string& path) {
   Parsed<v1::EvaluatePlansRequest> out;
-  const auto text = ReadFor("history", path, out.violations);
-  std::istringstream lines(text.value_or(""));
-  for (std::string line; std::getline(lines, line);) {
-    if (IsBlank(line)) continue;
+  for (const std::string& line : LinesOf(ReadFor("history", path, out.violations))) {
     const std::string prefix = fmt::format("history[{}]", out.message.history_size());
     absl::Status model;  // its mistakes are in the list
     Append(ParseLine(line, prefix, *out.message.add_history(), model), out.violations);

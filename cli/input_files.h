@@ -26,6 +26,17 @@ struct Parsed {
   absl::Status model = absl::OkStatus();  // of the Hugging Face config in "model"
 };
 
+// What is run before the answer; nothing unless one of them is stated.
+struct TrialFlags {
+  std::optional<std::string> launcher = {};
+  std::string replay = {};  // path; empty: none
+  std::optional<int> max_trials = {};
+  std::optional<double> max_device_seconds = {};
+  std::optional<double> max_seconds = {};
+  std::optional<double> stop_within_ratio = {};
+  bool operator==(const TrialFlags&) const = default;
+};
+
 // Flags of `tune` and `study create`.
 struct TuneFlags {
   std::string model = {};  // paths
@@ -39,6 +50,7 @@ struct TuneFlags {
   std::optional<int> evaluation_limit = {};
   std::vector<std::string> disabled_rules = {};
   std::vector<std::string> dimensions = {};  // "tensor_parallel=2,4", "pipeline_parallel=..16"
+  TrialFlags trials = {};
 };
 
 // Reads all files, also when one of them is wrong. A Hugging Face config.json is imported and

@@ -47,6 +47,12 @@ absl::Status EndingStatus(const v1::GetStudyResponse& answer) {
     return absl::CancelledError(answer.has_result() ? "cancelled; this is the best plan so far"
                                                     : "cancelled before a plan was found");
   }
+  if (study.outcome() == "all_trials_failed") {
+    return WithReason(
+        absl::FailedPreconditionError(
+            fmt::format("none of {} trials ran to a measured step", answer.result().trials_size())),
+        "ALL_TRIALS_FAILED");
+  }
   if (answer.has_result()) return absl::OkStatus();
   if (const auto error = ParseErrorText(study.error_message())) return *error;
   // Written by an earlier version, as the message alone.

@@ -16,6 +16,7 @@
 #include "cli/terminal.h"
 #include "cli/tune_flags.h"
 #include "search_space/status.h"
+#include "server/launchers/launchers.h"
 #include "server/rpc/client.h"
 #include "server/rpc/convert.h"
 #include "server/tuner/study_ending.h"
@@ -56,10 +57,10 @@ v1::GetStudyResponse ToResponse(const absl::StatusOr<StudyAnswer>& answer,
 absl::StatusOr<StudyAnswer> Search(const StudyRequest& request, const Knowledge& knowledge) {
   const Interrupt interrupt;
   ProgressLine progress_line;
-  return RunStudy(request, knowledge,
-                  {.cancel = interrupt.token(), .on_progress = [&](const Progress& progress) {
-                     progress_line.Show(ToWire(progress));
-                   }});
+  return RunStudyWithTrials(
+      request, knowledge,
+      {.cancel = interrupt.token(),
+       .on_progress = [&](const Progress& progress) { progress_line.Show(ToWire(progress)); }});
 }
 
 // Writes down how the study ended, prints the answer, and only then says what is wrong with the

@@ -9,6 +9,24 @@
 #include "server/rpc/convert.h"
 
 namespace meshwright {
+namespace {
+
+void AddTrialOptions(CLI::App& command, TrialFlags& flags) {
+  command.add_option("--launcher", flags.launcher,
+                     fmt::format("run plans before answering, by: {}; needs --max-trials",
+                                 fmt::join(LauncherNames(), ", ")));
+  command.add_option("--replay", flags.replay,
+                     "JSON lines of measured plans: what --launcher replay runs");
+  command.add_option("--max-trials", flags.max_trials, "plans that may be run");
+  command.add_option("--max-device-seconds", flags.max_device_seconds,
+                     "what trials may occupy, devices times seconds");
+  command.add_option("--max-trial-seconds", flags.max_seconds, "the same, seconds alone");
+  command.add_option("--stop-within", flags.stop_within_ratio,
+                     "end when no plan left is likely to save more than this share of a step "
+                     "(0.02); without it trials go on until --max-trials");
+}
+
+}  // namespace
 
 void AddQuestionOptions(CLI::App& command, TuneFlags& flags) {
   command
@@ -37,6 +55,7 @@ void AddQuestionOptions(CLI::App& command, TuneFlags& flags) {
       ->take_all();
   command.add_option("--disable-rule", flags.disabled_rules, "switch a prune rule off by its name")
       ->take_all();
+  AddTrialOptions(command, flags.trials);
 }
 
 absl::Status RequestMistakes(const Parsed<v1::TuneRequest>& request, const GlobalFlags& flags) {

@@ -67,7 +67,34 @@ std::string GainLine(const v1::TuneResult& result) {
                      PercentText(saved / base.step_time_seconds()));
 }
 
+std::string TrialLine(const v1::TuneResult& result) {
+  const v1::TrialSummary& summary = result.trial_summary();
+  return fmt::format("{} of {} plans tried in {} device-hours; ended by {}\n",
+                     CountText(result.trials_size()), CountText(summary.candidate_count()),
+                     fmt::format("{:.2f}", summary.device_seconds() / 3600), summary.stop_reason());
+}
+
+std::string TrialTable(const v1::TuneResult& result, const ReportNotes& notes) {
+  if (result.trials().empty()) return "";
+  Table table({{.title = "#", .align = Align::kRight},
+               {.title = "outcome"},
+               {.title = "step time"},
+               {.title = "expected"},
+               {.title = "to run", .align = Align::kRight},
+               {.title = "plan"}});
+  int number = 0;
+  for (const v1::TriedPlan& trial : result.trials()) {
+    const bool ran = trial.outcome() == "ok";
+    table.AddRow({fmt::format("{}", ++number), trial.outcome(),
+                  ran ? SecondsText(trial.step_time_seconds()) : "-",
+                  SecondsText(trial.expected_step_time_seconds()),
+                  PercentText(trial.success_probability_ratio()), PlanWords(trial.plan())});
+  }
+  return Heading("Trials, in the order tried", notes) + table.Text(kIndent);
+}
+
 std::string SearchLine(const v1::GetStudyResponse& answer) {
+  if (answer.result().has_trial_summary()) return TrialLine(answer.result());
   const v1::Search& search = answer.result().search();
   std::string text =
       fmt::format("{} of {} plans estimated in {}", CountText(search.evaluated_count()),
@@ -210,6 +237,7 @@ std::string ResultReport(const v1::GetStudyResponse& answer, const ReportNotes& 
   const v1::TuneResult& result = answer.result();
   std::string text = Heading(Title(answer.study()), notes).substr(1);
   text += SearchLine(answer) + "\n" + PlanTable(result) + GainLine(result);
+  text += TrialTable(result, notes);
   text += PruneTable(result.search().pruned_count_by_rule(), result.search().space_count(), notes);
   if (!result.plans().empty()) text += WinnerBreakdown(result.plans(0).estimate(), notes);
   text += DefaultsTable(result, notes) + WarningLines(result, notes);

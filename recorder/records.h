@@ -61,7 +61,7 @@ struct PlanRecord {
   int rank = 0;  // from 1; 0 is the baseline; unique in a study
   std::string plan_key = {};
   std::string plan_digest = {};
-  std::string state = {};     // "estimated"
+  std::string state = {};     // "estimated", "measured"
   std::string plan = {};      // bytes
   std::string estimate = {};  // bytes
   Seconds step_time = Seconds(0);

@@ -17,6 +17,7 @@
 
 #include "recorder/recorder.h"
 #include "search_space/status.h"
+#include "server/launchers/launchers.h"
 #include "server/rpc/convert.h"
 #include "server/rpc/server.h"
 #include "server/tuner/engine.h"
@@ -104,7 +105,7 @@ absl::Status Serve(const Flags& flags, const sigset_t& end_signals) {
   };
   ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
                    Engine::Start(std::move(recorder), knowledge, ProtobufCodec(knowledge),
-                                 {.on_error = on_error}));
+                                 {.on_error = on_error, .run = RunStudyWithTrials}));
   ASSIGN_OR_RETURN(const std::unique_ptr<Server> server,
                    Server::Start(flags.server, knowledge, *engine));
 

@@ -150,7 +150,8 @@ void ReadSearch(const MessageReader& in, StudyRequest& request) {
 }
 
 // What was measured. A run that did not end well may give 0 for what it could not measure.
-void ReadMeasured(const MessageReader& in, HistoryRow& row) {
+template <typename Row>
+void ReadMeasured(const MessageReader& in, Row& row) {
   const bool is_ok = row.outcome == Outcome::kOk;
   const std::optional<double> step_time = in.Double("step_time_seconds");
   if (step_time.has_value() && (is_ok || *step_time != 0)) {
@@ -189,6 +190,86 @@ HistoryRow ReadHistoryRow(const MessageReader& in, const Knowledge& knowledge) {
   return row;
 }
 
+// Whether the plans are legal for the question is CheckReplay's.
+std::vector<MeasuredPlan> ReadReplay(const MessageReader& in) {
+  std::vector<MeasuredPlan> rows;
+  for (const MessageReader& row : in.Children("replay")) {
+    MeasuredPlan& measured = rows.emplace_back();
+    measured.plan = ReadPart(row, "plan", ReadValidPlan).value_or(PlanRequest());
+    measured.outcome = row.Required("outcome", row.Choice<Outcome>("outcome"));
+    if (measured.outcome == Outcome::kCancelled) {
+      row.Add("outcome", "cancelled; proves nothing of the plan: leave the row out");
+    }
+    ReadMeasured(row, measured);
+  }
+  return rows;
+}
+
+void ReadTrialBudget(const MessageReader& in, TrialBudget& budget) {
+  budget.trials = in.RequiredInt("max_trials");
+  if (in.Int("max_trials").has_value()) in.RequirePositive("max_trials", budget.trials);
+  const auto read = [&](std::string_view field, std::optional<Seconds>& limit) {
+    const std::optional<double> value = in.Double(field);
+    if (!value.has_value()) return;
+    limit = Seconds(*value);
+    in.RequirePositive(field, *value);
+  };
+  read("max_device_seconds", budget.device_time);
+  read("max_seconds", budget.time);
+  budget.stop_within = in.Double("stop_within_ratio");
+  const double ratio = budget.stop_within.value_or(0);
+  if (!(ratio >= 0 && ratio < 1)) {
+    in.Add("stop_within_ratio", fmt::format("{}; must be at least 0 and below 1", ratio));
+  }
+}
+
+// What is stated for a search that a replay does not do.
+void RefuseSearch(const MessageReader& in, const StudyRequest& request) {
+  const auto refuse = [&](std::string_view field, bool is_stated) {
+    if (!is_stated) return;
+    in.Add(field,
+           fmt::format("stated; launcher {} tries the plans of its rows, nothing is searched",
+                       kReplayLauncher));
+  };
+  refuse("strategy", request.strategy != StudyRequest().strategy);
+  refuse("evaluation_limit", request.evaluation_limit.has_value());
+  refuse("dimensions", !request.dimensions.empty());
+  refuse("disabled_rules", !request.disabled_rules.empty());
+}
+
+void ReadTrials(const MessageReader& in, StudyRequest& request) {
+  const std::optional<MessageReader> stated = in.Child("trials");
+  if (!stated.has_value()) return;
+  TrialRequest& trials = request.trials.emplace();
+  trials.launcher = stated->Required("launcher", stated->Text("launcher"));
+  if (stated->Text("launcher").has_value() && !Contains(LauncherNames(), trials.launcher)) {
+    stated->AddWordMistake("launcher", trials.launcher, Listed(LauncherNames()));
+  }
+  trials.replay = ReadReplay(*stated);
+  if (trials.launcher == kReplayLauncher) {
+    if (trials.replay.empty() && !stated->HasMistakes("replay")) {
+      stated->Add("replay", "missing; launcher replay needs at least one measured plan");
+    }
+    RefuseSearch(in, request);
+  }
+  ReadTrialBudget(*stated, trials.budget);
+}
+
+// Of the rows of a replay whose question is right.
+void CheckReplay(const StudyRequest& request, const MessageReader& in, const Knowledge& knowledge) {
+  const absl::StatusOr<Problem> problem = ResolveProblem(request.question, knowledge);
+  if (!problem.ok()) return;
+  const MessageReader trials = *in.Child("trials");
+  const std::vector<MessageReader> rows = trials.Children("replay");
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i].HasMistakes("")) continue;
+    for (FieldViolation& violation :
+         FieldViolations(ResolvePlan(request.trials->replay[i].plan, *problem, "plan").status())) {
+      rows[i].Add(violation.field, std::move(violation.description));
+    }
+  }
+}
+
 }  // namespace
 
 absl::Status FoundStatus(const std::vector<FieldViolation>& found) {
@@ -218,6 +299,8 @@ absl::StatusOr<StudyRequest> FromWire(const v1::TuneRequest& request, const Know
   if (const auto baseline = in.Child("baseline")) study.baseline = ReadValidPlan(*baseline);
   ReadSearch(in, study);
   study.history = ReadHistory(in, knowledge);
+  ReadTrials(in, study);
+  if (study.trials.has_value()) CheckReplay(study, in, knowledge);
   const absl::Status found = FoundStatus(already_found);
   // What is wrong with the model alone keeps its own reason, UNKNOWN_MODEL_FAMILY.
   const bool is_model_only = FieldViolations(found) == FieldViolations(model.status());

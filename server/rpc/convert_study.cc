@@ -20,6 +20,43 @@ void Fill(const HistoryRow& row, v1::HistoryRow& wire) {
   if (row.peak_memory) wire.set_peak_memory_bytes(row.peak_memory->count);
 }
 
+void Fill(const TrialRequest& trials, v1::TrialRequest& wire) {
+  wire.set_launcher(trials.launcher);
+  for (const MeasuredPlan& row : trials.replay) {
+    v1::MeasuredPlan& out = *wire.add_replay();
+    *out.mutable_plan() = ToWire(row.plan);
+    out.set_outcome(std::string(Word(row.outcome)));
+    if (row.step_time) out.set_step_time_seconds(row.step_time->count());
+    if (row.peak_memory) out.set_peak_memory_bytes(row.peak_memory->count);
+  }
+  const TrialBudget& budget = trials.budget;
+  wire.set_max_trials(budget.trials);
+  if (budget.device_time) wire.set_max_device_seconds(budget.device_time->count());
+  if (budget.time) wire.set_max_seconds(budget.time->count());
+  if (budget.stop_within) wire.set_stop_within_ratio(*budget.stop_within);
+}
+
+void Fill(const TriedPlan& trial, v1::TriedPlan& wire) {
+  *wire.mutable_plan() = ToWire(trial.plan);
+  wire.set_plan_digest(MakePlanKey(trial.plan).digest);
+  wire.set_outcome(std::string(Word(WordOf(trial.outcome))));
+  if (const Ran* ran = std::get_if<Ran>(&trial.outcome)) {
+    wire.set_step_time_seconds(ran->step_time.count());
+    wire.set_peak_memory_bytes(ran->peak_memory.value_or(Bytes{0}).count);
+  }
+  wire.set_expected_step_time_seconds(trial.expected_step_time.count());
+  wire.set_success_probability_ratio(trial.success_probability);
+  wire.set_device_seconds(trial.device_time.count());
+}
+
+void Fill(const TrialSummary& summary, v1::TrialSummary& wire) {
+  wire.set_stop_reason(std::string(Word(summary.stop)));
+  wire.set_candidate_count(summary.candidate_count);
+  wire.set_device_seconds(summary.device_time.count());
+  wire.set_seconds(summary.time.count());
+  wire.set_remaining_gain_ratio(summary.remaining_gain);
+}
+
 void FillPrunedCounts(const SearchSummary& search,
                       google::protobuf::Map<std::string, std::int64_t>& wire) {
   for (const auto& [rule, count] : search.pruned_count_by_rule) wire[rule] = count;
@@ -77,6 +114,7 @@ v1::TuneRequest ToWire(const StudyRequest& request) {
     if (dimension.at_least) out.set_at_least(*dimension.at_least);
     if (dimension.at_most) out.set_at_most(*dimension.at_most);
   }
+  if (request.trials) Fill(*request.trials, *wire.mutable_trials());
   return wire;
 }
 
@@ -103,6 +141,8 @@ v1::TuneResult ToWire(const StudyResult& result) {
   search.set_optimality_gap_ratio(result.search.optimality_gap);
   FillAppliedDefaults(result.applied_defaults, *wire.mutable_applied_defaults());
   wire.mutable_warnings()->Assign(result.warnings.begin(), result.warnings.end());
+  for (const TriedPlan& trial : result.trials) Fill(trial, *wire.add_trials());
+  if (result.trial_summary) Fill(*result.trial_summary, *wire.mutable_trial_summary());
   return wire;
 }
 

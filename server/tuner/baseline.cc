@@ -1,9 +1,12 @@
 #include "server/tuner/baseline.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "search_space/space.h"
+#include "search_space/status.h"
 #include "server/tuner/checker.h"
+#include "server/tuner/search_plan.h"
 
 namespace meshwright {
 namespace {
@@ -51,6 +54,32 @@ std::optional<ParallelPlan> DefaultBaseline(const Problem& problem, AnalyticMode
     }
   }
   return std::nullopt;
+}
+
+absl::StatusOr<std::optional<RankedPlan>> BaselineOf(const StudyRequest& request,
+                                                     const Problem& problem, AnalyticModel& model,
+                                                     std::vector<AppliedDefault>& applied) {
+  if (request.baseline.has_value()) {
+    ASSIGN_OR_RETURN(ResolvedPlan baseline, ResolvePlan(*request.baseline, problem, "baseline"));
+    RankedPlan ranked = RankPlan(baseline.plan, problem, model);
+    applied.insert(applied.end(), baseline.applied_defaults.begin(),
+                   baseline.applied_defaults.end());
+    return ranked;
+  }
+  const std::optional<ParallelPlan> plan = DefaultBaseline(problem, model);
+  if (!plan.has_value()) return std::nullopt;
+  return RankPlan(*plan, problem, model);
+}
+
+void NoteBaseline(StudyResult& result) {
+  if (!result.baseline.has_value()) {
+    result.warnings.push_back("no hand-made baseline plan fits");
+    return;
+  }
+  const Estimate& baseline = result.baseline->estimate;
+  if (baseline.fits && baseline.step_time <= result.plans.front().estimate.step_time) {
+    result.warnings.push_back("keep yours: the baseline is as fast as the best plan found");
+  }
 }
 
 }  // namespace meshwright

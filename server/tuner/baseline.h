@@ -1,10 +1,12 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "estimator/analytic_model.h"
 #include "search_space/plan.h"
 #include "server/tuner/problem.h"
+#include "server/tuner/study.h"
 
 namespace meshwright {
 
@@ -13,5 +15,14 @@ namespace meshwright {
 // (contract, "tune"). With experts, the least expert parallelism that makes it fit. Nothing when no
 // such plan fits.
 std::optional<ParallelPlan> DefaultBaseline(const Problem& problem, AnalyticModel& model);
+
+// The baseline of a request, stated or by hand; `applied` gains the defaults that a stated one
+// took.
+absl::StatusOr<std::optional<RankedPlan>> BaselineOf(const StudyRequest& request,
+                                                     const Problem& problem, AnalyticModel& model,
+                                                     std::vector<AppliedDefault>& applied);
+
+// What an answer that has plans says of its baseline.
+void NoteBaseline(StudyResult& result);
 
 }  // namespace meshwright

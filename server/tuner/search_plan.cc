@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include "estimator/layer_split.h"
 #include "search_space/status.h"
+#include "server/tuner/calibrate.h"
 #include "server/tuner/infeasible.h"
 #include "server/tuner/strategies/strategies.h"
 
@@ -95,16 +97,38 @@ absl::Status NarrowSpace(const std::vector<DimensionRequest>& dimensions, Proble
   return absl::OkStatus();
 }
 
-RankedPlan RankPlan(ParallelPlan plan, const Problem& problem, AnalyticModel& model) {
+Seconds FloorOfStep(const Problem& problem, const Calibration& calibration) {
+  double rate = 0;
+  for (const NodePool& pool : problem.cluster.pools) {
+    const MatmulTimes products(pool.chip, RatesOf(pool, problem.workload));
+    rate += DeviceCount(pool) / products.Least({1}).count();
+  }
+  const double tokens =
+      static_cast<double>(problem.workload.global_batch_size) * problem.workload.sequence_length;
+  return calibration.time_ratio *
+         Seconds(3 * ForwardFlopsPerToken(ViewOf(problem)) * tokens / rate);
+}
+
+ParallelPlan WithStatedSplit(ParallelPlan plan, const Problem& problem) {
   if (plan.layers_per_stage.empty() && plan.stages.empty()) {
     plan.layers_per_stage = SplitLayers(problem.model, problem.profile, plan.pipeline_parallel);
   }
+  return plan;
+}
+
+RankedPlan RankPlan(ParallelPlan plan, const Problem& problem, AnalyticModel& model) {
+  plan = WithStatedSplit(std::move(plan), problem);
   RankedPlan ranked = {.plan = plan, .estimate = model.Full(plan)};
   AddWarnings(ranked.plan, model, ranked.estimate);
   return ranked;
 }
 
 absl::StatusOr<Problem> SearchableProblem(const StudyRequest& request, const Knowledge& knowledge) {
+  if (request.trials.has_value()) {
+    return InvalidFields({{.field = "trials",
+                           .description = "stated; this question is answered at once, nothing is "
+                                          "run for it: create a study"}});
+  }
   ASSIGN_OR_RETURN(Problem problem, ResolveProblem(request.question, knowledge));
   RETURN_IF_ERROR(RequireOnePool(problem));
   RETURN_IF_ERROR(NarrowSpace(request.dimensions, problem));

@@ -28,7 +28,13 @@ absl::StatusOr<Problem> SearchableProblem(const StudyRequest& request, const Kno
 SearchOptions SearchOptionsOf(const StudyRequest& request, const StudyControl& control,
                               std::chrono::steady_clock::time_point start);
 
-// The plan with its split of layers stated, and its estimate.
+// No plan is faster than its model FLOPs at the best rate that the chip's GEMMs reach.
+Seconds FloorOfStep(const Problem& problem, const Calibration& calibration);
+
+// The plan with the split of layers that its framework takes, where it states none.
+ParallelPlan WithStatedSplit(ParallelPlan plan, const Problem& problem);
+
+// That plan and its estimate.
 RankedPlan RankPlan(ParallelPlan plan, const Problem& problem, AnalyticModel& model);
 
 }  // namespace meshwright

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <cmath>
 #include <cstdlib>
 #include <memory>
 
@@ -22,19 +21,6 @@ namespace meshwright {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-// No plan is faster than its model FLOPs at the best rate that the chips' GEMMs reach.
-Seconds FloorOfStep(const Problem& problem, const Calibration& calibration) {
-  double rate = 0;
-  for (const NodePool& pool : problem.cluster.pools) {
-    const MatmulTimes products(pool.chip, RatesOf(pool, problem.workload));
-    rate += DeviceCount(pool) / products.Least({1}).count();
-  }
-  const double tokens =
-      static_cast<double>(problem.workload.global_batch_size) * problem.workload.sequence_length;
-  return calibration.time_ratio *
-         Seconds(3 * ForwardFlopsPerToken(ViewOf(problem)) * tokens / rate);
-}
 
 // Of a search that ended before it had tried all plans.
 absl::Status NothingYet(StopCause cause, const SearchSummary& summary) {
@@ -82,32 +68,6 @@ void NoteCut(const StudyRequest& request, const Problem& problem, const Calibrat
   result.warnings.push_back(
       fmt::format("strategy {} proves nothing: the plans are the best of {} that it tried",
                   request.strategy, result.search.evaluated_count));
-}
-
-absl::StatusOr<std::optional<RankedPlan>> BaselineOf(const StudyRequest& request,
-                                                     const Problem& problem, AnalyticModel& model,
-                                                     std::vector<AppliedDefault>& applied) {
-  if (request.baseline.has_value()) {
-    ASSIGN_OR_RETURN(ResolvedPlan baseline, ResolvePlan(*request.baseline, problem, "baseline"));
-    RankedPlan ranked = RankPlan(baseline.plan, problem, model);
-    applied.insert(applied.end(), baseline.applied_defaults.begin(),
-                   baseline.applied_defaults.end());
-    return ranked;
-  }
-  const std::optional<ParallelPlan> plan = DefaultBaseline(problem, model);
-  if (!plan.has_value()) return std::nullopt;
-  return RankPlan(*plan, problem, model);
-}
-
-void NoteBaseline(StudyResult& result) {
-  if (!result.baseline.has_value()) {
-    result.warnings.push_back("no hand-made baseline plan fits");
-    return;
-  }
-  const Estimate& baseline = result.baseline->estimate;
-  if (baseline.fits && baseline.step_time <= result.plans.front().estimate.step_time) {
-    result.warnings.push_back("keep yours: the baseline is as fast as the best plan found");
-  }
 }
 
 // The answer of one precision.

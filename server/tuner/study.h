@@ -17,6 +17,7 @@
 #include "search_space/space_request.h"
 #include "search_space/units.h"
 #include "server/tuner/problem.h"
+#include "server/tuner/trial.h"
 
 namespace meshwright {
 
@@ -41,6 +42,7 @@ struct StudyRequest {
   std::vector<std::string> disabled_rules = {};
   std::vector<DimensionRequest> dimensions = {};
   std::vector<HistoryRow> history = {};
+  std::optional<TrialRequest> trials = {};  // absent: the cost model alone answers
 };
 
 struct RankedPlan {
@@ -71,6 +73,8 @@ struct StudyResult {
   SearchSummary search = {};
   std::vector<AppliedDefault> applied_defaults = {};
   std::vector<std::string> warnings = {};
+  std::vector<TriedPlan> trials = {};  // in the order tried
+  std::optional<TrialSummary> trial_summary = {};
 };
 
 // Nothing fits: what binds and the smallest changes that would help.
@@ -103,7 +107,8 @@ struct StudyControl {
 // answer. Pure but for the wall clock of the deadline; needs no recorder. Same request, same
 // answer. A cancelled or late study answers with the best so far and says so; when it has found
 // nothing by then the status is CANCELLED or DEADLINE_EXCEEDED; RESOURCE_EXHAUSTED with reason
-// EVALUATION_LIMIT when a strategy found nothing with the evaluations that it had.
+// EVALUATION_LIMIT when a strategy found nothing with the evaluations that it had. Trials are
+// refused: whoever has launchers calls RunStudyWithTrials (server/launchers/).
 absl::StatusOr<StudyAnswer> RunStudy(const StudyRequest& request, const Knowledge& knowledge,
                                      const StudyControl& control);
 

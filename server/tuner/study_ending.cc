@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -24,13 +25,16 @@ std::uint64_t Hash(std::string_view text) {
 }
 
 PlanRecord ToRecord(const std::string& study_id, int rank, const RankedPlan& ranked,
-                    const StudyCodec& codec) {
+                    const StudyCodec& codec, const std::vector<TriedPlan>& trials) {
   const PlanKey key = MakePlanKey(ranked.plan);
+  const bool was_measured = std::ranges::any_of(trials, [&](const TriedPlan& trial) {
+    return trial.plan == ranked.plan && std::holds_alternative<Ran>(trial.outcome);
+  });
   return {.study_id = study_id,
           .rank = rank,
           .plan_key = key.text,
           .plan_digest = key.digest,
-          .state = "estimated",
+          .state = was_measured ? "measured" : "estimated",
           .plan = codec.encode_plan(ranked.plan),
           .estimate = codec.encode_estimate(ranked.estimate),
           .step_time = ranked.estimate.step_time,
@@ -43,11 +47,11 @@ std::vector<PlanRecord> ToRecords(const std::string& study_id, const StudyResult
                                   const StudyCodec& codec) {
   std::vector<PlanRecord> records;
   if (result.baseline.has_value()) {
-    records.push_back(ToRecord(study_id, 0, *result.baseline, codec));
+    records.push_back(ToRecord(study_id, 0, *result.baseline, codec, result.trials));
   }
   int rank = 0;
   for (const RankedPlan& ranked : result.plans) {
-    records.push_back(ToRecord(study_id, ++rank, ranked, codec));
+    records.push_back(ToRecord(study_id, ++rank, ranked, codec, result.trials));
   }
   return records;
 }
@@ -91,10 +95,17 @@ std::optional<absl::StatusCode> ParseCode(std::string_view word) {
   return std::nullopt;
 }
 
+bool AllTrialsFailed(const StudyResult& result) {
+  return !result.trials.empty() && std::ranges::none_of(result.trials, [](const TriedPlan& trial) {
+    return std::holds_alternative<Ran>(trial.outcome);
+  });
+}
+
 std::string OutcomeOf(const StudyAnswer& answer) {
   if (!std::holds_alternative<StudyResult>(answer)) return "no_feasible_plan";
   const auto& result = std::get<StudyResult>(answer);
   if (result.search.stop_cause == StopCause::kDeadline) return "deadline_cut";
+  if (AllTrialsFailed(result)) return "all_trials_failed";
   const auto gain = GainOverBaseline(result);
   return gain.has_value() && *gain <= 0.0 ? "baseline_best" : "improved";
 }

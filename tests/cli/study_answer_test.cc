@@ -25,6 +25,14 @@ TEST(EndingStatusTest, ResultIsFineAlsoWhenTheDeadlineCutIt) {
   EXPECT_TRUE(EndingStatus(answer).ok());
 }
 
+TEST(EndingStatusTest, NoTrialRan) {
+  v1::GetStudyResponse answer = Answer("succeeded", "all_trials_failed");
+  answer.mutable_result()->add_trials();
+  const absl::Status status = EndingStatus(answer);
+  EXPECT_EQ(ExitCode(status), kExitTrialsFailed);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("none of 1 trials"));
+}
+
 TEST(EndingStatusTest, NothingFits) {
   v1::GetStudyResponse answer = Answer("succeeded", "no_feasible_plan");
   answer.mutable_infeasible()->mutable_nearest();

@@ -74,6 +74,23 @@ TEST(StudyReportTest, SaysAllThatMatters) {
   EXPECT_THAT(report, Not(HasSubstr("\x1b")));
 }
 
+TEST(StudyReportTest, TrialsInTheOrderTried) {
+  v1::GetStudyResponse answer = Answer();
+  answer.mutable_result()->MergeFrom(Parse<v1::TuneResult>(R"(
+    trials { plan { tensor_parallel: 8 data_parallel: 2 micro_batch_size: 1 } outcome: "oom"
+             expected_step_time_seconds: 7 success_probability_ratio: 0.8 device_seconds: 1920 }
+    trials { plan { tensor_parallel: 2 data_parallel: 8 micro_batch_size: 1 } outcome: "ok"
+             step_time_seconds: 8 expected_step_time_seconds: 9 success_probability_ratio: 1
+             device_seconds: 3200 }
+    trial_summary { stop_reason: "trial_limit" candidate_count: 1200 device_seconds: 5120 })"));
+  const std::string report = StudyReport(answer, {});
+  // 5,120 / 3,600 hours
+  EXPECT_THAT(report, HasSubstr("2 of 1,200 plans tried in 1.42 device-hours; ended by "
+                                "trial_limit\n"));
+  EXPECT_THAT(report, HasSubstr("1  oom      -          7.00 s     80.0 %  tp8 dp2 mb1"));
+  EXPECT_THAT(report, HasSubstr("2  ok       8.00 s     9.00 s    100.0 %  tp2 dp8 mb1"));
+}
+
 TEST(StudyReportTest, ColourOnlyWhenAsked) {
   EXPECT_THAT(StudyReport(Answer(), {.has_color = true}), HasSubstr("\x1b[1mtiny on a100x16"));
 }

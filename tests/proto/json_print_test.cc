@@ -52,7 +52,8 @@ TEST(PrintJsonTest, Multiline) {
 
 TEST(PrintJsonTest, LeavesOutWhatIsNotStated) {
   v1::TuneResult result;
-  EXPECT_EQ(PrintJson(result, {}), R"({"plans": [], "applied_defaults": [], "warnings": []})");
+  EXPECT_EQ(PrintJson(result, {}),
+            R"({"plans": [], "applied_defaults": [], "warnings": [], "trials": []})");
   v1::Overlap overlap;
   EXPECT_EQ(PrintJson(overlap, {}), "{}");
   overlap.set_tensor_parallel(false);

@@ -280,6 +280,44 @@ TEST(ConvertRequestTest, EvaluationLimitIsOfStrategiesThatAreAsked) {
   }
 }
 
+TEST(ConvertRequestTest, EveryMistakeOfAReplayIsNamed) {
+  const auto request = Read(WithQuestion(R"("strategy": "mcmc",
+    "trials": {"launcher": "replay", "max_trials": 0, "stop_within_ratio": 2, "replay": [
+      {"plan": {"tensor_parallel": 1}, "outcome": "ok", "step_time_seconds": 1},
+      {"plan": {"tensor_parallel": 1}, "outcome": "ok"},
+      {"plan": {"tensor_parallel": 1}, "outcome": "late", "step_time_seconds": 1},
+      {"plan": {"tensor_parallel": 1}, "outcome": "cancelled"},
+      {"outcome": "oom"},
+      {"plan": {"tensor_parallel": 3}, "outcome": "oom"},
+      {"plan": {"tensor_parallel": 1}, "outcome": "ok", "step_time_seconds": -1}]})"));
+  std::vector<std::string> fields;
+  for (const FieldViolation& found : FieldViolations(request.status())) {
+    fields.push_back(found.field);
+  }
+  EXPECT_THAT(
+      fields,
+      testing::UnorderedElementsAre(
+          "trials.max_trials", "trials.stop_within_ratio", "trials.replay[1].step_time_seconds",
+          "trials.replay[2].outcome", "trials.replay[3].outcome", "trials.replay[4].plan",
+          "trials.replay[5].plan.tensor_parallel", "trials.replay[5].plan.data_parallel",
+          "trials.replay[6].step_time_seconds", "strategy"));
+}
+
+TEST(ConvertRequestTest, TrialsNeedALauncherAndALimit) {
+  const auto bare = Read(WithQuestion(R"("trials": {})"));
+  std::vector<std::string> fields;
+  for (const FieldViolation& found : FieldViolations(bare.status())) fields.push_back(found.field);
+  EXPECT_THAT(fields, ElementsAre("trials.launcher", "trials.max_trials"));
+  const auto other = Read(WithQuestion(R"("trials": {"launcher": "slurm", "max_trials": 1})"));
+  EXPECT_THAT(FieldViolations(other.status()),
+              ElementsAre(AllOf(Field(&FieldViolation::field, "trials.launcher"),
+                                Field(&FieldViolation::description,
+                                      HasSubstr("\"slurm\"; must be one of replay")))));
+  const auto empty = Read(WithQuestion(R"("trials": {"launcher": "replay", "max_trials": 1})"));
+  EXPECT_THAT(FieldViolations(empty.status()),
+              ElementsAre(Field(&FieldViolation::field, "trials.replay")));
+}
+
 TEST(ConvertRequestTest, TextThatIsNoJsonIsTheOnlyMistake) {
   v1::EvaluateCase wire;
   const auto request = FromWire(wire, Known(), ParseJson("{oops", "", wire));

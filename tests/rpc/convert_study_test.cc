@@ -8,6 +8,7 @@
 #include "meshwright/v1/service.pb.h"
 #include "proto/json.h"
 #include "server/rpc/convert.h"
+#include "server/tuner/study_ending.h"
 #include "tests/rpc/full_samples.h"
 
 namespace meshwright {
@@ -34,6 +35,41 @@ StudyRequest FullRequest() {
                        .outcome = Outcome::kOk,
                        .step_time = Seconds(1.5),
                        .peak_memory = Bytes{1000}}}};
+}
+
+StudyRequest ReplayRequest() {
+  StudyRequest request = FullRequest();
+  request.question.cluster.pools.resize(1);
+  request.baseline.reset();
+  request.disabled_rules.clear();
+  request.dimensions.clear();
+  request.trials = TrialRequest{
+      .launcher = std::string(kReplayLauncher),
+      .replay = {{.plan = {.tensor_parallel = 2, .data_parallel = 4},
+                  .outcome = Outcome::kOk,
+                  .step_time = Seconds(1.5),
+                  .peak_memory = Bytes{1000}},
+                 {.plan = {.tensor_parallel = 4, .data_parallel = 2}, .outcome = Outcome::kHang}},
+      .budget = {
+          .trials = 3, .device_time = Seconds(100), .time = Seconds(10), .stop_within = 0.02}};
+  return request;
+}
+
+TEST(CodecTest, TrialsReadBackWhole) {
+  const Knowledge knowledge = LoadKnowledge("").value();
+  const StudyCodec codec = ProtobufCodec(knowledge);
+  const std::string bytes = codec.encode_request(ReplayRequest());
+  const auto back = codec.decode_request(bytes);
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(codec.encode_request(*back), bytes);
+  ASSERT_EQ(back->trials->replay.size(), 2u);
+  EXPECT_EQ(back->trials->replay[0].step_time, Seconds(1.5));
+  EXPECT_EQ(back->trials->replay[0].peak_memory, Bytes{1000});
+  EXPECT_EQ(back->trials->replay[1].outcome, Outcome::kHang);
+  EXPECT_EQ(back->trials->budget.trials, 3);
+  EXPECT_EQ(back->trials->budget.device_time, Seconds(100));
+  EXPECT_EQ(back->trials->budget.time, Seconds(10));
+  EXPECT_EQ(back->trials->budget.stop_within, 0.02);
 }
 
 // The limit goes with another strategy than that of FullRequest.
@@ -116,7 +152,31 @@ StudyResult SampleResult() {
                      .complete = true,
                      .optimality_gap = 0.125},
           .applied_defaults = {{.field = "f", .value = "v", .source = "s"}},
-          .warnings = {"w"}};
+          .warnings = {"w"},
+          .trials = {{.plan = FullPlan(),
+                      .outcome = Ran{.step_time = Seconds(2), .peak_memory = Bytes{10}},
+                      .expected_step_time = Seconds(3),
+                      .success_probability = 0.75,
+                      .device_time = Seconds(1120)}},
+          .trial_summary = TrialSummary{.stop = TrialStop::kTrialLimit,
+                                        .candidate_count = 4,
+                                        .device_time = Seconds(1120),
+                                        .time = Seconds(140),
+                                        .remaining_gain = 0.5}};
+}
+
+TEST(EndingTest, SaysWhichPlansWereMeasured) {
+  const Knowledge knowledge = LoadKnowledge("").value();
+  const StudyCodec codec = ProtobufCodec(knowledge);
+  StudyResult result = SampleResult();
+  result.plans[1].plan.micro_batch_size *= 2;
+  const StudyEnding ending = EndingOf("s", StudyAnswer(result), codec, 0);
+  ASSERT_EQ(ending.plans->size(), 3u);  // with the baseline
+  EXPECT_EQ((*ending.plans)[1].state, "measured");
+  EXPECT_EQ((*ending.plans)[2].state, "estimated");
+  EXPECT_EQ(ending.outcome, "baseline_best");
+  result.trials[0].outcome = Crashed();
+  EXPECT_EQ(EndingOf("s", StudyAnswer(result), codec, 0).outcome, "all_trials_failed");
 }
 
 TEST(ResultTest, EveryFieldIsSet) {
@@ -126,6 +186,8 @@ TEST(ResultTest, EveryFieldIsSet) {
   EXPECT_EQ(wire.plans(0).plan_digest(), MakePlanKey(FullPlan()).digest);
   EXPECT_EQ(wire.search().seconds(), RoundedUpSeconds(Seconds(0.02)).count());
   EXPECT_EQ(wire.search().pruned_count_by_rule().at("divisibility"), 40);
+  EXPECT_EQ(wire.trials(0).outcome(), "ok");
+  EXPECT_EQ(wire.trial_summary().stop_reason(), "trial_limit");
 }
 
 TEST(ResultTest, AnswersAreStoredAndShown) {

@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Replays measured tables: how many trials Meshwright and others need until they have a plan within 3 % of the
+# best measured one. Writes the tables between the markers of docs/replay.md, and docs/replay/*.svg.
+#
+#   scripts/replay.sh
+#   scripts/replay.sh --only SOURCE...   prints the table of some sources, writes nothing
+#   scripts/replay.sh --simulated        instead FlagScale's problems on a simulated cluster
+#
+# The exam is not part of this repository: MESHWRIGHT_EXAM names its folder (../shared/exam), the measured
+# runs lie in ../data/measured beside it. MESHWRIGHT_BIN names the program (build/release/bin/meshwright).
+# Relative paths count from the repository's root. Exit 3: one is absent.
+set -euo pipefail
+cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." >/dev/null
+
+absent() { echo "scripts/replay.sh: $1" >&2; exit 3; }
+
+exam=${MESHWRIGHT_EXAM:-../shared/exam}
+binary=${MESHWRIGHT_BIN:-build/release/bin/meshwright}
+data=$exam/../data/measured
+[[ -f $exam/replay.py ]] || absent "no exam at $exam (MESHWRIGHT_EXAM)"
+[[ -d $data ]] || absent "no measured runs at $data"
+[[ -f $binary && -x $binary ]] || absent "no program at $binary (MESHWRIGHT_BIN): build first: scripts/build.sh release"
+
+exec python3 -B bench/replay/replay_report.py --exam "$exam/replay.py" --data "$data" --bin "$binary" "$@"

@@ -1,0 +1,36 @@
+#include "server/launchers/launchers.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <memory>
+
+#include "search_space/status.h"
+#include "server/launchers/replay_launcher.h"
+#include "server/tuner/trial_study.h"
+
+namespace meshwright {
+namespace {
+
+absl::StatusOr<StudyAnswer> Replay(const StudyRequest& request, const Knowledge& knowledge,
+                                   const StudyControl& control) {
+  ASSIGN_OR_RETURN(const Problem problem, ResolveProblem(request.question, knowledge));
+  ASSIGN_OR_RETURN(const std::unique_ptr<ReplayLauncher> launcher,
+                   ReplayLauncher::Make(request.trials->replay, problem));
+  return RunTrialStudy(request, knowledge, {.candidates = launcher->Plans()}, *launcher, control);
+}
+
+}  // namespace
+
+absl::StatusOr<StudyAnswer> RunStudyWithTrials(const StudyRequest& request,
+                                               const Knowledge& knowledge,
+                                               const StudyControl& control) {
+  if (!request.trials.has_value()) return RunStudy(request, knowledge, control);
+  if (request.trials->launcher == kReplayLauncher) return Replay(request, knowledge, control);
+  return InvalidFields(
+      {{.field = "trials.launcher",
+        .description = fmt::format("'{}'; must be one of {}", request.trials->launcher,
+                                   fmt::join(LauncherNames(), ", "))}});
+}
+
+}  // namespace meshwright

@@ -1,0 +1,80 @@
+#include "server/launchers/replay_launcher.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "search_space/status.h"
+#include "server/tuner/search_plan.h"
+
+namespace meshwright {
+namespace {
+
+template <typename Value>
+Value Median(std::vector<Value> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t middle = values.size() / 2;
+  if (values.size() % 2 == 1) return values[middle];
+  return (values[middle - 1] + values[middle]) / 2;
+}
+
+TrialOutcome Merged(const std::vector<MeasuredPlan>& rows) {
+  std::vector<double> times;
+  std::vector<std::int64_t> peaks;
+  std::optional<Outcome> failure;
+  for (const MeasuredPlan& row : rows) {
+    if (row.outcome != Outcome::kOk) {
+      // kOom is the least of the words that fail.
+      failure = std::min(failure.value_or(row.outcome), row.outcome);
+      continue;
+    }
+    times.push_back(row.step_time->count());
+    if (row.peak_memory.has_value()) peaks.push_back(row.peak_memory->count);
+  }
+  if (times.size() * 2 < rows.size()) return OutcomeOf(*failure, Seconds(0), std::nullopt);
+  Ran ran = {.step_time = Seconds(Median(times))};
+  if (!peaks.empty()) ran.peak_memory = Bytes{Median(peaks)};
+  return ran;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ReplayLauncher>> ReplayLauncher::Make(
+    const std::vector<MeasuredPlan>& rows, const Problem& problem) {
+  std::map<ParallelPlan, std::vector<MeasuredPlan>> same;
+  for (const MeasuredPlan& row : rows) {
+    ASSIGN_OR_RETURN(ResolvedPlan plan, ResolvePlan(row.plan, problem, "plan"));
+    same[WithStatedSplit(std::move(plan.plan), problem)].push_back(row);
+  }
+  std::map<ParallelPlan, TrialOutcome> outcomes;
+  for (const auto& [plan, measured] : same) outcomes[plan] = Merged(measured);
+  return std::unique_ptr<ReplayLauncher>(new ReplayLauncher(std::move(outcomes)));
+}
+
+absl::Status ReplayLauncher::Submit(const TrialJob& job) {
+  const auto found = outcomes_.find(job.plan);
+  if (found == outcomes_.end()) {
+    return absl::NotFoundError("no row of the replay has plan " + MakePlanKey(job.plan).text);
+  }
+  const Ran* ran = std::get_if<Ran>(&found->second);
+  ended_.push_back({.id = job.id,
+                    .outcome = found->second,
+                    .time = TrialTime(ran == nullptr ? Seconds(0) : ran->step_time)});
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<FinishedTrial>> ReplayLauncher::Wait(Seconds /*limit*/) {
+  if (ended_.empty()) return std::nullopt;
+  FinishedTrial first = ended_.front();
+  ended_.pop_front();
+  return first;
+}
+
+void ReplayLauncher::Cancel(int /*id*/) {}  // a job has ended when it is submitted
+
+std::vector<ParallelPlan> ReplayLauncher::Plans() const {
+  std::vector<ParallelPlan> plans;
+  for (const auto& [plan, outcome] : outcomes_) plans.push_back(plan);
+  return plans;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/tuner/launcher.h"
+#include "server/tuner/problem.h"
+
+namespace meshwright {
+
+// Measured results that stand in for a cluster: a plan's trial ends at once, as its rows say. A
+// plan that stands several times takes the median time and peak memory of the rows that ran; when
+// most of them did not, it fails, by memory if one of them did. Occupied time is TrialTime's.
+class ReplayLauncher final : public Launcher {
+ public:
+  // Rows hold plans that are legal for the problem (server/rpc/convert.h names those that are not).
+  static absl::StatusOr<std::unique_ptr<ReplayLauncher>> Make(const std::vector<MeasuredPlan>& rows,
+                                                              const Problem& problem);
+
+  // NOT_FOUND for a plan that no row has.
+  absl::Status Submit(const TrialJob& job) override;
+  absl::StatusOr<std::optional<FinishedTrial>> Wait(Seconds limit) override;
+  void Cancel(int id) override;
+
+  [[nodiscard]] std::vector<ParallelPlan> Plans() const;  // in canonical order
+
+ private:
+  explicit ReplayLauncher(std::map<ParallelPlan, TrialOutcome> outcomes)
+      : outcomes_(std::move(outcomes)) {}
+
+  std::map<ParallelPlan, TrialOutcome> outcomes_;
+  std::deque<FinishedTrial> ended_;
+};
+
+}  // namespace meshwright

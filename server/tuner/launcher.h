@@ -1,0 +1,44 @@
+#pragma once
+
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "search_space/plan.h"
+#include "search_space/units.h"
+#include "server/tuner/trial.h"
+
+namespace meshwright {
+
+// A plan to be run; `id` is the caller's, unique with a launcher.
+struct TrialJob {
+  int id = 0;
+  ParallelPlan plan = {};
+};
+
+struct FinishedTrial {
+  int id = 0;
+  TrialOutcome outcome = Cancelled();
+  Seconds time = Seconds(0);  // that it occupied its devices
+};
+
+// Runs plans as jobs: measured tables that stand in for a cluster today, schedulers of clusters
+// later. Jobs run beside the caller, so submitting returns at once and ends are waited for. An
+// error is the launcher's own (no scheduler, no permission); whatever becomes of a job is an
+// outcome. Called by the trial loop (trials.h), from one thread.
+class Launcher {
+ public:
+  Launcher() = default;
+  Launcher(const Launcher&) = delete;
+  Launcher& operator=(const Launcher&) = delete;
+  virtual ~Launcher() = default;
+
+  virtual absl::Status Submit(const TrialJob& job) = 0;
+  // The next end of a job that has been submitted; nothing when none has come by `limit`. Each end
+  // is told once.
+  virtual absl::StatusOr<std::optional<FinishedTrial>> Wait(Seconds limit) = 0;
+  // Asks for the end of a job, which Wait then tells; of a job that has ended nothing changes.
+  virtual void Cancel(int id) = 0;
+};
+
+}  // namespace meshwright

@@ -1,0 +1,105 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "search_space/choices.h"
+#include "search_space/plan.h"
+#include "search_space/units.h"
+#include "server/tuner/problem.h"
+
+namespace meshwright {
+
+// What became of a plan that was run. Each says what it proves.
+struct Ran {
+  Seconds step_time = Seconds(0);  // median of a step, warm
+  std::optional<Bytes> peak_memory = {};
+  bool operator==(const Ran&) const = default;
+};
+// Plans of at least this one's modelled memory will do the same.
+struct OutOfMemory {
+  bool operator==(const OutOfMemory&) const = default;
+};
+// Plans like it are less likely to run.
+struct Crashed {
+  bool operator==(const Crashed&) const = default;
+};
+// No step ended; likewise.
+struct Hung {
+  bool operator==(const Hung&) const = default;
+};
+// Its steps are longer than expected; how much longer is not known.
+struct TimedOut {
+  bool operator==(const TimedOut&) const = default;
+};
+// Stopped from outside: proves nothing.
+struct Cancelled {
+  bool operator==(const Cancelled&) const = default;
+};
+using TrialOutcome = std::variant<Ran, OutOfMemory, Crashed, Hung, TimedOut, Cancelled>;
+
+Outcome WordOf(const TrialOutcome& outcome);
+// `step_time` counts for kOk only.
+TrialOutcome OutcomeOf(Outcome word, Seconds step_time, std::optional<Bytes> peak_memory);
+
+// A row of measured results that stand in for a cluster.
+struct MeasuredPlan {
+  PlanRequest plan = {};
+  Outcome outcome = Outcome::kOk;
+  std::optional<Seconds> step_time = {};  // present with kOk
+  std::optional<Bytes> peak_memory = {};
+};
+
+// The time that a trial occupies its devices: two minutes until it steps, and ten steps. AMP's logs
+// have trials of 122 to 235 s on average (arXiv 2210.07297); a trial that fails takes no steps.
+Seconds TrialTime(Seconds step_time);
+
+// What trials may cost. Each limit is looked at before the next trial is submitted.
+struct TrialBudget {
+  int trials = 1;
+  std::optional<Seconds> device_time = {};  // devices x time
+  std::optional<Seconds> time = {};
+  std::optional<double> stop_within = {};  // ratio; contract: stop_within_ratio
+};
+
+inline constexpr std::string_view kReplayLauncher = "replay";
+std::vector<std::string> LauncherNames();
+
+struct TrialRequest {
+  std::string launcher = {};              // one of LauncherNames()
+  std::vector<MeasuredPlan> replay = {};  // of kReplayLauncher
+  TrialBudget budget = {};
+};
+
+struct TriedPlan {
+  ParallelPlan plan = {};
+  TrialOutcome outcome = Cancelled();
+  // When it was chosen.
+  Seconds expected_step_time = Seconds(0);
+  double success_probability = 0;
+  Seconds device_time = Seconds(0);  // what it occupied
+};
+
+enum class TrialStop {
+  kAllTried,
+  kTrialLimit,
+  kDeviceTimeLimit,
+  kTimeLimit,
+  kWithinRatio,
+  kLauncherFailed,
+  kCancelled,
+};
+std::string_view Word(TrialStop stop);  // "all_tried", ...
+
+struct TrialSummary {
+  TrialStop stop = TrialStop::kAllTried;
+  int candidate_count = 0;
+  Seconds device_time = Seconds(0);
+  Seconds time = Seconds(0);
+  double remaining_gain = 0;  // ratio; contract: remaining_gain_ratio
+};
+
+}  // namespace meshwright

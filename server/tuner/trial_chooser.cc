@@ -1,0 +1,157 @@
+#include "server/tuner/trial_chooser.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "estimator/interval.h"
+
+namespace meshwright {
+namespace {
+
+// Runs of a job deviate from its own factor by 0.045 to 0.09 (docs/cost_model.md "Learning from
+// runs"), which neighbours and own make up in equal parts; with what all share it is as wide as a
+// cold estimate's interval. How they compare on measured groups: docs/replay.md.
+constexpr ResidualSpread kTimeSpread = {.all = 0.1, .neighbours = 0.05, .own = 0.05};
+// The interval's 0.05 of memory, in the same shares.
+constexpr ResidualSpread kMemorySpread = {.all = 0.045, .neighbours = 0.015, .own = 0.015};
+
+// Before anything ran, a plan gains what it saves of this many times the fastest plan's time: a
+// first trial that fails leaves the user with nothing.
+constexpr double kNothingYet = 4;
+// Of plans that are not likely to run at all, no time is expected.
+constexpr double kLikely = 0.5;
+constexpr double kWorthATrial = 0.05;
+// Standard deviations below what is expected of a plan at which it is called optimistic.
+constexpr double kOptimism = 2;
+// A plan of at least the modelled memory of one that ran out is tried last.
+constexpr double kRanOutProbability = 1e-6;
+constexpr double kLeastProbability = 1e-9;
+
+double Cdf(double z) { return 0.5 * std::erfc(-z / std::sqrt(2.0)); }
+
+std::vector<PlanFeatures> AllFeatures(const std::vector<RankedPlan>& candidates, int layer_count) {
+  std::vector<PlanFeatures> features;
+  features.reserve(candidates.size());
+  for (const RankedPlan& candidate : candidates) {
+    features.push_back(FeaturesOf(candidate.plan, layer_count));
+  }
+  return features;
+}
+
+}  // namespace
+
+TrialChooser::TrialChooser(std::vector<RankedPlan> candidates, int layer_count)
+    : candidates_(std::move(candidates)),
+      features_(AllFeatures(candidates_, layer_count)),
+      time_(features_, kTimeSpread),
+      memory_(features_, kMemorySpread),
+      tried_(candidates_.size(), false) {}
+
+double TrialChooser::FitProbability(std::size_t candidate) const {
+  const Estimate& estimate = candidates_[candidate].estimate;
+  for (const Bytes& failed : out_of_memory_) {
+    if (failed > largest_run_ && estimate.reserved_memory >= failed) return kRanOutProbability;
+  }
+  if (!has_memory_runs()) return estimate.fit_probability;
+  const Normal residual = memory_.At(candidate);
+  return ProbabilityBelow(
+      static_cast<double>(estimate.reserved_memory.count) * std::exp(residual.mean),
+      static_cast<double>(estimate.memory_capacity.count), std::sqrt(residual.variance));
+}
+
+Expectation TrialChooser::Expect(std::size_t candidate) const {
+  const Normal residual = time_.At(candidate);
+  double like_ran = 0;
+  double like_failed = 0;
+  for (const std::size_t i : ran_) like_ran += Likeness(features_[candidate], features_[i]);
+  for (const std::size_t i : failed_) like_failed += Likeness(features_[candidate], features_[i]);
+  // Laplace's rule with one run that succeeded, counted by likeness.
+  const double runs = (1 + like_ran) / (1 + like_ran + like_failed);
+  return {.candidate = candidate,
+          .step_time = candidates_[candidate].estimate.step_time * std::exp(residual.mean),
+          .log_sigma = std::sqrt(residual.variance),
+          .success_probability = std::max(kLeastProbability, FitProbability(candidate) * runs)};
+}
+
+// What a plan is compared with.
+Seconds TrialChooser::Incumbent(const std::vector<Expectation>& open) const {
+  if (best_.has_value()) return *best_;
+  std::optional<Seconds> fastest;
+  std::optional<Seconds> fastest_likely;
+  for (const Expectation& e : open) {
+    fastest = std::min(fastest.value_or(e.step_time), e.step_time);
+    if (e.success_probability <= kLikely) continue;
+    fastest_likely = std::min(fastest_likely.value_or(e.step_time), e.step_time);
+  }
+  return kNothingYet * fastest_likely.value_or(fastest.value_or(Seconds(0)));
+}
+
+// Expected improvement of a log-normal time (Jones et al. 1998, on the logarithm), in seconds of a
+// step, for each second that the trial is expected to take.
+double TrialChooser::ExpectedGain(const Expectation& expected, Seconds incumbent) const {
+  const double sigma = expected.log_sigma;
+  const double mean = expected.step_time.count() * std::exp(sigma * sigma / 2);
+  const double z = std::log(incumbent / expected.step_time) / sigma;
+  const double saved = incumbent.count() * Cdf(z) - mean * Cdf(z - sigma);
+  const double success = expected.success_probability;
+  return success * std::max(0.0, saved) / TrialTime(success * expected.step_time).count();
+}
+
+std::optional<Expectation> TrialChooser::Next() const {
+  std::vector<Expectation> open;
+  for (std::size_t i = 0; i < candidates_.size(); ++i) {
+    if (!tried_[i]) open.push_back(Expect(i));
+  }
+  if (open.empty()) return std::nullopt;
+  const Seconds incumbent = Incumbent(open);
+  // Where no gain is left to be expected, for it is too small for a double, the order is by time.
+  const auto rank = [&](const Expectation& e) {
+    return std::pair(ExpectedGain(e, incumbent), -e.step_time.count());
+  };
+  return *std::max_element(open.begin(), open.end(),
+                           [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
+}
+
+void TrialChooser::Learn(std::size_t candidate, const TrialOutcome& outcome) {
+  tried_[candidate] = true;
+  const Estimate& estimate = candidates_[candidate].estimate;
+  switch (WordOf(outcome)) {
+    case Outcome::kOk: {
+      const Ran& run = std::get<Ran>(outcome);
+      time_.Observe(candidate, std::log(run.step_time / estimate.step_time));
+      if (run.peak_memory.has_value()) {
+        memory_.Observe(candidate, std::log(*run.peak_memory / estimate.peak_memory));
+      }
+      ran_.push_back(candidate);
+      largest_run_ = std::max(largest_run_, estimate.reserved_memory);
+      best_ = std::min(best_.value_or(run.step_time), run.step_time);
+      return;
+    }
+    case Outcome::kOom:
+      out_of_memory_.push_back(estimate.reserved_memory);
+      return;
+    case Outcome::kCrash:
+    case Outcome::kHang:
+    case Outcome::kTimeout:
+      failed_.push_back(candidate);
+      return;
+    case Outcome::kCancelled:
+      return;
+  }
+}
+
+double TrialChooser::RemainingGain() const {
+  if (!best_.has_value()) return 1;
+  double gain = 0;
+  for (std::size_t i = 0; i < candidates_.size(); ++i) {
+    if (tried_[i]) continue;
+    const Expectation e = Expect(i);
+    if (e.success_probability < kWorthATrial) continue;
+    const Seconds optimistic = e.step_time * std::exp(-kOptimism * e.log_sigma);
+    gain = std::max(gain, 1 - optimistic / *best_);
+  }
+  return gain;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,248 @@
+#include "server/tuner/trial_study.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "estimator/interval.h"
+#include "search_space/status.h"
+#include "server/tuner/baseline.h"
+#include "server/tuner/calibrate.h"
+#include "server/tuner/export/export.h"
+#include "server/tuner/search_plan.h"
+#include "server/tuner/trial_chooser.h"
+#include "server/tuner/trials.h"
+
+namespace meshwright {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Repeats of one layout differ by this (docs/cost_model.md "Learning from runs").
+constexpr double kRepeatSigma = 0.03;
+
+// Once each, in canonical order: the answer does not depend on the order in which they were stated.
+std::vector<RankedPlan> Estimated(std::vector<ParallelPlan> plans, const Problem& problem,
+                                  AnalyticModel& model) {
+  std::sort(plans.begin(), plans.end());
+  plans.erase(std::unique(plans.begin(), plans.end()), plans.end());
+  std::vector<RankedPlan> ranked;
+  ranked.reserve(plans.size());
+  for (ParallelPlan& plan : plans) ranked.push_back(RankPlan(std::move(plan), problem, model));
+  return ranked;
+}
+
+std::vector<HistoryRow> WithTrials(const StudyRequest& request,
+                                   const std::vector<TriedPlan>& tried) {
+  std::vector<HistoryRow> rows = request.history;
+  for (const TriedPlan& trial : tried) {
+    const auto* ran = std::get_if<Ran>(&trial.outcome);
+    rows.push_back({.question = request.question,
+                    .plan = StatedPlan(trial.plan),
+                    .outcome = WordOf(trial.outcome),
+                    .step_time = ran == nullptr ? std::nullopt : std::optional(ran->step_time),
+                    .peak_memory = ran == nullptr ? std::nullopt : ran->peak_memory});
+  }
+  return rows;
+}
+
+// What is known of a job's plans once its trials are over.
+struct Learnt {
+  Calibration before =
+      {};                  // from the history alone, which the chooser's residuals are held against
+  Calibration after = {};  // from history and trials
+  std::map<ParallelPlan, TrialOutcome> outcomes = {};
+};
+
+// The cost model as the trials have corrected it for one candidate.
+Calibration CalibrationOf(std::size_t candidate, const TrialChooser& chooser,
+                          const Learnt& learnt) {
+  Calibration calibration = learnt.after;
+  const Normal time = chooser.time_residual(candidate);
+  calibration.time_ratio = learnt.before.time_ratio * std::exp(time.mean);
+  calibration.time_log_sigma = std::sqrt(time.variance);
+  if (chooser.has_memory_runs()) {
+    const Normal memory = chooser.memory_residual(candidate);
+    calibration.memory_ratio = learnt.before.memory_ratio * std::exp(memory.mean);
+    calibration.memory_log_sigma = std::sqrt(memory.variance);
+  }
+  return calibration;
+}
+
+void StateAsMeasured(const Ran& run, Estimate& estimate) {
+  estimate.step_time_low = run.step_time * std::exp(-kCentral80 * kRepeatSigma);
+  estimate.step_time_high = run.step_time * std::exp(kCentral80 * kRepeatSigma);
+  estimate.fits = true;
+  estimate.fit_probability = 1;
+  estimate.provenance = Provenance::kMeasured;
+  estimate.warnings.clear();  // of what was expected of it
+}
+
+struct Entry {
+  RankedPlan plan = {};
+  bool is_measured = false;
+};
+
+std::vector<RankedPlan> Rank(const TrialChooser& chooser, const Learnt& learnt,
+                             const Problem& problem, int plan_count) {
+  std::vector<Entry> entries;
+  for (std::size_t i = 0; i < chooser.candidates().size(); ++i) {
+    const ParallelPlan& plan = chooser.candidates()[i].plan;
+    const auto outcome = learnt.outcomes.find(plan);
+    const bool was_tried = outcome != learnt.outcomes.end();
+    const Ran* run = was_tried ? std::get_if<Ran>(&outcome->second) : nullptr;
+    if (was_tried && run == nullptr) continue;
+    AnalyticModel model(ViewOf(problem), CalibrationOf(i, chooser, learnt));
+    entries.push_back({.plan = RankPlan(plan, problem, model), .is_measured = was_tried});
+    if (was_tried) StateAsMeasured(*run, entries.back().plan.estimate);
+  }
+  // Stable: ties stay in canonical order.
+  std::ranges::stable_sort(entries, {}, [](const Entry& entry) {
+    const Estimate& estimate = entry.plan.estimate;
+    return std::tuple(!entry.is_measured, !estimate.fits, estimate.step_time);
+  });
+  if (entries.size() > static_cast<std::size_t>(plan_count)) {
+    entries.resize(static_cast<std::size_t>(plan_count));
+  }
+  std::vector<RankedPlan> plans;
+  plans.reserve(entries.size());
+  for (Entry& entry : entries) plans.push_back(std::move(entry.plan));
+  return plans;
+}
+
+void NoteTrials(const TrialsRun& run, bool has_best, StudyResult& result) {
+  if (!has_best) {
+    result.warnings.push_back(
+        fmt::format("none of {} trials ran to a measured step", run.tried.size()));
+  }
+  if (!run.failure.ok()) {
+    result.warnings.push_back("the launcher failed: " + std::string(run.failure.message()));
+  }
+}
+
+class TrialStudy {
+ public:
+  TrialStudy(const StudyRequest& request, const Knowledge& knowledge, Problem problem)
+      : request_(request), knowledge_(knowledge), problem_(std::move(problem)) {}
+
+  absl::StatusOr<StudyAnswer> Run(const TrialSetup& setup, Launcher& launcher,
+                                  const StudyControl& control) {
+    const Clock::time_point start = Clock::now();
+    ASSIGN_OR_RETURN(learnt_.before, Calibrate(request_.history, problem_, knowledge_));
+    AnalyticModel model(ViewOf(problem_), learnt_.before);
+    result_.applied_defaults = problem_.applied_defaults;
+    result_.warnings = problem_.warnings;
+    ASSIGN_OR_RETURN(result_.baseline,
+                     BaselineOf(request_, problem_, model, result_.applied_defaults));
+    std::vector<ParallelPlan> plans = setup.candidates;
+    const bool measures_baseline = setup.measures_baseline && result_.baseline.has_value();
+    if (measures_baseline) plans.push_back(result_.baseline->plan);
+    TrialChooser chooser(Estimated(std::move(plans), problem_, model), problem_.model.layer_count);
+    TrialOptions options = OptionsOf(chooser, control, start);
+    if (measures_baseline) options.baseline = IndexOf(result_.baseline->plan, chooser);
+    TrialsRun run = RunTrials(chooser, launcher, options);
+    if (run.tried.empty() && !run.failure.ok()) return run.failure;
+    const bool is_late =
+        run.summary.stop == TrialStop::kCancelled && !control.cancel.stop_requested();
+    if (is_late) run.summary.stop = TrialStop::kTimeLimit;
+    RETURN_IF_ERROR(Conclude(chooser, run));
+    if (is_late) result_.search.stop_cause = StopCause::kDeadline;
+    if (control.cancel.stop_requested()) result_.search.stop_cause = StopCause::kCancelled;
+    result_.search.seconds = Clock::now() - start;
+    return std::move(result_);
+  }
+
+ private:
+  [[nodiscard]] TrialOptions OptionsOf(const TrialChooser& chooser, const StudyControl& control,
+                                       Clock::time_point start) const {
+    const int count = static_cast<int>(chooser.candidates().size());
+    const auto report = [&control, count](int tried, std::optional<Seconds> best) {
+      if (!control.on_progress) return;
+      control.on_progress({.phase = "trials",
+                           .space_count = count,
+                           .considered_count = tried,
+                           .evaluated_count = count,
+                           .best_step_time = best});
+    };
+    return {
+        .budget = request_.trials->budget,
+        .device_count = DeviceCount(problem_.cluster),
+        .should_stop =
+            [stop = SearchOptionsOf(request_, control, start).stop] { return stop().has_value(); },
+        .on_trial = report};
+  }
+
+  static std::optional<std::size_t> IndexOf(const ParallelPlan& plan, const TrialChooser& chooser) {
+    const std::vector<RankedPlan>& all = chooser.candidates();
+    const auto found = std::ranges::find(all, plan, &RankedPlan::plan);
+    return static_cast<std::size_t>(found - all.begin());
+  }
+
+  absl::Status Conclude(const TrialChooser& chooser, const TrialsRun& run) {
+    ASSIGN_OR_RETURN(learnt_.after,
+                     Calibrate(WithTrials(request_, run.tried), problem_, knowledge_));
+    for (const TriedPlan& trial : run.tried) learnt_.outcomes[trial.plan] = trial.outcome;
+    result_.plans = Rank(chooser, learnt_, problem_, request_.plan_count);
+    const bool has_baseline = result_.baseline.has_value();
+    if (has_baseline) RankBaseline(chooser);
+    result_.trials = run.tried;
+    result_.trial_summary = run.summary;
+    SearchSummary& search = result_.search;
+    search.space_count = run.summary.candidate_count;
+    search.evaluated_count = run.summary.candidate_count;
+    search.complete = run.summary.stop == TrialStop::kAllTried;
+    if (!search.complete && !result_.plans.empty()) {
+      search.optimality_gap =
+          result_.plans.front().estimate.step_time / FloorOfStep(problem_, learnt_.after) - 1;
+    }
+    NoteTrials(run, chooser.best().has_value(), result_);
+    if (result_.plans.empty()) return absl::OkStatus();
+    if (result_.baseline.has_value() || !has_baseline) NoteBaseline(result_);
+    AddExports(problem_, result_);
+    return absl::OkStatus();
+  }
+
+  // As what is known of it after the trials, whether it is a candidate or not; none when it failed.
+  void RankBaseline(const TrialChooser& chooser) {
+    const ParallelPlan plan = result_.baseline->plan;
+    const std::size_t i = *IndexOf(plan, chooser);
+    const bool is_candidate = i < chooser.candidates().size();
+    AnalyticModel model(ViewOf(problem_),
+                        is_candidate ? CalibrationOf(i, chooser, learnt_) : learnt_.after);
+    result_.baseline = RankPlan(plan, problem_, model);
+    const auto outcome = learnt_.outcomes.find(plan);
+    if (outcome == learnt_.outcomes.end()) return;
+    if (const Ran* run = std::get_if<Ran>(&outcome->second)) {
+      StateAsMeasured(*run, result_.baseline->estimate);
+      return;
+    }
+    result_.baseline.reset();
+    result_.warnings.push_back(
+        fmt::format("the baseline's trial ended as {}: there is nothing to compare with",
+                    Word(WordOf(outcome->second))));
+  }
+
+  const StudyRequest& request_;
+  const Knowledge& knowledge_;
+  Problem problem_;
+  Learnt learnt_;
+  StudyResult result_;
+};
+
+}  // namespace
+
+absl::StatusOr<StudyAnswer> RunTrialStudy(const StudyRequest& request, const Knowledge& knowledge,
+                                          const TrialSetup& setup, Launcher& launcher,
+                                          const StudyControl& control) {
+  ASSIGN_OR_RETURN(Problem problem, ResolveProblem(request.question, knowledge));
+  RETURN_IF_ERROR(RequireOnePool(problem));
+  return TrialStudy(request, knowledge, std::move(problem)).Run(setup, launcher, control);
+}
+
+}  // namespace meshwright

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/tuner/launcher.h"
+#include "server/tuner/study.h"
+
+namespace meshwright {
+
+// Everything that a study with trials is made of beside its request.
+struct TrialSetup {
+  std::vector<ParallelPlan> candidates = {};  // legal, with their split of layers; any order
+  bool measures_baseline = false;             // as the first trial
+};
+
+// A study whose answer is measured: runs candidates by `launcher` within request.trials' budget.
+// Plans that ran come first, by their measured time, then what was not tried, by what is expected
+// of it after the trials; a plan that failed is in no ranking. All trials failing is an answer
+// without plans. The request needs `trials`.
+absl::StatusOr<StudyAnswer> RunTrialStudy(const StudyRequest& request, const Knowledge& knowledge,
+                                          const TrialSetup& setup, Launcher& launcher,
+                                          const StudyControl& control);
+
+}  // namespace meshwright

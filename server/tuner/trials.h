@@ -1,0 +1,36 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "server/tuner/launcher.h"
+#include "server/tuner/trial.h"
+#include "server/tuner/trial_chooser.h"
+
+namespace meshwright {
+
+struct TrialOptions {
+  TrialBudget budget = {};
+  int device_count = 1;
+  // Tried before all others whatever is expected of it: the plan to compare with.
+  std::optional<std::size_t> baseline = {};
+  // Looked at between waits; what runs is then cancelled.
+  std::function<bool()> should_stop = {};
+  std::function<void(int tried, std::optional<Seconds> best)> on_trial = {};
+};
+
+struct TrialsRun {
+  std::vector<TriedPlan> tried = {};  // in the order tried
+  TrialSummary summary = {};
+  absl::Status failure = {};  // of the launcher, with kLauncherFailed
+};
+
+// Runs candidates one after the other until a budget is spent, which is looked at before a trial
+// and counts what the trial is expected to take; nothing is worth a trial any more; all are tried;
+// or it is stopped. `chooser` has learnt from all of it. Whatever ended it, what was measured is
+// returned.
+TrialsRun RunTrials(TrialChooser& chooser, Launcher& launcher, const TrialOptions& options);
+
+}  // namespace meshwright

@@ -1,0 +1,299 @@
+#include "server/tuner/trials.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <set>
+
+#include "server/tuner/trial_study.h"
+#include "tests/tuner/questions.h"
+
+namespace meshwright {
+namespace {
+
+// A cluster that does as it is told, and a job takes two waits to end.
+class FakeLauncher final : public Launcher {
+ public:
+  explicit FakeLauncher(std::function<TrialOutcome(const ParallelPlan&)> run)
+      : run_(std::move(run)) {}
+
+  absl::Status Submit(const TrialJob& job) override {
+    if (submitted.size() == fails_at) return absl::UnavailableError("no scheduler");
+    submitted.push_back(job.plan);
+    running_ = {.id = job.id, .outcome = run_(job.plan), .time = Seconds(100)};
+    waits_ = 0;
+    return absl::OkStatus();
+  }
+  absl::StatusOr<std::optional<FinishedTrial>> Wait(Seconds) override {
+    if (++waits_ < 2 || hangs) return std::nullopt;
+    return running_;
+  }
+  void Cancel(int) override {
+    running_.outcome = Cancelled();
+    ++cancels;
+  }
+
+  std::vector<ParallelPlan> submitted;
+  std::size_t fails_at = 1000;
+  bool hangs = false;
+  int cancels = 0;
+
+ private:
+  std::function<TrialOutcome(const ParallelPlan&)> run_;
+  FinishedTrial running_;
+  int waits_ = 0;
+};
+
+// A candidate whose modelled step takes `seconds` and whose modelled memory is `gib` of 80.
+RankedPlan Candidate(int micro_batch, double seconds, double gib = 10, double fits = 1) {
+  return {.plan = {.micro_batch_size = micro_batch},
+          .estimate = {.step_time = Seconds(seconds),
+                       .peak_memory = GiB(gib),
+                       .reserved_memory = GiB(gib),
+                       .memory_capacity = GiB(80),
+                       .fits = fits > 0.5,
+                       .fit_probability = fits}};
+}
+
+TrialOutcome After(double seconds) { return Ran{.step_time = Seconds(seconds)}; }
+
+TEST(TrialChooserTest, TheFastestLikelyPlanComesFirst) {
+  const TrialChooser chooser({Candidate(1, 5), Candidate(2, 3), Candidate(4, 2, 79, 0.1)}, 4);
+  const auto next = chooser.Next();
+  EXPECT_EQ(next->candidate, 1u);
+  EXPECT_EQ(next->step_time, Seconds(3));
+  EXPECT_EQ(next->success_probability, 1);
+}
+
+TEST(TrialChooserTest, TiesGoToTheFirst) {
+  const TrialChooser chooser({Candidate(2, 3), Candidate(2, 3)}, 4);
+  EXPECT_EQ(chooser.Next()->candidate, 0u);
+}
+
+TEST(TrialChooserTest, RunsCorrectWhatIsExpectedOfTheOthers) {
+  TrialChooser chooser({Candidate(1, 5), Candidate(2, 3)}, 4);
+  chooser.Learn(1, After(6));
+  EXPECT_GT(chooser.Expect(0).step_time, Seconds(8));
+  EXPECT_LT(chooser.Expect(0).step_time, Seconds(10));
+  EXPECT_EQ(chooser.best(), Seconds(6));
+}
+
+TEST(TrialChooserTest, OutOfMemoryMarksPlansOfItsModelledSize) {
+  TrialChooser chooser({Candidate(1, 5, 40), Candidate(2, 3, 60), Candidate(4, 2, 70)}, 4);
+  chooser.Learn(1, OutOfMemory());
+  EXPECT_LT(chooser.Expect(2).success_probability, 1e-3);
+  EXPECT_EQ(chooser.Expect(0).success_probability, 1);
+  EXPECT_EQ(chooser.Next()->candidate, 0u);
+  chooser.Learn(0, After(5));
+  EXPECT_EQ(chooser.Next()->candidate, 2u);  // last, not never
+}
+
+TEST(TrialChooserTest, ARunOfALargerPlanSpeaksForTheSmaller) {
+  TrialChooser chooser({Candidate(1, 5, 50), Candidate(2, 3, 60), Candidate(4, 2, 55)}, 4);
+  chooser.Learn(0, OutOfMemory());
+  chooser.Learn(1, After(3));
+  EXPECT_EQ(chooser.Expect(2).success_probability, 1);
+}
+
+TEST(TrialChooserTest, MeasuredMemoryMovesTheProbabilityToFit) {
+  const auto probability = [](double measured_gib) {
+    TrialChooser chooser({Candidate(1, 5, 40), Candidate(2, 3, 79, 0.6)}, 4);
+    chooser.Learn(0, Ran{.step_time = Seconds(5), .peak_memory = GiB(measured_gib)});
+    return chooser.Expect(1).success_probability;
+  };
+  EXPECT_LT(probability(44), 0.1);
+  EXPECT_GT(probability(36), 0.9);
+}
+
+struct FailureCase {
+  const char* name;
+  TrialOutcome outcome;
+  double probability;  // of the plan beside it
+};
+
+class FailureTest : public testing::TestWithParam<FailureCase> {};
+
+// One failure beside one prior success: (1 + 0) / (1 + 0 + exp(-1/2)).
+const double kBesideAFailure = 1 / (1 + std::exp(-0.5));
+
+const FailureCase kFailures[] = {{"crash", Crashed(), kBesideAFailure},
+                                 {"hang", Hung(), kBesideAFailure},
+                                 {"timeout", TimedOut(), kBesideAFailure},
+                                 {"cancelled", Cancelled(), 1}};
+
+TEST_P(FailureTest, LowersWhatIsExpectedOfPlansLikeIt) {
+  TrialChooser chooser({Candidate(1, 5), Candidate(2, 3), Candidate(1024, 4)}, 4);
+  chooser.Learn(0, GetParam().outcome);
+  EXPECT_NEAR(chooser.Expect(1).success_probability, GetParam().probability, 1e-12);
+  EXPECT_NEAR(chooser.Expect(2).success_probability, 1, 1e-9);  // far from it
+  EXPECT_EQ(chooser.Expect(1).step_time, Seconds(3));           // it says nothing of time
+}
+
+INSTANTIATE_TEST_SUITE_P(All, FailureTest, testing::ValuesIn(kFailures),
+                         [](const auto& param) { return std::string(param.param.name); });
+
+std::vector<RankedPlan> FourCandidates() {
+  return {Candidate(1, 5), Candidate(2, 3), Candidate(4, 4), Candidate(8, 6)};
+}
+
+TrialsRun RunAll(FakeLauncher& launcher, const TrialOptions& options) {
+  TrialChooser chooser(FourCandidates(), 4);
+  return RunTrials(chooser, launcher, options);
+}
+
+FakeLauncher AsModelled() {
+  return FakeLauncher([](const ParallelPlan& plan) { return After(plan.micro_batch_size); });
+}
+
+TEST(RunTrialsTest, TriesEveryCandidateOnce) {
+  FakeLauncher launcher = FakeLauncher([](const ParallelPlan& plan) -> TrialOutcome {
+    if (plan.micro_batch_size == 2) return Crashed();
+    if (plan.micro_batch_size == 4) return OutOfMemory();
+    return After(1);
+  });
+  const TrialsRun run = RunAll(launcher, {.budget = {.trials = 100}});
+  EXPECT_EQ(run.summary.stop, TrialStop::kAllTried);
+  EXPECT_EQ(run.tried.size(), 4u);
+  EXPECT_EQ(std::set(launcher.submitted.begin(), launcher.submitted.end()).size(), 4u);
+  EXPECT_EQ(run.summary.remaining_gain, 0);
+}
+
+struct StopCase {
+  const char* name;
+  TrialOptions options;
+  TrialStop stop;
+  std::size_t tried;
+};
+
+class StopTest : public testing::TestWithParam<StopCase> {};
+
+// A trial is expected to take 120 s and ten steps of 3 to 6 s, and takes 100 s.
+const StopCase kStops[] = {
+    {"trials", {.budget = {.trials = 2}}, TrialStop::kTrialLimit, 2},
+    {"no_trials", {.budget = {.trials = 0}}, TrialStop::kTrialLimit, 0},
+    // 8 x 150 = 1,200 are expected of the first.
+    {"device_time_before_it_is_spent",
+     {.budget = {.trials = 9, .device_time = Seconds(1199)}, .device_count = 8},
+     TrialStop::kDeviceTimeLimit,
+     0},
+    {"device_time",
+     {.budget = {.trials = 9, .device_time = Seconds(1201)}, .device_count = 8},
+     TrialStop::kDeviceTimeLimit,
+     1},
+    {"time", {.budget = {.trials = 9, .time = Seconds(151)}}, TrialStop::kTimeLimit, 1},
+    {"stopped",
+     {.budget = {.trials = 9}, .should_stop = [] { return true; }},
+     TrialStop::kCancelled,
+     0}};
+
+TEST_P(StopTest, EndsBeforeTheNextTrial) {
+  FakeLauncher launcher = AsModelled();
+  const TrialsRun run = RunAll(launcher, GetParam().options);
+  EXPECT_EQ(run.summary.stop, GetParam().stop);
+  EXPECT_EQ(run.tried.size(), GetParam().tried);
+  EXPECT_EQ(run.summary.time, static_cast<double>(run.tried.size()) * Seconds(100));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, StopTest, testing::ValuesIn(kStops),
+                         [](const auto& param) { return std::string(param.param.name); });
+
+TEST(RunTrialsTest, EndsWhenNothingIsWorthATrial) {
+  TrialOptions options = {.budget = {.trials = 9, .stop_within = 0.02}};
+  // The others are modelled a third slower and more: nothing to be gained after the first.
+  FakeLauncher launcher([](const ParallelPlan&) { return After(3); });
+  const TrialsRun run = RunAll(launcher, options);
+  EXPECT_EQ(run.summary.stop, TrialStop::kWithinRatio);
+  EXPECT_EQ(run.tried.size(), 1u);
+  // A first that is far slower than modelled leaves the next one to try.
+  TrialChooser chooser({Candidate(1, 3), Candidate(2, 3.05)}, 4);
+  FakeLauncher slow([](const ParallelPlan&) { return After(3.6); });
+  EXPECT_EQ(RunTrials(chooser, slow, options).tried.size(), 2u);
+}
+
+TEST(RunTrialsTest, TheBaselineIsTriedFirst) {
+  FakeLauncher launcher = AsModelled();
+  const TrialsRun run = RunAll(launcher, {.budget = {.trials = 2}, .baseline = 3});
+  ASSERT_EQ(run.tried.size(), 2u);
+  EXPECT_EQ(run.tried[0].plan.micro_batch_size, 8);
+  EXPECT_EQ(run.tried[0].expected_step_time, Seconds(6));
+}
+
+TEST(RunTrialsTest, AFailingLauncherLeavesWhatWasMeasured) {
+  FakeLauncher launcher = AsModelled();
+  launcher.fails_at = 2;
+  const TrialsRun run = RunAll(launcher, {.budget = {.trials = 9}});
+  EXPECT_EQ(run.summary.stop, TrialStop::kLauncherFailed);
+  EXPECT_EQ(run.tried.size(), 2u);
+  EXPECT_EQ(run.failure.message(), "no scheduler");
+}
+
+TEST(RunTrialsTest, WhatRunsIsCancelledWhenStopped) {
+  FakeLauncher launcher = AsModelled();
+  int looks = 0;
+  // The third look is at the second trial's first wait: one before each trial, one at each wait.
+  const TrialsRun run =
+      RunAll(launcher, {.budget = {.trials = 9}, .should_stop = [&looks] { return ++looks >= 4; }});
+  EXPECT_EQ(run.summary.stop, TrialStop::kCancelled);
+  EXPECT_EQ(launcher.cancels, 1);
+  ASSERT_EQ(run.tried.size(), 2u);
+  EXPECT_EQ(WordOf(run.tried[0].outcome), Outcome::kOk);
+  EXPECT_EQ(WordOf(run.tried[1].outcome), Outcome::kCancelled);
+}
+
+TEST(RunTrialsTest, AJobThatDoesNotEndIsGivenUp) {
+  FakeLauncher launcher = AsModelled();
+  launcher.hangs = true;
+  int looks = 0;
+  const TrialsRun run =
+      RunAll(launcher, {.budget = {.trials = 9}, .should_stop = [&looks] { return ++looks >= 2; }});
+  EXPECT_EQ(run.summary.stop, TrialStop::kCancelled);
+  EXPECT_TRUE(run.tried.empty());
+}
+
+TEST(TrialStudyTest, MeasuresTheBaselineFirst) {
+  StudyRequest request = {.question = TinyQuestion()};
+  request.trials = TrialRequest{.budget = {.trials = 5}};
+  FakeLauncher launcher(
+      [](const ParallelPlan& plan) { return After(plan.micro_batch_size == 2 ? 0.5 : 1.0); });
+  const ParallelPlan candidate = {
+      .data_parallel = 4, .micro_batch_size = 2, .layers_per_stage = {4}};
+  const auto answer = RunTrialStudy(
+      request, Known(), {.candidates = {candidate}, .measures_baseline = true}, launcher, {});
+  const auto& result = std::get<StudyResult>(*answer);
+  ASSERT_EQ(result.trials.size(), 2u);
+  EXPECT_EQ(result.trials[0].plan, result.baseline->plan);
+  EXPECT_NEAR(result.baseline->estimate.step_time.count(), 1.0, 1e-9);
+  EXPECT_EQ(result.baseline->estimate.provenance, Provenance::kMeasured);
+  EXPECT_EQ(result.plans[0].plan, candidate);
+}
+
+TEST(TrialStudyTest, ABaselineThatFailedIsNotComparedWith) {
+  StudyRequest request = {.question = TinyQuestion()};
+  request.trials = TrialRequest{.budget = {.trials = 5}};
+  FakeLauncher launcher([](const ParallelPlan& plan) -> TrialOutcome {
+    if (plan.micro_batch_size == 2) return After(0.5);
+    return OutOfMemory();
+  });
+  const ParallelPlan candidate = {
+      .data_parallel = 4, .micro_batch_size = 2, .layers_per_stage = {4}};
+  const auto answer = RunTrialStudy(
+      request, Known(), {.candidates = {candidate}, .measures_baseline = true}, launcher, {});
+  const auto& result = std::get<StudyResult>(*answer);
+  EXPECT_FALSE(result.baseline.has_value());
+  EXPECT_EQ(result.warnings.back(),
+            "the baseline's trial ended as oom: there is nothing to compare with");
+}
+
+TEST(TrialStudyTest, ALauncherThatCannotStartIsAnError) {
+  StudyRequest request = {.question = TinyQuestion()};
+  request.trials = TrialRequest{.budget = {.trials = 5}};
+  FakeLauncher launcher = AsModelled();
+  launcher.fails_at = 0;
+  const ParallelPlan candidate = {.data_parallel = 4, .layers_per_stage = {4}};
+  const auto answer = RunTrialStudy(request, Known(), {.candidates = {candidate}}, launcher, {});
+  EXPECT_EQ(answer.status().message(), "no scheduler");
+}
+
+}  // namespace
+}  // namespace meshwright
