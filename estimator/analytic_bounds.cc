@@ -15,7 +15,7 @@ std::optional<Seconds> AnalyticModel::LeastTimeBelow(const ParallelPlan& plan) {
     costs.whole_model =
         WholeModel(costs.times != nullptr ? *costs.times : Price(runs_.front().stage));
   }
-  return Bound(MicroBatches() * *costs.whole_model / plan.pipeline_parallel);
+  return Bound(plan, MicroBatches() * *costs.whole_model / plan.pipeline_parallel);
 }
 
 Seconds AnalyticModel::WholeModel(const UnitTimes& unit) const {
@@ -36,15 +36,14 @@ Seconds AnalyticModel::LeastTimeOfPipeline(const ParallelPlan& plan) {
     const StageTime time = TimeOf(run.stage, StageTotal() > 1);
     works_.insert(works_.end(), static_cast<std::size_t>(run.count), time.work);
   }
-  return Bound(LeastPipelineTime({.schedule = plan.schedule,
-                                  .micro_batches = MicroBatches(),
-                                  .virtual_stages = plan.virtual_pipeline,
-                                  .stages = works_}));
+  return Bound(plan, LeastPipelineTime({.schedule = plan.schedule,
+                                        .micro_batches = MicroBatches(),
+                                        .virtual_stages = plan.virtual_pipeline,
+                                        .stages = works_}));
 }
 
-// A step that has at least this much of its pipeline.
-Seconds AnalyticModel::Bound(Seconds pipeline) const {
-  return kRoundingSlack * calibration_.time_ratio * (pipeline + problem_.profile.fixed_per_step);
+Seconds AnalyticModel::Bound(const ParallelPlan& plan, Seconds pipeline) {
+  return kRoundingSlack * TimeRatio(plan) * (pipeline + problem_.profile.fixed_per_step);
 }
 
 // The mean of the stages, which the fullest is not below: all states in the finest sharding that is
