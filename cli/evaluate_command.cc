@@ -21,6 +21,7 @@
 #include "search_space/status.h"
 #include "server/rpc/client.h"
 #include "server/rpc/convert.h"
+#include "server/tuner/calibrate.h"
 
 namespace meshwright {
 namespace {
@@ -47,11 +48,11 @@ std::string FailedText(const v1::EvaluateCase& asked, const absl::Status& status
 }
 
 AnsweredLine AnswerLine(const std::string& line, const Knowledge& knowledge,
-                        const std::vector<HistoryRow>& history) {
+                        Calibrator& calibrator) {
   const Parsed<v1::EvaluateCase> asked = ParseCase(line);
   const auto answer = [&]() -> absl::StatusOr<Estimate> {
     ASSIGN_OR_RETURN(const EvaluateRequest request, CheckCase(asked, knowledge));
-    return EvaluatePlan(request, knowledge, history);
+    return EvaluatePlan(request, knowledge, calibrator);
   };
   const auto estimate = answer();
   if (!estimate.ok()) {
@@ -74,8 +75,9 @@ std::vector<AnsweredLine> AnswerOnThreads(std::span<const std::string> lines, in
   std::vector<AnsweredLine> answers(lines.size());
   std::atomic<std::size_t> next = 0;
   const auto work = [&] {
+    Calibrator calibrator(history, knowledge);
     for (std::size_t i = next++; i < lines.size(); i = next++) {
-      answers[i] = AnswerLine(lines[i], knowledge, history);
+      answers[i] = AnswerLine(lines[i], knowledge, calibrator);
     }
   };
   std::vector<std::jthread> threads;

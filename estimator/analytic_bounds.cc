@@ -33,9 +33,9 @@ std::optional<Seconds> AnalyticModel::LeastTimeOfAnyExperts(const ParallelPlan& 
 }
 
 // The work of all stages, evenly on all devices; host and device time hide one another at best.
-Seconds AnalyticModel::EvenWork(const ParallelPlan& plan, Seconds whole_model) const {
-  return Bound(MicroBatchCount(plan, problem_.workload.global_batch_size) * whole_model /
-               plan.pipeline_parallel);
+Seconds AnalyticModel::EvenWork(const ParallelPlan& plan, Seconds whole_model) {
+  return Bound(plan, MicroBatchCount(plan, problem_.workload.global_batch_size) * whole_model /
+                         plan.pipeline_parallel);
 }
 
 Seconds AnalyticModel::WholeModel(const UnitTimes& unit) const {
@@ -56,15 +56,14 @@ Seconds AnalyticModel::LeastTimeOfPipeline(const ParallelPlan& plan) {
     const StageTime time = TimeOf(run.stage, StageTotal() > 1);
     works_.insert(works_.end(), static_cast<std::size_t>(run.count), time.work);
   }
-  return Bound(LeastPipelineTime({.schedule = plan.schedule,
-                                  .micro_batches = MicroBatches(),
-                                  .virtual_stages = plan.virtual_pipeline,
-                                  .stages = works_}));
+  return Bound(plan, LeastPipelineTime({.schedule = plan.schedule,
+                                        .micro_batches = MicroBatches(),
+                                        .virtual_stages = plan.virtual_pipeline,
+                                        .stages = works_}));
 }
 
-// A step that has at least this much of its pipeline.
-Seconds AnalyticModel::Bound(Seconds pipeline) const {
-  return kRoundingSlack * calibration_.time_ratio * (pipeline + problem_.profile.fixed_per_step);
+Seconds AnalyticModel::Bound(const ParallelPlan& plan, Seconds pipeline) {
+  return kRoundingSlack * TimeRatio(plan) * (pipeline + problem_.profile.fixed_per_step);
 }
 
 // The mean of the stages, which the fullest is not below: all states in the finest sharding that is

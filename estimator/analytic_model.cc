@@ -37,7 +37,8 @@ struct AnalyticModel::Evaluation {
   Seconds slowest_occupied = Seconds(0);
   StepTail tail = {};
   Seconds step = Seconds(0);
-  int fullest = 0;  // stage
+  double ratio = 1;  // learnt from runs, part of `step`
+  int fullest = 0;   // stage
   Bytes peak = {};
   Bytes reserved = {};
   Bytes capacity = {};
@@ -319,14 +320,30 @@ Seconds AnalyticModel::PipelineTimeBy(PipelineModel model, const Evaluation& e) 
                                             : kRoundingSlack * LeastPipelineTime(program);
 }
 
+double LeastTimeRatio(const Calibration& calibration) {
+  const double plans = calibration.time.points.empty() ? 0 : kMostPlanLogFactor;
+  return calibration.time_ratio * std::exp(-plans);
+}
+
+double AnalyticModel::TimeRatio(const ParallelPlan& plan) {
+  if (calibration_.time.points.empty()) return calibration_.time_ratio;
+  const PlanPoint point = PointOf(plan, problem_);
+  if (!last_ratio_.has_value() || last_ratio_->first != point) {
+    last_ratio_ = {point,
+                   calibration_.time_ratio * std::exp(PlanLogFactor(calibration_.time, point))};
+  }
+  return last_ratio_->second;
+}
+
 // Fills in the time of the stages in runs_, which are priced.
 void AnalyticModel::EvaluateTime(const ParallelPlan& plan, PipelineModel model, Evaluation& e) {
   e.shape = ShapeOf(plan, e.micro_batches);
   TimeStages(plan, e);
   e.pipeline = PipelineTimeBy(model, e);
+  e.ratio = TimeRatio(plan);
   e.step =
       (e.pipeline + e.tail.communication + e.tail.optimizer + problem_.profile.fixed_per_step) *
-      calibration_.time_ratio;
+      e.ratio;
 }
 
 MemoryCheck AnalyticModel::CheckMemory(const ParallelPlan& plan) {
@@ -346,7 +363,7 @@ QuickEstimate AnalyticModel::ClosedForm(const ParallelPlan& plan) {
 
 Timeline AnalyticModel::TimelineOf(const ParallelPlan& plan) {
   const Evaluation e = Evaluate(plan, PipelineModel::kSimulated);
-  const double ratio = calibration_.time_ratio;
+  const double ratio = e.ratio;
   Timeline timeline = {.pipeline = e.pipeline * ratio,
                        .communication = e.tail.communication * ratio,
                        .optimizer = e.tail.optimizer * ratio,
@@ -374,7 +391,7 @@ void AnalyticModel::FillBreakdown(const Evaluation& e, Estimate& estimate) const
   line[Index(TimeCause::kDataParallel)] += e.tail.communication;
   line[Index(TimeCause::kOptimizer)] += e.tail.optimizer;
   line[Index(TimeCause::kFixed)] += problem_.profile.fixed_per_step;
-  for (Seconds& part : line) part *= calibration_.time_ratio;
+  for (Seconds& part : line) part *= e.ratio;
 }
 
 void AnalyticModel::FillStages(const ParallelPlan& plan, const Evaluation& e,
@@ -398,12 +415,12 @@ Estimate AnalyticModel::Full(const ParallelPlan& plan) {
   estimate.reserved_memory = e.reserved;
   estimate.memory_capacity = e.capacity;
   estimate.fits = e.fits;
-  FillRates(estimate);
+  FillRates(plan, estimate);
   return estimate;
 }
 
 // Throughput, utilisation, interval and probability from the times and bytes already filled in.
-void AnalyticModel::FillRates(Estimate& estimate) const {
+void AnalyticModel::FillRates(const ParallelPlan& plan, Estimate& estimate) const {
   const double tokens =
       static_cast<double>(problem_.workload.global_batch_size) * problem_.workload.sequence_length;
   double peak = 0;
@@ -422,7 +439,7 @@ void AnalyticModel::FillRates(Estimate& estimate) const {
   const double rate = tokens / estimate.step_time.count();
   estimate.tokens_per_second_per_device = rate / devices;
   estimate.model_flops_utilization = peak > 0 ? model_flops_per_token_ * rate / peak : 0;
-  const Spread spread = SpreadOf(estimate, *chip, problem_, calibration_);
+  const Spread spread = SpreadOf(estimate, *chip, problem_, calibration_, PointOf(plan, problem_));
   estimate.step_time_low = estimate.step_time * std::exp(-kCentral80 * spread.time_low);
   estimate.step_time_high = estimate.step_time * std::exp(kCentral80 * spread.time_high);
   estimate.provenance = spread.provenance;

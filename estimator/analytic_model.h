@@ -2,28 +2,34 @@
 
 #include <map>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "estimator/estimator_problem.h"
 #include "estimator/pipeline.h"
+#include "estimator/run_residuals.h"
 #include "estimator/stage.h"
 #include "search_space/estimate.h"
 #include "search_space/space.h"
 
 namespace meshwright {
 
-// A factor learnt from measured runs, applied to the model's step time and peak memory.
+// What measured runs have taught: factors on the model's step time and peak memory. Memory has one
+// for all plans, since more recomputation must never raise it (pruner/rules/recompute.cc); time has
+// one more for each plan, which depends on its PlanPoint alone.
 struct Calibration {
   double time_ratio = 1;
   double memory_ratio = 1;
-  double time_log_sigma = 0;  // spread of the residuals; 0: not calibrated
-  double memory_log_sigma = 0;
-  int time_sample_count = 0;
-  int memory_sample_count = 0;
+  FittedResiduals time = {};    // what `time_ratio` and the plans' factors were taken from
+  FittedResiduals memory = {};  // the same of `memory_ratio`
   // Reserved memory, by this model uncalibrated, at which a measured plan ran out on such chips.
   std::optional<Bytes> out_of_memory_at = {};
+  std::vector<std::string> warnings = {};  // whose runs were used, and how alike they are
 };
+
+// No plan's time factor is below.
+double LeastTimeRatio(const Calibration& calibration);
 
 struct MemoryCheck {
   Bytes reserved_memory = {};  // of the stage with least room
@@ -100,8 +106,10 @@ class AnalyticModel {
   [[nodiscard]] StageMemory MemoryOfDevice(const ParallelPlan& plan, int device,
                                            int micro_batches) const;
   [[nodiscard]] const Stage& StageAt(int index) const;
-  [[nodiscard]] Seconds Bound(Seconds pipeline) const;
-  [[nodiscard]] Seconds EvenWork(const ParallelPlan& plan, Seconds whole_model) const;
+  // A step that has at least this much of its pipeline.
+  Seconds Bound(const ParallelPlan& plan, Seconds pipeline);
+  Seconds EvenWork(const ParallelPlan& plan, Seconds whole_model);
+  double TimeRatio(const ParallelPlan& plan);
   [[nodiscard]] int StageTotal() const { return runs_.back().first + runs_.back().count; }
   [[nodiscard]] UnitCosts& UnitsOf(const LayerSharding& sharding, int pool, ModuleSet selective);
   [[nodiscard]] UnitCosts& UnitsOf(const Stage& stage);
@@ -111,7 +119,7 @@ class AnalyticModel {
   [[nodiscard]] Seconds WholeModel(const UnitTimes& unit) const;
   [[nodiscard]] LayerContext ContextOf(const LayerSharding& sharding) const;
   void PriceRuns();
-  void FillRates(Estimate& estimate) const;
+  void FillRates(const ParallelPlan& plan, Estimate& estimate) const;
   [[nodiscard]] Bytes Reserved(const StageMemory& memory, const Stage& stage) const;
   // Whether history has a plan of this modelled size or less that ran out of memory.
   [[nodiscard]] bool HasFailed(const StageMemory& modelled, const Stage& stage) const;
@@ -148,6 +156,7 @@ class AnalyticModel {
   std::vector<OccupiedRun> occupied_;
   std::vector<StageWork> works_;  // of each stage
   PipelineSimulator simulator_;
+  std::optional<std::pair<PlanPoint, double>> last_ratio_;  // neighbours in a search share it
 };
 
 // Forward FLOPs of one token: GEMMs of the active parameters, output layer included, and causal

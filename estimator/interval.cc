@@ -32,6 +32,7 @@ constexpr int kLargestScale = 4;       // devices over those of the largest run 
 constexpr double kMattersAbove = 0.1;  // share of the step
 constexpr double kMemorySigma = 0.05;
 constexpr double kAssumedMemorySigma = 0.10;
+constexpr double kLeastMemorySigma = 0.02;
 // Above this share of the capacity the allocator starts to retry and the step slows down.
 constexpr double kMemoryPressure = 0.9;
 constexpr double kPressureRatio = 1.3;
@@ -82,7 +83,7 @@ bool WasChecked(const FrameworkProfile& profile, const ClusterSpec& cluster) {
 }
 
 Spread SpreadOf(const Estimate& estimate, const ChipSpec& chip, const EstimatorProblem& problem,
-                const Calibration& calibration) {
+                const Calibration& calibration, const PlanPoint& point) {
   Spread spread;
   spread.provenance = Provenance::kMeasured;
   double variance =
@@ -96,12 +97,12 @@ Spread SpreadOf(const Estimate& estimate, const ChipSpec& chip, const EstimatorP
   spread.provenance = std::max(spread.provenance, problem.profile.provenance);
   spread.time_low = WithVariance(1 / problem.profile.low_time_ratio, variance);
   spread.time_high = WithVariance(problem.profile.high_time_ratio, variance);
-  if (calibration.time_sample_count > 0) {
-    // The residuals' own spread replaces what the constants leave open, as samples grow.
-    const double weight = 1.0 / (1 + calibration.time_sample_count);
-    const double own = calibration.time_log_sigma * calibration.time_log_sigma + 0.03 * 0.03;
+  if (!calibration.time.points.empty()) {
+    // What the runs say replaces what the constants leave open, as far as they say it of this plan.
+    const double open = OpenShare(calibration.time, point);
+    const double own = FactorVariance(calibration.time, point);
     const auto blend = [&](double cold) {
-      return std::sqrt(weight * cold * cold + (1 - weight) * own);
+      return std::sqrt(open * cold * cold + (1 - open) * own + calibration.time.noise_variance);
     };
     spread.time_low = blend(spread.time_low);
     spread.time_high = blend(spread.time_high);
@@ -110,9 +111,12 @@ Spread SpreadOf(const Estimate& estimate, const ChipSpec& chip, const EstimatorP
     spread.time_high *= kPressureRatio;
   }
   const bool known = problem.profile.provenance < Provenance::kAssumed;
-  spread.memory = calibration.memory_sample_count > 0
-                      ? std::max(0.02, calibration.memory_log_sigma)
-                      : (known ? kMemorySigma : kAssumedMemorySigma);
+  spread.memory = known ? kMemorySigma : kAssumedMemorySigma;
+  if (!calibration.memory.points.empty()) {
+    const double own =
+        FactorVariance(calibration.memory, point) + calibration.memory.noise_variance;
+    spread.memory = std::max(kLeastMemorySigma, std::sqrt(own));
+  }
   return spread;
 }
 

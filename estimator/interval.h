@@ -20,9 +20,9 @@ struct Spread {
 bool WasChecked(const FrameworkProfile& profile, const ClusterSpec& cluster);
 
 // From the share that each cause has in the step and the provenance of the constants behind it:
-// docs/cost_model.md "Intervals".
+// docs/cost_model.md "Intervals". `point` is that of the estimate's plan.
 Spread SpreadOf(const Estimate& estimate, const ChipSpec& chip, const EstimatorProblem& problem,
-                const Calibration& calibration);
+                const Calibration& calibration, const PlanPoint& point);
 
 // 80 % of a normal distribution lie within this many standard deviations.
 inline constexpr double kCentral80 = 1.2815515655446004;

@@ -85,7 +85,7 @@ def figures(report):
 
 
 class Exam:
-    """One run of the exam in cold mode: rows, answers, figures; and the figures of warm mode."""
+    """One run of the exam in cold mode: rows, answers, figures; and the figures of the others."""
 
     def __init__(self, args):
         self.score = load_exam(args.exam)
@@ -110,6 +110,7 @@ class Exam:
             fail("the program answered no case")
         self.cold = run_exam(args, "cold")
         self.warm = run_exam(args, "warm")
+        self.transfer = run_exam(args, "transfer")
         for source, items in self.sources.items():
             if figures({"": self.summary(items)})[""] != figures({"": self.cold[source]})[""]:
                 fail(f"two runs of the program differ on {source}: was it rebuilt meanwhile? Run again")
@@ -440,7 +441,8 @@ def main():
     tables = {"cold": wrap(f"{len(exam.items):,} of {exam.measured:,} measured rows state enough to be a case; "
                            f"{exam.cold['all']['refused'] or 'none'} refused.")
                       + "\n\n" + by_source(exam, exam.cold, not args.only),
-              "moved": kept, "warm": by_source(exam, exam.warm, False), "chips": by_chip(exam)}
+              "moved": kept, "warm": by_source(exam, exam.warm, False),
+              "transfer": by_source(exam, exam.transfer, False), "chips": by_chip(exam)}
     completed = Completed(exam, args)
     tables["frameworks"] = by_framework(exam, completed)
     tables["completed"] = completed_table(exam, completed)
@@ -451,7 +453,7 @@ def main():
         pages = [re.sub(r"(<!--|!\[).*\n\n", "", text).rstrip()
                  for path, text in files.items() if path.endswith(".md")]
         print("\n\n".join(["# Cold", tables["cold"], "# What moved since the last commit", words, "# Warm",
-                           tables["warm"], "# By chip", tables["chips"], "# By framework", tables["frameworks"],
+                           tables["warm"], "# Transfer", tables["transfer"], "# By chip", tables["chips"], "# By framework", tables["frameworks"],
                            "# Completed", tables["completed"], *pages]))
         return
     try:

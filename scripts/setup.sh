@@ -15,6 +15,7 @@ build_packages=(
   git                      # which files changed (scripts/lint.sh)
   libabsl-dev              # absl::Status
   libfmt-dev               # messages
+  libeigen3-dev            # small linear algebra: what runs have taught
   nlohmann-json3-dev       # Hugging Face configs, chip files, framework profiles
   libsqlite3-dev           # the history
   libprotobuf-dev          # messages of the service, and their JSON

@@ -7,8 +7,8 @@
 namespace meshwright {
 namespace {
 
-// Plans over the dimensions between the ZeRO stage and the offload of activations. They depend on the ZeRO stage
-// and not on one another, and are alike wherever it shards at all.
+// Plans over the dimensions between the ZeRO stage and the offload of activations. They depend on
+// the ZeRO stage and not on one another, and are alike wherever it shards at all.
 std::int64_t CountShardings(const SearchSpace& space, const ParallelPlan& prefix) {
   constexpr int kFirst = static_cast<int>(Dimension::kZeroStage) + 1;
   constexpr int kEnd = static_cast<int>(Dimension::kActivationOffload);

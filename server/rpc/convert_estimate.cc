@@ -1,9 +1,11 @@
 #include <cstddef>
+#include <optional>
 
 #include "search_space/choices.h"
 #include "server/rpc/convert.h"
 #include "server/rpc/fill_wire.h"
 #include "server/rpc/read_wire.h"
+#include "server/tuner/calibrate.h"
 
 namespace meshwright {
 namespace {
@@ -75,10 +77,12 @@ absl::StatusOr<v1::EvaluatePlansResponse> AnswerCases(const v1::EvaluatePlansReq
                                                       const Knowledge& knowledge,
                                                       const std::stop_token& cancel) {
   const auto history = HistoryFromWire(request, knowledge);
+  std::optional<Calibrator> calibrator;
+  if (history.ok()) calibrator.emplace(*history, knowledge);
   const auto answer = [&](const v1::EvaluateCase& wire) -> absl::StatusOr<Estimate> {
-    RETURN_IF_ERROR(history.status());
+    if (!calibrator.has_value()) return history.status();
     ASSIGN_OR_RETURN(const EvaluateRequest evaluate, FromWire(wire, knowledge));
-    return EvaluatePlan(evaluate, knowledge, *history);
+    return EvaluatePlan(evaluate, knowledge, *calibrator);
   };
   v1::EvaluatePlansResponse response;
   for (const v1::EvaluateCase& wire : request.cases()) {

@@ -4,45 +4,56 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "search_space/status.h"
 
 namespace meshwright {
 namespace {
 
-// Prior weight of "the model is right", in rows: the variance of a median of rows within a job over
-// that of the jobs' own factors (docs/cost_model.md "Learning from runs").
-constexpr double kPriorTimeRows = 3;
-constexpr double kPriorMemoryRows = 0.5;
-// A stated spread is never smaller than what repeats of one layout differ by.
-constexpr double kLeastSigma = 0.03;
-
-struct Residual {
-  double log_ratio = 0;  // shrunk median
-  double sigma = 0;
-};
-
-Residual Summarise(std::vector<double> logs, double prior_rows) {
-  std::sort(logs.begin(), logs.end());
-  const std::size_t n = logs.size();
-  const double median = n % 2 == 1 ? logs[n / 2] : (logs[n / 2 - 1] + logs[n / 2]) / 2;
-  double squares = 0;
-  for (const double x : logs) squares += (x - median) * (x - median);
-  const auto count = static_cast<double>(n);
-  return {.log_ratio = median * count / (count + prior_rows),
-          .sigma = std::max(kLeastSigma, std::sqrt(squares / count))};
-}
+// Beyond this many standard deviations, what other jobs' runs say is not about this job.
+constexpr double kMostDisagreement = 2;
 
 bool IsComparable(const Problem& row, const Problem& problem) {
   return row.profile.name == problem.profile.name &&
          row.cluster.pools.front().chip.id == problem.cluster.pools.front().chip.id;
 }
 
+// What must be equal for runs to be of one job; what users call things does not count.
+struct Fingerprint {
+  ModelSpec model = {};
+  Workload workload = {};
+  ClusterSpec cluster = {};
+  bool operator==(const Fingerprint&) const = default;
+};
+
+Fingerprint FingerprintOf(const Problem& problem) {
+  Fingerprint print = {
+      .model = problem.model, .workload = problem.workload, .cluster = problem.cluster};
+  print.model.name.clear();
+  print.cluster.name.clear();
+  for (NodePool& pool : print.cluster.pools) pool.name.clear();
+  return print;
+}
+
+// The place of `value` among those seen before; the first is the question's.
+template <typename T>
+int IndexOf(T value, std::vector<T>& seen) {
+  const auto found = std::find(seen.begin(), seen.end(), value);
+  const auto index = static_cast<int>(found - seen.begin());
+  if (found == seen.end()) seen.push_back(std::move(value));
+  return index;
+}
+
 struct Evidence {
-  std::vector<double> time;
-  std::vector<double> memory;
-  std::vector<Bytes> failed;  // modelled reserved memory of out-of-memory rows
+  std::vector<Fingerprint> jobs = {};
+  std::vector<std::string> versions = {};
+  std::vector<RunResidual> time = {};
+  std::vector<RunResidual> memory = {};
+  std::vector<Bytes> failed = {};  // modelled reserved memory of out-of-memory rows
   Bytes largest_run = {};
 };
 
@@ -75,16 +86,62 @@ absl::Status Collect(const HistoryRow& row, std::size_t index, const Problem& pr
   }
   if (row.outcome != Outcome::kOk) return absl::OkStatus();
   evidence.largest_run = std::max(evidence.largest_run, estimate.reserved_memory);
+  RunResidual run = {.point = PointOf(plan->plan, ViewOf(*own)),
+                     .job = IndexOf(FingerprintOf(*own), evidence.jobs),
+                     .version = IndexOf(own->workload.framework_version, evidence.versions)};
   if (row.step_time.has_value() && row.step_time->count() > 0) {
-    evidence.time.push_back(std::log(*row.step_time / estimate.step_time));
+    run.log_ratio = std::log(*row.step_time / estimate.step_time);
+    evidence.time.push_back(run);
   }
   if (row.peak_memory.has_value() && row.peak_memory->count > 0) {
-    evidence.memory.push_back(std::log(*row.peak_memory / estimate.peak_memory));
+    run.log_ratio = std::log(*row.peak_memory / estimate.peak_memory);
+    evidence.memory.push_back(run);
   }
   return absl::OkStatus();
 }
 
+// Leaves out other jobs' runs when those of the question contradict them, and says which of the two
+// was done.
+FittedResiduals Fit(std::vector<RunResidual> runs, const ResidualPrior& prior,
+                    std::string_view what, const Problem& problem,
+                    std::vector<std::string>& warnings) {
+  const auto is_other = [](const RunResidual& run) { return run.job != 0; };
+  const auto others = std::ranges::count_if(runs, is_other);
+  const auto versions =
+      std::ranges::count_if(runs, [](const RunResidual& run) { return run.version != 0; });
+  const double disagreement = Disagreement(runs, prior);
+  if (disagreement > kMostDisagreement) {
+    std::erase_if(runs, is_other);
+    warnings.push_back(fmt::format(
+        "{}: {} runs of other models, workloads or clusters in the history were left out: this "
+        "job's own runs are {:.1f} standard deviations away from what they say; limit {}",
+        what, others, disagreement, kMostDisagreement));
+  } else if (others > 0) {
+    warnings.push_back(fmt::format(
+        "{}: learnt from {} runs of this job and {} of other models, workloads or clusters on {} "
+        "under {}, which count as {} alike ({} of them under another version: {})",
+        what, std::ssize(runs) - others, others, problem.cluster.pools.front().chip.id,
+        problem.profile.name, kOtherJobSimilarity, versions, kOtherVersionSimilarity));
+  }
+  return FitResiduals(runs, prior);
+}
+
 }  // namespace
+
+const absl::StatusOr<Calibration>& Calibrator::For(const Question& question,
+                                                   const Problem& problem) {
+  if (question_ != question) {
+    calibration_ = Calibrate(history_, problem, knowledge_);
+    question_ = question;
+  }
+  return calibration_;
+}
+
+std::vector<std::string> WarningsOf(const Problem& problem, const Calibration& calibration) {
+  std::vector<std::string> warnings = problem.warnings;
+  warnings.insert(warnings.end(), calibration.warnings.begin(), calibration.warnings.end());
+  return warnings;
+}
 
 EstimatorProblem ViewOf(const Problem& problem) {
   return {.model = problem.model,
@@ -95,23 +152,18 @@ EstimatorProblem ViewOf(const Problem& problem) {
 
 absl::StatusOr<Calibration> Calibrate(const std::vector<HistoryRow>& history,
                                       const Problem& problem, const Knowledge& knowledge) {
-  Evidence evidence;
+  Evidence evidence = {.jobs = {FingerprintOf(problem)},
+                       .versions = {problem.workload.framework_version}};
   for (std::size_t i = 0; i < history.size(); ++i) {
     RETURN_IF_ERROR(Collect(history[i], i, problem, knowledge, evidence));
   }
   Calibration calibration;
-  if (!evidence.time.empty()) {
-    const Residual residual = Summarise(evidence.time, kPriorTimeRows);
-    calibration.time_ratio = std::exp(residual.log_ratio);
-    calibration.time_log_sigma = residual.sigma;
-    calibration.time_sample_count = static_cast<int>(evidence.time.size());
-  }
-  if (!evidence.memory.empty()) {
-    const Residual residual = Summarise(evidence.memory, kPriorMemoryRows);
-    calibration.memory_ratio = std::exp(residual.log_ratio);
-    calibration.memory_log_sigma = residual.sigma;
-    calibration.memory_sample_count = static_cast<int>(evidence.memory.size());
-  }
+  calibration.time =
+      Fit(std::move(evidence.time), kTimePrior, "step times", problem, calibration.warnings);
+  calibration.memory =
+      Fit(std::move(evidence.memory), kMemoryPrior, "memory", problem, calibration.warnings);
+  calibration.time_ratio = std::exp(JobLogFactor(calibration.time));
+  calibration.memory_ratio = std::exp(JobLogFactor(calibration.memory));
   for (const Bytes& failed : evidence.failed) {
     if (failed <= evidence.largest_run) continue;
     if (!calibration.out_of_memory_at.has_value() || failed < *calibration.out_of_memory_at) {

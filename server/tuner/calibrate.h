@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -8,12 +10,39 @@
 
 namespace meshwright {
 
-// One factor for time and one for memory from measured rows of the same chip and framework as the
-// problem: the median of measured over predicted, drawn towards 1 while rows are few, with the
-// spread of the rows. Out-of-memory rows mark the modelled size at which such chips fail, unless a
-// row that ran is modelled larger. Rows of other chips or frameworks are left out.
+// What measured rows of the same chip and framework as the problem teach of its step times and
+// memory (docs/cost_model.md "Learning from runs"): for memory one factor, for time a factor of the
+// job and one of each plan, drawn towards 1 while rows are few. Rows of another model, workload or
+// cluster count as less alike, and as nothing when the job's own rows contradict them; the warnings
+// say so. Out-of-memory rows mark the modelled size at which such chips fail, unless a row that ran
+// is modelled larger. Rows of other chips or frameworks are left out. The order of the rows does
+// not matter.
 absl::StatusOr<Calibration> Calibrate(const std::vector<HistoryRow>& history,
                                       const Problem& problem, const Knowledge& knowledge);
+
+// Calibrates one question after the other by one history. Keeps the last question's, since cases of
+// one question mostly come together. For one thread; the referents outlive it.
+class Calibrator {
+ public:
+  Calibrator(const std::vector<HistoryRow>& history, const Knowledge& knowledge)
+      : history_(history), knowledge_(knowledge) {}
+
+  // `problem` is what the question resolves to.
+  const absl::StatusOr<Calibration>& For(const Question& question, const Problem& problem);
+
+ private:
+  const std::vector<HistoryRow>& history_;
+  const Knowledge& knowledge_;
+  std::optional<Question> question_ = {};
+  absl::StatusOr<Calibration> calibration_ = Calibration();
+};
+
+// EvaluatePlan (study.h) for many plans.
+absl::StatusOr<Estimate> EvaluatePlan(const EvaluateRequest& request, const Knowledge& knowledge,
+                                      Calibrator& calibrator);
+
+// What to tell a user of both.
+std::vector<std::string> WarningsOf(const Problem& problem, const Calibration& calibration);
 
 EstimatorProblem ViewOf(const Problem& problem);
 

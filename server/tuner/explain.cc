@@ -171,7 +171,7 @@ absl::StatusOr<Explanation> Explain(const StudyRequest& request, const Knowledge
   }
   Explanation answer = {.plan = ranked.front(), .best = ranked.front()};
   answer.applied_defaults = problem.applied_defaults;
-  answer.warnings = problem.warnings;
+  answer.warnings = WarningsOf(problem, calibration);
   if (request.baseline.has_value()) {
     ASSIGN_OR_RETURN(const ResolvedPlan resolved,
                      ResolvePlan(*request.baseline, problem, "baseline"));

@@ -105,7 +105,7 @@ Seconds FloorOfStep(const Problem& problem, const Calibration& calibration) {
   }
   const double tokens =
       static_cast<double>(problem.workload.global_batch_size) * problem.workload.sequence_length;
-  return calibration.time_ratio *
+  return LeastTimeRatio(calibration) *
          Seconds(3 * ForwardFlopsPerToken(ViewOf(problem)) * tokens / rate);
 }
 

@@ -76,7 +76,7 @@ absl::StatusOr<StudyAnswer> Answer(const StudyRequest& request, const Problem& p
   AnalyticModel model(ViewOf(problem), calibration);
   StudyResult result;
   result.applied_defaults = problem.applied_defaults;
-  result.warnings = problem.warnings;
+  result.warnings = WarningsOf(problem, calibration);
   ASSIGN_OR_RETURN(result.baseline, BaselineOf(request, problem, model, result.applied_defaults));
 
   const SearchFound found = Search(request, problem, calibration, options);
@@ -124,17 +124,25 @@ absl::StatusOr<StudyAnswer> RunStudy(const StudyRequest& request, const Knowledg
 
 absl::StatusOr<Estimate> EvaluatePlan(const EvaluateRequest& request, const Knowledge& knowledge,
                                       const std::vector<HistoryRow>& history) {
+  Calibrator calibrator(history, knowledge);
+  return EvaluatePlan(request, knowledge, calibrator);
+}
+
+absl::StatusOr<Estimate> EvaluatePlan(const EvaluateRequest& request, const Knowledge& knowledge,
+                                      Calibrator& calibrator) {
   ASSIGN_OR_RETURN(const Problem problem, ResolveProblem(request.question, knowledge));
   ASSIGN_OR_RETURN(ResolvedPlan plan, ResolvePlan(request.plan, problem, "plan"));
-  ASSIGN_OR_RETURN(const Calibration calibration, Calibrate(history, problem, knowledge));
+  const absl::StatusOr<Calibration>& learnt = calibrator.For(request.question, problem);
+  RETURN_IF_ERROR(learnt.status());
+  const Calibration& calibration = *learnt;
   AnalyticModel model(ViewOf(problem), calibration);
   RankedPlan ranked = RankPlan(std::move(plan.plan), problem, model);
   Estimate& estimate = ranked.estimate;
   estimate.applied_defaults = problem.applied_defaults;
   estimate.applied_defaults.insert(estimate.applied_defaults.end(), plan.applied_defaults.begin(),
                                    plan.applied_defaults.end());
-  estimate.warnings.insert(estimate.warnings.begin(), problem.warnings.begin(),
-                           problem.warnings.end());
+  const std::vector<std::string> warnings = WarningsOf(problem, calibration);
+  estimate.warnings.insert(estimate.warnings.begin(), warnings.begin(), warnings.end());
   return estimate;
 }
 

@@ -90,8 +90,8 @@ absl::StatusOr<SweepPoint> PointOf(const Problem& problem, double free_ratio,
 }
 
 // Warnings that were not given yet, and the defaults of the first problem.
-void AddNotes(const Problem& problem, Sweep& sweep) {
-  for (const std::string& warning : problem.warnings) {
+void AddNotes(const Problem& problem, const Calibration& calibration, Sweep& sweep) {
+  for (const std::string& warning : WarningsOf(problem, calibration)) {
     const bool is_known = std::ranges::find(sweep.warnings, warning) != sweep.warnings.end();
     if (!is_known) sweep.warnings.push_back(warning);
   }
@@ -115,7 +115,7 @@ absl::StatusOr<Sweep> RunSweep(const StudyRequest& request, const std::vector<in
     for (NodePoolRequest& pool : own.question.cluster.pools) pool.node_count = nodes;
     ASSIGN_OR_RETURN(const Problem problem, SearchableProblem(own, knowledge));
     ASSIGN_OR_RETURN(const Calibration calibration, Calibrate(request.history, problem, knowledge));
-    AddNotes(problem, sweep);
+    AddNotes(problem, calibration, sweep);
     for (const double free_ratio : free_memory_ratios) {
       ASSIGN_OR_RETURN(SweepPoint point, PointOf(problem, free_ratio, calibration, options));
       sweep.points.push_back(std::move(point));

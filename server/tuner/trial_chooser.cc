@@ -53,7 +53,7 @@ double TrialChooser::FitProbability(std::size_t candidate) const {
   for (const Bytes& failed : out_of_memory_) {
     if (failed > largest_run_ && estimate.reserved_memory >= failed) return kRanOutProbability;
   }
-  if (!has_memory_runs()) return estimate.fit_probability;
+  if (memory_.observation_count() == 0) return estimate.fit_probability;
   const Normal residual = memory_.At(candidate);
   return ProbabilityBelow(
       static_cast<double>(estimate.reserved_memory.count) * std::exp(residual.mean),

@@ -39,10 +39,6 @@ class TrialChooser {
 
   [[nodiscard]] const std::vector<RankedPlan>& candidates() const { return candidates_; }
   [[nodiscard]] const std::optional<Seconds>& best() const { return best_; }
-  // Of log(measured / estimated) step time and of peak memory.
-  [[nodiscard]] Normal time_residual(std::size_t i) const { return time_.At(i); }
-  [[nodiscard]] Normal memory_residual(std::size_t i) const { return memory_.At(i); }
-  [[nodiscard]] bool has_memory_runs() const { return memory_.observation_count() > 0; }
 
  private:
   [[nodiscard]] double FitProbability(std::size_t candidate) const;

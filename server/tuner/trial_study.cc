@@ -54,34 +54,31 @@ std::vector<HistoryRow> WithTrials(const StudyRequest& request,
 
 // What is known of a job's plans once its trials are over.
 struct Learnt {
-  Calibration before =
-      {};                  // from the history alone, which the chooser's residuals are held against
-  Calibration after = {};  // from history and trials
+  Calibration calibration = {};  // from history and trials
   std::map<ParallelPlan, TrialOutcome> outcomes = {};
 };
 
-// The cost model as the trials have corrected it for one candidate.
-Calibration CalibrationOf(std::size_t candidate, const TrialChooser& chooser,
-                          const Learnt& learnt) {
-  Calibration calibration = learnt.after;
-  const Normal time = chooser.time_residual(candidate);
-  calibration.time_ratio = learnt.before.time_ratio * std::exp(time.mean);
-  calibration.time_log_sigma = std::sqrt(time.variance);
-  if (chooser.has_memory_runs()) {
-    const Normal memory = chooser.memory_residual(candidate);
-    calibration.memory_ratio = learnt.before.memory_ratio * std::exp(memory.mean);
-    calibration.memory_log_sigma = std::sqrt(memory.variance);
+// A plan that ran: by the cost model with the factors that make its figures the measured ones.
+RankedPlan Measured(const Ran& run, const ParallelPlan& plan, const Problem& problem,
+                    const Calibration& learnt) {
+  const Estimate modelled = AnalyticModel(ViewOf(problem)).Full(plan);
+  Calibration own = learnt;
+  own.time = {};
+  own.time_ratio = run.step_time / modelled.step_time;
+  if (run.peak_memory.has_value()) {
+    own.memory = {};
+    own.memory_ratio = *run.peak_memory / modelled.peak_memory;
   }
-  return calibration;
-}
-
-void StateAsMeasured(const Ran& run, Estimate& estimate) {
+  AnalyticModel model(ViewOf(problem), own);
+  RankedPlan ranked = RankPlan(plan, problem, model);
+  Estimate& estimate = ranked.estimate;
   estimate.step_time_low = run.step_time * std::exp(-kCentral80 * kRepeatSigma);
   estimate.step_time_high = run.step_time * std::exp(kCentral80 * kRepeatSigma);
   estimate.fits = true;
   estimate.fit_probability = 1;
   estimate.provenance = Provenance::kMeasured;
   estimate.warnings.clear();  // of what was expected of it
+  return ranked;
 }
 
 struct Entry {
@@ -92,15 +89,16 @@ struct Entry {
 std::vector<RankedPlan> Rank(const TrialChooser& chooser, const Learnt& learnt,
                              const Problem& problem, int plan_count) {
   std::vector<Entry> entries;
-  for (std::size_t i = 0; i < chooser.candidates().size(); ++i) {
-    const ParallelPlan& plan = chooser.candidates()[i].plan;
+  AnalyticModel model(ViewOf(problem), learnt.calibration);
+  for (const RankedPlan& candidate : chooser.candidates()) {
+    const ParallelPlan& plan = candidate.plan;
     const auto outcome = learnt.outcomes.find(plan);
     const bool was_tried = outcome != learnt.outcomes.end();
     const Ran* run = was_tried ? std::get_if<Ran>(&outcome->second) : nullptr;
     if (was_tried && run == nullptr) continue;
-    AnalyticModel model(ViewOf(problem), CalibrationOf(i, chooser, learnt));
-    entries.push_back({.plan = RankPlan(plan, problem, model), .is_measured = was_tried});
-    if (was_tried) StateAsMeasured(*run, entries.back().plan.estimate);
+    entries.push_back({.plan = was_tried ? Measured(*run, plan, problem, learnt.calibration)
+                                         : RankPlan(plan, problem, model),
+                       .is_measured = was_tried});
   }
   // Stable: ties stay in canonical order.
   std::ranges::stable_sort(entries, {}, [](const Entry& entry) {
@@ -134,10 +132,11 @@ class TrialStudy {
   absl::StatusOr<StudyAnswer> Run(const TrialSetup& setup, Launcher& launcher,
                                   const StudyControl& control) {
     const Clock::time_point start = Clock::now();
-    ASSIGN_OR_RETURN(learnt_.before, Calibrate(request_.history, problem_, knowledge_));
-    AnalyticModel model(ViewOf(problem_), learnt_.before);
+    ASSIGN_OR_RETURN(const Calibration calibration,
+                     Calibrate(request_.history, problem_, knowledge_));
+    AnalyticModel model(ViewOf(problem_), calibration);
     result_.applied_defaults = problem_.applied_defaults;
-    result_.warnings = problem_.warnings;
+    result_.warnings = WarningsOf(problem_, calibration);
     ASSIGN_OR_RETURN(result_.baseline,
                      BaselineOf(request_, problem_, model, result_.applied_defaults));
     std::vector<ParallelPlan> plans = setup.candidates;
@@ -185,12 +184,12 @@ class TrialStudy {
   }
 
   absl::Status Conclude(const TrialChooser& chooser, const TrialsRun& run) {
-    ASSIGN_OR_RETURN(learnt_.after,
+    ASSIGN_OR_RETURN(learnt_.calibration,
                      Calibrate(WithTrials(request_, run.tried), problem_, knowledge_));
     for (const TriedPlan& trial : run.tried) learnt_.outcomes[trial.plan] = trial.outcome;
     result_.plans = Rank(chooser, learnt_, problem_, request_.plan_count);
     const bool has_baseline = result_.baseline.has_value();
-    if (has_baseline) RankBaseline(chooser);
+    if (has_baseline) RankBaseline();
     result_.trials = run.tried;
     result_.trial_summary = run.summary;
     SearchSummary& search = result_.search;
@@ -199,7 +198,7 @@ class TrialStudy {
     search.complete = run.summary.stop == TrialStop::kAllTried;
     if (!search.complete && !result_.plans.empty()) {
       search.optimality_gap =
-          result_.plans.front().estimate.step_time / FloorOfStep(problem_, learnt_.after) - 1;
+          result_.plans.front().estimate.step_time / FloorOfStep(problem_, learnt_.calibration) - 1;
     }
     NoteTrials(run, chooser.best().has_value(), result_);
     if (result_.plans.empty()) return absl::OkStatus();
@@ -209,17 +208,16 @@ class TrialStudy {
   }
 
   // As what is known of it after the trials, whether it is a candidate or not; none when it failed.
-  void RankBaseline(const TrialChooser& chooser) {
+  void RankBaseline() {
     const ParallelPlan plan = result_.baseline->plan;
-    const std::size_t i = *IndexOf(plan, chooser);
-    const bool is_candidate = i < chooser.candidates().size();
-    AnalyticModel model(ViewOf(problem_),
-                        is_candidate ? CalibrationOf(i, chooser, learnt_) : learnt_.after);
-    result_.baseline = RankPlan(plan, problem_, model);
     const auto outcome = learnt_.outcomes.find(plan);
-    if (outcome == learnt_.outcomes.end()) return;
+    if (outcome == learnt_.outcomes.end()) {
+      AnalyticModel model(ViewOf(problem_), learnt_.calibration);
+      result_.baseline = RankPlan(plan, problem_, model);
+      return;
+    }
     if (const Ran* run = std::get_if<Ran>(&outcome->second)) {
-      StateAsMeasured(*run, result_.baseline->estimate);
+      result_.baseline = Measured(*run, plan, problem_, learnt_.calibration);
       return;
     }
     result_.baseline.reset();

@@ -64,16 +64,15 @@ TEST(Interval, WiderForChipsOfTheCatalogueWithoutFits) {
 // Residuals of measured runs replace what the constants leave open.
 TEST(Interval, NarrowerAfterCalibration) {
   const OwnedProblem problem = A100Problem();
-  const Calibration calibration = {.time_ratio = 1.1,
-                                   .memory_ratio = 1.05,
-                                   .time_log_sigma = 0.02,
-                                   .memory_log_sigma = 0.01,
-                                   .time_sample_count = 10,
-                                   .memory_sample_count = 10};
+  const std::vector<RunResidual> runs(
+      10, {.log_ratio = std::log(1.1), .point = PointOf(kPlan, problem.View())});
+  const FittedResiduals fitted = FitResiduals(runs, kTimePrior);
+  const Calibration calibration = {
+      .time_ratio = std::exp(JobLogFactor(fitted)), .memory_ratio = 1.05, .time = fitted};
   const Estimate cold = AnalyticModel(problem.View()).Full(kPlan);
   const Estimate warm = AnalyticModel(problem.View(), calibration).Full(kPlan);
   EXPECT_LT(Width(warm), Width(cold));
-  EXPECT_NEAR(warm.step_time / cold.step_time, 1.1, 1e-12);
+  EXPECT_NEAR(warm.step_time / cold.step_time, 1.1, 0.01);
   EXPECT_NEAR(warm.peak_memory / cold.peak_memory, 1.05, 1e-9);
 }
 
@@ -187,7 +186,7 @@ TEST_P(SpreadTest, ByHand) {
   estimate.breakdown[static_cast<std::size_t>(TimeCause::kMatmul)] = Seconds(6);
   estimate.breakdown[static_cast<std::size_t>(TimeCause::kTensorParallel)] = Seconds(4);
   estimate.memory_capacity = GiB(80);
-  const Spread spread = SpreadOf(estimate, chip, problem.View(), {});
+  const Spread spread = SpreadOf(estimate, chip, problem.View(), {}, {});
   EXPECT_NEAR(spread.time_low, c.expected_low, 1e-6);
   EXPECT_NEAR(spread.time_high, c.expected_high, 1e-6);
   EXPECT_EQ(spread.provenance, std::max({c.gemm, c.collectives, Provenance::kFitted}));
@@ -246,12 +245,12 @@ TEST(Spread, Extrapolated) {
   estimate.step_time = Seconds(10);
   estimate.memory_capacity = GiB(80);
   const ChipSpec& chip = problem.cluster.pools.front().chip;
-  const Spread elsewhere = SpreadOf(estimate, chip, problem.View(), {});
+  const Spread elsewhere = SpreadOf(estimate, chip, problem.View(), {}, {});
   EXPECT_NEAR(elsewhere.time_low, 0.13, 1e-9);
   EXPECT_NEAR(elsewhere.time_high, 0.05, 1e-9);
   problem.profile.checked_chips = {"plain"};
   problem.profile.checked_device_count = 8;
-  EXPECT_NEAR(SpreadOf(estimate, chip, problem.View(), {}).time_low, 0.12, 1e-9);
+  EXPECT_NEAR(SpreadOf(estimate, chip, problem.View(), {}, {}).time_low, 0.12, 1e-9);
 }
 
 // Above 0.9 of the memory the slow end lies 1.3 times further out, the fast end where it was.
@@ -262,9 +261,9 @@ TEST(Spread, MemoryPressure) {
   estimate.memory_capacity = Bytes{1000};
   const ChipSpec& chip = problem.cluster.pools.front().chip;
   estimate.reserved_memory = Bytes{900};
-  const Spread roomy = SpreadOf(estimate, chip, problem.View(), {});
+  const Spread roomy = SpreadOf(estimate, chip, problem.View(), {}, {});
   estimate.reserved_memory = Bytes{901};
-  const Spread tight = SpreadOf(estimate, chip, problem.View(), {});
+  const Spread tight = SpreadOf(estimate, chip, problem.View(), {}, {});
   EXPECT_EQ(tight.time_low, roomy.time_low);
   EXPECT_DOUBLE_EQ(tight.time_high, 1.3 * roomy.time_high);
 }

@@ -28,7 +28,8 @@ inline bool IsRejectedBy(std::string_view name, const Problem& problem, const Pa
 // Every legal plan with its cost, listed by plain loops that share nothing with SearchSpace.
 class AllPlans {
  public:
-  explicit AllPlans(const Problem& problem) : problem_(problem), model_(ViewOf(problem)) {
+  explicit AllPlans(const Problem& problem, const Calibration& calibration = {})
+      : problem_(problem), model_(ViewOf(problem), calibration) {
     const int devices = DeviceCount(problem.cluster);
     for (int t = 1; t <= devices; ++t) {
       for (int c = 1; c * t <= devices; ++c) {

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstdlib>
 #include <functional>
 #include <iterator>
@@ -154,8 +155,9 @@ Problem Narrowed(Problem problem, std::mt19937& random) {
   return problem;
 }
 
-SearchFound Search(const Problem& problem, const std::vector<std::string>& disabled_rules) {
-  return SearchExhaustively(SpaceOf(problem), ViewOf(problem), {},
+SearchFound Search(const Problem& problem, const std::vector<std::string>& disabled_rules,
+                   const Calibration& calibration = {}) {
+  return SearchExhaustively(SpaceOf(problem), ViewOf(problem), calibration,
                             {.plan_count = 3, .disabled_rules = disabled_rules});
 }
 
@@ -191,8 +193,8 @@ void ExpectWinner(const SearchFound& found, const std::optional<Evaluated>& best
 // The search finds the best of all legal plans. Plans whose tensor-parallel groups have unequal
 // shares in the nodes are legal to evaluate and left out by the topology rule, so with it the
 // search must find the best of the others.
-void ExpectOptimum(Problem problem) {
-  const std::vector<Evaluated> plans = AllPlans(problem).plans();
+void ExpectOptimum(Problem problem, const Calibration& calibration = {}) {
+  const std::vector<Evaluated> plans = AllPlans(problem, calibration).plans();
   std::vector<Evaluated> inside;
   std::copy_if(plans.begin(), plans.end(), std::back_inserter(inside),
                [&](const Evaluated& e) { return !IsRejectedBy("topology", problem, e.plan); });
@@ -200,8 +202,8 @@ void ExpectOptimum(Problem problem) {
     problem.cluster.pools.front().memory_capacity = capacity;
     SCOPED_TRACE(Describe(problem));
     const bool has_ties = problem.profile.recomputes_by_stage;
-    ExpectWinner(Search(problem, {"topology"}), BestUnder(plans, capacity), has_ties);
-    ExpectWinner(Search(problem, {}), BestUnder(inside, capacity), has_ties);
+    ExpectWinner(Search(problem, {"topology"}, calibration), BestUnder(plans, capacity), has_ties);
+    ExpectWinner(Search(problem, {}, calibration), BestUnder(inside, capacity), has_ties);
   }
 }
 
@@ -261,6 +263,30 @@ class OptimumTest : public testing::TestWithParam<int> {
 
 TEST_P(OptimumTest, SearchFindsTheBestOfAllLegalPlans) {
   for (const Problem& problem : Problems()) ExpectOptimum(problem);
+}
+
+// Runs of six plans, of which each took up to 1.6 times or 0.6 of what the model says.
+Calibration Learnt(const Problem& problem, std::mt19937& random) {
+  const std::vector<Evaluated> plans = AllPlans(problem).plans();
+  if (plans.empty()) return {};
+  std::vector<RunResidual> runs;
+  for (int i = 0; i < 6; ++i) {
+    const Evaluated& run = plans[random() % plans.size()];
+    runs.push_back({.log_ratio = static_cast<double>(random() % 1001) / 1000 - 0.5,
+                    .point = PointOf(run.plan, ViewOf(problem))});
+  }
+  const FittedResiduals fitted =
+      FitResiduals(runs, {.job = 0.2, .plan = 0.4, .noise = 0.02, .noise_rows = 100});
+  return {.time_ratio = std::exp(JobLogFactor(fitted)), .time = fitted};
+}
+
+// A factor of each plan's own breaks no bound and no rule.
+TEST_P(OptimumTest, SearchFindsTheBestWithWhatRunsTaught) {
+  std::mt19937 random(static_cast<unsigned>(GetParam()));
+  for (const Problem& problem : Problems()) {
+    const Calibration calibration = Learnt(problem, random);
+    ExpectOptimum(problem, calibration);
+  }
 }
 
 // What a user leaves of the space is searched, and nothing else.

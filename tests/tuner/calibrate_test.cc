@@ -1,7 +1,9 @@
 #include "server/tuner/calibrate.h"
 
-#include <cmath>
+#include <algorithm>
+#include <cstddef>
 #include <string>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -11,6 +13,7 @@
 namespace meshwright {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 ParallelPlan DataParallel() { return {.data_parallel = 4}; }
@@ -31,6 +34,15 @@ HistoryRow Ran(double time, double memory, const ParallelPlan& plan = DataParall
           .peak_memory = Scale(predicted.peak_memory, memory)};
 }
 
+// A run of a model with more layers that took `time` times what the model says.
+HistoryRow RanElsewhere(double time) {
+  HistoryRow row = Ran(1, 1);
+  row.question.model.layer_count = 8;
+  row.step_time = Predicted(row.question, DataParallel()).step_time * time;
+  row.peak_memory.reset();
+  return row;
+}
+
 HistoryRow RanOut(const ParallelPlan& plan) {
   return {.question = TinyQuestion(), .plan = StatedPlan(plan), .outcome = Outcome::kOom};
 }
@@ -39,32 +51,95 @@ Calibration Calibrated(const std::vector<HistoryRow>& history) {
   return Calibrate(history, Resolved(TinyQuestion()), Known()).value();
 }
 
+// Of the plan that ran.
+double TimeRatioOf(const Calibration& calibration) {
+  const Problem problem = Resolved(TinyQuestion());
+  AnalyticModel model(ViewOf(problem), calibration);
+  return model.Full(DataParallel()).step_time / Predicted(TinyQuestion(), DataParallel()).step_time;
+}
+
 TEST(CalibrateTest, WithoutHistoryNothingChanges) {
   const Calibration calibration = Calibrated({});
   EXPECT_EQ(calibration.time_ratio, 1);
   EXPECT_EQ(calibration.memory_ratio, 1);
-  EXPECT_EQ(calibration.time_sample_count, 0);
+  EXPECT_EQ(LeastTimeRatio(calibration), 1);
+  EXPECT_TRUE(calibration.time.points.empty());
+  EXPECT_TRUE(calibration.warnings.empty());
   EXPECT_FALSE(calibration.out_of_memory_at.has_value());
 }
 
-// The prior "the model is right" weighs three rows of times and half a row of memory, so n equal
-// rows of ratio r give r ^ (n / (n + 3)) and r ^ (n / (n + 1/2)).
+// The job's own rows need no warning, and more of them move the factors further.
 TEST(CalibrateTest, FewRowsAreDrawnTowardsOne) {
-  for (const int rows : {1, 2, 8}) {
-    const std::vector<HistoryRow> history(static_cast<std::size_t>(rows), Ran(1.5, 0.8));
+  double time = 1;
+  double memory = 1;
+  for (const int rows : {1, 3, 8}) {
+    const std::vector<HistoryRow> history(static_cast<std::size_t>(rows), Ran(1.1, 0.8));
     const Calibration calibration = Calibrated(history);
-    EXPECT_NEAR(calibration.time_ratio, std::pow(1.5, rows / (rows + 3.0)), 1e-9) << rows;
-    EXPECT_NEAR(calibration.memory_ratio, std::pow(0.8, rows / (rows + 0.5)), 1e-6) << rows;
-    EXPECT_EQ(calibration.time_sample_count, rows);
-    EXPECT_EQ(calibration.memory_sample_count, rows);
-    EXPECT_GT(calibration.time_log_sigma, 0);
+    const double now = TimeRatioOf(calibration);
+    EXPECT_GT(now, time) << rows;
+    EXPECT_LT(now, 1.1) << rows;
+    EXPECT_LT(calibration.memory_ratio, memory) << rows;
+    EXPECT_GT(calibration.memory_ratio, 0.8) << rows;
+    EXPECT_EQ(calibration.time.points.size(), history.size());
+    EXPECT_TRUE(calibration.warnings.empty());
+    time = now;
+    memory = calibration.memory_ratio;
   }
 }
 
-// Of 1.1, 1.2, 9 the middle one counts: 1.2 ^ (3 / 6).
 TEST(CalibrateTest, OneOutlierDoesNotDecide) {
-  const Calibration calibration = Calibrated({Ran(9, 1), Ran(1.1, 1), Ran(1.2, 1)});
-  EXPECT_NEAR(calibration.time_ratio, std::pow(1.2, 3.0 / 6), 1e-9);
+  const std::vector<HistoryRow> calm = {Ran(1.05, 1), Ran(1.06, 1), Ran(1.04, 1)};
+  std::vector<HistoryRow> wild = calm;
+  wild.push_back(Ran(20, 1));
+  EXPECT_NEAR(TimeRatioOf(Calibrated(wild)), TimeRatioOf(Calibrated(calm)), 0.03);
+}
+
+// A plan that stands near the one that ran takes more of its factor than one that stands far, and
+// the figures of a plan are the same to the last bit however they are asked for.
+TEST(CalibrateTest, PlansHaveFactorsOfTheirOwn) {
+  const Problem problem = Resolved(TinyQuestion());
+  const ParallelPlan far = {.tensor_parallel = 4};
+  const std::vector<HistoryRow> history = {Ran(1.2, 1), Ran(1.2, 1), Ran(1, 1, far),
+                                           Ran(1, 1, far)};
+  AnalyticModel plain(ViewOf(problem));
+  AnalyticModel calibrated(ViewOf(problem), Calibrated(history));
+  const auto factor = [&](const ParallelPlan& plan) {
+    const Estimate estimate = calibrated.Full(plan);
+    EXPECT_EQ(calibrated.Quick(plan).step_time, estimate.step_time);
+    EXPECT_EQ(calibrated.TimelineOf(plan).step, estimate.step_time);
+    EXPECT_EQ(EvaluatePlan({TinyQuestion(), StatedPlan(plan)}, Known(), history)->step_time,
+              estimate.step_time);
+    Seconds sum(0);
+    for (const Seconds& part : estimate.breakdown) sum += part;
+    EXPECT_NEAR(sum / estimate.step_time, 1, 1e-9);
+    return estimate.step_time / plain.Full(plan).step_time;
+  };
+  EXPECT_GT(factor(DataParallel()), factor(far) + 0.05);
+}
+
+TEST(CalibrateTest, MemoryHasOneFactorForAllPlans) {
+  const Problem problem = Resolved(TinyQuestion());
+  AnalyticModel plain(ViewOf(problem));
+  AnalyticModel calibrated(ViewOf(problem), Calibrated({Ran(1, 1.2), Ran(1, 1.2)}));
+  ParallelPlan recomputed = DataParallel();
+  recomputed.recompute = {.granularity = RecomputeGranularity::kFull, .layer_counts = {4}};
+  for (const ParallelPlan& plan :
+       {DataParallel(), ParallelPlan{.tensor_parallel = 4}, recomputed}) {
+    EXPECT_NEAR(calibrated.Full(plan).peak_memory / plain.Full(plan).peak_memory,
+                Calibrated({Ran(1, 1.2), Ran(1, 1.2)}).memory_ratio, 1e-6);
+  }
+}
+
+TEST(CalibrateTest, OrderOfRowsDoesNotMatter) {
+  std::vector<HistoryRow> history = {Ran(1.1, 0.9), RanElsewhere(1.2), Ran(1.3, 1.1),
+                                     Ran(0.9, 1, {.tensor_parallel = 4}), RanElsewhere(0.9)};
+  const Calibration before = Calibrated(history);
+  std::reverse(history.begin(), history.end());
+  const Calibration after = Calibrated(history);
+  EXPECT_EQ(after.time.weights, before.time.weights);
+  EXPECT_EQ(after.time.precision, before.time.precision);
+  EXPECT_EQ(after.memory_ratio, before.memory_ratio);
+  EXPECT_EQ(after.warnings, before.warnings);
 }
 
 TEST(CalibrateTest, RowsOfOtherChipsOrFrameworksAreLeftOut) {
@@ -74,7 +149,42 @@ TEST(CalibrateTest, RowsOfOtherChipsOrFrameworksAreLeftOut) {
   other_framework.question.workload.framework_name = "megatron-core";
   const Calibration calibration = Calibrated({other_chip, other_framework});
   EXPECT_EQ(calibration.time_ratio, 1);
-  EXPECT_EQ(calibration.time_sample_count, 0);
+  EXPECT_TRUE(calibration.time.points.empty());
+}
+
+// Rows of another model count for less, and the answer says how alike they are.
+TEST(CalibrateTest, RowsOfOtherJobsCountLessAndAreNamed) {
+  const Calibration own = Calibrated({Ran(1.1, 1), Ran(1.1, 1)});
+  const std::vector<HistoryRow> others = {RanElsewhere(1.1), RanElsewhere(1.1)};
+  const Calibration other = Calibrated(others);
+  EXPECT_LT(TimeRatioOf(other), TimeRatioOf(own));
+  EXPECT_GT(TimeRatioOf(other), 1);
+  const auto says = ElementsAre(HasSubstr(
+      "step times: learnt from 0 runs of this job and 2 of other models, workloads or clusters on "
+      "nvidia-a100-sxm4-80gb under generic, which count as 0.8 alike"));
+  EXPECT_THAT(other.warnings, says);
+  const auto estimate = EvaluatePlan({TinyQuestion(), StatedPlan(DataParallel())}, Known(), others);
+  EXPECT_THAT(estimate->warnings, testing::IsSupersetOf(other.warnings));
+}
+
+// What things are called makes no other job.
+TEST(CalibrateTest, NamesMakeNoOtherJob) {
+  HistoryRow row = Ran(1.1, 1);
+  row.question.model.name = "another name";
+  row.question.cluster.name = "another name";
+  EXPECT_TRUE(Calibrated({row}).warnings.empty());
+  EXPECT_EQ(Calibrated({row}).time_ratio, Calibrated({Ran(1.1, 1)}).time_ratio);
+}
+
+// Ten runs of another model that took as long as modelled, and three own ones that took twice.
+TEST(CalibrateTest, OwnRunsThatDisagreeDropTheOthers) {
+  std::vector<HistoryRow> history(10, RanElsewhere(1));
+  for (int i = 0; i < 3; ++i) history.push_back(Ran(2, 1));
+  const Calibration both = Calibrated(history);
+  EXPECT_THAT(both.warnings,
+              ElementsAre(testing::AllOf(HasSubstr("step times: 10 runs of other models"),
+                                         HasSubstr("were left out"))));
+  EXPECT_EQ(both.time_ratio, Calibrated({Ran(2, 1), Ran(2, 1), Ran(2, 1)}).time_ratio);
 }
 
 TEST(CalibrateTest, FailuresThatTellNothingOfMemoryAreLeftOut) {

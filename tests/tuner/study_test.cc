@@ -243,7 +243,7 @@ TEST(RunStudyTest, AllMistakesOfAQuestionAtOnce) {
   EXPECT_EQ(FieldViolations(answer.status()).size(), 3U) << answer.status();
 }
 
-// History slows every plan by the same factor; the order stays.
+// The answer's figures are those that `evaluate` gives with the same history, and the best is best.
 TEST(RunStudyTest, HistoryCalibratesTheFigures) {
   const StudyResult plain = Result(TinyStudy());
   const RankedPlan& best = plain.plans.front();
@@ -251,12 +251,22 @@ TEST(RunStudyTest, HistoryCalibratesTheFigures) {
   request.history = {{.question = request.question,
                       .plan = StatedPlan(best.plan),
                       .outcome = Outcome::kOk,
-                      .step_time = best.estimate.step_time * 2}};
+                      .step_time = best.estimate.step_time * 1.2}};
   const StudyResult calibrated = Result(request);
-  EXPECT_EQ(calibrated.plans.front().plan, best.plan);
-  // One row of ratio 2 against three rows of prior: 2 ^ (1 / 4).
-  EXPECT_NEAR(calibrated.plans.front().estimate.step_time / best.estimate.step_time,
-              std::pow(2, 1.0 / 4), 1e-9);
+  Seconds before(0);
+  for (const RankedPlan& ranked : calibrated.plans) {
+    const auto estimate =
+        EvaluatePlan({request.question, StatedPlan(ranked.plan)}, Known(), request.history);
+    ASSERT_TRUE(estimate.ok()) << estimate.status();
+    EXPECT_EQ(estimate->step_time, ranked.estimate.step_time);
+    EXPECT_EQ(estimate->step_time_low, ranked.estimate.step_time_low);
+    EXPECT_LE(before, ranked.estimate.step_time);
+    before = ranked.estimate.step_time;
+  }
+  const auto slowed =
+      EvaluatePlan({request.question, StatedPlan(best.plan)}, Known(), request.history);
+  EXPECT_GT(slowed->step_time, best.estimate.step_time);
+  EXPECT_LT(slowed->step_time, best.estimate.step_time * 1.2);
 }
 
 TEST(RunStudyTest, HistoryOfFailuresPrunes) {
