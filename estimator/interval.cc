@@ -99,8 +99,8 @@ Spread SpreadOf(const Estimate& estimate, const ChipSpec& chip, const EstimatorP
   spread.time_high = WithVariance(problem.profile.high_time_ratio, variance);
   if (!calibration.time.points.empty()) {
     // What the runs say replaces what the constants leave open, as far as they say it of this plan.
-    const double open = OpenShare(calibration.time, point);
     const double own = FactorVariance(calibration.time, point);
+    const double open = OpenShare(calibration.time, own);
     const auto blend = [&](double cold) {
       return std::sqrt(open * cold * cold + (1 - open) * own + calibration.time.noise_variance);
     };

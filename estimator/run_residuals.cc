@@ -239,9 +239,9 @@ double FactorVariance(const FittedResiduals& fitted, const PlanPoint& point) {
   return std::max(0.0, prior - with.dot(precision * with));
 }
 
-double OpenShare(const FittedResiduals& fitted, const PlanPoint& point) {
+double OpenShare(const FittedResiduals& fitted, double factor_variance) {
   const double prior = fitted.job_variance + fitted.plan_variance;
-  return prior > 0 ? FactorVariance(fitted, point) / prior : 1;
+  return prior > 0 ? factor_variance / prior : 1;
 }
 
 double Disagreement(std::span<const RunResidual> runs, const ResidualPrior& prior) {

@@ -65,9 +65,9 @@ double JobLogFactor(const FittedResiduals& fitted);
 double PlanLogFactor(const FittedResiduals& fitted, const PlanPoint& point);
 // PlanLogFactor is never farther from 0.
 inline constexpr double kMostPlanLogFactor = 0.25;
-// Of the sum of the two, and how much of it was there before the first run (1: nothing was learnt).
+// Of the sum of the two, and its share of what it was before the first run (1: nothing was learnt).
 double FactorVariance(const FittedResiduals& fitted, const PlanPoint& point);
-double OpenShare(const FittedResiduals& fitted, const PlanPoint& point);
+double OpenShare(const FittedResiduals& fitted, double factor_variance);
 
 // How far, in standard deviations, the question's own runs lie from what the other jobs' say; 0
 // when either is missing.

@@ -42,9 +42,9 @@ struct UnitCosts {
   std::unique_ptr<UnitTimes> times = {};  // absent until a plan's time is asked for
 };
 
-// Memory and parameters, which cost little to find; `times` is left absent.
 // The parameters and the boundary alone.
 UnitCosts MeasureParameters(const LayerContext& context);
+// Memory and parameters, which cost little to find; `times` is left absent.
 UnitCosts MeasureUnits(const LayerContext& context, ModuleSet selective);
 
 UnitTimes PriceUnits(const LayerContext& context, const LayerSite& site, ModuleSet selective);

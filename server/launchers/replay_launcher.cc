@@ -1,6 +1,7 @@
 #include "server/launchers/replay_launcher.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "search_space/status.h"
@@ -14,7 +15,7 @@ Value Median(std::vector<Value> values) {
   std::sort(values.begin(), values.end());
   const std::size_t middle = values.size() / 2;
   if (values.size() % 2 == 1) return values[middle];
-  return (values[middle - 1] + values[middle]) / 2;
+  return std::midpoint(values[middle - 1], values[middle]);
 }
 
 TrialOutcome Merged(const std::vector<MeasuredPlan>& rows) {

@@ -149,6 +149,12 @@ void ReadSearch(const MessageReader& in, StudyRequest& request) {
   }
 }
 
+// Far beyond what a step takes (a year) and a device has (a petabyte); sums of such stay finite.
+constexpr Seconds kLongestStep(31'536'000);
+constexpr Bytes kLargestPeak = {1'000'000'000'000'000};
+// Choosing among n plans n times costs n^2.5: these, half a minute.
+constexpr std::size_t kMostReplayRows = 2000;
+
 // What was measured. A run that did not end well may give 0 for what it could not measure.
 template <typename Row>
 void ReadMeasured(const MessageReader& in, Row& row) {
@@ -157,6 +163,10 @@ void ReadMeasured(const MessageReader& in, Row& row) {
   if (step_time.has_value() && (is_ok || *step_time != 0)) {
     row.step_time = Seconds(*step_time);
     in.RequirePositive("step_time_seconds", *step_time);
+    if (*step_time > kLongestStep.count()) {
+      in.Add("step_time_seconds",
+             fmt::format("{}; must be <= {}", *step_time, kLongestStep.count()));
+    }
   }
   if (is_ok && !step_time.has_value()) {
     in.Add("step_time_seconds", "missing; required where outcome is ok");
@@ -165,6 +175,9 @@ void ReadMeasured(const MessageReader& in, Row& row) {
   if (peak.has_value() && (is_ok || *peak != 0)) {
     row.peak_memory = Bytes{*peak};
     in.RequirePositive("peak_memory_bytes", static_cast<double>(*peak));
+    if (*peak > kLargestPeak.count) {
+      in.Add("peak_memory_bytes", fmt::format("{}; must be <= {}", *peak, kLargestPeak.count));
+    }
   }
 }
 
@@ -193,7 +206,12 @@ HistoryRow ReadHistoryRow(const MessageReader& in, const Knowledge& knowledge) {
 // Whether the plans are legal for the question is CheckReplay's.
 std::vector<MeasuredPlan> ReadReplay(const MessageReader& in) {
   std::vector<MeasuredPlan> rows;
-  for (const MessageReader& row : in.Children("replay")) {
+  const std::vector<MessageReader> children = in.Children("replay");
+  if (children.size() > kMostReplayRows) {
+    in.Add("replay", fmt::format("{} rows; must be <= {}", children.size(), kMostReplayRows));
+    return rows;
+  }
+  for (const MessageReader& row : children) {
     MeasuredPlan& measured = rows.emplace_back();
     measured.plan = ReadPart(row, "plan", ReadValidPlan).value_or(PlanRequest());
     measured.outcome = row.Required("outcome", row.Choice<Outcome>("outcome"));

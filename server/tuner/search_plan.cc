@@ -44,10 +44,13 @@ void AddWarnings(const ParallelPlan& plan, AnalyticModel& model, Estimate& estim
   }
   if (plan.activation_offload_ratio > 0) {
     const Bytes offloaded = LargestOffload(plan, estimate, model);
-    estimate.warnings.push_back(fmt::format(
-        "offload of activations puts {:.0f} GB of a device into host memory, whose size is not "
-        "known, over an assumed host link that no other device shares",
-        static_cast<double>(offloaded.count) / 1e9));
+    estimate.warnings.push_back(
+        offloaded.count == 0
+            ? "activation_offload_ratio is too small for one layer: nothing is offloaded"
+            : fmt::format("offload of activations puts {:.1f} GB of a device into host memory, "
+                          "whose size is not known, over an assumed host link that no other "
+                          "device shares",
+                          static_cast<double>(offloaded.count) / 1e9));
   }
   if (!estimate.fits && estimate.reserved_memory <= estimate.memory_capacity) {
     estimate.warnings.push_back(

@@ -22,10 +22,14 @@ absl::StatusOr<StudyRecord> NewStudyRecord(const StudyRequest& request, const Kn
 
 // How a run is written down:
 //   state      outcome
-//   succeeded  improved, baseline_best, all_trials_failed, no_feasible_plan, or deadline_cut when
-//   the deadline ended
-//   it cancelled  cancelled, with the best so far when there is one failed     deadline_cut when
-//   nothing was found by then, else failed with the error's message
+//
+//   succeeded  improved, baseline_best, all_trials_failed, no_feasible_plan;
+//              deadline_cut when the deadline ended it
+//
+//   cancelled  cancelled, with the best so far when there is one
+//
+//   failed     deadline_cut when nothing was found by then;
+//              else failed, with the error's message
 StudyEnding EndingOf(const std::string& id, const absl::StatusOr<StudyAnswer>& answer,
                      const StudyCodec& codec, std::int64_t time_ms);
 

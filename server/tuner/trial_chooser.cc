@@ -55,9 +55,14 @@ double TrialChooser::FitProbability(std::size_t candidate) const {
   }
   if (memory_.observation_count() == 0) return estimate.fit_probability;
   const Normal residual = memory_.At(candidate);
-  return ProbabilityBelow(
+  const double probability = ProbabilityBelow(
       static_cast<double>(estimate.reserved_memory.count) * std::exp(residual.mean),
       static_cast<double>(estimate.memory_capacity.count), std::sqrt(residual.variance));
+  // By the history, a plan of its modelled size ran out; until one of that size runs, that stands.
+  const bool is_contradicted = !estimate.fits &&
+                               estimate.reserved_memory <= estimate.memory_capacity &&
+                               estimate.reserved_memory > largest_run_;
+  return is_contradicted ? std::min(probability, estimate.fit_probability) : probability;
 }
 
 Expectation TrialChooser::Expect(std::size_t candidate) const {

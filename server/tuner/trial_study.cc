@@ -72,6 +72,8 @@ RankedPlan Measured(const Ran& run, const ParallelPlan& plan, const Problem& pro
   AnalyticModel model(ViewOf(problem), own);
   RankedPlan ranked = RankPlan(plan, problem, model);
   Estimate& estimate = ranked.estimate;
+  estimate.step_time = run.step_time;  // to the last bit
+  estimate.peak_memory = run.peak_memory.value_or(estimate.peak_memory);
   estimate.step_time_low = run.step_time * std::exp(-kCentral80 * kRepeatSigma);
   estimate.step_time_high = run.step_time * std::exp(kCentral80 * kRepeatSigma);
   estimate.fits = true;
@@ -143,6 +145,7 @@ class TrialStudy {
     const bool measures_baseline = setup.measures_baseline && result_.baseline.has_value();
     if (measures_baseline) plans.push_back(result_.baseline->plan);
     TrialChooser chooser(Estimated(std::move(plans), problem_, model), problem_.model.layer_count);
+    LearnFromHistory(chooser);
     TrialOptions options = OptionsOf(chooser, control, start);
     if (measures_baseline) options.baseline = IndexOf(result_.baseline->plan, chooser);
     TrialsRun run = RunTrials(chooser, launcher, options);
@@ -158,6 +161,27 @@ class TrialStudy {
   }
 
  private:
+  // Candidates that ran before, under this very question, need not run again.
+  void LearnFromHistory(TrialChooser& chooser) {
+    std::map<std::size_t, std::vector<Ran>> runs;
+    for (const HistoryRow& row : request_.history) {
+      if (row.outcome != Outcome::kOk || !row.step_time || row.question != request_.question) {
+        continue;
+      }
+      const absl::StatusOr<ResolvedPlan> plan = ResolvePlan(row.plan, problem_, "plan");
+      if (!plan.ok()) continue;  // Calibrate has said so
+      const std::size_t i = *IndexOf(WithStatedSplit(plan->plan, problem_), chooser);
+      if (i == chooser.candidates().size()) continue;
+      runs[i].push_back({.step_time = *row.step_time, .peak_memory = row.peak_memory});
+    }
+    for (auto& [i, same] : runs) {
+      std::ranges::sort(same, {}, &Ran::step_time);
+      const Ran& median = same[(same.size() - 1) / 2];
+      chooser.Learn(i, median);
+      learnt_.outcomes[chooser.candidates()[i].plan] = median;
+    }
+  }
+
   [[nodiscard]] TrialOptions OptionsOf(const TrialChooser& chooser, const StudyControl& control,
                                        Clock::time_point start) const {
     const int count = static_cast<int>(chooser.candidates().size());
@@ -197,8 +221,8 @@ class TrialStudy {
     search.evaluated_count = run.summary.candidate_count;
     search.complete = run.summary.stop == TrialStop::kAllTried;
     if (!search.complete && !result_.plans.empty()) {
-      search.optimality_gap =
-          result_.plans.front().estimate.step_time / FloorOfStep(problem_, learnt_.calibration) - 1;
+      const Seconds floor = FloorOfStep(problem_, learnt_.calibration);
+      search.optimality_gap = std::max(0.0, result_.plans.front().estimate.step_time / floor - 1);
     }
     NoteTrials(run, chooser.best().has_value(), result_);
     if (result_.plans.empty()) return absl::OkStatus();

@@ -11,13 +11,13 @@ namespace meshwright {
 // Everything that a study with trials is made of beside its request.
 struct TrialSetup {
   std::vector<ParallelPlan> candidates = {};  // legal, with their split of layers; any order
-  bool measures_baseline = false;             // as the first trial
+  bool measures_baseline = false;  // as the first trial: for launchers of real jobs, not replay
 };
 
 // A study whose answer is measured: runs candidates by `launcher` within request.trials' budget.
 // Plans that ran come first, by their measured time, then what was not tried, by what is expected
-// of it after the trials; a plan that failed is in no ranking. All trials failing is an answer
-// without plans. The request needs `trials`.
+// of it after the trials; a plan that failed is in no ranking. A candidate that the history has as
+// run under the same question counts as run. The request needs `trials`.
 absl::StatusOr<StudyAnswer> RunTrialStudy(const StudyRequest& request, const Knowledge& knowledge,
                                           const TrialSetup& setup, Launcher& launcher,
                                           const StudyControl& control);

@@ -32,6 +32,10 @@ double FactorAt(const Runs& runs, const PlanPoint& point) {
 }
 
 // 2 sequences x 1024 tokens x 1024 wide over 2 x 2 ranks: 2^(1 + 10 + 10 - 2).
+double OpenShareAt(const FittedResiduals& fitted, const PlanPoint& point) {
+  return OpenShare(fitted, FactorVariance(fitted, point));
+}
+
 TEST(PlanPointTest, ByHand) {
   OwnedProblem problem = PlainProblem(Llama2_7b(), 2);
   problem.workload.sequence_length = 1024;
@@ -46,7 +50,7 @@ TEST(RunResidualsTest, WithoutRunsNothingIsLearnt) {
   const FittedResiduals fitted = FitResiduals({}, kTimePrior);
   EXPECT_EQ(JobLogFactor(fitted), 0);
   EXPECT_EQ(PlanLogFactor(fitted, kHere), 0);
-  EXPECT_EQ(OpenShare(fitted, kHere), 1);
+  EXPECT_EQ(OpenShareAt(fitted, kHere), 1);
 }
 
 TEST(RunResidualsTest, FewRunsAreDrawnTowardsTheModel) {
@@ -64,9 +68,9 @@ TEST(RunResidualsTest, RunsThatAgreeLeaveLessOpen) {
   double before = 1;
   for (const int count : {1, 3, 10}) {
     const FittedResiduals fitted = FitResiduals(Equal(count, 0.02), kTimePrior);
-    EXPECT_LT(OpenShare(fitted, kHere), before) << count;
-    EXPECT_LT(OpenShare(fitted, kHere), OpenShare(fitted, kFar)) << count;
-    before = OpenShare(fitted, kHere);
+    EXPECT_LT(OpenShareAt(fitted, kHere), before) << count;
+    EXPECT_LT(OpenShareAt(fitted, kHere), OpenShareAt(fitted, kFar)) << count;
+    before = OpenShareAt(fitted, kHere);
   }
 }
 

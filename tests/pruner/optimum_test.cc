@@ -46,10 +46,17 @@ std::vector<Bytes> Capacities(const std::vector<Evaluated>& plans) {
           reserved[reserved.size() / 3], reserved.back()};
 }
 
+// Sanitizers slow the listing down ten times, and look for other things than its result.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int kSeeds = 4;
+#else
+constexpr int kSeeds = 20;
+#endif
+
 // More than the suite's own, for a long run: scripts/random_problems.sh.
 int SeedCount() {
   const char* const text = std::getenv("MESHWRIGHT_RANDOM_SEEDS");
-  return text == nullptr ? 20 : std::max(1, std::atoi(text));
+  return text == nullptr ? kSeeds : std::max(1, std::atoi(text));
 }
 
 void VaryRecomputation(std::mt19937& random, Question& question) {

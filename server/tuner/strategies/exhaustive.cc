@@ -135,8 +135,8 @@ class Worker {
     std::optional<Seconds> least;
     for (const Task& task : tasks) {
       if (task.is_done) continue;
-      const std::optional<Seconds> own =
-          LeastTimeOf(shared_.space, task.prefix, task.depth, model_);
+      const std::optional<Seconds> own = LeastTimeOf(shared_.space, task.prefix, task.depth,
+                                                     shared_.options.disabled_rules, model_);
       if (own.has_value()) least = std::min(least.value_or(*own), *own);
     }
     return least;

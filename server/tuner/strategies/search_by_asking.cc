@@ -54,7 +54,7 @@ SearchFound SearchByAsking(SearchStrategy& strategy, AnalyticModel& model, const
     if (!kept.best().empty()) progress.best_step_time = kept.best().front().estimate.step_time;
     options.on_progress(progress);
   }
-  summary.least_time = LeastTimeOf(space, space.Root(), 0, model);
+  summary.least_time = LeastTimeOf(space, space.Root(), 0, {}, model);
   found.best = kept.best();
   if (found.best.empty()) found.nearest = kept.nearest();
   summary.seconds = std::chrono::duration_cast<Seconds>(Clock::now() - start);
