@@ -128,6 +128,8 @@ FittedResiduals Fit(std::vector<RunResidual> runs, const ResidualPrior& prior,
 
 }  // namespace
 
+bool IsSameJob(const Problem& a, const Problem& b) { return FingerprintOf(a) == FingerprintOf(b); }
+
 const absl::StatusOr<Calibration>& Calibrator::For(const Question& question,
                                                    const Problem& problem) {
   if (question_ != question) {

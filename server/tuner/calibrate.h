@@ -20,6 +20,9 @@ namespace meshwright {
 absl::StatusOr<Calibration> Calibrate(const std::vector<HistoryRow>& history,
                                       const Problem& problem, const Knowledge& knowledge);
 
+// Whether model, workload and cluster are equal, whatever they are called.
+bool IsSameJob(const Problem& a, const Problem& b);
+
 // Calibrates one question after the other by one history. Keeps the last question's, since cases of
 // one question mostly come together. For one thread; the referents outlive it.
 class Calibrator {

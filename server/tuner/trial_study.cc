@@ -161,13 +161,13 @@ class TrialStudy {
   }
 
  private:
-  // Candidates that ran before, under this very question, need not run again.
+  // Candidates that ran before, in this very job, need not run again.
   void LearnFromHistory(TrialChooser& chooser) {
     std::map<std::size_t, std::vector<Ran>> runs;
     for (const HistoryRow& row : request_.history) {
-      if (row.outcome != Outcome::kOk || !row.step_time || row.question != request_.question) {
-        continue;
-      }
+      if (row.outcome != Outcome::kOk || !row.step_time) continue;
+      const absl::StatusOr<Problem> own = ResolveProblem(row.question, knowledge_);
+      if (!own.ok() || !IsSameJob(*own, problem_)) continue;
       const absl::StatusOr<ResolvedPlan> plan = ResolvePlan(row.plan, problem_, "plan");
       if (!plan.ok()) continue;  // Calibrate has said so
       const std::size_t i = *IndexOf(WithStatedSplit(plan->plan, problem_), chooser);

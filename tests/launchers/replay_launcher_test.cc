@@ -130,6 +130,22 @@ TEST(ReplayStudyTest, WhatWasNotTriedIsExpectedAfterTheTrials) {
   EXPECT_NE(open.estimate.provenance, Provenance::kMeasured);
 }
 
+TEST(ReplayStudyTest, WhatTheHistoryHasAsRunIsNotTriedAgain) {
+  StudyRequest request =
+      Replayed({Row(Plan(1, 1), Outcome::kOk, 0.5), Row(Plan(2, 1), Outcome::kOk, 0.25)}, 2);
+  request.history = {{.question = TinyQuestion(), .plan = Plan(2, 1), .step_time = Seconds(0.25)}};
+  const StudyResult result = Answer(request);
+  ASSERT_EQ(result.trials.size(), 1u);
+  EXPECT_EQ(result.trials[0].plan.tensor_parallel, 1);
+  ASSERT_EQ(result.plans.size(), 2u);
+  EXPECT_EQ(result.plans[0].estimate.step_time, Seconds(0.25));
+  EXPECT_EQ(result.plans[0].estimate.provenance, Provenance::kMeasured);
+  // Of another job it teaches only.
+  std::optional<int>& length = request.history[0].question.workload.sequence_length;
+  length = *length / 2;
+  EXPECT_EQ(Answer(request).trials.size(), 2u);
+}
+
 TEST(ReplayStudyTest, OrderOfRowsChangesNothing) {
   std::vector<MeasuredPlan> rows = {Row(Plan(1, 1), Outcome::kOk, 0.5),
                                     Row(Plan(2, 1), Outcome::kOk, 0.25),
