@@ -71,10 +71,10 @@ class AnalyticModel {
   // split of layers, sharding of states, offload and recomputation. Prices its layers; no time when
   // that depends on the rest.
   std::optional<Seconds> LeastTimeBelow(const ParallelPlan& plan);
-  // The same of plans that share but the experts' sizes and the order of ranks.
-  std::optional<Seconds> LeastTimeOfAnyExperts(const ParallelPlan& plan);
   Bytes LeastMemoryBelow(const ParallelPlan& plan, const MostOffloaded& most);
-  // The same of plans that also share the schedule and the split of layers.
+  // A time that no such plan is below however it shares out the experts and orders the ranks.
+  std::optional<Seconds> LeastTimeOfAnyExperts(const ParallelPlan& plan);
+  // What no plan is below that also shares the schedule and the split of layers.
   Seconds LeastTimeOfPipeline(const ParallelPlan& plan);
   Estimate Full(const ParallelPlan& plan);
   // Every operation of the step's pipeline, and what follows it.

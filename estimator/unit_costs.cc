@@ -62,6 +62,18 @@ void FillTransients(const LayerContext& c, UnitCosts& unit) {
       RoundedBytes(n * (4 * h / sharded + per_logit * logits + (t > 1 ? 2 * h : 0) + 2 * h));
 }
 
+// `price` is of layers, the vocabulary's programs are always priced alike.
+template <typename Price>
+UnitTimes PriceAll(const LayerContext& c, const LayerSite& site, const Price& price) {
+  UnitTimes times;
+  times.dense = price(BuildLayer(c, false));
+  if (c.model.moe.has_value()) times.moe = price(BuildLayer(c, true));
+  if (c.model.mtp_layer_count > 0) times.mtp = price(BuildMtp(c));
+  times.embedding = PriceProgram(BuildEmbedding(c), c, site, 0, TimeCause::kVocabulary);
+  times.head = PriceProgram(BuildHead(c), c, site, 0, TimeCause::kVocabulary);
+  return times;
+}
+
 LayerTime PriceWithBestExperts(const LayerProgram& program, const LayerContext& c,
                                const LayerSite& site) {
   LayerTime time = PriceProgram(WithoutExperts(program), c, site, 0, std::nullopt);
@@ -92,27 +104,15 @@ UnitCosts MeasureUnits(const LayerContext& c, ModuleSet selective) {
 }
 
 UnitTimes PriceUnits(const LayerContext& c, const LayerSite& site, ModuleSet selective) {
-  UnitTimes times;
-  times.dense = PriceProgram(BuildLayer(c, false), c, site, selective, std::nullopt);
-  if (c.model.moe.has_value()) {
-    times.moe = PriceProgram(BuildLayer(c, true), c, site, selective, std::nullopt);
-  }
-  times.embedding = PriceProgram(BuildEmbedding(c), c, site, 0, TimeCause::kVocabulary);
-  times.head = PriceProgram(BuildHead(c), c, site, 0, TimeCause::kVocabulary);
-  if (c.model.mtp_layer_count > 0) {
-    times.mtp = PriceProgram(BuildMtp(c), c, site, selective, std::nullopt);
-  }
-  return times;
+  return PriceAll(c, site, [&](const LayerProgram& layer) {
+    return PriceProgram(layer, c, site, selective, std::nullopt);
+  });
 }
 
 UnitTimes PriceUnitsWithBestExperts(const LayerContext& c, const LayerSite& site) {
-  UnitTimes times;
-  times.dense = PriceProgram(BuildLayer(c, false), c, site, 0, std::nullopt);
-  if (c.model.moe.has_value()) times.moe = PriceWithBestExperts(BuildLayer(c, true), c, site);
-  times.embedding = PriceProgram(BuildEmbedding(c), c, site, 0, TimeCause::kVocabulary);
-  times.head = PriceProgram(BuildHead(c), c, site, 0, TimeCause::kVocabulary);
-  if (c.model.mtp_layer_count > 0) times.mtp = PriceWithBestExperts(BuildMtp(c), c, site);
-  return times;
+  return PriceAll(c, site, [&](const LayerProgram& layer) {
+    return PriceWithBestExperts(layer, c, site);
+  });
 }
 
 }  // namespace meshwright

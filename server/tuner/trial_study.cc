@@ -147,7 +147,10 @@ class TrialStudy {
     TrialChooser chooser(Estimated(std::move(plans), problem_, model), problem_.model.layer_count);
     LearnFromHistory(chooser);
     TrialOptions options = OptionsOf(chooser, control, start);
-    if (measures_baseline) options.baseline = IndexOf(result_.baseline->plan, chooser);
+    const bool has_run = measures_baseline && learnt_.outcomes.contains(result_.baseline->plan);
+    if (measures_baseline && !has_run) {
+      options.baseline = IndexOf(result_.baseline->plan, chooser);
+    }
     TrialsRun run = RunTrials(chooser, launcher, options);
     if (run.tried.empty() && !run.failure.ok()) return run.failure;
     const bool is_late =
