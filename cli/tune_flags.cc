@@ -12,19 +12,29 @@ namespace meshwright {
 namespace {
 
 void AddTrialOptions(CLI::App& command, TrialFlags& flags) {
-  command.add_option("--launcher", flags.launcher,
-                     fmt::format("run plans before answering, by: {}; needs --max-trials",
-                                 fmt::join(LauncherNames(), ", ")));
-  command.add_option("--replay", flags.replay,
-                     "JSON lines of measured plans: what --launcher replay runs");
-  command.add_option("--max-trials", flags.max_trials,
-                     "plans that may be run; required with --launcher");
-  command.add_option("--max-device-seconds", flags.max_device_seconds,
-                     "what trials may occupy, devices times seconds");
-  command.add_option("--max-trial-seconds", flags.max_seconds, "what trials may take, seconds");
-  command.add_option("--stop-within", flags.stop_within_ratio,
-                     "end when no plan left is likely to save more than this share of a step, "
-                     "say 0.02; without it trials go on until --max-trials");
+  CLI::Option* const launcher =
+      command.add_option("--launcher", flags.launcher,
+                         fmt::format("run plans before answering, by: {}; needs --max-trials",
+                                     fmt::join(LauncherNames(), ", ")));
+  command
+      .add_option("--replay", flags.replay,
+                  "JSON lines of measured plans: what --launcher replay runs")
+      ->needs(launcher);
+  launcher->needs(command
+                      .add_option("--max-trials", flags.max_trials,
+                                  "plans that may be run; required with --launcher")
+                      ->needs(launcher));
+  command
+      .add_option("--max-device-seconds", flags.max_device_seconds,
+                  "what trials may occupy, devices times seconds")
+      ->needs(launcher);
+  command.add_option("--max-trial-seconds", flags.max_seconds, "what trials may take, seconds")
+      ->needs(launcher);
+  command
+      .add_option("--stop-within", flags.stop_within_ratio,
+                  "end when no plan left is likely to save more than this share of a step, "
+                  "say 0.02; without it trials go on until --max-trials")
+      ->needs(launcher);
 }
 
 }  // namespace

@@ -321,7 +321,7 @@ Seconds AnalyticModel::PipelineTimeBy(PipelineModel model, const Evaluation& e) 
 }
 
 double LeastTimeRatio(const Calibration& calibration) {
-  const double plans = calibration.time.points.empty() ? 0 : kMostPlanLogFactor;
+  const double plans = calibration.time.most_plan_log_factor;
   return calibration.time_ratio * std::exp(-plans);
 }
 

@@ -55,6 +55,7 @@ struct FittedResiduals {
   double job_variance = 0;
   double plan_variance = 0;
   double noise_variance = 0;  // of one more run
+  double most_plan_log_factor = 0;  // PlanLogFactor is never farther from 0
 };
 
 // Runs enter in any order; the farthest from the question are left out beyond a fixed number.
@@ -63,8 +64,6 @@ FittedResiduals FitResiduals(std::span<const RunResidual> runs, const ResidualPr
 // Logarithm of the factor of the whole job, and what a plan's own adds to it.
 double JobLogFactor(const FittedResiduals& fitted);
 double PlanLogFactor(const FittedResiduals& fitted, const PlanPoint& point);
-// PlanLogFactor is never farther from 0.
-inline constexpr double kMostPlanLogFactor = 0.25;
 // Of the sum of the two, and its share of what it was before the first run (1: nothing was learnt).
 double FactorVariance(const FittedResiduals& fitted, const PlanPoint& point);
 double OpenShare(const FittedResiduals& fitted, double factor_variance);

@@ -74,8 +74,10 @@ class Task:
             return alike * (c["job"] ** 2 + c["plan"] ** 2 * np.exp(-(distance @ reach) / 2))
 
         prior, free = covariance(self.near, self.same), c["freedom"]
-        signal, noise = 1.0, c["noise"] ** 2
-        squares = (self.residuals - np.median(self.residuals) * n / (n + 1)) ** 2
+        median, noise = np.median(self.residuals), c["noise"] ** 2
+        expected = c["job"] ** 2 + c["plan"] ** 2
+        signal = max(1, median ** 2 / expected) if n > 1 else 1
+        squares = (self.residuals - (median if n > 1 else median * n / (n + 1))) ** 2
         weights = (free + 1) / (free + squares / noise)
         for _ in range(8):
             inverse = np.linalg.inv(signal * prior + np.diag(noise / weights))

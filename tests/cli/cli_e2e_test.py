@@ -1,85 +1,14 @@
 """The programs as users run them: cli_e2e_test.py MESHWRIGHT MESHWRIGHTD EXAMPLES"""
 
 import json
-import os
 import pathlib
 import re
-import shutil
-import subprocess
 import sys
-import tempfile
 import unittest
 
-MESHWRIGHT, MESHWRIGHTD, EXAMPLES = (pathlib.Path(arg).resolve() for arg in sys.argv[1:4])
-LLAMA = EXAMPLES / "llama2-70b"
-
-TINY_MODEL = {
-    "name": "tiny", "layer_count": 8, "hidden_size": 2048, "ffn_hidden_size": 5504,
-    "attention_head_count": 16, "kv_head_count": 16, "head_dim": 128, "vocab_size": 32000,
-    "mlp": "swiglu", "norm": "rmsnorm", "tied_embeddings": False}
-TINY_WORKLOAD = {"sequence_length": 2048, "global_batch_size": 64,
-                 "framework": {"name": "megatron-core"}}
-TINY_CLUSTER = {"name": "a100x8", "pools": [
-    {"name": "a", "chip": "nvidia-a100-sxm4-80gb", "node_count": 1, "devices_per_node": 8}]}
-TINY_PLAN = {"tensor_parallel": 2, "pipeline_parallel": 2, "micro_batch_size": 1, "zero_stage": 1}
-
-# What the contract promises of an estimate.
-ESTIMATE_KEYS = {
-    "step_time_seconds", "step_time_low_seconds", "step_time_high_seconds",
-    "tokens_per_second_per_device", "model_flops_utilization_ratio", "peak_memory_bytes",
-    "reserved_memory_bytes", "memory_capacity_bytes", "fits", "fit_probability_ratio",
-    "breakdown_seconds", "memory_breakdown_bytes", "tier", "provenance", "applied_defaults",
-    "warnings"}
-PLAN_KEYS = {
-    "tensor_parallel", "sequence_parallel", "pipeline_parallel", "virtual_pipeline",
-    "data_parallel", "context_parallel", "context_parallel_kind", "expert_parallel",
-    "expert_tensor_parallel", "micro_batch_size", "zero_stage", "zero_group_size", "schedule",
-    "recompute", "layers_per_stage", "optimizer_offload_ratio", "stages", "rank_order",
-    "activation_offload_ratio"}
-
-
-def case(**changes):
-    return {"id": "1", "model": TINY_MODEL, "workload": TINY_WORKLOAD, "cluster": TINY_CLUSTER,
-            "plan": TINY_PLAN, **changes}
-
-
-class Folder(unittest.TestCase):
-    """A folder of its own, which is also the home of the programs."""
-
-    def setUp(self):
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="meshwright-cli-"))
-        self.addCleanup(shutil.rmtree, self.folder)
-        self.store = self.folder / "state" / "meshwright" / "history.db"
-
-    def write(self, name, content):
-        path = self.folder / name
-        path.write_text(content if isinstance(content, str) else json.dumps(content))
-        return str(path)
-
-    def run_cli(self, *args, text_in="", expect=0):
-        environment = {**os.environ, "XDG_STATE_HOME": str(self.folder / "state")}
-        done = subprocess.run([MESHWRIGHT, *args], input=text_in, capture_output=True, text=True,
-                              env=environment, timeout=120, check=False)
-        self.assertEqual(done.returncode, expect, done.stdout[-2000:] + done.stderr[-2000:])
-        return done
-
-    def question(self, model=None, workload=None, cluster=None):
-        return ["--model", self.write("model.json", model or TINY_MODEL),
-                "--workload", self.write("workload.json", workload or TINY_WORKLOAD),
-                "--cluster", self.write("cluster.json", cluster or TINY_CLUSTER)]
-
-    def start_server(self):
-        """Gives its address."""
-        server = subprocess.Popen(
-            [MESHWRIGHTD, "--listen", "127.0.0.1:0", "--db", str(self.folder / "server.db")],
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-
-        def stop():
-            server.terminate()
-            server.wait(timeout=30)
-            server.stdout.close()
-        self.addCleanup(stop)
-        return re.fullmatch(r"listening on (\S+)\n", server.stdout.readline()).group(1)
+from programs import (
+    ESTIMATE_KEYS, LLAMA, PLAN_KEYS, TINY_CLUSTER, TINY_MODEL, TINY_PLAN, TINY_WORKLOAD, Folder,
+    case)
 
 
 class TuneTest(Folder):
@@ -191,77 +120,6 @@ class TuneTest(Folder):
     def test_unknown_study(self):
         self.run_cli("history", "show", "study-000000000000", expect=5)
         self.assertEqual(self.run_cli("history", "list").stdout, "no studies\n")
-
-
-class ReplayTest(Folder):
-    """tune --launcher replay: measured results stand in for a cluster."""
-
-    ROWS = [{"plan": {"tensor_parallel": 8}, "outcome": "ok", "step_time_seconds": 4.0},
-            {"plan": {"tensor_parallel": 2}, "outcome": "ok", "step_time_seconds": 2.0,
-             "peak_memory_bytes": 2**34},
-            {"plan": {"tensor_parallel": 2}, "outcome": "ok", "step_time_seconds": 3.0},
-            {"plan": {"tensor_parallel": 1}, "outcome": "oom"},
-            {"plan": {"tensor_parallel": 4}, "outcome": "crash"}]
-
-    def replay(self, rows, *args, trials=10, expect=0):
-        lines = "\n".join(json.dumps(row) for row in rows) + "\n\n"
-        done = self.run_cli("tune", *self.question(), "--launcher", "replay", "--replay",
-                            self.write("replay.jsonl", lines), "--max-trials", str(trials),
-                            "--output", "json", *args, expect=expect)
-        return done
-
-    def test_every_plan_is_tried_once_and_ranked_by_what_was_measured(self):
-        answer = json.loads(self.replay(self.ROWS).stdout)
-        tried = {trial["plan"]["tensor_parallel"]: trial for trial in answer["trials"]}
-        self.assertEqual(sorted(tried), [1, 2, 4, 8])
-        self.assertEqual(len(answer["trials"]), 4)
-        self.assertEqual({t: trial["outcome"] for t, trial in tried.items()},
-                         {1: "oom", 2: "ok", 4: "crash", 8: "ok"})
-        self.assertEqual(tried[2]["step_time_seconds"], 2.5)  # median of its two rows
-        self.assertEqual(tried[1]["step_time_seconds"], 0)
-        self.assertEqual([plan["plan"]["tensor_parallel"] for plan in answer["plans"]], [2, 8])
-        self.assertEqual([plan["estimate"]["provenance"] for plan in answer["plans"]],
-                         ["measured", "measured"])
-        self.assertAlmostEqual(answer["plans"][0]["estimate"]["step_time_seconds"], 2.5)
-        self.assertEqual(answer["trial_summary"]["stop_reason"], "all_tried")
-        self.assertEqual(answer["trial_summary"]["candidate_count"], 4)
-
-    def test_order_of_rows_and_repetition_change_no_byte(self):
-        first = self.replay(self.ROWS, trials=3)
-        self.assertEqual(first.stdout, self.replay(self.ROWS[::-1], trials=3).stdout)
-        self.assertEqual(len(json.loads(first.stdout)["trials"]), 3)
-
-    def test_budget_of_device_seconds(self):
-        # A trial of 8 devices takes at least 8 x 120 s.
-        answer = json.loads(self.replay(self.ROWS[:3], "--max-device-seconds", "1500").stdout)
-        self.assertEqual(len(answer["trials"]), 1)
-        self.assertEqual(answer["trial_summary"]["stop_reason"], "device_time_limit")
-
-    def test_all_failing(self):
-        done = self.replay(self.ROWS[3:], expect=10)
-        self.assertIn("none of 2 trials", done.stderr)
-        self.assertEqual(len(json.loads(done.stdout)["trials"]), 2)
-
-    def test_every_bad_row_is_named(self):
-        rows = [{"plan": {"tensor_parallel": 3}, "outcome": "oom"},
-                {"plan": {"tensor_parallel": 2}, "outcome": "ok"},
-                {"plan": {"tensor_paralel": 2}, "outcome": "oom"},
-                *self.ROWS]
-        errors = self.replay(rows, expect=3).stderr
-        for field in ("trials.replay[0].plan.tensor_parallel",
-                      "trials.replay[1].step_time_seconds", "trials.replay[2].plan.tensor_paralel"):
-            self.assertIn(field, errors)
-        self.assertNotIn("trials.replay[3]", errors)
-
-    def test_table(self):
-        done = self.run_cli("tune", *self.question(), "--launcher", "replay", "--replay",
-                            self.write("r.jsonl", json.dumps(self.ROWS[0])), "--max-trials", "1")
-        self.assertIn("1 of 1 plans tried", done.stdout)
-        self.assertIn("Trials, in the order tried", done.stdout)
-
-    def test_served_and_embedded_answers_are_equal(self):
-        embedded = self.replay(self.ROWS).stdout
-        self.assertEqual(embedded, self.replay(self.ROWS, "--server", self.start_server()).stdout)
 
 
 class EvaluateTest(Folder):
