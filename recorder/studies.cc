@@ -18,7 +18,8 @@ constexpr char kStudyList[] = "studies";
 constexpr char kColumns[] =
     "id, state, outcome, model_name, cluster_name, chip, device_count, request_id, request_hash, "
     "error_message, owner, create_time_ms, start_time_ms, end_time_ms, search_seconds, "
-    "best_step_time_seconds, gain_over_baseline_ratio, best_plan_digest";
+    "best_step_time_seconds, gain_over_baseline_ratio, best_plan_digest, "
+    "history_sequence";
 
 // The revision is the journal's, counted there alone, so that an event is one row and no more.
 std::string Select(bool has_messages, std::string_view rest) {
@@ -74,9 +75,10 @@ absl::StatusOr<StudyRecord> ReadStudy(const Statement& row, bool has_messages) {
   study.best_step_time = Time(row.OptionalReal(16));
   study.gain_over_baseline = row.OptionalReal(17);
   study.best_plan_digest = row.Text(18);
+  study.history_sequence = row.OptionalInteger(19);
   if (has_messages) {
-    study.question = row.Text(19);
-    study.result = row.OptionalText(20);
+    study.question = row.Text(20);
+    study.result = row.OptionalText(21);
   }
   return study;
 }
@@ -108,15 +110,16 @@ absl::StatusOr<std::optional<StudyRecord>> FindByRequest(sqlite3* connection,
 }
 
 absl::Status InsertRows(sqlite3* connection, const StudyRecord& study) {
-  const absl::Status status = Run(
-      connection,
-      fmt::format("INSERT INTO studies ({}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, "
-                  "?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
-                  kColumns),
-      study.id, Word(study.state), study.outcome, study.model_name, study.cluster_name, study.chip,
-      study.device_count, study.request_id, study.request_hash, study.error_message, study.owner,
-      study.create_time_ms, study.start_time_ms, study.end_time_ms, Count(study.search_time),
-      Count(study.best_step_time), study.gain_over_baseline, study.best_plan_digest);
+  const absl::Status status =
+      Run(connection,
+          fmt::format("INSERT INTO studies ({}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, "
+                      "?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)",
+                      kColumns),
+          study.id, Word(study.state), study.outcome, study.model_name, study.cluster_name,
+          study.chip, study.device_count, study.request_id, study.request_hash, study.error_message,
+          study.owner, study.create_time_ms, study.start_time_ms, study.end_time_ms,
+          Count(study.search_time), Count(study.best_step_time), study.gain_over_baseline,
+          study.best_plan_digest, study.history_sequence);
   if (absl::IsAlreadyExists(status)) {
     return WithReason(
         absl::AlreadyExistsError(fmt::format("study id = '{}'; exists; must be new", study.id)),

@@ -132,7 +132,7 @@ TEST_F(OpenTest, RefusesANewerSchemaAndNamesBoth) {
   for (const auto& recorder : {Write().status(), Read().status()}) {
     EXPECT_TRUE(absl::IsFailedPrecondition(recorder));
     EXPECT_EQ(Reason(recorder), "NEWER_STORE");
-    EXPECT_THAT(Message(recorder), HasSubstr("schema version 7, this program knows 2"));
+    EXPECT_THAT(Message(recorder), HasSubstr("schema version 7, this program knows 3"));
   }
 }
 
@@ -141,7 +141,7 @@ TEST_F(OpenTest, UpgradesAnOlderStoreAndKeepsItsRows) {
   EXPECT_EQ(Reason(Read().status()), "OLDER_STORE");
   auto recorder = Write();
   ASSERT_TRUE(recorder.ok()) << recorder.status();
-  EXPECT_EQ(recorder->schema_version(), 2);
+  EXPECT_EQ(recorder->schema_version(), kSchemaVersion);
   StudyRecord expected = MakeStudy("old");
   expected.state = StudyState::kSucceeded;
   expected.outcome = "improved";
