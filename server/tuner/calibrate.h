@@ -20,6 +20,15 @@ namespace meshwright {
 absl::StatusOr<Calibration> Calibrate(const std::vector<HistoryRow>& history,
                                       const Problem& problem, const Knowledge& knowledge);
 
+// The same of a request's history, with what there is to say of it.
+struct LearntCalibration {
+  Calibration calibration = {};
+  std::optional<CalibrationReport> report = {};  // absent: no run of the history teaches anything
+};
+absl::StatusOr<LearntCalibration> LearnCalibration(const StudyRequest& request,
+                                                   const Problem& problem,
+                                                   const Knowledge& knowledge);
+
 // Whether model, workload and cluster are equal, whatever they are called.
 bool IsSameJob(const Problem& a, const Problem& b);
 

@@ -122,7 +122,9 @@ void NoteTrials(const TrialsRun& run, bool has_best, StudyResult& result) {
         fmt::format("none of {} trials ran to a measured step", run.tried.size()));
   }
   if (!run.failure.ok()) {
-    result.warnings.push_back("the launcher failed: " + std::string(run.failure.message()));
+    const bool is_launcher = run.summary.stop == TrialStop::kLauncherFailed;
+    result.warnings.push_back(fmt::format("the {} failed: {}", is_launcher ? "launcher" : "store",
+                                          std::string(run.failure.message())));
   }
 }
 
@@ -134,8 +136,12 @@ class TrialStudy {
   absl::StatusOr<StudyAnswer> Run(const TrialSetup& setup, Launcher& launcher,
                                   const StudyControl& control) {
     const Clock::time_point start = Clock::now();
-    ASSIGN_OR_RETURN(const Calibration calibration,
-                     Calibrate(request_.history, problem_, knowledge_));
+    ASSIGN_OR_RETURN(const LearntCalibration learnt, LearnCalibration(request_, problem_, knowledge_));
+    const Calibration& calibration = learnt.calibration;
+    result_.calibration = learnt.report;
+    if (control.trials != nullptr && control.trials->learnt && learnt.report.has_value()) {
+      RETURN_IF_ERROR(control.trials->learnt(*learnt.report));
+    }
     AnalyticModel model(ViewOf(problem_), calibration);
     result_.applied_defaults = problem_.applied_defaults;
     result_.warnings = WarningsOf(problem_, calibration);
@@ -147,6 +153,7 @@ class TrialStudy {
     TrialChooser chooser(Estimated(std::move(plans), problem_, model), problem_.model.layer_count);
     LearnFromHistory(chooser);
     TrialOptions options = OptionsOf(chooser, control, start);
+    options.journal = control.trials;
     const bool has_run = measures_baseline && learnt_.outcomes.contains(result_.baseline->plan);
     if (measures_baseline && !has_run) {
       options.baseline = IndexOf(result_.baseline->plan, chooser);
