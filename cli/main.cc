@@ -45,6 +45,7 @@ int Run(int argc, char** argv) {
   AddTraceCommand(app, program);
   AddHistoryCommand(app, program);
   AddStudyCommand(app, program);
+  AddJobCommand(app, program);
   AddChipCommand(app, program);
   AddServerCommand(app, program);
   try {

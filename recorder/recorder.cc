@@ -147,4 +147,9 @@ absl::Status Recorder::Backup(const std::string& path) const {
   return CopyStore(connection_.get(), path);
 }
 
+std::string Recorder::path() const {
+  const char* const name = sqlite3_db_filename(connection_.get(), "main");
+  return name == nullptr ? "" : name;
+}
+
 }  // namespace meshwright

@@ -193,6 +193,9 @@ class Recorder {
   // call gave, or why it is not stored after all. A call that fails undoes its own changes alone.
   std::vector<absl::Status> RunTogether(std::span<const StoreCall> calls);
 
+  // Of its file; empty for ":memory:".
+  [[nodiscard]] std::string path() const;
+
   [[nodiscard]] int schema_version() const { return schema_version_; }
 
  private:

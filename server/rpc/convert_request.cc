@@ -191,18 +191,6 @@ void CheckRanPlan(const MessageReader& in, const HistoryRow& row, const Knowledg
   }
 }
 
-HistoryRow ReadHistoryRow(const MessageReader& in, const Knowledge& knowledge) {
-  HistoryRow row;
-  row.question = ReadQuestion(in, knowledge);
-  row.plan = ReadPart(in, "plan", ReadValidPlan).value_or(PlanRequest());
-  row.outcome = in.Required("outcome", in.Choice<Outcome>("outcome"));
-  ReadMeasured(in, row);
-  // Only a plan that was read whole, for a question that was: else the complaint may be about what
-  // was taken in place of a mistake.
-  if (!in.HasMistakes("")) CheckRanPlan(in, row, knowledge);
-  return row;
-}
-
 // Whether the plans are legal for the question is CheckReplay's.
 std::vector<MeasuredPlan> ReadReplay(const MessageReader& in) {
   std::vector<MeasuredPlan> rows;
@@ -298,6 +286,18 @@ absl::Status FoundStatus(const std::vector<FieldViolation>& found) {
     kept.push_back(violation);
   }
   return kept.empty() ? absl::OkStatus() : InvalidFields(kept);
+}
+
+HistoryRow ReadHistoryRow(const MessageReader& in, const Knowledge& knowledge) {
+  HistoryRow row;
+  row.question = ReadQuestion(in, knowledge);
+  row.plan = ReadPart(in, "plan", ReadValidPlan).value_or(PlanRequest());
+  row.outcome = in.Required("outcome", in.Choice<Outcome>("outcome"));
+  ReadMeasured(in, row);
+  // Only a plan that was read whole, for a question that was: else the complaint may be about what
+  // was taken in place of a mistake.
+  if (!in.HasMistakes("")) CheckRanPlan(in, row, knowledge);
+  return row;
 }
 
 std::vector<HistoryRow> ReadHistory(const MessageReader& in, const Knowledge& knowledge) {

@@ -14,6 +14,7 @@
 #include "search_space/status.h"
 #include "server/rpc/answer.h"
 #include "server/rpc/convert.h"
+#include "server/rpc/pooled_reactor.h"
 #include "server/rpc/services.h"
 #include "server/rpc/status_wire.h"
 
@@ -39,34 +40,6 @@ SystemClock::time_point SearchEnd(const grpc::CallbackServerContext& context,
       kLeastMargin, std::chrono::duration_cast<SystemClock::duration>(total * kMarginRatio));
   return now + total - margin;
 }
-
-// A call that is answered by the pool; cancelling the call stops its work.
-class PooledReactor final : public grpc::ServerUnaryReactor {
- public:
-  using Work = std::function<absl::Status(std::stop_token)>;
-
-  static PooledReactor* Start(WorkPool& pool, const char* method, Work work) {
-    auto* reactor = new PooledReactor(method, std::move(work));
-    const absl::Status submitted = pool.Submit([reactor] { reactor->Run(); });
-    if (!submitted.ok()) reactor->Finish(ToGrpc(submitted));
-    return reactor;
-  }
-
-  void OnCancel() override { cancel_.request_stop(); }
-  void OnDone() override { delete this; }
-
- private:
-  PooledReactor(const char* method, Work work) : method_(method), work_(std::move(work)) {}
-
-  void Run() {
-    const absl::Status status = RunCall(method_, [this] { return work_(cancel_.get_token()); });
-    Finish(ToGrpc(status));  // last: the reactor may be gone when this returns
-  }
-
-  const char* const method_;
-  const Work work_;
-  std::stop_source cancel_;
-};
 
 class RecommendationService final : public v1::RecommendationService::CallbackService {
  public:

@@ -398,6 +398,11 @@ void Engine::Unsubscribe(std::int64_t subscription) {
   state_->followers.Remove(subscription);
 }
 
+absl::Status Engine::UseStore(const StoreUse& use) {
+  const std::lock_guard lock(state_->mutex);
+  return use(state_->recorder);
+}
+
 int Engine::schema_version() const { return state_->recorder.schema_version(); }
 
 }  // namespace meshwright

@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "recorder/recorder.h"
+#include "server/tuner/store_access.h"
 #include "server/tuner/study.h"
 #include "server/tuner/study_codec.h"
 
@@ -74,6 +75,9 @@ class Engine {
                                          EventSink sink);
   // Returns when `sink` is not being called any more.
   void Unsubscribe(std::int64_t subscription);
+
+  // Between two steps of the studies (store_access.h).
+  absl::Status UseStore(const StoreUse& use);
 
   [[nodiscard]] int schema_version() const;
 
