@@ -60,8 +60,8 @@ struct MeasurementRecord {
   std::optional<Seconds> step_time = {};  // present with kOk
   std::optional<Bytes> peak_memory = {};
   ExpectedFigures expected = {};
-  Seconds device_time = Seconds(0);  // devices x time
-  std::int64_t time_ms = 0;          // when it was measured
+  Seconds device_time = Seconds(0);            // devices x time
+  std::int64_t time_ms = 0;                    // when it was measured
   std::optional<std::string> request_id = {};  // makes storing it idempotent
   std::string request_hash = {};
   std::string job_name = {};

@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "recorder/columns.h"
 #include "recorder/page_token.h"
 #include "recorder/recorder.h"
 #include "recorder/rows.h"
@@ -13,15 +14,6 @@ namespace meshwright {
 namespace {
 
 std::string PlanList(std::string_view study_id) { return fmt::format("plans/{}", study_id); }
-
-// So that an empty list means an empty study, and never a mistyped id.
-absl::Status CheckStudyExists(sqlite3* connection, std::string_view id) {
-  ASSIGN_OR_RETURN(Statement query,
-                   Statement::Prepare(connection, "SELECT 1 FROM studies WHERE id = ?1"));
-  RETURN_IF_ERROR(query.Bind(id));
-  ASSIGN_OR_RETURN(const bool is_there, query.Step());
-  return is_there ? absl::OkStatus() : UnknownStudy(id);
-}
 
 PlanRecord ReadPlan(const Statement& row) {
   return {.study_id = row.Text(0),
@@ -47,9 +39,12 @@ absl::Status PlanError(const absl::Status& status, const PlanRecord& plan) {
 
 }  // namespace
 
-absl::Status UnknownStudy(std::string_view id) {
-  return WithReason(absl::NotFoundError(fmt::format("study '{}' does not exist", id)),
-                    "UNKNOWN_STUDY");
+absl::Status CheckStudyExists(sqlite3* connection, std::string_view id) {
+  ASSIGN_OR_RETURN(Statement query,
+                   Statement::Prepare(connection, "SELECT 1 FROM studies WHERE id = ?1"));
+  RETURN_IF_ERROR(query.Bind(id));
+  ASSIGN_OR_RETURN(const bool is_there, query.Step());
+  return is_there ? absl::OkStatus() : UnknownStudy(id);
 }
 
 absl::Status InsertPlans(sqlite3* connection, std::span<const PlanRecord> plans) {
@@ -116,14 +111,11 @@ SELECT study_id, rank, plan_key, plan_digest, state, plan, estimate,
        step_time_seconds, peak_memory_bytes, reserved_memory_bytes, fits
 FROM plans WHERE study_id = ?1 AND rank > ?2 ORDER BY rank LIMIT ?3)sql"));
   RETURN_IF_ERROR(query.Bind(study_id, after.number, size + 1));
-  PlanPage page;
-  while (true) {
-    ASSIGN_OR_RETURN(const bool has_row, query.Step());
-    if (!has_row) return page;
-    if (std::ssize(page.plans) == size) break;
-    page.plans.push_back(ReadPlan(query));
+  ASSIGN_OR_RETURN(auto rows, ReadPage<PlanRecord>(query, size, ReadPlan));
+  PlanPage page = {.plans = std::move(rows.records)};
+  if (rows.has_more) {
+    page.next_page_token = EncodePageToken(PlanList(study_id), {.number = page.plans.back().rank});
   }
-  page.next_page_token = EncodePageToken(PlanList(study_id), {.number = page.plans.back().rank});
   return page;
 }
 

@@ -149,13 +149,21 @@ CREATE TABLE measurements (
 ) STRICT;
 CREATE UNIQUE INDEX measurements_by_request_id ON measurements (request_id)
   WHERE request_id IS NOT NULL;
-CREATE INDEX measurements_by_job ON measurements (job_fingerprint);
-CREATE INDEX measurements_by_chip ON measurements (chip, framework);
-CREATE INDEX measurements_by_model ON measurements (model_name);
-CREATE INDEX measurements_by_study ON measurements (study_id) WHERE study_id IS NOT NULL;
-CREATE INDEX measurements_fastest ON measurements (step_time_seconds)
+-- Each ends in the sequence, which is the row's number: newest first is an index walked backwards.
+CREATE INDEX measurements_of_job ON measurements (job_fingerprint);
+CREATE INDEX measurements_of_study ON measurements (study_id) WHERE study_id IS NOT NULL;
+CREATE INDEX measurements_of_model ON measurements (model_name);
+CREATE INDEX measurements_of_chip ON measurements (chip);
+CREATE INDEX measurements_of_framework ON measurements (chip, framework);
+CREATE INDEX fastest_measurements ON measurements (step_time_seconds)
   WHERE step_time_seconds IS NOT NULL;
-CREATE INDEX measurements_fastest_of_job ON measurements (job_fingerprint, step_time_seconds)
+CREATE INDEX fastest_measurements_of_job ON measurements (job_fingerprint, step_time_seconds)
+  WHERE step_time_seconds IS NOT NULL;
+CREATE INDEX fastest_measurements_of_study ON measurements (study_id, step_time_seconds)
+  WHERE step_time_seconds IS NOT NULL AND study_id IS NOT NULL;
+CREATE INDEX fastest_measurements_of_model ON measurements (model_name, step_time_seconds)
+  WHERE step_time_seconds IS NOT NULL;
+CREATE INDEX fastest_measurements_of_chip ON measurements (chip, step_time_seconds)
   WHERE step_time_seconds IS NOT NULL;
 
 CREATE TABLE trials (
@@ -177,7 +185,7 @@ CREATE TABLE trials (
   UNIQUE (study_id, number),
   UNIQUE (study_id, plan_digest)
 ) STRICT;
-CREATE INDEX trials_fastest ON trials (study_id, step_time_seconds, number)
+CREATE INDEX fastest_trials ON trials (study_id, step_time_seconds, number)
   WHERE step_time_seconds IS NOT NULL;
 CREATE INDEX trials_by_outcome ON trials (study_id, outcome, number);
 CREATE INDEX trials_by_state ON trials (study_id, state, number);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "recorder/history_records.h"
@@ -93,7 +94,7 @@ struct AttemptIntent {
   std::string launcher = {};
   std::int64_t time_ms = 0;
 };
-inline constexpr char kSuperseded[] = "superseded";
+inline constexpr std::string_view kSuperseded = "superseded";
 
 struct AttemptUpdate {
   std::string attempt_id = {};
