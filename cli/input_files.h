@@ -47,6 +47,7 @@ struct TuneFlags {
   std::string baseline = {};  // empty: none
   std::string history = {};   // empty: none
   std::optional<int> plan_count = {};
+  std::optional<std::int64_t> history_sequence = {};
   std::optional<double> deadline_seconds = {};
   std::optional<std::string> strategy = {};
   std::optional<int> evaluation_limit = {};

@@ -317,6 +317,10 @@ absl::StatusOr<StudyRequest> FromWire(const v1::TuneRequest& request, const Know
   if (const auto baseline = in.Child("baseline")) study.baseline = ReadValidPlan(*baseline);
   ReadSearch(in, study);
   study.history = ReadHistory(in, knowledge);
+  study.history_sequence = in.Int64("history_sequence");
+  if (study.history_sequence.value_or(0) < 0) {
+    in.Add("history_sequence", fmt::format("{}; must be >= 0", *study.history_sequence));
+  }
   ReadTrials(in, study);
   if (study.trials.has_value()) CheckReplay(study, in, knowledge);
   const absl::Status found = FoundStatus(already_found);

@@ -29,6 +29,10 @@ constexpr std::chrono::seconds kDefaultDeadline(30);
 constexpr std::chrono::milliseconds kLeastMargin(50);
 constexpr double kMarginRatio = 0.05;
 
+std::int64_t Milliseconds(SystemClock::time_point time) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count();
+}
+
 // When the search of a call must end: its deadline less the guard margin.
 SystemClock::time_point SearchEnd(const grpc::CallbackServerContext& context,
                                   SystemClock::time_point now) {
@@ -62,7 +66,8 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
     return PooledReactor::Start(
         context_.pool, "EvaluatePlans",
         [this, request, response](const std::stop_token& cancel) -> absl::Status {
-          ASSIGN_OR_RETURN(*response, AnswerCases(*request, context_.knowledge, cancel));
+          ASSIGN_OR_RETURN(const HistorySource history, context_.engine.History(std::nullopt));
+          ASSIGN_OR_RETURN(*response, AnswerCases(*request, context_.knowledge, history, cancel));
           return absl::OkStatus();
         });
   }
@@ -74,7 +79,9 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
     return PooledReactor::Start(
         context_.pool, "Explain",
         [this, request, response, search_end](const std::stop_token& cancel) -> absl::Status {
-          ASSIGN_OR_RETURN(const StudyRequest asked, Bounded(request->question(), search_end));
+          ASSIGN_OR_RETURN(const StudyRequest question,
+                           FromWire(request->question(), context_.knowledge));
+          ASSIGN_OR_RETURN(const StudyRequest asked, Bounded(question, search_end));
           ASSIGN_OR_RETURN(const Explanation explanation,
                            meshwright::Explain(asked, context_.knowledge, {.cancel = cancel}));
           *response = ToWire(explanation);
@@ -89,7 +96,9 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
     return PooledReactor::Start(
         context_.pool, "Sweep",
         [this, request, response, search_end](const std::stop_token& cancel) -> absl::Status {
-          ASSIGN_OR_RETURN(const StudyRequest asked, Bounded(request->question(), search_end));
+          ASSIGN_OR_RETURN(const StudyRequest question,
+                           FromWire(request->question(), context_.knowledge));
+          ASSIGN_OR_RETURN(const StudyRequest asked, Bounded(question, search_end));
           ASSIGN_OR_RETURN(const meshwright::Sweep sweep,
                            RunSweep(asked, NodeCounts(*request, asked), FreeMemoryRatios(*request),
                                     context_.knowledge, {.cancel = cancel}));
@@ -104,10 +113,10 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
     std::stop_token cancel = {};
   };
 
-  // The question with what is left of the call's time.
-  absl::StatusOr<StudyRequest> Bounded(const v1::TuneRequest& question,
+  // The question with what the store has measured for it and what is left of the call's time.
+  absl::StatusOr<StudyRequest> Bounded(const StudyRequest& question,
                                        SystemClock::time_point search_end) const {
-    ASSIGN_OR_RETURN(StudyRequest asked, FromWire(question, context_.knowledge));
+    ASSIGN_OR_RETURN(StudyRequest asked, context_.engine.WithHistory(question));
     const Seconds left = search_end - SystemClock::now();
     if (left <= Seconds(0)) {
       return absl::DeadlineExceededError("the deadline leaves no time to search");
@@ -119,16 +128,14 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
   absl::Status Answer(const v1::RecommendRequest& request, v1::RecommendResponse& response,
                       const Limits& limits) {
     const auto start = SystemClock::now();
-    ASSIGN_OR_RETURN(const StudyRequest bounded, Bounded(request.question(), limits.search_end));
-    StudyRequest asked = bounded;
-    asked.deadline.reset();  // recorded as it was asked
-    if (request.question().has_deadline_seconds()) {
-      asked.deadline = Seconds(request.question().deadline_seconds());
-    }
+    ASSIGN_OR_RETURN(const StudyRequest asked, FromWire(request.question(), context_.knowledge));
+    ASSIGN_OR_RETURN(const StudyRequest bounded, Bounded(asked, limits.search_end));
     const auto answer = RunStudy(bounded, context_.knowledge, {.cancel = limits.cancel});
     if (absl::IsCancelled(answer.status())) return answer.status();
 
-    const std::optional<std::string> study_id = Record(asked, answer, start);
+    const OutsideRun run = {.start_time_ms = Milliseconds(start),
+                            .history_sequence = bounded.history_sequence.value_or(0)};
+    const std::optional<std::string> study_id = Record(asked, answer, run);
     response.set_study_id(study_id.value_or(""));
     const auto failure = [&](const absl::Status& status) {
       return study_id.has_value() ? WithStudyId(status, *study_id) : status;
@@ -144,10 +151,8 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
   // An answer is worth more than its record: when the store fails, it goes out without a study.
   std::optional<std::string> Record(const StudyRequest& request,
                                     const absl::StatusOr<StudyAnswer>& answer,
-                                    SystemClock::time_point start) {
-    const auto start_ms =
-        std::chrono::duration_cast<std::chrono::milliseconds>(start.time_since_epoch()).count();
-    const auto study = context_.engine.RecordStudy(request, answer, start_ms);
+                                    const OutsideRun& run) {
+    const auto study = context_.engine.RecordStudy(request, answer, run);
     if (study.ok()) return study->id;
     spdlog::warn("event=not_recorded method=Recommend reason={} what=\"{}\"",
                  Reason(study.status()), std::string(study.status().message()));

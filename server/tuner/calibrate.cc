@@ -193,10 +193,18 @@ bool IsSameJob(const Problem& a, const Problem& b) { return FingerprintOf(a) == 
 const absl::StatusOr<Calibration>& Calibrator::For(const Question& question,
                                                    const Problem& problem) {
   if (question_ != question) {
-    calibration_ = Calibrate(history_, problem, knowledge_);
+    calibration_ = Learn(problem);
     question_ = question;
   }
   return calibration_;
+}
+
+absl::StatusOr<Calibration> Calibrator::Learn(const Problem& problem) const {
+  if (!source_) return Calibrate(history_, problem, knowledge_);
+  std::vector<HistoryRow> rows = history_;
+  ASSIGN_OR_RETURN(const std::vector<HistoryRow> more, source_(problem));
+  rows.insert(rows.end(), more.begin(), more.end());
+  return Calibrate(rows, problem, knowledge_);
 }
 
 std::vector<std::string> WarningsOf(const Problem& problem, const Calibration& calibration) {

@@ -26,8 +26,8 @@ auto Rank(const PastRun& run) {
 }
 
 std::string IdOf(const Problem& problem, const CalibrationReport& report) {
-  std::string text = fmt::format("{} {} {} {}", JobFingerprint(problem), problem.profile.name,
-                                 problem.workload.framework_version, report.model_version);
+  std::string text = fmt::format("{} {} {}", report.job_fingerprint,
+                                 SoftwareFingerprint(problem), report.model_version);
   const auto number = [](const std::optional<double>& value) {
     return value.has_value() ? fmt::format("{}", *value) : std::string("-");
   };
@@ -50,6 +50,10 @@ std::optional<CalibrationReport> ReportCalibration(const Problem& problem,
                               .memory_ratio = calibration.memory_ratio,
                               .run_count = static_cast<int>(runs.size()),
                               .model_version = MESHWRIGHT_VERSION,
+                              .chip = problem.cluster.pools.front().chip.id,
+                              .framework = problem.profile.name,
+                              .framework_version = problem.workload.framework_version,
+                              .job_fingerprint = JobFingerprint(problem),
                               .evidence = std::move(runs)};
   report.id = IdOf(problem, report);
   report.evidence.resize(std::min(report.evidence.size(), kMostEvidence));

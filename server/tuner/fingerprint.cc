@@ -36,6 +36,12 @@ class Text {
   void AddOne(Bytes field) { AddOne(field.count); }
   void AddOne(Seconds field) { AddOne(field.count()); }
   void AddOne(BytesPerSecond field) { AddOne(field.rate); }
+  void AddOne(FlopsPerSecond field) { AddOne(field.rate); }
+  template <typename Field>
+  void AddOne(const std::optional<Field>& field) {
+    AddOne(field.has_value());
+    if (field.has_value()) AddOne(*field);
+  }
 
   std::string text_;
 };
@@ -82,6 +88,30 @@ void AddCluster(const ClusterSpec& cluster, Text& text) {
   for (const NodePool& pool : pools) AddPool(pool, text);
 }
 
+void AddGemm(const ChipSpec& chip, Text& text) {
+  const auto& [compute, memory, fixed, intensity, fill, quantisation, norm, split_k] = chip.gemm;
+  text.Add(compute, memory, fixed, intensity, fill, quantisation, norm, split_k);
+  for (const GemmResidualTable& table : chip.gemm_residuals) {
+    text.Add(table.precision, table.pass.has_value(), table.is_grouped, table.shapes.size());
+    if (table.pass.has_value()) text.Add(static_cast<int>(*table.pass));
+    for (const GemmResidual& shape : table.shapes) {
+      const auto& [count, m, n, k, ratio] = shape;
+      text.Add(count, m, n, k, ratio);
+    }
+  }
+}
+
+void AddLinks(const ChipSpec& chip, Text& text) {
+  for (const CollectiveFit& fit : chip.collectives) {
+    const auto& [kind, ranks, alpha, bandwidth, half] = fit;
+    text.Add(static_cast<int>(kind), ranks, alpha, bandwidth, half);
+  }
+  const auto& [kind, bandwidth, domain, topology] = chip.scale_up;
+  const auto& [devices, nics, gigabits, nic_kind, is_published] = chip.usual_node;
+  text.Add(chip.collectives.size(), kind, bandwidth, domain, topology, devices, nics, gigabits,
+           nic_kind, is_published);
+}
+
 }  // namespace
 
 std::string Digest(std::string_view text) {
@@ -108,6 +138,22 @@ std::string JobFingerprint(const Problem& problem) {
 std::string HardwareFingerprint(const ClusterSpec& cluster) {
   Text text;
   AddCluster(cluster, text);
+  return Digest(text.text());
+}
+
+std::string ChipFingerprint(const ChipSpec& chip) {
+  Text text;
+  text.Add(chip.id, chip.memory_capacity, chip.memory_bandwidth, chip.vector_peak,
+           chip.power_limit_watts, chip.core_count, chip.cache, chip.sustained_time_ratio,
+           chip.memory_bound_efficiency, chip.stream_efficiency, chip.memory_bound_fixed,
+           chip.permutation_efficiency, chip.runtime_context, chip.peak.size());
+  for (const auto& [precision, peak] : chip.peak) text.Add(precision, peak);
+  const auto& [efficiency, sequence, wave, flash2, small_head, backward, backward_sequence,
+               backward_wave] = chip.attention;
+  text.Add(efficiency, sequence, wave, flash2, small_head, backward, backward_sequence,
+           backward_wave);
+  AddGemm(chip, text);
+  AddLinks(chip, text);
   return Digest(text.text());
 }
 

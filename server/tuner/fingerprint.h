@@ -18,6 +18,8 @@ std::string Digest(std::string_view text);
 std::string JobFingerprint(const Problem& problem);
 // Nodes, chips, links and memory.
 std::string HardwareFingerprint(const ClusterSpec& cluster);
+// What the catalogue says of a chip.
+std::string ChipFingerprint(const ChipSpec& chip);
 // The framework, its version and the facts that the workload states of it.
 std::string SoftwareFingerprint(const Problem& problem);
 

@@ -31,6 +31,9 @@ struct HistoryRow {
   std::string measurement_id = {};  // of the store that it was read from; empty: the request's own
 };
 
+// Further rows that a problem's answer may be calibrated by.
+using HistorySource = std::function<absl::StatusOr<std::vector<HistoryRow>>(const Problem&)>;
+
 // Everything that decides a study's answer.
 struct StudyRequest {
   Question question = {};
@@ -94,6 +97,11 @@ struct CalibrationReport {
   int run_count = 0;
   std::int64_t history_sequence = 0;
   std::string model_version = {};
+  // Of the question's job.
+  std::string chip = {};
+  std::string framework = {};
+  std::string framework_version = {};
+  std::string job_fingerprint = {};
   std::vector<PastRun> evidence = {};  // most alike first, at most 20
   bool operator==(const CalibrationReport&) const = default;
 };

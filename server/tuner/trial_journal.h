@@ -13,7 +13,7 @@
 namespace meshwright {
 
 // A trial that is about to be submitted, and what is expected of it.
-struct TrialIntent {
+struct ExpectedTrial {
   int number = 0;  // from 1, in the order tried
   ParallelPlan plan = {};
   Seconds step_time = Seconds(0);  // median, should it run
@@ -32,7 +32,7 @@ struct TrialJournal {
   // What the history taught, before the first trial is begun.
   std::function<absl::Status(const CalibrationReport&)> learnt = {};
   // Both return once it is durable.
-  std::function<absl::Status(const TrialIntent&)> begin = {};
+  std::function<absl::Status(const ExpectedTrial&)> begin = {};
   std::function<absl::Status(int number, const TriedPlan&)> end = {};
 };
 
