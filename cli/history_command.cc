@@ -69,11 +69,10 @@ int Measurements(const HistoryOptions& options, const GlobalFlags& flags) {
   *request.mutable_filter() = FilterOf(options.rows);
   if (!options.source.empty()) request.mutable_filter()->set_source(options.source);
   if (!options.order.empty()) request.set_order(options.order);
-  return Print(
-      Ask(
-          flags, [&](Client& client) { return client.ListMeasurements(request); },
-          [&](const Recorder& store) { return ListMeasurements(store, request); }),
-      flags.output, MeasurementTable);
+  return Print(Ask(
+                   flags, [&](Client& client) { return client.ListMeasurements(request); },
+                   [&](const Recorder& store) { return ListMeasurements(store, request); }),
+               flags.output, MeasurementTable);
 }
 
 int Calibrations(const HistoryOptions& options, const GlobalFlags& flags) {
@@ -81,11 +80,10 @@ int Calibrations(const HistoryOptions& options, const GlobalFlags& flags) {
   request.set_page_size(options.rows.page_size);
   request.set_page_token(options.rows.page_token);
   if (!options.rows.chip.empty()) request.set_chip(options.rows.chip);
-  return Print(
-      Ask(
-          flags, [&](Client& client) { return client.ListCalibrations(request); },
-          [&](const Recorder& store) { return ListCalibrations(store, request); }),
-      flags.output, CalibrationTable);
+  return Print(Ask(
+                   flags, [&](Client& client) { return client.ListCalibrations(request); },
+                   [&](const Recorder& store) { return ListCalibrations(store, request); }),
+               flags.output, CalibrationTable);
 }
 
 // "m-" or "calibration-" and 32 hexadecimal digits (server/tuner/measurement.h); studies have other
@@ -99,24 +97,22 @@ bool IsDigestWith(std::string_view prefix, std::string_view id) {
 int ShowMeasurement(const std::string& id, const GlobalFlags& flags) {
   const auto knowledge = LoadKnowledge(flags.chips);
   if (!knowledge.ok()) return Fail(knowledge.status(), flags.output);
-  return Print(
-      Ask(
-          flags, [&](Client& client) { return client.GetMeasurement(id); },
-          [&](const Recorder& store) {
-            return GetMeasurement(store, id, ProtobufCodec(*knowledge));
-          }),
-      flags.output, MeasurementText);
+  return Print(Ask(
+                   flags, [&](Client& client) { return client.GetMeasurement(id); },
+                   [&](const Recorder& store) {
+                     return GetMeasurement(store, id, ProtobufCodec(*knowledge));
+                   }),
+               flags.output, MeasurementText);
 }
 
 int Show(const HistoryOptions& options, const GlobalFlags& flags) {
   const std::string& id = options.id;
   if (IsDigestWith("m-", id)) return ShowMeasurement(id, flags);
   if (!IsDigestWith("calibration-", id)) return ShowStudy(id, flags);
-  return Print(
-      Ask(
-          flags, [&](Client& client) { return client.GetCalibration(id); },
-          [&](const Recorder& store) { return GetCalibration(store, id); }),
-      flags.output, CalibrationText);
+  return Print(Ask(
+                   flags, [&](Client& client) { return client.GetCalibration(id); },
+                   [&](const Recorder& store) { return GetCalibration(store, id); }),
+               flags.output, CalibrationText);
 }
 
 int Export(const HistoryOptions& options, const GlobalFlags& flags) {
@@ -162,8 +158,9 @@ int Import(const HistoryOptions& options, const GlobalFlags& flags) {
   if (options.file != "-") {
     file.open(options.file, std::ios::binary);
     if (!file) {
-      return Fail(InvalidFields({{.field = "file", .description = options.file + "; cannot be read"}}),
-                  flags.output);
+      return Fail(
+          InvalidFields({{.field = "file", .description = options.file + "; cannot be read"}}),
+          flags.output);
     }
   }
   std::istream& in = options.file == "-" ? std::cin : file;

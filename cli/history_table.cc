@@ -35,8 +35,7 @@ std::string ExpectedText(const v1::Measurement& measurement) {
 // "1.10x", and a star where it has left its interval.
 std::string RatioText(const v1::Measurement& measurement) {
   if (!measurement.has_step_time_ratio()) return "-";
-  const bool is_outside =
-      measurement.has_is_within_interval() && !measurement.is_within_interval();
+  const bool is_outside = measurement.has_is_within_interval() && !measurement.is_within_interval();
   return fmt::format("{:.2f}x{}", measurement.step_time_ratio(), is_outside ? " *" : "");
 }
 

@@ -50,7 +50,7 @@ absl::StatusOr<Response> Keep(const Parsed<Request>& asked, const GlobalFlags& f
   if (!asked.violations.empty()) return ReportMistakes(asked.message, knowledge, asked.violations);
   // Opened when it is used: a report that is wrong leaves no store behind.
   std::optional<Recorder> store;
-  const auto access = [&](const StoreUse& use) -> absl::Status {
+  const auto access = [&](const StoreCall& use) -> absl::Status {
     if (!store.has_value()) {
       ASSIGN_OR_RETURN(store, OpenLocalWriter(flags.store, "meshwright job report"));
     }
@@ -62,9 +62,9 @@ absl::StatusOr<Response> Keep(const Parsed<Request>& asked, const GlobalFlags& f
 
 int Report(const JobOptions& options, const GlobalFlags& flags) {
   if (options.file.empty()) {
-    return Print(Keep(ReadReportFlags(options.report), flags, &Client::CreateJobReport,
-                      CreateJobReport),
-                 flags.output, ReportText);
+    return Print(
+        Keep(ReadReportFlags(options.report), flags, &Client::CreateJobReport, CreateJobReport),
+        flags.output, ReportText);
   }
   if (options.report != ReportFlags()) {
     PrintNote("error: --file has the whole reports; no other flag of a report beside it");
@@ -117,12 +117,14 @@ void AddJobCommand(CLI::App& app, Program& program) {
   CLI::App& group = *app.add_subcommand("job", "what jobs that were really launched achieved");
   group.require_subcommand(1);
   auto options = std::make_shared<JobOptions>();
-  CLI::App& report = *group.add_subcommand("report", "keep what a job achieved; later answers learn");
+  CLI::App& report =
+      *group.add_subcommand("report", "keep what a job achieved; later answers learn");
   AddReportOptions(report, *options);
   report.callback([options, &program] {
     program.run = [options, &program] { return Report(*options, program.flags); };
   });
-  CLI::App& list = *group.add_subcommand("list", "job reports against what was expected, newest first");
+  CLI::App& list =
+      *group.add_subcommand("list", "job reports against what was expected, newest first");
   AddMeasurementOptions(list, options->list);
   list.callback([options, &program] {
     program.run = [options, &program] {

@@ -1,3 +1,5 @@
+#include "cli/study_command.h"
+
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -10,7 +12,6 @@
 #include "cli/program.h"
 #include "cli/progress_line.h"
 #include "cli/study_answer.h"
-#include "cli/study_command.h"
 #include "cli/study_table.h"
 #include "cli/terminal.h"
 #include "cli/tune_flags.h"

@@ -236,7 +236,8 @@ absl::StatusOr<v1::ImportHistoryResponse> Client::ImportHistory(
   bool is_open = true;
   do {
     request.set_lines(source());
-    is_open = writer->Write(request);  // the first is sent also when it is empty: it has the options
+    is_open =
+        writer->Write(request);  // the first is sent also when it is empty: it has the options
   } while (is_open && !request.lines().empty());
   writer->WritesDone();
   const grpc::Status status = writer->Finish();

@@ -62,8 +62,8 @@ class ExportReactor final : public grpc::ServerWriteReactor<v1::ExportHistoryRes
   absl::Status Fill(Engine& engine, const v1::ExportHistoryRequest& request) {
     ASSIGN_OR_RETURN(const Recorder store, OpenReader(engine));
     ASSIGN_OR_RETURN(Spool spool, Spool::Open());
-    RETURN_IF_ERROR(ExportHistory(
-        store, request, [&](const std::string& part) { return spool.Append(part); }));
+    RETURN_IF_ERROR(
+        ExportHistory(store, request, [&](const std::string& part) { return spool.Append(part); }));
     RETURN_IF_ERROR(spool.Rewind());
     spool_.emplace(std::move(spool));
     return absl::OkStatus();

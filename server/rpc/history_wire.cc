@@ -100,7 +100,8 @@ v1::StoredCalibration ToWire(const CalibrationRecord& record) {
 // "history-2026-11-22T07-15-30-123Z.db" beside "history.db".
 std::string BackupName(const std::filesystem::path& store, std::int64_t time_ms) {
   std::string time = WireTime(time_ms);
-  std::ranges::replace_if(time, [](char c) { return c == ':' || c == '.'; }, '-');
+  std::ranges::replace_if(
+      time, [](char c) { return c == ':' || c == '.'; }, '-');
   return fmt::format("{}-{}{}", store.stem().string(), time, store.extension().string());
 }
 

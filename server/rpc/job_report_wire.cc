@@ -42,9 +42,9 @@ NamedStudy FindStudy(const Recorder& store, const std::string& id) {
   }
   v1::GetStudyResponse study;
   if (!study.mutable_question()->ParseFromString(record->question)) {
-    return WithReason(absl::DataLossError(
-                          fmt::format("the stored question of study '{}' cannot be read", id)),
-                      "STORE_CORRUPT");
+    return WithReason(
+        absl::DataLossError(fmt::format("the stored question of study '{}' cannot be read", id)),
+        "STORE_CORRUPT");
   }
   if (record->result.has_value()) RETURN_IF_ERROR(FillAnswer(*record->result, study));
   if (study.result().plans().empty()) {
@@ -89,8 +89,8 @@ void CheckForm(const MessageReader& in, const v1::CreateJobReportRequest& reques
       in.Add("rank", fmt::format("{} beside plan; must be one of the two", request.rank()));
     }
   } else if (request.has_rank()) {
-    in.Add("rank", fmt::format("{} without study_id; a rank is of a study's plans",
-                               request.rank()));
+    in.Add("rank",
+           fmt::format("{} without study_id; a rank is of a study's plans", request.rank()));
   }
   if (request.has_request_id() && request.request_id().empty()) {
     in.Add("request_id", "empty; must be left out or say which request it is");
@@ -112,8 +112,9 @@ const v1::RankedPlan* PlanOfRank(const v1::TuneResult& result, int rank, const M
 // The request with its study's question and plan, and what was said of the plan; nothing when it
 // names none of the study's.
 std::optional<v1::CreateJobReportRequest> Completed(const v1::CreateJobReportRequest& request,
-                                     const v1::GetStudyResponse& study, const MessageReader& in,
-                                     std::optional<double>& recommended_seconds) {
+                                                    const v1::GetStudyResponse& study,
+                                                    const MessageReader& in,
+                                                    std::optional<double>& recommended_seconds) {
   v1::CreateJobReportRequest whole = request;
   *whole.mutable_model() = study.question().model();
   *whole.mutable_workload() = study.question().workload();
@@ -184,8 +185,7 @@ absl::StatusOr<std::vector<v1::CreateJobReportResponse>> Create(
     const auto named = studies.find(asked[i]->study_id());
     const bool is_named = asked[i]->has_study_id();
     if (is_named && lost.ok()) lost = named->second.status();
-    read.push_back(ReadOne(*asked[i],
-                           is_named && named->second.ok() ? &*named->second : nullptr,
+    read.push_back(ReadOne(*asked[i], is_named && named->second.ok() ? &*named->second : nullptr,
                            is_batch ? fmt::format("requests[{}]", i) : "", context.knowledge,
                            found));
   }

@@ -12,8 +12,8 @@
 
 namespace meshwright {
 
-// A file without a name, gone with its owner, between a network that takes its time and a store that
-// must not wait for it. First written, then read from its start. For one thread at a time.
+// A file without a name, gone with its owner, between a network that takes its time and a store
+// that must not wait for it. First written, then read from its start. For one thread at a time.
 class Spool {
  public:
   static absl::StatusOr<Spool> Open();

@@ -41,7 +41,6 @@ std::optional<Drift> FindDrift(std::span<const MeasurementRecord> newest_first) 
     if (!deviation.has_value()) continue;
     deviations += *deviation;
     log_ratios += std::log(*run.step_time / *run.expected.step_time);
-    drift.first_sequence = run.sequence;
     if (++drift.run_count == kMostDriftRuns) break;
   }
   if (drift.run_count < kLeastDriftRuns) return std::nullopt;

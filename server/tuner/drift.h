@@ -22,7 +22,6 @@ struct Drift {
   double mean_deviation = 0;  // standard deviations; positive: slower than expected
   double limit = 0;           // of its absolute value
   double mean_ratio = 1;      // measured / expected, the geometric mean
-  std::int64_t first_sequence = 0;  // of the oldest of the runs
 };
 inline constexpr int kMostDriftRuns = 8;
 inline constexpr int kLeastDriftRuns = 3;

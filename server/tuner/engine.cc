@@ -480,7 +480,7 @@ void Engine::Unsubscribe(std::int64_t subscription) {
   state_->followers.Remove(subscription);
 }
 
-absl::Status Engine::UseStore(const StoreUse& use) {
+absl::Status Engine::UseStore(const StoreCall& use) {
   const std::lock_guard lock(state_->mutex);
   return use(state_->recorder);
 }

@@ -89,7 +89,7 @@ class Engine {
   void Unsubscribe(std::int64_t subscription);
 
   // Between two steps of the studies (store_access.h).
-  absl::Status UseStore(const StoreUse& use);
+  absl::Status UseStore(const StoreCall& use);
 
   [[nodiscard]] int schema_version() const;
 

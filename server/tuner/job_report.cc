@@ -7,10 +7,10 @@
 
 #include "estimator/analytic_model.h"
 #include "search_space/status.h"
-#include "server/tuner/baseline.h"
 #include "server/tuner/calibrate.h"
 #include "server/tuner/drift.h"
 #include "server/tuner/measurement.h"
+#include "server/tuner/search_plan.h"
 #include "server/tuner/store_history.h"
 #include "server/tuner/study_id.h"
 
@@ -53,8 +53,8 @@ absl::Status ReadHistory(const Recorder& store, const Knowledge& knowledge, cons
                          ReportedQuestions& reported, std::int64_t& last_sequence) {
   ASSIGN_OR_RETURN(last_sequence, store.LastMeasurementSequence());
   for (ReportedQuestion& question : reported.questions) {
-    ASSIGN_OR_RETURN(StoreHistory history, ReadStoreHistory(store, question.problem, knowledge,
-                                                            codec, last_sequence));
+    ASSIGN_OR_RETURN(StoreHistory history,
+                     ReadStoreHistory(store, question.problem, knowledge, codec, last_sequence));
     question.history = std::move(history.rows);
   }
   return absl::OkStatus();
@@ -119,9 +119,9 @@ absl::Status Insert(Recorder& store, std::span<const MeasurementRecord> measurem
   for (auto report = kept.rbegin(); report != kept.rend(); ++report) {
     const QuestionRecord& question = report->measurement.question;
     if (!warned.emplace(question.chip, question.framework).second) continue;
-    ASSIGN_OR_RETURN(std::optional<std::string> warning,
-                     DriftWarning(store, question.chip, question.framework,
-                                  report->measurement.sequence));
+    ASSIGN_OR_RETURN(
+        std::optional<std::string> warning,
+        DriftWarning(store, question.chip, question.framework, report->measurement.sequence));
     if (warning.has_value()) report->warnings.push_back(*std::move(warning));
   }
   return absl::OkStatus();

@@ -7,9 +7,8 @@
 
 namespace meshwright {
 
-// Lends the one writing Recorder of a process to `use`, which must be done with it soon: nobody
-// else has it meanwhile. A server's is the engine's (Engine::UseStore), a command's its own.
-using StoreUse = std::function<absl::Status(Recorder& store)>;
-using StoreAccess = std::function<absl::Status(const StoreUse& use)>;
+// How the store is reached for one call, which must be done with it soon, since nobody else has it
+// meanwhile: an engine locks the one that it has open (Engine::UseStore), a command opens it.
+using StoreAccess = std::function<absl::Status(const StoreCall&)>;
 
 }  // namespace meshwright

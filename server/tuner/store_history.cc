@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "search_space/status.h"
+#include "server/tuner/drift.h"
 #include "server/tuner/fingerprint.h"
 
 namespace meshwright {
@@ -109,6 +110,10 @@ absl::StatusOr<RequestWithHistory> AddStoreHistory(const Recorder& recorder, Stu
   ASSIGN_OR_RETURN(StoreHistory history,
                    ReadStoreHistory(recorder, problem, knowledge, codec, sequence));
   request.history_sequence = sequence;
+  ASSIGN_OR_RETURN(std::optional<std::string> drift,
+                   DriftWarning(recorder, problem.cluster.pools.front().chip.id,
+                                problem.profile.name, sequence));
+  if (drift.has_value()) request.history_warnings.push_back(*std::move(drift));
   std::ranges::move(history.rows, std::back_inserter(request.history));
   return RequestWithHistory{.request = std::move(request),
                             .unreadable_count = history.unreadable_count};

@@ -23,7 +23,7 @@ absl::StatusOr<StoreHistory> ReadStoreHistory(const Recorder& recorder, const Pr
                                               std::int64_t up_to_sequence);
 
 // The request with these rows, and in history_sequence up to which number they are: the last, or
-// the one that the request states, if it is lower.
+// the one that the request states, if it is lower. history_warnings gains the drift of the chip.
 struct RequestWithHistory {
   StudyRequest request = {};
   int unreadable_count = 0;

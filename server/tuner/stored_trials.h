@@ -9,14 +9,11 @@
 
 #include "absl/status/statusor.h"
 #include "recorder/recorder.h"
+#include "server/tuner/store_access.h"
 #include "server/tuner/study_codec.h"
 #include "server/tuner/trial_journal.h"
 
 namespace meshwright {
-
-// How a study reaches its store for one call: an engine locks the one that it has open, a command
-// opens and closes it.
-using StoreAccess = std::function<absl::Status(const StoreCall&)>;
 
 struct StoredTrialsOptions {
   std::string study_id = {};

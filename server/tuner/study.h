@@ -50,6 +50,8 @@ struct StudyRequest {
   // The store's measurements up to this number join `history`, which is for whoever has a store to
   // do (store_history.h). Absent: all that there are.
   std::optional<std::int64_t> history_sequence = {};
+  // What there is to say of these measurements; joins the answer's warnings.
+  std::vector<std::string> history_warnings = {};
 };
 
 struct RankedPlan {

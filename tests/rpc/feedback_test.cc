@@ -31,8 +31,7 @@ class FeedbackTest : public ServerTest {
     v1::CreateJobReportRequest report;
     report.set_study_id(answer.study_id());
     report.set_outcome("ok");
-    report.set_step_time_seconds(slower *
-                                 answer.result().plans(0).estimate().step_time_seconds());
+    report.set_step_time_seconds(slower * answer.result().plans(0).estimate().step_time_seconds());
     return report;
   }
 

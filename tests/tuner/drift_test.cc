@@ -44,17 +44,17 @@ TEST_P(DriftTest, IsFoundWhereRunsLeaveTheirIntervals) {
   EXPECT_EQ(FindDrift(RunsOf(GetParam().seconds)).has_value(), GetParam().is_drift);
 }
 
-// A run of 12.5 x 1.25^x is 1.2816 (1 + x) deviations off. The limit is 3 / sqrt(3) = 1.73 for three
-// runs, 3 / sqrt(5) = 1.34 for five and 1.2816 from six on.
+// A run of 12.5 x 1.25^x is 1.2816 (1 + x) deviations off. The limit is 3 / sqrt(3) = 1.73 for
+// three runs, 3 / sqrt(5) = 1.34 for five and 1.2816 from six on.
 const DriftCase kDriftCases[] = {
     {"none", {}, false},
     {"two_far_off", {30, 30}, false},
     {"three_as_expected", {10, 11, 9}, false},
     {"three_a_tenth_slower", {11, 11, 11}, false},
     {"three_at_the_bound", {12.5, 12.5, 12.5}, false},
-    {"three_far_slower", {14, 14, 14}, true},  // 1.2816 log(1.4) / log(1.25) = 1.93
-    {"three_far_faster", {7, 7, 7}, true},     // 1.2816 log(10 / 7) / log(1.25) = 2.05
-    {"five_just_outside", {13, 13, 13, 13, 13}, true},    // 1.51
+    {"three_far_slower", {14, 14, 14}, true},           // 1.2816 log(1.4) / log(1.25) = 1.93
+    {"three_far_faster", {7, 7, 7}, true},              // 1.2816 log(10 / 7) / log(1.25) = 2.05
+    {"five_just_outside", {13, 13, 13, 13, 13}, true},  // 1.51
     {"five_at_the_bound", {12.5, 12.5, 12.5, 12.5, 12.5}, false},
     {"eight_just_outside", {12.6, 12.6, 12.6, 12.6, 12.6, 12.6, 12.6, 12.6}, true},
     {"eight_inside", {12.4, 12.4, 12.4, 12.4, 12.4, 12.4, 12.4, 12.4}, false},
