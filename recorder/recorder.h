@@ -177,7 +177,8 @@ class Recorder {
   absl::StatusOr<DeletedEstimates> DeleteEstimates(std::int64_t before_ms);
 
   // Measurements with their questions and the calibrations that they name, as lines without line
-  // ends (transfer.h). Of one moment, while others write. Stops with the sink's error.
+  // ends (transfer.h), the oldest first. Of one moment, while others write. Stops with the sink's
+  // error.
   absl::Status Export(const MeasurementFilter& filter, const LineSink& sink) const;
 
   // Takes in what Export gave, all or none; identity is a measurement's id. DATA_LOSS with reason
