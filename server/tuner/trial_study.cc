@@ -171,25 +171,39 @@ class TrialStudy {
   }
 
  private:
-  // Candidates that ran before, in this very job, need not run again.
+  // Candidates that ran before, in this very job, need not run again, nor those that only ran out of
+  // memory. Another failure may have been the cluster's.
   void LearnFromHistory(TrialChooser& chooser) {
     std::map<std::size_t, std::vector<Ran>> runs;
     for (const HistoryRow& row : request_.history) {
-      if (row.outcome != Outcome::kOk || !row.step_time) continue;
-      const absl::StatusOr<Problem> own = ResolveProblem(row.question, knowledge_);
-      if (!own.ok() || !IsSameJob(*own, problem_)) continue;
-      const absl::StatusOr<ResolvedPlan> plan = ResolvePlan(row.plan, problem_, "plan");
-      if (!plan.ok()) continue;  // Calibrate has said so
-      const std::size_t i = *IndexOf(WithStatedSplit(plan->plan, problem_), chooser);
-      if (i == chooser.candidates().size()) continue;
-      runs[i].push_back({.step_time = *row.step_time, .peak_memory = row.peak_memory});
+      const bool has_run = row.outcome == Outcome::kOk && row.step_time.has_value();
+      if (!has_run && row.outcome != Outcome::kOom) continue;
+      const std::optional<std::size_t> i = CandidateOf(row, chooser);
+      if (!i.has_value()) continue;
+      std::vector<Ran>& same = runs[*i];
+      if (has_run) same.push_back({.step_time = *row.step_time, .peak_memory = row.peak_memory});
     }
     for (auto& [i, same] : runs) {
-      std::ranges::sort(same, {}, &Ran::step_time);
-      const Ran& median = same[(same.size() - 1) / 2];
-      chooser.Learn(i, median);
-      learnt_.outcomes[chooser.candidates()[i].plan] = median;
+      TrialOutcome outcome = OutOfMemory();
+      if (!same.empty()) {
+        std::ranges::sort(same, {}, &Ran::step_time);
+        outcome = same[(same.size() - 1) / 2];
+      }
+      chooser.Learn(i, outcome);
+      learnt_.outcomes[chooser.candidates()[i].plan] = outcome;
     }
+  }
+
+  // Of a row of this very job.
+  [[nodiscard]] std::optional<std::size_t> CandidateOf(const HistoryRow& row,
+                                                       const TrialChooser& chooser) const {
+    const absl::StatusOr<Problem> own = ResolveProblem(row.question, knowledge_);
+    if (!own.ok() || !IsSameJob(*own, problem_)) return std::nullopt;
+    const absl::StatusOr<ResolvedPlan> plan = ResolvePlan(row.plan, problem_, "plan");
+    if (!plan.ok()) return std::nullopt;  // Calibrate has said so
+    const std::size_t i = *IndexOf(WithStatedSplit(plan->plan, problem_), chooser);
+    if (i == chooser.candidates().size()) return std::nullopt;
+    return i;
   }
 
   [[nodiscard]] TrialOptions OptionsOf(const TrialChooser& chooser, const StudyControl& control,

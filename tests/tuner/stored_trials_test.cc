@@ -140,10 +140,8 @@ TEST_F(StoredTrialsTest, TheNextStudyLearnsFromThemAndRunsNothingTwice) {
   EXPECT_EQ(seen_[1].history.size(), 6u);
   EXPECT_EQ(seen_[1].history_sequence, 6);
   for (const HistoryRow& row : seen_[1].history) EXPECT_NE(row.measurement_id, "");
-  // Four plans ran; the two that did not may by now.
   EXPECT_EQ(seen_[0].submitted.size(), 6u);
-  ASSERT_EQ(seen_[1].submitted.size(), 2u);
-  for (const ParallelPlan& plan : seen_[1].submitted) EXPECT_EQ(plan.tensor_parallel, 8);
+  EXPECT_TRUE(seen_[1].submitted.empty());
   const auto calibrations = OpenStore().ListCalibrations(std::nullopt, 0, "");
   ASSERT_TRUE(calibrations.ok()) << calibrations.status();
   ASSERT_EQ(calibrations->calibrations.size(), 1u);
