@@ -15,6 +15,7 @@
 
 #include "cli/exit_code.h"
 #include "cli/input_files.h"
+#include "cli/local_store.h"
 #include "cli/program.h"
 #include "cli/terminal.h"
 #include "proto/json.h"
@@ -71,11 +72,12 @@ using ChunkAnswerer =
 // Each line depends on itself alone, so the answers do not depend on how many threads share them.
 std::vector<AnsweredLine> AnswerOnThreads(std::span<const std::string> lines, int workers,
                                           const Knowledge& knowledge,
-                                          const std::vector<HistoryRow>& history) {
+                                          const std::vector<HistoryRow>& history,
+                                          const HistorySource& stored) {
   std::vector<AnsweredLine> answers(lines.size());
   std::atomic<std::size_t> next = 0;
   const auto work = [&] {
-    Calibrator calibrator(history, knowledge);
+    Calibrator calibrator(history, knowledge, stored);
     for (std::size_t i = next++; i < lines.size(); i = next++) {
       answers[i] = AnswerLine(lines[i], knowledge, calibrator);
     }
@@ -168,8 +170,10 @@ int EvaluateEmbedded(std::istream& in, const EvaluateOptions& options, const Glo
                      const Knowledge& knowledge) {
   const auto history = ReadHistory(options.history, knowledge);
   if (!history.ok()) return Fail(history.status(), flags.output);
+  const auto stored = LocalHistory(flags.store, knowledge);
+  if (!stored.ok()) return Fail(stored.status(), flags.output);
   const auto answer = [&](std::span<const std::string> lines) {
-    return AnswerOnThreads(lines, options.workers, knowledge, history->rows);
+    return AnswerOnThreads(lines, options.workers, knowledge, history->rows, *stored);
   };
   return AnswerAll(in, answer, flags.output);
 }

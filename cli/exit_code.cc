@@ -21,6 +21,7 @@ constexpr std::array kReasonCodes = {
     ReasonCode{"NO_FEASIBLE_PLAN", kExitInfeasible},
     ReasonCode{"ALL_TRIALS_FAILED", kExitTrialsFailed},
     ReasonCode{"UNKNOWN_CHIP", kExitNotFound},
+    ReasonCode{"DAMAGED_EXPORT", kExitInvalidInput},
     ReasonCode{"STORE_IN_USE", kExitUnavailable},
     ReasonCode{"STORE_BUSY", kExitUnavailable},
     ReasonCode{"STORE_FULL", kExitUnavailable},

@@ -6,6 +6,7 @@
 #include "cli/explain_report.h"
 #include "cli/input_files.h"
 #include "cli/interrupt.h"
+#include "cli/local_store.h"
 #include "cli/program.h"
 #include "cli/terminal.h"
 #include "cli/tune_flags.h"
@@ -21,8 +22,9 @@ absl::StatusOr<v1::ExplainResponse> AskFor(const TuneFlags& question, const Glob
   const Interrupt interrupt;
   if (flags.server.empty()) {
     ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
-    ASSIGN_OR_RETURN(const StudyRequest request,
+    ASSIGN_OR_RETURN(const StudyRequest stated,
                      FromWire(asked.message, knowledge, std::move(asked.violations)));
+    ASSIGN_OR_RETURN(const StudyRequest request, WithLocalHistory(flags.store, stated, knowledge));
     ASSIGN_OR_RETURN(const Explanation explanation,
                      Explain(request, knowledge, {.cancel = interrupt.token()}));
     return ToWire(explanation);

@@ -164,6 +164,16 @@ std::vector<FieldViolation> ParseLine(std::string_view json, const std::string& 
   return violations;
 }
 
+void ReadReportedModel(const std::string& path, Parsed<v1::CreateJobReportRequest>& out) {
+  Parsed<v1::TuneRequest> asked;
+  ReadModelFile(path, asked);
+  Append(std::move(asked.violations), out.violations);
+  if (asked.message.has_model()) *out.message.mutable_model() = asked.message.model();
+  if (!asked.message.has_hugging_face_config_json()) return;  // else it cannot be imported
+  const std::string& config = asked.message.hugging_face_config_json();
+  Append(FieldViolations(ImportHuggingFaceConfig(config, "model").status()), out.violations);
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
@@ -201,6 +211,7 @@ Parsed<v1::TuneRequest> ReadTuneRequest(const TuneFlags& flags) {
     Append(std::move(history.violations), out.violations);
   }
   if (flags.plan_count.has_value()) request.set_plan_count(*flags.plan_count);
+  if (flags.history_sequence.has_value()) request.set_history_sequence(*flags.history_sequence);
   if (flags.deadline_seconds.has_value()) request.set_deadline_seconds(*flags.deadline_seconds);
   if (flags.strategy.has_value()) request.set_strategy(*flags.strategy);
   if (flags.evaluation_limit.has_value()) request.set_evaluation_limit(*flags.evaluation_limit);
@@ -238,6 +249,42 @@ Parsed<v1::EvaluatePlansRequest> ReadHistoryFile(const std::string& path) {
     const std::string prefix = fmt::format("history[{}]", out.message.history_size());
     absl::Status model;  // its mistakes are in the list
     Append(ParseLine(line, prefix, *out.message.add_history(), model), out.violations);
+  }
+  return out;
+}
+
+Parsed<v1::CreateJobReportRequest> ReadReportFlags(const ReportFlags& flags) {
+  Parsed<v1::CreateJobReportRequest> out;
+  v1::CreateJobReportRequest& report = out.message;
+  const auto set = [&report](const std::string& text, auto field) {
+    if (!text.empty()) *(report.*field)() = text;
+  };
+  using Report = v1::CreateJobReportRequest;
+  set(flags.request_id, &Report::mutable_request_id);
+  set(flags.study_id, &Report::mutable_study_id);
+  set(flags.framework_version, &Report::mutable_framework_version);
+  set(flags.outcome, &Report::mutable_outcome);
+  set(flags.job_name, &Report::mutable_job_name);
+  set(flags.note, &Report::mutable_note);
+  if (flags.rank.has_value()) report.set_rank(*flags.rank);
+  if (flags.step_time_seconds.has_value()) report.set_step_time_seconds(*flags.step_time_seconds);
+  if (flags.peak_memory_bytes.has_value()) report.set_peak_memory_bytes(*flags.peak_memory_bytes);
+  if (!flags.model.empty()) ReadReportedModel(flags.model, out);
+  const auto read = [&out](const char* field, const std::string& path, auto part) {
+    if (!path.empty()) ReadPartFile(field, path, *(out.message.*part)(), out.violations);
+  };
+  read("workload", flags.workload, &Report::mutable_workload);
+  read("cluster", flags.cluster, &Report::mutable_cluster);
+  read("plan", flags.plan, &Report::mutable_plan);
+  return out;
+}
+
+Parsed<v1::BatchCreateJobReportsRequest> ReadReportsFile(const std::string& path) {
+  Parsed<v1::BatchCreateJobReportsRequest> out;
+  for (const std::string& line : LinesOf(ReadFor("file", path, out.violations))) {
+    const std::string prefix = fmt::format("requests[{}]", out.message.requests_size());
+    absl::Status model;  // its mistakes are in the list
+    Append(ParseLine(line, prefix, *out.message.add_requests(), model), out.violations);
   }
   return out;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -7,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "meshwright/v1/estimate.pb.h"
+#include "meshwright/v1/history.pb.h"
 #include "meshwright/v1/service.pb.h"
 #include "search_space/status.h"
 #include "server/tuner/study.h"
@@ -45,6 +47,7 @@ struct TuneFlags {
   std::string baseline = {};  // empty: none
   std::string history = {};   // empty: none
   std::optional<int> plan_count = {};
+  std::optional<std::int64_t> history_sequence = {};
   std::optional<double> deadline_seconds = {};
   std::optional<std::string> strategy = {};
   std::optional<int> evaluation_limit = {};
@@ -74,6 +77,29 @@ struct History {
   v1::EvaluatePlansRequest stated = {};
   std::vector<HistoryRow> rows = {};
 };
+
+// Flags of `job report`; empty texts are not stated.
+struct ReportFlags {
+  std::string request_id = {};
+  std::string study_id = {};
+  std::optional<int> rank = {};
+  std::string model = {};  // these four are paths
+  std::string workload = {};
+  std::string cluster = {};
+  std::string plan = {};
+  std::string framework_version = {};
+  std::string outcome = {};
+  std::optional<double> step_time_seconds = {};
+  std::optional<std::int64_t> peak_memory_bytes = {};
+  std::string job_name = {};
+  std::string note = {};
+  bool operator==(const ReportFlags&) const = default;
+};
+Parsed<v1::CreateJobReportRequest> ReadReportFlags(const ReportFlags& flags);
+
+// The lines of `job report --file`, each a CreateJobReportRequest; blank ones skipped. Paths start
+// with requests[<index>].
+Parsed<v1::BatchCreateJobReportsRequest> ReadReportsFile(const std::string& path);
 
 // Empty for the path "". Everything that is wrong with the file otherwise.
 absl::StatusOr<History> ReadHistory(const std::string& path, const Knowledge& knowledge);

@@ -4,12 +4,18 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <mutex>
 #include <utility>
+#include <vector>
 
+#include "cli/terminal.h"
 #include "recorder/recorder.h"
 #include "search_space/status.h"
 #include "server/rpc/convert.h"
+#include "server/tuner/measurement.h"
 #include "server/tuner/owner.h"
+#include "server/tuner/store_history.h"
+#include "server/tuner/study_ending.h"
 #include "server/tuner/study_id.h"
 
 namespace meshwright {
@@ -24,6 +30,7 @@ std::string EnvironmentOr(const char* name, const std::string& fallback) {
 }
 
 absl::Status WithAdvice(const absl::Status& status) {
+  if (status.ok()) return status;
   const std::string message(status.message());
   const bool names_db = message.find("--db") != message.npos;
   const char* const advice = names_db ? ", or do not record the study with --no-record"
@@ -36,6 +43,37 @@ absl::StatusOr<Recorder> OpenWriter(const std::string& store) {
   auto recorder = Recorder::Open({.path = store, .lock_wait = kLockWait, .who = "meshwright tune"});
   if (!recorder.ok()) return WithAdvice(recorder.status());
   return recorder;
+}
+
+// Cancelled ones among them leave no trial open.
+absl::Status InterruptOrphans(Recorder& recorder, std::int64_t now) {
+  ASSIGN_OR_RETURN(const std::vector<StudyRecord> orphans,
+                   recorder.InterruptOrphans(IsAlive, now));
+  for (const StudyRecord& orphan : orphans) {
+    if (IsTerminal(orphan.state)) RETURN_IF_ERROR(CancelOpenTrials(recorder, orphan.id, now));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<StudyRecord> InsertStudy(Recorder& recorder, StudyRecord record) {
+  for (;;) {
+    record.id = NewStudyId();
+    auto inserted = recorder.InsertStudy(record);
+    if (inserted.ok()) return std::move(inserted->study);
+    if (!absl::IsAlreadyExists(inserted.status())) return WithAdvice(inserted.status());
+  }
+}
+
+// Nothing when there is nothing to learn from. Who only asks for an answer gets it also where the
+// store cannot be read.
+std::optional<Recorder> OpenMeasurements(const std::string& store) {
+  auto recorder = Recorder::Open({.path = store, .read_only = true});
+  if (recorder.ok()) return *std::move(recorder);
+  const std::string reason = Reason(recorder.status());
+  if (reason != "NO_STORE" && reason != "OLDER_STORE") {
+    PrintNote("nothing is learnt from the store: " + std::string(recorder.status().message()));
+  }
+  return std::nullopt;
 }
 
 // A killed process leaves its studies in the store as they were until the next writer comes; they
@@ -62,29 +100,84 @@ std::int64_t NowMilliseconds() {
       .count();
 }
 
-absl::StatusOr<StudyRecord> BeginLocalStudy(const std::string& store, StudyRecord record) {
+absl::StatusOr<LocalStudy> BeginLocalStudy(const std::string& store, const StudyRequest& request,
+                                           const Knowledge& knowledge) {
+  const StudyCodec codec = ProtobufCodec(knowledge);
+  ASSIGN_OR_RETURN(StudyRecord record, NewStudyRecord(request, knowledge, codec));
   ASSIGN_OR_RETURN(Recorder recorder, OpenWriter(store));
   const std::int64_t now = NowMilliseconds();
-  if (auto orphans = recorder.InterruptOrphans(IsAlive, now); !orphans.ok()) {
-    return WithAdvice(orphans.status());
-  }
+  RETURN_IF_ERROR(WithAdvice(InterruptOrphans(recorder, now)));
   record.state = StudyState::kRunning;
   record.owner = OwnOwner();
   record.create_time_ms = now;
   record.start_time_ms = now;
-  for (;;) {
-    record.id = NewStudyId();
-    auto inserted = recorder.InsertStudy(record);
-    if (inserted.ok()) return std::move(inserted->study);
-    if (!absl::IsAlreadyExists(inserted.status())) return WithAdvice(inserted.status());
-  }
+  ASSIGN_OR_RETURN(StudyRecord study, InsertStudy(recorder, std::move(record)));
+  auto with = AddStoreHistory(recorder, request, knowledge, codec);
+  if (!with.ok()) return WithAdvice(with.status());
+  const auto settled = recorder.SetStudyHistory(study.id, *with->request.history_sequence);
+  if (!settled.ok()) return WithAdvice(settled.status());
+  return LocalStudy{.record = std::move(study), .request = std::move(with->request)};
 }
 
-absl::StatusOr<StudyRecord> EndLocalStudy(const std::string& store, const StudyEnding& ending) {
+absl::StatusOr<std::unique_ptr<StoredTrials>> OpenLocalTrials(const std::string& store,
+                                                              const LocalStudy& study,
+                                                              const Knowledge& knowledge,
+                                                              const std::stop_token& cancel) {
+  const StudyCodec codec = ProtobufCodec(knowledge);
+  const Question& question = study.request.question;
+  ASSIGN_OR_RETURN(const Problem problem, ResolveProblem(question, knowledge));
+  const auto access = [store](const StoreCall& call) -> absl::Status {
+    ASSIGN_OR_RETURN(Recorder recorder, OpenWriter(store));
+    return call(recorder);
+  };
+  return StoredTrials::Open({.study_id = study.record.id,
+                             .access = access,
+                             .codec = codec,
+                             .question = QuestionRecordOf(question, problem, codec),
+                             .launcher = study.request.trials->launcher,
+                             .cancel = cancel});
+}
+
+absl::StatusOr<StudyRecord> EndLocalStudy(const std::string& store, const StudyEnding& ending,
+                                          const std::optional<CalibrationRecord>& calibration) {
   ASSIGN_OR_RETURN(Recorder recorder, OpenWriter(store));
+  RETURN_IF_ERROR(WithAdvice(CancelOpenTrials(recorder, ending.study_id, ending.time_ms)));
+  if (calibration.has_value()) {
+    RETURN_IF_ERROR(WithAdvice(recorder.InsertCalibration(*calibration)));
+  }
   auto study = recorder.FinishStudy(ending);
   if (!study.ok()) return WithAdvice(study.status());
   return study;
+}
+
+absl::StatusOr<StudyRequest> WithLocalHistory(const std::string& store, StudyRequest request,
+                                              const Knowledge& knowledge) {
+  const std::optional<Recorder> recorder = OpenMeasurements(store);
+  if (!recorder.has_value()) return request;
+  ASSIGN_OR_RETURN(RequestWithHistory with,
+                   AddStoreHistory(*recorder, std::move(request), knowledge,
+                                   ProtobufCodec(knowledge)));
+  return std::move(with.request);
+}
+
+absl::StatusOr<HistorySource> LocalHistory(const std::string& store, const Knowledge& knowledge) {
+  std::optional<Recorder> recorder = OpenMeasurements(store);
+  if (!recorder.has_value()) return HistorySource();
+  ASSIGN_OR_RETURN(const std::int64_t last, recorder->LastMeasurementSequence());
+  if (last == 0) return HistorySource();
+  struct Shared {
+    Recorder recorder;
+    StudyCodec codec = {};
+    std::mutex mutex = {};
+  };
+  auto shared = std::make_shared<Shared>(*std::move(recorder), ProtobufCodec(knowledge));
+  return [shared, last, &knowledge](
+             const Problem& problem) -> absl::StatusOr<std::vector<HistoryRow>> {
+    const std::lock_guard lock(shared->mutex);
+    ASSIGN_OR_RETURN(StoreHistory history, ReadStoreHistory(shared->recorder, problem, knowledge,
+                                                            shared->codec, last));
+    return std::move(history.rows);
+  };
 }
 
 absl::StatusOr<v1::ListStudiesResponse> ListLocalStudies(const std::string& store, int page_size,

@@ -1,12 +1,18 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 
 #include "absl/status/statusor.h"
 #include "meshwright/v1/service.pb.h"
+#include "recorder/history_records.h"
 #include "recorder/records.h"
+#include "server/tuner/stored_trials.h"
+#include "server/tuner/study.h"
 
 namespace meshwright {
 
@@ -15,13 +21,33 @@ std::string DefaultStorePath();
 
 std::int64_t NowMilliseconds();
 
-// The two moments at which an embedded search touches the store. Each opens and closes it, so that
-// a search of hours keeps nobody else out. Errors say how to go on without the store.
+// The moments at which an embedded search touches the store. Each opens and closes it, so that a
+// search of hours keeps nobody else out. Errors say how to go on without the store.
+
+struct LocalStudy {
+  StudyRecord record = {};
+  StudyRequest request = {};  // with what the store has measured for it
+};
 
 // Stores a new running study under an id of its own, and takes studies whose process is gone as
-// interrupted. `record` states all but id, owner and times.
-absl::StatusOr<StudyRecord> BeginLocalStudy(const std::string& store, StudyRecord record);
-absl::StatusOr<StudyRecord> EndLocalStudy(const std::string& store, const StudyEnding& ending);
+// interrupted.
+absl::StatusOr<LocalStudy> BeginLocalStudy(const std::string& store, const StudyRequest& request,
+                                           const Knowledge& knowledge);
+// The journal of its trials.
+absl::StatusOr<std::unique_ptr<StoredTrials>> OpenLocalTrials(const std::string& store,
+                                                              const LocalStudy& study,
+                                                              const Knowledge& knowledge,
+                                                              const std::stop_token& cancel);
+absl::StatusOr<StudyRecord> EndLocalStudy(const std::string& store, const StudyEnding& ending,
+                                          const std::optional<CalibrationRecord>& calibration);
+
+// The request with what a store has measured for it, which is only read. A store that does not
+// exist, or is older than measurements, has none; one that cannot be read is left out with a note
+// on stderr.
+absl::StatusOr<StudyRequest> WithLocalHistory(const std::string& store, StudyRequest request,
+                                              const Knowledge& knowledge);
+// The same for any question, from several threads.
+absl::StatusOr<HistorySource> LocalHistory(const std::string& store, const Knowledge& knowledge);
 
 // What a server would answer. A store that does not exist is an empty one. A study whose process is
 // gone reads as interrupted.

@@ -29,7 +29,7 @@ void AddGlobalFlags(CLI::App& app, GlobalFlags& flags) {
       ->type_name("{table,json}");
 }
 
-int Run(int argc, char** argv) {
+int RunProgram(int argc, char** argv) {
   Program program;
   CLI::App app("Meshwright: how to cut a model across chips so that a step is fastest and fits.",
                "meshwright");
@@ -45,6 +45,7 @@ int Run(int argc, char** argv) {
   AddTraceCommand(app, program);
   AddHistoryCommand(app, program);
   AddStudyCommand(app, program);
+  AddJobCommand(app, program);
   AddChipCommand(app, program);
   AddServerCommand(app, program);
   try {
@@ -60,7 +61,7 @@ int Run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return meshwright::Run(argc, argv);
+    return meshwright::RunProgram(argc, argv);
   } catch (const std::exception& e) {
     fmt::print(stderr, "error: {}\n", e.what());
     return meshwright::kExitInternal;

@@ -34,8 +34,9 @@ void AddExplainCommand(CLI::App& app, Program& program);
 void AddExportCommand(CLI::App& app, Program& program);
 void AddRefitCommand(CLI::App& app, Program& program);
 void AddTraceCommand(CLI::App& app, Program& program);
-void AddHistoryCommand(CLI::App& app, Program& program);  // study's read-only part, older name
+void AddHistoryCommand(CLI::App& app, Program& program);
 void AddStudyCommand(CLI::App& app, Program& program);
+void AddJobCommand(CLI::App& app, Program& program);
 void AddChipCommand(CLI::App& app, Program& program);
 void AddServerCommand(CLI::App& app, Program& program);
 

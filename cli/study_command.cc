@@ -1,3 +1,5 @@
+#include "cli/study_command.h"
+
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -153,9 +155,17 @@ CLI::App& AddListAndShow(CLI::App& app, const char* name, const char* help,
 
 }  // namespace
 
-void AddHistoryCommand(CLI::App& app, Program& program) {
-  AddListAndShow(app, "history", "studies that were kept", std::make_shared<StudyOptions>(),
-                 program);
+int ShowStudy(const std::string& id, const GlobalFlags& flags) {
+  StudyOptions options;
+  options.id = id;
+  return Show(options, flags);
+}
+
+int ListStudyPage(int page_size, const std::string& page_token, const GlobalFlags& flags) {
+  StudyOptions options;
+  options.page_size = page_size;
+  options.page_token = page_token;
+  return List(options, flags);
 }
 
 void AddStudyCommand(CLI::App& app, Program& program) {

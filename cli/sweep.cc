@@ -10,6 +10,7 @@
 #include "cli/exit_code.h"
 #include "cli/explain_report.h"
 #include "cli/interrupt.h"
+#include "cli/local_store.h"
 #include "cli/terminal.h"
 #include "cli/tune_flags.h"
 #include "proto/json.h"
@@ -66,8 +67,9 @@ absl::StatusOr<v1::SweepResponse> AskFor(const TuneFlags& question, const SweepF
     ASSIGN_OR_RETURN(Client client, Client::Connect(flags.server));
     return client.Sweep(wire, {.cancel = interrupt.token()});
   }
+  ASSIGN_OR_RETURN(const StudyRequest with, WithLocalHistory(flags.store, request, knowledge));
   ASSIGN_OR_RETURN(const Sweep answer,
-                   RunSweep(request, NodeCounts(wire, request), FreeMemoryRatios(wire), knowledge,
+                   RunSweep(with, NodeCounts(wire, request), FreeMemoryRatios(wire), knowledge,
                             {.cancel = interrupt.token()}));
   return ToWire(answer);
 }

@@ -19,6 +19,7 @@
 #include "server/launchers/launchers.h"
 #include "server/rpc/client.h"
 #include "server/rpc/convert.h"
+#include "server/tuner/measurement.h"
 #include "server/tuner/study_ending.h"
 
 namespace meshwright {
@@ -54,13 +55,27 @@ v1::GetStudyResponse ToResponse(const absl::StatusOr<StudyAnswer>& answer,
   return response;
 }
 
-absl::StatusOr<StudyAnswer> Search(const StudyRequest& request, const Knowledge& knowledge) {
+// `store`: where the trials of the study are kept; empty: nowhere.
+absl::StatusOr<StudyAnswer> Search(const LocalStudy& study, const Knowledge& knowledge,
+                                   const std::string& store) {
   const Interrupt interrupt;
   ProgressLine progress_line;
-  return RunStudyWithTrials(
-      request, knowledge,
-      {.cancel = interrupt.token(),
-       .on_progress = [&](const Progress& progress) { progress_line.Show(ToWire(progress)); }});
+  StudyControl control = {
+      .cancel = interrupt.token(),
+      .on_progress = [&](const Progress& progress) { progress_line.Show(ToWire(progress)); }};
+  std::unique_ptr<StoredTrials> trials;
+  if (study.request.trials.has_value() && !store.empty()) {
+    ASSIGN_OR_RETURN(trials, OpenLocalTrials(store, study, knowledge, control.cancel));
+    control.trials = &trials->journal();
+  }
+  return RunStudyWithTrials(study.request, knowledge, control);
+}
+
+std::optional<CalibrationRecord> CalibrationOf(const absl::StatusOr<StudyAnswer>& answer,
+                                               const StudyCodec& codec) {
+  const auto* result = answer.ok() ? std::get_if<StudyResult>(&*answer) : nullptr;
+  if (result == nullptr || !result->calibration.has_value()) return std::nullopt;
+  return CalibrationRecordOf(*result->calibration, codec, NowMilliseconds());
 }
 
 // Writes down how the study ended, prints the answer, and only then says what is wrong with the
@@ -73,7 +88,7 @@ int Conclude(const absl::StatusOr<StudyAnswer>& answer, StudyRecord record, cons
   const bool is_recorded = !record.id.empty();
   ApplyEnding(ending, record);
   if (is_recorded) {
-    stored = EndLocalStudy(flags.store, ending).status();
+    stored = EndLocalStudy(flags.store, ending, CalibrationOf(answer, codec)).status();
     notes.recorded = fmt::format("Study {0} is kept in {1} (meshwright history show {0}).",
                                  record.id, flags.store);
   }
@@ -83,6 +98,14 @@ int Conclude(const absl::StatusOr<StudyAnswer>& answer, StudyRecord record, cons
   return stored.ok() ? exit_code : Fail(stored, flags.output);
 }
 
+absl::StatusOr<LocalStudy> Begin(const StudyRequest& request, const Knowledge& knowledge,
+                                 const std::string& store) {
+  if (!store.empty()) return BeginLocalStudy(store, request, knowledge);
+  ASSIGN_OR_RETURN(StudyRecord record,
+                   NewStudyRecord(request, knowledge, ProtobufCodec(knowledge)));
+  return LocalStudy{.record = std::move(record), .request = request};
+}
+
 int TuneEmbedded(const TuneOptions& options, const GlobalFlags& flags) {
   Parsed<v1::TuneRequest> asked = ReadTuneRequest(options.question);
   const auto knowledge = LoadKnowledge(flags.chips);
@@ -90,13 +113,10 @@ int TuneEmbedded(const TuneOptions& options, const GlobalFlags& flags) {
   const auto request = FromWire(asked.message, *knowledge, std::move(asked.violations));
   if (!request.ok()) return Fail(request.status(), flags.output);
   const StudyCodec codec = ProtobufCodec(*knowledge);
-  auto record = NewStudyRecord(*request, *knowledge, codec);
-  if (!record.ok()) return Fail(record.status(), flags.output);
-  if (!options.leaves_no_record) {
-    record = BeginLocalStudy(flags.store, *std::move(record));
-    if (!record.ok()) return Fail(record.status(), flags.output);
-  }
-  return Conclude(Search(*request, *knowledge), *std::move(record), codec, flags);
+  const std::string store = options.leaves_no_record ? "" : flags.store;
+  const auto study = Begin(*request, *knowledge, store);
+  if (!study.ok()) return Fail(study.status(), flags.output);
+  return Conclude(Search(*study, *knowledge, store), study->record, codec, flags);
 }
 
 absl::StatusOr<v1::GetStudyResponse> AskServer(const v1::TuneRequest& question, Client& client) {

@@ -51,6 +51,8 @@ void AddQuestionOptions(CLI::App& command, TuneFlags& flags) {
                      "JSON file: the plan to compare with; left out: what one would take by hand");
   command.add_option("--top", flags.plan_count, "plans in the answer (5)");
   command.add_option("--history", flags.history, "JSON lines: measured results of earlier runs");
+  command.add_option("--history-sequence", flags.history_sequence,
+                     "learn from the store's measurements up to this number; 0: from none (all)");
   command.add_option("--deadline", flags.deadline_seconds,
                      "seconds; a search that is cut answers with the best so far");
   command.add_option(

@@ -167,6 +167,8 @@ double Log2(double value) { return std::log2(std::max(1.0, value)); }
 
 }  // namespace
 
+double SimilarityToQuestion(const RunResidual& run) { return Similarity(run, kAsked); }
+
 PlanPoint PointOf(const ParallelPlan& plan, const EstimatorProblem& problem) {
   double tensor = plan.tensor_parallel;
   double context = plan.context_parallel;

@@ -34,6 +34,7 @@ struct RunResidual {
 // one job (docs/cost_model.md "Learning from runs").
 inline constexpr double kOtherJobSimilarity = 0.8;
 inline constexpr double kOtherVersionSimilarity = 0.4;
+double SimilarityToQuestion(const RunResidual& run);
 
 // What is assumed before the first run, as standard deviations of logarithms.
 struct ResidualPrior {

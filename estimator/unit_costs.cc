@@ -110,9 +110,8 @@ UnitTimes PriceUnits(const LayerContext& c, const LayerSite& site, ModuleSet sel
 }
 
 UnitTimes PriceUnitsWithBestExperts(const LayerContext& c, const LayerSite& site) {
-  return PriceAll(c, site, [&](const LayerProgram& layer) {
-    return PriceWithBestExperts(layer, c, site);
-  });
+  return PriceAll(c, site,
+                  [&](const LayerProgram& layer) { return PriceWithBestExperts(layer, c, site); });
 }
 
 }  // namespace meshwright

@@ -1,9 +1,11 @@
 // The Recorder's calls that concern a study's plans and its journal.
 #include <fmt/format.h>
+#include <sqlite3.h>
 
 #include <limits>
 #include <utility>
 
+#include "recorder/columns.h"
 #include "recorder/page_token.h"
 #include "recorder/recorder.h"
 #include "recorder/rows.h"
@@ -13,15 +15,6 @@ namespace meshwright {
 namespace {
 
 std::string PlanList(std::string_view study_id) { return fmt::format("plans/{}", study_id); }
-
-// So that an empty list means an empty study, and never a mistyped id.
-absl::Status CheckStudyExists(sqlite3* connection, std::string_view id) {
-  ASSIGN_OR_RETURN(Statement query,
-                   Statement::Prepare(connection, "SELECT 1 FROM studies WHERE id = ?1"));
-  RETURN_IF_ERROR(query.Bind(id));
-  ASSIGN_OR_RETURN(const bool is_there, query.Step());
-  return is_there ? absl::OkStatus() : UnknownStudy(id);
-}
 
 PlanRecord ReadPlan(const Statement& row) {
   return {.study_id = row.Text(0),
@@ -47,9 +40,12 @@ absl::Status PlanError(const absl::Status& status, const PlanRecord& plan) {
 
 }  // namespace
 
-absl::Status UnknownStudy(std::string_view id) {
-  return WithReason(absl::NotFoundError(fmt::format("study '{}' does not exist", id)),
-                    "UNKNOWN_STUDY");
+absl::Status CheckStudyExists(sqlite3* connection, std::string_view id) {
+  ASSIGN_OR_RETURN(Statement query,
+                   Statement::Prepare(connection, "SELECT 1 FROM studies WHERE id = ?1"));
+  RETURN_IF_ERROR(query.Bind(id));
+  ASSIGN_OR_RETURN(const bool is_there, query.Step());
+  return is_there ? absl::OkStatus() : UnknownStudy(id);
 }
 
 absl::Status InsertPlans(sqlite3* connection, std::span<const PlanRecord> plans) {
@@ -116,14 +112,11 @@ SELECT study_id, rank, plan_key, plan_digest, state, plan, estimate,
        step_time_seconds, peak_memory_bytes, reserved_memory_bytes, fits
 FROM plans WHERE study_id = ?1 AND rank > ?2 ORDER BY rank LIMIT ?3)sql"));
   RETURN_IF_ERROR(query.Bind(study_id, after.number, size + 1));
-  PlanPage page;
-  while (true) {
-    ASSIGN_OR_RETURN(const bool has_row, query.Step());
-    if (!has_row) return page;
-    if (std::ssize(page.plans) == size) break;
-    page.plans.push_back(ReadPlan(query));
+  ASSIGN_OR_RETURN(auto rows, ReadPage<PlanRecord>(query, size, ReadPlan));
+  PlanPage page = {.plans = std::move(rows.records)};
+  if (rows.has_more) {
+    page.next_page_token = EncodePageToken(PlanList(study_id), {.number = page.plans.back().rank});
   }
-  page.next_page_token = EncodePageToken(PlanList(study_id), {.number = page.plans.back().rank});
   return page;
 }
 
@@ -148,6 +141,23 @@ absl::StatusOr<std::vector<EventRecord>> Recorder::ListEvents(std::string_view s
                       .kind = query.Text(3),
                       .payload = query.Text(4)});
   }
+}
+
+absl::StatusOr<DeletedEstimates> Recorder::DeleteEstimates(std::int64_t before_ms) {
+  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(connection_.get()));
+  // Only studies that have ended have an end time.
+  RETURN_IF_ERROR(Run(connection_.get(), R"sql(
+DELETE FROM plans WHERE rank > 1 AND state = 'estimated'
+  AND study_id IN (SELECT id FROM studies WHERE end_time_ms < ?1))sql",
+                      before_ms));
+  DeletedEstimates deleted = {.plan_count = sqlite3_changes64(connection_.get())};
+  RETURN_IF_ERROR(Run(connection_.get(), R"sql(
+DELETE FROM events WHERE kind <> ?2
+  AND study_id IN (SELECT id FROM studies WHERE end_time_ms < ?1))sql",
+                      before_ms, std::string_view(kStateEventKind)));
+  deleted.event_count = sqlite3_changes64(connection_.get());
+  RETURN_IF_ERROR(transaction.Commit());
+  return deleted;
 }
 
 }  // namespace meshwright

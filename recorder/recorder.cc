@@ -69,6 +69,12 @@ absl::Status Upgrade(sqlite3* connection, const std::string& path, int version) 
   return Migrate(connection, version);
 }
 
+// Why calls that ran together with one that failed are not stored either.
+absl::Status RolledBack(const absl::Status& cause) {
+  if (!cause.ok()) return cause;
+  return WithReason(absl::UnavailableError("the store undid calls that ran together"), "STORE_IO");
+}
+
 }  // namespace
 
 absl::StatusOr<Recorder> Recorder::Open(const OpenOptions& options) {
@@ -140,11 +146,50 @@ Recorder& Recorder::operator=(Recorder&& other) noexcept {
   return *this;
 }
 
+std::vector<absl::Status> Recorder::RunTogether(std::span<const StoreCall> calls) {
+  std::vector<absl::Status> results(calls.size());
+  std::size_t first = 0;  // that is not durable yet
+  std::size_t next = 0;
+  const auto fail = [&](const absl::Status& status) {
+    for (std::size_t i = first; i < next; ++i) {
+      if (results[i].ok()) results[i] = status;
+    }
+    first = next;
+  };
+  while (next < calls.size()) {
+    auto transaction = Transaction::Begin(connection_.get());
+    if (!transaction.ok()) {
+      next = calls.size();
+      fail(transaction.status());
+      break;
+    }
+    // A full disk or a failing one makes SQLite roll back everything that was run together; what
+    // has not run yet is then run anew.
+    while (next < calls.size() && sqlite3_get_autocommit(connection_.get()) == 0) {
+      results[next] = calls[next](*this);
+      ++next;
+    }
+    const bool is_whole = sqlite3_get_autocommit(connection_.get()) == 0;
+    const absl::Status committed = is_whole ? transaction->Commit() : RolledBack(results[next - 1]);
+    if (!committed.ok()) fail(committed);
+    first = next;
+  }
+  return results;
+}
+
 absl::Status Recorder::Backup(const std::string& path) const {
+  if (sqlite3_get_autocommit(connection_.get()) == 0) {
+    return absl::FailedPreconditionError("a backup is not made among calls that run together");
+  }
   if (Exists(path)) {
     return absl::AlreadyExistsError(fmt::format("backup '{}' exists; name a new file", path));
   }
   return CopyStore(connection_.get(), path);
+}
+
+std::string Recorder::path() const {
+  const char* const name = sqlite3_db_filename(connection_.get(), "main");
+  return name == nullptr ? "" : name;
 }
 
 }  // namespace meshwright

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,9 +11,12 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "recorder/history_records.h"
 #include "recorder/records.h"
 #include "recorder/sql.h"
 #include "recorder/store_lock.h"
+#include "recorder/transfer.h"
+#include "recorder/trial_records.h"
 
 namespace meshwright {
 
@@ -38,11 +42,17 @@ struct PlanPage {
   std::string next_page_token = {};
 };
 
-// The durable history: studies, their ranked plans and their journals, in one SQLite file
-// (docs/store.md). One process writes, any number reads. What a call has acknowledged survives the
-// process and the machine; each call is one transaction, so many records a call is the fast way.
-// Used by one thread at a time: a server gives its writer thread one Recorder and its readers
-// others (read_only), each its own. Starts no thread and reads no clock.
+class Recorder;
+using StoreCall = std::function<absl::Status(Recorder&)>;
+
+// The durable history: studies, their ranked plans, trials and journals, what was measured and what
+// was learnt from it, in one SQLite file (docs/store.md). One process writes, any number reads.
+// What a call has acknowledged survives the process and the machine; each call is one transaction,
+// so many records a call is the fast way. Used by one thread at a time: a server gives its writer
+// thread one Recorder and its readers others (read_only), each its own. Starts no thread and reads
+// no clock. Lists take a page_size (0 is 50, at most 1000) and the next_page_token of the page
+// before; rows that arrive meanwhile neither repeat nor hide others. A token is bound to its list,
+// filter and order: another one is INVALID_ARGUMENT with reason INVALID_PAGE_TOKEN.
 class Recorder {
  public:
   // Errors, by reason: STORE_IN_USE, FOREIGN_STORE, NEWER_STORE, NETWORK_FILE_SYSTEM,
@@ -75,7 +85,6 @@ class Recorder {
   [[nodiscard]] absl::StatusOr<StudyRecord> GetStudy(std::string_view id) const;
 
   // Newest first, by create time, then id; without `question` and `result`, to keep lists small.
-  // page_size: 0 is 50, at most 1000. Rows that arrive meanwhile neither repeat nor hide others.
   [[nodiscard]] absl::StatusOr<StudyPage> ListStudies(int page_size,
                                                       std::string_view page_token) const;
 
@@ -93,8 +102,100 @@ class Recorder {
   absl::StatusOr<std::vector<StudyRecord>> InterruptOrphans(
       const std::function<bool(std::string_view owner)>& is_alive, std::int64_t time_ms);
 
+  // The number of the last measurement that the study may learn from: the first one that was set.
+  absl::StatusOr<std::int64_t> SetStudyHistory(std::string_view study_id, std::int64_t sequence);
+
+  // Writes down a trial and its first attempt, before anything is submitted. ALREADY_EXISTS with
+  // reason TRIAL_EXISTS for a plan_digest that the study has tried. STUDY_ENDED as above.
+  absl::StatusOr<BegunTrial> BeginTrial(const TrialIntent& intent);
+
+  // FAILED_PRECONDITION: TRIAL_ENDED.
+  absl::StatusOr<AttemptRecord> AddAttempt(const AttemptIntent& intent);
+
+  // FAILED_PRECONDITION: ATTEMPT_ENDED, STALE_TOKEN (not the attempt's, or a newer attempt has
+  // begun), ATTEMPT_STATE for a step back. NOT_FOUND: UNKNOWN_ATTEMPT.
+  absl::StatusOr<AttemptRecord> UpdateAttempt(const AttemptUpdate& update);
+
+  // Ends an attempt; its trial stays open for another. The same ending twice changes nothing,
+  // another one is ATTEMPT_ENDED. STALE_TOKEN as above.
+  absl::StatusOr<AttemptRecord> FinishAttempt(const AttemptEnding& ending);
+
+  // Ends a trial, all in one transaction (the attempt may have ended the same way before). The same
+  // ending twice changes nothing; another one is FAILED_PRECONDITION with reason TRIAL_ENDED or
+  // ATTEMPT_ENDED. STALE_TOKEN as above. A study that has ended meanwhile still takes the ends of
+  // its trials: what was measured is kept.
+  absl::StatusOr<EndedTrial> FinishTrial(const TrialEnding& ending);
+
+  [[nodiscard]] absl::StatusOr<TrialPage> ListTrials(const TrialFilter& filter, TrialOrder order,
+                                                     int page_size,
+                                                     std::string_view page_token) const;
+
+  // All attempts at a trial, in their order. NOT_FOUND: UNKNOWN_TRIAL.
+  [[nodiscard]] absl::StatusOr<std::vector<AttemptRecord>> ListAttempts(std::string_view study_id,
+                                                                        int trial_number) const;
+
+  // All or none, in the order given. A request_id that is there gives what it made when the
+  // request_hash is the same, else INVALID_ARGUMENT with reason REQUEST_ID_REUSED. A used id:
+  // ALREADY_EXISTS with reason MEASUREMENT_EXISTS.
+  absl::StatusOr<std::vector<InsertedMeasurement>> InsertMeasurements(
+      std::span<const MeasurementRecord> measurements);
+
+  // With the question's bytes. NOT_FOUND: UNKNOWN_MEASUREMENT.
+  [[nodiscard]] absl::StatusOr<MeasurementRecord> GetMeasurement(std::string_view id) const;
+
+  [[nodiscard]] absl::StatusOr<MeasurementPage> ListMeasurements(const MeasurementFilter& filter,
+                                                                 MeasurementOrder order,
+                                                                 int page_size,
+                                                                 std::string_view page_token) const;
+
+  // 0 when there is none.
+  [[nodiscard]] absl::StatusOr<std::int64_t> LastMeasurementSequence() const;
+
+  // NOT_FOUND: UNKNOWN_QUESTION.
+  [[nodiscard]] absl::StatusOr<QuestionRecord> GetQuestion(std::string_view digest) const;
+
+  // By fingerprint.
+  [[nodiscard]] absl::StatusOr<ClusterPage> ListClusters(int page_size,
+                                                         std::string_view page_token) const;
+  // By id, then fingerprint.
+  [[nodiscard]] absl::StatusOr<ChipPage> ListChips(int page_size,
+                                                   std::string_view page_token) const;
+
+  // An id that is there changes nothing, since it says what the calibration was made of.
+  absl::Status InsertCalibration(const CalibrationRecord& calibration);
+
+  // NOT_FOUND: UNKNOWN_CALIBRATION.
+  [[nodiscard]] absl::StatusOr<CalibrationRecord> GetCalibration(std::string_view id) const;
+
+  // Newest first, without `content`. `chip`: absent lists all.
+  [[nodiscard]] absl::StatusOr<CalibrationPage> ListCalibrations(
+      const std::optional<std::string>& chip, int page_size, std::string_view page_token) const;
+
+  // Forgets what was merely estimated by studies that ended before: ranked plans, but for the
+  // baseline (0) and the best (1), and the journal but for the changes of state. What was measured
+  // stays.
+  absl::StatusOr<DeletedEstimates> DeleteEstimates(std::int64_t before_ms);
+
+  // Measurements with their questions and the calibrations that they name, as lines without line
+  // ends (transfer.h), the oldest first. Of one moment, while others write. Stops with the sink's
+  // error.
+  absl::Status Export(const MeasurementFilter& filter, const LineSink& sink) const;
+
+  // Takes in what Export gave, all or none; identity is a measurement's id. DATA_LOSS with reason
+  // DAMAGED_EXPORT names the line that is damaged or says that the end is missing; a conflict under
+  // kFail is ALREADY_EXISTS with reason IMPORT_CONFLICT and names both. The store is being written
+  // to until the source ends, so read from a network into a file first.
+  absl::StatusOr<ImportCounts> Import(const LineSource& source, const ImportOptions& options);
+
   // A consistent copy into a new file, while others read and write. ALREADY_EXISTS if it is there.
   absl::Status Backup(const std::string& path) const;
+
+  // Runs calls one after the other and makes all of them durable at once, with one sync: what each
+  // call gave, or why it is not stored after all. A call that fails undoes its own changes alone.
+  std::vector<absl::Status> RunTogether(std::span<const StoreCall> calls);
+
+  // Of its file; empty for ":memory:".
+  [[nodiscard]] std::string path() const;
 
   [[nodiscard]] int schema_version() const { return schema_version_; }
 

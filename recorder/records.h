@@ -51,6 +51,9 @@ struct StudyRecord {
   std::optional<Seconds> best_step_time = {};
   std::optional<double> gain_over_baseline = {};  // baseline step time / best step time - 1
   std::string best_plan_digest = {};
+  // The measurements up to it are what the study may learn from, so that a resumed study gives the
+  // answer of one that was never stopped. SetStudyHistory sets it, once.
+  std::optional<std::int64_t> history_sequence = {};
   std::int64_t revision = 0;  // of its newest event
   bool operator==(const StudyRecord&) const = default;
 };

@@ -80,6 +80,155 @@ ALTER TABLE studies ADD COLUMN request_hash TEXT NOT NULL DEFAULT '';
 ALTER TABLE studies ADD COLUMN search_seconds REAL;
 CREATE UNIQUE INDEX studies_by_request_id ON studies (request_id) WHERE request_id IS NOT NULL;
 )sql"},
+    // Version 3: what was measured and what was learnt from it; trials and the attempts at them.
+    {2, R"sql(
+ALTER TABLE studies ADD COLUMN history_sequence INTEGER;
+
+CREATE TABLE chips (
+  id TEXT NOT NULL,
+  fingerprint TEXT NOT NULL,
+  first_seen_ms INTEGER NOT NULL,
+  PRIMARY KEY (id, fingerprint)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE clusters (
+  hardware_fingerprint TEXT PRIMARY KEY,
+  name TEXT NOT NULL,
+  chip TEXT NOT NULL,
+  device_count INTEGER NOT NULL,
+  first_seen_ms INTEGER NOT NULL,
+  last_seen_ms INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE questions (
+  id INTEGER PRIMARY KEY,
+  digest TEXT NOT NULL UNIQUE,
+  model_name TEXT NOT NULL,
+  cluster_name TEXT NOT NULL,
+  chip TEXT NOT NULL,
+  framework TEXT NOT NULL,
+  framework_version TEXT NOT NULL,
+  device_count INTEGER NOT NULL,
+  job_fingerprint TEXT NOT NULL,
+  hardware_fingerprint TEXT NOT NULL REFERENCES clusters (hardware_fingerprint),
+  software_fingerprint TEXT NOT NULL,
+  chip_fingerprint TEXT NOT NULL,
+  question BLOB NOT NULL
+) STRICT;
+
+-- What is listed by stands here as well as in the questions: rows are never changed, so the two
+-- cannot part, and no list has to join before it knows where its page ends. AUTOINCREMENT: a number
+-- is never used twice. Studies may be gone or in another store, so study_id refers to nothing.
+CREATE TABLE measurements (
+  sequence INTEGER PRIMARY KEY AUTOINCREMENT,
+  id TEXT NOT NULL UNIQUE,
+  source TEXT NOT NULL,
+  question_id INTEGER NOT NULL REFERENCES questions (id),
+  chip TEXT NOT NULL,
+  framework TEXT NOT NULL,
+  model_name TEXT NOT NULL,
+  job_fingerprint TEXT NOT NULL,
+  study_id TEXT,
+  plan_key TEXT NOT NULL,
+  plan_digest TEXT NOT NULL,
+  plan BLOB NOT NULL,
+  outcome TEXT NOT NULL,
+  step_time_seconds REAL,
+  peak_memory_bytes INTEGER,
+  expected_step_time_seconds REAL,
+  expected_low_seconds REAL,
+  expected_high_seconds REAL,
+  expected_peak_memory_bytes INTEGER,
+  calibration_id TEXT NOT NULL,
+  device_seconds REAL NOT NULL,
+  time_ms INTEGER NOT NULL,
+  request_id TEXT,
+  request_hash TEXT NOT NULL,
+  job_name TEXT NOT NULL,
+  note TEXT NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX measurements_by_request_id ON measurements (request_id)
+  WHERE request_id IS NOT NULL;
+-- Each ends in the sequence, which is the row's number: newest first is an index walked backwards.
+CREATE INDEX measurements_of_job ON measurements (job_fingerprint);
+CREATE INDEX measurements_of_study ON measurements (study_id) WHERE study_id IS NOT NULL;
+CREATE INDEX measurements_of_model ON measurements (model_name);
+CREATE INDEX measurements_of_chip ON measurements (chip);
+CREATE INDEX measurements_of_framework ON measurements (chip, framework);
+CREATE INDEX fastest_measurements ON measurements (step_time_seconds)
+  WHERE step_time_seconds IS NOT NULL;
+CREATE INDEX fastest_measurements_of_job ON measurements (job_fingerprint, step_time_seconds)
+  WHERE step_time_seconds IS NOT NULL;
+CREATE INDEX fastest_measurements_of_study ON measurements (study_id, step_time_seconds)
+  WHERE step_time_seconds IS NOT NULL AND study_id IS NOT NULL;
+CREATE INDEX fastest_measurements_of_model ON measurements (model_name, step_time_seconds)
+  WHERE step_time_seconds IS NOT NULL;
+CREATE INDEX fastest_measurements_of_chip ON measurements (chip, step_time_seconds)
+  WHERE step_time_seconds IS NOT NULL;
+
+CREATE TABLE trials (
+  study_id TEXT NOT NULL REFERENCES studies (id) ON DELETE CASCADE,
+  number INTEGER NOT NULL,
+  plan_key TEXT NOT NULL,
+  plan_digest TEXT NOT NULL,
+  plan BLOB NOT NULL,
+  expected_step_time_seconds REAL NOT NULL,
+  success_probability_ratio REAL NOT NULL,
+  state TEXT NOT NULL,
+  outcome TEXT,
+  step_time_seconds REAL,
+  peak_memory_bytes INTEGER,
+  device_seconds REAL NOT NULL,
+  start_time_ms INTEGER NOT NULL,
+  end_time_ms INTEGER,
+  measurement_sequence INTEGER REFERENCES measurements (sequence),
+  UNIQUE (study_id, number),
+  UNIQUE (study_id, plan_digest)
+) STRICT;
+CREATE INDEX fastest_trials ON trials (study_id, step_time_seconds, number)
+  WHERE step_time_seconds IS NOT NULL;
+CREATE INDEX trials_by_outcome ON trials (study_id, outcome, number);
+CREATE INDEX trials_by_state ON trials (study_id, state, number);
+
+CREATE TABLE attempts (
+  id TEXT PRIMARY KEY,
+  study_id TEXT NOT NULL,
+  trial_number INTEGER NOT NULL,
+  number INTEGER NOT NULL,
+  fencing_token INTEGER NOT NULL UNIQUE,
+  state TEXT NOT NULL,
+  launcher TEXT NOT NULL,
+  external_id TEXT NOT NULL,
+  create_time_ms INTEGER NOT NULL,
+  submit_time_ms INTEGER,
+  start_time_ms INTEGER,
+  end_time_ms INTEGER,
+  outcome TEXT,
+  failure_class TEXT NOT NULL,
+  device_seconds REAL NOT NULL,
+  log_head TEXT NOT NULL,
+  log_tail TEXT NOT NULL,
+  UNIQUE (study_id, trial_number, number),
+  FOREIGN KEY (study_id, trial_number) REFERENCES trials (study_id, number) ON DELETE CASCADE
+) STRICT;
+
+CREATE TABLE calibrations (
+  id TEXT PRIMARY KEY,
+  chip TEXT NOT NULL,
+  framework TEXT NOT NULL,
+  framework_version TEXT NOT NULL,
+  job_fingerprint TEXT NOT NULL,
+  last_sequence INTEGER NOT NULL,
+  measurement_count INTEGER NOT NULL,
+  time_ratio REAL,
+  memory_ratio REAL,
+  model_version TEXT NOT NULL,
+  create_time_ms INTEGER NOT NULL,
+  content BLOB NOT NULL
+) STRICT;
+CREATE INDEX calibrations_by_create_time ON calibrations (create_time_ms, id);
+CREATE INDEX calibrations_by_chip ON calibrations (chip, create_time_ms, id);
+)sql"},
 };
 static_assert(std::size(kMigrations) == kSchemaVersion);
 

@@ -198,21 +198,24 @@ bool Statement::BindOne(int index, Blob value) {
 }
 
 absl::StatusOr<Transaction> Transaction::Begin(sqlite3* connection) {
+  const bool is_nested = sqlite3_get_autocommit(connection) == 0;
   // IMMEDIATE: a transaction that reads first and writes later must not meet SQLITE_BUSY half-way.
-  RETURN_IF_ERROR(Execute(connection, "BEGIN IMMEDIATE"));
-  return Transaction(connection);
+  RETURN_IF_ERROR(Execute(connection, is_nested ? "SAVEPOINT nested" : "BEGIN IMMEDIATE"));
+  return Transaction(connection, is_nested);
 }
 
 Transaction::Transaction(Transaction&& other) noexcept
-    : connection_(std::exchange(other.connection_, nullptr)) {}
+    : connection_(std::exchange(other.connection_, nullptr)), is_nested_(other.is_nested_) {}
 
 Transaction::~Transaction() {
   if (connection_ == nullptr) return;
-  sqlite3_exec(connection_, "ROLLBACK", nullptr, nullptr, nullptr);
+  // Of no effect where SQLite has rolled back everything by itself, as after a full disk.
+  sqlite3_exec(connection_, is_nested_ ? "ROLLBACK TO nested; RELEASE nested" : "ROLLBACK", nullptr,
+               nullptr, nullptr);
 }
 
 absl::Status Transaction::Commit() {
-  RETURN_IF_ERROR(Execute(connection_, "COMMIT"));
+  RETURN_IF_ERROR(Execute(connection_, is_nested_ ? "RELEASE nested" : "COMMIT"));
   connection_ = nullptr;
   return absl::OkStatus();
 }

@@ -102,7 +102,8 @@ absl::Status Run(sqlite3* connection, std::string_view sql, const Values&... val
   return bound.ok() ? statement->Run() : bound;
 }
 
-// A write transaction; rolled back unless committed.
+// A write transaction; rolled back unless committed. Within another one it is a savepoint: to roll
+// it back undoes its own changes alone, and they are durable when the outer one is committed.
 class Transaction {
  public:
   static absl::StatusOr<Transaction> Begin(sqlite3* connection);
@@ -113,8 +114,10 @@ class Transaction {
   absl::Status Commit();
 
  private:
-  explicit Transaction(sqlite3* connection) : connection_(connection) {}
+  Transaction(sqlite3* connection, bool is_nested)
+      : connection_(connection), is_nested_(is_nested) {}
   sqlite3* connection_;  // null once committed or moved from
+  bool is_nested_;
 };
 
 }  // namespace meshwright

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "recorder/columns.h"
 #include "recorder/page_token.h"
 #include "recorder/recorder.h"
 #include "recorder/rows.h"
@@ -18,7 +19,8 @@ constexpr char kStudyList[] = "studies";
 constexpr char kColumns[] =
     "id, state, outcome, model_name, cluster_name, chip, device_count, request_id, request_hash, "
     "error_message, owner, create_time_ms, start_time_ms, end_time_ms, search_seconds, "
-    "best_step_time_seconds, gain_over_baseline_ratio, best_plan_digest";
+    "best_step_time_seconds, gain_over_baseline_ratio, best_plan_digest, "
+    "history_sequence";
 
 // The revision is the journal's, counted there alone, so that an event is one row and no more.
 std::string Select(bool has_messages, std::string_view rest) {
@@ -31,16 +33,6 @@ std::string Select(bool has_messages, std::string_view rest) {
       rest);
 }
 
-std::optional<double> Count(const std::optional<Seconds>& time) {
-  if (!time.has_value()) return std::nullopt;
-  return time->count();
-}
-
-std::optional<Seconds> Time(const std::optional<double>& seconds) {
-  if (!seconds.has_value()) return std::nullopt;
-  return Seconds(*seconds);
-}
-
 std::optional<Blob> OptionalBlob(const std::optional<std::string>& bytes) {
   if (!bytes.has_value()) return std::nullopt;
   return Blob{*bytes};
@@ -50,14 +42,7 @@ absl::StatusOr<StudyRecord> ReadStudy(const Statement& row, bool has_messages) {
   StudyRecord study;
   study.revision = row.Integer(0);
   study.id = row.Text(1);
-  const auto state = ParseChoice<StudyState>(row.Text(2));
-  if (!state.has_value()) {
-    return WithReason(
-        absl::DataLossError(fmt::format("study '{}': state = '{}'; must be one of {}", study.id,
-                                        row.Text(2), AllowedWords<StudyState>())),
-        "STORE_CORRUPT");
-  }
-  study.state = *state;
+  ASSIGN_OR_RETURN(study.state, ReadWord<StudyState>(row, 2, fmt::format("study '{}'", study.id)));
   study.outcome = row.Text(3);
   study.model_name = row.Text(4);
   study.cluster_name = row.Text(5);
@@ -70,13 +55,14 @@ absl::StatusOr<StudyRecord> ReadStudy(const Statement& row, bool has_messages) {
   study.create_time_ms = row.Integer(12);
   study.start_time_ms = row.OptionalInteger(13);
   study.end_time_ms = row.OptionalInteger(14);
-  study.search_time = Time(row.OptionalReal(15));
-  study.best_step_time = Time(row.OptionalReal(16));
+  study.search_time = OptionalSeconds(row, 15);
+  study.best_step_time = OptionalSeconds(row, 16);
   study.gain_over_baseline = row.OptionalReal(17);
   study.best_plan_digest = row.Text(18);
+  study.history_sequence = row.OptionalInteger(19);
   if (has_messages) {
-    study.question = row.Text(19);
-    study.result = row.OptionalText(20);
+    study.question = row.Text(20);
+    study.result = row.OptionalText(21);
   }
   return study;
 }
@@ -108,15 +94,16 @@ absl::StatusOr<std::optional<StudyRecord>> FindByRequest(sqlite3* connection,
 }
 
 absl::Status InsertRows(sqlite3* connection, const StudyRecord& study) {
-  const absl::Status status = Run(
-      connection,
-      fmt::format("INSERT INTO studies ({}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, "
-                  "?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
-                  kColumns),
-      study.id, Word(study.state), study.outcome, study.model_name, study.cluster_name, study.chip,
-      study.device_count, study.request_id, study.request_hash, study.error_message, study.owner,
-      study.create_time_ms, study.start_time_ms, study.end_time_ms, Count(study.search_time),
-      Count(study.best_step_time), study.gain_over_baseline, study.best_plan_digest);
+  const absl::Status status =
+      Run(connection,
+          fmt::format("INSERT INTO studies ({}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, "
+                      "?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)",
+                      kColumns),
+          study.id, Word(study.state), study.outcome, study.model_name, study.cluster_name,
+          study.chip, study.device_count, study.request_id, study.request_hash, study.error_message,
+          study.owner, study.create_time_ms, study.start_time_ms, study.end_time_ms,
+          Count(study.search_time), Count(study.best_step_time), study.gain_over_baseline,
+          study.best_plan_digest, study.history_sequence);
   if (absl::IsAlreadyExists(status)) {
     return WithReason(
         absl::AlreadyExistsError(fmt::format("study id = '{}'; exists; must be new", study.id)),
@@ -138,12 +125,15 @@ absl::Status AppendStateEvent(sqlite3* connection, const std::string& id, StudyS
   return InsertEvents(connection, {&event, 1}).status();
 }
 
+absl::Status StudyEnded(std::string_view id, StudyState state, std::string_view what) {
+  return WithReason(absl::FailedPreconditionError(
+                        fmt::format("study '{}' has ended ({}); {}", id, Word(state), what)),
+                    "STUDY_ENDED");
+}
+
 absl::Status CheckAlive(const StudyRecord& study, StudyState next) {
   if (IsTerminal(study.state)) {
-    return WithReason(
-        absl::FailedPreconditionError(fmt::format("study '{}' has ended ({}); cannot become {}",
-                                                  study.id, Word(study.state), Word(next))),
-        "STUDY_ENDED");
+    return StudyEnded(study.id, study.state, fmt::format("cannot become {}", Word(next)));
   }
   // Else the worker that starts a study could undo a cancellation that it has not seen yet.
   if (study.state == StudyState::kCancelling && next != study.state && !IsTerminal(next)) {
@@ -238,6 +228,22 @@ WHERE id = ?1)sql",
 
 }  // namespace
 
+absl::Status UnknownStudy(std::string_view id) {
+  return WithReason(absl::NotFoundError(fmt::format("study '{}' does not exist", id)),
+                    "UNKNOWN_STUDY");
+}
+
+absl::Status CheckStudyLives(sqlite3* connection, std::string_view id) {
+  ASSIGN_OR_RETURN(Statement query,
+                   Statement::Prepare(connection, "SELECT state FROM studies WHERE id = ?1"));
+  RETURN_IF_ERROR(query.Bind(id));
+  ASSIGN_OR_RETURN(const bool is_there, query.Step());
+  if (!is_there) return UnknownStudy(id);
+  ASSIGN_OR_RETURN(const StudyState state,
+                   ReadWord<StudyState>(query, 0, fmt::format("study '{}'", id)));
+  return IsTerminal(state) ? StudyEnded(id, state, "no trial can begin") : absl::OkStatus();
+}
+
 absl::StatusOr<InsertedStudy> Recorder::InsertStudy(const StudyRecord& study) {
   if (study.id.empty()) return absl::InvalidArgumentError("study id = ''; must not be empty");
   ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(connection_.get()));
@@ -280,6 +286,24 @@ absl::StatusOr<StudyRecord> Recorder::FinishStudy(const StudyEnding& ending) {
   return after;
 }
 
+absl::StatusOr<std::int64_t> Recorder::SetStudyHistory(std::string_view study_id,
+                                                       std::int64_t sequence) {
+  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(connection_.get()));
+  std::int64_t held = 0;
+  {
+    ASSIGN_OR_RETURN(Statement update, Statement::Prepare(connection_.get(), R"sql(
+UPDATE studies SET history_sequence = coalesce(history_sequence, ?2) WHERE id = ?1
+RETURNING history_sequence)sql"));
+    RETURN_IF_ERROR(update.Bind(study_id, sequence));
+    ASSIGN_OR_RETURN(const bool is_there, update.Step());
+    if (!is_there) return UnknownStudy(study_id);
+    held = update.Integer(0);
+    RETURN_IF_ERROR(update.Run());
+  }
+  RETURN_IF_ERROR(transaction.Commit());
+  return held;
+}
+
 absl::StatusOr<StudyRecord> Recorder::GetStudy(std::string_view id) const {
   return ReadStudyById(connection_.get(), id);
 }
@@ -290,7 +314,6 @@ absl::StatusOr<StudyPage> Recorder::ListStudies(int page_size, std::string_view 
   if (!page_token.empty()) {
     ASSIGN_OR_RETURN(after, DecodePageToken(kStudyList, page_token));
   }
-  // One row more than the page tells whether another page follows.
   const std::string_view where = after.has_value() ? "WHERE (create_time_ms, id) < (?2, ?3)" : "";
   ASSIGN_OR_RETURN(
       Statement query,
@@ -299,17 +322,15 @@ absl::StatusOr<StudyPage> Recorder::ListStudies(int page_size, std::string_view 
           Select(false, fmt::format("{} ORDER BY create_time_ms DESC, id DESC LIMIT ?1", where))));
   RETURN_IF_ERROR(after.has_value() ? query.Bind(size + 1, after->number, after->text)
                                     : query.Bind(size + 1));
-  StudyPage page;
-  while (true) {
-    ASSIGN_OR_RETURN(const bool has_row, query.Step());
-    if (!has_row) return page;
-    if (std::ssize(page.studies) == size) break;
-    ASSIGN_OR_RETURN(StudyRecord study, ReadStudy(query, false));
-    page.studies.push_back(std::move(study));
+  ASSIGN_OR_RETURN(auto rows, ReadPage<StudyRecord>(query, size, [](const Statement& row) {
+                     return ReadStudy(row, false);
+                   }));
+  StudyPage page = {.studies = std::move(rows.records)};
+  if (rows.has_more) {
+    const StudyRecord& last = page.studies.back();
+    page.next_page_token =
+        EncodePageToken(kStudyList, {.number = last.create_time_ms, .text = last.id});
   }
-  const StudyRecord& last = page.studies.back();
-  page.next_page_token =
-      EncodePageToken(kStudyList, {.number = last.create_time_ms, .text = last.id});
   return page;
 }
 

@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "meshwright/v1/history.grpc.pb.h"
 #include "meshwright/v1/service.grpc.pb.h"
 #include "search_space/status.h"
 #include "server/rpc/limits.h"
@@ -72,12 +73,16 @@ struct Client::Stubs {
       : recommendation(v1::RecommendationService::NewStub(channel)),
         tuning(v1::TuningService::NewStub(channel)),
         catalog(v1::CatalogService::NewStub(channel)),
-        server(v1::ServerService::NewStub(channel)) {}
+        server(v1::ServerService::NewStub(channel)),
+        feedback(v1::FeedbackService::NewStub(channel)),
+        history(v1::HistoryService::NewStub(channel)) {}
 
   std::unique_ptr<v1::RecommendationService::Stub> recommendation;
   std::unique_ptr<v1::TuningService::Stub> tuning;
   std::unique_ptr<v1::CatalogService::Stub> catalog;
   std::unique_ptr<v1::ServerService::Stub> server;
+  std::unique_ptr<v1::FeedbackService::Stub> feedback;
+  std::unique_ptr<v1::HistoryService::Stub> history;
 };
 
 Client::Client(std::unique_ptr<Stubs> stubs) : stubs_(std::move(stubs)) {}
@@ -172,6 +177,77 @@ absl::Status Client::WatchStudy(const v1::WatchStudyRequest& request, const Watc
   if (has_enough) context.get()->TryCancel();
   const grpc::Status status = reader->Finish();
   return has_enough ? absl::OkStatus() : FromGrpc(status);
+}
+
+absl::StatusOr<v1::CreateJobReportResponse> Client::CreateJobReport(
+    const v1::CreateJobReportRequest& request) {
+  return Call(*stubs_->feedback, &v1::FeedbackService::Stub::CreateJobReport, request, {});
+}
+
+absl::StatusOr<v1::BatchCreateJobReportsResponse> Client::BatchCreateJobReports(
+    const v1::BatchCreateJobReportsRequest& request) {
+  return Call(*stubs_->feedback, &v1::FeedbackService::Stub::BatchCreateJobReports, request, {});
+}
+
+absl::StatusOr<v1::ListJobReportsResponse> Client::ListJobReports(
+    const v1::ListJobReportsRequest& request) {
+  return Call(*stubs_->feedback, &v1::FeedbackService::Stub::ListJobReports, request, {});
+}
+
+absl::StatusOr<v1::ListMeasurementsResponse> Client::ListMeasurements(
+    const v1::ListMeasurementsRequest& request) {
+  return Call(*stubs_->history, &v1::HistoryService::Stub::ListMeasurements, request, {});
+}
+
+absl::StatusOr<v1::GetMeasurementResponse> Client::GetMeasurement(const std::string& id) {
+  v1::GetMeasurementRequest request;
+  request.set_id(id);
+  return Call(*stubs_->history, &v1::HistoryService::Stub::GetMeasurement, request, {});
+}
+
+absl::StatusOr<v1::ListCalibrationsResponse> Client::ListCalibrations(
+    const v1::ListCalibrationsRequest& request) {
+  return Call(*stubs_->history, &v1::HistoryService::Stub::ListCalibrations, request, {});
+}
+
+absl::StatusOr<v1::GetCalibrationResponse> Client::GetCalibration(const std::string& id) {
+  v1::GetCalibrationRequest request;
+  request.set_id(id);
+  return Call(*stubs_->history, &v1::HistoryService::Stub::GetCalibration, request, {});
+}
+
+absl::Status Client::ExportHistory(const v1::ExportHistoryRequest& request, const PartSink& sink) {
+  Context context({});
+  const auto reader = stubs_->history->ExportHistory(context.get(), request);
+  v1::ExportHistoryResponse part;
+  absl::Status taken;
+  while (taken.ok() && reader->Read(&part)) taken = sink(part.lines());
+  if (!taken.ok()) context.get()->TryCancel();
+  const grpc::Status status = reader->Finish();
+  return taken.ok() ? FromGrpc(status) : taken;
+}
+
+absl::StatusOr<v1::ImportHistoryResponse> Client::ImportHistory(
+    const v1::ImportHistoryRequest& options, const PartSource& source) {
+  Context context({});
+  v1::ImportHistoryResponse response;
+  const auto writer = stubs_->history->ImportHistory(context.get(), &response);
+  v1::ImportHistoryRequest request = options;
+  bool is_open = true;
+  do {
+    request.set_lines(source());
+    is_open =
+        writer->Write(request);  // the first is sent also when it is empty: it has the options
+  } while (is_open && !request.lines().empty());
+  writer->WritesDone();
+  const grpc::Status status = writer->Finish();
+  if (!status.ok()) return FromGrpc(status);
+  return response;
+}
+
+absl::StatusOr<v1::BackupStoreResponse> Client::BackupStore() {
+  return Call(*stubs_->history, &v1::HistoryService::Stub::BackupStore, v1::BackupStoreRequest(),
+              {});
 }
 
 absl::StatusOr<v1::ListChipsResponse> Client::ListChips() {

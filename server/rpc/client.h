@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "meshwright/v1/history.pb.h"
 #include "meshwright/v1/service.pb.h"
 
 namespace meshwright {
@@ -20,6 +21,10 @@ struct CallOptions {
 
 // Gives whether to go on watching.
 using WatchSink = std::function<bool(const v1::WatchStudyResponse&)>;
+
+// Parts of an export, which end anywhere.
+using PartSink = std::function<absl::Status(const std::string& part)>;
+using PartSource = std::function<std::string()>;  // the next part; empty at the end
 
 // A thin client of a running server; blocking, may be used from several threads. Errors are those
 // of an embedded engine: code, message, reason and field violations (search_space/status.h), and
@@ -53,6 +58,26 @@ class Client {
   // Calls `sink` with each event until the study ends, `sink` has enough or the call fails.
   absl::Status WatchStudy(const v1::WatchStudyRequest& request, const WatchSink& sink,
                           const CallOptions& options = {});
+
+  absl::StatusOr<v1::CreateJobReportResponse> CreateJobReport(
+      const v1::CreateJobReportRequest& request);
+  absl::StatusOr<v1::BatchCreateJobReportsResponse> BatchCreateJobReports(
+      const v1::BatchCreateJobReportsRequest& request);
+  absl::StatusOr<v1::ListJobReportsResponse> ListJobReports(
+      const v1::ListJobReportsRequest& request);
+
+  absl::StatusOr<v1::ListMeasurementsResponse> ListMeasurements(
+      const v1::ListMeasurementsRequest& request);
+  absl::StatusOr<v1::GetMeasurementResponse> GetMeasurement(const std::string& id);
+  absl::StatusOr<v1::ListCalibrationsResponse> ListCalibrations(
+      const v1::ListCalibrationsRequest& request);
+  absl::StatusOr<v1::GetCalibrationResponse> GetCalibration(const std::string& id);
+  // Calls `sink` with each part until all are there or it fails, with its error.
+  absl::Status ExportHistory(const v1::ExportHistoryRequest& request, const PartSink& sink);
+  // `options` without lines, which `source` gives.
+  absl::StatusOr<v1::ImportHistoryResponse> ImportHistory(const v1::ImportHistoryRequest& options,
+                                                          const PartSource& source);
+  absl::StatusOr<v1::BackupStoreResponse> BackupStore();
 
   absl::StatusOr<v1::ListChipsResponse> ListChips();
   absl::StatusOr<v1::GetChipResponse> GetChip(const std::string& id);

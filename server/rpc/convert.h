@@ -41,6 +41,7 @@ v1::Estimate ToWire(const Estimate& estimate);
 v1::RankedPlan ToWire(const RankedPlan& plan);
 v1::TuneRequest ToWire(const StudyRequest& request);
 v1::TuneResult ToWire(const StudyResult& result);
+v1::Calibration ToWire(const CalibrationReport& report);
 v1::Infeasible ToWire(const Infeasible& infeasible);
 v1::Progress ToWire(const Progress& progress);
 v1::Study ToWire(const StudyRecord& record);
@@ -55,10 +56,11 @@ v1::SweepResponse ToWire(const Sweep& sweep);
 std::vector<int> NodeCounts(const v1::SweepRequest& request, const StudyRequest& question);
 std::vector<double> FreeMemoryRatios(const v1::SweepRequest& request);
 
-// Answers every case, bad ones with their error; in order. CANCELLED once `cancel` is requested,
-// which is looked at between two cases.
+// Answers every case, bad ones with their error; in order. `source`: further history of each case.
+// CANCELLED once `cancel` is requested, which is looked at between two cases.
 absl::StatusOr<v1::EvaluatePlansResponse> AnswerCases(const v1::EvaluatePlansRequest& request,
                                                       const Knowledge& knowledge,
+                                                      const HistorySource& source = {},
                                                       const std::stop_token& cancel = {});
 
 // How the engine and the embedded CLI write studies to the store: serialized messages.

@@ -75,10 +75,11 @@ v1::CaseError ToCaseError(const absl::Status& status) {
 
 absl::StatusOr<v1::EvaluatePlansResponse> AnswerCases(const v1::EvaluatePlansRequest& request,
                                                       const Knowledge& knowledge,
+                                                      const HistorySource& source,
                                                       const std::stop_token& cancel) {
   const auto history = HistoryFromWire(request, knowledge);
   std::optional<Calibrator> calibrator;
-  if (history.ok()) calibrator.emplace(*history, knowledge);
+  if (history.ok()) calibrator.emplace(*history, knowledge, source);
   const auto answer = [&](const v1::EvaluateCase& wire) -> absl::StatusOr<Estimate> {
     if (!calibrator.has_value()) return history.status();
     ASSIGN_OR_RETURN(const EvaluateRequest evaluate, FromWire(wire, knowledge));

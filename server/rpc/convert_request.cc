@@ -191,18 +191,6 @@ void CheckRanPlan(const MessageReader& in, const HistoryRow& row, const Knowledg
   }
 }
 
-HistoryRow ReadHistoryRow(const MessageReader& in, const Knowledge& knowledge) {
-  HistoryRow row;
-  row.question = ReadQuestion(in, knowledge);
-  row.plan = ReadPart(in, "plan", ReadValidPlan).value_or(PlanRequest());
-  row.outcome = in.Required("outcome", in.Choice<Outcome>("outcome"));
-  ReadMeasured(in, row);
-  // Only a plan that was read whole, for a question that was: else the complaint may be about what
-  // was taken in place of a mistake.
-  if (!in.HasMistakes("")) CheckRanPlan(in, row, knowledge);
-  return row;
-}
-
 // Whether the plans are legal for the question is CheckReplay's.
 std::vector<MeasuredPlan> ReadReplay(const MessageReader& in) {
   std::vector<MeasuredPlan> rows;
@@ -300,6 +288,18 @@ absl::Status FoundStatus(const std::vector<FieldViolation>& found) {
   return kept.empty() ? absl::OkStatus() : InvalidFields(kept);
 }
 
+HistoryRow ReadHistoryRow(const MessageReader& in, const Knowledge& knowledge) {
+  HistoryRow row;
+  row.question = ReadQuestion(in, knowledge);
+  row.plan = ReadPart(in, "plan", ReadValidPlan).value_or(PlanRequest());
+  row.outcome = in.Required("outcome", in.Choice<Outcome>("outcome"));
+  ReadMeasured(in, row);
+  // Only a plan that was read whole, for a question that was: else the complaint may be about what
+  // was taken in place of a mistake.
+  if (!in.HasMistakes("")) CheckRanPlan(in, row, knowledge);
+  return row;
+}
+
 std::vector<HistoryRow> ReadHistory(const MessageReader& in, const Knowledge& knowledge) {
   std::vector<HistoryRow> rows;
   for (const MessageReader& row : in.Children("history")) {
@@ -317,6 +317,10 @@ absl::StatusOr<StudyRequest> FromWire(const v1::TuneRequest& request, const Know
   if (const auto baseline = in.Child("baseline")) study.baseline = ReadValidPlan(*baseline);
   ReadSearch(in, study);
   study.history = ReadHistory(in, knowledge);
+  study.history_sequence = in.Int64("history_sequence");
+  if (study.history_sequence.value_or(0) < 0) {
+    in.Add("history_sequence", fmt::format("{}; must be >= 0", *study.history_sequence));
+  }
   ReadTrials(in, study);
   if (study.trials.has_value()) CheckReplay(study, in, knowledge);
   const absl::Status found = FoundStatus(already_found);

@@ -1,8 +1,11 @@
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "search_space/choices.h"
+#include "search_space/status.h"
 #include "server/rpc/convert.h"
 #include "server/rpc/fill_wire.h"
 #include "server/rpc/wire_time.h"
@@ -57,6 +60,22 @@ void Fill(const TrialSummary& summary, v1::TrialSummary& wire) {
   wire.set_remaining_gain_ratio(summary.remaining_gain);
 }
 
+void Fill(const PastRun& run, v1::PastRun& wire) {
+  if (run.measurement_id.empty()) {
+    wire.set_history_index(run.history_index);
+  } else {
+    wire.set_measurement_id(run.measurement_id);
+  }
+  wire.set_model_name(run.model_name);
+  wire.set_cluster_name(run.cluster_name);
+  wire.set_framework_version(run.framework_version);
+  wire.set_plan_key(run.plan_key);
+  wire.set_outcome(std::string(Word(run.outcome)));
+  if (run.time_ratio) wire.set_time_ratio(*run.time_ratio);
+  if (run.memory_ratio) wire.set_memory_ratio(*run.memory_ratio);
+  wire.set_similarity_ratio(run.similarity);
+}
+
 void FillPrunedCounts(const SearchSummary& search,
                       google::protobuf::Map<std::string, std::int64_t>& wire) {
   for (const auto& [rule, count] : search.pruned_count_by_rule) wire[rule] = count;
@@ -84,10 +103,20 @@ std::string AnswerBytes(const StudyAnswer& answer) {
   return StableBytes(response);
 }
 
-absl::StatusOr<StudyRequest> RequestFromBytes(std::string_view bytes, const Knowledge& knowledge) {
+v1::TuneRequest ToWire(const Question& question) {
+  v1::TuneRequest wire;
+  *wire.mutable_model() = ToWire(question.model);
+  *wire.mutable_workload() = ToWire(question.workload);
+  *wire.mutable_cluster() = ToWire(question.cluster);
+  return wire;
+}
+
+// A question is stored as a request that states nothing else.
+absl::StatusOr<StudyRequest> RequestFromBytes(std::string_view bytes, const Knowledge& knowledge,
+                                              std::string_view what) {
   v1::TuneRequest request;
   if (!request.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-    return absl::DataLossError("stored request of the study cannot be read");
+    return absl::DataLossError(fmt::format("stored {} cannot be read", what));
   }
   return FromWire(request, knowledge);
 }
@@ -95,10 +124,7 @@ absl::StatusOr<StudyRequest> RequestFromBytes(std::string_view bytes, const Know
 }  // namespace
 
 v1::TuneRequest ToWire(const StudyRequest& request) {
-  v1::TuneRequest wire;
-  *wire.mutable_model() = ToWire(request.question.model);
-  *wire.mutable_workload() = ToWire(request.question.workload);
-  *wire.mutable_cluster() = ToWire(request.question.cluster);
+  v1::TuneRequest wire = ToWire(request.question);
   if (request.baseline) *wire.mutable_baseline() = ToWire(*request.baseline);
   wire.set_plan_count(request.plan_count);
   if (request.deadline) wire.set_deadline_seconds(request.deadline->count());
@@ -115,6 +141,7 @@ v1::TuneRequest ToWire(const StudyRequest& request) {
     if (dimension.at_most) out.set_at_most(*dimension.at_most);
   }
   if (request.trials) Fill(*request.trials, *wire.mutable_trials());
+  if (request.history_sequence) wire.set_history_sequence(*request.history_sequence);
   return wire;
 }
 
@@ -143,6 +170,23 @@ v1::TuneResult ToWire(const StudyResult& result) {
   wire.mutable_warnings()->Assign(result.warnings.begin(), result.warnings.end());
   for (const TriedPlan& trial : result.trials) Fill(trial, *wire.add_trials());
   if (result.trial_summary) Fill(*result.trial_summary, *wire.mutable_trial_summary());
+  if (result.calibration) *wire.mutable_calibration() = ToWire(*result.calibration);
+  return wire;
+}
+
+v1::Calibration ToWire(const CalibrationReport& report) {
+  v1::Calibration wire;
+  wire.set_id(report.id);
+  wire.set_time_ratio(report.time_ratio);
+  wire.set_memory_ratio(report.memory_ratio);
+  wire.set_run_count(report.run_count);
+  wire.set_history_sequence(report.history_sequence);
+  wire.set_model_version(report.model_version);
+  for (const PastRun& run : report.evidence) Fill(run, *wire.add_evidence());
+  wire.set_chip(report.chip);
+  wire.set_framework(report.framework);
+  wire.set_framework_version(report.framework_version);
+  wire.set_job_fingerprint(report.job_fingerprint);
   return wire;
 }
 
@@ -189,12 +233,19 @@ StudyCodec ProtobufCodec(const Knowledge& knowledge) {
   const auto encode = [](const auto& value) { return StableBytes(ToWire(value)); };
   return {.encode_request = encode,
           .decode_request = [&knowledge](std::string_view bytes) -> absl::StatusOr<StudyRequest> {
-            return RequestFromBytes(bytes, knowledge);
+            return RequestFromBytes(bytes, knowledge, "request of the study");
           },
           .encode_answer = AnswerBytes,
           .encode_plan = encode,
           .encode_estimate = encode,
-          .encode_progress = encode};
+          .encode_progress = encode,
+          .encode_calibration = encode,
+          .encode_question = encode,
+          .decode_question = [&knowledge](std::string_view bytes) -> absl::StatusOr<Question> {
+            ASSIGN_OR_RETURN(StudyRequest request,
+                             RequestFromBytes(bytes, knowledge, "question of a measurement"));
+            return std::move(request.question);
+          }};
 }
 
 absl::Status FillAnswer(const std::string& stored_answer, v1::GetStudyResponse& response) {

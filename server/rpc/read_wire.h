@@ -20,6 +20,10 @@ WorkloadRequest ReadWorkload(const MessageReader& in);
 ClusterRequest ReadCluster(const MessageReader& in);
 PlanRequest ReadPlan(const MessageReader& in);
 
+// A measured result, from any message with a HistoryRow's fields: what is missing, the limits, and
+// whether the question allows the plan.
+HistoryRow ReadHistoryRow(const MessageReader& in, const Knowledge& knowledge);
+
 // The rows of the field `history`.
 std::vector<HistoryRow> ReadHistory(const MessageReader& in, const Knowledge& knowledge);
 

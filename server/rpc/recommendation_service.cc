@@ -14,6 +14,7 @@
 #include "search_space/status.h"
 #include "server/rpc/answer.h"
 #include "server/rpc/convert.h"
+#include "server/rpc/pooled_reactor.h"
 #include "server/rpc/services.h"
 #include "server/rpc/status_wire.h"
 
@@ -28,6 +29,10 @@ constexpr std::chrono::seconds kDefaultDeadline(30);
 constexpr std::chrono::milliseconds kLeastMargin(50);
 constexpr double kMarginRatio = 0.05;
 
+std::int64_t Milliseconds(SystemClock::time_point time) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count();
+}
+
 // When the search of a call must end: its deadline less the guard margin.
 SystemClock::time_point SearchEnd(const grpc::CallbackServerContext& context,
                                   SystemClock::time_point now) {
@@ -39,34 +44,6 @@ SystemClock::time_point SearchEnd(const grpc::CallbackServerContext& context,
       kLeastMargin, std::chrono::duration_cast<SystemClock::duration>(total * kMarginRatio));
   return now + total - margin;
 }
-
-// A call that is answered by the pool; cancelling the call stops its work.
-class PooledReactor final : public grpc::ServerUnaryReactor {
- public:
-  using Work = std::function<absl::Status(std::stop_token)>;
-
-  static PooledReactor* Start(WorkPool& pool, const char* method, Work work) {
-    auto* reactor = new PooledReactor(method, std::move(work));
-    const absl::Status submitted = pool.Submit([reactor] { reactor->Run(); });
-    if (!submitted.ok()) reactor->Finish(ToGrpc(submitted));
-    return reactor;
-  }
-
-  void OnCancel() override { cancel_.request_stop(); }
-  void OnDone() override { delete this; }
-
- private:
-  PooledReactor(const char* method, Work work) : method_(method), work_(std::move(work)) {}
-
-  void Run() {
-    const absl::Status status = RunCall(method_, [this] { return work_(cancel_.get_token()); });
-    Finish(ToGrpc(status));  // last: the reactor may be gone when this returns
-  }
-
-  const char* const method_;
-  const Work work_;
-  std::stop_source cancel_;
-};
 
 class RecommendationService final : public v1::RecommendationService::CallbackService {
  public:
@@ -89,7 +66,8 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
     return PooledReactor::Start(
         context_.pool, "EvaluatePlans",
         [this, request, response](const std::stop_token& cancel) -> absl::Status {
-          ASSIGN_OR_RETURN(*response, AnswerCases(*request, context_.knowledge, cancel));
+          ASSIGN_OR_RETURN(const HistorySource history, context_.engine.History(std::nullopt));
+          ASSIGN_OR_RETURN(*response, AnswerCases(*request, context_.knowledge, history, cancel));
           return absl::OkStatus();
         });
   }
@@ -101,7 +79,9 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
     return PooledReactor::Start(
         context_.pool, "Explain",
         [this, request, response, search_end](const std::stop_token& cancel) -> absl::Status {
-          ASSIGN_OR_RETURN(const StudyRequest asked, Bounded(request->question(), search_end));
+          ASSIGN_OR_RETURN(const StudyRequest question,
+                           FromWire(request->question(), context_.knowledge));
+          ASSIGN_OR_RETURN(const StudyRequest asked, Bounded(question, search_end));
           ASSIGN_OR_RETURN(const Explanation explanation,
                            meshwright::Explain(asked, context_.knowledge, {.cancel = cancel}));
           *response = ToWire(explanation);
@@ -116,7 +96,9 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
     return PooledReactor::Start(
         context_.pool, "Sweep",
         [this, request, response, search_end](const std::stop_token& cancel) -> absl::Status {
-          ASSIGN_OR_RETURN(const StudyRequest asked, Bounded(request->question(), search_end));
+          ASSIGN_OR_RETURN(const StudyRequest question,
+                           FromWire(request->question(), context_.knowledge));
+          ASSIGN_OR_RETURN(const StudyRequest asked, Bounded(question, search_end));
           ASSIGN_OR_RETURN(const meshwright::Sweep sweep,
                            RunSweep(asked, NodeCounts(*request, asked), FreeMemoryRatios(*request),
                                     context_.knowledge, {.cancel = cancel}));
@@ -131,10 +113,10 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
     std::stop_token cancel = {};
   };
 
-  // The question with what is left of the call's time.
-  absl::StatusOr<StudyRequest> Bounded(const v1::TuneRequest& question,
+  // The question with what the store has measured for it and what is left of the call's time.
+  absl::StatusOr<StudyRequest> Bounded(const StudyRequest& question,
                                        SystemClock::time_point search_end) const {
-    ASSIGN_OR_RETURN(StudyRequest asked, FromWire(question, context_.knowledge));
+    ASSIGN_OR_RETURN(StudyRequest asked, context_.engine.WithHistory(question));
     const Seconds left = search_end - SystemClock::now();
     if (left <= Seconds(0)) {
       return absl::DeadlineExceededError("the deadline leaves no time to search");
@@ -146,16 +128,14 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
   absl::Status Answer(const v1::RecommendRequest& request, v1::RecommendResponse& response,
                       const Limits& limits) {
     const auto start = SystemClock::now();
-    ASSIGN_OR_RETURN(const StudyRequest bounded, Bounded(request.question(), limits.search_end));
-    StudyRequest asked = bounded;
-    asked.deadline.reset();  // recorded as it was asked
-    if (request.question().has_deadline_seconds()) {
-      asked.deadline = Seconds(request.question().deadline_seconds());
-    }
+    ASSIGN_OR_RETURN(const StudyRequest asked, FromWire(request.question(), context_.knowledge));
+    ASSIGN_OR_RETURN(const StudyRequest bounded, Bounded(asked, limits.search_end));
     const auto answer = RunStudy(bounded, context_.knowledge, {.cancel = limits.cancel});
     if (absl::IsCancelled(answer.status())) return answer.status();
 
-    const std::optional<std::string> study_id = Record(asked, answer, start);
+    const OutsideRun run = {.start_time_ms = Milliseconds(start),
+                            .history_sequence = bounded.history_sequence.value_or(0)};
+    const std::optional<std::string> study_id = Record(asked, answer, run);
     response.set_study_id(study_id.value_or(""));
     const auto failure = [&](const absl::Status& status) {
       return study_id.has_value() ? WithStudyId(status, *study_id) : status;
@@ -171,10 +151,8 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
   // An answer is worth more than its record: when the store fails, it goes out without a study.
   std::optional<std::string> Record(const StudyRequest& request,
                                     const absl::StatusOr<StudyAnswer>& answer,
-                                    SystemClock::time_point start) {
-    const auto start_ms =
-        std::chrono::duration_cast<std::chrono::milliseconds>(start.time_since_epoch()).count();
-    const auto study = context_.engine.RecordStudy(request, answer, start_ms);
+                                    const OutsideRun& run) {
+    const auto study = context_.engine.RecordStudy(request, answer, run);
     if (study.ok()) return study->id;
     spdlog::warn("event=not_recorded method=Recommend reason={} what=\"{}\"",
                  Reason(study.status()), std::string(study.status().message()));

@@ -10,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "meshwright/v1/history.grpc.pb.h"
 #include "meshwright/v1/service.grpc.pb.h"
 #include "search_space/status.h"
 #include "server/rpc/limits.h"
@@ -70,7 +71,8 @@ std::string ReachableAddress(const std::string& listen, int port) {
 
 constexpr const char* kServiceNames[] = {
     v1::RecommendationService::service_full_name(), v1::TuningService::service_full_name(),
-    v1::CatalogService::service_full_name(), v1::ServerService::service_full_name()};
+    v1::CatalogService::service_full_name(),        v1::ServerService::service_full_name(),
+    v1::FeedbackService::service_full_name(),       v1::HistoryService::service_full_name()};
 
 }  // namespace
 
@@ -82,7 +84,9 @@ struct Server::State {
         recommendation(MakeRecommendationService(context)),
         tuning(MakeTuningService(context, options_in.heartbeat)),
         catalog(MakeCatalogService(context)),
-        server(MakeServerService(context)) {}
+        server(MakeServerService(context)),
+        feedback(MakeFeedbackService(context)),
+        history(MakeHistoryService(context)) {}
 
   absl::Status Listen();
 
@@ -93,6 +97,8 @@ struct Server::State {
   std::unique_ptr<ClosableService> tuning;
   std::unique_ptr<grpc::Service> catalog;
   std::unique_ptr<grpc::Service> server;
+  std::unique_ptr<grpc::Service> feedback;
+  std::unique_ptr<grpc::Service> history;
   std::string address;
   std::unique_ptr<grpc::Server> grpc_server;  // last: it uses all above
 };
@@ -113,6 +119,8 @@ absl::Status Server::State::Listen() {
   builder.RegisterService(&tuning->service());
   builder.RegisterService(catalog.get());
   builder.RegisterService(server.get());
+  builder.RegisterService(feedback.get());
+  builder.RegisterService(history.get());
   grpc_server = builder.BuildAndStart();
   if (grpc_server == nullptr) {
     return WithReason(

@@ -19,7 +19,7 @@ struct ServerOptions {
   std::chrono::milliseconds drain = std::chrono::seconds(5);       // that calls get to end in
 };
 
-// The gRPC face of an engine: the four services, the standard health service (SERVING for the whole
+// The gRPC face of an engine: its services, the standard health service (SERVING for the whole
 // and for each service) and reflection.
 class Server {
  public:

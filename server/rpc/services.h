@@ -35,5 +35,7 @@ std::unique_ptr<ClosableService> MakeTuningService(const ServiceContext& context
                                                    std::chrono::milliseconds heartbeat);
 std::unique_ptr<grpc::Service> MakeCatalogService(const ServiceContext& context);
 std::unique_ptr<grpc::Service> MakeServerService(const ServiceContext& context);
+std::unique_ptr<grpc::Service> MakeFeedbackService(const ServiceContext& context);
+std::unique_ptr<grpc::Service> MakeHistoryService(const ServiceContext& context);
 
 }  // namespace meshwright

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "search_space/status.h"
+#include "server/tuner/calibration_report.h"
 
 namespace meshwright {
 namespace {
@@ -55,7 +56,19 @@ struct Evidence {
   std::vector<RunResidual> memory = {};
   std::vector<Bytes> failed = {};  // modelled reserved memory of out-of-memory rows
   Bytes largest_run = {};
+  std::vector<PastRun> runs = {};  // all that teach anything
 };
+
+PastRun PastRunOf(const HistoryRow& row, std::size_t index, const Problem& own,
+                  const ParallelPlan& plan) {
+  return {.measurement_id = row.measurement_id,
+          .history_index = static_cast<int>(index),
+          .model_name = own.model.name,
+          .cluster_name = own.cluster.name,
+          .framework_version = own.workload.framework_version,
+          .plan_key = MakePlanKey(plan).text,
+          .outcome = row.outcome};
+}
 
 absl::Status Collect(const HistoryRow& row, std::size_t index, const Problem& problem,
                      const Knowledge& knowledge, Evidence& evidence) {
@@ -80,37 +93,46 @@ absl::Status Collect(const HistoryRow& row, std::size_t index, const Problem& pr
   if (!plan.ok()) return located(plan.status());
   AnalyticModel model(ViewOf(*own));
   const Estimate estimate = model.Full(plan->plan);
+  if (row.outcome != Outcome::kOk && row.outcome != Outcome::kOom) return absl::OkStatus();
+  RunResidual run = {.point = PointOf(plan->plan, ViewOf(*own)),
+                     .job = IndexOf(FingerprintOf(*own), evidence.jobs),
+                     .version = IndexOf(own->workload.framework_version, evidence.versions)};
+  PastRun& past = evidence.runs.emplace_back(PastRunOf(row, index, *own, plan->plan));
+  past.similarity = SimilarityToQuestion(run);
   if (row.outcome == Outcome::kOom) {
     evidence.failed.push_back(estimate.reserved_memory);
     return absl::OkStatus();
   }
-  if (row.outcome != Outcome::kOk) return absl::OkStatus();
   evidence.largest_run = std::max(evidence.largest_run, estimate.reserved_memory);
-  RunResidual run = {.point = PointOf(plan->plan, ViewOf(*own)),
-                     .job = IndexOf(FingerprintOf(*own), evidence.jobs),
-                     .version = IndexOf(own->workload.framework_version, evidence.versions)};
   if (row.step_time.has_value() && row.step_time->count() > 0) {
-    run.log_ratio = std::log(*row.step_time / estimate.step_time);
+    past.time_ratio = *row.step_time / estimate.step_time;
+    run.log_ratio = std::log(*past.time_ratio);
     evidence.time.push_back(run);
   }
   if (row.peak_memory.has_value() && row.peak_memory->count > 0) {
-    run.log_ratio = std::log(*row.peak_memory / estimate.peak_memory);
+    past.memory_ratio = *row.peak_memory / estimate.peak_memory;
+    run.log_ratio = std::log(*past.memory_ratio);
     evidence.memory.push_back(run);
   }
   return absl::OkStatus();
 }
 
+struct Fitted {
+  FittedResiduals residuals = {};
+  bool leaves_out_others = false;
+};
+
 // Leaves out other jobs' runs when those of the question contradict them, and says which of the two
 // was done.
-FittedResiduals Fit(std::vector<RunResidual> runs, const ResidualPrior& prior,
-                    std::string_view what, const Problem& problem,
-                    std::vector<std::string>& warnings) {
+Fitted Fit(std::vector<RunResidual> runs, const ResidualPrior& prior, std::string_view what,
+           const Problem& problem, std::vector<std::string>& warnings) {
   const auto is_other = [](const RunResidual& run) { return run.job != 0; };
   const auto others = std::ranges::count_if(runs, is_other);
   const auto versions =
       std::ranges::count_if(runs, [](const RunResidual& run) { return run.version != 0; });
   const double disagreement = Disagreement(runs, prior);
-  if (disagreement > kMostDisagreement) {
+  const bool leaves_out_others = disagreement > kMostDisagreement;
+  if (leaves_out_others) {
     std::erase_if(runs, is_other);
     warnings.push_back(fmt::format(
         "{}: {} runs of other models, workloads or clusters in the history were left out: this "
@@ -123,7 +145,45 @@ FittedResiduals Fit(std::vector<RunResidual> runs, const ResidualPrior& prior,
         what, std::ssize(runs) - others, others, problem.cluster.pools.front().chip.id,
         problem.profile.name, kOtherJobSimilarity, versions, kOtherVersionSimilarity));
   }
-  return FitResiduals(runs, prior);
+  return {.residuals = FitResiduals(runs, prior), .leaves_out_others = leaves_out_others};
+}
+
+void ForgetOthers(std::vector<PastRun>& runs, std::optional<double> PastRun::*ratio) {
+  for (PastRun& run : runs) {
+    if (run.similarity < 1) (run.*ratio).reset();
+  }
+}
+
+struct Gathered {
+  Calibration calibration = {};
+  std::vector<PastRun> runs = {};
+};
+
+absl::StatusOr<Gathered> Gather(const std::vector<HistoryRow>& history, const Problem& problem,
+                                const Knowledge& knowledge) {
+  Evidence evidence = {.jobs = {FingerprintOf(problem)},
+                       .versions = {problem.workload.framework_version}};
+  for (std::size_t i = 0; i < history.size(); ++i) {
+    RETURN_IF_ERROR(Collect(history[i], i, problem, knowledge, evidence));
+  }
+  Calibration calibration;
+  Fitted time =
+      Fit(std::move(evidence.time), kTimePrior, "step times", problem, calibration.warnings);
+  if (time.leaves_out_others) ForgetOthers(evidence.runs, &PastRun::time_ratio);
+  calibration.time = std::move(time.residuals);
+  Fitted memory =
+      Fit(std::move(evidence.memory), kMemoryPrior, "memory", problem, calibration.warnings);
+  if (memory.leaves_out_others) ForgetOthers(evidence.runs, &PastRun::memory_ratio);
+  calibration.memory = std::move(memory.residuals);
+  calibration.time_ratio = std::exp(JobLogFactor(calibration.time));
+  calibration.memory_ratio = std::exp(JobLogFactor(calibration.memory));
+  for (const Bytes& failed : evidence.failed) {
+    if (failed <= evidence.largest_run) continue;
+    if (!calibration.out_of_memory_at.has_value() || failed < *calibration.out_of_memory_at) {
+      calibration.out_of_memory_at = failed;
+    }
+  }
+  return Gathered{.calibration = std::move(calibration), .runs = std::move(evidence.runs)};
 }
 
 }  // namespace
@@ -133,10 +193,18 @@ bool IsSameJob(const Problem& a, const Problem& b) { return FingerprintOf(a) == 
 const absl::StatusOr<Calibration>& Calibrator::For(const Question& question,
                                                    const Problem& problem) {
   if (question_ != question) {
-    calibration_ = Calibrate(history_, problem, knowledge_);
+    calibration_ = Learn(problem);
     question_ = question;
   }
   return calibration_;
+}
+
+absl::StatusOr<Calibration> Calibrator::Learn(const Problem& problem) const {
+  if (!source_) return Calibrate(history_, problem, knowledge_);
+  std::vector<HistoryRow> rows = history_;
+  ASSIGN_OR_RETURN(const std::vector<HistoryRow> more, source_(problem));
+  rows.insert(rows.end(), more.begin(), more.end());
+  return Calibrate(rows, problem, knowledge_);
 }
 
 std::vector<std::string> WarningsOf(const Problem& problem, const Calibration& calibration) {
@@ -154,25 +222,23 @@ EstimatorProblem ViewOf(const Problem& problem) {
 
 absl::StatusOr<Calibration> Calibrate(const std::vector<HistoryRow>& history,
                                       const Problem& problem, const Knowledge& knowledge) {
-  Evidence evidence = {.jobs = {FingerprintOf(problem)},
-                       .versions = {problem.workload.framework_version}};
-  for (std::size_t i = 0; i < history.size(); ++i) {
-    RETURN_IF_ERROR(Collect(history[i], i, problem, knowledge, evidence));
+  ASSIGN_OR_RETURN(Gathered gathered, Gather(history, problem, knowledge));
+  return std::move(gathered.calibration);
+}
+
+absl::StatusOr<LearntCalibration> LearnCalibration(const StudyRequest& request,
+                                                   const Problem& problem,
+                                                   const Knowledge& knowledge) {
+  ASSIGN_OR_RETURN(Gathered gathered, Gather(request.history, problem, knowledge));
+  LearntCalibration learnt = {.calibration = std::move(gathered.calibration)};
+  std::vector<std::string>& warnings = learnt.calibration.warnings;
+  warnings.insert(warnings.end(), request.history_warnings.begin(),
+                  request.history_warnings.end());
+  learnt.report = ReportCalibration(problem, learnt.calibration, std::move(gathered.runs));
+  if (learnt.report.has_value()) {
+    learnt.report->history_sequence = request.history_sequence.value_or(0);
   }
-  Calibration calibration;
-  calibration.time =
-      Fit(std::move(evidence.time), kTimePrior, "step times", problem, calibration.warnings);
-  calibration.memory =
-      Fit(std::move(evidence.memory), kMemoryPrior, "memory", problem, calibration.warnings);
-  calibration.time_ratio = std::exp(JobLogFactor(calibration.time));
-  calibration.memory_ratio = std::exp(JobLogFactor(calibration.memory));
-  for (const Bytes& failed : evidence.failed) {
-    if (failed <= evidence.largest_run) continue;
-    if (!calibration.out_of_memory_at.has_value() || failed < *calibration.out_of_memory_at) {
-      calibration.out_of_memory_at = failed;
-    }
-  }
-  return calibration;
+  return learnt;
 }
 
 }  // namespace meshwright

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -20,22 +21,36 @@ namespace meshwright {
 absl::StatusOr<Calibration> Calibrate(const std::vector<HistoryRow>& history,
                                       const Problem& problem, const Knowledge& knowledge);
 
+// The same of a request's history, with what there is to say of it.
+struct LearntCalibration {
+  Calibration calibration = {};
+  std::optional<CalibrationReport> report = {};  // absent: no run of the history teaches anything
+};
+absl::StatusOr<LearntCalibration> LearnCalibration(const StudyRequest& request,
+                                                   const Problem& problem,
+                                                   const Knowledge& knowledge);
+
 // Whether model, workload and cluster are equal, whatever they are called.
 bool IsSameJob(const Problem& a, const Problem& b);
 
-// Calibrates one question after the other by one history. Keeps the last question's, since cases of
-// one question mostly come together. For one thread; the referents outlive it.
+// Calibrates one question after the other by one history, and by what `source` has for each. Keeps
+// the last question's, since cases of one question mostly come together. For one thread; the
+// referents outlive it.
 class Calibrator {
  public:
-  Calibrator(const std::vector<HistoryRow>& history, const Knowledge& knowledge)
-      : history_(history), knowledge_(knowledge) {}
+  Calibrator(const std::vector<HistoryRow>& history, const Knowledge& knowledge,
+             HistorySource source = {})
+      : history_(history), knowledge_(knowledge), source_(std::move(source)) {}
 
   // `problem` is what the question resolves to.
   const absl::StatusOr<Calibration>& For(const Question& question, const Problem& problem);
 
  private:
+  absl::StatusOr<Calibration> Learn(const Problem& problem) const;
+
   const std::vector<HistoryRow>& history_;
   const Knowledge& knowledge_;
+  const HistorySource source_;
   std::optional<Question> question_ = {};
   absl::StatusOr<Calibration> calibration_ = Calibration();
 };

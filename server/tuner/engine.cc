@@ -14,7 +14,10 @@
 
 #include "search_space/status.h"
 #include "server/tuner/followers.h"
+#include "server/tuner/measurement.h"
 #include "server/tuner/owner.h"
+#include "server/tuner/store_history.h"
+#include "server/tuner/stored_trials.h"
 #include "server/tuner/study_ending.h"
 #include "server/tuner/study_id.h"
 
@@ -85,9 +88,13 @@ struct Engine::State {
   void Run(const std::stop_token& stop);
   std::optional<std::string> NextStudy(const std::stop_token& stop);
   absl::StatusOr<StudyRequest> Begin(const std::string& id);
+  absl::StatusOr<StudyRequest> WithHistory(StudyRequest request);
   void RunOne(const std::string& id);
   absl::StatusOr<StudyAnswer> Answer(const std::string& id, const StudyRequest& request,
                                      std::optional<Progress>& unsaved_progress);
+  absl::StatusOr<StudyAnswer> Try(const std::string& id, const StudyRequest& request,
+                                  StudyControl control);
+  absl::Status KeepCalibration(const absl::StatusOr<StudyAnswer>& answer);
   void AppendProgress(const std::string& id, const Progress& progress);
   [[nodiscard]] EventRecord ProgressEvent(const std::string& id, const Progress& progress) const;
   absl::Status Interrupt(const std::string& id);
@@ -118,6 +125,10 @@ absl::Status Engine::State::Recover() {
   const auto is_alive = [&](std::string_view o) { return o != owner && IsAlive(o); };
   const auto orphans = recorder.InterruptOrphans(is_alive, NowMs());
   if (!orphans.ok()) return orphans.status();
+  for (const StudyRecord& orphan : *orphans) {
+    if (!IsTerminal(orphan.state)) continue;
+    RETURN_IF_ERROR(CancelOpenTrials(recorder, orphan.id, NowMs()));
+  }
 
   // Also those that an orderly stop has left interrupted.
   std::vector<std::string> interrupted;
@@ -150,6 +161,7 @@ absl::Status Engine::State::Requeue(const std::string& id) {
 }
 
 absl::StatusOr<StudyRecord> Engine::State::Finish(const StudyEnding& ending) {
+  RETURN_IF_ERROR(CancelOpenTrials(recorder, ending.study_id, NowMs()));
   auto study = recorder.FinishStudy(ending);
   if (study.ok()) followers.Publish(recorder, ending.study_id);
   return study;
@@ -193,7 +205,24 @@ absl::StatusOr<StudyRequest> Engine::State::Begin(const std::string& id) {
   const bool is_cancelled = running->is_cancelled_by_user;
   if (!updated.ok() && !is_cancelled) return updated.status();
   followers.Publish(recorder, id);
-  return request;
+  // What it may learn from is settled when it first starts.
+  ASSIGN_OR_RETURN(const std::int64_t last, recorder.LastMeasurementSequence());
+  ASSIGN_OR_RETURN(request.history_sequence,
+                   recorder.SetStudyHistory(
+                       id, std::min(last, request.history_sequence.value_or(last))));
+  return WithHistory(std::move(request));
+}
+
+absl::StatusOr<StudyRequest> Engine::State::WithHistory(StudyRequest request) {
+  ASSIGN_OR_RETURN(RequestWithHistory with,
+                   AddStoreHistory(recorder, std::move(request), knowledge, codec));
+  if (with.unreadable_count > 0) {
+    Report("", absl::DataLossError(
+                   fmt::format("{} measurements of the store cannot be read by this program; they "
+                               "are left out",
+                               with.unreadable_count)));
+  }
+  return std::move(with.request);
 }
 
 void Engine::State::RunOne(const std::string& id) {
@@ -207,6 +236,10 @@ void Engine::State::RunOne(const std::string& id) {
   StudyEnding ending = EndingOf(id, answer, codec, NowMs());
   if (unsaved_progress.has_value()) {
     ending.events.push_back(ProgressEvent(id, *unsaved_progress));
+  }
+  {
+    const std::lock_guard lock(mutex);
+    Report(id, KeepCalibration(answer));
   }
   Conclude(id, std::move(ending), WasCut(answer));
 }
@@ -235,10 +268,38 @@ absl::StatusOr<StudyAnswer> Engine::State::Answer(const std::string& id,
   };
   // The thread must outlive any study, also one that asks for more memory than there is.
   try {
-    return hooks.run(request, knowledge, {.cancel = cancel, .on_progress = on_progress});
+    return Try(id, request, {.cancel = cancel, .on_progress = on_progress});
   } catch (const std::exception& e) {
     return absl::InternalError(fmt::format("the study broke off: {}", e.what()));
   }
+}
+
+absl::StatusOr<StudyAnswer> Engine::State::Try(const std::string& id, const StudyRequest& request,
+                                               StudyControl control) {
+  if (!request.trials.has_value()) return hooks.run(request, knowledge, control);
+  ASSIGN_OR_RETURN(const Problem problem, ResolveProblem(request.question, knowledge));
+  const auto access = [this, &id](const StoreCall& call) {
+    const std::lock_guard lock(mutex);
+    const absl::Status done = call(recorder);
+    followers.Publish(recorder, id);
+    return done;
+  };
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<StoredTrials> trials,
+      StoredTrials::Open({.study_id = id,
+                          .access = access,
+                          .codec = codec,
+                          .question = QuestionRecordOf(request.question, problem, codec),
+                          .launcher = request.trials->launcher,
+                          .cancel = control.cancel}));
+  control.trials = &trials->journal();
+  return hooks.run(request, knowledge, control);
+}
+
+absl::Status Engine::State::KeepCalibration(const absl::StatusOr<StudyAnswer>& answer) {
+  const auto* result = answer.ok() ? std::get_if<StudyResult>(&*answer) : nullptr;
+  if (result == nullptr || !result->calibration.has_value()) return absl::OkStatus();
+  return recorder.InsertCalibration(CalibrationRecordOf(*result->calibration, codec, NowMs()));
 }
 
 EventRecord Engine::State::ProgressEvent(const std::string& id, const Progress& progress) const {
@@ -331,13 +392,34 @@ absl::StatusOr<StudyRecord> Engine::CreateStudy(const StudyRequest& request,
 
 absl::StatusOr<StudyRecord> Engine::RecordStudy(const StudyRequest& request,
                                                 const absl::StatusOr<StudyAnswer>& answer,
-                                                std::int64_t start_time_ms) {
+                                                const OutsideRun& run) {
   ASSIGN_OR_RETURN(StudyRecord record, NewStudyRecord(request, state_->knowledge, state_->codec));
   record.state = StudyState::kRunning;
-  record.start_time_ms = start_time_ms;
+  record.start_time_ms = run.start_time_ms;
   const std::lock_guard lock(state_->mutex);
   ASSIGN_OR_RETURN(const InsertedStudy inserted, state_->Insert(std::move(record), {}));
-  return state_->Finish(EndingOf(inserted.study.id, answer, state_->codec, NowMs()));
+  const std::string& id = inserted.study.id;
+  RETURN_IF_ERROR(state_->recorder.SetStudyHistory(id, run.history_sequence).status());
+  RETURN_IF_ERROR(state_->KeepCalibration(answer));
+  return state_->Finish(EndingOf(id, answer, state_->codec, NowMs()));
+}
+
+absl::StatusOr<StudyRequest> Engine::WithHistory(StudyRequest request) {
+  const std::lock_guard lock(state_->mutex);
+  return state_->WithHistory(std::move(request));
+}
+
+absl::StatusOr<HistorySource> Engine::History(std::optional<std::int64_t> up_to_sequence) {
+  const std::lock_guard lock(state_->mutex);
+  ASSIGN_OR_RETURN(const std::int64_t last, state_->recorder.LastMeasurementSequence());
+  const std::int64_t sequence = std::min(last, up_to_sequence.value_or(last));
+  return [this, sequence](const Problem& problem) -> absl::StatusOr<std::vector<HistoryRow>> {
+    const std::lock_guard own_lock(state_->mutex);
+    ASSIGN_OR_RETURN(StoreHistory history,
+                     ReadStoreHistory(state_->recorder, problem, state_->knowledge, state_->codec,
+                                      sequence));
+    return std::move(history.rows);
+  };
 }
 
 absl::StatusOr<StudyRecord> Engine::GetStudy(std::string_view id) {
@@ -396,6 +478,11 @@ absl::StatusOr<std::int64_t> Engine::Subscribe(std::string_view id, std::int64_t
 void Engine::Unsubscribe(std::int64_t subscription) {
   const std::lock_guard lock(state_->mutex);
   state_->followers.Remove(subscription);
+}
+
+absl::Status Engine::UseStore(const StoreCall& use) {
+  const std::lock_guard lock(state_->mutex);
+  return use(state_->recorder);
 }
 
 int Engine::schema_version() const { return state_->recorder.schema_version(); }

@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "recorder/recorder.h"
+#include "server/tuner/store_access.h"
 #include "server/tuner/study.h"
 #include "server/tuner/study_codec.h"
 
@@ -18,6 +19,12 @@ namespace meshwright {
 struct CreateStudyOptions {
   std::optional<std::string> study_id = {};
   std::optional<std::string> request_id = {};
+};
+
+// When a study that was run outside the engine began, and what it may have learnt from.
+struct OutsideRun {
+  std::int64_t start_time_ms = 0;
+  std::int64_t history_sequence = 0;
 };
 
 // Called with each new event of a study and once with nothing when no more will come, from the
@@ -53,10 +60,16 @@ class Engine {
   absl::StatusOr<StudyRecord> CreateStudy(const StudyRequest& request,
                                           const CreateStudyOptions& options);
 
-  // Keeps a study that was run outside the engine since `start_time_ms`.
+  // Keeps a study that was run outside the engine.
   absl::StatusOr<StudyRecord> RecordStudy(const StudyRequest& request,
                                           const absl::StatusOr<StudyAnswer>& answer,
-                                          std::int64_t start_time_ms);
+                                          const OutsideRun& run);
+
+  // The request with what the store has measured for it (store_history.h) in its history, and in
+  // history_sequence up to which number that is.
+  absl::StatusOr<StudyRequest> WithHistory(StudyRequest request);
+  // The same measurements for any question, as of one moment: this one, or `up_to_sequence`.
+  absl::StatusOr<HistorySource> History(std::optional<std::int64_t> up_to_sequence);
 
   absl::StatusOr<StudyRecord> GetStudy(std::string_view id);
   absl::StatusOr<StudyPage> ListStudies(int page_size, std::string_view page_token);
@@ -74,6 +87,9 @@ class Engine {
                                          EventSink sink);
   // Returns when `sink` is not being called any more.
   void Unsubscribe(std::int64_t subscription);
+
+  // Between two steps of the studies (store_access.h).
+  absl::Status UseStore(const StoreCall& use);
 
   [[nodiscard]] int schema_version() const;
 

@@ -172,6 +172,8 @@ absl::StatusOr<Explanation> Explain(const StudyRequest& request, const Knowledge
   Explanation answer = {.plan = ranked.front(), .best = ranked.front()};
   answer.applied_defaults = problem.applied_defaults;
   answer.warnings = WarningsOf(problem, calibration);
+  answer.warnings.insert(answer.warnings.end(), request.history_warnings.begin(),
+                         request.history_warnings.end());
   if (request.baseline.has_value()) {
     ASSIGN_OR_RETURN(const ResolvedPlan resolved,
                      ResolvePlan(*request.baseline, problem, "baseline"));

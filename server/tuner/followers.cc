@@ -76,6 +76,7 @@ absl::StatusOr<int> CrashCount(const Recorder& recorder, std::string_view study_
     for (const EventRecord& event : events) {
       revision = event.revision;
       if (event.kind == kShutdownEventKind) is_running = false;
+      if (event.kind == kTrialEventKind) count = 0;  // a study that gets on is not the cause
       if (event.kind != kStateEventKind) continue;
       const auto state = ParseChoice<StudyState>(event.payload);
       if (state == StudyState::kInterrupted && is_running) ++count;

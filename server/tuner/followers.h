@@ -41,11 +41,13 @@ class Followers {
   std::int64_t next_id_ = 1;
 };
 
-// How often the process was lost while it ran this study: state events that go from running to
-// interrupted, but for those that an orderly stop wrote (kShutdownEventKind stands before them).
+// How often the process was lost while it ran this study and had ended no trial since the last
+// loss: state events that go from running to interrupted, but for those that an orderly stop wrote
+// (kShutdownEventKind stands before them).
 absl::StatusOr<int> CrashCount(const Recorder& recorder, std::string_view study_id);
 
 inline constexpr char kProgressEventKind[] = "progress";
 inline constexpr char kShutdownEventKind[] = "shutdown";
+inline constexpr char kTrialEventKind[] = "trial";  // one has ended; the payload is its number
 
 }  // namespace meshwright

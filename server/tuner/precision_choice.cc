@@ -97,6 +97,12 @@ void Gather(const PrecisionAnswer& each, Gathered& all) {
   }
 }
 
+std::optional<CalibrationReport> CalibrationOf(Precision precision,
+                                               const std::vector<PrecisionAnswer>& answers) {
+  const auto own = std::ranges::find(answers, precision, &PrecisionAnswer::precision);
+  return std::get<StudyResult>(*own->answer).calibration;
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<PrecisionChoice>> PrecisionChoices(const StudyRequest& request) {
@@ -138,6 +144,7 @@ absl::StatusOr<StudyAnswer> BestOf(const std::vector<PrecisionAnswer>& answers,
   }
   std::ranges::stable_sort(best.plans, {},
                            [](const RankedPlan& plan) { return plan.estimate.step_time; });
+  best.calibration = CalibrationOf(*best.plans.front().precision, answers);
   if (best.plans.size() > plan_count) best.plans.resize(plan_count);
   if (all.floor.has_value()) {
     best.search.optimality_gap =

@@ -72,9 +72,11 @@ void NoteCut(const StudyRequest& request, const Problem& problem, const Calibrat
 
 // The answer of one precision.
 absl::StatusOr<StudyAnswer> Answer(const StudyRequest& request, const Problem& problem,
-                                   const Calibration& calibration, const SearchOptions& options) {
+                                   const LearntCalibration& learnt, const SearchOptions& options) {
+  const Calibration& calibration = learnt.calibration;
   AnalyticModel model(ViewOf(problem), calibration);
   StudyResult result;
+  result.calibration = learnt.report;
   result.applied_defaults = problem.applied_defaults;
   result.warnings = WarningsOf(problem, calibration);
   ASSIGN_OR_RETURN(result.baseline, BaselineOf(request, problem, model, result.applied_defaults));
@@ -110,10 +112,10 @@ absl::StatusOr<StudyAnswer> RunStudy(const StudyRequest& request, const Knowledg
   std::vector<PrecisionAnswer> answers;
   for (const PrecisionChoice& choice : choices) {
     ASSIGN_OR_RETURN(const Problem problem, SearchableProblem(choice.request, knowledge));
-    ASSIGN_OR_RETURN(const Calibration calibration, Calibrate(request.history, problem, knowledge));
+    ASSIGN_OR_RETURN(const LearntCalibration learnt, LearnCalibration(request, problem, knowledge));
     answers.push_back({.precision = choice.precision,
-                       .floor = FloorOfStep(problem, calibration),
-                       .answer = Answer(choice.request, problem, calibration, options)});
+                       .floor = FloorOfStep(problem, learnt.calibration),
+                       .answer = Answer(choice.request, problem, learnt, options)});
   }
   absl::StatusOr<StudyAnswer> answer = BestOf(answers, options.plan_count);
   if (auto* result = answer.ok() ? std::get_if<StudyResult>(&*answer) : nullptr) {

@@ -28,7 +28,11 @@ struct HistoryRow {
   Outcome outcome = Outcome::kOk;
   std::optional<Seconds> step_time = {};
   std::optional<Bytes> peak_memory = {};
+  std::string measurement_id = {};  // of the store that it was read from; empty: the request's own
 };
+
+// Further rows that a problem's answer may be calibrated by.
+using HistorySource = std::function<absl::StatusOr<std::vector<HistoryRow>>(const Problem&)>;
 
 // Everything that decides a study's answer.
 struct StudyRequest {
@@ -43,6 +47,11 @@ struct StudyRequest {
   std::vector<DimensionRequest> dimensions = {};
   std::vector<HistoryRow> history = {};
   std::optional<TrialRequest> trials = {};  // absent: the cost model alone answers
+  // The store's measurements up to this number join `history`, which is for whoever has a store to
+  // do (store_history.h). Absent: all that there are.
+  std::optional<std::int64_t> history_sequence = {};
+  // What there is to say of these measurements; joins the answer's warnings.
+  std::vector<std::string> history_warnings = {};
 };
 
 struct RankedPlan {
@@ -67,6 +76,38 @@ struct SearchSummary {
   StopCause stop_cause = StopCause::kFinished;
 };
 
+// A measured run that an answer leans on.
+struct PastRun {
+  std::string measurement_id = {};  // of the store; empty: of the request's history
+  int history_index = 0;            // its row there
+  std::string model_name = {};
+  std::string cluster_name = {};
+  std::string framework_version = {};
+  std::string plan_key = {};
+  Outcome outcome = Outcome::kOk;
+  std::optional<double> time_ratio = {};  // measured / modelled; absent: not learnt from
+  std::optional<double> memory_ratio = {};
+  double similarity = 1;  // to the question's job; contract: similarity_ratio
+  bool operator==(const PastRun&) const = default;
+};
+
+// What the history has changed in an answer, and by which of its runs.
+struct CalibrationReport {
+  std::string id = {};  // equal for equal calibrations
+  double time_ratio = 1;
+  double memory_ratio = 1;
+  int run_count = 0;
+  std::int64_t history_sequence = 0;
+  std::string model_version = {};
+  // Of the question's job.
+  std::string chip = {};
+  std::string framework = {};
+  std::string framework_version = {};
+  std::string job_fingerprint = {};
+  std::vector<PastRun> evidence = {};  // most alike first, at most 20
+  bool operator==(const CalibrationReport&) const = default;
+};
+
 struct StudyResult {
   std::vector<RankedPlan> plans = {};  // best first
   std::optional<RankedPlan> baseline = {};
@@ -75,6 +116,7 @@ struct StudyResult {
   std::vector<std::string> warnings = {};
   std::vector<TriedPlan> trials = {};  // in the order tried
   std::optional<TrialSummary> trial_summary = {};
+  std::optional<CalibrationReport> calibration = {};  // absent: nothing was learnt
 };
 
 // Nothing fits: what binds and the smallest changes that would help.
@@ -96,11 +138,14 @@ struct Progress {
   std::optional<Seconds> best_step_time = {};
 };
 
+struct TrialJournal;  // trial_journal.h
+
 // How a running study is watched and stopped. `on_progress` is called on the study's thread, at
 // most every 100 ms.
 struct StudyControl {
   std::stop_token cancel = {};
   std::function<void(const Progress&)> on_progress = {};
+  const TrialJournal* trials = nullptr;  // none: trials are kept in the answer alone
 };
 
 // One study from question to answer: history -> calibrate -> ask, prune, estimate, keep -> check ->

@@ -18,6 +18,10 @@ struct StudyCodec {
   std::function<std::string(const ParallelPlan&)> encode_plan = {};
   std::function<std::string(const Estimate&)> encode_estimate = {};
   std::function<std::string(const Progress&)> encode_progress = {};
+  std::function<std::string(const CalibrationReport&)> encode_calibration = {};
+  // What a result was measured of, as it was stated.
+  std::function<std::string(const Question&)> encode_question = {};
+  std::function<absl::StatusOr<Question>(std::string_view)> decode_question = {};
 };
 
 }  // namespace meshwright

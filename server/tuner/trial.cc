@@ -54,6 +54,8 @@ std::string_view Word(TrialStop stop) {
       return "within_ratio";
     case TrialStop::kLauncherFailed:
       return "launcher_failed";
+    case TrialStop::kStoreFailed:
+      return "store_failed";
     case TrialStop::kCancelled:
       return "cancelled";
   }

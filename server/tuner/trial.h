@@ -90,6 +90,7 @@ enum class TrialStop {
   kTimeLimit,
   kWithinRatio,
   kLauncherFailed,
+  kStoreFailed,
   kCancelled,
 };
 std::string_view Word(TrialStop stop);  // "all_tried", ...

@@ -122,7 +122,9 @@ void NoteTrials(const TrialsRun& run, bool has_best, StudyResult& result) {
         fmt::format("none of {} trials ran to a measured step", run.tried.size()));
   }
   if (!run.failure.ok()) {
-    result.warnings.push_back("the launcher failed: " + std::string(run.failure.message()));
+    const bool is_launcher = run.summary.stop == TrialStop::kLauncherFailed;
+    result.warnings.push_back(fmt::format("the {} failed: {}", is_launcher ? "launcher" : "store",
+                                          std::string(run.failure.message())));
   }
 }
 
@@ -134,8 +136,12 @@ class TrialStudy {
   absl::StatusOr<StudyAnswer> Run(const TrialSetup& setup, Launcher& launcher,
                                   const StudyControl& control) {
     const Clock::time_point start = Clock::now();
-    ASSIGN_OR_RETURN(const Calibration calibration,
-                     Calibrate(request_.history, problem_, knowledge_));
+    ASSIGN_OR_RETURN(const LearntCalibration learnt, LearnCalibration(request_, problem_, knowledge_));
+    const Calibration& calibration = learnt.calibration;
+    result_.calibration = learnt.report;
+    if (control.trials != nullptr && control.trials->learnt && learnt.report.has_value()) {
+      RETURN_IF_ERROR(control.trials->learnt(*learnt.report));
+    }
     AnalyticModel model(ViewOf(problem_), calibration);
     result_.applied_defaults = problem_.applied_defaults;
     result_.warnings = WarningsOf(problem_, calibration);
@@ -147,6 +153,7 @@ class TrialStudy {
     TrialChooser chooser(Estimated(std::move(plans), problem_, model), problem_.model.layer_count);
     LearnFromHistory(chooser);
     TrialOptions options = OptionsOf(chooser, control, start);
+    options.journal = control.trials;
     const bool has_run = measures_baseline && learnt_.outcomes.contains(result_.baseline->plan);
     if (measures_baseline && !has_run) {
       options.baseline = IndexOf(result_.baseline->plan, chooser);
@@ -164,25 +171,39 @@ class TrialStudy {
   }
 
  private:
-  // Candidates that ran before, in this very job, need not run again.
+  // Candidates that ran before, in this very job, need not run again, nor those that only ran out of
+  // memory. Another failure may have been the cluster's.
   void LearnFromHistory(TrialChooser& chooser) {
     std::map<std::size_t, std::vector<Ran>> runs;
     for (const HistoryRow& row : request_.history) {
-      if (row.outcome != Outcome::kOk || !row.step_time) continue;
-      const absl::StatusOr<Problem> own = ResolveProblem(row.question, knowledge_);
-      if (!own.ok() || !IsSameJob(*own, problem_)) continue;
-      const absl::StatusOr<ResolvedPlan> plan = ResolvePlan(row.plan, problem_, "plan");
-      if (!plan.ok()) continue;  // Calibrate has said so
-      const std::size_t i = *IndexOf(WithStatedSplit(plan->plan, problem_), chooser);
-      if (i == chooser.candidates().size()) continue;
-      runs[i].push_back({.step_time = *row.step_time, .peak_memory = row.peak_memory});
+      const bool has_run = row.outcome == Outcome::kOk && row.step_time.has_value();
+      if (!has_run && row.outcome != Outcome::kOom) continue;
+      const std::optional<std::size_t> i = CandidateOf(row, chooser);
+      if (!i.has_value()) continue;
+      std::vector<Ran>& same = runs[*i];
+      if (has_run) same.push_back({.step_time = *row.step_time, .peak_memory = row.peak_memory});
     }
     for (auto& [i, same] : runs) {
-      std::ranges::sort(same, {}, &Ran::step_time);
-      const Ran& median = same[(same.size() - 1) / 2];
-      chooser.Learn(i, median);
-      learnt_.outcomes[chooser.candidates()[i].plan] = median;
+      TrialOutcome outcome = OutOfMemory();
+      if (!same.empty()) {
+        std::ranges::sort(same, {}, &Ran::step_time);
+        outcome = same[(same.size() - 1) / 2];
+      }
+      chooser.Learn(i, outcome);
+      learnt_.outcomes[chooser.candidates()[i].plan] = outcome;
     }
+  }
+
+  // Of a row of this very job.
+  [[nodiscard]] std::optional<std::size_t> CandidateOf(const HistoryRow& row,
+                                                       const TrialChooser& chooser) const {
+    const absl::StatusOr<Problem> own = ResolveProblem(row.question, knowledge_);
+    if (!own.ok() || !IsSameJob(*own, problem_)) return std::nullopt;
+    const absl::StatusOr<ResolvedPlan> plan = ResolvePlan(row.plan, problem_, "plan");
+    if (!plan.ok()) return std::nullopt;  // Calibrate has said so
+    const std::size_t i = *IndexOf(WithStatedSplit(plan->plan, problem_), chooser);
+    if (i == chooser.candidates().size()) return std::nullopt;
+    return i;
   }
 
   [[nodiscard]] TrialOptions OptionsOf(const TrialChooser& chooser, const StudyControl& control,

@@ -17,7 +17,7 @@ struct TrialSetup {
 // A study whose answer is measured: runs candidates by `launcher` within request.trials' budget.
 // Plans that ran come first, by their measured time, then what was not tried, by what is expected
 // of it after the trials; a plan that failed is in no ranking. A candidate that the history has as
-// run in the same job counts as run. The request needs `trials`.
+// run, or as out of memory, in the same job counts as tried. The request needs `trials`.
 absl::StatusOr<StudyAnswer> RunTrialStudy(const StudyRequest& request, const Knowledge& knowledge,
                                           const TrialSetup& setup, Launcher& launcher,
                                           const StudyControl& control);

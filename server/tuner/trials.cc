@@ -1,8 +1,11 @@
 #include "server/tuner/trials.h"
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "estimator/interval.h"
 
 namespace meshwright {
 namespace {
@@ -17,17 +20,21 @@ class Loop {
 
   TrialsRun Run() {
     run_.summary.candidate_count = static_cast<int>(chooser_.candidates().size());
+    if (options_.journal != nullptr) Resume(options_.journal->ended);
     std::optional<Expectation> next = First();
     while (true) {
       const std::optional<TrialStop> stop = ReasonToStop(next);
       if (stop.has_value()) return End(*stop);
+      const absl::Status begun = Begin(*next);
+      if (!begun.ok()) return Fail(TrialStop::kStoreFailed, begun);
       const absl::StatusOr<std::optional<FinishedTrial>> finished = Try(next->candidate);
-      if (!finished.ok()) {
-        run_.failure = finished.status();
-        return End(TrialStop::kLauncherFailed);
-      }
+      if (!finished.ok()) return Fail(TrialStop::kLauncherFailed, finished.status());
       if (!finished->has_value()) return End(TrialStop::kCancelled);
-      Record(*next, **finished);
+      TriedPlan tried = TriedOf(*next, **finished);
+      // What could not be written down is still what was measured.
+      const absl::Status ended = Ended(tried);
+      Record(next->candidate, std::move(tried));
+      if (!ended.ok()) return Fail(TrialStop::kStoreFailed, ended);
       next = chooser_.Next();
     }
   }
@@ -35,8 +42,52 @@ class Loop {
  private:
   [[nodiscard]] bool IsStopped() const { return options_.should_stop && options_.should_stop(); }
 
+  [[nodiscard]] int NextNumber() const { return static_cast<int>(run_.tried.size()) + 1; }
+
+  [[nodiscard]] std::optional<std::size_t> CandidateOf(const ParallelPlan& plan) const {
+    const std::vector<RankedPlan>& all = chooser_.candidates();
+    const auto found = std::ranges::find(all, plan, &RankedPlan::plan);
+    if (found == all.end()) return std::nullopt;
+    return static_cast<std::size_t>(found - all.begin());
+  }
+
+  // A plan that an earlier program chose, and that is none of this one's, teaches nothing here.
+  void Resume(const std::vector<TriedPlan>& ended) {
+    for (const TriedPlan& tried : ended) Record(CandidateOf(tried.plan), tried);
+  }
+
+  // The open trial of an earlier process was chosen from what has been learnt again by now.
   [[nodiscard]] std::optional<Expectation> First() const {
-    return options_.baseline.has_value() ? chooser_.Expect(*options_.baseline) : chooser_.Next();
+    if (options_.journal != nullptr && options_.journal->open.has_value()) {
+      const std::optional<std::size_t> open = CandidateOf(*options_.journal->open);
+      if (open.has_value()) return chooser_.Expect(*open);
+    }
+    const bool is_first = run_.tried.empty();
+    if (options_.baseline.has_value() && is_first) return chooser_.Expect(*options_.baseline);
+    return chooser_.Next();
+  }
+
+  absl::Status Begin(const Expectation& next) const {
+    if (options_.journal == nullptr || !options_.journal->begin) return absl::OkStatus();
+    const RankedPlan& candidate = chooser_.candidates()[next.candidate];
+    const double spread = std::exp(kCentral80 * next.log_sigma);
+    return options_.journal->begin({.number = NextNumber(),
+                                    .plan = candidate.plan,
+                                    .step_time = next.step_time,
+                                    .step_time_low = next.step_time / spread,
+                                    .step_time_high = next.step_time * spread,
+                                    .peak_memory = candidate.estimate.peak_memory,
+                                    .success_probability = next.success_probability});
+  }
+
+  [[nodiscard]] absl::Status Ended(const TriedPlan& tried) const {
+    if (options_.journal == nullptr || !options_.journal->end) return absl::OkStatus();
+    return options_.journal->end(NextNumber(), tried);
+  }
+
+  TrialsRun Fail(TrialStop stop, const absl::Status& failure) {
+    run_.failure = failure;
+    return End(stop);
   }
 
   [[nodiscard]] std::optional<TrialStop> ReasonToStop(
@@ -78,16 +129,20 @@ class Loop {
     return std::nullopt;
   }
 
-  void Record(const Expectation& expected, const FinishedTrial& finished) {
-    const Seconds device_time = options_.device_count * finished.time;
-    run_.summary.time += finished.time;
-    run_.summary.device_time += device_time;
-    run_.tried.push_back({.plan = chooser_.candidates()[expected.candidate].plan,
-                          .outcome = finished.outcome,
-                          .expected_step_time = expected.step_time,
-                          .success_probability = expected.success_probability,
-                          .device_time = device_time});
-    chooser_.Learn(expected.candidate, finished.outcome);
+  [[nodiscard]] TriedPlan TriedOf(const Expectation& expected,
+                                  const FinishedTrial& finished) const {
+    return {.plan = chooser_.candidates()[expected.candidate].plan,
+            .outcome = finished.outcome,
+            .expected_step_time = expected.step_time,
+            .success_probability = expected.success_probability,
+            .device_time = options_.device_count * finished.time};
+  }
+
+  void Record(std::optional<std::size_t> candidate, TriedPlan tried) {
+    run_.summary.device_time += tried.device_time;
+    run_.summary.time += tried.device_time / options_.device_count;
+    if (candidate.has_value()) chooser_.Learn(*candidate, tried.outcome);
+    run_.tried.push_back(std::move(tried));
     if (options_.on_trial) options_.on_trial(static_cast<int>(run_.tried.size()), chooser_.best());
   }
 

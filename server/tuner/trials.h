@@ -8,6 +8,7 @@
 #include "server/tuner/launcher.h"
 #include "server/tuner/trial.h"
 #include "server/tuner/trial_chooser.h"
+#include "server/tuner/trial_journal.h"
 
 namespace meshwright {
 
@@ -19,18 +20,20 @@ struct TrialOptions {
   // Looked at between waits; what runs is then cancelled.
   std::function<bool()> should_stop = {};
   std::function<void(int tried, std::optional<Seconds> best)> on_trial = {};
+  const TrialJournal* journal = nullptr;  // none: nothing is written down
 };
 
 struct TrialsRun {
   std::vector<TriedPlan> tried = {};  // in the order tried
   TrialSummary summary = {};
-  absl::Status failure = {};  // of the launcher, with kLauncherFailed
+  absl::Status failure = {};  // with kLauncherFailed of the launcher, with kStoreFailed of the journal
 };
 
 // Runs candidates one after the other until a budget is spent, which is looked at before a trial
 // and counts what the trial is expected to take; nothing is worth a trial any more; all are tried;
 // or it is stopped. `chooser` has learnt from all of it. Whatever ended it, what was measured is
-// returned.
+// returned. Trials that the journal has as ended come first and count in the budgets; the one that
+// it has as open is submitted again.
 TrialsRun RunTrials(TrialChooser& chooser, Launcher& launcher, const TrialOptions& options);
 
 }  // namespace meshwright

@@ -23,6 +23,7 @@ const Case kCases[] = {
     {"infeasible", WithReason(absl::FailedPreconditionError(""), "NO_FEASIBLE_PLAN"), 4},
     {"not_found", absl::NotFoundError(""), 5},
     {"unknown_chip", WithReason(absl::InvalidArgumentError(""), "UNKNOWN_CHIP"), 5},
+    {"damaged_export", WithReason(absl::DataLossError(""), "DAMAGED_EXPORT"), 3},
     {"exists", absl::AlreadyExistsError(""), 6},
     {"ended", WithReason(absl::FailedPreconditionError(""), "STUDY_ENDED"), 6},
     {"quota", absl::ResourceExhaustedError(""), 7},

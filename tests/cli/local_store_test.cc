@@ -11,6 +11,7 @@
 #include "recorder/recorder.h"
 #include "search_space/status.h"
 #include "server/tuner/owner.h"
+#include "tests/tuner/questions.h"
 
 namespace meshwright {
 namespace {
@@ -71,7 +72,7 @@ TEST_F(LocalStoreTest, StudiesOfDeadProcessesAreShownAsTheNextWriterMakesThem) {
 
 TEST_F(LocalStoreTest, AdviceIsGivenOnce) {
   std::ofstream(Path()) << std::string(4096, 'x');
-  const auto study = BeginLocalStudy(Path(), {});
+  const auto study = BeginLocalStudy(Path(), {.question = TinyQuestion()}, Known());
   EXPECT_EQ(Reason(study.status()), "FOREIGN_STORE");
   const std::string message(study.status().message());
   EXPECT_EQ(message.find("--db"), message.rfind("--db")) << message;

@@ -64,6 +64,16 @@ PRAGMA application_id = 1297568596;  -- 0x4D575354, "MWST"
 PRAGMA user_version = 1;
 )sql";
 
+// What version 2 added, frozen likewise.
+constexpr char kToVersion2[] = R"sql(
+ALTER TABLE studies ADD COLUMN request_id TEXT;
+ALTER TABLE studies ADD COLUMN request_hash TEXT NOT NULL DEFAULT '';
+ALTER TABLE studies ADD COLUMN search_seconds REAL;
+CREATE UNIQUE INDEX studies_by_request_id ON studies (request_id) WHERE request_id IS NOT NULL;
+UPDATE studies SET request_id = 'q1', request_hash = 'h1', search_seconds = 0.25;
+PRAGMA user_version = 2;
+)sql";
+
 class OpenTest : public testing::Test {
  protected:
   absl::StatusOr<Recorder> Write() { return Recorder::Open({.path = path_}); }
@@ -132,7 +142,7 @@ TEST_F(OpenTest, RefusesANewerSchemaAndNamesBoth) {
   for (const auto& recorder : {Write().status(), Read().status()}) {
     EXPECT_TRUE(absl::IsFailedPrecondition(recorder));
     EXPECT_EQ(Reason(recorder), "NEWER_STORE");
-    EXPECT_THAT(Message(recorder), HasSubstr("schema version 7, this program knows 2"));
+    EXPECT_THAT(Message(recorder), HasSubstr("schema version 7, this program knows 3"));
   }
 }
 
@@ -141,7 +151,7 @@ TEST_F(OpenTest, UpgradesAnOlderStoreAndKeepsItsRows) {
   EXPECT_EQ(Reason(Read().status()), "OLDER_STORE");
   auto recorder = Write();
   ASSERT_TRUE(recorder.ok()) << recorder.status();
-  EXPECT_EQ(recorder->schema_version(), 2);
+  EXPECT_EQ(recorder->schema_version(), kSchemaVersion);
   StudyRecord expected = MakeStudy("old");
   expected.state = StudyState::kSucceeded;
   expected.outcome = "improved";
@@ -180,6 +190,29 @@ TEST_F(OpenTest, UpgradesAnOlderStoreAndKeepsItsRows) {
   ASSERT_TRUE(restored.ok()) << restored.status();
   EXPECT_EQ(*restored->GetStudy("old"), expected);
   EXPECT_TRUE(absl::IsNotFound(restored->GetStudy("new").status()));
+}
+
+TEST_F(OpenTest, UpgradesVersion2ToWhatIsMeasured) {
+  RunSql(path_, std::string(kVersion1) + kToVersion2);
+  auto recorder = Write();
+  ASSERT_TRUE(recorder.ok()) << recorder.status();
+  const auto study = recorder->GetStudy("old");
+  ASSERT_TRUE(study.ok()) << study.status();
+  EXPECT_EQ(study->request_id, "q1");
+  EXPECT_EQ(study->request_hash, "h1");
+  EXPECT_EQ(study->search_time, Seconds(0.25));
+  EXPECT_EQ(study->best_plan_digest, "d1");
+  EXPECT_EQ(study->history_sequence, std::nullopt);
+  EXPECT_EQ(study->result, "r");
+  EXPECT_EQ(recorder->ListPlans("old", 0, "")->plans.size(), 1U);
+  EXPECT_TRUE(Exists(".v2.bak"));
+
+  // The new tables and the new column work.
+  EXPECT_EQ(*recorder->SetStudyHistory("old", 0), 0);
+  EXPECT_EQ(recorder->InsertMeasurements(std::vector{MakeMeasurement("m")})->size(), 1U);
+  EXPECT_EQ(*recorder->LastMeasurementSequence(), 1);
+  const auto backup = Recorder::Open({.path = path_ + ".v2.bak", .read_only = true});
+  EXPECT_EQ(Reason(backup.status()), "OLDER_STORE");
 }
 
 TEST_F(OpenTest, AnOldStoreThatCannotBeUpgradedStaysAsItIs) {
@@ -281,9 +314,9 @@ TEST_F(OpenTest, ChecksIntegrityAfterAnUncleanStop) {
       ASSERT_TRUE(recorder->InsertStudy(MakeStudy("s" + std::to_string(i), i)).ok());
     }
   }
-  // Damage inside the tables: the file's first page is whole, the rest is overwritten with 0xFF.
+  // Damage inside the tables: the last eight pages, far behind what describes them, are 0xFF.
   std::string bytes = ReadFile(path_);
-  std::fill(bytes.begin() + 4096 * 2, bytes.end(), '\xff');
+  std::fill(bytes.end() - 8 * 4096, bytes.end(), '\xff');
   { std::ofstream(path_, std::ios::binary) << bytes; }
   EXPECT_TRUE(Write().ok());  // an orderly stop is trusted
   { std::ofstream(path_ + "-wal") << "left behind"; }

@@ -396,9 +396,9 @@ TEST(AnswerCasesTest, EndsWhenTheCallerHasGone) {
   v1::EvaluatePlansRequest request;
   request.add_cases();
   std::stop_source cancel;
-  EXPECT_TRUE(AnswerCases(request, Known(), cancel.get_token()).ok());
+  EXPECT_TRUE(AnswerCases(request, Known(), {}, cancel.get_token()).ok());
   cancel.request_stop();
-  EXPECT_TRUE(absl::IsCancelled(AnswerCases(request, Known(), cancel.get_token()).status()));
+  EXPECT_TRUE(absl::IsCancelled(AnswerCases(request, Known(), {}, cancel.get_token()).status()));
 }
 
 }  // namespace

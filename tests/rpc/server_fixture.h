@@ -17,10 +17,15 @@
 
 namespace meshwright {
 
+inline const Knowledge& Known() {
+  static const Knowledge knowledge = *LoadKnowledge("");
+  return knowledge;
+}
+
 // A real engine on a real file behind a real server on a port of its own.
-class ServerTest : public testing::Test {
- protected:
-  ServerTest() {
+class RunningServer {
+ public:
+  RunningServer() {
     auto recorder = Recorder::Open({.path = folder_.File("history.db")});
     EXPECT_TRUE(recorder.ok()) << recorder.status();
     engine_ = *Engine::Start(*std::move(recorder), Known(), ProtobufCodec(Known()));
@@ -32,18 +37,27 @@ class ServerTest : public testing::Test {
     EXPECT_TRUE(client.ok()) << client.status();
     client_ = std::make_unique<Client>(*std::move(client));
   }
-  static const Knowledge& Known() {
-    static const Knowledge knowledge = *LoadKnowledge("");
-    return knowledge;
-  }
-
   Client& client() { return *client_; }
   Server& server() { return *server_; }
+  [[nodiscard]] std::string File(const std::string& name) const { return folder_.File(name); }
+
+ private:
+  ServerFolder folder_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<Server> server_;
+  std::unique_ptr<Client> client_;
+};
+
+class ServerTest : public testing::Test {
+ protected:
+  Client& client() { return running_.client(); }
+  Server& server() { return running_.server(); }
+  [[nodiscard]] std::string File(const std::string& name) const { return running_.File(name); }
 
   absl::StatusOr<v1::CreateStudyResponse> Create(const v1::TuneRequest& question) {
     v1::CreateStudyRequest request;
     *request.mutable_question() = question;
-    return client_->CreateStudy(request);
+    return client().CreateStudy(request);
   }
   // Follows a study to its end.
   absl::Status Watch(const std::string& id, std::vector<v1::WatchStudyResponse>& events,
@@ -51,7 +65,7 @@ class ServerTest : public testing::Test {
     v1::WatchStudyRequest request;
     request.set_study_id(id);
     request.set_after_revision(after_revision);
-    return client_->WatchStudy(request,
+    return client().WatchStudy(request,
                                [&](const v1::WatchStudyResponse& event) {
                                  events.push_back(event);
                                  return true;
@@ -60,10 +74,7 @@ class ServerTest : public testing::Test {
   }
 
  private:
-  ServerFolder folder_;
-  std::unique_ptr<Engine> engine_;
-  std::unique_ptr<Server> server_;
-  std::unique_ptr<Client> client_;
+  RunningServer running_;
 };
 
 }  // namespace meshwright

@@ -73,7 +73,14 @@ inline StudyCodec TestCodec() {
           .encode_plan = [](const ParallelPlan& plan) { return MakePlanKey(plan).text; },
           .encode_estimate = [](const Estimate&) { return std::string("estimate"); },
           .encode_progress =
-              [](const Progress& progress) { return std::to_string(progress.considered_count); }};
+              [](const Progress& progress) { return std::to_string(progress.considered_count); },
+          .encode_calibration = [](const CalibrationReport& report) { return report.id; },
+          .encode_question = [](const Question& question) { return question.cluster.name; },
+          .decode_question = [](std::string_view name) -> absl::StatusOr<Question> {
+            Question question = SmallStudy().question;
+            question.cluster.name = name;
+            return question;
+          }};
 }
 
 // Everything that one subscription was given.
@@ -150,8 +157,10 @@ class EngineTest : public testing::Test {
     EXPECT_TRUE(recorder.ok()) << recorder.status();
     return *std::move(recorder);
   }
-  Engine& StartEngine() {
-    auto engine = Engine::Start(OpenStore(), SharedKnowledge(), TestCodec(), {.run = HeldUp});
+  Engine& StartEngine() { return StartEngine(TestCodec(), {.run = HeldUp}); }
+  Engine& StartEngine(StudyCodec codec, EngineHooks hooks) {
+    auto engine =
+        Engine::Start(OpenStore(), SharedKnowledge(), std::move(codec), std::move(hooks));
     EXPECT_TRUE(engine.ok()) << engine.status();
     engine_ = *std::move(engine);
     return *engine_;

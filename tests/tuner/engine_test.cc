@@ -242,7 +242,7 @@ TEST_F(EngineTest, KeepsAStudyThatRanOutside) {
   Engine& engine = StartEngine();
   const auto answer = RunStudy(SmallStudy(), SharedKnowledge(), {});
   ASSERT_TRUE(answer.ok()) << answer.status();
-  const auto study = engine.RecordStudy(SmallStudy(), answer, 1000);
+  const auto study = engine.RecordStudy(SmallStudy(), answer, {.start_time_ms = 1000});
   ASSERT_TRUE(study.ok()) << study.status();
   EXPECT_EQ(study->state, StudyState::kSucceeded);
   EXPECT_EQ(study->start_time_ms, 1000);

@@ -3,47 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <functional>
 #include <set>
 
 #include "server/tuner/trial_study.h"
+#include "tests/tuner/fake_launcher.h"
 #include "tests/tuner/questions.h"
 
 namespace meshwright {
 namespace {
-
-// A cluster that does as it is told, and a job takes two waits to end.
-class FakeLauncher final : public Launcher {
- public:
-  explicit FakeLauncher(std::function<TrialOutcome(const ParallelPlan&)> run)
-      : run_(std::move(run)) {}
-
-  absl::Status Submit(const TrialJob& job) override {
-    if (submitted.size() == fails_at) return absl::UnavailableError("no scheduler");
-    submitted.push_back(job.plan);
-    running_ = {.id = job.id, .outcome = run_(job.plan), .time = Seconds(100)};
-    waits_ = 0;
-    return absl::OkStatus();
-  }
-  absl::StatusOr<std::optional<FinishedTrial>> Wait(Seconds) override {
-    if (++waits_ < 2 || hangs) return std::nullopt;
-    return running_;
-  }
-  void Cancel(int) override {
-    running_.outcome = Cancelled();
-    ++cancels;
-  }
-
-  std::vector<ParallelPlan> submitted;
-  std::size_t fails_at = 1000;
-  bool hangs = false;
-  int cancels = 0;
-
- private:
-  std::function<TrialOutcome(const ParallelPlan&)> run_;
-  FinishedTrial running_;
-  int waits_ = 0;
-};
 
 // A candidate whose modelled step takes `seconds` and whose modelled memory is `gib` of 80.
 RankedPlan Candidate(int micro_batch, double seconds, double gib = 10, double fits = 1) {
@@ -55,8 +22,6 @@ RankedPlan Candidate(int micro_batch, double seconds, double gib = 10, double fi
                        .fits = fits > 0.5,
                        .fit_probability = fits}};
 }
-
-TrialOutcome After(double seconds) { return Ran{.step_time = Seconds(seconds)}; }
 
 TEST(TrialChooserTest, TheFastestLikelyPlanComesFirst) {
   const TrialChooser chooser({Candidate(1, 5), Candidate(2, 3), Candidate(4, 2, 79, 0.1)}, 4);

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "meshwright/v1/history.pb.h"
+
+namespace CLI {
+class App;
+}
+
+namespace meshwright {
+
+// Which measurements; empty texts do not filter.
+struct MeasurementFlags {
+  std::string chip = {};
+  std::string framework = {};
+  std::string model_name = {};
+  std::string study_id = {};
+  std::string outcome = {};
+  std::optional<std::int64_t> up_to_sequence = {};
+  int page_size = 0;  // 0: the store's own
+  std::string page_token = {};
+};
+
+// `flags` outlives `command`.
+void AddFilterOptions(CLI::App& command, MeasurementFlags& flags);
+void AddPageOptions(CLI::App& command, MeasurementFlags& flags);
+void AddMeasurementOptions(CLI::App& command, MeasurementFlags& flags);  // both
+
+v1::MeasurementFilter FilterOf(const MeasurementFlags& flags);
+
+}  // namespace meshwright

@@ -1,0 +1,303 @@
+// The Recorder's calls that concern measurements.
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <utility>
+
+#include "recorder/columns.h"
+#include "recorder/page_token.h"
+#include "recorder/recorder.h"
+#include "recorder/rows.h"
+#include "search_space/status.h"
+
+namespace meshwright {
+namespace {
+
+// In the order in which ReadMeasurementRow takes them.
+constexpr char kColumns[] =
+    "sequence, measurements.id, source, study_id, plan_key, plan_digest, plan, outcome, "
+    "step_time_seconds, peak_memory_bytes, expected_step_time_seconds, expected_low_seconds, "
+    "expected_high_seconds, expected_peak_memory_bytes, calibration_id, device_seconds, time_ms, "
+    "request_id, request_hash, job_name, note, digest, questions.model_name, cluster_name, "
+    "questions.chip, questions.framework, framework_version, device_count, "
+    "questions.job_fingerprint, hardware_fingerprint, software_fingerprint, chip_fingerprint";
+constexpr int kQuestionColumn = 21;
+constexpr int kQuestionBytesColumn = 32;
+
+std::string Select(bool has_question, std::string_view rest) {
+  return fmt::format(
+      "SELECT {}{} FROM measurements JOIN questions ON questions.id = question_id {}", kColumns,
+      has_question ? ", question" : "", rest);
+}
+
+QuestionRecord ReadQuestionColumns(const Statement& row, bool has_question) {
+  const int first = kQuestionColumn;
+  return {.digest = row.Text(first),
+          .model_name = row.Text(first + 1),
+          .cluster_name = row.Text(first + 2),
+          .chip = row.Text(first + 3),
+          .framework = row.Text(first + 4),
+          .framework_version = row.Text(first + 5),
+          .device_count = static_cast<int>(row.Integer(first + 6)),
+          .job_fingerprint = row.Text(first + 7),
+          .hardware_fingerprint = row.Text(first + 8),
+          .software_fingerprint = row.Text(first + 9),
+          .chip_fingerprint = row.Text(first + 10),
+          .question = has_question ? row.Text(kQuestionBytesColumn) : ""};
+}
+
+absl::StatusOr<MeasurementRecord> ReadMeasurementRow(const Statement& row, bool has_question) {
+  MeasurementRecord read = {.sequence = row.Integer(0),
+                            .id = row.Text(1),
+                            .question = ReadQuestionColumns(row, has_question),
+                            .study_id = row.OptionalText(3),
+                            .plan_key = row.Text(4),
+                            .plan_digest = row.Text(5),
+                            .plan = row.Text(6),
+                            .step_time = OptionalSeconds(row, 8),
+                            .peak_memory = OptionalBytes(row, 9),
+                            .expected = {.step_time = OptionalSeconds(row, 10),
+                                         .low = OptionalSeconds(row, 11),
+                                         .high = OptionalSeconds(row, 12),
+                                         .peak_memory = OptionalBytes(row, 13),
+                                         .calibration_id = row.Text(14)},
+                            .device_time = Seconds(row.Real(15)),
+                            .time_ms = row.Integer(16),
+                            .request_id = row.OptionalText(17),
+                            .request_hash = row.Text(18),
+                            .job_name = row.Text(19),
+                            .note = row.Text(20)};
+  const std::string whose = fmt::format("measurement '{}'", read.id);
+  ASSIGN_OR_RETURN(read.source, ReadWord<MeasurementSource>(row, 2, whose));
+  ASSIGN_OR_RETURN(read.outcome, ReadWord<Outcome>(row, 7, whose));
+  return read;
+}
+
+// The only measurement of which `where` holds for ?1, if any.
+absl::StatusOr<std::optional<MeasurementRecord>> Find(sqlite3* connection, std::string_view where,
+                                                      std::string_view value) {
+  ASSIGN_OR_RETURN(Statement query, Statement::Prepare(connection, Select(true, where)));
+  RETURN_IF_ERROR(query.Bind(value));
+  ASSIGN_OR_RETURN(const bool is_there, query.Step());
+  if (!is_there) return std::nullopt;
+  return ReadMeasurementRow(query, true);
+}
+
+absl::Status CheckMeasurement(const MeasurementRecord& measurement) {
+  if (measurement.id.empty()) {
+    return absl::InvalidArgumentError("measurement id = ''; must not be empty");
+  }
+  const bool has_time = measurement.step_time.has_value() && *measurement.step_time > Seconds(0);
+  if (measurement.outcome == Outcome::kOk && !has_time) {
+    return absl::InvalidArgumentError(fmt::format(
+        "measurement '{}': step_time = {}; must be > 0 with outcome ok", measurement.id,
+        measurement.step_time.has_value() ? fmt::format("{} s", measurement.step_time->count())
+                                          : "absent"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<InsertedMeasurement> InsertOne(sqlite3* connection,
+                                              const MeasurementRecord& measurement) {
+  if (measurement.request_id.has_value()) {
+    ASSIGN_OR_RETURN(auto found,
+                     Find(connection, "WHERE request_id = ?1", *measurement.request_id));
+    if (found.has_value()) {
+      if (found->request_hash == measurement.request_hash) {
+        return InsertedMeasurement{.measurement = *std::move(found), .is_new = false};
+      }
+      return WithReason(absl::InvalidArgumentError(fmt::format(
+                            "request_id = '{}'; was used by another request, which made "
+                            "measurement '{}'; must be new",
+                            *measurement.request_id, found->id)),
+                        "REQUEST_ID_REUSED");
+    }
+  }
+  RETURN_IF_ERROR(InsertMeasurement(connection, measurement).status());
+  ASSIGN_OR_RETURN(MeasurementRecord stored, ReadMeasurement(connection, measurement.id));
+  return InsertedMeasurement{.measurement = std::move(stored), .is_new = true};
+}
+
+// The condition of a list. The column that leads is named here and every other one hidden from
+// SQLite's planner by a unary plus, because it knows nothing of how the rows spread and would
+// rather sort all of a chip's rows than walk an index that has them in order.
+std::string Where(const MeasurementFilter& filter, MeasurementOrder order) {
+  struct Condition {
+    bool is_there;
+    bool may_lead;
+    std::string_view column;
+    std::string_view test;
+  };
+  const bool by_number = order != MeasurementOrder::kFastest;
+  const bool has_job = filter.job_fingerprint.has_value();
+  const bool has_study = filter.study_id.has_value();
+  const bool has_model = filter.model_name.has_value();
+  const bool is_narrow = has_job || has_study || has_model;
+  const Condition conditions[] = {
+      {has_job, true, "measurements.job_fingerprint", "= ?1"},
+      {has_study, !has_job, "study_id", "= ?2"},
+      {has_model, !has_job && !has_study, "measurements.model_name", "= ?3"},
+      {filter.chip.has_value(), !is_narrow, "measurements.chip", "= ?4"},
+      {filter.framework.has_value(), !is_narrow && by_number && filter.chip.has_value(),
+       "measurements.framework", "= ?5"},
+      {filter.outcome.has_value(), false, "outcome", "= ?6"},
+      {filter.up_to_sequence.has_value(), by_number, "sequence", "<= ?7"},
+      {filter.since_ms.has_value(), false, "time_ms", ">= ?8"},
+  };
+  std::string where = by_number ? "WHERE true" : "WHERE step_time_seconds IS NOT NULL";
+  for (const Condition& condition : conditions) {
+    if (!condition.is_there) continue;
+    where += fmt::format(" AND {}{} {}", condition.may_lead ? "" : "+", condition.column,
+                         condition.test);
+  }
+  if (filter.sources.empty()) return where;
+  std::string words;
+  for (const MeasurementSource source : filter.sources) {
+    words += fmt::format("{}'{}'", words.empty() ? "" : ", ", Word(source));
+  }
+  return fmt::format("{} AND source IN ({})", where, words);
+}
+
+std::string_view AfterKey(MeasurementOrder order) {
+  switch (order) {
+    case MeasurementOrder::kNewest:
+      return " AND sequence < ?9";
+    case MeasurementOrder::kOldest:
+      return " AND sequence > ?9";
+    case MeasurementOrder::kFastest:
+      return " AND (step_time_seconds, sequence) > (?10, ?9)";
+  }
+  std::abort();
+}
+
+std::string_view OrderBy(MeasurementOrder order) {
+  switch (order) {
+    case MeasurementOrder::kNewest:
+      return " ORDER BY sequence DESC LIMIT ?11";
+    case MeasurementOrder::kOldest:
+      return " ORDER BY sequence LIMIT ?11";
+    case MeasurementOrder::kFastest:
+      return " ORDER BY step_time_seconds, sequence LIMIT ?11";
+  }
+  std::abort();
+}
+
+// What a page token is bound to.
+std::string ListName(const MeasurementFilter& filter, MeasurementOrder order) {
+  std::string name = fmt::format("measurements/{}", static_cast<int>(order));
+  const auto add = [&name](const auto& value) {
+    name += value.has_value() ? fmt::format("/{}", *value) : "//";
+  };
+  add(filter.chip);
+  add(filter.framework);
+  add(filter.model_name);
+  add(filter.job_fingerprint);
+  add(filter.study_id);
+  add(OptionalWord(filter.outcome));
+  add(filter.up_to_sequence);
+  add(filter.since_ms);
+  for (const MeasurementSource source : filter.sources) name += fmt::format("/{}", Word(source));
+  return name;
+}
+
+// The step time of a token's row; its digits come back to the last bit.
+double StepTimeOf(const PageKey& key) {
+  double seconds = 0;
+  std::from_chars(key.text.data(), key.text.data() + key.text.size(), seconds);
+  return seconds;
+}
+
+}  // namespace
+
+absl::StatusOr<std::int64_t> InsertMeasurement(sqlite3* connection,
+                                               const MeasurementRecord& measurement) {
+  RETURN_IF_ERROR(CheckMeasurement(measurement));
+  ASSIGN_OR_RETURN(const std::int64_t question_id,
+                   InsertQuestion(connection, measurement.question, measurement.time_ms));
+  const ExpectedFigures& expected = measurement.expected;
+  const absl::Status status =
+      Run(connection, R"sql(
+INSERT INTO measurements (question_id, chip, framework, model_name, job_fingerprint, id, source,
+  study_id, plan_key, plan_digest, plan, outcome, step_time_seconds, peak_memory_bytes,
+  expected_step_time_seconds, expected_low_seconds, expected_high_seconds,
+  expected_peak_memory_bytes, calibration_id, device_seconds, time_ms, request_id, request_hash,
+  job_name, note)
+SELECT id, chip, framework, model_name, job_fingerprint, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,
+  ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21
+FROM questions WHERE id = ?1)sql",
+          question_id, measurement.id, Word(measurement.source), measurement.study_id,
+          measurement.plan_key, measurement.plan_digest, Blob{measurement.plan},
+          Word(measurement.outcome), Count(measurement.step_time), Count(measurement.peak_memory),
+          Count(expected.step_time), Count(expected.low), Count(expected.high),
+          Count(expected.peak_memory), expected.calibration_id, measurement.device_time.count(),
+          measurement.time_ms, measurement.request_id, measurement.request_hash,
+          measurement.job_name, measurement.note);
+  if (absl::IsAlreadyExists(status)) {
+    return WithReason(absl::AlreadyExistsError(fmt::format(
+                          "measurement id = '{}'; exists; must be new", measurement.id)),
+                      "MEASUREMENT_EXISTS");
+  }
+  RETURN_IF_ERROR(status);
+  return QueryInteger(connection, "SELECT last_insert_rowid()");
+}
+
+absl::StatusOr<MeasurementRecord> ReadMeasurement(sqlite3* connection, std::string_view id) {
+  ASSIGN_OR_RETURN(auto found, Find(connection, "WHERE measurements.id = ?1", id));
+  if (found.has_value()) return *std::move(found);
+  return WithReason(absl::NotFoundError(fmt::format("measurement '{}' does not exist", id)),
+                    "UNKNOWN_MEASUREMENT");
+}
+
+absl::StatusOr<std::vector<InsertedMeasurement>> Recorder::InsertMeasurements(
+    std::span<const MeasurementRecord> measurements) {
+  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(connection_.get()));
+  std::vector<InsertedMeasurement> inserted;
+  inserted.reserve(measurements.size());
+  for (const MeasurementRecord& measurement : measurements) {
+    ASSIGN_OR_RETURN(InsertedMeasurement one, InsertOne(connection_.get(), measurement));
+    inserted.push_back(std::move(one));
+  }
+  RETURN_IF_ERROR(transaction.Commit());
+  return inserted;
+}
+
+absl::StatusOr<MeasurementRecord> Recorder::GetMeasurement(std::string_view id) const {
+  return ReadMeasurement(connection_.get(), id);
+}
+
+absl::StatusOr<std::int64_t> Recorder::LastMeasurementSequence() const {
+  return QueryInteger(connection_.get(), "SELECT coalesce(max(sequence), 0) FROM measurements");
+}
+
+absl::StatusOr<MeasurementPage> Recorder::ListMeasurements(const MeasurementFilter& filter,
+                                                           MeasurementOrder order, int page_size,
+                                                           std::string_view page_token) const {
+  ASSIGN_OR_RETURN(const int size, PageSize(page_size, "page_size"));
+  const std::string list = ListName(filter, order);
+  std::string rest = Where(filter, order);
+  PageKey after;
+  if (!page_token.empty()) {
+    ASSIGN_OR_RETURN(after, DecodePageToken(list, page_token));
+    rest += AfterKey(order);
+  }
+  rest += OrderBy(order);
+  ASSIGN_OR_RETURN(Statement query, Statement::Prepare(connection_.get(), Select(false, rest)));
+  RETURN_IF_ERROR(query.Bind(filter.job_fingerprint, filter.study_id, filter.model_name,
+                             filter.chip, filter.framework, OptionalWord(filter.outcome),
+                             filter.up_to_sequence, filter.since_ms, after.number,
+                             StepTimeOf(after), size + 1));
+  ASSIGN_OR_RETURN(auto rows, ReadPage<MeasurementRecord>(query, size, [](const Statement& row) {
+                     return ReadMeasurementRow(row, false);
+                   }));
+  MeasurementPage page = {.measurements = std::move(rows.records)};
+  if (!rows.has_more) return page;
+  const MeasurementRecord& last = page.measurements.back();
+  page.next_page_token = EncodePageToken(
+      list,
+      {.number = last.sequence,
+       .text = last.step_time.has_value() ? fmt::format("{:.17g}", last.step_time->count()) : ""});
+  return page;
+}
+
+}  // namespace meshwright

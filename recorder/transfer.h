@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace meshwright {
+
+// How measurements go from one store to another (docs/store.md "Export and import"): JSON lines,
+// each an object with a "kind": first the header with the version of the format, then questions,
+// calibrations and measurements, last the number of lines before it and their SHA-256.
+
+inline constexpr int kTransferVersion = 1;
+
+using LineSink = std::function<absl::Status(std::string_view line)>;
+// The next line, without its end; nothing after the last.
+using LineSource = std::function<absl::StatusOr<std::optional<std::string>>()>;
+
+// What to do with a measurement whose id is here with other content.
+enum class ConflictPolicy {
+  kFail,
+  kKeep,  // ours stays
+};
+
+struct ImportOptions {
+  ConflictPolicy policy = ConflictPolicy::kFail;
+  bool validate_only = false;  // counts and finds every error, stores nothing
+};
+
+struct ImportCounts {
+  std::int64_t imported = 0;
+  std::int64_t skipped = 0;  // here already, the same
+  std::int64_t kept = 0;     // here already, other content; ours stayed
+};
+
+}  // namespace meshwright

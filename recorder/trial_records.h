@@ -1,0 +1,152 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "recorder/history_records.h"
+#include "recorder/records.h"
+#include "search_space/choices.h"
+#include "search_space/units.h"
+
+namespace meshwright {
+
+// A study's trials and the attempts at them (docs/store.md). Times are Unix milliseconds, UTC.
+
+// kOpen: begun and not ended, whether or not an attempt at it runs.
+enum class TrialState { kOpen, kEnded };
+template <>
+std::span<const ChoiceWord<TrialState>> Choices<TrialState>();
+
+// In the order that an attempt goes through. kIntended: written down before anything is submitted,
+// so that after a crash one knows what may be running.
+enum class AttemptState { kIntended, kSubmitted, kRunning, kEnded };
+template <>
+std::span<const ChoiceWord<AttemptState>> Choices<AttemptState>();
+
+// A plan that is to be measured.
+struct TrialIntent {
+  std::string study_id = {};
+  std::string plan_key = {};
+  std::string plan_digest = {};  // of one trial in a study at most
+  std::string plan = {};         // bytes
+  // When it was chosen.
+  Seconds expected_step_time = Seconds(0);
+  double success_probability = 0;
+  std::string launcher = {};
+  std::int64_t time_ms = 0;
+};
+
+struct TrialRecord {
+  std::string study_id = {};
+  int number = 0;  // 1, 2, ... in the order begun; the recorder assigns it
+  std::string plan_key = {};
+  std::string plan_digest = {};
+  std::string plan = {};  // bytes
+  Seconds expected_step_time = Seconds(0);
+  double success_probability = 0;
+  TrialState state = TrialState::kOpen;
+  std::optional<Outcome> outcome = {};
+  std::optional<Seconds> step_time = {};
+  std::optional<Bytes> peak_memory = {};
+  Seconds device_time = Seconds(0);  // of all its attempts
+  std::int64_t start_time_ms = 0;
+  std::optional<std::int64_t> end_time_ms = {};
+  std::optional<std::int64_t> measurement_sequence = {};
+  bool operator==(const TrialRecord&) const = default;
+};
+
+struct AttemptRecord {
+  // Assigned by the recorder: "<study>-t<trial>-a<number>", fit for a scheduler's job name.
+  std::string id = {};
+  std::string study_id = {};
+  int trial_number = 0;
+  int number = 0;  // 1, 2, ... in its trial
+  // Grows over the whole store: who holds an older one may not write about the trial any more.
+  std::int64_t fencing_token = 0;
+  AttemptState state = AttemptState::kIntended;
+  std::string launcher = {};
+  std::string external_id = {};  // the launcher's; empty until known
+  std::int64_t create_time_ms = 0;
+  std::optional<std::int64_t> submit_time_ms = {};
+  std::optional<std::int64_t> start_time_ms = {};
+  std::optional<std::int64_t> end_time_ms = {};
+  std::optional<Outcome> outcome = {};
+  std::string failure_class = {};
+  Seconds device_time = Seconds(0);
+  std::string log_head = {};
+  std::string log_tail = {};
+  bool operator==(const AttemptRecord&) const = default;
+};
+
+struct BegunTrial {
+  TrialRecord trial = {};
+  AttemptRecord attempt = {};
+};
+
+// One more attempt at an open trial. An earlier one that has not ended ends with it, as cancelled
+// and of failure class "superseded": nobody will hear of it any more.
+struct AttemptIntent {
+  std::string study_id = {};
+  int trial_number = 0;
+  std::string launcher = {};
+  std::int64_t time_ms = 0;
+};
+inline constexpr std::string_view kSuperseded = "superseded";
+
+struct AttemptUpdate {
+  std::string attempt_id = {};
+  std::int64_t fencing_token = 0;
+  AttemptState state = AttemptState::kSubmitted;  // or kRunning; never backwards
+  std::optional<std::string> external_id = {};    // absent: stays as it is
+  std::int64_t time_ms = 0;                       // of the change
+};
+
+struct AttemptEnding {
+  std::string attempt_id = {};
+  std::int64_t fencing_token = 0;
+  Outcome outcome = Outcome::kOk;
+  std::string failure_class = {};
+  Seconds device_time = Seconds(0);
+  std::string log_head = {};
+  std::string log_tail = {};
+  std::int64_t time_ms = 0;
+};
+
+// The end of a trial with its newest attempt, whose outcome is the trial's. Stored as one
+// transaction with what was measured and with the events.
+struct TrialEnding {
+  std::string study_id = {};
+  int trial_number = 0;
+  AttemptEnding attempt = {};
+  std::optional<Seconds> step_time = {};
+  std::optional<Bytes> peak_memory = {};
+  std::optional<MeasurementRecord> measurement = {};
+  std::vector<EventRecord> events = {};
+};
+
+struct EndedTrial {
+  TrialRecord trial = {};
+  std::vector<std::int64_t> revisions = {};  // of the events
+  bool is_new = true;                        // false: the same ending was stored before
+};
+
+enum class TrialOrder {
+  kNumber,
+  kFastest,  // by step time, then number; those that have one
+};
+
+struct TrialFilter {
+  std::string study_id = {};
+  std::optional<TrialState> state = {};
+  std::optional<Outcome> outcome = {};
+};
+
+struct TrialPage {
+  std::vector<TrialRecord> trials = {};
+  std::string next_page_token = {};
+};
+
+}  // namespace meshwright

@@ -1,0 +1,217 @@
+// The Recorder's calls that concern trials.
+#include <fmt/format.h>
+
+#include <charconv>
+#include <utility>
+
+#include "recorder/columns.h"
+#include "recorder/page_token.h"
+#include "recorder/recorder.h"
+#include "recorder/rows.h"
+#include "search_space/status.h"
+
+namespace meshwright {
+namespace {
+
+constexpr char kColumns[] =
+    "study_id, number, plan_key, plan_digest, plan, expected_step_time_seconds, "
+    "success_probability_ratio, state, outcome, step_time_seconds, peak_memory_bytes, "
+    "device_seconds, start_time_ms, end_time_ms, measurement_sequence";
+
+absl::StatusOr<TrialRecord> ReadRow(const Statement& row) {
+  TrialRecord trial = {.study_id = row.Text(0),
+                       .number = static_cast<int>(row.Integer(1)),
+                       .plan_key = row.Text(2),
+                       .plan_digest = row.Text(3),
+                       .plan = row.Text(4),
+                       .expected_step_time = Seconds(row.Real(5)),
+                       .success_probability = row.Real(6),
+                       .step_time = OptionalSeconds(row, 9),
+                       .peak_memory = OptionalBytes(row, 10),
+                       .device_time = Seconds(row.Real(11)),
+                       .start_time_ms = row.Integer(12),
+                       .end_time_ms = row.OptionalInteger(13),
+                       .measurement_sequence = row.OptionalInteger(14)};
+  const std::string whose = fmt::format("trial {} of study '{}'", trial.number, trial.study_id);
+  ASSIGN_OR_RETURN(trial.state, ReadWord<TrialState>(row, 7, whose));
+  ASSIGN_OR_RETURN(trial.outcome, ReadOptionalWord<Outcome>(row, 8, whose));
+  return trial;
+}
+
+// Gives the trial's number.
+absl::StatusOr<int> InsertTrial(sqlite3* connection, const TrialIntent& intent) {
+  ASSIGN_OR_RETURN(Statement insert, Statement::Prepare(connection, R"sql(
+INSERT INTO trials (study_id, number, plan_key, plan_digest, plan, expected_step_time_seconds,
+                    success_probability_ratio, state, device_seconds, start_time_ms)
+SELECT ?1, coalesce(max(number), 0) + 1, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?8
+FROM trials WHERE study_id = ?1 RETURNING number)sql"));
+  RETURN_IF_ERROR(insert.Bind(intent.study_id, intent.plan_key, intent.plan_digest,
+                              Blob{intent.plan}, intent.expected_step_time.count(),
+                              intent.success_probability, Word(TrialState::kOpen), intent.time_ms));
+  const auto has_row = insert.Step();
+  if (absl::IsAlreadyExists(has_row.status())) {
+    return WithReason(absl::AlreadyExistsError(fmt::format(
+                          "study '{}' has a trial of plan '{}' (digest '{}'); must be another plan",
+                          intent.study_id, intent.plan_key, intent.plan_digest)),
+                      "TRIAL_EXISTS");
+  }
+  if (!has_row.ok()) return has_row.status();
+  const int number = static_cast<int>(insert.Integer(0));
+  RETURN_IF_ERROR(insert.Run());
+  return number;
+}
+
+absl::Status CheckBelongs(const TrialEnding& ending, const AttemptRecord& attempt) {
+  const auto check = [](const auto& is, const auto& must_be, std::string_view what) {
+    if (is == must_be) return absl::OkStatus();
+    return absl::InvalidArgumentError(fmt::format("{} = '{}'; must be '{}'", what, is, must_be));
+  };
+  RETURN_IF_ERROR(check(attempt.study_id, ending.study_id, "attempt.study_id"));
+  RETURN_IF_ERROR(check(attempt.trial_number, ending.trial_number, "attempt.trial_number"));
+  for (const EventRecord& event : ending.events) {
+    RETURN_IF_ERROR(check(event.study_id, ending.study_id, "event.study_id"));
+  }
+  if (!ending.measurement.has_value()) return absl::OkStatus();
+  return check(ending.measurement->study_id.value_or(""), ending.study_id, "measurement.study_id");
+}
+
+bool IsSame(const TrialRecord& ended, const TrialEnding& ending) {
+  return ended.outcome == ending.attempt.outcome && ended.step_time == ending.step_time &&
+         ended.peak_memory == ending.peak_memory &&
+         ended.measurement_sequence.has_value() == ending.measurement.has_value();
+}
+
+absl::Status SetEnding(sqlite3* connection, const TrialEnding& ending) {
+  std::optional<std::int64_t> sequence;
+  if (ending.measurement.has_value()) {
+    ASSIGN_OR_RETURN(sequence, InsertMeasurement(connection, *ending.measurement));
+  }
+  return Run(connection, R"sql(
+UPDATE trials
+SET state = ?3, outcome = ?4, step_time_seconds = ?5, peak_memory_bytes = ?6, end_time_ms = ?7,
+    measurement_sequence = ?8,
+    device_seconds = (SELECT sum(device_seconds) FROM attempts
+                      WHERE study_id = ?1 AND trial_number = ?2)
+WHERE study_id = ?1 AND number = ?2)sql",
+             ending.study_id, ending.trial_number, Word(TrialState::kEnded),
+             Word(ending.attempt.outcome), Count(ending.step_time), Count(ending.peak_memory),
+             ending.attempt.time_ms, sequence);
+}
+
+// What a page token is bound to.
+std::string ListName(const TrialFilter& filter, TrialOrder order) {
+  return fmt::format("trials/{}/{}/{}/{}", order == TrialOrder::kNumber ? "number" : "fastest",
+                     OptionalWord(filter.state).value_or(""),
+                     OptionalWord(filter.outcome).value_or(""), filter.study_id);
+}
+
+// The condition of a list. The unary plus hides what must not lead from SQLite's planner, which
+// knows nothing of how the rows spread.
+std::string Where(const TrialFilter& filter, TrialOrder order) {
+  const bool by_number = order == TrialOrder::kNumber;
+  std::string where = "WHERE study_id = ?1";
+  if (!by_number) where += " AND step_time_seconds IS NOT NULL";
+  if (filter.state.has_value()) {
+    where += by_number && !filter.outcome.has_value() ? " AND state = ?2" : " AND +state = ?2";
+  }
+  if (filter.outcome.has_value()) {
+    where += by_number ? " AND outcome = ?3" : " AND +outcome = ?3";
+  }
+  return where;
+}
+
+// The step time of a token's row; its digits come back to the last bit.
+double StepTimeOf(const PageKey& key) {
+  double seconds = 0;
+  std::from_chars(key.text.data(), key.text.data() + key.text.size(), seconds);
+  return seconds;
+}
+
+}  // namespace
+
+absl::StatusOr<TrialRecord> ReadTrial(sqlite3* connection, std::string_view study_id, int number) {
+  ASSIGN_OR_RETURN(
+      Statement query,
+      Statement::Prepare(
+          connection,
+          fmt::format("SELECT {} FROM trials WHERE study_id = ?1 AND number = ?2", kColumns)));
+  RETURN_IF_ERROR(query.Bind(study_id, number));
+  ASSIGN_OR_RETURN(const bool is_there, query.Step());
+  if (is_there) return ReadRow(query);
+  return WithReason(
+      absl::NotFoundError(fmt::format("trial {} of study '{}' does not exist", number, study_id)),
+      "UNKNOWN_TRIAL");
+}
+
+absl::StatusOr<BegunTrial> Recorder::BeginTrial(const TrialIntent& intent) {
+  if (intent.plan_digest.empty()) {
+    return absl::InvalidArgumentError("plan_digest = ''; must not be empty");
+  }
+  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(connection_.get()));
+  RETURN_IF_ERROR(CheckStudyLives(connection_.get(), intent.study_id));
+  ASSIGN_OR_RETURN(const int number, InsertTrial(connection_.get(), intent));
+  ASSIGN_OR_RETURN(AttemptRecord attempt,
+                   InsertAttempt(connection_.get(), {.study_id = intent.study_id,
+                                                     .trial_number = number,
+                                                     .launcher = intent.launcher,
+                                                     .time_ms = intent.time_ms}));
+  ASSIGN_OR_RETURN(TrialRecord trial, ReadTrial(connection_.get(), intent.study_id, number));
+  RETURN_IF_ERROR(transaction.Commit());
+  return BegunTrial{.trial = std::move(trial), .attempt = std::move(attempt)};
+}
+
+absl::StatusOr<EndedTrial> Recorder::FinishTrial(const TrialEnding& ending) {
+  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(connection_.get()));
+  ASSIGN_OR_RETURN(const AttemptRecord attempt,
+                   ReadAttempt(connection_.get(), ending.attempt.attempt_id));
+  RETURN_IF_ERROR(CheckBelongs(ending, attempt));
+  ASSIGN_OR_RETURN(TrialRecord trial,
+                   ReadTrial(connection_.get(), ending.study_id, ending.trial_number));
+  RETURN_IF_ERROR(EndAttempt(connection_.get(), ending.attempt).status());
+  if (trial.state == TrialState::kEnded) {
+    if (IsSame(trial, ending)) return EndedTrial{.trial = std::move(trial), .is_new = false};
+    return WithReason(absl::FailedPreconditionError(
+                          fmt::format("trial {} of study '{}' has ended otherwise ({})",
+                                      trial.number, trial.study_id, Word(*trial.outcome))),
+                      "TRIAL_ENDED");
+  }
+  RETURN_IF_ERROR(SetEnding(connection_.get(), ending));
+  EndedTrial ended;
+  ASSIGN_OR_RETURN(ended.revisions, InsertEvents(connection_.get(), ending.events));
+  ASSIGN_OR_RETURN(ended.trial, ReadTrial(connection_.get(), ending.study_id, ending.trial_number));
+  RETURN_IF_ERROR(transaction.Commit());
+  return ended;
+}
+
+absl::StatusOr<TrialPage> Recorder::ListTrials(const TrialFilter& filter, TrialOrder order,
+                                               int page_size, std::string_view page_token) const {
+  ASSIGN_OR_RETURN(const int size, PageSize(page_size, "page_size"));
+  const bool by_number = order == TrialOrder::kNumber;
+  const std::string list = ListName(filter, order);
+  std::string where = Where(filter, order);
+  PageKey after;
+  if (!page_token.empty()) {
+    ASSIGN_OR_RETURN(after, DecodePageToken(list, page_token));
+    where += by_number ? " AND number > ?4" : " AND (step_time_seconds, number) > (?5, ?4)";
+  }
+  RETURN_IF_ERROR(CheckStudyExists(connection_.get(), filter.study_id));
+  ASSIGN_OR_RETURN(
+      Statement query,
+      Statement::Prepare(connection_.get(),
+                         fmt::format("SELECT {} FROM trials {} ORDER BY {} LIMIT ?6", kColumns,
+                                     where, by_number ? "number" : "step_time_seconds, number")));
+  RETURN_IF_ERROR(query.Bind(filter.study_id, OptionalWord(filter.state),
+                             OptionalWord(filter.outcome), after.number, StepTimeOf(after),
+                             size + 1));
+  ASSIGN_OR_RETURN(auto rows, ReadPage<TrialRecord>(query, size, ReadRow));
+  TrialPage page = {.trials = std::move(rows.records)};
+  if (!rows.has_more) return page;
+  const TrialRecord& last = page.trials.back();
+  page.next_page_token = EncodePageToken(
+      list,
+      {.number = last.number,
+       .text = last.step_time.has_value() ? fmt::format("{:.17g}", last.step_time->count()) : ""});
+  return page;
+}
+
+}  // namespace meshwright

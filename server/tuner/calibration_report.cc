@@ -1,0 +1,63 @@
+#include "server/tuner/calibration_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "server/tuner/fingerprint.h"
+
+namespace meshwright {
+namespace {
+
+constexpr std::size_t kMostEvidence = 20;
+
+// A run that ran out of memory counts without a figure.
+bool Counts(const PastRun& run) {
+  return run.outcome == Outcome::kOom || run.time_ratio.has_value() || run.memory_ratio.has_value();
+}
+
+// An order that does not depend on where a row stands, but for rows that say the same.
+auto Rank(const PastRun& run) {
+  return std::tuple(-run.similarity, run.plan_key, run.outcome, run.time_ratio, run.memory_ratio,
+                    run.model_name, run.cluster_name, run.measurement_id, run.history_index);
+}
+
+std::string IdOf(const Problem& problem, const CalibrationReport& report) {
+  std::string text = fmt::format("{} {} {}", report.job_fingerprint,
+                                 SoftwareFingerprint(problem), report.model_version);
+  const auto number = [](const std::optional<double>& value) {
+    return value.has_value() ? fmt::format("{}", *value) : std::string("-");
+  };
+  for (const PastRun& run : report.evidence) {
+    text += fmt::format("\n{} {} {} {} {} {}", run.measurement_id, run.plan_key, Word(run.outcome),
+                        run.similarity, number(run.time_ratio), number(run.memory_ratio));
+  }
+  return "calibration-" + Digest(text);
+}
+
+}  // namespace
+
+std::optional<CalibrationReport> ReportCalibration(const Problem& problem,
+                                                   const Calibration& calibration,
+                                                   std::vector<PastRun> runs) {
+  std::erase_if(runs, [](const PastRun& run) { return !Counts(run); });
+  if (runs.empty()) return std::nullopt;
+  std::ranges::sort(runs, {}, Rank);
+  CalibrationReport report = {.time_ratio = calibration.time_ratio,
+                              .memory_ratio = calibration.memory_ratio,
+                              .run_count = static_cast<int>(runs.size()),
+                              .model_version = MESHWRIGHT_VERSION,
+                              .chip = problem.cluster.pools.front().chip.id,
+                              .framework = problem.profile.name,
+                              .framework_version = problem.workload.framework_version,
+                              .job_fingerprint = JobFingerprint(problem),
+                              .evidence = std::move(runs)};
+  report.id = IdOf(problem, report);
+  report.evidence.resize(std::min(report.evidence.size(), kMostEvidence));
+  return report;
+}
+
+}  // namespace meshwright

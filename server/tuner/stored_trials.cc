@@ -1,0 +1,206 @@
+#include "server/tuner/stored_trials.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <utility>
+
+#include "search_space/status.h"
+#include "server/tuner/followers.h"
+#include "server/tuner/measurement.h"
+
+namespace meshwright {
+namespace {
+
+constexpr int kPageSize = 1000;
+
+std::int64_t NowMs() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+absl::StatusOr<ParallelPlan> PlanOf(const TrialRecord& trial) {
+  std::optional<ParallelPlan> plan = ParsePlanKey(trial.plan_key);
+  if (plan.has_value()) return *std::move(plan);
+  return WithReason(absl::DataLossError(fmt::format("the plan of trial {} of study '{}' cannot be "
+                                                    "read: {}",
+                                                    trial.number, trial.study_id, trial.plan_key)),
+                    "STORE_CORRUPT");
+}
+
+absl::StatusOr<TriedPlan> TriedOf(const TrialRecord& trial) {
+  ASSIGN_OR_RETURN(ParallelPlan plan, PlanOf(trial));
+  return TriedPlan{.plan = std::move(plan),
+                   .outcome = OutcomeOf(trial.outcome.value_or(Outcome::kCancelled),
+                                        trial.step_time.value_or(Seconds(0)), trial.peak_memory),
+                   .expected_step_time = trial.expected_step_time,
+                   .success_probability = trial.success_probability,
+                   .device_time = trial.device_time};
+}
+
+EventRecord TrialEvent(const std::string& study_id, int number, std::int64_t time_ms) {
+  return {.study_id = study_id,
+          .time_ms = time_ms,
+          .kind = kTrialEventKind,
+          .payload = std::to_string(number)};
+}
+
+}  // namespace
+
+StoredTrials::StoredTrials(StoredTrialsOptions options) : options_(std::move(options)) {
+  journal_.learnt = [this](const CalibrationReport& report) { return Learnt(report); };
+  journal_.begin = [this](const ExpectedTrial& expected) { return Begin(expected); };
+  journal_.end = [this](int number, const TriedPlan& tried) { return End(number, tried); };
+}
+
+absl::StatusOr<std::unique_ptr<StoredTrials>> StoredTrials::Open(StoredTrialsOptions options) {
+  std::unique_ptr<StoredTrials> trials(new StoredTrials(std::move(options)));
+  RETURN_IF_ERROR(trials->options_.access(
+      [&](Recorder& recorder) { return trials->Load(recorder); }));
+  return trials;
+}
+
+absl::Status StoredTrials::Load(const Recorder& recorder) {
+  std::string page_token;
+  do {
+    ASSIGN_OR_RETURN(const TrialPage page,
+                     recorder.ListTrials({.study_id = options_.study_id}, TrialOrder::kNumber,
+                                         kPageSize, page_token));
+    for (const TrialRecord& trial : page.trials) {
+      if (trial.state == TrialState::kEnded) {
+        ASSIGN_OR_RETURN(TriedPlan tried, TriedOf(trial));
+        journal_.ended.push_back(std::move(tried));
+        continue;
+      }
+      ASSIGN_OR_RETURN(journal_.open, PlanOf(trial));
+      open_number_ = trial.number;
+    }
+    page_token = page.next_page_token;
+  } while (!page_token.empty());
+  return absl::OkStatus();
+}
+
+absl::Status StoredTrials::Learnt(const CalibrationReport& report) {
+  calibration_id_ = report.id;
+  return options_.access([&](Recorder& recorder) {
+    return recorder.InsertCalibration(CalibrationRecordOf(report, options_.codec, NowMs()));
+  });
+}
+
+absl::Status StoredTrials::Begin(const ExpectedTrial& expected) {
+  expected_ = expected;
+  return options_.access([&](Recorder& recorder) -> absl::Status {
+    if (open_number_.has_value() && journal_.open == expected.plan) {
+      ASSIGN_OR_RETURN(attempt_, recorder.AddAttempt({.study_id = options_.study_id,
+                                                      .trial_number = *open_number_,
+                                                      .launcher = options_.launcher,
+                                                      .time_ms = NowMs()}));
+      return absl::OkStatus();
+    }
+    const PlanKey key = MakePlanKey(expected.plan);
+    ASSIGN_OR_RETURN(BegunTrial begun,
+                     recorder.BeginTrial({.study_id = options_.study_id,
+                                          .plan_key = key.text,
+                                          .plan_digest = key.digest,
+                                          .plan = options_.codec.encode_plan(expected.plan),
+                                          .expected_step_time = expected.step_time,
+                                          .success_probability = expected.success_probability,
+                                          .launcher = options_.launcher,
+                                          .time_ms = NowMs()}));
+    attempt_ = std::move(begun.attempt);
+    open_number_ = begun.trial.number;
+    journal_.open = expected.plan;
+    return absl::OkStatus();
+  });
+}
+
+absl::Status StoredTrials::End(int number, const TriedPlan& tried) {
+  const AttemptEnding attempt = {.attempt_id = attempt_.id,
+                                 .fencing_token = attempt_.fencing_token,
+                                 .outcome = WordOf(tried.outcome),
+                                 .device_time = tried.device_time,
+                                 .time_ms = NowMs()};
+  const bool is_cancelled = std::holds_alternative<Cancelled>(tried.outcome);
+  return options_.access([&](Recorder& recorder) {
+    // What is cancelled because its study stops may be begun again by a later process.
+    if (is_cancelled && options_.cancel.stop_requested()) {
+      return recorder.FinishAttempt(attempt).status();
+    }
+    return Finish(recorder, attempt, number, tried);
+  });
+}
+
+MeasurementRecord StoredTrials::MeasurementOf(const TriedPlan& tried, std::int64_t time_ms) const {
+  const PlanKey key = MakePlanKey(tried.plan);
+  const bool is_replay = options_.launcher == kReplayLauncher;
+  MeasurementRecord measurement = {
+      .source = is_replay ? MeasurementSource::kReplay : MeasurementSource::kTrial,
+      .question = options_.question,
+      .study_id = options_.study_id,
+      .plan_key = key.text,
+      .plan_digest = key.digest,
+      .plan = options_.codec.encode_plan(tried.plan),
+      .outcome = WordOf(tried.outcome),
+      .expected = {.step_time = expected_.step_time,
+                   .low = expected_.step_time_low,
+                   .high = expected_.step_time_high,
+                   .peak_memory = expected_.peak_memory,
+                   .calibration_id = calibration_id_},
+      .device_time = tried.device_time,
+      .time_ms = time_ms};
+  if (const Ran* ran = std::get_if<Ran>(&tried.outcome)) {
+    measurement.step_time = ran->step_time;
+    measurement.peak_memory = ran->peak_memory;
+  }
+  measurement.id = MeasurementId(measurement, attempt_.id);
+  return measurement;
+}
+
+absl::Status StoredTrials::Finish(Recorder& recorder, const AttemptEnding& attempt, int number,
+                                  const TriedPlan& tried) {
+  TrialEnding ending = {.study_id = options_.study_id,
+                        .trial_number = number,
+                        .attempt = attempt,
+                        .events = {TrialEvent(options_.study_id, number, attempt.time_ms)}};
+  if (const Ran* ran = std::get_if<Ran>(&tried.outcome)) {
+    ending.step_time = ran->step_time;
+    ending.peak_memory = ran->peak_memory;
+  }
+  // What was stopped from outside proves nothing.
+  if (!std::holds_alternative<Cancelled>(tried.outcome)) {
+    ending.measurement = MeasurementOf(tried, attempt.time_ms);
+  }
+  RETURN_IF_ERROR(recorder.FinishTrial(ending).status());
+  open_number_.reset();
+  journal_.open.reset();
+  return absl::OkStatus();
+}
+
+absl::Status CancelOpenTrials(Recorder& recorder, std::string_view study_id,
+                              std::int64_t time_ms) {
+  const std::string id(study_id);
+  ASSIGN_OR_RETURN(const TrialPage open,
+                   recorder.ListTrials({.study_id = id, .state = TrialState::kOpen},
+                                       TrialOrder::kNumber, kPageSize, ""));
+  for (const TrialRecord& trial : open.trials) {
+    ASSIGN_OR_RETURN(const std::vector<AttemptRecord> attempts,
+                     recorder.ListAttempts(id, trial.number));
+    const AttemptRecord& last = attempts.back();
+    TrialEnding ending = {.study_id = id,
+                          .trial_number = trial.number,
+                          .attempt = {.attempt_id = last.id,
+                                      .fencing_token = last.fencing_token,
+                                      .outcome = last.outcome.value_or(Outcome::kCancelled),
+                                      .failure_class = last.failure_class,
+                                      .device_time = last.device_time,
+                                      .log_head = last.log_head,
+                                      .log_tail = last.log_tail,
+                                      .time_ms = last.end_time_ms.value_or(time_ms)},
+                          .events = {TrialEvent(id, trial.number, time_ms)}};
+    RETURN_IF_ERROR(recorder.FinishTrial(ending).status());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace meshwright

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "recorder/recorder.h"
+#include "server/tuner/store_access.h"
+#include "server/tuner/study_codec.h"
+#include "server/tuner/trial_journal.h"
+
+namespace meshwright {
+
+struct StoredTrialsOptions {
+  std::string study_id = {};
+  StoreAccess access = {};
+  StudyCodec codec = {};
+  QuestionRecord question = {};
+  std::string launcher = {};
+  std::stop_token cancel = {};  // of the study
+};
+
+// The trial journal of a study in its store. Every end of a trial is a measurement too; those of
+// the replay launcher are of a measured table, not of a cluster, and are kept apart as such.
+class StoredTrials {
+ public:
+  // With what an earlier process has written.
+  static absl::StatusOr<std::unique_ptr<StoredTrials>> Open(StoredTrialsOptions options);
+  StoredTrials(const StoredTrials&) = delete;
+  StoredTrials& operator=(const StoredTrials&) = delete;
+
+  // Valid as long as this is.
+  [[nodiscard]] const TrialJournal& journal() const { return journal_; }
+
+ private:
+  explicit StoredTrials(StoredTrialsOptions options);
+  absl::Status Load(const Recorder& recorder);
+  absl::Status Learnt(const CalibrationReport& report);
+  absl::Status Begin(const ExpectedTrial& expected);
+  absl::Status End(int number, const TriedPlan& tried);
+  absl::Status Finish(Recorder& recorder, const AttemptEnding& attempt, int number,
+                      const TriedPlan& tried);
+  [[nodiscard]] MeasurementRecord MeasurementOf(const TriedPlan& tried, std::int64_t time_ms) const;
+
+  const StoredTrialsOptions options_;
+  TrialJournal journal_;
+  std::string calibration_id_;
+  ExpectedTrial expected_;         // of the newest trial
+  AttemptRecord attempt_;          // the newest
+  std::optional<int> open_number_; // of the trial that has begun and not ended
+};
+
+// Ends as cancelled what is open of a study's trials: for the end of the study. One that is only
+// interrupted leaves its trial open, to be begun again.
+absl::Status CancelOpenTrials(Recorder& recorder, std::string_view study_id, std::int64_t time_ms);
+
+}  // namespace meshwright

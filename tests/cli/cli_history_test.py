@@ -1,0 +1,174 @@
+"""The programs as users run them: cli_history_test.py MESHWRIGHT MESHWRIGHTD EXAMPLES"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import unittest
+
+from programs import EXAMPLES, MESHWRIGHT, TINY_MODEL, TINY_WORKLOAD, Folder
+
+
+class HistoryTest(Folder):
+    """job report and history: what was measured comes back and moves later answers."""
+
+    def json_of(self, *args, **keywords):
+        return json.loads(self.run_cli(*args, "--output", "json", **keywords).stdout)
+
+    def tune(self, *args):
+        """Gives the answer and its study."""
+        answer = self.json_of("tune", *self.question(), *args)
+        studies = self.json_of("study", "list", *args)["studies"]
+        return answer, studies[0]["id"]
+
+    def report(self, study, seconds, *args, expect=0):
+        return self.run_cli("job", "report", "--study", study, "--outcome", "ok", "--step-time",
+                            repr(seconds), *args, expect=expect)
+
+    def measured(self, *args):
+        return self.json_of("history", "measurements", *args)["measurements"]
+
+    def test_reports_move_later_answers_and_say_why(self):
+        for args in ([], ["--server", self.start_server()]):
+            with self.subTest(args):
+                before, study = self.tune(*args)
+                self.assertNotIn("calibration", before)
+                promised = before["plans"][0]["estimate"]["step_time_seconds"]
+                for _ in range(3):
+                    text = self.report(study, 1.1 * promised, *args).stdout
+                self.assertIn("inside the interval", text)
+                self.assertIn(f"by {study}", text)
+                after, _ = self.tune(*args)
+                same = [plan for plan in after["plans"]
+                        if plan["plan_digest"] == before["plans"][0]["plan_digest"]]
+                moved = same[0]["estimate"]["step_time_seconds"] / promised
+                self.assertGreater(moved, 1.05)
+                self.assertLessEqual(moved, 1.1)
+                learnt = after["calibration"]
+                self.assertEqual(sorted(run["measurement_id"] for run in learnt["evidence"]),
+                                 sorted(row["id"] for row in self.measured(*args)))
+                kept = self.json_of("history", "show", learnt["id"], *args)
+                self.assertEqual(kept["calibration"]["calibration"], learnt)
+                self.assertIn(learnt["id"], self.run_cli("history", "calibrations", *args).stdout)
+
+    def test_store_and_server_show_the_same_bytes(self):
+        store = ["--db", str(self.folder / "server.db")]
+        answer, study = self.tune(*store)
+        promised = answer["plans"][0]["estimate"]["step_time_seconds"]
+        for slower in (1.0, 1.1, 4.0, 4.0, 4.0):
+            self.report(study, slower * promised, *store)
+        measurement = self.measured(*store)[0]
+        asked = [["job", "list"], ["job", "list", "--outcome", "oom"],
+                 ["job", "list", "--page-size", "2"],
+                 ["history", "list"], ["history", "show", study],
+                 ["history", "measurements"], ["history", "measurements", "--order", "fastest"],
+                 ["history", "show", measurement["id"]], ["history", "calibrations"],
+                 ["history", "show", measurement["expected"]["calibration_id"]],
+                 ["history", "export"]]
+        wrong = [(["history", "show", "m-" + 32 * "0"], 5),
+                 (["history", "show", "calibration-" + 32 * "0"], 5),
+                 (["history", "measurements", "--outcome", "fine", "--source", "dream"], 3),
+                 (["history", "measurements", "--page-token", "x"], 3),
+                 (["job", "report", "--study", study, "--outcome", "fine", "--rank", "9"], 3),
+                 (["job", "report", "--study", "study-none", "--outcome", "oom"], 5)]
+        forms = [[], ["--output", "json"]]
+        here = [self.run_cli(*args, *form, *store).stdout for args in asked for form in forms]
+        errors = [self.run_cli(*args, *store, expect=code).stderr for args, code in wrong]
+        self.assertIn("warning: drift: the newest 5 runs on nvidia-a100-sxm4-80gb", here[0])
+        remote = ["--server", self.start_server()]
+        there = [self.run_cli(*args, *form, *remote).stdout for args in asked for form in forms]
+        self.assertEqual(here, there)
+        self.assertEqual(errors, [self.run_cli(*args, *remote, expect=code).stderr
+                                  for args, code in wrong])
+        # Answers that lean on the chip say so too.
+        later, _ = self.tune(*remote)
+        self.assertTrue(any(warning.startswith("drift: ") for warning in later["warnings"]))
+
+    def test_every_bad_field_is_a_line(self):
+        args = ["job", "report", "--model", self.write("m.json", {**TINY_MODEL, "layer_count": 0, "x": 1}),
+                "--workload", self.write("w.json", TINY_WORKLOAD), "--plan",
+                self.write("p.json", {"tensor_paralel": 2}), "--rank", "1", "--outcome", "fine",
+                "--step-time", "-1"]
+        for remote in ([], ["--server", self.start_server()]):
+            errors = self.run_cli(*args, *remote, expect=3).stderr
+            fields = sorted(re.match(r"error: (\S+) = ", line).group(1) for line in errors.splitlines())
+            self.assertEqual(fields, ["cluster", "model.layer_count", "model.x", "outcome",
+                                      "plan.tensor_paralel", "rank", "step_time_seconds"])
+        self.assertFalse(self.store.exists())
+        self.run_cli("job", "report", "--file", "-", "--outcome", "ok", expect=2)
+
+    def test_batch(self):
+        _, study = self.tune()
+        lines = [{"request_id": f"r-{i}", "study_id": study, "outcome": "ok", "step_time_seconds": 9 + i}
+                 for i in range(3)]
+        lines[1]["model"] = TINY_MODEL
+        lines[2]["step_time"] = 1
+        text = "".join(json.dumps(line) + "\n\n" for line in lines)
+        errors = self.run_cli("job", "report", "--file", "-", text_in=text, expect=3).stderr
+        self.assertIn("requests[1].model", errors)
+        self.assertIn("requests[2].step_time", errors)
+        self.assertEqual(self.run_cli("job", "list").stdout, "no job reports\n")
+        del lines[1]["model"], lines[2]["step_time"]
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        first = self.json_of("job", "report", "--file", "-", text_in=text)
+        self.assertEqual(len(first["responses"]), 3)
+        # The same ids once more change nothing and get the same answer.
+        self.assertEqual(first, self.json_of("job", "report", "--file", "-", text_in=text))
+        self.assertEqual(len(self.measured()), 3)
+        lines[0]["note"] = "another"
+        self.run_cli("job", "report", "--file", self.write("r.jsonl", json.dumps(lines[0])), expect=3)
+
+    def test_history_goes_to_another_store(self):
+        _, study = self.tune()
+        for seconds in (9.0, 10.0):
+            self.report(study, seconds)
+        lines = self.run_cli("history", "export").stdout
+        path = self.write("export.jsonl", lines)
+        other = ["--db", str(self.folder / "other.db")]
+        dry = self.json_of("history", "import", path, "--validate-only", *other)
+        self.assertEqual(dry["imported_count"], 2)
+        self.assertEqual(self.measured(*other), [])
+        self.assertIn("2 measurements imported", self.run_cli("history", "import", path, *other).stdout)
+        self.assertEqual(self.measured(*other), self.measured())
+        self.assertIn("2 were here already", self.run_cli("history", "import", "-", *other,
+                                                          text_in=lines).stdout)
+        # Damaged, cut, or unreadable: nothing is taken in.
+        third = ["--db", str(self.folder / "third.db")]
+        cut = self.write("cut.jsonl", lines[:len(lines) // 2])
+        self.run_cli("history", "import", cut, *third, expect=3)
+        self.run_cli("history", "import", "absent", *third, expect=3)
+        self.run_cli("history", "import", path, "--conflict", "ours", *third, expect=3)
+        self.assertEqual(self.measured(*third), [])
+
+    def test_backup(self):
+        self.run_cli("history", "backup", expect=5)
+        _, study = self.tune()
+        self.report(study, 9.0)
+        backup = self.json_of("history", "backup")
+        copy = self.store.parent / backup["file_name"]
+        self.assertEqual(copy.stat().st_size, int(backup["size_bytes"]))
+        self.assertEqual(self.measured("--db", str(copy)), self.measured())
+
+    def test_the_example_of_the_docs(self):
+        """docs/history.md's shell lines, with what they print; figures, ids and times may differ."""
+        text = (EXAMPLES.parent / "docs" / "history.md").read_text()
+        section = text.split("## An example\n")[1].split("\n## ")[0]
+        lines = [line[4:] for line in section.splitlines() if line.startswith("    ")]
+        blocks = [block.split("\n", 1) for block in "\n".join(lines).split("$ ") if block]
+        script = "set -e\n" + "".join(f"{command}\necho '--'\n" for command, *_ in blocks)
+        environment = {**os.environ, "XDG_STATE_HOME": str(self.folder / "state"),
+                       "PATH": f"{MESHWRIGHT.parent}:{os.environ['PATH']}"}
+        done = subprocess.run(["sh", "-c", script], cwd=EXAMPLES.parent, capture_output=True,
+                              text=True, env=environment, timeout=120, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+        def shape(shown):
+            masked = re.sub(r"[0-9a-f]{12,}|\d[\d,.]*|\bm?s\b", "#", shown)
+            return [re.sub(r"[ #]+", " ", line).strip() for line in masked.strip().splitlines()]
+        for (command, *shown), actual in zip(blocks, done.stdout.split("--\n"), strict=False):
+            self.assertEqual(shape("".join(shown)), shape(actual), command)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)

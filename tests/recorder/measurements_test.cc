@@ -1,0 +1,279 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "recorder/recorder.h"
+#include "search_space/status.h"
+#include "tests/recorder/temporary_store.h"
+
+namespace meshwright {
+namespace {
+
+using testing::ElementsAre;
+
+class MeasurementsTest : public testing::Test {
+ protected:
+  MeasurementsTest() { Open(); }
+  void Open() {
+    auto opened = Recorder::Open({.path = folder_.File("s.db")});
+    ASSERT_TRUE(opened.ok()) << opened.status();
+    recorder_.emplace(*std::move(opened));
+  }
+  void Reopen() {
+    recorder_.reset();
+    Open();
+  }
+  absl::Status Insert(const std::vector<MeasurementRecord>& measurements) {
+    return recorder_->InsertMeasurements(measurements).status();
+  }
+  std::vector<std::string> Ids(const MeasurementFilter& filter, MeasurementOrder order,
+                               int page_size) {
+    std::vector<std::string> ids;
+    std::string token;
+    do {
+      const auto page = recorder_->ListMeasurements(filter, order, page_size, token);
+      EXPECT_TRUE(page.ok()) << page.status();
+      if (!page.ok()) break;
+      for (const MeasurementRecord& measurement : page->measurements) {
+        ids.push_back(measurement.id);
+      }
+      token = page->next_page_token;
+    } while (!token.empty());
+    return ids;
+  }
+
+  TemporaryFolder folder_;
+  std::optional<Recorder> recorder_;
+};
+
+MeasurementRecord Full() {
+  MeasurementRecord full = MakeMeasurement("m");
+  full.study_id = "gone";
+  full.expected = {.step_time = Seconds(1.25),
+                   .low = Seconds(1.0),
+                   .high = Seconds(1.5),
+                   .peak_memory = GiB(39),
+                   .calibration_id = "c"};
+  full.request_id = "r";
+  full.request_hash = "h";
+  full.note = "as told";
+  return full;
+}
+
+TEST_F(MeasurementsTest, KeepsEveryField) {
+  const auto inserted = recorder_->InsertMeasurements(std::vector{Full(), MakeMeasurement("n")});
+  ASSERT_TRUE(inserted.ok()) << inserted.status();
+  MeasurementRecord expected = Full();
+  expected.sequence = 1;
+  EXPECT_EQ(inserted->at(0).measurement, expected);
+  EXPECT_TRUE(inserted->at(0).is_new);
+  EXPECT_EQ(inserted->at(1).measurement.sequence, 2);
+  Reopen();
+  EXPECT_EQ(*recorder_->GetMeasurement("m"), expected);
+  EXPECT_EQ(*recorder_->GetQuestion(expected.question.digest), expected.question);
+  expected.question.question = "";
+  EXPECT_EQ(recorder_->ListMeasurements({}, MeasurementOrder::kNewest, 0, "")->measurements.at(1),
+            expected);
+  EXPECT_EQ(*recorder_->LastMeasurementSequence(), 2);
+  EXPECT_EQ(Reason(recorder_->GetMeasurement("x").status()), "UNKNOWN_MEASUREMENT");
+  EXPECT_EQ(Reason(recorder_->GetQuestion("x").status()), "UNKNOWN_QUESTION");
+}
+
+TEST_F(MeasurementsTest, ARequestSentTwiceStoresOnce) {
+  ASSERT_TRUE(Insert({Full()}).ok());
+  MeasurementRecord again = Full();
+  again.id = "made anew";
+  const auto inserted = recorder_->InsertMeasurements(std::vector{MakeMeasurement("n"), again});
+  ASSERT_TRUE(inserted.ok()) << inserted.status();
+  EXPECT_TRUE(inserted->at(0).is_new);
+  EXPECT_FALSE(inserted->at(1).is_new);
+  EXPECT_EQ(inserted->at(1).measurement, *recorder_->GetMeasurement("m"));
+  again.request_hash = "other";
+  const absl::Status reused = Insert({MakeMeasurement("o"), again});
+  EXPECT_TRUE(absl::IsInvalidArgument(reused));
+  EXPECT_EQ(Reason(reused), "REQUEST_ID_REUSED");
+  EXPECT_THAT(Ids({}, MeasurementOrder::kNewest, 0), ElementsAre("n", "m"));  // not "o"
+}
+
+TEST_F(MeasurementsTest, AllOrNone) {
+  ASSERT_TRUE(Insert({MakeMeasurement("m")}).ok());
+  const absl::Status used = Insert({MakeMeasurement("n"), MakeMeasurement("m")});
+  EXPECT_TRUE(absl::IsAlreadyExists(used));
+  EXPECT_EQ(Reason(used), "MEASUREMENT_EXISTS");
+  MeasurementRecord without = MakeMeasurement("w", "another model");
+  without.step_time = {};
+  EXPECT_TRUE(absl::IsInvalidArgument(Insert({without})));
+  EXPECT_TRUE(absl::IsInvalidArgument(Insert({MakeMeasurement("")})));
+  EXPECT_EQ(*recorder_->LastMeasurementSequence(), 1);
+  EXPECT_FALSE(recorder_->GetQuestion(without.question.digest).ok());
+  without.outcome = Outcome::kHang;
+  EXPECT_TRUE(Insert({without}).ok());
+}
+
+TEST_F(MeasurementsTest, FiltersAndOrders) {
+  std::vector<MeasurementRecord> rows;
+  for (int i = 0; i < 12; ++i) {
+    MeasurementRecord row =
+        MakeMeasurement(std::string(1, static_cast<char>('a' + i)), i % 2 == 0 ? "even" : "odd");
+    row.question.chip = i < 6 ? "a100" : "h100";
+    row.question.framework = i % 3 == 0 ? "megatron" : "torchtitan";
+    row.question.digest += row.question.chip + row.question.framework;
+    row.step_time = Seconds(i % 4 + 1);  // a 1, b 2, c 3, d 4, e 1, ...
+    row.time_ms = 1000 + i;
+    if (i == 5) {
+      row.outcome = Outcome::kOom;
+      row.step_time = {};
+    }
+    if (i >= 10) row.source = MeasurementSource::kReplay;
+    if (i == 7 || i == 8) row.study_id = "s";
+    rows.push_back(row);
+  }
+  ASSERT_TRUE(Insert(rows).ok());
+  struct Case {
+    const char* name;
+    MeasurementFilter filter;
+    std::vector<std::string> newest;
+    std::vector<std::string> fastest;
+  };
+  // Step times: a 1, b 2, c 3, d 4, e 1, f none, g 3, h 4, i 1, j 2, k 3, l 4
+  const Case kCases[] = {
+      {"all",
+       {},
+       {"l", "k", "j", "i", "h", "g", "f", "e", "d", "c", "b", "a"},
+       {"a", "e", "i", "b", "j", "c", "g", "k", "d", "h", "l"}},
+      {"chip", {.chip = "a100"}, {"f", "e", "d", "c", "b", "a"}, {"a", "e", "b", "c", "d"}},
+      {"chip and framework",
+       {.chip = "a100", .framework = "torchtitan"},
+       {"f", "e", "c", "b"},
+       {"e", "b", "c"}},
+      {"framework", {.framework = "megatron"}, {"j", "g", "d", "a"}, {"a", "j", "g", "d"}},
+      {"model", {.model_name = "odd"}, {"l", "j", "h", "f", "d", "b"}, {"b", "j", "d", "h", "l"}},
+      {"job and chip",
+       {.chip = "h100", .job_fingerprint = "job of odd"},
+       {"l", "j", "h"},
+       {"j", "h", "l"}},
+      {"study", {.study_id = "s"}, {"i", "h"}, {"i", "h"}},
+      {"study and job", {.job_fingerprint = "job of odd", .study_id = "s"}, {"h"}, {"h"}},
+      {"sources",
+       {.sources = {MeasurementSource::kReplay, MeasurementSource::kTrial}},
+       {"l", "k"},
+       {"k", "l"}},
+      {"outcome", {.outcome = Outcome::kOom}, {"f"}, {}},
+      {"up to", {.up_to_sequence = 3}, {"c", "b", "a"}, {"a", "b", "c"}},
+      {"chip up to", {.chip = "h100", .up_to_sequence = 8}, {"h", "g"}, {"g", "h"}},
+      {"since", {.since_ms = 1009}, {"l", "k", "j"}, {"j", "k", "l"}},
+      {"nothing", {.chip = "a100' OR true --"}, {}, {}},
+  };
+  for (const Case& tested : kCases) {
+    for (const int size : {1, 2, 5, 100}) {
+      EXPECT_EQ(Ids(tested.filter, MeasurementOrder::kNewest, size), tested.newest)
+          << tested.name << " by " << size;
+      EXPECT_EQ(Ids(tested.filter, MeasurementOrder::kFastest, size), tested.fastest)
+          << tested.name << " by " << size;
+    }
+  }
+}
+
+TEST_F(MeasurementsTest, TokensAreBoundToFilterAndOrder) {
+  ASSERT_TRUE(Insert({MakeMeasurement("m"), MakeMeasurement("n")}).ok());
+  const auto page = recorder_->ListMeasurements({}, MeasurementOrder::kNewest, 1, "");
+  ASSERT_TRUE(page.ok()) << page.status();
+  for (const auto& [filter, order] :
+       {std::pair(MeasurementFilter{.chip = "x"}, MeasurementOrder::kNewest),
+        std::pair(MeasurementFilter{.framework = "x"}, MeasurementOrder::kNewest),
+        std::pair(MeasurementFilter(), MeasurementOrder::kFastest)}) {
+    const auto refused = recorder_->ListMeasurements(filter, order, 1, page->next_page_token);
+    EXPECT_EQ(Reason(refused.status()), "INVALID_PAGE_TOKEN");
+  }
+  // Rows that arrive neither repeat nor hide others.
+  ASSERT_TRUE(Insert({MakeMeasurement("o")}).ok());
+  const auto next =
+      recorder_->ListMeasurements({}, MeasurementOrder::kNewest, 1, page->next_page_token);
+  ASSERT_TRUE(next.ok()) << next.status();
+  EXPECT_EQ(next->measurements.at(0).id, "m");
+  EXPECT_EQ(next->next_page_token, "");
+}
+
+TEST_F(MeasurementsTest, ClustersAndChipsAreSeenOnce) {
+  MeasurementRecord late = MakeMeasurement("late");
+  late.time_ms = 9000;
+  MeasurementRecord early = MakeMeasurement("early", "another model");
+  early.time_ms = 1000;
+  early.question.cluster_name = "renamed";
+  MeasurementRecord grown = MakeMeasurement("grown", "third");
+  grown.question.hardware_fingerprint = "hardware 2";
+  grown.question.chip_fingerprint = "chip 2";
+  grown.question.device_count = 128;
+  ASSERT_TRUE(Insert({late, early, grown}).ok());
+  const ClusterRecord first = {.hardware_fingerprint = "hardware",
+                               .name = "a100x64",
+                               .chip = "nvidia-a100-sxm4-80gb",
+                               .device_count = 64,
+                               .first_seen_ms = 1000,
+                               .last_seen_ms = 9000};
+  auto clusters = recorder_->ListClusters(1, "");
+  ASSERT_TRUE(clusters.ok()) << clusters.status();
+  EXPECT_THAT(clusters->clusters, ElementsAre(first));
+  clusters = recorder_->ListClusters(1, clusters->next_page_token);
+  ASSERT_TRUE(clusters.ok()) << clusters.status();
+  EXPECT_EQ(clusters->clusters.at(0).device_count, 128);
+  EXPECT_EQ(clusters->next_page_token, "");
+  auto chips = recorder_->ListChips(1, "");
+  ASSERT_TRUE(chips.ok()) << chips.status();
+  EXPECT_THAT(chips->chips, ElementsAre(ChipRecord{"nvidia-a100-sxm4-80gb", "chip", 1000}));
+  chips = recorder_->ListChips(1, chips->next_page_token);
+  ASSERT_TRUE(chips.ok()) << chips.status();
+  EXPECT_THAT(chips->chips, ElementsAre(ChipRecord{"nvidia-a100-sxm4-80gb", "chip 2", 3000}));
+  EXPECT_EQ(chips->next_page_token, "");
+}
+
+TEST_F(MeasurementsTest, KeepsCalibrations) {
+  CalibrationRecord first = {.id = "c1",
+                             .chip = "a100",
+                             .framework = "megatron",
+                             .framework_version = "0.6",
+                             .job_fingerprint = "job",
+                             .last_sequence = 7,
+                             .measurement_count = 3,
+                             .time_ratio = 1.1,
+                             .model_version = "9",
+                             .create_time_ms = 1000,
+                             .content = std::string("\0c", 2)};
+  CalibrationRecord second = first;
+  second.id = "c2";
+  second.time_ratio = {};
+  second.memory_ratio = 0.9;
+  CalibrationRecord other = first;
+  other.id = "c3";
+  other.chip = "h100";
+  other.create_time_ms = 500;
+  for (const CalibrationRecord& record : {first, second, other}) {
+    ASSERT_TRUE(recorder_->InsertCalibration(record).ok());
+  }
+  CalibrationRecord again = first;
+  again.create_time_ms = 8000;
+  EXPECT_TRUE(recorder_->InsertCalibration(again).ok());
+  Reopen();
+  EXPECT_EQ(*recorder_->GetCalibration("c1"), first);
+  EXPECT_EQ(*recorder_->GetCalibration("c2"), second);
+  EXPECT_EQ(Reason(recorder_->GetCalibration("x").status()), "UNKNOWN_CALIBRATION");
+  const auto ids = [this](const std::optional<std::string>& chip) {
+    std::vector<std::string> found;
+    std::string token;
+    do {
+      const auto page = recorder_->ListCalibrations(chip, 1, token);
+      EXPECT_TRUE(page.ok()) << page.status();
+      for (const CalibrationRecord& record : page->calibrations) {
+        EXPECT_EQ(record.content, "");
+        found.push_back(record.id);
+      }
+      token = page->next_page_token;
+    } while (!token.empty());
+    return found;
+  };
+  EXPECT_THAT(ids({}), ElementsAre("c2", "c1", "c3"));
+  EXPECT_THAT(ids("a100"), ElementsAre("c2", "c1"));
+  EXPECT_TRUE(absl::IsInvalidArgument(recorder_->InsertCalibration({})));
+}
+
+}  // namespace
+}  // namespace meshwright

@@ -1,0 +1,45 @@
+#pragma once
+
+#include "server/tuner/study.h"
+#include "tests/tuner/questions.h"
+
+namespace meshwright {
+
+inline constexpr char kKillStudyId[] = "kill-study";
+
+// Fourteen trials of a measured table, failures among them, and a run of an earlier job.
+inline StudyRequest KillStudy(const Knowledge& knowledge) {
+  StudyRequest request = {.question = TinyQuestion()};
+  request.history = {{.question = TinyQuestion(),
+                      .plan = {.tensor_parallel = 2, .pipeline_parallel = 2},
+                      .step_time = Seconds(0.2)}};
+  TrialRequest& trials = request.trials.emplace();
+  trials.launcher = kReplayLauncher;
+  trials.budget.trials = 14;
+  int row = 0;
+  for (const int tensor : {1, 2, 4}) {
+    for (const int micro_batch : {1, 2, 4}) {
+      for (const bool sequence_parallel : {false, true}) {
+        if (sequence_parallel && tensor == 1) continue;
+        const PlanRequest plan = {.tensor_parallel = tensor,
+                                  .micro_batch_size = micro_batch,
+                                  .sequence_parallel = sequence_parallel};
+        const Seconds modelled =
+            EvaluatePlan({.question = request.question, .plan = plan}, knowledge, {})
+                .value()
+                .step_time;
+        MeasuredPlan& measured = trials.replay.emplace_back(MeasuredPlan{.plan = plan});
+        ++row;
+        if (row % 5 == 0) {
+          measured.outcome = row % 2 == 0 ? Outcome::kOom : Outcome::kCrash;
+          continue;
+        }
+        measured.step_time = modelled * (1 + 0.07 * (row % 4));
+        measured.peak_memory = GiB(3.0 + row);
+      }
+    }
+  }
+  return request;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,231 @@
+// kill -9 anywhere in a study with trials: nothing that the store has acknowledged is lost, nothing
+// is there twice, and the study goes on to the answer that it would have had.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <map>
+#include <random>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "recorder/recorder.h"
+#include "tests/rpc/kill_study.h"
+#include "tests/rpc/server_folder.h"
+
+namespace meshwright {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// What a child has told of before it ended.
+struct Told {
+  int signal = 0;  // that ended it; 0: it ended by itself
+  int exit_code = 0;
+  bool has_created = false;
+  std::map<int, std::string> begun = {};  // plan keys by the trial's number
+  std::map<int, std::string> ended = {};
+  long calls = 0;  // changes of files, of a child that ended by itself
+  std::string failure = {};
+};
+
+void Read(const std::string& line, Told& told) {
+  std::istringstream in(line);
+  std::string word;
+  in >> word;
+  if (word == "created") told.has_created = true;
+  if (word == "calls") in >> told.calls;
+  if (word == "failed") told.failure = line;
+  if (word != "begun" && word != "ended") return;
+  int number = 0;
+  std::string plan_key;
+  in >> number >> plan_key;
+  (word == "begun" ? told.begun : told.ended)[number] = plan_key;
+}
+
+// Reads until the child closes its end, and kills it at `deadline` if that comes first.
+std::string ReadAll(int end, pid_t child, std::optional<Clock::time_point> deadline) {
+  std::string text;
+  char buffer[4096];
+  for (;;) {
+    int timeout = -1;
+    if (deadline.has_value()) {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - Clock::now());
+      timeout = static_cast<int>(std::max<std::int64_t>(0, left.count()));
+    }
+    pollfd ready = {.fd = end, .events = POLLIN, .revents = 0};
+    if (poll(&ready, 1, timeout) == 0) {
+      kill(child, SIGKILL);
+      deadline.reset();
+      continue;
+    }
+    const ssize_t count = read(end, buffer, sizeof(buffer));
+    if (count <= 0) return text;
+    text.append(buffer, static_cast<std::size_t>(count));
+  }
+}
+
+// A child on the store, killed at a change of a file (0: never) or some time after its start.
+Told RunChild(const std::string& store, long kill_at, std::optional<Clock::duration> life = {}) {
+  std::vector<std::string> words = {KILL_CHILD_PATH, store, std::to_string(kill_at)};
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  int ends[2] = {};
+  EXPECT_EQ(pipe(ends), 0);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+  posix_spawn_file_actions_addclose(&actions, ends[0]);
+  posix_spawn_file_actions_addclose(&actions, ends[1]);
+  pid_t child = 0;
+  EXPECT_EQ(posix_spawn(&child, KILL_CHILD_PATH, &actions, nullptr, arguments.data(), environ), 0);
+  posix_spawn_file_actions_destroy(&actions);
+  close(ends[1]);
+  std::optional<Clock::time_point> deadline;
+  if (life.has_value()) deadline = Clock::now() + *life;
+  const std::string text = ReadAll(ends[0], child, deadline);
+  close(ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  Told told;
+  if (WIFSIGNALED(status)) told.signal = WTERMSIG(status);
+  if (WIFEXITED(status)) told.exit_code = WEXITSTATUS(status);
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) Read(line, told);
+  return told;
+}
+
+// What the store holds of the study.
+struct Stored {
+  StudyRecord study = {};
+  std::vector<TrialRecord> trials = {};
+  std::map<int, std::vector<AttemptRecord>> attempts = {};
+  std::vector<MeasurementRecord> measurements = {};
+};
+
+Stored ReadStore(const std::string& path) {
+  auto store = Recorder::Open({.path = path});  // checks what a killed process has left
+  EXPECT_TRUE(store.ok()) << store.status();
+  Stored stored;
+  auto study = store->GetStudy(kKillStudyId);
+  if (!study.ok()) return stored;
+  stored.study = *std::move(study);
+  stored.trials =
+      store->ListTrials({.study_id = kKillStudyId}, TrialOrder::kNumber, 1000, "").value().trials;
+  for (const TrialRecord& trial : stored.trials) {
+    stored.attempts[trial.number] = store->ListAttempts(kKillStudyId, trial.number).value();
+  }
+  stored.measurements =
+      store->ListMeasurements({}, MeasurementOrder::kNewest, 1000, "").value().measurements;
+  return stored;
+}
+
+// What was acknowledged before the kill is there after it, as it was.
+void ExpectKept(const Told& told, const Stored& stored) {
+  if (told.has_created) EXPECT_EQ(stored.study.id, kKillStudyId) << "a study was lost";
+  std::map<int, TrialRecord> trials;
+  for (const TrialRecord& trial : stored.trials) trials[trial.number] = trial;
+  for (const auto& [number, plan_key] : told.begun) {
+    EXPECT_EQ(trials[number].plan_key, plan_key) << "trial " << number << " was lost";
+  }
+  for (const auto& [number, plan_key] : told.ended) {
+    EXPECT_EQ(trials[number].plan_key, plan_key) << "trial " << number << " was lost";
+    EXPECT_EQ(trials[number].state, TrialState::kEnded) << "the end of " << number << " was lost";
+  }
+}
+
+// A plan is measured once, and what ended before the kill was not run again.
+void ExpectNothingTwice(const Stored& before, const Stored& after) {
+  std::set<std::string> plans;
+  for (std::size_t i = 0; i < after.trials.size(); ++i) {
+    EXPECT_EQ(after.trials[i].number, static_cast<int>(i) + 1);
+    EXPECT_TRUE(plans.insert(after.trials[i].plan_key).second) << "measured twice";
+  }
+  EXPECT_EQ(after.measurements.size(), after.trials.size());
+  std::set<std::string> measured;
+  for (const MeasurementRecord& m : after.measurements) {
+    EXPECT_TRUE(measured.insert(m.plan_key).second) << "two measurements of a trial";
+    EXPECT_EQ(m.source, MeasurementSource::kReplay);
+  }
+  for (const TrialRecord& trial : before.trials) {
+    if (trial.state != TrialState::kEnded) continue;
+    const auto index = static_cast<std::size_t>(trial.number) - 1;
+    ASSERT_LT(index, after.trials.size());
+    EXPECT_EQ(after.trials[index], trial);
+    EXPECT_EQ(after.attempts.at(trial.number), before.attempts.at(trial.number)) << "run again";
+  }
+}
+
+int KillCount() {
+  const char* const value = std::getenv("MESHWRIGHT_KILLS");
+  return value == nullptr ? 40 : std::stoi(value);
+}
+
+class KillTest : public testing::Test {
+ protected:
+  // A study that is killed, once more in every third case, then runs to its end.
+  void Kill(int number, long kill_at, std::optional<Clock::duration> life) {
+    SCOPED_TRACE(fmt::format("kill {} at change {}", number, kill_at));
+    const std::string store = folder_.File(fmt::format("{}.db", number));
+    const Told first = RunChild(store, kill_at, life);
+    EXPECT_EQ(first.failure, "");
+    killed_ += first.signal == SIGKILL ? 1 : 0;
+    Stored before = ReadStore(store);
+    ExpectKept(first, before);
+    if (number % 3 == 0) {
+      const Told second = RunChild(store, 1 + static_cast<long>(random_() % 100));
+      EXPECT_EQ(second.failure, "");
+      const Stored between = ReadStore(store);
+      ExpectKept(first, between);
+      ExpectKept(second, between);
+      before = between;
+    }
+    const Told last = RunChild(store, 0);
+    EXPECT_EQ(last.failure, "");
+    EXPECT_EQ(last.exit_code, 0);
+    const Stored after = ReadStore(store);
+    ExpectKept(first, after);
+    ExpectNothingTwice(before, after);
+    EXPECT_EQ(after.study.state, StudyState::kSucceeded);
+    EXPECT_EQ(after.study.result, answer_) << "another answer";
+  }
+
+  const ServerFolder folder_;
+  std::string answer_;
+  std::mt19937 random_{20261122};
+  int killed_ = 0;
+};
+
+TEST_F(KillTest, LosesNothingDoublesNothingAndAnswersTheSame) {
+  const Clock::time_point start = Clock::now();
+  const std::string undisturbed = folder_.File("undisturbed.db");
+  const Told told = RunChild(undisturbed, 0);
+  const Clock::duration life = Clock::now() - start;
+  ASSERT_EQ(told.exit_code, 0) << told.failure;
+  const Stored stored = ReadStore(undisturbed);
+  ASSERT_EQ(stored.study.state, StudyState::kSucceeded);
+  ASSERT_EQ(told.ended.size(), 14u);
+  ASSERT_TRUE(stored.study.result.has_value());
+  answer_ = *stored.study.result;
+
+  const int kills = KillCount();
+  const int timed = kills / 4;  // at random times; the others evenly over all changes of files
+  for (int i = 0; i < kills - timed; ++i) Kill(i, 1 + i * told.calls / (kills - timed), {});
+  EXPECT_EQ(killed_, kills - timed);
+  for (int i = kills - timed; i < kills; ++i) {
+    Kill(i, 0, life * static_cast<int>(random_() % 1000) / 1000);
+  }
+  fmt::print("{} of {} studies killed, over {} changes of files\n", killed_, kills, told.calls);
+}
+
+}  // namespace
+}  // namespace meshwright

@@ -1,0 +1,109 @@
+#include "server/tuner/drift.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+namespace meshwright {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr char kChip[] = "a-chip";
+constexpr char kFramework[] = "a-framework";
+
+// A run of a plan of which 10 s were expected, 8 s .. 12.5 s: a side is log(1.25).
+MeasurementRecord RunOf(double seconds) {
+  return {.source = MeasurementSource::kJobReport,
+          .question = {.digest = "q", .chip = kChip, .framework = kFramework},
+          .plan_key = "k",
+          .plan_digest = "d",
+          .outcome = Outcome::kOk,
+          .step_time = Seconds(seconds),
+          .expected = {.step_time = Seconds(10), .low = Seconds(8), .high = Seconds(12.5)}};
+}
+
+std::vector<MeasurementRecord> RunsOf(const std::vector<double>& seconds) {
+  std::vector<MeasurementRecord> runs;
+  for (const double one : seconds) runs.push_back(RunOf(one));
+  return runs;
+}
+
+struct DriftCase {
+  std::string name;
+  std::vector<double> seconds;  // newest first
+  bool is_drift;
+};
+
+class DriftTest : public testing::TestWithParam<DriftCase> {};
+
+TEST_P(DriftTest, IsFoundWhereRunsLeaveTheirIntervals) {
+  EXPECT_EQ(FindDrift(RunsOf(GetParam().seconds)).has_value(), GetParam().is_drift);
+}
+
+// A run of 12.5 x 1.25^x is 1.2816 (1 + x) deviations off. The limit is 3 / sqrt(3) = 1.73 for
+// three runs, 3 / sqrt(5) = 1.34 for five and 1.2816 from six on.
+const DriftCase kDriftCases[] = {
+    {"none", {}, false},
+    {"two_far_off", {30, 30}, false},
+    {"three_as_expected", {10, 11, 9}, false},
+    {"three_a_tenth_slower", {11, 11, 11}, false},
+    {"three_at_the_bound", {12.5, 12.5, 12.5}, false},
+    {"three_far_slower", {14, 14, 14}, true},           // 1.2816 log(1.4) / log(1.25) = 1.93
+    {"three_far_faster", {7, 7, 7}, true},              // 1.2816 log(10 / 7) / log(1.25) = 2.05
+    {"five_just_outside", {13, 13, 13, 13, 13}, true},  // 1.51
+    {"five_at_the_bound", {12.5, 12.5, 12.5, 12.5, 12.5}, false},
+    {"eight_just_outside", {12.6, 12.6, 12.6, 12.6, 12.6, 12.6, 12.6, 12.6}, true},
+    {"eight_inside", {12.4, 12.4, 12.4, 12.4, 12.4, 12.4, 12.4, 12.4}, false},
+    {"one_far_off", {40, 10, 10, 10, 10, 10, 10, 10}, false},  // 7.96 / 8
+    {"both_ways", {20, 5, 20, 5}, false},
+    {"old_ones_are_forgotten", {10, 10, 10, 10, 10, 10, 10, 10, 90, 90, 90, 90, 90}, false},
+    {"new_ones_count", {14, 14, 14, 14, 14, 14, 14, 14, 1, 1, 1, 1, 1, 1, 1, 1}, true},
+};
+INSTANTIATE_TEST_SUITE_P(All, DriftTest, testing::ValuesIn(kDriftCases),
+                         [](const auto& c) { return c.param.name; });
+
+TEST(Drift, SaysHowFar) {
+  const auto drift = FindDrift(RunsOf({20, 20, 20, 20}));
+  ASSERT_TRUE(drift.has_value());
+  EXPECT_EQ(drift->run_count, 4);
+  EXPECT_NEAR(drift->mean_ratio, 2, 1e-12);
+  EXPECT_NEAR(drift->mean_deviation, 1.2815515655446004 * std::log(2.0) / std::log(1.25), 1e-9);
+  EXPECT_NEAR(drift->limit, 1.5, 1e-12);  // 3 / sqrt(4)
+}
+
+TEST(Drift, RunsWithoutAnExpectationSayNothing) {
+  std::vector<MeasurementRecord> runs = RunsOf({20, 20, 20, 20});
+  runs[0].expected = {};
+  runs[1].outcome = Outcome::kOom;
+  runs[1].step_time.reset();
+  EXPECT_FALSE(FindDrift(runs).has_value());  // two are left
+}
+
+absl::StatusOr<Recorder> StoreOf(const std::vector<double>& seconds) {
+  auto store = Recorder::Open({.path = ":memory:"});
+  std::vector<MeasurementRecord> runs = RunsOf(seconds);
+  for (std::size_t i = 0; i < runs.size(); ++i) runs[i].id = "m-" + std::to_string(i);
+  if (const auto kept = store->InsertMeasurements(runs); !kept.ok()) return kept.status();
+  return store;
+}
+
+TEST(DriftWarning, IsOfTheStoresNewestRunsUpToANumber) {
+  const auto store = StoreOf({10, 10, 10, 20, 20, 20, 20});
+  ASSERT_TRUE(store.ok()) << store.status();
+  const auto now = DriftWarning(*store, kChip, kFramework, {});
+  ASSERT_TRUE(now.ok()) << now.status();
+  ASSERT_TRUE(now->has_value());
+  EXPECT_THAT(**now, HasSubstr("the newest 7 runs on a-chip under a-framework"));
+  const auto before = DriftWarning(*store, kChip, kFramework, 4);
+  ASSERT_TRUE(before.ok()) << before.status();
+  EXPECT_FALSE(before->has_value());
+  EXPECT_FALSE(DriftWarning(*store, kChip, "another", {})->has_value());
+  EXPECT_FALSE(DriftWarning(*store, "another", kFramework, {})->has_value());
+}
+
+}  // namespace
+}  // namespace meshwright

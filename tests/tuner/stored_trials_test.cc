@@ -1,0 +1,216 @@
+#include "server/tuner/stored_trials.h"
+
+#include <gtest/gtest.h>
+
+#include <future>
+#include <utility>
+
+#include "search_space/status.h"
+#include "server/tuner/trial_study.h"
+#include "tests/tuner/engine_fixture.h"
+#include "tests/tuner/fake_launcher.h"
+
+namespace meshwright {
+namespace {
+
+std::vector<ParallelPlan> Candidates() {
+  std::vector<ParallelPlan> plans;
+  for (const int tensor : {2, 4, 8}) {
+    for (const int micro_batch : {1, 2}) {
+      plans.push_back({.tensor_parallel = tensor,
+                       .data_parallel = 8 / tensor,
+                       .micro_batch_size = micro_batch,
+                       .layers_per_stage = {32}});
+    }
+  }
+  return plans;
+}
+
+// Studies with trials, by a launcher of the cluster's name: "cluster" or "replay".
+StudyRequest Measured(const std::string& launcher) {
+  StudyRequest request = SmallStudy();
+  request.question.cluster.name = launcher;
+  return request;
+}
+
+StudyCodec TrialCodec() {
+  StudyCodec codec = TestCodec();
+  codec.decode_request = [](std::string_view text) -> absl::StatusOr<StudyRequest> {
+    ASSIGN_OR_RETURN(StudyRequest request, TestCodec().decode_request(text));
+    request.trials =
+        TrialRequest{.launcher = request.question.cluster.name, .budget = {.trials = 100}};
+    return request;
+  };
+  return codec;
+}
+
+TrialOutcome OutcomeOn(const ParallelPlan& plan) {
+  if (plan.tensor_parallel == 8) return OutOfMemory();
+  return Ran{.step_time = Seconds(plan.tensor_parallel + 0.1 * plan.micro_batch_size),
+             .peak_memory = GiB(60)};
+}
+
+class StoredTrialsTest : public EngineTest {
+ protected:
+  // What was submitted and asked in one run of a study.
+  struct Seen {
+    std::vector<ParallelPlan> submitted = {};
+    std::vector<HistoryRow> history = {};
+    std::optional<std::int64_t> history_sequence = {};
+  };
+
+  Engine& StartMeasuring() {
+    return StartEngine(TrialCodec(), {.run = [this](const auto& request, const auto& knowledge,
+                                                    const auto& control) {
+                         return Run(request, knowledge, control);
+                       }});
+  }
+
+  absl::StatusOr<StudyAnswer> Run(const StudyRequest& request, const Knowledge& knowledge,
+                                  const StudyControl& control) {
+    FakeLauncher launcher([this](const ParallelPlan& plan) {
+      if (hangs_ && !std::exchange(has_begun_, true)) begun_.set_value();
+      return OutcomeOn(plan);
+    });
+    launcher.hangs_until_cancelled = hangs_;
+    seen_.push_back({.history = request.history, .history_sequence = request.history_sequence});
+    auto answer =
+        RunTrialStudy(request, knowledge, {.candidates = Candidates()}, launcher, control);
+    seen_.back().submitted = launcher.submitted;
+    return answer;
+  }
+
+  // Runs a study to its end and stops the engine.
+  StudyRecord RunToEnd(const StudyRequest& request) {
+    StartMeasuring();
+    StudyRecord study = Ended(Create(request));
+    StopEngine();
+    return study;
+  }
+
+  // A study whose first trial hangs until it is cancelled.
+  std::string BeginHanging(Engine& engine) {
+    hangs_ = true;
+    const auto study = engine.CreateStudy(Measured("cluster"), {});
+    EXPECT_TRUE(study.ok()) << study.status();
+    begun_.get_future().wait();
+    return study->id;
+  }
+
+  std::vector<Seen> seen_;
+  bool hangs_ = false;
+  bool has_begun_ = false;
+  std::promise<void> begun_;
+};
+
+TEST_F(StoredTrialsTest, EndsOfTrialsAreMeasurements) {
+  const StudyRecord study = RunToEnd(Measured("cluster"));
+  EXPECT_EQ(study.state, StudyState::kSucceeded);
+  const Recorder store = OpenStore();
+  const auto trials = store.ListTrials({.study_id = study.id}, TrialOrder::kNumber, 0, "");
+  ASSERT_TRUE(trials.ok()) << trials.status();
+  ASSERT_EQ(trials->trials.size(), 6u);
+  const auto page = store.ListMeasurements({}, MeasurementOrder::kNewest, 0, "");
+  ASSERT_TRUE(page.ok()) << page.status();
+  ASSERT_EQ(page->measurements.size(), 6u);
+  for (std::size_t i = 0; i < 6; ++i) {
+    const TrialRecord& trial = trials->trials[i];
+    const MeasurementRecord& measured = page->measurements[5 - i];  // the newest first
+    EXPECT_EQ(trial.state, TrialState::kEnded);
+    EXPECT_EQ(trial.measurement_sequence, measured.sequence);
+    EXPECT_EQ(measured.source, MeasurementSource::kTrial);
+    EXPECT_EQ(measured.study_id, study.id);
+    EXPECT_EQ(measured.plan_digest, trial.plan_digest);
+    EXPECT_EQ(measured.outcome, trial.outcome);
+    EXPECT_EQ(measured.step_time, trial.step_time);
+    EXPECT_EQ(measured.expected.step_time, trial.expected_step_time);
+    EXPECT_LT(measured.expected.low, measured.expected.high);
+    EXPECT_EQ(measured.question.chip, "nvidia-a100-sxm4-80gb");
+    EXPECT_EQ(measured.question.job_fingerprint.size(), 32u);
+  }
+}
+
+TEST_F(StoredTrialsTest, TheNextStudyLearnsFromThemAndRunsNothingTwice) {
+  RunToEnd(Measured("cluster"));
+  const StudyRecord second = RunToEnd(Measured("cluster"));
+  EXPECT_EQ(second.state, StudyState::kSucceeded);
+  ASSERT_EQ(seen_.size(), 2u);
+  EXPECT_TRUE(seen_[0].history.empty());
+  EXPECT_EQ(seen_[0].history_sequence, 0);
+  EXPECT_EQ(seen_[1].history.size(), 6u);
+  EXPECT_EQ(seen_[1].history_sequence, 6);
+  for (const HistoryRow& row : seen_[1].history) EXPECT_NE(row.measurement_id, "");
+  EXPECT_EQ(seen_[0].submitted.size(), 6u);
+  EXPECT_TRUE(seen_[1].submitted.empty());
+  const auto calibrations = OpenStore().ListCalibrations(std::nullopt, 0, "");
+  ASSERT_TRUE(calibrations.ok()) << calibrations.status();
+  ASSERT_EQ(calibrations->calibrations.size(), 1u);
+  EXPECT_EQ(calibrations->calibrations[0].last_sequence, 6);
+  EXPECT_EQ(calibrations->calibrations[0].measurement_count, 6);
+}
+
+TEST_F(StoredTrialsTest, AReplayTeachesNothingOfTheCluster) {
+  RunToEnd(Measured("replay"));
+  RunToEnd(Measured("replay"));
+  RunToEnd(Measured("cluster"));
+  ASSERT_EQ(seen_.size(), 3u);
+  for (const Seen& seen : seen_) {
+    EXPECT_TRUE(seen.history.empty());
+    EXPECT_EQ(seen.submitted.size(), 6u);
+  }
+  EXPECT_EQ(seen_[2].history_sequence, 12);
+  const auto page = OpenStore().ListMeasurements({.sources = {MeasurementSource::kReplay}},
+                                                 MeasurementOrder::kNewest, 0, "");
+  ASSERT_TRUE(page.ok()) << page.status();
+  EXPECT_EQ(page->measurements.size(), 12u);
+}
+
+TEST_F(StoredTrialsTest, AStudyGoesOnWithWhatItBeganWith) {
+  const std::string id = BeginHanging(StartMeasuring());
+  StopEngine();
+  ASSERT_EQ(seen_.size(), 1u);
+  MeasurementRecord job = {.id = "m-job", .source = MeasurementSource::kJobReport};
+  {
+    Recorder store = OpenStore();
+    const StudyRequest request = Measured("cluster");
+    const Problem problem = ResolveProblem(request.question, SharedKnowledge()).value();
+    job.question = {.digest = "d",
+                    .model_name = problem.model.name,
+                    .chip = "nvidia-a100-sxm4-80gb",
+                    .framework = problem.profile.name,
+                    .question = "cluster"};
+    job.plan_key = MakePlanKey(Candidates()[0]).text;
+    job.step_time = Seconds(3);
+    const auto stored = store.InsertMeasurements({&job, 1});
+    ASSERT_TRUE(stored.ok()) << stored.status();
+  }
+  hangs_ = false;
+  StartMeasuring();
+  EXPECT_EQ(Ended(id).state, StudyState::kSucceeded);
+  EXPECT_EQ(Ended(Create(Measured("cluster"))).state, StudyState::kSucceeded);
+  StopEngine();
+  ASSERT_EQ(seen_.size(), 3u);
+  EXPECT_TRUE(seen_[1].history.empty());
+  EXPECT_EQ(seen_[1].submitted.size(), 6u);
+  EXPECT_EQ(seen_[2].history.size(), 7u);
+  const auto attempts = OpenStore().ListAttempts(id, 1);
+  ASSERT_TRUE(attempts.ok()) << attempts.status();
+  EXPECT_EQ(attempts->size(), 2u);
+}
+
+TEST_F(StoredTrialsTest, ACancelledStudyKeepsItsTrialsAndLeavesNoneOpen) {
+  Engine& engine = StartMeasuring();
+  const std::string id = BeginHanging(engine);
+  ASSERT_TRUE(engine.CancelStudy(id).ok());
+  EXPECT_EQ(Ended(id).state, StudyState::kCancelled);
+  StopEngine();
+  const auto trials = OpenStore().ListTrials({.study_id = id}, TrialOrder::kNumber, 0, "");
+  ASSERT_TRUE(trials.ok()) << trials.status();
+  ASSERT_EQ(trials->trials.size(), 1u);
+  EXPECT_EQ(trials->trials[0].state, TrialState::kEnded);
+  EXPECT_EQ(trials->trials[0].outcome, Outcome::kCancelled);
+  EXPECT_EQ(trials->trials[0].device_time, Seconds(800));  // 100 s on 8 devices
+}
+
+}  // namespace
+}  // namespace meshwright
