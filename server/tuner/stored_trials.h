@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -9,14 +8,11 @@
 
 #include "absl/status/statusor.h"
 #include "recorder/recorder.h"
+#include "server/tuner/store_access.h"
 #include "server/tuner/study_codec.h"
 #include "server/tuner/trial_journal.h"
 
 namespace meshwright {
-
-// How a study reaches its store for one call: an engine locks the one that it has open, a command
-// opens and closes it.
-using StoreAccess = std::function<absl::Status(const StoreCall&)>;
 
 struct StoredTrialsOptions {
   std::string study_id = {};
@@ -52,9 +48,9 @@ class StoredTrials {
   const StoredTrialsOptions options_;
   TrialJournal journal_;
   std::string calibration_id_;
-  ExpectedTrial expected_;         // of the newest trial
-  AttemptRecord attempt_;          // the newest
-  std::optional<int> open_number_; // of the trial that has begun and not ended
+  ExpectedTrial expected_;          // of the newest trial
+  AttemptRecord attempt_;           // the newest
+  std::optional<int> open_number_;  // of the trial that has begun and not ended
 };
 
 // Ends as cancelled what is open of a study's trials: for the end of the study. One that is only

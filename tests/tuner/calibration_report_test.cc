@@ -15,8 +15,7 @@ namespace {
 // A run that took `time` times what the model says.
 HistoryRow Row(const Question& question, double time, const std::string& measurement_id = "") {
   const PlanRequest plan = {.tensor_parallel = 2};
-  const Estimate modelled =
-      EvaluatePlan({.question = question, .plan = plan}, Known(), {}).value();
+  const Estimate modelled = EvaluatePlan({.question = question, .plan = plan}, Known(), {}).value();
   return {.question = question,
           .plan = plan,
           .step_time = modelled.step_time * time,
@@ -32,7 +31,7 @@ Question OtherModel() {
 
 Question OtherVersion() {
   Question question = OtherModel();
-  question.workload.framework_version = "0.1";
+  question.workload.framework_version = "9.9";
   return question;
 }
 

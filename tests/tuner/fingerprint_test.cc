@@ -32,8 +32,11 @@ const Case kCases[] = {
     {"experts", [](Question& q) { q.model = TinyExperts(); }},
     {"batch", [](Question& q) { q.workload.global_batch_size = 32; }},
     {"dropout", [](Question& q) { q.workload.dropout_ratio = 0.1; }},
-    {"overlap", [](Question& q) { q.workload.overlap.pipeline_p2p = false; }},
-    {"version", [](Question& q) { q.workload.framework_version = "0.1"; }},
+    {"overlap",
+     [](Question& q) {
+       q.workload.overlap.pipeline_p2p = !Resolved(q).workload.overlap.pipeline_p2p;
+     }},
+    {"version", [](Question& q) { q.workload.framework_version = "9.9"; }},
     {"nodes", [](Question& q) { q.cluster.pools[0].node_count = 2; }, false, false},
     {"memory", [](Question& q) { q.cluster.pools[0].memory_capacity = GiB(64); }, false, false},
     {"chip", [](Question& q) { q.cluster.pools[0].chip = "nvidia-h100-sxm5-80gb"; }, false, false},
@@ -60,7 +63,7 @@ TEST(SoftwareFingerprintTest, CountsVersionAndFacts) {
   const std::string before = SoftwareFingerprint(Resolved(question));
   question.workload.framework_facts = {{.name = "host_per_launch_seconds", .value = "0.00001"}};
   const std::string with_fact = SoftwareFingerprint(Resolved(question));
-  question.workload.framework_version = "0.1";
+  question.workload.framework_version = "9.9";
   EXPECT_NE(before, with_fact);
   EXPECT_NE(with_fact, SoftwareFingerprint(Resolved(question)));
 }
