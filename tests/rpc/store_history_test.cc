@@ -34,9 +34,7 @@ class StoreHistoryTest : public testing::Test {
     client_ = std::make_unique<Client>(*Client::Connect(server_->address()));
   }
 
-  [[nodiscard]] StudyRequest Asked() const {
-    return FromWire(SmallQuestion(), knowledge_).value();
-  }
+  [[nodiscard]] StudyRequest Asked() const { return FromWire(SmallQuestion(), knowledge_).value(); }
 
   // A run of the plan that the model alone thinks best.
   [[nodiscard]] MeasurementRecord Slow(const std::string& id) const {
