@@ -43,10 +43,9 @@ absl::StatusOr<std::vector<AttemptRecord>> ReadAttempts(sqlite3* connection,
                                                         int trial_number) {
   ASSIGN_OR_RETURN(
       Statement query,
-      Statement::Prepare(connection,
-                         fmt::format("SELECT {} FROM attempts WHERE study_id = ?1 AND "
-                                     "trial_number = ?2 ORDER BY number",
-                                     kColumns)));
+      Statement::Prepare(connection, fmt::format("SELECT {} FROM attempts WHERE study_id = ?1 AND "
+                                                 "trial_number = ?2 ORDER BY number",
+                                                 kColumns)));
   RETURN_IF_ERROR(query.Bind(study_id, trial_number));
   std::vector<AttemptRecord> attempts;
   while (true) {
@@ -74,10 +73,9 @@ absl::Status CheckOpen(sqlite3* connection, const AttemptRecord& attempt) {
   RETURN_IF_ERROR(newest.Bind(attempt.study_id, attempt.trial_number));
   RETURN_IF_ERROR(newest.Step().status());
   if (newest.Text(0) != attempt.id) {
-    return WithReason(
-        absl::FailedPreconditionError(fmt::format("attempt '{}' was superseded by '{}'", attempt.id,
-                                                  newest.Text(0))),
-        "STALE_TOKEN");
+    return WithReason(absl::FailedPreconditionError(fmt::format(
+                          "attempt '{}' was superseded by '{}'", attempt.id, newest.Text(0))),
+                      "STALE_TOKEN");
   }
   if (attempt.state == AttemptState::kEnded) {
     return WithReason(
@@ -97,10 +95,9 @@ bool IsSame(const AttemptRecord& ended, const AttemptEnding& ending) {
 }  // namespace
 
 absl::StatusOr<AttemptRecord> ReadAttempt(sqlite3* connection, std::string_view id) {
-  ASSIGN_OR_RETURN(
-      Statement query,
-      Statement::Prepare(connection,
-                         fmt::format("SELECT {} FROM attempts WHERE id = ?1", kColumns)));
+  ASSIGN_OR_RETURN(Statement query,
+                   Statement::Prepare(
+                       connection, fmt::format("SELECT {} FROM attempts WHERE id = ?1", kColumns)));
   RETURN_IF_ERROR(query.Bind(id));
   ASSIGN_OR_RETURN(const bool is_there, query.Step());
   if (is_there) return ReadRow(query);
@@ -121,8 +118,7 @@ SELECT (SELECT coalesce(max(number), 0) + 1 FROM attempts
   RETURN_IF_ERROR(numbers.Bind(intent.study_id, intent.trial_number));
   RETURN_IF_ERROR(numbers.Step().status());
   const std::int64_t number = numbers.Integer(0);
-  const std::string id =
-      fmt::format("{}-t{}-a{}", intent.study_id, intent.trial_number, number);
+  const std::string id = fmt::format("{}-t{}-a{}", intent.study_id, intent.trial_number, number);
   RETURN_IF_ERROR(Run(connection, R"sql(
 INSERT INTO attempts (id, study_id, trial_number, number, fencing_token, state, launcher,
   external_id, create_time_ms, failure_class, device_seconds, log_head, log_tail)
@@ -152,10 +148,10 @@ absl::StatusOr<AttemptRecord> Recorder::AddAttempt(const AttemptIntent& intent) 
   ASSIGN_OR_RETURN(const TrialRecord trial,
                    ReadTrial(connection_.get(), intent.study_id, intent.trial_number));
   if (trial.state == TrialState::kEnded) {
-    return WithReason(
-        absl::FailedPreconditionError(fmt::format(
-            "trial {} of study '{}' has ended; no attempt can begin", trial.number, trial.study_id)),
-        "TRIAL_ENDED");
+    return WithReason(absl::FailedPreconditionError(
+                          fmt::format("trial {} of study '{}' has ended; no attempt can begin",
+                                      trial.number, trial.study_id)),
+                      "TRIAL_ENDED");
   }
   RETURN_IF_ERROR(CheckStudyLives(connection_.get(), intent.study_id));
   ASSIGN_OR_RETURN(AttemptRecord attempt, InsertAttempt(connection_.get(), intent));
@@ -178,13 +174,12 @@ absl::StatusOr<AttemptRecord> Recorder::UpdateAttempt(const AttemptUpdate& updat
                                                   Word(before.state), Word(update.state))),
         "ATTEMPT_STATE");
   }
-  RETURN_IF_ERROR(
-      Run(connection_.get(),
-          fmt::format("UPDATE attempts SET state = ?2, external_id = coalesce(?3, external_id), "
-                      "{0} = coalesce({0}, ?4) WHERE id = ?1",
-                      update.state == AttemptState::kSubmitted ? "submit_time_ms"
-                                                               : "start_time_ms"),
-          update.attempt_id, Word(update.state), update.external_id, update.time_ms));
+  RETURN_IF_ERROR(Run(
+      connection_.get(),
+      fmt::format("UPDATE attempts SET state = ?2, external_id = coalesce(?3, external_id), "
+                  "{0} = coalesce({0}, ?4) WHERE id = ?1",
+                  update.state == AttemptState::kSubmitted ? "submit_time_ms" : "start_time_ms"),
+      update.attempt_id, Word(update.state), update.external_id, update.time_ms));
   ASSIGN_OR_RETURN(AttemptRecord after, ReadAttempt(connection_.get(), update.attempt_id));
   RETURN_IF_ERROR(transaction.Commit());
   return after;

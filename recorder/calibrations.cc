@@ -54,9 +54,9 @@ absl::Status Recorder::InsertCalibration(const CalibrationRecord& calibration) {
 absl::StatusOr<CalibrationRecord> Recorder::GetCalibration(std::string_view id) const {
   ASSIGN_OR_RETURN(
       Statement query,
-      Statement::Prepare(connection_.get(),
-                         fmt::format("SELECT {}, content FROM calibrations WHERE id = ?1",
-                                     kColumns)));
+      Statement::Prepare(
+          connection_.get(),
+          fmt::format("SELECT {}, content FROM calibrations WHERE id = ?1", kColumns)));
   RETURN_IF_ERROR(query.Bind(id));
   ASSIGN_OR_RETURN(const bool is_there, query.Step());
   if (is_there) return ReadRow(query, true);
@@ -89,8 +89,7 @@ absl::StatusOr<CalibrationPage> Recorder::ListCalibrations(const std::optional<s
   CalibrationPage page = {.calibrations = std::move(rows.records)};
   if (rows.has_more) {
     const CalibrationRecord& last = page.calibrations.back();
-    page.next_page_token =
-        EncodePageToken(list, {.number = last.create_time_ms, .text = last.id});
+    page.next_page_token = EncodePageToken(list, {.number = last.create_time_ms, .text = last.id});
   }
   return page;
 }

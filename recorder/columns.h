@@ -51,10 +51,9 @@ template <typename Enum>
 absl::StatusOr<Enum> ReadWord(const Statement& row, int column, std::string_view whose) {
   const auto value = ParseChoice<Enum>(row.Text(column));
   if (value.has_value()) return *value;
-  return WithReason(
-      absl::DataLossError(fmt::format("{}: the store holds '{}'; must be one of {}", whose,
-                                      row.Text(column), AllowedWords<Enum>())),
-      "STORE_CORRUPT");
+  return WithReason(absl::DataLossError(fmt::format("{}: the store holds '{}'; must be one of {}",
+                                                    whose, row.Text(column), AllowedWords<Enum>())),
+                    "STORE_CORRUPT");
 }
 
 template <typename Enum>

@@ -75,7 +75,8 @@ struct InsertedMeasurement {
 };
 
 enum class MeasurementOrder {
-  kNewest,   // by sequence, the last stored first
+  kNewest,  // by sequence, the last stored first
+  kOldest,
   kFastest,  // by step time, then the earlier stored; those that have one
 };
 

@@ -1,5 +1,6 @@
 // The Recorder's calls that concern a study's plans and its journal.
 #include <fmt/format.h>
+#include <sqlite3.h>
 
 #include <limits>
 #include <utility>
@@ -140,6 +141,23 @@ absl::StatusOr<std::vector<EventRecord>> Recorder::ListEvents(std::string_view s
                       .kind = query.Text(3),
                       .payload = query.Text(4)});
   }
+}
+
+absl::StatusOr<DeletedEstimates> Recorder::DeleteEstimates(std::int64_t before_ms) {
+  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(connection_.get()));
+  // Only studies that have ended have an end time.
+  RETURN_IF_ERROR(Run(connection_.get(), R"sql(
+DELETE FROM plans WHERE rank > 1 AND state = 'estimated'
+  AND study_id IN (SELECT id FROM studies WHERE end_time_ms < ?1))sql",
+                      before_ms));
+  DeletedEstimates deleted = {.plan_count = sqlite3_changes64(connection_.get())};
+  RETURN_IF_ERROR(Run(connection_.get(), R"sql(
+DELETE FROM events WHERE kind <> ?2
+  AND study_id IN (SELECT id FROM studies WHERE end_time_ms < ?1))sql",
+                      before_ms, std::string_view(kStateEventKind)));
+  deleted.event_count = sqlite3_changes64(connection_.get());
+  RETURN_IF_ERROR(transaction.Commit());
+  return deleted;
 }
 
 }  // namespace meshwright

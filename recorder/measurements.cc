@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <cstdlib>
 #include <utility>
 
 #include "recorder/columns.h"
@@ -100,7 +101,8 @@ absl::Status CheckMeasurement(const MeasurementRecord& measurement) {
 absl::StatusOr<InsertedMeasurement> InsertOne(sqlite3* connection,
                                               const MeasurementRecord& measurement) {
   if (measurement.request_id.has_value()) {
-    ASSIGN_OR_RETURN(auto found, Find(connection, "WHERE request_id = ?1", *measurement.request_id));
+    ASSIGN_OR_RETURN(auto found,
+                     Find(connection, "WHERE request_id = ?1", *measurement.request_id));
     if (found.has_value()) {
       if (found->request_hash == measurement.request_hash) {
         return InsertedMeasurement{.measurement = *std::move(found), .is_new = false};
@@ -127,7 +129,7 @@ std::string Where(const MeasurementFilter& filter, MeasurementOrder order) {
     std::string_view column;
     std::string_view test;
   };
-  const bool is_newest = order == MeasurementOrder::kNewest;
+  const bool by_number = order != MeasurementOrder::kFastest;
   const bool has_job = filter.job_fingerprint.has_value();
   const bool has_study = filter.study_id.has_value();
   const bool has_model = filter.model_name.has_value();
@@ -137,17 +139,17 @@ std::string Where(const MeasurementFilter& filter, MeasurementOrder order) {
       {has_study, !has_job, "study_id", "= ?2"},
       {has_model, !has_job && !has_study, "measurements.model_name", "= ?3"},
       {filter.chip.has_value(), !is_narrow, "measurements.chip", "= ?4"},
-      {filter.framework.has_value(), !is_narrow && is_newest && filter.chip.has_value(),
+      {filter.framework.has_value(), !is_narrow && by_number && filter.chip.has_value(),
        "measurements.framework", "= ?5"},
       {filter.outcome.has_value(), false, "outcome", "= ?6"},
-      {filter.up_to_sequence.has_value(), is_newest, "sequence", "<= ?7"},
+      {filter.up_to_sequence.has_value(), by_number, "sequence", "<= ?7"},
       {filter.since_ms.has_value(), false, "time_ms", ">= ?8"},
   };
-  std::string where = is_newest ? "WHERE true" : "WHERE step_time_seconds IS NOT NULL";
+  std::string where = by_number ? "WHERE true" : "WHERE step_time_seconds IS NOT NULL";
   for (const Condition& condition : conditions) {
     if (!condition.is_there) continue;
-    where +=
-        fmt::format(" AND {}{} {}", condition.may_lead ? "" : "+", condition.column, condition.test);
+    where += fmt::format(" AND {}{} {}", condition.may_lead ? "" : "+", condition.column,
+                         condition.test);
   }
   if (filter.sources.empty()) return where;
   std::string words;
@@ -157,9 +159,33 @@ std::string Where(const MeasurementFilter& filter, MeasurementOrder order) {
   return fmt::format("{} AND source IN ({})", where, words);
 }
 
+std::string_view AfterKey(MeasurementOrder order) {
+  switch (order) {
+    case MeasurementOrder::kNewest:
+      return " AND sequence < ?9";
+    case MeasurementOrder::kOldest:
+      return " AND sequence > ?9";
+    case MeasurementOrder::kFastest:
+      return " AND (step_time_seconds, sequence) > (?10, ?9)";
+  }
+  std::abort();
+}
+
+std::string_view OrderBy(MeasurementOrder order) {
+  switch (order) {
+    case MeasurementOrder::kNewest:
+      return " ORDER BY sequence DESC LIMIT ?11";
+    case MeasurementOrder::kOldest:
+      return " ORDER BY sequence LIMIT ?11";
+    case MeasurementOrder::kFastest:
+      return " ORDER BY step_time_seconds, sequence LIMIT ?11";
+  }
+  std::abort();
+}
+
 // What a page token is bound to.
 std::string ListName(const MeasurementFilter& filter, MeasurementOrder order) {
-  std::string name = order == MeasurementOrder::kNewest ? "measurements/new" : "measurements/fast";
+  std::string name = fmt::format("measurements/{}", static_cast<int>(order));
   const auto add = [&name](const auto& value) {
     name += value.has_value() ? fmt::format("/{}", *value) : "//";
   };
@@ -190,8 +216,8 @@ absl::StatusOr<std::int64_t> InsertMeasurement(sqlite3* connection,
   ASSIGN_OR_RETURN(const std::int64_t question_id,
                    InsertQuestion(connection, measurement.question, measurement.time_ms));
   const ExpectedFigures& expected = measurement.expected;
-  const absl::Status status = Run(
-      connection, R"sql(
+  const absl::Status status =
+      Run(connection, R"sql(
 INSERT INTO measurements (question_id, chip, framework, model_name, job_fingerprint, id, source,
   study_id, plan_key, plan_digest, plan, outcome, step_time_seconds, peak_memory_bytes,
   expected_step_time_seconds, expected_low_seconds, expected_high_seconds,
@@ -200,13 +226,13 @@ INSERT INTO measurements (question_id, chip, framework, model_name, job_fingerpr
 SELECT id, chip, framework, model_name, job_fingerprint, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,
   ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21
 FROM questions WHERE id = ?1)sql",
-      question_id, measurement.id, Word(measurement.source), measurement.study_id,
-      measurement.plan_key, measurement.plan_digest, Blob{measurement.plan},
-      Word(measurement.outcome), Count(measurement.step_time), Count(measurement.peak_memory),
-      Count(expected.step_time), Count(expected.low), Count(expected.high),
-      Count(expected.peak_memory), expected.calibration_id, measurement.device_time.count(),
-      measurement.time_ms, measurement.request_id, measurement.request_hash, measurement.job_name,
-      measurement.note);
+          question_id, measurement.id, Word(measurement.source), measurement.study_id,
+          measurement.plan_key, measurement.plan_digest, Blob{measurement.plan},
+          Word(measurement.outcome), Count(measurement.step_time), Count(measurement.peak_memory),
+          Count(expected.step_time), Count(expected.low), Count(expected.high),
+          Count(expected.peak_memory), expected.calibration_id, measurement.device_time.count(),
+          measurement.time_ms, measurement.request_id, measurement.request_hash,
+          measurement.job_name, measurement.note);
   if (absl::IsAlreadyExists(status)) {
     return WithReason(absl::AlreadyExistsError(fmt::format(
                           "measurement id = '{}'; exists; must be new", measurement.id)),
@@ -248,32 +274,29 @@ absl::StatusOr<MeasurementPage> Recorder::ListMeasurements(const MeasurementFilt
                                                            MeasurementOrder order, int page_size,
                                                            std::string_view page_token) const {
   ASSIGN_OR_RETURN(const int size, PageSize(page_size, "page_size"));
-  const bool is_newest = order == MeasurementOrder::kNewest;
   const std::string list = ListName(filter, order);
   std::string rest = Where(filter, order);
   PageKey after;
   if (!page_token.empty()) {
     ASSIGN_OR_RETURN(after, DecodePageToken(list, page_token));
-    rest += is_newest ? " AND sequence < ?9" : " AND (step_time_seconds, sequence) > (?10, ?9)";
+    rest += AfterKey(order);
   }
-  rest += is_newest ? " ORDER BY sequence DESC LIMIT ?11"
-                    : " ORDER BY step_time_seconds, sequence LIMIT ?11";
+  rest += OrderBy(order);
   ASSIGN_OR_RETURN(Statement query, Statement::Prepare(connection_.get(), Select(false, rest)));
   RETURN_IF_ERROR(query.Bind(filter.job_fingerprint, filter.study_id, filter.model_name,
                              filter.chip, filter.framework, OptionalWord(filter.outcome),
                              filter.up_to_sequence, filter.since_ms, after.number,
                              StepTimeOf(after), size + 1));
-  ASSIGN_OR_RETURN(auto rows,
-                   ReadPage<MeasurementRecord>(query, size, [](const Statement& row) {
+  ASSIGN_OR_RETURN(auto rows, ReadPage<MeasurementRecord>(query, size, [](const Statement& row) {
                      return ReadMeasurementRow(row, false);
                    }));
   MeasurementPage page = {.measurements = std::move(rows.records)};
   if (!rows.has_more) return page;
   const MeasurementRecord& last = page.measurements.back();
   page.next_page_token = EncodePageToken(
-      list, {.number = last.sequence,
-             .text = last.step_time.has_value() ? fmt::format("{:.17g}", last.step_time->count())
-                                                : ""});
+      list,
+      {.number = last.sequence,
+       .text = last.step_time.has_value() ? fmt::format("{:.17g}", last.step_time->count()) : ""});
   return page;
 }
 

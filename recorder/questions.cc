@@ -101,8 +101,7 @@ absl::StatusOr<ClusterPage> Recorder::ListClusters(int page_size,
 SELECT hardware_fingerprint, name, chip, device_count, first_seen_ms, last_seen_ms FROM clusters
 WHERE ?1 IS NULL OR hardware_fingerprint > ?1 ORDER BY hardware_fingerprint LIMIT ?2)sql"));
   RETURN_IF_ERROR(query.Bind(after, size + 1));
-  ASSIGN_OR_RETURN(auto rows,
-                   ReadPage<ClusterRecord>(query, size, [](const Statement& row) {
+  ASSIGN_OR_RETURN(auto rows, ReadPage<ClusterRecord>(query, size, [](const Statement& row) {
                      return ClusterRecord{.hardware_fingerprint = row.Text(0),
                                           .name = row.Text(1),
                                           .chip = row.Text(2),

@@ -69,6 +69,18 @@ absl::Status Upgrade(sqlite3* connection, const std::string& path, int version) 
   return Migrate(connection, version);
 }
 
+absl::Status RunNested(sqlite3* connection, const std::function<absl::Status()>& call) {
+  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(connection));
+  RETURN_IF_ERROR(call());
+  return transaction.Commit();
+}
+
+// Why calls that ran together with one that failed are not stored either.
+absl::Status RolledBack(const absl::Status& cause) {
+  if (!cause.ok()) return cause;
+  return WithReason(absl::UnavailableError("the store undid calls that ran together"), "STORE_IO");
+}
+
 }  // namespace
 
 absl::StatusOr<Recorder> Recorder::Open(const OpenOptions& options) {
@@ -117,7 +129,10 @@ absl::StatusOr<Recorder> Recorder::OpenWriter(const std::string& path, const Ope
   ASSIGN_OR_RETURN(const int version, CheckIdentity(raw, path));
   KeepLogOnClose(raw, false);
   if (needs_check) RETURN_IF_ERROR(CheckIntegrity(raw, path));
-  RETURN_IF_ERROR(Execute(raw, "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON"));
+  // What a savepoint may have to undo stays in memory: a file for it would be a second disk to
+  // fail.
+  RETURN_IF_ERROR(Execute(
+      raw, "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY"));
   RETURN_IF_ERROR(Upgrade(raw, path, version));
   // After the first transaction, so that a new file is either empty or whole, never a bare header.
   ASSIGN_OR_RETURN(const std::string mode, QueryText(raw, "PRAGMA journal_mode = WAL"));
@@ -140,7 +155,41 @@ Recorder& Recorder::operator=(Recorder&& other) noexcept {
   return *this;
 }
 
+std::vector<absl::Status> Recorder::RunTogether(std::span<const StoreCall> calls) {
+  std::vector<absl::Status> results(calls.size());
+  std::size_t first = 0;  // that is not durable yet
+  std::size_t next = 0;
+  const auto fail = [&](const absl::Status& status) {
+    for (std::size_t i = first; i < next; ++i) {
+      if (results[i].ok()) results[i] = status;
+    }
+    first = next;
+  };
+  while (next < calls.size()) {
+    auto transaction = Transaction::Begin(connection_.get());
+    if (!transaction.ok()) {
+      next = calls.size();
+      fail(transaction.status());
+      break;
+    }
+    // A full disk or a failing one makes SQLite roll back everything that was run together; what
+    // has not run yet is then run anew.
+    while (next < calls.size() && sqlite3_get_autocommit(connection_.get()) == 0) {
+      results[next] = RunNested(connection_.get(), [&] { return calls[next](*this); });
+      ++next;
+    }
+    const bool is_whole = sqlite3_get_autocommit(connection_.get()) == 0;
+    const absl::Status committed = is_whole ? transaction->Commit() : RolledBack(results[next - 1]);
+    if (!committed.ok()) fail(committed);
+    first = next;
+  }
+  return results;
+}
+
 absl::Status Recorder::Backup(const std::string& path) const {
+  if (sqlite3_get_autocommit(connection_.get()) == 0) {
+    return absl::FailedPreconditionError("a backup is not made among calls that run together");
+  }
   if (Exists(path)) {
     return absl::AlreadyExistsError(fmt::format("backup '{}' exists; name a new file", path));
   }

@@ -177,7 +177,8 @@ class Recorder {
   absl::StatusOr<DeletedEstimates> DeleteEstimates(std::int64_t before_ms);
 
   // Measurements with their questions and the calibrations that they name, as lines without line
-  // ends (transfer.h). Of one moment, while others write. Stops with the sink's error.
+  // ends (transfer.h), the oldest first. Of one moment, while others write. Stops with the sink's
+  // error.
   absl::Status Export(const MeasurementFilter& filter, const LineSink& sink) const;
 
   // Takes in what Export gave, all or none; identity is a measurement's id. DATA_LOSS with reason
@@ -190,7 +191,8 @@ class Recorder {
   absl::Status Backup(const std::string& path) const;
 
   // Runs calls one after the other and makes all of them durable at once, with one sync: what each
-  // call gave, or why it is not stored after all. A call that fails undoes its own changes alone.
+  // call gave, or why it is not stored after all. A call may call the Recorder more than once; if
+  // it fails, all that it did is undone, and nothing of the others.
   std::vector<absl::Status> RunTogether(std::span<const StoreCall> calls);
 
   [[nodiscard]] int schema_version() const { return schema_version_; }

@@ -150,11 +150,11 @@ absl::StatusOr<BegunTrial> Recorder::BeginTrial(const TrialIntent& intent) {
   ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(connection_.get()));
   RETURN_IF_ERROR(CheckStudyLives(connection_.get(), intent.study_id));
   ASSIGN_OR_RETURN(const int number, InsertTrial(connection_.get(), intent));
-  ASSIGN_OR_RETURN(AttemptRecord attempt, InsertAttempt(connection_.get(),
-                                                        {.study_id = intent.study_id,
-                                                         .trial_number = number,
-                                                         .launcher = intent.launcher,
-                                                         .time_ms = intent.time_ms}));
+  ASSIGN_OR_RETURN(AttemptRecord attempt,
+                   InsertAttempt(connection_.get(), {.study_id = intent.study_id,
+                                                     .trial_number = number,
+                                                     .launcher = intent.launcher,
+                                                     .time_ms = intent.time_ms}));
   ASSIGN_OR_RETURN(TrialRecord trial, ReadTrial(connection_.get(), intent.study_id, number));
   RETURN_IF_ERROR(transaction.Commit());
   return BegunTrial{.trial = std::move(trial), .attempt = std::move(attempt)};
@@ -178,8 +178,7 @@ absl::StatusOr<EndedTrial> Recorder::FinishTrial(const TrialEnding& ending) {
   RETURN_IF_ERROR(SetEnding(connection_.get(), ending));
   EndedTrial ended;
   ASSIGN_OR_RETURN(ended.revisions, InsertEvents(connection_.get(), ending.events));
-  ASSIGN_OR_RETURN(ended.trial,
-                   ReadTrial(connection_.get(), ending.study_id, ending.trial_number));
+  ASSIGN_OR_RETURN(ended.trial, ReadTrial(connection_.get(), ending.study_id, ending.trial_number));
   RETURN_IF_ERROR(transaction.Commit());
   return ended;
 }
@@ -209,9 +208,9 @@ absl::StatusOr<TrialPage> Recorder::ListTrials(const TrialFilter& filter, TrialO
   if (!rows.has_more) return page;
   const TrialRecord& last = page.trials.back();
   page.next_page_token = EncodePageToken(
-      list, {.number = last.number,
-             .text = last.step_time.has_value() ? fmt::format("{:.17g}", last.step_time->count())
-                                                : ""});
+      list,
+      {.number = last.number,
+       .text = last.step_time.has_value() ? fmt::format("{:.17g}", last.step_time->count()) : ""});
   return page;
 }
 

@@ -18,6 +18,7 @@ build_packages=(
   libeigen3-dev            # small linear algebra: what runs have taught
   nlohmann-json3-dev       # Hugging Face configs, chip files, framework profiles
   libsqlite3-dev           # the history
+  libssl-dev               # checksums of exported history
   libprotobuf-dev          # messages of the service, and their JSON
   protobuf-compiler        # protoc
   libgrpc++-dev            # the service

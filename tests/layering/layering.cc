@@ -55,7 +55,7 @@ struct LibraryRule {
 };
 
 constexpr std::string_view kJsonIn[] = {"search_space", "vendor_models", "estimator",
-                                        "server/tuner", "proto"};
+                                        "recorder",     "server/tuner",  "proto"};
 constexpr std::string_view kWireIn[] = {"proto", "server/rpc", "server/plugins", "server", "cli"};
 constexpr std::string_view kSqlIn[] = {"recorder"};
 constexpr std::string_view kEigenIn[] = {"estimator"};
@@ -80,6 +80,7 @@ constexpr LibraryRule kLibraries[] = {
     {.prefix = "nlohmann/", .folders = kJsonIn, .sources_only = true},
     {.prefix = "Eigen/", .folders = kEigenIn, .sources_only = true},
     {.prefix = "sqlite3.h", .folders = kSqlIn, .sources_only = true},
+    {.prefix = "openssl/", .folders = kSqlIn, .sources_only = true},  // checksums of exports
     {.prefix = "spdlog/", .folders = kLogIn, .sources_only = true},
     {.prefix = "CLI/", .folders = kFlagsIn},
     {.prefix = "boost/", .folders = kAsioIn},

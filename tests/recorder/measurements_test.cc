@@ -71,9 +71,8 @@ TEST_F(MeasurementsTest, KeepsEveryField) {
   EXPECT_EQ(*recorder_->GetMeasurement("m"), expected);
   EXPECT_EQ(*recorder_->GetQuestion(expected.question.digest), expected.question);
   expected.question.question = "";
-  EXPECT_EQ(
-      recorder_->ListMeasurements({}, MeasurementOrder::kNewest, 0, "")->measurements.at(1),
-      expected);
+  EXPECT_EQ(recorder_->ListMeasurements({}, MeasurementOrder::kNewest, 0, "")->measurements.at(1),
+            expected);
   EXPECT_EQ(*recorder_->LastMeasurementSequence(), 2);
   EXPECT_EQ(Reason(recorder_->GetMeasurement("x").status()), "UNKNOWN_MEASUREMENT");
   EXPECT_EQ(Reason(recorder_->GetQuestion("x").status()), "UNKNOWN_QUESTION");
@@ -113,8 +112,8 @@ TEST_F(MeasurementsTest, AllOrNone) {
 TEST_F(MeasurementsTest, FiltersAndOrders) {
   std::vector<MeasurementRecord> rows;
   for (int i = 0; i < 12; ++i) {
-    MeasurementRecord row = MakeMeasurement(std::string(1, static_cast<char>('a' + i)),
-                                            i % 2 == 0 ? "even" : "odd");
+    MeasurementRecord row =
+        MakeMeasurement(std::string(1, static_cast<char>('a' + i)), i % 2 == 0 ? "even" : "odd");
     row.question.chip = i < 6 ? "a100" : "h100";
     row.question.framework = i % 3 == 0 ? "megatron" : "torchtitan";
     row.question.digest += row.question.chip + row.question.framework;
@@ -141,19 +140,13 @@ TEST_F(MeasurementsTest, FiltersAndOrders) {
        {},
        {"l", "k", "j", "i", "h", "g", "f", "e", "d", "c", "b", "a"},
        {"a", "e", "i", "b", "j", "c", "g", "k", "d", "h", "l"}},
-      {"chip",
-       {.chip = "a100"},
-       {"f", "e", "d", "c", "b", "a"},
-       {"a", "e", "b", "c", "d"}},
+      {"chip", {.chip = "a100"}, {"f", "e", "d", "c", "b", "a"}, {"a", "e", "b", "c", "d"}},
       {"chip and framework",
        {.chip = "a100", .framework = "torchtitan"},
        {"f", "e", "c", "b"},
        {"e", "b", "c"}},
       {"framework", {.framework = "megatron"}, {"j", "g", "d", "a"}, {"a", "j", "g", "d"}},
-      {"model",
-       {.model_name = "odd"},
-       {"l", "j", "h", "f", "d", "b"},
-       {"b", "j", "d", "h", "l"}},
+      {"model", {.model_name = "odd"}, {"l", "j", "h", "f", "d", "b"}, {"b", "j", "d", "h", "l"}},
       {"job and chip",
        {.chip = "h100", .job_fingerprint = "job of odd"},
        {"l", "j", "h"},
@@ -226,12 +219,10 @@ TEST_F(MeasurementsTest, ClustersAndChipsAreSeenOnce) {
   EXPECT_EQ(clusters->next_page_token, "");
   auto chips = recorder_->ListChips(1, "");
   ASSERT_TRUE(chips.ok()) << chips.status();
-  EXPECT_THAT(chips->chips,
-              ElementsAre(ChipRecord{"nvidia-a100-sxm4-80gb", "chip", 1000}));
+  EXPECT_THAT(chips->chips, ElementsAre(ChipRecord{"nvidia-a100-sxm4-80gb", "chip", 1000}));
   chips = recorder_->ListChips(1, chips->next_page_token);
   ASSERT_TRUE(chips.ok()) << chips.status();
-  EXPECT_THAT(chips->chips,
-              ElementsAre(ChipRecord{"nvidia-a100-sxm4-80gb", "chip 2", 3000}));
+  EXPECT_THAT(chips->chips, ElementsAre(ChipRecord{"nvidia-a100-sxm4-80gb", "chip 2", 3000}));
   EXPECT_EQ(chips->next_page_token, "");
 }
 

@@ -300,25 +300,22 @@ TEST_P(TrialsTest, ListsByNumberAndByStepTime) {
   for (const int size : {1, 2, 3, 100}) {
     EXPECT_THAT(Numbers({.study_id = "a"}, TrialOrder::kNumber, size),
                 ElementsAre(1, 2, 3, 4, 5, 6, 7));
-    EXPECT_THAT(Numbers({.study_id = "a"}, TrialOrder::kFastest, size),
-                ElementsAre(6, 3, 5, 2, 1));
-    EXPECT_THAT(
-        Numbers({.study_id = "a", .state = TrialState::kOpen}, TrialOrder::kNumber, size),
-        ElementsAre(7));
+    EXPECT_THAT(Numbers({.study_id = "a"}, TrialOrder::kFastest, size), ElementsAre(6, 3, 5, 2, 1));
+    EXPECT_THAT(Numbers({.study_id = "a", .state = TrialState::kOpen}, TrialOrder::kNumber, size),
+                ElementsAre(7));
     EXPECT_THAT(Numbers({.study_id = "a", .outcome = Outcome::kOom}, TrialOrder::kNumber, size),
                 ElementsAre(4));
     EXPECT_THAT(Numbers({.study_id = "a", .outcome = Outcome::kOk}, TrialOrder::kFastest, size),
                 ElementsAre(6, 3, 5, 2, 1));
   }
   const auto page = recorder_->ListTrials({.study_id = "a"}, TrialOrder::kNumber, 2, "");
-  EXPECT_EQ(Reason(recorder_
-                       ->ListTrials({.study_id = "a"}, TrialOrder::kFastest, 2,
-                                    page->next_page_token)
-                       .status()),
-            "INVALID_PAGE_TOKEN");
   EXPECT_EQ(
-      Reason(recorder_->ListTrials({.study_id = "x"}, TrialOrder::kNumber, 0, "").status()),
-      "UNKNOWN_STUDY");
+      Reason(
+          recorder_->ListTrials({.study_id = "a"}, TrialOrder::kFastest, 2, page->next_page_token)
+              .status()),
+      "INVALID_PAGE_TOKEN");
+  EXPECT_EQ(Reason(recorder_->ListTrials({.study_id = "x"}, TrialOrder::kNumber, 0, "").status()),
+            "UNKNOWN_STUDY");
   EXPECT_EQ(Reason(recorder_->ListAttempts("a", 9).status()), "UNKNOWN_TRIAL");
 }
 

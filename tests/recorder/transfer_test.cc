@@ -1,0 +1,300 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "recorder/digest.h"
+#include "recorder/recorder.h"
+#include "recorder/transfer_line.h"
+#include "search_space/status.h"
+#include "tests/recorder/temporary_store.h"
+
+namespace meshwright {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using Lines = std::vector<std::string>;
+
+Recorder OpenInMemory() {
+  auto recorder = Recorder::Open({.path = ":memory:"});
+  EXPECT_TRUE(recorder.ok()) << recorder.status();
+  return *std::move(recorder);
+}
+
+Lines Export(const Recorder& recorder, const MeasurementFilter& filter = {}) {
+  Lines lines;
+  const absl::Status status = recorder.Export(filter, [&lines](std::string_view line) {
+    lines.emplace_back(line);
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(status.ok()) << status;
+  return lines;
+}
+
+absl::StatusOr<ImportCounts> Import(Recorder& recorder, const Lines& lines,
+                                    const ImportOptions& options = {}) {
+  std::size_t next = 0;
+  return recorder.Import(
+      [&]() -> absl::StatusOr<std::optional<std::string>> {
+        if (next == lines.size()) return std::nullopt;
+        return lines[next++];
+      },
+      options);
+}
+
+// An end that is true of the lines before it, whatever they say.
+Lines WithEnd(Lines lines) {
+  Sha256 digest;
+  for (const std::string& line : lines) digest.Add(line + "\n");
+  lines.push_back(EncodeLine(TransferEnd{static_cast<std::int64_t>(lines.size()), digest.Hex()}));
+  return lines;
+}
+
+// Every field is set, and no double has a short decimal.
+MeasurementRecord Full() {
+  MeasurementRecord full = MakeMeasurement("full", "llama-13b");
+  full.source = MeasurementSource::kTrial;
+  full.study_id = "s";
+  full.step_time = Seconds(1.0 / 3);
+  full.expected = {.step_time = Seconds(0.1 + 0.2),
+                   .low = Seconds(1e-9),
+                   .high = Seconds(1e9 + 0.1),
+                   .peak_memory = Bytes{(std::int64_t{1} << 53) + 1},
+                   .calibration_id = "c"};
+  full.request_id = "r";
+  full.request_hash = "h";
+  full.job_name = "nachts \"früh\"\n";
+  full.note = "note";
+  return full;
+}
+
+Recorder Filled() {
+  Recorder recorder = OpenInMemory();
+  MeasurementRecord failed = MakeMeasurement("failed", "gpt-3");
+  failed.outcome = Outcome::kOom;
+  failed.step_time = {};
+  failed.peak_memory = {};
+  EXPECT_TRUE(recorder
+                  .InsertCalibration({.id = "c",
+                                      .chip = "a100",
+                                      .last_sequence = 3,
+                                      .time_ratio = 1.0 / 3,
+                                      .content = std::string("\0\xff", 2)})
+                  .ok());
+  EXPECT_TRUE(
+      recorder.InsertMeasurements(std::vector{Full(), failed, MakeMeasurement("again")}).ok());
+  return recorder;
+}
+
+TEST(DigestTest, Sha256AndBase64AreThePublishedOnes) {
+  Sha256 digest;
+  // FIPS 180-4's example "abc", in two pieces.
+  digest.Add("a");
+  digest.Add("bc");
+  EXPECT_EQ(digest.Hex(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(digest.Hex(), digest.Hex());
+  // RFC 4648, section 10.
+  const std::pair<const char*, const char*> kPairs[] = {{"", ""},
+                                                        {"f", "Zg=="},
+                                                        {"fo", "Zm8="},
+                                                        {"foo", "Zm9v"},
+                                                        {"foob", "Zm9vYg=="},
+                                                        {"fooba", "Zm9vYmE="},
+                                                        {"foobar", "Zm9vYmFy"}};
+  for (const auto& [bytes, text] : kPairs) {
+    EXPECT_EQ(ToBase64(bytes), text);
+    EXPECT_EQ(FromBase64(text), bytes);
+  }
+  for (const char* bad :
+       {"Z", "Zg", "Zg=", "Zg==\n", " Zm9v", "Zh==", "Zm9v=", "====", "Z===", "Zm9!"}) {
+    EXPECT_EQ(FromBase64(bad), std::nullopt) << bad;
+  }
+}
+
+TEST(TransferTest, AnExportComesBackTheSame) {
+  const Recorder source = Filled();
+  const Lines lines = Export(source);
+  // header, question, calibration, measurement, question, measurement, measurement, end
+  ASSERT_EQ(lines.size(), 8U);
+  EXPECT_EQ(lines[0], R"({"kind":"header","format":"meshwright-history","version":1})");
+  EXPECT_THAT(lines[2], HasSubstr(R"("kind":"calibration")"));
+  EXPECT_THAT(lines[7], HasSubstr(R"("count":7)"));
+
+  Recorder target = OpenInMemory();
+  ASSERT_TRUE(target.InsertMeasurements(std::vector{MakeMeasurement("mine")}).ok());
+  const auto counts = Import(target, lines);
+  ASSERT_TRUE(counts.ok()) << counts.status();
+  EXPECT_EQ(counts->imported, 3);
+  MeasurementRecord expected = Full();
+  expected.sequence = 2;  // its own in each store
+  expected.request_id = {};
+  expected.request_hash = "";
+  EXPECT_EQ(*target.GetMeasurement("full"), expected);
+  EXPECT_EQ(target.GetMeasurement("failed")->step_time, std::nullopt);
+  EXPECT_EQ(*target.GetCalibration("c"), *source.GetCalibration("c"));
+  EXPECT_EQ(*target.LastMeasurementSequence(), 4);
+
+  // Once more: nothing is doubled.
+  const auto again = Import(target, lines);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->imported, 0);
+  EXPECT_EQ(again->skipped, 3);
+  EXPECT_EQ(*target.LastMeasurementSequence(), 4);
+
+  // Without what the target had, its export is the source's, byte for byte.
+  EXPECT_EQ(Export(target, {.since_ms = 0}).size(), 9U);
+  Recorder fresh = OpenInMemory();
+  ASSERT_TRUE(Import(fresh, lines).ok());
+  EXPECT_EQ(Export(fresh), lines);
+}
+
+TEST(TransferTest, ExportsWhatTheFilterTakes) {
+  const Lines lines = Export(Filled(), {.model_name = "gpt-3"});
+  ASSERT_EQ(lines.size(), 4U);  // header, question, measurement, end
+  EXPECT_THAT(lines[2], HasSubstr(R"("id":"failed")"));
+  EXPECT_EQ(Export(OpenInMemory()).size(), 2U);
+}
+
+TEST(TransferTest, ManyPagesAreOneExport) {
+  Recorder source = OpenInMemory();
+  std::vector<MeasurementRecord> rows;
+  for (int i = 0; i < 2500; ++i) rows.push_back(MakeMeasurement(fmt::format("m{}", i)));
+  ASSERT_TRUE(source.InsertMeasurements(rows).ok());
+  const Lines lines = Export(source);
+  EXPECT_EQ(lines.size(), 2503U);
+  EXPECT_THAT(lines[2], HasSubstr(R"("id":"m0")"));
+  Recorder target = OpenInMemory();
+  EXPECT_EQ(Import(target, lines)->imported, 2500);
+}
+
+TEST(TransferTest, AnyDamageImportsNothing) {
+  const Lines whole = Export(Filled());
+  Recorder target = OpenInMemory();
+  const auto expect_refused = [&target](const Lines& lines, const std::string& what) {
+    const auto counts = Import(target, lines);
+    EXPECT_TRUE(absl::IsDataLoss(counts.status())) << what << counts.status();
+    EXPECT_EQ(Reason(counts.status()), "DAMAGED_EXPORT") << what;
+    EXPECT_EQ(*target.LastMeasurementSequence(), 0) << what;
+    EXPECT_EQ(Reason(target.GetCalibration("c").status()), "UNKNOWN_CALIBRATION") << what;
+  };
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    Lines lines = whole;
+    lines.erase(lines.begin() + static_cast<std::ptrdiff_t>(i));
+    expect_refused(lines, fmt::format("without line {}", i + 1));
+    lines = whole;
+    lines.insert(lines.begin() + static_cast<std::ptrdiff_t>(i), whole[i]);
+    expect_refused(lines, fmt::format("line {} twice", i + 1));
+    lines = whole;
+    lines.resize(i);
+    expect_refused(lines, fmt::format("cut off after {}", i));
+  }
+  // Every byte of every line, one at a time.
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    for (std::size_t at = 0; at < whole[i].size(); ++at) {
+      Lines lines = whole;
+      lines[i][at] = static_cast<char>(lines[i][at] ^ 1);
+      const auto counts = Import(target, lines);
+      ASSERT_FALSE(counts.ok()) << lines[i];
+      ASSERT_EQ(*target.LastMeasurementSequence(), 0);
+    }
+  }
+  EXPECT_EQ(Import(target, whole)->imported, 3);
+}
+
+TEST(TransferTest, NamesTheLineAndEveryBadMember) {
+  const Lines whole = Export(Filled());
+  Recorder target = OpenInMemory();
+  const auto message = [&target](const Lines& lines) {
+    return std::string(Import(target, WithEnd(lines)).status().message());
+  };
+  EXPECT_THAT(message({whole[0], "{"}), HasSubstr("line 2: must be a JSON object"));
+  EXPECT_THAT(message({whole[0], R"({"kind":"x"})"}), HasSubstr("line 2: kind = 'x'"));
+  EXPECT_THAT(message({whole[1]}), HasSubstr("line 1: the first line must be a header"));
+  EXPECT_THAT(message({whole[0], whole[3]}), HasSubstr("line 2: question_digest = 'digest of"));
+  Lines lines(whole.begin(), whole.begin() + 4);
+  const auto replace = [&lines](const std::string& from, const std::string& to) {
+    const std::size_t at = lines[3].find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    lines[3].replace(at, from.size(), to);
+  };
+  replace(R"("outcome":"ok")", R"("outcome":"fine")");
+  replace(R"("time_ms":3000,)", "");
+  replace(R"("peak_memory_bytes":42949672960)", R"("peak_memory_bytes":"40 GiB")");
+  EXPECT_THAT(message(lines),
+              testing::AllOf(HasSubstr("line 4: outcome = \"fine\"; must be one of"),
+                             HasSubstr("time_ms: must be present"),
+                             HasSubstr("peak_memory_bytes = \"40 GiB\"; must be")));
+  lines = {R"({"kind":"header","format":"meshwright-history","version":2})"};
+  const auto newer = Import(target, WithEnd(lines));
+  EXPECT_EQ(Reason(newer.status()), "NEWER_EXPORT");
+  EXPECT_THAT(std::string(newer.status().message()),
+              HasSubstr("version = 2; this program reads 1"));
+}
+
+TEST(TransferTest, AConflictIsNamedOrOursStays) {
+  const Recorder source = Filled();
+  Recorder target = OpenInMemory();
+  MeasurementRecord ours = Full();
+  ours.step_time = Seconds(2);
+  ours.note = "ours";
+  ours.expected.calibration_id = "";
+  ASSERT_TRUE(target.InsertMeasurements(std::vector{ours}).ok());
+  const auto conflict = Import(target, Export(source));
+  EXPECT_TRUE(absl::IsAlreadyExists(conflict.status()));
+  EXPECT_EQ(Reason(conflict.status()), "IMPORT_CONFLICT");
+  EXPECT_EQ(std::string(conflict.status().message()),
+            "measurement 'full' is here with other content (calibration_id: \"\" here, \"c\" in "
+            "the import; note: \"ours\" here, \"note\" in the import; step_time_seconds: 2.0 here, "
+            "0.3333333333333333 in the import); nothing was imported");
+  EXPECT_EQ(*target.LastMeasurementSequence(), 1);
+
+  const auto kept = Import(target, Export(source), {.policy = ConflictPolicy::kKeep});
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  EXPECT_EQ(kept->imported, 2);
+  EXPECT_EQ(kept->kept, 1);
+  EXPECT_EQ(target.GetMeasurement("full")->note, "ours");
+
+  // Damage is told before a conflict: what is damaged may not be what was meant.
+  Lines damaged = Export(source);
+  damaged.pop_back();
+  EXPECT_TRUE(absl::IsDataLoss(Import(target, damaged).status()));
+}
+
+TEST(TransferTest, ValidateOnlyStoresNothing) {
+  Recorder target = OpenInMemory();
+  const auto counts = Import(target, Export(Filled()), {.validate_only = true});
+  ASSERT_TRUE(counts.ok()) << counts.status();
+  EXPECT_EQ(counts->imported, 3);
+  EXPECT_EQ(*target.LastMeasurementSequence(), 0);
+}
+
+TEST(TransferTest, ErrorsOfSinkAndSourcePassThrough) {
+  Recorder recorder = Filled();
+  int written = 0;
+  const absl::Status full = recorder.Export({}, [&written](std::string_view) {
+    return ++written == 3 ? absl::ResourceExhaustedError("disk") : absl::OkStatus();
+  });
+  EXPECT_TRUE(absl::IsResourceExhausted(full));
+  EXPECT_EQ(written, 3);
+  const auto gone = recorder.Import(
+      []() -> absl::StatusOr<std::optional<std::string>> { return absl::CancelledError("gone"); },
+      {});
+  EXPECT_TRUE(absl::IsCancelled(gone.status()));
+  EXPECT_TRUE(recorder.InsertMeasurements(std::vector{MakeMeasurement("n")}).ok());
+}
+
+// A text that a terminal gave is exported all the same.
+TEST(TransferTest, TextThatIsNotUtf8IsExported) {
+  Recorder source = OpenInMemory();
+  MeasurementRecord odd = MakeMeasurement("m");
+  odd.note = "caf\xe9";
+  ASSERT_TRUE(source.InsertMeasurements(std::vector{odd}).ok());
+  Recorder target = OpenInMemory();
+  ASSERT_TRUE(Import(target, Export(source)).ok());
+  EXPECT_EQ(target.GetMeasurement("m")->note, "caf\xef\xbf\xbd");  // U+FFFD
+}
+
+}  // namespace
+}  // namespace meshwright
