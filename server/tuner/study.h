@@ -43,6 +43,7 @@ struct StudyRequest {
   std::vector<DimensionRequest> dimensions = {};
   std::vector<HistoryRow> history = {};
   std::optional<TrialRequest> trials = {};  // absent: the cost model alone answers
+  bool pareto = false;                      // also the front of step time and free memory
 };
 
 struct RankedPlan {
@@ -67,6 +68,12 @@ struct SearchSummary {
   StopCause stop_cause = StopCause::kFinished;
 };
 
+// No plan that leaves this share of every device's memory free is faster.
+struct ParetoPoint {
+  double free_memory_ratio = 0;  // the most of kFreeMemoryLevels that the plan leaves
+  RankedPlan plan = {};
+};
+
 struct StudyResult {
   std::vector<RankedPlan> plans = {};  // best first
   std::optional<RankedPlan> baseline = {};
@@ -75,6 +82,7 @@ struct StudyResult {
   std::vector<std::string> warnings = {};
   std::vector<TriedPlan> trials = {};  // in the order tried
   std::optional<TrialSummary> trial_summary = {};
+  std::vector<ParetoPoint> pareto_front = {};  // when asked for; the fastest first
 };
 
 // Nothing fits: what binds and the smallest changes that would help.

@@ -82,8 +82,20 @@ TEST(CodecTest, EvaluationLimitReadsBack) {
   request.disabled_rules.clear();
   const auto back = codec.decode_request(codec.encode_request(request));
   ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_FALSE(back->pareto);
   EXPECT_EQ(back->strategy, "mcmc");
   EXPECT_EQ(back->evaluation_limit, 12);
+}
+
+TEST(CodecTest, AFrontIsAskedForAgain) {
+  const Knowledge knowledge = LoadKnowledge("").value();
+  const StudyCodec codec = ProtobufCodec(knowledge);
+  StudyRequest request = FullRequest();
+  request.trials.reset();
+  request.pareto = true;
+  const auto back = codec.decode_request(codec.encode_request(request));
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_TRUE(back->pareto);
 }
 
 TEST(CodecTest, RequestReadsBackWhole) {
@@ -162,7 +174,8 @@ StudyResult SampleResult() {
                                         .candidate_count = 4,
                                         .device_time = Seconds(1120),
                                         .time = Seconds(140),
-                                        .remaining_gain = 0.5}};
+                                        .remaining_gain = 0.5},
+          .pareto_front = {{.free_memory_ratio = 0.1, .plan = plan}}};
 }
 
 TEST(EndingTest, SaysWhichPlansWereMeasured) {
@@ -182,7 +195,8 @@ TEST(EndingTest, SaysWhichPlansWereMeasured) {
 TEST(ResultTest, EveryFieldIsSet) {
   const v1::TuneResult wire = ToWire(SampleResult());
   EXPECT_THAT(UnsetFields(wire),
-              testing::ElementsAre("meshwright.v1.Estimate.id", "meshwright.v1.Estimate.id"));
+              testing::ElementsAre("meshwright.v1.Estimate.id", "meshwright.v1.Estimate.id",
+                                   "meshwright.v1.Estimate.id"));
   EXPECT_EQ(wire.plans(0).plan_digest(), MakePlanKey(FullPlan()).digest);
   EXPECT_EQ(wire.search().seconds(), RoundedUpSeconds(Seconds(0.02)).count());
   EXPECT_EQ(wire.search().pruned_count_by_rule().at("divisibility"), 40);
