@@ -215,6 +215,7 @@ Parsed<v1::TuneRequest> ReadTuneRequest(const TuneFlags& flags) {
   if (flags.deadline_seconds.has_value()) request.set_deadline_seconds(*flags.deadline_seconds);
   if (flags.strategy.has_value()) request.set_strategy(*flags.strategy);
   if (flags.evaluation_limit.has_value()) request.set_evaluation_limit(*flags.evaluation_limit);
+  if (flags.pareto) request.set_pareto(true);
   for (const std::string& rule : flags.disabled_rules) request.add_disabled_rules(rule);
   for (const std::string& text : flags.dimensions) ReadDimension(text, out);
   ReadTrialFlags(flags.trials, out);

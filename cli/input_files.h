@@ -51,6 +51,7 @@ struct TuneFlags {
   std::optional<double> deadline_seconds = {};
   std::optional<std::string> strategy = {};
   std::optional<int> evaluation_limit = {};
+  bool pareto = false;
   std::vector<std::string> disabled_rules = {};
   std::vector<std::string> dimensions = {};  // "tensor_parallel=2,4", "pipeline_parallel=..16"
   TrialFlags trials = {};

@@ -183,10 +183,11 @@ void AddTuneCommand(CLI::App& app, Program& program) {
         return kExitUsage;
       }
       if (is_sweep) {
-        if (!options->question.baseline.empty() || options->question.plan_count.has_value()) {
+        const TuneFlags& question = options->question;
+        if (!question.baseline.empty() || question.plan_count.has_value() || question.pareto) {
           PrintNote(
               "error: --devices and --free-memory answer with one plan each: no --baseline, "
-              "no --top");
+              "no --top, no --pareto");
           return kExitUsage;
         }
         return RunSweepCommand(options->question, options->sweep, program.flags);

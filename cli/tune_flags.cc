@@ -50,6 +50,9 @@ void AddQuestionOptions(CLI::App& command, TuneFlags& flags) {
   command.add_option("--baseline", flags.baseline,
                      "JSON file: the plan to compare with; left out: what one would take by hand");
   command.add_option("--top", flags.plan_count, "plans in the answer (5)");
+  command.add_flag("--pareto", flags.pareto,
+                   "also the fastest plans that leave 10, 20 and 30 % of each device's memory "
+                   "free; takes a search for each");
   command.add_option("--history", flags.history, "JSON lines: measured results of earlier runs");
   command.add_option("--history-sequence", flags.history_sequence,
                      "learn from the store's measurements up to this number; 0: from none (all)");

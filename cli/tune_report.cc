@@ -27,6 +27,11 @@ std::string IntervalText(const v1::Estimate& estimate) {
                      SecondsText(estimate.step_time_high_seconds()));
 }
 
+std::string FullWords(const v1::RankedPlan& ranked) {
+  const std::string words = PlanWords(ranked.plan());
+  return ranked.has_precision() ? ranked.precision() + " " + words : words;
+}
+
 std::vector<std::string> PlanRow(std::string rank, const v1::RankedPlan& ranked) {
   const v1::Estimate& e = ranked.estimate();
   return {std::move(rank),
@@ -35,8 +40,7 @@ std::vector<std::string> PlanRow(std::string rank, const v1::RankedPlan& ranked)
           PercentText(e.model_flops_utilization_ratio()),
           GibText(e.peak_memory_bytes()),
           GibText(e.memory_capacity_bytes() - e.reserved_memory_bytes()),
-          ranked.has_precision() ? ranked.precision() + " " + PlanWords(ranked.plan())
-                                 : PlanWords(ranked.plan())};
+          FullWords(ranked)};
 }
 
 std::string PlanTable(const v1::TuneResult& result) {
@@ -65,6 +69,25 @@ std::string GainLine(const v1::TuneResult& result) {
   return fmt::format("{:.2f}x the baseline's speed: {} less a step ({}).\n",
                      base.step_time_seconds() / best, SecondsText(saved),
                      PercentText(saved / base.step_time_seconds()));
+}
+
+std::string ParetoTable(const v1::TuneResult& result, const ReportNotes& notes) {
+  if (result.pareto_front().empty()) return "";
+  Table table({{.title = "memory left", .align = Align::kRight},
+               {.title = "step time"},
+               {.title = "slower by", .align = Align::kRight},
+               {.title = "headroom GiB", .align = Align::kRight},
+               {.title = "plan"}});
+  const double fastest = result.pareto_front(0).plan().estimate().step_time_seconds();
+  for (const v1::ParetoPoint& point : result.pareto_front()) {
+    const v1::Estimate& e = point.plan().estimate();
+    table.AddRow({PercentText(point.free_memory_ratio()), SecondsText(e.step_time_seconds()),
+                  PercentText(e.step_time_seconds() / fastest - 1),
+                  GibText(e.memory_capacity_bytes() - e.reserved_memory_bytes()),
+                  FullWords(point.plan())});
+  }
+  return Heading("Fastest plans that leave so much of each device's memory", notes) +
+         table.Text(kIndent);
 }
 
 std::string TrialLine(const v1::TuneResult& result) {
@@ -256,7 +279,7 @@ std::string ResultReport(const v1::GetStudyResponse& answer, const ReportNotes& 
   const v1::TuneResult& result = answer.result();
   std::string text = Heading(Title(answer.study()), notes).substr(1);
   text += SearchLine(answer) + "\n" + PlanTable(result) + GainLine(result);
-  text += TrialTable(result, notes);
+  text += ParetoTable(result, notes) + TrialTable(result, notes);
   text += PruneTable(result.search().pruned_count_by_rule(), result.search().space_count(), notes);
   if (!result.plans().empty()) text += WinnerBreakdown(result.plans(0).estimate(), notes);
   text += LearntLines(result, notes) + DefaultsTable(result, notes) + WarningLines(result, notes);

@@ -50,6 +50,10 @@ std::string RecomputedLayers(const v1::Plan& plan) {
 
 std::string RecomputeWords(const v1::Plan& plan) {
   const v1::Recompute& recompute = plan.recompute();
+  if (!recompute.selective_layer_counts().empty()) {
+    return fmt::format("full {} and selective {} layers", Runs(recompute.layer_counts()),
+                       Runs(recompute.selective_layer_counts()));
+  }
   if (recompute.granularity() == "full") return "full" + RecomputedLayers(plan);
   if (recompute.granularity() != "selective") return "none";
   return recompute.modules().empty()

@@ -20,12 +20,6 @@ constexpr double kContradicted = 0.1;
 
 std::size_t Index(TimeCause cause) { return static_cast<std::size_t>(cause); }
 
-StageMemory Scaled(StageMemory memory, double ratio) {
-  memory.peak = Scale(memory.peak, ratio);
-  for (Bytes& part : memory.breakdown) part = Scale(part, ratio);
-  return memory;
-}
-
 }  // namespace
 
 // Everything about one plan that Quick and Full report.
@@ -162,22 +156,25 @@ const Stage& AnalyticModel::StageAt(int index) const {
       ->stage;
 }
 
+StageMemory AnalyticModel::MemoryOfStage(const ParallelPlan& plan, Stage stage, int index,
+                                         int micro_batches) const {
+  const int p = StageTotal();
+  const PipelineLayout layout = LayoutOf(plan.schedule, p, plan.virtual_pipeline);
+  stage.data_parallel *= layout.directions();  // the copies of a stage share its states
+  return MemoryOf(stage, meshwright::ShardingOf(plan, stage),
+                  InFlight(plan.schedule, index, p, plan.virtual_pipeline, micro_batches),
+                  problem_);
+}
+
 // A device of two directions holds a stage of each; what comes and goes and what the framework
 // keeps serve both.
 StageMemory AnalyticModel::MemoryOfDevice(const ParallelPlan& plan, int device,
                                           int micro_batches) const {
   const int p = StageTotal();
-  const PipelineLayout layout = LayoutOf(plan.schedule, p, plan.virtual_pipeline);
-  const auto memory_of = [&](int index) {
-    Stage stage = StageAt(index);
-    stage.data_parallel *= layout.directions();  // the copies of a stage share its states
-    return MemoryOf(stage, meshwright::ShardingOf(plan, stage),
-                    InFlight(plan.schedule, index, p, plan.virtual_pipeline, micro_batches),
-                    problem_);
-  };
-  StageMemory memory = memory_of(device);
-  if (layout.directions() == 1) return memory;
-  const StageMemory other = memory_of(p - 1 - device);
+  StageMemory memory = MemoryOfStage(plan, StageAt(device), device, micro_batches);
+  if (LayoutOf(plan.schedule, p, plan.virtual_pipeline).directions() == 1) return memory;
+  const int other_index = p - 1 - device;
+  const StageMemory other = MemoryOfStage(plan, StageAt(other_index), other_index, micro_batches);
   memory.peak = {};
   for (std::size_t i = 0; i < kMemoryKindCount; ++i) {
     const auto kind = static_cast<MemoryKind>(i);
@@ -202,7 +199,7 @@ AnalyticModel::Evaluation AnalyticModel::EvaluateMemory(const ParallelPlan& plan
     const int devices = has_two_directions ? run.count : 1;
     for (int device = run.first; device < run.first + devices; ++device) {
       const StageMemory modelled = MemoryOfDevice(plan, device, e.micro_batches);
-      const StageMemory expected = Scaled(modelled, calibration_.memory_ratio);
+      const StageMemory expected = ScaledMemory(modelled, calibration_.memory_ratio);
       const Bytes reserved = Reserved(expected, run.stage);
       const Bytes capacity = run.stage.pool->memory_capacity;
       e.fits = e.fits && reserved <= capacity && !HasFailed(modelled, run.stage);
@@ -215,14 +212,6 @@ AnalyticModel::Evaluation AnalyticModel::EvaluateMemory(const ParallelPlan& plan
     }
   }
   return e;
-}
-
-bool AnalyticModel::StageFits(const ParallelPlan& plan, int stage) {
-  BuildRuns(plan);
-  const Stage& own = StageAt(stage);
-  const StageMemory modelled = MemoryOfDevice(plan, stage, MicroBatches());
-  const Bytes reserved = Reserved(Scaled(modelled, calibration_.memory_ratio), own);
-  return reserved <= own.pool->memory_capacity && !HasFailed(modelled, own);
 }
 
 AnalyticModel::Evaluation AnalyticModel::Evaluate(const ParallelPlan& plan, PipelineModel model) {
@@ -398,7 +387,7 @@ void AnalyticModel::FillStages(const ParallelPlan& plan, const Evaluation& e,
                                Estimate& estimate) const {
   for (int device = 0; device < StageTotal(); ++device) {
     estimate.stage_memory.push_back(
-        Scaled(MemoryOfDevice(plan, device, e.micro_batches), calibration_.memory_ratio));
+        ScaledMemory(MemoryOfDevice(plan, device, e.micro_batches), calibration_.memory_ratio));
   }
 }
 

@@ -31,6 +31,13 @@ struct Calibration {
 // No plan's time factor is below.
 double LeastTimeRatio(const Calibration& calibration);
 
+// How many layers of a stage recompute fully and how many, after them, selectively.
+struct RecomputeMix {
+  int full = 0;
+  int selective = 0;
+  bool operator==(const RecomputeMix&) const = default;
+};
+
 struct MemoryCheck {
   Bytes reserved_memory = {};  // of the stage with least room
   bool fits = false;
@@ -64,6 +71,10 @@ class AnalyticModel {
   MemoryCheck CheckMemory(const ParallelPlan& plan);
   // Whether the memory of one stage fits, whatever the others need. Of schedules of one direction.
   bool StageFits(const ParallelPlan& plan, int stage);
+  // For each stage the mix, in multiples of the plan's chunks, with which it fits and takes least
+  // time; of equal ones that with fewest full layers. Nothing when some stage fits with none. The
+  // plan recomputes nothing; its schedule has one direction.
+  std::optional<std::vector<RecomputeMix>> FastestMixes(const ParallelPlan& plan);
   // A step time that Quick's is not below, when the plan's layers were priced before, for another
   // plan; else nothing, at the cost of a look.
   std::optional<Seconds> LeastTimeIfPriced(const ParallelPlan& plan);
@@ -103,6 +114,11 @@ class AnalyticModel {
   [[nodiscard]] PipelineProgram ProgramOf(const PipelineShape& shape) const;  // of works_
   [[nodiscard]] Seconds PipelineTimeBy(PipelineModel model, const Evaluation& e);
   Evaluation EvaluateMemory(const ParallelPlan& plan);
+  [[nodiscard]] bool FitsAt(const ParallelPlan& plan, const Stage& stage, int index) const;
+  [[nodiscard]] std::vector<RecomputeMix> LeastMixes(const ParallelPlan& plan, Stage stage,
+                                                     int index) const;
+  [[nodiscard]] StageMemory MemoryOfStage(const ParallelPlan& plan, Stage stage, int index,
+                                          int micro_batches) const;
   [[nodiscard]] StageMemory MemoryOfDevice(const ParallelPlan& plan, int device,
                                            int micro_batches) const;
   [[nodiscard]] const Stage& StageAt(int index) const;

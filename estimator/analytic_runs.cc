@@ -72,11 +72,28 @@ void ShardGradients(const ParallelPlan& plan, int data_parallel, const Framework
   sharding.expert_gradient_shards = states.expert_group;
 }
 
-int RecomputedLayers(const RecomputePlan& recompute, std::size_t stage, int layers) {
-  if (recompute.granularity != RecomputeGranularity::kFull) return 0;
-  if (recompute.layer_counts.empty()) return layers;
-  const std::size_t row = std::min(stage, recompute.layer_counts.size() - 1);
-  return std::min(recompute.layer_counts[row], layers);
+// Fills in what the layers of a stage recompute; `index` is its row in lists of counts.
+void SetRecompute(const RecomputePlan& recompute, std::size_t index, Stage& stage) {
+  const int layers = stage.dense_layers + stage.moe_layers;
+  const auto at = [&](const std::vector<int>& counts, int most) {
+    return std::min(counts[std::min(index, counts.size() - 1)], most);
+  };
+  stage.recomputed_layers = stage.selective_layers = stage.selective_mtp_layers = 0;
+  switch (recompute.granularity) {
+    case RecomputeGranularity::kNone:
+      return;
+    case RecomputeGranularity::kSelective:
+      stage.selective_layers = layers;
+      stage.selective_mtp_layers = stage.mtp_layers;
+      return;
+    case RecomputeGranularity::kFull:
+      stage.recomputed_layers =
+          recompute.layer_counts.empty() ? layers : at(recompute.layer_counts, layers);
+      if (recompute.selective_layer_counts.empty()) return;
+      stage.selective_layers =
+          at(recompute.selective_layer_counts, layers - stage.recomputed_layers);
+      return;
+  }
 }
 
 // A folded stage has half of its layers from the front and half from the back of the model; the
@@ -117,8 +134,7 @@ Stage AnalyticModel::BareStage(const ParallelPlan& plan) const {
   return {.pool = &pool,
           .sharding = sharding,
           .data_parallel = plan.data_parallel,
-          .block_stride = BlocksOf(plan, pool).stride,
-          .recompute = plan.recompute.granularity};
+          .block_stride = BlocksOf(plan, pool).stride};
 }
 
 void AnalyticModel::BuildRuns(const ParallelPlan& plan) {
@@ -138,7 +154,7 @@ void AnalyticModel::BuildRuns(const ParallelPlan& plan) {
     stage.has_embedding = i == 0;
     stage.has_head = i == (is_folded ? 0 : p - 1);
     stage.mtp_layers = stage.has_head ? problem_.model.mtp_layer_count : 0;
-    stage.recomputed_layers = RecomputedLayers(plan.recompute, i, layers[i]);
+    SetRecompute(plan.recompute, i, stage);
     stage.offloaded_layers = OffloadedLayers(plan.activation_offload_ratio, layers[i]);
     Append(stage);
     first_layer += layers[i];
@@ -163,18 +179,19 @@ void AnalyticModel::BuildMixedRuns(const ParallelPlan& plan) {
     ShardGradients(plan, own.data_parallel, problem_.profile, sharding);
     const int dense = DenseLayerCount(problem_.model, first_layer, own.layer_count);
     const bool is_last = i + 1 == plan.stages.size();
-    Append({.pool = &problem_.cluster.pools[static_cast<std::size_t>(pool)],
-            .unit = &UnitsOf(sharding, pool, SelectiveModules(own.recompute)),
-            .sharding = sharding,
-            .data_parallel = own.data_parallel,
-            .dense_layers = dense,
-            .moe_layers = own.layer_count - dense,
-            .mtp_layers = is_last ? problem_.model.mtp_layer_count : 0,
-            .has_embedding = i == 0,
-            .has_head = is_last,
-            .recompute = own.recompute.granularity,
-            .recomputed_layers = RecomputedLayers(own.recompute, 0, own.layer_count),
-            .offloaded_layers = OffloadedLayers(plan.activation_offload_ratio, own.layer_count)});
+    Stage stage = {
+        .pool = &problem_.cluster.pools[static_cast<std::size_t>(pool)],
+        .unit = &UnitsOf(sharding, pool, SelectiveModules(own.recompute)),
+        .sharding = sharding,
+        .data_parallel = own.data_parallel,
+        .dense_layers = dense,
+        .moe_layers = own.layer_count - dense,
+        .mtp_layers = is_last ? problem_.model.mtp_layer_count : 0,
+        .has_embedding = i == 0,
+        .has_head = is_last,
+        .offloaded_layers = OffloadedLayers(plan.activation_offload_ratio, own.layer_count)};
+    SetRecompute(own.recompute, 0, stage);
+    Append(stage);
     first_layer += own.layer_count;
   }
 }

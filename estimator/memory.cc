@@ -20,36 +20,21 @@ struct Activations {
 
 Activations StoredBy(const Stage& s) {
   const UnitCosts& unit = *s.unit;
-  const auto sum = [&](const LayerStore& store, int layers, int full) {
-    switch (s.recompute) {
-      case RecomputeGranularity::kNone:
-        return store.all * layers;
-      case RecomputeGranularity::kSelective:
-        return store.selective * layers;
-      case RecomputeGranularity::kFull:
-        return store.all * (layers - full) + store.full * full;
-    }
-    std::abort();
+  const auto sum = [](const LayerStore& store, int layers, int full, int selective) {
+    return store.all * (layers - full - selective) + store.full * full +
+           store.selective * selective;
   };
-  const int full_dense = std::min(s.recomputed_layers, s.dense_layers);
-  const int full_moe = s.recomputed_layers - full_dense;
+  const RecomputedKinds kinds = RecomputedKindsOf(s);
   Activations a;
-  a.stored = sum(unit.dense, s.dense_layers, full_dense) + sum(unit.moe, s.moe_layers, full_moe) +
-             sum(unit.mtp, s.mtp_layers, 0);
+  a.stored = sum(unit.dense, s.dense_layers, kinds.full_dense, kinds.selective_dense) +
+             sum(unit.moe, s.moe_layers, kinds.full_moe, kinds.selective_moe) +
+             sum(unit.mtp, s.mtp_layers, 0, s.selective_mtp_layers);
   const auto working = [&](const LayerStore& store, int layers) {
     if (layers == 0) return Bytes{0};
-    switch (s.recompute) {
-      case RecomputeGranularity::kNone:
-        return Bytes{0};
-      case RecomputeGranularity::kSelective:
-        return store.all - store.selective;
-      case RecomputeGranularity::kFull:
-        return store.all;
-    }
-    std::abort();
+    return s.recomputed_layers > 0 ? store.all : store.all - store.selective;
   };
   // The largest layer of the stage, whichever are recomputed: more recomputation never needs more.
-  if (s.recompute == RecomputeGranularity::kSelective || s.recomputed_layers > 0) {
+  if (s.recomputed_layers > 0 || s.selective_layers > 0) {
     a.recomputed = std::max(working(unit.dense, s.dense_layers), working(unit.moe, s.moe_layers));
   }
   return a;
@@ -157,6 +142,12 @@ double InFlight(Schedule schedule, int index, int stage_count, int virtual_stage
       return std::min((micro_batches + 1) / 2, stage_count - index);
   }
   std::abort();
+}
+
+StageMemory ScaledMemory(StageMemory memory, double ratio) {
+  memory.peak = Scale(memory.peak, ratio);
+  for (Bytes& part : memory.breakdown) part = Scale(part, ratio);
+  return memory;
 }
 
 StageMemory MemoryOf(const Stage& s, const StateSharding& sharding, double in_flight,

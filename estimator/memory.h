@@ -36,6 +36,8 @@ double InFlight(Schedule schedule, int index, int stage_count, int virtual_stage
                 int micro_batches);
 
 // Peak of one device of the stage by kind.
+StageMemory ScaledMemory(StageMemory memory, double ratio);
+
 StageMemory MemoryOf(const Stage& stage, const StateSharding& sharding, double in_flight,
                      const EstimatorProblem& problem);
 

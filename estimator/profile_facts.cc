@@ -140,6 +140,7 @@ constexpr WordRow kWordRows[] = {
     {"context_parallel_kinds", Choices<&FrameworkProfile::context_parallel_kinds>},
     {"schedules", Choices<&FrameworkProfile::schedules>},
     {"recomputes_by_stage", Flag<&FrameworkProfile::recomputes_by_stage>},
+    {"mixes_recompute", Flag<&FrameworkProfile::mixes_recompute>},
     {"rank_orders", Choices<&FrameworkProfile::rank_orders>},
     {"sizes_end_stages", Flag<&FrameworkProfile::sizes_end_stages>},
     {"offloads_optimizer", Flag<&FrameworkProfile::offloads_optimizer>},

@@ -8,22 +8,14 @@ namespace meshwright {
 namespace {
 
 void AddRecompute(const Stage& s, PassTime& backward) {
+  if (s.recomputed_layers + s.selective_layers + s.selective_mtp_layers == 0) return;
   const UnitTimes& unit = *s.unit->times;
-  switch (s.recompute) {
-    case RecomputeGranularity::kNone:
-      return;
-    case RecomputeGranularity::kSelective:
-      AddScaled(backward, unit.dense.selective, s.dense_layers);
-      AddScaled(backward, unit.moe.selective, s.moe_layers);
-      AddScaled(backward, unit.mtp.selective, s.mtp_layers);
-      return;
-    case RecomputeGranularity::kFull: {
-      const int dense = std::min(s.recomputed_layers, s.dense_layers);
-      AddScaled(backward, unit.dense.full, dense);
-      AddScaled(backward, unit.moe.full, s.recomputed_layers - dense);
-      return;
-    }
-  }
+  const RecomputedKinds layers = RecomputedKindsOf(s);
+  AddScaled(backward, unit.dense.full, layers.full_dense);
+  AddScaled(backward, unit.moe.full, layers.full_moe);
+  AddScaled(backward, unit.dense.selective, layers.selective_dense);
+  AddScaled(backward, unit.moe.selective, layers.selective_moe);
+  AddScaled(backward, unit.mtp.selective, s.selective_mtp_layers);
 }
 
 // Copies to the host run beside the forward pass, those back beside the backward pass; what is
@@ -44,6 +36,15 @@ void AddActivationOffload(const Stage& s, StageTime& time) {
 }
 
 }  // namespace
+
+RecomputedKinds RecomputedKindsOf(const Stage& s) {
+  const int full_dense = std::min(s.recomputed_layers, s.dense_layers);
+  const int selective_dense = std::min(s.selective_layers, s.dense_layers - full_dense);
+  return {.full_dense = full_dense,
+          .full_moe = s.recomputed_layers - full_dense,
+          .selective_dense = selective_dense,
+          .selective_moe = s.selective_layers - selective_dense};
+}
 
 StageTime Mean(const StageTime& a, const StageTime& b) {
   StageTime mean;

@@ -21,11 +21,22 @@ struct Stage {
   int mtp_layers = 0;
   bool has_embedding = false;
   bool has_head = false;
-  RecomputeGranularity recompute = RecomputeGranularity::kNone;
-  int recomputed_layers = 0;  // under kFull; the first of the stage
-  int offloaded_layers = 0;   // activations on the host, without recomputation; the first
+  int recomputed_layers = 0;     // fully; the first of the stage
+  int selective_layers = 0;      // selectively; those after them
+  int selective_mtp_layers = 0;  // where all layers recompute selectively: all of mtp_layers
+  int offloaded_layers = 0;      // activations on the host, without recomputation; the first
   bool operator==(const Stage&) const = default;
 };
+
+// The recomputing layers of a stage by kind, whose dense layers come first.
+struct RecomputedKinds {
+  int full_dense = 0;
+  int full_moe = 0;
+  int selective_dense = 0;
+  int selective_moe = 0;
+};
+
+RecomputedKinds RecomputedKindsOf(const Stage& stage);
 
 inline StageBlocks BlocksOf(const Stage& s) {
   return {.devices = s.sharding.tensor_parallel * s.sharding.context_parallel,

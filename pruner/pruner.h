@@ -70,7 +70,8 @@ struct NarrowOptions {
 // Recomputation costs time and saves memory, and both grow with the number of recomputed layers; so
 // of a plan's choices only these can be best: none if it fits, else selective, and the least number
 // of fully recomputed layers that fits (found by bisection), of each stage where the space has
-// recomputes_by_stage. Under a schedule whose order depends on the work every choice is looked at.
+// recomputes_by_stage; where it has mixes_recompute, the fastest mix of both that fits. Under a
+// schedule whose order depends on the work every choice is looked at.
 NarrowedRecompute NarrowRecompute(AnalyticModel& model, const SearchSpace& space,
                                   const ParallelPlan& prefix, const NarrowOptions& options);
 

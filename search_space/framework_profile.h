@@ -118,6 +118,7 @@ struct FrameworkProfile {
   bool offloads_activations = false;  // of any number of layers to the host
   bool activation_offload_needs_one_stage = false;  // no pipeline
   bool recomputes_by_stage = false;  // full recomputation of a number of layers for each stage
+  bool mixes_recompute = false;      // in a stage: layers fully, layers selectively, layers not
   std::vector<std::string> selective_modules = {"core_attn"};
   int largest_zero_stage_with_pipeline = 1;
   bool experts_need_sequence_parallel = false;  // when there is tensor parallelism

@@ -30,6 +30,7 @@ void VisitRecompute(Recompute& recompute, Visitor& visit) {
   visit("rg", recompute.granularity);
   visit("rl", recompute.layer_counts);
   visit("rm", recompute.modules);
+  visit.UnlessUsual("rs", recompute.selective_layer_counts);
 }
 
 template <typename Stage, typename Visitor>
@@ -300,6 +301,11 @@ void CheckCounts(LimitChecker& checker, const std::string& field, const std::vec
   }
 }
 
+void CheckRecompute(LimitChecker& checker, const std::string& at, const RecomputePlan& recompute) {
+  CheckCounts(checker, at + ".layer_counts", recompute.layer_counts);
+  CheckCounts(checker, at + ".selective_layer_counts", recompute.selective_layer_counts);
+}
+
 void CheckStage(LimitChecker& checker, const std::string& at, const StagePlan& stage) {
   checker.Range(at + ".node_count", stage.node_count, 1, kLargestDeviceSize);
   checker.Range(at + ".tensor_parallel", stage.tensor_parallel, 1, kLargestSize);
@@ -307,7 +313,7 @@ void CheckStage(LimitChecker& checker, const std::string& at, const StagePlan& s
   checker.Range(at + ".context_parallel", stage.context_parallel, 1, kLargestSize);
   checker.Range(at + ".layer_count", stage.layer_count, 0, kLargestSize);
   checker.Range(at + ".micro_batch_size", stage.micro_batch_size, 1, kLargestDeviceSize);
-  CheckCounts(checker, at + ".recompute.layer_counts", stage.recompute.layer_counts);
+  CheckRecompute(checker, at + ".recompute", stage.recompute);
 }
 
 }  // namespace
@@ -330,7 +336,7 @@ std::vector<FieldViolation> Validate(const PlanRequest& plan, std::string_view p
   range("zero_group_size", plan.zero_group_size, 0, kLargestDeviceSize);
   CheckCounts(checker, "layers_per_stage", plan.layers_per_stage);
   if (plan.recompute.has_value()) {
-    CheckCounts(checker, "recompute.layer_counts", plan.recompute->layer_counts);
+    CheckRecompute(checker, "recompute", *plan.recompute);
   }
   const auto ratio = [&](std::string_view field, const std::optional<double>& value) {
     if (value.has_value() && !(*value >= 0 && *value <= 1)) {

@@ -15,8 +15,11 @@ namespace meshwright {
 struct RecomputePlan {
   RecomputeGranularity granularity = RecomputeGranularity::kNone;
   std::vector<int> layer_counts = {};  // layers a stage recomputes; empty: every layer
-  // Parts of a layer under kSelective; empty: the framework profile's default.
+  // Parts of a layer that recomputes selectively; empty: the framework profile's default.
   std::vector<std::string> modules = {};
+  // Under kFull with layer_counts: the layers of a stage, after these, that recompute `modules`;
+  // the rest recompute nothing. Empty: none does.
+  std::vector<int> selective_layer_counts = {};
   auto operator<=>(const RecomputePlan&) const = default;
 };
 

@@ -336,6 +336,7 @@ void SearchSpace::ResetAfter(Dimension dimension, ParallelPlan& plan) const {
     case Dimension::kActivationOffload:
       plan.recompute.granularity = RecomputeGranularity::kNone;
       plan.recompute.layer_counts.clear();
+      plan.recompute.selective_layer_counts.clear();
       [[fallthrough]];
     case Dimension::kRecompute:
       return;

@@ -66,6 +66,9 @@ struct SpaceOptions {
   // Stages may recompute different numbers of layers, under schedules of fixed order. Of all such
   // numbers only the least that fit can be best, so the pruner finds them; they are not listed.
   bool recomputes_by_stage = false;
+  // Layers of a stage may recompute fully, others selectively, others not; as many of each as are
+  // best for the stage, under the same schedules, found and not listed like these numbers.
+  bool mixes_recompute = false;
   std::map<Dimension, DimensionChoice> chosen = {};
   DimensionChoice data_parallel = {};
   DimensionChoice recomputed_layers = {};  // of a stage, under full recomputation

@@ -40,6 +40,18 @@ std::optional<int> PercentOf(std::string_view text) {
 
 std::string Ratios() { return "0, 0.01 .. 1"; }
 
+// Beside the granularities: mixtures of them within a stage.
+constexpr std::string_view kMixed = "mixed";
+constexpr int kMixedCode = 100;
+
+std::optional<int> RecomputeCode(std::string_view word) {
+  return word == kMixed ? kMixedCode : CodeOf<RecomputeGranularity>(word);
+}
+
+std::string RecomputeWords() {
+  return fmt::format("{}, {}", AllowedWords<RecomputeGranularity>(), kMixed);
+}
+
 struct Row {
   std::string_view name;
   DimensionChoice& (*choice)(SpaceOptions&);
@@ -75,8 +87,7 @@ constexpr Row kRows[] = {
     {"zero_group_size", Of<Dimension::kZeroGroupSize>},  // 0: the whole data-parallel group
     {"optimizer_offload_ratio", Of<Dimension::kOptimizerOffload>, PercentOf, Ratios},
     {"activation_offload_ratio", Of<Dimension::kActivationOffload>, PercentOf, Ratios},
-    {"recompute", Of<Dimension::kRecompute>, CodeOf<RecomputeGranularity>,
-     AllowedWords<RecomputeGranularity>},
+    {"recompute", Of<Dimension::kRecompute>, RecomputeCode, RecomputeWords},
     {"recomputed_layers", RecomputedLayers},
     {"precision", Precisions, CodeOf<Precision>, AllowedWords<Precision>},
 };
@@ -131,6 +142,14 @@ void OpenPercents(Dimension dimension, const SpaceOptions& options, std::vector<
   std::ranges::sort(percents);
 }
 
+// Mixtures have the granularities among them: all of these stay open.
+void OpenMixtures(SpaceOptions& options) {
+  const auto chosen = options.chosen.find(Dimension::kRecompute);
+  if (chosen == options.chosen.end() || chosen->second.values.front() != kMixedCode) return;
+  options.chosen.erase(chosen);
+  options.mixes_recompute = true;
+}
+
 }  // namespace
 
 std::vector<FieldViolation> ApplyDimensions(const std::vector<DimensionRequest>& requests,
@@ -154,9 +173,13 @@ std::vector<FieldViolation> ApplyDimensions(const std::vector<DimensionRequest>&
     }
     if (const auto problem = Fill(request, *row, choice)) {
       reject(fmt::format("{}: {}", request.name, *problem));
+    } else if (row->code == RecomputeCode && choice.values.size() > 1 &&
+               std::ranges::find(choice.values, kMixedCode) != choice.values.end()) {
+      reject(fmt::format("{}: {} has the others in it; state it alone", request.name, kMixed));
     }
   }
   if (!violations.empty()) return violations;
+  OpenMixtures(options);
   Open(Dimension::kSchedule, options, options.schedules);
   Open(Dimension::kContextParallelKind, options, options.context_parallel_kinds);
   Open(Dimension::kRankOrder, options, options.rank_orders);

@@ -88,7 +88,11 @@ class Narrowing {
   void NarrowFull(std::span<const int> codes) {
     if (codes.empty()) return;
     const std::size_t fits = LeastThatFits(codes);
-    const bool is_by_stage = LightensStages() && RecomputeByStage(codes.back() - 1);
+    const bool is_by_stage = space_.options().mixes_recompute
+                                 ? IsOpen() && MixByStage()
+                                 : space_.options().recomputes_by_stage &&
+                                       plan_.pipeline_parallel > 1 && IsOpen() &&
+                                       RecomputeByStage(codes.back() - 1);
     if (!is_by_stage && fits == codes.size()) {
       result_.pruned_by_memory += static_cast<std::int64_t>(codes.size());
       NoteMiss(MemoryAt(codes.back()).reserved_memory);
@@ -98,15 +102,43 @@ class Narrowing {
     const std::size_t misses = std::min(fits, codes.size() - 1);
     result_.pruned_by_memory += static_cast<std::int64_t>(misses);
     result_.pruned_by_dominance += static_cast<std::int64_t>(codes.size() - 1 - misses);
-    Keep(Estimate());
+    std::optional<RecomputeChoice> choice = Estimate();
+    if (choice.has_value() && !IsSelectiveChoice(*choice)) Keep(std::move(choice));
   }
 
  private:
+  // Whether a mix is what is kept as selective recomputation of every layer.
+  [[nodiscard]] bool IsSelectiveChoice(const RecomputeChoice& mix) const {
+    const RecomputePlan& recompute = mix.plan.recompute;
+    const bool has_full = std::ranges::any_of(recompute.layer_counts, [](int c) { return c > 0; });
+    if (has_full || recompute.selective_layer_counts.empty() || result_.kept.empty()) return false;
+    const QuickEstimate& kept = result_.kept.back().estimate;
+    return kept.step_time == mix.estimate.step_time &&
+           kept.reserved_memory == mix.estimate.reserved_memory;
+  }
+
   // A user who states recomputation means it of all stages.
-  [[nodiscard]] bool LightensStages() const {
+  [[nodiscard]] bool IsOpen() const {
     const SpaceOptions& options = space_.options();
-    return options.recomputes_by_stage && !options.chosen.contains(Dimension::kRecompute) &&
-           options.recomputed_layers == DimensionChoice() && plan_.pipeline_parallel > 1;
+    return !options.chosen.contains(Dimension::kRecompute) &&
+           options.recomputed_layers == DimensionChoice();
+  }
+
+  // The mix of each stage that fits and takes least time; whether there is one for every stage.
+  bool MixByStage() {
+    RecomputePlan& recompute = plan_.recompute;
+    recompute = {};
+    const auto mixes = model_.FastestMixes(plan_);
+    if (!mixes.has_value()) return false;
+    recompute.granularity = RecomputeGranularity::kFull;
+    for (const RecomputeMix& mix : *mixes) {
+      recompute.layer_counts.push_back(mix.full);
+      recompute.selective_layer_counts.push_back(mix.selective);
+    }
+    const bool is_full =
+        std::ranges::all_of(*mixes, [](const RecomputeMix& mix) { return mix.selective == 0; });
+    if (is_full) recompute.selective_layer_counts.clear();
+    return true;
   }
 
   // Index of the first code that fits; their number when none does. More layers never need more.

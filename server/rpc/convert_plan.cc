@@ -8,7 +8,8 @@ namespace {
 RecomputePlan ReadRecompute(const MessageReader& in) {
   return {.granularity = in.Required("granularity", in.Choice<RecomputeGranularity>("granularity")),
           .layer_counts = in.Ints("layer_counts"),
-          .modules = in.Texts("modules")};
+          .modules = in.Texts("modules"),
+          .selective_layer_counts = in.Ints("selective_layer_counts")};
 }
 
 // A stage of a mixed cluster is stated whole, but for the two that most stages do not use.
@@ -28,6 +29,8 @@ void Fill(const RecomputePlan& recompute, v1::Recompute& wire) {
   wire.set_granularity(std::string(Word(recompute.granularity)));
   wire.mutable_layer_counts()->Assign(recompute.layer_counts.begin(), recompute.layer_counts.end());
   wire.mutable_modules()->Assign(recompute.modules.begin(), recompute.modules.end());
+  wire.mutable_selective_layer_counts()->Assign(recompute.selective_layer_counts.begin(),
+                                                recompute.selective_layer_counts.end());
 }
 
 void Fill(const StagePlan& stage, v1::Stage& wire) {

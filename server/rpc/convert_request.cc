@@ -110,6 +110,12 @@ void ReadStrategy(const MessageReader& in, StudyRequest& request) {
       in.RequirePositive("evaluation_limit", *limit);
     }
   }
+  request.pareto = in.Bool("pareto").value_or(false);
+  if (!is_exhaustive && request.pareto) {
+    in.Add("pareto", fmt::format("true; a front is of plans that are proven best, so strategy must "
+                                 "be {}",
+                                 StudyRequest().strategy));
+  }
   if (!is_exhaustive && !request.disabled_rules.empty()) {
     in.Add("disabled_rules",
            fmt::format("stated; strategy {} takes none, rules can be switched off with {} only",
@@ -240,6 +246,7 @@ void RefuseSearch(const MessageReader& in, const StudyRequest& request) {
   refuse("strategy", request.strategy != StudyRequest().strategy);
   refuse("evaluation_limit", request.evaluation_limit.has_value());
   refuse("dimensions", !request.dimensions.empty());
+  refuse("pareto", request.pareto);
   refuse("disabled_rules", !request.disabled_rules.empty());
 }
 

@@ -140,6 +140,7 @@ v1::TuneRequest ToWire(const StudyRequest& request) {
     if (dimension.at_least) out.set_at_least(*dimension.at_least);
     if (dimension.at_most) out.set_at_most(*dimension.at_most);
   }
+  if (request.pareto) wire.set_pareto(true);
   if (request.trials) Fill(*request.trials, *wire.mutable_trials());
   if (request.history_sequence) wire.set_history_sequence(*request.history_sequence);
   return wire;
@@ -169,6 +170,11 @@ v1::TuneResult ToWire(const StudyResult& result) {
   FillAppliedDefaults(result.applied_defaults, *wire.mutable_applied_defaults());
   wire.mutable_warnings()->Assign(result.warnings.begin(), result.warnings.end());
   for (const TriedPlan& trial : result.trials) Fill(trial, *wire.add_trials());
+  for (const ParetoPoint& point : result.pareto_front) {
+    v1::ParetoPoint& out = *wire.add_pareto_front();
+    out.set_free_memory_ratio(point.free_memory_ratio);
+    *out.mutable_plan() = ToWire(point.plan);
+  }
   if (result.trial_summary) Fill(*result.trial_summary, *wire.mutable_trial_summary());
   if (result.calibration) *wire.mutable_calibration() = ToWire(*result.calibration);
   return wire;

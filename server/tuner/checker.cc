@@ -288,6 +288,7 @@ class PlanChecker {
         Add(at + ".modules", "\"{}\"; must be one of {}", name, AllowedModules());
       }
     }
+    CheckSelectiveCounts(at, r, layers);
     if (r.layer_counts.empty()) return;
     if (r.granularity != RecomputeGranularity::kFull) {
       Add(at + ".layer_counts", "given; need granularity full");
@@ -302,6 +303,28 @@ class PlanChecker {
       // One count for all stages is usual; a smaller stage recomputes all that it has.
       if (count > most) {
         Add(at + ".layer_counts", "{}; the largest stage has {} layers", count, most);
+      }
+    }
+  }
+
+  void CheckSelectiveCounts(const std::string& at, const RecomputePlan& r,
+                            const std::vector<int>& layers) {
+    const std::vector<int>& counts = r.selective_layer_counts;
+    if (counts.empty()) return;
+    if (r.granularity != RecomputeGranularity::kFull || r.layer_counts.empty()) {
+      Add(at + ".selective_layer_counts", "given; need granularity full with layer_counts");
+      return;
+    }
+    if (counts.size() != r.layer_counts.size()) {
+      Add(at + ".selective_layer_counts", "{} entries; layer_counts has {}", counts.size(),
+          r.layer_counts.size());
+      return;
+    }
+    const int most = *std::max_element(layers.begin(), layers.end());
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+      if (counts[i] + r.layer_counts[i] > most) {
+        Add(at + ".selective_layer_counts", "{} after {} of layer_counts; the largest stage has {}",
+            counts[i], r.layer_counts[i], most);
       }
     }
   }

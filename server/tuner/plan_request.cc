@@ -85,8 +85,9 @@ absl::StatusOr<ResolvedPlan> ResolvePlan(const PlanRequest& stated, const Proble
   if (!stated.recompute.has_value()) {
     defaults.Note("recompute.granularity", "none", "plan default");
   }
-  if (plan.recompute.granularity == RecomputeGranularity::kSelective &&
-      plan.recompute.modules.empty()) {
+  const bool is_selective = plan.recompute.granularity == RecomputeGranularity::kSelective ||
+                            !plan.recompute.selective_layer_counts.empty();
+  if (is_selective && plan.recompute.modules.empty()) {
     defaults.Note("recompute.modules", fmt::format("{}", fmt::join(profile.selective_modules, " ")),
                   source);
   }

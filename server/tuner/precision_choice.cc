@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "search_space/status.h"
+#include "server/tuner/pareto_front.h"
 
 namespace meshwright {
 namespace {
@@ -39,6 +40,10 @@ void Add(const StudyResult& part, Precision precision, StudyResult& sum) {
   for (RankedPlan plan : part.plans) {
     plan.precision = precision;
     sum.plans.push_back(std::move(plan));
+  }
+  for (ParetoPoint point : part.pareto_front) {
+    point.plan.precision = precision;
+    sum.pareto_front.push_back(std::move(point));
   }
   if (!sum.baseline.has_value() && part.baseline.has_value()) {
     sum.baseline = part.baseline;
@@ -145,6 +150,7 @@ absl::StatusOr<StudyAnswer> BestOf(const std::vector<PrecisionAnswer>& answers,
   std::ranges::stable_sort(best.plans, {},
                            [](const RankedPlan& plan) { return plan.estimate.step_time; });
   best.calibration = CalibrationOf(*best.plans.front().precision, answers);
+  best.pareto_front = FrontOf(std::move(best.pareto_front));
   if (best.plans.size() > plan_count) best.plans.resize(plan_count);
   if (all.floor.has_value()) {
     best.search.optimality_gap =

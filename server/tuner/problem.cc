@@ -371,7 +371,8 @@ absl::StatusOr<Problem> ResolveProblem(const Question& question, const Knowledge
       .sizes_end_stages = problem.profile.sizes_end_stages,
       .shards_in_groups = problem.profile.shards_in_groups,
       .activation_offload_needs_one_stage = problem.profile.activation_offload_needs_one_stage,
-      .recomputes_by_stage = problem.profile.recomputes_by_stage};
+      .recomputes_by_stage = problem.profile.recomputes_by_stage,
+      .mixes_recompute = problem.profile.mixes_recompute};
   const std::vector<int> percents = {0, 25, 50, 75, 100};
   if (problem.profile.offloads_optimizer) problem.space.offload_percents = percents;
   if (problem.profile.offloads_activations) problem.space.activation_offload_percents = percents;

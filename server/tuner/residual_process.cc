@@ -23,7 +23,10 @@ double RecomputedShare(const RecomputePlan& recompute, int layer_count) {
   }
   const std::vector<int>& counts = recompute.layer_counts;
   if (counts.empty()) return 1;
-  return std::accumulate(counts.begin(), counts.end(), 0.0) / layer_count;
+  const std::vector<int>& selective = recompute.selective_layer_counts;
+  return (std::accumulate(counts.begin(), counts.end(), 0.0) +
+          0.5 * std::accumulate(selective.begin(), selective.end(), 0.0)) /
+         layer_count;
 }
 
 }  // namespace

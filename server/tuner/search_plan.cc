@@ -94,6 +94,10 @@ absl::Status NarrowSpace(const std::vector<DimensionRequest>& dimensions, Proble
   warn("context_parallel_kind", problem.space.context_parallel_kinds,
        problem.profile.context_parallel_kinds);
   warn("rank_order", problem.space.rank_orders, problem.profile.rank_orders);
+  if (problem.space.mixes_recompute && !problem.profile.mixes_recompute) {
+    problem.warnings.push_back(fmt::format(
+        "recompute mixed was asked for; framework profile {} has no such", problem.profile.name));
+  }
   if (SpaceOf(problem).Count() == 0) {
     return InvalidFields({{.field = "dimensions", .description = "leave no plan of the space"}});
   }

@@ -12,6 +12,7 @@
 #include "server/tuner/checker.h"
 #include "server/tuner/export/export.h"
 #include "server/tuner/infeasible.h"
+#include "server/tuner/pareto_front.h"
 #include "server/tuner/precision_choice.h"
 #include "server/tuner/search_plan.h"
 #include "server/tuner/strategies/search_by_asking.h"
@@ -99,6 +100,7 @@ absl::StatusOr<StudyAnswer> Answer(const StudyRequest& request, const Problem& p
   }
   RETURN_IF_ERROR(CheckEstimate(winner.plan, winner.estimate, problem));
   NoteCut(request, problem, calibration, result);
+  if (request.pareto) AddParetoFront(problem, calibration, options, result);
   AddExports(problem, result);
   return result;
 }
@@ -108,6 +110,7 @@ absl::StatusOr<StudyAnswer> Answer(const StudyRequest& request, const Problem& p
 absl::StatusOr<StudyAnswer> RunStudy(const StudyRequest& request, const Knowledge& knowledge,
                                      const StudyControl& control) {
   const SearchOptions options = SearchOptionsOf(request, control, Clock::now());
+  if (request.pareto) RETURN_IF_ERROR(RequireExhaustive(request, "a Pareto front"));
   ASSIGN_OR_RETURN(const std::vector<PrecisionChoice> choices, PrecisionChoices(request));
   std::vector<PrecisionAnswer> answers;
   for (const PrecisionChoice& choice : choices) {

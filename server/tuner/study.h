@@ -47,6 +47,7 @@ struct StudyRequest {
   std::vector<DimensionRequest> dimensions = {};
   std::vector<HistoryRow> history = {};
   std::optional<TrialRequest> trials = {};  // absent: the cost model alone answers
+  bool pareto = false;                      // also the front of step time and free memory
   // The store's measurements up to this number join `history`, which is for whoever has a store to
   // do (store_history.h). Absent: all that there are.
   std::optional<std::int64_t> history_sequence = {};
@@ -108,6 +109,12 @@ struct CalibrationReport {
   bool operator==(const CalibrationReport&) const = default;
 };
 
+// No plan that leaves this share of every device's memory free is faster.
+struct ParetoPoint {
+  double free_memory_ratio = 0;  // the most of kFreeMemoryLevels that the plan leaves
+  RankedPlan plan = {};
+};
+
 struct StudyResult {
   std::vector<RankedPlan> plans = {};  // best first
   std::optional<RankedPlan> baseline = {};
@@ -117,6 +124,7 @@ struct StudyResult {
   std::vector<TriedPlan> trials = {};  // in the order tried
   std::optional<TrialSummary> trial_summary = {};
   std::optional<CalibrationReport> calibration = {};  // absent: nothing was learnt
+  std::vector<ParetoPoint> pareto_front = {};  // when asked for; the fastest first
 };
 
 // Nothing fits: what binds and the smallest changes that would help.

@@ -8,6 +8,7 @@
 #include "search_space/status.h"
 #include "server/tuner/calibrate.h"
 #include "server/tuner/infeasible.h"
+#include "server/tuner/pareto_front.h"
 #include "server/tuner/search_plan.h"
 
 namespace meshwright {
@@ -53,26 +54,6 @@ void MarkFront(std::vector<SweepPoint>& points) {
           return other.best.has_value() && IsNoWorse(other, point) && !IsNoWorse(point, other);
         });
   }
-}
-
-// The best plan where only so much of the memory may be used, with the memory that there is in its
-// estimate.
-absl::StatusOr<std::optional<RankedPlan>> BestWithin(const Problem& problem, double free_ratio,
-                                                     const Calibration& calibration,
-                                                     const SearchOptions& options) {
-  Problem smaller = problem;
-  NodePool& pool = smaller.cluster.pools.front();
-  pool.memory_capacity = Scale(pool.memory_capacity, 1 - free_ratio);
-  const SearchFound found =
-      SearchExhaustively(SpaceOf(smaller), ViewOf(smaller), calibration, options);
-  if (!found.summary.complete) {
-    return found.summary.stop_cause == StopCause::kCancelled
-               ? absl::CancelledError("cancelled")
-               : absl::DeadlineExceededError("the deadline leaves no time for all points");
-  }
-  if (found.best.empty()) return std::optional<RankedPlan>();
-  AnalyticModel model(ViewOf(problem), calibration);
-  return std::optional(RankPlan(found.best.front().plan, problem, model));
 }
 
 absl::StatusOr<SweepPoint> PointOf(const Problem& problem, double free_ratio,

@@ -50,8 +50,24 @@ class TuneTest(Folder):
 
     def test_winner_is_evaluated_alike(self):
         tuned = json.loads(self.run_cli("tune", *self.question(), "--output", "json").stdout)
-        winner = tuned["plans"][0]
-        line = json.dumps(case(plan=winner["plan"]))
+        self.expect_evaluated_alike(tuned["plans"][0], {})
+
+    # Unfused attention, whose scores selective recomputation saves, in little memory.
+    def test_mixed_winner_is_evaluated_alike(self):
+        tight = {"workload": {**TINY_WORKLOAD, "attention_kernel": "unfused"},
+                 "cluster": {**TINY_CLUSTER, "pools": [
+                     {**TINY_CLUSTER["pools"][0], "memory_capacity_bytes": 4700 << 20}]}}
+        tuned = json.loads(self.run_cli(
+            "tune", *self.question(**tight), "--output", "json", "--dimension", "recompute=mixed",
+            "--dimension", "tensor_parallel=1", "--dimension", "zero_stage=0").stdout)
+        recompute = tuned["plans"][0]["plan"]["recompute"]
+        self.assertGreater(sum(recompute["layer_counts"]), 0)
+        self.assertGreater(sum(recompute["selective_layer_counts"]), 0)
+        self.assertTrue(any("recompute mixed was asked for" in text for text in tuned["warnings"]))
+        self.expect_evaluated_alike(tuned["plans"][0], tight)
+
+    def expect_evaluated_alike(self, winner, question):
+        line = json.dumps(case(**question, plan=winner["plan"]))
         again = json.loads(self.run_cli("evaluate", "--cases", "-", text_in=line).stdout)
         for key in ("step_time_seconds", "peak_memory_bytes", "tier", "breakdown_seconds"):
             self.assertEqual(again[key], winner["estimate"][key], key)
@@ -191,7 +207,18 @@ class EvaluateTest(Folder):
             self.assertIn(part, done.stderr)
         self.run_cli("tune", *self.question(), "--free-memory", "1", expect=2)
         self.run_cli("tune", *self.question(), "--device-hour-price", "2", expect=2)
-        self.run_cli("tune", *self.question(), "--devices", "8", "--top", "2", expect=2)
+        for flags in (["--top", "2"], ["--pareto"]):
+            self.run_cli("tune", *self.question(), "--devices", "8", *flags, expect=2)
+
+    def test_front_of_time_and_memory(self):
+        args = ["tune", *self.question(), "--pareto"]
+        self.assertIn("leave so much of each device's memory", self.run_cli(*args).stdout)
+        answer = json.loads(self.run_cli(*args, "--output", "json").stdout)
+        front = answer["pareto_front"]
+        self.assertEqual(front[0]["plan"]["plan"], answer["plans"][0]["plan"])
+        self.assertTrue(all(point["free_memory_ratio"] in (0, 0.1, 0.2, 0.3) for point in front))
+        done = self.run_cli(*args, "--strategy", "random", expect=3)
+        self.assertIn("pareto = true; a front is of plans that are proven best", done.stderr)
 
     def test_trace(self):
         path = self.write("case.json", case())
@@ -324,6 +351,7 @@ class ServerTest(Folder):
                 self.write("second.json", case(plan={**TINY_PLAN, "pipeline_parallel": 1}))]
         for name, args, text_in, code in (
                 ("tune", ["tune", *self.question()], "", 0),
+                ("front", ["tune", *self.question(), "--pareto"], "", 0),
                 ("compare", ["compare", *pair], "", 0),
                 ("explain", ["explain", *self.question()], "", 0),
                 ("sweep", ["tune", *self.question(), "--devices", "8,16", "--free-memory", "0,0.9"], "", 0),

@@ -108,6 +108,24 @@ TEST(StudyReportTest, NamesTheRunsItLeansOn) {
   EXPECT_THAT(StudyReport(answer, {}), HasSubstr("closest: row 1 of the history"));
 }
 
+TEST(StudyReportTest, FrontOfTimeAndMemory) {
+  v1::GetStudyResponse answer = Answer();
+  answer.mutable_result()->MergeFrom(Parse<v1::TuneResult>(R"(
+    pareto_front { free_memory_ratio: 0.1 plan {
+      plan { tensor_parallel: 2 data_parallel: 8 micro_batch_size: 1 }
+      estimate { step_time_seconds: 8 memory_capacity_bytes: 85899345920
+                 reserved_memory_bytes: 75161927680 } } }
+    pareto_front { free_memory_ratio: 0.3 plan {
+      plan { tensor_parallel: 4 data_parallel: 4 micro_batch_size: 1 }
+      estimate { step_time_seconds: 10 memory_capacity_bytes: 85899345920
+                 reserved_memory_bytes: 53687091200 } } })"));
+  const std::string report = StudyReport(answer, {});
+  // 80 - 70 and 80 - 50 GiB; 10 / 8 - 1.
+  EXPECT_THAT(report, HasSubstr("10.0 %  8.00 s         0.0 %          10.0  tp2 dp8 mb1"));
+  EXPECT_THAT(report, HasSubstr("30.0 %  10.0 s        25.0 %          30.0  tp4 dp4 mb1"));
+  EXPECT_THAT(StudyReport(Answer(), {}), Not(HasSubstr("so much of each device's memory")));
+}
+
 TEST(StudyReportTest, ColourOnlyWhenAsked) {
   EXPECT_THAT(StudyReport(Answer(), {.has_color = true}), HasSubstr("\x1b[1mtiny on a100x16"));
 }

@@ -54,6 +54,10 @@ const Case kCases[] = {
     {"counts_differ",
      "layers_per_stage: [20, 20] recompute { granularity: 'full' layer_counts: [5, 4] }",
      "dp8 mb2 zero1, recompute full 5+4 layers"},
+    {"mixed",
+     "layers_per_stage: [20, 20] recompute { granularity: 'full' layer_counts: [5, 5] "
+     "selective_layer_counts: [4, 0] }",
+     "dp8 mb2 zero1, recompute full 2x5 and selective 4+0 layers"},
     {"uneven",
      "pipeline_parallel: 2 layers_per_stage: [31, 30] "
      "recompute { granularity: 'full' layer_counts: [3, 3] }",

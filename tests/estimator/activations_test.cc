@@ -175,6 +175,46 @@ TEST(Activations, FullRecomputeKeepsInputs) {
                    kTokens / 8 * (30 * 2 * 8192 + 50 * (kOutside + kInside)));
 }
 
+// 30 of 80 layers keep their input, the 20 after them all but the 6f of their MLP; the working set
+// beside them is one whole layer, as under full recomputation alone.
+TEST(Activations, LayersRecomputeFullyOrSelectivelyOrNot) {
+  const OwnedProblem problem = PlainProblem(Llama2_70b(), 1);
+  ParallelPlan plan = {.recompute = {.granularity = RecomputeGranularity::kFull,
+                                     .layer_counts = {30},
+                                     .modules = {"mlp"},
+                                     .selective_layer_counts = {20}}};
+  EXPECT_DOUBLE_EQ(Activations(problem, plan),
+                   kTokens * (30 * 2 * 8192 + 20 * (kOutside + kInside - 6 * 28672) +
+                              30 * (kOutside + kInside)));
+  const auto transient = [&] {
+    return Line(FullOf(problem, plan).memory_breakdown, MemoryKind::kTransient);
+  };
+  const double mixed = transient();
+  plan.recompute.selective_layer_counts = {};
+  EXPECT_DOUBLE_EQ(transient(), mixed);
+}
+
+// DeepSeek-V3's 3 dense layers come first: 2 recompute fully, so that 5 selective layers are one
+// dense and four of experts. Under selective recomputation of every layer each of them saves what
+// it does here.
+TEST(Activations, SelectiveLayersFollowTheFullOnes) {
+  const OwnedProblem problem = PlainProblem(DeepseekV3(), 1);
+  const auto kept = [&](const RecomputePlan& recompute) {
+    return Activations(problem, {.recompute = recompute});
+  };
+  const auto mixed = [&](int full, int selective) {
+    return kept({.granularity = RecomputeGranularity::kFull,
+                 .layer_counts = {full},
+                 .modules = {"mlp"},
+                 .selective_layer_counts = {selective}});
+  };
+  // mlp is of dense layers alone: 6f = 6 x 18432 bytes a token and layer.
+  const double dense = kTokens * 6 * 18432;
+  EXPECT_DOUBLE_EQ(mixed(0, 0) - mixed(0, 2), 2 * dense);
+  EXPECT_DOUBLE_EQ(mixed(2, 0) - mixed(2, 5), dense);
+  EXPECT_DOUBLE_EQ(mixed(3, 0) - mixed(3, 5), 0);
+}
+
 // DeepSeek-V3, formula 3: a = 128, r_q = 1536, r_kv = 512, g = 128, g_r = 64, g_v = 128;
 // K = 8, f_e = f_s = 2048, E = 256, h = 7168.
 constexpr double kLatent =

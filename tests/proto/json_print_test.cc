@@ -43,7 +43,8 @@ TEST(PrintJsonTest, Multiline) {
     "layer_counts": [],
     "modules": [
       "core_attn"
-    ]
+    ],
+    "selective_layer_counts": []
   },
   "layers_per_stage": [20, 20],
   "stages": []
@@ -53,7 +54,8 @@ TEST(PrintJsonTest, Multiline) {
 TEST(PrintJsonTest, LeavesOutWhatIsNotStated) {
   v1::TuneResult result;
   EXPECT_EQ(PrintJson(result, {}),
-            R"({"plans": [], "applied_defaults": [], "warnings": [], "trials": []})");
+            R"({"plans": [], "applied_defaults": [], "warnings": [], "trials": [], )"
+            R"("pareto_front": []})");
   v1::Overlap overlap;
   EXPECT_EQ(PrintJson(overlap, {}), "{}");
   overlap.set_tensor_parallel(false);

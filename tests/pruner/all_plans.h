@@ -186,6 +186,35 @@ class AllPlans {
     }
     const bool has_numbers = problem_.profile.recomputes_by_stage && HasFixedOrder(plan.schedule);
     if (has_numbers && plan.pipeline_parallel > 1) AddNumbers(plan, largest_stage, 0);
+    if (problem_.profile.mixes_recompute && HasFixedOrder(plan.schedule)) {
+      plan.recompute.layer_counts.assign(static_cast<std::size_t>(plan.pipeline_parallel), 0);
+      plan.recompute.selective_layer_counts = plan.recompute.layer_counts;
+      AddMixes(plan, largest_stage, 0);
+    }
+  }
+
+  // Every number of full and of selective layers in stage `stage` and those after it.
+  void AddMixes(ParallelPlan plan, int largest_stage, std::size_t stage) {
+    RecomputePlan& recompute = plan.recompute;
+    if (stage == recompute.layer_counts.size()) {
+      const auto is_zero = [](int count) { return count == 0; };
+      const std::vector<int>& full = recompute.layer_counts;
+      if (std::ranges::all_of(recompute.selective_layer_counts, is_zero)) {
+        // Spelled as numbers of full layers, of which equal ones were added.
+        if (std::ranges::adjacent_find(full, std::not_equal_to()) == full.end()) return;
+        recompute.selective_layer_counts.clear();
+      }
+      Add(plan);
+      return;
+    }
+    const int step = plan.virtual_pipeline;
+    for (int full = 0; full <= largest_stage; full += step) {
+      for (int selective = 0; full + selective <= largest_stage; selective += step) {
+        recompute.layer_counts[stage] = full;
+        recompute.selective_layer_counts[stage] = selective;
+        AddMixes(plan, largest_stage, stage + 1);
+      }
+    }
   }
 
   // Every number of recomputed layers in stage `stage` and those after it, but all equal.

@@ -62,6 +62,10 @@ int SeedCount() {
 void VaryRecomputation(std::mt19937& random, Question& question) {
   if (random() % 4 == 0) {
     question.workload.framework_facts.push_back({.name = "recomputes_by_stage", .value = "true"});
+  } else if (random() % 6 == 0) {
+    // Up to 15 mixes a stage, of which all combinations are listed.
+    question.workload.framework_facts.push_back({.name = "mixes_recompute", .value = "true"});
+    question.model.layer_count = std::min(question.model.layer_count, 4);
   } else if (random() % 12 == 0) {
     // Chunks of 4 or 2 layers that stages share out evenly and unevenly; numbers of recomputed
     // layers by stage would be too many to list.
@@ -123,8 +127,9 @@ Question Large() {
   return question;
 }
 
-// Whether every stage recomputes the same number of layers.
+// Whether every stage recomputes the same number of layers, and in one way.
 bool HasOneNumber(const ParallelPlan& plan) {
+  if (!plan.recompute.selective_layer_counts.empty()) return false;
   const std::vector<int>& counts = plan.recompute.layer_counts;
   return std::ranges::adjacent_find(counts, std::not_equal_to()) == counts.end();
 }
@@ -208,7 +213,7 @@ void ExpectOptimum(Problem problem, const Calibration& calibration = {}) {
   for (const Bytes capacity : Capacities(plans)) {
     problem.cluster.pools.front().memory_capacity = capacity;
     SCOPED_TRACE(Describe(problem));
-    const bool has_ties = problem.profile.recomputes_by_stage;
+    const bool has_ties = problem.profile.recomputes_by_stage || problem.profile.mixes_recompute;
     ExpectWinner(Search(problem, {"topology"}, calibration), BestUnder(plans, capacity), has_ties);
     ExpectWinner(Search(problem, {}, calibration), BestUnder(inside, capacity), has_ties);
   }

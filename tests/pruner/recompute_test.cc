@@ -202,6 +202,104 @@ TEST(RecomputeByStageTest, ChunksOfUnevenStages) {
   EXPECT_TRUE(differ);
 }
 
+struct MixCase {
+  const char* name;
+  ParallelPlan plan;
+  int layers;  // of the largest stage
+};
+
+void PrintTo(const MixCase& c, std::ostream* out) { *out << c.name; }
+
+const MixCase kMixCases[] = {
+    {"OneStage", {.data_parallel = 2, .micro_batch_size = 8}, 8},
+    {"TwoStages", {.pipeline_parallel = 2, .micro_batch_size = 2}, 4},
+    {"OneMicroBatch", {.pipeline_parallel = 2, .micro_batch_size = 16}, 4},
+    {"Chunks",
+     {.pipeline_parallel = 2,
+      .virtual_pipeline = 2,
+      .micro_batch_size = 2,
+      .schedule = Schedule::kInterleaved1f1b},
+     4},
+    {"UnevenChunks",
+     {.pipeline_parallel = 2,
+      .virtual_pipeline = 2,
+      .micro_batch_size = 2,
+      .schedule = Schedule::kInterleaved1f1b,
+      .layers_per_stage = {6, 2}},
+     6},
+};
+
+class RecomputeMixTest : public testing::TestWithParam<MixCase> {
+ protected:
+  // The listed choices and every pair of numbers of full and selective layers in each stage.
+  static Choices AllMixes(const Problem& problem) {
+    AnalyticModel model(ViewOf(problem));
+    ParallelPlan plan = GetParam().plan;
+    Choices choices = Evaluate(model, SpaceOf(problem), plan);
+    const int step = plan.virtual_pipeline;
+    std::vector<std::pair<int, int>> pairs;
+    for (int full = 0; full <= GetParam().layers; full += step) {
+      for (int selective = 0; full + selective <= GetParam().layers; selective += step) {
+        pairs.emplace_back(full, selective);
+      }
+    }
+    plan.recompute.granularity = RecomputeGranularity::kFull;
+    for (const auto& first : pairs) {
+      for (const auto& last : pairs) {
+        if (plan.pipeline_parallel == 1 && first != last) continue;
+        plan.recompute.layer_counts = {first.first, last.first};
+        plan.recompute.selective_layer_counts = {first.second, last.second};
+        choices.all.push_back({.plan = plan, .estimate = model.Quick(plan)});
+      }
+    }
+    return choices;
+  }
+};
+
+// At every memory that tells two choices apart. Unfused attention keeps its scores, which is what
+// selective recomputation saves.
+TEST_P(RecomputeMixTest, EqualsTryingAllMixes) {
+  Question question = TinyQuestion();
+  question.model.layer_count = 8;
+  question.workload.attention_kernel = AttentionKernel::kUnfused;
+  question.workload.framework_facts = {{.name = "mixes_recompute", .value = "true"}};
+  question.cluster.pools = {Nodes(1, 2)};
+  Problem problem = Resolved(question);
+  const Choices choices = AllMixes(problem);
+  bool is_mixed = false;
+  for (const Bytes capacity : TellingCapacities(choices)) {
+    problem.cluster.pools.front().memory_capacity = capacity;
+    AnalyticModel tight(ViewOf(problem));
+    const NarrowedRecompute narrowed =
+        NarrowRecompute(tight, SpaceOf(problem), GetParam().plan, {});
+    EXPECT_EQ(BestKept(narrowed), choices.BestTime(capacity)) << capacity.count;
+    for (const RecomputeChoice& choice : narrowed.kept) {
+      is_mixed = is_mixed || !choice.plan.recompute.selective_layer_counts.empty();
+    }
+  }
+  EXPECT_TRUE(is_mixed);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, RecomputeMixTest, testing::ValuesIn(kMixCases),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+// Where selective recomputation of every layer is the best mix, it is kept once.
+TEST(RecomputeMixesTest, SelectiveEverywhereIsKeptOnce) {
+  Question question = TinyQuestion();
+  question.workload.attention_kernel = AttentionKernel::kUnfused;
+  question.workload.framework_facts = {{.name = "mixes_recompute", .value = "true"}};
+  Problem problem = Resolved(question);
+  const ParallelPlan plan = {.data_parallel = 4};
+  ParallelPlan selective = plan;
+  selective.recompute.granularity = RecomputeGranularity::kSelective;
+  AnalyticModel model(ViewOf(problem));
+  problem.cluster.pools.front().memory_capacity = model.Quick(selective).reserved_memory;
+  AnalyticModel tight(ViewOf(problem));
+  const NarrowedRecompute narrowed = NarrowRecompute(tight, SpaceOf(problem), plan, {});
+  ASSERT_EQ(narrowed.kept.size(), 1U);
+  EXPECT_EQ(narrowed.kept.front().plan, selective);
+}
+
 // Under 1F1B the first stages hold most micro-batches, so they recompute more; one layer less does
 // not fit in any stage, and the step is faster than with the same number everywhere.
 TEST(RecomputeByStageTest, AsFewLayersInEachStageAsFit) {

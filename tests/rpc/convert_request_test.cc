@@ -270,11 +270,13 @@ TEST(ConvertRequestTest, EvaluationLimitIsOfStrategiesThatAreAsked) {
     const char* field;
     const char* says;
   };
-  for (const Case& c : {Case{R"("evaluation_limit": 7)", "evaluation_limit", "exhaustive"},
-                        Case{R"("strategy": "random", "evaluation_limit": 0)", "evaluation_limit",
-                             "0; must be > 0"},
-                        Case{R"("strategy": "random", "disabled_rules": ["memory"])",
-                             "disabled_rules", "with exhaustive only"}}) {
+  for (const Case& c :
+       {Case{R"("evaluation_limit": 7)", "evaluation_limit", "exhaustive"},
+        Case{R"("strategy": "random", "evaluation_limit": 0)", "evaluation_limit",
+             "0; must be > 0"},
+        Case{R"("strategy": "random", "pareto": true)", "pareto", "strategy must be exhaustive"},
+        Case{R"("strategy": "random", "disabled_rules": ["memory"])", "disabled_rules",
+             "with exhaustive only"}}) {
     const auto request = Read(WithQuestion(c.json));
     EXPECT_THAT(FieldViolations(request.status()),
                 ElementsAre(AllOf(Field(&FieldViolation::field, c.field),

@@ -93,8 +93,20 @@ TEST(CodecTest, EvaluationLimitReadsBack) {
   request.disabled_rules.clear();
   const auto back = codec.decode_request(codec.encode_request(request));
   ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_FALSE(back->pareto);
   EXPECT_EQ(back->strategy, "mcmc");
   EXPECT_EQ(back->evaluation_limit, 12);
+}
+
+TEST(CodecTest, AFrontIsAskedForAgain) {
+  const Knowledge knowledge = LoadKnowledge("").value();
+  const StudyCodec codec = ProtobufCodec(knowledge);
+  StudyRequest request = FullRequest();
+  request.trials.reset();
+  request.pareto = true;
+  const auto back = codec.decode_request(codec.encode_request(request));
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_TRUE(back->pareto);
 }
 
 TEST(CodecTest, RequestReadsBackWhole) {
@@ -192,7 +204,8 @@ StudyResult SampleResult() {
                                                          .time_ratio = 1.2,
                                                          .memory_ratio = 0.8,
                                                          .similarity = 0.5},
-                                                        {.history_index = 3}}}};
+                                                        {.history_index = 3}}},
+          .pareto_front = {{.free_memory_ratio = 0.1, .plan = plan}}};
 }
 
 TEST(EndingTest, SaysWhichPlansWereMeasured) {
@@ -213,7 +226,8 @@ TEST(ResultTest, EveryFieldIsSet) {
   const v1::TuneResult wire = ToWire(SampleResult());
   EXPECT_THAT(UnsetFields(wire),
               testing::ElementsAre("meshwright.v1.Estimate.id", "meshwright.v1.Estimate.id",
-                                   "meshwright.v1.PastRun.history_index"));
+                                   "meshwright.v1.PastRun.history_index",
+                                   "meshwright.v1.Estimate.id"));
   EXPECT_EQ(wire.calibration().evidence(1).history_index(), 3);
   EXPECT_FALSE(wire.calibration().evidence(1).has_time_ratio());
   EXPECT_EQ(wire.plans(0).plan_digest(), MakePlanKey(FullPlan()).digest);

@@ -81,7 +81,8 @@ ClusterRequest FullCluster() {
 ParallelPlan FullPlan() {
   const RecomputePlan recompute = {.granularity = RecomputeGranularity::kSelective,
                                    .layer_counts = {1, 2},
-                                   .modules = {"core_attn"}};
+                                   .modules = {"core_attn"},
+                                   .selective_layer_counts = {2, 1}};
   return {.tensor_parallel = 2,
           .sequence_parallel = true,
           .pipeline_parallel = 3,

@@ -123,6 +123,7 @@ class RandomPlans {
     recompute.granularity = DrawChoice<RecomputeGranularity>();
     recompute.layer_counts = DrawInts();
     for (std::size_t i = Below(3); i > 0; --i) recompute.modules.push_back(DrawString());
+    recompute.selective_layer_counts = DrawInts();
     return recompute;
   }
   StagePlan DrawStage() {

@@ -41,6 +41,15 @@ TEST(ApplyDimensionsTest, ValuesRangesAndWords) {
   EXPECT_THAT(options.activation_offload_percents, ElementsAre(25, 100));
 }
 
+// Mixtures leave each of the granularities open.
+TEST(ApplyDimensionsTest, MixedOpensMixtures) {
+  SpaceOptions options;
+  EXPECT_TRUE(
+      ApplyDimensions({{.name = "recompute", .values = {"mixed"}}}, "dimensions", options).empty());
+  EXPECT_TRUE(options.mixes_recompute);
+  EXPECT_TRUE(options.chosen.empty());
+}
+
 struct Mistake {
   const char* name;
   std::vector<DimensionRequest> requests;
@@ -59,6 +68,12 @@ const Mistake kMistakes[] = {
      "must be one of 0, 0.01 .. 1"},
     {"NoTruth", {{.name = "sequence_parallel", .values = {"1"}}}, "must be one of false, true"},
     {"RangeOfWords", {{.name = "recompute", .at_least = 1}}, "takes values, not a range"},
+    {"MixedWithOthers",
+     {{.name = "recompute", .values = {"none", "mixed"}}},
+     "recompute: mixed has the others in it; state it alone"},
+    {"MixedTwice",
+     {{.name = "recompute", .values = {"mixed"}}, {.name = "recompute", .values = {"none"}}},
+     "stated twice"},
     {"Nothing", {{.name = "tensor_parallel"}}, "neither values nor a range"},
     {"EmptyRange",
      {{.name = "tensor_parallel", .at_least = 8, .at_most = 4}},

@@ -9,6 +9,12 @@
 namespace meshwright {
 namespace {
 
+RecomputePlan Mixed(std::vector<int> full, std::vector<int> selective) {
+  return {.granularity = RecomputeGranularity::kFull,
+          .layer_counts = std::move(full),
+          .selective_layer_counts = std::move(selective)};
+}
+
 struct Case {
   std::string name;
   ParallelPlan plan = {};
@@ -157,6 +163,20 @@ const Case kCases[] = {
     {"RecomputedLayersWithoutFull",
      {.data_parallel = 4, .recompute = Recompute(RecomputeGranularity::kNone, {1})},
      {"plan.recompute.layer_counts"}},
+    {"MixedRecompute",
+     {.pipeline_parallel = 2, .data_parallel = 2, .recompute = Mixed({1, 0}, {1, 2})}},
+    {"MixedRecomputeOfAnotherPipeline",
+     {.pipeline_parallel = 2, .data_parallel = 2, .recompute = Mixed({1, 0}, {1})},
+     {"plan.recompute.selective_layer_counts"}},
+    {"MixedRecomputeOfMoreThanAllLayers",
+     {.pipeline_parallel = 2, .data_parallel = 2, .recompute = Mixed({1, 0}, {2, 2})},
+     {"plan.recompute.selective_layer_counts"}},
+    {"SelectiveLayersWithoutFull",
+     {.data_parallel = 4, .recompute = {.granularity = kSelective, .selective_layer_counts = {2}}},
+     {"plan.recompute.selective_layer_counts"}},
+    {"NegativeSelectiveLayers",
+     {.data_parallel = 4, .recompute = Mixed({1}, {-1})},
+     {"plan.recompute.selective_layer_counts[0]"}},
     {"NegativeRecompute",
      {.data_parallel = 4, .recompute = Recompute(kFull, {-1})},
      {"plan.recompute.layer_counts[0]"}},

@@ -367,6 +367,14 @@ const Case kRefused[] = {
        plan.recompute = {.granularity = RecomputeGranularity::kFull, .layer_counts = {7, 7, 7, 7}};
      },
      "plan.recompute.layer_counts = [7, 7, 7, 7] with 5 virtual stages"},
+    {"mixed",
+     [](Problem&, ParallelPlan& plan) {
+       plan.recompute = {.granularity = RecomputeGranularity::kFull,
+                         .layer_counts = {5, 5, 0, 0},
+                         .selective_layer_counts = {1, 2, 3, 4}};
+     },
+     "plan.recompute.selective_layer_counts = [1, 2, 3, 4]; Megatron-Core recomputes layers fully "
+     "or selectively"},
     {"selective_by_count",
      [](Problem&, ParallelPlan& plan) {
        plan.recompute = {.granularity = RecomputeGranularity::kSelective,

@@ -69,6 +69,9 @@ void AddExports(const Problem& problem, StudyResult& result) {
     for (RankedPlan& ranked : result.plans) {
       AddExport(*exporter, problem, ranked, result.warnings);
     }
+    for (ParetoPoint& point : result.pareto_front) {
+      AddExport(*exporter, problem, point.plan, result.warnings);
+    }
     if (result.baseline.has_value()) {
       AddExport(*exporter, problem, *result.baseline, result.warnings);
     }

@@ -119,6 +119,10 @@ void AddFull(const ParallelPlan& plan, const std::vector<int>& layers, FlagList&
   flags.Add("--recompute-num-layers", is_every_layer ? 1 : most / chunks);
 }
 
+bool MixesRecomputation(const ParallelPlan& plan) {
+  return std::ranges::any_of(plan.recompute.selective_layer_counts, [](int c) { return c > 0; });
+}
+
 }  // namespace
 
 std::vector<int> StageLayers(const Problem& problem, const ParallelPlan& plan) {
@@ -158,6 +162,12 @@ void AddMegatronPipelineFlags(const Problem& problem, const ParallelPlan& plan, 
 void AddMegatronRecomputeFlags(const Problem& problem, const ParallelPlan& plan, FlagList& flags) {
   const std::vector<int> layers = StageLayers(problem, plan);
   const std::vector<int>& counts = plan.recompute.layer_counts;
+  if (MixesRecomputation(plan)) {
+    flags.Refuse("plan.recompute.selective_layer_counts",
+                 fmt::format("[{}]; Megatron-Core recomputes layers fully or selectively, not both",
+                             fmt::join(plan.recompute.selective_layer_counts, ", ")));
+    return;
+  }
   const bool is_none = !counts.empty() && std::ranges::all_of(counts, [](int c) { return c == 0; });
   if (is_none) return;
   switch (plan.recompute.granularity) {

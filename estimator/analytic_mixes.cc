@@ -1,0 +1,78 @@
+// What of a stage's layers recomputes fully, selectively or not, at least cost.
+#include <algorithm>
+
+#include "estimator/analytic_model.h"
+#include "estimator/memory.h"
+
+namespace meshwright {
+
+bool AnalyticModel::FitsAt(const ParallelPlan& plan, const Stage& stage, int index) const {
+  const StageMemory modelled = MemoryOfStage(plan, stage, index, MicroBatches());
+  const Bytes reserved = Reserved(ScaledMemory(modelled, calibration_.memory_ratio), stage);
+  return reserved <= stage.pool->memory_capacity && !HasFailed(modelled, stage);
+}
+
+bool AnalyticModel::StageFits(const ParallelPlan& plan, int stage) {
+  BuildRuns(plan);
+  return FitsAt(plan, StageAt(stage), stage);
+}
+
+// For each number of full layers with which the stage fits the least of selective ones. With more
+// full layers than the first that need no selective ones there is nothing to gain.
+std::vector<RecomputeMix> AnalyticModel::LeastMixes(const ParallelPlan& plan, Stage stage,
+                                                    int index) const {
+  const int chunks = plan.virtual_pipeline;
+  const int layers = stage.dense_layers + stage.moe_layers;
+  std::vector<RecomputeMix> mixes;
+  for (int full = 0; full <= layers; full += chunks) {
+    const auto fits_with = [&](int selective) {
+      stage.recomputed_layers = full;
+      stage.selective_layers = selective;
+      return FitsAt(plan, stage, index);
+    };
+    if (fits_with(0)) {
+      mixes.push_back({.full = full});
+      break;
+    }
+    // The first layer that recomputes needs room for its working set; from there on more
+    // selective ones never need more.
+    int fits = (layers - full) / chunks;
+    if (fits == 0 || !fits_with(fits * chunks)) continue;
+    int misses = 1;
+    while (misses < fits) {
+      const int middle = (misses + fits) / 2;
+      if (fits_with(middle * chunks)) {
+        fits = middle;
+      } else {
+        misses = middle + 1;
+      }
+    }
+    mixes.push_back({.full = full, .selective = fits * chunks});
+  }
+  return mixes;
+}
+
+std::optional<std::vector<RecomputeMix>> AnalyticModel::FastestMixes(const ParallelPlan& plan) {
+  BuildRuns(plan);
+  const int p = StageTotal();
+  std::vector<std::vector<RecomputeMix>> choices;  // of each stage
+  for (int index = 0; index < p; ++index) {
+    choices.push_back(LeastMixes(plan, StageAt(index), index));
+    if (choices.back().empty()) return std::nullopt;
+  }
+  PriceRuns();
+  std::vector<RecomputeMix> fastest;
+  for (int index = 0; index < p; ++index) {
+    Stage stage = StageAt(index);
+    const auto wall = [&](const RecomputeMix& mix) {
+      stage.recomputed_layers = mix.full;
+      stage.selective_layers = mix.selective;
+      return TimeOf(stage, p > 1).wall;
+    };
+    fastest.push_back(
+        *std::ranges::min_element(choices[static_cast<std::size_t>(index)], {}, wall));
+  }
+  return fastest;
+}
+
+}  // namespace meshwright
