@@ -17,6 +17,7 @@
 #include "server/tuner/export/export.h"
 #include "server/tuner/search_plan.h"
 #include "server/tuner/trial_chooser.h"
+#include "server/tuner/trial_pruning.h"
 #include "server/tuner/trials.h"
 
 namespace meshwright {
@@ -146,6 +147,7 @@ class TrialStudy {
     if (measures_baseline) plans.push_back(result_.baseline->plan);
     TrialChooser chooser(Estimated(std::move(plans), problem_, model), problem_.model.layer_count);
     LearnFromHistory(chooser);
+    LearnFromFailures(calibration, chooser);
     TrialOptions options = OptionsOf(chooser, control, start);
     const bool has_run = measures_baseline && learnt_.outcomes.contains(result_.baseline->plan);
     if (measures_baseline && !has_run) {
@@ -182,6 +184,17 @@ class TrialStudy {
       const Ran& median = same[(same.size() - 1) / 2];
       chooser.Learn(i, median);
       learnt_.outcomes[chooser.candidates()[i].plan] = median;
+    }
+  }
+
+  // Nor do those that failed.
+  void LearnFromFailures(const Calibration& calibration, TrialChooser& chooser) {
+    for (const FailedRun& run : calibration.failed) {
+      const std::size_t i = *IndexOf(WithStatedSplit(run.plan, problem_), chooser);
+      if (i == chooser.candidates().size() || chooser.was_tried(i)) continue;
+      const TrialOutcome outcome = OutcomeOf(run.outcome, Seconds(0), std::nullopt);
+      chooser.Learn(i, outcome);
+      learnt_.outcomes[chooser.candidates()[i].plan] = outcome;
     }
   }
 
@@ -228,6 +241,7 @@ class TrialStudy {
       search.optimality_gap = std::max(0.0, result_.plans.front().estimate.step_time / floor - 1);
     }
     NoteTrials(run, chooser.best().has_value(), result_);
+    NotePruned(chooser, learnt_.outcomes, result_);
     if (result_.plans.empty()) return absl::OkStatus();
     if (result_.baseline.has_value() || !has_baseline) NoteBaseline(result_);
     AddExports(problem_, result_);
