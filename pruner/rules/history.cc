@@ -1,5 +1,3 @@
-#include "pruner/history_rule.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 #include <string_view>
 
 #include "estimator/layer_split.h"
+#include "pruner/history_rule.h"
 #include "pruner/memory_order.h"
 #include "pruner/pruner.h"
 
@@ -108,10 +107,10 @@ std::optional<std::string> WhyRuledOut(const ParallelPlan& plan, const Calibrati
   AnalyticModel learnt(problem, calibration);
   const MemoryCheck check = learnt.CheckMemory(plan);
   if (check.fits || !check.fits_device) return std::nullopt;
-  std::string text =
-      fmt::format("rule {}: modelled at {:.2f} GiB without history, not less than the {:.2f} GiB of "
-                  "{}, which ran out of memory",
-                  kHistoryRule, size / GiB(1), failed->reserved_memory / GiB(1), NameOf(*failed));
+  std::string text = fmt::format(
+      "rule {}: modelled at {:.2f} GiB without history, not less than the {:.2f} GiB of "
+      "{}, which ran out of memory",
+      kHistoryRule, size / GiB(1), failed->reserved_memory / GiB(1), NameOf(*failed));
   if (!failed->job.empty()) return text;
   const auto reasons = NeedsAtLeast(plan, failed->plan, problem);
   if (reasons.has_value() && !reasons->empty()) {

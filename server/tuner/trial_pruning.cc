@@ -39,8 +39,8 @@ std::string WhyTooLarge(const TrialChooser& chooser, const Removed& removed) {
   const auto size = [&](std::size_t i) { return chooser.candidates()[i].estimate.reserved_memory; };
   const std::size_t i = removed.Least(size);
   const RankedPlan& plan = chooser.candidates()[i];
-  const std::string smallest =
-      fmt::format("the smallest, {}, is modelled at {:.2f} GiB", KeyOf(plan.plan), size(i) / GiB(1));
+  const std::string smallest = fmt::format("the smallest, {}, is modelled at {:.2f} GiB",
+                                           KeyOf(plan.plan), size(i) / GiB(1));
   if (chooser.RuledOutBy(i) == kMemoryRule) {
     return fmt::format("{} of {:.2f} GiB", smallest, plan.estimate.memory_capacity / GiB(1));
   }
@@ -61,7 +61,8 @@ std::string WhyTooSlow(const TrialChooser& chooser, const Removed& removed,
     return ran != nullptr && ran->step_time == *chooser.best();
   });
   return fmt::format(
-      "the nearest, {}, is expected to take {:.4g} s and no less than {:.4g} s, and {} ran in {:.4g} s",
+      "the nearest, {}, is expected to take {:.4g} s and no less than {:.4g} s, and {} ran in "
+      "{:.4g} s",
       KeyOf(chooser.candidates()[i].plan), chooser.Expect(i).step_time.count(), least(i).count(),
       KeyOf(best->first), chooser.best()->count());
 }
@@ -74,10 +75,10 @@ void NotePruned(const TrialChooser& chooser, const std::map<ParallelPlan, TrialO
     const Removed removed(chooser, rule);
     result.search.pruned_count_by_rule.emplace_back(std::string(rule), removed.count());
     if (removed.count() == 0) continue;
-    result.warnings.push_back(fmt::format("rule {}: {} candidates need no trial: {}", rule,
-                                          removed.count(),
-                                          rule == kBoundRule ? WhyTooSlow(chooser, removed, outcomes)
-                                                             : WhyTooLarge(chooser, removed)));
+    result.warnings.push_back(
+        fmt::format("rule {}: {} candidates need no trial: {}", rule, removed.count(),
+                    rule == kBoundRule ? WhyTooSlow(chooser, removed, outcomes)
+                                       : WhyTooLarge(chooser, removed)));
   }
 }
 

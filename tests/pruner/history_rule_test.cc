@@ -123,8 +123,9 @@ TEST_P(HistoryRuleTest, CountsItsPlansApart) {
   std::vector<Bytes> sizes;
   for (const Evaluated& e : plans) sizes.push_back(e.estimate.reserved_memory);
   std::ranges::sort(sizes);
-  const auto middle = std::ranges::find(plans, sizes[sizes.size() / 2],
-                                        [](const Evaluated& e) { return e.estimate.reserved_memory; });
+  const auto middle = std::ranges::find(plans, sizes[sizes.size() / 2], [](const Evaluated& e) {
+    return e.estimate.reserved_memory;
+  });
   const Calibration calibration = {.out_of_memory = Failed(*middle, Outcome::kOom)};
   const auto left = std::ranges::count_if(
       sizes, [&](const Bytes& size) { return size < sizes[sizes.size() / 2]; });
@@ -176,13 +177,14 @@ TEST(WhyRuledOut, NamesRuleNumbersAndRun) {
   };
   ParallelPlan larger = failed;
   larger.micro_batch_size = 4;
-  const std::string numbers =
-      fmt::format("rule history: modelled at {:.2f} GiB without history, not less than the {:.2f} "
-                  "GiB of tp1.",
-                  size_of(larger) / GiB(1), size_of(failed) / GiB(1));
-  EXPECT_THAT(why(larger), Optional(testing::AllOf(
-                               HasSubstr(numbers), HasSubstr(" of this job, which ran out of memory"),
-                               HasSubstr("by micro_batch_size 4 instead of 2"))));
+  const std::string numbers = fmt::format(
+      "rule history: modelled at {:.2f} GiB without history, not less than the {:.2f} "
+      "GiB of tp1.",
+      size_of(larger) / GiB(1), size_of(failed) / GiB(1));
+  EXPECT_THAT(why(larger),
+              Optional(testing::AllOf(HasSubstr(numbers),
+                                      HasSubstr(" of this job, which ran out of memory"),
+                                      HasSubstr("by micro_batch_size 4 instead of 2"))));
   ParallelPlan smaller = failed;
   smaller.micro_batch_size = 1;
   EXPECT_EQ(why(smaller), std::nullopt);
@@ -191,9 +193,8 @@ TEST(WhyRuledOut, NamesRuleNumbersAndRun) {
   EXPECT_THAT(why(larger), Optional(testing::AllOf(HasSubstr(" of gpt on 8 devices, which ran"),
                                                    testing::Not(HasSubstr("micro_batch_size 4")))));
   calibration.failed = {{.plan = smaller, .outcome = Outcome::kCrash}};
-  EXPECT_THAT(why(smaller),
-              Optional(testing::AllOf(HasSubstr("rule history: tp1."),
-                                      HasSubstr("of this job crashed"))));
+  EXPECT_THAT(why(smaller), Optional(testing::AllOf(HasSubstr("rule history: tp1."),
+                                                    HasSubstr("of this job crashed"))));
 }
 
 }  // namespace

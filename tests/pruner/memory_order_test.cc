@@ -93,9 +93,8 @@ Question RandomQuestion(std::mt19937& random) {
 
 // The dimension that a reason is about.
 std::string DimensionOf(const std::string& reason) {
-  return reason.find("recomputed layers") != std::string::npos
-             ? "recomputed layers"
-             : reason.substr(0, reason.find(' '));
+  return reason.find("recomputed layers") != std::string::npos ? "recomputed layers"
+                                                               : reason.substr(0, reason.find(' '));
 }
 
 // Of random problems; more for a long run: scripts/random_problems.sh.
