@@ -285,4 +285,5 @@ def main():
         page.write()
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -67,11 +67,12 @@ Seconds AnalyticModel::Bound(const ParallelPlan& plan, Seconds pipeline) {
 }
 
 // The mean of the stages, which the fullest is not below: all states in the finest sharding that is
-// allowed, and of one micro-batch the inputs of all layers that stay on the device.
-Bytes AnalyticModel::LeastMemoryBelow(const ParallelPlan& plan, const MostOffloaded& most) {
+// allowed, and of one micro-batch the inputs of all layers that stay on the device. `whole` is a
+// bare stage of the plan.
+Bytes AnalyticModel::LeastMeanBelow(const ParallelPlan& plan, const MostOffloaded& most,
+                                    Stage whole) const {
   const FrameworkProfile& profile = problem_.profile;
   const int p = plan.pipeline_parallel;
-  Stage whole = BareStage(plan);
   const UnitCosts unit = MeasureParameters(ContextOf(whole.sharding));
   whole.unit = &unit;
   whole.dense_layers = DenseLayerCount(problem_.model, 0, problem_.model.layer_count);
@@ -90,9 +91,19 @@ Bytes AnalyticModel::LeastMemoryBelow(const ParallelPlan& plan, const MostOffloa
                         bytes.optimizer * (1 - most.optimizer) * least(1) + bytes.unsharded * all;
   const double inputs = (1 - most.activations) * static_cast<double>(problem_.model.layer_count) *
                         static_cast<double>(whole.unit->boundary.count);
-  const Bytes mean = RoundedBytes((states + inputs) / p);
-  StageMemory memory = {.peak = Scale(mean, calibration_.memory_ratio)};
-  return Reserved(memory, whole);
+  return RoundedBytes((states + inputs) / p);
+}
+
+Bytes AnalyticModel::LeastMemoryBelow(const ParallelPlan& plan, const MostOffloaded& most) {
+  const Stage bare = BareStage(plan);
+  const Bytes mean = LeastMeanBelow(plan, most, bare);
+  return Reserved({.peak = Scale(mean, calibration_.memory_ratio)}, bare);
+}
+
+bool AnalyticModel::HasFailedBelow(const ParallelPlan& plan, const MostOffloaded& most) {
+  if (!calibration_.out_of_memory.has_value()) return false;
+  const Stage bare = BareStage(plan);
+  return HasFailed({.peak = LeastMeanBelow(plan, most, bare)}, bare);
 }
 
 }  // namespace meshwright

@@ -37,6 +37,7 @@ struct AnalyticModel::Evaluation {
   Bytes reserved = {};
   Bytes capacity = {};
   bool fits = true;
+  bool fits_device = true;
 };
 
 double ForwardFlopsPerToken(const EstimatorProblem& problem) {
@@ -146,8 +147,9 @@ Bytes AnalyticModel::Reserved(const StageMemory& memory, const Stage& stage) con
 }
 
 bool AnalyticModel::HasFailed(const StageMemory& modelled, const Stage& stage) const {
-  return calibration_.out_of_memory_at.has_value() &&
-         Reserved(modelled, stage) >= *calibration_.out_of_memory_at;
+  const std::optional<FailedRun>& failed = calibration_.out_of_memory;
+  return failed.has_value() && stage.pool->memory_capacity <= failed->memory_capacity &&
+         Reserved(modelled, stage) >= failed->reserved_memory;
 }
 
 const Stage& AnalyticModel::StageAt(int index) const {
@@ -202,6 +204,7 @@ AnalyticModel::Evaluation AnalyticModel::EvaluateMemory(const ParallelPlan& plan
       const StageMemory expected = ScaledMemory(modelled, calibration_.memory_ratio);
       const Bytes reserved = Reserved(expected, run.stage);
       const Bytes capacity = run.stage.pool->memory_capacity;
+      e.fits_device = e.fits_device && reserved <= capacity;
       e.fits = e.fits && reserved <= capacity && !HasFailed(modelled, run.stage);
       if (reserved / capacity <= worst_use) continue;
       worst_use = reserved / capacity;
@@ -337,7 +340,7 @@ void AnalyticModel::EvaluateTime(const ParallelPlan& plan, PipelineModel model, 
 
 MemoryCheck AnalyticModel::CheckMemory(const ParallelPlan& plan) {
   const Evaluation e = EvaluateMemory(plan);
-  return {.reserved_memory = e.reserved, .fits = e.fits};
+  return {.reserved_memory = e.reserved, .fits = e.fits, .fits_device = e.fits_device};
 }
 
 QuickEstimate AnalyticModel::Quick(const ParallelPlan& plan) {

@@ -15,6 +15,17 @@
 
 namespace meshwright {
 
+// A measured run that came to no step.
+struct FailedRun {
+  ParallelPlan plan = {};  // with its split of layers
+  Outcome outcome = Outcome::kOom;
+  Bytes reserved_memory = {};  // by this model, uncalibrated
+  Bytes memory_capacity = {};  // of the devices that it ran on
+  std::string job =
+      {};  // the model's name, where it is of another job than the question's; or empty
+  auto operator<=>(const FailedRun&) const = default;
+};
+
 // What measured runs have taught: factors on the model's step time and peak memory. Memory has one
 // for all plans, since more recomputation must never raise it (pruner/rules/recompute.cc); time has
 // one more for each plan, which depends on its PlanPoint alone.
@@ -23,8 +34,11 @@ struct Calibration {
   double memory_ratio = 1;
   FittedResiduals time = {};    // what `time_ratio` and the plans' factors were taken from
   FittedResiduals memory = {};  // the same of `memory_ratio`
-  // Reserved memory, by this model uncalibrated, at which a measured plan ran out on such chips.
-  std::optional<Bytes> out_of_memory_at = {};
+  // The smallest by this model that ran out of memory on such chips: none of its size is expected
+  // to fit devices with no more memory.
+  std::optional<FailedRun> out_of_memory = {};
+  // Plans of the question's own job that failed and never ran, in canonical order.
+  std::vector<FailedRun> failed = {};
   std::vector<std::string> warnings = {};  // whose runs were used, and how alike they are
 };
 
@@ -41,6 +55,7 @@ struct RecomputeMix {
 struct MemoryCheck {
   Bytes reserved_memory = {};  // of the stage with least room
   bool fits = false;
+  bool fits_device = false;  // whatever ran out of memory before
 };
 
 // A step over time, as it is simulated.
@@ -83,6 +98,8 @@ class AnalyticModel {
   // that depends on the rest.
   std::optional<Seconds> LeastTimeBelow(const ParallelPlan& plan);
   Bytes LeastMemoryBelow(const ParallelPlan& plan, const MostOffloaded& most);
+  // Whether that is as much, uncalibrated, as what ran out of memory before.
+  bool HasFailedBelow(const ParallelPlan& plan, const MostOffloaded& most);
   // A time that no such plan is below however it shares out the experts and orders the ranks.
   std::optional<Seconds> LeastTimeOfAnyExperts(const ParallelPlan& plan);
   // What no plan is below that also shares the schedule and the split of layers.
@@ -92,6 +109,7 @@ class AnalyticModel {
   Timeline TimelineOf(const ParallelPlan& plan);
 
   [[nodiscard]] const EstimatorProblem& problem() const { return problem_; }
+  [[nodiscard]] const Calibration& calibration() const { return calibration_; }
 
  private:
   // A simulation adds up as many times as there are operations; its rounding never undercuts this
@@ -104,6 +122,8 @@ class AnalyticModel {
   struct Evaluation;
   Evaluation Evaluate(const ParallelPlan& plan, PipelineModel model);
   void BuildRuns(const ParallelPlan& plan);
+  [[nodiscard]] Bytes LeastMeanBelow(const ParallelPlan& plan, const MostOffloaded& most,
+                                     Stage whole) const;
   [[nodiscard]] ModuleSet SelectiveModules(const RecomputePlan& recompute) const;
   void BuildMixedRuns(const ParallelPlan& plan);
   void Append(const Stage& stage);

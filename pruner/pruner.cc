@@ -11,6 +11,8 @@ std::span<const PruneRule> PruneRules() {
       {"topology", "tensor-parallel groups that fill neither a part of a node nor whole nodes",
        &CheckTopology},
       {kMemoryRule, "does not fit by the memory model", nullptr},
+      {kHistoryRule,
+       "failed when it was run, or is modelled at no less than what ran out of memory", nullptr},
       {kDominanceRule, "another plan of the same shape fits and recomputes less, or costs the same",
        &CheckEqualPlans},
       {kBoundRule, "slower than the plans already found, whatever is recomputed", nullptr},

@@ -32,12 +32,14 @@ struct PruneRule {
 };
 
 inline constexpr std::string_view kMemoryRule = "memory";
+inline constexpr std::string_view kHistoryRule = "history";
 inline constexpr std::string_view kDominanceRule = "dominance";
 inline constexpr std::string_view kBoundRule = "bound";
 
-// The ordered table: divisibility, topology, memory, dominance, bound. Memory, dominance among the
-// recomputation choices of one plan, and the bound need the cost model: NarrowRecompute; the
-// `check` of memory and bound is null.
+// The ordered table: divisibility, topology, memory, history, dominance, bound. Memory, dominance
+// among the recomputation choices of one plan, and the bound need the cost model: NarrowRecompute;
+// history also needs measured runs: history_rule.h. The `check` of memory, history and bound is
+// null.
 std::span<const PruneRule> PruneRules();
 
 // What is left of the recomputation choices of a plan whose other dimensions are set.

@@ -191,6 +191,17 @@ def write(lines, markers):
     page.write_text("\n".join([before + markers[0], STAMP, "", *lines, markers[1] + after]))
 
 
+def load_groups(exam_path, data, only):
+    exam = load_exam(exam_path)
+    items = collections.defaultdict(list)
+    for item in exam.score.load(data, only):
+        if item["case"]:
+            items[item["group"]].append(item)
+    groups = [Group(str(name), of, exam) for name, of in sorted(items.items())]
+    large = [group for group in groups if group.is_large_enough()]
+    return large or sys.exit("no group is large enough")
+
+
 def main():
     asked = arguments()
     if asked.simulated:
@@ -198,15 +209,9 @@ def main():
         print("\n".join(lines))
         write(lines, SIMULATED)
         return
+    groups = load_groups(asked.exam, asked.data, asked.only)
     exam = load_exam(asked.exam)
-    items = collections.defaultdict(list)
-    for item in exam.score.load(asked.data, asked.only):
-        if item["case"]:
-            items[item["group"]].append(item)
-    groups = [Group(str(name), of, exam) for name, of in sorted(items.items())]
-    found = [(group, traces_of(group, exam, asked.bin)) for group in groups if group.is_large_enough()]
-    if not found:
-        sys.exit("scripts/replay.sh: no group is large enough")
+    found = [(group, traces_of(group, exam, asked.bin)) for group in groups]
     lines = [*table(found), "", "Ended by `--stop-within 0.02`:", "", *stopped(found, asked.bin), "", "Groups that take most trials:", "", *hardest(found)]
     print("\n".join(lines))
     if asked.only:
@@ -221,4 +226,5 @@ def main():
         (folder / f"{name}.svg").write_text(plot(title, curves))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -98,7 +98,7 @@ def simulated(cases, estimates, seed):
     return rows
 
 
-def ask(binary, problem, rows, *more, limit=TRIALS):
+def answer(binary, problem, rows, *more, limit=TRIALS):
     with tempfile.TemporaryDirectory() as folder:
         files = {name: pathlib.Path(folder) / name for name in ("model", "workload", "cluster")}
         for name, path in files.items():
@@ -111,7 +111,11 @@ def ask(binary, problem, rows, *more, limit=TRIALS):
                               capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"scripts/replay.sh: {done.stderr[-300:]}")
-    return json.loads(done.stdout)["trials"]
+    return json.loads(done.stdout)
+
+
+def ask(binary, problem, rows, *more, limit=TRIALS):
+    return answer(binary, problem, rows, *more, limit=limit)["trials"]
 
 
 def trials_until(trials, limit):
@@ -123,14 +127,18 @@ def shown(counts):
     return ", ".join("-" if count is None else str(count) for count in counts)
 
 
+def problem_of(name, model, devices, batch):
+    return {"model": model, "workload": {"sequence_length": 4096, "global_batch_size": batch,
+                                         "framework": {"name": "megatron-core"}},
+            "cluster": {"name": name, "pools": [{"name": "a", "chip": "nvidia-a100-sxm4-80gb",
+                                                 "node_count": devices // 8, "devices_per_node": 8}]}}
+
+
 def report(binary):
     lines = ["| problem | plans, ours | its plans | its trials | ours to within 3 % | to within 1 % |",
              "|---|---|---|---|---|---|"]
     for name, model, devices, batch, its_plans, its_trials in PROBLEMS:
-        problem = {"model": model, "workload": {"sequence_length": 4096, "global_batch_size": batch,
-                                                "framework": {"name": "megatron-core"}},
-                   "cluster": {"name": name, "pools": [{"name": "a", "chip": "nvidia-a100-sxm4-80gb",
-                                                        "node_count": devices // 8, "devices_per_node": 8}]}}
+        problem = problem_of(name, model, devices, batch)
         cases = [{**problem, "id": str(i), "plan": plan} for i, plan in enumerate(plans_of(model, devices, batch))]
         done = subprocess.run([binary, "evaluate", "--cases", "-"], capture_output=True, text=True, check=True,
                               input="".join(json.dumps(case) + "\n" for case in cases))

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "search_space/status.h"
@@ -49,14 +50,22 @@ int IndexOf(T value, std::vector<T>& seen) {
   return index;
 }
 
+// Of another job than the question's; two may share it.
+std::string JobName(const Problem& problem) {
+  return fmt::format("{} on {} devices",
+                     problem.model.name.empty() ? "another model" : problem.model.name,
+                     DeviceCount(problem.cluster));
+}
+
 struct Evidence {
   std::vector<Fingerprint> jobs = {};
   std::vector<std::string> versions = {};
   std::vector<RunResidual> time = {};
   std::vector<RunResidual> memory = {};
-  std::vector<Bytes> failed = {};  // modelled reserved memory of out-of-memory rows
-  Bytes largest_run = {};
-  std::vector<PastRun> runs = {};  // all that teach anything
+  std::vector<FailedRun> failed = {};
+  std::vector<ParallelPlan> ran = {};  // plans of the question's own job
+  Bytes largest_run = {};              // modelled, of devices with no more memory
+  std::vector<PastRun> runs = {};      // all that teach anything
 };
 
 PastRun PastRunOf(const HistoryRow& row, std::size_t index, const Problem& own,
@@ -93,17 +102,26 @@ absl::Status Collect(const HistoryRow& row, std::size_t index, const Problem& pr
   if (!plan.ok()) return located(plan.status());
   AnalyticModel model(ViewOf(*own));
   const Estimate estimate = model.Full(plan->plan);
-  if (row.outcome != Outcome::kOk && row.outcome != Outcome::kOom) return absl::OkStatus();
+  const int job = IndexOf(FingerprintOf(*own), evidence.jobs);
+  const Bytes capacity = own->cluster.pools.front().memory_capacity;
+  if (row.outcome != Outcome::kOk) {
+    evidence.failed.push_back({.plan = plan->plan,
+                               .outcome = row.outcome,
+                               .reserved_memory = estimate.reserved_memory,
+                               .memory_capacity = capacity,
+                               .job = job == 0 ? "" : JobName(*own)});
+    if (row.outcome != Outcome::kOom) return absl::OkStatus();
+  }
   RunResidual run = {.point = PointOf(plan->plan, ViewOf(*own)),
-                     .job = IndexOf(FingerprintOf(*own), evidence.jobs),
+                     .job = job,
                      .version = IndexOf(own->workload.framework_version, evidence.versions)};
   PastRun& past = evidence.runs.emplace_back(PastRunOf(row, index, *own, plan->plan));
   past.similarity = SimilarityToQuestion(run);
-  if (row.outcome == Outcome::kOom) {
-    evidence.failed.push_back(estimate.reserved_memory);
-    return absl::OkStatus();
+  if (row.outcome == Outcome::kOom) return absl::OkStatus();
+  if (job == 0) evidence.ran.push_back(plan->plan);
+  if (capacity <= problem.cluster.pools.front().memory_capacity) {
+    evidence.largest_run = std::max(evidence.largest_run, estimate.reserved_memory);
   }
-  evidence.largest_run = std::max(evidence.largest_run, estimate.reserved_memory);
   if (row.step_time.has_value() && row.step_time->count() > 0) {
     past.time_ratio = *row.step_time / estimate.step_time;
     run.log_ratio = std::log(*past.time_ratio);
@@ -115,6 +133,46 @@ absl::Status Collect(const HistoryRow& row, std::size_t index, const Problem& pr
     evidence.memory.push_back(run);
   }
   return absl::OkStatus();
+}
+
+// Of out-of-memory runs the smallest by the model, on devices with no less memory than the
+// question's, where none that is larger ran.
+std::optional<FailedRun> SmallestOutOfMemory(const Evidence& evidence, Bytes capacity) {
+  std::optional<FailedRun> smallest;
+  for (const FailedRun& run : evidence.failed) {
+    const bool counts = run.outcome == Outcome::kOom && run.memory_capacity >= capacity &&
+                        run.reserved_memory > evidence.largest_run;
+    if (!counts) continue;
+    // The question's own first: their names are shorter.
+    const auto order = [](const FailedRun& r) {
+      return std::tie(r.reserved_memory, r.job, r.plan, r.memory_capacity);
+    };
+    if (!smallest.has_value() || order(run) < order(*smallest)) smallest = run;
+  }
+  return smallest;
+}
+
+// Whether so many failures of a plan that never ran rule it out. A crash or a hang may have been the
+// machine's, but not twice; what took too long may have been given too little time.
+bool RulesOut(Outcome outcome, std::ptrdiff_t count) {
+  return outcome == Outcome::kOom ||
+         ((outcome == Outcome::kCrash || outcome == Outcome::kHang) && count > 1);
+}
+
+// Those of the question's own job whose plans never ran, one of each plan.
+std::vector<FailedRun> OwnFailures(const Evidence& evidence) {
+  std::vector<FailedRun> own;
+  for (const FailedRun& run : evidence.failed) {
+    const bool ran = std::ranges::find(evidence.ran, run.plan) != evidence.ran.end();
+    const auto count = std::ranges::count_if(evidence.failed, [&run](const FailedRun& other) {
+      return other.job.empty() && other.plan == run.plan && other.outcome == run.outcome;
+    });
+    if (run.job.empty() && !ran && RulesOut(run.outcome, count)) own.push_back(run);
+  }
+  std::ranges::sort(own);
+  const auto repeats = std::ranges::unique(own, {}, &FailedRun::plan);
+  own.erase(repeats.begin(), repeats.end());
+  return own;
 }
 
 struct Fitted {
@@ -177,12 +235,9 @@ absl::StatusOr<Gathered> Gather(const std::vector<HistoryRow>& history, const Pr
   calibration.memory = std::move(memory.residuals);
   calibration.time_ratio = std::exp(JobLogFactor(calibration.time));
   calibration.memory_ratio = std::exp(JobLogFactor(calibration.memory));
-  for (const Bytes& failed : evidence.failed) {
-    if (failed <= evidence.largest_run) continue;
-    if (!calibration.out_of_memory_at.has_value() || failed < *calibration.out_of_memory_at) {
-      calibration.out_of_memory_at = failed;
-    }
-  }
+  calibration.out_of_memory =
+      SmallestOutOfMemory(evidence, problem.cluster.pools.front().memory_capacity);
+  calibration.failed = OwnFailures(evidence);
   return Gathered{.calibration = std::move(calibration), .runs = std::move(evidence.runs)};
 }
 

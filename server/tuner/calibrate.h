@@ -15,9 +15,10 @@ namespace meshwright {
 // memory (docs/cost_model.md "Learning from runs"): for memory one factor, for time a factor of the
 // job and one of each plan, drawn towards 1 while rows are few. Rows of another model, workload or
 // cluster count as less alike, and as nothing when the job's own rows contradict them; the warnings
-// say so. Out-of-memory rows mark the modelled size at which such chips fail, unless a row that ran
-// is modelled larger. Rows of other chips or frameworks are left out. The order of the rows does
-// not matter.
+// say so. Of out-of-memory rows the smallest marks the modelled size at which such chips fail,
+// where no row that ran is modelled larger; plans of the own job that failed and never ran are kept
+// by themselves. Rows of other chips or frameworks are left out. The order of the rows does not
+// matter.
 absl::StatusOr<Calibration> Calibrate(const std::vector<HistoryRow>& history,
                                       const Problem& problem, const Knowledge& knowledge);
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "pruner/history_rule.h"
 #include "search_space/status.h"
 #include "server/tuner/calibrate.h"
 #include "server/tuner/infeasible.h"
@@ -112,22 +113,38 @@ std::string SlowerBy(const Estimate& plan, const Estimate& best) {
                      Differences(plan, best));
 }
 
-std::string TooLarge(const Estimate& plan, const Estimate& best) {
-  return fmt::format("{:.2f} % faster, but needs {:.1f} GiB of {:.1f} GiB",
-                     100 * (1 - plan.step_time / best.step_time), plan.reserved_memory / GiB(1),
+std::string TooLarge(const Estimate& plan) {
+  return fmt::format("needs {:.1f} GiB of {:.1f} GiB", plan.reserved_memory / GiB(1),
                      plan.memory_capacity / GiB(1));
 }
 
-// The fastest plan whatever it needs, as it is on the devices that there are.
-absl::Status AddFastestOfAll(const Problem& problem, Searcher& searcher, Explanation& answer) {
-  ASSIGN_OR_RETURN(const std::vector<RankedPlan> fastest,
-                   searcher.Best(Changed(problem, Memory(), kPlentyOfMemory), 1));
+// The fastest plan of `anywhere`, as it is on the devices that there are, when memory or the
+// history rules it out.
+absl::Status AddRuledOut(const Problem& problem, const Problem& anywhere,
+                         const Calibration& calibration, SearchOptions options,
+                         Explanation& answer) {
+  Calibration no_failures = calibration;
+  no_failures.out_of_memory.reset();
+  no_failures.failed.clear();
+  Searcher searcher(no_failures, std::move(options));
+  ASSIGN_OR_RETURN(const std::vector<RankedPlan> fastest, searcher.Best(anywhere, 1));
   if (fastest.empty()) return absl::OkStatus();
-  const RankedPlan here = searcher.Of(fastest.front().plan, problem);
-  if (here.estimate.fits || here.plan == answer.plan.plan) return absl::OkStatus();
+  AnalyticModel model(ViewOf(problem), calibration);
+  const RankedPlan here = RankPlan(fastest.front().plan, problem, model);
+  const Estimate& estimate = here.estimate;
+  const auto by_history = WhyRuledOut(here.plan, calibration, ViewOf(problem));
+  if ((estimate.fits && !by_history.has_value()) || here.plan == answer.plan.plan) {
+    return absl::OkStatus();
+  }
+  const bool is_known = std::ranges::any_of(
+      answer.near_misses, [&](const NearMiss& miss) { return miss.plan.plan == here.plan; });
+  if (is_known) return absl::OkStatus();
+  const double faster = 100 * (1 - estimate.step_time / answer.best.estimate.step_time);
   answer.near_misses.insert(
       answer.near_misses.begin(),
-      {.plan = here, .reason = TooLarge(here.estimate, answer.best.estimate)});
+      {.plan = here,
+       .reason = fmt::format("{:.2f} % faster, but {}", faster,
+                             by_history.has_value() ? *by_history : TooLarge(estimate))});
   return absl::OkStatus();
 }
 
@@ -161,8 +178,9 @@ absl::StatusOr<Explanation> Explain(const StudyRequest& request, const Knowledge
                                     const StudyControl& control) {
   RETURN_IF_ERROR(RequireExhaustive(request, "explain"));
   ASSIGN_OR_RETURN(const Problem problem, SearchableProblem(request, knowledge));
-  ASSIGN_OR_RETURN(const Calibration calibration, Calibrate(request.history, problem, knowledge));
-  Searcher searcher(calibration, SearchOptionsOf(request, control, Clock::now()));
+  ASSIGN_OR_RETURN(const Calibration calibration, CalibrationOf(request, problem, knowledge));
+  const SearchOptions options = SearchOptionsOf(request, control, Clock::now());
+  Searcher searcher(calibration, options);
   ASSIGN_OR_RETURN(const std::vector<RankedPlan> ranked,
                    searcher.Best(problem, static_cast<std::size_t>(request.plan_count)));
   if (ranked.empty()) {
@@ -186,7 +204,11 @@ absl::StatusOr<Explanation> Explain(const StudyRequest& request, const Knowledge
     answer.near_misses.push_back(
         {.plan = other, .reason = SlowerBy(other.estimate, answer.best.estimate)});
   }
-  RETURN_IF_ERROR(AddFastestOfAll(problem, searcher, answer));
+  if (calibration.out_of_memory.has_value() || !calibration.failed.empty()) {
+    RETURN_IF_ERROR(AddRuledOut(problem, problem, calibration, options, answer));
+  }
+  RETURN_IF_ERROR(AddRuledOut(problem, Changed(problem, Memory(), kPlentyOfMemory), calibration,
+                              options, answer));
   RETURN_IF_ERROR(AddSensitivities(problem, searcher, answer));
   return answer;
 }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "estimator/layer_split.h"
+#include "pruner/history_rule.h"
 #include "server/tuner/calibrate.h"
 
 namespace meshwright {
@@ -103,17 +104,19 @@ std::optional<std::string> SmallerStates(const Problem& problem, FitProbe& probe
 }
 
 // What the memory of the device would have to be, or that history contradicts the model.
-std::string MemoryAdvice(const Estimate& nearest) {
-  if (nearest.reserved_memory <= nearest.memory_capacity) {
-    return fmt::format(
-        "the model has {:.1f} GiB in use of {:.1f} GiB, but the history has a plan of this size or "
-        "less that ran out of memory",
-        nearest.reserved_memory / GiB(1), nearest.memory_capacity / GiB(1));
+std::string MemoryAdvice(const RankedPlan& nearest, const Calibration& calibration,
+                         const Problem& problem) {
+  const Estimate& estimate = nearest.estimate;
+  const auto by_history = WhyRuledOut(nearest.plan, calibration, ViewOf(problem));
+  if (by_history.has_value()) {
+    return fmt::format("the model has {:.1f} GiB in use of {:.1f} GiB, but {}",
+                       estimate.reserved_memory / GiB(1), estimate.memory_capacity / GiB(1),
+                       *by_history);
   }
   // Rounded up, so that the memory that is suggested is enough.
-  const double needed = std::ceil(nearest.reserved_memory / GiB(0.1)) / 10;
+  const double needed = std::ceil(estimate.reserved_memory / GiB(0.1)) / 10;
   return fmt::format("use devices with at least {:.1f} GiB instead of {:.1f} GiB", needed,
-                     nearest.memory_capacity / GiB(1));
+                     estimate.memory_capacity / GiB(1));
 }
 
 }  // namespace
@@ -147,7 +150,7 @@ Infeasible ExplainInfeasible(const Problem& problem, const Calibration& calibrat
   answer.binding_kind = static_cast<MemoryKind>(std::distance(lines.begin(), most));
   answer.missing =
       std::max(Bytes{0}, nearest.estimate.reserved_memory - nearest.estimate.memory_capacity);
-  answer.suggestions.push_back(MemoryAdvice(nearest.estimate));
+  answer.suggestions.push_back(MemoryAdvice(nearest, calibration, problem));
   FitProbe probe(calibration, options);
   for (const auto& change : {MoreNodes(problem, probe), SmallerStates(problem, probe),
                              ShorterSequence(problem, probe)}) {

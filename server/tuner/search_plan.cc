@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "estimator/layer_split.h"
+#include "pruner/history_rule.h"
 #include "search_space/status.h"
 #include "server/tuner/calibrate.h"
 #include "server/tuner/infeasible.h"
@@ -52,10 +53,8 @@ void AddWarnings(const ParallelPlan& plan, AnalyticModel& model, Estimate& estim
                           "device shares",
                           static_cast<double>(offloaded.count) / 1e9));
   }
-  if (!estimate.fits && estimate.reserved_memory <= estimate.memory_capacity) {
-    estimate.warnings.push_back(
-        "the history has a plan of this modelled size or less that ran out of memory");
-  }
+  const auto ruled_out = WhyRuledOut(plan, model.calibration(), model.problem());
+  if (ruled_out.has_value()) estimate.warnings.push_back(*ruled_out);
   if (estimate.reserved_memory / estimate.memory_capacity > 0.9 && estimate.fits) {
     estimate.warnings.push_back("within 10% of the device's memory: the step may be slower");
   }
@@ -147,6 +146,17 @@ absl::StatusOr<Problem> SearchableProblem(const StudyRequest& request, const Kno
                                           "workload"}});
   }
   return problem;
+}
+
+absl::StatusOr<Calibration> CalibrationOf(const StudyRequest& request, const Problem& problem,
+                                          const Knowledge& knowledge) {
+  ASSIGN_OR_RETURN(Calibration calibration, Calibrate(request.history, problem, knowledge));
+  const auto& off = request.disabled_rules;
+  if (std::ranges::find(off, kHistoryRule) != off.end()) {
+    calibration.out_of_memory.reset();
+    calibration.failed.clear();
+  }
+  return calibration;
 }
 
 SearchOptions SearchOptionsOf(const StudyRequest& request, const StudyControl& control,

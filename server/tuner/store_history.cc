@@ -9,11 +9,8 @@
 #include <utility>
 
 #include "search_space/status.h"
-<<<<<<< HEAD
-#include "server/tuner/drift.h"
-=======
 #include "server/tuner/checker.h"
->>>>>>> b01a4190880a959faf9abbe37c71f934bc9c4187
+#include "server/tuner/drift.h"
 #include "server/tuner/fingerprint.h"
 
 namespace meshwright {

@@ -5,8 +5,10 @@
 #include <chrono>
 #include <cstdlib>
 #include <memory>
+#include <utility>
 
 #include "estimator/layer_split.h"
+#include "pruner/history_rule.h"
 #include "server/tuner/baseline.h"
 #include "server/tuner/calibrate.h"
 #include "server/tuner/checker.h"
@@ -71,9 +73,51 @@ void NoteCut(const StudyRequest& request, const Problem& problem, const Calibrat
                   request.strategy, result.search.evaluated_count));
 }
 
+// What the rule `history` left out, and by which runs.
+void NoteHistory(const Calibration& calibration, StudyResult& result) {
+  const auto count = std::ranges::find(result.search.pruned_count_by_rule, kHistoryRule,
+                                       [](const auto& rule) { return rule.first; });
+  const bool pruned = count != result.search.pruned_count_by_rule.end() && count->second > 0;
+  if (calibration.out_of_memory.has_value() && pruned) {
+    const FailedRun& run = *calibration.out_of_memory;
+    result.warnings.push_back(
+        fmt::format("rule {}: plans that fit by the model alone were left out where they are "
+                    "modelled at {:.2f} GiB and more without history: {} ran out of memory at that",
+                    kHistoryRule, run.reserved_memory / GiB(1), NameOf(run)));
+  }
+  for (const FailedRun& run : calibration.failed) {
+    if (run.outcome == Outcome::kOom) continue;  // named by its size, or contradicted
+    result.warnings.push_back(fmt::format("rule {}: left out: {} {}", kHistoryRule, NameOf(run),
+                                          FailureWords(run.outcome)));
+  }
+}
+
+// A run of this very job may have been faster than what is expected of any plan.
+void NoteBestRun(const StudyRequest& request, const Problem& problem, const Knowledge& knowledge,
+                 StudyResult& result) {
+  std::optional<std::pair<Seconds, ParallelPlan>> best;
+  for (const HistoryRow& row : request.history) {
+    if (row.outcome != Outcome::kOk || !row.step_time.has_value()) continue;
+    const auto own = ResolveProblem(row.question, knowledge);
+    if (!own.ok() || !IsSameJob(*own, problem)) continue;
+    const auto plan = ResolvePlan(row.plan, problem, "plan");
+    if (!plan.ok()) continue;  // Calibrate has said so
+    const std::pair run(*row.step_time, plan->plan);
+    if (!best.has_value() || run < *best) best = run;
+  }
+  const RankedPlan& first = result.plans.front();
+  if (!best.has_value() || best->first >= first.estimate.step_time || best->second == first.plan) {
+    return;
+  }
+  result.warnings.push_back(fmt::format(
+      "{} ran this job in {:.4g} s, less than the {:.4g} s that are expected of the first plan",
+      MakePlanKey(best->second).text, best->first.count(), first.estimate.step_time.count()));
+}
+
 // The answer of one precision.
 absl::StatusOr<StudyAnswer> Answer(const StudyRequest& request, const Problem& problem,
-                                   const LearntCalibration& learnt, const SearchOptions& options) {
+                                   const LearntCalibration& learnt, const SearchOptions& options,
+                                   const Knowledge& knowledge) {
   const Calibration& calibration = learnt.calibration;
   AnalyticModel model(ViewOf(problem), calibration);
   StudyResult result;
@@ -100,6 +144,8 @@ absl::StatusOr<StudyAnswer> Answer(const StudyRequest& request, const Problem& p
   }
   RETURN_IF_ERROR(CheckEstimate(winner.plan, winner.estimate, problem));
   NoteCut(request, problem, calibration, result);
+  NoteHistory(calibration, result);
+  NoteBestRun(request, problem, knowledge, result);
   if (request.pareto) AddParetoFront(problem, calibration, options, result);
   AddExports(problem, result);
   return result;
@@ -118,7 +164,7 @@ absl::StatusOr<StudyAnswer> RunStudy(const StudyRequest& request, const Knowledg
     ASSIGN_OR_RETURN(const LearntCalibration learnt, LearnCalibration(request, problem, knowledge));
     answers.push_back({.precision = choice.precision,
                        .floor = FloorOfStep(problem, learnt.calibration),
-                       .answer = Answer(choice.request, problem, learnt, options)});
+                       .answer = Answer(choice.request, problem, learnt, options, knowledge)});
   }
   absl::StatusOr<StudyAnswer> answer = BestOf(answers, options.plan_count);
   if (auto* result = answer.ok() ? std::get_if<StudyResult>(&*answer) : nullptr) {

@@ -95,7 +95,7 @@ absl::StatusOr<Sweep> RunSweep(const StudyRequest& request, const std::vector<in
     StudyRequest own = request;
     for (NodePoolRequest& pool : own.question.cluster.pools) pool.node_count = nodes;
     ASSIGN_OR_RETURN(const Problem problem, SearchableProblem(own, knowledge));
-    ASSIGN_OR_RETURN(const Calibration calibration, Calibrate(request.history, problem, knowledge));
+    ASSIGN_OR_RETURN(const Calibration calibration, CalibrationOf(request, problem, knowledge));
     AddNotes(problem, calibration, sweep);
     for (const double free_ratio : free_memory_ratios) {
       ASSIGN_OR_RETURN(SweepPoint point, PointOf(problem, free_ratio, calibration, options));

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "server/tuner/residual_process.h"
@@ -30,6 +31,12 @@ class TrialChooser {
   // Nothing once all have been tried.
   [[nodiscard]] std::optional<Expectation> Next() const;
   [[nodiscard]] Expectation Expect(std::size_t candidate) const;
+  // The prune rule by which a candidate need not be tried: `memory`, `history` (what ran out of
+  // memory is modelled at no more) or `bound` (even far below what is expected of it, it is slower
+  // than the best measured). Nothing while nothing has run. Next() takes all others first.
+  [[nodiscard]] std::optional<std::string_view> RuledOutBy(std::size_t candidate) const;
+  // The step time that a candidate is not expected to be below, for that rule.
+  [[nodiscard]] Seconds LeastTime(std::size_t candidate) const;
   // A candidate is tried once.
   void Learn(std::size_t candidate, const TrialOutcome& outcome);
 
@@ -38,9 +45,14 @@ class TrialChooser {
   [[nodiscard]] double RemainingGain() const;
 
   [[nodiscard]] const std::vector<RankedPlan>& candidates() const { return candidates_; }
+  [[nodiscard]] bool was_tried(std::size_t candidate) const { return tried_[candidate]; }
   [[nodiscard]] const std::optional<Seconds>& best() const { return best_; }
+  // The smallest by the model of those that ran out of memory, where none that is larger ran.
+  [[nodiscard]] std::optional<std::size_t> SmallestOutOfMemory() const;
 
  private:
+  [[nodiscard]] bool HasRunOut(std::size_t candidate) const;
+  [[nodiscard]] bool IsContradicted(std::size_t candidate) const;
   [[nodiscard]] double FitProbability(std::size_t candidate) const;
   [[nodiscard]] double ExpectedGain(const Expectation& expected, Seconds incumbent) const;
   [[nodiscard]] Seconds Incumbent(const std::vector<Expectation>& open) const;
@@ -51,9 +63,9 @@ class TrialChooser {
   ResidualProcess memory_;
   std::vector<bool> tried_;
   std::vector<std::size_t> ran_;
-  std::vector<std::size_t> failed_;   // of another cause than memory
-  std::vector<Bytes> out_of_memory_;  // modelled
-  Bytes largest_run_ = {};            // modelled
+  std::vector<std::size_t> failed_;  // of another cause than memory
+  std::vector<std::size_t> out_of_memory_;
+  Bytes largest_run_ = {};  // modelled
   std::optional<Seconds> best_ = {};
 };
 

@@ -17,6 +17,7 @@
 #include "server/tuner/export/export.h"
 #include "server/tuner/search_plan.h"
 #include "server/tuner/trial_chooser.h"
+#include "server/tuner/trial_pruning.h"
 #include "server/tuner/trials.h"
 
 namespace meshwright {
@@ -153,6 +154,7 @@ class TrialStudy {
     if (measures_baseline) plans.push_back(result_.baseline->plan);
     TrialChooser chooser(Estimated(std::move(plans), problem_, model), problem_.model.layer_count);
     LearnFromHistory(chooser);
+    LearnFromFailures(calibration, chooser);
     TrialOptions options = OptionsOf(chooser, control, start);
     options.journal = control.trials;
     const bool has_run = measures_baseline && learnt_.outcomes.contains(result_.baseline->plan);
@@ -172,39 +174,36 @@ class TrialStudy {
   }
 
  private:
-  // Candidates that ran before, in this very job, need not run again, nor those that only ran out
-  // of memory. Another failure may have been the cluster's.
+  // Candidates that ran before, in this very job, need not run again.
   void LearnFromHistory(TrialChooser& chooser) {
     std::map<std::size_t, std::vector<Ran>> runs;
     for (const HistoryRow& row : request_.history) {
-      const bool has_run = row.outcome == Outcome::kOk && row.step_time.has_value();
-      if (!has_run && row.outcome != Outcome::kOom) continue;
-      const std::optional<std::size_t> i = CandidateOf(row, chooser);
-      if (!i.has_value()) continue;
-      std::vector<Ran>& same = runs[*i];
-      if (has_run) same.push_back({.step_time = *row.step_time, .peak_memory = row.peak_memory});
+      if (row.outcome != Outcome::kOk || !row.step_time) continue;
+      const absl::StatusOr<Problem> own = ResolveProblem(row.question, knowledge_);
+      if (!own.ok() || !IsSameJob(*own, problem_)) continue;
+      const absl::StatusOr<ResolvedPlan> plan = ResolvePlan(row.plan, problem_, "plan");
+      if (!plan.ok()) continue;  // Calibrate has said so
+      const std::size_t i = *IndexOf(WithStatedSplit(plan->plan, problem_), chooser);
+      if (i == chooser.candidates().size()) continue;
+      runs[i].push_back({.step_time = *row.step_time, .peak_memory = row.peak_memory});
     }
     for (auto& [i, same] : runs) {
-      TrialOutcome outcome = OutOfMemory();
-      if (!same.empty()) {
-        std::ranges::sort(same, {}, &Ran::step_time);
-        outcome = same[(same.size() - 1) / 2];
-      }
-      chooser.Learn(i, outcome);
-      learnt_.outcomes[chooser.candidates()[i].plan] = outcome;
+      std::ranges::sort(same, {}, &Ran::step_time);
+      const Ran& median = same[(same.size() - 1) / 2];
+      chooser.Learn(i, median);
+      learnt_.outcomes[chooser.candidates()[i].plan] = median;
     }
   }
 
-  // Of a row of this very job.
-  [[nodiscard]] std::optional<std::size_t> CandidateOf(const HistoryRow& row,
-                                                       const TrialChooser& chooser) const {
-    const absl::StatusOr<Problem> own = ResolveProblem(row.question, knowledge_);
-    if (!own.ok() || !IsSameJob(*own, problem_)) return std::nullopt;
-    const absl::StatusOr<ResolvedPlan> plan = ResolvePlan(row.plan, problem_, "plan");
-    if (!plan.ok()) return std::nullopt;  // Calibrate has said so
-    const std::size_t i = *IndexOf(WithStatedSplit(plan->plan, problem_), chooser);
-    if (i == chooser.candidates().size()) return std::nullopt;
-    return i;
+  // Nor do those that failed.
+  void LearnFromFailures(const Calibration& calibration, TrialChooser& chooser) {
+    for (const FailedRun& run : calibration.failed) {
+      const std::size_t i = *IndexOf(WithStatedSplit(run.plan, problem_), chooser);
+      if (i == chooser.candidates().size() || chooser.was_tried(i)) continue;
+      const TrialOutcome outcome = OutcomeOf(run.outcome, Seconds(0), std::nullopt);
+      chooser.Learn(i, outcome);
+      learnt_.outcomes[chooser.candidates()[i].plan] = outcome;
+    }
   }
 
   [[nodiscard]] TrialOptions OptionsOf(const TrialChooser& chooser, const StudyControl& control,
@@ -250,6 +249,7 @@ class TrialStudy {
       search.optimality_gap = std::max(0.0, result_.plans.front().estimate.step_time / floor - 1);
     }
     NoteTrials(run, chooser.best().has_value(), result_);
+    NotePruned(chooser, learnt_.outcomes, result_);
     if (result_.plans.empty()) return absl::OkStatus();
     if (result_.baseline.has_value() || !has_baseline) NoteBaseline(result_);
     AddExports(problem_, result_);

@@ -82,7 +82,8 @@ TEST(Fits, NotWhatHasFailed) {
   const Estimate cold = FullOf(problem, kPlan);
   ASSERT_TRUE(cold.fits);
   const auto fits = [&](Bytes failed) {
-    return AnalyticModel(problem.View(), {.out_of_memory_at = failed}).Full(kPlan).fits;
+    const FailedRun run = {.reserved_memory = failed, .memory_capacity = cold.memory_capacity};
+    return AnalyticModel(problem.View(), {.out_of_memory = run}).Full(kPlan).fits;
   };
   EXPECT_FALSE(fits(cold.reserved_memory));
   EXPECT_TRUE(fits(cold.reserved_memory + Bytes{1}));

@@ -65,7 +65,8 @@ TEST(CalibrateTest, WithoutHistoryNothingChanges) {
   EXPECT_EQ(LeastTimeRatio(calibration), 1);
   EXPECT_TRUE(calibration.time.points.empty());
   EXPECT_TRUE(calibration.warnings.empty());
-  EXPECT_FALSE(calibration.out_of_memory_at.has_value());
+  EXPECT_FALSE(calibration.out_of_memory.has_value());
+  EXPECT_TRUE(calibration.failed.empty());
 }
 
 // The job's own rows need no warning, and more of them move the factors further.
@@ -131,8 +132,19 @@ TEST(CalibrateTest, MemoryHasOneFactorForAllPlans) {
 }
 
 TEST(CalibrateTest, OrderOfRowsDoesNotMatter) {
-  std::vector<HistoryRow> history = {Ran(1.1, 0.9), RanElsewhere(1.2), Ran(1.3, 1.1),
-                                     Ran(0.9, 1, {.tensor_parallel = 4}), RanElsewhere(0.9)};
+  HistoryRow elsewhere = RanElsewhere(1.2);  // as large as its twin
+  elsewhere.outcome = Outcome::kOom;
+  elsewhere.plan.micro_batch_size = 4;
+  HistoryRow twin = elsewhere;
+  twin.question.model.name = "another";
+  HistoryRow crashed = RanOut({.pipeline_parallel = 2, .data_parallel = 2});
+  crashed.outcome = Outcome::kCrash;
+  std::vector<HistoryRow> history = {
+      Ran(1.1, 0.9),    RanElsewhere(1.2),
+      Ran(1.3, 1.1),    Ran(0.9, 1, {.tensor_parallel = 4}),
+      elsewhere,        twin,
+      crashed,          RanOut({.pipeline_parallel = 2, .data_parallel = 2}),
+      RanElsewhere(0.9)};
   const Calibration before = Calibrated(history);
   std::reverse(history.begin(), history.end());
   const Calibration after = Calibrated(history);
@@ -140,6 +152,11 @@ TEST(CalibrateTest, OrderOfRowsDoesNotMatter) {
   EXPECT_EQ(after.time.precision, before.time.precision);
   EXPECT_EQ(after.memory_ratio, before.memory_ratio);
   EXPECT_EQ(after.warnings, before.warnings);
+  ASSERT_TRUE(before.out_of_memory.has_value());
+  EXPECT_EQ(after.out_of_memory, before.out_of_memory);
+  EXPECT_EQ(before.out_of_memory->job, "another on 4 devices");
+  EXPECT_EQ(before.failed.size(), 1U);
+  EXPECT_EQ(after.failed, before.failed);
 }
 
 TEST(CalibrateTest, RowsOfOtherChipsOrFrameworksAreLeftOut) {
@@ -187,10 +204,26 @@ TEST(CalibrateTest, OwnRunsThatDisagreeDropTheOthers) {
   EXPECT_EQ(both.time_ratio, Calibrated({Ran(2, 1), Ran(2, 1), Ran(2, 1)}).time_ratio);
 }
 
-TEST(CalibrateTest, FailuresThatTellNothingOfMemoryAreLeftOut) {
-  HistoryRow crashed = RanOut(DataParallel());
-  crashed.outcome = Outcome::kCrash;
-  EXPECT_FALSE(Calibrated({crashed}).out_of_memory_at.has_value());
+// A crash tells nothing of memory; a second one rules out its own plan until it runs. What took too
+// long or was stopped rules out nothing.
+TEST(CalibrateTest, FailedPlansAreKeptUntilTheyRun) {
+  HistoryRow row = RanOut(DataParallel());
+  for (const Outcome outcome : {Outcome::kCrash, Outcome::kHang}) {
+    row.outcome = outcome;
+    EXPECT_FALSE(Calibrated({row}).out_of_memory.has_value());
+    ASSERT_EQ(Calibrated({row, row}).failed.size(), 1U);
+    EXPECT_EQ(Calibrated({row, row}).failed.front().outcome, outcome);
+    EXPECT_TRUE(Calibrated({row}).failed.empty());
+    EXPECT_TRUE(Calibrated({row, row, Ran(1, 1)}).failed.empty());
+    EXPECT_EQ(Calibrated({row, row, Ran(1, 1, {.tensor_parallel = 4})}).failed.size(), 1U);
+  }
+  for (const Outcome outcome : {Outcome::kTimeout, Outcome::kCancelled}) {
+    row.outcome = outcome;
+    EXPECT_TRUE(Calibrated({row, row}).failed.empty());
+  }
+  HistoryRow elsewhere = RanElsewhere(1);
+  elsewhere.outcome = Outcome::kCrash;
+  EXPECT_TRUE(Calibrated({elsewhere, elsewhere}).failed.empty());
 }
 
 // A plan that ran out marks its own modelled size; a larger one that ran takes the mark away.
@@ -202,9 +235,38 @@ TEST(CalibrateTest, OutOfMemoryMarksTheSmallestFailure) {
   const Bytes small_size = Predicted(TinyQuestion(), small).reserved_memory;
   const Bytes large_size = Predicted(TinyQuestion(), large).reserved_memory;
   ASSERT_LT(small_size, large_size);
-  EXPECT_EQ(Calibrated({RanOut(large)}).out_of_memory_at, large_size);
-  EXPECT_EQ(Calibrated({RanOut(large), RanOut(small)}).out_of_memory_at, small_size);
-  EXPECT_EQ(Calibrated({RanOut(small), Ran(1, 1, large)}).out_of_memory_at, std::nullopt);
+  const auto mark = [](const std::vector<HistoryRow>& history) {
+    const auto run = Calibrated(history).out_of_memory;
+    return run.has_value() ? std::optional(run->reserved_memory) : std::nullopt;
+  };
+  EXPECT_EQ(mark({RanOut(large)}), large_size);
+  EXPECT_EQ(mark({RanOut(large), RanOut(small)}), small_size);
+  EXPECT_EQ(mark({RanOut(small), Ran(1, 1, large)}), std::nullopt);
+  // That the small one failed stands for itself.
+  EXPECT_EQ(Calibrated({RanOut(small), Ran(1, 1, large)}).failed.size(), 1U);
+}
+
+// What ran out on a smaller device says nothing of this one; of a larger one it does, unless a
+// larger plan ran here.
+TEST(CalibrateTest, OutOfMemoryHoldsForDevicesWithNoMoreMemory) {
+  const auto on = [](HistoryRow row, double gib) {
+    row.question.cluster.pools.front().memory_capacity = GiB(gib);
+    return row;
+  };
+  ParallelPlan large = DataParallel();
+  large.micro_batch_size = 4;
+  EXPECT_FALSE(Calibrated({on(RanOut(DataParallel()), 40)}).out_of_memory.has_value());
+  EXPECT_TRUE(Calibrated({on(RanOut(DataParallel()), 96)}).out_of_memory.has_value());
+  EXPECT_TRUE(
+      Calibrated({RanOut(DataParallel()), on(Ran(1, 1, large), 96)}).out_of_memory.has_value());
+  EXPECT_FALSE(
+      Calibrated({RanOut(DataParallel()), on(Ran(1, 1, large), 40)}).out_of_memory.has_value());
+  // And the mark goes with the device: a cluster with more memory is not marked.
+  const Calibration calibration = Calibrated({RanOut(DataParallel())});
+  Problem roomy = Resolved(TinyQuestion());
+  EXPECT_FALSE(AnalyticModel(ViewOf(roomy), calibration).Quick(DataParallel()).fits);
+  roomy.cluster.pools.front().memory_capacity = GiB(96);
+  EXPECT_TRUE(AnalyticModel(ViewOf(roomy), calibration).Quick(DataParallel()).fits);
 }
 
 TEST(CalibrateTest, OutOfMemoryPrunesPlansOfThatSizeAndLargerOnly) {

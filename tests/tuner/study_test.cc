@@ -5,10 +5,12 @@
 #include <stop_token>
 #include <string>
 
+#include "fmt/format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/tuner/calibrate.h"
 #include "server/tuner/checker.h"
+#include "server/tuner/explain.h"
 #include "tests/search_space/models.h"
 #include "tests/tuner/questions.h"
 
@@ -282,6 +284,61 @@ TEST(RunStudyTest, HistoryOfFailuresPrunes) {
       EXPECT_LT(ranked.estimate.reserved_memory, best.estimate.reserved_memory);
     }
   }
+}
+
+// Each removal is explained: by the rule, its numbers and the run.
+TEST(RunStudyTest, TheHistoryNamesWhatItRulesOut) {
+  const StudyResult plain = Result(TinyStudy());
+  const RankedPlan& best = plain.plans.front();
+  const std::string key = MakePlanKey(best.plan).text;
+  StudyRequest request = TinyStudy();
+  const HistoryRow row = {
+      .question = request.question, .plan = StatedPlan(best.plan), .outcome = Outcome::kCrash};
+  request.history = {row, row};
+  const StudyResult crashed = Result(request);
+  EXPECT_NE(crashed.plans.front().plan, best.plan);
+  EXPECT_THAT(crashed.warnings,
+              testing::Contains("rule history: left out: " + key + " of this job crashed"));
+  const auto evaluated = [&] {
+    return EvaluatePlan({request.question, StatedPlan(best.plan)}, Known(), request.history)
+        .value()
+        .warnings;
+  };
+  EXPECT_THAT(evaluated(), testing::Contains("rule history: " + key + " of this job crashed"));
+  const Explanation explained = Explain(request, Known(), {}).value();
+  EXPECT_EQ(explained.near_misses.front().plan.plan, best.plan);
+  EXPECT_THAT(explained.near_misses.front().reason,
+              testing::HasSubstr("faster, but rule history: " + key + " of this job crashed"));
+  request.disabled_rules = {"history"};
+  EXPECT_EQ(Result(request).plans.front().plan, best.plan);
+
+  request.disabled_rules.clear();
+  request.history.front().outcome = Outcome::kOom;
+  const auto size = fmt::format("modelled at {:.2f} GiB", best.estimate.reserved_memory / GiB(1));
+  EXPECT_THAT(evaluated(),
+              testing::Contains(testing::AllOf(testing::HasSubstr("rule history: "),
+                                               testing::HasSubstr(key + " of this job"))));
+  EXPECT_THAT(Result(request).warnings,
+              testing::Contains(testing::AllOf(
+                  testing::HasSubstr("rule history: plans that fit"), testing::HasSubstr(size),
+                  testing::HasSubstr(key + " of this job ran out of memory at that"))));
+}
+
+// What ran faster than is expected of any plan is named.
+TEST(RunStudyTest, AFasterRunIsNamed) {
+  const StudyResult plain = Result(TinyStudy());
+  const RankedPlan& slow = plain.plans.back();
+  StudyRequest request = TinyStudy();
+  request.history = {{.question = request.question,
+                      .plan = StatedPlan(slow.plan),
+                      .outcome = Outcome::kOk,
+                      .step_time = plain.plans.front().estimate.step_time * 0.5}};
+  EXPECT_THAT(
+      Result(request).warnings,
+      testing::Contains(testing::HasSubstr(MakePlanKey(slow.plan).text + " ran this job in")));
+  request.history.front().step_time = slow.estimate.step_time;
+  EXPECT_THAT(Result(request).warnings,
+              testing::Not(testing::Contains(testing::HasSubstr("ran this job in"))));
 }
 
 TEST(EvaluatePlanTest, StagesOverTwoPools) {

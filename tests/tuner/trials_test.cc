@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 
+#include "server/tuner/trial_pruning.h"
 #include "server/tuner/trial_study.h"
 #include "tests/tuner/fake_launcher.h"
 #include "tests/tuner/questions.h"
@@ -69,6 +70,66 @@ TEST(TrialChooserTest, MeasuredMemoryMovesTheProbabilityToFit) {
   };
   EXPECT_LT(probability(44), 0.1);
   EXPECT_GT(probability(36), 0.9);
+}
+
+// The second is modelled ten times slower than the first, the third larger than the fourth, and the
+// fifth hardly fits.
+TrialChooser RuledOut() {
+  return TrialChooser({Candidate(1, 3, 40), Candidate(2, 30, 40), Candidate(4, 3, 95),
+                       Candidate(8, 2.9, 92), Candidate(16, 3, 85, 0.005)},
+                      4);
+}
+
+TEST(TrialChooserTest, RulesOutWhatNeedsNoTrialOnceSomethingHasRun) {
+  TrialChooser chooser = RuledOut();
+  chooser.Learn(3, OutOfMemory());
+  for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(chooser.RuledOutBy(i), std::nullopt) << i;
+  chooser.Learn(0, After(3));
+  EXPECT_EQ(chooser.RuledOutBy(1), "bound");
+  EXPECT_EQ(chooser.RuledOutBy(2), "history");
+  // Not even the likeliest is, when the model has room and nothing as small ran out.
+  EXPECT_EQ(TrialChooser({Candidate(1, 3)}, 4).RuledOutBy(0), std::nullopt);
+  // A larger plan that runs takes the failure back.
+  TrialChooser larger = RuledOut();
+  larger.Learn(3, OutOfMemory());
+  larger.Learn(2, After(3));
+  EXPECT_EQ(larger.SmallestOutOfMemory(), std::nullopt);
+  EXPECT_EQ(larger.RuledOutBy(0), std::nullopt);
+}
+
+TEST(TrialChooserTest, TriesWhatIsRuledOutAfterAllElse) {
+  // The first is modelled a little slower and sure to run; the second fits at 1 in 200.
+  TrialChooser chooser({Candidate(1, 3), Candidate(2, 1, 85, 0.005), Candidate(4, 3.2)}, 4);
+  chooser.Learn(0, After(3));
+  EXPECT_EQ(chooser.RuledOutBy(1), "memory");
+  EXPECT_EQ(chooser.Next()->candidate, 2u);
+  chooser.Learn(2, After(3.2));
+  EXPECT_EQ(chooser.Next()->candidate, 1u);
+}
+
+TEST(TrialPruningTest, CountsAndNamesWhatNeedsNoTrial) {
+  TrialChooser chooser = RuledOut();
+  chooser.Learn(3, OutOfMemory());
+  chooser.Learn(0, After(3));
+  const auto& all = chooser.candidates();
+  StudyResult result;
+  NotePruned(chooser, {{all[0].plan, After(3)}, {all[3].plan, OutOfMemory()}}, result);
+  const std::vector<std::pair<std::string, std::int64_t>> counts = {
+      {"memory", 1}, {"history", 1}, {"bound", 1}};
+  EXPECT_EQ(result.search.pruned_count_by_rule, counts);
+  const auto key = [&](std::size_t i) { return MakePlanKey(all[i].plan).text; };
+  ASSERT_EQ(result.warnings.size(), 3u);
+  EXPECT_EQ(result.warnings[0], "rule memory: 1 candidates need no trial: the smallest, " + key(4) +
+                                    ", is modelled at 85.00 GiB of 80.00 GiB");
+  EXPECT_EQ(result.warnings[1], "rule history: 1 candidates need no trial: the smallest, " +
+                                    key(2) +
+                                    ", is modelled at 95.00 GiB, no less than the 92.00 GiB of " +
+                                    key(3) + ", which ran out of memory");
+  EXPECT_EQ(result.warnings[2].find("rule bound: 1 candidates need no trial: the nearest, " +
+                                    key(1) + ", is expected to take 30"),
+            0u)
+      << result.warnings[2];
+  EXPECT_NE(result.warnings[2].find(", and " + key(0) + " ran in 3 s"), std::string::npos);
 }
 
 struct FailureCase {
@@ -248,6 +309,25 @@ TEST(TrialStudyTest, ABaselineThatFailedIsNotComparedWith) {
   EXPECT_FALSE(result.baseline.has_value());
   EXPECT_EQ(result.warnings.back(),
             "the baseline's trial ended as oom: there is nothing to compare with");
+}
+
+// What crashed twice in this job before is not tried again, nor answered.
+TEST(TrialStudyTest, WhatFailedInTheHistoryIsNotTriedAgain) {
+  StudyRequest request = {.question = TinyQuestion()};
+  request.trials = TrialRequest{.budget = {.trials = 5}};
+  const ParallelPlan failed = {.data_parallel = 4, .micro_batch_size = 2, .layers_per_stage = {4}};
+  ParallelPlan other = failed;
+  other.micro_batch_size = 1;
+  const HistoryRow row = {
+      .question = request.question, .plan = StatedPlan(failed), .outcome = Outcome::kCrash};
+  request.history = {row, row};
+  FakeLauncher launcher([](const ParallelPlan&) { return After(1); });
+  const auto answer =
+      RunTrialStudy(request, Known(), {.candidates = {failed, other}}, launcher, {});
+  const auto& result = std::get<StudyResult>(*answer);
+  EXPECT_EQ(launcher.submitted, std::vector{other});
+  ASSERT_EQ(result.plans.size(), 1u);
+  EXPECT_EQ(result.plans.front().plan, other);
 }
 
 TEST(TrialStudyTest, ALauncherThatCannotStartIsAnError) {

@@ -10,6 +10,7 @@
 
 #include "estimator/data_parallel.h"
 #include "estimator/pipeline_layout.h"
+#include "pruner/history_rule.h"
 #include "server/tuner/strategies/best_plans.h"
 #include "server/tuner/strategies/least_time.h"
 
@@ -102,7 +103,10 @@ class Worker {
  public:
   Worker(Shared& shared, const EstimatorProblem& problem, const Calibration& calibration,
          bool reports)
-      : shared_(shared), model_(problem, calibration), reports_(reports) {}
+      : shared_(shared),
+        model_(problem, calibration),
+        failed_(calibration, problem),
+        reports_(reports) {}
 
   // `known` are plans found before; they bound what is worth a look.
   void Run(Task& task, const BestPlans& known) {
@@ -184,16 +188,17 @@ class Worker {
   }
 
   Tally* TooLarge(const ParallelPlan& plan) {
-    Tally& memory = TallyOf(kMemoryRule);
-    const Bytes least = model_.LeastMemoryBelow(plan, shared_.space.MostOffloadedBelow(plan));
-    if (!memory.is_on || least <= model_.problem().cluster.pools.front().memory_capacity) {
-      return nullptr;
-    }
+    const MostOffloaded most = shared_.space.MostOffloadedBelow(plan);
+    const Bytes least = model_.LeastMemoryBelow(plan, most);
+    const bool is_oversized = least > model_.problem().cluster.pools.front().memory_capacity;
+    if (!is_oversized && !model_.HasFailedBelow(plan, most)) return nullptr;
+    Tally& cause = TallyOf(is_oversized ? kMemoryRule : kHistoryRule);
+    if (!cause.is_on) return nullptr;
     // Until something fits, the plan that needs least is looked for.
     const std::optional<OversizedPlan>& nearest = task_->kept.nearest();
     const bool is_of_use =
         task_->kept.best().empty() && !(nearest.has_value() && nearest->reserved_memory < least);
-    return is_of_use ? nullptr : &memory;
+    return is_of_use ? nullptr : &cause;
   }
 
   // `least_time` of a plan is asked for where it can cut.
@@ -245,11 +250,17 @@ class Worker {
     Tally& dominance = TallyOf(kDominanceRule);
     Tally& bound = TallyOf(kBoundRule);
     NarrowOptions options = {.by_memory = memory.is_on,
-                             .by_dominance = dominance.is_on,
+                             .by_dominance = dominance.is_on && !failed_.HaveOneLike(plan),
                              .by_closed_form = task_->is_coarse};
     if (bound.is_on) options.slowest_useful = task_->kept.SlowestUseful();
-    const NarrowedRecompute narrowed = NarrowRecompute(model_, shared_.space, plan, options);
-    memory.count += narrowed.pruned_by_memory;
+    NarrowedRecompute narrowed = NarrowRecompute(model_, shared_.space, plan, options);
+    // What failed when it was run tells which of its neighbours fit, and is no answer itself.
+    const auto failed = static_cast<std::int64_t>(std::erase_if(
+        narrowed.kept, [&](const RecomputeChoice& choice) { return failed_.Find(choice.plan); }));
+    narrowed.evaluated -= failed;
+    const std::int64_t by_history = PrunedByHistory(plan, narrowed);
+    TallyOf(kHistoryRule).count += by_history + failed;
+    memory.count += narrowed.pruned_by_memory - by_history;
     dominance.count += narrowed.pruned_by_dominance;
     bound.count += narrowed.pruned_by_bound;
     task_->evaluated += narrowed.evaluated;
@@ -265,6 +276,14 @@ class Worker {
       task_->kept.OfferNearest(*narrowed.least_memory);
     }
     return fits_plain;
+  }
+
+  // Of the choices that do not fit, those that would if nothing had run out of memory.
+  std::int64_t PrunedByHistory(const ParallelPlan& plan, const NarrowedRecompute& narrowed) {
+    const bool may_be = model_.calibration().out_of_memory.has_value();
+    if (!may_be || narrowed.pruned_by_memory == 0) return 0;
+    const std::int64_t oversized = CountOversized(model_, shared_.space, plan);
+    return std::max<std::int64_t>(0, narrowed.pruned_by_memory - oversized);
   }
 
   void LookAround() {
@@ -289,6 +308,7 @@ class Worker {
 
   Shared& shared_;
   AnalyticModel model_;
+  FailedPlans failed_;
   bool reports_;
   bool offload_costs_time_ = OffloadCostsTime(model_.problem());
   std::int64_t space_count_ = shared_.space.Count();

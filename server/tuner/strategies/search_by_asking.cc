@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "pruner/history_rule.h"
 #include "server/tuner/strategies/best_plans.h"
 #include "server/tuner/strategies/least_time.h"
 
@@ -12,14 +13,16 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kLookEvery = 8;  // evaluations between two looks at the clock
 
-// The time of a plan that does not fit is of no use.
-Observation Judge(AnalyticModel& model, const ParallelPlan& plan, BestPlans& kept) {
+// The time of a plan that does not fit, or failed when it was run, is of no use.
+Observation Judge(AnalyticModel& model, const FailedPlans& failed, const ParallelPlan& plan,
+                  BestPlans& kept) {
   const MemoryCheck memory = model.CheckMemory(plan);
   Observation observation = {.plan = plan, .reserved_memory = memory.reserved_memory};
   if (!memory.fits) {
     kept.OfferNearest({.plan = plan, .reserved_memory = memory.reserved_memory});
     return observation;
   }
+  if (failed.Find(plan) != nullptr) return observation;
   const QuickEstimate estimate = model.Quick(plan);
   observation.step_time = estimate.step_time;
   kept.Offer({.plan = plan, .estimate = estimate});
@@ -32,6 +35,7 @@ SearchFound SearchByAsking(SearchStrategy& strategy, AnalyticModel& model, const
                            const SearchOptions& options, int evaluation_limit) {
   const Clock::time_point start = Clock::now();
   BestPlans kept(options.plan_count);
+  const FailedPlans failed(model.calibration(), model.problem());
   SearchFound found;
   SearchSummary& summary = found.summary;
   summary.space_count = space.Count();
@@ -44,7 +48,7 @@ SearchFound SearchByAsking(SearchStrategy& strategy, AnalyticModel& model, const
       summary.stop_cause = cause.value_or(StopCause::kFinished);
       break;
     }
-    strategy.Tell(Judge(model, *plan, kept));
+    strategy.Tell(Judge(model, failed, *plan, kept));
     ++summary.evaluated_count;
     if (!options.on_progress) continue;
     Progress progress = {.phase = "searching",

@@ -1,0 +1,122 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
+
+#include "estimator/layer_split.h"
+#include "pruner/history_rule.h"
+#include "pruner/memory_order.h"
+#include "pruner/pruner.h"
+
+namespace meshwright {
+namespace {
+
+constexpr int kSelectiveCode = 1;
+
+}  // namespace
+
+std::string_view FailureWords(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kOom:
+      return "ran out of memory";
+    case Outcome::kCrash:
+      return "crashed";
+    case Outcome::kHang:
+      return "hung";
+    case Outcome::kTimeout:
+      return "took too long";
+    case Outcome::kOk:
+    case Outcome::kCancelled:
+      break;
+  }
+  std::abort();  // no failure
+}
+
+FailedPlans::FailedPlans(const Calibration& calibration, const EstimatorProblem& problem)
+    : problem_(problem), runs_(calibration.failed) {
+  for (FailedRun& run : runs_) run.plan = Written(run.plan);
+}
+
+// With the split of layers, and numbers of recomputed layers as each stage has them.
+ParallelPlan FailedPlans::Written(ParallelPlan plan) const {
+  std::vector<int>& layers = plan.layers_per_stage;
+  if (layers.empty() && plan.stages.empty()) {
+    layers = SplitLayers(problem_.model, problem_.profile, plan.pipeline_parallel);
+  }
+  RecomputePlan& recompute = plan.recompute;
+  if (recompute.granularity == RecomputeGranularity::kSelective && recompute.modules.empty()) {
+    recompute.modules = problem_.profile.selective_modules;
+  }
+  if (recompute.granularity != RecomputeGranularity::kFull) return plan;
+  const std::vector<int> asked = recompute.layer_counts;
+  recompute.layer_counts = layers;
+  for (std::size_t i = 0; !asked.empty() && i < layers.size(); ++i) {
+    recompute.layer_counts[i] = std::min(asked[std::min(i, asked.size() - 1)], layers[i]);
+  }
+  return plan;
+}
+
+const FailedRun* FailedPlans::Find(const ParallelPlan& plan) const {
+  if (!HaveOneLike(plan)) return nullptr;
+  const auto found = std::ranges::find(runs_, Written(plan), &FailedRun::plan);
+  return found == runs_.end() ? nullptr : &*found;
+}
+
+bool FailedPlans::HaveOneLike(const ParallelPlan& plan) const {
+  return std::ranges::any_of(runs_, [&](const FailedRun& run) {
+    const ParallelPlan& failed = run.plan;
+    return failed.tensor_parallel == plan.tensor_parallel &&
+           failed.pipeline_parallel == plan.pipeline_parallel &&
+           failed.context_parallel == plan.context_parallel &&
+           failed.micro_batch_size == plan.micro_batch_size &&
+           failed.zero_stage == plan.zero_stage && failed.schedule == plan.schedule;
+  });
+}
+
+std::int64_t CountOversized(AnalyticModel& model, const SearchSpace& space,
+                            const ParallelPlan& prefix) {
+  ParallelPlan plan = prefix;
+  const auto is_oversized = [&](int code) {
+    space.Set(Dimension::kRecompute, code, plan);
+    return !model.CheckMemory(plan).fits_device;
+  };
+  const std::vector<int> codes = space.Values(Dimension::kRecompute, prefix);
+  // More fully recomputed layers never need more.
+  const auto full = std::ranges::upper_bound(codes, kSelectiveCode);
+  const auto fits = std::partition_point(full, codes.end(), is_oversized);
+  return std::count_if(codes.begin(), full, is_oversized) + (fits - full);
+}
+
+std::string NameOf(const FailedRun& run) {
+  return fmt::format("{} of {}", MakePlanKey(run.plan).text,
+                     run.job.empty() ? "this job" : run.job);
+}
+
+std::optional<std::string> WhyRuledOut(const ParallelPlan& plan, const Calibration& calibration,
+                                       const EstimatorProblem& problem) {
+  const FailedPlans plans(calibration, problem);
+  if (const FailedRun* run = plans.Find(plan)) {
+    return fmt::format("rule {}: {} {}", kHistoryRule, NameOf(*run), FailureWords(run->outcome));
+  }
+  const std::optional<FailedRun>& failed = calibration.out_of_memory;
+  if (!failed.has_value()) return std::nullopt;
+  // By the model as it is, which the failed run's size is by too.
+  AnalyticModel model(problem);
+  const Bytes size = model.CheckMemory(plan).reserved_memory;
+  AnalyticModel learnt(problem, calibration);
+  const MemoryCheck check = learnt.CheckMemory(plan);
+  if (check.fits || !check.fits_device) return std::nullopt;
+  std::string text = fmt::format(
+      "rule {}: modelled at {:.2f} GiB without history, not less than the {:.2f} GiB of "
+      "{}, which ran out of memory",
+      kHistoryRule, size / GiB(1), failed->reserved_memory / GiB(1), NameOf(*failed));
+  if (!failed->job.empty()) return text;
+  const auto reasons = NeedsAtLeast(plan, failed->plan, problem);
+  if (reasons.has_value() && !reasons->empty()) {
+    text += fmt::format("; it needs at least as much by {}", fmt::join(*reasons, ", "));
+  }
+  return text;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,201 @@
+#include "pruner/history_rule.h"
+
+#include <algorithm>
+#include <functional>
+#include <tuple>
+
+#include "fmt/format.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "pruner/pruner.h"
+#include "server/tuner/infeasible.h"
+#include "server/tuner/strategies/exhaustive.h"
+#include "tests/pruner/all_plans.h"
+#include "tests/tuner/questions.h"
+
+namespace meshwright {
+namespace {
+
+using testing::HasSubstr;
+using testing::Optional;
+
+struct Case {
+  std::string name = {};
+  Question question = {};
+};
+
+Question Asked(ModelSpec model, const char* framework) {
+  Question question = TinyQuestion();
+  question.model = std::move(model);
+  question.workload.framework_name = framework;
+  question.cluster.pools = {Nodes(2, 4)};
+  return question;
+}
+
+Question ByStage() {
+  Question question = Asked(TinyModel(), "generic");
+  question.workload.framework_facts = {{.name = "recomputes_by_stage", .value = "true"}};
+  return question;
+}
+
+std::vector<Case> Cases() {
+  return {{"generic", Asked(TinyModel(), "generic")},
+          {"experts_megatron_core", Asked(TinyExperts(), "megatron-core")},
+          {"torchtitan", Asked(TinyModel(), "torchtitan")},
+          {"by_stage", ByStage()}};
+}
+
+class HistoryRuleTest : public testing::TestWithParam<Case> {};
+
+// The legal plans that the topology rule lets pass, best first.
+std::vector<Evaluated> RankedPlans(const Problem& problem) {
+  std::vector<Evaluated> plans = AllPlans(problem).plans();
+  std::erase_if(plans,
+                [&](const Evaluated& e) { return IsRejectedBy("topology", problem, e.plan); });
+  std::ranges::sort(plans, [](const Evaluated& a, const Evaluated& b) {
+    return std::tie(a.estimate.step_time, a.plan) < std::tie(b.estimate.step_time, b.plan);
+  });
+  return plans;
+}
+
+FailedRun Failed(const Evaluated& e, Outcome outcome) {
+  return {.plan = e.plan,
+          .outcome = outcome,
+          .reserved_memory = e.estimate.reserved_memory,
+          .memory_capacity = GiB(80)};
+}
+
+std::int64_t CountOf(std::string_view rule, const SearchSummary& summary) {
+  const auto found =
+      std::ranges::find(summary.pruned_count_by_rule, rule, [](const auto& r) { return r.first; });
+  return found->second;
+}
+
+void ExpectAllCounted(const SearchSummary& summary) {
+  std::int64_t counted = summary.evaluated_count;
+  for (const auto& [rule, count] : summary.pruned_count_by_rule) counted += count;
+  EXPECT_EQ(counted, summary.space_count);
+}
+
+SearchFound Search(const Problem& problem, const Calibration& calibration,
+                   const std::vector<std::string>& disabled_rules = {}) {
+  return SearchExhaustively(SpaceOf(problem), ViewOf(problem), calibration,
+                            {.plan_count = 3, .disabled_rules = disabled_rules});
+}
+
+// One after the other the best plan fails, by a crash or because memory ran out: each time the
+// search finds the best of those that are left.
+TEST_P(HistoryRuleTest, SearchFindsTheBestThatHasNotFailed) {
+  const Problem problem = Resolved(GetParam().question);
+  const std::vector<Evaluated> plans = RankedPlans(problem);
+  Calibration calibration;
+  for (int i = 0; i < 12; ++i) {
+    const auto best = std::ranges::find_if(plans, [&](const Evaluated& e) {
+      return AnalyticModel(ViewOf(problem), calibration).CheckMemory(e.plan).fits &&
+             std::ranges::find(calibration.failed, e.plan, &FailedRun::plan) ==
+                 calibration.failed.end();
+    });
+    const SearchFound found = Search(problem, calibration);
+    ExpectAllCounted(found.summary);
+    ASSERT_EQ(found.best.empty(), best == plans.end());
+    if (found.best.empty()) break;
+    EXPECT_EQ(found.best.front().estimate.step_time, best->estimate.step_time)
+        << MakePlanKey(found.best.front().plan).text << "\n"
+        << MakePlanKey(best->plan).text;
+    // What the search found, as a user would state it.
+    const FailedRun run = Failed(found.best.front(), i % 3 == 2 ? Outcome::kOom : Outcome::kCrash);
+    calibration.failed.push_back(run);
+    if (run.outcome == Outcome::kOom) calibration.out_of_memory = run;
+  }
+}
+
+// With no other rule that needs the cost model, every plan that is legal and not ruled out is
+// evaluated; what fitted the device and is not evaluated is the history's.
+TEST_P(HistoryRuleTest, CountsItsPlansApart) {
+  const Problem problem = Resolved(GetParam().question);
+  std::vector<Evaluated> plans = RankedPlans(problem);
+  // Numbers that differ by stage are not in the space.
+  std::erase_if(plans, [](const Evaluated& e) {
+    const std::vector<int>& counts = e.plan.recompute.layer_counts;
+    return std::ranges::adjacent_find(counts, std::not_equal_to()) != counts.end();
+  });
+  ASSERT_TRUE(std::ranges::all_of(plans, [](const Evaluated& e) { return e.estimate.fits; }));
+  std::vector<Bytes> sizes;
+  for (const Evaluated& e : plans) sizes.push_back(e.estimate.reserved_memory);
+  std::ranges::sort(sizes);
+  const auto middle = std::ranges::find(plans, sizes[sizes.size() / 2], [](const Evaluated& e) {
+    return e.estimate.reserved_memory;
+  });
+  const Calibration calibration = {.out_of_memory = Failed(*middle, Outcome::kOom)};
+  const auto left = std::ranges::count_if(
+      sizes, [&](const Bytes& size) { return size < sizes[sizes.size() / 2]; });
+  const std::vector<std::string> others = {"bound", "dominance"};
+  const SearchSummary before = Search(problem, {}, others).summary;
+  const SearchSummary after = Search(problem, calibration, others).summary;
+  ExpectAllCounted(after);
+  EXPECT_EQ(before.evaluated_count, std::ssize(plans));
+  EXPECT_EQ(CountOf("history", before), 0);
+  EXPECT_EQ(after.evaluated_count, left);
+  EXPECT_EQ(CountOf("memory", after), 0);
+  EXPECT_GE(CountOf("history", after), before.evaluated_count - left);
+  ExpectAllCounted(Search(problem, calibration).summary);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, HistoryRuleTest, testing::ValuesIn(Cases()),
+                         [](const auto& test) { return test.param.name; });
+
+TEST(FailedPlans, FindsWhatIsWrittenDifferently) {
+  const Problem problem = Resolved(TinyQuestion());
+  ParallelPlan stated = {.pipeline_parallel = 2,
+                         .data_parallel = 2,
+                         .recompute = {.granularity = RecomputeGranularity::kFull},
+                         .layers_per_stage = {2, 2}};
+  const Calibration calibration = {.failed = {{.plan = stated, .outcome = Outcome::kCrash}}};
+  const FailedPlans failed(calibration, ViewOf(problem));
+  ParallelPlan searched = stated;
+  searched.layers_per_stage.clear();
+  searched.recompute.layer_counts = {2, 2};
+  EXPECT_NE(failed.Find(searched), nullptr);
+  searched.recompute.layer_counts = {1, 1};
+  EXPECT_EQ(failed.Find(searched), nullptr);
+  EXPECT_TRUE(failed.HaveOneLike(searched));
+  EXPECT_FALSE(failed.HaveOneLike({.data_parallel = 4}));
+}
+
+// Rule, numbers and the run that it leans on; where the order of plans says why, that too.
+TEST(WhyRuledOut, NamesRuleNumbersAndRun) {
+  const Problem problem = Resolved(TinyQuestion());
+  ParallelPlan failed = {.data_parallel = 4, .micro_batch_size = 2};
+  const auto size_of = [&](const ParallelPlan& plan) {
+    return AnalyticModel(ViewOf(problem)).CheckMemory(plan).reserved_memory;
+  };
+  Calibration calibration = {.out_of_memory = FailedRun{.plan = failed,
+                                                        .reserved_memory = size_of(failed),
+                                                        .memory_capacity = GiB(80)}};
+  const auto why = [&](const ParallelPlan& plan) {
+    return WhyRuledOut(plan, calibration, ViewOf(problem));
+  };
+  ParallelPlan larger = failed;
+  larger.micro_batch_size = 4;
+  const std::string numbers = fmt::format(
+      "rule history: modelled at {:.2f} GiB without history, not less than the {:.2f} "
+      "GiB of tp1.",
+      size_of(larger) / GiB(1), size_of(failed) / GiB(1));
+  EXPECT_THAT(why(larger),
+              Optional(testing::AllOf(HasSubstr(numbers),
+                                      HasSubstr(" of this job, which ran out of memory"),
+                                      HasSubstr("by micro_batch_size 4 instead of 2"))));
+  ParallelPlan smaller = failed;
+  smaller.micro_batch_size = 1;
+  EXPECT_EQ(why(smaller), std::nullopt);
+  // The order says nothing of plans of another model.
+  calibration.out_of_memory->job = "gpt on 8 devices";
+  EXPECT_THAT(why(larger), Optional(testing::AllOf(HasSubstr(" of gpt on 8 devices, which ran"),
+                                                   testing::Not(HasSubstr("micro_batch_size 4")))));
+  calibration.failed = {{.plan = smaller, .outcome = Outcome::kCrash}};
+  EXPECT_THAT(why(smaller), Optional(testing::AllOf(HasSubstr("rule history: tp1."),
+                                                    HasSubstr("of this job crashed"))));
+}
+
+}  // namespace
+}  // namespace meshwright
