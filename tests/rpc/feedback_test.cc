@@ -283,8 +283,10 @@ TEST_F(FeedbackTest, ListsArePagedFilteredAndRanked) {
 
   v1::ListMeasurementsRequest fastest;
   fastest.set_order("fastest");
+  const auto ranked = client().ListMeasurements(fastest);
+  ASSERT_TRUE(ranked.ok()) << ranked.status();
   std::vector<std::int64_t> sequences;
-  for (const v1::Measurement& row : client().ListMeasurements(fastest)->measurements()) {
+  for (const v1::Measurement& row : ranked->measurements()) {
     sequences.push_back(row.sequence());
   }
   EXPECT_THAT(sequences, ElementsAre(2, 3, 1));
