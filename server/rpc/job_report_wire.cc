@@ -161,7 +161,12 @@ ReadReport ReadOne(const v1::CreateJobReportRequest& request, const v1::GetStudy
     return out;
   }
   if (request.has_framework_version()) {
-    whole->mutable_workload()->mutable_framework()->set_version(request.framework_version());
+    v1::Framework& framework = *whole->mutable_workload()->mutable_framework();
+    if (!framework.has_name()) {
+      in.Add("framework_version", fmt::format("'{}'; workload.framework.name says nothing of whose",
+                                              request.framework_version()));
+    }
+    framework.set_version(request.framework_version());
   }
   report.run = ReadHistoryRow(MessageReader(*whole, path, found), knowledge);
   if (request.has_study_id()) report.study_id = request.study_id();

@@ -132,6 +132,9 @@ TEST_F(FeedbackTest, AWholeQuestionNeedsNoStudy) {
   request.mutable_plan()->set_tensor_parallel(8);
   request.set_framework_version("0.12");
   request.set_outcome("oom");
+  EXPECT_THAT(BadFields(client().CreateJobReport(request).status()),
+              ElementsAre("framework_version"));  // of no framework
+  request.mutable_workload()->mutable_framework()->set_name("megatron-core");
   const auto kept = client().CreateJobReport(request);
   ASSERT_TRUE(kept.ok()) << kept.status();
   EXPECT_EQ(kept->report().outcome(), "oom");
@@ -175,7 +178,7 @@ TEST_F(FeedbackTest, BadFieldsOfAStudysReportAreNamedBesideItsOwn) {
   request = ReportOf(answer, 1);
   request.mutable_plan()->set_tensor_parallel(3);
   EXPECT_THAT(BadFields(client().CreateJobReport(request).status()),
-              ElementsAre("plan.tensor_parallel"));
+              ElementsAre("plan.data_parallel", "plan.tensor_parallel"));
   request = ReportOf(answer, 1);
   request.set_study_id("study-none");
   EXPECT_TRUE(absl::IsNotFound(client().CreateJobReport(request).status()));
