@@ -139,7 +139,9 @@ TEST_F(FeedbackTest, AWholeQuestionNeedsNoStudy) {
   ASSERT_TRUE(kept.ok()) << kept.status();
   EXPECT_EQ(kept->report().outcome(), "oom");
   EXPECT_EQ(kept->report().study_id(), "");
-  EXPECT_EQ(kept->report().framework_version(), "0.12");
+  const auto whole = client().GetMeasurement(kept->report().id());
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  EXPECT_EQ(whole->measurement().workload().framework().version(), "0.12");
   EXPECT_GT(kept->report().expected().step_time_seconds(), 0);
   EXPECT_FALSE(kept->report().has_step_time_ratio());
   EXPECT_FALSE(kept->has_recommended_step_time_seconds());
