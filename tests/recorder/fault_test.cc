@@ -1,5 +1,5 @@
-// A disk that fails under a call, at each of its writes and syncs: the call says so, the store is as
-// before, and the same call works when the disk does.
+// A disk that fails under a call, at each of its writes and syncs: the call says so, the store is
+// as before, and the same call works when the disk does.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,9 +20,9 @@ std::string Dump(const std::string& path) {
   std::string dump;
   const auto connection = OpenConnection(path, ConnectionMode::kReadOnly);
   EXPECT_TRUE(connection.ok()) << connection.status();
-  for (const std::string table : {"studies", "study_messages", "plans", "events", "trials",
-                                  "attempts", "questions", "measurements", "calibrations",
-                                  "clusters", "chips", "sqlite_sequence"}) {
+  for (const std::string table :
+       {"studies", "study_messages", "plans", "events", "trials", "attempts", "questions",
+        "measurements", "calibrations", "clusters", "chips", "sqlite_sequence"}) {
     auto rows = Statement::Prepare(connection->get(), "SELECT * FROM " + table + " ORDER BY 1, 2");
     EXPECT_TRUE(rows.ok() && rows->Bind().ok()) << table;
     dump += table + "\n";
