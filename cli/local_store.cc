@@ -47,8 +47,7 @@ absl::StatusOr<Recorder> OpenWriter(const std::string& store) {
 
 // Cancelled ones among them leave no trial open.
 absl::Status InterruptOrphans(Recorder& recorder, std::int64_t now) {
-  ASSIGN_OR_RETURN(const std::vector<StudyRecord> orphans,
-                   recorder.InterruptOrphans(IsAlive, now));
+  ASSIGN_OR_RETURN(const std::vector<StudyRecord> orphans, recorder.InterruptOrphans(IsAlive, now));
   for (const StudyRecord& orphan : orphans) {
     if (IsTerminal(orphan.state)) RETURN_IF_ERROR(CancelOpenTrials(recorder, orphan.id, now));
   }
@@ -154,9 +153,8 @@ absl::StatusOr<StudyRequest> WithLocalHistory(const std::string& store, StudyReq
                                               const Knowledge& knowledge) {
   const std::optional<Recorder> recorder = OpenMeasurements(store);
   if (!recorder.has_value()) return request;
-  ASSIGN_OR_RETURN(RequestWithHistory with,
-                   AddStoreHistory(*recorder, std::move(request), knowledge,
-                                   ProtobufCodec(knowledge)));
+  ASSIGN_OR_RETURN(RequestWithHistory with, AddStoreHistory(*recorder, std::move(request),
+                                                            knowledge, ProtobufCodec(knowledge)));
   return std::move(with.request);
 }
 
@@ -171,11 +169,11 @@ absl::StatusOr<HistorySource> LocalHistory(const std::string& store, const Knowl
     std::mutex mutex = {};
   };
   auto shared = std::make_shared<Shared>(*std::move(recorder), ProtobufCodec(knowledge));
-  return [shared, last, &knowledge](
-             const Problem& problem) -> absl::StatusOr<std::vector<HistoryRow>> {
+  return [shared, last,
+          &knowledge](const Problem& problem) -> absl::StatusOr<std::vector<HistoryRow>> {
     const std::lock_guard lock(shared->mutex);
-    ASSIGN_OR_RETURN(StoreHistory history, ReadStoreHistory(shared->recorder, problem, knowledge,
-                                                            shared->codec, last));
+    ASSIGN_OR_RETURN(StoreHistory history,
+                     ReadStoreHistory(shared->recorder, problem, knowledge, shared->codec, last));
     return std::move(history.rows);
   };
 }

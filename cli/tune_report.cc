@@ -182,13 +182,14 @@ std::string LearntLines(const v1::TuneResult& result, const ReportNotes& notes) 
   if (!result.has_calibration()) return "";
   const v1::Calibration& learnt = result.calibration();
   std::string text = Heading("Learnt from measured runs", notes);
-  text += fmt::format("{}{} runs: step times x {:.3f}, memory x {:.3f} of the model's; {}\n", kIndent,
-                      CountText(learnt.run_count()), learnt.time_ratio(), learnt.memory_ratio(),
-                      learnt.id());
+  text += fmt::format("{}{} runs: step times x {:.3f}, memory x {:.3f} of the model's; {}\n",
+                      kIndent, CountText(learnt.run_count()), learnt.time_ratio(),
+                      learnt.memory_ratio(), learnt.id());
   const v1::PastRun& closest = learnt.evidence(0);
-  const std::string source = closest.has_measurement_id()
-                                 ? "measurement " + closest.measurement_id()
-                                 : fmt::format("row {} of the history", closest.history_index() + 1);
+  const std::string source =
+      closest.has_measurement_id()
+          ? "measurement " + closest.measurement_id()
+          : fmt::format("row {} of the history", closest.history_index() + 1);
   text += fmt::format("{}closest: {} ({} on {}, {} alike", kIndent, source, closest.model_name(),
                       closest.cluster_name(), PercentText(closest.similarity_ratio()));
   if (closest.has_time_ratio()) text += fmt::format(", x {:.3f}", closest.time_ratio());

@@ -119,38 +119,40 @@ absl::StatusOr<InsertedMeasurement> InsertOne(sqlite3* connection,
   return InsertedMeasurement{.measurement = std::move(stored), .is_new = true};
 }
 
-// The condition of a list. The column that leads is named here and every other one hidden from
-// SQLite's planner by a unary plus, because it knows nothing of how the rows spread and would
-// rather sort all of a chip's rows than walk an index that has them in order.
+// The condition of a list. The first that is there leads, so that an index has the rows in order;
+// the others are hidden from SQLite's planner by a unary plus, because it knows nothing of how the
+// rows spread and would rather sort all of a chip's rows.
 std::string Where(const MeasurementFilter& filter, MeasurementOrder order) {
+  constexpr std::string_view kChip = "measurements.chip";
   struct Condition {
     bool is_there;
-    bool may_lead;
     std::string_view column;
     std::string_view test;
+    std::string_view leads_with = {};  // what may have led before it
   };
   const bool by_number = order != MeasurementOrder::kFastest;
-  const bool has_job = filter.job_fingerprint.has_value();
-  const bool has_study = filter.study_id.has_value();
-  const bool has_model = filter.model_name.has_value();
-  const bool is_narrow = has_job || has_study || has_model;
+  const bool is_rare = by_number && filter.outcome.has_value() && *filter.outcome != Outcome::kOk;
   const Condition conditions[] = {
-      {has_job, true, "measurements.job_fingerprint", "= ?1"},
-      {has_study, !has_job, "study_id", "= ?2"},
-      {has_model, !has_job && !has_study, "measurements.model_name", "= ?3"},
-      {filter.chip.has_value(), !is_narrow, "measurements.chip", "= ?4"},
-      {filter.framework.has_value(), !is_narrow && by_number && filter.chip.has_value(),
-       "measurements.framework", "= ?5"},
-      {filter.outcome.has_value(), false, "outcome", "= ?6"},
-      {filter.up_to_sequence.has_value(), by_number, "sequence", "<= ?7"},
-      {filter.since_ms.has_value(), false, "time_ms", ">= ?8"},
+      {is_rare, "outcome", "= ?6"},
+      {filter.job_fingerprint.has_value(), "measurements.job_fingerprint", "= ?1"},
+      {filter.study_id.has_value(), "study_id", "= ?2"},
+      {filter.model_name.has_value(), "measurements.model_name", "= ?3"},
+      {filter.chip.has_value(), kChip, "= ?4"},
+      {filter.framework.has_value(), "measurements.framework", "= ?5", kChip},
   };
   std::string where = by_number ? "WHERE true" : "WHERE step_time_seconds IS NOT NULL";
+  std::string_view leader;
   for (const Condition& condition : conditions) {
     if (!condition.is_there) continue;
-    where += fmt::format(" AND {}{} {}", condition.may_lead ? "" : "+", condition.column,
-                         condition.test);
+    const bool leads = leader == condition.leads_with;
+    if (leads) leader = condition.column;
+    where += fmt::format(" AND {}{} {}", leads ? "" : "+", condition.column, condition.test);
   }
+  if (filter.outcome.has_value() && !is_rare) where += " AND +outcome = ?6";
+  if (filter.up_to_sequence.has_value()) {
+    where += by_number ? " AND sequence <= ?7" : " AND +sequence <= ?7";
+  }
+  if (filter.since_ms.has_value()) where += " AND time_ms >= ?8";
   if (filter.sources.empty()) return where;
   std::string words;
   for (const MeasurementSource source : filter.sources) {

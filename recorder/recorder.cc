@@ -69,6 +69,12 @@ absl::Status Upgrade(sqlite3* connection, const std::string& path, int version) 
   return Migrate(connection, version);
 }
 
+absl::Status RunNested(sqlite3* connection, const std::function<absl::Status()>& call) {
+  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(connection));
+  RETURN_IF_ERROR(call());
+  return transaction.Commit();
+}
+
 // Why calls that ran together with one that failed are not stored either.
 absl::Status RolledBack(const absl::Status& cause) {
   if (!cause.ok()) return cause;
@@ -123,7 +129,10 @@ absl::StatusOr<Recorder> Recorder::OpenWriter(const std::string& path, const Ope
   ASSIGN_OR_RETURN(const int version, CheckIdentity(raw, path));
   KeepLogOnClose(raw, false);
   if (needs_check) RETURN_IF_ERROR(CheckIntegrity(raw, path));
-  RETURN_IF_ERROR(Execute(raw, "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON"));
+  // What a savepoint may have to undo stays in memory: a file for it would be a second disk to
+  // fail.
+  RETURN_IF_ERROR(Execute(
+      raw, "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY"));
   RETURN_IF_ERROR(Upgrade(raw, path, version));
   // After the first transaction, so that a new file is either empty or whole, never a bare header.
   ASSIGN_OR_RETURN(const std::string mode, QueryText(raw, "PRAGMA journal_mode = WAL"));
@@ -166,7 +175,7 @@ std::vector<absl::Status> Recorder::RunTogether(std::span<const StoreCall> calls
     // A full disk or a failing one makes SQLite roll back everything that was run together; what
     // has not run yet is then run anew.
     while (next < calls.size() && sqlite3_get_autocommit(connection_.get()) == 0) {
-      results[next] = calls[next](*this);
+      results[next] = RunNested(connection_.get(), [&] { return calls[next](*this); });
       ++next;
     }
     const bool is_whole = sqlite3_get_autocommit(connection_.get()) == 0;

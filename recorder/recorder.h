@@ -191,7 +191,8 @@ class Recorder {
   absl::Status Backup(const std::string& path) const;
 
   // Runs calls one after the other and makes all of them durable at once, with one sync: what each
-  // call gave, or why it is not stored after all. A call that fails undoes its own changes alone.
+  // call gave, or why it is not stored after all. A call may call the Recorder more than once; if
+  // it fails, all that it did is undone, and nothing of the others.
   std::vector<absl::Status> RunTogether(std::span<const StoreCall> calls);
 
   // Of its file; empty for ":memory:".

@@ -155,6 +155,7 @@ CREATE INDEX measurements_of_study ON measurements (study_id) WHERE study_id IS 
 CREATE INDEX measurements_of_model ON measurements (model_name);
 CREATE INDEX measurements_of_chip ON measurements (chip);
 CREATE INDEX measurements_of_framework ON measurements (chip, framework);
+CREATE INDEX measurements_of_outcome ON measurements (outcome);
 CREATE INDEX fastest_measurements ON measurements (step_time_seconds)
   WHERE step_time_seconds IS NOT NULL;
 CREATE INDEX fastest_measurements_of_job ON measurements (job_fingerprint, step_time_seconds)
@@ -165,6 +166,8 @@ CREATE INDEX fastest_measurements_of_model ON measurements (model_name, step_tim
   WHERE step_time_seconds IS NOT NULL;
 CREATE INDEX fastest_measurements_of_chip ON measurements (chip, step_time_seconds)
   WHERE step_time_seconds IS NOT NULL;
+CREATE INDEX fastest_measurements_of_framework
+  ON measurements (chip, framework, step_time_seconds) WHERE step_time_seconds IS NOT NULL;
 
 CREATE TABLE trials (
   study_id TEXT NOT NULL REFERENCES studies (id) ON DELETE CASCADE,

@@ -113,10 +113,10 @@ class Importer {
 
   absl::Status TakeOne(const TransferHeader& header) const {
     if (header.version == kTransferVersion) return absl::OkStatus();
-    return WithReason(
-        absl::FailedPreconditionError(fmt::format(
-            "import: format version = {}; this program reads {}", header.version, kTransferVersion)),
-        "NEWER_EXPORT");
+    return WithReason(absl::FailedPreconditionError(
+                          fmt::format("import: format version = {}; this program reads {}",
+                                      header.version, kTransferVersion)),
+                      "NEWER_EXPORT");
   }
   absl::Status TakeOne(QuestionRecord& question) {
     const std::string digest = question.digest;
@@ -137,7 +137,8 @@ class Importer {
     if (ours.ok()) return TakeKnown(*ours, measurement);
     if (!absl::IsNotFound(ours.status())) return ours.status();
     const auto sequence = InsertMeasurement(connection_, measurement);
-    if (absl::IsInvalidArgument(sequence.status())) return Damaged(std::string(sequence.status().message()));
+    if (absl::IsInvalidArgument(sequence.status()))
+      return Damaged(std::string(sequence.status().message()));
     if (!sequence.ok()) return sequence.status();
     ++counts_.imported;
     return absl::OkStatus();
@@ -149,11 +150,11 @@ class Importer {
     } else if (options_.policy == ConflictPolicy::kKeep) {
       ++counts_.kept;
     } else if (conflict_.ok()) {
-      conflict_ = WithReason(
-          absl::AlreadyExistsError(fmt::format(
-              "measurement '{}' is here with other content ({}); nothing was imported", ours.id,
-              fmt::join(differences, "; "))),
-          "IMPORT_CONFLICT");
+      conflict_ =
+          WithReason(absl::AlreadyExistsError(fmt::format(
+                         "measurement '{}' is here with other content ({}); nothing was imported",
+                         ours.id, fmt::join(differences, "; "))),
+                     "IMPORT_CONFLICT");
     }
     return absl::OkStatus();
   }

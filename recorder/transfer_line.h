@@ -24,8 +24,8 @@ struct TransferEnd {
   bool operator==(const TransferEnd&) const = default;
 };
 // A measurement's question has its digest alone.
-using TransferLine = std::variant<TransferHeader, QuestionRecord, CalibrationRecord,
-                                  MeasurementRecord, TransferEnd>;
+using TransferLine =
+    std::variant<TransferHeader, QuestionRecord, CalibrationRecord, MeasurementRecord, TransferEnd>;
 
 std::string EncodeLine(const TransferLine& line);
 
@@ -33,6 +33,7 @@ std::string EncodeLine(const TransferLine& line);
 absl::StatusOr<TransferLine> DecodeLine(std::string_view line);
 
 // "member: ours here, theirs there" for every member that differs.
-std::vector<std::string> Differences(const MeasurementRecord& ours, const MeasurementRecord& theirs);
+std::vector<std::string> Differences(const MeasurementRecord& ours,
+                                     const MeasurementRecord& theirs);
 
 }  // namespace meshwright

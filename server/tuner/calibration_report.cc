@@ -26,8 +26,8 @@ auto Rank(const PastRun& run) {
 }
 
 std::string IdOf(const Problem& problem, const CalibrationReport& report) {
-  std::string text = fmt::format("{} {} {}", report.job_fingerprint,
-                                 SoftwareFingerprint(problem), report.model_version);
+  std::string text = fmt::format("{} {} {}", report.job_fingerprint, SoftwareFingerprint(problem),
+                                 report.model_version);
   const auto number = [](const std::optional<double>& value) {
     return value.has_value() ? fmt::format("{}", *value) : std::string("-");
   };

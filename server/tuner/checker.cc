@@ -319,6 +319,20 @@ std::vector<FieldViolation> CheckPlan(const ParallelPlan& plan, const Problem& p
   return PlanChecker(plan, problem, prefix).Check();
 }
 
+Seconds LeastStep(const Problem& problem) {
+  double peak = 0;
+  for (const NodePool& pool : problem.cluster.pools) {
+    peak += DeviceCount(pool) *
+            NominalPeak(pool.chip, problem.workload.precision).value_or(FlopsPerSecond{0}).rate;
+  }
+  const ModelSpec& model = problem.model;
+  const double embedding = static_cast<double>(model.vocab_size) * model.hidden_size;
+  const double active = static_cast<double>(ParameterCount(model, true)) - 2 * embedding;
+  const double tokens =
+      static_cast<double>(problem.workload.global_batch_size) * problem.workload.sequence_length;
+  return peak > 0 ? Seconds(6 * active * tokens / peak) : Seconds(0);
+}
+
 absl::Status CheckEstimate(const ParallelPlan& plan, const Estimate& estimate,
                            const Problem& problem) {
   if (!estimate.fits || estimate.reserved_memory > estimate.memory_capacity) {
@@ -334,22 +348,11 @@ absl::Status CheckEstimate(const ParallelPlan& plan, const Estimate& estimate,
         fmt::format("checker: {} claims a peak of {} bytes, its weights alone take {:.0f}",
                     MakePlanKey(plan).text, estimate.peak_memory.count, weights));
   }
-  // Twice the active parameters a token forward, thrice that with backward, at the nominal peak.
-  double peak = 0;
-  for (const NodePool& pool : problem.cluster.pools) {
-    peak += DeviceCount(pool) *
-            NominalPeak(pool.chip, problem.workload.precision).value_or(FlopsPerSecond{0}).rate;
-  }
-  const ModelSpec& model = problem.model;
-  const double embedding = static_cast<double>(model.vocab_size) * model.hidden_size;
-  const double active = static_cast<double>(ParameterCount(model, true)) - 2 * embedding;
-  const double tokens =
-      static_cast<double>(problem.workload.global_batch_size) * problem.workload.sequence_length;
-  const double floor = 6 * active * tokens / peak;
-  if (peak > 0 && estimate.step_time.count() < floor) {
+  const Seconds least = LeastStep(problem);
+  if (estimate.step_time < least) {
     return absl::InternalError(
         fmt::format("checker: {} claims a step of {} s, the nominal peak allows {} s",
-                    MakePlanKey(plan).text, estimate.step_time.count(), floor));
+                    MakePlanKey(plan).text, estimate.step_time.count(), least.count()));
   }
   return absl::OkStatus();
 }

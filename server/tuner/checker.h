@@ -16,6 +16,10 @@ namespace meshwright {
 std::vector<FieldViolation> CheckPlan(const ParallelPlan& plan, const Problem& problem,
                                       std::string_view prefix);
 
+// What no step can be shorter than: twice the active parameters a token forward, thrice that with
+// backward, at the devices' nominal peak. 0 where no peak is known.
+Seconds LeastStep(const Problem& problem);
+
 // Whether the figures of a winner can be true at all, from counts that do not use the estimator:
 // its weights and states alone fit, and its step is no faster than the devices' peak allows.
 // INTERNAL names what is wrong.

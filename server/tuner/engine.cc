@@ -207,20 +207,20 @@ absl::StatusOr<StudyRequest> Engine::State::Begin(const std::string& id) {
   followers.Publish(recorder, id);
   // What it may learn from is settled when it first starts.
   ASSIGN_OR_RETURN(const std::int64_t last, recorder.LastMeasurementSequence());
-  ASSIGN_OR_RETURN(request.history_sequence,
-                   recorder.SetStudyHistory(
-                       id, std::min(last, request.history_sequence.value_or(last))));
+  ASSIGN_OR_RETURN(
+      request.history_sequence,
+      recorder.SetStudyHistory(id, std::min(last, request.history_sequence.value_or(last))));
   return WithHistory(std::move(request));
 }
 
 absl::StatusOr<StudyRequest> Engine::State::WithHistory(StudyRequest request) {
   ASSIGN_OR_RETURN(RequestWithHistory with,
                    AddStoreHistory(recorder, std::move(request), knowledge, codec));
-  if (with.unreadable_count > 0) {
-    Report("", absl::DataLossError(
-                   fmt::format("{} measurements of the store cannot be read by this program; they "
-                               "are left out",
-                               with.unreadable_count)));
+  if (with.senseless_count > 0) {
+    Report("", absl::DataLossError(fmt::format(
+                   "{} measurements of the store are left out: they cannot be read, or claim more "
+                   "than the devices' peak allows",
+                   with.senseless_count)));
   }
   return std::move(with.request);
 }
@@ -415,9 +415,9 @@ absl::StatusOr<HistorySource> Engine::History(std::optional<std::int64_t> up_to_
   const std::int64_t sequence = std::min(last, up_to_sequence.value_or(last));
   return [this, sequence](const Problem& problem) -> absl::StatusOr<std::vector<HistoryRow>> {
     const std::lock_guard own_lock(state_->mutex);
-    ASSIGN_OR_RETURN(StoreHistory history,
-                     ReadStoreHistory(state_->recorder, problem, state_->knowledge, state_->codec,
-                                      sequence));
+    ASSIGN_OR_RETURN(
+        StoreHistory history,
+        ReadStoreHistory(state_->recorder, problem, state_->knowledge, state_->codec, sequence));
     return std::move(history.rows);
   };
 }

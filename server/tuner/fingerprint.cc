@@ -24,15 +24,11 @@ class Text {
   void AddOne(std::string_view field) { text_ += fmt::format("{}:{};", field.size(), field); }
   void AddOne(const std::string& field) { AddOne(std::string_view(field)); }
   template <typename Field>
-    requires std::is_arithmetic_v<Field>
-  void AddOne(Field field) {
-    text_ += fmt::format("{};", field);
-  }
+  requires std::is_arithmetic_v<Field>
+  void AddOne(Field field) { text_ += fmt::format("{};", field); }
   template <typename Field>
-    requires std::is_enum_v<Field>
-  void AddOne(Field field) {
-    AddOne(Word(field));
-  }
+  requires std::is_enum_v<Field>
+  void AddOne(Field field) { AddOne(Word(field)); }
   void AddOne(Bytes field) { AddOne(field.count); }
   void AddOne(Seconds field) { AddOne(field.count()); }
   void AddOne(BytesPerSecond field) { AddOne(field.rate); }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "search_space/status.h"
+#include "server/tuner/checker.h"
 #include "server/tuner/drift.h"
 #include "server/tuner/fingerprint.h"
 
@@ -27,6 +28,7 @@ MeasurementFilter FilterOf(const Problem& problem, std::int64_t up_to_sequence) 
 struct StoredQuestion {
   Question question = {};
   Problem problem = {};
+  Seconds floor = Seconds(0);  // no step is shorter
 };
 
 class Reader {
@@ -35,8 +37,9 @@ class Reader {
       : recorder_(recorder), knowledge_(knowledge), codec_(codec) {}
 
   absl::Status Add(const MeasurementFilter& filter) {
-    ASSIGN_OR_RETURN(const MeasurementPage page,
-                     recorder_.ListMeasurements(filter, MeasurementOrder::kNewest, kMostStoreRows, ""));
+    ASSIGN_OR_RETURN(
+        const MeasurementPage page,
+        recorder_.ListMeasurements(filter, MeasurementOrder::kNewest, kMostStoreRows, ""));
     for (const MeasurementRecord& measurement : page.measurements) {
       if (std::ssize(seen_) == kMostStoreRows) break;
       if (!seen_.insert(measurement.sequence).second) continue;
@@ -51,10 +54,11 @@ class Reader {
   absl::Status AddRow(const MeasurementRecord& measurement) {
     ASSIGN_OR_RETURN(const StoredQuestion* stored, Stored(measurement.question.digest));
     const std::optional<ParallelPlan> plan = ParsePlanKey(measurement.plan_key);
-    const bool is_readable = stored != nullptr && plan.has_value() &&
+    const bool makes_sense = stored != nullptr && plan.has_value() &&
+                             measurement.step_time.value_or(stored->floor) >= stored->floor &&
                              ResolvePlan(StatedPlan(*plan), stored->problem, "plan").ok();
-    if (!is_readable) {
-      ++history_.unreadable_count;
+    if (!makes_sense) {
+      ++history_.senseless_count;
       return absl::OkStatus();
     }
     history_.rows.push_back({.question = stored->question,
@@ -74,7 +78,10 @@ class Reader {
       absl::StatusOr<Question> question = codec_.decode_question(record.question);
       absl::StatusOr<Problem> problem =
           question.ok() ? ResolveProblem(*question, knowledge_) : question.status();
-      if (problem.ok()) stored = {.question = *std::move(question), .problem = *std::move(problem)};
+      if (problem.ok()) {
+        stored = {.question = *std::move(question), .problem = *std::move(problem)};
+        stored->floor = LeastStep(stored->problem);
+      }
     }
     return stored.has_value() ? &*stored : nullptr;
   }
@@ -92,6 +99,7 @@ class Reader {
 absl::StatusOr<StoreHistory> ReadStoreHistory(const Recorder& recorder, const Problem& problem,
                                               const Knowledge& knowledge, const StudyCodec& codec,
                                               std::int64_t up_to_sequence) {
+  if (up_to_sequence == 0) return StoreHistory();
   Reader reader(recorder, knowledge, codec);
   MeasurementFilter filter = FilterOf(problem, up_to_sequence);
   filter.job_fingerprint = JobFingerprint(problem);
@@ -116,7 +124,7 @@ absl::StatusOr<RequestWithHistory> AddStoreHistory(const Recorder& recorder, Stu
   if (drift.has_value()) request.history_warnings.push_back(*std::move(drift));
   std::ranges::move(history.rows, std::back_inserter(request.history));
   return RequestWithHistory{.request = std::move(request),
-                            .unreadable_count = history.unreadable_count};
+                            .senseless_count = history.senseless_count};
 }
 
 }  // namespace meshwright

@@ -11,7 +11,9 @@ namespace meshwright {
 
 struct StoreHistory {
   std::vector<HistoryRow> rows = {};
-  int unreadable_count = 0;  // measurements that this program cannot make sense of: left out
+  // Measurements that were left out: this program cannot read them, or they claim more than the
+  // devices' peak allows.
+  int senseless_count = 0;
 };
 
 // The store's measurements, up to a number, that the question's answer may be calibrated by: those
@@ -26,14 +28,14 @@ absl::StatusOr<StoreHistory> ReadStoreHistory(const Recorder& recorder, const Pr
 // the one that the request states, if it is lower. history_warnings gains the drift of the chip.
 struct RequestWithHistory {
   StudyRequest request = {};
-  int unreadable_count = 0;
+  int senseless_count = 0;
 };
 absl::StatusOr<RequestWithHistory> AddStoreHistory(const Recorder& recorder, StudyRequest request,
                                                    const Knowledge& knowledge,
                                                    const StudyCodec& codec);
 
-// The model prices each row: so many take about a tenth of a second, and twice as many as are
-// learnt from (estimator/run_residuals.cc).
-inline constexpr int kMostStoreRows = 256;
+// The model prices each row: so many take about a tenth of a second. Of times and memory, 128 are
+// learnt from (estimator/run_residuals.cc); failures count all.
+inline constexpr int kMostStoreRows = 1000;
 
 }  // namespace meshwright

@@ -56,8 +56,8 @@ StoredTrials::StoredTrials(StoredTrialsOptions options) : options_(std::move(opt
 
 absl::StatusOr<std::unique_ptr<StoredTrials>> StoredTrials::Open(StoredTrialsOptions options) {
   std::unique_ptr<StoredTrials> trials(new StoredTrials(std::move(options)));
-  RETURN_IF_ERROR(trials->options_.access(
-      [&](Recorder& recorder) { return trials->Load(recorder); }));
+  RETURN_IF_ERROR(
+      trials->options_.access([&](Recorder& recorder) { return trials->Load(recorder); }));
   return trials;
 }
 
@@ -177,8 +177,7 @@ absl::Status StoredTrials::Finish(Recorder& recorder, const AttemptEnding& attem
   return absl::OkStatus();
 }
 
-absl::Status CancelOpenTrials(Recorder& recorder, std::string_view study_id,
-                              std::int64_t time_ms) {
+absl::Status CancelOpenTrials(Recorder& recorder, std::string_view study_id, std::int64_t time_ms) {
   const std::string id(study_id);
   ASSIGN_OR_RETURN(const TrialPage open,
                    recorder.ListTrials({.study_id = id, .state = TrialState::kOpen},

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -49,9 +48,9 @@ class StoredTrials {
   const StoredTrialsOptions options_;
   TrialJournal journal_;
   std::string calibration_id_;
-  ExpectedTrial expected_;         // of the newest trial
-  AttemptRecord attempt_;          // the newest
-  std::optional<int> open_number_; // of the trial that has begun and not ended
+  ExpectedTrial expected_;          // of the newest trial
+  AttemptRecord attempt_;           // the newest
+  std::optional<int> open_number_;  // of the trial that has begun and not ended
 };
 
 // Ends as cancelled what is open of a study's trials: for the end of the study. One that is only

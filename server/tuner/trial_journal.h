@@ -27,8 +27,8 @@ struct ExpectedTrial {
 // lost goes on where it was: what has ended is learnt again and not run again. Called from the
 // study's thread; an error ends the trials, since what is not written down would be run twice.
 struct TrialJournal {
-  std::vector<TriedPlan> ended = {};         // by an earlier process, in the order tried
-  std::optional<ParallelPlan> open = {};     // begun by it, and not ended
+  std::vector<TriedPlan> ended = {};      // by an earlier process, in the order tried
+  std::optional<ParallelPlan> open = {};  // begun by it, and not ended
   // What the history taught, before the first trial is begun.
   std::function<absl::Status(const CalibrationReport&)> learnt = {};
   // Both return once it is durable.

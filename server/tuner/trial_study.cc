@@ -136,7 +136,8 @@ class TrialStudy {
   absl::StatusOr<StudyAnswer> Run(const TrialSetup& setup, Launcher& launcher,
                                   const StudyControl& control) {
     const Clock::time_point start = Clock::now();
-    ASSIGN_OR_RETURN(const LearntCalibration learnt, LearnCalibration(request_, problem_, knowledge_));
+    ASSIGN_OR_RETURN(const LearntCalibration learnt,
+                     LearnCalibration(request_, problem_, knowledge_));
     const Calibration& calibration = learnt.calibration;
     result_.calibration = learnt.report;
     if (control.trials != nullptr && control.trials->learnt && learnt.report.has_value()) {
@@ -171,8 +172,8 @@ class TrialStudy {
   }
 
  private:
-  // Candidates that ran before, in this very job, need not run again, nor those that only ran out of
-  // memory. Another failure may have been the cluster's.
+  // Candidates that ran before, in this very job, need not run again, nor those that only ran out
+  // of memory. Another failure may have been the cluster's.
   void LearnFromHistory(TrialChooser& chooser) {
     std::map<std::size_t, std::vector<Ran>> runs;
     for (const HistoryRow& row : request_.history) {

@@ -26,7 +26,8 @@ struct TrialOptions {
 struct TrialsRun {
   std::vector<TriedPlan> tried = {};  // in the order tried
   TrialSummary summary = {};
-  absl::Status failure = {};  // with kLauncherFailed of the launcher, with kStoreFailed of the journal
+  absl::Status failure =
+      {};  // with kLauncherFailed of the launcher, with kStoreFailed of the journal
 };
 
 // Runs candidates one after the other until a budget is spent, which is looked at before a trial

@@ -231,6 +231,13 @@ class ReplayTest(Folder):
         self.assertEqual(first.stdout, self.replay(self.ROWS[::-1], trials=3).stdout)
         self.assertEqual(len(json.loads(first.stdout)["trials"]), 3)
 
+    def test_what_a_replay_measures_teaches_nothing_else(self):
+        before = self.run_cli("tune", *self.question(), "--output", "json").stdout
+        trials = json.loads(self.replay(self.ROWS).stdout)["trials"]
+        again = json.loads(self.replay(self.ROWS).stdout)["trials"]
+        self.assertEqual(trials, again)
+        self.assertEqual(before, self.run_cli("tune", *self.question(), "--output", "json").stdout)
+
     def test_budget_of_device_seconds(self):
         # A trial of 8 devices takes at least 8 x 120 s.
         answer = json.loads(self.replay(self.ROWS[:3], "--max-device-seconds", "1500").stdout)

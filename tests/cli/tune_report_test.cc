@@ -91,6 +91,23 @@ TEST(StudyReportTest, TrialsInTheOrderTried) {
   EXPECT_THAT(report, HasSubstr("2  ok       8.00 s     9.00 s    100.0 %  tp2 dp8 mb1"));
 }
 
+TEST(StudyReportTest, NamesTheRunsItLeansOn) {
+  v1::GetStudyResponse answer = Answer();
+  EXPECT_THAT(StudyReport(answer, {}), Not(HasSubstr("Learnt")));
+  *answer.mutable_result()->mutable_calibration() = Parse<v1::Calibration>(R"(
+    id: "calibration-1" time_ratio: 1.0834 memory_ratio: 0.97 run_count: 1200
+    evidence { measurement_id: "m-7" model_name: "tiny" cluster_name: "east" time_ratio: 1.1
+               similarity_ratio: 0.8 }
+    evidence { history_index: 0 similarity_ratio: 0.4 })");
+  EXPECT_THAT(StudyReport(answer, {}),
+              HasSubstr("Learnt from measured runs\n"
+                        "  1,200 runs: step times x 1.083, memory x 0.970 of the model's; "
+                        "calibration-1\n"
+                        "  closest: measurement m-7 (tiny on east, 80.0 % alike, x 1.100)\n"));
+  answer.mutable_result()->mutable_calibration()->mutable_evidence()->DeleteSubrange(0, 1);
+  EXPECT_THAT(StudyReport(answer, {}), HasSubstr("closest: row 1 of the history"));
+}
+
 TEST(StudyReportTest, ColourOnlyWhenAsked) {
   EXPECT_THAT(StudyReport(Answer(), {.has_color = true}), HasSubstr("\x1b[1mtiny on a100x16"));
 }

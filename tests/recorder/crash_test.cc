@@ -7,6 +7,9 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
+#include <random>
+#include <thread>
 
 #include "recorder/recorder.h"
 #include "search_space/status.h"
@@ -17,10 +20,16 @@ namespace {
 
 constexpr int kGroup = 10;
 
+// When the writer is killed: so long after so many calls have been acknowledged.
+struct Moment {
+  int acknowledged = 0;
+  std::chrono::microseconds later = std::chrono::microseconds(0);
+};
+
 // A writer in a process of its own: each byte that comes through the pipe acknowledges one more
 // call. It writes until it is killed.
 template <typename WriteOne>
-int KillWriterAfter(const std::string& path, int acknowledged_at_least, const WriteOne& write_one) {
+int KillWriter(const std::string& path, Moment moment, const WriteOne& write_one) {
   std::array<int, 2> ends = {};
   if (pipe(ends.data()) != 0) return 0;
   const pid_t child = fork();
@@ -35,7 +44,8 @@ int KillWriterAfter(const std::string& path, int acknowledged_at_least, const Wr
   close(ends[1]);
   int acknowledged = 0;
   char byte = 0;
-  while (acknowledged < acknowledged_at_least && read(ends[0], &byte, 1) == 1) ++acknowledged;
+  while (acknowledged < moment.acknowledged && read(ends[0], &byte, 1) == 1) ++acknowledged;
+  std::this_thread::sleep_for(moment.later);
   kill(child, SIGKILL);
   while (read(ends[0], &byte, 1) == 1) ++acknowledged;  // what the pipe still holds
   close(ends[0]);
@@ -76,7 +86,7 @@ class CrashTest : public testing::TestWithParam<int> {
 };
 
 TEST_P(CrashTest, LosesNoGroup) {
-  const int acknowledged = KillWriterAfter(path_, GetParam(), AppendGroup);
+  const int acknowledged = KillWriter(path_, {.acknowledged = GetParam()}, AppendGroup);
   auto recorder = Recorder::Open({.path = path_});  // the lock went with the process
   ASSERT_TRUE(recorder.ok()) << recorder.status();
   if (acknowledged == 0) return;  // killed before the first study, perhaps
@@ -112,7 +122,7 @@ TEST_P(CrashTest, LosesNoGroup) {
 }
 
 TEST_P(CrashTest, LeavesNoHalfStudy) {
-  const int acknowledged = KillWriterAfter(path_, GetParam(), RunStudy);
+  const int acknowledged = KillWriter(path_, {.acknowledged = GetParam()}, RunStudy);
   auto recorder = Recorder::Open({.path = path_});
   ASSERT_TRUE(recorder.ok()) << recorder.status();
   const auto orphans = recorder->InterruptOrphans([](std::string_view) { return false; }, 9);
@@ -134,6 +144,115 @@ TEST_P(CrashTest, LeavesNoHalfStudy) {
     token = page->next_page_token;
   } while (!token.empty());
   EXPECT_THAT(finished, testing::AnyOf(acknowledged, acknowledged + 1));
+}
+
+constexpr int kReports = 3;
+
+std::vector<TrialRecord> Trials(const Recorder& recorder) {
+  std::vector<TrialRecord> trials;
+  std::string token;
+  do {
+    const auto page = recorder.ListTrials({.study_id = "a"}, TrialOrder::kNumber, 1000, token);
+    if (!page.ok()) return trials;
+    trials.insert(trials.end(), page->trials.begin(), page->trials.end());
+    token = page->next_page_token;
+  } while (!token.empty());
+  return trials;
+}
+
+std::vector<MeasurementRecord> ReportsAfter(int trial) {
+  std::vector<MeasurementRecord> reports;
+  for (int i = 0; i < kReports; ++i) {
+    reports.push_back(MakeMeasurement(fmt::format("report {} after {}", i, trial)));
+    reports.back().request_id = reports.back().id;
+  }
+  return reports;
+}
+
+bool FinishTrial(Recorder& recorder, const AttemptRecord& attempt) {
+  const std::int64_t token = attempt.fencing_token;
+  if (!recorder.UpdateAttempt({.attempt_id = attempt.id, .fencing_token = token}).ok()) {
+    return false;
+  }
+  TrialEnding ending;
+  ending.study_id = "a";
+  ending.trial_number = attempt.trial_number;
+  ending.attempt.attempt_id = attempt.id;
+  ending.attempt.fencing_token = token;
+  ending.step_time = Seconds(1.5);
+  ending.measurement = MakeMeasurement(fmt::format("trial {}", attempt.trial_number));
+  ending.measurement->study_id = "a";
+  ending.events = {MakeEvent("a")};
+  return recorder.FinishTrial(ending).ok();
+}
+
+// One more trial a call and reports after it, from where the last process was cut off.
+bool RunTrial(Recorder& recorder, int number) {
+  if (number == 0 && !recorder.GetStudy("a").ok() && !recorder.InsertStudy(MakeStudy("a")).ok()) {
+    return false;
+  }
+  const std::vector<TrialRecord> trials = Trials(recorder);
+  const int count = static_cast<int>(trials.size());
+  if (!trials.empty() && trials.back().state == TrialState::kOpen) {
+    const auto attempt = recorder.AddAttempt({.study_id = "a", .trial_number = count});
+    if (!attempt.ok() || !FinishTrial(recorder, *attempt)) return false;
+    return recorder.InsertMeasurements(ReportsAfter(count)).ok();
+  }
+  // The reports of the last trial may be missing; those that are there are not doubled.
+  if (count > 0 && !recorder.InsertMeasurements(ReportsAfter(count)).ok()) return false;
+  const auto begun = recorder.BeginTrial(MakeIntent("a", fmt::format("d{}", count + 1)));
+  if (!begun.ok() || !FinishTrial(recorder, begun->attempt)) return false;
+  return recorder.InsertMeasurements(ReportsAfter(count + 1)).ok();
+}
+
+// That every ended trial has its attempt, its measurement and its event once; gives how many ended.
+int CheckTrials(const Recorder& recorder) {
+  int ended = 0;
+  for (const TrialRecord& trial : Trials(recorder)) {
+    const int number = ended + 1;  // so that an open one can only be the last
+    EXPECT_EQ(trial.number, number);
+    EXPECT_EQ(trial.plan_digest, fmt::format("d{}", number));
+    const auto attempts = recorder.ListAttempts("a", number);
+    EXPECT_FALSE(attempts->empty());
+    for (const AttemptRecord& attempt : *attempts) {
+      const bool is_last = &attempt == &attempts->back();
+      EXPECT_EQ(attempt.failure_class == kSuperseded, !is_last);
+    }
+    const auto measured = recorder.GetMeasurement(fmt::format("trial {}", number));
+    EXPECT_EQ(measured.ok(), trial.state == TrialState::kEnded);
+    if (trial.state == TrialState::kOpen) continue;
+    EXPECT_EQ(attempts->back().state, AttemptState::kEnded);
+    EXPECT_EQ(measured->sequence, trial.measurement_sequence);
+    ++ended;
+  }
+  return ended;
+}
+
+// Killed at forty moments, each time a little after a call was acknowledged.
+TEST(CrashOfTrialsTest, LosesNothingAndDoublesNothing) {
+  const TemporaryFolder folder;
+  const std::string path = folder.File("s.db");
+  std::mt19937 random(20261122);
+  int ended = 0;
+  for (int i = 0; i < 40; ++i) {
+    const Moment moment = {.acknowledged = static_cast<int>(random() % 4),
+                           .later = std::chrono::microseconds(random() % 8000)};
+    const int acknowledged = KillWriter(path, moment, RunTrial);
+    auto recorder = Recorder::Open({.path = path});
+    ASSERT_TRUE(recorder.ok()) << recorder.status();
+    const int now = CheckTrials(*recorder);
+    EXPECT_THAT(now - ended, testing::AnyOf(acknowledged, acknowledged + 1));
+    ended = now;
+    // Measurements are numbered without a gap, and those that came together are there together.
+    const auto last = recorder->LastMeasurementSequence();
+    ASSERT_TRUE(last.ok()) << last.status();
+    EXPECT_THAT(*last, testing::AnyOf((ended - 1) * (1 + kReports) + 1, ended * (1 + kReports), 0));
+    const auto events = recorder->ListEvents("a", 0, 1000);
+    if (events.ok()) {
+      EXPECT_EQ(std::ssize(*events), 1 + ended);
+    }
+  }
+  EXPECT_GT(ended, 40);  // 1.5 a round on average
 }
 
 INSTANTIATE_TEST_SUITE_P(After, CrashTest, testing::Values(0, 1, 2, 7, 23, 60),

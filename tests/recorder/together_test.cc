@@ -36,7 +36,7 @@ class TogetherTest : public testing::Test {
 
 TEST_F(TogetherTest, ACallThatFailsUndoesItselfAlone) {
   const StoreCall half = [](Recorder& recorder) {
-    // The second call of this one fails; the first is a call of its own and stays.
+    // What it did before it fails is undone with it.
     EXPECT_TRUE(recorder.InsertStudy(MakeStudy("half")).ok());
     return recorder.AppendPlans(std::vector{MakePlan("half", 1), MakePlan("half", 1)});
   };
@@ -53,8 +53,7 @@ TEST_F(TogetherTest, ACallThatFailsUndoesItselfAlone) {
   EXPECT_EQ(Reason(results[1]), "STUDY_EXISTS");
   EXPECT_EQ(Reason(results[2]), "PLAN_EXISTS");
   EXPECT_TRUE(results[3].ok()) << results[3];
-  EXPECT_THAT(Stored(), testing::UnorderedElementsAre("a", "half", "c"));
-  EXPECT_EQ(recorder_->ListPlans("half", 0, "")->plans.size(), 0U);
+  EXPECT_THAT(Stored(), testing::UnorderedElementsAre("a", "c"));
   EXPECT_TRUE(recorder_->Backup(folder_.File("b.db")).ok());
 }
 
@@ -86,7 +85,8 @@ TEST_F(TogetherTest, EstimatesAreForgottenAndMeasurementsAreNot) {
     ending.measurement = measurement;
     ASSERT_TRUE(recorder_->FinishTrial(ending).ok());
     if (id == "lives") continue;
-    ASSERT_TRUE(recorder_->FinishStudy({.study_id = id, .time_ms = id == "old" ? 5000 : 6000}).ok());
+    ASSERT_TRUE(
+        recorder_->FinishStudy({.study_id = id, .time_ms = id == "old" ? 5000 : 6000}).ok());
   }
   const auto deleted = recorder_->DeleteEstimates(6000);
   ASSERT_TRUE(deleted.ok()) << deleted.status();

@@ -76,11 +76,12 @@ Recorder Filled() {
   failed.outcome = Outcome::kOom;
   failed.step_time = {};
   failed.peak_memory = {};
-  EXPECT_TRUE(recorder.InsertCalibration({.id = "c",
-                                          .chip = "a100",
-                                          .last_sequence = 3,
-                                          .time_ratio = 1.0 / 3,
-                                          .content = std::string("\0\xff", 2)})
+  EXPECT_TRUE(recorder
+                  .InsertCalibration({.id = "c",
+                                      .chip = "a100",
+                                      .last_sequence = 3,
+                                      .time_ratio = 1.0 / 3,
+                                      .content = std::string("\0\xff", 2)})
                   .ok());
   EXPECT_TRUE(
       recorder.InsertMeasurements(std::vector{Full(), failed, MakeMeasurement("again")}).ok());
@@ -95,15 +96,19 @@ TEST(DigestTest, Sha256AndBase64AreThePublishedOnes) {
   EXPECT_EQ(digest.Hex(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   EXPECT_EQ(digest.Hex(), digest.Hex());
   // RFC 4648, section 10.
-  const std::pair<const char*, const char*> kPairs[] = {
-      {"", ""},         {"f", "Zg=="},         {"fo", "Zm8="},        {"foo", "Zm9v"},
-      {"foob", "Zm9vYg=="}, {"fooba", "Zm9vYmE="}, {"foobar", "Zm9vYmFy"}};
+  const std::pair<const char*, const char*> kPairs[] = {{"", ""},
+                                                        {"f", "Zg=="},
+                                                        {"fo", "Zm8="},
+                                                        {"foo", "Zm9v"},
+                                                        {"foob", "Zm9vYg=="},
+                                                        {"fooba", "Zm9vYmE="},
+                                                        {"foobar", "Zm9vYmFy"}};
   for (const auto& [bytes, text] : kPairs) {
     EXPECT_EQ(ToBase64(bytes), text);
     EXPECT_EQ(FromBase64(text), bytes);
   }
-  for (const char* bad : {"Z", "Zg", "Zg=", "Zg==\n", " Zm9v", "Zh==", "Zm9v=", "====", "Z===",
-                          "Zm9!"}) {
+  for (const char* bad :
+       {"Z", "Zg", "Zg=", "Zg==\n", " Zm9v", "Zh==", "Zm9v=", "====", "Z===", "Zm9!"}) {
     EXPECT_EQ(FromBase64(bad), std::nullopt) << bad;
   }
 }
@@ -217,13 +222,15 @@ TEST(TransferTest, NamesTheLineAndEveryBadMember) {
   replace(R"("outcome":"ok")", R"("outcome":"fine")");
   replace(R"("time_ms":3000,)", "");
   replace(R"("peak_memory_bytes":42949672960)", R"("peak_memory_bytes":"40 GiB")");
-  EXPECT_THAT(message(lines), testing::AllOf(HasSubstr("line 4: outcome = \"fine\"; must be one of"),
-                                             HasSubstr("time_ms: must be present"),
-                                             HasSubstr("peak_memory_bytes = \"40 GiB\"; must be")));
+  EXPECT_THAT(message(lines),
+              testing::AllOf(HasSubstr("line 4: outcome = \"fine\"; must be one of"),
+                             HasSubstr("time_ms: must be present"),
+                             HasSubstr("peak_memory_bytes = \"40 GiB\"; must be")));
   lines = {R"({"kind":"header","format":"meshwright-history","version":2})"};
   const auto newer = Import(target, WithEnd(lines));
   EXPECT_EQ(Reason(newer.status()), "NEWER_EXPORT");
-  EXPECT_THAT(std::string(newer.status().message()), HasSubstr("version = 2; this program reads 1"));
+  EXPECT_THAT(std::string(newer.status().message()),
+              HasSubstr("version = 2; this program reads 1"));
 }
 
 TEST(TransferTest, AConflictIsNamedOrOursStays) {

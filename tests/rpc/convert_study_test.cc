@@ -34,7 +34,8 @@ StudyRequest FullRequest() {
                        .plan = {.tensor_parallel = 2, .data_parallel = 4},
                        .outcome = Outcome::kOk,
                        .step_time = Seconds(1.5),
-                       .peak_memory = Bytes{1000}}}};
+                       .peak_memory = Bytes{1000}}},
+          .history_sequence = 3};
 }
 
 StudyRequest ReplayRequest() {
@@ -70,6 +71,16 @@ TEST(CodecTest, TrialsReadBackWhole) {
   EXPECT_EQ(back->trials->budget.device_time, Seconds(100));
   EXPECT_EQ(back->trials->budget.time, Seconds(10));
   EXPECT_EQ(back->trials->budget.stop_within, 0.02);
+}
+
+TEST(CodecTest, QuestionsOfMeasurementsReadBack) {
+  const Knowledge knowledge = LoadKnowledge("").value();
+  const StudyCodec codec = ProtobufCodec(knowledge);
+  const Question question = ReplayRequest().question;
+  const auto back = codec.decode_question(codec.encode_question(question));
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(*back, question);
+  EXPECT_FALSE(codec.decode_question("\xff").ok());
 }
 
 // The limit goes with another strategy than that of FullRequest.
@@ -162,7 +173,26 @@ StudyResult SampleResult() {
                                         .candidate_count = 4,
                                         .device_time = Seconds(1120),
                                         .time = Seconds(140),
-                                        .remaining_gain = 0.5}};
+                                        .remaining_gain = 0.5},
+          .calibration = CalibrationReport{.id = "calibration-1",
+                                           .time_ratio = 1.1,
+                                           .memory_ratio = 0.9,
+                                           .run_count = 2,
+                                           .history_sequence = 7,
+                                           .model_version = "1",
+                                           .chip = "nvidia-a100-sxm4-80gb",
+                                           .framework = "generic",
+                                           .framework_version = "1",
+                                           .job_fingerprint = "f",
+                                           .evidence = {{.measurement_id = "m-1",
+                                                         .model_name = "m",
+                                                         .cluster_name = "c",
+                                                         .framework_version = "1",
+                                                         .plan_key = "p",
+                                                         .time_ratio = 1.2,
+                                                         .memory_ratio = 0.8,
+                                                         .similarity = 0.5},
+                                                        {.history_index = 3}}}};
 }
 
 TEST(EndingTest, SaysWhichPlansWereMeasured) {
@@ -182,7 +212,10 @@ TEST(EndingTest, SaysWhichPlansWereMeasured) {
 TEST(ResultTest, EveryFieldIsSet) {
   const v1::TuneResult wire = ToWire(SampleResult());
   EXPECT_THAT(UnsetFields(wire),
-              testing::ElementsAre("meshwright.v1.Estimate.id", "meshwright.v1.Estimate.id"));
+              testing::ElementsAre("meshwright.v1.Estimate.id", "meshwright.v1.Estimate.id",
+                                   "meshwright.v1.PastRun.history_index"));
+  EXPECT_EQ(wire.calibration().evidence(1).history_index(), 3);
+  EXPECT_FALSE(wire.calibration().evidence(1).has_time_ratio());
   EXPECT_EQ(wire.plans(0).plan_digest(), MakePlanKey(FullPlan()).digest);
   EXPECT_EQ(wire.search().seconds(), RoundedUpSeconds(Seconds(0.02)).count());
   EXPECT_EQ(wire.search().pruned_count_by_rule().at("divisibility"), 40);

@@ -1,5 +1,6 @@
 // A replay study on an engine, to be killed anywhere: by itself at a given call of the file system
-// (`--kill-at n`), or from outside. Tells on stdout, one line each, what the store has acknowledged.
+// (`--kill-at n`), or from outside. Tells on stdout, one line each, what the store has
+// acknowledged.
 #include <fmt/format.h>
 #include <signal.h>
 #include <sqlite3.h>
@@ -104,7 +105,8 @@ absl::StatusOr<StudyAnswer> RunTold(const StudyRequest& request, const Knowledge
   TrialJournal told = real;
   told.begin = [&real](const ExpectedTrial& expected) {
     const absl::Status status = real.begin(expected);
-    if (status.ok()) Tell(fmt::format("begun {} {}", expected.number, MakePlanKey(expected.plan).text));
+    if (status.ok())
+      Tell(fmt::format("begun {} {}", expected.number, MakePlanKey(expected.plan).text));
     return status;
   };
   told.end = [&real](int number, const TriedPlan& tried) {
@@ -121,9 +123,9 @@ absl::Status Run(const std::string& store) {
   ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(""));
   ASSIGN_OR_RETURN(Recorder recorder, Recorder::Open({.path = store}));
   const StudyRequest request = KillStudy(knowledge);
-  ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
-                   Engine::Start(std::move(recorder), knowledge, ProtobufCodec(knowledge),
-                                 {.run = RunTold}));
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<Engine> engine,
+      Engine::Start(std::move(recorder), knowledge, ProtobufCodec(knowledge), {.run = RunTold}));
   // The same request_id: a study that is there is the one that goes on.
   ASSIGN_OR_RETURN(const StudyRecord study,
                    engine->CreateStudy(request, {.study_id = kKillStudyId, .request_id = "r"}));
@@ -153,6 +155,4 @@ int Main(std::span<char*> arguments) {
 }  // namespace
 }  // namespace meshwright
 
-int main(int argc, char** argv) {
-  return meshwright::Main({argv, static_cast<std::size_t>(argc)});
-}
+int main(int argc, char** argv) { return meshwright::Main({argv, static_cast<std::size_t>(argc)}); }

@@ -22,8 +22,8 @@ inline StudyRequest KillStudy(const Knowledge& knowledge) {
       for (const bool sequence_parallel : {false, true}) {
         if (sequence_parallel && tensor == 1) continue;
         const PlanRequest plan = {.tensor_parallel = tensor,
-                                  .micro_batch_size = micro_batch,
-                                  .sequence_parallel = sequence_parallel};
+                                  .sequence_parallel = sequence_parallel,
+                                  .micro_batch_size = micro_batch};
         const Seconds modelled =
             EvaluatePlan({.question = request.question, .plan = plan}, knowledge, {})
                 .value()

@@ -15,16 +15,21 @@ namespace {
 // A run that took `time` times what the model says.
 HistoryRow Row(const Question& question, double time, const std::string& measurement_id = "") {
   const PlanRequest plan = {.tensor_parallel = 2};
-  const Estimate modelled =
-      EvaluatePlan({.question = question, .plan = plan}, Known(), {}).value();
+  const Estimate modelled = EvaluatePlan({.question = question, .plan = plan}, Known(), {}).value();
   return {.question = question,
           .plan = plan,
           .step_time = modelled.step_time * time,
           .measurement_id = measurement_id};
 }
 
-Question OtherModel() {
+Question Asked() {
   Question question = TinyQuestion();
+  question.workload.framework_name = "megatron-lm";
+  return question;
+}
+
+Question OtherModel() {
+  Question question = Asked();
   question.model.name = "deeper";
   question.model.layer_count = 8;
   return question;
@@ -32,32 +37,32 @@ Question OtherModel() {
 
 Question OtherVersion() {
   Question question = OtherModel();
-  question.workload.framework_version = "0.1";
+  question.workload.framework_version = "2022";
   return question;
 }
 
 std::optional<CalibrationReport> Reported(std::vector<HistoryRow> history) {
-  const StudyRequest request = {.question = TinyQuestion(), .history = std::move(history)};
-  return LearnCalibration(request, Resolved(TinyQuestion()), Known()).value().report;
+  const StudyRequest request = {.question = Asked(), .history = std::move(history)};
+  return LearnCalibration(request, Resolved(Asked()), Known()).value().report;
 }
 
 TEST(CalibrationReportTest, IsAbsentWhereNothingWasLearnt) {
   EXPECT_EQ(Reported({}), std::nullopt);
-  HistoryRow crashed = Row(TinyQuestion(), 1);
+  HistoryRow crashed = Row(Asked(), 1);
   crashed.outcome = Outcome::kCrash;
   crashed.step_time.reset();
-  HistoryRow elsewhere = Row(TinyQuestion(), 3);
+  HistoryRow elsewhere = Row(Asked(), 3);
   elsewhere.question.cluster.pools[0].chip = "nvidia-h100-sxm5-80gb";
   EXPECT_EQ(Reported({crashed, elsewhere}), std::nullopt);
 }
 
 TEST(CalibrationReportTest, NamesItsRunsTheMostAlikeFirst) {
-  HistoryRow failed = Row(TinyQuestion(), 1, "m-failed");
+  HistoryRow failed = Row(Asked(), 1, "m-failed");
   failed.outcome = Outcome::kOom;
   failed.step_time.reset();
   failed.plan.micro_batch_size = 4;
-  const auto report = Reported({Row(OtherVersion(), 1.06), Row(OtherModel(), 1.05, "m-other"),
-                                failed, Row(TinyQuestion(), 1.04)});
+  const auto report = Reported(
+      {Row(OtherVersion(), 1.06), Row(OtherModel(), 1.05, "m-other"), failed, Row(Asked(), 1.04)});
   ASSERT_TRUE(report.has_value());
   EXPECT_EQ(report->run_count, 4);
   EXPECT_GT(report->time_ratio, 1);
@@ -80,8 +85,8 @@ TEST(CalibrationReportTest, NamesItsRunsTheMostAlikeFirst) {
 
 // Of the store, whose rows have ids: where they stand does not matter then.
 TEST(CalibrationReportTest, DependsOnWhatWasMeasuredNotOnTheOrder) {
-  std::vector<HistoryRow> rows = {Row(TinyQuestion(), 1.1, "m-1"), Row(OtherModel(), 1.2, "m-2"),
-                                  Row(TinyQuestion(), 1.1, "m-3")};
+  std::vector<HistoryRow> rows = {Row(Asked(), 1.1, "m-1"), Row(OtherModel(), 1.2, "m-2"),
+                                  Row(Asked(), 1.1, "m-3")};
   const auto before = Reported(rows);
   std::reverse(rows.begin(), rows.end());
   const auto after = Reported(rows);
@@ -99,14 +104,14 @@ TEST(CalibrationReportTest, DependsOnWhatWasMeasuredNotOnTheOrder) {
 // Ten runs of another model as modelled, and three own ones that took twice.
 TEST(CalibrationReportTest, RunsThatWereLeftOutAreNoEvidence) {
   std::vector<HistoryRow> rows(10, Row(OtherModel(), 1));
-  for (int i = 0; i < 3; ++i) rows.push_back(Row(TinyQuestion(), 2));
+  for (int i = 0; i < 3; ++i) rows.push_back(Row(Asked(), 2));
   const auto report = Reported(rows);
   EXPECT_EQ(report->run_count, 3);
   for (const PastRun& run : report->evidence) EXPECT_EQ(run.similarity, 1);
 }
 
 TEST(CalibrationReportTest, ShowsTwentyOfMany) {
-  const std::vector<HistoryRow> rows(30, Row(TinyQuestion(), 1.1));
+  const std::vector<HistoryRow> rows(30, Row(Asked(), 1.1));
   const auto report = Reported(rows);
   EXPECT_EQ(report->run_count, 30);
   EXPECT_EQ(report->evidence.size(), 20u);

@@ -159,8 +159,7 @@ class EngineTest : public testing::Test {
   }
   Engine& StartEngine() { return StartEngine(TestCodec(), {.run = HeldUp}); }
   Engine& StartEngine(StudyCodec codec, EngineHooks hooks) {
-    auto engine =
-        Engine::Start(OpenStore(), SharedKnowledge(), std::move(codec), std::move(hooks));
+    auto engine = Engine::Start(OpenStore(), SharedKnowledge(), std::move(codec), std::move(hooks));
     EXPECT_TRUE(engine.ok()) << engine.status();
     engine_ = *std::move(engine);
     return *engine_;

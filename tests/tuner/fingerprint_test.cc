@@ -32,8 +32,11 @@ const Case kCases[] = {
     {"experts", [](Question& q) { q.model = TinyExperts(); }},
     {"batch", [](Question& q) { q.workload.global_batch_size = 32; }},
     {"dropout", [](Question& q) { q.workload.dropout_ratio = 0.1; }},
-    {"overlap", [](Question& q) { q.workload.overlap.pipeline_p2p = false; }},
-    {"version", [](Question& q) { q.workload.framework_version = "0.1"; }},
+    {"overlap",
+     [](Question& q) {
+       q.workload.overlap.pipeline_p2p = !Resolved(q).workload.overlap.pipeline_p2p;
+     }},
+    {"version", [](Question& q) { q.workload.framework_version = "2022"; }},
     {"nodes", [](Question& q) { q.cluster.pools[0].node_count = 2; }, false, false},
     {"memory", [](Question& q) { q.cluster.pools[0].memory_capacity = GiB(64); }, false, false},
     {"chip", [](Question& q) { q.cluster.pools[0].chip = "nvidia-h100-sxm5-80gb"; }, false, false},
@@ -41,9 +44,15 @@ const Case kCases[] = {
 
 class FingerprintTest : public testing::TestWithParam<Case> {};
 
-TEST_P(FingerprintTest, IsEqualWhereTheJobIs) {
-  const Problem problem = Resolved(TinyQuestion());
+Question Megatron() {
   Question question = TinyQuestion();
+  question.workload.framework_name = "megatron-lm";
+  return question;
+}
+
+TEST_P(FingerprintTest, IsEqualWhereTheJobIs) {
+  const Problem problem = Resolved(Megatron());
+  Question question = Megatron();
   GetParam().change(question);
   const Problem other = Resolved(question);
   EXPECT_EQ(IsSameJob(problem, other), GetParam().is_same_job);
@@ -56,11 +65,11 @@ INSTANTIATE_TEST_SUITE_P(All, FingerprintTest, testing::ValuesIn(kCases),
                          [](const auto& param) { return std::string(param.param.name); });
 
 TEST(SoftwareFingerprintTest, CountsVersionAndFacts) {
-  Question question = TinyQuestion();
+  Question question = Megatron();
   const std::string before = SoftwareFingerprint(Resolved(question));
   question.workload.framework_facts = {{.name = "host_per_launch_seconds", .value = "0.00001"}};
   const std::string with_fact = SoftwareFingerprint(Resolved(question));
-  question.workload.framework_version = "0.1";
+  question.workload.framework_version = "2022";
   EXPECT_NE(before, with_fact);
   EXPECT_NE(with_fact, SoftwareFingerprint(Resolved(question)));
 }

@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Kills a study with trials in 200 places (MESHWRIGHT_KILLS) and lets it go on: nothing acknowledged is lost,
+# nothing is there twice, the answer is the same. docs/store.md, "Trials that survive".
+#
+#   scripts/kill.sh
+#
+# MESHWRIGHT_BUILD names the build (build/release), from the repository's root. Exit 3: it is absent.
+set -euo pipefail
+cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." >/dev/null
+
+binary=${MESHWRIGHT_BUILD:-build/release}/bin/kill_test
+[[ -x $binary ]] || { echo "scripts/kill.sh: no $binary: build first: scripts/build.sh release" >&2; exit 3; }
+MESHWRIGHT_KILLS=${MESHWRIGHT_KILLS:-200} exec "$binary"

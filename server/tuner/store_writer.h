@@ -1,0 +1,42 @@
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "recorder/recorder.h"
+
+namespace meshwright {
+
+// Lets many threads write to one store: calls that arrive while another is being made durable are
+// made durable together, with one sync instead of one each (docs/store.md "Group commit"). Starts
+// no thread: of those that wait, one writes for all.
+class StoreWriter {
+ public:
+  explicit StoreWriter(Recorder recorder) : recorder_(std::move(recorder)) {}
+  StoreWriter(const StoreWriter&) = delete;
+  StoreWriter& operator=(const StoreWriter&) = delete;
+
+  // From any thread; returns when what the call stored is durable, or why it is not. The call may
+  // call the Recorder more than once, is all or nothing, sees what those before it stored, and runs
+  // on the thread of some caller: it must not call Run and must not wait. What it gives back is
+  // true only if this returns OK, because the disk may fail after the call.
+  absl::Status Run(StoreCall call);
+
+ private:
+  struct Waiter {
+    StoreCall call = {};
+    absl::Status result = {};
+    bool is_done = false;
+  };
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Waiter*> queue_;  // in the order of arrival
+  bool is_writing_ = false;
+  Recorder recorder_;  // of the thread that writes
+};
+
+}  // namespace meshwright

@@ -1,0 +1,168 @@
+// A server's answers lean on what its store has measured, and say on what.
+#include "server/tuner/store_history.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "server/rpc/client.h"
+#include "server/rpc/convert.h"
+#include "server/rpc/server.h"
+#include "server/tuner/measurement.h"
+#include "tests/rpc/questions.h"
+#include "tests/rpc/server_folder.h"
+
+namespace meshwright {
+namespace {
+
+constexpr double kSlower = 1.1;
+constexpr int kRuns = 3;
+
+class StoreHistoryTest : public testing::Test {
+ protected:
+  StoreHistoryTest() {
+    auto recorder = Recorder::Open({.path = folder_.File("history.db")});
+    EXPECT_TRUE(recorder.ok()) << recorder.status();
+    for (int i = 0; i < kRuns; ++i) {
+      const MeasurementRecord slow = Slow(fmt::format("m-{}", i));
+      EXPECT_TRUE(recorder->InsertMeasurements({&slow, 1}).ok());
+    }
+    engine_ = *Engine::Start(*std::move(recorder), knowledge_, codec_);
+    server_ = *Server::Start({.listen = "127.0.0.1:0"}, knowledge_, *engine_);
+    client_ = std::make_unique<Client>(*Client::Connect(server_->address()));
+  }
+
+  [[nodiscard]] StudyRequest Asked() const { return FromWire(SmallQuestion(), knowledge_).value(); }
+
+  // A run of the plan that the model alone thinks best.
+  [[nodiscard]] MeasurementRecord Slow(const std::string& id) const {
+    const StudyAnswer answer = RunStudy(Asked(), knowledge_, {}).value();
+    const RankedPlan& best = std::get<StudyResult>(answer).plans.front();
+    const Problem problem = ResolveProblem(Asked().question, knowledge_).value();
+    const PlanKey key = MakePlanKey(best.plan);
+    return {.id = id,
+            .source = MeasurementSource::kJobReport,
+            .question = QuestionRecordOf(Asked().question, problem, codec_),
+            .plan_key = key.text,
+            .plan_digest = key.digest,
+            .plan = codec_.encode_plan(best.plan),
+            .step_time = best.estimate.step_time * kSlower};
+  }
+
+  v1::RecommendResponse Recommend(const v1::TuneRequest& question) {
+    v1::RecommendRequest request;
+    *request.mutable_question() = question;
+    auto answer = client_->Recommend(request);
+    EXPECT_TRUE(answer.ok()) << answer.status();
+    return answer.ok() ? *answer : v1::RecommendResponse();
+  }
+
+  const ServerFolder folder_;
+  const Knowledge knowledge_ = LoadKnowledge("").value();
+  const StudyCodec codec_ = ProtobufCodec(knowledge_);
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<Server> server_;
+  std::unique_ptr<Client> client_;
+};
+
+TEST_F(StoreHistoryTest, AnswersMoveAndNameTheRunsBehindThem) {
+  v1::TuneRequest question = SmallQuestion();
+  const v1::TuneResult learnt = Recommend(question).result();
+  question.set_history_sequence(0);
+  const v1::RecommendResponse cold = Recommend(question);
+  // As without a store.
+  EXPECT_FALSE(cold.result().has_calibration());
+  const auto without = RunStudy(Asked(), knowledge_, {});
+  EXPECT_EQ(ToWire(std::get<StudyResult>(*without)).SerializeAsString(),
+            cold.result().SerializeAsString());
+
+  ASSERT_TRUE(learnt.has_calibration());
+  const v1::Calibration& calibration = learnt.calibration();
+  EXPECT_EQ(calibration.run_count(), kRuns);
+  EXPECT_EQ(calibration.history_sequence(), kRuns);
+  EXPECT_GT(calibration.time_ratio(), 1.01);
+  EXPECT_EQ(calibration.evidence_size(), kRuns);
+  EXPECT_EQ(calibration.evidence(0).measurement_id(), "m-0");
+  EXPECT_NEAR(calibration.evidence(0).time_ratio(), kSlower, 1e-9);
+  EXPECT_EQ(calibration.evidence(0).similarity_ratio(), 1);
+  EXPECT_GT(learnt.plans(0).estimate().step_time_seconds(),
+            1.01 * cold.result().plans(0).estimate().step_time_seconds());
+}
+
+TEST_F(StoreHistoryTest, AllAnswersLeanOnTheSame) {
+  const v1::RecommendResponse recommended = Recommend(SmallQuestion());
+  const v1::RankedPlan& best = recommended.result().plans(0);
+  // The study's answer is the recommendation's, byte for byte.
+  v1::CreateStudyRequest create;
+  *create.mutable_question() = SmallQuestion();
+  const auto created = client_->CreateStudy(create);
+  ASSERT_TRUE(created.ok()) << created.status();
+  v1::WatchStudyRequest watch;
+  watch.set_study_id(created->study().id());
+  ASSERT_TRUE(client_
+                  ->WatchStudy(watch, [](const v1::WatchStudyResponse&) { return true; },
+                               {.timeout = std::chrono::seconds(120)})
+                  .ok());
+  EXPECT_EQ(client_->GetStudy(created->study().id())->result().SerializeAsString(),
+            recommended.result().SerializeAsString());
+
+  v1::ExplainRequest explain;
+  *explain.mutable_question() = SmallQuestion();
+  const auto explained = client_->Explain(explain);
+  ASSERT_TRUE(explained.ok()) << explained.status();
+  EXPECT_EQ(explained->best().estimate().step_time_seconds(), best.estimate().step_time_seconds());
+
+  v1::EvaluatePlansRequest evaluate;
+  v1::EvaluateCase& one = *evaluate.add_cases();
+  *one.mutable_model() = SmallQuestion().model();
+  *one.mutable_workload() = SmallQuestion().workload();
+  *one.mutable_cluster() = SmallQuestion().cluster();
+  *one.mutable_plan() = best.plan();
+  const auto evaluated = client_->EvaluatePlans(evaluate);
+  ASSERT_TRUE(evaluated.ok()) << evaluated.status();
+  EXPECT_EQ(evaluated->answers(0).estimate().step_time_seconds(),
+            best.estimate().step_time_seconds());
+}
+
+TEST_F(StoreHistoryTest, ACalibrationIsKeptOnceAndItsStudyKnowsHowFarItLooked) {
+  const v1::RecommendResponse first = Recommend(SmallQuestion());
+  const v1::RecommendResponse second = Recommend(SmallQuestion());
+  EXPECT_EQ(first.result().calibration().id(), second.result().calibration().id());
+  server_.reset();
+  engine_.reset();
+  const auto recorder = Recorder::Open({.path = folder_.File("history.db")});
+  const auto kept = recorder->ListCalibrations(std::nullopt, 0, "");
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  ASSERT_EQ(kept->calibrations.size(), 1u);
+  const auto whole = recorder->GetCalibration(first.result().calibration().id());
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  EXPECT_EQ(whole->last_sequence, kRuns);
+  EXPECT_EQ(whole->chip, "nvidia-a100-sxm4-80gb");
+  v1::Calibration content;
+  ASSERT_TRUE(content.ParseFromString(whole->content));
+  EXPECT_EQ(content.SerializeAsString(), first.result().calibration().SerializeAsString());
+}
+
+TEST_F(StoreHistoryTest, WhatMakesNoSenseIsLeftOut) {
+  Recorder recorder = Recorder::Open({.path = ":memory:"}).value();
+  MeasurementRecord bad_plan = Slow("m-bad-plan");
+  bad_plan.plan_key = "of another program";
+  MeasurementRecord bad_question = Slow("m-bad-question");
+  bad_question.question.digest = "other";
+  bad_question.question.question = "of another program";
+  MeasurementRecord impossible = Slow("m-impossible");
+  impossible.step_time = Seconds(1e-3);
+  const MeasurementRecord rows[] = {bad_plan, Slow("m-good"), bad_question, impossible};
+  ASSERT_TRUE(recorder.InsertMeasurements(rows).ok());
+  const Problem problem = ResolveProblem(Asked().question, knowledge_).value();
+  const auto history = ReadStoreHistory(recorder, problem, knowledge_, codec_, 4);
+  ASSERT_TRUE(history.ok()) << history.status();
+  EXPECT_EQ(history->senseless_count, 3);
+  ASSERT_EQ(history->rows.size(), 1u);
+  EXPECT_EQ(history->rows[0].measurement_id, "m-good");
+}
+
+}  // namespace
+}  // namespace meshwright
