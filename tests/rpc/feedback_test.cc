@@ -181,6 +181,8 @@ TEST_F(FeedbackTest, BadFieldsOfAStudysReportAreNamedBesideItsOwn) {
   request.mutable_plan()->set_tensor_parallel(3);
   EXPECT_THAT(BadFields(client().CreateJobReport(request).status()),
               ElementsAre("plan.data_parallel", "plan.tensor_parallel"));
+  const auto too_fast = client().CreateJobReport(ReportOf(answer, 0.001));  // ms for s
+  EXPECT_THAT(BadFields(too_fast.status()), ElementsAre("step_time_seconds"));
   request = ReportOf(answer, 1);
   request.set_study_id("study-none");
   EXPECT_TRUE(absl::IsNotFound(client().CreateJobReport(request).status()));
