@@ -14,6 +14,7 @@
 #include "server/rpc/history_wire.h"
 #include "server/rpc/read_wire.h"
 #include "server/rpc/status_wire.h"
+#include "server/tuner/checker.h"
 #include "server/tuner/fingerprint.h"
 #include "server/tuner/job_report.h"
 
@@ -140,6 +141,16 @@ void KeepMeasuredMistakes(const MessageReader& in, std::vector<FieldViolation>& 
   });
 }
 
+// Milliseconds taken for seconds, most often: no answer would learn from such a step.
+void CheckPossible(const MessageReader& in, const HistoryRow& run, const Knowledge& knowledge) {
+  if (run.outcome != Outcome::kOk || !run.step_time.has_value() || in.HasMistakes("")) return;
+  const absl::StatusOr<Problem> problem = ResolveProblem(run.question, knowledge);
+  if (!problem.ok() || *run.step_time >= LeastStep(*problem)) return;
+  in.Add("step_time_seconds",
+         fmt::format("{}; the devices' nominal peak allows no step below {:.3g}",
+                     run.step_time->count(), LeastStep(*problem).count()));
+}
+
 // `study` is null when the report names none, or none that could be read.
 ReadReport ReadOne(const v1::CreateJobReportRequest& request, const v1::GetStudyResponse* study,
                    const std::string& path, const Knowledge& knowledge,
@@ -161,9 +172,15 @@ ReadReport ReadOne(const v1::CreateJobReportRequest& request, const v1::GetStudy
     return out;
   }
   if (request.has_framework_version()) {
-    whole->mutable_workload()->mutable_framework()->set_version(request.framework_version());
+    v1::Framework& framework = *whole->mutable_workload()->mutable_framework();
+    if (!framework.has_name()) {
+      in.Add("framework_version", fmt::format("'{}'; workload.framework.name says nothing of whose",
+                                              request.framework_version()));
+    }
+    framework.set_version(request.framework_version());
   }
   report.run = ReadHistoryRow(MessageReader(*whole, path, found), knowledge);
+  CheckPossible(in, report.run, knowledge);
   if (request.has_study_id()) report.study_id = request.study_id();
   if (request.has_request_id()) report.request_id = request.request_id();
   v1::CreateJobReportRequest hashed = request;

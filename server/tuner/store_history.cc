@@ -99,6 +99,7 @@ class Reader {
 absl::StatusOr<StoreHistory> ReadStoreHistory(const Recorder& recorder, const Problem& problem,
                                               const Knowledge& knowledge, const StudyCodec& codec,
                                               std::int64_t up_to_sequence) {
+  if (up_to_sequence == 0) return StoreHistory();
   Reader reader(recorder, knowledge, codec);
   MeasurementFilter filter = FilterOf(problem, up_to_sequence);
   filter.job_fingerprint = JobFingerprint(problem);

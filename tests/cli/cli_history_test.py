@@ -156,6 +156,7 @@ class HistoryTest(Folder):
         section = text.split("## An example\n")[1].split("\n## ")[0]
         lines = [line[4:] for line in section.splitlines() if line.startswith("    ")]
         blocks = [block.split("\n", 1) for block in "\n".join(lines).split("$ ") if block]
+        self.assertGreater(len(blocks), 5)
         script = "set -e\n" + "".join(f"{command}\necho '--'\n" for command, *_ in blocks)
         environment = {**os.environ, "XDG_STATE_HOME": str(self.folder / "state"),
                        "PATH": f"{MESHWRIGHT.parent}:{os.environ['PATH']}"}

@@ -132,11 +132,16 @@ TEST_F(FeedbackTest, AWholeQuestionNeedsNoStudy) {
   request.mutable_plan()->set_tensor_parallel(8);
   request.set_framework_version("0.12");
   request.set_outcome("oom");
+  EXPECT_THAT(BadFields(client().CreateJobReport(request).status()),
+              ElementsAre("framework_version"));  // of no framework
+  request.mutable_workload()->mutable_framework()->set_name("megatron-core");
   const auto kept = client().CreateJobReport(request);
   ASSERT_TRUE(kept.ok()) << kept.status();
   EXPECT_EQ(kept->report().outcome(), "oom");
   EXPECT_EQ(kept->report().study_id(), "");
-  EXPECT_EQ(kept->report().framework_version(), "0.12");
+  const auto whole = client().GetMeasurement(kept->report().id());
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  EXPECT_EQ(whole->measurement().workload().framework().version(), "0.12");
   EXPECT_GT(kept->report().expected().step_time_seconds(), 0);
   EXPECT_FALSE(kept->report().has_step_time_ratio());
   EXPECT_FALSE(kept->has_recommended_step_time_seconds());
@@ -175,7 +180,9 @@ TEST_F(FeedbackTest, BadFieldsOfAStudysReportAreNamedBesideItsOwn) {
   request = ReportOf(answer, 1);
   request.mutable_plan()->set_tensor_parallel(3);
   EXPECT_THAT(BadFields(client().CreateJobReport(request).status()),
-              ElementsAre("plan.tensor_parallel"));
+              ElementsAre("plan.data_parallel", "plan.tensor_parallel"));
+  const auto too_fast = client().CreateJobReport(ReportOf(answer, 0.001));  // ms for s
+  EXPECT_THAT(BadFields(too_fast.status()), ElementsAre("step_time_seconds"));
   request = ReportOf(answer, 1);
   request.set_study_id("study-none");
   EXPECT_TRUE(absl::IsNotFound(client().CreateJobReport(request).status()));
@@ -283,8 +290,10 @@ TEST_F(FeedbackTest, ListsArePagedFilteredAndRanked) {
 
   v1::ListMeasurementsRequest fastest;
   fastest.set_order("fastest");
+  const auto ranked = client().ListMeasurements(fastest);
+  ASSERT_TRUE(ranked.ok()) << ranked.status();
   std::vector<std::int64_t> sequences;
-  for (const v1::Measurement& row : client().ListMeasurements(fastest)->measurements()) {
+  for (const v1::Measurement& row : ranked->measurements()) {
     sequences.push_back(row.sequence());
   }
   EXPECT_THAT(sequences, ElementsAre(2, 3, 1));
