@@ -285,8 +285,8 @@ INSTANTIATE_TEST_SUITE_P(Topology, RulesTest, testing::ValuesIn(kTopology), kNam
 INSTANTIATE_TEST_SUITE_P(Dominance, RulesTest, testing::ValuesIn(kDominance), kName);
 
 TEST(PruneRulesTest, OrderOfTheTable) {
-  EXPECT_THAT(PruneRuleNames(),
-              testing::ElementsAre("divisibility", "topology", "memory", "dominance", "bound"));
+  EXPECT_THAT(PruneRuleNames(), testing::ElementsAre("divisibility", "topology", "memory",
+                                                     "history", "dominance", "bound"));
   for (const PruneRule& rule : PruneRules()) EXPECT_FALSE(rule.what.empty()) << rule.name;
 }
 
