@@ -138,6 +138,8 @@ class Comparison {
     const RecomputePlan& own = x_.recompute;
     const RecomputePlan& other = y_.recompute;
     if (own == other) return true;
+    // Left to the model too.
+    if (!own.selective_layer_counts.empty() || !other.selective_layer_counts.empty()) return false;
     Note("recompute", Word(own.granularity), Word(other.granularity));
     if (own.granularity == RecomputeGranularity::kNone) {
       return other.granularity == RecomputeGranularity::kSelective ? other.layer_counts.empty()
