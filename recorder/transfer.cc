@@ -137,8 +137,9 @@ class Importer {
     if (ours.ok()) return TakeKnown(*ours, measurement);
     if (!absl::IsNotFound(ours.status())) return ours.status();
     const auto sequence = InsertMeasurement(connection_, measurement);
-    if (absl::IsInvalidArgument(sequence.status()))
+    if (absl::IsInvalidArgument(sequence.status())) {
       return Damaged(std::string(sequence.status().message()));
+    }
     if (!sequence.ok()) return sequence.status();
     ++counts_.imported;
     return absl::OkStatus();
