@@ -45,7 +45,6 @@ class BenchStore {
 
   [[nodiscard]] std::string path() const { return (folder_ / "bench.db").string(); }
   Recorder& recorder() { return *recorder_; }
-  Recorder TakeRecorder() { return *std::move(recorder_); }
 
  private:
   std::filesystem::path folder_;
@@ -96,7 +95,8 @@ class Writers : public benchmark::Fixture {
   void SetUp(benchmark::State& state) override {
     if (state.thread_index() != 0) return;
     store_ = std::make_unique<BenchStore>(state);
-    writer_ = std::make_unique<StoreWriter>(store_->TakeRecorder());
+    writer_ = std::make_unique<StoreWriter>(
+        [this](auto calls) { return store_->recorder().RunTogether(calls); });
   }
   void TearDown(benchmark::State& state) override {
     if (state.thread_index() != 0) return;

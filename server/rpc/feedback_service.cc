@@ -54,7 +54,7 @@ class FeedbackService final : public v1::FeedbackService::CallbackService {
   [[nodiscard]] ReportContext Reports() const {
     const auto now = std::chrono::system_clock::now().time_since_epoch();
     return {.knowledge = context_.knowledge,
-            .store = [this](const StoreCall& use) { return context_.engine.UseStore(use); },
+            .store = [this](const StoreCall& use) { return context_.engine.WriteStore(use); },
             .time_ms = std::chrono::duration_cast<std::chrono::milliseconds>(now).count()};
   }
 

@@ -17,6 +17,7 @@
 #include "server/tuner/measurement.h"
 #include "server/tuner/owner.h"
 #include "server/tuner/store_history.h"
+#include "server/tuner/store_writer.h"
 #include "server/tuner/stored_trials.h"
 #include "server/tuner/study_ending.h"
 #include "server/tuner/study_id.h"
@@ -115,6 +116,11 @@ struct Engine::State {
   std::deque<std::string> queue;
   std::optional<RunningStudy> running;
   bool is_stopping = false;
+
+  StoreWriter writer{[this](std::span<const StoreCall> calls) {
+    const std::lock_guard lock(mutex);
+    return recorder.RunTogether(calls);
+  }};
 
   std::jthread thread;  // last: it uses all above
 };
@@ -484,6 +490,8 @@ absl::Status Engine::UseStore(const StoreCall& use) {
   const std::lock_guard lock(state_->mutex);
   return use(state_->recorder);
 }
+
+absl::Status Engine::WriteStore(StoreCall call) { return state_->writer.Run(std::move(call)); }
 
 int Engine::schema_version() const { return state_->recorder.schema_version(); }
 

@@ -90,6 +90,9 @@ class Engine {
 
   // Between two steps of the studies (store_access.h).
   absl::Status UseStore(const StoreCall& use);
+  // The same for what is stored: calls that arrive together are made durable together
+  // (store_writer.h). Not to be called from another call.
+  absl::Status WriteStore(StoreCall call);
 
   [[nodiscard]] int schema_version() const;
 

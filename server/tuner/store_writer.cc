@@ -16,7 +16,7 @@ absl::Status StoreWriter::Run(StoreCall call) {
   std::vector<StoreCall> calls;
   calls.reserve(group.size());
   for (Waiter* member : group) calls.push_back(std::move(member->call));
-  std::vector<absl::Status> results = recorder_.RunTogether(calls);
+  std::vector<absl::Status> results = together_(calls);
   lock.lock();
   for (std::size_t i = 0; i < group.size(); ++i) {
     group[i]->result = std::move(results[i]);

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <mutex>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -15,7 +17,10 @@ namespace meshwright {
 // no thread: of those that wait, one writes for all.
 class StoreWriter {
  public:
-  explicit StoreWriter(Recorder recorder) : recorder_(std::move(recorder)) {}
+  // How calls are run together: Recorder::RunTogether of a store that nobody else uses meanwhile.
+  using Together = std::function<std::vector<absl::Status>(std::span<const StoreCall>)>;
+
+  explicit StoreWriter(Together together) : together_(std::move(together)) {}
   StoreWriter(const StoreWriter&) = delete;
   StoreWriter& operator=(const StoreWriter&) = delete;
 
@@ -36,7 +41,7 @@ class StoreWriter {
   std::condition_variable changed_;
   std::vector<Waiter*> queue_;  // in the order of arrival
   bool is_writing_ = false;
-  Recorder recorder_;  // of the thread that writes
+  const Together together_;
 };
 
 }  // namespace meshwright

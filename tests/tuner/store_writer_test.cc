@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <latch>
+#include <memory>
 #include <thread>
 
 #include "search_space/status.h"
@@ -13,10 +14,12 @@
 namespace meshwright {
 namespace {
 
-Recorder OpenInMemory() {
-  auto recorder = Recorder::Open({.path = ":memory:"});
-  EXPECT_TRUE(recorder.ok()) << recorder.status();
-  return *std::move(recorder);
+StoreWriter::Together OpenInMemory() {
+  auto opened = Recorder::Open({.path = ":memory:"});
+  EXPECT_TRUE(opened.ok()) << opened.status();
+  return [recorder = std::make_shared<Recorder>(*std::move(opened))](auto calls) {
+    return recorder->RunTogether(calls);
+  };
 }
 
 StoreCall Insert(const std::string& id) {
