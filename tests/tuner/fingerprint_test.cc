@@ -31,7 +31,7 @@ const Case kCases[] = {
     {"layers", [](Question& q) { q.model.layer_count = 5; }},
     {"experts", [](Question& q) { q.model = TinyExperts(); }},
     {"batch", [](Question& q) { q.workload.global_batch_size = 32; }},
-    {"dropout", [](Question& q) { q.workload.dropout_ratio = 0.1; }},
+    {"dropout", [](Question& q) { q.workload.dropout_ratio = 0.2; }},
     {"overlap",
      [](Question& q) {
        q.workload.overlap.pipeline_p2p = !Resolved(q).workload.overlap.pipeline_p2p;
