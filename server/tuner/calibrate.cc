@@ -287,8 +287,7 @@ absl::StatusOr<LearntCalibration> LearnCalibration(const StudyRequest& request,
   ASSIGN_OR_RETURN(Gathered gathered, Gather(request.history, problem, knowledge));
   LearntCalibration learnt = {.calibration = std::move(gathered.calibration)};
   std::vector<std::string>& warnings = learnt.calibration.warnings;
-  warnings.insert(warnings.end(), request.history_warnings.begin(),
-                  request.history_warnings.end());
+  warnings.insert(warnings.end(), request.history_warnings.begin(), request.history_warnings.end());
   learnt.report = ReportCalibration(problem, learnt.calibration, std::move(gathered.runs));
   if (learnt.report.has_value()) {
     learnt.report->history_sequence = request.history_sequence.value_or(0);

@@ -226,8 +226,8 @@ TEST_F(KillTest, LosesNothingDoublesNothingAndAnswersTheSame) {
   for (int i = kills - timed; i < kills; ++i) {
     Kill(i, 0, life * static_cast<int>(random_() % 1000) / 1000);
   }
-  fmt::print("{} of {} studies killed, {} of them once more; {} changes of files in one\n",
-             killed_, kills, killed_again_, told.calls);
+  fmt::print("{} of {} studies killed, {} of them once more; {} changes of files in one\n", killed_,
+             kills, killed_again_, told.calls);
 }
 
 }  // namespace

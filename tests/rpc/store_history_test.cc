@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "google/protobuf/util/message_differencer.h"
 #include "server/rpc/client.h"
 #include "server/rpc/convert.h"
 #include "server/rpc/server.h"
@@ -16,6 +17,8 @@
 
 namespace meshwright {
 namespace {
+
+using google::protobuf::util::MessageDifferencer;
 
 constexpr double kSlower = 1.1;
 constexpr int kRuns = 3;
@@ -75,8 +78,7 @@ TEST_F(StoreHistoryTest, AnswersMoveAndNameTheRunsBehindThem) {
   // As without a store.
   EXPECT_FALSE(cold.result().has_calibration());
   const auto without = RunStudy(Asked(), knowledge_, {});
-  EXPECT_EQ(ToWire(std::get<StudyResult>(*without)).SerializeAsString(),
-            cold.result().SerializeAsString());
+  EXPECT_TRUE(MessageDifferencer::Equals(ToWire(std::get<StudyResult>(*without)), cold.result()));
 
   ASSERT_TRUE(learnt.has_calibration());
   const v1::Calibration& calibration = learnt.calibration();
@@ -94,7 +96,7 @@ TEST_F(StoreHistoryTest, AnswersMoveAndNameTheRunsBehindThem) {
 TEST_F(StoreHistoryTest, AllAnswersLeanOnTheSame) {
   const v1::RecommendResponse recommended = Recommend(SmallQuestion());
   const v1::RankedPlan& best = recommended.result().plans(0);
-  // The study's answer is the recommendation's, byte for byte.
+  // The study's answer is the recommendation's.
   v1::CreateStudyRequest create;
   *create.mutable_question() = SmallQuestion();
   const auto created = client_->CreateStudy(create);
@@ -105,8 +107,8 @@ TEST_F(StoreHistoryTest, AllAnswersLeanOnTheSame) {
                   ->WatchStudy(watch, [](const v1::WatchStudyResponse&) { return true; },
                                {.timeout = std::chrono::seconds(120)})
                   .ok());
-  EXPECT_EQ(client_->GetStudy(created->study().id())->result().SerializeAsString(),
-            recommended.result().SerializeAsString());
+  EXPECT_TRUE(MessageDifferencer::Equals(client_->GetStudy(created->study().id())->result(),
+                                         recommended.result()));
 
   v1::ExplainRequest explain;
   *explain.mutable_question() = SmallQuestion();
@@ -142,7 +144,7 @@ TEST_F(StoreHistoryTest, ACalibrationIsKeptOnceAndItsStudyKnowsHowFarItLooked) {
   EXPECT_EQ(whole->chip, "nvidia-a100-sxm4-80gb");
   v1::Calibration content;
   ASSERT_TRUE(content.ParseFromString(whole->content));
-  EXPECT_EQ(content.SerializeAsString(), first.result().calibration().SerializeAsString());
+  EXPECT_TRUE(MessageDifferencer::Equals(content, first.result().calibration()));
 }
 
 TEST_F(StoreHistoryTest, WhatMakesNoSenseIsLeftOut) {
