@@ -21,8 +21,8 @@ constexpr PlanPoint kReach = {.work = 1.5, .tensor_parallel = 1.5, .pipeline_par
 constexpr double kDegreesOfFreedom = 2;  // of the noise: a wild run weighs little
 constexpr double kScaleRows = 2;         // runs' worth of what the priors' scale is known by
 constexpr int kRounds = 8;               // the weights change by less than a thousandth after it
-// What is a plan's own is no farther from 0, and in proportion where runs agree on a factor that the
-// prior did not allow for.
+// What is a plan's own is no farther from 0, and in proportion where runs agree on a factor that
+// the prior did not allow for.
 constexpr double kMostPlanLogFactor = 0.25;
 // The matrix is inverted in each round: 128 runs take 10 ms.
 constexpr std::size_t kMostRuns = 128;
@@ -147,8 +147,9 @@ void Improve(const MatrixXd& covariance, const VectorXd& residuals, const Residu
                  (prior.noise_rows + n);
   const double surprise = scales.signal * posterior.weights.dot(covariance * posterior.weights) +
                           n - scales.signal * posterior.precision.cwiseProduct(covariance).sum();
-  // A full step would take signal * surprise. This one ends between the prior and the likeliest scale
-  // in proportion: few runs of sources that scatter widely then promise less (docs/cost_model.md).
+  // A full step would take signal * surprise. This one ends between the prior and the likeliest
+  // scale in proportion: few runs of sources that scatter widely then promise less
+  // (docs/cost_model.md).
   scales.signal = (kScaleRows + surprise) / (kScaleRows + n);
 }
 

@@ -55,7 +55,7 @@ struct FittedResiduals {
   std::vector<double> precision = {};     // inverse covariance, row by row
   double job_variance = 0;
   double plan_variance = 0;
-  double noise_variance = 0;  // of one more run
+  double noise_variance = 0;        // of one more run
   double most_plan_log_factor = 0;  // PlanLogFactor is never farther from 0
 };
 

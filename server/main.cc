@@ -6,12 +6,14 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 #include <stdio.h>
+#include <time.h>
 
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdlib>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -39,6 +41,7 @@ constexpr std::chrono::seconds kLockWait(10);
 struct Flags {
   ServerOptions server = {};
   std::string store = {};
+  std::optional<int> keep_estimates_days = {};  // absent: for ever
   std::string chips = {};
   std::string log_level = "info";
 };
@@ -61,6 +64,11 @@ void DeclareFlags(CLI::App& app, Flags& flags) {
   app.add_flag("--insecure-listen", flags.server.allows_other_hosts,
                "allow an address that other hosts can reach; there is no TLS yet");
   app.add_option("--db", flags.store, "SQLite file of the history")->capture_default_str();
+  app.add_option(
+         "--keep-estimates-days", flags.keep_estimates_days,
+         "forget ranked plans but the best, and progress, of studies that ended so many days "
+         "ago; what was measured is always kept; without it nothing is forgotten")
+      ->check(CLI::Range(1, 36500));
   app.add_option("--chips", flags.chips, "folder of the site's own chip files");
   app.add_option("--log-level", flags.log_level, "lines on stderr")
       ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
@@ -94,6 +102,37 @@ sigset_t BlockEndSignals() {
   return signals;
 }
 
+void ForgetEstimates(Engine& engine, int keep_days) {
+  using std::chrono::milliseconds;
+  const auto before = std::chrono::system_clock::now() - std::chrono::hours(24) * keep_days;
+  const auto before_ms =
+      std::chrono::duration_cast<milliseconds>(before.time_since_epoch()).count();
+  DeletedEstimates deleted;
+  const absl::Status status = engine.WriteStore([&](Recorder& store) -> absl::Status {
+    ASSIGN_OR_RETURN(deleted, store.DeleteEstimates(before_ms));
+    return absl::OkStatus();
+  });
+  if (!status.ok()) {
+    spdlog::error("event=retention_failed reason={} what=\"{}\"", Reason(status),
+                  std::string(status.message()));
+  } else if (deleted.plan_count + deleted.event_count > 0) {
+    spdlog::info("event=estimates_forgotten plans={} events={}", deleted.plan_count,
+                 deleted.event_count);
+  }
+}
+
+// Waits for the signal that ends the program; once a day it forgets what is too old.
+int WaitForEnd(const sigset_t& end_signals, const Flags& flags, Engine& engine) {
+  constexpr timespec kDay = {.tv_sec = 86400, .tv_nsec = 0};
+  while (true) {
+    if (flags.keep_estimates_days.has_value()) {
+      ForgetEstimates(engine, *flags.keep_estimates_days);
+    }
+    const int signal = sigtimedwait(&end_signals, nullptr, &kDay);
+    if (signal > 0) return signal;
+  }
+}
+
 absl::Status Serve(const Flags& flags, const sigset_t& end_signals) {
   ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
   ASSIGN_OR_RETURN(
@@ -113,8 +152,7 @@ absl::Status Serve(const Flags& flags, const sigset_t& end_signals) {
   fflush(stdout);
   spdlog::info("event=started address={} store={} chips={}", server->address(), flags.store,
                knowledge.chips.chips().size());
-  int signal = 0;
-  sigwait(&end_signals, &signal);
+  const int signal = WaitForEnd(end_signals, flags, *engine);
   spdlog::info("event=stopping signal={}", signal);
   server->Shutdown();
   return absl::OkStatus();

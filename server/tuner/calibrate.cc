@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "pruner/pruner.h"
 #include "search_space/status.h"
 #include "server/tuner/calibration_report.h"
 
@@ -152,8 +153,8 @@ std::optional<FailedRun> SmallestOutOfMemory(const Evidence& evidence, Bytes cap
   return smallest;
 }
 
-// Whether so many failures of a plan that never ran rule it out. A crash or a hang may have been the
-// machine's, but not twice; what took too long may have been given too little time.
+// Whether so many failures of a plan that never ran rule it out. A crash or a hang may have been
+// the machine's, but not twice; what took too long may have been given too little time.
 bool RulesOut(Outcome outcome, std::ptrdiff_t count) {
   return outcome == Outcome::kOom ||
          ((outcome == Outcome::kCrash || outcome == Outcome::kHang) && count > 1);
@@ -243,6 +244,12 @@ absl::StatusOr<Gathered> Gather(const std::vector<HistoryRow>& history, const Pr
 
 }  // namespace
 
+void ForgetFailuresIfOff(const std::vector<std::string>& disabled_rules, Calibration& calibration) {
+  if (std::ranges::find(disabled_rules, kHistoryRule) == disabled_rules.end()) return;
+  calibration.out_of_memory.reset();
+  calibration.failed.clear();
+}
+
 bool IsSameJob(const Problem& a, const Problem& b) { return FingerprintOf(a) == FingerprintOf(b); }
 
 const absl::StatusOr<Calibration>& Calibrator::For(const Question& question,
@@ -286,6 +293,7 @@ absl::StatusOr<LearntCalibration> LearnCalibration(const StudyRequest& request,
                                                    const Knowledge& knowledge) {
   ASSIGN_OR_RETURN(Gathered gathered, Gather(request.history, problem, knowledge));
   LearntCalibration learnt = {.calibration = std::move(gathered.calibration)};
+  ForgetFailuresIfOff(request.disabled_rules, learnt.calibration);
   std::vector<std::string>& warnings = learnt.calibration.warnings;
   warnings.insert(warnings.end(), request.history_warnings.begin(), request.history_warnings.end());
   learnt.report = ReportCalibration(problem, learnt.calibration, std::move(gathered.runs));

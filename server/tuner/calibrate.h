@@ -31,6 +31,9 @@ absl::StatusOr<LearntCalibration> LearnCalibration(const StudyRequest& request,
                                                    const Problem& problem,
                                                    const Knowledge& knowledge);
 
+// Leaves nothing of failures where the rule `history` is off.
+void ForgetFailuresIfOff(const std::vector<std::string>& disabled_rules, Calibration& calibration);
+
 // Whether model, workload and cluster are equal, whatever they are called.
 bool IsSameJob(const Problem& a, const Problem& b);
 

@@ -151,11 +151,7 @@ absl::StatusOr<Problem> SearchableProblem(const StudyRequest& request, const Kno
 absl::StatusOr<Calibration> CalibrationOf(const StudyRequest& request, const Problem& problem,
                                           const Knowledge& knowledge) {
   ASSIGN_OR_RETURN(Calibration calibration, Calibrate(request.history, problem, knowledge));
-  const auto& off = request.disabled_rules;
-  if (std::ranges::find(off, kHistoryRule) != off.end()) {
-    calibration.out_of_memory.reset();
-    calibration.failed.clear();
-  }
+  ForgetFailuresIfOff(request.disabled_rules, calibration);
   return calibration;
 }
 

@@ -124,7 +124,7 @@ struct StudyResult {
   std::vector<TriedPlan> trials = {};  // in the order tried
   std::optional<TrialSummary> trial_summary = {};
   std::optional<CalibrationReport> calibration = {};  // absent: nothing was learnt
-  std::vector<ParetoPoint> pareto_front = {};  // when asked for; the fastest first
+  std::vector<ParetoPoint> pareto_front = {};         // when asked for; the fastest first
 };
 
 // Nothing fits: what binds and the smallest changes that would help.

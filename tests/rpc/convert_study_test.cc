@@ -224,10 +224,10 @@ TEST(EndingTest, SaysWhichPlansWereMeasured) {
 
 TEST(ResultTest, EveryFieldIsSet) {
   const v1::TuneResult wire = ToWire(SampleResult());
-  EXPECT_THAT(UnsetFields(wire),
-              testing::ElementsAre("meshwright.v1.Estimate.id", "meshwright.v1.Estimate.id",
-                                   "meshwright.v1.PastRun.history_index",
-                                   "meshwright.v1.Estimate.id"));
+  EXPECT_THAT(
+      UnsetFields(wire),
+      testing::ElementsAre("meshwright.v1.Estimate.id", "meshwright.v1.Estimate.id",
+                           "meshwright.v1.PastRun.history_index", "meshwright.v1.Estimate.id"));
   EXPECT_EQ(wire.calibration().evidence(1).history_index(), 3);
   EXPECT_FALSE(wire.calibration().evidence(1).has_time_ratio());
   EXPECT_EQ(wire.plans(0).plan_digest(), MakePlanKey(FullPlan()).digest);

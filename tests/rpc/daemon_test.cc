@@ -11,6 +11,7 @@
 
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "grpc/reflection/v1alpha/reflection.grpc.pb.h"
+#include "recorder/recorder.h"
 #include "tests/rpc/server_folder.h"
 
 namespace meshwright {
@@ -79,6 +80,36 @@ TEST_F(DaemonTest, ReflectionListsAndDescribesEachService) {
 
 TEST_F(DaemonTest, EndsWithZeroWhenTold) { EXPECT_EQ(daemon_.Stop(SIGTERM), 0); }
 
+TEST(DaemonRetentionTest, ForgetsOldEstimatesWhenAsked) {
+  const ServerFolder folder;
+  const std::string path = folder.File("history.db");
+  const auto add_study = [](Recorder& store) {
+    ASSERT_TRUE(store.InsertStudy({.id = "old"}).ok());
+    std::vector<PlanRecord> plans;
+    for (int rank = 0; rank < 4; ++rank) {
+      plans.push_back({.study_id = "old", .rank = rank, .state = "estimated"});
+    }
+    ASSERT_TRUE(store.FinishStudy({.study_id = "old", .time_ms = 1, .plans = plans}).ok());
+  };
+  const auto count_plans = [&path] {
+    const auto store = Recorder::Open({.path = path, .read_only = true});
+    const auto page = store.ok() ? store->ListPlans("old", 0, "") : store.status();
+    EXPECT_TRUE(page.ok()) << page.status();
+    return page.ok() ? page->plans.size() : 0;
+  };
+  {
+    auto store = Recorder::Open({.path = path});
+    ASSERT_TRUE(store.ok()) << store.status();
+    add_study(*store);
+  }
+  Daemon keeps({"--db", path, "--log-level", "error"});
+  EXPECT_EQ(keeps.Stop(SIGTERM), 0);
+  EXPECT_EQ(count_plans(), 4u);
+  Daemon forgets({"--db", path, "--log-level", "error", "--keep-estimates-days", "1"});
+  EXPECT_EQ(forgets.Stop(SIGTERM), 0);
+  EXPECT_EQ(count_plans(), 2u);  // the baseline and the best
+}
+
 struct RefusalCase {
   std::string name;
   std::vector<std::string> flags;  // the last --listen counts
@@ -98,6 +129,7 @@ TEST_P(RefusalTest, EndsAtOnceWithItsCode) {
 
 const RefusalCase kRefusals[] = {
     {"usage", {"--no-such-flag"}, 2},
+    {"keep_estimates_days", {"--keep-estimates-days", "0"}, 2},
     {"log_level", {"--log-level", "loud"}, 2},
     {"chip_folder", {"--chips", "/no/such/folder"}, 5},
 };
