@@ -108,6 +108,18 @@ std::string Dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+// For an error: not what lies inside, which may be as deep and as long as somebody likes.
+std::string Shown(const Json& json) {
+  constexpr std::size_t kMostShown = 100;
+  return json.is_structured() ? json.type_name() : Dump(json).substr(0, kMostShown);
+}
+
+// What an unsigned number of 64 bits would turn negative is none of ours.
+bool IsInteger(const Json& json) {
+  return json.is_number_integer() &&
+         !(json.is_number_unsigned() && !std::in_range<std::int64_t>(json.get<std::uint64_t>()));
+}
+
 // Reads members and keeps what is wrong with them, all of it.
 class Reader {
  public:
@@ -122,7 +134,7 @@ class Reader {
     } else if (const auto read = Read<T>(json_[name]); read.has_value()) {
       value = *read;
     } else {
-      errors_.push_back(fmt::format("{} = {}; must be {}", name, Dump(json_[name]), Kind<T>()));
+      errors_.push_back(fmt::format("{} = {}; must be {}", name, Shown(json_[name]), Kind<T>()));
     }
   }
   template <typename T>
@@ -149,10 +161,10 @@ class Reader {
     } else if constexpr (std::is_same_v<T, double>) {
       if (json.is_number()) return json.get<double>();
     } else if constexpr (std::is_same_v<T, Bytes>) {
-      if (json.is_number_integer()) return Bytes{json.get<std::int64_t>()};
+      if (IsInteger(json)) return Bytes{json.get<std::int64_t>()};
     } else {
       static_assert(std::is_integral_v<T>);
-      if (json.is_number_integer() && std::in_range<T>(json.get<std::int64_t>())) {
+      if (IsInteger(json) && std::in_range<T>(json.get<std::int64_t>())) {
         return static_cast<T>(json.get<std::int64_t>());
       }
     }
@@ -247,7 +259,7 @@ std::vector<std::string> Differences(const MeasurementRecord& ours,
   const Json here = ToJson()(ours);
   const Json there = ToJson()(theirs);
   const auto text = [](const Json& json, const std::string& name) {
-    return json.contains(name) ? Dump(json.at(name)) : "absent";
+    return json.contains(name) ? Shown(json.at(name)) : "absent";
   };
   std::set<std::string> names;
   for (const auto& member : here.items()) names.insert(member.key());

@@ -45,7 +45,9 @@ ParallelPlan FailedPlans::Written(ParallelPlan plan) const {
     layers = SplitLayers(problem_.model, problem_.profile, plan.pipeline_parallel);
   }
   RecomputePlan& recompute = plan.recompute;
-  if (recompute.granularity == RecomputeGranularity::kSelective && recompute.modules.empty()) {
+  const bool is_selective = recompute.granularity == RecomputeGranularity::kSelective ||
+                            !recompute.selective_layer_counts.empty();
+  if (is_selective && recompute.modules.empty()) {
     recompute.modules = problem_.profile.selective_modules;
   }
   if (recompute.granularity != RecomputeGranularity::kFull) return plan;

@@ -83,16 +83,30 @@ class Narrowing {
     }
   }
 
+  // What each stage recomputes by itself, beside the choices that are kept, unless it is one of
+  // them.
+  void AddByStage(std::span<const int> codes) {
+    if (codes.empty() || !SetByStage(codes)) return;
+    // The space counts it as one of those that have been looked at.
+    const std::int64_t evaluated = result_.evaluated;
+    const std::int64_t pruned_by_bound = result_.pruned_by_bound;
+    std::optional<RecomputeChoice> choice = Estimate();
+    result_.evaluated = evaluated;
+    result_.pruned_by_bound = pruned_by_bound;
+    if (!choice.has_value() || !choice->estimate.fits) return;
+    const bool is_kept = std::ranges::any_of(result_.kept, [&](const RecomputeChoice& kept) {
+      return kept.estimate.step_time == choice->estimate.step_time &&
+             kept.estimate.reserved_memory == choice->estimate.reserved_memory;
+    });
+    if (!is_kept) Keep(std::move(choice));
+  }
+
   // Of full recomputation of more and more layers the least that fits, of every stage or of each,
   // or all of them miss.
   void NarrowFull(std::span<const int> codes) {
     if (codes.empty()) return;
     const std::size_t fits = LeastThatFits(codes);
-    const bool is_by_stage = space_.options().mixes_recompute
-                                 ? IsOpen() && MixByStage()
-                                 : space_.options().recomputes_by_stage &&
-                                       plan_.pipeline_parallel > 1 && IsOpen() &&
-                                       RecomputeByStage(codes.back() - 1);
+    const bool is_by_stage = SetByStage(codes);
     if (!is_by_stage && fits == codes.size()) {
       result_.pruned_by_memory += static_cast<std::int64_t>(codes.size());
       NoteMiss(MemoryAt(codes.back()).reserved_memory);
@@ -122,6 +136,14 @@ class Narrowing {
     const SpaceOptions& options = space_.options();
     return !options.chosen.contains(Dimension::kRecompute) &&
            options.recomputed_layers == DimensionChoice();
+  }
+
+  // Gives plan_ what each stage recomputes by itself where the space has that; whether it fits.
+  bool SetByStage(std::span<const int> codes) {
+    const SpaceOptions& options = space_.options();
+    if (options.mixes_recompute) return IsOpen() && MixByStage();
+    return options.recomputes_by_stage && plan_.pipeline_parallel > 1 && IsOpen() &&
+           RecomputeByStage(codes.back() - 1);
   }
 
   // The mix of each stage that fits and takes least time; whether there is one for every stage.
@@ -214,6 +236,9 @@ NarrowedRecompute NarrowRecompute(AnalyticModel& model, const SearchSpace& space
     // One of the rules is off, or more work may change the order of operations: every choice is
     // looked at.
     narrowing.LookAtAll(codes, options.by_memory);
+    if (HasFixedOrder(prefix.schedule)) {
+      narrowing.AddByStage(std::span(std::ranges::upper_bound(codes, kSelectiveCode), codes.end()));
+    }
     return std::move(narrowing.result());
   }
   // The user may have left only some of the choices.

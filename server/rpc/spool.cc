@@ -65,6 +65,11 @@ absl::StatusOr<std::optional<std::string>> Spool::ReadLine() {
     if (std::ferror(file_.get()) != 0) return FileError("cannot be read");
     return std::optional<std::string>();
   }
+  if (length > kMostLineBytes) {
+    return WithReason(absl::InvalidArgumentError(
+                          fmt::format("a line of {} bytes; at most {}", length, kMostLineBytes)),
+                      "TOO_LARGE");
+  }
   std::string text(line, static_cast<std::size_t>(length));
   if (text.ends_with('\n')) text.pop_back();
   return std::optional(std::move(text));

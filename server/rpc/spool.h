@@ -18,15 +18,17 @@ class Spool {
  public:
   static absl::StatusOr<Spool> Open();
 
-  // RESOURCE_EXHAUSTED beyond kMostBytes or when the disk is full.
+  // RESOURCE_EXHAUSTED beyond kMostBytes, because a store takes a second for some 7 MB and nobody
+  // else has it meanwhile, or when the disk is full.
   absl::Status Append(std::string_view bytes);
   absl::Status Rewind();
   // Up to `size` bytes; nothing at the end.
   absl::StatusOr<std::string> Read(std::size_t size);
-  // Without its line end; nothing at the end.
+  // Without its line end; nothing at the end. INVALID_ARGUMENT for one of more than kMostLineBytes.
   absl::StatusOr<std::optional<std::string>> ReadLine();
 
-  static constexpr std::int64_t kMostBytes = 4'000'000'000;
+  static constexpr std::int64_t kMostBytes = 64'000'000;
+  static constexpr std::int64_t kMostLineBytes = 1'000'000;
 
  private:
   struct Close {

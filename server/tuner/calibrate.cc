@@ -80,6 +80,27 @@ PastRun PastRunOf(const HistoryRow& row, std::size_t index, const Problem& own,
           .outcome = row.outcome};
 }
 
+struct HeldAgainst {
+  Problem problem = {};
+  ParallelPlan plan = {};
+};
+
+// What is learnt is the factor on today's model: the run is held against the facts that the
+// question states, or a run that they were refitted from would count twice. One that these facts do
+// not allow is held against its own.
+absl::StatusOr<HeldAgainst> WithFactsOf(const Problem& problem, const HistoryRow& row,
+                                        Problem stated, const Knowledge& knowledge) {
+  ASSIGN_OR_RETURN(ResolvedPlan plan, ResolvePlan(row.plan, stated, "plan"));
+  Question question = row.question;
+  question.workload.framework_facts = problem.framework_facts;
+  absl::StatusOr<Problem> asked = ResolveProblem(question, knowledge);
+  if (asked.ok() && IsComparable(*asked, problem)) {
+    absl::StatusOr<ResolvedPlan> same = ResolvePlan(row.plan, *asked, "plan");
+    if (same.ok()) return HeldAgainst{.problem = *std::move(asked), .plan = std::move(same->plan)};
+  }
+  return HeldAgainst{.problem = std::move(stated), .plan = std::move(plan.plan)};
+}
+
 absl::Status Collect(const HistoryRow& row, std::size_t index, const Problem& problem,
                      const Knowledge& knowledge, Evidence& evidence) {
   const std::string path = fmt::format("history[{}]", index);
@@ -90,36 +111,31 @@ absl::Status Collect(const HistoryRow& row, std::size_t index, const Problem& pr
     return WithReason(absl::Status(status.code(), path + ": " + std::string(status.message())),
                       Reason(status));
   };
-  const absl::StatusOr<Problem> stated = ResolveProblem(row.question, knowledge);
+  absl::StatusOr<Problem> stated = ResolveProblem(row.question, knowledge);
   if (!stated.ok()) return located(stated.status());
-  // What is learnt is the factor on today's model: the run is held against the facts that the
-  // question states, or a run that they were refitted from would count twice.
-  Question question = row.question;
-  if (IsComparable(*stated, problem)) question.workload.framework_facts = problem.framework_facts;
-  const absl::StatusOr<Problem> own = ResolveProblem(question, knowledge);
-  if (!own.ok()) return located(own.status());
-  if (!IsComparable(*own, problem)) return absl::OkStatus();
-  const absl::StatusOr<ResolvedPlan> plan = ResolvePlan(row.plan, *own, "plan");
-  if (!plan.ok()) return located(plan.status());
-  AnalyticModel model(ViewOf(*own));
-  const Estimate estimate = model.Full(plan->plan);
-  const int job = IndexOf(FingerprintOf(*own), evidence.jobs);
-  const Bytes capacity = own->cluster.pools.front().memory_capacity;
+  if (!IsComparable(*stated, problem)) return absl::OkStatus();
+  const auto held = WithFactsOf(problem, row, *std::move(stated), knowledge);
+  if (!held.ok()) return located(held.status());
+  const Problem& own = held->problem;
+  const ParallelPlan& plan = held->plan;
+  AnalyticModel model(ViewOf(own));
+  const Estimate estimate = model.Full(plan);
+  const int job = IndexOf(FingerprintOf(own), evidence.jobs);
+  const Bytes capacity = own.cluster.pools.front().memory_capacity;
+  RunResidual run = {.point = PointOf(plan, ViewOf(own)),
+                     .job = job,
+                     .version = IndexOf(own.workload.framework_version, evidence.versions)};
+  PastRun& past = evidence.runs.emplace_back(PastRunOf(row, index, own, plan));
+  past.similarity = SimilarityToQuestion(run);
   if (row.outcome != Outcome::kOk) {
-    evidence.failed.push_back({.plan = plan->plan,
+    evidence.failed.push_back({.plan = plan,
                                .outcome = row.outcome,
                                .reserved_memory = estimate.reserved_memory,
                                .memory_capacity = capacity,
-                               .job = job == 0 ? "" : JobName(*own)});
-    if (row.outcome != Outcome::kOom) return absl::OkStatus();
+                               .job = job == 0 ? "" : JobName(own)});
+    return absl::OkStatus();
   }
-  RunResidual run = {.point = PointOf(plan->plan, ViewOf(*own)),
-                     .job = job,
-                     .version = IndexOf(own->workload.framework_version, evidence.versions)};
-  PastRun& past = evidence.runs.emplace_back(PastRunOf(row, index, *own, plan->plan));
-  past.similarity = SimilarityToQuestion(run);
-  if (row.outcome == Outcome::kOom) return absl::OkStatus();
-  if (job == 0) evidence.ran.push_back(plan->plan);
+  if (job == 0) evidence.ran.push_back(plan);
   if (capacity <= problem.cluster.pools.front().memory_capacity) {
     evidence.largest_run = std::max(evidence.largest_run, estimate.reserved_memory);
   }
@@ -171,8 +187,8 @@ std::vector<FailedRun> OwnFailures(const Evidence& evidence) {
     if (run.job.empty() && !ran && RulesOut(run.outcome, count)) own.push_back(run);
   }
   std::ranges::sort(own);
-  const auto repeats = std::ranges::unique(own, {}, &FailedRun::plan);
-  own.erase(repeats.begin(), repeats.end());
+  const auto is_repeat = [](const FailedRun& a, const FailedRun& b) { return a.plan == b.plan; };
+  own.erase(std::unique(own.begin(), own.end(), is_repeat), own.end());
   return own;
 }
 
@@ -213,6 +229,16 @@ void ForgetOthers(std::vector<PastRun>& runs, std::optional<double> PastRun::*ra
   }
 }
 
+// A failure other than for memory teaches where it rules its plan out.
+void ForgetFailuresThatProveNothing(const std::vector<FailedRun>& own, std::vector<PastRun>& runs) {
+  std::erase_if(runs, [&own](const PastRun& run) {
+    if (run.outcome == Outcome::kOk || run.outcome == Outcome::kOom) return false;
+    return run.similarity < 1 || std::ranges::none_of(own, [&run](const FailedRun& failed) {
+             return MakePlanKey(failed.plan).text == run.plan_key;
+           });
+  });
+}
+
 struct Gathered {
   Calibration calibration = {};
   std::vector<PastRun> runs = {};
@@ -239,15 +265,17 @@ absl::StatusOr<Gathered> Gather(const std::vector<HistoryRow>& history, const Pr
   calibration.out_of_memory =
       SmallestOutOfMemory(evidence, problem.cluster.pools.front().memory_capacity);
   calibration.failed = OwnFailures(evidence);
+  ForgetFailuresThatProveNothing(calibration.failed, evidence.runs);
   return Gathered{.calibration = std::move(calibration), .runs = std::move(evidence.runs)};
 }
 
 }  // namespace
 
-void ForgetFailuresIfOff(const std::vector<std::string>& disabled_rules, Calibration& calibration) {
-  if (std::ranges::find(disabled_rules, kHistoryRule) == disabled_rules.end()) return;
+bool ForgetFailuresIfOff(const std::vector<std::string>& disabled_rules, Calibration& calibration) {
+  if (std::ranges::find(disabled_rules, kHistoryRule) == disabled_rules.end()) return false;
   calibration.out_of_memory.reset();
   calibration.failed.clear();
+  return true;
 }
 
 bool IsSameJob(const Problem& a, const Problem& b) { return FingerprintOf(a) == FingerprintOf(b); }
@@ -293,7 +321,9 @@ absl::StatusOr<LearntCalibration> LearnCalibration(const StudyRequest& request,
                                                    const Knowledge& knowledge) {
   ASSIGN_OR_RETURN(Gathered gathered, Gather(request.history, problem, knowledge));
   LearntCalibration learnt = {.calibration = std::move(gathered.calibration)};
-  ForgetFailuresIfOff(request.disabled_rules, learnt.calibration);
+  if (ForgetFailuresIfOff(request.disabled_rules, learnt.calibration)) {
+    std::erase_if(gathered.runs, [](const PastRun& run) { return run.outcome != Outcome::kOk; });
+  }
   std::vector<std::string>& warnings = learnt.calibration.warnings;
   warnings.insert(warnings.end(), request.history_warnings.begin(), request.history_warnings.end());
   learnt.report = ReportCalibration(problem, learnt.calibration, std::move(gathered.runs));

@@ -31,8 +31,8 @@ absl::StatusOr<LearntCalibration> LearnCalibration(const StudyRequest& request,
                                                    const Problem& problem,
                                                    const Knowledge& knowledge);
 
-// Leaves nothing of failures where the rule `history` is off.
-void ForgetFailuresIfOff(const std::vector<std::string>& disabled_rules, Calibration& calibration);
+// Leaves nothing of failures where the rule `history` is off; whether it is.
+bool ForgetFailuresIfOff(const std::vector<std::string>& disabled_rules, Calibration& calibration);
 
 // Whether model, workload and cluster are equal, whatever they are called.
 bool IsSameJob(const Problem& a, const Problem& b);

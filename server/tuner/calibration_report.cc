@@ -14,9 +14,9 @@ namespace {
 
 constexpr std::size_t kMostEvidence = 20;
 
-// A run that ran out of memory counts without a figure.
+// A run that failed counts without a figure.
 bool Counts(const PastRun& run) {
-  return run.outcome == Outcome::kOom || run.time_ratio.has_value() || run.memory_ratio.has_value();
+  return run.outcome != Outcome::kOk || run.time_ratio.has_value() || run.memory_ratio.has_value();
 }
 
 // An order that does not depend on where a row stands, but for rows that say the same.
@@ -25,12 +25,19 @@ auto Rank(const PastRun& run) {
                     run.model_name, run.cluster_name, run.measurement_id, run.history_index);
 }
 
-std::string IdOf(const Problem& problem, const CalibrationReport& report) {
+std::string IdOf(const Problem& problem, const Calibration& calibration,
+                 const CalibrationReport& report) {
   std::string text = fmt::format("{} {} {}", report.job_fingerprint, SoftwareFingerprint(problem),
                                  report.model_version);
   const auto number = [](const std::optional<double>& value) {
     return value.has_value() ? fmt::format("{}", *value) : std::string("-");
   };
+  text += fmt::format("\n{} {}", calibration.time_ratio, calibration.memory_ratio);
+  for (const double weight : calibration.time.weights) text += fmt::format(" {}", weight);
+  if (calibration.out_of_memory.has_value()) {
+    text += fmt::format("\n{}", calibration.out_of_memory->reserved_memory.count);
+  }
+  for (const FailedRun& run : calibration.failed) text += "\n" + MakePlanKey(run.plan).text;
   for (const PastRun& run : report.evidence) {
     text += fmt::format("\n{} {} {} {} {} {}", run.measurement_id, run.plan_key, Word(run.outcome),
                         run.similarity, number(run.time_ratio), number(run.memory_ratio));
@@ -55,7 +62,7 @@ std::optional<CalibrationReport> ReportCalibration(const Problem& problem,
                               .framework_version = problem.workload.framework_version,
                               .job_fingerprint = JobFingerprint(problem),
                               .evidence = std::move(runs)};
-  report.id = IdOf(problem, report);
+  report.id = IdOf(problem, calibration, report);
   report.evidence.resize(std::min(report.evidence.size(), kMostEvidence));
   return report;
 }

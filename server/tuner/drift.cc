@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <utility>
 
 #include "estimator/interval.h"
@@ -26,8 +27,9 @@ std::optional<double> DeviationOf(const MeasurementRecord& run) {
   const double residual = std::log(*run.step_time / *expected.step_time);
   const double side = residual > 0 ? std::log(*expected.high / *expected.step_time)
                                    : std::log(*expected.step_time / *expected.low);
-  if (!(side > 0)) return std::nullopt;
-  return residual / side * kCentral80;
+  const double deviation = residual / side * kCentral80;
+  if (!(side > 0) || !std::isfinite(deviation)) return std::nullopt;
+  return deviation;
 }
 
 }  // namespace
@@ -59,8 +61,10 @@ absl::StatusOr<std::optional<std::string>> DriftWarning(
       .sources = {MeasurementSource::kTrial, MeasurementSource::kJobReport},
       .outcome = Outcome::kOk,
       .up_to_sequence = up_to_sequence};
-  ASSIGN_OR_RETURN(const MeasurementPage page,
+  ASSIGN_OR_RETURN(MeasurementPage page,
                    store.ListMeasurements(filter, MeasurementOrder::kNewest, kLookedAt, ""));
+  // What was imported has its own times.
+  std::ranges::stable_sort(page.measurements, std::ranges::greater(), &MeasurementRecord::time_ms);
   const std::optional<Drift> drift = FindDrift(page.measurements);
   if (!drift.has_value()) return std::nullopt;
   return fmt::format(

@@ -109,7 +109,7 @@ struct Engine::State {
   const EngineHooks hooks;
   const std::string owner = OwnOwner();
 
-  std::mutex mutex;  // guards all below; held for one transaction at most
+  std::mutex mutex;  // guards all below; held for one use of the store at most
   std::condition_variable_any changed;
   Recorder recorder;
   Followers followers;
@@ -405,8 +405,9 @@ absl::StatusOr<StudyRecord> Engine::RecordStudy(const StudyRequest& request,
   const std::lock_guard lock(state_->mutex);
   ASSIGN_OR_RETURN(const InsertedStudy inserted, state_->Insert(std::move(record), {}));
   const std::string& id = inserted.study.id;
-  RETURN_IF_ERROR(state_->recorder.SetStudyHistory(id, run.history_sequence).status());
-  RETURN_IF_ERROR(state_->KeepCalibration(answer));
+  // The answer is kept whatever becomes of what explains it.
+  state_->Report(id, state_->recorder.SetStudyHistory(id, run.history_sequence).status());
+  state_->Report(id, state_->KeepCalibration(answer));
   return state_->Finish(EndingOf(id, answer, state_->codec, NowMs()));
 }
 

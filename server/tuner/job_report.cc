@@ -1,5 +1,7 @@
 #include "server/tuner/job_report.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 #include <string_view>
@@ -50,13 +52,10 @@ absl::StatusOr<ReportedQuestions> DistinctQuestions(std::span<const JobReport> r
 }
 
 absl::Status ReadHistory(const Recorder& store, const Knowledge& knowledge, const StudyCodec& codec,
-                         ReportedQuestions& reported, std::int64_t& last_sequence) {
-  ASSIGN_OR_RETURN(last_sequence, store.LastMeasurementSequence());
-  for (ReportedQuestion& question : reported.questions) {
-    ASSIGN_OR_RETURN(StoreHistory history,
-                     ReadStoreHistory(store, question.problem, knowledge, codec, last_sequence));
-    question.history = std::move(history.rows);
-  }
+                         std::int64_t last_sequence, ReportedQuestion& question) {
+  ASSIGN_OR_RETURN(StoreHistory history,
+                   ReadStoreHistory(store, question.problem, knowledge, codec, last_sequence));
+  question.history = std::move(history.rows);
   return absl::OkStatus();
 }
 
@@ -106,12 +105,14 @@ absl::StatusOr<MeasurementRecord> MeasurementOf(const JobReport& report,
 absl::Status Insert(Recorder& store, std::span<const MeasurementRecord> measurements,
                     std::span<const CalibrationRecord> calibrations,
                     std::vector<KeptReport>& kept) {
-  // First, so that no measurement names a calibration that is not there.
-  for (const CalibrationRecord& calibration : calibrations) {
-    RETURN_IF_ERROR(store.InsertCalibration(calibration));
-  }
   ASSIGN_OR_RETURN(std::vector<InsertedMeasurement> inserted,
                    store.InsertMeasurements(measurements));
+  // What was sent again changes nothing.
+  if (std::ranges::any_of(inserted, &InsertedMeasurement::is_new)) {
+    for (const CalibrationRecord& calibration : calibrations) {
+      RETURN_IF_ERROR(store.InsertCalibration(calibration));
+    }
+  }
   for (InsertedMeasurement& one : inserted) {
     kept.push_back({.measurement = std::move(one.measurement)});
   }
@@ -135,13 +136,24 @@ absl::StatusOr<std::vector<KeptReport>> KeepJobReports(std::span<const JobReport
                                                        const StudyCodec& codec,
                                                        std::int64_t time_ms) {
   ASSIGN_OR_RETURN(ReportedQuestions reported, DistinctQuestions(reports, knowledge, codec));
+  if (reported.questions.size() > kMostReportedQuestions) {
+    return InvalidFields(
+        {{.field = "requests",
+          .description = fmt::format("{} different questions; at most {} in one "
+                                     "batch",
+                                     reported.questions.size(), kMostReportedQuestions)}});
+  }
   std::int64_t last_sequence = 0;
-  RETURN_IF_ERROR(store([&](Recorder& open) {
-    return ReadHistory(open, knowledge, codec, reported, last_sequence);
+  RETURN_IF_ERROR(store([&](Recorder& open) -> absl::Status {
+    ASSIGN_OR_RETURN(last_sequence, open.LastMeasurementSequence());
+    return absl::OkStatus();
   }));
-  // Outside of the store: it takes a tenth of a second a question.
+  // One after the other and outside of the store: it takes a tenth of a second a question.
   std::vector<CalibrationRecord> calibrations;
   for (ReportedQuestion& question : reported.questions) {
+    RETURN_IF_ERROR(store([&](Recorder& open) {
+      return ReadHistory(open, knowledge, codec, last_sequence, question);
+    }));
     RETURN_IF_ERROR(Learn(knowledge, last_sequence, question));
     if (!question.learnt.report.has_value()) continue;
     calibrations.push_back(CalibrationRecordOf(*question.learnt.report, codec, time_ms));

@@ -31,10 +31,13 @@ struct KeptReport {
   std::vector<std::string> warnings = {};
 };
 
+// Different questions in one batch, each of which is calibrated anew.
+inline constexpr std::size_t kMostReportedQuestions = 50;
+
 // Keeps reports beside what is expected of their plans at this moment, by what the store had
 // measured before them: all or none, in their order. The reports are valid (convert_job_report.cc).
-// Reads no clock: `time_ms` is now. Errors are the store's; REQUEST_ID_REUSED for a request_id that
-// made another report.
+// Reads no clock: `time_ms` is now. More than kMostReportedQuestions: INVALID_ARGUMENT. Else errors
+// are the store's; REQUEST_ID_REUSED for a request_id that made another report.
 absl::StatusOr<std::vector<KeptReport>> KeepJobReports(std::span<const JobReport> reports,
                                                        const StoreAccess& store,
                                                        const Knowledge& knowledge,

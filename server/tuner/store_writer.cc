@@ -1,6 +1,19 @@
 #include "server/tuner/store_writer.h"
 
+#include <exception>
+#include <string>
+
 namespace meshwright {
+
+// Whatever happens, those that wait are told.
+std::vector<absl::Status> StoreWriter::RunAll(std::span<const StoreCall> calls) const {
+  try {
+    return together_(calls);
+  } catch (const std::exception& e) {
+    return std::vector<absl::Status>(
+        calls.size(), absl::InternalError(std::string("the store's calls failed: ") + e.what()));
+  }
+}
 
 absl::Status StoreWriter::Run(StoreCall call) {
   Waiter waiter = {.call = std::move(call)};
@@ -16,7 +29,7 @@ absl::Status StoreWriter::Run(StoreCall call) {
   std::vector<StoreCall> calls;
   calls.reserve(group.size());
   for (Waiter* member : group) calls.push_back(std::move(member->call));
-  std::vector<absl::Status> results = together_(calls);
+  std::vector<absl::Status> results = RunAll(calls);
   lock.lock();
   for (std::size_t i = 0; i < group.size(); ++i) {
     group[i]->result = std::move(results[i]);

@@ -37,6 +37,8 @@ class StoreWriter {
     bool is_done = false;
   };
 
+  [[nodiscard]] std::vector<absl::Status> RunAll(std::span<const StoreCall> calls) const;
+
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Waiter*> queue_;  // in the order of arrival

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <thread>
 #include <utility>
 
 #include "search_space/status.h"
@@ -13,6 +14,10 @@ namespace meshwright {
 namespace {
 
 constexpr int kPageSize = 1000;
+
+// What was measured is too dear to be lost to a store that is busy or full for a moment.
+constexpr int kSaveAttempts = 5;
+constexpr std::chrono::milliseconds kSavePause(200);
 
 std::int64_t NowMs() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -122,13 +127,19 @@ absl::Status StoredTrials::End(int number, const TriedPlan& tried) {
                                  .device_time = tried.device_time,
                                  .time_ms = NowMs()};
   const bool is_cancelled = std::holds_alternative<Cancelled>(tried.outcome);
-  return options_.access([&](Recorder& recorder) {
+  const auto save = [&](Recorder& recorder) {
     // What is cancelled because its study stops may be begun again by a later process.
     if (is_cancelled && options_.cancel.stop_requested()) {
       return recorder.FinishAttempt(attempt).status();
     }
-    return Finish(recorder, attempt, number, tried);
-  });
+    return Finish(recorder, attempt, open_number_.value_or(number), tried);
+  };
+  absl::Status saved = options_.access(save);
+  for (int i = 1; i < kSaveAttempts && !saved.ok(); ++i) {
+    std::this_thread::sleep_for(kSavePause);
+    saved = options_.access(save);
+  }
+  return saved;
 }
 
 MeasurementRecord StoredTrials::MeasurementOf(const TriedPlan& tried, std::int64_t time_ms) const {

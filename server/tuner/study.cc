@@ -74,10 +74,14 @@ void NoteCut(const StudyRequest& request, const Problem& problem, const Calibrat
 }
 
 // What the rule `history` left out, and by which runs.
-void NoteHistory(const Calibration& calibration, StudyResult& result) {
+void NoteHistory(const StudyRequest& request, const Calibration& calibration, StudyResult& result) {
   const auto count = std::ranges::find(result.search.pruned_count_by_rule, kHistoryRule,
                                        [](const auto& rule) { return rule.first; });
-  const bool pruned = count != result.search.pruned_count_by_rule.end() && count->second > 0;
+  // Only where the rule of memory is on is it told apart what the history alone left out.
+  const bool is_counted =
+      std::ranges::find(request.disabled_rules, kMemoryRule) == request.disabled_rules.end();
+  const bool pruned =
+      !is_counted || (count != result.search.pruned_count_by_rule.end() && count->second > 0);
   if (calibration.out_of_memory.has_value() && pruned) {
     const FailedRun& run = *calibration.out_of_memory;
     result.warnings.push_back(
@@ -144,7 +148,7 @@ absl::StatusOr<StudyAnswer> Answer(const StudyRequest& request, const Problem& p
   }
   RETURN_IF_ERROR(CheckEstimate(winner.plan, winner.estimate, problem));
   NoteCut(request, problem, calibration, result);
-  NoteHistory(calibration, result);
+  NoteHistory(request, calibration, result);
   NoteBestRun(request, problem, knowledge, result);
   if (request.pareto) AddParetoFront(problem, calibration, options, result);
   AddExports(problem, result);

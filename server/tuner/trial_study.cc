@@ -234,6 +234,7 @@ class TrialStudy {
   absl::Status Conclude(const TrialChooser& chooser, const TrialsRun& run) {
     ASSIGN_OR_RETURN(learnt_.calibration,
                      Calibrate(WithTrials(request_, run.tried), problem_, knowledge_));
+    ForgetFailuresIfOff(request_.disabled_rules, learnt_.calibration);
     for (const TriedPlan& trial : run.tried) learnt_.outcomes[trial.plan] = trial.outcome;
     result_.plans = Rank(chooser, learnt_, problem_, request_.plan_count);
     const bool has_baseline = result_.baseline.has_value();
