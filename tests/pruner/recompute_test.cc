@@ -273,6 +273,11 @@ TEST_P(RecomputeMixTest, EqualsTryingAllMixes) {
     const NarrowedRecompute narrowed =
         NarrowRecompute(tight, SpaceOf(problem), GetParam().plan, {});
     EXPECT_EQ(BestKept(narrowed), choices.BestTime(capacity)) << capacity.count;
+    // Looking at every choice loses none of them.
+    EXPECT_EQ(BestKept(NarrowRecompute(tight, SpaceOf(problem), GetParam().plan,
+                                       {.by_dominance = false})),
+              choices.BestTime(capacity))
+        << capacity.count;
     for (const RecomputeChoice& choice : narrowed.kept) {
       is_mixed = is_mixed || !choice.plan.recompute.selective_layer_counts.empty();
     }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <regex>
 
 #include "recorder/digest.h"
 #include "recorder/recorder.h"
@@ -231,6 +232,31 @@ TEST(TransferTest, NamesTheLineAndEveryBadMember) {
   EXPECT_EQ(Reason(newer.status()), "NEWER_EXPORT");
   EXPECT_THAT(std::string(newer.status().message()),
               HasSubstr("version = 2; this program reads 1"));
+}
+
+TEST(TransferTest, WhatNobodyCanMeanIsRefused) {
+  const Lines whole = Export(Filled());
+  const auto import = [&whole](const std::string& member, const std::string& value) {
+    Lines lines(whole.begin(), whole.begin() + 4);
+    const std::regex stated('"' + member + R"(":("[^"]*"|[^,}]*))");
+    EXPECT_TRUE(std::regex_search(lines[3], stated)) << member;
+    lines[3] = std::regex_replace(lines[3], stated, '"' + member + "\":" + value);
+    Recorder target = OpenInMemory();
+    return Reason(Import(target, WithEnd(lines)).status());
+  };
+  EXPECT_EQ(import("peak_memory_bytes", "1"), "OK");
+  EXPECT_EQ(import("peak_memory_bytes", "18446744073709551615"), "DAMAGED_EXPORT");
+  EXPECT_EQ(import("peak_memory_bytes", "-1"), "DAMAGED_EXPORT");
+  EXPECT_EQ(import("device_seconds", "-1"), "DAMAGED_EXPORT");
+  EXPECT_EQ(import("note", '"' + std::string(5000, 'n') + '"'), "DAMAGED_EXPORT");
+  EXPECT_EQ(import("id", R"("\u001b[31m")"), "DAMAGED_EXPORT");
+  // As deep as nothing that recurses bears.
+  constexpr std::size_t kDepth = 300'000;
+  Recorder target = OpenInMemory();
+  const auto deep = Import(target, WithEnd({whole[0], R"({"kind":)" + std::string(kDepth, '[') +
+                                                          std::string(kDepth, ']') + "}"}));
+  EXPECT_EQ(Reason(deep.status()), "DAMAGED_EXPORT");
+  EXPECT_LT(deep.status().message().size(), 1000u);
 }
 
 TEST(TransferTest, AConflictIsNamedOrOursStays) {

@@ -204,6 +204,23 @@ TEST(CalibrateTest, OwnRunsThatDisagreeDropTheOthers) {
   EXPECT_EQ(both.time_ratio, Calibrated({Ran(2, 1), Ran(2, 1), Ran(2, 1)}).time_ratio);
 }
 
+// A run under facts of its own, which a question without them would not allow, is held against its
+// own facts and fails no answer.
+TEST(CalibrateTest, ARunThatTheQuestionWouldNotAllowIsLearntFrom) {
+  Question own = TinyQuestion();
+  own.workload.framework_name = "megatron-core";
+  Question asked = own;
+  own.workload.framework_facts = {{.name = "activation_offload_needs_one_stage", .value = "false"}};
+  const ParallelPlan plan = {
+      .pipeline_parallel = 2, .data_parallel = 2, .activation_offload_ratio = 0.5};
+  const HistoryRow row = {
+      .question = own, .plan = StatedPlan(plan), .step_time = Predicted(own, plan).step_time * 1.1};
+  ASSERT_FALSE(ResolvePlan(row.plan, Resolved(asked), "plan").ok());
+  const auto calibration = Calibrate({row, row, row}, Resolved(asked), Known());
+  ASSERT_TRUE(calibration.ok()) << calibration.status();
+  EXPECT_GT(calibration->time_ratio, 1);
+}
+
 // A crash tells nothing of memory; a second one rules out its own plan until it runs. What took too
 // long or was stopped rules out nothing.
 TEST(CalibrateTest, FailedPlansAreKeptUntilTheyRun) {

@@ -7,6 +7,8 @@
 #include <atomic>
 #include <latch>
 #include <memory>
+#include <span>
+#include <stdexcept>
 #include <thread>
 
 #include "search_space/status.h"
@@ -64,6 +66,18 @@ TEST(StoreWriterTest, ManyThreadsLoseAndDoubleNothing) {
   threads.clear();
   EXPECT_EQ(stored, kThreads / 2 * kCalls);
   EXPECT_EQ(Count(writer), static_cast<std::size_t>(kThreads / 2 * kCalls));
+}
+
+TEST(StoreWriterTest, AnExceptionIsToldAndEndsNothing) {
+  bool throws = true;
+  StoreWriter writer([&throws](std::span<const StoreCall> calls) {
+    if (throws) throw std::runtime_error("no memory");
+    return std::vector<absl::Status>(calls.size());
+  });
+  const auto nothing = [](Recorder&) { return absl::OkStatus(); };
+  EXPECT_TRUE(absl::IsInternal(writer.Run(nothing)));
+  throws = false;
+  EXPECT_TRUE(writer.Run(nothing).ok());
 }
 
 // Those that arrive while one is being written are written together: what one of them did is seen
