@@ -164,16 +164,16 @@ absl::StatusOr<HistorySource> LocalHistory(const std::string& store, const Knowl
   ASSIGN_OR_RETURN(const std::int64_t last, recorder->LastMeasurementSequence());
   if (last == 0) return HistorySource();
   struct Shared {
+    explicit Shared(Recorder open) : recorder(std::move(open)) {}
     Recorder recorder;
-    StudyCodec codec = {};
     std::mutex mutex = {};
   };
-  auto shared = std::make_shared<Shared>(*std::move(recorder), ProtobufCodec(knowledge));
-  return [shared, last,
+  const auto shared = std::make_shared<Shared>(*std::move(recorder));
+  return [shared, last, codec = ProtobufCodec(knowledge),
           &knowledge](const Problem& problem) -> absl::StatusOr<std::vector<HistoryRow>> {
     const std::lock_guard lock(shared->mutex);
     ASSIGN_OR_RETURN(StoreHistory history,
-                     ReadStoreHistory(shared->recorder, problem, knowledge, shared->codec, last));
+                     ReadStoreHistory(shared->recorder, problem, knowledge, codec, last));
     return std::move(history.rows);
   };
 }
