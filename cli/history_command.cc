@@ -35,7 +35,7 @@ struct HistoryOptions {
   std::string conflict_policy = {};
 };
 
-constexpr std::size_t kPartBytes = 64 * 1024;
+constexpr std::size_t kPartBytes = 65'536;
 
 template <typename Response>
 int Print(const absl::StatusOr<Response>& response, OutputForm output,

@@ -21,7 +21,7 @@
 namespace meshwright {
 namespace {
 
-constexpr std::size_t kPartBytes = 64 * 1024;
+constexpr std::size_t kPartBytes = 65'536;
 
 absl::Status Damaged(std::string_view what, const std::string& id) {
   return WithReason(absl::DataLossError(fmt::format("the stored {} '{}' cannot be read", what, id)),

@@ -209,6 +209,7 @@ absl::StatusOr<std::vector<v1::CreateJobReportResponse>> Create(
   RETURN_IF_ERROR(FoundStatus(found));
   RETURN_IF_ERROR(lost);
   std::vector<JobReport> reports;
+  reports.reserve(read.size());
   for (ReadReport& one : read) reports.push_back(std::move(one.report));
   ASSIGN_OR_RETURN(const std::vector<KeptReport> kept,
                    KeepJobReports(reports, context.store, context.knowledge,

@@ -53,9 +53,10 @@ std::optional<CalibrationReport> ReportCalibration(const Problem& problem,
   std::erase_if(runs, [](const PastRun& run) { return !Counts(run); });
   if (runs.empty()) return std::nullopt;
   std::ranges::sort(runs, {}, Rank);
+  const auto run_count = static_cast<int>(runs.size());
   CalibrationReport report = {.time_ratio = calibration.time_ratio,
                               .memory_ratio = calibration.memory_ratio,
-                              .run_count = static_cast<int>(runs.size()),
+                              .run_count = run_count,
                               .model_version = MESHWRIGHT_VERSION,
                               .chip = problem.cluster.pools.front().chip.id,
                               .framework = problem.profile.name,

@@ -286,7 +286,7 @@ absl::StatusOr<StudyAnswer> Engine::State::Try(const std::string& id, const Stud
   ASSIGN_OR_RETURN(const Problem problem, ResolveProblem(request.question, knowledge));
   const auto access = [this, &id](const StoreCall& call) {
     const std::lock_guard lock(mutex);
-    const absl::Status done = call(recorder);
+    absl::Status done = call(recorder);
     followers.Publish(recorder, id);
     return done;
   };
