@@ -67,6 +67,7 @@ struct Evidence {
   std::vector<ParallelPlan> ran = {};  // plans of the question's own job
   Bytes largest_run = {};              // modelled, of devices with no more memory
   std::vector<PastRun> runs = {};      // all that teach anything
+  int by_own_facts_count = 0;          // runs that the question's facts do not allow
 };
 
 PastRun PastRunOf(const HistoryRow& row, std::size_t index, const Problem& own,
@@ -83,6 +84,7 @@ PastRun PastRunOf(const HistoryRow& row, std::size_t index, const Problem& own,
 struct HeldAgainst {
   Problem problem = {};
   ParallelPlan plan = {};
+  bool is_by_own_facts = false;
 };
 
 // What is learnt is the factor on today's model: the run is held against the facts that the
@@ -98,7 +100,8 @@ absl::StatusOr<HeldAgainst> WithFactsOf(const Problem& problem, const HistoryRow
     absl::StatusOr<ResolvedPlan> same = ResolvePlan(row.plan, *asked, "plan");
     if (same.ok()) return HeldAgainst{.problem = *std::move(asked), .plan = std::move(same->plan)};
   }
-  return HeldAgainst{.problem = std::move(stated), .plan = std::move(plan.plan)};
+  return HeldAgainst{
+      .problem = std::move(stated), .plan = std::move(plan.plan), .is_by_own_facts = true};
 }
 
 absl::Status Collect(const HistoryRow& row, std::size_t index, const Problem& problem,
@@ -116,6 +119,7 @@ absl::Status Collect(const HistoryRow& row, std::size_t index, const Problem& pr
   if (!IsComparable(*stated, problem)) return absl::OkStatus();
   const auto held = WithFactsOf(problem, row, *std::move(stated), knowledge);
   if (!held.ok()) return located(held.status());
+  evidence.by_own_facts_count += held->is_by_own_facts ? 1 : 0;
   const Problem& own = held->problem;
   const ParallelPlan& plan = held->plan;
   AnalyticModel model(ViewOf(own));
@@ -252,6 +256,12 @@ absl::StatusOr<Gathered> Gather(const std::vector<HistoryRow>& history, const Pr
     RETURN_IF_ERROR(Collect(history[i], i, problem, knowledge, evidence));
   }
   Calibration calibration;
+  if (evidence.by_own_facts_count > 0) {
+    calibration.warnings.push_back(
+        fmt::format("{} runs of the history are of plans that this question's framework facts do "
+                    "not allow: they are held against the model under their own",
+                    evidence.by_own_facts_count));
+  }
   Fitted time =
       Fit(std::move(evidence.time), kTimePrior, "step times", problem, calibration.warnings);
   if (time.leaves_out_others) ForgetOthers(evidence.runs, &PastRun::time_ratio);

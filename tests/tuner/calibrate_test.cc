@@ -219,6 +219,8 @@ TEST(CalibrateTest, ARunThatTheQuestionWouldNotAllowIsLearntFrom) {
   const auto calibration = Calibrate({row, row, row}, Resolved(asked), Known());
   ASSERT_TRUE(calibration.ok()) << calibration.status();
   EXPECT_GT(calibration->time_ratio, 1);
+  EXPECT_THAT(calibration->warnings,
+              testing::Contains(HasSubstr("3 runs of the history are of plans that this")));
 }
 
 // A crash tells nothing of memory; a second one rules out its own plan until it runs. What took too
