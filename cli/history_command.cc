@@ -13,6 +13,7 @@
 #include "cli/history_table.h"
 #include "cli/local_history.h"
 #include "cli/local_store.h"
+#include "cli/print_answer.h"
 #include "cli/program.h"
 #include "cli/study_command.h"
 #include "cli/terminal.h"
@@ -36,15 +37,6 @@ struct HistoryOptions {
 };
 
 constexpr std::size_t kPartBytes = 65'536;
-
-template <typename Response>
-int Print(const absl::StatusOr<Response>& response, OutputForm output,
-          std::string (*text)(const Response&)) {
-  if (!response.ok()) return Fail(response.status(), output);
-  PrintData(output == OutputForm::kJson ? PrintJson(*response, {.multiline = true}) + "\n"
-                                        : text(*response));
-  return kExitDone;
-}
 
 // An answer of the server, or of the store here.
 template <typename Served, typename Embedded>

@@ -10,6 +10,7 @@
 #include "cli/input_files.h"
 #include "cli/local_history.h"
 #include "cli/local_store.h"
+#include "cli/print_answer.h"
 #include "cli/program.h"
 #include "cli/terminal.h"
 #include "proto/json.h"
@@ -26,15 +27,6 @@ struct JobOptions {
   std::string file = {};  // empty: the flags are the report
   MeasurementFlags list = {};
 };
-
-template <typename Response>
-int Print(const absl::StatusOr<Response>& response, OutputForm output,
-          std::string (*text)(const Response&)) {
-  if (!response.ok()) return Fail(response.status(), output);
-  PrintData(output == OutputForm::kJson ? PrintJson(*response, {.multiline = true}) + "\n"
-                                        : text(*response));
-  return kExitDone;
-}
 
 // What a request comes to, here or at the server. One whose JSON has mistakes is sent nowhere.
 template <typename Response, typename Request>
