@@ -1,5 +1,6 @@
 // What of a stage's layers recomputes fully, selectively or not, at least cost.
 #include <algorithm>
+#include <utility>
 
 #include "estimator/analytic_model.h"
 #include "estimator/memory.h"
@@ -52,6 +53,12 @@ std::vector<RecomputeMix> AnalyticModel::LeastMixes(const ParallelPlan& plan, St
   return mixes;
 }
 
+Seconds AnalyticModel::WallOf(Stage stage, const RecomputeMix& mix) const {
+  stage.recomputed_layers = mix.full;
+  stage.selective_layers = mix.selective;
+  return TimeOf(stage, StageTotal() > 1).wall;
+}
+
 std::optional<std::vector<RecomputeMix>> AnalyticModel::FastestMixes(const ParallelPlan& plan) {
   BuildRuns(plan);
   const int p = StageTotal();
@@ -63,16 +70,37 @@ std::optional<std::vector<RecomputeMix>> AnalyticModel::FastestMixes(const Paral
   PriceRuns();
   std::vector<RecomputeMix> fastest;
   for (int index = 0; index < p; ++index) {
-    Stage stage = StageAt(index);
-    const auto wall = [&](const RecomputeMix& mix) {
-      stage.recomputed_layers = mix.full;
-      stage.selective_layers = mix.selective;
-      return TimeOf(stage, p > 1).wall;
-    };
+    const auto wall = [&](const RecomputeMix& mix) { return WallOf(StageAt(index), mix); };
     fastest.push_back(
         *std::ranges::min_element(choices[static_cast<std::size_t>(index)], {}, wall));
   }
   return fastest;
+}
+
+std::vector<std::vector<RecomputeMix>> AnalyticModel::FittingMixes(const ParallelPlan& plan,
+                                                                   bool has_selective) {
+  BuildRuns(plan);
+  PriceRuns();
+  const int chunks = plan.virtual_pipeline;
+  std::vector<std::vector<RecomputeMix>> fitting;
+  for (int index = 0; index < StageTotal(); ++index) {
+    Stage stage = StageAt(index);
+    const int layers = stage.dense_layers + stage.moe_layers;
+    std::vector<std::pair<Seconds, RecomputeMix>> mixes;
+    for (int full = 0; full <= layers; full += chunks) {
+      const int most = has_selective ? layers - full : 0;
+      for (int selective = 0; selective <= most; selective += chunks) {
+        const RecomputeMix mix = {.full = full, .selective = selective};
+        stage.recomputed_layers = full;
+        stage.selective_layers = selective;
+        if (FitsAt(plan, stage, index)) mixes.emplace_back(WallOf(stage, mix), mix);
+      }
+    }
+    std::ranges::stable_sort(mixes, {}, [](const auto& timed) { return timed.first; });
+    std::vector<RecomputeMix>& ordered = fitting.emplace_back();
+    for (const auto& [wall, mix] : mixes) ordered.push_back(mix);
+  }
+  return fitting;
 }
 
 }  // namespace meshwright

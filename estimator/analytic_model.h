@@ -90,6 +90,9 @@ class AnalyticModel {
   // time; of equal ones that with fewest full layers. Nothing when some stage fits with none. The
   // plan recomputes nothing; its schedule has one direction.
   std::optional<std::vector<RecomputeMix>> FastestMixes(const ParallelPlan& plan);
+  // For each stage every mix with which it fits, in such multiples, fastest first; full layers
+  // alone where `has_selective` is false. For the same plans.
+  std::vector<std::vector<RecomputeMix>> FittingMixes(const ParallelPlan& plan, bool has_selective);
   // A step time that Quick's is not below, when the plan's layers were priced before, for another
   // plan; else nothing, at the cost of a look.
   std::optional<Seconds> LeastTimeIfPriced(const ParallelPlan& plan);
@@ -137,6 +140,7 @@ class AnalyticModel {
   [[nodiscard]] bool FitsAt(const ParallelPlan& plan, const Stage& stage, int index) const;
   [[nodiscard]] std::vector<RecomputeMix> LeastMixes(const ParallelPlan& plan, Stage stage,
                                                      int index) const;
+  [[nodiscard]] Seconds WallOf(Stage stage, const RecomputeMix& mix) const;
   [[nodiscard]] StageMemory MemoryOfStage(const ParallelPlan& plan, Stage stage, int index,
                                           int micro_batches) const;
   [[nodiscard]] StageMemory MemoryOfDevice(const ParallelPlan& plan, int device,

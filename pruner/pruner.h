@@ -13,6 +13,8 @@
 
 namespace meshwright {
 
+class FailedPlans;
+
 // Why plans need not be tried. Texts are static, so that rejecting costs nothing.
 struct Rejection {
   std::string_view rule = {};
@@ -57,6 +59,7 @@ struct NarrowedRecompute {
   std::int64_t pruned_by_memory = 0;
   std::int64_t pruned_by_dominance = 0;
   std::int64_t pruned_by_bound = 0;
+  std::int64_t failed = 0;  // when they were run
   std::int64_t evaluated = 0;
 };
 
@@ -67,6 +70,9 @@ struct NarrowOptions {
   // Drop all choices where the plan takes longer than this without recomputation, which no choice
   // is faster than.
   std::optional<Seconds> slowest_useful = {};
+  // Choices that failed when they were run are not kept; what may be best in their place is. Given
+  // only where there may be such, since by_dominance must be off then.
+  const FailedPlans* failed = nullptr;
 };
 
 // Recomputation costs time and saves memory, and both grow with the number of recomputed layers; so

@@ -14,6 +14,18 @@ namespace {
 
 constexpr int kSelectiveCode = 1;
 
+// Numbers by stage that say what a granularity says of every layer, as that.
+void WriteAsGranularity(const std::vector<int>& layers, RecomputePlan& recompute) {
+  const auto is_zero = [](int count) { return count == 0; };
+  if (!std::ranges::all_of(recompute.layer_counts, is_zero)) return;
+  const std::vector<int>& selective = recompute.selective_layer_counts;
+  if (std::ranges::all_of(selective, is_zero)) {
+    recompute = {};
+  } else if (selective == layers) {
+    recompute = {.granularity = RecomputeGranularity::kSelective, .modules = recompute.modules};
+  }
+}
+
 }  // namespace
 
 std::string_view FailureWords(Outcome outcome) {
@@ -56,6 +68,11 @@ ParallelPlan FailedPlans::Written(ParallelPlan plan) const {
   for (std::size_t i = 0; !asked.empty() && i < layers.size(); ++i) {
     recompute.layer_counts[i] = std::min(asked[std::min(i, asked.size() - 1)], layers[i]);
   }
+  std::vector<int>& selective = recompute.selective_layer_counts;
+  for (std::size_t i = 0; i < std::min(selective.size(), layers.size()); ++i) {
+    selective[i] = std::min(selective[i], layers[i] - recompute.layer_counts[i]);
+  }
+  WriteAsGranularity(layers, recompute);
   return plan;
 }
 

@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <set>
 #include <span>
 
 #include "estimator/pipeline_layout.h"
+#include "pruner/history_rule.h"
 #include "pruner/pruner.h"
 
 namespace meshwright {
@@ -54,8 +56,15 @@ class Narrowing {
     return true;
   }
 
+  // A choice that failed still tells which of its neighbours fit.
   void Keep(std::optional<RecomputeChoice> choice) {
-    if (choice.has_value()) result_.kept.push_back(*std::move(choice));
+    if (!choice.has_value()) return;
+    if (HasFailed(choice->plan)) {
+      --result_.evaluated;
+      ++result_.failed;
+      return;
+    }
+    result_.kept.push_back(*std::move(choice));
   }
 
   // plan_ does not fit; remembers the one that needs least.
@@ -83,22 +92,14 @@ class Narrowing {
     }
   }
 
-  // What each stage recomputes by itself, beside the choices that are kept, unless it is one of
-  // them.
+  // What each stage recomputes by itself, beside the choices that are kept.
   void AddByStage(std::span<const int> codes) {
     if (codes.empty() || !SetByStage(codes)) return;
-    // The space counts it as one of those that have been looked at.
-    const std::int64_t evaluated = result_.evaluated;
-    const std::int64_t pruned_by_bound = result_.pruned_by_bound;
-    std::optional<RecomputeChoice> choice = Estimate();
-    result_.evaluated = evaluated;
-    result_.pruned_by_bound = pruned_by_bound;
-    if (!choice.has_value() || !choice->estimate.fits) return;
-    const bool is_kept = std::ranges::any_of(result_.kept, [&](const RecomputeChoice& kept) {
-      return kept.estimate.step_time == choice->estimate.step_time &&
-             kept.estimate.reserved_memory == choice->estimate.reserved_memory;
-    });
-    if (!is_kept) Keep(std::move(choice));
+    if (HasFailed(plan_)) {
+      AddNextByStage();
+    } else {
+      KeepByStage();
+    }
   }
 
   // Of full recomputation of more and more layers the least that fits, of every stage or of each,
@@ -121,6 +122,54 @@ class Narrowing {
   }
 
  private:
+  [[nodiscard]] bool HasFailed(const ParallelPlan& plan) const {
+    return options_.failed != nullptr && options_.failed->Find(plan) != nullptr;
+  }
+
+  // plan_, whose stages recompute by themselves, unless it is one of the choices that are kept.
+  void KeepByStage() {
+    // The space counts it as one of those that have been looked at.
+    const std::int64_t evaluated = result_.evaluated;
+    const std::int64_t pruned_by_bound = result_.pruned_by_bound;
+    std::optional<RecomputeChoice> choice = Estimate();
+    result_.evaluated = evaluated;
+    result_.pruned_by_bound = pruned_by_bound;
+    if (!choice.has_value() || !choice->estimate.fits) return;
+    const bool is_kept = std::ranges::any_of(result_.kept, [&](const RecomputeChoice& kept) {
+      return kept.estimate.step_time == choice->estimate.step_time &&
+             kept.estimate.reserved_memory == choice->estimate.reserved_memory;
+    });
+    if (!is_kept) Keep(std::move(choice));
+  }
+
+  // Where the fastest choice by stage has failed, the best is among those that are next to it, one
+  // stage at its next slower mix, or next to these where they have failed too.
+  void AddNextByStage() {
+    const std::vector<std::vector<RecomputeMix>> mixes =
+        model_.FittingMixes(Plain(), space_.options().mixes_recompute);
+    using Places = std::vector<std::size_t>;  // in the list of each stage
+    std::vector<Places> open = {Places(mixes.size(), 0)};
+    std::set<Places> seen(open.begin(), open.end());
+    while (!open.empty()) {
+      const Places places = std::move(open.back());
+      open.pop_back();
+      std::vector<RecomputeMix> chosen;
+      for (std::size_t stage = 0; stage < places.size(); ++stage) {
+        chosen.push_back(mixes[stage][places[stage]]);
+      }
+      SetMixes(chosen);
+      if (!HasFailed(plan_)) {
+        KeepByStage();
+        continue;
+      }
+      for (std::size_t stage = 0; stage < places.size(); ++stage) {
+        Places next = places;
+        if (++next[stage] == mixes[stage].size() || !seen.insert(next).second) continue;
+        open.push_back(std::move(next));
+      }
+    }
+  }
+
   // Whether a mix is what is kept as selective recomputation of every layer.
   [[nodiscard]] bool IsSelectiveChoice(const RecomputeChoice& mix) const {
     const RecomputePlan& recompute = mix.plan.recompute;
@@ -148,19 +197,28 @@ class Narrowing {
 
   // The mix of each stage that fits and takes least time; whether there is one for every stage.
   bool MixByStage() {
+    const auto mixes = model_.FastestMixes(Plain());
+    if (mixes.has_value()) SetMixes(*mixes);
+    return mixes.has_value();
+  }
+
+  // plan_ without recomputation.
+  const ParallelPlan& Plain() {
+    plan_.recompute = {};
+    return plan_;
+  }
+
+  // One for each stage.
+  void SetMixes(std::span<const RecomputeMix> mixes) {
     RecomputePlan& recompute = plan_.recompute;
-    recompute = {};
-    const auto mixes = model_.FastestMixes(plan_);
-    if (!mixes.has_value()) return false;
-    recompute.granularity = RecomputeGranularity::kFull;
-    for (const RecomputeMix& mix : *mixes) {
+    recompute = {.granularity = RecomputeGranularity::kFull};
+    for (const RecomputeMix& mix : mixes) {
       recompute.layer_counts.push_back(mix.full);
       recompute.selective_layer_counts.push_back(mix.selective);
     }
     const bool is_full =
-        std::ranges::all_of(*mixes, [](const RecomputeMix& mix) { return mix.selective == 0; });
+        std::ranges::all_of(mixes, [](const RecomputeMix& mix) { return mix.selective == 0; });
     if (is_full) recompute.selective_layer_counts.clear();
-    return true;
   }
 
   // Index of the first code that fits; their number when none does. More layers never need more.

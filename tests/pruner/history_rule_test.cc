@@ -109,6 +109,70 @@ TEST_P(HistoryRuleTest, SearchFindsTheBestThatHasNotFailed) {
   }
 }
 
+struct TightCase {
+  std::string name = {};
+  std::string fact = {};
+};
+
+void PrintTo(const TightCase& c, std::ostream* out) { *out << c.name; }
+
+class FailedByStageTest : public testing::TestWithParam<TightCase> {};
+
+bool IsByStage(const ParallelPlan& plan) {
+  const RecomputePlan& recompute = plan.recompute;
+  const std::vector<int>& counts = recompute.layer_counts;
+  return !recompute.selective_layer_counts.empty() ||
+         std::ranges::adjacent_find(counts, std::not_equal_to()) != counts.end();
+}
+
+// Where no plan fits without recomputation, the best recomputes by stage; as often as it crashes,
+// the best of those that are left is found.
+TEST_P(FailedByStageTest, NextBestIsFound) {
+  Question question = TinyQuestion();
+  question.workload.framework_name = "generic";
+  question.workload.attention_kernel = AttentionKernel::kUnfused;
+  question.workload.framework_facts = {{.name = GetParam().fact, .value = "true"}};
+  question.cluster.pools = {Nodes(1, 2)};
+  Problem problem = Resolved(question);
+  problem.space.chosen = {{Dimension::kPipelineParallel, {.values = {2}}}};
+  std::vector<Evaluated> plans = RankedPlans(problem);
+  // Without copies to share them the states are whole at every ZeRO stage: one plan of the space.
+  std::erase_if(plans, [](const Evaluated& e) {
+    return e.plan.pipeline_parallel != 2 || e.plan.zero_stage != 0;
+  });
+  Bytes least_plain = GiB(80);
+  for (const Evaluated& e : plans) {
+    if (e.plan.recompute.granularity != RecomputeGranularity::kNone) continue;
+    least_plain = std::min(least_plain, e.estimate.reserved_memory);
+  }
+  problem.cluster.pools.front().memory_capacity = Bytes(least_plain.count - 1);
+  std::erase_if(plans,
+                [&](const Evaluated& e) { return e.estimate.reserved_memory >= least_plain; });
+  Calibration calibration;
+  int by_stage = 0;
+  for (int i = 0; i < 40; ++i) {
+    const FailedPlans failed(calibration, ViewOf(problem));
+    const auto best = std::ranges::find_if(
+        plans, [&](const Evaluated& e) { return failed.Find(e.plan) == nullptr; });
+    const SearchFound found = Search(problem, calibration);
+    ExpectAllCounted(found.summary);
+    EXPECT_TRUE(found.summary.complete);
+    ASSERT_EQ(found.best.empty(), best == plans.end());
+    if (found.best.empty()) break;
+    EXPECT_EQ(found.best.front().estimate.step_time, best->estimate.step_time)
+        << i << " " << MakePlanKey(found.best.front().plan).text << "\n"
+        << MakePlanKey(best->plan).text;
+    by_stage += IsByStage(found.best.front().plan) ? 1 : 0;
+    calibration.failed.push_back(Failed(found.best.front(), Outcome::kCrash));
+  }
+  EXPECT_GT(by_stage, 5);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, FailedByStageTest,
+                         testing::Values(TightCase{.name = "full", .fact = "recomputes_by_stage"},
+                                         TightCase{.name = "mixed", .fact = "mixes_recompute"}),
+                         [](const auto& test) { return test.param.name; });
+
 // With no other rule that needs the cost model, every plan that is legal and not ruled out is
 // evaluated; what fitted the device and is not evaluated is the history's.
 TEST_P(HistoryRuleTest, CountsItsPlansApart) {

@@ -249,17 +249,15 @@ class Worker {
     Tally& memory = TallyOf(kMemoryRule);
     Tally& dominance = TallyOf(kDominanceRule);
     Tally& bound = TallyOf(kBoundRule);
+    const bool has_failed = failed_.HaveOneLike(plan);
     NarrowOptions options = {.by_memory = memory.is_on,
-                             .by_dominance = dominance.is_on && !failed_.HaveOneLike(plan),
-                             .by_closed_form = task_->is_coarse};
+                             .by_dominance = dominance.is_on && !has_failed,
+                             .by_closed_form = task_->is_coarse,
+                             .failed = has_failed ? &failed_ : nullptr};
     if (bound.is_on) options.slowest_useful = task_->kept.SlowestUseful();
-    NarrowedRecompute narrowed = NarrowRecompute(model_, shared_.space, plan, options);
-    // What failed when it was run tells which of its neighbours fit, and is no answer itself.
-    const auto failed = static_cast<std::int64_t>(std::erase_if(
-        narrowed.kept, [&](const RecomputeChoice& choice) { return failed_.Find(choice.plan); }));
-    narrowed.evaluated -= failed;
+    const NarrowedRecompute narrowed = NarrowRecompute(model_, shared_.space, plan, options);
     const std::int64_t by_history = PrunedByHistory(plan, narrowed);
-    TallyOf(kHistoryRule).count += by_history + failed;
+    TallyOf(kHistoryRule).count += by_history + narrowed.failed;
     memory.count += narrowed.pruned_by_memory - by_history;
     dominance.count += narrowed.pruned_by_dominance;
     bound.count += narrowed.pruned_by_bound;
