@@ -158,8 +158,9 @@ void ReadSearch(const MessageReader& in, StudyRequest& request) {
 // Far beyond what a step takes (a year) and a device has (a petabyte); sums of such stay finite.
 constexpr Seconds kLongestStep(31'536'000);
 constexpr Bytes kLargestPeak = {1'000'000'000'000'000};
-// Choosing among n plans n times costs n^2.5: these, half a minute.
-constexpr std::size_t kMostReplayRows = 2000;
+// Choosing a trial looks at every plan: these take half a minute.
+constexpr std::size_t kMostReplayRows = 20'000;
+constexpr std::size_t kMostReplayChoices = 4'000'000;  // rows x trials
 
 // What was measured. A run that did not end well may give 0 for what it could not measure.
 template <typename Row>
@@ -266,6 +267,12 @@ void ReadTrials(const MessageReader& in, StudyRequest& request) {
     RefuseSearch(in, request);
   }
   ReadTrialBudget(*stated, trials.budget);
+  const std::size_t rows = trials.replay.size();
+  const auto tried = static_cast<std::size_t>(std::max(0, trials.budget.trials));
+  if (rows * std::min(rows, tried) > kMostReplayChoices) {
+    stated->Add("max_trials", fmt::format("{} of {} rows; rows x trials must be <= {}", tried, rows,
+                                          kMostReplayChoices));
+  }
 }
 
 // Of the rows of a replay whose question is right.
@@ -274,7 +281,7 @@ void CheckReplay(const StudyRequest& request, const MessageReader& in, const Kno
   if (!problem.ok()) return;
   const MessageReader trials = *in.Child("trials");
   const std::vector<MessageReader> rows = trials.Children("replay");
-  for (std::size_t i = 0; i < rows.size(); ++i) {
+  for (std::size_t i = 0; i < request.trials->replay.size(); ++i) {
     if (rows[i].HasMistakes("")) continue;
     for (FieldViolation& violation :
          FieldViolations(ResolvePlan(request.trials->replay[i].plan, *problem, "plan").status())) {

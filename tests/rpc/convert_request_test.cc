@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -306,6 +307,28 @@ TEST(ConvertRequestTest, EveryMistakeOfAReplayIsNamed) {
           "trials.replay[2].outcome", "trials.replay[3].outcome", "trials.replay[4].plan",
           "trials.replay[5].plan.tensor_parallel", "trials.replay[5].plan.data_parallel",
           "trials.replay[6].step_time_seconds", "strategy"));
+}
+
+TEST(ConvertRequestTest, ReplaysAreLimited) {
+  const auto fields = [](int rows, int trials) {
+    std::string text =
+        fmt::format(R"("trials": {{"launcher": "replay", "max_trials": {}, "replay": [)", trials);
+    for (int i = 0; i < rows; ++i) {
+      text += i > 0 ? "," : "";
+      text += R"({"plan": {"tensor_parallel": 1}, "outcome": "oom"})";
+    }
+    std::vector<std::string> found;
+    for (const FieldViolation& violation :
+         FieldViolations(Read(WithQuestion(text + "]}")).status())) {
+      found.push_back(violation.field + ": " + violation.description);
+    }
+    return found;
+  };
+  EXPECT_THAT(fields(4000, 40), ElementsAre());
+  EXPECT_THAT(fields(2001, 1'000'000),
+              ElementsAre("trials.max_trials: 1000000 of 2001 rows; rows x trials must be <= "
+                          "4000000"));
+  EXPECT_THAT(fields(20'001, 1), ElementsAre("trials.replay: 20001 rows; must be <= 20000"));
 }
 
 TEST(ConvertRequestTest, TrialsNeedALauncherAndALimit) {
