@@ -145,7 +145,7 @@ TEST_P(FailedByStageTest, NextBestIsFound) {
     if (e.plan.recompute.granularity != RecomputeGranularity::kNone) continue;
     least_plain = std::min(least_plain, e.estimate.reserved_memory);
   }
-  problem.cluster.pools.front().memory_capacity = Bytes(least_plain.count - 1);
+  problem.cluster.pools.front().memory_capacity = Bytes{least_plain.count - 1};
   std::erase_if(plans,
                 [&](const Evaluated& e) { return e.estimate.reserved_memory >= least_plain; });
   Calibration calibration;
