@@ -115,6 +115,9 @@ std::string PlanWords(const v1::Plan& plan) {
   if (!plan.layers_per_stage().empty() && !AllEqual(plan.layers_per_stage())) {
     words.push_back("layers " + Runs(plan.layers_per_stage()));
   }
+  if (plan.whole_weights_ratio() > 0) {
+    words.push_back("whole weights " + PercentText(plan.whole_weights_ratio()));
+  }
   if (plan.optimizer_offload_ratio() > 0) {
     words.push_back("offload " + PercentText(plan.optimizer_offload_ratio()));
   }

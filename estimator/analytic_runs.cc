@@ -156,6 +156,7 @@ void AnalyticModel::BuildRuns(const ParallelPlan& plan) {
     stage.mtp_layers = stage.has_head ? problem_.model.mtp_layer_count : 0;
     SetRecompute(plan.recompute, i, stage);
     stage.offloaded_layers = OffloadedLayers(plan.activation_offload_ratio, layers[i]);
+    stage.whole_layers = WholeLayers(plan.whole_weights_ratio, layers[i]);
     Append(stage);
     first_layer += layers[i];
   }
@@ -189,7 +190,8 @@ void AnalyticModel::BuildMixedRuns(const ParallelPlan& plan) {
         .mtp_layers = is_last ? problem_.model.mtp_layer_count : 0,
         .has_embedding = i == 0,
         .has_head = is_last,
-        .offloaded_layers = OffloadedLayers(plan.activation_offload_ratio, own.layer_count)};
+        .offloaded_layers = OffloadedLayers(plan.activation_offload_ratio, own.layer_count),
+        .whole_layers = WholeLayers(plan.whole_weights_ratio, own.layer_count)};
     SetRecompute(own.recompute, 0, stage);
     Append(stage);
     first_layer += own.layer_count;

@@ -101,24 +101,15 @@ class Tail {
            Over(CollectiveKind::kAllReduce, shard, groups_.dense_replicas);
   }
 
-  [[nodiscard]] Seconds GatherParameters() const {
-    const double bucket = Bucket(problem_.workload.overlap.parameter_gather);
-    // The vocabulary's weights stay in 16 bits.
-    const double vocabulary = parameters_.dense > 0 ? (bytes_.weight - bytes_.gathered_weight) *
-                                                          parameters_.vocabulary / parameters_.dense
-                                                    : 0;
-    return Over(CollectiveKind::kAllGather,
-                {.bytes_per_parameter = bytes_.gathered_weight + vocabulary,
-                 .parameters = parameters_.dense,
-                 .bucket = bucket,
-                 .least = least_.dense},
-                groups_.dense) +
-           Over(CollectiveKind::kAllGather,
-                {.bytes_per_parameter = bytes_.gathered_weight,
-                 .parameters = parameters_.expert,
-                 .bucket = bucket,
-                 .least = least_.expert},
-                groups_.expert);
+  // Weights of the whole stage, once.
+  [[nodiscard]] Seconds GatherParameters() const { return Gather(parameters_); }
+
+  // Those of them that are sharded again after each pass.
+  [[nodiscard]] Seconds GatherShardedParameters() const {
+    const StageParameters whole = WholeParametersOf(stage_);
+    return Gather({.dense = parameters_.dense - whole.dense,
+                   .vocabulary = parameters_.vocabulary,
+                   .expert = parameters_.expert - whole.expert});
   }
 
   // Whether any gradient is reduced before the end of the backward pass.
@@ -143,6 +134,26 @@ class Tail {
   }
 
  private:
+  [[nodiscard]] Seconds Gather(const StageParameters& gathered) const {
+    const double bucket = Bucket(problem_.workload.overlap.parameter_gather);
+    // The vocabulary's weights stay in 16 bits.
+    const double vocabulary = gathered.dense > 0 ? (bytes_.weight - bytes_.gathered_weight) *
+                                                       gathered.vocabulary / gathered.dense
+                                                 : 0;
+    return Over(CollectiveKind::kAllGather,
+                {.bytes_per_parameter = bytes_.gathered_weight + vocabulary,
+                 .parameters = gathered.dense,
+                 .bucket = bucket,
+                 .least = least_.dense},
+                groups_.dense) +
+           Over(CollectiveKind::kAllGather,
+                {.bytes_per_parameter = bytes_.gathered_weight,
+                 .parameters = gathered.expert,
+                 .bucket = bucket,
+                 .least = least_.expert},
+                groups_.expert);
+  }
+
   // They travel in buckets; every bucket pays the latency of its collective.
   [[nodiscard]] Seconds Over(CollectiveKind kind, const Load& load, const GroupShape& shape) const {
     if (Ranks(shape) <= 1 || load.parameters <= 0) return Seconds(0);
@@ -230,8 +241,10 @@ StepTail TailOf(const Stage& s, const StageTime& time, const StateSharding& shar
     return result;
   }
   const Seconds gather = tail.GatherParameters();
-  const Seconds exposed_gather =
-      overlap.parameter_gather ? Exposed(gather, forward, visible) : gather;
+  const auto beside_forward = [&](Seconds messages) {
+    return overlap.parameter_gather ? Exposed(messages, forward, visible) : messages;
+  };
+  const Seconds exposed_gather = beside_forward(gather);
   switch (sharding.zero_stage) {
     case 1:
       result.communication = exposed_reduce + exposed_gather;
@@ -240,13 +253,16 @@ StepTail TailOf(const Stage& s, const StageTime& time, const StateSharding& shar
       result.communication = micro_batches * exposed_reduce + exposed_gather;
       break;
     default: {  // weights are gathered in forward and again in backward of each micro-batch
+      // Those that stay whole only in the first forward pass.
+      const Seconds again = s.whole_layers > 0 ? tail.GatherShardedParameters() : gather;
       // The second gather and the reduction share the window of the backward pass.
       Seconds beside_backward(0);
       Seconds bare(0);
-      (overlap.parameter_gather ? beside_backward : bare) += gather;
+      (overlap.parameter_gather ? beside_backward : bare) += again;
       (hides_reduction ? beside_backward : bare) += reduce;
-      const Seconds once = exposed_gather + Exposed(beside_backward, backward, visible) + bare;
-      result.communication = micro_batches * once;
+      const Seconds once =
+          beside_forward(again) + Exposed(beside_backward, backward, visible) + bare;
+      result.communication = micro_batches * once + (exposed_gather - beside_forward(again));
       break;
     }
   }

@@ -59,10 +59,21 @@ double LargestLayer(const Stage& s) {
                   s.moe_layers > 0 ? unit.moe_layer_parameters + unit.expert_parameters : 0);
 }
 
-// Gathered weights, one gathered gradient and the gathered vocabulary matrix of ZeRO-3.
-double GatheredBytes(const Stage& s, const StateBytes& bytes) {
+// What whole copies of these have beside a rank's own shards.
+double BesideShards(const StageParameters& p, const StateSharding& sharding) {
+  return p.dense * (1 - 1.0 / sharding.dense_group) + p.expert * (1 - 1.0 / sharding.expert_group);
+}
+
+// Gathered weights, one gathered gradient and the gathered vocabulary matrix of ZeRO-3. Where the
+// last layers stay whole too, nothing is left to gather; it is taken off no faster than they need
+// room without its gaps, so that more whole layers never need less.
+double GatheredBytes(const Stage& s, const StateBytes& bytes, double whole, double layers,
+                     double efficiency) {
   const UnitCosts& unit = *s.unit;
   double gathered = LargestLayer(s) * (kGatheredLayers * bytes.weight + bytes.gradient);
+  const double two = kGatheredLayers * LargestLayer(s);
+  gathered -=
+      bytes.weight * std::max(0.0, efficiency * whole - std::max(0.0, efficiency * layers - two));
   if (s.has_embedding || s.has_head) gathered += bytes.weight * unit.vocabulary_parameters;
   return gathered;
 }
@@ -160,10 +171,15 @@ StageMemory MemoryOf(const Stage& s, const StateSharding& sharding, double in_fl
     return p.dense / (is_sharded ? sharding.dense_group : 1) +
            p.expert / (is_sharded ? sharding.expert_group : 1);
   };
+  const double whole = sharding.zero_stage == 3 ? BesideShards(WholeParametersOf(s), sharding) : 0;
   const Activations activations = StoredBy(s);
   double transient = static_cast<double>(Transient(s, activations).count);
   if (sharding.zero_stage >= 2) transient += bytes.autograd * LargestLayer(s);
-  if (sharding.zero_stage == 3) transient += GatheredBytes(s, bytes);
+  if (sharding.zero_stage == 3) {
+    const double layers =
+        BesideShards({.dense = p.dense - p.vocabulary, .expert = p.expert}, sharding);
+    transient += GatheredBytes(s, bytes, whole, layers, profile.allocator_efficiency);
+  }
   const int sequences =
       s.data_parallel * s.sharding.micro_batch_size;  // of one micro-batch, all ranks
   if (s.has_head && problem.workload.global_batch_size > sequences) {
@@ -178,7 +194,7 @@ StageMemory MemoryOf(const Stage& s, const StateSharding& sharding, double in_fl
   auto& line = memory.breakdown;
   const double fp8_copies = sharding.zero_stage == 0 ? bytes.fp8_copies : 0;
   line[static_cast<std::size_t>(MemoryKind::kWeights)] =
-      RoundedBytes(bytes.weight * divided(3) + bytes.unsharded * (p.dense + p.expert) +
+      RoundedBytes(bytes.weight * (divided(3) + whole) + bytes.unsharded * (p.dense + p.expert) +
                    fp8_copies * (p.dense - p.vocabulary + p.expert));
   // Sharded gradients are reduced as soon as a layer has them, and only one layer's are whole.
   line[static_cast<std::size_t>(MemoryKind::kGradients)] =

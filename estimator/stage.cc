@@ -93,6 +93,13 @@ StageTime TimeOf(const Stage& s, bool is_pipelined) {
   return time;
 }
 
+StageParameters WholeParametersOf(const Stage& s) {
+  const int dense = std::min(s.whole_layers, s.dense_layers);
+  const int moe = s.whole_layers - dense;
+  return {.dense = dense * s.unit->dense_layer_parameters + moe * s.unit->moe_layer_parameters,
+          .expert = moe * s.unit->expert_parameters};
+}
+
 Bytes OffloadedBytes(const Stage& s) {
   const int dense = std::min(s.offloaded_layers, s.dense_layers);
   return s.unit->dense.all * dense + s.unit->moe.all * (s.offloaded_layers - dense);

@@ -25,6 +25,7 @@ struct Stage {
   int selective_layers = 0;      // selectively; those after them
   int selective_mtp_layers = 0;  // where all layers recompute selectively: all of mtp_layers
   int offloaded_layers = 0;      // activations on the host, without recomputation; the first
+  int whole_layers = 0;          // of which ZeRO 3 leaves the weights whole; the first
   bool operator==(const Stage&) const = default;
 };
 
@@ -77,6 +78,8 @@ struct StageParameters {
 };
 
 StageParameters ParametersOf(const Stage& stage, const ModelSpec& model);
+// Of these, those that ZeRO 3 leaves whole.
+StageParameters WholeParametersOf(const Stage& stage);
 
 // What the offloaded layers of a stage keep of one micro-batch.
 Bytes OffloadedBytes(const Stage& stage);

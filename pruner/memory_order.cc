@@ -174,7 +174,10 @@ class Comparison {
     if (x_.zero_stage > y_.zero_stage) return false;
     if (x_.zero_stage > 0 && a_.shards > b_.shards) return false;
     if (x_.zero_stage > 0) Note("states shared by", a_.shards, b_.shards);
-    if (x_.zero_stage == y_.zero_stage) return true;
+    if (x_.zero_stage == y_.zero_stage) {
+      Note("whole_weights_ratio", x_.whole_weights_ratio, y_.whole_weights_ratio);
+      return x_.whole_weights_ratio >= y_.whole_weights_ratio;
+    }
     const bool has_experts = problem_.model.moe.has_value();
     if (y_.zero_stage > 2 || b_.shards < 2 || (has_experts && b_.expert_shards < 2)) return false;
     const StateBytes bytes = BytesPerParameter(problem_.workload, problem_.profile);

@@ -66,6 +66,7 @@ void VisitPlan(Plan& plan, Visitor& visit) {
   visit("st", plan.stages);
   visit.UnlessUsual("ro", plan.rank_order);
   visit.UnlessUsual("ao", plan.activation_offload_ratio);
+  visit.UnlessUsual("ww", plan.whole_weights_ratio);
 }
 
 bool IsPlain(char c) {
@@ -268,10 +269,13 @@ std::optional<ParallelPlan> ParsePlanKey(std::string_view text) {
 }
 
 int OffloadedLayers(double ratio, int layers) {
+  return std::min(WholeLayers(ratio, layers), std::max(0, layers - 1));
+}
+
+int WholeLayers(double ratio, int layers) {
   // 0.29 x 100 is a little less than 29 in binary.
   constexpr double kRounding = 1e-9;
-  return std::clamp(static_cast<int>(std::floor(ratio * layers + kRounding)), 0,
-                    std::max(0, layers - 1));
+  return std::clamp(static_cast<int>(std::floor(ratio * layers + kRounding)), 0, layers);
 }
 
 int StageCount(const ParallelPlan& plan) {
@@ -345,6 +349,7 @@ std::vector<FieldViolation> Validate(const PlanRequest& plan, std::string_view p
   };
   ratio("optimizer_offload_ratio", plan.optimizer_offload_ratio);
   ratio("activation_offload_ratio", plan.activation_offload_ratio);
+  ratio("whole_weights_ratio", plan.whole_weights_ratio);
   for (std::size_t i = 0; i < plan.stages.size(); ++i) {
     CheckStage(checker, "stages[" + std::to_string(i) + "]", plan.stages[i]);
   }

@@ -59,6 +59,9 @@ struct ParallelPlan {
   // Of the layers of each stage: what they keep for the backward pass waits in host memory
   // (OffloadedLayers).
   double activation_offload_ratio = 0.0;
+  // Of the layers of each stage under ZeRO 3: their weights stay whole, as under ZeRO 2
+  // (WholeLayers).
+  double whole_weights_ratio = 0.0;
   // The canonical order of plans: field by field as above.
   auto operator<=>(const ParallelPlan&) const = default;
 };
@@ -85,6 +88,7 @@ struct PlanRequest {
   std::vector<StagePlan> stages = {};
   std::optional<RankOrder> rank_order = {};
   std::optional<double> activation_offload_ratio = {};
+  std::optional<double> whole_weights_ratio = {};
   bool operator==(const PlanRequest&) const = default;
 };
 
@@ -108,6 +112,9 @@ std::optional<ParallelPlan> ParsePlanKey(std::string_view text);
 // Layers of a stage of `layers` whose activations are on the host: the first
 // floor(ratio x layers), at most all but the last, whose backward pass comes at once.
 int OffloadedLayers(double ratio, int layers);
+
+// Layers of a stage of `layers` whose weights stay whole: the first floor(ratio x layers).
+int WholeLayers(double ratio, int layers);
 
 // Pipeline stages: plan.stages' or pipeline_parallel.
 int StageCount(const ParallelPlan& plan);

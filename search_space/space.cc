@@ -33,6 +33,12 @@ void SetRecompute(int code, int stages, RecomputePlan& recompute) {
   if (code > 1) recompute.layer_counts.assign(static_cast<std::size_t>(stages), code - 1);
 }
 
+void SetShare(Dimension dimension, double ratio, ParallelPlan& plan) {
+  if (dimension == Dimension::kWholeWeights) plan.whole_weights_ratio = ratio;
+  if (dimension == Dimension::kOptimizerOffload) plan.optimizer_offload_ratio = ratio;
+  if (dimension == Dimension::kActivationOffload) plan.activation_offload_ratio = ratio;
+}
+
 // Numbers of chunks, all of as many layers, that the stages can share out: evenly, or with fewer
 // layers on the first and the last stage. One chunk a stage is no interleaving.
 std::vector<int> ChunkCounts(int layers, int stages, const SpaceOptions& options) {
@@ -274,6 +280,8 @@ std::vector<int> SearchSpace::AllValues(Dimension dimension, const ParallelPlan&
       return {0, 1, 2, 3};
     case Dimension::kZeroGroupSize:
       return ShardingGroups(p);
+    case Dimension::kWholeWeights:
+      return p.zero_stage == 3 ? options_.whole_weights_percents : std::vector<int>{0};
     case Dimension::kOptimizerOffload:
       return p.zero_stage > 0 ? options_.offload_percents : std::vector<int>{0};
     case Dimension::kActivationOffload:
@@ -328,6 +336,9 @@ void SearchSpace::ResetAfter(Dimension dimension, ParallelPlan& plan) const {
       plan.zero_group_size = 0;
       [[fallthrough]];
     case Dimension::kZeroGroupSize:
+      plan.whole_weights_ratio = 0;
+      [[fallthrough]];
+    case Dimension::kWholeWeights:
       plan.optimizer_offload_ratio = 0;
       [[fallthrough]];
     case Dimension::kOptimizerOffload:
@@ -391,12 +402,10 @@ void SearchSpace::Set(Dimension dimension, int value, ParallelPlan& plan) const 
     case Dimension::kZeroGroupSize:
       plan.zero_group_size = value;
       return;
+    case Dimension::kWholeWeights:
     case Dimension::kOptimizerOffload:
-      plan.optimizer_offload_ratio = value / 100.0;
-      return;
     case Dimension::kActivationOffload:
-      plan.activation_offload_ratio = value / 100.0;
-      return;
+      return SetShare(dimension, value / 100.0, plan);
     case Dimension::kRecompute:
       SetRecompute(value, plan.pipeline_parallel, plan.recompute);
       return;

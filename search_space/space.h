@@ -30,11 +30,12 @@ enum class Dimension {
   kFirstStage,
   kZeroStage,
   kZeroGroupSize,
+  kWholeWeights,
   kOptimizerOffload,
   kActivationOffload,
   kRecompute,
 };
-inline constexpr int kDimensionCount = 18;
+inline constexpr int kDimensionCount = 19;
 
 // The largest shares of what plans put into host memory.
 struct MostOffloaded {
@@ -52,7 +53,8 @@ struct DimensionChoice {
 };
 
 // How far the space is open. Values of choices are coded: words by their enumerator, false and true
-// as 0 and 1, recomputation by its granularity, offload by its per cent.
+// as 0 and 1, recomputation by its granularity, shares of offload and of whole weights by their per
+// cent.
 struct SpaceOptions {
   std::vector<ContextParallelKind> context_parallel_kinds = {ContextParallelKind::kRing};
   std::vector<Schedule> schedules = {Schedule::k1f1b, Schedule::kInterleaved1f1b};
@@ -60,6 +62,7 @@ struct SpaceOptions {
   int fabric_devices = 1;         // that one fabric joins: which of them matters to rank orders
   bool sizes_end_stages = false;  // first and last stage may have fewer layers than those between
   bool shards_in_groups = false;  // sharding groups smaller than the data-parallel group
+  std::vector<int> whole_weights_percents = {0};  // of the layers, under ZeRO 3
   std::vector<int> offload_percents = {0};  // of the optimizer's states, where ZeRO shards them
   std::vector<int> activation_offload_percents = {0};  // of the layers, without recomputation
   bool activation_offload_needs_one_stage = false;     // no pipeline
@@ -80,10 +83,11 @@ struct SpaceOptions {
 // All the ways to cut a model over one pool of equal devices: every split of the devices into
 // tensor x context x pipeline x data, every kind of context parallelism, orders of ranks, every
 // micro-batch that divides the batch, expert and expert-tensor parallelism, sequence parallelism,
-// schedules and virtual stages, lighter first and last stages, ZeRO 0-3, its groups and what of its
-// optimizer is on the host, and activations of some layers on the host, or recomputation of
-// nothing, of the framework's selected modules, or of 1 .. all layers of a stage; as far as
-// SpaceOptions leave it open. Nothing is left out because it looks bad: that is the pruner's work.
+// schedules and virtual stages, lighter first and last stages, ZeRO 0-3, its groups, layers whose
+// weights it leaves whole and what of its optimizer is on the host, and activations of some layers
+// on the host, or recomputation of nothing, of the framework's selected modules, or of 1 .. all
+// layers of a stage; as far as SpaceOptions leave it open. Nothing is left out because it looks
+// bad: that is the pruner's work.
 class SearchSpace {
  public:
   SearchSpace(const ModelSpec& model, int device_count, int global_batch_size,

@@ -8,25 +8,20 @@ namespace meshwright {
 namespace {
 
 // Plans over the dimensions between the ZeRO stage and the offload of activations. They depend on
-// the ZeRO stage and not on one another, and are alike wherever it shards at all.
+// the ZeRO stage and not on one another; all but whole weights are alike wherever it shards at all.
 std::int64_t CountShardings(const SearchSpace& space, const ParallelPlan& prefix) {
-  constexpr int kFirst = static_cast<int>(Dimension::kZeroStage) + 1;
-  constexpr int kEnd = static_cast<int>(Dimension::kActivationOffload);
   ParallelPlan plan = prefix;
+  const auto size = [&](Dimension dimension) { return std::ssize(space.Values(dimension, plan)); };
   std::int64_t count = 0;
-  std::optional<std::int64_t> sharded;  // of each stage above 0
+  std::optional<std::int64_t> sharded;  // groups and offload of each stage above 0
   for (const int stage : space.Values(Dimension::kZeroStage, prefix)) {
-    if (stage > 0 && sharded.has_value()) {
-      count += *sharded;
-      continue;
-    }
     space.Set(Dimension::kZeroStage, stage, plan);
-    std::int64_t plans = 1;
-    for (int i = kFirst; i < kEnd; ++i) {
-      plans *= static_cast<std::int64_t>(space.Values(static_cast<Dimension>(i), plan).size());
-    }
+    const std::int64_t plans =
+        stage > 0 && sharded.has_value()
+            ? *sharded
+            : size(Dimension::kZeroGroupSize) * size(Dimension::kOptimizerOffload);
     if (stage > 0) sharded = plans;
-    count += plans;
+    count += plans * size(Dimension::kWholeWeights);
   }
   return count;
 }
@@ -51,8 +46,8 @@ std::int64_t SearchSpace::CountBranch(const ParallelPlan& prefix, int depth, int
 }
 
 // Once the devices are divided, later dimensions depend on few of the others, so that the count is
-// a product: sequence parallelism, micro-batch, experts, rank order, ZeRO and its groups, and
-// the pipeline's schedule, split, offload of activations and recomputation.
+// a product: sequence parallelism, micro-batch, experts, rank order, ZeRO and what goes with it,
+// and the pipeline's schedule, split, offload of activations and recomputation.
 std::int64_t SearchSpace::CountAfterDevices(const ParallelPlan& prefix, int depth) const {
   const auto branch = [&](Dimension first, Dimension end) {
     return CountBranch(prefix, std::max(depth, static_cast<int>(first)), static_cast<int>(end));

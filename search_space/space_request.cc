@@ -85,6 +85,7 @@ constexpr Row kRows[] = {
     {"first_stage_layers", Of<Dimension::kFirstStage>},
     {"zero_stage", Of<Dimension::kZeroStage>},
     {"zero_group_size", Of<Dimension::kZeroGroupSize>},  // 0: the whole data-parallel group
+    {"whole_weights_ratio", Of<Dimension::kWholeWeights>, PercentOf, Ratios},
     {"optimizer_offload_ratio", Of<Dimension::kOptimizerOffload>, PercentOf, Ratios},
     {"activation_offload_ratio", Of<Dimension::kActivationOffload>, PercentOf, Ratios},
     {"recompute", Of<Dimension::kRecompute>, RecomputeCode, RecomputeWords},
@@ -186,6 +187,7 @@ std::vector<FieldViolation> ApplyDimensions(const std::vector<DimensionRequest>&
   options.sizes_end_stages = options.sizes_end_stages ||
                              options.chosen.contains(Dimension::kLargestStage) ||
                              options.chosen.contains(Dimension::kFirstStage);
+  OpenPercents(Dimension::kWholeWeights, options, options.whole_weights_percents);
   OpenPercents(Dimension::kOptimizerOffload, options, options.offload_percents);
   OpenPercents(Dimension::kActivationOffload, options, options.activation_offload_percents);
   options.shards_in_groups =

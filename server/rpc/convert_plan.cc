@@ -67,6 +67,7 @@ PlanRequest ReadPlan(const MessageReader& in) {
   for (const MessageReader& stage : in.Children("stages")) plan.stages.push_back(ReadStage(stage));
   plan.rank_order = in.Choice<RankOrder>("rank_order");
   plan.activation_offload_ratio = in.Double("activation_offload_ratio");
+  plan.whole_weights_ratio = in.Double("whole_weights_ratio");
   return plan;
 }
 
@@ -98,6 +99,7 @@ v1::Plan ToWire(const PlanRequest& plan) {
   if (plan.activation_offload_ratio) {
     wire.set_activation_offload_ratio(*plan.activation_offload_ratio);
   }
+  if (plan.whole_weights_ratio) wire.set_whole_weights_ratio(*plan.whole_weights_ratio);
   return wire;
 }
 

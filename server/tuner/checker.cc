@@ -245,6 +245,10 @@ class PlanChecker {
   }
 
   void CheckSharding() {
+    if (plan_.whole_weights_ratio > 0 && plan_.zero_stage < 3) {
+      Add("whole_weights_ratio", "{} with zero_stage {}; needs zero_stage 3",
+          plan_.whole_weights_ratio, plan_.zero_stage);
+    }
     if (plan_.zero_group_size == 0 || !plan_.stages.empty()) return;
     const Product group = Product{plan_.data_parallel} * plan_.context_parallel;
     if (group % plan_.zero_group_size != 0) {

@@ -55,6 +55,7 @@ void TakeSizes(const PlanRequest& stated, const Problem& problem, PlanDefaults& 
       defaults.Take("optimizer_offload_ratio", stated.optimizer_offload_ratio, 0.0);
   plan.activation_offload_ratio =
       defaults.Take("activation_offload_ratio", stated.activation_offload_ratio, 0.0);
+  plan.whole_weights_ratio = stated.whole_weights_ratio.value_or(0.0);
 }
 
 }  // namespace
@@ -105,26 +106,29 @@ absl::StatusOr<ResolvedPlan> ResolvePlan(const PlanRequest& stated, const Proble
   return resolved;
 }
 
+// Whole weights are stated only where there are any.
 PlanRequest StatedPlan(const ParallelPlan& plan) {
-  return {.tensor_parallel = plan.tensor_parallel,
-          .sequence_parallel = plan.sequence_parallel,
-          .pipeline_parallel = plan.pipeline_parallel,
-          .virtual_pipeline = plan.virtual_pipeline,
-          .data_parallel = plan.data_parallel,
-          .context_parallel = plan.context_parallel,
-          .context_parallel_kind = plan.context_parallel_kind,
-          .expert_parallel = plan.expert_parallel,
-          .expert_tensor_parallel = plan.expert_tensor_parallel,
-          .micro_batch_size = plan.micro_batch_size,
-          .zero_stage = plan.zero_stage,
-          .zero_group_size = plan.zero_group_size,
-          .schedule = plan.schedule,
-          .recompute = plan.recompute,
-          .layers_per_stage = plan.layers_per_stage,
-          .optimizer_offload_ratio = plan.optimizer_offload_ratio,
-          .stages = plan.stages,
-          .rank_order = plan.rank_order,
-          .activation_offload_ratio = plan.activation_offload_ratio};
+  PlanRequest stated = {.tensor_parallel = plan.tensor_parallel,
+                        .sequence_parallel = plan.sequence_parallel,
+                        .pipeline_parallel = plan.pipeline_parallel,
+                        .virtual_pipeline = plan.virtual_pipeline,
+                        .data_parallel = plan.data_parallel,
+                        .context_parallel = plan.context_parallel,
+                        .context_parallel_kind = plan.context_parallel_kind,
+                        .expert_parallel = plan.expert_parallel,
+                        .expert_tensor_parallel = plan.expert_tensor_parallel,
+                        .micro_batch_size = plan.micro_batch_size,
+                        .zero_stage = plan.zero_stage,
+                        .zero_group_size = plan.zero_group_size,
+                        .schedule = plan.schedule,
+                        .recompute = plan.recompute,
+                        .layers_per_stage = plan.layers_per_stage,
+                        .optimizer_offload_ratio = plan.optimizer_offload_ratio,
+                        .stages = plan.stages,
+                        .rank_order = plan.rank_order,
+                        .activation_offload_ratio = plan.activation_offload_ratio};
+  if (plan.whole_weights_ratio != 0) stated.whole_weights_ratio = plan.whole_weights_ratio;
+  return stated;
 }
 
 }  // namespace meshwright

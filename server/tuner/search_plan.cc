@@ -36,6 +36,13 @@ Bytes LargestOffload(ParallelPlan plan, const Estimate& estimate, AnalyticModel&
   return largest;
 }
 
+int LargestStage(const ParallelPlan& plan) {
+  int largest = 0;
+  for (const int layers : plan.layers_per_stage) largest = std::max(largest, layers);
+  for (const StagePlan& stage : plan.stages) largest = std::max(largest, stage.layer_count);
+  return largest;
+}
+
 // What one estimate adds to the question's defaults and warnings.
 void AddWarnings(const ParallelPlan& plan, AnalyticModel& model, Estimate& estimate) {
   if (plan.optimizer_offload_ratio > 0) {
@@ -52,6 +59,11 @@ void AddWarnings(const ParallelPlan& plan, AnalyticModel& model, Estimate& estim
                           "whose size is not known, over an assumed host link that no other "
                           "device shares",
                           static_cast<double>(offloaded.count) / 1e9));
+  }
+  if (plan.whole_weights_ratio > 0 &&
+      WholeLayers(plan.whole_weights_ratio, LargestStage(plan)) == 0) {
+    estimate.warnings.emplace_back(
+        "whole_weights_ratio is too small for one layer: all weights are sharded");
   }
   const auto ruled_out = WhyRuledOut(plan, model.calibration(), model.problem());
   if (ruled_out.has_value()) estimate.warnings.push_back(*ruled_out);

@@ -74,6 +74,8 @@ const Case kCases[] = {
      "pp2 vp5 dp8 mb2 zero1 interleaved_1f1b offload 50.0 %, recompute selective"},
     {"activation_offload", "activation_offload_ratio: 0.25",
      "dp8 mb2 zero1 activation offload 25.0 %, recompute none"},
+    {"whole_weights", "zero_stage: 3 whole_weights_ratio: 0.5",
+     "dp8 mb2 zero3 whole weights 50.0 %, recompute none"},
     {"usual_order", "pipeline_parallel: 2 rank_order: 'tp-cp-ep-dp-pp'",
      "pp2 dp8 mb2 zero1 1f1b, recompute none"},
     {"pipeline_inside", "pipeline_parallel: 2 rank_order: 'tp-cp-ep-pp-dp'",

@@ -52,6 +52,7 @@ std::vector<ParallelPlan> DrawPlans(const OwnedProblem& problem) {
                            .fabric_devices = ScaleUpDeviceCount(problem.cluster.pools.front()),
                            .sizes_end_stages = problem.profile.sizes_end_stages,
                            .shards_in_groups = problem.profile.shards_in_groups,
+                           .whole_weights_percents = {0, 40},
                            .activation_offload_percents = {0, 40}});
   std::mt19937 random(7);
   std::vector<ParallelPlan> plans;
@@ -180,6 +181,26 @@ TEST_P(SweepTest, ActivationOffloadTradesTimeForMemory) {
       const QuickEstimate more = model.Quick(plan);
       EXPECT_GE(more.step_time, less.step_time) << percent;
       EXPECT_LE(more.reserved_memory, less.reserved_memory) << percent;
+      less = more;
+    }
+  }
+}
+
+// More whole weights never take less memory nor more time; each line is rounded to bytes, and so
+// are messages.
+TEST_P(SweepTest, WholeWeightsTradeMemoryForTime) {
+  const OwnedProblem problem = ProblemOf(GetParam());
+  AnalyticModel model(problem.View());
+  for (ParallelPlan plan : DrawPlans(problem)) {
+    SCOPED_TRACE(MakePlanKey(plan).text);
+    plan.zero_stage = 3;
+    plan.whole_weights_ratio = 0;
+    QuickEstimate less = model.Quick(plan);
+    for (int percent = 5; percent <= 100; percent += 5) {
+      plan.whole_weights_ratio = percent / 100.0;
+      const QuickEstimate more = model.Quick(plan);
+      EXPECT_LE(more.step_time, less.step_time * (1 + 1e-12)) << percent;
+      EXPECT_GE(more.reserved_memory.count + 8, less.reserved_memory.count) << percent;
       less = more;
     }
   }

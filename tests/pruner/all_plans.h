@@ -137,12 +137,17 @@ class AllPlans {
       if (share % plan.micro_batch_size != 0) continue;
       if (!CheckPlan(plan, problem_, "plan").empty()) continue;  // ZeRO and recomputation are free
       for (plan.zero_stage = 0; plan.zero_stage <= 3; ++plan.zero_stage) {
-        plan.zero_group_size = 0;
-        plan.recompute = {};
-        if (IsRejectedBy("divisibility", problem_, plan)) continue;
-        AddRecomputation(plan, stage);
-        if (plan.zero_stage > 0 && problem_.profile.shards_in_groups) AddGroups(plan, stage);
+        if (!IsRejectedBy("divisibility", problem_, plan)) AddSharding(plan, stage);
       }
+    }
+  }
+
+  void AddSharding(ParallelPlan plan, int largest_stage) {
+    for (const int percent : problem_.space.whole_weights_percents) {
+      if (percent > 0 && plan.zero_stage < 3) continue;
+      plan.whole_weights_ratio = percent / 100.0;
+      AddRecomputation(plan, largest_stage);
+      if (plan.zero_stage > 0 && problem_.profile.shards_in_groups) AddGroups(plan, largest_stage);
     }
   }
 

@@ -113,7 +113,8 @@ TEST(NeedsAtLeast, HoldsForTheModel) {
   std::map<std::string, int> seen;  // pairs that differ in a dimension alone
   int ordered = 0;
   for (int i = 0; i < ProblemCount(); ++i) {
-    const Problem problem = Resolved(RandomQuestion(random));
+    Problem problem = Resolved(RandomQuestion(random));
+    if (random() % 2 == 0) problem.space.whole_weights_percents = {0, 40, 100};
     const std::vector<Evaluated> plans = AllPlans(problem).plans();
     std::map<std::pair<int, int>, std::vector<const Evaluated*>> by_shape;
     for (const Evaluated& e : plans) {
@@ -136,7 +137,7 @@ TEST(NeedsAtLeast, HoldsForTheModel) {
   for (const std::string_view dimension :
        {"micro_batch_size", "context_parallel", "recompute", "recomputed layers", "zero_stage",
         "states", "sequence_parallel", "expert_parallel", "optimizer_offload_ratio",
-        "activation_offload_ratio", "schedule"}) {
+        "activation_offload_ratio", "whole_weights_ratio", "schedule"}) {
     EXPECT_GT(seen[std::string(dimension)], 0) << dimension;
   }
 }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <cstdlib>
@@ -106,24 +107,12 @@ Question RandomQuestion(std::mt19937& random) {
   const auto shape = random() % 6;
   const bool is_fp8 = random() % 5 == 0;
   VaryRecomputation(random, question);
-  question.cluster.pools = {shape == 0   ? Nodes(1, 4)
-                            : shape == 1 ? Nodes(1, 8)
-                            : shape == 2 ? Nodes(2, 4)
-                            : shape == 3 ? Nodes(3, 4)
-                            : shape == 4 ? Nodes(4, 4)
-                                         : Nodes(2, 6)};
+  constexpr std::array<int, 2> kShapes[] = {{1, 4}, {1, 8}, {2, 4}, {3, 4}, {4, 4}, {2, 6}};
+  question.cluster.pools = {Nodes(kShapes[shape][0], kShapes[shape][1])};
   if (is_fp8) {
     question.cluster.pools.front().chip = "nvidia-h100-sxm5-80gb";
     workload.precision = Precision::kFp8;
   }
-  return question;
-}
-
-// A space of thousands of groups of plans.
-Question Large() {
-  Question question = TinyQuestion();
-  question.workload.global_batch_size = 256;
-  question.cluster.pools = {Nodes(8, 8)};
   return question;
 }
 
@@ -145,6 +134,7 @@ bool IsLeft(const ParallelPlan& plan, const SpaceOptions& options) {
   if (!HasOneNumber(plan) && is_stated) return false;
   return allows(Dimension::kTensorParallel, plan.tensor_parallel) &&
          allows(Dimension::kZeroStage, plan.zero_stage) &&
+         allows(Dimension::kWholeWeights, static_cast<int>(100 * plan.whole_weights_ratio)) &&
          allows(Dimension::kActivationOffload,
                 static_cast<int>(100 * plan.activation_offload_ratio)) &&
          allows(Dimension::kRecompute, static_cast<int>(plan.recompute.granularity)) &&
@@ -164,6 +154,9 @@ Problem Narrowed(Problem problem, std::mt19937& random) {
   if (!granularities.values.empty()) space.chosen[Dimension::kRecompute] = granularities;
   if (random() % 2 == 0) space.recomputed_layers = {.at_least = 2};
   if (random() % 4 == 0) space.chosen[Dimension::kActivationOffload] = {.values = {0, 50}};
+  if (random() % 4 == 0) {
+    space.chosen[Dimension::kWholeWeights] = {.values = {40, space.whole_weights_percents.back()}};
+  }
   return problem;
 }
 
@@ -268,7 +261,10 @@ class OptimumTest : public testing::TestWithParam<int> {
     std::mt19937 random(static_cast<unsigned>(GetParam()));
     std::vector<Problem> problems;
     problems.reserve(kProblemsATest);
-    for (int i = 0; i < kProblemsATest; ++i) problems.push_back(Resolved(RandomQuestion(random)));
+    for (int i = 0; i < kProblemsATest; ++i) {
+      problems.push_back(Resolved(RandomQuestion(random)));
+      if (random() % 3 == 0) problems.back().space.whole_weights_percents = {0, 40, 100};
+    }
     return problems;
   }
 };
@@ -403,7 +399,10 @@ TEST_P(OptimumTest, CountsAddUp) {
 // A search that is stopped in the middle says so, with any number of workers, and has left
 // something.
 TEST_P(OptimumTest, StoppedInTheMiddle) {
-  const Problem problem = Resolved(Large());
+  Question question = TinyQuestion();
+  question.workload.global_batch_size = 256;  // a space of thousands of groups of plans
+  question.cluster.pools = {Nodes(8, 8)};
+  const Problem problem = Resolved(question);
   for (const int workers : {1, 4}) {
     const SearchFound found = SearchExhaustively(
         SpaceOf(problem), ViewOf(problem), {},
@@ -461,6 +460,7 @@ TEST_P(OptimumTest, PlansDifferInMoreThanTheMicroBatchAndOffload) {
     plan.micro_batch_size = 0;
     plan.optimizer_offload_ratio = 0;
     plan.activation_offload_ratio = 0;
+    plan.whole_weights_ratio = 0;
     return plan;
   };
   for (const Problem& problem : Problems()) {

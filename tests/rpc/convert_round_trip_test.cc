@@ -46,7 +46,8 @@ ParallelPlan Chosen(const PlanRequest& plan) {
           .optimizer_offload_ratio = *plan.optimizer_offload_ratio,
           .stages = plan.stages,
           .rank_order = *plan.rank_order,
-          .activation_offload_ratio = *plan.activation_offload_ratio};
+          .activation_offload_ratio = *plan.activation_offload_ratio,
+          .whole_weights_ratio = *plan.whole_weights_ratio};
 }
 
 // To JSON, back, and into the domain again.

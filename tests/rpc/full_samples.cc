@@ -108,7 +108,8 @@ ParallelPlan FullPlan() {
                       .micro_batch_size = 7,
                       .recompute = recompute}},
           .rank_order = RankOrder::kTpCpEpPpDp,
-          .activation_offload_ratio = 0.75};
+          .activation_offload_ratio = 0.75,
+          .whole_weights_ratio = 0.5};
 }
 
 std::vector<std::string> UnsetFields(const Message& message) {

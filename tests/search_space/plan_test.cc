@@ -64,6 +64,29 @@ TEST(PlanKeyTest, ActivationOffloadStandsOnlyWhereThereIsAny) {
   }
 }
 
+TEST(PlanKeyTest, WholeWeightsStandOnlyWhereThereAreAny) {
+  ParallelPlan plan = {.zero_stage = 3, .whole_weights_ratio = 0.5};
+  const std::string plain = MakePlanKey({.zero_stage = 3}).text;
+  EXPECT_EQ(MakePlanKey(plan).text, plain + ".ww0_5");
+  EXPECT_EQ(ParsePlanKey(plain + ".ww0_5"), plan);
+  plan.activation_offload_ratio = 0.25;
+  EXPECT_EQ(MakePlanKey(plan).text, plain + ".ao0_25.ww0_5");
+  EXPECT_EQ(ParsePlanKey(plain + ".ao0_25.ww0_5"), plan);
+  for (const char* const tail : {".ww0", ".ww", ".ww0_5.ao0_25", ".ww0_5.ww0_5"}) {
+    EXPECT_FALSE(ParsePlanKey(plain + tail).has_value()) << tail;
+  }
+}
+
+// floor(ratio x layers), all of them at 1.
+TEST(WholeLayersTest, ByHand) {
+  EXPECT_EQ(WholeLayers(0, 32), 0);
+  EXPECT_EQ(WholeLayers(0.25, 10), 2);
+  EXPECT_EQ(WholeLayers(0.29, 100), 29);
+  EXPECT_EQ(WholeLayers(0.99, 32), 31);
+  EXPECT_EQ(WholeLayers(1, 32), 32);
+  EXPECT_EQ(WholeLayers(1, 0), 0);  // a stage without layers
+}
+
 // floor(ratio x layers), never the last; 0.29 x 100 is 28.999999999999996 in binary.
 TEST(OffloadedLayersTest, ByHand) {
   EXPECT_EQ(OffloadedLayers(0, 32), 0);
@@ -95,6 +118,7 @@ class RandomPlans {
     constexpr double kRatios[] = {0, -0.0, 0.1, 0.5, 1, 1e-300, 1e17, 1.0 / 3};
     plan.optimizer_offload_ratio = kRatios[Below(std::size(kRatios))];
     plan.activation_offload_ratio = kRatios[Below(std::size(kRatios))];
+    plan.whole_weights_ratio = kRatios[Below(std::size(kRatios))];
     for (std::size_t i = Below(3); i > 0; --i) plan.stages.push_back(DrawStage());
     return plan;
   }

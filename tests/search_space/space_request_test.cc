@@ -24,6 +24,7 @@ TEST(ApplyDimensionsTest, ValuesRangesAndWords) {
                        {.name = "recomputed_layers", .at_most = 4},
                        {.name = "data_parallel", .at_least = 8},
                        {.name = "zero_group_size", .values = {"0", "8"}},
+                       {.name = "whole_weights_ratio", .values = {"0.5", "1", "0"}},
                        {.name = "optimizer_offload_ratio", .values = {"0.5", "0"}},
                        {.name = "activation_offload_ratio", .values = {"1", "0.25"}}},
                       "dimensions", options);
@@ -37,6 +38,7 @@ TEST(ApplyDimensionsTest, ValuesRangesAndWords) {
   EXPECT_FALSE(options.recomputed_layers.Allows(5));
   EXPECT_FALSE(options.data_parallel.Allows(4));
   EXPECT_TRUE(options.shards_in_groups);
+  EXPECT_THAT(options.whole_weights_percents, ElementsAre(0, 50, 100));
   EXPECT_THAT(options.offload_percents, ElementsAre(0, 50));
   EXPECT_THAT(options.activation_offload_percents, ElementsAre(25, 100));
 }

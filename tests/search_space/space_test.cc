@@ -35,6 +35,7 @@ SpaceOptions Everything() {
   SpaceOptions options = {.fabric_devices = 2,
                           .sizes_end_stages = true,
                           .shards_in_groups = true,
+                          .whole_weights_percents = {0, 40, 100},
                           .offload_percents = {0, 50},
                           .activation_offload_percents = {0, 25, 100}};
   options.rank_orders = {RankOrder::kTpCpEpDpPp, RankOrder::kTpCpEpPpDp};
@@ -110,6 +111,7 @@ Node NodeOf(const PlanWalk& walk) {
                layers.empty() ? 0 : layers.front(),
                plan.zero_stage,
                plan.zero_group_size,
+               static_cast<int>(100 * plan.whole_weights_ratio),
                static_cast<int>(100 * plan.optimizer_offload_ratio),
                static_cast<int>(100 * plan.activation_offload_ratio),
                recompute.layer_counts.empty() ? static_cast<int>(recompute.granularity)
@@ -409,6 +411,29 @@ TEST(SearchSpaceTest, ActivationOffloadByHand) {
   EXPECT_EQ(plan.activation_offload_ratio, 0);
   EXPECT_THAT(space.Values(Dimension::kActivationOffload, plan), ElementsAre(0));
   EXPECT_EQ(space.MostOffloadedBelow(plan).activations, 0);
+}
+
+// Only ZeRO 3 leaves weights whole: 3 + 3 choices in place of ZeRO's 4. Two devices, 4 layers, two
+// sequences; of recomputation none, selective, 1 .. 4 layers: 6.
+// tp2, cp2: sp 2 x micro-batch {1,2} 2 x 6 x 6 = 144 each
+// pp2:      sp 2 x micro-batch {1,2} 2 x 6 x (1f1b 4 + interleaved by 2 chunks 3) = 168
+// dp2:      sp 2 x micro-batch {1}   1 x 6 x 6 =  72
+TEST(SearchSpaceTest, WholeWeightsByHand) {
+  SpaceOptions options = {.whole_weights_percents = {0, 50, 100}};
+  const SearchSpace space(Dense(4), 2, 2, options);
+  EXPECT_EQ(space.Count(), 144 + 144 + 168 + 72);
+  ParallelPlan plan = space.Root();
+  space.Set(Dimension::kZeroStage, 2, plan);
+  EXPECT_THAT(space.Values(Dimension::kWholeWeights, plan), ElementsAre(0));
+  space.Set(Dimension::kZeroStage, 3, plan);
+  EXPECT_THAT(space.Values(Dimension::kWholeWeights, plan), ElementsAre(0, 50, 100));
+  space.Set(Dimension::kWholeWeights, 50, plan);
+  EXPECT_EQ(plan.whole_weights_ratio, 0.5);
+  space.Set(Dimension::kZeroGroupSize, 0, plan);
+  EXPECT_EQ(plan.whole_weights_ratio, 0);
+  // Who leaves 0 out leaves ZeRO 3 alone, 2 choices of the 6.
+  options.chosen[Dimension::kWholeWeights] = {.values = {50, 100}};
+  EXPECT_EQ(SearchSpace(Dense(4), 2, 2, options).Count(), (144 + 144 + 168 + 72) / 3);
 }
 
 TEST(SearchSpaceTest, ChoicesOfTheUser) {

@@ -155,6 +155,13 @@ const Case kCases[] = {
     {"ActivationOffloadWithRecomputation",
      {.data_parallel = 4, .recompute = Recompute(kSelective, {}), .activation_offload_ratio = 0.5},
      {"plan.activation_offload_ratio"}},
+    {"WholeWeights", {.data_parallel = 4, .zero_stage = 3, .whole_weights_ratio = 1}},
+    {"WholeWeightsUnderZero2",
+     {.data_parallel = 4, .zero_stage = 2, .whole_weights_ratio = 0.5},
+     {"plan.whole_weights_ratio"}},
+    {"MoreThanWholeWeights",
+     {.data_parallel = 4, .zero_stage = 3, .whole_weights_ratio = 1.5},
+     {"plan.whole_weights_ratio"}},
     {"FullRecompute",
      {.pipeline_parallel = 2, .data_parallel = 2, .recompute = Recompute(kFull, {1, 2})}},
     {"RecomputeOfAnotherPipeline",
@@ -215,6 +222,15 @@ TEST(ActivationOffloadTest, OneErrorNamesThePipelineAndTheProfile) {
   EXPECT_EQ(violations.front().field, "plan.activation_offload_ratio");
   EXPECT_EQ(violations.front().description,
             "0.5 with 2 pipeline stages; framework profile megatron-core needs one");
+}
+
+TEST(WholeWeightsTest, OneErrorNamesTheStageThatTheyNeed) {
+  const auto violations =
+      CheckPlan({.data_parallel = 4, .zero_stage = 2, .whole_weights_ratio = 0.5},
+                Resolved(TinyQuestion()), "plan");
+  ASSERT_EQ(violations.size(), 1U);
+  EXPECT_EQ(violations.front().field, "plan.whole_weights_ratio");
+  EXPECT_EQ(violations.front().description, "0.5 with zero_stage 2; needs zero_stage 3");
 }
 
 // The winner's figures against bounds that need no estimator. 4 layers of 12 h^2 = 12 x 1024^2 and

@@ -392,6 +392,8 @@ const Case kRefused[] = {
        plan.activation_offload_ratio = 0.5;
      },
      "plan.activation_offload_ratio = 0.5 with 4 pipeline stages and recompute none"},
+    {"whole_weights", [](Problem&, ParallelPlan& plan) { plan.whole_weights_ratio = 0.5; },
+     "plan.whole_weights_ratio = 0.5; Megatron-Core shards"},
     {"schedule", [](Problem&, ParallelPlan& plan) { plan.schedule = Schedule::kZbV; },
      "plan.schedule = zb_v"},
     {"experts_over_pipelines_inside",

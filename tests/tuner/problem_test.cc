@@ -350,6 +350,18 @@ TEST(ResolvePlanTest, ActivationOffloadComesBackUnchanged) {
   EXPECT_EQ(resolved->plan, plan);
 }
 
+// Stated only where there are any, so that answers without them are as they were before.
+TEST(ResolvePlanTest, WholeWeightsComeBackUnchanged) {
+  const Problem problem = Resolved(TinyQuestion());
+  ParallelPlan plan = {.data_parallel = 4, .zero_stage = 3, .layers_per_stage = {4}};
+  EXPECT_FALSE(StatedPlan(plan).whole_weights_ratio.has_value());
+  plan.whole_weights_ratio = 0.5;
+  EXPECT_EQ(StatedPlan(plan).whole_weights_ratio, 0.5);
+  const auto resolved = ResolvePlan(StatedPlan(plan), problem, "plan");
+  ASSERT_TRUE(resolved.ok()) << resolved.status();
+  EXPECT_EQ(resolved->plan, plan);
+}
+
 TEST(ResolvePlanTest, NamesEveryViolationUnderItsPrefix) {
   const Problem problem = Resolved(TinyQuestion());
   const auto resolved = ResolvePlan({.tensor_parallel = 3,

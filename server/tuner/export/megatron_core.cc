@@ -123,6 +123,11 @@ void AddSharding(const Problem& problem, const ParallelPlan& plan, FlagList& fla
       flags.Add("--reuse-grad-buf-for-mxfp8-param-ag");
     }
   }
+  if (plan.whole_weights_ratio > 0) {
+    flags.Refuse("plan.whole_weights_ratio",
+                 fmt::format("{}; Megatron-Core shards the weights of all layers or of none",
+                             plan.whole_weights_ratio));
+  }
   if (plan.optimizer_offload_ratio > 0) {
     flags.Add("--optimizer-cpu-offload");
     flags.Add("--optimizer-offload-fraction", plan.optimizer_offload_ratio);

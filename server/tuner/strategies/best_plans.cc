@@ -14,8 +14,8 @@ bool NeedsLess(const OversizedPlan& a, const OversizedPlan& b) {
   return std::tie(a.reserved_memory, a.plan) < std::tie(b.reserved_memory, b.plan);
 }
 
-// Whether two plans are one choice to people, who set the micro-batch and what waits on the host
-// last.
+// Whether two plans are one choice to people, who set the micro-batch, what waits on the host and
+// which weights stay whole last.
 bool AreOneChoice(const ParallelPlan& a, const ParallelPlan& b) {
   if (a.tensor_parallel != b.tensor_parallel || a.pipeline_parallel != b.pipeline_parallel) {
     return false;  // most plans; spares the copy
@@ -24,6 +24,7 @@ bool AreOneChoice(const ParallelPlan& a, const ParallelPlan& b) {
   same.micro_batch_size = b.micro_batch_size;
   same.optimizer_offload_ratio = b.optimizer_offload_ratio;
   same.activation_offload_ratio = b.activation_offload_ratio;
+  same.whole_weights_ratio = b.whole_weights_ratio;
   return same == b;
 }
 
