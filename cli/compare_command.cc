@@ -49,11 +49,11 @@ NamedCase ReadCase(const std::string& name, const std::string& path) {
 using Answers = std::array<absl::StatusOr<v1::Estimate>, 2>;
 
 absl::StatusOr<v1::Estimate> AnswerHere(const Parsed<v1::EvaluateCase>& asked,
-                                        const Knowledge& knowledge,
-                                        const std::vector<HistoryRow>& history) {
+                                        const Knowledge& knowledge, Calibrator& calibrator) {
   ASSIGN_OR_RETURN(const EvaluateRequest request, CheckCase(asked, knowledge));
-  ASSIGN_OR_RETURN(const Estimate estimate, EvaluatePlan(request, knowledge, history));
-  return ToWire(estimate);
+  ASSIGN_OR_RETURN(const CalibratedEstimate evaluated,
+                   EvaluatePlan(request, knowledge, calibrator));
+  return ToWire(evaluated);
 }
 
 absl::Status FromCaseError(const v1::CaseError& error) {
@@ -146,8 +146,9 @@ absl::StatusOr<v1::PlanComparison> Compare(const CompareOptions& options,
   ASSIGN_OR_RETURN(const History history, ReadHistory(options.history, knowledge));
   Answers answers;
   if (flags.server.empty()) {
+    Calibrator calibrator(history.rows, knowledge);
     for (std::size_t i = 0; i < cases.size(); ++i) {
-      answers[i] = AnswerHere(cases[i].asked, knowledge, history.rows);
+      answers[i] = AnswerHere(cases[i].asked, knowledge, calibrator);
     }
   } else {
     ASSIGN_OR_RETURN(answers, AskServer(flags.server, knowledge, history.stated, cases));

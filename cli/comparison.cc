@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/learnt_lines.h"
 #include "cli/table.h"
 #include "cli/words.h"
 
@@ -84,6 +85,20 @@ std::string MemoryLine(const char* name, const v1::Estimate& estimate) {
       GibText(estimate.memory_capacity_bytes()), estimate.fits() ? "fits" : "does not fit");
 }
 
+// Once where both lean on the same.
+std::string LearntReport(const v1::Estimate& first, const v1::Estimate& second) {
+  const bool is_same = first.calibration().id() == second.calibration().id();
+  std::string text;
+  if (first.has_calibration()) {
+    text += fmt::format("\nLearnt from measured runs{}\n", is_same ? "" : ", of the first");
+    text += LearntLines(first.calibration());
+  }
+  if (second.has_calibration() && !is_same) {
+    text += "\nLearnt from measured runs, of the second\n" + LearntLines(second.calibration());
+  }
+  return text;
+}
+
 }  // namespace
 
 v1::PlanComparison CompareEstimates(const v1::Estimate& first, const v1::Estimate& second) {
@@ -110,7 +125,7 @@ std::string ComparisonReport(const v1::PlanComparison& comparison) {
              first.memory_breakdown_bytes(), second.memory_breakdown_bytes(),
              comparison.memory_difference_bytes(),
              [](double bytes) { return GibText(static_cast<std::int64_t>(bytes)) + " GiB"; }) +
-         MemoryLine("first", first) + MemoryLine("second", second);
+         MemoryLine("first", first) + MemoryLine("second", second) + LearntReport(first, second);
 }
 
 }  // namespace meshwright

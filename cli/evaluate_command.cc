@@ -51,16 +51,16 @@ std::string FailedText(const v1::EvaluateCase& asked, const absl::Status& status
 AnsweredLine AnswerLine(const std::string& line, const Knowledge& knowledge,
                         Calibrator& calibrator) {
   const Parsed<v1::EvaluateCase> asked = ParseCase(line);
-  const auto answer = [&]() -> absl::StatusOr<Estimate> {
+  const auto answer = [&]() -> absl::StatusOr<CalibratedEstimate> {
     ASSIGN_OR_RETURN(const EvaluateRequest request, CheckCase(asked, knowledge));
     return EvaluatePlan(request, knowledge, calibrator);
   };
-  const auto estimate = answer();
-  if (!estimate.ok()) {
-    return {.text = FailedText(asked.message, estimate.status()),
+  const auto evaluated = answer();
+  if (!evaluated.ok()) {
+    return {.text = FailedText(asked.message, evaluated.status()),
             .is_json_object = asked.is_json_object};
   }
-  v1::Estimate wire = ToWire(*estimate);
+  v1::Estimate wire = ToWire(*evaluated);
   if (asked.message.has_id()) wire.set_id(asked.message.id());
   return {.text = PrintJson(wire, {})};
 }
@@ -170,7 +170,7 @@ int EvaluateEmbedded(std::istream& in, const EvaluateOptions& options, const Glo
                      const Knowledge& knowledge) {
   const auto history = ReadHistory(options.history, knowledge);
   if (!history.ok()) return Fail(history.status(), flags.output);
-  const auto stored = LocalHistory(flags.store, knowledge);
+  const auto stored = LocalHistory(flags.store, knowledge, std::nullopt);
   if (!stored.ok()) return Fail(stored.status(), flags.output);
   const auto answer = [&](std::span<const std::string> lines) {
     return AnswerOnThreads(lines, options.workers, knowledge, history->rows, *stored);

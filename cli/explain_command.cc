@@ -22,11 +22,13 @@ absl::StatusOr<v1::ExplainResponse> AskFor(const TuneFlags& question, const Glob
   const Interrupt interrupt;
   if (flags.server.empty()) {
     ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
-    ASSIGN_OR_RETURN(const StudyRequest stated,
+    ASSIGN_OR_RETURN(const StudyRequest request,
                      FromWire(asked.message, knowledge, std::move(asked.violations)));
-    ASSIGN_OR_RETURN(const StudyRequest request, WithLocalHistory(flags.store, stated, knowledge));
-    ASSIGN_OR_RETURN(const Explanation explanation,
-                     Explain(request, knowledge, {.cancel = interrupt.token()}));
+    ASSIGN_OR_RETURN(HistorySource history,
+                     LocalHistory(flags.store, knowledge, request.history_sequence));
+    ASSIGN_OR_RETURN(
+        const Explanation explanation,
+        Explain(request, knowledge, {.cancel = interrupt.token(), .history = std::move(history)}));
     return ToWire(explanation);
   }
   if (!asked.violations.empty()) return RequestMistakes(asked, flags);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "cli/comparison.h"
+#include "cli/learnt_lines.h"
 #include "cli/table.h"
 #include "cli/tune_report.h"
 #include "cli/words.h"
@@ -63,6 +64,9 @@ std::string ExplainReport(const v1::ExplainResponse& explanation) {
   if (explanation.near_misses_size() > 0) text += "\nWhat lost, and why\n";
   for (const v1::NearMiss& miss : explanation.near_misses()) {
     text += fmt::format("  {}\n    {}\n", PlanWords(miss.plan().plan()), miss.reason());
+  }
+  if (explanation.has_calibration()) {
+    text += "\nLearnt from measured runs\n" + LearntLines(explanation.calibration());
   }
   for (const std::string& warning : explanation.warnings()) {
     text += fmt::format("\nwarning: {}", warning);

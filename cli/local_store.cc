@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <mutex>
@@ -75,6 +76,21 @@ std::optional<Recorder> OpenMeasurements(const std::string& store) {
   return std::nullopt;
 }
 
+HistorySource SourceOf(Recorder reader, std::int64_t sequence, const Knowledge& knowledge) {
+  struct Shared {
+    explicit Shared(Recorder open) : recorder(std::move(open)) {}
+    Recorder recorder;
+    std::mutex mutex = {};
+  };
+  const auto shared = std::make_shared<Shared>(std::move(reader));
+  return {.sequence = sequence,
+          .read = [shared, sequence, codec = ProtobufCodec(knowledge),
+                   &knowledge](const Problem& problem) {
+            const std::lock_guard lock(shared->mutex);
+            return ReadStoreHistory(shared->recorder, problem, knowledge, codec, sequence);
+          }};
+}
+
 // A killed process leaves its studies in the store as they were until the next writer comes; they
 // are shown as that writer will make them (Recorder::InterruptOrphans).
 v1::Study ShownStudy(StudyRecord record) {
@@ -84,6 +100,19 @@ v1::Study ShownStudy(StudyRecord record) {
   record.state = is_cancelling ? StudyState::kCancelled : StudyState::kInterrupted;
   if (is_cancelling) record.outcome = "cancelled";
   return ToWire(record);
+}
+
+// What the study may learn from, settled in its record; it is read beside the writer, so that the
+// search leaves the store to others.
+absl::StatusOr<HistorySource> BeginHistory(Recorder& writer, const std::string& store,
+                                           const std::string& study_id, const StudyRequest& request,
+                                           const Knowledge& knowledge) {
+  ASSIGN_OR_RETURN(const std::int64_t last, writer.LastMeasurementSequence());
+  ASSIGN_OR_RETURN(
+      const std::int64_t sequence,
+      writer.SetStudyHistory(study_id, std::min(last, request.history_sequence.value_or(last))));
+  ASSIGN_OR_RETURN(Recorder reader, Recorder::Open({.path = store, .read_only = true}));
+  return SourceOf(std::move(reader), sequence, knowledge);
 }
 
 }  // namespace
@@ -111,11 +140,9 @@ absl::StatusOr<LocalStudy> BeginLocalStudy(const std::string& store, const Study
   record.create_time_ms = now;
   record.start_time_ms = now;
   ASSIGN_OR_RETURN(StudyRecord study, InsertStudy(recorder, std::move(record)));
-  auto with = AddStoreHistory(recorder, request, knowledge, codec);
-  if (!with.ok()) return WithAdvice(with.status());
-  const auto settled = recorder.SetStudyHistory(study.id, *with->request.history_sequence);
-  if (!settled.ok()) return WithAdvice(settled.status());
-  return LocalStudy{.record = std::move(study), .request = std::move(with->request)};
+  auto history = BeginHistory(recorder, store, study.id, request, knowledge);
+  if (!history.ok()) return WithAdvice(history.status());
+  return LocalStudy{.record = std::move(study), .request = request, .history = *std::move(history)};
 }
 
 absl::StatusOr<std::unique_ptr<StoredTrials>> OpenLocalTrials(const std::string& store,
@@ -149,33 +176,13 @@ absl::StatusOr<StudyRecord> EndLocalStudy(const std::string& store, const StudyE
   return study;
 }
 
-absl::StatusOr<StudyRequest> WithLocalHistory(const std::string& store, StudyRequest request,
-                                              const Knowledge& knowledge) {
-  const std::optional<Recorder> recorder = OpenMeasurements(store);
-  if (!recorder.has_value()) return request;
-  ASSIGN_OR_RETURN(RequestWithHistory with, AddStoreHistory(*recorder, std::move(request),
-                                                            knowledge, ProtobufCodec(knowledge)));
-  return std::move(with.request);
-}
-
-absl::StatusOr<HistorySource> LocalHistory(const std::string& store, const Knowledge& knowledge) {
+absl::StatusOr<HistorySource> LocalHistory(const std::string& store, const Knowledge& knowledge,
+                                           std::optional<std::int64_t> up_to_sequence) {
   std::optional<Recorder> recorder = OpenMeasurements(store);
   if (!recorder.has_value()) return HistorySource();
   ASSIGN_OR_RETURN(const std::int64_t last, recorder->LastMeasurementSequence());
-  if (last == 0) return HistorySource();
-  struct Shared {
-    explicit Shared(Recorder open) : recorder(std::move(open)) {}
-    Recorder recorder;
-    std::mutex mutex = {};
-  };
-  const auto shared = std::make_shared<Shared>(*std::move(recorder));
-  return [shared, last, codec = ProtobufCodec(knowledge),
-          &knowledge](const Problem& problem) -> absl::StatusOr<std::vector<HistoryRow>> {
-    const std::lock_guard lock(shared->mutex);
-    ASSIGN_OR_RETURN(StoreHistory history,
-                     ReadStoreHistory(shared->recorder, problem, knowledge, codec, last));
-    return std::move(history.rows);
-  };
+  const std::int64_t sequence = std::min(last, up_to_sequence.value_or(last));
+  return SourceOf(*std::move(recorder), sequence, knowledge);
 }
 
 absl::StatusOr<v1::ListStudiesResponse> ListLocalStudies(const std::string& store, int page_size,

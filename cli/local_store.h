@@ -26,7 +26,8 @@ std::int64_t NowMilliseconds();
 
 struct LocalStudy {
   StudyRecord record = {};
-  StudyRequest request = {};  // with what the store has measured for it
+  StudyRequest request = {};
+  HistorySource history = {};  // as the store is when the study begins
 };
 
 // Stores a new running study under an id of its own, and takes studies whose process is gone as
@@ -41,13 +42,11 @@ absl::StatusOr<std::unique_ptr<StoredTrials>> OpenLocalTrials(const std::string&
 absl::StatusOr<StudyRecord> EndLocalStudy(const std::string& store, const StudyEnding& ending,
                                           const std::optional<CalibrationRecord>& calibration);
 
-// The request with what a store has measured for it, which is only read. A store that does not
-// exist, or is older than measurements, has none; one that cannot be read is left out with a note
-// on stderr.
-absl::StatusOr<StudyRequest> WithLocalHistory(const std::string& store, StudyRequest request,
-                                              const Knowledge& knowledge);
-// The same for any question, from several threads.
-absl::StatusOr<HistorySource> LocalHistory(const std::string& store, const Knowledge& knowledge);
+// What a store, which is only read, has measured until now, or up to a number. A store that does
+// not exist, or is older than measurements, has nothing; one that cannot be read is left out with a
+// note on stderr. `knowledge` outlives it.
+absl::StatusOr<HistorySource> LocalHistory(const std::string& store, const Knowledge& knowledge,
+                                           std::optional<std::int64_t> up_to_sequence);
 
 // What a server would answer. A store that does not exist is an empty one. A study whose process is
 // gone reads as interrupted.

@@ -67,10 +67,11 @@ absl::StatusOr<v1::SweepResponse> AskFor(const TuneFlags& question, const SweepF
     ASSIGN_OR_RETURN(Client client, Client::Connect(flags.server));
     return client.Sweep(wire, {.cancel = interrupt.token()});
   }
-  ASSIGN_OR_RETURN(const StudyRequest with, WithLocalHistory(flags.store, request, knowledge));
+  ASSIGN_OR_RETURN(HistorySource history,
+                   LocalHistory(flags.store, knowledge, request.history_sequence));
   ASSIGN_OR_RETURN(const Sweep answer,
-                   RunSweep(with, NodeCounts(wire, request), FreeMemoryRatios(wire), knowledge,
-                            {.cancel = interrupt.token()}));
+                   RunSweep(request, NodeCounts(wire, request), FreeMemoryRatios(wire), knowledge,
+                            {.cancel = interrupt.token(), .history = std::move(history)}));
   return ToWire(answer);
 }
 

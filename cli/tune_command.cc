@@ -62,7 +62,8 @@ absl::StatusOr<StudyAnswer> Search(const LocalStudy& study, const Knowledge& kno
   ProgressLine progress_line;
   StudyControl control = {
       .cancel = interrupt.token(),
-      .on_progress = [&](const Progress& progress) { progress_line.Show(ToWire(progress)); }};
+      .on_progress = [&](const Progress& progress) { progress_line.Show(ToWire(progress)); },
+      .history = study.history};
   std::unique_ptr<StoredTrials> trials;
   if (study.request.trials.has_value() && !store.empty()) {
     ASSIGN_OR_RETURN(trials, OpenLocalTrials(store, study, knowledge, control.cancel));

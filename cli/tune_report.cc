@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/learnt_lines.h"
 #include "cli/table.h"
 #include "cli/words.h"
 
@@ -200,23 +201,9 @@ std::string DefaultsTable(const v1::TuneResult& result, const ReportNotes& notes
   return Heading("Defaults that were applied", notes) + table.Text(kIndent);
 }
 
-// What measured runs have changed, and the one that is most alike.
-std::string LearntLines(const v1::TuneResult& result, const ReportNotes& notes) {
+std::string LearntReport(const v1::TuneResult& result, const ReportNotes& notes) {
   if (!result.has_calibration()) return "";
-  const v1::Calibration& learnt = result.calibration();
-  std::string text = Heading("Learnt from measured runs", notes);
-  text += fmt::format("{}{} runs: step times x {:.3f}, memory x {:.3f} of the model's; {}\n",
-                      kIndent, CountText(learnt.run_count()), learnt.time_ratio(),
-                      learnt.memory_ratio(), learnt.id());
-  const v1::PastRun& closest = learnt.evidence(0);
-  const std::string source =
-      closest.has_measurement_id()
-          ? "measurement " + closest.measurement_id()
-          : fmt::format("row {} of the history", closest.history_index() + 1);
-  text += fmt::format("{}closest: {} ({} on {}, {} alike", kIndent, source, closest.model_name(),
-                      closest.cluster_name(), PercentText(closest.similarity_ratio()));
-  if (closest.has_time_ratio()) text += fmt::format(", x {:.3f}", closest.time_ratio());
-  return text + ")\n";
+  return Heading("Learnt from measured runs", notes) + LearntLines(result.calibration());
 }
 
 std::string WarningLines(const v1::TuneResult& result, const ReportNotes& notes) {
@@ -282,7 +269,7 @@ std::string ResultReport(const v1::GetStudyResponse& answer, const ReportNotes& 
   text += ParetoTable(result, notes) + TrialTable(result, notes);
   text += PruneTable(result.search().pruned_count_by_rule(), result.search().space_count(), notes);
   if (!result.plans().empty()) text += WinnerBreakdown(result.plans(0).estimate(), notes);
-  text += LearntLines(result, notes) + DefaultsTable(result, notes) + WarningLines(result, notes);
+  text += LearntReport(result, notes) + DefaultsTable(result, notes) + WarningLines(result, notes);
   if (!result.plans().empty()) text += ExportLines(result.plans(0), notes);
   return text;
 }

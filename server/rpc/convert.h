@@ -8,6 +8,7 @@
 #include "meshwright/v1/estimate.pb.h"
 #include "meshwright/v1/problem.pb.h"
 #include "meshwright/v1/service.pb.h"
+#include "server/tuner/calibrate.h"
 #include "server/tuner/engine.h"
 #include "server/tuner/explain.h"
 #include "server/tuner/study.h"
@@ -38,6 +39,7 @@ v1::Cluster ToWire(const ClusterRequest& cluster);
 v1::Plan ToWire(const ParallelPlan& plan);
 v1::Plan ToWire(const PlanRequest& plan);
 v1::Estimate ToWire(const Estimate& estimate);
+v1::Estimate ToWire(const CalibratedEstimate& evaluated);
 v1::RankedPlan ToWire(const RankedPlan& plan);
 v1::TuneRequest ToWire(const StudyRequest& request);
 v1::TuneResult ToWire(const StudyResult& result);

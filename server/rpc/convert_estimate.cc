@@ -5,7 +5,6 @@
 #include "server/rpc/convert.h"
 #include "server/rpc/fill_wire.h"
 #include "server/rpc/read_wire.h"
-#include "server/tuner/calibrate.h"
 
 namespace meshwright {
 namespace {
@@ -61,6 +60,12 @@ v1::Estimate ToWire(const Estimate& estimate) {
   return wire;
 }
 
+v1::Estimate ToWire(const CalibratedEstimate& evaluated) {
+  v1::Estimate wire = ToWire(evaluated.estimate);
+  if (evaluated.calibration) *wire.mutable_calibration() = ToWire(*evaluated.calibration);
+  return wire;
+}
+
 v1::CaseError ToCaseError(const absl::Status& status) {
   v1::CaseError error;
   error.set_reason(Reason(status));
@@ -80,7 +85,7 @@ absl::StatusOr<v1::EvaluatePlansResponse> AnswerCases(const v1::EvaluatePlansReq
   const auto history = HistoryFromWire(request, knowledge);
   std::optional<Calibrator> calibrator;
   if (history.ok()) calibrator.emplace(*history, knowledge, source);
-  const auto answer = [&](const v1::EvaluateCase& wire) -> absl::StatusOr<Estimate> {
+  const auto answer = [&](const v1::EvaluateCase& wire) -> absl::StatusOr<CalibratedEstimate> {
     if (!calibrator.has_value()) return history.status();
     ASSIGN_OR_RETURN(const EvaluateRequest evaluate, FromWire(wire, knowledge));
     return EvaluatePlan(evaluate, knowledge, *calibrator);
@@ -89,11 +94,11 @@ absl::StatusOr<v1::EvaluatePlansResponse> AnswerCases(const v1::EvaluatePlansReq
   for (const v1::EvaluateCase& wire : request.cases()) {
     if (cancel.stop_requested()) return absl::CancelledError("the caller has gone");
     v1::EvaluateAnswer& out = *response.add_answers();
-    if (const absl::StatusOr<Estimate> estimate = answer(wire); estimate.ok()) {
-      *out.mutable_estimate() = ToWire(*estimate);
+    if (const absl::StatusOr<CalibratedEstimate> evaluated = answer(wire); evaluated.ok()) {
+      *out.mutable_estimate() = ToWire(*evaluated);
       FillId(wire, *out.mutable_estimate());
     } else {
-      *out.mutable_failed()->mutable_error() = ToCaseError(estimate.status());
+      *out.mutable_failed()->mutable_error() = ToCaseError(evaluated.status());
       FillId(wire, *out.mutable_failed());
     }
   }

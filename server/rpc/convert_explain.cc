@@ -23,6 +23,7 @@ v1::ExplainResponse ToWire(const Explanation& explanation) {
   }
   FillAppliedDefaults(explanation.applied_defaults, *wire.mutable_applied_defaults());
   wire.mutable_warnings()->Assign(explanation.warnings.begin(), explanation.warnings.end());
+  if (explanation.calibration) *wire.mutable_calibration() = ToWire(*explanation.calibration);
   return wire;
 }
 

@@ -191,7 +191,8 @@ ReadReport ReadOne(const v1::CreateJobReportRequest& request, const v1::GetStudy
   return out;
 }
 
-absl::StatusOr<std::vector<v1::CreateJobReportResponse>> Create(
+// Every mistake of all reports at once.
+absl::StatusOr<std::vector<ReadReport>> ReadAll(
     std::span<const v1::CreateJobReportRequest* const> asked, bool is_batch,
     const ReportContext& context) {
   ASSIGN_OR_RETURN(const NamedStudies studies, FindStudies(asked, context.store));
@@ -208,6 +209,13 @@ absl::StatusOr<std::vector<v1::CreateJobReportResponse>> Create(
   }
   RETURN_IF_ERROR(FoundStatus(found));
   RETURN_IF_ERROR(lost);
+  return read;
+}
+
+absl::StatusOr<std::vector<v1::CreateJobReportResponse>> Create(
+    std::span<const v1::CreateJobReportRequest* const> asked, bool is_batch,
+    const ReportContext& context) {
+  ASSIGN_OR_RETURN(std::vector<ReadReport> read, ReadAll(asked, is_batch, context));
   std::vector<JobReport> reports;
   reports.reserve(read.size());
   for (ReadReport& one : read) reports.push_back(std::move(one.report));

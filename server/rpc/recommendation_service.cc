@@ -79,11 +79,9 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
     return PooledReactor::Start(
         context_.pool, "Explain",
         [this, request, response, search_end](const std::stop_token& cancel) -> absl::Status {
-          ASSIGN_OR_RETURN(const StudyRequest question,
-                           FromWire(request->question(), context_.knowledge));
-          ASSIGN_OR_RETURN(const StudyRequest asked, Bounded(question, search_end));
+          ASSIGN_OR_RETURN(const Bounded asked, Ask(request->question(), {search_end, cancel}));
           ASSIGN_OR_RETURN(const Explanation explanation,
-                           meshwright::Explain(asked, context_.knowledge, {.cancel = cancel}));
+                           meshwright::Explain(asked.request, context_.knowledge, asked.control));
           *response = ToWire(explanation);
           return absl::OkStatus();
         });
@@ -96,12 +94,10 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
     return PooledReactor::Start(
         context_.pool, "Sweep",
         [this, request, response, search_end](const std::stop_token& cancel) -> absl::Status {
-          ASSIGN_OR_RETURN(const StudyRequest question,
-                           FromWire(request->question(), context_.knowledge));
-          ASSIGN_OR_RETURN(const StudyRequest asked, Bounded(question, search_end));
+          ASSIGN_OR_RETURN(const Bounded asked, Ask(request->question(), {search_end, cancel}));
           ASSIGN_OR_RETURN(const meshwright::Sweep sweep,
-                           RunSweep(asked, NodeCounts(*request, asked), FreeMemoryRatios(*request),
-                                    context_.knowledge, {.cancel = cancel}));
+                           RunSweep(asked.request, NodeCounts(*request, asked.request),
+                                    FreeMemoryRatios(*request), context_.knowledge, asked.control));
           *response = ToWire(sweep);
           return absl::OkStatus();
         });
@@ -113,29 +109,38 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
     std::stop_token cancel = {};
   };
 
-  // The question with what the store has measured for it and what is left of the call's time.
-  absl::StatusOr<StudyRequest> Bounded(const StudyRequest& question,
-                                       SystemClock::time_point search_end) const {
-    ASSIGN_OR_RETURN(StudyRequest asked, context_.engine.WithHistory(question));
-    const Seconds left = search_end - SystemClock::now();
+  // A question as it was asked, and with what is left of the call's time and the store's history.
+  struct Bounded {
+    StudyRequest asked = {};
+    StudyRequest request = {};
+    StudyControl control = {};
+  };
+
+  absl::StatusOr<Bounded> Ask(const v1::TuneRequest& question, const Limits& limits) const {
+    Bounded bounded;
+    ASSIGN_OR_RETURN(bounded.asked, FromWire(question, context_.knowledge));
+    bounded.request = bounded.asked;
+    bounded.control.cancel = limits.cancel;
+    ASSIGN_OR_RETURN(bounded.control.history,
+                     context_.engine.History(bounded.asked.history_sequence));
+    const Seconds left = limits.search_end - SystemClock::now();
     if (left <= Seconds(0)) {
       return absl::DeadlineExceededError("the deadline leaves no time to search");
     }
-    asked.deadline = std::min(left, asked.deadline.value_or(left));
-    return asked;
+    bounded.request.deadline = std::min(left, bounded.asked.deadline.value_or(left));
+    return bounded;
   }
 
   absl::Status Answer(const v1::RecommendRequest& request, v1::RecommendResponse& response,
                       const Limits& limits) {
     const auto start = SystemClock::now();
-    ASSIGN_OR_RETURN(const StudyRequest asked, FromWire(request.question(), context_.knowledge));
-    ASSIGN_OR_RETURN(const StudyRequest bounded, Bounded(asked, limits.search_end));
-    const auto answer = RunStudy(bounded, context_.knowledge, {.cancel = limits.cancel});
+    ASSIGN_OR_RETURN(const Bounded bounded, Ask(request.question(), limits));
+    const auto answer = RunStudy(bounded.request, context_.knowledge, bounded.control);
     if (absl::IsCancelled(answer.status())) return answer.status();
 
     const OutsideRun run = {.start_time_ms = Milliseconds(start),
-                            .history_sequence = bounded.history_sequence.value_or(0)};
-    const std::optional<std::string> study_id = Record(asked, answer, run);
+                            .history_sequence = bounded.control.history.sequence};
+    const std::optional<std::string> study_id = Record(bounded.asked, answer, run);
     response.set_study_id(study_id.value_or(""));
     const auto failure = [&](const absl::Status& status) {
       return study_id.has_value() ? WithStudyId(status, *study_id) : status;

@@ -13,6 +13,7 @@
 #include "pruner/pruner.h"
 #include "search_space/status.h"
 #include "server/tuner/calibration_report.h"
+#include "server/tuner/joined_history.h"
 
 namespace meshwright {
 namespace {
@@ -290,21 +291,19 @@ bool ForgetFailuresIfOff(const std::vector<std::string>& disabled_rules, Calibra
 
 bool IsSameJob(const Problem& a, const Problem& b) { return FingerprintOf(a) == FingerprintOf(b); }
 
-const absl::StatusOr<Calibration>& Calibrator::For(const Question& question,
-                                                   const Problem& problem) {
+const absl::StatusOr<LearntCalibration>& Calibrator::For(const Question& question,
+                                                         const Problem& problem) {
   if (question_ != question) {
-    calibration_ = Learn(problem);
+    learnt_ = Learn(problem);
     question_ = question;
   }
-  return calibration_;
+  return learnt_;
 }
 
-absl::StatusOr<Calibration> Calibrator::Learn(const Problem& problem) const {
-  if (!source_) return Calibrate(history_, problem, knowledge_);
-  std::vector<HistoryRow> rows = history_;
-  ASSIGN_OR_RETURN(const std::vector<HistoryRow> more, source_(problem));
-  rows.insert(rows.end(), more.begin(), more.end());
-  return Calibrate(rows, problem, knowledge_);
+absl::StatusOr<LearntCalibration> Calibrator::Learn(const Problem& problem) const {
+  ASSIGN_OR_RETURN(const StudyRequest request,
+                   WithStoreHistory({.history = history_}, problem, knowledge_, source_));
+  return LearnCalibration(request, problem, knowledge_);
 }
 
 std::vector<std::string> WarningsOf(const Problem& problem, const Calibration& calibration) {

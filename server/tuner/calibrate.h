@@ -37,7 +37,7 @@ bool ForgetFailuresIfOff(const std::vector<std::string>& disabled_rules, Calibra
 // Whether model, workload and cluster are equal, whatever they are called.
 bool IsSameJob(const Problem& a, const Problem& b);
 
-// Calibrates one question after the other by one history, and by what `source` has for each. Keeps
+// Calibrates one question after the other by one history and what `source` has for each. Keeps
 // the last question's, since cases of one question mostly come together. For one thread; the
 // referents outlive it.
 class Calibrator {
@@ -47,21 +47,26 @@ class Calibrator {
       : history_(history), knowledge_(knowledge), source_(std::move(source)) {}
 
   // `problem` is what the question resolves to.
-  const absl::StatusOr<Calibration>& For(const Question& question, const Problem& problem);
+  const absl::StatusOr<LearntCalibration>& For(const Question& question, const Problem& problem);
 
  private:
-  absl::StatusOr<Calibration> Learn(const Problem& problem) const;
+  absl::StatusOr<LearntCalibration> Learn(const Problem& problem) const;
 
   const std::vector<HistoryRow>& history_;
   const Knowledge& knowledge_;
   const HistorySource source_;
   std::optional<Question> question_ = {};
-  absl::StatusOr<Calibration> calibration_ = Calibration();
+  absl::StatusOr<LearntCalibration> learnt_ = LearntCalibration();
 };
 
-// EvaluatePlan (study.h) for many plans.
-absl::StatusOr<Estimate> EvaluatePlan(const EvaluateRequest& request, const Knowledge& knowledge,
-                                      Calibrator& calibrator);
+struct CalibratedEstimate {
+  Estimate estimate = {};
+  std::optional<CalibrationReport> calibration = {};  // absent: nothing was learnt
+};
+
+// EvaluatePlan (study.h) for many plans, with what stands behind each.
+absl::StatusOr<CalibratedEstimate> EvaluatePlan(const EvaluateRequest& request,
+                                                const Knowledge& knowledge, Calibrator& calibrator);
 
 // What to tell a user of both.
 std::vector<std::string> WarningsOf(const Problem& problem, const Calibration& calibration);

@@ -83,13 +83,15 @@ struct Engine::State {
         recorder(std::move(recorder_in)) {}
 
   absl::Status Recover();
+  absl::Status InterruptOrphans();
+  [[nodiscard]] absl::StatusOr<std::vector<std::string>> Interrupted() const;
   absl::Status Requeue(const std::string& id);
   absl::StatusOr<StudyRecord> Finish(const StudyEnding& ending);
   absl::StatusOr<InsertedStudy> Insert(StudyRecord record, const CreateStudyOptions& options);
   void Run(const std::stop_token& stop);
   std::optional<std::string> NextStudy(const std::stop_token& stop);
   absl::StatusOr<StudyRequest> Begin(const std::string& id);
-  absl::StatusOr<StudyRequest> WithHistory(StudyRequest request);
+  HistorySource HistoryUpTo(std::int64_t sequence);
   void RunOne(const std::string& id);
   absl::StatusOr<StudyAnswer> Answer(const std::string& id, const StudyRequest& request,
                                      std::optional<Progress>& unsaved_progress);
@@ -126,6 +128,13 @@ struct Engine::State {
 };
 
 absl::Status Engine::State::Recover() {
+  RETURN_IF_ERROR(InterruptOrphans());
+  ASSIGN_OR_RETURN(const std::vector<std::string> interrupted, Interrupted());
+  for (const std::string& id : interrupted) RETURN_IF_ERROR(Requeue(id));
+  return absl::OkStatus();
+}
+
+absl::Status Engine::State::InterruptOrphans() {
   // One process writes the store, and its engine is only starting: a study of our own pid is one
   // that an earlier engine of this process left.
   const auto is_alive = [&](std::string_view o) { return o != owner && IsAlive(o); };
@@ -135,8 +144,11 @@ absl::Status Engine::State::Recover() {
     if (!IsTerminal(orphan.state)) continue;
     RETURN_IF_ERROR(CancelOpenTrials(recorder, orphan.id, NowMs()));
   }
+  return absl::OkStatus();
+}
 
-  // Also those that an orderly stop has left interrupted.
+// Oldest first; also those that an orderly stop has left so.
+absl::StatusOr<std::vector<std::string>> Engine::State::Interrupted() const {
   std::vector<std::string> interrupted;
   std::string page_token;
   do {
@@ -146,9 +158,8 @@ absl::Status Engine::State::Recover() {
     }
     page_token = page.next_page_token;
   } while (!page_token.empty());
-  std::reverse(interrupted.begin(), interrupted.end());  // oldest first
-  for (const std::string& id : interrupted) RETURN_IF_ERROR(Requeue(id));
-  return absl::OkStatus();
+  std::reverse(interrupted.begin(), interrupted.end());
+  return interrupted;
 }
 
 absl::Status Engine::State::Requeue(const std::string& id) {
@@ -216,19 +227,14 @@ absl::StatusOr<StudyRequest> Engine::State::Begin(const std::string& id) {
   ASSIGN_OR_RETURN(
       request.history_sequence,
       recorder.SetStudyHistory(id, std::min(last, request.history_sequence.value_or(last))));
-  return WithHistory(std::move(request));
+  return request;
 }
 
-absl::StatusOr<StudyRequest> Engine::State::WithHistory(StudyRequest request) {
-  ASSIGN_OR_RETURN(RequestWithHistory with,
-                   AddStoreHistory(recorder, std::move(request), knowledge, codec));
-  if (with.senseless_count > 0) {
-    Report("", absl::DataLossError(fmt::format(
-                   "{} measurements of the store are left out: they cannot be read, or claim more "
-                   "than the devices' peak allows",
-                   with.senseless_count)));
-  }
-  return std::move(with.request);
+HistorySource Engine::State::HistoryUpTo(std::int64_t sequence) {
+  return {.sequence = sequence, .read = [this, sequence](const Problem& problem) {
+            const std::lock_guard lock(mutex);
+            return ReadStoreHistory(recorder, problem, knowledge, codec, sequence);
+          }};
 }
 
 void Engine::State::RunOne(const std::string& id) {
@@ -274,7 +280,10 @@ absl::StatusOr<StudyAnswer> Engine::State::Answer(const std::string& id,
   };
   // The thread must outlive any study, also one that asks for more memory than there is.
   try {
-    return Try(id, request, {.cancel = cancel, .on_progress = on_progress});
+    return Try(id, request,
+               {.cancel = cancel,
+                .on_progress = on_progress,
+                .history = HistoryUpTo(request.history_sequence.value_or(0))});
   } catch (const std::exception& e) {
     return absl::InternalError(fmt::format("the study broke off: {}", e.what()));
   }
@@ -411,22 +420,10 @@ absl::StatusOr<StudyRecord> Engine::RecordStudy(const StudyRequest& request,
   return state_->Finish(EndingOf(id, answer, state_->codec, NowMs()));
 }
 
-absl::StatusOr<StudyRequest> Engine::WithHistory(StudyRequest request) {
-  const std::lock_guard lock(state_->mutex);
-  return state_->WithHistory(std::move(request));
-}
-
 absl::StatusOr<HistorySource> Engine::History(std::optional<std::int64_t> up_to_sequence) {
   const std::lock_guard lock(state_->mutex);
   ASSIGN_OR_RETURN(const std::int64_t last, state_->recorder.LastMeasurementSequence());
-  const std::int64_t sequence = std::min(last, up_to_sequence.value_or(last));
-  return [this, sequence](const Problem& problem) -> absl::StatusOr<std::vector<HistoryRow>> {
-    const std::lock_guard own_lock(state_->mutex);
-    ASSIGN_OR_RETURN(
-        StoreHistory history,
-        ReadStoreHistory(state_->recorder, problem, state_->knowledge, state_->codec, sequence));
-    return std::move(history.rows);
-  };
+  return state_->HistoryUpTo(std::min(last, up_to_sequence.value_or(last)));
 }
 
 absl::StatusOr<StudyRecord> Engine::GetStudy(std::string_view id) {

@@ -65,10 +65,8 @@ class Engine {
                                           const absl::StatusOr<StudyAnswer>& answer,
                                           const OutsideRun& run);
 
-  // The request with what the store has measured for it (store_history.h) in its history, and in
-  // history_sequence up to which number that is.
-  absl::StatusOr<StudyRequest> WithHistory(StudyRequest request);
-  // The same measurements for any question, as of one moment: this one, or `up_to_sequence`.
+  // What the store has measured for any question, as of one moment: this one, or `up_to_sequence`
+  // if that is earlier.
   absl::StatusOr<HistorySource> History(std::optional<std::int64_t> up_to_sequence);
 
   absl::StatusOr<StudyRecord> GetStudy(std::string_view id);

@@ -10,6 +10,7 @@
 #include "search_space/status.h"
 #include "server/tuner/calibrate.h"
 #include "server/tuner/infeasible.h"
+#include "server/tuner/joined_history.h"
 #include "server/tuner/search_plan.h"
 
 namespace meshwright {
@@ -178,7 +179,10 @@ absl::StatusOr<Explanation> Explain(const StudyRequest& request, const Knowledge
                                     const StudyControl& control) {
   RETURN_IF_ERROR(RequireExhaustive(request, "explain"));
   ASSIGN_OR_RETURN(const Problem problem, SearchableProblem(request, knowledge));
-  ASSIGN_OR_RETURN(const Calibration calibration, CalibrationOf(request, problem, knowledge));
+  ASSIGN_OR_RETURN(const StudyRequest asked,
+                   WithStoreHistory(request, problem, knowledge, control.history));
+  ASSIGN_OR_RETURN(const LearntCalibration learnt, LearnCalibration(asked, problem, knowledge));
+  const Calibration& calibration = learnt.calibration;
   const SearchOptions options = SearchOptionsOf(request, control, Clock::now());
   Searcher searcher(calibration, options);
   ASSIGN_OR_RETURN(const std::vector<RankedPlan> ranked,
@@ -190,8 +194,7 @@ absl::StatusOr<Explanation> Explain(const StudyRequest& request, const Knowledge
   Explanation answer = {.plan = ranked.front(), .best = ranked.front()};
   answer.applied_defaults = problem.applied_defaults;
   answer.warnings = WarningsOf(problem, calibration);
-  answer.warnings.insert(answer.warnings.end(), request.history_warnings.begin(),
-                         request.history_warnings.end());
+  answer.calibration = learnt.report;
   if (request.baseline.has_value()) {
     ASSIGN_OR_RETURN(const ResolvedPlan resolved,
                      ResolvePlan(*request.baseline, problem, "baseline"));

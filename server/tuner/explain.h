@@ -33,11 +33,12 @@ struct Explanation {
   std::vector<NearMiss> near_misses = {};
   std::vector<AppliedDefault> applied_defaults = {};
   std::vector<std::string> warnings = {};
+  std::optional<CalibrationReport> calibration = {};  // absent: nothing was learnt
 };
 
 // Why the best plan of a question is best, or why its baseline is not, when one is stated: searches
-// again with a tenth
-// more and less of each resource of the cluster, and once with room for everything.
+// again with a tenth more and less of each resource of the cluster, and once with room for
+// everything.
 // NO_FEASIBLE_PLAN when nothing fits.
 absl::StatusOr<Explanation> Explain(const StudyRequest& request, const Knowledge& knowledge,
                                     const StudyControl& control);

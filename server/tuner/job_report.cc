@@ -128,6 +128,30 @@ absl::Status Insert(Recorder& store, std::span<const MeasurementRecord> measurem
   return absl::OkStatus();
 }
 
+// What each question's answer leans on at this moment. One after the other and outside of the
+// store: it takes a tenth of a second a question.
+absl::StatusOr<std::vector<CalibrationRecord>> LearnAll(ReportedQuestions& reported,
+                                                        const StoreAccess& store,
+                                                        const Knowledge& knowledge,
+                                                        const StudyCodec& codec,
+                                                        std::int64_t time_ms) {
+  std::int64_t last_sequence = 0;
+  RETURN_IF_ERROR(store([&](Recorder& open) -> absl::Status {
+    ASSIGN_OR_RETURN(last_sequence, open.LastMeasurementSequence());
+    return absl::OkStatus();
+  }));
+  std::vector<CalibrationRecord> calibrations;
+  for (ReportedQuestion& question : reported.questions) {
+    RETURN_IF_ERROR(store([&](Recorder& open) {
+      return ReadHistory(open, knowledge, codec, last_sequence, question);
+    }));
+    RETURN_IF_ERROR(Learn(knowledge, last_sequence, question));
+    if (!question.learnt.report.has_value()) continue;
+    calibrations.push_back(CalibrationRecordOf(*question.learnt.report, codec, time_ms));
+  }
+  return calibrations;
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<KeptReport>> KeepJobReports(std::span<const JobReport> reports,
@@ -143,21 +167,8 @@ absl::StatusOr<std::vector<KeptReport>> KeepJobReports(std::span<const JobReport
                                      "batch",
                                      reported.questions.size(), kMostReportedQuestions)}});
   }
-  std::int64_t last_sequence = 0;
-  RETURN_IF_ERROR(store([&](Recorder& open) -> absl::Status {
-    ASSIGN_OR_RETURN(last_sequence, open.LastMeasurementSequence());
-    return absl::OkStatus();
-  }));
-  // One after the other and outside of the store: it takes a tenth of a second a question.
-  std::vector<CalibrationRecord> calibrations;
-  for (ReportedQuestion& question : reported.questions) {
-    RETURN_IF_ERROR(store([&](Recorder& open) {
-      return ReadHistory(open, knowledge, codec, last_sequence, question);
-    }));
-    RETURN_IF_ERROR(Learn(knowledge, last_sequence, question));
-    if (!question.learnt.report.has_value()) continue;
-    calibrations.push_back(CalibrationRecordOf(*question.learnt.report, codec, time_ms));
-  }
+  ASSIGN_OR_RETURN(const std::vector<CalibrationRecord> calibrations,
+                   LearnAll(reported, store, knowledge, codec, time_ms));
   std::vector<MeasurementRecord> measurements;
   for (std::size_t i = 0; i < reports.size(); ++i) {
     const ReportedQuestion& question = reported.questions[reported.of_report[i]];

@@ -160,13 +160,6 @@ absl::StatusOr<Problem> SearchableProblem(const StudyRequest& request, const Kno
   return problem;
 }
 
-absl::StatusOr<Calibration> CalibrationOf(const StudyRequest& request, const Problem& problem,
-                                          const Knowledge& knowledge) {
-  ASSIGN_OR_RETURN(Calibration calibration, Calibrate(request.history, problem, knowledge));
-  ForgetFailuresIfOff(request.disabled_rules, calibration);
-  return calibration;
-}
-
 SearchOptions SearchOptionsOf(const StudyRequest& request, const StudyControl& control,
                               std::chrono::steady_clock::time_point start) {
   SearchOptions options;

@@ -24,10 +24,6 @@ absl::Status NarrowSpace(const std::vector<DimensionRequest>& dimensions, Proble
 // The problem of a request, with one pool and what is left of its space.
 absl::StatusOr<Problem> SearchableProblem(const StudyRequest& request, const Knowledge& knowledge);
 
-// What the history of a request teaches; without its failures where the rule `history` is off.
-absl::StatusOr<Calibration> CalibrationOf(const StudyRequest& request, const Problem& problem,
-                                          const Knowledge& knowledge);
-
 // How far the search of a request may go; its time counts from `start`.
 SearchOptions SearchOptionsOf(const StudyRequest& request, const StudyControl& control,
                               std::chrono::steady_clock::time_point start);

@@ -1,6 +1,7 @@
 #include "server/tuner/store_history.h"
 
-#include <algorithm>
+#include <fmt/format.h>
+
 #include <iterator>
 #include <map>
 #include <optional>
@@ -16,6 +17,8 @@
 namespace meshwright {
 namespace {
 
+constexpr int kPageSize = 1000;  // the most that a page holds
+
 MeasurementFilter FilterOf(const Problem& problem, std::int64_t up_to_sequence) {
   return {.chip = problem.cluster.pools.front().chip.id,
           .framework = problem.profile.name,
@@ -24,12 +27,34 @@ MeasurementFilter FilterOf(const Problem& problem, std::int64_t up_to_sequence) 
           .up_to_sequence = up_to_sequence};
 }
 
-// A question of the store and what it is today; nothing when this program cannot ask it.
+// A question of the store and what it is today.
 struct StoredQuestion {
   Question question = {};
   Problem problem = {};
   Seconds floor = Seconds(0);  // no step is shorter
+  absl::Status refusal = {};   // why this program cannot ask it; then nothing of the above
 };
+
+absl::StatusOr<HistoryRow> RowOf(const MeasurementRecord& measurement,
+                                 const StoredQuestion& stored) {
+  RETURN_IF_ERROR(stored.refusal);
+  const std::optional<ParallelPlan> plan = ParsePlanKey(measurement.plan_key);
+  if (!plan.has_value()) {
+    return absl::DataLossError(fmt::format("plan = {}; cannot be read", measurement.plan_key));
+  }
+  if (measurement.step_time.has_value() && *measurement.step_time < stored.floor) {
+    return absl::OutOfRangeError(
+        fmt::format("step_time_seconds = {}; the devices' nominal peak allows no step below {:.3g}",
+                    measurement.step_time->count(), stored.floor.count()));
+  }
+  RETURN_IF_ERROR(ResolvePlan(StatedPlan(*plan), stored.problem, "plan").status());
+  return HistoryRow{.question = stored.question,
+                    .plan = StatedPlan(*plan),
+                    .outcome = measurement.outcome,
+                    .step_time = measurement.step_time,
+                    .peak_memory = measurement.peak_memory,
+                    .measurement_id = measurement.id};
+}
 
 class Reader {
  public:
@@ -37,61 +62,75 @@ class Reader {
       : recorder_(recorder), knowledge_(knowledge), codec_(codec) {}
 
   absl::Status Add(const MeasurementFilter& filter) {
-    ASSIGN_OR_RETURN(
-        const MeasurementPage page,
-        recorder_.ListMeasurements(filter, MeasurementOrder::kNewest, kMostStoreRows, ""));
-    for (const MeasurementRecord& measurement : page.measurements) {
-      if (std::ssize(seen_) == kMostStoreRows) break;
-      if (!seen_.insert(measurement.sequence).second) continue;
-      RETURN_IF_ERROR(AddRow(measurement));
-    }
+    std::string page_token;
+    do {
+      ASSIGN_OR_RETURN(
+          const MeasurementPage page,
+          recorder_.ListMeasurements(filter, MeasurementOrder::kNewest, kPageSize, page_token));
+      for (const MeasurementRecord& measurement : page.measurements) {
+        if (IsFull()) return absl::OkStatus();
+        if (!seen_.insert(measurement.sequence).second) continue;
+        RETURN_IF_ERROR(AddRow(measurement));
+      }
+      page_token = page.next_page_token;
+    } while (!page_token.empty());
     return absl::OkStatus();
   }
 
-  StoreHistory Take() { return std::move(history_); }
+  StoreHistory Take() {
+    if (left_out_count_ > 0) {
+      history_.warnings.push_back(
+          fmt::format("{} of the store's measurements are not learnt from, because they cannot be "
+                      "read or cannot be right; the first is {}: {}",
+                      left_out_count_, first_left_out_, std::string(why_.message())));
+    }
+    return std::move(history_);
+  }
 
  private:
+  [[nodiscard]] bool IsFull() const {
+    return std::ssize(history_.rows) == kMostStoreRows || std::ssize(seen_) == kMostStoreRowsRead;
+  }
+
   absl::Status AddRow(const MeasurementRecord& measurement) {
     ASSIGN_OR_RETURN(const StoredQuestion* stored, Stored(measurement.question.digest));
-    const std::optional<ParallelPlan> plan = ParsePlanKey(measurement.plan_key);
-    const bool makes_sense = stored != nullptr && plan.has_value() &&
-                             measurement.step_time.value_or(stored->floor) >= stored->floor &&
-                             ResolvePlan(StatedPlan(*plan), stored->problem, "plan").ok();
-    if (!makes_sense) {
-      ++history_.senseless_count;
-      return absl::OkStatus();
+    absl::StatusOr<HistoryRow> row = RowOf(measurement, *stored);
+    if (row.ok()) {
+      history_.rows.push_back(*std::move(row));
+    } else if (++left_out_count_ == 1) {
+      first_left_out_ = measurement.id;
+      why_ = row.status();
     }
-    history_.rows.push_back({.question = stored->question,
-                             .plan = StatedPlan(*plan),
-                             .outcome = measurement.outcome,
-                             .step_time = measurement.step_time,
-                             .peak_memory = measurement.peak_memory,
-                             .measurement_id = measurement.id});
     return absl::OkStatus();
   }
 
   absl::StatusOr<const StoredQuestion*> Stored(const std::string& digest) {
     const auto [place, is_new] = questions_.try_emplace(digest);
-    std::optional<StoredQuestion>& stored = place->second;
     if (is_new) {
       ASSIGN_OR_RETURN(const QuestionRecord record, recorder_.GetQuestion(digest));
-      absl::StatusOr<Question> question = codec_.decode_question(record.question);
-      absl::StatusOr<Problem> problem =
-          question.ok() ? ResolveProblem(*question, knowledge_) : question.status();
-      if (problem.ok()) {
-        stored = {.question = *std::move(question), .problem = *std::move(problem)};
-        stored->floor = LeastStep(stored->problem);
-      }
+      place->second = Read(record);
     }
-    return stored.has_value() ? &*stored : nullptr;
+    return &place->second;
+  }
+
+  [[nodiscard]] StoredQuestion Read(const QuestionRecord& record) const {
+    absl::StatusOr<Question> question = codec_.decode_question(record.question);
+    if (!question.ok()) return {.refusal = question.status()};
+    absl::StatusOr<Problem> problem = ResolveProblem(*question, knowledge_);
+    if (!problem.ok()) return {.refusal = problem.status()};
+    const Seconds floor = LeastStep(*problem);
+    return {.question = *std::move(question), .problem = *std::move(problem), .floor = floor};
   }
 
   const Recorder& recorder_;
   const Knowledge& knowledge_;
   const StudyCodec& codec_;
   StoreHistory history_;
+  int left_out_count_ = 0;
+  std::string first_left_out_;
+  absl::Status why_;
   std::set<std::int64_t> seen_;
-  std::map<std::string, std::optional<StoredQuestion>> questions_;
+  std::map<std::string, StoredQuestion> questions_;
 };
 
 }  // namespace
@@ -106,25 +145,11 @@ absl::StatusOr<StoreHistory> ReadStoreHistory(const Recorder& recorder, const Pr
   RETURN_IF_ERROR(reader.Add(filter));
   filter.job_fingerprint.reset();
   RETURN_IF_ERROR(reader.Add(filter));
-  return reader.Take();
-}
-
-absl::StatusOr<RequestWithHistory> AddStoreHistory(const Recorder& recorder, StudyRequest request,
-                                                   const Knowledge& knowledge,
-                                                   const StudyCodec& codec) {
-  ASSIGN_OR_RETURN(const Problem problem, ResolveProblem(request.question, knowledge));
-  ASSIGN_OR_RETURN(const std::int64_t last, recorder.LastMeasurementSequence());
-  const std::int64_t sequence = std::min(last, request.history_sequence.value_or(last));
-  ASSIGN_OR_RETURN(StoreHistory history,
-                   ReadStoreHistory(recorder, problem, knowledge, codec, sequence));
-  request.history_sequence = sequence;
+  StoreHistory history = reader.Take();
   ASSIGN_OR_RETURN(std::optional<std::string> drift,
-                   DriftWarning(recorder, problem.cluster.pools.front().chip.id,
-                                problem.profile.name, sequence));
-  if (drift.has_value()) request.history_warnings.push_back(*std::move(drift));
-  std::ranges::move(history.rows, std::back_inserter(request.history));
-  return RequestWithHistory{.request = std::move(request),
-                            .senseless_count = history.senseless_count};
+                   DriftWarning(recorder, *filter.chip, *filter.framework, up_to_sequence));
+  if (drift.has_value()) history.warnings.push_back(*std::move(drift));
+  return history;
 }
 
 }  // namespace meshwright

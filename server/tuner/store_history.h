@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "recorder/recorder.h"
@@ -9,33 +8,22 @@
 
 namespace meshwright {
 
-struct StoreHistory {
-  std::vector<HistoryRow> rows = {};
-  // Measurements that were left out: this program cannot read them, or they claim more than the
-  // devices' peak allows.
-  int senseless_count = 0;
-};
-
 // The store's measurements, up to a number, that the question's answer may be calibrated by: those
 // on its chip under its framework, of its own job first and then the newest, kMostStoreRows
 // altogether. What a measured table that stands in for a cluster has given is not among them.
-// Measurements are never changed, so that the same number gives the same rows at any time.
+// Measurements are never changed, so that the same number gives the same rows at any time. One that
+// this program cannot read, whose plan or question today's facts refuse, or that claims more than
+// the devices' peak allows is left out, which a warning says; another warning is of the drift of
+// the chip.
 absl::StatusOr<StoreHistory> ReadStoreHistory(const Recorder& recorder, const Problem& problem,
                                               const Knowledge& knowledge, const StudyCodec& codec,
                                               std::int64_t up_to_sequence);
 
-// The request with these rows, and in history_sequence up to which number they are: the last, or
-// the one that the request states, if it is lower. history_warnings gains the drift of the chip.
-struct RequestWithHistory {
-  StudyRequest request = {};
-  int senseless_count = 0;
-};
-absl::StatusOr<RequestWithHistory> AddStoreHistory(const Recorder& recorder, StudyRequest request,
-                                                   const Knowledge& knowledge,
-                                                   const StudyCodec& codec);
-
 // The model prices each row: so many take about a tenth of a second. Of times and memory, 128 are
 // learnt from (estimator/run_residuals.cc); failures count all.
 inline constexpr int kMostStoreRows = 1000;
+
+// So many are looked at, to find these among rows that are left out.
+inline constexpr int kMostStoreRowsRead = 5000;
 
 }  // namespace meshwright

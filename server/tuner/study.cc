@@ -14,6 +14,7 @@
 #include "server/tuner/checker.h"
 #include "server/tuner/export/export.h"
 #include "server/tuner/infeasible.h"
+#include "server/tuner/joined_history.h"
 #include "server/tuner/pareto_front.h"
 #include "server/tuner/precision_choice.h"
 #include "server/tuner/search_plan.h"
@@ -165,10 +166,12 @@ absl::StatusOr<StudyAnswer> RunStudy(const StudyRequest& request, const Knowledg
   std::vector<PrecisionAnswer> answers;
   for (const PrecisionChoice& choice : choices) {
     ASSIGN_OR_RETURN(const Problem problem, SearchableProblem(choice.request, knowledge));
-    ASSIGN_OR_RETURN(const LearntCalibration learnt, LearnCalibration(request, problem, knowledge));
+    ASSIGN_OR_RETURN(const StudyRequest asked,
+                     WithStoreHistory(choice.request, problem, knowledge, control.history));
+    ASSIGN_OR_RETURN(const LearntCalibration learnt, LearnCalibration(asked, problem, knowledge));
     answers.push_back({.precision = choice.precision,
                        .floor = FloorOfStep(problem, learnt.calibration),
-                       .answer = Answer(choice.request, problem, learnt, options, knowledge)});
+                       .answer = Answer(asked, problem, learnt, options, knowledge)});
   }
   absl::StatusOr<StudyAnswer> answer = BestOf(answers, options.plan_count);
   if (auto* result = answer.ok() ? std::get_if<StudyResult>(&*answer) : nullptr) {
@@ -180,16 +183,18 @@ absl::StatusOr<StudyAnswer> RunStudy(const StudyRequest& request, const Knowledg
 absl::StatusOr<Estimate> EvaluatePlan(const EvaluateRequest& request, const Knowledge& knowledge,
                                       const std::vector<HistoryRow>& history) {
   Calibrator calibrator(history, knowledge);
-  return EvaluatePlan(request, knowledge, calibrator);
+  ASSIGN_OR_RETURN(CalibratedEstimate evaluated, EvaluatePlan(request, knowledge, calibrator));
+  return std::move(evaluated.estimate);
 }
 
-absl::StatusOr<Estimate> EvaluatePlan(const EvaluateRequest& request, const Knowledge& knowledge,
-                                      Calibrator& calibrator) {
+absl::StatusOr<CalibratedEstimate> EvaluatePlan(const EvaluateRequest& request,
+                                                const Knowledge& knowledge,
+                                                Calibrator& calibrator) {
   ASSIGN_OR_RETURN(const Problem problem, ResolveProblem(request.question, knowledge));
   ASSIGN_OR_RETURN(ResolvedPlan plan, ResolvePlan(request.plan, problem, "plan"));
-  const absl::StatusOr<Calibration>& learnt = calibrator.For(request.question, problem);
+  const absl::StatusOr<LearntCalibration>& learnt = calibrator.For(request.question, problem);
   RETURN_IF_ERROR(learnt.status());
-  const Calibration& calibration = *learnt;
+  const Calibration& calibration = learnt->calibration;
   AnalyticModel model(ViewOf(problem), calibration);
   RankedPlan ranked = RankPlan(std::move(plan.plan), problem, model);
   Estimate& estimate = ranked.estimate;
@@ -198,7 +203,7 @@ absl::StatusOr<Estimate> EvaluatePlan(const EvaluateRequest& request, const Know
                                    plan.applied_defaults.end());
   const std::vector<std::string> warnings = WarningsOf(problem, calibration);
   estimate.warnings.insert(estimate.warnings.begin(), warnings.begin(), warnings.end());
-  return estimate;
+  return CalibratedEstimate{.estimate = std::move(estimate), .calibration = learnt->report};
 }
 
 Seconds RoundedUpSeconds(Seconds wall_time) {

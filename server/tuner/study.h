@@ -31,8 +31,18 @@ struct HistoryRow {
   std::string measurement_id = {};  // of the store that it was read from; empty: the request's own
 };
 
-// Further rows that a problem's answer may be calibrated by.
-using HistorySource = std::function<absl::StatusOr<std::vector<HistoryRow>>(const Problem&)>;
+// What a store has measured that a problem's answer may be calibrated by, and what to say of it.
+struct StoreHistory {
+  std::vector<HistoryRow> rows = {};
+  std::vector<std::string> warnings = {};
+};
+
+// The measurements of a store up to a number, for each problem its own (store_history.h).
+struct HistorySource {
+  std::int64_t sequence = 0;
+  // From any thread; none: there is no store.
+  std::function<absl::StatusOr<StoreHistory>(const Problem&)> read = {};
+};
 
 // Everything that decides a study's answer.
 struct StudyRequest {
@@ -48,10 +58,10 @@ struct StudyRequest {
   std::vector<HistoryRow> history = {};
   std::optional<TrialRequest> trials = {};  // absent: the cost model alone answers
   bool pareto = false;                      // also the front of step time and free memory
-  // The store's measurements up to this number join `history`, which is for whoever has a store to
-  // do (store_history.h). Absent: all that there are.
+  // Of the store, the measurements up to this number join `history` (joined_history.h); whoever has
+  // a store gives them (StudyControl). Absent: all that there are.
   std::optional<std::int64_t> history_sequence = {};
-  // What there is to say of these measurements; joins the answer's warnings.
+  // What there is to say of them; joins the answer's warnings.
   std::vector<std::string> history_warnings = {};
 };
 
@@ -148,12 +158,13 @@ struct Progress {
 
 struct TrialJournal;  // trial_journal.h
 
-// How a running study is watched and stopped. `on_progress` is called on the study's thread, at
-// most every 100 ms.
+// How a running study is watched and stopped, and what else it may learn from. `on_progress` is
+// called on the study's thread, at most every 100 ms.
 struct StudyControl {
   std::stop_token cancel = {};
   std::function<void(const Progress&)> on_progress = {};
   const TrialJournal* trials = nullptr;  // none: trials are kept in the answer alone
+  HistorySource history = {};
 };
 
 // One study from question to answer: history -> calibrate -> ask, prune, estimate, keep -> check ->

@@ -8,6 +8,7 @@
 #include "search_space/status.h"
 #include "server/tuner/calibrate.h"
 #include "server/tuner/infeasible.h"
+#include "server/tuner/joined_history.h"
 #include "server/tuner/pareto_front.h"
 #include "server/tuner/search_plan.h"
 
@@ -95,7 +96,9 @@ absl::StatusOr<Sweep> RunSweep(const StudyRequest& request, const std::vector<in
     StudyRequest own = request;
     for (NodePoolRequest& pool : own.question.cluster.pools) pool.node_count = nodes;
     ASSIGN_OR_RETURN(const Problem problem, SearchableProblem(own, knowledge));
-    ASSIGN_OR_RETURN(const Calibration calibration, CalibrationOf(request, problem, knowledge));
+    ASSIGN_OR_RETURN(own, WithStoreHistory(std::move(own), problem, knowledge, control.history));
+    ASSIGN_OR_RETURN(const LearntCalibration learnt, LearnCalibration(own, problem, knowledge));
+    const Calibration& calibration = learnt.calibration;
     AddNotes(problem, calibration, sweep);
     for (const double free_ratio : free_memory_ratios) {
       ASSIGN_OR_RETURN(SweepPoint point, PointOf(problem, free_ratio, calibration, options));

@@ -25,9 +25,10 @@ struct Sweep {
   std::vector<std::string> warnings = {};
 };
 
-// Every pair of the two lists, each answered by a search of its own: the exact Pareto front of step
-// time, device count and free memory at these points. `node_counts` in place of the pool's;
-// `free_memory_ratios` in [0, 1). INVALID_ARGUMENT names what is wrong.
+// Every pair of the two lists, each answered by a search of its own, with the history of its own
+// size: the exact Pareto front of step time, device count and free memory at these points.
+// `node_counts` in place of the pool's; `free_memory_ratios` in [0, 1). INVALID_ARGUMENT names what
+// is wrong.
 absl::StatusOr<Sweep> RunSweep(const StudyRequest& request, const std::vector<int>& node_counts,
                                const std::vector<double>& free_memory_ratios,
                                const Knowledge& knowledge, const StudyControl& control);

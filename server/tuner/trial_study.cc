@@ -15,6 +15,7 @@
 #include "server/tuner/baseline.h"
 #include "server/tuner/calibrate.h"
 #include "server/tuner/export/export.h"
+#include "server/tuner/joined_history.h"
 #include "server/tuner/search_plan.h"
 #include "server/tuner/trial_chooser.h"
 #include "server/tuner/trial_pruning.h"
@@ -137,13 +138,7 @@ class TrialStudy {
   absl::StatusOr<StudyAnswer> Run(const TrialSetup& setup, Launcher& launcher,
                                   const StudyControl& control) {
     const Clock::time_point start = Clock::now();
-    ASSIGN_OR_RETURN(const LearntCalibration learnt,
-                     LearnCalibration(request_, problem_, knowledge_));
-    const Calibration& calibration = learnt.calibration;
-    result_.calibration = learnt.report;
-    if (control.trials != nullptr && control.trials->learnt && learnt.report.has_value()) {
-      RETURN_IF_ERROR(control.trials->learnt(*learnt.report));
-    }
+    ASSIGN_OR_RETURN(const Calibration calibration, LearnFromHistory(control.trials));
     AnalyticModel model(ViewOf(problem_), calibration);
     result_.applied_defaults = problem_.applied_defaults;
     result_.warnings = WarningsOf(problem_, calibration);
@@ -153,7 +148,7 @@ class TrialStudy {
     const bool measures_baseline = setup.measures_baseline && result_.baseline.has_value();
     if (measures_baseline) plans.push_back(result_.baseline->plan);
     TrialChooser chooser(Estimated(std::move(plans), problem_, model), problem_.model.layer_count);
-    LearnFromHistory(chooser);
+    LearnFromRuns(chooser);
     LearnFromFailures(calibration, chooser);
     TrialOptions options = OptionsOf(chooser, control, start);
     options.journal = control.trials;
@@ -174,8 +169,18 @@ class TrialStudy {
   }
 
  private:
+  // What the history teaches, which is written down before anything is run.
+  absl::StatusOr<Calibration> LearnFromHistory(const TrialJournal* journal) {
+    ASSIGN_OR_RETURN(LearntCalibration learnt, LearnCalibration(request_, problem_, knowledge_));
+    if (journal != nullptr && journal->learnt && learnt.report.has_value()) {
+      RETURN_IF_ERROR(journal->learnt(*learnt.report));
+    }
+    result_.calibration = std::move(learnt.report);
+    return std::move(learnt.calibration);
+  }
+
   // Candidates that ran before, in this very job, need not run again.
-  void LearnFromHistory(TrialChooser& chooser) {
+  void LearnFromRuns(TrialChooser& chooser) {
     std::map<std::size_t, std::vector<Ran>> runs;
     for (const HistoryRow& row : request_.history) {
       if (row.outcome != Outcome::kOk || !row.step_time) continue;
@@ -237,9 +242,9 @@ class TrialStudy {
     ForgetFailuresIfOff(request_.disabled_rules, learnt_.calibration);
     for (const TriedPlan& trial : run.tried) learnt_.outcomes[trial.plan] = trial.outcome;
     result_.plans = Rank(chooser, learnt_, problem_, request_.plan_count);
+    result_.trials = run.tried;
     const bool has_baseline = result_.baseline.has_value();
     if (has_baseline) RankBaseline();
-    result_.trials = run.tried;
     result_.trial_summary = run.summary;
     SearchSummary& search = result_.search;
     search.space_count = run.summary.candidate_count;
@@ -271,8 +276,11 @@ class TrialStudy {
       return;
     }
     result_.baseline.reset();
+    const bool was_tried =
+        std::ranges::find(result_.trials, plan, &TriedPlan::plan) != result_.trials.end();
     result_.warnings.push_back(
-        fmt::format("the baseline's trial ended as {}: there is nothing to compare with",
+        fmt::format("{} ended as {}: there is nothing to compare with",
+                    was_tried ? "the baseline's trial" : "the baseline's run in the history",
                     Word(WordOf(outcome->second))));
   }
 
@@ -290,7 +298,9 @@ absl::StatusOr<StudyAnswer> RunTrialStudy(const StudyRequest& request, const Kno
                                           const StudyControl& control) {
   ASSIGN_OR_RETURN(Problem problem, ResolveProblem(request.question, knowledge));
   RETURN_IF_ERROR(RequireOnePool(problem));
-  return TrialStudy(request, knowledge, std::move(problem)).Run(setup, launcher, control);
+  ASSIGN_OR_RETURN(const StudyRequest asked,
+                   WithStoreHistory(request, problem, knowledge, control.history));
+  return TrialStudy(asked, knowledge, std::move(problem)).Run(setup, launcher, control);
 }
 
 }  // namespace meshwright

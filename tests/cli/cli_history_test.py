@@ -7,7 +7,7 @@ import subprocess
 import sys
 import unittest
 
-from programs import EXAMPLES, MESHWRIGHT, TINY_MODEL, TINY_WORKLOAD, Folder
+from programs import EXAMPLES, MESHWRIGHT, TINY_CLUSTER, TINY_MODEL, TINY_WORKLOAD, Folder
 
 
 class HistoryTest(Folder):
@@ -51,6 +51,15 @@ class HistoryTest(Folder):
                 kept = self.json_of("history", "show", learnt["id"], *args)
                 self.assertEqual(kept["calibration"]["calibration"], learnt)
                 self.assertIn(learnt["id"], self.run_cli("history", "calibrations", *args).stdout)
+                # Other answers to the same question lean on the same and say so.
+                explained = self.json_of("explain", *self.question(), *args)
+                self.assertEqual(explained["calibration"], learnt)
+                shown = self.run_cli("explain", *self.question(), *args).stdout
+                self.assertIn("Learnt from measured runs\n  3 runs: ", shown)
+                case = json.dumps({"model": TINY_MODEL, "workload": TINY_WORKLOAD,
+                                   "cluster": TINY_CLUSTER, "plan": same[0]["plan"]})
+                evaluated = self.run_cli("evaluate", "--cases", "-", *args, text_in=case).stdout
+                self.assertEqual(json.loads(evaluated)["calibration"], learnt)
 
     def test_store_and_server_show_the_same_bytes(self):
         store = ["--db", str(self.folder / "server.db")]

@@ -54,6 +54,25 @@ TEST(ComparisonReport, LargestDifferenceFirst) {
   EXPECT_THAT(report, HasSubstr("in use 84.0 GiB of 80.0 GiB, does not fit\n"));
 }
 
+TEST(ComparisonReport, NamesTheRunsThatBothLeanOn) {
+  constexpr char kHeading[] = "Learnt from measured runs";
+  v1::Estimate first = Slow();
+  v1::Estimate second = Fast();
+  EXPECT_THAT(ComparisonReport(CompareEstimates(first, second)), Not(HasSubstr(kHeading)));
+  for (v1::Estimate* estimate : {&first, &second}) {
+    estimate->mutable_calibration()->set_id("calibration-1");
+    estimate->mutable_calibration()->add_evidence()->set_measurement_id("m-7");
+  }
+  const std::string same = ComparisonReport(CompareEstimates(first, second));
+  EXPECT_THAT(same, HasSubstr("Learnt from measured runs\n"));
+  EXPECT_EQ(same.find("closest: measurement m-7"), same.rfind("closest: measurement m-7"));
+  second.mutable_calibration()->set_id("calibration-2");
+  const std::string each = ComparisonReport(CompareEstimates(first, second));
+  EXPECT_THAT(each, HasSubstr("Learnt from measured runs, of the first\n"));
+  EXPECT_THAT(each, HasSubstr("Learnt from measured runs, of the second\n"));
+  EXPECT_THAT(each, HasSubstr("calibration-2"));
+}
+
 TEST(ComparisonReport, SaysWhereItIsUnsureAndWhereNothingDiffers) {
   v1::Estimate near = Slow();
   near.set_step_time_seconds(12.5);

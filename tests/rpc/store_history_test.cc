@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "google/protobuf/util/message_differencer.h"
 #include "server/rpc/client.h"
@@ -115,6 +116,8 @@ TEST_F(StoreHistoryTest, AllAnswersLeanOnTheSame) {
   const auto explained = client_->Explain(explain);
   ASSERT_TRUE(explained.ok()) << explained.status();
   EXPECT_EQ(explained->best().estimate().step_time_seconds(), best.estimate().step_time_seconds());
+  EXPECT_TRUE(
+      MessageDifferencer::Equals(explained->calibration(), recommended.result().calibration()));
 
   v1::EvaluatePlansRequest evaluate;
   v1::EvaluateCase& one = *evaluate.add_cases();
@@ -126,6 +129,13 @@ TEST_F(StoreHistoryTest, AllAnswersLeanOnTheSame) {
   ASSERT_TRUE(evaluated.ok()) << evaluated.status();
   EXPECT_EQ(evaluated->answers(0).estimate().step_time_seconds(),
             best.estimate().step_time_seconds());
+  EXPECT_TRUE(MessageDifferencer::Equals(evaluated->answers(0).estimate().calibration(),
+                                         recommended.result().calibration()));
+  // Beside the plans, not in each.
+  EXPECT_FALSE(best.estimate().has_calibration());
+
+  explain.mutable_question()->set_history_sequence(0);
+  EXPECT_FALSE(client_->Explain(explain)->has_calibration());
 }
 
 TEST_F(StoreHistoryTest, ACalibrationIsKeptOnceAndItsStudyKnowsHowFarItLooked) {
@@ -161,9 +171,55 @@ TEST_F(StoreHistoryTest, WhatMakesNoSenseIsLeftOut) {
   const Problem problem = ResolveProblem(Asked().question, knowledge_).value();
   const auto history = ReadStoreHistory(recorder, problem, knowledge_, codec_, 4);
   ASSERT_TRUE(history.ok()) << history.status();
-  EXPECT_EQ(history->senseless_count, 3);
   ASSERT_EQ(history->rows.size(), 1u);
   EXPECT_EQ(history->rows[0].measurement_id, "m-good");
+  ASSERT_EQ(history->warnings.size(), 1u);
+  // The newest is looked at first.
+  EXPECT_EQ(history->warnings[0].find("3 of the store's measurements are not learnt from, because "
+                                      "they cannot be read or cannot be right; the first is "
+                                      "m-impossible: step_time_seconds = 0.001; "),
+            0u)
+      << history->warnings[0];
+}
+
+// A run that can be learnt from, with so many newer ones that cannot.
+TEST_F(StoreHistoryTest, WhatMakesNoSenseTakesNoPlacesUntilTooMuchIsRead) {
+  const Problem problem = ResolveProblem(Asked().question, knowledge_).value();
+  MeasurementRecord bad = Slow("m-bad");
+  const MeasurementRecord good = Slow("m-good");
+  bad.plan_key = "of another program";
+  for (const int count : {kMostStoreRows, kMostStoreRowsRead - 1, kMostStoreRowsRead}) {
+    std::vector<MeasurementRecord> rows = {good};
+    for (int i = 0; i < count; ++i) {
+      bad.id = fmt::format("m-bad-{}", i);
+      rows.push_back(bad);
+    }
+    Recorder recorder = Recorder::Open({.path = ":memory:"}).value();
+    ASSERT_TRUE(recorder.InsertMeasurements(rows).ok());
+    const auto history = ReadStoreHistory(recorder, problem, knowledge_, codec_, count + 1);
+    ASSERT_TRUE(history.ok()) << history.status();
+    EXPECT_EQ(history->rows.size(), count < kMostStoreRowsRead ? 1u : 0u) << count;
+    ASSERT_EQ(history->warnings.size(), 1u);
+    EXPECT_EQ(history->warnings[0].find(fmt::format("{} of the store's", count)), 0u) << count;
+  }
+}
+
+// Also to those who ask.
+TEST_F(StoreHistoryTest, AnswersSayWhatTheyDoNotLearnFrom) {
+  MeasurementRecord bad = Slow("m-bad");
+  bad.plan_key = "of another program";
+  ASSERT_TRUE(engine_
+                  ->WriteStore([&bad](Recorder& recorder) {
+                    return recorder.InsertMeasurements({&bad, 1}).status();
+                  })
+                  .ok());
+  int warning_count = 0;
+  const v1::RecommendResponse recommended = Recommend(SmallQuestion());
+  for (const std::string& warning : recommended.result().warnings()) {
+    warning_count +=
+        warning.ends_with("the first is m-bad: plan = of another program; cannot be read");
+  }
+  EXPECT_EQ(warning_count, 1);
 }
 
 }  // namespace

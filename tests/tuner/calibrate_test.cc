@@ -118,6 +118,21 @@ TEST(CalibrateTest, PlansHaveFactorsOfTheirOwn) {
   EXPECT_GT(factor(DataParallel()), factor(far) + 0.05);
 }
 
+TEST(CalibrateTest, AnEvaluatedPlanNamesTheRunsBehindIt) {
+  const EvaluateRequest request = {TinyQuestion(), StatedPlan(DataParallel())};
+  const std::vector<HistoryRow> none;
+  Calibrator plain(none, Known());
+  EXPECT_EQ(EvaluatePlan(request, Known(), plain)->calibration, std::nullopt);
+  const std::vector<HistoryRow> runs = {Ran(1.05, 1), RanElsewhere(1.05)};
+  Calibrator calibrator(runs, Known());
+  const auto evaluated = EvaluatePlan(request, Known(), calibrator);
+  ASSERT_TRUE(evaluated.ok()) << evaluated.status();
+  ASSERT_TRUE(evaluated->calibration.has_value());
+  EXPECT_EQ(evaluated->calibration->run_count, 2);
+  EXPECT_EQ(evaluated->calibration,
+            LearnCalibration({.history = runs}, Resolved(TinyQuestion()), Known()).value().report);
+}
+
 TEST(CalibrateTest, MemoryHasOneFactorForAllPlans) {
   const Problem problem = Resolved(TinyQuestion());
   AnalyticModel plain(ViewOf(problem));

@@ -1,5 +1,7 @@
 #include "server/tuner/explain.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "gmock/gmock.h"
@@ -15,6 +17,14 @@ using testing::HasSubstr;
 
 StudyResult Tuned(const StudyRequest& request) {
   return std::get<StudyResult>(RunStudy(request, Known(), {}).value());
+}
+
+// Three runs on so many nodes that took `slower` times what the model says.
+std::vector<HistoryRow> Runs(int node_count, double slower) {
+  HistoryRow row = {.question = TinyQuestion(), .plan = {.tensor_parallel = 2}};
+  row.question.cluster.pools = {Nodes(node_count, 4)};
+  row.step_time = EvaluatePlan({row.question, row.plan}, Known(), {})->step_time * slower;
+  return {row, row, row};
 }
 
 const Sensitivity& Of(const Explanation& explanation, std::string_view resource, double change) {
@@ -79,6 +89,17 @@ TEST(ExplainTest, TheFastestPlanThatDoesNotFit) {
   EXPECT_EQ(explanation.near_misses.front().plan.estimate.step_time, best.step_time);
 }
 
+// What stands behind an explanation is what stands behind tune's answer.
+TEST(ExplainTest, NamesTheRunsItLeansOn) {
+  StudyRequest request = {.question = TinyQuestion()};
+  EXPECT_EQ(Explain(request, Known(), {})->calibration, std::nullopt);
+  request.history = Runs(1, 1.1);
+  const Explanation explanation = Explain(request, Known(), {}).value();
+  ASSERT_TRUE(explanation.calibration.has_value());
+  EXPECT_EQ(explanation.calibration->run_count, 3);
+  EXPECT_EQ(explanation.calibration, Tuned(request).calibration);
+}
+
 TEST(ExplainTest, NothingFits) {
   StudyRequest request = {.question = TinyQuestion()};
   request.question.cluster.pools.front().memory_capacity = GiB(0.1);
@@ -116,6 +137,30 @@ TEST(SweepTest, PointsAreTunesAnswers) {
       EXPECT_LE(point.best->estimate.reserved_memory, Scale(GiB(80), 0.1));
     }
   }
+}
+
+// As tune has it, which looks its own job up: runs on one node and on two differ.
+TEST(SweepTest, EachPointLeansOnTheHistoryOfItsOwnSize) {
+  const StudyControl control = {
+      .history = {.sequence = 6,
+                  .read = [](const Problem& problem) -> absl::StatusOr<StoreHistory> {
+                    const int nodes = problem.cluster.pools.front().node_count;
+                    return StoreHistory{.rows = Runs(nodes, nodes == 1 ? 1.1 : 1.4),
+                                        .warnings = {fmt::format("drift on {} nodes", nodes)}};
+                  }}};
+  const StudyRequest request = {.question = TinyQuestion()};
+  const Sweep sweep = RunSweep(request, {1, 2}, {0}, Known(), control).value();
+  ASSERT_EQ(sweep.points.size(), 2u);
+  for (const SweepPoint& point : sweep.points) {
+    StudyRequest own = request;
+    own.question.cluster.pools = {Nodes(point.device_count / 4, 4)};
+    const auto tuned = std::get<StudyResult>(RunStudy(own, Known(), control).value());
+    ASSERT_TRUE(tuned.calibration.has_value());
+    EXPECT_EQ(tuned.calibration->history_sequence, 6);
+    EXPECT_EQ(point.best->estimate.step_time, tuned.plans.front().estimate.step_time);
+    EXPECT_GT(point.best->estimate.step_time, Tuned(own).plans.front().estimate.step_time);
+  }
+  EXPECT_THAT(sweep.warnings, testing::IsSupersetOf({"drift on 1 nodes", "drift on 2 nodes"}));
 }
 
 // A point is off the front when another is as good in all three and better in one.

@@ -1,5 +1,7 @@
 #include "server/tuner/precision_choice.h"
 
+#include <algorithm>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "search_space/status.h"
@@ -43,6 +45,35 @@ TEST(PrecisionChoiceTest, TheBestOfAllPrecisions) {
   EXPECT_EQ(both.search.space_count, bf16.search.space_count + fp32.search.space_count);
   EXPECT_TRUE(both.search.complete);
   EXPECT_EQ(both.search.optimality_gap, 0);
+}
+
+// Each precision is a job of its own: runs of bf16 took as modelled, those of fp32 half as long.
+TEST(PrecisionChoiceTest, EachLeansOnItsOwnHistory) {
+  const auto read = [](const Problem& problem) -> absl::StatusOr<StoreHistory> {
+    HistoryRow row = {.question = Open({}).question, .plan = {.tensor_parallel = 2}};
+    row.question.workload.precision = problem.workload.precision;
+    const double ratio = problem.workload.precision == Precision::kFp32 ? 0.5 : 1;
+    row.step_time = EvaluatePlan({row.question, row.plan}, Known(), {})->step_time * ratio;
+    return StoreHistory{.rows = {row, row, row, row}};
+  };
+  const StudyControl control = {.history = {.sequence = 4, .read = read}};
+  const auto result = [&control](const StudyRequest& request) {
+    return std::get<StudyResult>(RunStudy(request, Known(), control).value());
+  };
+  StudyRequest open = Open({"bf16", "fp32"});
+  open.plan_count = 1000;
+  const StudyResult both = result(open);
+  for (const Precision precision : {Precision::kBf16, Precision::kFp32}) {
+    StudyRequest stated = open;
+    stated.dimensions.clear();
+    stated.question.workload.precision = precision;
+    const StudyResult alone = result(stated);
+    const auto first = std::ranges::find(both.plans, precision, &RankedPlan::precision);
+    ASSERT_NE(first, both.plans.end());
+    EXPECT_EQ(first->estimate, alone.plans.front().estimate);
+    const bool is_best = first == both.plans.begin();
+    EXPECT_EQ(both.calibration == alone.calibration, is_best) << Word(precision);
+  }
 }
 
 TEST(PrecisionChoiceTest, PlansOfAStatedPrecisionNameNone) {

@@ -56,7 +56,7 @@ class StoredTrialsTest : public EngineTest {
   struct Seen {
     std::vector<ParallelPlan> submitted = {};
     std::vector<HistoryRow> history = {};
-    std::optional<std::int64_t> history_sequence = {};
+    std::int64_t history_sequence = 0;
   };
 
   Engine& StartMeasuring() {
@@ -73,7 +73,9 @@ class StoredTrialsTest : public EngineTest {
       return OutcomeOn(plan);
     });
     launcher.hangs_until_cancelled = hangs_;
-    seen_.push_back({.history = request.history, .history_sequence = request.history_sequence});
+    const Problem problem = ResolveProblem(request.question, knowledge).value();
+    seen_.push_back({.history = control.history.read(problem).value().rows,
+                     .history_sequence = control.history.sequence});
     auto answer =
         RunTrialStudy(request, knowledge, {.candidates = Candidates()}, launcher, control);
     seen_.back().submitted = launcher.submitted;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -328,6 +329,26 @@ TEST(TrialStudyTest, WhatFailedInTheHistoryIsNotTriedAgain) {
   EXPECT_EQ(launcher.submitted, std::vector{other});
   ASSERT_EQ(result.plans.size(), 1u);
   EXPECT_EQ(result.plans.front().plan, other);
+}
+
+TEST(TrialStudyTest, ABaselineThatFailedInTheHistoryHadNoTrial) {
+  StudyRequest request = {.question = TinyQuestion(),
+                          .baseline = PlanRequest{.tensor_parallel = 2}};
+  request.trials = TrialRequest{.budget = {.trials = 5}};
+  const HistoryRow row = {
+      .question = request.question, .plan = *request.baseline, .outcome = Outcome::kCrash};
+  request.history = {row, row};
+  FakeLauncher launcher([](const ParallelPlan&) { return After(1); });
+  const ParallelPlan candidate = {.data_parallel = 4, .layers_per_stage = {4}};
+  const auto answer = RunTrialStudy(
+      request, Known(), {.candidates = {candidate}, .measures_baseline = true}, launcher, {});
+  const auto& result = std::get<StudyResult>(*answer);
+  EXPECT_EQ(launcher.submitted, std::vector{candidate});
+  EXPECT_FALSE(result.baseline.has_value());
+  EXPECT_EQ(std::ranges::count(result.warnings,
+                               "the baseline's run in the history ended as crash: there is nothing "
+                               "to compare with"),
+            1);
 }
 
 TEST(TrialStudyTest, ALauncherThatCannotStartIsAnError) {
