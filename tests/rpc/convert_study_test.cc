@@ -226,8 +226,10 @@ TEST(ResultTest, EveryFieldIsSet) {
   const v1::TuneResult wire = ToWire(SampleResult());
   EXPECT_THAT(
       UnsetFields(wire),
-      testing::ElementsAre("meshwright.v1.Estimate.id", "meshwright.v1.Estimate.id",
-                           "meshwright.v1.PastRun.history_index", "meshwright.v1.Estimate.id"));
+      testing::ElementsAre("meshwright.v1.Estimate.id", "meshwright.v1.Estimate.calibration",
+                           "meshwright.v1.Estimate.id", "meshwright.v1.Estimate.calibration",
+                           "meshwright.v1.PastRun.history_index", "meshwright.v1.Estimate.id",
+                           "meshwright.v1.Estimate.calibration"));
   EXPECT_EQ(wire.calibration().evidence(1).history_index(), 3);
   EXPECT_FALSE(wire.calibration().evidence(1).has_time_ratio());
   EXPECT_EQ(wire.plans(0).plan_digest(), MakePlanKey(FullPlan()).digest);
@@ -257,7 +259,9 @@ TEST(ResultTest, AnswersAreStoredAndShown) {
   EXPECT_FALSE(none.has_result());
   EXPECT_EQ(none.infeasible().binding_memory_kind(), "activations");
   EXPECT_EQ(none.infeasible().missing_bytes(), 5);
-  EXPECT_THAT(UnsetFields(none.infeasible()), testing::ElementsAre("meshwright.v1.Estimate.id"));
+  EXPECT_THAT(
+      UnsetFields(none.infeasible()),
+      testing::ElementsAre("meshwright.v1.Estimate.id", "meshwright.v1.Estimate.calibration"));
   EXPECT_EQ(FillAnswer("\xff", none).code(), absl::StatusCode::kDataLoss);
 }
 
