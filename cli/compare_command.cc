@@ -11,6 +11,7 @@
 #include "cli/comparison.h"
 #include "cli/exit_code.h"
 #include "cli/input_files.h"
+#include "cli/local_store.h"
 #include "cli/program.h"
 #include "cli/terminal.h"
 #include "proto/json.h"
@@ -146,7 +147,9 @@ absl::StatusOr<v1::PlanComparison> Compare(const CompareOptions& options,
   ASSIGN_OR_RETURN(const History history, ReadHistory(options.history, knowledge));
   Answers answers;
   if (flags.server.empty()) {
-    Calibrator calibrator(history.rows, knowledge);
+    ASSIGN_OR_RETURN(const HistorySource source,
+                     LocalHistory(flags.store, knowledge, std::nullopt));
+    Calibrator calibrator(history.rows, knowledge, source);
     for (std::size_t i = 0; i < cases.size(); ++i) {
       answers[i] = AnswerHere(cases[i].asked, knowledge, calibrator);
     }

@@ -251,6 +251,12 @@ std::string KeyText(const ParallelPlan& plan) {
   return text;
 }
 
+int ShareOf(int layers, double ratio) {
+  // 0.29 x 100 is a little less than 29 in binary.
+  constexpr double kRounding = 1e-9;
+  return std::clamp(static_cast<int>(std::floor(ratio * layers + kRounding)), 0, layers);
+}
+
 }  // namespace
 
 PlanKey MakePlanKey(const ParallelPlan& plan) {
@@ -269,14 +275,10 @@ std::optional<ParallelPlan> ParsePlanKey(std::string_view text) {
 }
 
 int OffloadedLayers(double ratio, int layers) {
-  return std::min(WholeLayers(ratio, layers), std::max(0, layers - 1));
+  return std::min(ShareOf(layers, ratio), std::max(0, layers - 1));
 }
 
-int WholeLayers(double ratio, int layers) {
-  // 0.29 x 100 is a little less than 29 in binary.
-  constexpr double kRounding = 1e-9;
-  return std::clamp(static_cast<int>(std::floor(ratio * layers + kRounding)), 0, layers);
-}
+int WholeLayers(double ratio, int layers) { return ShareOf(layers, ratio); }
 
 int StageCount(const ParallelPlan& plan) {
   return plan.stages.empty() ? plan.pipeline_parallel : static_cast<int>(plan.stages.size());

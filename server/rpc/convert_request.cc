@@ -158,9 +158,9 @@ void ReadSearch(const MessageReader& in, StudyRequest& request) {
 // Far beyond what a step takes (a year) and a device has (a petabyte); sums of such stay finite.
 constexpr Seconds kLongestStep(31'536'000);
 constexpr Bytes kLargestPeak = {1'000'000'000'000'000};
-// Choosing a trial looks at every plan: these take half a minute.
+// Choosing a trial likens every plan to every earlier trial: these take half a minute or less.
 constexpr std::size_t kMostReplayRows = 20'000;
-constexpr std::size_t kMostReplayChoices = 4'000'000;  // rows x trials
+constexpr std::size_t kMostReplayLikenesses = 2'000'000'000;  // rows x trials x trials
 
 // What was measured. A run that did not end well may give 0 for what it could not measure.
 template <typename Row>
@@ -268,10 +268,11 @@ void ReadTrials(const MessageReader& in, StudyRequest& request) {
   }
   ReadTrialBudget(*stated, trials.budget);
   const std::size_t rows = trials.replay.size();
-  const auto tried = static_cast<std::size_t>(std::max(0, trials.budget.trials));
-  if (rows * std::min(rows, tried) > kMostReplayChoices) {
-    stated->Add("max_trials", fmt::format("{} of {} rows; rows x trials must be <= {}", tried, rows,
-                                          kMostReplayChoices));
+  const auto asked = static_cast<std::size_t>(std::max(0, trials.budget.trials));
+  const std::size_t tried = std::min(rows, asked);
+  if (rows * tried * tried > kMostReplayLikenesses) {
+    stated->Add("max_trials", fmt::format("{} of {} rows; rows x trials x trials must be <= {}",
+                                          asked, rows, kMostReplayLikenesses));
   }
 }
 

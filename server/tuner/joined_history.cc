@@ -32,6 +32,7 @@ std::optional<std::string> RunKey(const HistoryRow& row, const Knowledge& knowle
 // A run that was made twice is there twice: each of the store's rows is taken for one at most.
 void Join(std::vector<HistoryRow> stored, const Knowledge& knowledge,
           std::vector<HistoryRow>& history) {
+  if (stored.empty()) return;
   std::multimap<std::string, std::size_t> own;
   for (std::size_t i = 0; i < history.size(); ++i) {
     if (const auto key = RunKey(history[i], knowledge)) own.emplace(*key, i);

@@ -55,10 +55,9 @@ TEST_P(WholeWeightsTest, MemoryByHand) {
   const WholeCase& c = GetParam();
   EXPECT_NEAR(LineAt(c.ratio, MemoryKind::kWeights),
               2 * (kParameters / 8 + c.whole_layers * kLayer * 7 / 8), 1);
-  const double zero2 = Line(FullOf(PlainProblem(Llama2_7b(), 1),
-                                   {.data_parallel = 8, .zero_stage = 2})
-                                .memory_breakdown,
-                            MemoryKind::kTransient);
+  const double zero2 = Line(
+      FullOf(PlainProblem(Llama2_7b(), 1), {.data_parallel = 8, .zero_stage = 2}).memory_breakdown,
+      MemoryKind::kTransient);
   EXPECT_NEAR(LineAt(c.ratio, MemoryKind::kTransient) - zero2,
               (2 * c.gathered_layers + 4) * kLayer + kVocabulary, 1);
   for (const MemoryKind kind : {MemoryKind::kGradients, MemoryKind::kOptimizerStates}) {
@@ -72,10 +71,9 @@ TEST_P(WholeWeightsTest, TimeByHand) {
   const WholeCase& c = GetParam();
   const OwnedProblem problem = OneMessageProblem();
   const double sharded = kParameters - c.whole_layers * kLayer;
-  const double expected =
-      8 * Time(problem, CollectiveKind::kReduceScatter, 4 * kParameters) +
-      Time(problem, CollectiveKind::kAllGather, 2 * kParameters) +
-      15 * Time(problem, CollectiveKind::kAllGather, 2 * sharded);
+  const double expected = 8 * Time(problem, CollectiveKind::kReduceScatter, 4 * kParameters) +
+                          Time(problem, CollectiveKind::kAllGather, 2 * kParameters) +
+                          15 * Time(problem, CollectiveKind::kAllGather, 2 * sharded);
   EXPECT_NEAR(Line(FullOf(problem, Zero3(c.ratio)), TimeCause::kDataParallel), expected,
               1e-9 * expected);
 }
@@ -92,9 +90,8 @@ TEST(WholeWeights, AreBetweenZero2AndZero3) {
   for (const bool overlaps : {false, true}) {
     problem.workload.overlap = {.gradient_reduce = overlaps, .parameter_gather = overlaps};
     const auto seconds = [&](int zero_stage, double whole) {
-      return FullOf(problem, {.data_parallel = 16,
-                              .zero_stage = zero_stage,
-                              .whole_weights_ratio = whole})
+      return FullOf(problem,
+                    {.data_parallel = 16, .zero_stage = zero_stage, .whole_weights_ratio = whole})
           .step_time.count();
     };
     EXPECT_LT(seconds(3, 1), seconds(3, 0.5));
@@ -106,10 +103,8 @@ TEST(WholeWeights, AreBetweenZero2AndZero3) {
 // Stages of 20 and 12 layers, each with its own half, over four ranks.
 TEST(WholeWeights, AreAShareOfEachStage) {
   const OwnedProblem problem = PlainProblem(Llama2_7b(), 1);
-  ParallelPlan plan = {.pipeline_parallel = 2,
-                       .data_parallel = 4,
-                       .zero_stage = 3,
-                       .layers_per_stage = {20, 12}};
+  ParallelPlan plan = {
+      .pipeline_parallel = 2, .data_parallel = 4, .zero_stage = 3, .layers_per_stage = {20, 12}};
   const Estimate sharded = FullOf(problem, plan);
   plan.whole_weights_ratio = 0.5;
   const Estimate half = FullOf(problem, plan);

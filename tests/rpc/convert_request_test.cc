@@ -326,8 +326,8 @@ TEST(ConvertRequestTest, ReplaysAreLimited) {
   };
   EXPECT_THAT(fields(4000, 40), ElementsAre());
   EXPECT_THAT(fields(2001, 1'000'000),
-              ElementsAre("trials.max_trials: 1000000 of 2001 rows; rows x trials must be <= "
-                          "4000000"));
+              ElementsAre("trials.max_trials: 1000000 of 2001 rows; rows x trials x trials must "
+                          "be <= 2000000000"));
   EXPECT_THAT(fields(20'001, 1), ElementsAre("trials.replay: 20001 rows; must be <= 20000"));
 }
 
