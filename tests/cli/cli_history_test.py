@@ -60,6 +60,11 @@ class HistoryTest(Folder):
                                    "cluster": TINY_CLUSTER, "plan": same[0]["plan"]})
                 evaluated = self.run_cli("evaluate", "--cases", "-", *args, text_in=case).stdout
                 self.assertEqual(json.loads(evaluated)["calibration"], learnt)
+                path = self.write("case.json", case)
+                compared = self.json_of("compare", path, path, *args)
+                self.assertEqual(compared["first"]["calibration"], learnt)
+                self.assertEqual(compared["first"]["step_time_seconds"],
+                                 json.loads(evaluated)["step_time_seconds"])
 
     def test_store_and_server_show_the_same_bytes(self):
         store = ["--db", str(self.folder / "server.db")]
