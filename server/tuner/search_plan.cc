@@ -60,10 +60,12 @@ void AddWarnings(const ParallelPlan& plan, AnalyticModel& model, Estimate& estim
                           "device shares",
                           static_cast<double>(offloaded.count) / 1e9));
   }
-  if (plan.whole_weights_ratio > 0 &&
-      WholeLayers(plan.whole_weights_ratio, LargestStage(plan)) == 0) {
+  if (plan.whole_weights_ratio > 0) {
+    const bool is_any = WholeLayers(plan.whole_weights_ratio, LargestStage(plan)) > 0;
     estimate.warnings.emplace_back(
-        "whole_weights_ratio is too small for one layer: all weights are sharded");
+        is_any ? "whole_weights_ratio: no framework profile says who can keep the weights of some "
+                 "layers whole; PyTorch FSDP2 can, set layer by layer"
+               : "whole_weights_ratio is too small for one layer: all weights are sharded");
   }
   const auto ruled_out = WhyRuledOut(plan, model.calibration(), model.problem());
   if (ruled_out.has_value()) estimate.warnings.push_back(*ruled_out);
