@@ -3,10 +3,8 @@
 #include <string>
 
 #include "cli/chip_table.h"
-#include "cli/exit_code.h"
+#include "cli/print_answer.h"
 #include "cli/program.h"
-#include "cli/terminal.h"
-#include "proto/json.h"
 #include "recorder/schema.h"
 #include "search_space/status.h"
 #include "server/rpc/catalog_wire.h"
@@ -14,16 +12,6 @@
 
 namespace meshwright {
 namespace {
-
-// Prints a message, or what went wrong.
-template <typename Message>
-int Print(const absl::StatusOr<Message>& message, OutputForm output,
-          std::string (*table)(const Message&)) {
-  if (!message.ok()) return Fail(message.status(), output);
-  PrintData(output == OutputForm::kJson ? PrintJson(*message, {.multiline = true}) + "\n"
-                                        : table(*message));
-  return kExitDone;
-}
 
 absl::StatusOr<v1::ListChipsResponse> AllChips(const GlobalFlags& flags) {
   if (flags.server.empty()) {
