@@ -22,6 +22,7 @@
 #include "server/rpc/client.h"
 #include "server/rpc/convert.h"
 #include "server/rpc/history_wire.h"
+#include "server/tuner/saving.h"
 
 namespace meshwright {
 namespace {
@@ -165,7 +166,7 @@ int Backup(const HistoryOptions& /*options*/, const GlobalFlags& flags) {
       // Unlike a list, a copy of a store that is not there is a mistake.
       ASSIGN_OR_RETURN(const Recorder store,
                        Recorder::Open({.path = flags.store, .read_only = true}));
-      return BackupStore(store, NowMilliseconds());
+      return BackupStore(store, NowMs());
     }
     ASSIGN_OR_RETURN(Client client, Client::Connect(flags.server));
     return client.BackupStore();

@@ -18,6 +18,7 @@
 #include "server/rpc/client.h"
 #include "server/rpc/history_wire.h"
 #include "server/rpc/job_report_wire.h"
+#include "server/tuner/saving.h"
 
 namespace meshwright {
 namespace {
@@ -48,8 +49,7 @@ absl::StatusOr<Response> Keep(const Parsed<Request>& asked, const GlobalFlags& f
     }
     return use(*store);
   };
-  return embedded(asked.message,
-                  {.knowledge = knowledge, .store = access, .time_ms = NowMilliseconds()});
+  return embedded(asked.message, {.knowledge = knowledge, .store = access, .time_ms = NowMs()});
 }
 
 int Report(const JobOptions& options, const GlobalFlags& flags) {

@@ -3,27 +3,25 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <mutex>
 #include <utility>
 #include <vector>
 
+#include "cli/local_history.h"
 #include "cli/terminal.h"
 #include "recorder/recorder.h"
 #include "search_space/status.h"
 #include "server/rpc/convert.h"
 #include "server/tuner/measurement.h"
 #include "server/tuner/owner.h"
+#include "server/tuner/saving.h"
 #include "server/tuner/store_history.h"
 #include "server/tuner/study_ending.h"
 #include "server/tuner/study_id.h"
 
 namespace meshwright {
 namespace {
-
-// Another search that is just then beginning or ending holds the store for milliseconds.
-constexpr std::chrono::seconds kLockWait(3);
 
 std::string EnvironmentOr(const char* name, const std::string& fallback) {
   const char* const value = std::getenv(name);
@@ -41,7 +39,7 @@ absl::Status WithAdvice(const absl::Status& status) {
 }
 
 absl::StatusOr<Recorder> OpenWriter(const std::string& store) {
-  auto recorder = Recorder::Open({.path = store, .lock_wait = kLockWait, .who = "meshwright tune"});
+  auto recorder = OpenLocalWriter(store, "meshwright tune");
   if (!recorder.ok()) return WithAdvice(recorder.status());
   return recorder;
 }
@@ -122,18 +120,12 @@ std::string DefaultStorePath() {
   return EnvironmentOr("XDG_STATE_HOME", home + "/.local/state") + "/meshwright/history.db";
 }
 
-std::int64_t NowMilliseconds() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
-
 absl::StatusOr<LocalStudy> BeginLocalStudy(const std::string& store, const StudyRequest& request,
                                            const Knowledge& knowledge) {
   const StudyCodec codec = ProtobufCodec(knowledge);
   ASSIGN_OR_RETURN(StudyRecord record, NewStudyRecord(request, knowledge, codec));
   ASSIGN_OR_RETURN(Recorder recorder, OpenWriter(store));
-  const std::int64_t now = NowMilliseconds();
+  const std::int64_t now = NowMs();
   RETURN_IF_ERROR(WithAdvice(InterruptOrphans(recorder, now)));
   record.state = StudyState::kRunning;
   record.owner = OwnOwner();

@@ -20,6 +20,7 @@
 #include "server/rpc/client.h"
 #include "server/rpc/convert.h"
 #include "server/tuner/measurement.h"
+#include "server/tuner/saving.h"
 #include "server/tuner/study_ending.h"
 
 namespace meshwright {
@@ -76,14 +77,14 @@ std::optional<CalibrationRecord> CalibrationOf(const absl::StatusOr<StudyAnswer>
                                                const StudyCodec& codec) {
   const auto* result = answer.ok() ? std::get_if<StudyResult>(&*answer) : nullptr;
   if (result == nullptr || !result->calibration.has_value()) return std::nullopt;
-  return CalibrationRecordOf(*result->calibration, codec, NowMilliseconds());
+  return CalibrationRecordOf(*result->calibration, codec, NowMs());
 }
 
 // Writes down how the study ended, prints the answer, and only then says what is wrong with the
 // store: the answer is there, it is the record that is missing.
 int Conclude(const absl::StatusOr<StudyAnswer>& answer, StudyRecord record, const StudyCodec& codec,
              const GlobalFlags& flags) {
-  const StudyEnding ending = EndingOf(record.id, answer, codec, NowMilliseconds());
+  const StudyEnding ending = EndingOf(record.id, answer, codec, NowMs());
   ReportNotes notes = {.has_color = StdoutHasColor()};
   absl::Status stored;
   const bool is_recorded = !record.id.empty();

@@ -11,7 +11,7 @@
 namespace meshwright {
 namespace {
 
-constexpr char kColumns[] =
+constexpr char kAttemptColumns[] =
     "id, study_id, trial_number, number, fencing_token, state, launcher, external_id, "
     "create_time_ms, submit_time_ms, start_time_ms, end_time_ms, outcome, failure_class, "
     "device_seconds, log_head, log_tail";
@@ -45,7 +45,7 @@ absl::StatusOr<std::vector<AttemptRecord>> ReadAttempts(sqlite3* connection,
       Statement query,
       Statement::Prepare(connection, fmt::format("SELECT {} FROM attempts WHERE study_id = ?1 AND "
                                                  "trial_number = ?2 ORDER BY number",
-                                                 kColumns)));
+                                                 kAttemptColumns)));
   RETURN_IF_ERROR(query.Bind(study_id, trial_number));
   std::vector<AttemptRecord> attempts;
   while (true) {
@@ -95,9 +95,10 @@ bool IsSame(const AttemptRecord& ended, const AttemptEnding& ending) {
 }  // namespace
 
 absl::StatusOr<AttemptRecord> ReadAttempt(sqlite3* connection, std::string_view id) {
-  ASSIGN_OR_RETURN(Statement query,
-                   Statement::Prepare(
-                       connection, fmt::format("SELECT {} FROM attempts WHERE id = ?1", kColumns)));
+  ASSIGN_OR_RETURN(
+      Statement query,
+      Statement::Prepare(connection,
+                         fmt::format("SELECT {} FROM attempts WHERE id = ?1", kAttemptColumns)));
   RETURN_IF_ERROR(query.Bind(id));
   ASSIGN_OR_RETURN(const bool is_there, query.Step());
   if (is_there) return ReadRow(query);

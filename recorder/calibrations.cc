@@ -12,7 +12,7 @@
 namespace meshwright {
 namespace {
 
-constexpr char kColumns[] =
+constexpr char kCalibrationColumns[] =
     "id, chip, framework, framework_version, job_fingerprint, last_sequence, measurement_count, "
     "time_ratio, memory_ratio, model_version, create_time_ms";
 constexpr int kContentColumn = 11;
@@ -43,7 +43,7 @@ absl::Status Recorder::InsertCalibration(const CalibrationRecord& calibration) {
       Run(connection_.get(),
           fmt::format("INSERT INTO calibrations ({}, content) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, "
                       "?8, ?9, ?10, ?11, ?12) ON CONFLICT DO NOTHING",
-                      kColumns),
+                      kCalibrationColumns),
           calibration.id, calibration.chip, calibration.framework, calibration.framework_version,
           calibration.job_fingerprint, calibration.last_sequence, calibration.measurement_count,
           calibration.time_ratio, calibration.memory_ratio, calibration.model_version,
@@ -56,7 +56,7 @@ absl::StatusOr<CalibrationRecord> Recorder::GetCalibration(std::string_view id) 
       Statement query,
       Statement::Prepare(
           connection_.get(),
-          fmt::format("SELECT {}, content FROM calibrations WHERE id = ?1", kColumns)));
+          fmt::format("SELECT {}, content FROM calibrations WHERE id = ?1", kCalibrationColumns)));
   RETURN_IF_ERROR(query.Bind(id));
   ASSIGN_OR_RETURN(const bool is_there, query.Step());
   if (is_there) return ReadRow(query, true);
@@ -81,7 +81,7 @@ absl::StatusOr<CalibrationPage> Recorder::ListCalibrations(const std::optional<s
       Statement::Prepare(connection_.get(),
                          fmt::format("SELECT {} FROM calibrations {} ORDER BY create_time_ms DESC, "
                                      "id DESC LIMIT ?4",
-                                     kColumns, where)));
+                                     kCalibrationColumns, where)));
   RETURN_IF_ERROR(query.Bind(chip, after.number, after.text, size + 1));
   ASSIGN_OR_RETURN(auto rows, ReadPage<CalibrationRecord>(query, size, [](const Statement& row) {
                      return ReadRow(row, false);

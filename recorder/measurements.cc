@@ -18,7 +18,7 @@ namespace meshwright {
 namespace {
 
 // In the order in which ReadMeasurementRow takes them.
-constexpr char kColumns[] =
+constexpr char kMeasurementColumns[] =
     "sequence, measurements.id, source, study_id, plan_key, plan_digest, plan, outcome, "
     "step_time_seconds, peak_memory_bytes, expected_step_time_seconds, expected_low_seconds, "
     "expected_high_seconds, expected_peak_memory_bytes, calibration_id, device_seconds, time_ms, "
@@ -30,8 +30,8 @@ constexpr int kQuestionBytesColumn = 32;
 
 std::string Select(bool has_question, std::string_view rest) {
   return fmt::format(
-      "SELECT {}{} FROM measurements JOIN questions ON questions.id = question_id {}", kColumns,
-      has_question ? ", question" : "", rest);
+      "SELECT {}{} FROM measurements JOIN questions ON questions.id = question_id {}",
+      kMeasurementColumns, has_question ? ", question" : "", rest);
 }
 
 QuestionRecord ReadQuestionColumns(const Statement& row, bool has_question) {

@@ -11,7 +11,6 @@ namespace meshwright {
 namespace {
 
 constexpr int kDefaultPageSize = 50;
-constexpr int kMaxPageSize = 1000;
 constexpr std::size_t kChecksumDigits = 8;
 
 // FNV-1a, 32 bits (RFC draft-eastlake-fnv, section 5). It guards against damage, not against

@@ -22,7 +22,9 @@ std::string EncodePageToken(std::string_view list, const PageKey& key);
 // for this list.
 absl::StatusOr<PageKey> DecodePageToken(std::string_view list, std::string_view token);
 
-// The size of a page: 0 stands for 50, more than 1000 is cut to 1000, and a negative one is
+inline constexpr int kMaxPageSize = 1000;
+
+// The size of a page: 0 stands for 50, more than kMaxPageSize is cut to it, and a negative one is
 // INVALID_ARGUMENT. `field` names it in the message.
 absl::StatusOr<int> PageSize(int asked, std::string_view field);
 

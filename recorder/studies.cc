@@ -16,7 +16,7 @@ namespace {
 constexpr char kStudyList[] = "studies";
 
 // In the order in which InsertRows binds and ReadStudy takes them.
-constexpr char kColumns[] =
+constexpr char kStudyColumns[] =
     "id, state, outcome, model_name, cluster_name, chip, device_count, request_id, request_hash, "
     "error_message, owner, create_time_ms, start_time_ms, end_time_ms, search_seconds, "
     "best_step_time_seconds, gain_over_baseline_ratio, best_plan_digest, "
@@ -26,7 +26,7 @@ constexpr char kColumns[] =
 std::string Select(bool has_messages, std::string_view rest) {
   return fmt::format(
       "SELECT (SELECT coalesce(max(revision), 0) FROM events WHERE study_id = studies.id), {}{} {}",
-      kColumns,
+      kStudyColumns,
       has_messages
           ? ", question, result FROM studies JOIN study_messages ON study_messages.study_id = id"
           : " FROM studies",
@@ -98,7 +98,7 @@ absl::Status InsertRows(sqlite3* connection, const StudyRecord& study) {
       Run(connection,
           fmt::format("INSERT INTO studies ({}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, "
                       "?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)",
-                      kColumns),
+                      kStudyColumns),
           study.id, Word(study.state), study.outcome, study.model_name, study.cluster_name,
           study.chip, study.device_count, study.request_id, study.request_hash, study.error_message,
           study.owner, study.create_time_ms, study.start_time_ms, study.end_time_ms,

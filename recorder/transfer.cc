@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "recorder/digest.h"
+#include "recorder/page_token.h"
 #include "recorder/recorder.h"
 #include "recorder/rows.h"
 #include "recorder/transfer_line.h"
@@ -16,8 +17,6 @@
 
 namespace meshwright {
 namespace {
-
-constexpr int kExportPage = 1000;
 
 // What both ends keep of the lines that went by.
 struct Tally {
@@ -183,7 +182,7 @@ absl::Status Recorder::Export(const MeasurementFilter& filter, const LineSink& s
   std::string token;
   do {
     ASSIGN_OR_RETURN(const MeasurementPage page,
-                     ListMeasurements(until, MeasurementOrder::kOldest, kExportPage, token));
+                     ListMeasurements(until, MeasurementOrder::kOldest, kMaxPageSize, token));
     for (const MeasurementRecord& measurement : page.measurements) {
       RETURN_IF_ERROR(exporter.WriteWithReferences(measurement));
     }

@@ -13,7 +13,7 @@
 namespace meshwright {
 namespace {
 
-constexpr char kColumns[] =
+constexpr char kTrialColumns[] =
     "study_id, number, plan_key, plan_digest, plan, expected_step_time_seconds, "
     "success_probability_ratio, state, outcome, step_time_seconds, peak_memory_bytes, "
     "device_seconds, start_time_ms, end_time_ms, measurement_sequence";
@@ -134,7 +134,7 @@ absl::StatusOr<TrialRecord> ReadTrial(sqlite3* connection, std::string_view stud
       Statement query,
       Statement::Prepare(
           connection,
-          fmt::format("SELECT {} FROM trials WHERE study_id = ?1 AND number = ?2", kColumns)));
+          fmt::format("SELECT {} FROM trials WHERE study_id = ?1 AND number = ?2", kTrialColumns)));
   RETURN_IF_ERROR(query.Bind(study_id, number));
   ASSIGN_OR_RETURN(const bool is_there, query.Step());
   if (is_there) return ReadRow(query);
@@ -198,7 +198,7 @@ absl::StatusOr<TrialPage> Recorder::ListTrials(const TrialFilter& filter, TrialO
   ASSIGN_OR_RETURN(
       Statement query,
       Statement::Prepare(connection_.get(),
-                         fmt::format("SELECT {} FROM trials {} ORDER BY {} LIMIT ?6", kColumns,
+                         fmt::format("SELECT {} FROM trials {} ORDER BY {} LIMIT ?6", kTrialColumns,
                                      where, by_number ? "number" : "step_time_seconds, number")));
   RETURN_IF_ERROR(query.Bind(filter.study_id, OptionalWord(filter.state),
                              OptionalWord(filter.outcome), after.number, StepTimeOf(after),

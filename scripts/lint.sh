@@ -5,8 +5,7 @@
 #   scripts/lint.sh tidy [FILE...]  clang-tidy over the given files, else over the changed ones
 #
 # Changed: against the upstream branch, committed or not. Where that is nothing (a fresh clone): what the
-# last commit changed. tidy takes the flags of build/dev, else build/release, which must be built
-# (generated headers).
+# last commit changed. tidy takes the flags of build/release, which must be built (generated headers).
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." >/dev/null
 
@@ -62,13 +61,12 @@ format() {
 # tidy_one BUILD FILE: silent when all is well, which clang-tidy itself is not.
 tidy_one() {
   local words
-  words=$(clang-tidy --quiet -p "$1" "$2" 2>&1) || { printf '%s\n' "$words" >&2; return 1; }
+  words=$(clang-tidy --quiet --extra-arg=-Wno-unknown-warning-option -p "$1" "$2" 2>&1) || { printf '%s\n' "$words" >&2; return 1; }
 }
 
 tidy() {
-  local build=build/dev file files units=()
-  [[ -f $build/compile_commands.json ]] || build=build/release
-  [[ -f $build/compile_commands.json ]] || { echo "scripts/lint.sh: build first: scripts/build.sh dev" >&2; return 1; }
+  local build=build/release file files units=()
+  [[ -f $build/compile_commands.json ]] || { echo "scripts/lint.sh: build first: scripts/build.sh release" >&2; return 1; }
   [[ $# -gt 0 ]] || { mapfile -t files < <(changed); set -- "${files[@]}"; }
   mapfile -t units < <(for file in "$@"; do unit_of "$file"; done | sort -u)
   # A unit that this build does not know has no flags: leave it to a build that does.

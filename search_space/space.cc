@@ -193,13 +193,14 @@ std::vector<int> SearchSpace::RecomputeCodes(const ParallelPlan& p) const {
           ? (model_.layer_count + stages - 1) / stages
           : *std::max_element(p.layers_per_stage.begin(), p.layers_per_stage.end());
   std::vector<int> codes;
-  if (allows(RecomputeGranularity::kNone)) codes.push_back(0);
+  if (allows(RecomputeGranularity::kNone)) codes.push_back(kNoRecomputeCode);
   if (p.activation_offload_ratio > 0) return codes;  // nothing is recomputed beside it
-  if (allows(RecomputeGranularity::kSelective)) codes.push_back(1);
+  if (allows(RecomputeGranularity::kSelective)) codes.push_back(kSelectiveRecomputeCode);
   if (!allows(RecomputeGranularity::kFull)) return codes;
   // A virtual stage recomputes as many layers as its sisters.
   for (int layers = p.virtual_pipeline; layers <= largest_stage; layers += p.virtual_pipeline) {
-    if (options_.recomputed_layers.Allows(layers)) codes.push_back(1 + layers);
+    if (options_.recomputed_layers.Allows(layers))
+      codes.push_back(kSelectiveRecomputeCode + layers);
   }
   return codes;
 }

@@ -37,6 +37,10 @@ enum class Dimension {
 };
 inline constexpr int kDimensionCount = 19;
 
+// Values of kRecompute; those above stand for full recomputation (SearchSpace::Values).
+inline constexpr int kNoRecomputeCode = 0;
+inline constexpr int kSelectiveRecomputeCode = 1;
+
 // The largest shares of what plans put into host memory.
 struct MostOffloaded {
   double optimizer = 0;    // of the optimizer's states
@@ -101,7 +105,8 @@ class SearchSpace {
   [[nodiscard]] std::int64_t CountBelow(const ParallelPlan& prefix, int depth) const;
 
   // Values of a dimension after the earlier ones of `prefix`, ascending. Words are coded by their
-  // enumerator; recomputation as 0 none, 1 selective, 1 + k full with k layers a stage; the largest
+  // enumerator; recomputation as kNoRecomputeCode, kSelectiveRecomputeCode, or that + k for full
+  // recomputation of k layers a stage; the largest
   // stage as 0 where the framework splits the layers, with 0 for the first.
   [[nodiscard]] std::vector<int> Values(Dimension dimension, const ParallelPlan& prefix) const;
   // Later dimensions get their value at the root.

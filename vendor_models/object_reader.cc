@@ -8,8 +8,6 @@
 
 namespace meshwright {
 
-using Json = nlohmann::json;
-
 std::string ShownValue(const Json& value) {
   constexpr std::size_t kLongest = 60;
   std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);

@@ -45,8 +45,8 @@ Flops AttentionFlops(const AttentionShape& s) {
 namespace {
 
 // Of a pass whose model is `model`.
-Seconds PassTime(const AttentionShape& s, AttentionKernel kernel, const ChipSpec& chip,
-                 const AttentionModel& model, const DeviceRates& rates) {
+Seconds AttentionPassTime(const AttentionShape& s, AttentionKernel kernel, const ChipSpec& chip,
+                          const AttentionModel& model, const DeviceRates& rates) {
   const double cores = chip.core_count > 0 ? chip.core_count : 100;
   const double waves = s.batch * s.heads * std::ceil(s.query_tokens / kQueryTile) / cores;
   double efficiency =
@@ -63,7 +63,7 @@ Seconds PassTime(const AttentionShape& s, AttentionKernel kernel, const ChipSpec
 
 Seconds FusedAttentionTime(const AttentionShape& s, AttentionKernel kernel, const ChipSpec& chip,
                            const DeviceRates& rates) {
-  return PassTime(s, kernel, chip, chip.attention, rates);
+  return AttentionPassTime(s, kernel, chip, chip.attention, rates);
 }
 
 Seconds FusedAttentionBackwardTime(const AttentionShape& s, AttentionKernel kernel,
@@ -71,7 +71,7 @@ Seconds FusedAttentionBackwardTime(const AttentionShape& s, AttentionKernel kern
   AttentionModel model = chip.attention;
   model.sequence_half = model.backward_sequence_half.value_or(model.sequence_half);
   model.wave_half = model.backward_wave_half.value_or(model.wave_half);
-  return PassTime(s, kernel, chip, model, rates) * model.backward_time_ratio;
+  return AttentionPassTime(s, kernel, chip, model, rates) * model.backward_time_ratio;
 }
 
 }  // namespace meshwright

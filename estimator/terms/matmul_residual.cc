@@ -9,7 +9,7 @@ namespace {
 // Neighbours reach this far in the natural logarithm of sizes, and the mean of the table counts as
 // this much of a neighbour at distance 0: held-out errors of the aiconfigurator tables are flat
 // from 0.7 to 1.4 and from 0.1 to 0.3.
-constexpr double kReach = 1;
+constexpr double kShapeReach = 1;
 constexpr double kMeanWeight = 0.1;
 
 Precision Tabled(Precision precision) {
@@ -50,13 +50,13 @@ double ResidualRatio(const std::vector<GemmResidualTable>& tables, Precision pre
   const double k = Within(shape.k, *table, &GemmResidual::log_k);
   double sum = 0;
   double weights = 0;
-  auto at = std::lower_bound(table->shapes.begin(), table->shapes.end(), m - kReach,
+  auto at = std::lower_bound(table->shapes.begin(), table->shapes.end(), m - kShapeReach,
                              [](const GemmResidual& a, double low) { return a.log_m < low; });
-  for (; at != table->shapes.end() && at->log_m < m + kReach; ++at) {
+  for (; at != table->shapes.end() && at->log_m < m + kShapeReach; ++at) {
     const double beside = Square(n - at->log_n) + Square(k - at->log_k);
-    if (beside >= Square(kReach)) continue;
+    if (beside >= Square(kShapeReach)) continue;
     const double distance =
-        (Square(count - at->log_count) + Square(m - at->log_m) + beside) / Square(kReach);
+        (Square(count - at->log_count) + Square(m - at->log_m) + beside) / Square(kShapeReach);
     const double weight = Square(std::max(0.0, 1 - distance));
     sum += weight * at->log_time_ratio;
     weights += weight;

@@ -12,8 +12,6 @@
 namespace meshwright {
 namespace {
 
-constexpr int kSelectiveCode = 1;
-
 // Numbers by stage that say what a granularity says of every layer, as that.
 void WriteAsGranularity(const std::vector<int>& layers, RecomputePlan& recompute) {
   const auto is_zero = [](int count) { return count == 0; };
@@ -102,7 +100,7 @@ std::int64_t CountOversized(AnalyticModel& model, const SearchSpace& space,
   };
   const std::vector<int> codes = space.Values(Dimension::kRecompute, prefix);
   // More fully recomputed layers never need more.
-  const auto full = std::ranges::upper_bound(codes, kSelectiveCode);
+  const auto full = std::ranges::upper_bound(codes, kSelectiveRecomputeCode);
   const auto fits = std::partition_point(full, codes.end(), is_oversized);
   return std::count_if(codes.begin(), full, is_oversized) + (fits - full);
 }

@@ -9,9 +9,6 @@
 namespace meshwright {
 namespace {
 
-constexpr int kNoneCode = 0;
-constexpr int kSelectiveCode = 1;
-
 class Narrowing {
  public:
   Narrowing(AnalyticModel& model, const SearchSpace& space, const ParallelPlan& prefix,
@@ -283,7 +280,7 @@ NarrowedRecompute NarrowRecompute(AnalyticModel& model, const SearchSpace& space
   const std::vector<int> codes = space.Values(Dimension::kRecompute, prefix);
   if (options.slowest_useful.has_value()) {
     ParallelPlan plain = prefix;
-    space.Set(Dimension::kRecompute, kNoneCode, plain);
+    space.Set(Dimension::kRecompute, kNoRecomputeCode, plain);
     const std::optional<Seconds> least = model.LeastTimeIfPriced(plain);
     if (least.has_value() && *least > *options.slowest_useful) {
       narrowing.result().pruned_by_bound += static_cast<std::int64_t>(codes.size());
@@ -295,18 +292,20 @@ NarrowedRecompute NarrowRecompute(AnalyticModel& model, const SearchSpace& space
     // looked at.
     narrowing.LookAtAll(codes, options.by_memory);
     if (HasFixedOrder(prefix.schedule)) {
-      narrowing.AddByStage(std::span(std::ranges::upper_bound(codes, kSelectiveCode), codes.end()));
+      narrowing.AddByStage(
+          std::span(std::ranges::upper_bound(codes, kSelectiveRecomputeCode), codes.end()));
     }
     return std::move(narrowing.result());
   }
   // The user may have left only some of the choices.
   const auto has = [&](int code) { return std::ranges::binary_search(codes, code); };
-  if (has(kNoneCode) && narrowing.KeepIfItFits(kNoneCode)) {
+  if (has(kNoRecomputeCode) && narrowing.KeepIfItFits(kNoRecomputeCode)) {
     narrowing.result().pruned_by_dominance += static_cast<std::int64_t>(codes.size() - 1);
     return std::move(narrowing.result());
   }
-  if (has(kSelectiveCode)) narrowing.KeepIfItFits(kSelectiveCode);
-  narrowing.NarrowFull(std::span(std::ranges::upper_bound(codes, kSelectiveCode), codes.end()));
+  if (has(kSelectiveRecomputeCode)) narrowing.KeepIfItFits(kSelectiveRecomputeCode);
+  narrowing.NarrowFull(
+      std::span(std::ranges::upper_bound(codes, kSelectiveRecomputeCode), codes.end()));
   return std::move(narrowing.result());
 }
 

@@ -1,4 +1,3 @@
-#include <chrono>
 #include <memory>
 #include <stop_token>
 
@@ -9,6 +8,7 @@
 #include "server/rpc/job_report_wire.h"
 #include "server/rpc/pooled_reactor.h"
 #include "server/rpc/services.h"
+#include "server/tuner/saving.h"
 
 namespace meshwright {
 namespace {
@@ -52,10 +52,9 @@ class FeedbackService final : public v1::FeedbackService::CallbackService {
 
  private:
   [[nodiscard]] ReportContext Reports() const {
-    const auto now = std::chrono::system_clock::now().time_since_epoch();
     return {.knowledge = context_.knowledge,
             .store = [this](const StoreCall& use) { return context_.engine.WriteStore(use); },
-            .time_ms = std::chrono::duration_cast<std::chrono::milliseconds>(now).count()};
+            .time_ms = NowMs()};
   }
 
   const ServiceContext context_;

@@ -1,4 +1,3 @@
-#include <chrono>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -14,6 +13,7 @@
 #include "server/rpc/services.h"
 #include "server/rpc/spool.h"
 #include "server/rpc/status_wire.h"
+#include "server/tuner/saving.h"
 
 namespace meshwright {
 namespace {
@@ -197,12 +197,8 @@ class HistoryService final : public v1::HistoryService::CallbackService {
     return PooledReactor::Start(
         context_.pool, "BackupStore",
         [this, response](const std::stop_token& /*cancel*/) -> absl::Status {
-          const auto now = std::chrono::system_clock::now().time_since_epoch();
           ASSIGN_OR_RETURN(const Recorder store, OpenReader(context_.engine));
-          ASSIGN_OR_RETURN(
-              *response,
-              meshwright::BackupStore(
-                  store, std::chrono::duration_cast<std::chrono::milliseconds>(now).count()));
+          ASSIGN_OR_RETURN(*response, meshwright::BackupStore(store, NowMs()));
           return absl::OkStatus();
         });
   }

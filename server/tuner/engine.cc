@@ -16,6 +16,7 @@
 #include "server/tuner/followers.h"
 #include "server/tuner/measurement.h"
 #include "server/tuner/owner.h"
+#include "server/tuner/saving.h"
 #include "server/tuner/store_history.h"
 #include "server/tuner/store_writer.h"
 #include "server/tuner/stored_trials.h"
@@ -35,16 +36,6 @@ constexpr int kIntervalsPerAge = 100;
 
 // A study that took its process down this often is taken for the cause.
 constexpr int kMostCrashes = 3;
-
-// An answer is too dear to be lost to a store that is busy or full for a moment.
-constexpr int kSaveAttempts = 5;
-constexpr std::chrono::milliseconds kSavePause(200);
-
-std::int64_t NowMs() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
 
 StudyEnding FailedEnding(const std::string& id, const absl::Status& status) {
   return {.study_id = id,

@@ -4,13 +4,12 @@
 #include <utility>
 #include <vector>
 
+#include "recorder/page_token.h"
 #include "search_space/choices.h"
 #include "search_space/status.h"
 
 namespace meshwright {
 namespace {
-
-constexpr int kPageSize = 1000;
 
 bool EndsStudy(const EventRecord& event) {
   if (event.kind != kStateEventKind) return false;
@@ -49,7 +48,8 @@ void Followers::Close() {
 
 bool Followers::CatchUp(const Recorder& recorder, Follower& follower) {
   for (;;) {
-    const auto events = recorder.ListEvents(follower.study_id, follower.last_revision, kPageSize);
+    const auto events =
+        recorder.ListEvents(follower.study_id, follower.last_revision, kMaxPageSize);
     if (!events.ok()) {
       follower.sink(std::nullopt);
       return false;
@@ -62,7 +62,7 @@ bool Followers::CatchUp(const Recorder& recorder, Follower& follower) {
         return false;
       }
     }
-    if (std::ssize(*events) < kPageSize) return true;
+    if (std::ssize(*events) < kMaxPageSize) return true;
   }
 }
 
@@ -71,7 +71,7 @@ absl::StatusOr<int> CrashCount(const Recorder& recorder, std::string_view study_
   std::int64_t revision = 0;
   bool is_running = false;
   for (;;) {
-    ASSIGN_OR_RETURN(const auto events, recorder.ListEvents(study_id, revision, kPageSize));
+    ASSIGN_OR_RETURN(const auto events, recorder.ListEvents(study_id, revision, kMaxPageSize));
     if (events.empty()) return count;
     for (const EventRecord& event : events) {
       revision = event.revision;

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "recorder/page_token.h"
 #include "search_space/status.h"
 #include "server/tuner/checker.h"
 #include "server/tuner/drift.h"
@@ -16,8 +17,6 @@
 
 namespace meshwright {
 namespace {
-
-constexpr int kPageSize = 1000;  // the most that a page holds
 
 MeasurementFilter FilterOf(const Problem& problem, std::int64_t up_to_sequence) {
   return {.chip = problem.cluster.pools.front().chip.id,
@@ -66,7 +65,7 @@ class Reader {
     do {
       ASSIGN_OR_RETURN(
           const MeasurementPage page,
-          recorder_.ListMeasurements(filter, MeasurementOrder::kNewest, kPageSize, page_token));
+          recorder_.ListMeasurements(filter, MeasurementOrder::kNewest, kMaxPageSize, page_token));
       for (const MeasurementRecord& measurement : page.measurements) {
         if (IsFull()) return absl::OkStatus();
         if (!seen_.insert(measurement.sequence).second) continue;

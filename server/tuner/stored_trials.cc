@@ -2,28 +2,17 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <thread>
 #include <utility>
 
+#include "recorder/page_token.h"
 #include "search_space/status.h"
 #include "server/tuner/followers.h"
 #include "server/tuner/measurement.h"
+#include "server/tuner/saving.h"
 
 namespace meshwright {
 namespace {
-
-constexpr int kPageSize = 1000;
-
-// What was measured is too dear to be lost to a store that is busy or full for a moment.
-constexpr int kSaveAttempts = 5;
-constexpr std::chrono::milliseconds kSavePause(200);
-
-std::int64_t NowMs() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
 
 absl::StatusOr<ParallelPlan> PlanOf(const TrialRecord& trial) {
   std::optional<ParallelPlan> plan = ParsePlanKey(trial.plan_key);
@@ -71,7 +60,7 @@ absl::Status StoredTrials::Load(const Recorder& recorder) {
   do {
     ASSIGN_OR_RETURN(const TrialPage page,
                      recorder.ListTrials({.study_id = options_.study_id}, TrialOrder::kNumber,
-                                         kPageSize, page_token));
+                                         kMaxPageSize, page_token));
     for (const TrialRecord& trial : page.trials) {
       if (trial.state == TrialState::kEnded) {
         ASSIGN_OR_RETURN(TriedPlan tried, TriedOf(trial));
@@ -192,7 +181,7 @@ absl::Status CancelOpenTrials(Recorder& recorder, std::string_view study_id, std
   const std::string id(study_id);
   ASSIGN_OR_RETURN(const TrialPage open,
                    recorder.ListTrials({.study_id = id, .state = TrialState::kOpen},
-                                       TrialOrder::kNumber, kPageSize, ""));
+                                       TrialOrder::kNumber, kMaxPageSize, ""));
   for (const TrialRecord& trial : open.trials) {
     ASSIGN_OR_RETURN(const std::vector<AttemptRecord> attempts,
                      recorder.ListAttempts(id, trial.number));

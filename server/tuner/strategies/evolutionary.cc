@@ -9,9 +9,9 @@ namespace {
 
 constexpr std::size_t kPopulation = 64;
 constexpr int kTournament = 3;
-constexpr int kMostKnown = 100;    // children in a row that were tried before
-constexpr int kDrawEvery = 16;     // one plan in so many is drawn, against inbreeding
-constexpr int kMostStale = 1'000;  // plans since the population has found its best
+constexpr int kMostKnownChildren = 100;  // children in a row that were tried before
+constexpr int kDrawEvery = 16;           // one plan in so many is drawn, against inbreeding
+constexpr int kMostStalePlans = 1'000;   // plans since the population has found its best
 
 struct Individual {
   PlanCost cost = {};
@@ -29,9 +29,9 @@ class Evolutionary final : public SearchStrategy {
   std::optional<ParallelPlan> Ask() override {
     Settle();
     ++asked_;
-    if (stale_ >= kMostStale) population_.clear();
+    if (stale_ >= kMostStalePlans) population_.clear();
     const bool is_drawn = population_.size() < kPopulation || asked_ % kDrawEvery == 0;
-    for (int i = 0; !is_drawn && i < kMostKnown; ++i) {
+    for (int i = 0; !is_drawn && i < kMostKnownChildren; ++i) {
       child_ = Child();
       if (child_.has_value() && plans_.Take(child_->plan)) return child_->plan;
     }

@@ -7,8 +7,8 @@ namespace meshwright {
 namespace {
 
 constexpr double kTemperature = 0.03;  // a plan 3 % slower is taken with probability 1 / e
-constexpr int kMostKnown = 200;        // moves in a row to plans that were tried before
-constexpr int kMostStale = 500;        // moves since the chain has found its best
+constexpr int kMostKnownMoves = 200;   // moves in a row to plans that were tried before
+constexpr int kMostStaleMoves = 500;   // moves since the chain has found its best
 
 // Moves to a plan that differs in a random dimension, now and then in two: always when it is
 // better, else the less likely the worse it is. Begins anew from a drawn plan when it is caught.
@@ -18,7 +18,7 @@ class Mcmc final : public SearchStrategy {
 
   std::optional<ParallelPlan> Ask() override {
     Settle();
-    for (int i = 0; here_.has_value() && i < kMostKnown && stale_ < kMostStale; ++i) {
+    for (int i = 0; here_.has_value() && i < kMostKnownMoves && stale_ < kMostStaleMoves; ++i) {
       proposal_ = Propose();
       if (!proposal_.has_value()) continue;
       if (plans_.Take(proposal_->plan)) return proposal_->plan;
