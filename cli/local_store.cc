@@ -100,15 +100,12 @@ v1::Study ShownStudy(StudyRecord record) {
   return ToWire(record);
 }
 
-// What the study may learn from, settled in its record; it is read beside the writer, so that the
-// search leaves the store to others.
-absl::StatusOr<HistorySource> BeginHistory(Recorder& writer, const std::string& store,
-                                           const std::string& study_id, const StudyRequest& request,
-                                           const Knowledge& knowledge) {
+// What the study may learn from. It is read beside the writer, so that the search leaves the store
+// to others.
+absl::StatusOr<HistorySource> HistoryOf(const Recorder& writer, const std::string& store,
+                                        const StudyRequest& request, const Knowledge& knowledge) {
   ASSIGN_OR_RETURN(const std::int64_t last, writer.LastMeasurementSequence());
-  ASSIGN_OR_RETURN(
-      const std::int64_t sequence,
-      writer.SetStudyHistory(study_id, std::min(last, request.history_sequence.value_or(last))));
+  const std::int64_t sequence = std::min(last, request.history_sequence.value_or(last));
   ASSIGN_OR_RETURN(Recorder reader, Recorder::Open({.path = store, .read_only = true}));
   return SourceOf(std::move(reader), sequence, knowledge);
 }
@@ -131,9 +128,10 @@ absl::StatusOr<LocalStudy> BeginLocalStudy(const std::string& store, const Study
   record.owner = OwnOwner();
   record.create_time_ms = now;
   record.start_time_ms = now;
-  ASSIGN_OR_RETURN(StudyRecord study, InsertStudy(recorder, std::move(record)));
-  auto history = BeginHistory(recorder, store, study.id, request, knowledge);
+  auto history = HistoryOf(recorder, store, request, knowledge);
   if (!history.ok()) return WithAdvice(history.status());
+  record.history_sequence = history->sequence;
+  ASSIGN_OR_RETURN(StudyRecord study, InsertStudy(recorder, std::move(record)));
   return LocalStudy{.record = std::move(study), .request = request, .history = *std::move(history)};
 }
 

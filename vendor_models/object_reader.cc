@@ -7,6 +7,11 @@
 #include "nlohmann/json.hpp"
 
 namespace meshwright {
+namespace {
+
+using Json = nlohmann::json;
+
+}  // namespace
 
 std::string ShownValue(const Json& value) {
   constexpr std::size_t kLongest = 60;

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "search_space/status.h"
+#include "server/tuner/joined_warnings.h"
 #include "server/tuner/pareto_front.h"
 
 namespace meshwright {
@@ -50,10 +51,6 @@ void Add(const StudyResult& part, Precision precision, StudyResult& sum) {
     sum.baseline->precision = precision;
   }
   AddDefaults(part, precision, sum);
-  for (const std::string& warning : part.warnings) {
-    const bool is_known = std::ranges::find(sum.warnings, warning) != sum.warnings.end();
-    if (!is_known) sum.warnings.push_back(warning);
-  }
 }
 
 // A search that ended before it had tried all plans, with none to show.
@@ -70,6 +67,7 @@ StopCause CauseOf(const absl::Status& status) {
 // What is known of all precisions so far.
 struct Gathered {
   StudyResult result = {};
+  std::vector<NamedWarnings> warnings = {};  // of the precisions that have plans
   std::unique_ptr<Infeasible> nearest = {};
   absl::Status cut = absl::OkStatus();
   std::optional<Seconds> floor = {};  // of the precisions that were not searched to the end
@@ -85,6 +83,8 @@ void Gather(const PrecisionAnswer& each, Gathered& all) {
     search.stop_cause = CauseOf(all.cut);
   } else if (const auto* result = std::get_if<StudyResult>(&*each.answer)) {
     Add(*result, *each.precision, all.result);
+    all.warnings.push_back(
+        {.name = std::string(Word(*each.precision)), .warnings = result->warnings});
     Add(result->search, search);
     is_complete = result->search.complete;
     least_time = result->search.least_time;
@@ -152,6 +152,7 @@ absl::StatusOr<StudyAnswer> BestOf(const std::vector<PrecisionAnswer>& answers,
   best.calibration = CalibrationOf(*best.plans.front().precision, answers);
   best.pareto_front = FrontOf(std::move(best.pareto_front));
   if (best.plans.size() > plan_count) best.plans.resize(plan_count);
+  best.warnings = JoinedWarnings(all.warnings);
   if (all.floor.has_value()) {
     best.search.optimality_gap =
         std::max(0.0, best.plans.front().estimate.step_time / *all.floor - 1);

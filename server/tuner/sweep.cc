@@ -9,6 +9,7 @@
 #include "server/tuner/calibrate.h"
 #include "server/tuner/infeasible.h"
 #include "server/tuner/joined_history.h"
+#include "server/tuner/joined_warnings.h"
 #include "server/tuner/pareto_front.h"
 #include "server/tuner/search_plan.h"
 
@@ -71,15 +72,6 @@ absl::StatusOr<SweepPoint> PointOf(const Problem& problem, double free_ratio,
   return point;
 }
 
-// Warnings that were not given yet, and the defaults of the first problem.
-void AddNotes(const Problem& problem, const Calibration& calibration, Sweep& sweep) {
-  for (const std::string& warning : WarningsOf(problem, calibration)) {
-    const bool is_known = std::ranges::find(sweep.warnings, warning) != sweep.warnings.end();
-    if (!is_known) sweep.warnings.push_back(warning);
-  }
-  if (sweep.points.empty()) sweep.applied_defaults = problem.applied_defaults;
-}
-
 }  // namespace
 
 absl::StatusOr<Sweep> RunSweep(const StudyRequest& request, const std::vector<int>& node_counts,
@@ -92,6 +84,7 @@ absl::StatusOr<Sweep> RunSweep(const StudyRequest& request, const std::vector<in
   SearchOptions options = SearchOptionsOf(request, control, Clock::now());
   options.plan_count = 1;
   Sweep sweep;
+  std::vector<NamedWarnings> warnings;
   for (const int nodes : node_counts) {
     StudyRequest own = request;
     for (NodePoolRequest& pool : own.question.cluster.pools) pool.node_count = nodes;
@@ -99,13 +92,16 @@ absl::StatusOr<Sweep> RunSweep(const StudyRequest& request, const std::vector<in
     ASSIGN_OR_RETURN(own, WithStoreHistory(std::move(own), problem, knowledge, control.history));
     ASSIGN_OR_RETURN(const LearntCalibration learnt, LearnCalibration(own, problem, knowledge));
     const Calibration& calibration = learnt.calibration;
-    AddNotes(problem, calibration, sweep);
+    warnings.push_back({.name = fmt::format("{} devices", DeviceCount(problem.cluster)),
+                        .warnings = WarningsOf(problem, calibration)});
+    if (sweep.points.empty()) sweep.applied_defaults = problem.applied_defaults;
     for (const double free_ratio : free_memory_ratios) {
       ASSIGN_OR_RETURN(SweepPoint point, PointOf(problem, free_ratio, calibration, options));
       sweep.points.push_back(std::move(point));
     }
   }
   MarkFront(sweep.points);
+  sweep.warnings = JoinedWarnings(warnings);
   return sweep;
 }
 
