@@ -59,7 +59,7 @@ function(meshwright_test name)
   target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gtest GTest::gmock GTest::gtest_main
                                         meshwright_warnings)
   # Else most of the time of a build goes into optimising what runs once.
-  target_compile_options(${name} PRIVATE $<IF:$<CONFIG:Release>,-O1,-O0>)
+  target_compile_options(${name} PRIVATE -O0)
   set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)  # every file has its Case and kCases
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 NO_PRETTY_VALUES)
 endfunction()
