@@ -1,0 +1,122 @@
+#!/usr/bin/env bash
+# Starts a private Slurm on this machine, for tests and for trying `--launcher slurm`: munged, slurmctld
+# and several slurmd, all on loopback, without systemd or cgroups, its state under one folder.
+#
+#   eval "$(scripts/slurm_up.sh FOLDER [NODES [CPUS_PER_NODE]])"     3 nodes of 4 where not said
+#
+# Prints the lines that point Slurm's commands at it. scripts/slurm_down.sh FOLDER ends it.
+set -euo pipefail
+export PATH=$PATH:/usr/sbin
+[[ $# -ge 1 && $# -le 3 ]] || { sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+folder=$(realpath -m -- "$1") nodes=${2:-3} cpus=${3:-4}
+
+fail() {
+  echo "scripts/slurm_up.sh: $*" >&2
+  exit 1
+}
+
+for tool in munged slurmctld slurmd; do
+  command -v "$tool" >/dev/null || fail "$tool is missing; scripts/setup.sh --test installs it"
+done
+[[ ! -e $folder/pids ]] || fail "$folder is in use: scripts/slurm_down.sh $folder"
+
+# until_true SECONDS COMMAND...
+until_true() {
+  local tries=$(($1 * 20))
+  shift
+  until "$@" 2>/dev/null; do
+    ((tries-- > 0)) || return 1
+    sleep 0.05
+  done
+}
+
+# As many ports in a row as it takes, none in use: of the controller and of each node.
+is_taken() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
+are_free() {
+  local port
+  for ((port = $1; port <= $1 + nodes; port++)); do ! is_taken "$port" || return 1; done
+}
+base=$((21000 + $$ % 8000))
+until are_free "$base"; do base=$((base + nodes + 1)); done
+
+mkdir -p "$folder"/{munge,state,log,run}
+chmod 755 "$folder" "$folder"/{state,log,run}
+chmod 700 "$folder/munge"
+: >"$folder/pids"
+host=$(hostname -s) user=$(id -un)
+
+# A key and a socket of its own. --force: the folder may lie below /tmp, which all can write.
+(umask 077 && head -c 128 /dev/urandom >"$folder/munge/key")
+as_munge=()
+if [[ $EUID -eq 0 ]]; then
+  as_munge=(setpriv --reuid=munge --regid=munge --clear-groups)
+  chown -R munge "$folder/munge"
+  mkdir -p "$folder/run/munge" && chown munge "$folder/run/munge"
+else
+  mkdir -p "$folder/run/munge"
+fi
+chmod 755 "$folder/run/munge"
+"${as_munge[@]}" munged --force --key-file="$folder/munge/key" --socket="$folder/run/munge/socket" \
+  --pid-file="$folder/run/munge/pid" --log-file="$folder/munge/log" --seed-file="$folder/munge/seed" \
+  2>"$folder/log/munged.err"
+until_true 5 test -s "$folder/run/munge/pid" || fail "munged did not start; see $folder/log/munged.err"
+echo "munged $(<"$folder/run/munge/pid")" >>"$folder/pids"
+
+{
+  cat <<EOF
+ClusterName=meshwright
+SlurmctldHost=$host(127.0.0.1)
+SlurmctldPort=$base
+SlurmUser=$user
+SlurmdUser=$user
+AuthType=auth/munge
+CryptoType=crypto/munge
+AuthInfo=socket=$folder/run/munge/socket
+# Else the daemons listen on every address.
+CommunicationParameters=NoInAddrAny,NoCtldInAddrAny
+StateSaveLocation=$folder/state
+SlurmdSpoolDir=$folder/run/spool-%n
+SlurmctldPidFile=$folder/run/slurmctld.pid
+SlurmdPidFile=$folder/run/slurmd-%n.pid
+SlurmctldLogFile=$folder/log/slurmctld.log
+SlurmdLogFile=$folder/log/slurmd-%n.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+MpiDefault=none
+SwitchType=switch/none
+SchedulerType=sched/backfill
+SchedulerParameters=sched_interval=1,bf_interval=1,sched_min_interval=0,batch_sched_delay=0
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+# Nodes may claim more cores than the machine has.
+SlurmdParameters=config_overrides
+SlurmdTimeout=10
+KillWait=2
+ReturnToService=2
+# A site without accounting, as many are; completed jobs are lines of a file.
+AccountingStorageType=accounting_storage/none
+JobCompType=jobcomp/filetxt
+JobCompLoc=$folder/log/completed
+RebootProgram=/bin/true
+PartitionName=debug Nodes=n[1-$nodes] Default=YES MaxTime=60 DefaultTime=5 State=UP
+EOF
+  for ((i = 1; i <= nodes; i++)); do
+    echo "NodeName=n$i NodeHostname=$host NodeAddr=127.0.0.1 Port=$((base + i)) CPUs=$cpus" \
+      "Boards=1 SocketsPerBoard=1 CoresPerSocket=$cpus ThreadsPerCore=1 RealMemory=2000 State=UNKNOWN"
+  done
+} >"$folder/slurm.conf"
+export SLURM_CONF=$folder/slurm.conf
+
+slurmctld -c -f "$SLURM_CONF" 2>"$folder/log/slurmctld.err"
+until_true 10 scontrol ping >/dev/null || fail "slurmctld does not answer; see $folder/log"
+echo "slurmctld $(<"$folder/run/slurmctld.pid")" >>"$folder/pids"
+for ((i = 1; i <= nodes; i++)); do
+  mkdir -p "$folder/run/spool-n$i"
+  slurmd -N "n$i" -f "$SLURM_CONF" 2>"$folder/log/slurmd-n$i.err"
+  until_true 10 test -s "$folder/run/slurmd-n$i.pid" || fail "slurmd n$i did not start; see $folder/log"
+  echo "slurmd-n$i $(<"$folder/run/slurmd-n$i.pid")" >>"$folder/pids"
+done
+all_idle() { [[ $(sinfo -h -N -t idle -o %N | sort -u | wc -l) -eq $nodes ]]; }
+until_true 30 all_idle || fail "the nodes did not become idle; see $folder/log"
+echo "export SLURM_CONF=$SLURM_CONF"

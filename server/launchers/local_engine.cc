@@ -1,0 +1,197 @@
+#include "server/launchers/local_engine.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <string_view>
+#include <thread>
+
+#include "server/launchers/local_supervisor.h"
+#include "server/tuner/owner.h"
+
+namespace meshwright {
+namespace {
+
+constexpr int kStartPolls = 500;
+constexpr std::chrono::milliseconds kStartPoll(10);
+
+std::string PrefixOf(const std::string& folder, const std::string& attempt_id) {
+  return folder + "/" + attempt_id;
+}
+
+std::optional<std::string> ReadLine(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  if (!std::getline(file, line)) return std::nullopt;
+  return line;
+}
+
+// "<pid>:<start time>", as OwnOwner has it.
+std::optional<std::string> SupervisorOf(const std::string& prefix) {
+  std::optional<std::string> line = ReadLine(prefix + ".pid");
+  if (!line.has_value()) return std::nullopt;
+  std::replace(line->begin(), line->end(), ' ', ':');
+  return line;
+}
+
+int PidOf(const std::string& supervisor) {
+  int pid = 0;
+  std::from_chars(supervisor.data(), supervisor.data() + supervisor.size(), pid);
+  return pid;
+}
+
+JobEnd ParseEnd(const std::string& line) {
+  std::istringstream words(line);
+  int code = 0;
+  std::string cause;
+  words >> code >> cause;
+  if (cause == "cancelled") return {.kind = JobEndKind::kCancelled};
+  if (cause == "time_limit") return {.kind = JobEndKind::kTimeLimit};
+  return {.kind = JobEndKind::kExited, .exit_code = code};
+}
+
+std::string ReasonOf(const JobEnd& end) {
+  if (!end.exit_code.has_value()) return std::string(Word(end.kind));
+  return fmt::format("exit code {}", *end.exit_code);
+}
+
+JobStatus StatusOf(const std::string& prefix) {
+  const std::optional<std::string> supervisor = SupervisorOf(prefix);
+  if (!supervisor.has_value()) return {};
+  JobStatus status = {.external_id = *supervisor, .nodes = {"localhost"}};
+  const bool is_alive = IsAlive(*supervisor);
+  // In this order: it writes the line, and then goes.
+  if (const auto exit = ReadLine(prefix + ".exit"); exit.has_value()) {
+    status.state = JobState::kEnded;
+    status.end = ParseEnd(*exit);
+    status.reason = ReasonOf(*status.end);
+  } else if (!is_alive) {
+    // Its group still has its id, and so nobody else can.
+    kill(-PidOf(*supervisor), SIGKILL);
+    status.state = JobState::kEnded;
+    status.end = {.kind = JobEndKind::kExited, .exit_code = 128 + SIGKILL};
+    status.reason = "its supervisor was killed";
+  } else if (access((prefix + ".running").c_str(), F_OK) == 0) {
+    status.state = JobState::kRunning;
+  } else {
+    status.state = JobState::kPending;
+    status.reason = "waits for free device slots";
+  }
+  return status;
+}
+
+absl::Status Check(const JobSpec& spec, int slot_count) {
+  if (spec.node_count != 1) {
+    return absl::FailedPreconditionError(
+        fmt::format("node_count = {}; must be 1 on this machine", spec.node_count));
+  }
+  if (spec.processes_per_node <= slot_count) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      fmt::format("processes_per_node = {}; must be at most {}, the device slots of this machine",
+                  spec.processes_per_node, slot_count));
+}
+
+// The environment of this process and what the job adds.
+std::vector<std::string> EnvironmentOf(const JobSpec& spec) {
+  std::vector<std::string> lines;
+  for (char** line = environ; *line != nullptr; ++line) {
+    const std::string_view text = *line;
+    const std::string name(text.substr(0, text.find('=')));
+    if (!spec.environment.contains(name)) lines.emplace_back(text);
+  }
+  for (const auto& [name, value] : spec.environment) lines.push_back(name + "=" + value);
+  return lines;
+}
+
+std::vector<char*> Pointers(std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  pointers.reserve(words.size() + 1);
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+std::vector<std::string> ArgumentsOf(const JobSpec& spec, const LocalEngineOptions& options) {
+  std::vector<std::string> arguments = {
+      "bash",
+      "-c",
+      std::string(local_supervisor().front().text),
+      "bash",
+      PrefixOf(spec.folder, spec.attempt_id),
+      std::to_string(spec.processes_per_node),
+      fmt::format("{}", std::ceil(spec.time_limit.count() * 10) / 10),
+      options.slots_folder,
+      std::to_string(options.slot_count)};
+  arguments.insert(arguments.end(), spec.command.begin(), spec.command.end());
+  return arguments;
+}
+
+absl::StatusOr<int> Spawn(const JobSpec& spec, const LocalEngineOptions& options) {
+  std::vector<std::string> arguments = ArgumentsOf(spec, options);
+  std::vector<std::string> environment = EnvironmentOf(spec);
+  const std::string output = PrefixOf(spec.folder, spec.attempt_id) + ".out";
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, output.c_str(),
+                                   O_WRONLY | O_CREAT | O_APPEND, 0644);
+  posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
+  posix_spawn_file_actions_addchdir_np(&actions, spec.folder.c_str());
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
+  pid_t pid = 0;
+  const int error = posix_spawnp(&pid, "bash", &actions, &attributes, Pointers(arguments).data(),
+                                 Pointers(environment).data());
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&actions);
+  if (error == 0) return pid;
+  return absl::UnavailableError(
+      fmt::format("the job cannot be started in {}: {}", spec.folder, std::strerror(error)));
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> LocalEngine::Submit(const JobSpec& spec) {
+  if (absl::Status checked = Check(spec, options_.slot_count); !checked.ok()) return checked;
+  const std::string prefix = PrefixOf(spec.folder, spec.attempt_id);
+  if (auto supervisor = SupervisorOf(prefix); supervisor.has_value()) return *supervisor;
+  const auto pid = Spawn(spec, options_);
+  if (!pid.ok()) return pid.status();
+  children_.push_back(*pid);
+  for (int i = 0; i < kStartPolls; ++i) {
+    if (auto supervisor = SupervisorOf(prefix); supervisor.has_value()) return *supervisor;
+    std::this_thread::sleep_for(kStartPoll);
+  }
+  kill(-*pid, SIGKILL);
+  return absl::UnavailableError(fmt::format("the job did not begin to run; see {}.out", prefix));
+}
+
+absl::StatusOr<std::vector<JobStatus>> LocalEngine::Poll(std::span<const JobHandle> jobs) {
+  std::erase_if(children_, [](int pid) { return waitpid(pid, nullptr, WNOHANG) != 0; });
+  std::vector<JobStatus> statuses;
+  for (const JobHandle& job : jobs) {
+    statuses.push_back(StatusOf(PrefixOf(job.folder, job.attempt_id)));
+  }
+  return statuses;
+}
+
+absl::Status LocalEngine::Cancel(const JobHandle& job) {
+  const auto supervisor = SupervisorOf(PrefixOf(job.folder, job.attempt_id));
+  if (supervisor.has_value() && IsAlive(*supervisor)) kill(PidOf(*supervisor), SIGTERM);
+  return absl::OkStatus();
+}
+
+}  // namespace meshwright

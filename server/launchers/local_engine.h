@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "server/launchers/job_engine.h"
+
+namespace meshwright {
+
+struct LocalEngineOptions {
+  // Of the locks that stand for this machine's devices; whoever names the same folder shares them.
+  std::string slots_folder = {};  // absolute; exists
+  int slot_count = 1;
+};
+
+// Jobs as processes of this machine, a process a device slot; a job waits until as many are free.
+// Each has a process group and a supervisor of its own (local_supervisor.sh), which lives on when
+// the server goes, so that a later one finds the job by the files that it writes.
+class LocalEngine final : public JobEngine {
+ public:
+  explicit LocalEngine(LocalEngineOptions options) : options_(std::move(options)) {}
+
+  // A job whose attempt_id was submitted before is that one.
+  absl::StatusOr<std::string> Submit(const JobSpec& spec) override;
+  absl::StatusOr<std::vector<JobStatus>> Poll(std::span<const JobHandle> jobs) override;
+  absl::Status Cancel(const JobHandle& job) override;
+
+ private:
+  const LocalEngineOptions options_;
+  std::vector<int> children_;  // process ids, to be reaped
+};
+
+}  // namespace meshwright

@@ -1,0 +1,77 @@
+# Runs one job of the local engine to its end, whether or not the server that began it lives so long.
+# It leads a process group of its own and leaves none of it behind.
+#
+#   bash -c "$(<local_supervisor.sh)" bash PREFIX PROCESSES TIME_LIMIT_SECONDS SLOTS_FOLDER SLOTS COMMAND...
+#
+# Writes, each whole or not at all: PREFIX.pid "PID START_TIME" at once, PREFIX.running when it has the
+# locks of as many device slots as processes, PREFIX.exit "CODE CAUSE" (exited, cancelled, time_limit).
+# TERM ends the job; processes get 10 seconds to go.
+set -u
+prefix=$1 processes=$2 limit=$3 slots=$4 slot_count=$5
+shift 5
+grace_ticks=100
+cause=exited code=0 devices=() pids=()
+
+put() {
+  printf '%s\n' "$2" >"$prefix.$1.part"
+  mv "$prefix.$1.part" "$prefix.$1"
+}
+
+# Whatever is left of the job goes with us.
+finish() {
+  trap '' TERM ALRM
+  put exit "$code $cause"
+  kill -KILL 0
+}
+
+trap 'cause=cancelled' TERM
+trap 'cause=time_limit' ALRM
+put pid "$$ $(cut -d ' ' -f 22 "/proc/$$/stat")"
+
+# The locks are the processes' too, so that a slot is free when they are gone.
+take_slots() {
+  local i fd held=()
+  devices=()
+  for ((i = 0; i < slot_count && ${#held[@]} < processes; i++)); do
+    exec {fd}>"$slots/$i"
+    if flock -n "$fd"; then
+      held+=("$fd") devices+=("$i")
+    else
+      exec {fd}>&-
+    fi
+  done
+  ((${#held[@]} < processes)) || return 0
+  for fd in "${held[@]}"; do exec {fd}>&-; done
+  return 1
+}
+until take_slots; do
+  sleep 0.1
+  [[ $cause == exited ]] || finish
+done
+
+export WORLD_SIZE=$processes MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + $$ % 12000))
+while (exec 3<>"/dev/tcp/127.0.0.1/$MASTER_PORT") 2>/dev/null; do MASTER_PORT=$((MASTER_PORT + 1)); done
+MESHWRIGHT_DEVICES=$(IFS=, && echo "${devices[*]}")
+export MESHWRIGHT_DEVICES
+put running "$(date +%s%3N)"
+(sleep "$limit" && kill -ALRM $$) &
+disown
+for ((rank = 0; rank < processes; rank++)); do
+  RANK=$rank LOCAL_RANK=$rank "$@" &
+  pids+=("$!")
+done
+
+# A trap ends a wait early, with the cause set.
+for ((running = processes; running > 0; running--)); do
+  [[ $cause == exited ]] || break
+  wait -n
+  status=$?
+  [[ $cause == exited ]] || break
+  ((status == 0)) || { code=$status && break; }
+done
+kill -TERM "${pids[@]}" 2>/dev/null
+for ((tick = 0; tick < grace_ticks; tick++)); do
+  [[ -n $(jobs -pr) ]] || break
+  sleep 0.1
+done
+finish

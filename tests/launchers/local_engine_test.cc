@@ -1,0 +1,104 @@
+#include "server/launchers/local_engine.h"
+
+#include <signal.h>
+
+#include <chrono>
+#include <filesystem>
+#include <thread>
+
+#include "gmock/gmock.h"
+#include "tests/launchers/job_engine_conformance.h"
+
+namespace meshwright {
+namespace {
+
+constexpr int kSlots = 3;
+
+std::unique_ptr<JobEngine> MakeLocal(const std::string& folder) {
+  const std::string slots = folder + "/slots";
+  std::filesystem::create_directories(slots);
+  return std::make_unique<LocalEngine>(
+      LocalEngineOptions{.slots_folder = slots, .slot_count = kSlots});
+}
+
+INSTANTIATE_TEST_SUITE_P(Local, JobEngineTest,
+                         testing::Values(EngineCase{
+                             .make = MakeLocal, .impossible = {.processes_per_node = kSlots + 1}}));
+
+class LocalEngineTest : public JobEngineTest {};
+
+INSTANTIATE_TEST_SUITE_P(Local, LocalEngineTest, testing::Values(EngineCase{.make = MakeLocal}));
+
+TEST_P(LocalEngineTest, WaitsForFreeSlots) {
+  JobSpec first = Script("sleep 0.6");
+  first.processes_per_node = 2;
+  JobSpec second = Script("echo devices $MESHWRIGHT_DEVICES");
+  second.processes_per_node = 2;
+  ASSERT_TRUE(engine_->Submit(first).ok());
+  EXPECT_EQ(Until(JobState::kRunning, first).state, JobState::kRunning);
+  ASSERT_TRUE(engine_->Submit(second).ok());
+  const JobStatus waiting = Until(JobState::kPending, second);
+  EXPECT_EQ(waiting.state, JobState::kPending);
+  EXPECT_EQ(waiting.reason, "waits for free device slots");
+  Until(JobState::kEnded, second);
+  EXPECT_EQ(Until(JobState::kEnded, first).state, JobState::kEnded);
+  EXPECT_THAT(Output(second), testing::HasSubstr("devices 0,1\n"));
+}
+
+TEST_P(LocalEngineTest, CancelledWhileItWaits) {
+  JobSpec first = Script("sleep 600.75");
+  first.processes_per_node = kSlots;
+  const JobSpec second = Script("true");
+  ASSERT_TRUE(engine_->Submit(first).ok());
+  Until(JobState::kRunning, first);
+  ASSERT_TRUE(engine_->Submit(second).ok());
+  EXPECT_TRUE(engine_->Cancel(HandleOf(second)).ok());
+  EXPECT_EQ(Until(JobState::kEnded, second).end, (JobEnd{.kind = JobEndKind::kCancelled}));
+  EXPECT_TRUE(engine_->Cancel(HandleOf(first)).ok());
+  Until(JobState::kEnded, first);
+}
+
+TEST_P(LocalEngineTest, TimeLimit) {
+  JobSpec spec = Script("sleep 600.125");
+  spec.time_limit = Seconds(0.5);
+  EXPECT_EQ(Run(spec).end, (JobEnd{.kind = JobEndKind::kTimeLimit}));
+}
+
+TEST_P(LocalEngineTest, WhatIgnoresTermIsKilled) {
+  const JobSpec spec = Script("trap '' TERM; sleep 600 & sleep 600; wait");
+  ASSERT_TRUE(engine_->Submit(spec).ok());
+  Until(JobState::kRunning, spec);
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  EXPECT_TRUE(engine_->Cancel(HandleOf(spec)).ok());
+  EXPECT_EQ(Until(JobState::kEnded, spec).end, (JobEnd{.kind = JobEndKind::kCancelled}));
+}
+
+TEST_P(LocalEngineTest, SubmittedTwiceRunsOnce) {
+  const JobSpec spec = Script("echo once");
+  const auto first = engine_->Submit(spec);
+  const auto second = engine_->Submit(spec);
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_EQ(*first, *second);
+  Until(JobState::kEnded, spec);
+  EXPECT_EQ(Output(spec), "once\n");
+}
+
+TEST_P(LocalEngineTest, SupervisorThatIsKilled) {
+  JobSpec spec = Script("sleep 600");
+  const auto id = engine_->Submit(spec);
+  ASSERT_TRUE(id.ok());
+  Until(JobState::kRunning, spec);
+  kill(std::stoi(*id), SIGKILL);
+  const JobStatus status = Until(JobState::kEnded, spec);
+  EXPECT_EQ(status.end, (JobEnd{.kind = JobEndKind::kExited, .exit_code = 137}));
+  EXPECT_EQ(status.reason, "its supervisor was killed");
+}
+
+TEST_P(LocalEngineTest, SeveralNodes) {
+  JobSpec spec = Script("true");
+  spec.node_count = 2;
+  EXPECT_EQ(engine_->Submit(spec).status().message(), "node_count = 2; must be 1 on this machine");
+}
+
+}  // namespace
+}  // namespace meshwright
