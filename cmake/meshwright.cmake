@@ -50,18 +50,18 @@ function(meshwright_program name)
   target_link_libraries(${name} PRIVATE ${ARG_LINK} meshwright_warnings)
 endfunction()
 
-# meshwright_test(NAME SOURCES x_test.cc ... LINK dep ...)
-# A GoogleTest program; ctest runs every test of it apart.
+# meshwright_test(NAME SOURCES x_test.cc ... LINK dep ... [PROPERTIES name value ...])
+# A GoogleTest program; ctest runs every test of it apart, with these properties.
 include(GoogleTest)
 function(meshwright_test name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK;PROPERTIES" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gtest GTest::gmock GTest::gtest_main
                                         meshwright_warnings)
   # Else most of the time of a build goes into optimising what runs once.
   target_compile_options(${name} PRIVATE -O0)
   set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)  # every file has its Case and kCases
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 NO_PRETTY_VALUES)
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 NO_PRETTY_VALUES PROPERTIES ${ARG_PROPERTIES})
 endfunction()
 
 # meshwright_embed(TARGET VARIABLE FILES...)

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -51,6 +52,15 @@ absl::StatusOr<Pipe> MakePipe() {
   return Pipe{Descriptor(ends[0]), Descriptor(ends[1])};
 }
 
+// A pipe whose broken end is an error of a write, and not a signal to this process.
+absl::StatusOr<Pipe> MakeInputPipe() {
+  std::array<int, 2> ends = {};
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    return absl::ResourceExhaustedError(fmt::format("socketpair: {}", std::strerror(errno)));
+  }
+  return Pipe{Descriptor(ends[0]), Descriptor(ends[1])};
+}
+
 // Our ends of the pipes to a child.
 struct Child {
   pid_t pid = 0;
@@ -60,7 +70,7 @@ struct Child {
 };
 
 absl::StatusOr<Child> Spawn(const std::vector<std::string>& arguments) {
-  auto in = MakePipe();
+  auto in = MakeInputPipe();
   auto out = MakePipe();
   auto err = MakePipe();
   for (const auto* made : {&in, &out, &err}) {
@@ -102,7 +112,7 @@ void ReadSome(Descriptor& from, std::string& text) {
 }
 
 void WriteSome(Descriptor& to, std::string_view& rest) {
-  const ssize_t count = write(to.number(), rest.data(), std::min<std::size_t>(rest.size(), 4096));
+  const ssize_t count = send(to.number(), rest.data(), rest.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   if (count >= 0) rest.remove_prefix(static_cast<std::size_t>(count));
   const bool is_broken = count < 0 && errno != EINTR && errno != EAGAIN;
   if (rest.empty() || is_broken) to.Close();  // a program need not read its input

@@ -15,9 +15,9 @@ struct CommandOutput {
   std::string err = {};
 };
 
-// Runs a program (found in PATH) to its end with `input` as its standard input. NOT_FOUND when there
-// is no such program, DEADLINE_EXCEEDED when it has not ended by `limit`: it is killed then. That it
-// ends with another exit code than 0 is no error of this call.
+// Runs a program (found in PATH) to its end with `input` as its standard input. NOT_FOUND when
+// there is no such program, DEADLINE_EXCEEDED when it has not ended by `limit`: it is killed then.
+// That it ends with another exit code than 0 is no error of this call.
 absl::StatusOr<CommandOutput> RunCommand(const std::vector<std::string>& arguments,
                                          std::string_view input, Seconds limit);
 

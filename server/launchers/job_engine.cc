@@ -16,12 +16,9 @@ std::span<const ChoiceWord<JobState>> Choices<JobState>() {
 template <>
 std::span<const ChoiceWord<JobEndKind>> Choices<JobEndKind>() {
   static constexpr ChoiceWord<JobEndKind> kTable[] = {
-      {JobEndKind::kExited, "exited"},
-      {JobEndKind::kOutOfMemory, "out_of_memory"},
-      {JobEndKind::kTimeLimit, "time_limit"},
-      {JobEndKind::kNodeFailure, "node_failure"},
-      {JobEndKind::kPreempted, "preempted"},
-      {JobEndKind::kCancelled, "cancelled"},
+      {JobEndKind::kExited, "exited"},        {JobEndKind::kOutOfMemory, "out_of_memory"},
+      {JobEndKind::kTimeLimit, "time_limit"}, {JobEndKind::kNodeFailure, "node_failure"},
+      {JobEndKind::kPreempted, "preempted"},  {JobEndKind::kCancelled, "cancelled"},
       {JobEndKind::kRefused, "refused"},
   };
   return kTable;

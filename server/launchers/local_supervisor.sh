@@ -61,13 +61,15 @@ for ((rank = 0; rank < processes; rank++)); do
   pids+=("$!")
 done
 
-# A trap ends a wait early, with the cause set.
-for ((running = processes; running > 0; running--)); do
-  [[ $cause == exited ]] || break
-  wait -n
-  status=$?
-  [[ $cause == exited ]] || break
-  ((status == 0)) || { code=$status && break; }
+# Looks, since "wait -n" does not tell of a process that ended before it was called (bash 5.2).
+running=("${pids[@]}")
+while ((code == 0 && ${#running[@]} > 0)) && [[ $cause == exited ]]; do
+  sleep 0.05
+  for i in "${!running[@]}"; do
+    if kill -0 "${running[i]}" 2>/dev/null; then continue; fi
+    wait "${running[i]}" || code=$?
+    unset "running[i]"
+  done
 done
 kill -TERM "${pids[@]}" 2>/dev/null
 for ((tick = 0; tick < grace_ticks; tick++)); do

@@ -13,9 +13,11 @@ namespace {
 
 // Of messages of sbatch, those after which the same request will do no better (slurm_errno.h).
 constexpr std::string_view kTransient[] = {"Unable to contact slurm controller",
-                                           "Socket timed out", "temporarily unable",
+                                           "Socket timed out",
+                                           "temporarily unable",
                                            "Resource temporarily unavailable",
-                                           "Zero Bytes were transmitted", "Connection refused"};
+                                           "Zero Bytes were transmitted",
+                                           "Connection refused"};
 
 std::string LastLine(std::string_view text) {
   while (text.ends_with('\n')) text.remove_suffix(1);

@@ -41,10 +41,10 @@ constexpr StateRow kStates[] = {
 // Of the limits of a partition, an account or a QOS on one job. Limits on all jobs of somebody
 // together (AssocGrp..., QOSGrp..., ...PerUser...) pass with time.
 constexpr std::string_view kHopeless[] = {
-    "AccountNotAllowed",    "BadConstraints",     "DependencyNeverSatisfied",
-    "InvalidAccount",       "InvalidQOS",         "PartitionConfig",
-    "PartitionNodeLimit",   "PartitionTimeLimit", "QOSNotAllowed",
-    "QOSTimeLimit",         "QOSUsageThreshold",  "AssocMaxWallDurationPerJobLimit",
+    "AccountNotAllowed",  "BadConstraints",     "DependencyNeverSatisfied",
+    "InvalidAccount",     "InvalidQOS",         "PartitionConfig",
+    "PartitionNodeLimit", "PartitionTimeLimit", "QOSNotAllowed",
+    "QOSTimeLimit",       "QOSUsageThreshold",  "AssocMaxWallDurationPerJobLimit",
     "PartitionInactive",
 };
 constexpr std::string_view kHopelessPrefixes[] = {"AssocMax", "QOSMax", "QOSMin"};
@@ -190,7 +190,8 @@ std::vector<std::string> NodeNames(std::string_view list) {
     const std::size_t close = list.find(']', bracket);
     if (close == std::string_view::npos) return {std::string(list)};
     const std::string_view range = list.substr(bracket + 1, close - bracket - 1);
-    if (!AddRange(list.substr(0, bracket), range, names)) names.emplace_back(list.substr(0, close + 1));
+    if (!AddRange(list.substr(0, bracket), range, names))
+      names.emplace_back(list.substr(0, close + 1));
     list.remove_prefix(std::min(list.size(), close + 1));
     if (list.starts_with(',')) list.remove_prefix(1);
   }
@@ -205,7 +206,7 @@ std::string SlurmScript(const JobSpec& spec) {
   }
   script += "export MASTER_PORT=$((20000 + SLURM_JOB_ID % 12000))\n";
   script +=
-      "exec srun --kill-on-bad-exit=1 --cpu-bind=none bash -c 'export RANK=$SLURM_PROCID "
+      "exec srun --kill-on-bad-exit=1 bash -c 'export RANK=$SLURM_PROCID "
       "LOCAL_RANK=$SLURM_LOCALID WORLD_SIZE=$SLURM_NTASKS MASTER_ADDR=$SLURM_LAUNCH_NODE_IPADDR; "
       "exec \"$@\"' bash";
   for (const std::string& word : spec.command) script += " " + Quoted(word);
@@ -215,16 +216,15 @@ std::string SlurmScript(const JobSpec& spec) {
 std::vector<std::string> SlurmFlags(const JobSpec& spec) {
   // The finest that Slurm keeps is a minute.
   const int minutes = std::max(1, static_cast<int>(std::ceil(spec.time_limit.count() / 60)));
-  std::vector<std::string> flags = {
-      "--parsable",
-      "--no-requeue",
-      "--job-name=" + spec.attempt_id,
-      "--comment=meshwright:" + spec.attempt_id,
-      fmt::format("--chdir={}", spec.folder),
-      fmt::format("--output={}/{}.out", spec.folder, spec.attempt_id),
-      fmt::format("--time={}", minutes),
-      fmt::format("--nodes={}", spec.node_count),
-      fmt::format("--ntasks-per-node={}", spec.processes_per_node)};
+  std::vector<std::string> flags = {"--parsable",
+                                    "--no-requeue",
+                                    "--job-name=" + spec.attempt_id,
+                                    "--comment=meshwright:" + spec.attempt_id,
+                                    fmt::format("--chdir={}", spec.folder),
+                                    fmt::format("--output={}/{}.out", spec.folder, spec.attempt_id),
+                                    fmt::format("--time={}", minutes),
+                                    fmt::format("--nodes={}", spec.node_count),
+                                    fmt::format("--ntasks-per-node={}", spec.processes_per_node)};
   if (!spec.excluded_nodes.empty()) {
     flags.push_back(fmt::format("--exclude={}", fmt::join(spec.excluded_nodes, ",")));
   }

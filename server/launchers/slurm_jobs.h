@@ -35,8 +35,8 @@ std::vector<SlurmJob> ParseCompletion(std::string_view text);
 
 JobStatus StatusOf(const SlurmJob& job);
 
-// Whether a pending job waits for what will not come. Slurm accepts a request that its partition can
-// never meet, and keeps it for ever.
+// Whether a pending job waits for what will not come. Slurm accepts a request that its partition
+// can never meet, and keeps it for ever.
 bool IsHopeless(std::string_view reason);
 
 // "n[1-3,7],gpu05" as single names; what cannot be read stays as it is.

@@ -9,7 +9,8 @@ namespace {
 using testing::HasSubstr;
 
 TEST(CommandTest, InputOutputAndExitCode) {
-  const auto output = RunCommand({"bash", "-c", "cat; echo wrong >&2; exit 3"}, "in\n", Seconds(20));
+  const auto output =
+      RunCommand({"bash", "-c", "cat; echo wrong >&2; exit 3"}, "in\n", Seconds(20));
   ASSERT_TRUE(output.ok()) << output.status();
   EXPECT_EQ(output->out, "in\n");
   EXPECT_EQ(output->err, "wrong\n");

@@ -15,9 +15,8 @@ std::unique_ptr<JobEngine> MakeSlurm(const std::string& /*folder*/) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Slurm, JobEngineTest,
-                         testing::Values(EngineCase{.make = MakeSlurm,
-                                                    .node_count = 2,
-                                                    .impossible = {.node_count = 9}}));
+                         testing::Values(EngineCase{
+                             .make = MakeSlurm, .node_count = 2, .impossible = {.node_count = 9}}));
 
 class SlurmEngineTest : public JobEngineTest {};
 

@@ -27,8 +27,7 @@ const Case kCases[] = {
     {"Running", "7|a|RUNNING|None|n1|0", JobState::kRunning, "RUNNING"},
     {"OnItsWay", "7|a|COMPLETING|None|n1|0", JobState::kRunning, "COMPLETING"},
     {"UnknownWord", "7|a|NEW_WORD|None|n1|0", JobState::kRunning, "NEW_WORD"},
-    {"Completed", "7|a|COMPLETED|None|n1|0", JobState::kEnded, "COMPLETED",
-     JobEnd{.exit_code = 0}},
+    {"Completed", "7|a|COMPLETED|None|n1|0", JobState::kEnded, "COMPLETED", JobEnd{.exit_code = 0}},
     // 3 << 8 is wait's status of exit code 3, and 9 that of signal 9.
     {"Failed", "7|a|FAILED|NonZeroExitCode|n1|768", JobState::kEnded, "NonZeroExitCode",
      JobEnd{.exit_code = 3}},
@@ -72,7 +71,8 @@ TEST(SlurmJobsTest, WhatIsNoJobIsLeftOut) {
 // As sacct prints them with --parsable2.
 TEST(SlurmJobsTest, Accounting) {
   const auto jobs = ParseSacct(
-      "5|s-t1-a1|CANCELLED by 1000|0:15|n[1-2]\n6|s-t2-a1|FAILED|3:0|n1\n6.batch|batch|FAILED|3:0|n1\n");
+      "5|s-t1-a1|CANCELLED by "
+      "1000|0:15|n[1-2]\n6|s-t2-a1|FAILED|3:0|n1\n6.batch|batch|FAILED|3:0|n1\n");
   ASSERT_EQ(jobs.size(), 2u);
   EXPECT_EQ(StatusOf(jobs[0]).end, (JobEnd{.kind = JobEndKind::kCancelled}));
   EXPECT_EQ(StatusOf(jobs[0]).reason, "CANCELLED by 1000");
