@@ -37,6 +37,8 @@ test_packages=(
   llvm                     # llvm-symbolizer: their reports name functions and lines
   clang-format             # layout of the source
   clang-tidy               # static checks of changed files
+  slurm-wlm                # a real Slurm on this machine (scripts/slurm_up.sh)
+  munge                    # its authentication
 )
 
 # Prints those of the given packages that are not installed, one a line.
