@@ -19,7 +19,7 @@ namespace meshwright {
 struct JobSpec {
   // The name of the job with the engine, by which it is found again: [a-z0-9-], unique for ever.
   std::string attempt_id = {};
-  std::string folder = {};  // absolute, the same on every node; holds <attempt_id>.out
+  std::string folder = {};  // absolute, the same on every node; holds <attempt_id>.log
   std::vector<std::string> command = {};
   std::map<std::string, std::string> environment = {};
   int node_count = 1;

@@ -141,7 +141,7 @@ std::vector<std::string> ArgumentsOf(const JobSpec& spec, const LocalEngineOptio
 absl::StatusOr<int> Spawn(const JobSpec& spec, const LocalEngineOptions& options) {
   std::vector<std::string> arguments = ArgumentsOf(spec, options);
   std::vector<std::string> environment = EnvironmentOf(spec);
-  const std::string output = PrefixOf(spec.folder, spec.attempt_id) + ".out";
+  const std::string output = PrefixOf(spec.folder, spec.attempt_id) + ".log";
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
@@ -176,7 +176,7 @@ absl::StatusOr<std::string> LocalEngine::Submit(const JobSpec& spec) {
     std::this_thread::sleep_for(kStartPoll);
   }
   kill(-*pid, SIGKILL);
-  return absl::UnavailableError(fmt::format("the job did not begin to run; see {}.out", prefix));
+  return absl::UnavailableError(fmt::format("the job did not begin to run; see {}.log", prefix));
 }
 
 absl::StatusOr<std::vector<JobStatus>> LocalEngine::Poll(std::span<const JobHandle> jobs) {

@@ -221,7 +221,7 @@ std::vector<std::string> SlurmFlags(const JobSpec& spec) {
                                     "--job-name=" + spec.attempt_id,
                                     "--comment=meshwright:" + spec.attempt_id,
                                     fmt::format("--chdir={}", spec.folder),
-                                    fmt::format("--output={}/{}.out", spec.folder, spec.attempt_id),
+                                    fmt::format("--output={}/{}.log", spec.folder, spec.attempt_id),
                                     fmt::format("--time={}", minutes),
                                     fmt::format("--nodes={}", spec.node_count),
                                     fmt::format("--ntasks-per-node={}", spec.processes_per_node)};

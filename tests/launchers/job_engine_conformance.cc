@@ -96,7 +96,7 @@ JobStatus JobEngineTest::Run(const JobSpec& spec) {
 }
 
 std::string JobEngineTest::Output(const JobSpec& spec) const {
-  std::ifstream file(fmt::format("{}/{}.out", folder_, spec.attempt_id));
+  std::ifstream file(fmt::format("{}/{}.log", folder_, spec.attempt_id));
   return {(std::istreambuf_iterator<char>(file)), {}};
 }
 

@@ -54,8 +54,8 @@ struct LibraryRule {
   std::string_view reason = {};  // added to the message
 };
 
-constexpr std::string_view kJsonIn[] = {"search_space", "vendor_models", "estimator",
-                                        "recorder",     "server/tuner",  "proto"};
+constexpr std::string_view kJsonIn[] = {"search_space", "vendor_models",    "estimator", "recorder",
+                                        "server/tuner", "server/launchers", "proto"};
 constexpr std::string_view kWireIn[] = {"proto", "server/rpc", "server/plugins", "server", "cli"};
 constexpr std::string_view kSqlIn[] = {"recorder"};
 constexpr std::string_view kEigenIn[] = {"estimator"};

@@ -1,0 +1,88 @@
+#include "server/launchers/attempt_result.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include "nlohmann/json.hpp"
+#include "search_space/status.h"
+
+namespace meshwright {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int kVersion = 1;
+constexpr char kMeasured[] = "ok";
+
+absl::Status Damaged(std::string_view what) {
+  return absl::DataLossError(fmt::format("the result of the attempt: {}", what));
+}
+
+template <typename Value>
+std::optional<Value> Member(const Json& object, const char* name) {
+  const auto found = object.find(name);
+  if (found == object.end() || found->is_null()) return std::nullopt;
+  if constexpr (std::is_same_v<Value, std::string>) {
+    if (!found->is_string()) return std::nullopt;
+  } else if constexpr (std::is_same_v<Value, double>) {
+    if (!found->is_number()) return std::nullopt;
+  } else {
+    if (!found->is_number_integer()) return std::nullopt;
+  }
+  return found->get<Value>();
+}
+
+absl::StatusOr<Ran> RunOf(const Json& object) {
+  const auto seconds = Member<double>(object, "step_time_seconds");
+  if (!seconds.has_value() || !std::isfinite(*seconds) || *seconds <= 0) {
+    return Damaged("step_time_seconds; must be a number > 0");
+  }
+  Ran run = {.step_time = Seconds(*seconds)};
+  if (const auto bytes = Member<std::int64_t>(object, "peak_memory_bytes"); bytes.has_value()) {
+    if (*bytes <= 0) return Damaged(fmt::format("peak_memory_bytes = {}; must be > 0", *bytes));
+    run.peak_memory = Bytes{*bytes};
+  }
+  return run;
+}
+
+}  // namespace
+
+absl::StatusOr<AttemptResult> ParseAttemptResult(const std::string& text) {
+  const Json object = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!object.is_object()) return Damaged("is no JSON object");
+  const auto version = Member<std::int64_t>(object, "meshwright_result");
+  if (version != kVersion) return Damaged(fmt::format("is not of version {}", kVersion));
+  const auto attempt = Member<std::string>(object, "attempt");
+  const auto token = Member<std::int64_t>(object, "token");
+  const auto word = Member<std::string>(object, "class");
+  if (!attempt.has_value() || !token.has_value() || !word.has_value()) {
+    return Damaged("names no attempt, token or class");
+  }
+  AttemptResult result = {.attempt_id = *attempt,
+                          .token = *token,
+                          .message = Member<std::string>(object, "message").value_or(""),
+                          .log_head = Member<std::string>(object, "log_head").value_or(""),
+                          .log_tail = Member<std::string>(object, "log_tail").value_or("")};
+  if (*word == kMeasured) {
+    ASSIGN_OR_RETURN(result.run, RunOf(object));
+    return result;
+  }
+  result.failure = ParseChoice<FailureClass>(*word);
+  if (!result.failure.has_value()) return Damaged(fmt::format("class '{}' is unknown", *word));
+  return result;
+}
+
+absl::StatusOr<std::optional<AttemptResult>> ReadAttemptResult(const std::string& folder,
+                                                               const std::string& attempt_id) {
+  std::ifstream file(fmt::format("{}/{}.result.json", folder, attempt_id), std::ios::binary);
+  if (!file) return std::nullopt;
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  ASSIGN_OR_RETURN(AttemptResult result, ParseAttemptResult(text));
+  return std::optional(std::move(result));
+}
+
+}  // namespace meshwright

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "search_space/units.h"
+#include "server/launchers/attempt_end.h"
+#include "server/tuner/trial.h"
+
+namespace meshwright {
+
+// What the harness wrote of an attempt (docs/harness.md).
+struct AttemptResult {
+  std::string attempt_id = {};
+  std::int64_t token = 0;
+  std::optional<FailureClass> failure = {};  // absent: it was measured
+  std::optional<Ran> run = {};               // when it was measured
+  std::string message = {};
+  std::string log_head = {};
+  std::string log_tail = {};
+};
+
+// DATA_LOSS for what is not the text of a result.
+absl::StatusOr<AttemptResult> ParseAttemptResult(const std::string& text);
+
+// <folder>/<attempt_id>.result.json; nothing when there is none.
+absl::StatusOr<std::optional<AttemptResult>> ReadAttemptResult(const std::string& folder,
+                                                               const std::string& attempt_id);
+
+}  // namespace meshwright

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "server/launchers/attempt_end.h"
+#include "server/launchers/attempt_result.h"
+#include "server/launchers/job_engine.h"
+#include "server/tuner/attempt_journal.h"
+#include "server/tuner/launcher.h"
+
+namespace meshwright {
+
+struct JobLauncherOptions {
+  // The job that measures a plan; its attempt_id and folder are set by the launcher.
+  std::function<absl::StatusOr<JobSpec>(const ParallelPlan& plan, const OpenAttempt& attempt)>
+      make_job = {};
+  AttemptJournal journal = {};
+  std::string folder = {};          // absolute, the same on every node: results are read from it
+  Seconds poll_interval = Seconds(5);
+  Seconds queue_limit = Seconds(86400);
+  // For which an engine may not know a job that was submitted, or that an earlier process meant to.
+  Seconds lost_limit = Seconds(60);
+  // For which the result of a job that has ended may not be seen.
+  Seconds collect_limit = Seconds(10);
+  // For which an engine may not answer at all.
+  Seconds silence_limit = Seconds(600);
+};
+
+// Runs plans as jobs of an engine: submits, watches, collects what the harness wrote, tries again
+// what was not the plan's fault (attempt_end.h), and takes up what an earlier process left running.
+// Every step is in the journal before it is relied on. One trial at a time.
+class JobLauncher final : public Launcher {
+ public:
+  JobLauncher(std::unique_ptr<JobEngine> engine, JobLauncherOptions options);
+  ~JobLauncher() override;
+
+  absl::Status Submit(const TrialJob& job) override;
+  absl::StatusOr<std::optional<FinishedTrial>> Wait(Seconds limit) override;
+  void Cancel(int id) override;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Trial;
+
+  absl::Status SubmitAttempt();
+  // What has become of the trial; nothing when it goes on.
+  absl::StatusOr<std::optional<FinishedTrial>> Look();
+  absl::StatusOr<std::optional<FinishedTrial>> Judge(const JobStatus& status);
+  absl::StatusOr<std::optional<FinishedTrial>> Collect(const JobStatus& status);
+  absl::StatusOr<std::optional<FinishedTrial>> Fail(FailureClass failure, AttemptReport report);
+  absl::Status NoteState(const JobStatus& status);
+  [[nodiscard]] FinishedTrial Finish(TrialOutcome outcome, const AttemptReport& report);
+  [[nodiscard]] JobHandle Handle() const;
+
+  const std::unique_ptr<JobEngine> engine_;
+  const JobLauncherOptions options_;
+  std::unique_ptr<Trial> trial_;  // that runs
+  int site_failures_ = 0;         // trials in a row
+};
+
+}  // namespace meshwright

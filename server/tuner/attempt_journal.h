@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "recorder/trial_records.h"
+#include "search_space/units.h"
+
+namespace meshwright {
+
+// An attempt at the trial that is open, as whoever runs it needs to know it.
+struct OpenAttempt {
+  std::string id = {};           // unique for ever, fit for a job's name
+  std::int64_t token = 0;        // comes back with the result
+  std::string external_id = {};  // the job's with its engine, where it is known
+  // An earlier process began it: its job may be there, or have ended, or never have come to be.
+  bool is_adopted = false;
+};
+
+// How an attempt ended, beside the outcome of its trial.
+struct AttemptReport {
+  std::string failure_class = {};  // empty: it was measured
+  Seconds device_time = Seconds(0);
+  std::string log_head = {};
+  std::string log_tail = {};
+};
+
+// Where a launcher of real jobs writes down what becomes of the attempts at the open trial, which
+// TrialJournal begins and ends. All but `report` return once it is durable. Called from the study's
+// thread.
+struct AttemptJournal {
+  std::function<absl::StatusOr<OpenAttempt>()> newest = {};
+  std::function<absl::Status(AttemptState state, const std::string& external_id)> update = {};
+  // Ends the newest attempt so, and begins one more.
+  std::function<absl::StatusOr<OpenAttempt>(const AttemptReport&)> again = {};
+  // What to say of the newest attempt when its trial ends.
+  std::function<void(const AttemptReport&)> report = {};
+};
+
+}  // namespace meshwright
