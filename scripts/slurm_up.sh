@@ -47,20 +47,10 @@ host=$(hostname -s) user=$(id -un)
 
 # A key and a socket of its own. --force: the folder may lie below /tmp, which all can write.
 (umask 077 && head -c 128 /dev/urandom >"$folder/munge/key")
-as_munge=()
-if [[ $EUID -eq 0 ]]; then
-  as_munge=(setpriv --reuid=munge --regid=munge --clear-groups)
-  chown -R munge "$folder/munge"
-  mkdir -p "$folder/run/munge" && chown munge "$folder/run/munge"
-else
-  mkdir -p "$folder/run/munge"
-fi
-chmod 755 "$folder/run/munge"
-"${as_munge[@]}" munged --force --key-file="$folder/munge/key" --socket="$folder/run/munge/socket" \
-  --pid-file="$folder/run/munge/pid" --log-file="$folder/munge/log" --seed-file="$folder/munge/seed" \
-  2>"$folder/log/munged.err"
-until_true 5 test -s "$folder/run/munge/pid" || fail "munged did not start; see $folder/log/munged.err"
-echo "munged $(<"$folder/run/munge/pid")" >>"$folder/pids"
+munged --force --key-file="$folder/munge/key" --socket="$folder/run/munge" --pid-file="$folder/run/munge.pid" \
+  --log-file="$folder/munge/log" --seed-file="$folder/munge/seed" 2>"$folder/log/munged.err"
+until_true 5 test -s "$folder/run/munge.pid" || fail "munged did not start; see $folder/log/munged.err"
+echo "munged $(<"$folder/run/munge.pid")" >>"$folder/pids"
 
 {
   cat <<EOF
@@ -71,7 +61,7 @@ SlurmUser=$user
 SlurmdUser=$user
 AuthType=auth/munge
 CryptoType=crypto/munge
-AuthInfo=socket=$folder/run/munge/socket
+AuthInfo=socket=$folder/run/munge
 # Else the daemons listen on every address.
 CommunicationParameters=NoInAddrAny,NoCtldInAddrAny
 StateSaveLocation=$folder/state
