@@ -1,8 +1,9 @@
 """Every parallel form of the reference step gives the losses, gradients and weights of one process.
 
-Tolerances: all is fp32, whose rounding is 6e-8. Sums of a few hundred terms in another order differ by
-a few 1e-7 of the largest value, and two steps of Adam carry that on; what was seen is 2e-6 at most. A
-missing or doubled term shows as 1e-2 and more.
+Tolerances, relative to the largest value of a tensor: all is fp32, which rounds at 6e-8. Sums of some
+hundred terms in another order differ by a few 1e-7; what was seen of gradients is 9e-7. Adam turns an
+error e of a gradient into up to e / epsilon of its step, so weights differ by up to largest gradient /
+epsilon = 100 times more; what was seen is 2.4e-5. A missing or doubled term shows as 1e-2 and more.
 """
 
 import pathlib
@@ -15,7 +16,7 @@ import compare
 import torch
 from pool import Pool
 
-TOLERANCE = {"loss": 1e-6, "norm": 1e-5, "gradient": 1e-5, "weight": 1e-5}
+TOLERANCE = {"loss": 1e-6, "norm": 2e-6, "gradient": 5e-6, "weight": 1e-4}
 
 MOE = {"moe": compare.MOE}
 GPT = {"mlp": "gelu", "norm": "layernorm"}  # with biases
@@ -23,6 +24,9 @@ TIED = {"tied_embeddings": True}
 SP = {"tensor_parallel": 2, "sequence_parallel": True}
 FULL = {"recompute": {"granularity": "full"}}
 SELECTIVE = {"recompute": {"granularity": "selective"}}
+
+ODD_SIZES = {"layer_count": 1, "hidden_size": 18, "ffn_hidden_size": 7, "attention_head_count": 3,
+             "kv_head_count": 1, "head_dim": 6, "vocab_size": 200}
 
 # name: (ranks, changes of the model, plan)
 CASES = {
@@ -100,14 +104,9 @@ class ParallelFormsTest(unittest.TestCase):
         self.assertEqual(names, set(found[0]["all_names"]))
 
     def test_padding_of_the_vocabulary_and_odd_sizes(self):
-        # 7 experts' tokens, 3 sequences: pieces that do not divide by the ranks that share them.
-        model = {**MODEL_OF_ODD_SIZES}
-        self.check(self.differences(2, model, {"zero_stage": 3, "micro_batch_size": 3},
+        # Flat pieces of odd lengths, which the ranks that share them pad.
+        self.check(self.differences(2, ODD_SIZES, {"zero_stage": 3, "micro_batch_size": 3},
                                     {"global_batch_size": 6}))
-
-
-MODEL_OF_ODD_SIZES = {"layer_count": 1, "hidden_size": 18, "ffn_hidden_size": 7, "attention_head_count": 3,
-                      "kv_head_count": 1, "head_dim": 6, "vocab_size": 200}
 
 
 def _add(name, ranks, model, plan):

@@ -15,7 +15,7 @@ _GRACE_SECONDS = 5  # for the other ranks to end by themselves, and again after 
 
 def launch(command, count):
     killed_before = _kernel_kills()
-    ranks = [subprocess.Popen(command, env=environment) for environment in _environments(count)]
+    ranks = []
 
     def stop(number, _):
         _end(ranks)
@@ -23,6 +23,8 @@ def launch(command, count):
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
 
+    for environment in _environments(count):
+        ranks.append(subprocess.Popen(command, env=environment))
     while all(rank.poll() in (None, 0) for rank in ranks) and any(rank.poll() is None for rank in ranks):
         time.sleep(0.05)
     _wait(ranks)
