@@ -37,6 +37,9 @@ test_packages=(
   llvm                     # llvm-symbolizer: their reports name functions and lines
   clang-format             # layout of the source
   clang-tidy               # static checks of changed files
+  python3-torch            # the reference training step (workloads/)
+  libopenblas0-pthread     # its linear algebra: without, seven times slower, and timings mean nothing
+  python3-numpy            # PyTorch warns without
 )
 
 # Prints those of the given packages that are not installed, one a line.

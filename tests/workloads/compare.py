@@ -2,6 +2,7 @@
 
 import functools
 import json
+import math
 
 import torch
 
@@ -10,6 +11,7 @@ from train.adam import Adam, update
 from train.case import check_case
 from train.devices import DEVICES
 from train.ranks import make_groups
+from train.schedules import Pass
 from train.trainer import Trainer
 
 MODEL = {"layer_count": 4, "hidden_size": 32, "ffn_hidden_size": 64, "attention_head_count": 8,
@@ -74,8 +76,8 @@ def differences(rank, size, model, workload, plan):
     found = {"loss": 0.0, "norm": 0.0, "gradient": 0.0, "weight": 0.0, "worst": {}, "names": [],
              "all_names": list(weights)}
     for (loss, norm), (wanted_loss, wanted_norm) in zip(mine, figures):
-        found["loss"] = max(found["loss"], abs(loss / wanted_loss - 1))
-        found["norm"] = max(found["norm"], abs(norm / wanted_norm - 1))
+        found["loss"] = max(found["loss"], _number(abs(loss / wanted_loss - 1)))
+        found["norm"] = max(found["norm"], _number(abs(norm / wanted_norm - 1)))
     for unit in trainer.stage.units:
         my_weights = parts(unit, unit.master)
         for weight in unit.weights:
@@ -85,7 +87,35 @@ def differences(rank, size, model, workload, plan):
                                           ("weight", my_weights[name], weights[name])):
                 wanted = weight.part_of(wanted)
                 assert value.shape == wanted.shape, (name, value.shape, wanted.shape)
-                error = ((value - wanted).abs().max() / wanted.abs().max().clamp_min(1e-12)).item()
+                error = (value - wanted).abs().max() / wanted.abs().max().clamp_min(1e-12)
+                error = _number(error.item())
                 if error >= found[figure]:
                     found[figure], found["worst"][figure] = error, name
     return found
+
+
+def _number(error):
+    """No comparison with a NaN holds, so that a maximum would pass it over."""
+    return math.inf if math.isnan(error) else error
+
+
+def holdings(rank, size, plan):
+    """What this rank keeps between the forward and the backward pass of a micro-batch, and after it:
+    numbers of values."""
+    case = case_of(plan=plan, ranks=size)
+    trainer = Trainer(case, make_groups(case[2], rank, size, DEVICES["cpu"]), seed=1)
+    units, saved = trainer.stage.units, {}
+    weights = {unit.flat.data_ptr() for unit in units}
+
+    def keep(tensor):
+        if tensor.storage().data_ptr() not in weights:
+            saved[tensor.storage().data_ptr()] = tensor.storage().size()
+        return tensor
+    batch = trainer.batches(0)[0]
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        trainer.stage.forward(Pass(True, 0, 0), None, batch)
+    whole = sum(unit.flat.storage().size() for unit in units)
+    trainer.stage.backward(Pass(False, 0, 0), None, batch)
+    return {"saved": sum(saved.values()), "weights": whole,
+            "states": sum(unit.states[0].numel() for unit in units),
+            "gradients": sum(unit.gradient.numel() for unit in units)}

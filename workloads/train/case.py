@@ -79,6 +79,9 @@ def check_case(document, world_size):
         if name not in ("id", "model", "workload", "cluster", "plan"):
             wrong.append((name, "no such field; there are model, workload, cluster, plan"))
 
+    if isinstance(document.get("model"), dict) and "model_type" in document["model"]:
+        raise InvalidCase([("model", "is a Hugging Face config.json; the step takes the contract's model")])
+
     def read(table, path, value):
         return types.SimpleNamespace(**read_fields(value, table, path, wrong))
     model = read(MODEL, "model", document.get("model", {}))

@@ -55,6 +55,11 @@ def peak_memory(module):
     return module.max_memory_allocated(), "device_allocator"
 
 
+def reset_peak_memory(module):
+    if module is not None:
+        module.reset_peak_memory_stats()
+
+
 def fallbacks(device):
     """What the backend lacks and what runs instead, for the environment line."""
     lacking = []

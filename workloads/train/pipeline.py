@@ -31,6 +31,24 @@ class Neighbours:
         return (0, f"{channel}_wrap") if one.chunk + 1 < self.chunks else None
 
 
+def open_channels(setting):
+    """Sends a number along every channel once. Backends connect two ranks at their first message, and
+    the one that waits to receive would stand still before it has sent what the other waits for."""
+    pipeline, plan = setting.groups["pipeline"], setting.plan
+    last = pipeline.size - 1
+    hops = {"forward": [(i, i + 1) for i in range(last)],
+            "backward": [(i + 1, i) for i in reversed(range(last))]}
+    if plan.virtual_pipeline > 1:
+        hops.update({"forward_wrap": [(last, 0)], "backward_wrap": [(0, last)]})
+    for channel, pairs in hops.items():
+        for source, target in pairs:
+            number = torch.zeros(1, device=setting.device)
+            if pipeline.rank == source:
+                comm.start_send(number, target, setting.groups[channel]).wait()
+            elif pipeline.rank == target:
+                comm.start_receive(number, source, setting.groups[channel]).wait()
+
+
 def run_pipeline(stage, setting, batches):
     """One forward and backward pass of every micro-batch. Gives the sum of the losses, on the last stage."""
     plan, group = setting.plan, setting.groups["pipeline"]

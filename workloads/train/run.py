@@ -50,8 +50,9 @@ def _train(case, rank, row, options):
         module.set_device(rank.local_rank)
         device = f"{row.name}:{rank.local_rank}"
     if rank.world_size > 1:
+        # The watchdog comes first: what backends do when their time is out is not the same everywhere.
         dist.init_process_group(row.backend, rank=rank.rank, world_size=rank.world_size,
-                                timeout=datetime.timedelta(seconds=options.timeout))
+                                timeout=datetime.timedelta(seconds=2 * options.timeout))
     groups = make_groups(case[2], rank.rank, rank.world_size, row)
     if rank.rank == 0:
         _tell_environment(case, rank, row, module)

@@ -10,7 +10,7 @@ from . import comm, devices
 from .adam import Adam, total_square_sum, update
 from .attention import HAS_FUSED, positions_of
 from .exit_codes import NumericError
-from .pipeline import run_pipeline
+from .pipeline import open_channels, run_pipeline
 from .ranks import coordinates
 from .stage import Stage
 
@@ -45,6 +45,8 @@ class Trainer:
         setting.angles = _angles(setting)
         self.stage = Stage(setting)
         self._tie_embeddings()
+        open_channels(setting)
+        devices.reset_peak_memory(self.module)  # whole weights were there before their parts
 
     def _tie_embeddings(self):
         """Across stages the embedding and the output layer are copies that sum their gradients."""
