@@ -31,8 +31,6 @@ DEVICES = {row.name: row for row in (
     Device("musa", "mccl", "torch_musa", runs_as="Moore Threads"),
     Device("xpu", "ccl", "oneccl_bindings_for_pytorch", runs_as="Intel GPU"),
     Device("hpu", "hccl", "habana_frameworks.torch.distributed.hccl", runs_as="Gaudi; eager mode"),
-    Device("gcu", "eccl", "torch_gcu", runs_as="Enflame"),
-    Device("sdaa", "tccl", "torch_sdaa", runs_as="Tecorigin"),
 )}
 
 

@@ -33,7 +33,7 @@ def run(case, rank, options):
     except Exception as error:
         code = classify(error, row.name == "cpu")
         # What is left of the memory must do for the report.
-        resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, -1))
+        resource.setrlimit(resource.RLIMIT_DATA, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         failure(code, rank.rank, f"{type(error).__name__}: {error}")
         traceback.print_exc()
     sys.stderr.flush()
@@ -100,8 +100,9 @@ def _peaks(world, module, device):
 
 
 def _limit_memory(size):
-    """On top of what the process has by now: libraries and their threads map gigabytes they never use."""
+    """On top of what the process has by now, which is mostly the libraries'. RLIMIT_DATA counts what can
+    be written to, unlike RLIMIT_AS, which also counts addresses that threads only set aside."""
     torch.ones(64, 64) @ torch.ones(64, 64)  # the linear algebra library takes its own now
     with open("/proc/self/statm", encoding="ascii") as file:
-        mapped = int(file.read().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (mapped + size, resource.RLIM_INFINITY))
+        data = int(file.read().split()[5]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_DATA, (data + size, resource.RLIM_INFINITY))
