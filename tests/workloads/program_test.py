@@ -177,6 +177,11 @@ class RefusalTest(unittest.TestCase):
         ("plan.pipeline_parallel", {}, {"global_batch_size": 3},
          {"pipeline_parallel": 2, "virtual_pipeline": 2}, 2),
         ("plan.zero_group_size", {}, {}, {"zero_stage": 3, "zero_group_size": 2}, 1),
+        ("plan.zero_group_size", {}, {}, {"zero_stage": 0, "zero_group_size": 1}, 1),
+        ("plan.recompute.layer_counts", {}, {}, {"recompute": {"granularity": "full", "layer_counts": [3]}}, 1),
+        ("plan.recompute.layer_counts", {}, {}, {"recompute": {"layer_counts": [1]}}, 1),
+        ("model.moe.expert_count", {"moe": {"experts_per_token": 1, "expert_ffn_hidden_size": 8}}, {}, {}, 1),
+        ("model", {"model_type": "llama"}, {}, {}, 1),
         ("workload.sequence_length", {}, {"sequence_length": 18}, {"context_parallel": 2}, 2),
     ]
 

@@ -4,6 +4,7 @@ import math
 import pathlib
 import sys
 import unittest
+import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "workloads"))
 
@@ -92,6 +93,20 @@ class ModelTest(unittest.TestCase):
         share = first / (first + 1)
         wanted = torch.tensor([[1.0, 0.0], [share, 1 - share]])
         torch.testing.assert_close(attend(q, k, v, setting).view(2, 2), wanted)
+
+    def test_fused_attention_is_given_the_same(self):
+        """PyTorch 1 has none: a plain one with its signature stands in."""
+        def plain(q, k, v, is_causal):
+            self.assertTrue(is_causal)
+            scores = q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5
+            later = torch.ones_like(scores).triu(1).bool()
+            return scores.masked_fill(later, float("-inf")).softmax(-1) @ v
+        setting = trainer_of().setting
+        q, k, v = torch.randn(16, 3, 4, 2, 8), torch.randn(16, 3, 4, 8), torch.randn(16, 3, 4, 8)
+        wanted = attend(q, k, v, setting)
+        setting.fused_attention = True
+        with unittest.mock.patch.object(torch.nn.functional, "scaled_dot_product_attention", plain, create=True):
+            torch.testing.assert_close(attend(q, k, v, setting), wanted)
 
     def test_rotation_keeps_what_depends_on_distance(self):
         x, y = torch.randn(1, 1, 8), torch.randn(1, 1, 8)

@@ -85,7 +85,7 @@ def check_case(document, world_size):
     def read(table, path, value):
         return types.SimpleNamespace(**read_fields(value, table, path, wrong))
     model = read(MODEL, "model", document.get("model", {}))
-    model.moe = model.moe and read(MOE, "model.moe", model.moe)
+    model.moe = None if model.moe is None else read(MOE, "model.moe", model.moe)
     workload = read(WORKLOAD, "workload", document.get("workload", {}))
     workload.overlap = read(OVERLAP, "workload.overlap", workload.overlap)
     workload.framework = read(FRAMEWORK, "workload.framework", workload.framework)
@@ -155,11 +155,16 @@ def _check_together(model, workload, plan, world_size, wrong):
          f"must divide the {micro_batches} micro-batches of interleaving")
     need(len(plan.layers_per_stage) == p and sum(plan.layers_per_stage) == model.layer_count,
          "plan.layers_per_stage", f"must be {p} counts that sum up to {model.layer_count} layers")
+    recompute = plan.recompute
     for field in ("layer_counts", "selective_layer_counts"):
-        value = getattr(plan.recompute, field)
-        need(len(value) in (0, p), f"plan.recompute.{field}", f"must be empty or {p} counts")
-    need(not plan.recompute.selective_layer_counts
-         or (plan.recompute.granularity == "full" and plan.recompute.layer_counts),
+        counts_given = getattr(recompute, field)
+        need(not counts_given or (len(counts_given) == p and all(
+            count <= layers for count, layers in zip(counts_given, plan.layers_per_stage))),
+            f"plan.recompute.{field}", f"must be empty or {p} counts of the layers of a stage")
+    need(recompute.granularity != "none" or not recompute.layer_counts, "plan.recompute.layer_counts",
+         "says nothing with granularity none")
+    need(not recompute.selective_layer_counts
+         or (recompute.granularity == "full" and recompute.layer_counts),
          "plan.recompute.selective_layer_counts", "needs granularity full with layer_counts")
     parts = c if plan.context_parallel_kind == "ulysses" or c == 1 else 2 * c
     need(workload.sequence_length % (parts * (t if plan.sequence_parallel else 1)) == 0,
@@ -167,8 +172,10 @@ def _check_together(model, workload, plan, world_size, wrong):
          "tensor_parallel under sequence_parallel must divide it")
     need(plan.context_parallel_kind != "ulysses" or model.kv_head_count // t % c == 0,
          "plan.context_parallel", f"is {c}; must divide the key-value heads of a tensor-parallel rank")
-    group = plan.zero_group_size or 1
-    need(c * d % group == 0, "plan.zero_group_size", f"must divide data x context = {c * d}")
+    need(c * d % (plan.zero_group_size or 1) == 0, "plan.zero_group_size",
+         f"must divide data x context = {c * d}")
+    need(plan.zero_stage > 0 or plan.zero_group_size == 0, "plan.zero_group_size",
+         "says nothing with zero_stage 0")
     ex = plan.expert_parallel * plan.expert_tensor_parallel
     need(t * c * d % ex == 0, "plan.expert_parallel",
          f"x expert_tensor_parallel = {ex} must divide tensor x context x data = {t * c * d}")

@@ -76,10 +76,10 @@ def read_fields(document, table, path, wrong):
             read[name] = 1 if default is REQUIRED else default
             continue
         value = document[name]
-        # The contract's printers write 64-bit integers as text.
-        if isinstance(value, str) and value.isdigit():
-            value = int(value)
         problem = check(value)
+        if problem and isinstance(value, str) and value.isdigit():
+            value = int(value)  # the contract's printers write 64-bit integers as text
+            problem = check(value)
         if problem:
             wrong.append((f"{path}.{name}", problem))
             value = 1 if default is REQUIRED else default

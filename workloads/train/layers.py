@@ -117,7 +117,9 @@ class Layer(Block):
         q = rotate(qkv[..., :-2, :], setting.angles)
         k = rotate(qkv[..., -2, :], setting.angles)
         if selective:
-            out = checkpoint(attend, q, k, qkv[..., -1, :], setting, use_reentrant=False)
+            # No random numbers are drawn inside, whose state would be kept.
+            out = checkpoint(attend, q, k, qkv[..., -1, :], setting, use_reentrant=False,
+                             preserve_rng_state=False)
         else:
             out = attend(q, k, qkv[..., -1, :], setting)
         return self.closed(F.linear(out.flatten(2), self["attention.out"]), "attention.out.bias")
