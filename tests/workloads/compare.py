@@ -35,12 +35,12 @@ def case_of(model=None, workload=None, plan=None, ranks=1):
 def train(case, rank, size):
     """Gives the trainer after its steps, [(loss, norm)], and the gradients of the first step."""
     trainer = Trainer(case, make_groups(case[2], rank, size, DEVICES["cpu"]), seed=1, adam=ADAM)
-    figures, first = [], None
+    figures, first = [], {}
     for step in range(STEPS):
         figures.append(trainer.gradients(trainer.batches(step)))
         if step == 0:
-            first = {name: value for unit in trainer.stage.units
-                     for name, value in parts(unit, unit.gradient).items()}
+            for unit in trainer.stage.units:
+                first.update(parts(unit, unit.gradient))
         trainer.step_count += 1
         update(trainer.stage.units, figures[-1][1], trainer.step_count, ADAM)
     return trainer, figures, first
@@ -64,7 +64,9 @@ def single(model, workload):
     batch = workload.get("global_batch_size", WORKLOAD["global_batch_size"])
     case = case_of(json.loads(model), workload, {"micro_batch_size": batch})
     trainer, figures, gradients = train(case, 0, 1)
-    weights = {name: value for unit in trainer.stage.units for name, value in parts(unit, unit.master).items()}
+    weights = {}
+    for unit in trainer.stage.units:
+        weights.update(parts(unit, unit.master))
     return figures, gradients, weights
 
 

@@ -122,7 +122,8 @@ class LauncherTest(unittest.TestCase):
     def ends_with(self, rank_program):
         launcher = self.launch("import os, sys, time; rank = int(os.environ['RANK']); " + rank_program)
         out, _ = launcher.communicate(timeout=60)
-        return launcher.returncode, [(line["class"], line["rank"]) for line in map(json.loads, out.splitlines())]
+        lines = [json.loads(line) for line in out.splitlines()]
+        return launcher.returncode, [(line["class"], line["rank"]) for line in lines]
 
     def test_the_code_that_tells_most(self):
         self.assertEqual(self.ends_with("sys.exit((80, 83, 81)[rank])"), (83, []))
@@ -164,7 +165,8 @@ class RefusalTest(unittest.TestCase):
         ("plan.activation_offload_ratio", {}, {}, {"activation_offload_ratio": 0.5}, 1),
         ("plan.whole_weights_ratio", {}, {}, {"whole_weights_ratio": 0.5}, 1),
         ("plan.stages", {}, {}, {"stages": [{"pool": "a"}]}, 1),
-        ("plan.recompute.modules", {}, {}, {"recompute": {"granularity": "selective", "modules": ["mlp"]}}, 1),
+        ("plan.recompute.modules", {}, {},
+         {"recompute": {"granularity": "selective", "modules": ["mlp"]}}, 1),
         ("plan.tensor_paralel", {}, {}, {"tensor_paralel": 2}, 2),
         ("plan.tensor_parallel", {}, {}, {"tensor_parallel": 4}, 4),  # of 2 key-value heads
         ("plan.sequence_parallel", {}, {}, {"sequence_parallel": True}, 1),
@@ -178,7 +180,8 @@ class RefusalTest(unittest.TestCase):
          {"pipeline_parallel": 2, "virtual_pipeline": 2}, 2),
         ("plan.zero_group_size", {}, {}, {"zero_stage": 3, "zero_group_size": 2}, 1),
         ("plan.zero_group_size", {}, {}, {"zero_stage": 0, "zero_group_size": 1}, 1),
-        ("plan.recompute.layer_counts", {}, {}, {"recompute": {"granularity": "full", "layer_counts": [3]}}, 1),
+        ("plan.recompute.layer_counts", {}, {},
+         {"recompute": {"granularity": "full", "layer_counts": [3]}}, 1),
         ("plan.recompute.layer_counts", {}, {}, {"recompute": {"layer_counts": [1]}}, 1),
         ("model.moe.expert_count", {"moe": {"experts_per_token": 1, "expert_ffn_hidden_size": 8}}, {}, {}, 1),
         ("model", {"model_type": "llama"}, {}, {}, 1),

@@ -47,7 +47,8 @@ class ModelTest(unittest.TestCase):
     def test_gradient_is_the_slope_of_the_loss(self):
         """Along the gradient g of one weight, the loss changes by |g| a unit of length."""
         # All experts for each token: the choice of some is not continuous.
-        for model in ({}, {"moe": {**MOE, "experts_per_token": 4}}, {"mlp": "geglu", "norm": "layernorm", "tied_embeddings": True}):
+        for model in ({}, {"moe": {**MOE, "experts_per_token": 4}},
+                      {"mlp": "geglu", "norm": "layernorm", "tied_embeddings": True}):
             trainer = trainer_of(model)
             batches = trainer.batches(0)
             trainer.gradients(batches)
@@ -105,7 +106,8 @@ class ModelTest(unittest.TestCase):
         q, k, v = torch.randn(16, 3, 4, 2, 8), torch.randn(16, 3, 4, 8), torch.randn(16, 3, 4, 8)
         wanted = attend(q, k, v, setting)
         setting.fused_attention = True
-        with unittest.mock.patch.object(torch.nn.functional, "scaled_dot_product_attention", plain, create=True):
+        name = "scaled_dot_product_attention"
+        with unittest.mock.patch.object(torch.nn.functional, name, plain, create=True):
             torch.testing.assert_close(attend(q, k, v, setting), wanted)
 
     def test_rotation_keeps_what_depends_on_distance(self):

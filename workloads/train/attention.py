@@ -120,8 +120,8 @@ class _Ring(torch.autograd.Function):
                 d_scores = share * (_times(grad[:, :, rows], values.transpose(1, 2))
                                     - delta[:, :, rows]) * scale
                 d_queries[:, :, rows] += _times(d_scores, keys)
-                d_pair[0][:, cols] += d_scores.flatten(1, 2).transpose(1, 2) @ queries[:, :, rows].flatten(1, 2)
-                d_pair[1][:, cols] += share.flatten(1, 2).transpose(1, 2) @ grad[:, :, rows].flatten(1, 2)
+                d_pair[0][:, cols] += _over_rows(d_scores, queries[:, :, rows])
+                d_pair[1][:, cols] += _over_rows(share, grad[:, :, rows])
             if step + 1 < group.size:
                 pair = comm.shift(pair, group)
             d_pair = comm.shift(d_pair, group)  # after the last step it is home
@@ -155,6 +155,11 @@ def _scores(queries, keys, later):
 def _times(rows, columns):
     """[B, r, s, x] times [B, x, y]: all r as rows of one product."""
     return (rows.flatten(1, 2) @ columns).unflatten(1, rows.shape[1:3])
+
+
+def _over_rows(left, right):
+    """[B, r, s, x] and [B, r, s, y]: their product [B, x, y], summed over the rows of all r."""
+    return left.flatten(1, 2).transpose(1, 2) @ right.flatten(1, 2)
 
 
 def _back(rows, shape):

@@ -1,7 +1,7 @@
 """The kinds of devices that the step runs on: data, not code.
 
 A new chip is a row. Its module in torch (torch.cuda, torch.npu, ...) must have the usual names:
-set_device, synchronize, max_memory_allocated, reset_peak_memory_stats, get_device_name.
+device_count, set_device, synchronize, max_memory_allocated, reset_peak_memory_stats, get_device_name.
 """
 
 import dataclasses

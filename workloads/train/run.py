@@ -24,7 +24,8 @@ from .watchdog import Watchdog
 def run(case, rank, options):
     row = devices.DEVICES.get(options.device)
     if row is None:
-        return invalid([("--device", f"is {options.device}; there are {', '.join(devices.DEVICES)}")], rank.rank)
+        known = ", ".join(devices.DEVICES)
+        return invalid([("--device", f"is {options.device}; there are {known}")], rank.rank)
     if options.memory_limit and row.name != "cpu":
         return invalid([("--memory-limit", "is for the CPU")], rank.rank)
     try:
@@ -47,8 +48,10 @@ def _train(case, rank, row, options):
     if module is None:
         torch.set_flush_denormal(True)
     else:
-        module.set_device(rank.local_rank)
-        device = f"{row.name}:{rank.local_rank}"
+        # A site may show each rank its own device alone.
+        index = rank.local_rank % module.device_count()
+        module.set_device(index)
+        device = f"{row.name}:{index}"
     if rank.world_size > 1:
         # The watchdog comes first: what backends do when their time is out is not the same everywhere.
         dist.init_process_group(row.backend, rank=rank.rank, world_size=rank.world_size,
@@ -78,9 +81,9 @@ def _tell_environment(case, rank, row, module):
     model, workload, plan = case
     emit_first(
         torch=torch.__version__, python=platform.python_version(), device=row.name, backend=row.backend,
-        device_name=platform.processor() or platform.machine() if module is None else module.get_device_name(),
-        host=platform.node(), ranks=rank.world_size, threads=torch.get_num_threads(), deterministic=row.runs_as,
-        fallbacks=devices.fallbacks(row),
+        device_name=platform.machine() if module is None else module.get_device_name(),
+        host=platform.node(), ranks=rank.world_size, threads=torch.get_num_threads(),
+        deterministic=row.runs_as, fallbacks=devices.fallbacks(row),
         departures=departures(workload, "vendor" if uses_fused_attention(workload) else "unfused"),
         model=model.name, plan={**vars(plan), "recompute": vars(plan.recompute)})
 

@@ -76,7 +76,8 @@ class Trainer:
         return found
 
     def _sequence(self, step, index):
-        generator = torch.Generator().manual_seed((self.setting.seed * 1_000_003 + step) * 1_000_003 + index)
+        place = (self.setting.seed * 1_000_003 + step) * 1_000_003 + index
+        generator = torch.Generator().manual_seed(place % 2**63)
         return torch.randint(self.setting.model.vocab_size, (self.setting.workload.sequence_length + 1,),
                              generator=generator)
 
@@ -109,7 +110,7 @@ class Trainer:
 
 
 def _angles(setting):
-    """Rotary angles [tokens of this context-parallel rank, half a head] (Su et al. 2021, arXiv 2104.09864)."""
+    """Rotary angles [tokens of this rank, half a head] (Su et al. 2021, arXiv 2104.09864)."""
     half = setting.model.head_dim // 2
     speeds = 10000.0 ** (-torch.arange(half, device=setting.device) / half)
     return setting.positions[:, None] * speeds

@@ -1,7 +1,8 @@
 """Trouble on demand, to test whoever runs the step: MESHWRIGHT_TROUBLE=KIND:RANK:STEP.
 
-For tests alone. RANK * is every rank. The kinds: hang, crash (a signal), kill (as the kernel does), raise (an exception),
-nan (a weight is no number), silent (ends well without a result), garbage (lines that are no JSON).
+For tests alone. RANK * is every rank. The kinds: hang, crash (a signal), kill (as the kernel does),
+raise (an exception), nan (a weight is no number), silent (ends well without a result), garbage (lines
+that are no JSON).
 """
 
 import os
