@@ -47,6 +47,7 @@ CASES = {
     "zero_3": (2, {}, {"zero_stage": 3}),
     "zero_3_tied": (2, TIED, {"zero_stage": 3}),
     "zero_3_recompute": (2, {}, {"zero_stage": 3, **FULL}),
+    "zero_3_whole_weights": (2, {}, {"zero_stage": 3, "whole_weights_ratio": 0.5}),
     "gpipe": (2, {}, {"pipeline_parallel": 2, "schedule": "gpipe"}),
     "1f1b": (2, {}, {"pipeline_parallel": 2}),
     "1f1b_uneven": (2, {}, {"pipeline_parallel": 2, "layers_per_stage": [3, 1]}),
@@ -137,6 +138,9 @@ class MemoryTest(unittest.TestCase):
         self.assertEqual([one["states"] for one in found], [whole, whole // 2, whole // 2, whole // 2])
         self.assertEqual([one["gradients"] for one in found], [whole, whole, whole // 2, whole // 2])
         self.assertEqual([one["weights"] for one in found], [whole, whole, whole, 0])
+        some = pool.run(compare.holdings, {"zero_stage": 3, "whole_weights_ratio": 0.5})[0]
+        # 2 of 4 layers: query, key, value and output, 32 x (32 + 2 x 16 + 32), 3 x 32 x 64, 2 norms.
+        self.assertEqual(some["weights"], 2 * (32 * 96 + 3 * 32 * 64 + 2 * 32))
         split = pool.run(compare.holdings, SP)[0]
         self.assertLess(split["states"], 0.52 * whole)
         self.assertLess(split["saved"], 0.6 * found[0]["saved"])

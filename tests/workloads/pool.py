@@ -45,7 +45,7 @@ class Pool:
         """What each rank gave, in order of ranks."""
         for tasks in self.tasks:
             tasks.put((function, arguments))
-        given = [self.results.get(timeout=60) for _ in self.tasks]
+        given = [self.results.get(timeout=120) for _ in self.tasks]
         errors = [error for _, _, error in given if error]
         if errors:
             raise AssertionError(errors[0])

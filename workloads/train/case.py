@@ -7,8 +7,8 @@ listed by `departures`, and stands in the environment line.
 import json
 import types
 
-from .fields import (REQUIRED, InvalidCase, anything, counts, only, read_fields, text, truth, whole,
-                     word)
+from .fields import (REQUIRED, InvalidCase, anything, counts, only, ratio, read_fields, text, truth,
+                     whole, word)
 
 MODEL = {
     "name": (text, ""), "layer_count": (whole(), REQUIRED), "hidden_size": (whole(), REQUIRED),
@@ -48,7 +48,7 @@ PLAN = {
     "recompute": (anything, {}), "layers_per_stage": (counts, []),
     "optimizer_offload_ratio": (only(0), 0), "stages": (only([]), []),
     "rank_order": (word("tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"), "tp-cp-ep-dp-pp"),
-    "activation_offload_ratio": (only(0), 0), "whole_weights_ratio": (only(0), 0)}
+    "activation_offload_ratio": (only(0), 0), "whole_weights_ratio": (ratio, 0)}
 RECOMPUTE = {
     "granularity": (word("none", "selective", "full"), "none"), "layer_counts": (counts, []),
     "modules": (only([], ["core_attn"]), []), "selective_layer_counts": (counts, [])}
@@ -176,6 +176,8 @@ def _check_together(model, workload, plan, world_size, wrong):
          f"must divide data x context = {c * d}")
     need(plan.zero_stage > 0 or plan.zero_group_size == 0, "plan.zero_group_size",
          "says nothing with zero_stage 0")
+    need(plan.zero_stage == 3 or plan.whole_weights_ratio == 0, "plan.whole_weights_ratio",
+         "says nothing without zero_stage 3")
     ex = plan.expert_parallel * plan.expert_tensor_parallel
     need(t * c * d % ex == 0, "plan.expert_parallel",
          f"x expert_tensor_parallel = {ex} must divide tensor x context x data = {t * c * d}")

@@ -54,6 +54,11 @@ def anything(_):
     return None
 
 
+def ratio(value):
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return None if is_number and 0 <= value <= 1 else f"is {value!r}; must be 0 to 1"
+
+
 def counts(value):
     if isinstance(value, list) and all(whole(0)(one) is None for one in value):
         return None

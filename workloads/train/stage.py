@@ -23,6 +23,7 @@ class Stage:
         self.units = []  # of the optimizer: each once
         self.units_of = {}  # name of a block -> those that it uses
         self.recompute = {}  # name of a layer -> full or selective
+        self.whole = set()  # names of layers whose weights stay whole until the step ends
         self.kept = {}  # (micro, chunk) -> [Kept]
         self._build()
 
@@ -41,6 +42,8 @@ class Stage:
                 layer = (MoeLayer if is_moe else Layer)(index, setting)
                 self._add(blocks, layer)
                 self.recompute[layer.name] = _recompute(plan.recompute, group.rank, done)
+                if done < int(plan.whole_weights_ratio * plan.layers_per_stage[group.rank]):
+                    self.whole.add(layer.name)
                 done += 1
             if is_last:
                 self._add_head(blocks)
@@ -91,6 +94,8 @@ class Stage:
             unit.gather()
 
     def _release(self, block):
+        if block.name in self.whole:
+            return
         for unit in self.units_of[block.name]:
             unit.release()
 

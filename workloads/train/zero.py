@@ -103,6 +103,7 @@ class Unit:
         """After the optimizer: the new weights, to all that use them."""
         if self.shard is not self.master:
             self.shard.copy_(self.master)
+        self.release()  # what stayed whole is of the step before
         if not self.is_sharded and self.shard_group.size > 1:
             comm.all_gather(self.shard.clone(), self.shard_group, self.flat)
 
