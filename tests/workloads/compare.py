@@ -3,8 +3,12 @@
 import functools
 import json
 import math
+import pathlib
+import sys
 
 import torch
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "workloads"))
 
 from train import comm
 from train.adam import Adam, update

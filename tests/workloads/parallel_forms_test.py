@@ -6,11 +6,7 @@ error e of a gradient into up to e / epsilon of its step, so weights differ by u
 epsilon = 100 times more; what was seen is 2.4e-5. A missing or doubled term shows as 1e-2 and more.
 """
 
-import pathlib
-import sys
 import unittest
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "workloads"))
 
 import compare
 import torch

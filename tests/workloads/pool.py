@@ -1,12 +1,8 @@
 """Processes that stay up for many cases: starting PyTorch costs seconds, a case a fraction of one."""
 
 import os
-import pathlib
-import sys
 import tempfile
 import traceback
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "workloads"))
 
 import torch
 import torch.multiprocessing as processes

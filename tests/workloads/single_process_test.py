@@ -1,12 +1,8 @@
 """The reference step in one process, against what does not come from its own code."""
 
 import math
-import pathlib
-import sys
 import unittest
 import unittest.mock
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "workloads"))
 
 import torch
 from compare import MOE, case_of
