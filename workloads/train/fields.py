@@ -75,7 +75,7 @@ def read_fields(document, table, path, wrong):
             wrong.append((f"{path}.{name}", f"no such field; there are {', '.join(table)}"))
     read = {}
     for name, (check, default) in table.items():
-        if name not in document:
+        if document.get(name) is None:  # null says nothing, as in protobuf's JSON
             if default is REQUIRED:
                 wrong.append((f"{path}.{name}", "is missing"))
             read[name] = 1 if default is REQUIRED else default

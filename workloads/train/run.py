@@ -79,12 +79,13 @@ def _train(case, rank, row, options):
 
 def _tell_environment(case, rank, row, module):
     model, workload, plan = case
+    kernel = "vendor" if uses_fused_attention(workload, plan) else "unfused"
     emit_first(
         torch=torch.__version__, python=platform.python_version(), device=row.name, backend=row.backend,
         device_name=platform.machine() if module is None else module.get_device_name(),
         host=platform.node(), ranks=rank.world_size, threads=torch.get_num_threads(),
         deterministic=row.runs_as, fallbacks=devices.fallbacks(row),
-        departures=departures(workload, "vendor" if uses_fused_attention(workload) else "unfused"),
+        departures=departures(workload, kernel),
         model=model.name, plan={**vars(plan), "recompute": vars(plan.recompute)})
 
 

@@ -17,9 +17,10 @@ from .stage import Stage
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
-def uses_fused_attention(workload):
-    """Whether PyTorch's own fused attention runs. Rings are this step's own in any case."""
-    return HAS_FUSED and workload.attention_kernel not in ("unfused", "fused_softmax")
+def uses_fused_attention(workload, plan):
+    """Whether PyTorch's own fused attention runs, which needs the tokens of a sequence in order."""
+    in_order = plan.context_parallel == 1 or plan.context_parallel_kind == "ulysses"
+    return HAS_FUSED and in_order and workload.attention_kernel not in ("unfused", "fused_softmax")
 
 
 class Trainer:
@@ -41,7 +42,7 @@ class Trainer:
             all_positions=all_positions, positions=all_positions[context.rank].to(device),
             activation_shape=(local, plan.micro_batch_size, model.hidden_size),
             tokens_a_step=workload.global_batch_size * length,
-            fused_attention=uses_fused_attention(workload), progress=progress)
+            fused_attention=uses_fused_attention(workload, plan), progress=progress)
         setting.angles = _angles(setting)
         self.stage = Stage(setting)
         self._tie_embeddings()
