@@ -39,6 +39,9 @@ test_packages=(
   clang-tidy               # static checks of changed files
   slurm-wlm                # a real Slurm on this machine (scripts/slurm_up.sh)
   munge                    # its authentication
+  python3-torch            # the reference training step (workloads/)
+  libopenblas0-pthread     # its linear algebra: without, seven times slower, and timings mean nothing
+  python3-numpy            # PyTorch warns without
 )
 
 # Prints those of the given packages that are not installed, one a line.

@@ -1,0 +1,214 @@
+"""train_step.py as jobs run it: its lines, its exit codes, what it refuses."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+WORKLOADS = pathlib.Path(__file__).resolve().parents[2] / "workloads"
+sys.path.insert(0, str(WORKLOADS))
+
+from train.case import check_case
+from train.exit_codes import ExitCode
+from train.fields import InvalidCase
+
+MODEL = {"layer_count": 2, "hidden_size": 32, "ffn_hidden_size": 64, "attention_head_count": 4,
+         "kv_head_count": 2, "vocab_size": 256}
+WORKLOAD = {"sequence_length": 16, "global_batch_size": 4, "precision": "fp32"}
+
+
+class ProgramTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="meshwright-step-")
+        self.addCleanup(self.folder.cleanup)
+
+    def write(self, document, name="case.json"):
+        path = pathlib.Path(self.folder.name) / name
+        path.write_text(json.dumps(document))
+        return str(path)
+
+    def case(self, plan=None, **model):
+        return self.write({"model": {**MODEL, **model}, "workload": WORKLOAD, "plan": plan or {}})
+
+    def start(self, *arguments, **environment):
+        clean = {name: value for name, value in os.environ.items()
+                 if name not in ("RANK", "WORLD_SIZE", "LOCAL_RANK") and not name.startswith("SLURM_")}
+        return subprocess.Popen(
+            [sys.executable, WORKLOADS / "train_step.py", *arguments], text=True, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, env={**clean, "OMP_NUM_THREADS": "1", **environment})
+
+    def end(self, process, code):
+        out, errors = process.communicate(timeout=100)
+        self.assertEqual(process.returncode, code, out + errors)
+        return out
+
+    def run_step(self, *arguments, code=ExitCode.DONE, **environment):
+        out = self.end(self.start(*arguments, **environment), code)
+        return [json.loads(line) for line in out.splitlines()]
+
+    def failures(self, lines):
+        return {(line["class"], line["rank"]) for line in lines if line["event"] == "failure"}
+
+    def test_lines_of_a_run(self):
+        lines = self.run_step("--case", self.case({"zero_stage": 1}), "--processes", "2", "--steps", "2",
+                              "--warmup", "1")
+        self.assertEqual([line["event"] for line in lines],
+                         ["environment", "step", "step", "step", "memory", "result"])
+        first, steps, memory, result = lines[0], lines[1:4], lines[4], lines[5]
+        self.assertEqual((first["meshwright"], first["backend"], first["ranks"]), (1, "gloo", 2))
+        self.assertEqual(first["plan"]["data_parallel"], 2)
+        self.assertIn("reduce_scatter", [one["lacks"] for one in first["fallbacks"]])
+        self.assertEqual([step["is_warmup"] for step in steps], [True, False, False])
+        self.assertEqual(len(memory["peak_memory_bytes_by_rank"]), 2)
+        self.assertEqual(memory["source"], "peak_resident_set")
+        self.assertEqual(result["steps"], 2)
+        # 4 sequences of 16 tokens on 2 devices.
+        self.assertAlmostEqual(result["tokens_per_second_per_device"], 32 / result["step_time_seconds"])
+
+    def test_a_rank_of_slurm_and_lines_that_are_not_ours(self):
+        plan = self.write({"tensor_parallel": 1}, "plan.json")
+        question = self.write({"model": MODEL, "workload": WORKLOAD}, "question.json")
+        out = self.end(self.start("--question", question, "--plan", plan, "--steps", "2",
+                                  SLURM_PROCID="0", SLURM_NTASKS="1", SLURM_LOCALID="0",
+                                  MESHWRIGHT_TROUBLE="garbage:0:1"), ExitCode.DONE)
+        self.assertIn("garbage {", out)
+        self.assertIn('"result"', out)
+
+    def test_memory(self):
+        # 2 x 256 x 4096 x 4 bytes of vocabulary alone, with gradients and Adam 5 times.
+        lines = self.run_step("--case", self.case(hidden_size=4096), "--memory-limit", "30000000",
+                              code=ExitCode.OUT_OF_DEVICE_MEMORY)
+        self.assertEqual(self.failures(lines), {("OUT_OF_DEVICE_MEMORY", 0)})
+
+    def test_crash_of_a_rank_ends_the_others(self):
+        lines = self.run_step("--case", self.case(), "--processes", "2", code=ExitCode.CRASH,
+                              MESHWRIGHT_TROUBLE="crash:1:1")
+        self.assertLessEqual({("CRASH", 1)}, self.failures(lines))
+
+    def test_hang(self):
+        lines = self.run_step("--case", self.case(), "--processes", "2", "--timeout", "8",
+                              code=ExitCode.COLLECTIVE_TIMEOUT, MESHWRIGHT_TROUBLE="hang:1:1")
+        self.assertIn("COLLECTIVE_TIMEOUT", {name for name, _ in self.failures(lines)})
+
+    def test_numbers_that_are_none(self):
+        lines = self.run_step("--case", self.case(), code=ExitCode.NUMERIC, MESHWRIGHT_TROUBLE="nan:0:1")
+        self.assertEqual([line["event"] for line in lines], ["environment", "step", "failure"])
+
+    def test_bad_input(self):
+        line, = self.run_step("--case", self.case({"tensor_parallel": 0, "zero_stage": 4}, hidden_size="x"),
+                              code=ExitCode.INVALID_CONFIG)
+        self.assertEqual((line["event"], line["class"]), ("failure", "INVALID_CONFIG"))
+        self.assertEqual({one["field"] for one in line["fields"]},
+                         {"model.hidden_size", "plan.tensor_parallel", "plan.zero_stage"})
+        line, = self.run_step("--case", "/no/such/file", code=ExitCode.INVALID_CONFIG)
+        self.assertIn("/no/such/file", line["message"])
+        line, = self.run_step("--case", self.case({"data_parallel": 3}), "--processes", "2",
+                              code=ExitCode.INVALID_CONFIG)
+        self.assertIn("plan.data_parallel", line["message"])
+
+
+class LauncherTest(unittest.TestCase):
+    """With ranks that are not PyTorch's, which cost nothing to start."""
+
+    def launch(self, rank_program):
+        program = f"import sys; sys.path.insert(0, {str(WORKLOADS)!r}); from train.launcher import launch; " \
+                  f"sys.exit(launch([sys.executable, '-c', {rank_program!r}], 3))"
+        return subprocess.Popen([sys.executable, "-c", program], text=True, stdout=subprocess.PIPE)
+
+    def ends_with(self, rank_program):
+        launcher = self.launch("import os, sys, time; rank = int(os.environ['RANK']); " + rank_program)
+        out, _ = launcher.communicate(timeout=60)
+        lines = [json.loads(line) for line in out.splitlines()]
+        return launcher.returncode, [(line["class"], line["rank"]) for line in lines]
+
+    def test_the_code_that_tells_most(self):
+        self.assertEqual(self.ends_with("sys.exit((80, 83, 81)[rank])"), (83, []))
+        self.assertEqual(self.ends_with("sys.exit(0)"), (0, []))
+
+    def test_who_ends_without_a_word_is_spoken_for(self):
+        self.assertEqual(self.ends_with("sys.exit((80, 80, 3)[rank])"), (82, [("CRASH", 2)]))
+        self.assertEqual(self.ends_with("os.kill(os.getpid(), 9) if rank == 1 else sys.exit(80)"),
+                         (82, [("CRASH", 1)]))
+
+    def test_told_to_end(self):
+        launcher = self.launch("import os, time; os.write(1, b'%d\\n' % os.getpid()); time.sleep(60)")
+        ranks = [int(launcher.stdout.readline()) for _ in range(3)]
+        launcher.send_signal(signal.SIGTERM)
+        launcher.communicate(timeout=60)
+        self.assertEqual(launcher.returncode, 128 + signal.SIGTERM)
+        for rank in ranks:
+            self.assertRaises(ProcessLookupError, os.kill, rank, 0)
+
+
+class RefusalTest(unittest.TestCase):
+    """Each names the field. (path, changes of model, workload, plan, ranks)"""
+
+    MOE = {"expert_count": 4, "experts_per_token": 2, "expert_ffn_hidden_size": 32}
+    CASES = [
+        ("model.mla", {"mla": {"kv_lora_rank": 8}}, {}, {}, 1),
+        ("model.mtp_layer_count", {"mtp_layer_count": 1}, {}, {}, 1),
+        ("model.sliding_window", {"sliding_window": 8}, {}, {}, 1),
+        ("model.moe.expert_counts", {"moe": {**MOE, "expert_counts": 4}}, {}, {}, 1),
+        ("model.moe.imbalance_ratio", {"moe": {**MOE, "imbalance_ratio": 1.5}}, {}, {}, 1),
+        ("workload.precision", {}, {"precision": "fp8"}, {}, 1),
+        ("workload.optimizer", {}, {"optimizer": "sgd"}, {}, 1),
+        ("workload.dropout_ratio", {}, {"dropout_ratio": 0.1}, {}, 1),
+        ("workload.overlap.gradients", {}, {"overlap": {"gradients": True}}, {}, 1),
+        ("plan.schedule", {}, {}, {"schedule": "zb_h1"}, 1),
+        ("plan.schedule", {}, {}, {"schedule": "dualpipe"}, 1),
+        ("plan.context_parallel_kind", {}, {}, {"context_parallel_kind": "hybrid"}, 1),
+        ("plan.optimizer_offload_ratio", {}, {}, {"optimizer_offload_ratio": 0.5}, 1),
+        ("plan.activation_offload_ratio", {}, {}, {"activation_offload_ratio": 0.5}, 1),
+        ("plan.whole_weights_ratio", {}, {}, {"zero_stage": 2, "whole_weights_ratio": 0.5}, 1),
+        ("plan.whole_weights_ratio", {}, {}, {"zero_stage": 3, "whole_weights_ratio": 1.5}, 1),
+        ("plan.stages", {}, {}, {"stages": [{"pool": "a"}]}, 1),
+        ("plan.recompute.modules", {}, {},
+         {"recompute": {"granularity": "selective", "modules": ["mlp"]}}, 1),
+        ("plan.tensor_paralel", {}, {}, {"tensor_paralel": 2}, 2),
+        ("plan.tensor_parallel", {}, {}, {"tensor_parallel": 4}, 4),  # of 2 key-value heads
+        ("plan.sequence_parallel", {}, {}, {"sequence_parallel": True}, 1),
+        ("plan.sequence_parallel", {"moe": MOE}, {}, {"tensor_parallel": 2}, 2),
+        ("plan.expert_parallel", {}, {}, {"expert_parallel": 2}, 2),
+        ("plan.expert_parallel", {"moe": MOE}, {}, {"expert_parallel": 4}, 2),
+        ("plan.micro_batch_size", {}, {}, {"micro_batch_size": 3}, 1),
+        ("plan.layers_per_stage", {}, {}, {"pipeline_parallel": 2, "layers_per_stage": [2, 1]}, 2),
+        ("plan.virtual_pipeline", {}, {}, {"pipeline_parallel": 2, "schedule": "interleaved_1f1b"}, 2),
+        ("plan.pipeline_parallel", {}, {"global_batch_size": 3},
+         {"pipeline_parallel": 2, "virtual_pipeline": 2}, 2),
+        ("plan.zero_group_size", {}, {}, {"zero_stage": 3, "zero_group_size": 2}, 1),
+        ("plan.zero_group_size", {}, {}, {"zero_stage": 0, "zero_group_size": 1}, 1),
+        ("plan.recompute.layer_counts", {}, {},
+         {"recompute": {"granularity": "full", "layer_counts": [3]}}, 1),
+        ("plan.recompute.layer_counts", {}, {}, {"recompute": {"layer_counts": [1]}}, 1),
+        ("model.moe.expert_count", {"moe": {"experts_per_token": 1, "expert_ffn_hidden_size": 8}}, {}, {}, 1),
+        ("model", {"model_type": "llama"}, {}, {}, 1),
+        ("workload.sequence_length", {}, {"sequence_length": 18}, {"context_parallel": 2}, 2),
+    ]
+
+    def refused(self, document, ranks=1):
+        with self.assertRaises(InvalidCase) as caught:
+            check_case(document, ranks)
+        return [field for field, _ in caught.exception.wrong]
+
+    def test_what_it_cannot_run(self):
+        for field, model, workload, plan, ranks in self.CASES:
+            with self.subTest(field=field, plan=plan):
+                document = {"model": {**MODEL, **model}, "workload": {**WORKLOAD, **workload}, "plan": plan}
+                self.assertEqual(self.refused(document, ranks), [field])
+
+    def test_the_cluster_must_have_as_many_devices_as_ranks(self):
+        cluster = {"pools": [{"chip": "any", "node_count": 2, "devices_per_node": 8}]}
+        self.assertEqual(self.refused({"model": MODEL, "workload": WORKLOAD, "plan": {}, "cluster": cluster}),
+                         ["cluster.pools"])
+
+    def test_no_case_at_all(self):
+        self.assertEqual(self.refused([]), ["case"])
+        self.assertEqual(self.refused({"model": 3, "workload": WORKLOAD})[0], "model")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,1 @@
+"""The parts of the reference training step: docs/train_step.md."""

@@ -1,0 +1,167 @@
+"""Causal attention over sequences that may be cut across context-parallel ranks.
+
+Shapes: queries [s, b, k, r, g], keys and values [s, b, k, g], with s tokens, b sequences, k key-value
+heads, r query heads for each of them, g the size of a head. Only the tokens of this rank are in s.
+"""
+
+import torch
+import torch.nn.functional as F
+
+from . import comm
+
+HAS_FUSED = hasattr(F, "scaled_dot_product_attention")  # since PyTorch 2
+
+
+def positions_of(rank, parts, length, kind):
+    """The places in the sequence of a rank's tokens. Rings and gathers give each rank an early and a
+    late slice, since a late token attends to more."""
+    if parts == 1 or kind == "ulysses":
+        size = length // parts
+        return torch.arange(rank * size, (rank + 1) * size)
+    size = length // (2 * parts)
+    slices = torch.arange(length).view(2 * parts, size)
+    return torch.cat([slices[rank], slices[2 * parts - 1 - rank]])
+
+
+def attend(q, k, v, setting):
+    group = setting.groups["context"]
+    kind = setting.plan.context_parallel_kind
+    if group.size == 1:
+        return _local(q, k, v, setting.positions, setting.positions, setting.fused_attention)
+    if kind == "ring":
+        return _Ring.apply(q, k, v, setting)
+    if kind == "all_gather":
+        places = torch.cat(setting.all_positions).to(q.device)
+        return _local(q, comm.gather(k, group), comm.gather(v, group), setting.positions, places, False)
+    # Ulysses: exchange heads for tokens, so that each rank has the whole sequence of some heads.
+    places = torch.arange(q.shape[0] * group.size, device=q.device)
+    q, k, v = (_heads_for_tokens(x, group) for x in (q, k, v))
+    return _tokens_for_heads(_local(q, k, v, places, places, setting.fused_attention), group)
+
+
+def _heads_for_tokens(x, group):
+    x = x.unflatten(2, (group.size, x.shape[2] // group.size)).movedim(2, 0)
+    return comm.exchange(x.contiguous(), group).flatten(0, 1)
+
+
+def _tokens_for_heads(x, group):
+    x = x.unflatten(0, (group.size, x.shape[0] // group.size))
+    return comm.exchange(x.contiguous(), group).movedim(0, 2).flatten(2, 3)
+
+
+def _local(q, k, v, q_positions, k_positions, fused):
+    """Attention with all keys at hand. `fused` needs positions in order."""
+    s, b, heads, ratio, g = q.shape
+    if fused:
+        wide = (b, heads, ratio, k.shape[0], g)
+        out = F.scaled_dot_product_attention(
+            q.permute(1, 2, 3, 0, 4).flatten(1, 2),
+            *(x.permute(1, 2, 0, 3).unsqueeze(2).expand(wide).flatten(1, 2) for x in (k, v)),
+            is_causal=True)
+        return out.unflatten(1, (heads, ratio)).permute(3, 0, 1, 2, 4)
+    scores = _rows(q) @ _columns(k).transpose(1, 2) * g ** -0.5
+    scores = scores.float().view(b * heads, ratio, s, -1)
+    scores = scores.masked_fill(k_positions > q_positions[:, None], float("-inf"))
+    out = scores.softmax(-1).to(q.dtype).flatten(1, 2) @ _columns(v)
+    return out.view(b, heads, ratio, s, g).permute(3, 0, 1, 2, 4)
+
+
+def _rows(q):
+    """[s, b, k, r, g] -> [b k, r s, g]: all queries of a key-value head in one product."""
+    return q.permute(1, 2, 3, 0, 4).flatten(2, 3).flatten(0, 1)
+
+
+def _columns(k):
+    """[s, b, k, g] -> [b k, s, g]."""
+    return k.permute(1, 2, 0, 3).flatten(0, 1)
+
+
+class _Ring(torch.autograd.Function):
+    """Keys and values go round; each rank adds up what its queries get from every part, by the
+    running log-sum-exp (Liu et al. 2023, arXiv 2310.01889). The backward pass sends the gradients of
+    keys and values round with them."""
+
+    @staticmethod
+    def forward(ctx, q, k, v, setting):
+        group = setting.groups["context"]
+        queries = _rows(q).float().unflatten(1, (q.shape[3], -1))  # [b k, r, s, g]
+        pair = torch.stack([_columns(k), _columns(v)])
+        out = torch.zeros_like(queries)
+        lse = queries.new_full(queries.shape[:3], float("-inf"))
+        travelling = pair
+        for step in range(group.size):
+            for rows, cols, later in _pieces(setting, step):
+                keys, values = travelling[:, :, cols].float()
+                scores = _scores(queries[:, :, rows], keys, later)
+                piece = scores.logsumexp(-1)
+                total = torch.logaddexp(lse[:, :, rows], piece)
+                out[:, :, rows] = (out[:, :, rows] * (lse[:, :, rows] - total).exp()[..., None]
+                                   + _times((scores - total[..., None]).exp(), values))
+                lse[:, :, rows] = total
+            if step + 1 < group.size:
+                travelling = comm.shift(travelling, group)
+        ctx.save_for_backward(queries, pair, out, lse)
+        ctx.setting, ctx.dtype = setting, q.dtype
+        return _back(out, q.shape).to(q.dtype)
+
+    @staticmethod
+    def backward(ctx, grad):
+        queries, pair, out, lse = ctx.saved_tensors
+        group = ctx.setting.groups["context"]
+        shape, ratio, scale = grad.shape, grad.shape[3], queries.shape[-1] ** -0.5
+        grad = _rows(grad).float().unflatten(1, (ratio, -1))
+        delta = (grad * out).sum(-1, keepdim=True)
+        d_queries = torch.zeros_like(queries)
+        d_pair = torch.zeros_like(pair, dtype=torch.float32)
+        for step in range(group.size):
+            for rows, cols, later in _pieces(ctx.setting, step):
+                keys, values = pair[:, :, cols].float()
+                share = (_scores(queries[:, :, rows], keys, later) - lse[:, :, rows, None]).exp()
+                d_scores = share * (_times(grad[:, :, rows], values.transpose(1, 2))
+                                    - delta[:, :, rows]) * scale
+                d_queries[:, :, rows] += _times(d_scores, keys)
+                d_pair[0][:, cols] += _over_rows(d_scores, queries[:, :, rows])
+                d_pair[1][:, cols] += _over_rows(share, grad[:, :, rows])
+            if step + 1 < group.size:
+                pair = comm.shift(pair, group)
+            d_pair = comm.shift(d_pair, group)  # after the last step it is home
+        b, heads = shape[1], shape[2]
+        d_keys, d_values = (d.unflatten(0, (b, heads)).permute(2, 0, 1, 3).to(ctx.dtype) for d in d_pair)
+        return _back(d_queries, shape).to(ctx.dtype), d_keys, d_values, None
+
+
+def _pieces(setting, step):
+    """The pairs of a slice of queries and a slice of the keys at hand that see one another, and which
+    of the keys come later than a query (None: none does)."""
+    group = setting.groups["context"]
+    mine = setting.all_positions[group.rank]
+    theirs = setting.all_positions[(group.rank - step) % group.size]
+    half = len(mine) // 2
+    slices = (slice(0, half), slice(half, None))
+    for rows in slices:
+        for cols in slices:
+            q, k = mine[rows], theirs[cols]
+            if k[0] > q[-1]:
+                continue
+            is_whole = k[-1] <= q[0]
+            yield rows, cols, None if is_whole else (k > q[:, None]).to(setting.device)
+
+
+def _scores(queries, keys, later):
+    scores = _times(queries, keys.transpose(1, 2)) * queries.shape[-1] ** -0.5
+    return scores if later is None else scores.masked_fill(later, float("-inf"))
+
+
+def _times(rows, columns):
+    """[B, r, s, x] times [B, x, y]: all r as rows of one product."""
+    return (rows.flatten(1, 2) @ columns).unflatten(1, rows.shape[1:3])
+
+
+def _over_rows(left, right):
+    """[B, r, s, x] and [B, r, s, y]: their product [B, x, y], summed over the rows of all r."""
+    return left.flatten(1, 2).transpose(1, 2) @ right.flatten(1, 2)
+
+
+def _back(rows, shape):
+    """[b k, r, s, g] -> [s, b, k, r, g]."""
+    return rows.unflatten(0, shape[1:3]).permute(3, 0, 1, 2, 4)

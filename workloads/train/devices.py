@@ -1,0 +1,70 @@
+"""The kinds of devices that the step runs on: data, not code.
+
+A new chip is a row. Its module in torch (torch.cuda, torch.npu, ...) must have the usual names:
+device_count, set_device, synchronize, max_memory_allocated, reset_peak_memory_stats, get_device_name.
+"""
+
+import dataclasses
+import importlib
+import resource
+
+import torch
+
+
+@dataclasses.dataclass(frozen=True)
+class Device:
+    name: str  # as --device and torch.device have it
+    backend: str  # of torch.distributed
+    plugin: str = ""  # module to import before torch knows the device
+    has_reduce_scatter: bool = True  # else: all_reduce, and each keeps its part
+    has_gather_into_tensor: bool = True  # else: all_gather into a list, and a copy
+    has_bf16: bool = True  # in collectives; else bf16 is summed as fp32 and moved as fp16's bits
+    runs_as: str = ""  # what it takes to give the same bits twice, or what is special
+
+
+DEVICES = {row.name: row for row in (
+    Device("cpu", "gloo", has_reduce_scatter=False, has_gather_into_tensor=False, has_bf16=False,
+           runs_as="the same bits with the same number of threads"),
+    Device("cuda", "nccl", runs_as="NVIDIA and AMD; CUBLAS_WORKSPACE_CONFIG=:4096:8 for the same bits"),
+    Device("npu", "hccl", "torch_npu", runs_as="Ascend; HCCL_DETERMINISTIC=true for the same bits"),
+    Device("mlu", "cncl", "torch_mlu", runs_as="Cambricon"),
+    Device("musa", "mccl", "torch_musa", runs_as="Moore Threads"),
+    Device("xpu", "ccl", "oneccl_bindings_for_pytorch", runs_as="Intel GPU"),
+    Device("hpu", "hccl", "habana_frameworks.torch.distributed.hccl", runs_as="Gaudi; eager mode"),
+)}
+
+
+def module_of(device):
+    """torch.cuda, torch.npu, ...; None for the CPU, whose memory is the process's."""
+    if device.plugin:
+        importlib.import_module(device.plugin)
+    return None if device.name == "cpu" else getattr(torch, device.name)
+
+
+def synchronize(module):
+    if module is not None:
+        module.synchronize()
+
+
+def peak_memory(module):
+    """(bytes, what they are)."""
+    if module is None:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, "peak_resident_set"
+    return module.max_memory_allocated(), "device_allocator"
+
+
+def reset_peak_memory(module):
+    if module is not None:
+        module.reset_peak_memory_stats()
+
+
+def fallbacks(device):
+    """What the backend lacks and what runs instead, for the environment line."""
+    lacking = []
+    if not device.has_reduce_scatter:
+        lacking.append({"lacks": "reduce_scatter", "used": "all_reduce, of which each rank keeps its part"})
+    if not device.has_gather_into_tensor:
+        lacking.append({"lacks": "all_gather_into_tensor", "used": "all_gather and a copy"})
+    if not device.has_bf16:
+        lacking.append({"lacks": "bf16 collectives", "used": "fp32 sums; moves of the same 16 bits"})
+    return lacking

@@ -1,0 +1,82 @@
+"""Starts the ranks of a run on this machine, and ends with the code that tells most."""
+
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import time
+
+from .exit_codes import ExitCode
+from .output import failure
+
+_GRACE_SECONDS = 5  # for the other ranks to end by themselves, and again after they were asked to
+
+
+def launch(command, count):
+    killed_before = _kernel_kills()
+    ranks = []
+
+    def stop(number, _):
+        _end(ranks)
+        raise SystemExit(128 + number)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+
+    for environment in _environments(count):
+        ranks.append(subprocess.Popen(command, env=environment))
+    while all(rank.poll() in (None, 0) for rank in ranks) and any(rank.poll() is None for rank in ranks):
+        time.sleep(0.05)
+    _wait(ranks)
+    own = [rank.poll() for rank in ranks]  # before the rest is ended
+    _end(ranks)
+    return max((_code(rank, code, killed_before) for rank, code in enumerate(own) if code),
+               default=ExitCode.DONE)
+
+
+def _environments(count):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    shared = {"WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port),
+              "GLOO_SOCKET_IFNAME": "lo",
+              "OMP_NUM_THREADS": str(max(1, len(os.sched_getaffinity(0)) // count)), **os.environ}
+    return [{**shared, "RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(count)]
+
+
+def _wait(ranks):
+    deadline = time.monotonic() + _GRACE_SECONDS
+    while any(rank.poll() is None for rank in ranks) and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
+def _end(ranks):
+    for rank in ranks:
+        if rank.poll() is None:
+            rank.terminate()
+    _wait(ranks)
+    for rank in ranks:
+        if rank.poll() is None:
+            rank.kill()
+            rank.wait()
+
+
+def _code(rank, code, killed_before):
+    """Of a rank that ended badly. One that did not say why itself is spoken for here."""
+    if code in list(ExitCode):
+        return ExitCode(code)
+    ended = f"ended by signal {-code}" if code < 0 else f"ended with code {code}"
+    known = ExitCode.CRASH
+    if code == -signal.SIGKILL and _kernel_kills() > killed_before:
+        known, ended = ExitCode.OUT_OF_HOST_MEMORY, "ended by the kernel for want of memory"
+    failure(known, rank, ended)
+    return known
+
+
+def _kernel_kills():
+    """How often the kernel has ended a process of this control group for want of memory."""
+    try:
+        words = pathlib.Path("/sys/fs/cgroup/memory.events").read_text().split()
+        return int(dict(zip(words[::2], words[1::2])).get("oom_kill", 0))
+    except (OSError, ValueError):
+        return 0

@@ -1,0 +1,110 @@
+"""Which rank this process is, and which ranks form groups."""
+
+import dataclasses
+import os
+
+import torch.distributed as dist
+
+# The environment of torchrun and the like, and of Slurm's srun.
+_NAMES = (("RANK", "WORLD_SIZE", "LOCAL_RANK"), ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"))
+
+
+@dataclasses.dataclass(frozen=True)
+class Rank:
+    rank: int
+    world_size: int
+    local_rank: int
+
+
+def rank_from_environment(environment=os.environ):
+    """None when nothing started this process as one of several."""
+    for names in _NAMES:
+        if all(name in environment for name in names):
+            return Rank(*(int(environment[name]) for name in names))
+    return None
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """Ranks that communicate. `rank` is this process's place among them."""
+    ranks: tuple
+    rank: int
+    handle: object  # of torch.distributed; None for a group of one
+    device: object  # Device: what its backend can do
+
+    @property
+    def size(self):
+        return len(self.ranks)
+
+
+def coordinates(plan, rank):
+    """(tensor, context, data, stage) of a rank: the first changes fastest, as rank_order says."""
+    t, c, d, p = (plan.tensor_parallel, plan.context_parallel, plan.data_parallel,
+                  plan.pipeline_parallel)
+    rest = rank // (t * c)
+    data, stage = (rest // p, rest % p) if plan.rank_order == "tp-cp-ep-pp-dp" else (rest % d, rest // d)
+    return rank % t, rank // t % c, data, stage
+
+
+def partitions(plan):
+    """Name of a kind of group -> key of a rank; ranks with equal keys form a group, in order.
+
+    Experts are folded into the tensor x context x data ranks of a stage, numbered by `within`:
+    expert_tensor_parallel neighbours share an expert, expert_parallel such sets hold all experts.
+    """
+    t, c, d = plan.tensor_parallel, plan.context_parallel, plan.data_parallel
+    shard = plan.zero_group_size or d * c
+    if plan.zero_stage == 0:
+        shard = 1
+    x, ex = plan.expert_tensor_parallel, plan.expert_tensor_parallel * plan.expert_parallel
+    expert_shard = t * c * d // ex if plan.zero_stage else 1
+
+    def key(kind, tensor, context, data, stage):
+        gradient = context + c * data  # place among the ranks with the same dense weights
+        within = tensor + t * gradient
+        return {
+            "world": (),
+            "tensor": (stage, gradient),
+            "context": (stage, tensor, data),
+            "pipeline": (tensor, gradient),
+            "shard": (stage, tensor, gradient // shard),
+            "replica": (stage, tensor, gradient % shard),
+            "expert_tensor": (stage, within // x),
+            "expert": (stage, within % x, within // ex),
+            "expert_shard": (stage, within % ex, within // ex // expert_shard),
+            "expert_replica": (stage, within % ex, within // ex % expert_shard),
+            # The first and last stage, which both hold a tied embedding; others are alone.
+            "ends": (tensor, gradient, 0 if stage in (0, plan.pipeline_parallel - 1) else stage),
+        }[kind]
+    return key
+
+
+KINDS = ("world", "tensor", "context", "pipeline", "shard", "replica", "expert_tensor", "expert",
+         "expert_shard", "expert_replica", "ends")
+
+# Messages between stages: one communicator a direction, and two more for those from the last stage
+# to the first, so that no two ranks ever wait for one another's first message (NCCL has no tags).
+CHANNELS = ("forward", "backward", "forward_wrap", "backward_wrap")
+
+
+def make_groups(plan, rank, world_size, device):
+    """{kind or channel: this rank's group}. Every rank makes every group, in the same order."""
+    handles, mine = {}, {}
+
+    def make(name, ranks, shared_key):
+        if len(ranks) > 1 and shared_key not in handles:
+            handles[shared_key] = dist.new_group(ranks)
+        if rank in ranks:
+            mine[name] = Group(tuple(ranks), ranks.index(rank), handles.get(shared_key), device)
+
+    key = partitions(plan)
+    for kind in KINDS:
+        groups = {}
+        for other in range(world_size):
+            groups.setdefault(key(kind, *coordinates(plan, other)), []).append(other)
+        for ranks in groups.values():
+            make(kind, ranks, tuple(ranks))
+            if kind == "pipeline":
+                for channel in CHANNELS[:4 if plan.virtual_pipeline > 1 else 2]:
+                    make(channel, ranks, (channel, *ranks))
+    return mine
