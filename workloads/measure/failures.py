@@ -27,6 +27,7 @@ EXIT_CODES = {
     "cancelled": 51,
 }
 _MEMBERS = {"name", "class", "patterns", "exit_codes", "signals", "oom_kill", "source", "comment"}
+_FILE_LINE = re.compile(r'^(\[[\w.:]+\]:? ?)? +File ".*", line \d+')
 _CONDITIONS = ("patterns", "exit_codes", "signals", "oom_kill")
 
 
@@ -86,6 +87,7 @@ def classify(rules, ended, lines, oom_kills):
     """(class, matched, message). `ended` is the keeper's report, `lines` (number, text), `oom_kills` how often
     the cgroup killed for memory meanwhile. `matched` is {"rule", "line", "line_number"}."""
     how = describe_end(ended)
+    lines = _without_source(lines)
     for rule in rules:
         line = _match(rule, ended, lines, oom_kills)
         if line is not None:
@@ -94,6 +96,16 @@ def classify(rules, ended, lines, oom_kills):
             message = f"{how}; {rule['name']}"
             return rule["class"], matched, f"{message}, line {number}: {text[:300]}" if number else message
     return "crash", {"rule": "none", "line": None, "line_number": None}, f"{how}; no rule knows why"
+
+
+def _without_source(lines):
+    """A traceback shows the program's own text behind each File line; what stands there did not happen."""
+    kept, after_file = [], False
+    for number, text in lines:
+        if not after_file:
+            kept.append((number, text))
+        after_file = _FILE_LINE.search(text) is not None
+    return kept
 
 
 def _match(rule, ended, lines, oom_kills):

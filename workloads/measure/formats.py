@@ -19,18 +19,18 @@ QUANTITIES = {
     "samples_per_second": ("samples_per_second", 1.0),  # a time once the global batch size is known
     "loss": ("loss", 1.0),
     "nan_steps": ("nan_steps", 1),
-    "peak_bytes": ("peak_bytes", 1),
+    "peak_bytes": ("peak_bytes", 1),  # most that the framework's allocator has handed out
     "peak_mb": ("peak_bytes", 1e6),
     "peak_mib": ("peak_bytes", 2**20),
     "peak_gb": ("peak_bytes", 1e9),
     "peak_gib": ("peak_bytes", 2**30),
-    "allocated_bytes": ("allocated_bytes", 1),
-    "allocated_mib": ("allocated_bytes", 2**20),
-    "allocated_gib": ("allocated_bytes", 2**30),
+    "reserved_bytes": ("reserved_bytes", 1),  # what it keeps of the device for that
+    "reserved_mib": ("reserved_bytes", 2**20),
+    "reserved_gib": ("reserved_bytes", 2**30),
 }
 _PART = "part_ms_"  # groups that begin so are summed to the step time
 _PLAIN = ("is_warmup", "environment")  # JSON only, taken as they are
-_WHOLE = ("step", "nan_steps", "peak_bytes", "allocated_bytes")
+_WHOLE = ("step", "nan_steps", "peak_bytes", "reserved_bytes")
 
 
 class FormatError(ValueError):
@@ -79,7 +79,7 @@ class Format:
         self._timed_by = None
 
     def read(self, line):
-        """What the line says: step, step_time_seconds, is_warmup, loss, nan_steps, peak_bytes, allocated_bytes,
+        """What the line says: step, step_time_seconds, is_warmup, loss, nan_steps, peak_bytes, reserved_bytes,
         environment; only what is there, {} for most lines."""
         for rule in self._rules:
             found = rule.read(line)

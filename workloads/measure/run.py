@@ -55,7 +55,7 @@ class Run:
         self.times = StepTimes(limits.warmup)
         self.ending = None
         self.ended = None
-        self.peak_bytes = self.allocated_bytes = None
+        self.peak_bytes = self.reserved_bytes = None
         self.loss_first = self.loss_last = None
         self.reported = None  # what the job told of its environment
         self.oom_kills = 0
@@ -107,7 +107,7 @@ class Run:
         found = self._format.read(line)
         if not found:
             return
-        for name in ("peak_bytes", "allocated_bytes"):
+        for name in ("peak_bytes", "reserved_bytes"):
             if name in found:
                 setattr(self, name, max(found[name], getattr(self, name) or 0))
         if "environment" in found:

@@ -46,8 +46,9 @@ class Suspects:
         """Cheap enough to be called at any time while measuring; `last` is for the moment before the end."""
         now = time.monotonic()
         if last or now >= self._next_sample:
+            before = time.thread_time()
             self._last = _Sample()
-            self._next_sample = now + max(1.0, _SAMPLE_COST * (time.monotonic() - now))
+            self._next_sample = now + max(1.0, _SAMPLE_COST * (time.thread_time() - before))
         self._collect()
         if not last and not self._asking and (self._asked is None or now - self._asked >= _ASK_EVERY_SECONDS):
             self._asked = now
