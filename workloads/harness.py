@@ -54,9 +54,9 @@ def main(argv):
     masker = Masker(os.environ, command)
     tools = machine.table()
     suspects = Suspects(tools)
-    environment = machine.describe(tools, masker)
     output = Output(output_file, masker, notable)
     run = Run(_limits(args), job_format, output, result.Progress(progress_file, args.attempt, args.token), suspects)
+    environment = machine.describe(tools, masker)
     run.run(command)
 
     verdict = _verdict(run, rules, output, args.min_steps)

@@ -5,8 +5,10 @@ import json
 import os
 import pathlib
 import random
+import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 FOLDER = pathlib.Path(__file__).resolve().parent
@@ -16,6 +18,7 @@ sys.path.insert(0, str(WORKLOADS))
 from measure import failures, formats, machine  # noqa: E402
 from measure.masking import MASK, Masker  # noqa: E402
 from measure.output import KEPT_BYTES, LINE_BYTES, Lines, Output  # noqa: E402
+from measure.suspects import Sample, Suspects  # noqa: E402
 from measure.step_times import StepTimes, rank_of_interval  # noqa: E402
 
 GIB, MIB = 2**30, 2**20
@@ -103,6 +106,8 @@ class StepTimesTest(unittest.TestCase):
         # 20: 7,14 88.5 %.
         table = {1: None, 2: None, 3: None, 4: 1, 5: 1, 6: 1, 7: 2, 9: 3, 10: 3, 13: 4, 15: 5, 17: 6, 19: 7, 20: 7}
         self.assertEqual({count: rank_of_interval(count) for count in table}, table)
+        # 500 values: 250.5 - 1.28155 * sqrt(500) / 2 = 236.2
+        self.assertEqual(rank_of_interval(500), 236)
 
     def test_the_interval_holds_the_median_as_often_as_it_says(self):
         draw = random.Random(5)
@@ -420,6 +425,59 @@ class MachineTest(unittest.TestCase):
         self.assertEqual([line.strip() for line in environment["devices"][str(tool)]], ["GPU 0: Acme 1"])
         self.assertIn("exit code 9: no driver", environment["skipped"][0])
         self.assertEqual(environment["skipped"][1], "no-such-smi: not installed")
+
+
+class SuspectsTest(unittest.TestCase):
+    def sample(self, **changes):
+        sample = Sample()
+        for name, value in {"monotonic": 100.0, "wall": 5000.0, "busy": 50.0, "stolen": 1.0, "own": 20.0,
+                            "throttles": {"cpu0": 3}, "quota": 4, **changes}.items():
+            setattr(sample, name, value)
+        return sample
+
+    def test_reasons(self):
+        # Ten seconds later on four processors, so 40 s of processor time; 22 s were ours.
+        quiet = {"monotonic": 110.0, "wall": 5010.0, "busy": 50.0 + 22 + 3, "own": 20.0 + 22}
+        for changes, reason, number in (
+                ({}, None, None),  # 3 of 40 s
+                ({"busy": 50.0 + 22 + 6}, "other_load", ("share", 0.15)),  # 6 of 40 s
+                ({"stolen": 2.0}, "stolen_time", ("share", 0.025)),  # 1 of 40 s
+                ({"throttles": {"cpu0": 5}}, "cpu_throttled", ("times", 2)),
+                ({"quota": 9}, "cpu_quota", ("times", 5)), ({"quota": None}, None, None),
+                ({"wall": 5007.5}, "clock_changed", ("seconds", -2.5)), ({"wall": 5010.1}, None, None)):
+            with self.subTest(changes):
+                found = self.sample().compare(self.sample(**{**quiet, **changes}), 4)
+                self.assertEqual([row["reason"] for row in found], [reason] if reason else [])
+                if reason:
+                    self.assertEqual(found[0][number[0]], number[1])
+
+    def test_the_time_of_our_children_is_ours(self):
+        before = Sample().own
+        burn = "import time\nwhile time.process_time() < 0.3: pass\nprint(flush=True); time.sleep(60)"
+        child = subprocess.Popen([sys.executable, "-c", burn], stdout=subprocess.PIPE)
+        child.stdout.readline()
+        alive = Sample().own - before
+        child.kill()
+        child.wait()
+        child.stdout.close()
+        self.assertGreaterEqual(alive, 0.25)
+        self.assertGreaterEqual(Sample().own - before, alive)  # also when it is gone
+
+    def test_a_device_that_is_slowed_down(self):
+        with tempfile.TemporaryDirectory() as folder:
+            tool = pathlib.Path(folder, "acme-smi")
+            tool.write_text("#!/bin/sh\nprintf '0, Not Active, Not Active\\n1, Not Active, Active\\n'\n")
+            tool.chmod(0o755)
+            suspects = Suspects({"tools": [{"tool": str(tool), "throttle": ["-q"], "throttled": ", Active"}]})
+            suspects.begin()
+            suspects.sample()
+            deadline = time.monotonic() + 30
+            while not any(row["reason"] == "device_throttled" for row in suspects.reasons()):
+                self.assertLess(time.monotonic(), deadline)
+                time.sleep(0.05)
+        reason = next(row for row in suspects.reasons() if row["reason"] == "device_throttled")
+        self.assertEqual(reason["times"], 1)
+        self.assertIn("1, Not Active, Active", reason["message"])
 
 
 class SourceTest(unittest.TestCase):

@@ -53,13 +53,17 @@ def describe(tools, masker):
 def ask(argv):
     """(lines, None) or ([], why not)."""
     try:
-        done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              timeout=_TOOL_SECONDS, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return [], f"{argv[0]}: {error}"
-    lines = [line.strip() for line in done.stdout.decode("utf-8", "backslashreplace").splitlines() if line.strip()]
-    if done.returncode != 0:
-        return [], f"{argv[0]}: exit code {done.returncode}: {' '.join(lines)[:200]}"
+        process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    except OSError as error:
+        return [], f"{argv[0]}: {error.strerror}"
+    try:
+        text = process.communicate(timeout=_TOOL_SECONDS)[0].decode("utf-8", "backslashreplace")
+    except subprocess.TimeoutExpired:
+        process.kill()  # not waited for: a driver may hold it
+        return [], f"{argv[0]}: no answer within {_TOOL_SECONDS:g} s"
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if process.returncode != 0:
+        return [], f"{argv[0]}: exit code {process.returncode}: {' '.join(lines)[:200]}"
     return lines[:_TOOL_LINES], None
 
 

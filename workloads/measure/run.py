@@ -40,8 +40,8 @@ class Ending:
 
 
 class Run:
-    """One run of the command. After run(): `ending` (None if the command ended by itself), `ended` (the keeper's
-    report), and what was read."""
+    """One run of the command; takes over TERM, INT and HUP. After run(): `ending` (None if the command ended by
+    itself), `ended` (the keeper's report), and what was read."""
 
     def __init__(self, limits, job_format, output, progress, suspects):
         self._limits = limits
@@ -49,7 +49,7 @@ class Run:
         self._output = output
         self._progress = progress
         self._suspects = suspects
-        self._started = self._moved = time.monotonic()
+        self._started = self._moved = None  # moments
         self._stopping = None  # the signal that we got
         self._told = False  # the command was told to end
         self.times = StepTimes(limits.warmup)
@@ -59,6 +59,9 @@ class Run:
         self.loss_first = self.loss_last = None
         self.reported = None  # what the job told of its environment
         self.oom_kills = 0
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            if signal.getsignal(number) != signal.SIG_IGN:  # as under nohup
+                signal.signal(number, self._on_signal)
 
     @property
     def state(self):
@@ -72,9 +75,8 @@ class Run:
         wake, wake_write = os.pipe()
         os.set_blocking(wake_write, False)
         signal.set_wakeup_fd(wake_write)
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, self._on_signal)
         oom_kills = oom_kill_count()
+        self._started = time.monotonic()
         command = Kept(argv)
         watched = {command.output, command.reports, wake}
         while self.ended is None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import bisect
 import math
-from statistics import median
+from statistics import NormalDist, median
 
 CONFIDENCE = 0.8
+_EXACT_UP_TO = 200
 _SLOPE_POINTS = 200  # pairs grow with the square; more steps are thinned to this many
 _DRIFT_STEPS = 8  # fewer have no halves worth comparing
 
@@ -17,7 +18,10 @@ def rank_of_interval(count):
 
     P = 1 - 2 P(B < k), B ~ binomial(count, 1/2): Conover, Practical Nonparametric Statistics, 3rd ed. 1999,
     section 3.2. It needs no form of distribution, only independent steps; the true level is CONFIDENCE or more.
+    For many values his normal approximation, which gives the same ranks and costs nothing.
     """
+    if count > _EXACT_UP_TO:
+        return int((count + 1) / 2 - NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * math.sqrt(count) / 2)
     below, rank = 0, None  # below: ways in which fewer than k of the values are under the median
     for k in range(1, count // 2 + 1):
         below += math.comb(count, k - 1)

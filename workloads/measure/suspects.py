@@ -38,7 +38,7 @@ class Suspects:
         self._next_sample = 0.0
 
     def begin(self):
-        self._first = self._last = _Sample()
+        self._first = self._last = Sample()
         if not self._first.throttles:
             self.skipped.append("thermal_throttle: no counters in sysfs")
 
@@ -47,7 +47,7 @@ class Suspects:
         now = time.monotonic()
         if last or now >= self._next_sample:
             before = time.thread_time()
-            self._last = _Sample()
+            self._last = Sample()
             self._next_sample = now + max(1.0, _SAMPLE_COST * (time.thread_time() - before))
         self._collect()
         if not last and not self._asking and (self._asked is None or now - self._asked >= _ASK_EVERY_SECONDS):
@@ -69,6 +69,8 @@ class Suspects:
                 continue
             text = process.stdout.read().decode("utf-8", "replace")
             process.stdout.close()
+            if process.returncode != 0 or not text:
+                self.skipped.append(f"{row['tool']}: did not say whether a device was slowed down")
             lines = [line.strip() for line in text.splitlines() if re.search(row["throttled"], line)]
             self._throttled.setdefault(row["tool"], []).extend(lines)
         self._asking = waiting
@@ -95,7 +97,7 @@ class Suspects:
         return found
 
 
-class _Sample:
+class Sample:
     """Counters at one moment."""
 
     def __init__(self):
