@@ -43,7 +43,7 @@ class FormatsTest(unittest.TestCase):
         ("json", "json", {"fields": ["step=train.iteration", "step_time_seconds=train.seconds", "loss=train.loss",
                                      "peak_mb=mem.peak"]},
          [(1, 0.75, 4.5), (2, 0.5, 4.25)], 3_000_000_000, None),
-        ("meshwright", "meshwright", {}, [(1, 0.9, 5.0), (2, 0.25, float("nan"))], 300, None),
+        ("meshwright", "meshwright", {}, [(1, 0.9, 5.0), (2, 0.25, float("nan")), (3, 0.5, 4.0)], 400, None),
         ("regex", "regex", {"patterns": [r"iter (?P<step>\d+): loss (?P<loss>\S+), time (?P<step_time_ms>[\d.]+)ms"]},
          [(1631, 0.56194, 4.0863), (1632, 0.56315, 3.7441)], None, None),
     ]
@@ -160,6 +160,11 @@ class StepTimesTest(unittest.TestCase):
 
 # A line that each rule must find, and what it must make of it; the shape is of the source that the rule names.
 FAILING_LINES = [
+    ('{"event": "failure", "class": "OUT_OF_DEVICE_MEMORY", "rank": 3}', "train_step says memory", "oom_device"),
+    ('{"event": "failure", "class": "OUT_OF_HOST_MEMORY", "rank": 3}', "train_step says host memory", "oom_host"),
+    ('{"event": "failure", "class": "INVALID_CONFIG", "rank": 0}', "train_step says settings", "invalid_config"),
+    ('{"event": "failure", "class": "NUMERIC", "rank": 0}', "train_step says loss", "numeric"),
+    ('{"event": "failure", "class": "COLLECTIVE_TIMEOUT", "rank": 0}', "train_step says collective", "hang"),
     ("  exitcode  : 40 (pid: 2910)", "torchrun: rank out of memory", "oom_device"),
     ("  exitcode  : 41 (pid: 2910)", "torchrun: rank out of host memory", "oom_host"),
     ("  exitcode  : 42 (pid: 2910)", "torchrun: rank refused its settings", "invalid_config"),
@@ -257,6 +262,8 @@ class FailuresTest(unittest.TestCase):
         for end, oom_kills, name in (
                 (ended(40), 0, "oom_device"), (ended(41), 0, "oom_host"), (ended(42), 0, "invalid_config"),
                 (ended(43), 0, "numeric"), (ended(44), 0, "hang"), (ended(45), 0, "crash"),
+                (ended(86), 0, "oom_device"), (ended(85), 0, "oom_host"), (ended(84), 0, "invalid_config"),
+                (ended(83), 0, "numeric"), (ended(81), 0, "hang"), (ended(82), 0, "crash"), (ended(80), 0, "crash"),
                 (ended(126), 0, "launch_error"), (ended(127), 0, "launch_error"),
                 (ended(signal=9), 1, "oom_host"), (ended(137), 2, "oom_host"), (ended(signal=9), 0, "crash"),
                 (ended(signal=11), 0, "crash"), (ended(3), 0, "crash")):

@@ -1,5 +1,6 @@
 """The harness with real child processes: harness_test.py"""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -339,6 +340,7 @@ pids = open(os.path.join(here, "pids"), "a")
 subprocess.Popen([sys.executable, "-c", stubborn], stdout=pids)
 subprocess.Popen([sys.executable, "-c", stubborn], stdout=pids, start_new_session=True)
 subprocess.run(["setsid", "sh", "-c", "sleep 100 & echo $! >>" + os.path.join(here, "pids")])
+print(os.getpid(), os.getppid(), file=open(os.path.join(here, "command"), "w"), flush=True)
 print(os.getpid(), file=pids, flush=True)
 """
 
@@ -347,8 +349,8 @@ class NothingIsLeftTest(Folder):
     def gone(self, pids):
         return wait_until(lambda: not any(map(is_alive, pids)))
 
-    def keeper_of(self, command):
-        return int(pathlib.Path(f"/proc/{command}/status").read_text().partition("PPid:")[2].split()[0])
+    def command_and_keeper(self):
+        return [int(text) for text in (self.folder / "command").read_text().split()]
 
     def test_after_the_command_ended_by_itself(self):
         self.result(self.command(FAMILY + "time.sleep(0.3); steps(20)", "--max-steps", "15"), "ok")
@@ -375,21 +377,24 @@ class NothingIsLeftTest(Folder):
     def test_after_the_keeper_was_killed(self):
         process = self.started(self.command(FAMILY + "steps(3); time.sleep(100)"))
         pids = self.pids(4)
-        keeper = self.keeper_of(pids[3])
+        _, keeper = self.command_and_keeper()
         self.assertNotEqual(keeper, process.pid)
         os.kill(keeper, signal.SIGKILL)
         self.assertEqual(process.wait(60), CODES["crash"])
+        self.assertIn("keeper was killed", json.loads((self.results / "a1.result.json").read_text())["message"])
         self.assertFalse(any(map(is_alive, pids)))
 
     def test_the_command_itself_goes_even_when_both_are_killed(self):
         process = self.started(self.command(FAMILY + "steps(3); time.sleep(100)"))
-        *others, command = self.pids(4)
+        pids = self.pids(4)
+        command, keeper = self.command_and_keeper()
         process.send_signal(signal.SIGSTOP)  # it cannot clean up behind the keeper
-        os.kill(self.keeper_of(command), signal.SIGKILL)
+        os.kill(keeper, signal.SIGKILL)
         process.kill()
         self.assertTrue(self.gone([command]))
-        for pid in others:
-            os.kill(pid, signal.SIGKILL)
+        for pid in filter(is_alive, pids):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     def test_other_ranks_run_and_pass_on_their_exit(self):
         self.environment["RANK"] = "3"

@@ -101,6 +101,7 @@ class _Rule:
     def __init__(self, rule):
         self._contains = rule.get("contains", "{" if "json" in rule else "")
         self._members = rule.get("json")
+        self._members_if_there = rule.get("if_there", {})
         self._fields = rule.get("fields", {})
         self._pattern = None
         named_quantities = self._fields
@@ -144,6 +145,8 @@ class _Rule:
         except (ValueError, RecursionError):
             return {}
         if any(document.get(key) != value for key, value in self._members.items()):
+            return {}
+        if any(document.get(key, value) != value for key, value in self._members_if_there.items()):
             return {}
         found = {name: _member(document, path) for name, path in self._fields.items()}
         return {name: value for name, value in found.items() if value is not None}
