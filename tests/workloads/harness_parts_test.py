@@ -355,6 +355,13 @@ class OutputTest(unittest.TestCase):
                 found += [line for line, _ in lines.finish()]
                 self.assertEqual([line for line in found if line], [line for line in expected if line])
 
+    def test_a_line_without_end_takes_little_memory(self):
+        lines = Lines()
+        for _ in range(50):
+            self.assertEqual(lines.feed(b"x" * 100_000), [])
+        (line, was_cut), = lines.finish()
+        self.assertTrue(LINE_BYTES < len(line) < 2 * LINE_BYTES and was_cut, len(line))
+
     def test_head_tail_and_notable_lines(self):
         output = self.output()
         output.feed(b"first\n" + b"x" * 99 + b"\n")
