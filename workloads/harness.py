@@ -35,6 +35,8 @@ def main(argv):
     args = parser.parse_args(own)
     if not command:
         parser.error("no command: it stands behind --")
+    if not 1 <= args.min_steps <= args.max_steps:
+        parser.error(f"--min-steps {args.min_steps}: must be between 1 and --max-steps {args.max_steps}")
     try:
         job_format = formats.named(args.format, args.field, args.pattern, args.global_batch_size)
         rules, notable = failures.load(args.failures)
@@ -63,7 +65,7 @@ def main(argv):
     reasons = suspects.reasons() + _drift(run, args.interval_ratio)
     environment["reported"] = masker.mask_all(run.reported)
     environment["skipped"] += suspects.skipped
-    environment["digest"] = machine.digest(environment)
+    environment["digest"] = machine.digest(environment, tools["reported_in_digest"])
     document = {"meshwright_result": 1, "attempt": args.attempt, "token": args.token,
                 "command": [masker.mask(argument) for argument in command],
                 **result.compose(run, output, verdict, environment, reasons),
@@ -91,9 +93,9 @@ def _parser():
     add("--field", action="append", default=[], metavar="QUANTITY=NAME", help="for --format json; may be repeated")
     add("--global-batch-size", type=_positive, metavar="N", help="samples a step, where the job prints a rate")
     add("--failures", action="append", default=[], metavar="FILE", help="a vendor's rules, tried before ours")
-    add("--warmup", type=int, default=5, metavar="N", help="steps left out (default: %(default)s)")
-    add("--min-steps", type=int, default=10, metavar="N", help="fewest measured (default: %(default)s)")
-    add("--max-steps", type=int, default=100, metavar="N", help="most measured (default: %(default)s)")
+    add("--warmup", type=_count, default=5, metavar="N", help="steps left out (default: %(default)s)")
+    add("--min-steps", type=_count, default=10, metavar="N", help="fewest measured (default: %(default)s)")
+    add("--max-steps", type=_count, default=100, metavar="N", help="most measured (default: %(default)s)")
     add("--interval-ratio", type=float, default=0.02, metavar="X",
         help="stop when the median is known this well (default: %(default)s)")
     add("--start-limit", type=_positive, default=1800.0, metavar="SECONDS",
@@ -102,7 +104,7 @@ def _parser():
         help="without a step, at least; ten usual steps if that is more (default: %(default)s)")
     add("--time-limit", type=_positive, default=math.inf, metavar="SECONDS", help="for all (default: none)")
     add("--grace", type=_positive, default=10.0, metavar="SECONDS", help="from TERM to KILL (default: %(default)s)")
-    add("--measuring-rank", default="0", metavar="N|last",
+    add("--measuring-rank", type=_rank, default=0, metavar="N|last",
         help="the rank that measures when every rank has a harness (default: %(default)s)")
     return parser
 
@@ -120,6 +122,16 @@ def _positive(text):
     return value
 
 
+def _count(text):
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number, 0 or more")
+    return int(text)
+
+
+def _rank(text):
+    return text if text == "last" else _count(text)
+
+
 def _limits(args):
     return Limits(warmup=args.warmup, min_steps=args.min_steps, max_steps=args.max_steps,
                   interval_ratio=args.interval_ratio, start_seconds=args.start_limit, hang_seconds=args.hang_limit,
@@ -128,7 +140,7 @@ def _limits(args):
 
 def _measures_here(measuring_rank):
     rank = _first_number(_RANK_VARIABLES, 0)
-    return rank == (_first_number(_COUNT_VARIABLES, 1) - 1 if measuring_rank == "last" else int(measuring_rank))
+    return rank == (_first_number(_COUNT_VARIABLES, 1) - 1 if measuring_rank == "last" else measuring_rank)
 
 
 def _first_number(variables, default):
@@ -148,7 +160,7 @@ def _pass_through(command, grace_seconds):
         print(f"harness.py: {ended['error']}", file=sys.stderr)
     if ended["signal"] is not None:
         return 128 + ended["signal"]
-    return ended["exit_code"]
+    return failures.EXIT_CODES["crash"] if ended["exit_code"] is None else ended["exit_code"]
 
 
 def _verdict(run, rules, output, min_steps):

@@ -419,10 +419,14 @@ class MachineTest(unittest.TestCase):
     def test_the_digest_is_of_the_kind_not_of_the_machine(self):
         base = {"host": "n1", "cpu_model": "x", "memory_bytes": 64 * GIB, "variables": {"NCCL_ALGO": "Ring"},
                 "for_people": {"CUDA_VISIBLE_DEVICES": "0"}, "skipped": []}
-        for change in ({"host": "n2"}, {"memory_bytes": 64 * GIB - 5 * MIB}, {"for_people": {}}, {"skipped": ["x"]}):
-            self.assertEqual(machine.digest({**base, **change}), machine.digest(base), change)
+        def digest(change):
+            return machine.digest({**base, **change}, machine.table()["reported_in_digest"])
+
+        for change in ({"host": "n2"}, {"memory_bytes": 64 * GIB - 5 * MIB}, {"for_people": {}}, {"skipped": ["x"]},
+                       {"python": "3.9"}, {"reported": None}, {"reported": {"plan": "tp2", "host": "n2"}}):
+            self.assertEqual(digest(change), digest({}), change)
         for change in ({"cpu_model": "y"}, {"memory_bytes": 32 * GIB}, {"variables": {}}, {"reported": {"torch": "2"}}):
-            self.assertNotEqual(machine.digest({**base, **change}), machine.digest(base), change)
+            self.assertNotEqual(digest(change), digest({}), change)
 
     def test_devices_are_asked_and_lose_their_serials(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -315,7 +315,8 @@ class FailureTest(Folder):
         for options, said in ((["--failures", bad], "class = oom; must be one of"),
                               (["--format", "regex", "--pattern", "("], "--pattern ("),
                               (["--format", "no"], "--format"), (["--attempt", "../x"], "'../x'"),
-                              (["--hang-limit", "0"], "--hang-limit")):
+                              (["--hang-limit", "0"], "--hang-limit"), (["--warmup", "-1"], "--warmup"),
+                              (["--min-steps", "101"], "--min-steps 101"), (["--measuring-rank", "x"], "'x'")):
             with self.subTest(options):
                 done = self.finished(self.of(*touch, options=options))
                 self.assertEqual(done.returncode, 2)

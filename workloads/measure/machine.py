@@ -12,8 +12,8 @@ import subprocess
 
 _TOOL_SECONDS = 10.0  # a tool that answers later is left
 _TOOL_LINES = 64
-# Not part of the digest: which machine it was, and what only people want to know.
-_NOT_IN_DIGEST = ("host", "for_people", "skipped")
+# Not part of the digest: which machine it was, our own interpreter, and what only people want to know.
+_NOT_IN_DIGEST = ("host", "python", "for_people", "skipped", "digest")
 
 
 def table():
@@ -67,9 +67,11 @@ def ask(argv):
     return lines[:_TOOL_LINES], None
 
 
-def digest(environment):
+def digest(environment, reported_members):
     """The same on machines of a kind with the same software and settings."""
-    parts = {key: value for key, value in environment.items() if key not in _NOT_IN_DIGEST and key != "digest"}
+    parts = {key: value for key, value in environment.items() if key not in _NOT_IN_DIGEST}
+    parts["reported"] = {key: value for key, value in (environment.get("reported") or {}).items()
+                         if key in reported_members}
     if parts.get("memory_bytes"):
         # The kernel keeps a little more or less for itself.
         parts["memory_bytes"] = f"{round(parts['memory_bytes'] / 2**30)} GiB"

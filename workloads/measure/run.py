@@ -112,7 +112,7 @@ class Run:
         for name in ("peak_bytes", "reserved_bytes"):
             if name in found:
                 setattr(self, name, max(found[name], getattr(self, name) or 0))
-        if "environment" in found:
+        if isinstance(found.get("environment"), dict):
             self.reported = found["environment"]
         if self.ending:
             return  # steps while it ends do not count
