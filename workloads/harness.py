@@ -44,21 +44,27 @@ def main(argv):
         parser.error(str(error))
     if not _measures_here(args.measuring_rank):
         return _pass_through(command, args.grace)
+    return _measure(args, command, job_format, rules, notable)
+
+
+def _measure(args, command, job_format, rules, notable):
+    """Runs the command and hands over the result; gives our exit code."""
+    start_ms = int(time.time() * 1000)
+    path = os.path.join(args.folder, args.attempt)
     try:
         os.makedirs(args.folder, exist_ok=True)
-        path = os.path.join(args.folder, args.attempt)
         output_file, progress_file = open(path + ".out", "wb"), open(path + ".progress.jsonl", "w", encoding="utf-8")
     except OSError as error:
         print(f"harness.py: --folder {args.folder}: {error.strerror}", file=sys.stderr)
         return failures.EXIT_CODES["launch_error"]
-
-    start_ms = int(time.time() * 1000)
     masker = Masker(os.environ, command)
+    output = Output(output_file, masker, notable)
+    progress = result.Progress(progress_file, args.attempt, args.token)
     tools = machine.table()
     suspects = Suspects(tools)
-    output = Output(output_file, masker, notable)
-    run = Run(_limits(args), job_format, output, result.Progress(progress_file, args.attempt, args.token), suspects)
+    run = Run(_limits(args), job_format, output, progress, suspects)
     environment = machine.describe(tools, masker)
+
     run.run(command)
 
     verdict = _verdict(run, rules, output, args.min_steps)

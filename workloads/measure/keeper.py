@@ -113,7 +113,7 @@ class Kept:
             return None
         ended, left = kill_descendants()  # of a keeper that was killed; else there is nothing
         if not self._report:
-            return {"exit_code": None, "signal": signal.SIGKILL, "error": "the keeper was killed",
+            return {"exit_code": None, "signal": signal.SIGKILL, "error": "the keeper was killed or failed",
                     "left_behind": left}
         return json.loads(self._report)
 

@@ -145,6 +145,8 @@ class Run:
         if self._stopping is not None:
             name = signal.Signals(self._stopping).name
             self._end_with("cancelled", "signal", f"the harness got {name}")
+        elif self.ended:
+            pass  # by itself, before any limit
         elif now - self._started > limits.time_seconds:
             self._end_with("timeout", "time_limit", f"not done after the time limit of {limits.time_seconds:g} s")
         elif not len(self.times) and now - self._started > limits.start_seconds:
