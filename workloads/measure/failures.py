@@ -9,8 +9,7 @@ import signal
 
 from measure import cgroup
 
-# Every class that a result can have: the harness's own exit code. 40 to 45 are also those with which
-# workloads/train_step.py says the same.
+# Every class that a result can have: the harness's own exit code. A job that ends with 40 to 45 means the same.
 EXIT_CODES = {
     "ok": 0,
     "oom_device": 40,
