@@ -71,6 +71,7 @@ FAILING_LINES = [
     ("AssertionError: Rank 5: found NaN in local grad norm in backward pass", "loss is no number", "numeric"),
     ("torch.distributed.elastic.multiprocessing.api.SignalException: Process 4711 got signal: 15",
      "torchrun told to end", "cancelled"),
+    ('{"event": "failure", "class": "PEER_LOST", "rank": 0}', "train_step says crash", "crash"),
     ("RuntimeError: something else", "exception", "crash"),
     ("[rank3]: ValueError: something else", "exception", "crash"),
 ]
@@ -121,7 +122,8 @@ class FailuresTest(unittest.TestCase):
                 (ended(83), 0, "numeric"), (ended(81), 0, "hang"), (ended(82), 0, "crash"), (ended(80), 0, "crash"),
                 (ended(126), 0, "launch_error"), (ended(127), 0, "launch_error"),
                 (ended(signal=9), 1, "oom_host"), (ended(137), 2, "oom_host"), (ended(signal=9), 0, "crash"),
-                (ended(signal=11), 0, "crash"), (ended(3), 0, "crash"), (ended(signal=15), 0, "cancelled")):
+                (ended(signal=11), 0, "crash"), (ended(3), 0, "crash"), (ended(signal=15), 0, "cancelled"),
+                (ended(143), 0, "cancelled")):
             with self.subTest(end=end, oom_kills=oom_kills):
                 self.assertEqual(failures.classify(self.rules, end, [], oom_kills)[0], name)
 
