@@ -1,0 +1,490 @@
+"""The harness with real child processes: harness_test.py"""
+
+import contextlib
+import json
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+import unittest
+
+WORKLOADS = pathlib.Path(__file__).resolve().parent.parent.parent / "workloads"
+HARNESS = WORKLOADS / "harness.py"
+CODES = {"ok": 0, "oom_device": 40, "oom_host": 41, "invalid_config": 42, "numeric": 43, "hang": 44, "crash": 45,
+         "timeout": 46, "start_timeout": 47, "node_failure": 48, "launch_error": 49, "metrics_missing": 50,
+         "cancelled": 51}
+
+# Stands before every job's text.
+PRELUDE = """
+import json, os, signal, subprocess, sys, time
+
+def step(number, seconds=0.01, **more):
+    print(json.dumps({"meshwright": 1, "event": "step", "step": number, "step_time_seconds": seconds, **more}),
+          flush=True)
+
+def steps(count, seconds=0.01, first=1):
+    for number in range(first, first + count):
+        step(number, seconds)
+"""
+
+
+def is_alive(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def wait_until(what, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not what():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+class Folder(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.results = self.folder / "results"
+        self.environment = {key: value for key, value in os.environ.items() if "RANK" not in key}
+
+    def command(self, job, *options, behind=()):
+        """The harness's arguments for a job given as text; `behind` are the job's own."""
+        script = self.folder / "job.py"
+        script.write_text(PRELUDE + textwrap.dedent(job))
+        return self.of(sys.executable, script, *behind, options=options)
+
+    def of(self, *command, options=()):
+        return [sys.executable, HARNESS, "--attempt", "a1", "--token", "7", "--folder", self.results, *options, "--",
+                *command]
+
+    def finished(self, command):
+        return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.environment,
+                              timeout=60, check=False)
+
+    def result(self, command, expect):
+        """Runs the harness; gives its result, which file, stdout and exit code agree on."""
+        done = self.finished(command)
+        lines = done.stdout.decode().splitlines()
+        self.assertEqual(len(lines), 1, done)
+        self.assertTrue(lines[0].startswith("meshwright-result: "))
+        result = json.loads(lines[0].partition(" ")[2])
+        self.assertEqual(result, json.loads((self.results / "a1.result.json").read_text()))
+        self.assertEqual((result["class"], done.returncode), (expect, CODES[expect]), result["message"])
+        self.assertEqual((result["meshwright_result"], result["attempt"], result["token"]), (1, "a1", 7))
+        self.assertEqual(result["left_behind"], [])
+        self.assertEqual(list(self.results.glob("*.tmp")), [])
+        return result
+
+    def started(self, command):
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=self.environment)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+    def pids(self, count):
+        """The ids that a job wrote, once they are all there."""
+        def read():
+            return [int(text) for text in path.read_text().split()] if path.exists() else []
+        path = self.folder / "pids"
+        self.assertTrue(wait_until(lambda: len(read()) == count), "the job did not start")
+        return read()
+
+
+class MeasureTest(Folder):
+    def test_a_run_that_is_measured(self):
+        result = self.result(self.command("""
+            print(json.dumps({"meshwright": 1, "event": "environment", "torch": "2.4.1"}))
+            for number, seconds in enumerate([9, 9, 0.5, 0.1, 0.2, 0.4, 0.3, 10.0, 0.7], 1):
+                step(number, seconds, loss=10 - number)
+            print(json.dumps({"meshwright": 1, "event": "memory", "peak_bytes": [100, 300]}))
+            print("on stderr", file=sys.stderr)
+            """, "--warmup", "2", "--min-steps", "7"), "ok")
+        # Measured, sorted: 0.1 0.2 0.3 0.4 0.5 0.7 10; the interval of seven is from the second to the sixth.
+        expected = {"step_time_seconds": 0.4, "low": 0.2, "high": 0.7, "steps": 7, "warmup_steps": 2,
+                    "loss_first": 9, "loss_last": 1, "exit_code": 0, "signal": None, "ended_by": "command",
+                    "peak_memory_bytes": 300, "peak_reserved_bytes": None, "ignored_samples": 0,
+                    "steps_per_sample": 1, "output_trouble": None}
+        self.assertEqual({key: result[key] for key in expected}, expected)
+        self.assertAlmostEqual(result["spread_ratio"], (0.7 - 0.2) / 0.4)
+        self.assertEqual(result["environment"]["reported"]["torch"], "2.4.1")
+        self.assertRegex(result["environment"]["digest"], "^[0-9a-f]{32}$")
+        self.assertIn("on stderr", result["log_head"])
+        self.assertEqual((self.results / "a1.out").read_text(), result["log_head"])
+        self.assertLess(result["start_time_ms"], result["end_time_ms"])
+
+    def test_early_stop(self):
+        result = self.result(self.command("""
+            for number in range(1, 10**6):
+                step(number, 0.1 + 0.0001 * (number % 3))
+                time.sleep(0.001)
+            """, "--min-steps", "12"), "ok")
+        self.assertEqual((result["steps"], result["ended_by"], result["signal"]), (12, "interval", signal.SIGTERM))
+        self.assertLessEqual((result["high"] - result["low"]) / 2, 0.02 * result["step_time_seconds"])
+
+    def test_most_steps_when_the_times_spread(self):
+        result = self.result(self.command("""
+            for number in range(1, 10**6):
+                step(number, 0.1 if number % 2 else 0.5)
+                time.sleep(0.001)
+            """, "--max-steps", "40"), "ok")
+        self.assertEqual((result["steps"], result["ended_by"]), (40, "max_steps"))
+
+    def test_a_job_that_does_not_go_is_killed_after_the_grace(self):
+        result = self.result(self.command("""
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            steps(100)
+            time.sleep(100)
+            """, "--grace", "0.5"), "ok")
+        self.assertEqual(result["signal"], signal.SIGKILL)
+
+    def test_a_job_may_end_in_its_own_way(self):
+        result = self.result(self.command("""
+            def leave(number, frame):
+                print(json.dumps({"meshwright": 1, "event": "memory", "peak_bytes": 77}), flush=True)
+                sys.exit(3)
+            signal.signal(signal.SIGTERM, leave)
+            steps(100)
+            time.sleep(100)
+            """), "ok")
+        self.assertEqual((result["exit_code"], result["peak_memory_bytes"]), (3, 77))
+
+    def test_drift_is_flagged_and_nothing_is_altered(self):
+        result = self.result(self.command("""
+            for number in range(1, 21):
+                step(number, 1 + 0.05 * number)
+            """, "--warmup", "0", "--min-steps", "20", "--max-steps", "99", "--interval-ratio", "0.001"), "ok")
+        drift = next(reason for reason in result["suspect"] if reason["reason"] == "drift")
+        self.assertAlmostEqual(drift["first_half_seconds"], 1.275)  # steps 1 .. 10: 1 + 0.05 * 5.5
+        self.assertAlmostEqual(drift["second_half_seconds"], 1.775)  # steps 11 .. 20: 1 + 0.05 * 15.5
+        self.assertAlmostEqual(result["drift_ratio_per_step"], 0.05 / 1.525)
+        self.assertAlmostEqual(result["step_time_seconds"], 1.525)
+
+    def test_load_of_others_is_flagged_with_its_share(self):
+        busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count())]
+        try:
+            result = self.result(self.command("""
+                for number in range(1, 9):
+                    step(number, 0.2 + 0.1 * number)
+                    time.sleep(0.2)
+                """, "--warmup", "0", "--min-steps", "8"), "ok")
+        finally:
+            for process in busy:
+                process.kill()
+                process.wait()
+        load = next(reason for reason in result["suspect"] if reason["reason"] == "other_load")
+        self.assertGreater(load["share"], load["limit"])
+        self.assertIn(f"{load['share']:.0%}", load["message"])
+
+    def test_progress(self):
+        process = self.started(self.command("""
+            steps(2)
+            time.sleep(1.3)
+            steps(6, 0.25, first=3)
+            time.sleep(1.3)
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            steps(100, first=9)
+            time.sleep(60)
+            """, "--warmup", "4", "--grace", "1.3"))
+        self.assertEqual(process.wait(60), 0)
+        lines = [json.loads(line) for line in (self.results / "a1.progress.jsonl").read_text().splitlines()]
+        self.assertEqual([line["state"] for line in lines], sorted(
+            (line["state"] for line in lines), key=["STARTING", "WARMUP", "MEASURING", "COLLECTING"].index))
+        self.assertLessEqual({"WARMUP", "MEASURING", "COLLECTING"}, {line["state"] for line in lines})
+        self.assertTrue(all(line["token"] == 7 and line["attempt"] == "a1" for line in lines))
+        times = [line["time_ms"] for line in lines]
+        self.assertTrue(all(later - earlier >= 990 for earlier, later in zip(times, times[1:])), times)
+        self.assertIn((8, 0.25), [(line["steps"], line["step_time_seconds"]) for line in lines])
+
+    def test_other_formats_reach_the_result(self):
+        result = self.result(self.command("""
+            for number in range(1, 21):
+                print(f" iteration {number:8d}/ 50 | elapsed time per iteration (ms): 250.0 | lm loss: 1.0E+01 |")
+            print("[Rank 0] memory (MB) | allocated: 1.0 | max allocated: 2.0 | reserved: 3.0 | max reserved: 4.0")
+            """, "--format", "megatron", "--min-steps", "15"), "ok")
+        self.assertEqual((result["step_time_seconds"], result["peak_memory_bytes"]), (0.25, 2 * 2**20))
+
+    def test_garbage_does_not_break_it(self):
+        result = self.result(self.command("""
+            out = sys.stdout.buffer
+            out.write(bytes(range(256)) * 50 + b"\\n")
+            out.write(b"x" * 10_000_000 + b"\\n")
+            out.write(b"{" * 1_000_000 + b"\\n")
+            out.write(b'{"meshwright": 1, "event": "step", "step": [], "step_time_seconds": "fast"}\\n')
+            out.write(b'\\xff\\xfe {"meshwright": 1, "event": "step", "step": 0, "step_time_seconds": 1e400}\\n')
+            out.flush()
+            steps(20)
+            out.write(b"no end of line \\xc3")
+            """, "--max-steps", "15", "--min-steps", "15"), "ok")
+        self.assertEqual(result["steps"], 15)
+        self.assertLess(len(json.dumps(result)), 10 * 64 * 1024)
+
+
+class FailureTest(Folder):
+    # class, rule, the job; its message goes through the whole harness
+    JOBS = [
+        ("oom_device", "PyTorch allocator", "steps(3); raise RuntimeError('CUDA out of memory. Tried to allocate')"),
+        ("oom_device", "train_step memory", "steps(3); sys.exit(40)"),
+        ("oom_host", "host allocator", "steps(3); raise MemoryError()"),
+        ("hang", "train_step collective", "steps(3); sys.exit(44)"),
+        ("node_failure", "ECC", "raise RuntimeError('CUDA error: uncorrectable ECC error encountered')"),
+        ("invalid_config", "argument refused",
+         "import argparse; argparse.ArgumentParser().parse_args(['--no-such-flag'])"),
+        ("launch_error", "module or library missing", "import no_such_module"),
+        ("numeric", "loss", "steps(3); step(4, loss=float('nan')); time.sleep(60)"),
+        ("metrics_missing", "steps", "steps(9)"),
+        ("crash", "exception", "steps(3); raise ValueError('of no known kind')"),
+        ("crash", "none", "steps(3); os.kill(os.getpid(), signal.SIGSEGV)"),
+    ]
+
+    def test_classes(self):
+        for name, rule, job in self.JOBS:
+            with self.subTest(rule):
+                result = self.result(self.command(job), name)
+                self.assertEqual(result["matched"]["rule"], rule)
+
+    def test_the_line_that_decided_is_shown(self):
+        result = self.result(self.command("print('fine'); raise RuntimeError('NPU out of memory. Tried to')"),
+                             "oom_device")
+        self.assertEqual(result["matched"]["line"], "RuntimeError: NPU out of memory. Tried to")
+        lines = (self.results / "a1.out").read_text().splitlines()
+        self.assertEqual(lines[result["matched"]["line_number"] - 1], result["matched"]["line"])
+
+    def test_a_signal_is_named(self):
+        result = self.result(self.command("os.kill(os.getpid(), signal.SIGSEGV)"), "crash")
+        self.assertEqual((result["exit_code"], result["signal"]), (None, signal.SIGSEGV))
+        self.assertIn("SIGSEGV", result["message"])
+
+    def test_what_cannot_be_started(self):
+        plain = self.folder / "plain.txt"
+        plain.write_text("no program")
+        for program, code in ((self.folder / "missing", 127), (plain, 126)):
+            with self.subTest(code):
+                result = self.result(self.of(program), "launch_error")
+                self.assertEqual(result["exit_code"], code)
+                self.assertIn(str(program), result["message"])
+
+    def test_hang_is_ended_in_its_stated_time(self):
+        result = self.result(self.command("steps(8); print('stuck', flush=True); time.sleep(100)",
+                                          "--hang-limit", "1"), "hang")
+        self.assertIn("no step for 1 s after step 8", result["message"])
+        took = (result["end_time_ms"] - result["start_time_ms"]) / 1000
+        self.assertTrue(1 <= took < 20, took)
+        self.assertEqual((result["steps"], result["step_time_seconds"]), (3, 0.01))  # known so far, all the same
+
+    def test_ten_slow_steps_are_no_hang(self):
+        # Steps that say 2 s: the limit is 20 s although 1 s was asked for, so a pause of 1.5 s passes.
+        self.result(self.command("steps(10, 2.0); time.sleep(1.5); steps(10, 2.0, first=11)",
+                                 "--hang-limit", "1", "--min-steps", "12"), "ok")
+
+    def test_start_timeout(self):
+        result = self.result(self.command("print('compiling', flush=True); time.sleep(100)", "--start-limit", "1"),
+                             "start_timeout")
+        self.assertIn("start limit of 1 s", result["message"])
+
+    def test_timeout(self):
+        result = self.result(self.command("""
+            for number in range(1, 10**6):
+                step(number, 0.1 if number % 2 else 0.5)
+                time.sleep(0.01)
+            """, "--time-limit", "2", "--max-steps", "100000"), "timeout")
+        self.assertGreater(result["steps"], 0)
+        self.assertIn("time limit of 2 s", result["message"])
+
+    def test_a_vendors_rules_come_first(self):
+        rules = self.folder / "acme.json"
+        rules.write_text(json.dumps({"rules": [
+            {"name": "acme", "class": "node_failure", "patterns": ["ACME-E17"], "source": "acme's manual"}]}))
+        job = "raise RuntimeError('CUDA out of memory, ACME-E17')"
+        self.assertEqual(self.result(self.command(job, "--failures", rules), "node_failure")["matched"]["rule"], "acme")
+
+    def test_wrong_use_is_one_clear_error_and_starts_nothing(self):
+        bad = self.folder / "bad.json"
+        bad.write_text('{"rules": [{"name": "x", "class": "oom"}]}')
+        touch = ["touch", self.folder / "started"]
+        for options, said in ((["--failures", bad], "class = oom; must be one of"),
+                              (["--format", "regex", "--pattern", "("], "--pattern ("),
+                              (["--format", "no"], "--format"), (["--attempt", "../x"], "'../x'"),
+                              (["--hang-limit", "0"], "--hang-limit"), (["--warmup", "-1"], "--warmup"),
+                              (["--min-steps", "101"], "--min-steps 101"), (["--measuring-rank", "x"], "'x'")):
+            with self.subTest(options):
+                done = self.finished(self.of(*touch, options=options))
+                self.assertEqual(done.returncode, 2)
+                self.assertIn(said, done.stderr.decode())
+                self.assertNotIn("Traceback", done.stderr.decode())
+        done = self.finished(self.of())
+        self.assertEqual((done.returncode, b"no command" in done.stderr), (2, True))
+        self.assertFalse((self.folder / "started").exists())
+
+    def test_a_folder_that_cannot_be(self):
+        (self.folder / "results").write_text("a file")
+        done = self.finished(self.of("true"))
+        self.assertEqual(done.returncode, CODES["launch_error"])
+        self.assertIn("--folder", done.stderr.decode())
+
+
+# Starts a helper in its group and one in a session of its own (as torchrun does), which ignore TERM; orphans one more.
+FAMILY = """
+here = os.path.dirname(os.path.abspath(__file__))
+stubborn = "import os, signal, time; signal.signal(15, signal.SIG_IGN); print(os.getpid(), flush=True); time.sleep(100)"
+pids = open(os.path.join(here, "pids"), "a")
+subprocess.Popen([sys.executable, "-c", stubborn], stdout=pids)
+subprocess.Popen([sys.executable, "-c", stubborn], stdout=pids, start_new_session=True)
+subprocess.run(["setsid", "sh", "-c", "sleep 100 & echo $! >>" + os.path.join(here, "pids")])
+print(os.getpid(), os.getppid(), file=open(os.path.join(here, "command"), "w"), flush=True)
+print(os.getpid(), file=pids, flush=True)
+"""
+
+
+class NothingIsLeftTest(Folder):
+    def gone(self, pids):
+        return wait_until(lambda: not any(map(is_alive, pids)))
+
+    def command_and_keeper(self):
+        return [int(text) for text in (self.folder / "command").read_text().split()]
+
+    def test_after_the_command_ended_by_itself(self):
+        self.result(self.command(FAMILY + "time.sleep(0.3); steps(20)", "--max-steps", "15"), "ok")
+        self.assertFalse(any(map(is_alive, self.pids(4))))
+
+    def test_after_term(self):
+        process = self.started(self.command(FAMILY + "steps(3); time.sleep(100)", "--grace", "0.5"))
+        pids = self.pids(4)
+        self.assertTrue(all(map(is_alive, pids)))
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(60), CODES["cancelled"])
+        self.assertFalse(any(map(is_alive, pids)))
+        result = json.loads((self.results / "a1.result.json").read_text())
+        self.assertEqual((result["class"], result["ended_by"]), ("cancelled", "signal"))
+        self.assertIn("SIGTERM", result["message"])
+
+    def test_after_the_harness_was_killed(self):
+        process = self.started(self.command(FAMILY + "steps(3); time.sleep(100)"))
+        pids = self.pids(4)
+        process.kill()
+        self.assertTrue(self.gone(pids), [pid for pid in pids if is_alive(pid)])
+        self.assertFalse((self.results / "a1.result.json").exists())
+
+    def test_after_the_keeper_was_killed(self):
+        process = self.started(self.command(FAMILY + "steps(3); time.sleep(100)"))
+        pids = self.pids(4)
+        _, keeper = self.command_and_keeper()
+        self.assertNotEqual(keeper, process.pid)
+        os.kill(keeper, signal.SIGKILL)
+        self.assertEqual(process.wait(60), CODES["crash"])
+        self.assertIn("keeper was killed", json.loads((self.results / "a1.result.json").read_text())["message"])
+        self.assertFalse(any(map(is_alive, pids)))
+
+    def test_the_command_itself_goes_even_when_both_are_killed(self):
+        process = self.started(self.command(FAMILY + "steps(3); time.sleep(100)"))
+        pids = self.pids(4)
+        command, keeper = self.command_and_keeper()
+        process.send_signal(signal.SIGSTOP)  # it cannot clean up behind the keeper
+        os.kill(keeper, signal.SIGKILL)
+        process.kill()
+        self.assertTrue(self.gone([command]))
+        for pid in filter(is_alive, pids):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    def test_other_ranks_run_and_pass_on_their_exit(self):
+        self.environment["RANK"] = "3"
+        done = self.finished(self.command("print('rank three'); sys.exit(17)"))
+        self.assertEqual((done.returncode, done.stdout), (17, b"rank three\n"))
+        self.assertFalse(self.results.exists())
+        done = self.finished(self.command("os.kill(os.getpid(), signal.SIGKILL)"))
+        self.assertEqual(done.returncode, 128 + signal.SIGKILL)
+        process = self.started(self.command(FAMILY + "time.sleep(100)", "--grace", "0.5"))
+        pids = self.pids(4)
+        process.terminate()
+        self.assertEqual(process.wait(60), 128 + signal.SIGTERM)
+        self.assertFalse(any(map(is_alive, pids)))
+
+    def test_the_last_rank_may_measure(self):
+        self.environment.update(RANK="3", WORLD_SIZE="4")
+        self.result(self.command("steps(20)", "--measuring-rank", "last"), "ok")
+
+
+class ResultTest(Folder):
+    def test_whole_or_absent_when_the_harness_is_killed(self):
+        command = self.command("print('x' * 9000); steps(60)")
+        begin = time.monotonic()
+        self.assertEqual(self.finished(command).returncode, 0)
+        usual = time.monotonic() - begin
+        path = self.results / "a1.result.json"
+        draw = random.Random(7)
+        absent = 0
+        for _ in range(20):
+            path.unlink(missing_ok=True)
+            process = self.started(command)
+            time.sleep(draw.uniform(0.3, 1.0) * usual)
+            process.kill()
+            process.wait()
+            if path.exists():
+                self.assertEqual(json.loads(path.read_text())["class"], "ok")
+            absent += not path.exists()
+        self.assertGreater(absent, 0, "no kill came before the end")
+
+    def test_whole_when_killed_while_it_is_written(self):
+        path = self.folder / "r.json"
+        writer = textwrap.dedent(f"""
+            import sys
+            sys.path.insert(0, {str(WORKLOADS)!r})
+            from measure import result
+            for number in range(10**9):
+                result.write({str(path)!r}, {{"number": number, "filling": "x" * 300000, "end": number}})
+            """)
+        draw = random.Random(8)
+        for _ in range(10):
+            path.unlink(missing_ok=True)
+            process = self.started([sys.executable, "-c", writer])
+            self.assertTrue(wait_until(path.exists))
+            time.sleep(draw.uniform(0, 0.05))
+            process.kill()
+            process.wait()
+            document = json.loads(path.read_text())
+            self.assertEqual(document["number"], document["end"])
+
+    def test_secrets_are_masked_in_all_that_is_kept(self):
+        secrets = {"env": "s3cretOfEnvironment", "arg": "s3cretOfArguments", "shape": "hf_" + "q7" * 17}
+        self.environment["HF_TOKEN"] = self.environment["NCCL_AUTH_TOKEN"] = secrets["env"]
+        done = self.finished(self.command("""
+            print("environment", os.environ["HF_TOKEN"], "arguments", sys.argv[2:], "shape", "hf_" + "q7" * 17)
+            print(json.dumps({"meshwright": 1, "event": "environment", "note": os.environ["HF_TOKEN"]}), flush=True)
+            raise RuntimeError("CUDA out of memory for " + os.environ["HF_TOKEN"])
+            """, behind=["--api-key", secrets["arg"]]))
+        self.assertEqual(done.returncode, CODES["oom_device"])
+        kept = {path.name: path.read_bytes() for path in self.results.iterdir()}
+        self.assertEqual(set(kept), {"a1.out", "a1.result.json", "a1.progress.jsonl"})
+        kept.update(stdout=done.stdout, stderr=done.stderr)
+        for name, data in kept.items():
+            for secret in secrets.values():
+                self.assertNotIn(secret.encode(), data, name)
+        result = json.loads(kept["a1.result.json"])
+        self.assertEqual(result["command"][-2:], ["--api-key", "[masked]"])
+        self.assertIn("[masked]", result["matched"]["line"])
+        self.assertEqual(result["environment"]["variables"]["NCCL_AUTH_TOKEN"], "[masked]")
+        self.assertEqual(result["environment"]["reported"]["note"], "[masked]")
+
+    def test_nobody_listens(self):
+        reader, writer = os.pipe()
+        os.close(reader)
+        done = subprocess.run(self.command("steps(20)"), stdout=writer, stderr=subprocess.PIPE, env=self.environment,
+                              timeout=60, check=False)
+        os.close(writer)
+        self.assertTrue((self.results / "a1.result.json").exists())
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

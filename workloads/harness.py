@@ -1,0 +1,208 @@
+#!/usr/bin/env python3
+"""Runs a training command and measures its steps: docs/harness.md.
+
+    harness.py --attempt ID --token N --folder DIR --format FORMAT [options] -- COMMAND ARGS...
+
+Python 3.9 or newer on Linux, standard library only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import re
+import select
+import signal
+import sys
+import time
+
+from measure import failures, formats, machine, result
+from measure.keeper import Kept
+from measure.masking import Masker
+from measure.output import Output
+from measure.run import Limits, Run
+from measure.suspects import Suspects
+
+# Launchers tell a process its rank, and how many there are, in the first of these that is set.
+_RANK_VARIABLES = ("RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", "NODE_RANK")
+_COUNT_VARIABLES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMIX_SIZE", "PMI_SIZE", "SLURM_NTASKS", "NNODES")
+
+
+def main(argv):
+    own, command = _split(argv)
+    parser = _parser()
+    args = parser.parse_args(own)
+    if not command:
+        parser.error("no command: it stands behind --")
+    if not 1 <= args.min_steps <= args.max_steps:
+        parser.error(f"--min-steps {args.min_steps}: must be between 1 and --max-steps {args.max_steps}")
+    try:
+        job_format = formats.named(args.format, args.field, args.pattern, args.global_batch_size)
+        rules, notable = failures.load(args.failures)
+    except (formats.FormatError, failures.RulesError) as error:
+        parser.error(str(error))
+    if not _measures_here(args.measuring_rank):
+        return _pass_through(command, args.grace)
+    return _measure(args, command, job_format, rules, notable)
+
+
+def _measure(args, command, job_format, rules, notable):
+    """Runs the command and hands over the result; gives our exit code."""
+    start_ms = int(time.time() * 1000)
+    path = os.path.join(args.folder, args.attempt)
+    try:
+        os.makedirs(args.folder, exist_ok=True)
+        output_file, progress_file = open(path + ".out", "wb"), open(path + ".progress.jsonl", "w", encoding="utf-8")
+    except OSError as error:
+        print(f"harness.py: --folder {args.folder}: {error.strerror}", file=sys.stderr)
+        return failures.EXIT_CODES["launch_error"]
+    masker = Masker(os.environ, command)
+    output = Output(output_file, masker, notable)
+    progress = result.Progress(progress_file, args.attempt, args.token)
+    tools = machine.table()
+    suspects = Suspects(tools)
+    run = Run(_limits(args), job_format, output, progress, suspects)
+    environment = machine.describe(tools, masker)
+
+    run.run(command)
+
+    verdict = _verdict(run, rules, output, args.min_steps)
+    reasons = suspects.reasons() + _drift(run, args.interval_ratio)
+    environment["reported"] = masker.mask_all(run.reported)
+    environment["skipped"] += suspects.skipped
+    environment["digest"] = machine.digest(environment, tools["reported_in_digest"])
+    document = {"meshwright_result": 1, "attempt": args.attempt, "token": args.token,
+                "command": [masker.mask(argument) for argument in command],
+                **result.compose(run, output, verdict, environment, reasons),
+                "start_time_ms": start_ms, "end_time_ms": int(time.time() * 1000)}
+    document["message"] = masker.mask(document["message"])
+    return _hand_over(path + ".result.json", document)
+
+
+def _split(argv):
+    if "--" not in argv:
+        return argv, []
+    cut = argv.index("--")
+    return argv[:cut], argv[cut + 1:]
+
+
+def _parser():
+    parser = argparse.ArgumentParser(prog="harness.py", allow_abbrev=False,
+                                     usage="%(prog)s --attempt ID --token N --folder DIR [options] -- COMMAND ...")
+    add = parser.add_argument
+    add("--attempt", required=True, type=_attempt, help="id of the attempt; the files are named after it")
+    add("--token", required=True, type=int, help="the lease's token, handed back in the result")
+    add("--folder", required=True, help="where the files go; made if missing")
+    add("--format", default="meshwright", choices=formats.names(), help="what the job prints (default: %(default)s)")
+    add("--pattern", action="append", default=[], metavar="REGEX", help="for --format regex; may be repeated")
+    add("--field", action="append", default=[], metavar="QUANTITY=NAME", help="for --format json; may be repeated")
+    add("--global-batch-size", type=_positive, metavar="N", help="samples a step, where the job prints a rate")
+    add("--failures", action="append", default=[], metavar="FILE", help="a vendor's rules, tried before ours")
+    add("--warmup", type=_count, default=5, metavar="N", help="steps left out (default: %(default)s)")
+    add("--min-steps", type=_count, default=10, metavar="N", help="fewest measured (default: %(default)s)")
+    add("--max-steps", type=_count, default=100, metavar="N", help="most measured (default: %(default)s)")
+    add("--interval-ratio", type=float, default=0.02, metavar="X",
+        help="stop when the median is known this well (default: %(default)s)")
+    add("--start-limit", type=_positive, default=1800.0, metavar="SECONDS",
+        help="until the first step (default: %(default)s)")
+    add("--hang-limit", type=_positive, default=60.0, metavar="SECONDS",
+        help="without a step, at least; ten usual steps if that is more (default: %(default)s)")
+    add("--time-limit", type=_positive, default=math.inf, metavar="SECONDS", help="for all (default: none)")
+    add("--grace", type=_positive, default=10.0, metavar="SECONDS", help="from TERM to KILL (default: %(default)s)")
+    add("--measuring-rank", type=_rank, default=0, metavar="N|last",
+        help="the rank that measures when every rank has a harness (default: %(default)s)")
+    return parser
+
+
+def _attempt(text):
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", text):
+        raise argparse.ArgumentTypeError(f"{text!r} must be letters, digits, '.', '_' and '-', at most 128")
+    return text
+
+
+def _positive(text):
+    value = float(text)
+    if not value > 0:
+        raise argparse.ArgumentTypeError(f"{text} must be above 0")
+    return value
+
+
+def _count(text):
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number, 0 or more")
+    return int(text)
+
+
+def _rank(text):
+    return text if text == "last" else _count(text)
+
+
+def _limits(args):
+    return Limits(warmup=args.warmup, min_steps=args.min_steps, max_steps=args.max_steps,
+                  interval_ratio=args.interval_ratio, start_seconds=args.start_limit, hang_seconds=args.hang_limit,
+                  time_seconds=args.time_limit, grace_seconds=args.grace)
+
+
+def _measures_here(measuring_rank):
+    rank = _first_number(_RANK_VARIABLES, 0)
+    return rank == (_first_number(_COUNT_VARIABLES, 1) - 1 if measuring_rank == "last" else measuring_rank)
+
+
+def _first_number(variables, default):
+    return next((int(os.environ[name]) for name in variables if os.environ.get(name, "").isdigit()), default)
+
+
+def _pass_through(command, grace_seconds):
+    """Runs the command where another rank measures; gives its exit code."""
+    kept = Kept(command, own_output=True)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda number, frame: kept.end(grace_seconds))
+    ended = None
+    while ended is None:
+        select.select([kept.reports], [], [])
+        ended = kept.read_report()
+    if ended["error"]:
+        print(f"harness.py: {ended['error']}", file=sys.stderr)
+    if ended["signal"] is not None:
+        return 128 + ended["signal"]
+    return failures.EXIT_CODES["crash"] if ended["exit_code"] is None else ended["exit_code"]
+
+
+def _verdict(run, rules, output, min_steps):
+    """(class, matched, message)."""
+    count = len(run.times.measured)
+    if run.ending:
+        return (run.ending.name, {"rule": run.ending.rule, "line": None, "line_number": None}, run.ending.message)
+    if run.ended["exit_code"] != 0:
+        return failures.classify(rules, run.ended, output.kept(), run.oom_kills)
+    rule = {"rule": "steps", "line": None, "line_number": None}
+    if count < min_steps:
+        return ("metrics_missing", rule, f"the command ended with {count} measured steps; {min_steps} are needed")
+    return ("ok", rule, f"{count} steps are measured; the command ended by itself")
+
+
+def _drift(run, smallest_ratio):
+    moved = run.times.drift(smallest_ratio)
+    if moved is None:
+        return []
+    first, second = moved
+    return [{"reason": "drift", "first_half_seconds": first, "second_half_seconds": second,
+             "message": f"the steps' median went from {first:.6g} s in the first half to {second:.6g} s in the second"}]
+
+
+def _hand_over(path, document):
+    """Writes the result to its file and to stdout; gives our exit code."""
+    try:
+        result.write(path, document)
+    except OSError as error:
+        print(f"harness.py: {path}: {error.strerror}", file=sys.stderr)
+    try:
+        print(result.PREFIX + result.one_line(document), flush=True)
+    except OSError:
+        pass  # nobody listens; the file is there
+    return failures.EXIT_CODES[document["class"]]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""What harness.py is made of. Standard library only: it runs on any training node."""

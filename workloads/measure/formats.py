@@ -1,0 +1,172 @@
+"""Finds step times, losses and memory in the lines of a training job.
+
+A format is data (formats.json): rules, each for one kind of line. A rule is either a regular expression whose
+named groups are quantities, or the members by which a JSON line is known and where its quantities stand.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+
+# Every quantity that a rule may name: (what it becomes, factor). The unit stands in the name.
+QUANTITIES = {
+    "step": ("step", 1),
+    "step_time_seconds": ("step_time_seconds", 1.0),
+    "step_time_ms": ("step_time_seconds", 1e-3),
+    "samples_per_second": ("samples_per_second", 1.0),  # a time once the global batch size is known
+    "loss": ("loss", 1.0),
+    "nan_steps": ("nan_steps", 1),
+    "peak_bytes": ("peak_bytes", 1),  # most that the framework's allocator has handed out
+    "peak_mb": ("peak_bytes", 1e6),
+    "peak_mib": ("peak_bytes", 2**20),
+    "peak_gb": ("peak_bytes", 1e9),
+    "peak_gib": ("peak_bytes", 2**30),
+    "reserved_bytes": ("reserved_bytes", 1),  # what it keeps of the device for that
+    "reserved_mib": ("reserved_bytes", 2**20),
+    "reserved_gib": ("reserved_bytes", 2**30),
+}
+_PART = "part_ms_"  # groups that begin so are summed to the step time
+_PLAIN = ("is_warmup", "environment")  # JSON only, taken as they are
+_WHOLE = ("step", "nan_steps", "peak_bytes", "reserved_bytes")
+
+
+class FormatError(ValueError):
+    """What the user gave does not describe a format."""
+
+
+def names():
+    return sorted([*_table(), "json", "regex"])
+
+
+def named(name, fields=(), patterns=(), global_batch_size=None):
+    """The format of that name. `fields` (QUANTITY=PATH) are for json, `patterns` for regex."""
+    if name == "json":
+        rule = {"json": {}, "fields": dict(_field(text) for text in fields)}
+        if not rule["fields"]:
+            raise FormatError("--format json needs --field step_time_seconds=NAME")
+        rules = [rule]
+    elif name == "regex":
+        if not patterns:
+            raise FormatError("--format regex needs --pattern REGEX")
+        rules = [{"pattern": pattern} for pattern in patterns]
+    else:
+        row = _table()[name]
+        rules = _table()[row["like"]]["rules"] if "like" in row else row["rules"]
+    return Format([_Rule(rule) for rule in rules], global_batch_size)
+
+
+def _table():
+    with open(os.path.join(os.path.dirname(__file__), "formats.json"), encoding="utf-8") as file:
+        return json.load(file)
+
+
+def _field(text):
+    name, equals, path = text.partition("=")
+    if not equals or not path:
+        raise FormatError(f"--field {text}: must be QUANTITY=NAME")
+    return name, path
+
+
+class Format:
+    """Reads lines. All times are taken from the first rule that gave one, so that no step counts twice."""
+
+    def __init__(self, rules, global_batch_size=None):
+        self._rules = rules
+        self._global_batch_size = global_batch_size
+        self._timed_by = None
+
+    def read(self, line):
+        """What the line says: step, step_time_seconds, is_warmup, loss, nan_steps, peak_bytes, reserved_bytes,
+        environment; only what is there, {} for most lines."""
+        for rule in self._rules:
+            found = rule.read(line)
+            if not found:
+                continue
+            rate = found.pop("samples_per_second", None)
+            if rate and self._global_batch_size:
+                found["step_time_seconds"] = self._global_batch_size / rate
+            seconds = found.get("step_time_seconds")
+            if seconds is not None:
+                self._timed_by = self._timed_by or rule
+                if self._timed_by is not rule or not 0 < seconds < math.inf:
+                    del found["step_time_seconds"]
+            return found
+        return {}
+
+
+class _Rule:
+    def __init__(self, rule):
+        self._contains = rule.get("contains", "{" if "json" in rule else "")
+        self._members = rule.get("json")
+        self._members_if_there = rule.get("if_there", {})
+        self._fields = rule.get("fields", {})
+        self._pattern = None
+        named_quantities = self._fields
+        if self._members is None:
+            try:
+                self._pattern = re.compile(rule["pattern"])
+            except re.error as error:
+                raise FormatError(f"--pattern {rule['pattern']}: {error}") from None
+            named_quantities = self._pattern.groupindex
+            if not named_quantities:
+                raise FormatError(f"--pattern {rule['pattern']}: has no named group, such as (?P<step_time_ms>...)")
+        for name in named_quantities:
+            if name not in QUANTITIES and name not in _PLAIN and not name.startswith(_PART):
+                raise FormatError(f"{name} is no quantity; known are {', '.join(QUANTITIES)}")
+
+    def read(self, line):
+        if self._contains not in line:
+            return {}
+        raw = self._read_json(line) if self._pattern is None else self._read_text(line)
+        found = {}
+        for name, value in raw.items():
+            if name in _PLAIN:
+                found[name] = value
+                continue
+            target, factor = QUANTITIES.get(name, ("step_time_seconds", 1e-3))  # the rest are parts
+            value = _number(value)
+            if value is None or (target in _WHOLE and not math.isfinite(value)):
+                continue
+            value = int(value * factor) if target in _WHOLE else value * factor
+            found[target] = found.get(target, 0) + value if name.startswith(_PART) else value
+        return found
+
+    def _read_text(self, line):
+        match = self._pattern.search(line)
+        return {name: value for name, value in match.groupdict().items() if value is not None} if match else {}
+
+    def _read_json(self, line):
+        try:
+            # Behind whatever a launcher puts before it.
+            document = json.JSONDecoder().raw_decode(line, line.index("{"))[0]
+        except (ValueError, RecursionError):
+            return {}
+        if any(document.get(key) != value for key, value in self._members.items()):
+            return {}
+        if any(document.get(key, value) != value for key, value in self._members_if_there.items()):
+            return {}
+        found = {name: _member(document, path) for name, path in self._fields.items()}
+        return {name: value for name, value in found.items() if value is not None}
+
+
+def _member(document, path):
+    """The member at a dotted path; the whole document for an empty one."""
+    for key in path.split(".") if path else []:
+        document = document.get(key) if isinstance(document, dict) else None
+    return document
+
+
+def _number(value):
+    """A number, also NaN; the largest of a list (one per device); None when it is none."""
+    if isinstance(value, list):
+        values = [number for number in map(_number, value) if number is not None]
+        return max(values, default=None)
+    if isinstance(value, bool):
+        return None
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None

@@ -1,0 +1,180 @@
+"""Runs a command so that nothing of it outlives us.
+
+Between the harness and the command stands a small process, the keeper. It adopts what the command leaves
+orphaned (PR_SET_CHILD_SUBREAPER, Linux 3.4), so that it also finds the workers which torchrun starts in sessions
+of their own. Whoever of the two dies first, the other ends the rest:
+
+- the harness is killed: the keeper reads the end of its pipe and kills everything;
+- the keeper is killed: the command gets KILL (PR_SET_PDEATHSIG), the rest falls to the harness, which kills it.
+
+When both are killed in the same instant, only the command itself is sure to go.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import select
+import signal
+import subprocess
+import time
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_KILL_SECONDS = 10.0  # how long we try to kill what does not go (a driver may hold it)
+
+
+def descendants(root):
+    """The living processes below `root`, zombies left out."""
+    children = {}
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        try:
+            with open(f"/proc/{name}/stat", "rb") as file:
+                state, parent = file.read().rpartition(b")")[2].split()[:2]  # the name before may hold blanks
+        except (OSError, ValueError):
+            continue  # gone meanwhile
+        children.setdefault(int(parent), []).append((int(name), state))
+    found, todo = [], [root]
+    while todo:
+        for pid, state in children.get(todo.pop(), []):
+            todo.append(pid)
+            if state not in (b"Z", b"X"):
+                found.append(pid)
+    return found
+
+
+def reap():
+    """Collects every child that ended; gives {pid: wait status}."""
+    ended = {}
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return ended
+        if pid == 0:
+            return ended
+        ended[pid] = status
+
+
+def kill_descendants():
+    """Kills all below this process; gives {pid: wait status} and those that would not go."""
+    ended = {}
+    deadline = time.monotonic() + _KILL_SECONDS
+    while True:
+        ended.update(reap())
+        left = descendants(os.getpid())
+        if not left or time.monotonic() > deadline:
+            return ended, left
+        for pid in left:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        time.sleep(0.01)
+
+
+class Kept:
+    """A command under a keeper. `output` and `reports` are for select()."""
+
+    def __init__(self, argv, own_output=False):
+        """With `own_output` the command writes where we do, and `output` tells nothing."""
+        _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        self.output, output_end = os.pipe()  # the command's stdout and stderr
+        self.reports, reports_end = os.pipe()  # one JSON line from the keeper when all is over
+        orders, self._orders = os.pipe()  # to the keeper; its end means that we are gone
+        self._report = b""
+        self.keeper = os.fork()
+        if self.keeper == 0:
+            for fd in (self.output, self.reports, self._orders):
+                os.close(fd)
+            _keep(argv, orders, None if own_output else output_end, reports_end)  # never returns
+        for fd in (orders, output_end, reports_end):
+            os.close(fd)
+
+    def end(self, grace_seconds):
+        """TERM to the command's group; KILL to all that is left after the grace. Returns at once."""
+        try:
+            os.write(self._orders, f"{grace_seconds}\n".encode())
+        except BrokenPipeError:
+            pass  # already over
+
+    def read_report(self):
+        """To be called when `reports` is readable; gives the report once it is whole, else None.
+
+        The report: exit_code or signal, error (if it could not be started), left_behind (processes).
+        """
+        piece = os.read(self.reports, 65536)
+        self._report += piece
+        if piece:
+            return None
+        ended, left = kill_descendants()  # of a keeper that was killed; else there is nothing
+        if not self._report:
+            return {"exit_code": None, "signal": signal.SIGKILL, "error": "the keeper was killed or failed",
+                    "left_behind": left}
+        return json.loads(self._report)
+
+
+def _keep(argv, orders, output, reports):
+    os.setsid()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # the harness decides
+    _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    try:
+        report = _run(argv, orders, output)
+        os.write(reports, json.dumps(report).encode())
+    finally:
+        os._exit(0)
+
+
+def _run(argv, orders, output):
+    wake_read, wake_write = os.pipe()
+    os.set_blocking(wake_write, False)
+    signal.set_wakeup_fd(wake_write)
+    signal.signal(signal.SIGCHLD, lambda number, frame: None)
+    try:
+        command = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+                                   start_new_session=True, preexec_fn=_before_exec(os.getpid()))
+    except OSError as error:
+        # The codes that shells use.
+        return {"exit_code": 126 if isinstance(error, PermissionError) else 127, "signal": None,
+                "error": f"{argv[0]}: {error.strerror}", "left_behind": []}
+    if output is not None:
+        os.close(output)
+    status, deadline = None, None
+    while status is None:
+        wait = None if deadline is None else max(0.0, deadline - time.monotonic())
+        ready = select.select([orders, wake_read], [], [], wait)[0]
+        if wake_read in ready:
+            os.read(wake_read, 4096)
+        status = reap().get(command.pid)
+        if orders in ready:
+            order = os.read(orders, 4096)
+            if not order:
+                break  # the harness is gone
+            if deadline is None and status is None:
+                deadline = time.monotonic() + float(order.split()[0])
+                os.killpg(command.pid, signal.SIGTERM)
+        if deadline is not None and time.monotonic() >= deadline:
+            break
+    ended, left = kill_descendants()
+    status = ended.get(command.pid, status)
+    code, number = None, None
+    if status is not None and os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+    elif status is not None:
+        code = os.WEXITSTATUS(status)
+    return {"exit_code": code, "signal": number, "error": None, "left_behind": left}
+
+
+def _before_exec(keeper):
+    def prepare():
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD):
+            signal.signal(number, signal.SIG_DFL)
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != keeper:
+            os._exit(1)  # it died before we asked
+    return prepare

@@ -1,0 +1,99 @@
+"""The files that the server reads: the result, whole or absent, and the progress while it runs."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+
+PREFIX = "meshwright-result: "
+_QUIET_SECONDS = 10.0  # a line comes this often even if nothing moves: the harness lives
+_BUSY_SECONDS = 1.0  # and at most this often
+
+
+def write(path, result):
+    """Writes beside it, makes it durable and renames: a reader finds the old file, none, or the whole new one."""
+    temporary = f"{path}.{os.getpid()}.tmp"
+    with open(temporary, "w", encoding="utf-8") as file:
+        file.write(one_line(result) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+    folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def compose(run, output, verdict, environment, suspects):
+    """The members of a result that the run gives. `verdict` is (class, matched, message). Times in seconds."""
+    name, matched, message = verdict
+    times = run.times
+    low, high = times.interval or (None, None)
+    return {
+        "class": name,
+        "message": message,
+        "matched": matched,
+        "ended_by": run.ending.rule if run.ending else "command",
+        "step_time_seconds": times.median,
+        "low": low,
+        "high": high,
+        "steps": len(times.measured),
+        "warmup_steps": times.warmup_steps,
+        "steps_per_sample": times.steps_per_sample,
+        "ignored_samples": times.ignored,
+        "spread_ratio": times.spread_ratio,
+        "drift_ratio_per_step": times.drift_ratio_per_step,
+        "step_times_seconds": [seconds for _, seconds in times.measured],
+        "suspect": suspects,
+        "peak_memory_bytes": run.peak_bytes,
+        "peak_reserved_bytes": run.reserved_bytes,
+        "loss_first": run.loss_first,
+        "loss_last": run.loss_last,
+        "exit_code": run.ended["exit_code"],
+        "signal": run.ended["signal"],
+        "left_behind": run.ended["left_behind"],
+        "oom_kills": run.oom_kills,
+        "output_trouble": output.trouble,
+        "log_head": output.head,
+        "log_tail": output.tail,
+        "environment": environment,
+    }
+
+
+def one_line(document):
+    """JSON without NaN, which no other reader takes."""
+    return json.dumps(_finite(document), allow_nan=False, separators=(",", ":"))
+
+
+def _finite(value):
+    if isinstance(value, dict):
+        return {key: _finite(member) for key, member in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(member) for member in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+class Progress:
+    """Appends a line when something moved, at most one a second."""
+
+    def __init__(self, file, attempt, token):
+        self._file = file
+        self._same = {"meshwright_progress": 1, "attempt": attempt, "token": token}
+        self._last = None
+        self._last_time = None
+
+    def show(self, state, steps, step_time_seconds):
+        now = time.monotonic()
+        line = {"state": state, "steps": steps, "step_time_seconds": step_time_seconds}
+        wait = _QUIET_SECONDS if line == self._last else _BUSY_SECONDS
+        if self._last_time is not None and now - self._last_time < wait:
+            return
+        self._last, self._last_time = line, now
+        try:
+            self._file.write(one_line({**self._same, "time_ms": int(time.time() * 1000), **line}) + "\n")
+            self._file.flush()
+        except OSError:
+            pass  # a full disk does not end a measurement

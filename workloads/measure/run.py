@@ -1,0 +1,173 @@
+"""Runs the command, reads its steps, and ends it when they tell enough or when it is stuck."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+import select
+import signal
+import time
+
+from measure.failures import oom_kill_count
+from measure.keeper import Kept
+from measure.step_times import StepTimes
+
+_POLL_SECONDS = 0.25  # how late a limit may be noticed
+_USUAL_STEPS = 10  # a step that takes this many times the usual is a hang
+_DRAIN_SECONDS = 2.0  # to read what is left in the pipe after all is over
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    warmup: int
+    min_steps: int
+    max_steps: int
+    interval_ratio: float
+    start_seconds: float
+    hang_seconds: float
+    time_seconds: float  # math.inf: none
+    grace_seconds: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Ending:
+    """Why we ended the command: "ok" or the class of the failure, the rule's name, a sentence."""
+
+    name: str
+    rule: str
+    message: str
+
+
+class Run:
+    """One run of the command; takes over TERM, INT and HUP. After run(): `ending` (None if the command ended by
+    itself), `ended` (the keeper's report), and what was read."""
+
+    def __init__(self, limits, job_format, output, progress, suspects):
+        self._limits = limits
+        self._format = job_format
+        self._output = output
+        self._progress = progress
+        self._suspects = suspects
+        self._started = self._moved = None  # moments
+        self._stopping = None  # the signal that we got
+        self._told = False  # the command was told to end
+        self.times = StepTimes(limits.warmup)
+        self.ending = None
+        self.ended = None
+        self.peak_bytes = self.reserved_bytes = None
+        self.loss_first = self.loss_last = None
+        self.reported = None  # what the job told of its environment
+        self.oom_kills = 0
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            if signal.getsignal(number) != signal.SIG_IGN:  # as under nohup
+                signal.signal(number, self._on_signal)
+
+    @property
+    def state(self):
+        if self.ending or self.ended:
+            return "COLLECTING"
+        if self.times.measured:
+            return "MEASURING"
+        return "WARMUP" if len(self.times) else "STARTING"
+
+    def run(self, argv):
+        wake, wake_write = os.pipe()
+        os.set_blocking(wake_write, False)
+        signal.set_wakeup_fd(wake_write)
+        oom_kills = oom_kill_count()
+        self._started = time.monotonic()
+        command = Kept(argv)
+        watched = {command.output, command.reports, wake}
+        while self.ended is None:
+            ready = select.select(watched, [], [], _POLL_SECONDS)[0]
+            if wake in ready:
+                os.read(wake, 4096)
+            if command.output in ready and not self._read(command.output):
+                watched.remove(command.output)
+            if command.reports in ready:
+                self.ended = command.read_report()
+            self._watch(command)
+        deadline = time.monotonic() + _DRAIN_SECONDS
+        while command.output in watched and time.monotonic() < deadline:
+            if select.select([command.output], [], [], _POLL_SECONDS)[0] and not self._read(command.output):
+                break
+        for line in self._output.finish():
+            self._take(line)
+        self.oom_kills = (oom_kill_count() or 0) - (oom_kills or 0)
+
+    def _on_signal(self, number, frame):
+        self._stopping = number
+
+    def _read(self, fd):
+        piece = os.read(fd, 1 << 20)
+        for line in self._output.feed(piece):
+            self._take(line)
+        return bool(piece)
+
+    def _take(self, line):
+        found = self._format.read(line)
+        if not found:
+            return
+        for name in ("peak_bytes", "reserved_bytes"):
+            if name in found:
+                setattr(self, name, max(found[name], getattr(self, name) or 0))
+        if isinstance(found.get("environment"), dict):
+            self.reported = found["environment"]
+        if self.ending:
+            return  # steps while it ends do not count
+        if "step_time_seconds" in found:
+            was_measuring = bool(self.times.measured)
+            if self.times.add(found["step_time_seconds"], found.get("step"), found.get("is_warmup")):
+                self._moved = time.monotonic()
+            if self.times.measured and not was_measuring:
+                self._suspects.begin()
+        if "loss" in found:
+            self.loss_first = found["loss"] if self.loss_first is None else self.loss_first
+            self.loss_last = found["loss"]
+        if not math.isfinite(found.get("loss", 0.0)) or found.get("nan_steps"):
+            self._end_with("numeric", "loss", f"the loss is no number at step {found.get('step')}: {line[:200]}")
+        self._stop_when_measured()
+
+    def _stop_when_measured(self):
+        if self.ended:
+            return  # it ended by itself; how, its exit code says
+        limits, count, ratio = self._limits, len(self.times.measured), self.times.half_width_ratio
+        if count >= limits.min_steps and ratio is not None and ratio <= limits.interval_ratio:
+            self._end_with("ok", "interval", f"the median is known to {ratio:.2%} after {count} steps")
+        elif count >= limits.max_steps:
+            self._end_with("ok", "max_steps", f"{count} steps are measured, the largest number asked for")
+
+    def _watch(self, command):
+        """Notices signals and limits, and ends the command when there is an ending."""
+        now = time.monotonic()
+        limits = self._limits
+        if self._stopping is not None:
+            name = signal.Signals(self._stopping).name
+            self._end_with("cancelled", "signal", f"the harness got {name}")
+        elif self.ended:
+            pass  # by itself, before any limit
+        elif now - self._started > limits.time_seconds:
+            self._end_with("timeout", "time_limit", f"not done after the time limit of {limits.time_seconds:g} s")
+        elif not len(self.times) and now - self._started > limits.start_seconds:
+            self._end_with("start_timeout", "start_limit",
+                           f"no step within the start limit of {limits.start_seconds:g} s")
+        elif len(self.times) and now - self._moved > self._hang_seconds():
+            self._end_with("hang", "hang_limit",
+                           f"no step for {self._hang_seconds():g} s after step {self.times.last_step} (limit: "
+                           f"{limits.hang_seconds:g} s, or {_USUAL_STEPS} usual steps of {self.times.usual:g} s)")
+        if self.state == "MEASURING":
+            self._suspects.sample()
+        self._progress.show(self.state, len(self.times), self.times.last_seconds)
+        if self.ending and not self._told:
+            self._told = True
+            if self.times.measured:
+                self._suspects.sample(last=True)
+            command.end(self._limits.grace_seconds)
+
+    def _hang_seconds(self):
+        return max(self._limits.hang_seconds, _USUAL_STEPS * self.times.usual)
+
+    def _end_with(self, name, rule, message):
+        if self.ending is None:
+            self.ending = Ending(name, rule, message)
