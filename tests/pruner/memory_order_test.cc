@@ -97,10 +97,10 @@ std::string DimensionOf(const std::string& reason) {
                                                                : reason.substr(0, reason.find(' '));
 }
 
-// Of random problems; more for a long run: scripts/random_problems.sh.
+// The build's number, or more for a long run: scripts/random_problems.sh.
 int ProblemCount() {
   const char* const text = std::getenv("MESHWRIGHT_RANDOM_SEEDS");
-  return text == nullptr ? 12 : std::max(1, std::atoi(text));
+  return text == nullptr ? MESHWRIGHT_RANDOM_SEEDS : std::max(1, std::atoi(text));
 }
 
 constexpr int kPairs = 60'000;

@@ -338,7 +338,7 @@ TEST(RecomputeByStageTest, AsFewLayersInEachStageAsFit) {
   EXPECT_EQ(bounded.kept.back().plan.recompute.layer_counts, (std::vector<int>{3, 3, 3, 3}));
 }
 
-INSTANTIATE_TEST_SUITE_P(Random, RecomputeTest, testing::Range(0, 12));
+INSTANTIATE_TEST_SUITE_P(Random, RecomputeTest, testing::Range(0, MESHWRIGHT_RANDOM_SEEDS));
 
 }  // namespace
 }  // namespace meshwright
