@@ -224,7 +224,7 @@ absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Fail(FailureClass fail
 FinishedTrial JobLauncher::Finish(TrialOutcome outcome, const AttemptReport& report) {
   if (report.failure_class.empty()) site_failures_ = 0;
   if (options_.journal.report) options_.journal.report(report);
-  return {.id = trial_->job.id, .outcome = std::move(outcome), .time = trial_->time};
+  return {.id = trial_->job.id, .outcome = outcome, .time = trial_->time};
 }
 
 }  // namespace meshwright

@@ -19,7 +19,7 @@ struct JobLauncherOptions {
   std::function<absl::StatusOr<JobSpec>(const ParallelPlan& plan, const OpenAttempt& attempt)>
       make_job = {};
   AttemptJournal journal = {};
-  std::string folder = {};          // absolute, the same on every node: results are read from it
+  std::string folder = {};  // absolute, the same on every node: results are read from it
   Seconds poll_interval = Seconds(5);
   Seconds queue_limit = Seconds(86400);
   // For which an engine may not know a job that was submitted, or that an earlier process meant to.

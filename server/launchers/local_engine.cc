@@ -111,7 +111,8 @@ std::vector<std::string> EnvironmentOf(const JobSpec& spec) {
     const std::string name(text.substr(0, text.find('=')));
     if (!spec.environment.contains(name)) lines.emplace_back(text);
   }
-  for (const auto& [name, value] : spec.environment) lines.push_back(name + "=" + value);
+  for (const auto& [name, value] : spec.environment)
+    lines.push_back(fmt::format("{}={}", name, value));
   return lines;
 }
 

@@ -190,8 +190,9 @@ std::vector<std::string> NodeNames(std::string_view list) {
     const std::size_t close = list.find(']', bracket);
     if (close == std::string_view::npos) return {std::string(list)};
     const std::string_view range = list.substr(bracket + 1, close - bracket - 1);
-    if (!AddRange(list.substr(0, bracket), range, names))
+    if (!AddRange(list.substr(0, bracket), range, names)) {
       names.emplace_back(list.substr(0, close + 1));
+    }
     list.remove_prefix(std::min(list.size(), close + 1));
     if (list.starts_with(',')) list.remove_prefix(1);
   }

@@ -88,7 +88,7 @@ JobStatus JobEngineTest::Until(JobState state, const JobSpec& job) {
 JobStatus JobEngineTest::Run(const JobSpec& spec) {
   const auto id = engine_->Submit(spec);
   EXPECT_TRUE(id.ok()) << id.status();
-  const JobStatus status = Until(JobState::kEnded, spec);
+  JobStatus status = Until(JobState::kEnded, spec);
   if (id.ok()) {
     EXPECT_EQ(status.external_id, *id);
   }

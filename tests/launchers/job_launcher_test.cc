@@ -81,8 +81,7 @@ class FakeEngine final : public JobEngine {
 JobStatus Pending() { return {.external_id = "7", .state = JobState::kPending}; }
 JobStatus Running() { return {.external_id = "7", .state = JobState::kRunning}; }
 JobStatus Ended(JobEnd end, std::vector<std::string> nodes = {}) {
-  return {
-      .external_id = "7", .state = JobState::kEnded, .nodes = std::move(nodes), .end = end};
+  return {.external_id = "7", .state = JobState::kEnded, .nodes = std::move(nodes), .end = end};
 }
 
 class JobLauncherTest : public testing::Test {
@@ -99,9 +98,9 @@ class JobLauncherTest : public testing::Test {
   void MakeLauncher(std::unique_ptr<JobEngine> engine) {
     options_.make_job = [this](const ParallelPlan& plan,
                                const OpenAttempt& attempt) -> absl::StatusOr<JobSpec> {
-      return JobSpec{.command = {"bash", "-c", script_, "bash", attempt.id,
-                                 std::to_string(attempt.token)},
-                     .processes_per_node = plan.tensor_parallel};
+      return JobSpec{
+          .command = {"bash", "-c", script_, "bash", attempt.id, std::to_string(attempt.token)},
+          .processes_per_node = plan.tensor_parallel};
     };
     options_.journal = notes_.Journal();
     options_.folder = folder_;
@@ -109,9 +108,8 @@ class JobLauncherTest : public testing::Test {
   }
 
   void WriteResult(const std::string& attempt, int token, const std::string& members) {
-    std::ofstream(fmt::format("{}/{}.result.json", folder_, attempt))
-        << fmt::format(R"({{"meshwright_result":1,"attempt":"{}","token":{},{}}})", attempt, token,
-                       members);
+    std::ofstream(fmt::format("{}/{}.result.json", folder_, attempt)) << fmt::format(
+        R"({{"meshwright_result":1,"attempt":"{}","token":{},{}}})", attempt, token, members);
   }
 
   absl::StatusOr<FinishedTrial> Run() {
@@ -303,8 +301,8 @@ TEST_F(JobLauncherTest, OnThisMachine) {
       "if ((RANK == 0)); then printf '{\"meshwright_result\":1,\"attempt\":\"%s\",\"token\":%s,"
       "\"class\":\"ok\",\"step_time_seconds\":0.25}' \"$1\" \"$2\" >\"$1.part\"; "
       "mv \"$1.part\" \"$1.result.json\"; fi";
-  MakeLauncher(std::make_unique<LocalEngine>(
-      LocalEngineOptions{.slots_folder = slots, .slot_count = 2}));
+  MakeLauncher(
+      std::make_unique<LocalEngine>(LocalEngineOptions{.slots_folder = slots, .slot_count = 2}));
   const auto finished = Run();
   ASSERT_TRUE(finished.ok()) << finished.status();
   EXPECT_EQ(finished->outcome, TrialOutcome(Ran{.step_time = Seconds(0.25)}));
