@@ -1,6 +1,9 @@
 // Against the Slurm of scripts/slurm_up.sh, which ctest starts for these tests (SLURM_CONF).
 #include "server/launchers/slurm_engine.h"
 
+#include <chrono>
+#include <thread>
+
 #include "gmock/gmock.h"
 #include "tests/launchers/job_engine_conformance.h"
 
@@ -30,7 +33,9 @@ TEST_P(SlurmEngineTest, ShowsWhyItWaits) {
   ASSERT_TRUE(engine_->Submit(all).ok());
   Until(JobState::kRunning, all);
   ASSERT_TRUE(engine_->Submit(next).ok());
-  for (int i = 0; i < 100 && Until(JobState::kPending, next).reason == "PENDING"; ++i) {
+  // The scheduler comes by once a second, and says nothing of the job before.
+  for (int i = 0; i < 300 && Until(JobState::kPending, next).reason != "Resources"; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
   EXPECT_EQ(Until(JobState::kPending, next).reason, "Resources");
   EXPECT_TRUE(engine_->Cancel(HandleOf(next)).ok());
