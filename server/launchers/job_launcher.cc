@@ -174,8 +174,8 @@ absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Collect(const JobStatu
   if (!has_result && !trial.cancelled_as.has_value() && !is_settled) return std::nullopt;
 
   AttemptReport report;
-  if (trial.running_since.has_value()) report.device_time = now - *trial.running_since;
-  trial.time += report.device_time;
+  if (trial.running_since.has_value()) report.time = now - *trial.running_since;
+  trial.time += report.time;
   if (!read.ok()) report.log_tail = std::string(read.status().message());
   if (has_result) {
     report.log_head = (*read)->log_head;

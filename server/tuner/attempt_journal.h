@@ -24,7 +24,7 @@ struct OpenAttempt {
 // How an attempt ended, beside the outcome of its trial.
 struct AttemptReport {
   std::string failure_class = {};  // empty: it was measured
-  Seconds device_time = Seconds(0);
+  Seconds time = Seconds(0);       // that it was seen to run; each device is occupied so long
   std::string log_head = {};
   std::string log_tail = {};
 };
