@@ -104,6 +104,7 @@ int ProblemCount() {
 }
 
 constexpr int kPairs = 60'000;
+constexpr int kProblemsOfEveryDimension = 10;
 // Each line of a breakdown is rounded to bytes, and so are their sums.
 constexpr std::int64_t kRounding = 8;
 
@@ -134,6 +135,8 @@ TEST(NeedsAtLeast, HoldsForTheModel) {
     }
   }
   EXPECT_GT(ordered, 1000);
+  // The few problems of a build with sanitizers do not meet every dimension.
+  if (ProblemCount() < kProblemsOfEveryDimension) return;
   for (const std::string_view dimension :
        {"micro_batch_size", "context_parallel", "recompute", "recomputed layers", "zero_stage",
         "states", "sequence_parallel", "expert_parallel", "optimizer_offload_ratio",
