@@ -121,6 +121,9 @@ void ReadTrialFlags(const TrialFlags& flags, Parsed<v1::TuneRequest>& out) {
   }
   if (flags.max_seconds.has_value()) trials.set_max_seconds(*flags.max_seconds);
   if (flags.stop_within_ratio.has_value()) trials.set_stop_within_ratio(*flags.stop_within_ratio);
+  if (!flags.job.empty()) {
+    ReadPartFile("trials.job", flags.job, *trials.mutable_job(), out.violations);
+  }
   if (flags.replay.empty()) return;
   for (const std::string& line : LinesOf(ReadFor("trials.replay", flags.replay, out.violations))) {
     const std::string prefix = fmt::format("trials.replay[{}]", trials.replay_size());

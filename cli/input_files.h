@@ -32,6 +32,7 @@ struct Parsed {
 struct TrialFlags {
   std::optional<std::string> launcher = {};
   std::string replay = {};  // path; empty: none
+  std::string job = {};     // path; empty: none
   std::optional<int> max_trials = {};
   std::optional<double> max_device_seconds = {};
   std::optional<double> max_seconds = {};

@@ -151,6 +151,7 @@ absl::StatusOr<std::unique_ptr<StoredTrials>> OpenLocalTrials(const std::string&
                              .codec = codec,
                              .question = QuestionRecordOf(question, problem, codec),
                              .launcher = study.request.trials->launcher,
+                             .device_count = DeviceCount(problem.cluster),
                              .cancel = cancel});
 }
 

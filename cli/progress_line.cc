@@ -25,6 +25,7 @@ std::string ProgressText(const v1::Progress& progress) {
   if (progress.best_step_time_seconds() > 0) {
     text += ", best " + SecondsText(progress.best_step_time_seconds());
   }
+  if (!progress.job_status().empty()) text += "; " + progress.job_status();
   return text;
 }
 
@@ -35,7 +36,13 @@ ProgressLine::~ProgressLine() {
 }
 
 void ProgressLine::Show(const v1::Progress& progress) {
-  if (!is_shown_) return;
+  if (!is_shown_) {
+    // A log gets what a job waits for, once.
+    if (progress.job_status().empty() || progress.job_status() == last_job_status_) return;
+    last_job_status_ = progress.job_status();
+    fmt::print(stderr, "{}\n", last_job_status_);
+    return;
+  }
   fmt::print(stderr, "{}{}", kClearLine, ProgressText(progress));
   std::fflush(stderr);
 }

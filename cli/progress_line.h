@@ -21,6 +21,7 @@ class ProgressLine {
 
  private:
   const bool is_shown_;
+  std::string last_job_status_;
 };
 
 }  // namespace meshwright

@@ -69,6 +69,7 @@ absl::StatusOr<StudyAnswer> Search(const LocalStudy& study, const Knowledge& kno
   if (study.request.trials.has_value() && !store.empty()) {
     ASSIGN_OR_RETURN(trials, OpenLocalTrials(store, study, knowledge, control.cancel));
     control.trials = &trials->journal();
+    control.print_case = PrintCase;
   }
   return RunStudyWithTrials(study.request, knowledge, control);
 }

@@ -20,6 +20,10 @@ void AddTrialOptions(CLI::App& command, TrialFlags& flags) {
       .add_option("--replay", flags.replay,
                   "JSON lines of measured plans: what --launcher replay runs")
       ->needs(launcher);
+  command
+      .add_option("--job", flags.job,
+                  "JSON file: how a plan becomes a job of --launcher local or slurm")
+      ->needs(launcher);
   launcher->needs(command
                       .add_option("--max-trials", flags.max_trials,
                                   "plans that may be run; required with --launcher")

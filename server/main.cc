@@ -43,6 +43,7 @@ struct Flags {
   std::string store = {};
   std::optional<int> keep_estimates_days = {};  // absent: for ever
   std::string chips = {};
+  bool allows_jobs = false;
   std::string log_level = "info";
 };
 
@@ -70,6 +71,8 @@ void DeclareFlags(CLI::App& app, Flags& flags) {
          "ago; what was measured is always kept; without it nothing is forgotten")
       ->check(CLI::Range(1, 36500));
   app.add_option("--chips", flags.chips, "folder of the site's own chip files");
+  app.add_flag("--allow-jobs", flags.allows_jobs,
+               "let studies run the commands that they state, as this program's user");
   app.add_option("--log-level", flags.log_level, "lines on stderr")
       ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
       ->capture_default_str();
@@ -142,9 +145,11 @@ absl::Status Serve(const Flags& flags, const sigset_t& end_signals) {
     spdlog::error("event=store_failed study={} reason={} what=\"{}\"", study_id, Reason(status),
                   std::string(status.message()));
   };
-  ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
-                   Engine::Start(std::move(recorder), knowledge, ProtobufCodec(knowledge),
-                                 {.on_error = on_error, .run = RunStudyWithTrials}));
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<Engine> engine,
+      Engine::Start(
+          std::move(recorder), knowledge, ProtobufCodec(knowledge),
+          {.on_error = on_error, .run = RunStudyWithTrials, .allows_jobs = flags.allows_jobs}));
   ASSIGN_OR_RETURN(const std::unique_ptr<Server> server,
                    Server::Start(flags.server, knowledge, *engine));
 

@@ -61,7 +61,7 @@ constexpr NumberFigure Peak(std::string_view key, Group group = Group::kNone) {
           .group = group,
           .need = Need::kOptional,
           .is_whole = false,
-          .low = 1e11,
+          .low = 1e9,
           .high = 1e17,
           .get = [](const ChipSpec& s) -> std::optional<double> {
             const auto found = s.peak.find(kPrecision);
@@ -109,7 +109,7 @@ constexpr NumberFigure kNumberFigures[] = {
     Peak<Precision::kFp8>("peak_fp8_flops_per_second"),
     Peak<Precision::kFp32>("peak_fp32_flops_per_second"),
     Number<&S::vector_peak>("vector_peak_flops_per_second", Group::kNone, Need::kDefaulted,
-                            {1e11, 1e17}),
+                            {1e9, 1e17}),
     Number<&S::power_limit_watts>("power_limit_watts", Group::kNone, Need::kOptional, {1, 1e5}),
     Number<&S::core_count>("core_count", Group::kNone, Need::kDefaulted, {1, 1e5}, true),
     Number<&S::cache>("cache_bytes", Group::kNone, Need::kDefaulted, {1e5, 1e12}, true),

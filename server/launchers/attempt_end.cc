@@ -6,8 +6,8 @@
 namespace meshwright {
 namespace {
 
-// service.md, section 5.2 of the design: what is the plan's fault is not tried again, what is the
-// site's is, and only the plan's fault teaches anything of the plan.
+// What is the plan's fault is not tried again, what is the site's is, and only the plan's fault
+// teaches anything of the plan.
 constexpr FailurePolicy kPolicies[] = {
     {.failure = FailureClass::kOomDevice, .outcome = Outcome::kOom},
     // Of the host's memory the model says nothing.
@@ -31,9 +31,26 @@ constexpr FailurePolicy kPolicies[] = {
     {.failure = FailureClass::kRefused, .is_of_site = true},
 };
 
-constexpr int kKilled = 137;  // 128 + SIGKILL: nothing says by whom
-constexpr int kNoProgram = 126;
-constexpr int kNotFound = 127;
+struct ExitCodeRow {
+  int code = 0;
+  FailureClass failure = FailureClass::kCrash;
+};
+// docs/harness.md "Classes and exit codes", docs/train_step.md "Exit codes", and the shell's. Any
+// other code is a crash.
+constexpr ExitCodeRow kExitCodes[] = {
+    {0, FailureClass::kMetricsMissing}, {2, FailureClass::kLaunchError},
+    {40, FailureClass::kOomDevice},     {41, FailureClass::kOomHost},
+    {42, FailureClass::kInvalidConfig}, {43, FailureClass::kNumeric},
+    {44, FailureClass::kHang},          {46, FailureClass::kTimeout},
+    {47, FailureClass::kStartTimeout},  {48, FailureClass::kNodeFailure},
+    {49, FailureClass::kLaunchError},   {50, FailureClass::kMetricsMissing},
+    {51, FailureClass::kCancelled},     {81, FailureClass::kHang},
+    {83, FailureClass::kNumeric},       {84, FailureClass::kInvalidConfig},
+    {85, FailureClass::kOomHost},       {86, FailureClass::kOomDevice},
+    {126, FailureClass::kLaunchError},  // not executable
+    {127, FailureClass::kLaunchError},  // not found
+    {137, FailureClass::kLost},         // by SIGKILL: nothing says by whom
+    {143, FailureClass::kCancelled}};   // by SIGTERM, of somebody outside
 
 }  // namespace
 
@@ -84,17 +101,8 @@ FailureClass FailureOf(const JobEnd& end) {
       break;
   }
   if (!end.exit_code.has_value()) return FailureClass::kLost;
-  switch (*end.exit_code) {
-    case 0:
-      return FailureClass::kMetricsMissing;
-    case kNoProgram:
-    case kNotFound:
-      return FailureClass::kLaunchError;
-    case kKilled:  // the harness would have told of the job's own end
-      return FailureClass::kLost;
-    default:
-      return FailureClass::kCrash;
-  }
+  const auto row = std::ranges::find(kExitCodes, *end.exit_code, &ExitCodeRow::code);
+  return row == std::end(kExitCodes) ? FailureClass::kCrash : row->failure;
 }
 
 bool IsRetried(std::span<const FailureClass> failures) {

@@ -42,7 +42,8 @@ struct FailurePolicy {
 };
 const FailurePolicy& PolicyOf(FailureClass failure);
 
-// Of a job that ended and left no result of the harness: as far as the engine can tell.
+// Of a job that ended and left no result of the harness: as far as the engine can tell. Exit codes
+// are those of the harness and of the reference step, which programs of other people need not keep.
 FailureClass FailureOf(const JobEnd& end);
 
 // Whether one more attempt is due after `failures`, the classes of a trial's attempts in order.

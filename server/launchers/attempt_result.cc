@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <utility>
@@ -43,8 +44,8 @@ absl::StatusOr<Ran> RunOf(const Json& object) {
   }
   Ran run = {.step_time = Seconds(*seconds)};
   if (const auto bytes = Member<std::int64_t>(object, "peak_memory_bytes"); bytes.has_value()) {
-    if (*bytes <= 0) return Damaged(fmt::format("peak_memory_bytes = {}; must be > 0", *bytes));
-    run.peak_memory = Bytes{*bytes};
+    if (*bytes < 0) return Damaged(fmt::format("peak_memory_bytes = {}; must be >= 0", *bytes));
+    if (*bytes > 0) run.peak_memory = Bytes{*bytes};  // 0: some logs round so
   }
   return run;
 }
@@ -76,13 +77,36 @@ absl::StatusOr<AttemptResult> ParseAttemptResult(const std::string& text) {
   return result;
 }
 
-absl::StatusOr<std::optional<AttemptResult>> ReadAttemptResult(const std::string& folder,
-                                                               const std::string& attempt_id) {
-  std::ifstream file(fmt::format("{}/{}.result.json", folder, attempt_id), std::ios::binary);
+namespace {
+
+absl::StatusOr<std::optional<AttemptResult>> ReadResult(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
   if (!file) return std::nullopt;
   const std::string text((std::istreambuf_iterator<char>(file)), {});
   ASSIGN_OR_RETURN(AttemptResult result, ParseAttemptResult(text));
   return std::optional(std::move(result));
+}
+
+}  // namespace
+
+std::optional<AttemptResult> ReadRankFailure(const std::string& folder,
+                                             const std::string& attempt_id, std::int64_t token) {
+  std::optional<AttemptResult> first;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(attempt_id + ".rank") || !name.ends_with(".failure.json")) continue;
+    auto read = ReadResult(entry.path().string());
+    if (!read.ok() || !read->has_value() || (*read)->token != token) continue;
+    if (!(*read)->failure.has_value()) continue;
+    if (!first.has_value() || *(*read)->failure < *first->failure) first = **std::move(read);
+  }
+  return first;
+}
+
+absl::StatusOr<std::optional<AttemptResult>> ReadAttemptResult(const std::string& folder,
+                                                               const std::string& attempt_id) {
+  return ReadResult(fmt::format("{}/{}.result.json", folder, attempt_id));
 }
 
 }  // namespace meshwright

@@ -29,4 +29,10 @@ absl::StatusOr<AttemptResult> ParseAttemptResult(const std::string& text);
 absl::StatusOr<std::optional<AttemptResult>> ReadAttemptResult(const std::string& folder,
                                                                const std::string& attempt_id);
 
+// Why a rank that does not measure failed by itself, of <folder>/<attempt_id>.rank<N>.failure.json
+// of this token: where several did, the class that is first in FailureClass, which says most.
+// Nothing when none did.
+std::optional<AttemptResult> ReadRankFailure(const std::string& folder,
+                                             const std::string& attempt_id, std::int64_t token);
+
 }  // namespace meshwright

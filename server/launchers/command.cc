@@ -13,12 +13,18 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <optional>
+#include <thread>
 #include <utility>
+
+#include "server/launchers/spawn_attributes.h"
 
 namespace meshwright {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kExitPoll(5);
 
 class Descriptor {
  public:
@@ -86,9 +92,10 @@ absl::StatusOr<Child> Spawn(const std::vector<std::string>& arguments) {
   posix_spawn_file_actions_adddup2(&actions, in->read.number(), STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&actions, out->write.number(), STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&actions, err->write.number(), STDERR_FILENO);
+  SpawnAttributes attributes;
   Child child;
   const int error =
-      posix_spawnp(&child.pid, words.front(), &actions, nullptr, words.data(), environ);
+      posix_spawnp(&child.pid, words.front(), &actions, attributes.get(), words.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) {
     const std::string message = fmt::format("{}: {}", arguments.front(), std::strerror(error));
@@ -118,19 +125,23 @@ void WriteSome(Descriptor& to, std::string_view& rest) {
   if (rest.empty() || is_broken) to.Close();  // a program need not read its input
 }
 
-int ExitCode(pid_t pid) {
-  int status = 0;
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+// Nothing when it has not ended by `end`. It is looked at once at least.
+std::optional<int> ExitCode(pid_t pid, Clock::time_point end) {
+  while (true) {
+    int status = 0;
+    const pid_t ended = waitpid(pid, &status, WNOHANG);
+    if (ended == pid) return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    if (Clock::now() >= end) return std::nullopt;
+    std::this_thread::sleep_for(kExitPoll);
   }
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-// Until both streams have ended; false when that took too long.
-bool Exchange(Child& child, std::string_view input, CommandOutput& output, Clock::time_point end) {
+// Until both streams have ended, or the end.
+void Exchange(Child& child, std::string_view input, CommandOutput& output, Clock::time_point end) {
   if (input.empty()) child.in.Close();
   while (child.out.is_open() || child.err.is_open()) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
-    if (left.count() <= 0) return false;
+    if (left.count() <= 0) return;
     std::array<pollfd, 3> waits = {{{child.out.number(), POLLIN, 0},
                                     {child.err.number(), POLLIN, 0},
                                     {child.in.number(), POLLOUT, 0}}};
@@ -139,7 +150,6 @@ bool Exchange(Child& child, std::string_view input, CommandOutput& output, Clock
     if (waits[1].revents != 0) ReadSome(child.err, output.err);
     if (waits[2].revents != 0) WriteSome(child.in, input);
   }
-  return true;
 }
 
 }  // namespace
@@ -150,10 +160,15 @@ absl::StatusOr<CommandOutput> RunCommand(const std::vector<std::string>& argumen
   if (!child.ok()) return child.status();
   CommandOutput output;
   const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(limit);
-  const bool has_ended = Exchange(*child, input, output, end);
-  if (!has_ended) kill(child->pid, SIGKILL);
-  output.exit_code = ExitCode(child->pid);
-  if (has_ended) return output;
+  Exchange(*child, input, output, end);
+  // A program that has left its streams to a child of its own has ended too.
+  const std::optional<int> exit_code = ExitCode(child->pid, end);
+  if (exit_code.has_value()) {
+    output.exit_code = *exit_code;
+    return output;
+  }
+  kill(child->pid, SIGKILL);
+  waitpid(child->pid, nullptr, 0);
   return absl::DeadlineExceededError(
       fmt::format("{} had not ended after {} s", arguments.front(), limit.count()));
 }

@@ -15,7 +15,8 @@ namespace meshwright {
 
 // A job as every engine can run it: the same command once on each of processes_per_node x
 // node_count places, with RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT in its
-// environment (under Slurm also its own variables). The first process that fails ends the others.
+// environment, and the attempt's id as MESHWRIGHT_ATTEMPT (under Slurm also its own variables). The
+// first process that fails ends the others.
 struct JobSpec {
   // The name of the job with the engine, by which it is found again: [a-z0-9-], unique for ever.
   std::string attempt_id = {};
@@ -27,6 +28,8 @@ struct JobSpec {
   Seconds time_limit = Seconds(600);  // that it may run
   std::vector<std::string> excluded_nodes = {};
 };
+
+inline constexpr char kAttemptVariable[] = "MESHWRIGHT_ATTEMPT";
 
 struct JobHandle {
   std::string attempt_id = {};

@@ -14,6 +14,25 @@ namespace {
 // So many trials in a row that fail for the site's reasons end the study: the next would too.
 constexpr int kMostSiteFailures = 3;
 
+JobState StateOf(const OpenAttempt& attempt) {
+  switch (attempt.state) {
+    case AttemptState::kIntended:
+      return JobState::kUnknown;
+    case AttemptState::kSubmitted:
+      return JobState::kPending;
+    case AttemptState::kRunning:
+    case AttemptState::kEnded:
+      return JobState::kRunning;
+  }
+  std::abort();
+}
+
+void Keep(const AttemptResult& result, AttemptReport& report) {
+  report.message = result.message;
+  report.log_head = result.log_head;
+  report.log_tail = result.log_tail;
+}
+
 }  // namespace
 
 // The trial that runs, and the newest attempt at it.
@@ -29,6 +48,7 @@ struct JobLauncher::Trial {
   Clock::time_point next_poll = {};
   std::optional<std::string> refusal = {};        // of the engine, in its words
   std::optional<FailureClass> cancelled_as = {};  // why we asked for its end
+  std::string told = {};                          // on_status
   // Of all attempts.
   std::vector<FailureClass> failures = {};
   std::vector<std::string> excluded_nodes = {};
@@ -51,6 +71,15 @@ absl::Status JobLauncher::Submit(const TrialJob& job) {
   trial_ = std::make_unique<Trial>();
   trial_->job = job;
   trial_->begin_time = Clock::now();
+  trial_->noted = StateOf(attempt);
+  trial_->time = attempt.earlier_time;
+  for (const std::string& word : attempt.earlier_failure_classes) {
+    if (const auto failure = ParseChoice<FailureClass>(word)) trial_->failures.push_back(*failure);
+  }
+  if (trial_->noted == JobState::kRunning) {
+    trial_->running_since =
+        trial_->begin_time - std::chrono::duration_cast<Clock::duration>(attempt.time);
+  }
   trial_->attempt = std::move(attempt);
   // What an earlier process began is looked for first.
   return trial_->attempt.is_adopted ? absl::OkStatus() : SubmitAttempt();
@@ -104,15 +133,12 @@ void JobLauncher::Cancel(int id) {
 absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Look() {
   Trial& trial = *trial_;
   if (trial.refusal.has_value()) {
-    return Fail(FailureClass::kRefused, {.log_tail = *trial.refusal});
+    return Fail(FailureClass::kRefused, {.message = *trial.refusal});
   }
   const JobHandle handle = Handle();
-  // Asking again for its end does no harm, and an engine may have missed it.
-  if (trial.cancelled_as.has_value()) {
-    if (absl::Status asked = engine_->Cancel(handle); !asked.ok() && !absl::IsUnavailable(asked)) {
-      return asked;
-    }
-  }
+  // Asking again for its end does no harm, and an engine may have missed it. Whether it can be
+  // asked at all Poll says.
+  if (trial.cancelled_as.has_value()) engine_->Cancel(handle).IgnoreError();
   const auto polled = engine_->Poll({&handle, 1});
   if (polled.ok()) {
     trial.silent_since.reset();
@@ -130,26 +156,37 @@ absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Judge(const JobStatus&
     trial.unknown_since.reset();
     RETURN_IF_ERROR(NoteState(status));
   }
+  Tell(status);
   switch (status.state) {
     case JobState::kUnknown:
       trial.unknown_since = trial.unknown_since.value_or(now);
-      // A job that its engine has forgotten may have left a result.
-      if (trial.cancelled_as.has_value() || now - *trial.unknown_since >= options_.lost_limit) {
-        return Collect(status);
-      }
+      // A job that its engine has forgotten may have left a result; one that it does not know yet
+      // may still come, also when it was cancelled.
+      if (now - *trial.unknown_since >= options_.lost_limit) return Collect(status);
       return std::nullopt;
     case JobState::kPending:
+      trial.ended_since.reset();
       if (now - trial.begin_time >= options_.queue_limit && !trial.cancelled_as.has_value()) {
         trial.cancelled_as = FailureClass::kQueueTimeout;
       }
       return std::nullopt;
     case JobState::kRunning:
+      trial.ended_since.reset();
       trial.running_since = trial.running_since.value_or(now);
+      EndIfMeasured();
       return std::nullopt;
     case JobState::kEnded:
       return Collect(status);
   }
   std::abort();
+}
+
+// Only the process that measures knows that it has seen enough; the others would go on.
+void JobLauncher::EndIfMeasured() {
+  const auto read = ReadAttemptResult(options_.folder, trial_->attempt.id);
+  const bool is_measured = read.ok() && read->has_value() && (*read)->run.has_value() &&
+                           (*read)->token == trial_->attempt.token;
+  if (is_measured) engine_->Cancel(Handle()).IgnoreError();  // again at the next look
 }
 
 absl::Status JobLauncher::NoteState(const JobStatus& status) {
@@ -161,6 +198,15 @@ absl::Status JobLauncher::NoteState(const JobStatus& status) {
   trial.attempt.external_id = status.external_id;
   return options_.journal.update(is_running ? AttemptState::kRunning : AttemptState::kSubmitted,
                                  status.external_id);
+}
+
+void JobLauncher::Tell(const JobStatus& status) {
+  if (!options_.on_status) return;
+  std::string what = fmt::format("job {} {}", status.external_id, Word(status.state));
+  if (!status.reason.empty()) what += fmt::format(": {}", status.reason);
+  if (what == trial_->told) return;
+  trial_->told = std::move(what);
+  options_.on_status(trial_->job.id, trial_->told);
 }
 
 absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Collect(const JobStatus& status) {
@@ -176,16 +222,20 @@ absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Collect(const JobStatu
   AttemptReport report;
   if (trial.running_since.has_value()) report.time = now - *trial.running_since;
   trial.time += report.time;
-  if (!read.ok()) report.log_tail = std::string(read.status().message());
-  if (has_result) {
-    report.log_head = (*read)->log_head;
-    report.log_tail = (*read)->log_tail;
-    if ((*read)->run.has_value()) return Finish(*(*read)->run, report);
+  if (has_result && (*read)->run.has_value()) {
+    Keep(**read, report);
+    return Finish(*(*read)->run, report);
   }
+  report.message = read.ok() ? status.reason : std::string(read.status().message());
   // What the job says of itself is nearer to the cause than what its engine says, unless it was
-  // only ended.
+  // only ended: by the engine, because another process failed.
   FailureClass failure = status.end.has_value() ? FailureOf(*status.end) : FailureClass::kLost;
-  if (has_result && (*read)->failure != FailureClass::kCancelled) failure = *(*read)->failure;
+  const auto of_rank = ReadRankFailure(options_.folder, trial.attempt.id, trial.attempt.token);
+  const bool is_told = has_result && (*read)->failure != FailureClass::kCancelled;
+  if (has_result) Keep(**read, report);
+  if (!is_told && of_rank.has_value()) Keep(*of_rank, report);
+  if (is_told) failure = *(*read)->failure;
+  if (!is_told && of_rank.has_value()) failure = *of_rank->failure;
   if (PolicyOf(failure).excludes_node) {
     trial.excluded_nodes.insert(trial.excluded_nodes.end(), status.nodes.begin(),
                                 status.nodes.end());
@@ -196,17 +246,13 @@ absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Collect(const JobStatu
 absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Fail(FailureClass failure,
                                                                AttemptReport report) {
   Trial& trial = *trial_;
-  trial.failures.push_back(failure);
   report.failure_class = std::string(Word(failure));
-  if (IsRetried(trial.failures)) {
-    Trial next = {.job = trial.job,
-                  .begin_time = Clock::now(),
-                  .failures = std::move(trial.failures),
-                  .excluded_nodes = std::move(trial.excluded_nodes),
-                  .time = trial.time};
-    ASSIGN_OR_RETURN(next.attempt, options_.journal.again(report));
-    *trial_ = std::move(next);
-    RETURN_IF_ERROR(SubmitAttempt());
+  // Too few nodes may be left without those that are avoided: better those than none.
+  const bool is_for_avoiding =
+      failure == FailureClass::kRefused && !std::exchange(trial.excluded_nodes, {}).empty();
+  if (!is_for_avoiding) trial.failures.push_back(failure);
+  if (is_for_avoiding || IsRetried(trial.failures)) {
+    RETURN_IF_ERROR(TryAgain(report));
     return std::nullopt;
   }
   const FailurePolicy& policy = PolicyOf(failure);
@@ -215,16 +261,33 @@ absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Fail(FailureClass fail
     return WithReason(
         absl::FailedPreconditionError(fmt::format("{} trials in a row could not be run, the last "
                                                   "one as {}: {}",
-                                                  site_failures_, Word(failure), report.log_tail)),
+                                                  site_failures_, Word(failure), report.message)),
         "SITE_FAILURE");
   }
   return Finish(OutcomeOf(policy.outcome, Seconds(0), std::nullopt), report);
 }
 
+absl::Status JobLauncher::TryAgain(const AttemptReport& report) {
+  Trial& trial = *trial_;
+  // What is lost may only be late.
+  engine_->Cancel(Handle()).IgnoreError();
+  ASSIGN_OR_RETURN(OpenAttempt attempt, options_.journal.again(report));
+  *trial_ = {.job = trial.job,
+             .attempt = std::move(attempt),
+             .begin_time = Clock::now(),
+             .failures = trial.failures,
+             .excluded_nodes = trial.excluded_nodes,
+             .time = trial.time};
+  return SubmitAttempt();
+}
+
 FinishedTrial JobLauncher::Finish(TrialOutcome outcome, const AttemptReport& report) {
   if (report.failure_class.empty()) site_failures_ = 0;
   if (options_.journal.report) options_.journal.report(report);
-  return {.id = trial_->job.id, .outcome = outcome, .time = trial_->time};
+  return {.id = trial_->job.id,
+          .outcome = outcome,
+          .time = trial_->time,
+          .failure_class = report.failure_class};
 }
 
 }  // namespace meshwright

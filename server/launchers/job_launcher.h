@@ -20,9 +20,13 @@ struct JobLauncherOptions {
       make_job = {};
   AttemptJournal journal = {};
   std::string folder = {};  // absolute, the same on every node: results are read from it
+  // Told when it changes: what the engine says of the job of a trial, "slurm job 17 pending:
+  // Resources".
+  std::function<void(int trial_id, const std::string& what)> on_status = {};
   Seconds poll_interval = Seconds(5);
   Seconds queue_limit = Seconds(86400);
-  // For which an engine may not know a job that was submitted, or that an earlier process meant to.
+  // For which an engine may not know a job that was submitted, or that an earlier process meant to
+  // submit.
   Seconds lost_limit = Seconds(60);
   // For which the result of a job that has ended may not be seen.
   Seconds collect_limit = Seconds(10);
@@ -41,6 +45,7 @@ class JobLauncher final : public Launcher {
   absl::Status Submit(const TrialJob& job) override;
   absl::StatusOr<std::optional<FinishedTrial>> Wait(Seconds limit) override;
   void Cancel(int id) override;
+  [[nodiscard]] bool OutlivesProcess() const override { return true; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -52,7 +57,10 @@ class JobLauncher final : public Launcher {
   absl::StatusOr<std::optional<FinishedTrial>> Judge(const JobStatus& status);
   absl::StatusOr<std::optional<FinishedTrial>> Collect(const JobStatus& status);
   absl::StatusOr<std::optional<FinishedTrial>> Fail(FailureClass failure, AttemptReport report);
+  absl::Status TryAgain(const AttemptReport& report);
+  void EndIfMeasured();
   absl::Status NoteState(const JobStatus& status);
+  void Tell(const JobStatus& status);
   [[nodiscard]] FinishedTrial Finish(TrialOutcome outcome, const AttemptReport& report);
   [[nodiscard]] JobHandle Handle() const;
 

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "search_space/status.h"
+#include "server/launchers/job_study.h"
 #include "server/launchers/replay_launcher.h"
 #include "server/tuner/trial_study.h"
 
@@ -26,11 +27,14 @@ absl::StatusOr<StudyAnswer> RunStudyWithTrials(const StudyRequest& request,
                                                const Knowledge& knowledge,
                                                const StudyControl& control) {
   if (!request.trials.has_value()) return RunStudy(request, knowledge, control);
-  if (request.trials->launcher == kReplayLauncher) return Replay(request, knowledge, control);
-  return InvalidFields(
-      {{.field = "trials.launcher",
-        .description = fmt::format("'{}'; must be one of {}", request.trials->launcher,
-                                   fmt::join(LauncherNames(), ", "))}});
+  const std::string& launcher = request.trials->launcher;
+  if (launcher == kReplayLauncher) return Replay(request, knowledge, control);
+  if (launcher == kLocalLauncher || launcher == kSlurmLauncher) {
+    return RunJobStudy(request, knowledge, control);
+  }
+  return InvalidFields({{.field = "trials.launcher",
+                         .description = fmt::format("'{}'; must be one of {}", launcher,
+                                                    fmt::join(LauncherNames(), ", "))}});
 }
 
 }  // namespace meshwright

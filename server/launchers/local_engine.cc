@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,12 +14,15 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <string_view>
 #include <thread>
 
 #include "server/launchers/local_supervisor.h"
+#include "server/launchers/spawn_attributes.h"
 #include "server/tuner/owner.h"
 
 namespace meshwright {
@@ -67,6 +71,41 @@ std::string ReasonOf(const JobEnd& end) {
   return fmt::format("exit code {}", *end.exit_code);
 }
 
+std::string ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Field 6 of proc(5)'s stat; the second, a name in parentheses, may hold anything.
+int SessionOf(const std::string& stat) {
+  std::istringstream fields(stat.substr(std::min(stat.size(), stat.rfind(')') + 1)));
+  std::string state;
+  int parent = 0;
+  int group = 0;
+  int session = 0;
+  fields >> state >> parent >> group >> session;
+  return session;
+}
+
+// Of a job whose supervisor was killed. Ids of processes and sessions come again: only what holds
+// the attempt's id in its environment is the job's. By descriptor, so that it is the process that
+// was looked at which is killed.
+void KillRest(int session, const std::string& attempt_id) {
+  const std::string mark = fmt::format("{}={}", kAttemptVariable, attempt_id) + '\0';
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
+    const int pid = PidOf(entry.path().filename().string());
+    if (pid <= 1) continue;
+    const int process = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+    if (process < 0) continue;
+    if (SessionOf(ReadFile(entry.path() / "stat")) == session &&
+        ('\0' + ReadFile(entry.path() / "environ")).find('\0' + mark) != std::string::npos) {
+      syscall(SYS_pidfd_send_signal, process, SIGKILL, nullptr, 0);
+    }
+    close(process);
+  }
+}
+
 JobStatus StatusOf(const std::string& prefix) {
   const std::optional<std::string> supervisor = SupervisorOf(prefix);
   if (!supervisor.has_value()) return {};
@@ -78,8 +117,7 @@ JobStatus StatusOf(const std::string& prefix) {
     status.end = ParseEnd(*exit);
     status.reason = ReasonOf(*status.end);
   } else if (!is_alive) {
-    // Its group still has its id, and so nobody else can.
-    kill(-PidOf(*supervisor), SIGKILL);
+    KillRest(PidOf(*supervisor), prefix.substr(prefix.rfind('/') + 1));
     status.state = JobState::kEnded;
     status.end = {.kind = JobEndKind::kExited, .exit_code = 128 + SIGKILL};
     status.reason = "its supervisor was killed";
@@ -92,7 +130,12 @@ JobStatus StatusOf(const std::string& prefix) {
   return status;
 }
 
-absl::Status Check(const JobSpec& spec, int slot_count) {
+absl::Status Check(const JobSpec& spec, const LocalEngineOptions& options) {
+  const int slot_count = options.slot_count;
+  if (access(options.slots_folder.c_str(), W_OK | X_OK) != 0) {
+    return absl::FailedPreconditionError(fmt::format("the folder of device slots, {}: {}",
+                                                     options.slots_folder, std::strerror(errno)));
+  }
   if (spec.node_count != 1) {
     return absl::FailedPreconditionError(
         fmt::format("node_count = {}; must be 1 on this machine", spec.node_count));
@@ -109,10 +152,11 @@ std::vector<std::string> EnvironmentOf(const JobSpec& spec) {
   for (char** line = environ; *line != nullptr; ++line) {
     const std::string_view text = *line;
     const std::string name(text.substr(0, text.find('=')));
-    if (!spec.environment.contains(name)) lines.emplace_back(text);
+    if (!spec.environment.contains(name) && name != kAttemptVariable) lines.emplace_back(text);
   }
   for (const auto& [name, value] : spec.environment)
     lines.push_back(fmt::format("{}={}", name, value));
+  lines.push_back(fmt::format("{}={}", kAttemptVariable, spec.attempt_id));
   return lines;
 }
 
@@ -150,13 +194,10 @@ absl::StatusOr<int> Spawn(const JobSpec& spec, const LocalEngineOptions& options
                                    O_WRONLY | O_CREAT | O_APPEND, 0644);
   posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
   posix_spawn_file_actions_addchdir_np(&actions, spec.folder.c_str());
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
+  const SpawnAttributes attributes(/*has_own_session=*/true);
   pid_t pid = 0;
-  const int error = posix_spawnp(&pid, "bash", &actions, &attributes, Pointers(arguments).data(),
-                                 Pointers(environment).data());
-  posix_spawnattr_destroy(&attributes);
+  const int error = posix_spawnp(&pid, "bash", &actions, attributes.get(),
+                                 Pointers(arguments).data(), Pointers(environment).data());
   posix_spawn_file_actions_destroy(&actions);
   if (error == 0) return pid;
   return absl::UnavailableError(
@@ -166,7 +207,7 @@ absl::StatusOr<int> Spawn(const JobSpec& spec, const LocalEngineOptions& options
 }  // namespace
 
 absl::StatusOr<std::string> LocalEngine::Submit(const JobSpec& spec) {
-  if (absl::Status checked = Check(spec, options_.slot_count); !checked.ok()) return checked;
+  if (absl::Status checked = Check(spec, options_); !checked.ok()) return checked;
   const std::string prefix = PrefixOf(spec.folder, spec.attempt_id);
   if (auto supervisor = SupervisorOf(prefix); supervisor.has_value()) return *supervisor;
   const auto pid = Spawn(spec, options_);

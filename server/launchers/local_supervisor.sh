@@ -30,8 +30,10 @@ put pid "$$ $(cut -d ' ' -f 22 "/proc/$$/stat")"
 
 # The locks are the processes' too, so that a slot is free when they are gone.
 take_slots() {
-  local i fd held=()
+  local i fd held=() mask
   devices=()
+  mask=$(umask)
+  umask 0  # whoever shares the folder shares the locks
   for ((i = 0; i < slot_count && ${#held[@]} < processes; i++)); do
     exec {fd}>"$slots/$i"
     if flock -n "$fd"; then
@@ -40,6 +42,7 @@ take_slots() {
       exec {fd}>&-
     fi
   done
+  umask "$mask"
   ((${#held[@]} < processes)) || return 0
   for fd in "${held[@]}"; do exec {fd}>&-; done
   return 1

@@ -11,7 +11,8 @@
 namespace meshwright {
 namespace {
 
-// Of messages of sbatch, those after which the same request will do no better (slurm_errno.h).
+// Of messages of sbatch, those that say nothing of the request: the same may do later
+// (slurm_errno.h).
 constexpr std::string_view kTransient[] = {"Unable to contact slurm controller",
                                            "Socket timed out",
                                            "temporarily unable",
@@ -35,9 +36,10 @@ absl::Status Failure(const std::string& program, const CommandOutput& output) {
 }  // namespace
 
 absl::StatusOr<std::string> SlurmEngine::Ask(const std::vector<std::string>& command) const {
-  ASSIGN_OR_RETURN(CommandOutput output, RunCommand(command, "", options_.command_limit));
-  if (output.exit_code == 0) return std::move(output.out);
-  return absl::UnavailableError(fmt::format("{}: {}", command.front(), LastLine(output.err)));
+  auto output = RunCommand(command, "", options_.command_limit);
+  if (!output.ok()) return absl::UnavailableError(output.status().message());
+  if (output->exit_code == 0) return std::move(output->out);
+  return absl::UnavailableError(fmt::format("{}: {}", command.front(), LastLine(output->err)));
 }
 
 absl::StatusOr<std::string> SlurmEngine::Submit(const JobSpec& spec) {

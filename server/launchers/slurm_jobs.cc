@@ -41,13 +41,14 @@ constexpr StateRow kStates[] = {
 // Of the limits of a partition, an account or a QOS on one job. Limits on all jobs of somebody
 // together (AssocGrp..., QOSGrp..., ...PerUser...) pass with time.
 constexpr std::string_view kHopeless[] = {
-    "AccountNotAllowed",  "BadConstraints",     "DependencyNeverSatisfied",
-    "InvalidAccount",     "InvalidQOS",         "PartitionConfig",
-    "PartitionNodeLimit", "PartitionTimeLimit", "QOSNotAllowed",
-    "QOSTimeLimit",       "QOSUsageThreshold",  "AssocMaxWallDurationPerJobLimit",
-    "PartitionInactive",
+    "AccountNotAllowed", "BadConstraints",  "DependencyNeverSatisfied", "InvalidAccount",
+    "InvalidQOS",        "PartitionConfig", "PartitionNodeLimit",       "PartitionTimeLimit",
+    "QOSNotAllowed",     "QOSTimeLimit",
 };
-constexpr std::string_view kHopelessPrefixes[] = {"AssocMax", "QOSMax", "QOSMin"};
+// "QOSMaxNodePerJobLimit": of the job itself, while "QOSMaxJobsPerUserLimit" waits for others.
+constexpr std::string_view kLimitPrefixes[] = {"AssocMax", "QOSMax"};
+constexpr std::string_view kOfOneJob[] = {"PerJob", "PerNode"};
+constexpr std::string_view kLeastPrefix = "QOSMin";
 
 std::vector<std::string_view> Split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
@@ -169,12 +170,12 @@ JobStatus StatusOf(const SlurmJob& job) {
 }
 
 bool IsHopeless(std::string_view reason) {
-  const bool is_of_one_job = reason.find("PerUser") == std::string_view::npos &&
-                             reason.find("PerAccount") == std::string_view::npos;
-  return std::ranges::find(kHopeless, reason) != std::end(kHopeless) ||
-         (is_of_one_job && std::ranges::any_of(kHopelessPrefixes, [reason](std::string_view begin) {
-            return reason.starts_with(begin);
-          }));
+  const auto begins = [reason](std::string_view prefix) { return reason.starts_with(prefix); };
+  const auto holds = [reason](std::string_view part) {
+    return reason.find(part) != std::string_view::npos;
+  };
+  return std::ranges::find(kHopeless, reason) != std::end(kHopeless) || begins(kLeastPrefix) ||
+         (std::ranges::any_of(kLimitPrefixes, begins) && std::ranges::any_of(kOfOneJob, holds));
 }
 
 std::vector<std::string> NodeNames(std::string_view list) {
@@ -205,6 +206,7 @@ std::string SlurmScript(const JobSpec& spec) {
   for (const auto& [name, value] : spec.environment) {
     script += fmt::format("export {}={}\n", name, Quoted(value));
   }
+  script += fmt::format("export {}={}\n", kAttemptVariable, Quoted(spec.attempt_id));
   script += "export MASTER_PORT=$((20000 + SLURM_JOB_ID % 12000))\n";
   script +=
       "exec srun --kill-on-bad-exit=1 bash -c 'export RANK=$SLURM_PROCID "

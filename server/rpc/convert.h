@@ -65,6 +65,9 @@ absl::StatusOr<v1::EvaluatePlansResponse> AnswerCases(const v1::EvaluatePlansReq
                                                       const HistorySource& source = {},
                                                       const std::stop_token& cancel = {});
 
+// A case of `evaluate` on one line.
+std::string PrintCase(const Question& question, const ParallelPlan& plan);
+
 // How the engine and the embedded CLI write studies to the store: serialized messages.
 StudyCodec ProtobufCodec(const Knowledge& knowledge);
 

@@ -251,6 +251,26 @@ void RefuseSearch(const MessageReader& in, const StudyRequest& request) {
   refuse("disabled_rules", !request.disabled_rules.empty());
 }
 
+// What a launcher needs another has no use for.
+void ReadTrialJob(const MessageReader& in, TrialRequest& trials) {
+  const std::optional<MessageReader> job = in.Child("job");
+  if (job.has_value()) trials.job = ReadJob(*job);
+  if (!Contains(LauncherNames(), trials.launcher)) return;
+  const bool is_replay = trials.launcher == kReplayLauncher;
+  if (is_replay && job.has_value()) in.Add("job", "stated; launcher replay runs no jobs");
+  if (is_replay) return;
+  if (!job.has_value()) {
+    in.Add("job",
+           fmt::format("missing; launcher {} needs to know how to run a plan", trials.launcher));
+  }
+  if (trials.launcher == kLocalLauncher && job.has_value() && !trials.job->engine_flags.empty()) {
+    job->Add("engine_flags", "stated; launcher local has none");
+  }
+  if (!trials.replay.empty()) {
+    in.Add("replay", fmt::format("stated; launcher {} measures by jobs", trials.launcher));
+  }
+}
+
 void ReadTrials(const MessageReader& in, StudyRequest& request) {
   const std::optional<MessageReader> stated = in.Child("trials");
   if (!stated.has_value()) return;
@@ -266,6 +286,7 @@ void ReadTrials(const MessageReader& in, StudyRequest& request) {
     }
     RefuseSearch(in, request);
   }
+  ReadTrialJob(*stated, trials);
   ReadTrialBudget(*stated, trials.budget);
   const std::size_t rows = trials.replay.size();
   const auto asked = static_cast<std::size_t>(std::max(0, trials.budget.trials));

@@ -4,6 +4,7 @@
 
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "proto/json.h"
 #include "search_space/choices.h"
 #include "search_space/status.h"
 #include "server/rpc/convert.h"
@@ -23,8 +24,36 @@ void Fill(const HistoryRow& row, v1::HistoryRow& wire) {
   if (row.peak_memory) wire.set_peak_memory_bytes(row.peak_memory->count);
 }
 
+void Fill(const JobMetrics& metrics, v1::JobMetrics& wire) {
+  if (metrics.format) wire.set_format(*metrics.format);
+  if (metrics.pattern) wire.set_pattern(*metrics.pattern);
+  wire.mutable_fields()->Assign(metrics.fields.begin(), metrics.fields.end());
+  if (metrics.measuring_rank) wire.set_measuring_rank(*metrics.measuring_rank);
+  if (metrics.warmup_steps) wire.set_warmup_steps(*metrics.warmup_steps);
+  if (metrics.min_steps) wire.set_min_steps(*metrics.min_steps);
+  if (metrics.max_steps) wire.set_max_steps(*metrics.max_steps);
+  if (metrics.interval_ratio) wire.set_interval_ratio(*metrics.interval_ratio);
+  if (metrics.start_limit) wire.set_start_limit_seconds(metrics.start_limit->count());
+  if (metrics.hang_limit) wire.set_hang_limit_seconds(metrics.hang_limit->count());
+}
+
+void Fill(const JobTemplate& job, v1::JobTemplate& wire) {
+  wire.set_folder(job.folder);
+  wire.mutable_command()->Assign(job.command.begin(), job.command.end());
+  wire.mutable_environment()->Assign(job.environment.begin(), job.environment.end());
+  wire.mutable_engine_flags()->Assign(job.engine_flags.begin(), job.engine_flags.end());
+  if (job.processes_per_node) wire.set_processes_per_node(*job.processes_per_node);
+  wire.set_time_limit_seconds(job.time_limit.count());
+  wire.set_queue_limit_seconds(job.queue_limit.count());
+  wire.set_python(job.python);
+  if (!job.workloads_folder.empty()) wire.set_workloads_folder(job.workloads_folder);
+  if (job.poll_interval) wire.set_poll_interval_seconds(job.poll_interval->count());
+  Fill(job.metrics, *wire.mutable_metrics());
+}
+
 void Fill(const TrialRequest& trials, v1::TrialRequest& wire) {
   wire.set_launcher(trials.launcher);
+  if (trials.job) Fill(*trials.job, *wire.mutable_job());
   for (const MeasuredPlan& row : trials.replay) {
     v1::MeasuredPlan& out = *wire.add_replay();
     *out.mutable_plan() = ToWire(row.plan);
@@ -50,6 +79,7 @@ void Fill(const TriedPlan& trial, v1::TriedPlan& wire) {
   wire.set_expected_step_time_seconds(trial.expected_step_time.count());
   wire.set_success_probability_ratio(trial.success_probability);
   wire.set_device_seconds(trial.device_time.count());
+  wire.set_failure_class(trial.failure_class);
 }
 
 void Fill(const TrialSummary& summary, v1::TrialSummary& wire) {
@@ -213,6 +243,7 @@ v1::Progress ToWire(const Progress& progress) {
   wire.set_considered_count(progress.considered_count);
   wire.set_evaluated_count(progress.evaluated_count);
   if (progress.best_step_time) wire.set_best_step_time_seconds(progress.best_step_time->count());
+  wire.set_job_status(progress.job_status);
   return wire;
 }
 
@@ -235,6 +266,15 @@ v1::Study ToWire(const StudyRecord& record) {
   return wire;
 }
 
+std::string PrintCase(const Question& question, const ParallelPlan& plan) {
+  v1::EvaluateCase wire;
+  *wire.mutable_model() = ToWire(question.model);
+  *wire.mutable_workload() = ToWire(question.workload);
+  *wire.mutable_cluster() = ToWire(question.cluster);
+  *wire.mutable_plan() = ToWire(plan);
+  return PrintJson(wire, {});
+}
+
 StudyCodec ProtobufCodec(const Knowledge& knowledge) {
   const auto encode = [](const auto& value) { return StableBytes(ToWire(value)); };
   return {.encode_request = encode,
@@ -251,7 +291,8 @@ StudyCodec ProtobufCodec(const Knowledge& knowledge) {
             ASSIGN_OR_RETURN(StudyRequest request,
                              RequestFromBytes(bytes, knowledge, "question of a measurement"));
             return std::move(request.question);
-          }};
+          },
+          .print_case = PrintCase};
 }
 
 absl::Status FillAnswer(const std::string& stored_answer, v1::GetStudyResponse& response) {

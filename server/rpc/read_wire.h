@@ -24,6 +24,9 @@ PlanRequest ReadPlan(const MessageReader& in);
 // whether the question allows the plan.
 HistoryRow ReadHistoryRow(const MessageReader& in, const Knowledge& knowledge);
 
+// How plans become jobs, with its limits.
+JobTemplate ReadJob(const MessageReader& in);
+
 // The rows of the field `history`.
 std::vector<HistoryRow> ReadHistory(const MessageReader& in, const Knowledge& knowledge);
 

@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -19,11 +20,17 @@ struct OpenAttempt {
   std::string external_id = {};  // the job's with its engine, where it is known
   // An earlier process began it: its job may be there, or have ended, or never have come to be.
   bool is_adopted = false;
+  AttemptState state = AttemptState::kIntended;
+  Seconds time = Seconds(0);  // that it has run already
+  // Of the attempts at the trial before it.
+  std::vector<std::string> earlier_failure_classes = {};
+  Seconds earlier_time = Seconds(0);
 };
 
 // How an attempt ended, beside the outcome of its trial.
 struct AttemptReport {
   std::string failure_class = {};  // empty: it was measured
+  std::string message = {};        // why, in a sentence
   Seconds time = Seconds(0);       // that it was seen to run; each device is occupied so long
   std::string log_head = {};
   std::string log_tail = {};
@@ -31,7 +38,7 @@ struct AttemptReport {
 
 // Where a launcher of real jobs writes down what becomes of the attempts at the open trial, which
 // TrialJournal begins and ends. All but `report` return once it is durable. Called from the study's
-// thread.
+// thread. An empty one: nothing is written down, and no job can be run.
 struct AttemptJournal {
   std::function<absl::StatusOr<OpenAttempt>()> newest = {};
   std::function<absl::Status(AttemptState state, const std::string& external_id)> update = {};

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <deque>
 #include <exception>
 #include <mutex>
 #include <stop_token>
@@ -22,6 +21,7 @@
 #include "server/tuner/stored_trials.h"
 #include "server/tuner/study_ending.h"
 #include "server/tuner/study_id.h"
+#include "server/tuner/study_queue.h"
 
 namespace meshwright {
 namespace {
@@ -37,33 +37,15 @@ constexpr int kIntervalsPerAge = 100;
 // A study that took its process down this often is taken for the cause.
 constexpr int kMostCrashes = 3;
 
-StudyEnding FailedEnding(const std::string& id, const absl::Status& status) {
-  return {.study_id = id,
-          .state = StudyState::kFailed,
-          .time_ms = NowMs(),
-          .outcome = "failed",
-          .error_message = ErrorText(status)};
-}
+// Studies with jobs that run beside each other; more wait.
+constexpr int kJobThreads = 8;
 
-StudyEnding CancelledEnding(const std::string& id) {
-  return {
-      .study_id = id, .state = StudyState::kCancelled, .time_ms = NowMs(), .outcome = "cancelled"};
-}
-
-bool WasCut(const absl::StatusOr<StudyAnswer>& answer) {
-  if (!answer.ok()) return absl::IsCancelled(answer.status());
-  return std::visit([](const auto& a) { return a.search.stop_cause == StopCause::kCancelled; },
-                    *answer);
+Lane LaneOf(const StudyRequest& request) {
+  const bool runs_jobs = request.trials.has_value() && request.trials->launcher != kReplayLauncher;
+  return runs_jobs ? Lane::kJobs : Lane::kSearches;
 }
 
 }  // namespace
-
-// The study on the engine's thread.
-struct RunningStudy {
-  std::string id = {};
-  std::stop_source cancel = {};
-  bool is_cancelled_by_user = false;
-};
 
 struct Engine::State {
   State(Recorder recorder_in, const Knowledge& knowledge_in, StudyCodec codec_in,
@@ -79,8 +61,9 @@ struct Engine::State {
   absl::Status Requeue(const std::string& id);
   absl::StatusOr<StudyRecord> Finish(const StudyEnding& ending);
   absl::StatusOr<InsertedStudy> Insert(StudyRecord record, const CreateStudyOptions& options);
-  void Run(const std::stop_token& stop);
-  std::optional<std::string> NextStudy(const std::stop_token& stop);
+  void Run(Lane lane, const std::stop_token& stop);
+  std::optional<std::string> NextStudy(Lane lane, const std::stop_token& stop);
+  bool HasJobLeft(const std::string& id) const;
   absl::StatusOr<StudyRequest> Begin(const std::string& id);
   HistorySource HistoryUpTo(std::int64_t sequence);
   void RunOne(const std::string& id);
@@ -106,8 +89,7 @@ struct Engine::State {
   std::condition_variable_any changed;
   Recorder recorder;
   Followers followers;
-  std::deque<std::string> queue;
-  std::optional<RunningStudy> running;
+  StudyQueue studies;
   bool is_stopping = false;
 
   StoreWriter writer{[this](std::span<const StoreCall> calls) {
@@ -115,7 +97,7 @@ struct Engine::State {
     return recorder.RunTogether(calls);
   }};
 
-  std::jthread thread;  // last: it uses all above
+  std::vector<std::jthread> threads;  // last: they use all above
 };
 
 absl::Status Engine::State::Recover() {
@@ -164,7 +146,9 @@ absl::Status Engine::State::Requeue(const std::string& id) {
   const auto study = recorder.UpdateStudy(
       {.study_id = id, .state = StudyState::kQueued, .time_ms = NowMs(), .owner = owner});
   if (!study.ok()) return study.status();
-  queue.push_back(id);
+  // A request that cannot be read fails where it is read again.
+  const auto request = codec.decode_request(study->question);
+  studies.Push(id, request.ok() ? LaneOf(*request) : Lane::kSearches);
   return absl::OkStatus();
 }
 
@@ -190,17 +174,25 @@ absl::StatusOr<InsertedStudy> Engine::State::Insert(StudyRecord record,
   }
 }
 
-void Engine::State::Run(const std::stop_token& stop) {
-  while (const auto id = NextStudy(stop)) RunOne(*id);
+void Engine::State::Run(Lane lane, const std::stop_token& stop) {
+  while (const auto id = NextStudy(lane, stop)) RunOne(*id);
 }
 
-std::optional<std::string> Engine::State::NextStudy(const std::stop_token& stop) {
+std::optional<std::string> Engine::State::NextStudy(Lane lane, const std::stop_token& stop) {
   std::unique_lock lock(mutex);
-  changed.wait(lock, stop, [this] { return !queue.empty(); });
-  if (is_stopping || queue.empty()) return std::nullopt;
-  running = RunningStudy{.id = queue.front()};
-  queue.pop_front();
-  return running->id;
+  changed.wait(lock, stop, [this, lane] { return !studies.IsEmpty(lane); });
+  if (is_stopping || studies.IsEmpty(lane)) return std::nullopt;
+  return studies.Begin(lane);
+}
+
+// Of a study that waits: whether an earlier process may have left a job of it running.
+bool Engine::State::HasJobLeft(const std::string& id) const {
+  const auto open =
+      recorder.ListTrials({.study_id = id, .state = TrialState::kOpen}, TrialOrder::kNumber, 1, "");
+  if (!open.ok() || open->trials.empty()) return false;
+  const auto attempts = recorder.ListAttempts(id, open->trials.front().number);
+  return attempts.ok() && attempts->back().state != AttemptState::kEnded &&
+         attempts->back().launcher != kReplayLauncher;
 }
 
 absl::StatusOr<StudyRequest> Engine::State::Begin(const std::string& id) {
@@ -210,7 +202,7 @@ absl::StatusOr<StudyRequest> Engine::State::Begin(const std::string& id) {
   const auto updated = recorder.UpdateStudy(
       {.study_id = id, .state = StudyState::kRunning, .time_ms = NowMs(), .owner = owner});
   // Cancelled between the queue and here: it runs into its cancelled stop token at once.
-  const bool is_cancelled = running->is_cancelled_by_user;
+  const bool is_cancelled = studies.Running(id)->is_cancelled_by_user;
   if (!updated.ok() && !is_cancelled) return updated.status();
   followers.Publish(recorder, id);
   // What it may learn from is settled when it first starts.
@@ -251,9 +243,11 @@ absl::StatusOr<StudyAnswer> Engine::State::Answer(const std::string& id,
                                                   const StudyRequest& request,
                                                   std::optional<Progress>& unsaved_progress) {
   std::stop_token cancel;
+  std::stop_token leave;
   {
     const std::lock_guard lock(mutex);
-    cancel = running->cancel.get_token();
+    cancel = studies.Running(id)->cancel.get_token();
+    leave = studies.Running(id)->leave.get_token();
   }
   const Clock::time_point start = Clock::now();
   std::optional<Clock::time_point> last;
@@ -273,6 +267,7 @@ absl::StatusOr<StudyAnswer> Engine::State::Answer(const std::string& id,
   try {
     return Try(id, request,
                {.cancel = cancel,
+                .leave = leave,
                 .on_progress = on_progress,
                 .history = HistoryUpTo(request.history_sequence.value_or(0))});
   } catch (const std::exception& e) {
@@ -297,8 +292,10 @@ absl::StatusOr<StudyAnswer> Engine::State::Try(const std::string& id, const Stud
                           .codec = codec,
                           .question = QuestionRecordOf(request.question, problem, codec),
                           .launcher = request.trials->launcher,
+                          .device_count = DeviceCount(problem.cluster),
                           .cancel = control.cancel}));
   control.trials = &trials->journal();
+  control.print_case = codec.print_case;
   return hooks.run(request, knowledge, control);
 }
 
@@ -335,7 +332,7 @@ void Engine::State::Conclude(const std::string& id, StudyEnding ending, bool was
     {
       const std::lock_guard lock(mutex);
       absl::Status saved;
-      if (running->is_cancelled_by_user && ending.state != StudyState::kFailed) {
+      if (studies.Running(id)->is_cancelled_by_user && ending.state != StudyState::kFailed) {
         ending.state = StudyState::kCancelled;
         ending.outcome = "cancelled";
         saved = Finish(ending).status();
@@ -346,7 +343,7 @@ void Engine::State::Conclude(const std::string& id, StudyEnding ending, bool was
         saved = Finish(ending).status();
       }
       if (saved.ok() || attempt == kSaveAttempts || is_stopping) {
-        running.reset();
+        studies.End(id);
         Report(id, saved);
         return;
       }
@@ -363,20 +360,26 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Start(Recorder recorder, const K
       std::make_unique<State>(std::move(recorder), knowledge, std::move(codec), std::move(hooks));
   RETURN_IF_ERROR(state->Recover());
   State& s = *state;
-  s.thread = std::jthread([&s](const std::stop_token& stop) { s.Run(stop); });
+  for (int i = 0; i <= kJobThreads; ++i) {
+    const Lane lane = i == 0 ? Lane::kSearches : Lane::kJobs;
+    s.threads.emplace_back([&s, lane](const std::stop_token& stop) { s.Run(lane, stop); });
+  }
   return std::unique_ptr<Engine>(new Engine(std::move(state)));
 }
 
 Engine::~Engine() {
-  std::stop_source cancel(std::nostopstate);
+  std::vector<RunningStudy> running;
   {
     const std::lock_guard lock(state_->mutex);
     state_->is_stopping = true;
-    if (state_->running.has_value()) cancel = state_->running->cancel;
+    running = state_->studies.All();
   }
-  cancel.request_stop();
-  state_->thread.request_stop();
-  state_->thread.join();
+  for (RunningStudy& study : running) {
+    study.leave.request_stop();
+    study.cancel.request_stop();
+  }
+  for (std::jthread& thread : state_->threads) thread.request_stop();
+  state_->threads.clear();
   const std::lock_guard lock(state_->mutex);
   state_->followers.Close();
 }
@@ -386,12 +389,17 @@ absl::StatusOr<StudyRecord> Engine::CreateStudy(const StudyRequest& request,
   if (options.study_id.has_value()) {
     if (auto violation = CheckStudyId(*options.study_id)) return InvalidFields({*violation});
   }
+  if (LaneOf(request) == Lane::kJobs && !state_->hooks.allows_jobs) {
+    return WithReason(absl::PermissionDeniedError("this server runs no jobs: it was started "
+                                                  "without --allow-jobs"),
+                      "JOBS_NOT_ALLOWED");
+  }
   ASSIGN_OR_RETURN(StudyRecord record, NewStudyRecord(request, state_->knowledge, state_->codec));
   const std::lock_guard lock(state_->mutex);
   ASSIGN_OR_RETURN(InsertedStudy inserted, state_->Insert(std::move(record), options));
   if (inserted.is_new) {
-    state_->queue.push_back(inserted.study.id);
-    state_->changed.notify_one();
+    state_->studies.Push(inserted.study.id, LaneOf(request));
+    state_->changed.notify_all();
   }
   return std::move(inserted.study);
 }
@@ -449,14 +457,17 @@ absl::StatusOr<StudyRecord> Engine::CancelStudy(std::string_view id) {
     const std::lock_guard lock(state_->mutex);
     study = state_->recorder.GetStudy(id);
     if (!study.ok() || IsTerminal(study->state)) return study;
-    if (state_->running.has_value() && state_->running->id == id) {
-      state_->running->is_cancelled_by_user = true;
-      cancel = state_->running->cancel;
+    if (RunningStudy* const running = state_->studies.Running(id); running != nullptr) {
+      running->is_cancelled_by_user = true;
+      cancel = running->cancel;
+    }
+    if (cancel.stop_possible() || state_->HasJobLeft(study->id)) {
+      if (!cancel.stop_possible()) state_->studies.CancelWhenItBegins(study->id);
       study = state_->recorder.UpdateStudy(
           {.study_id = study->id, .state = StudyState::kCancelling, .time_ms = NowMs()});
       state_->followers.Publish(state_->recorder, id);
     } else {
-      std::erase(state_->queue, study->id);
+      state_->studies.Remove(study->id);
       study = state_->Finish(CancelledEnding(study->id));
     }
   }

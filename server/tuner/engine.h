@@ -39,23 +39,27 @@ struct EngineHooks {
   std::function<absl::StatusOr<StudyAnswer>(const StudyRequest&, const Knowledge&,
                                             const StudyControl&)>
       run = RunStudy;
+  // Whether studies may run the commands that they state, as this process's user.
+  bool allows_jobs = false;
 };
 
-// Runs studies one after the other on a thread of its own and keeps them in the store. All methods
-// may be called from any thread. At start, studies that an earlier process left behind are shown as
-// interrupted and then run again from their stored request; one that has taken its process down
-// three times fails.
+// Runs studies on threads of its own and keeps them in the store: searches one after the other,
+// those whose trials are jobs beside them. All methods may be called from any thread. At start,
+// studies that an earlier process left behind are shown as interrupted and then run again from
+// their stored request; one that has taken its process down three times fails.
 class Engine {
  public:
   // `knowledge` must outlive the engine.
   static absl::StatusOr<std::unique_ptr<Engine>> Start(Recorder recorder,
                                                        const Knowledge& knowledge, StudyCodec codec,
                                                        EngineHooks hooks = {});
-  ~Engine();  // stops what runs and leaves it interrupted in the store, to be resumed
+  // Stops what runs and leaves it interrupted in the store, to be resumed; jobs run on.
+  ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // Makes a study and queues it. The same request_id with the same request gives the study that it
+  // Makes a study and queues it. PERMISSION_DENIED with reason JOBS_NOT_ALLOWED: it would run jobs.
+  // The same request_id with the same request gives the study that it
   // made before.
   absl::StatusOr<StudyRecord> CreateStudy(const StudyRequest& request,
                                           const CreateStudyOptions& options);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -19,13 +20,14 @@ struct TrialJob {
 struct FinishedTrial {
   int id = 0;
   TrialOutcome outcome = Cancelled();
-  Seconds time = Seconds(0);  // that it occupied its devices
+  Seconds time = Seconds(0);       // that it occupied its devices
+  std::string failure_class = {};  // of a job that was not measured: why
 };
 
-// Runs plans as jobs: measured tables that stand in for a cluster today, schedulers of clusters
-// later. Jobs run beside the caller, so submitting returns at once and ends are waited for. An
-// error is the launcher's own (no scheduler, no permission); whatever becomes of a job is an
-// outcome. Called by the trial loop (trials.h), from one thread.
+// Runs plans as jobs: of a cluster's scheduler, or a measured table that stands in for one. Jobs
+// run beside the caller, so submitting returns at once and ends are waited for. An error is the
+// launcher's own (no scheduler, no permission); whatever becomes of a job is an outcome. Called by
+// the trial loop (trials.h), from one thread.
 class Launcher {
  public:
   Launcher() = default;
@@ -39,6 +41,8 @@ class Launcher {
   virtual absl::StatusOr<std::optional<FinishedTrial>> Wait(Seconds limit) = 0;
   // Asks for the end of a job, which Wait then tells; of a job that has ended nothing changes.
   virtual void Cancel(int id) = 0;
+  // Whether what runs goes on without this process, for a later one to take up.
+  [[nodiscard]] virtual bool OutlivesProcess() const { return false; }
 };
 
 }  // namespace meshwright

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <thread>
 #include <utility>
 
@@ -23,14 +24,17 @@ absl::StatusOr<ParallelPlan> PlanOf(const TrialRecord& trial) {
                     "STORE_CORRUPT");
 }
 
-absl::StatusOr<TriedPlan> TriedOf(const TrialRecord& trial) {
+absl::StatusOr<TriedPlan> TriedOf(const Recorder& recorder, const TrialRecord& trial) {
   ASSIGN_OR_RETURN(ParallelPlan plan, PlanOf(trial));
+  ASSIGN_OR_RETURN(const std::vector<AttemptRecord> attempts,
+                   recorder.ListAttempts(trial.study_id, trial.number));
   return TriedPlan{.plan = std::move(plan),
                    .outcome = OutcomeOf(trial.outcome.value_or(Outcome::kCancelled),
                                         trial.step_time.value_or(Seconds(0)), trial.peak_memory),
                    .expected_step_time = trial.expected_step_time,
                    .success_probability = trial.success_probability,
-                   .device_time = trial.device_time};
+                   .device_time = trial.device_time,
+                   .failure_class = attempts.back().failure_class};
 }
 
 EventRecord TrialEvent(const std::string& study_id, int number, std::int64_t time_ms) {
@@ -46,6 +50,15 @@ StoredTrials::StoredTrials(StoredTrialsOptions options) : options_(std::move(opt
   journal_.learnt = [this](const CalibrationReport& report) { return Learnt(report); };
   journal_.begin = [this](const ExpectedTrial& expected) { return Begin(expected); };
   journal_.end = [this](int number, const TriedPlan& tried) { return End(number, tried); };
+  journal_.attempts = Attempts();
+}
+
+AttemptJournal StoredTrials::Attempts() {
+  return {.newest = [this]() -> absl::StatusOr<OpenAttempt> { return Newest(); },
+          .update = [this](AttemptState state,
+                           const std::string& external_id) { return Update(state, external_id); },
+          .again = [this](const AttemptReport& report) { return Again(report); },
+          .report = [this](const AttemptReport& report) { report_ = report; }};
 }
 
 absl::StatusOr<std::unique_ptr<StoredTrials>> StoredTrials::Open(StoredTrialsOptions options) {
@@ -63,15 +76,27 @@ absl::Status StoredTrials::Load(const Recorder& recorder) {
                                          kMaxPageSize, page_token));
     for (const TrialRecord& trial : page.trials) {
       if (trial.state == TrialState::kEnded) {
-        ASSIGN_OR_RETURN(TriedPlan tried, TriedOf(trial));
+        ASSIGN_OR_RETURN(TriedPlan tried, TriedOf(recorder, trial));
         journal_.ended.push_back(std::move(tried));
         continue;
       }
-      ASSIGN_OR_RETURN(journal_.open, PlanOf(trial));
-      open_number_ = trial.number;
+      RETURN_IF_ERROR(LoadOpen(recorder, trial));
     }
     page_token = page.next_page_token;
   } while (!page_token.empty());
+  return absl::OkStatus();
+}
+
+absl::Status StoredTrials::LoadOpen(const Recorder& recorder, const TrialRecord& trial) {
+  ASSIGN_OR_RETURN(journal_.open, PlanOf(trial));
+  open_number_ = trial.number;
+  ASSIGN_OR_RETURN(earlier_attempts_, recorder.ListAttempts(trial.study_id, trial.number));
+  // A table that stands in for a cluster runs nothing that could have gone on.
+  if (options_.launcher == kReplayLauncher) return absl::OkStatus();
+  if (earlier_attempts_.back().state == AttemptState::kEnded) return absl::OkStatus();
+  attempt_ = std::move(earlier_attempts_.back());
+  earlier_attempts_.pop_back();
+  is_adopted_ = true;
   return absl::OkStatus();
 }
 
@@ -84,8 +109,11 @@ absl::Status StoredTrials::Learnt(const CalibrationReport& report) {
 
 absl::Status StoredTrials::Begin(const ExpectedTrial& expected) {
   expected_ = expected;
+  report_.reset();
+  const bool is_open = open_number_.has_value() && journal_.open == expected.plan;
+  if (is_open && is_adopted_) return absl::OkStatus();
   return options_.access([&](Recorder& recorder) -> absl::Status {
-    if (open_number_.has_value() && journal_.open == expected.plan) {
+    if (is_open) {
       ASSIGN_OR_RETURN(attempt_, recorder.AddAttempt({.study_id = options_.study_id,
                                                       .trial_number = *open_number_,
                                                       .launcher = options_.launcher,
@@ -103,32 +131,89 @@ absl::Status StoredTrials::Begin(const ExpectedTrial& expected) {
                                           .launcher = options_.launcher,
                                           .time_ms = NowMs()}));
     attempt_ = std::move(begun.attempt);
+    earlier_attempts_.clear();
     open_number_ = begun.trial.number;
     journal_.open = expected.plan;
     return absl::OkStatus();
   });
 }
 
-absl::Status StoredTrials::End(int number, const TriedPlan& tried) {
-  const AttemptEnding attempt = {.attempt_id = attempt_.id,
-                                 .fencing_token = attempt_.fencing_token,
-                                 .outcome = WordOf(tried.outcome),
-                                 .device_time = tried.device_time,
-                                 .time_ms = NowMs()};
-  const bool is_cancelled = std::holds_alternative<Cancelled>(tried.outcome);
-  const auto save = [&](Recorder& recorder) {
-    // What is cancelled because its study stops may be begun again by a later process.
-    if (is_cancelled && options_.cancel.stop_requested()) {
-      return recorder.FinishAttempt(attempt).status();
-    }
-    return Finish(recorder, attempt, open_number_.value_or(number), tried);
-  };
+absl::Status StoredTrials::Update(AttemptState state, const std::string& external_id) {
+  return options_.access([&](Recorder& recorder) -> absl::Status {
+    ASSIGN_OR_RETURN(attempt_, recorder.UpdateAttempt({.attempt_id = attempt_.id,
+                                                       .fencing_token = attempt_.fencing_token,
+                                                       .state = state,
+                                                       .external_id = external_id,
+                                                       .time_ms = NowMs()}));
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<OpenAttempt> StoredTrials::Again(const AttemptReport& report) {
+  const AttemptEnding ending = EndingOf(report, Outcome::kCancelled);
+  RETURN_IF_ERROR(Save([&](Recorder& recorder) -> absl::Status {
+    ASSIGN_OR_RETURN(const AttemptRecord ended, recorder.FinishAttempt(ending));
+    ASSIGN_OR_RETURN(attempt_, recorder.AddAttempt({.study_id = options_.study_id,
+                                                    .trial_number = ended.trial_number,
+                                                    .launcher = options_.launcher,
+                                                    .time_ms = ending.time_ms}));
+    earlier_attempts_.push_back(ended);
+    return absl::OkStatus();
+  }));
+  is_adopted_ = false;
+  return Newest();
+}
+
+OpenAttempt StoredTrials::Newest() const {
+  OpenAttempt open = {.id = attempt_.id,
+                      .token = attempt_.fencing_token,
+                      .external_id = attempt_.external_id,
+                      .is_adopted = is_adopted_,
+                      .state = attempt_.state};
+  if (attempt_.start_time_ms.has_value()) {
+    open.time = Seconds(
+        1e-3 * static_cast<double>(std::max<std::int64_t>(0, NowMs() - *attempt_.start_time_ms)));
+  }
+  for (const AttemptRecord& earlier : earlier_attempts_) {
+    open.earlier_failure_classes.push_back(earlier.failure_class);
+    open.earlier_time += earlier.device_time / options_.device_count;
+  }
+  return open;
+}
+
+AttemptEnding StoredTrials::EndingOf(const AttemptReport& report, Outcome outcome) const {
+  return {.attempt_id = attempt_.id,
+          .fencing_token = attempt_.fencing_token,
+          .outcome = outcome,
+          .failure_class = report.failure_class,
+          .device_time = options_.device_count * report.time,
+          .log_head = report.log_head,
+          .log_tail = report.log_tail,
+          .time_ms = NowMs()};
+}
+
+// Tries again, since what was measured was paid for.
+absl::Status StoredTrials::Save(const StoreCall& save) const {
   absl::Status saved = options_.access(save);
   for (int i = 1; i < kSaveAttempts && !saved.ok(); ++i) {
     std::this_thread::sleep_for(kSavePause);
     saved = options_.access(save);
   }
   return saved;
+}
+
+absl::Status StoredTrials::End(int number, const TriedPlan& tried) {
+  AttemptEnding attempt = EndingOf(report_.value_or(AttemptReport()), WordOf(tried.outcome));
+  if (!report_.has_value()) attempt.device_time = tried.device_time;
+  const bool is_cancelled = std::holds_alternative<Cancelled>(tried.outcome);
+  is_adopted_ = false;
+  return Save([&](Recorder& recorder) {
+    // What is cancelled because its study stops may be begun again by a later process.
+    if (is_cancelled && options_.cancel.stop_requested()) {
+      return recorder.FinishAttempt(attempt).status();
+    }
+    return Finish(recorder, attempt, open_number_.value_or(number), tried);
+  });
 }
 
 MeasurementRecord StoredTrials::MeasurementOf(const TriedPlan& tried, std::int64_t time_ms) const {

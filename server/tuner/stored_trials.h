@@ -20,6 +20,7 @@ struct StoredTrialsOptions {
   StudyCodec codec = {};
   QuestionRecord question = {};
   std::string launcher = {};
+  int device_count = 1;         // that an attempt occupies
   std::stop_token cancel = {};  // of the study
 };
 
@@ -38,19 +39,29 @@ class StoredTrials {
  private:
   explicit StoredTrials(StoredTrialsOptions options);
   absl::Status Load(const Recorder& recorder);
+  absl::Status LoadOpen(const Recorder& recorder, const TrialRecord& trial);
+  AttemptJournal Attempts();
   absl::Status Learnt(const CalibrationReport& report);
   absl::Status Begin(const ExpectedTrial& expected);
   absl::Status End(int number, const TriedPlan& tried);
   absl::Status Finish(Recorder& recorder, const AttemptEnding& attempt, int number,
                       const TriedPlan& tried);
+  absl::Status Update(AttemptState state, const std::string& external_id);
+  absl::StatusOr<OpenAttempt> Again(const AttemptReport& report);
+  [[nodiscard]] OpenAttempt Newest() const;
+  [[nodiscard]] AttemptEnding EndingOf(const AttemptReport& report, Outcome outcome) const;
+  absl::Status Save(const StoreCall& save) const;
   [[nodiscard]] MeasurementRecord MeasurementOf(const TriedPlan& tried, std::int64_t time_ms) const;
 
   const StoredTrialsOptions options_;
   TrialJournal journal_;
   std::string calibration_id_;
-  ExpectedTrial expected_;          // of the newest trial
-  AttemptRecord attempt_;           // the newest
-  std::optional<int> open_number_;  // of the trial that has begun and not ended
+  ExpectedTrial expected_;                       // of the newest trial
+  AttemptRecord attempt_;                        // the newest
+  std::vector<AttemptRecord> earlier_attempts_;  // at the same trial
+  bool is_adopted_ = false;                      // the newest
+  std::optional<AttemptReport> report_;          // of the newest, by its launcher
+  std::optional<int> open_number_;               // of the trial that has begun and not ended
 };
 
 // Ends as cancelled what is open of a study's trials: for the end of the study. One that is only

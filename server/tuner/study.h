@@ -154,6 +154,7 @@ struct Progress {
   std::int64_t considered_count = 0;  // evaluated or pruned
   std::int64_t evaluated_count = 0;
   std::optional<Seconds> best_step_time = {};
+  std::string job_status = {};  // of the job that runs, in its engine's words
 };
 
 struct TrialJournal;  // trial_journal.h
@@ -162,9 +163,14 @@ struct TrialJournal;  // trial_journal.h
 // called on the study's thread, at most every 100 ms.
 struct StudyControl {
   std::stop_token cancel = {};
+  // With `cancel`: the process ends, and jobs that outlive it are left to the next one.
+  std::stop_token leave = {};
   std::function<void(const Progress&)> on_progress = {};
   const TrialJournal* trials = nullptr;  // none: trials are kept in the answer alone
   HistorySource history = {};
+  // A question with a plan as one case of `evaluate`, JSON: what a job may read. For launchers of
+  // jobs.
+  std::function<std::string(const Question&, const ParallelPlan&)> print_case = {};
 };
 
 // One study from question to answer: history -> calibrate -> ask, prune, estimate, keep -> check ->

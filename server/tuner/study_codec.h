@@ -22,6 +22,8 @@ struct StudyCodec {
   // What a result was measured of, as it was stated.
   std::function<std::string(const Question&)> encode_question = {};
   std::function<absl::StatusOr<Question>(std::string_view)> decode_question = {};
+  // StudyControl's.
+  std::function<std::string(const Question&, const ParallelPlan&)> print_case = {};
 };
 
 }  // namespace meshwright

@@ -9,6 +9,7 @@
 
 #include "search_space/status.h"
 #include "server/tuner/problem.h"
+#include "server/tuner/saving.h"
 
 namespace meshwright {
 namespace {
@@ -181,6 +182,25 @@ std::optional<absl::Status> ParseErrorText(std::string_view text) {
     return std::nullopt;
   }
   return WithReason(status, reason);
+}
+
+StudyEnding FailedEnding(const std::string& id, const absl::Status& status) {
+  return {.study_id = id,
+          .state = StudyState::kFailed,
+          .time_ms = NowMs(),
+          .outcome = "failed",
+          .error_message = ErrorText(status)};
+}
+
+StudyEnding CancelledEnding(const std::string& id) {
+  return {
+      .study_id = id, .state = StudyState::kCancelled, .time_ms = NowMs(), .outcome = "cancelled"};
+}
+
+bool WasCut(const absl::StatusOr<StudyAnswer>& answer) {
+  if (!answer.ok()) return absl::IsCancelled(answer.status());
+  return std::visit([](const auto& a) { return a.search.stop_cause == StopCause::kCancelled; },
+                    *answer);
 }
 
 }  // namespace meshwright

@@ -40,4 +40,10 @@ std::string ErrorText(const absl::Status& status);
 // Nothing for a text that ErrorText did not write.
 std::optional<absl::Status> ParseErrorText(std::string_view text);
 
+StudyEnding FailedEnding(const std::string& id, const absl::Status& status);
+StudyEnding CancelledEnding(const std::string& id);
+
+// Whether it was stopped from outside.
+bool WasCut(const absl::StatusOr<StudyAnswer>& answer);
+
 }  // namespace meshwright

@@ -38,7 +38,9 @@ TrialOutcome OutcomeOf(Outcome word, Seconds step_time, std::optional<Bytes> pea
 
 Seconds TrialTime(Seconds step_time) { return kStartUp + kSteps * step_time; }
 
-std::vector<std::string> LauncherNames() { return {std::string(kReplayLauncher)}; }
+std::vector<std::string> LauncherNames() {
+  return {std::string(kReplayLauncher), std::string(kLocalLauncher), std::string(kSlurmLauncher)};
+}
 
 std::string_view Word(TrialStop stop) {
   switch (stop) {

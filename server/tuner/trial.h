@@ -9,6 +9,7 @@
 #include "search_space/choices.h"
 #include "search_space/plan.h"
 #include "search_space/units.h"
+#include "server/tuner/job_template.h"
 #include "server/tuner/problem.h"
 
 namespace meshwright {
@@ -66,11 +67,14 @@ struct TrialBudget {
 };
 
 inline constexpr std::string_view kReplayLauncher = "replay";
+inline constexpr std::string_view kLocalLauncher = "local";
+inline constexpr std::string_view kSlurmLauncher = "slurm";
 std::vector<std::string> LauncherNames();
 
 struct TrialRequest {
   std::string launcher = {};              // one of LauncherNames()
   std::vector<MeasuredPlan> replay = {};  // of kReplayLauncher
+  std::optional<JobTemplate> job = {};    // of the others
   TrialBudget budget = {};
 };
 
@@ -81,6 +85,7 @@ struct TriedPlan {
   Seconds expected_step_time = Seconds(0);
   double success_probability = 0;
   Seconds device_time = Seconds(0);  // what it occupied
+  std::string failure_class = {};    // of a job that was not measured: why
 };
 
 enum class TrialStop {

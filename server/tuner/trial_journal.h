@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "search_space/plan.h"
 #include "search_space/units.h"
+#include "server/tuner/attempt_journal.h"
 #include "server/tuner/study.h"
 #include "server/tuner/trial.h"
 
@@ -34,6 +35,8 @@ struct TrialJournal {
   // Both return once it is durable.
   std::function<absl::Status(const ExpectedTrial&)> begin = {};
   std::function<absl::Status(int number, const TriedPlan&)> end = {};
+  // Of the trial that is open; for launchers of real jobs.
+  AttemptJournal attempts = {};
 };
 
 }  // namespace meshwright

@@ -227,6 +227,7 @@ class TrialStudy {
         .device_count = DeviceCount(problem_.cluster),
         .should_stop =
             [stop = SearchOptionsOf(request_, control, start).stop] { return stop().has_value(); },
+        .should_leave = [leave = control.leave] { return leave.stop_requested(); },
         .on_trial = report};
   }
 

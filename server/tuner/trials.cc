@@ -11,7 +11,7 @@ namespace meshwright {
 namespace {
 
 constexpr Seconds kPoll(0.1);
-constexpr int kCancelPolls = 300;  // half a minute for a cancelled job to end
+constexpr int kCancelPolls = 1200;  // two minutes for a cancelled job to end
 
 class Loop {
  public:
@@ -41,6 +41,10 @@ class Loop {
 
  private:
   [[nodiscard]] bool IsStopped() const { return options_.should_stop && options_.should_stop(); }
+
+  [[nodiscard]] bool IsLeft() const {
+    return launcher_.OutlivesProcess() && options_.should_leave && options_.should_leave();
+  }
 
   [[nodiscard]] int NextNumber() const { return static_cast<int>(run_.tried.size()) + 1; }
 
@@ -110,7 +114,7 @@ class Loop {
     return std::nullopt;
   }
 
-  // Nothing when a cancelled job does not end.
+  // Nothing when a cancelled job does not end, or one is left running.
   absl::StatusOr<std::optional<FinishedTrial>> Try(std::size_t candidate) {
     const int id = static_cast<int>(run_.tried.size());
     absl::Status submitted =
@@ -122,6 +126,7 @@ class Loop {
       if (!finished.ok()) return finished;
       // An end that is told late belongs to a job that was given up.
       if (finished->has_value() && (*finished)->id == id) return finished;
+      if (IsLeft()) return std::nullopt;
       if (is_cancelled || !IsStopped()) continue;
       launcher_.Cancel(id);
       is_cancelled = true;
@@ -135,7 +140,8 @@ class Loop {
             .outcome = finished.outcome,
             .expected_step_time = expected.step_time,
             .success_probability = expected.success_probability,
-            .device_time = options_.device_count * finished.time};
+            .device_time = options_.device_count * finished.time,
+            .failure_class = finished.failure_class};
   }
 
   void Record(std::optional<std::size_t> candidate, TriedPlan tried) {

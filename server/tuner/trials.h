@@ -19,6 +19,8 @@ struct TrialOptions {
   std::optional<std::size_t> baseline = {};
   // Looked at between waits; what runs is then cancelled.
   std::function<bool()> should_stop = {};
+  // The process ends: what outlives it is left running.
+  std::function<bool()> should_leave = {};
   std::function<void(int tried, std::optional<Seconds> best)> on_trial = {};
   const TrialJournal* journal = nullptr;  // none: nothing is written down
 };

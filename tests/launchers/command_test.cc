@@ -34,6 +34,19 @@ TEST(CommandTest, Signal) {
   EXPECT_EQ(RunCommand({"bash", "-c", "kill -TERM $$"}, "", Seconds(20))->exit_code, 143);
 }
 
+TEST(CommandTest, ClosedStreamsDoNotMakeTheLimitVoid) {
+  const auto output = RunCommand({"bash", "-c", "exec >&- 2>&-; sleep 600"}, "", Seconds(0.3));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(output.status())) << output.status();
+}
+
+// Its child holds the streams.
+TEST(CommandTest, EndsBeforeItsChild) {
+  const auto output = RunCommand({"bash", "-c", "echo said; sleep 20 & exit 4"}, "", Seconds(0.5));
+  ASSERT_TRUE(output.ok()) << output.status();
+  EXPECT_EQ(output->out, "said\n");
+  EXPECT_EQ(output->exit_code, 4);
+}
+
 TEST(CommandTest, NoSuchProgram) {
   const auto output = RunCommand({"meshwright-no-such-program"}, "", Seconds(20));
   EXPECT_TRUE(absl::IsNotFound(output.status())) << output.status();

@@ -38,19 +38,6 @@ std::vector<std::string> Lines(const std::string& text) {
   return lines;
 }
 
-// Processes whose command line holds the text, but for our own.
-int CountProcesses(const std::string& text) {
-  int count = 0;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-    const std::string name = entry.path().filename();
-    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    std::ifstream file(entry.path() / "cmdline");
-    const std::string line((std::istreambuf_iterator<char>(file)), {});
-    if (line.find(text) != std::string::npos && name != std::to_string(getpid())) ++count;
-  }
-  return count;
-}
-
 }  // namespace
 
 JobEngineTest::JobEngineTest() {
@@ -98,6 +85,19 @@ JobStatus JobEngineTest::Run(const JobSpec& spec) {
 std::string JobEngineTest::Output(const JobSpec& spec) const {
   std::ifstream file(fmt::format("{}/{}.log", folder_, spec.attempt_id));
   return {(std::istreambuf_iterator<char>(file)), {}};
+}
+
+int JobEngineTest::ProcessCount(const JobSpec& spec) {
+  const std::string mark = fmt::format("{}={}", kAttemptVariable, spec.attempt_id);
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    std::ifstream file(entry.path() / "environ");
+    const std::string variables((std::istreambuf_iterator<char>(file)), {});
+    if (variables.find(mark) != std::string::npos) ++count;
+  }
+  return count;
 }
 
 TEST_P(JobEngineTest, Success) {
@@ -163,18 +163,19 @@ TEST_P(JobEngineTest, AFailureEndsTheOtherProcesses) {
   EXPECT_EQ(status.end->kind, JobEndKind::kExited);
   // Slurm tells the highest code, which is that of the processes that were ended.
   EXPECT_THAT(status.end->exit_code, testing::AnyOf(7, 128 + SIGTERM));
-  EXPECT_EQ(CountProcesses("600.25"), 0);
+  EXPECT_EQ(ProcessCount(spec), 0);
 }
 
 TEST_P(JobEngineTest, CancelledWhileItRuns) {
   const JobSpec spec = Script("sleep 600.5");
   ASSERT_TRUE(engine_->Submit(spec).ok());
   EXPECT_EQ(Until(JobState::kRunning, spec).state, JobState::kRunning);
+  EXPECT_GT(ProcessCount(spec), 0);
   EXPECT_TRUE(engine_->Cancel(HandleOf(spec)).ok());
   EXPECT_EQ(Until(JobState::kEnded, spec).end, (JobEnd{.kind = JobEndKind::kCancelled}));
   EXPECT_TRUE(engine_->Cancel(HandleOf(spec)).ok());
   EXPECT_EQ(Until(JobState::kEnded, spec).end, (JobEnd{.kind = JobEndKind::kCancelled}));
-  EXPECT_EQ(CountProcesses("600.5"), 0);
+  EXPECT_EQ(ProcessCount(spec), 0);
 }
 
 TEST_P(JobEngineTest, CancelOfWhatIsNotThere) {

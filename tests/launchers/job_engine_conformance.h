@@ -32,6 +32,8 @@ class JobEngineTest : public testing::TestWithParam<EngineCase> {
   JobStatus Until(JobState state, const JobSpec& job);
   JobStatus Run(const JobSpec& spec);
   [[nodiscard]] std::string Output(const JobSpec& spec) const;
+  // Of the job that run on this machine.
+  static int ProcessCount(const JobSpec& spec);
   [[nodiscard]] JobHandle HandleOf(const JobSpec& spec) const;
 
   std::string folder_;

@@ -22,11 +22,15 @@ using testing::HasSubstr;
 struct Notes {
   int count = 0;  // attempts
   bool is_adopted = false;
+  std::vector<std::string> earlier_failure_classes = {};
   std::vector<std::string> lines = {};  // what was written down, in order
   AttemptReport last = {};
 
   [[nodiscard]] OpenAttempt Newest() const {
-    return {.id = fmt::format("s-t1-a{}", count), .token = 10 + count, .is_adopted = is_adopted};
+    return {.id = fmt::format("s-t1-a{}", count),
+            .token = 10 + count,
+            .is_adopted = is_adopted,
+            .earlier_failure_classes = earlier_failure_classes};
   }
 
   AttemptJournal Journal() {
@@ -66,12 +70,16 @@ class FakeEngine final : public JobEngine {
     return std::vector{status};
   }
   absl::Status Cancel(const JobHandle& job) override {
+    cancelled.push_back(job.attempt_id);
+    if (!knows_what_it_cancels) return absl::OkStatus();
     statuses[job.attempt_id] = {
         {.state = JobState::kEnded, .end = JobEnd{.kind = JobEndKind::kCancelled}}};
     return absl::OkStatus();
   }
 
   std::vector<JobSpec> submitted;
+  std::vector<std::string> cancelled;
+  bool knows_what_it_cancels = true;
   std::map<std::string, std::deque<JobStatus>> statuses;
   absl::Status refusal;
   absl::Status silence;
@@ -107,9 +115,13 @@ class JobLauncherTest : public testing::Test {
     launcher_ = std::make_unique<JobLauncher>(std::move(engine), options_);
   }
 
-  void WriteResult(const std::string& attempt, int token, const std::string& members) {
-    std::ofstream(fmt::format("{}/{}.result.json", folder_, attempt)) << fmt::format(
+  void WriteFile(const std::string& name, const std::string& attempt, int token,
+                 const std::string& members) {
+    std::ofstream(folder_ + "/" + name) << fmt::format(
         R"({{"meshwright_result":1,"attempt":"{}","token":{},{}}})", attempt, token, members);
+  }
+  void WriteResult(const std::string& attempt, int token, const std::string& members) {
+    WriteFile(attempt + ".result.json", attempt, token, members);
   }
 
   absl::StatusOr<FinishedTrial> Run() {
@@ -228,7 +240,68 @@ TEST_F(JobLauncherTest, ADamagedResultIsNone) {
   engine_->statuses["s-t1-a1"] = {Ended({.exit_code = 1})};
   std::ofstream(folder_ + "/s-t1-a1.result.json") << R"({"meshwright_result":1,"att)";
   EXPECT_EQ(Run()->outcome, TrialOutcome(Crashed()));
-  EXPECT_THAT(notes_.last.log_tail, HasSubstr("no JSON object"));
+  EXPECT_THAT(notes_.last.message, HasSubstr("no JSON object"));
+}
+
+TEST_F(JobLauncherTest, WhatAnotherRankSaysIsNearerThanBeingEnded) {
+  engine_->statuses["s-t1-a1"] = {Running(), Ended({.exit_code = 143})};
+  WriteResult("s-t1-a1", 11, R"("class":"cancelled")");
+  WriteFile("s-t1-a1.rank2.failure.json", "s-t1-a1", 11, R"("class":"crash")");
+  WriteFile("s-t1-a1.rank1.failure.json", "s-t1-a1", 11,
+            R"("class":"oom_device","message":"86","log_tail":"no memory")");
+  WriteFile("s-t1-a1.rank3.failure.json", "s-t1-a1", 10, R"("class":"oom_device")");
+  EXPECT_EQ(Run()->outcome, TrialOutcome(OutOfMemory()));
+  EXPECT_EQ(notes_.last.failure_class, "oom_device");
+  EXPECT_EQ(notes_.last.log_tail, "no memory");
+}
+
+// Only the process that measures knows that it has seen enough.
+TEST_F(JobLauncherTest, WhatIsMeasuredIsEnded) {
+  engine_->statuses["s-t1-a1"] = {Running()};
+  WriteResult("s-t1-a1", 11, kMeasured);
+  EXPECT_TRUE(std::holds_alternative<Ran>(Run()->outcome));
+  EXPECT_THAT(engine_->cancelled, ElementsAre("s-t1-a1"));
+}
+
+// More than half of the cluster's nodes cannot be left out.
+TEST_F(JobLauncherTest, NodesAreNotAvoidedWhereTooFewAreLeft) {
+  engine_->statuses["s-t1-a1"] = {Ended({.exit_code = 44}, {"n1", "n2"})};
+  WriteResult("s-t1-a1", 11, R"("class":"hang")");
+  engine_->statuses["s-t1-a2"] = {Ended({.kind = JobEndKind::kRefused})};
+  engine_->statuses["s-t1-a3"] = {Ended({.exit_code = 44}, {"n1", "n2"})};
+  WriteResult("s-t1-a3", 13, R"("class":"hang")");
+  EXPECT_EQ(Run()->outcome, TrialOutcome(Hung()));
+  ASSERT_EQ(engine_->submitted.size(), 3u);
+  EXPECT_THAT(engine_->submitted[1].excluded_nodes, ElementsAre("n1", "n2"));
+  EXPECT_THAT(engine_->submitted[2].excluded_nodes, testing::IsEmpty());
+}
+
+TEST_F(JobLauncherTest, WhatIsLostIsCancelledBeforeTheNextAttempt) {
+  engine_->refusal = absl::DeadlineExceededError("sbatch had not ended after 30 s");
+  EXPECT_EQ(Run()->outcome, TrialOutcome(Cancelled()));
+  EXPECT_THAT(engine_->cancelled, ElementsAre("s-t1-a1", "s-t1-a2"));
+}
+
+// The submission timed out, the study was stopped, and only then the job came.
+TEST_F(JobLauncherTest, ACancelledJobMayStillCome) {
+  engine_->refusal = absl::DeadlineExceededError("sbatch had not ended after 30 s");
+  engine_->knows_what_it_cancels = false;
+  ASSERT_TRUE(launcher_->Submit({.id = 4}).ok());
+  launcher_->Cancel(4);
+  EXPECT_EQ(launcher_->Wait(Seconds(0.01)).value(), std::nullopt);
+  engine_->statuses["s-t1-a1"] = {Running()};
+  engine_->knows_what_it_cancels = true;
+  ASSERT_TRUE(launcher_->Wait(Seconds(5)).value().has_value());
+  EXPECT_EQ(engine_->statuses["s-t1-a1"].front().state, JobState::kEnded);
+}
+
+// What the retry table leans on outlives the server.
+TEST_F(JobLauncherTest, EarlierAttemptsCountAfterARestart) {
+  notes_.earlier_failure_classes = {"hang"};
+  engine_->statuses["s-t1-a1"] = {Ended({.exit_code = 44})};
+  WriteResult("s-t1-a1", 11, R"("class":"hang")");
+  EXPECT_EQ(Run()->outcome, TrialOutcome(Hung()));
+  EXPECT_EQ(engine_->submitted.size(), 1u);
 }
 
 // The server was killed: before it submitted, while the job ran, after it had ended.
@@ -327,10 +400,10 @@ const TextCase kTexts[] = {
      "class 'odd' is unknown"},
     {"NoTime", R"({"meshwright_result":1,"attempt":"a","token":1,"class":"ok"})",
      "step_time_seconds; must be a number > 0"},
-    {"NoMemory",
+    {"NegativeMemory",
      R"({"meshwright_result":1,"attempt":"a","token":1,"class":"ok","step_time_seconds":1,
-         "peak_memory_bytes":0})",
-     "peak_memory_bytes = 0; must be > 0"},
+         "peak_memory_bytes":-1})",
+     "peak_memory_bytes = -1; must be >= 0"},
 };
 
 class BadResultTest : public testing::TestWithParam<TextCase> {};

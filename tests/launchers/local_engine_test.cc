@@ -1,9 +1,12 @@
 #include "server/launchers/local_engine.h"
 
 #include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "gmock/gmock.h"
@@ -71,6 +74,44 @@ TEST_P(LocalEngineTest, WhatIgnoresTermIsKilled) {
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   EXPECT_TRUE(engine_->Cancel(HandleOf(spec)).ok());
   EXPECT_EQ(Until(JobState::kEnded, spec).end, (JobEnd{.kind = JobEndKind::kCancelled}));
+  EXPECT_EQ(ProcessCount(spec), 0);
+}
+
+// Programs that wait for signals on a thread of their own block them.
+TEST_P(LocalEngineTest, HearsTermThoughItsLauncherDoesNot) {
+  sigset_t blocked;
+  sigemptyset(&blocked);
+  sigaddset(&blocked, SIGTERM);
+  sigset_t before;
+  pthread_sigmask(SIG_BLOCK, &blocked, &before);
+  const JobSpec spec = Script("sleep 600");
+  EXPECT_TRUE(engine_->Submit(spec).ok());
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  Until(JobState::kRunning, spec);
+  EXPECT_TRUE(engine_->Cancel(HandleOf(spec)).ok());
+  EXPECT_EQ(Until(JobState::kEnded, spec).end, (JobEnd{.kind = JobEndKind::kCancelled}));
+}
+
+// As after a restart of the machine, when the supervisor's id may be anybody's.
+TEST_P(LocalEngineTest, KillsNoStranger) {
+  const pid_t stranger = fork();
+  if (stranger == 0) {
+    setsid();
+    execlp("sleep", "sleep", "600", nullptr);
+    _exit(1);
+  }
+  const JobSpec spec = Script("true");
+  std::ofstream(folder_ + "/" + spec.attempt_id + ".pid") << stranger << " 1\n";
+  EXPECT_EQ(Until(JobState::kEnded, spec).end->exit_code, 128 + SIGKILL);
+  EXPECT_EQ(waitpid(stranger, nullptr, WNOHANG), 0);
+  kill(stranger, SIGKILL);
+  waitpid(stranger, nullptr, 0);
+}
+
+TEST_P(LocalEngineTest, SlotsThatAreNotThere) {
+  std::filesystem::remove_all(folder_ + "/slots");
+  const auto refused = engine_->Submit(Script("true"));
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused.status())) << refused.status();
 }
 
 TEST_P(LocalEngineTest, SubmittedTwiceRunsOnce) {

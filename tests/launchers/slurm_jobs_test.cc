@@ -107,7 +107,8 @@ TEST(SlurmJobsTest, ReasonsThatDoNotPass) {
   }
   for (const char* const reason :
        {"None", "Resources", "Priority", "Dependency", "BeginTime", "AssocGrpCpuLimit",
-        "QOSGrpNodeLimit", "QOSMaxJobsPerUserLimit", "JobHeldUser", "ReqNodeNotAvail"}) {
+        "QOSGrpNodeLimit", "QOSMaxJobsPerUserLimit", "AssocMaxJobsLimit", "PartitionInactive",
+        "JobHeldUser", "ReqNodeNotAvail"}) {
     EXPECT_FALSE(IsHopeless(reason)) << reason;
   }
 }

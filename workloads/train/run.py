@@ -71,9 +71,12 @@ def _train(case, rank, row, options):
             seconds.append(taken)
         if rank.rank == 0:
             emit("step", step=step, step_time_seconds=taken, loss=loss, grad_norm=norm, is_warmup=is_warmup)
-    peaks, source = _peaks(groups["world"], module, device)
+        if step in (options.warmup, options.warmup + options.steps - 1):
+            # Also early: whoever reads the steps may have seen enough of them before the last.
+            peaks, source = _peaks(groups["world"], module, device)
+            if rank.rank == 0:
+                emit("memory", source=source, peak_memory_bytes_by_rank=peaks)
     if rank.rank == 0:
-        emit("memory", source=source, peak_memory_bytes_by_rank=peaks)
         _tell_result(case, rank, seconds, loss, max(peaks))
 
 

@@ -1,0 +1,15 @@
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "server/tuner/study.h"
+
+namespace meshwright {
+
+// A study whose trials are jobs of launcher local or slurm. Its candidates are the plans that the
+// search expects to be fastest and their neighbours in micro-batch; the baseline is its first
+// trial. FAILED_PRECONDITION without a journal in `control`: a job that nobody wrote down is lost
+// with the process.
+absl::StatusOr<StudyAnswer> RunJobStudy(const StudyRequest& request, const Knowledge& knowledge,
+                                        const StudyControl& control);
+
+}  // namespace meshwright

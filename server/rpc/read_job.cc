@@ -1,0 +1,120 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "server/rpc/read_wire.h"
+#include "server/tuner/job_template.h"
+
+namespace meshwright {
+namespace {
+
+constexpr Seconds kLongestJob(30 * 86400.0);
+
+void RequireAbsolute(const MessageReader& in, std::string_view field, const std::string& path) {
+  if (path.empty() || path.starts_with('/')) return;
+  in.Add(field, fmt::format("'{}'; must be an absolute path", path));
+}
+
+void ReadLimit(const MessageReader& in, std::string_view field, std::optional<Seconds>& limit) {
+  const std::optional<double> value = in.Double(field);
+  if (!value.has_value()) return;
+  limit = Seconds(*value);
+  if (!(*value > 0 && *limit <= kLongestJob)) {
+    in.Add(field, fmt::format("{}; must be > 0 and <= {}", *value, kLongestJob.count()));
+  }
+}
+
+void ReadLimit(const MessageReader& in, std::string_view field, Seconds& limit) {
+  std::optional<Seconds> stated;
+  ReadLimit(in, field, stated);
+  limit = stated.value_or(limit);
+}
+
+void ReadCount(const MessageReader& in, std::string_view field, int least,
+               std::optional<int>& count) {
+  count = in.Int(field);
+  if (count.has_value() && *count < least) {
+    in.Add(field, fmt::format("{}; must be >= {}", *count, least));
+  }
+}
+
+// What the harness would refuse on the nodes, with its words (docs/harness.md).
+void CheckFormat(const MessageReader& in, const JobMetrics& metrics) {
+  const std::string format = metrics.format.value_or("meshwright");
+  const std::vector<std::string> known = {"meshwright", "json",      "megatron",
+                                          "flagscale",  "deepspeed", "regex"};
+  if (std::ranges::find(known, format) == known.end()) {
+    in.AddWordMistake("format", format, "meshwright, json, megatron, flagscale, deepspeed, regex");
+    return;
+  }
+  if (metrics.pattern.has_value() != (format == "regex")) {
+    in.Add("pattern", format == "regex" ? "missing; required of format regex"
+                                        : "stated; of format regex alone");
+  }
+  if (metrics.fields.empty() == (format == "json")) {
+    in.Add("fields", format == "json" ? "missing; required of format json"
+                                      : "stated; of format json alone");
+  }
+}
+
+JobMetrics ReadMetrics(const MessageReader& in) {
+  JobMetrics metrics = {.format = in.Text("format"),
+                        .pattern = in.Text("pattern"),
+                        .fields = in.Texts("fields"),
+                        .measuring_rank = in.Text("measuring_rank")};
+  CheckFormat(in, metrics);
+  const std::string rank = metrics.measuring_rank.value_or("0");
+  const bool is_number =
+      !rank.empty() && rank.size() < 10 && std::ranges::all_of(rank, [](unsigned char c) {
+        return std::isdigit(c) != 0;
+      });
+  if (rank != "last" && !is_number) {
+    in.Add("measuring_rank", fmt::format("'{}'; must be a number or last", rank));
+  }
+  ReadCount(in, "warmup_steps", 0, metrics.warmup_steps);
+  ReadCount(in, "min_steps", 1, metrics.min_steps);
+  ReadCount(in, "max_steps", 1, metrics.max_steps);
+  if (metrics.max_steps.value_or(1 << 30) < metrics.min_steps.value_or(1)) {
+    in.Add("max_steps", fmt::format("{}; must be >= min_steps ({})", *metrics.max_steps,
+                                    *metrics.min_steps));
+  }
+  metrics.interval_ratio = in.Double("interval_ratio");
+  if (const double ratio = metrics.interval_ratio.value_or(0.5); !(ratio > 0 && ratio < 1)) {
+    in.Add("interval_ratio", fmt::format("{}; must be between 0 and 1", ratio));
+  }
+  ReadLimit(in, "start_limit_seconds", metrics.start_limit);
+  ReadLimit(in, "hang_limit_seconds", metrics.hang_limit);
+  return metrics;
+}
+
+}  // namespace
+
+JobTemplate ReadJob(const MessageReader& in) {
+  JobTemplate job = {.folder = in.Required("folder", in.Text("folder")),
+                     .command = in.Texts("command"),
+                     .environment = in.Texts("environment"),
+                     .engine_flags = in.Texts("engine_flags")};
+  RequireAbsolute(in, "folder", job.folder);
+  for (std::size_t i = 0; i < job.command.size(); ++i) {
+    if (const auto mistake = PlaceholderMistake(job.command[i])) {
+      in.Add(fmt::format("command[{}]", i), *mistake);
+    }
+  }
+  for (std::size_t i = 0; i < job.environment.size(); ++i) {
+    if (const auto mistake = VariableMistake(job.environment[i])) {
+      in.Add(fmt::format("environment[{}]", i), *mistake);
+    }
+  }
+  ReadCount(in, "processes_per_node", 1, job.processes_per_node);
+  ReadLimit(in, "time_limit_seconds", job.time_limit);
+  ReadLimit(in, "queue_limit_seconds", job.queue_limit);
+  ReadLimit(in, "poll_interval_seconds", job.poll_interval);
+  job.python = in.Text("python").value_or(job.python);
+  job.workloads_folder = in.Text("workloads_folder").value_or("");
+  RequireAbsolute(in, "workloads_folder", job.workloads_folder);
+  if (const auto metrics = in.Child("metrics")) job.metrics = ReadMetrics(*metrics);
+  return job;
+}
+
+}  // namespace meshwright
