@@ -21,9 +21,8 @@ struct VendorDevice {
   std::string_view vendor;
   std::string_view device;
 };
-constexpr VendorDevice kDevices[] = {{"cpu", "cpu"},       {"nvidia", "cuda"},
-                                     {"amd", "cuda"},      {"huawei", "npu"},
-                                     {"cambricon", "mlu"}, {"moore", "musa"},
+constexpr VendorDevice kDevices[] = {{"cpu", "cpu"},    {"nvidia", "cuda"},   {"amd", "cuda"},
+                                     {"huawei", "npu"}, {"cambricon", "mlu"}, {"moore", "musa"},
                                      {"intel", "hpu"}};
 
 // Of the harness (docs/harness.md), repeated here because the reference step must take as many.
@@ -101,16 +100,11 @@ std::optional<std::string> ValueOf(std::string_view name, const JobPlanner& plan
 std::vector<std::string> ReferenceCommand(const JobPlanner& planner) {
   const JobMetrics& metrics = planner.job.metrics;
   const std::string& chip = planner.problem.cluster.pools.front().chip.id;
-  return {planner.job.python,
-          planner.workloads_folder + "/train_step.py",
-          "--case",
-          "{case_file}",
-          "--device",
-          std::string(DeviceOf(chip).value_or("cpu")),
-          "--warmup",
-          std::to_string(metrics.warmup_steps.value_or(kWarmupSteps)),
-          "--steps",
-          std::to_string(metrics.max_steps.value_or(kMaxSteps))};
+  return {planner.job.python, planner.workloads_folder + "/train_step.py",
+          "--case",           "{case_file}",
+          "--device",         std::string(DeviceOf(chip).value_or("cpu")),
+          "--warmup",         std::to_string(metrics.warmup_steps.value_or(kWarmupSteps)),
+          "--steps",          std::to_string(metrics.max_steps.value_or(kMaxSteps))};
 }
 
 std::vector<std::string> HarnessCommand(const JobPlanner& planner, const OpenAttempt& attempt) {
@@ -154,9 +148,8 @@ absl::StatusOr<std::vector<std::string>> CommandOf(const JobPlanner& planner,
       for (std::string& flag : WordsOf(flags)) words.push_back(std::move(flag));
       continue;
     }
-    words.push_back(WithPlaceholders(word, [&](std::string_view name) {
-      return ValueOf(name, planner, plan, attempt);
-    }));
+    words.push_back(WithPlaceholders(
+        word, [&](std::string_view name) { return ValueOf(name, planner, plan, attempt); }));
   }
   return words;
 }
@@ -188,11 +181,11 @@ void CheckCommand(const JobTemplate& job, const Problem& problem,
   const std::vector<std::string> exporters = ExportFrameworks();
   const std::string& framework = problem.profile.name;
   if (AsksForFlags(job) && std::ranges::find(exporters, framework) == exporters.end()) {
-    found.push_back({.field = "trials.job.command",
-                     .description = fmt::format("{}; the flags of framework '{}' are not known, "
-                                                "only those of {}",
-                                                kFlagsPlaceholder, framework,
-                                                fmt::join(exporters, ", "))});
+    found.push_back(
+        {.field = "trials.job.command",
+         .description = fmt::format("{}; the flags of framework '{}' are not known, "
+                                    "only those of {}",
+                                    kFlagsPlaceholder, framework, fmt::join(exporters, ", "))});
   }
 }
 
@@ -200,9 +193,8 @@ void CheckVariables(const JobTemplate& job, std::vector<FieldViolation>& found) 
   for (std::size_t i = 0; i < job.environment.size(); ++i) {
     const std::string& entry = job.environment[i];
     if (entry.find('=') != std::string::npos || std::getenv(entry.c_str()) != nullptr) continue;
-    found.push_back(
-        {.field = fmt::format("trials.job.environment[{}]", i),
-         .description = fmt::format("{}; must be set where the launcher runs", entry)});
+    found.push_back({.field = fmt::format("trials.job.environment[{}]", i),
+                     .description = fmt::format("{}; must be set where the launcher runs", entry)});
   }
 }
 
@@ -234,9 +226,9 @@ absl::StatusOr<JobPlanner> MakeJobPlanner(const TrialRequest& trials, const Prob
   std::error_code error;
   std::filesystem::create_directories(job.folder, error);
   if (error) {
-    found.push_back({.field = "trials.job.folder",
-                     .description = fmt::format("'{}' cannot be made: {}", job.folder,
-                                                error.message())});
+    found.push_back(
+        {.field = "trials.job.folder",
+         .description = fmt::format("'{}' cannot be made: {}", job.folder, error.message())});
   }
   if (!found.empty()) return InvalidFields(found);
   return planner;

@@ -81,17 +81,17 @@ StudyRequest SearchOf(const StudyRequest& request) {
 absl::Status CheckRequest(const StudyRequest& request, const StudyControl& control) {
   const std::string& launcher = request.trials->launcher;
   if (control.trials == nullptr || !control.trials->attempts.newest || !control.print_case) {
-    return WithReason(absl::FailedPreconditionError(fmt::format(
-                          "launcher {} needs a store: jobs that are not written down are lost",
-                          launcher)),
-                      "STORE_NEEDED");
+    return WithReason(
+        absl::FailedPreconditionError(fmt::format(
+            "launcher {} needs a store: jobs that are not written down are lost", launcher)),
+        "STORE_NEEDED");
   }
   std::vector<FieldViolation> found;
   for (std::size_t i = 0; i < request.dimensions.size(); ++i) {
     if (request.dimensions[i].name != "precision") continue;
-    found.push_back({.field = fmt::format("dimensions[{}]", i),
-                     .description = fmt::format("precision; launcher {} runs the workload's alone",
-                                                launcher)});
+    found.push_back(
+        {.field = fmt::format("dimensions[{}]", i),
+         .description = fmt::format("precision; launcher {} runs the workload's alone", launcher)});
   }
   return found.empty() ? absl::OkStatus() : InvalidFields(found);
 }
@@ -115,8 +115,7 @@ absl::StatusOr<StudyAnswer> Measure(const StudyRequest& request, const Knowledge
       std::move(engine),
       {.make_job =
            [&](const ParallelPlan& plan, const OpenAttempt& attempt) {
-             return MakeJobSpec(planner, plan, attempt,
-                                control.print_case(request.question, plan));
+             return MakeJobSpec(planner, plan, attempt, control.print_case(request.question, plan));
            },
        .journal = control.trials->attempts,
        .folder = trials.job->folder,
@@ -129,10 +128,10 @@ absl::StatusOr<StudyAnswer> Measure(const StudyRequest& request, const Knowledge
        .queue_limit = trials.job->queue_limit,
        // On this machine what is not there has not begun.
        .lost_limit = is_local ? kLocalLost : JobLauncherOptions().lost_limit});
-  return RunTrialStudy(request, knowledge,
-                       {.candidates = CandidatesOf(found->plans, planner),
-                        .measures_baseline = true},
-                       launcher, measuring);
+  return RunTrialStudy(
+      request, knowledge,
+      {.candidates = CandidatesOf(found->plans, planner), .measures_baseline = true}, launcher,
+      measuring);
 }
 
 // A job of an earlier process that this one has not come to take up before it was cancelled.
@@ -140,9 +139,8 @@ void EndJobLeft(const TrialRequest& trials, const Problem& problem, const Attemp
   const auto attempt = journal.newest();
   const auto engine = EngineOf(trials, problem);
   if (!attempt.ok() || !attempt->is_adopted || !engine.ok()) return;
-  const JobHandle job = {.attempt_id = attempt->id,
-                         .external_id = attempt->external_id,
-                         .folder = trials.job->folder};
+  const JobHandle job = {
+      .attempt_id = attempt->id, .external_id = attempt->external_id, .folder = trials.job->folder};
   for (int i = 0; i < kEndPolls; ++i) {
     (*engine)->Cancel(job).IgnoreError();
     const auto polled = (*engine)->Poll({&job, 1});

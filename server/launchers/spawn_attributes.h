@@ -20,8 +20,8 @@ class SpawnAttributes {
       sigaddset(&usual, signal);
     }
     posix_spawnattr_setsigdefault(&attributes_, &usual);
-    const int flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
-                      (has_own_session ? POSIX_SPAWN_SETSID : 0);
+    const int flags =
+        POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | (has_own_session ? POSIX_SPAWN_SETSID : 0);
     posix_spawnattr_setflags(&attributes_, static_cast<short>(flags));
   }
   SpawnAttributes(const SpawnAttributes&) = delete;

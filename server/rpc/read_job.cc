@@ -53,8 +53,8 @@ void CheckFormat(const MessageReader& in, const JobMetrics& metrics) {
                                         : "stated; of format regex alone");
   }
   if (metrics.fields.empty() == (format == "json")) {
-    in.Add("fields", format == "json" ? "missing; required of format json"
-                                      : "stated; of format json alone");
+    in.Add("fields",
+           format == "json" ? "missing; required of format json" : "stated; of format json alone");
   }
 }
 
@@ -66,9 +66,8 @@ JobMetrics ReadMetrics(const MessageReader& in) {
   CheckFormat(in, metrics);
   const std::string rank = metrics.measuring_rank.value_or("0");
   const bool is_number =
-      !rank.empty() && rank.size() < 10 && std::ranges::all_of(rank, [](unsigned char c) {
-        return std::isdigit(c) != 0;
-      });
+      !rank.empty() && rank.size() < 10 &&
+      std::ranges::all_of(rank, [](unsigned char c) { return std::isdigit(c) != 0; });
   if (rank != "last" && !is_number) {
     in.Add("measuring_rank", fmt::format("'{}'; must be a number or last", rank));
   }
@@ -76,8 +75,8 @@ JobMetrics ReadMetrics(const MessageReader& in) {
   ReadCount(in, "min_steps", 1, metrics.min_steps);
   ReadCount(in, "max_steps", 1, metrics.max_steps);
   if (metrics.max_steps.value_or(1 << 30) < metrics.min_steps.value_or(1)) {
-    in.Add("max_steps", fmt::format("{}; must be >= min_steps ({})", *metrics.max_steps,
-                                    *metrics.min_steps));
+    in.Add("max_steps",
+           fmt::format("{}; must be >= min_steps ({})", *metrics.max_steps, *metrics.min_steps));
   }
   metrics.interval_ratio = in.Double("interval_ratio");
   if (const double ratio = metrics.interval_ratio.value_or(0.5); !(ratio > 0 && ratio < 1)) {

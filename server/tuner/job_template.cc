@@ -10,9 +10,9 @@ namespace meshwright {
 namespace {
 
 // The rule of the harness for names (workloads/measure/masking.json): the last word, or any.
-constexpr std::string_view kSecretEndings[] = {"TOKEN",      "SECRET", "PASSWORD", "PASSWD",
-                                               "PASSPHRASE", "KEY",    "APIKEY",   "CREDENTIAL",
-                                               "CREDENTIALS"};
+constexpr std::string_view kSecretEndings[] = {"TOKEN",  "SECRET",     "PASSWORD",
+                                               "PASSWD", "PASSPHRASE", "KEY",
+                                               "APIKEY", "CREDENTIAL", "CREDENTIALS"};
 constexpr std::string_view kSecretWords[] = {"SECRET", "PASSWORD", "PASSWD", "PASSPHRASE",
                                              "CREDENTIAL"};
 
@@ -38,7 +38,8 @@ std::optional<std::vector<Piece>> PiecesOf(std::string_view word) {
     }
     const std::size_t end = word.find('}', i);
     if (c == '}' || end == std::string_view::npos) return std::nullopt;
-    pieces.push_back({.text = std::string(word.substr(i + 1, end - i - 1)), .is_placeholder = true});
+    pieces.push_back(
+        {.text = std::string(word.substr(i + 1, end - i - 1)), .is_placeholder = true});
     pieces.emplace_back();
     i = end;
   }
@@ -66,11 +67,12 @@ bool IsNamedLikeASecret(std::string_view name) {
 
 const std::vector<std::string>& PlaceholderNames() {
   static const std::vector<std::string> kNames = {
-      "attempt",         "case_file",           "context_parallel",       "data_parallel",
-      "expert_parallel", "expert_tensor_parallel", "folder",              "global_batch_size",
-      "micro_batch_size", "node_count",         "pipeline_parallel",      "processes_per_node",
-      "sequence_length", "tensor_parallel",     "virtual_pipeline",       "workloads_folder",
-      "world_size",      "zero_stage"};
+      "attempt",          "case_file",         "context_parallel",
+      "data_parallel",    "expert_parallel",   "expert_tensor_parallel",
+      "folder",           "global_batch_size", "micro_batch_size",
+      "node_count",       "pipeline_parallel", "processes_per_node",
+      "sequence_length",  "tensor_parallel",   "virtual_pipeline",
+      "workloads_folder", "world_size",        "zero_stage"};
   return kNames;
 }
 
@@ -104,9 +106,10 @@ std::optional<std::string> VariableMistake(std::string_view entry) {
     return fmt::format("'{}'; must be NAME=VALUE or NAME, of letters, digits and _", name);
   }
   if (equals != std::string_view::npos && IsNamedLikeASecret(name)) {
-    return fmt::format("{} with a value; must be stated as {} alone, to be taken from where the "
-                       "launcher runs: requests are stored",
-                       name, name);
+    return fmt::format(
+        "{} with a value; must be stated as {} alone, to be taken from where the "
+        "launcher runs: requests are stored",
+        name, name);
   }
   return std::nullopt;
 }

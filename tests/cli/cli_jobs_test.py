@@ -1,0 +1,237 @@
+"""Studies whose trials are jobs, as users run them: cli_jobs_test.py MESHWRIGHT MESHWRIGHTD EXAMPLES LAUNCHER PYTHON
+
+LAUNCHER is local or slurm; PYTHON has PyTorch. Jobs run a stand-in for a training program, which prints step times by
+its plan; one test runs the reference step.
+"""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+from programs import MESHWRIGHTD, Folder
+
+LAUNCHER, PYTHON = sys.argv[4:6]
+
+MODEL = {"name": "gpt-tiny", "layer_count": 4, "hidden_size": 64, "ffn_hidden_size": 256, "attention_head_count": 4,
+         "kv_head_count": 4, "head_dim": 16, "vocab_size": 512, "mlp": "gelu", "norm": "layernorm",
+         "tied_embeddings": False}
+WORKLOAD = {"sequence_length": 64, "global_batch_size": 8, "precision": "fp32", "attention_kernel": "unfused"}
+CLUSTER = {"name": "two-cores",
+           "pools": [{"name": "cpu", "chip": "cpu-generic", "node_count": 1, "devices_per_node": 2}]}
+
+# Writes down that it began, and then what FOLDER/behaviour.json says of plans with so much tensor parallelism.
+TRAINER = """
+import json, os, pathlib, sys, time
+folder, case, attempt = pathlib.Path(sys.argv[1]), json.load(open(sys.argv[2])), sys.argv[3]
+with open(folder / f"{attempt}.began.{os.environ['RANK']}", "a") as file:
+    file.write("began\\n")
+tensor = case["plan"]["tensor_parallel"]
+does = json.load(open(folder / "behaviour.json")).get(str(tensor), {})
+if does.get("dies") and os.environ["RANK"] == "1":
+    print("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB", flush=True)
+    sys.exit(1)
+if does.get("hangs"):
+    time.sleep(600)
+for step in range(40):
+    time.sleep(does.get("sleeps", 0.02))
+    print(json.dumps({"meshwright": 1, "event": "step", "step": step, "step_time_seconds": 1.0 / tensor,
+                      "is_warmup": False}), flush=True)
+time.sleep(600)
+"""
+
+
+class JobsFolder(Folder):
+
+    def setUp(self):
+        super().setUp()
+        self.jobs = self.folder / "jobs"
+        self.jobs.mkdir()
+        self.behave({})
+
+    def behave(self, by_tensor_parallel):
+        (self.jobs / "behaviour.json").write_text(json.dumps(by_tensor_parallel))
+
+    def job(self, **changes):
+        trainer = self.write("trainer.py", TRAINER)
+        return {"folder": str(self.jobs), "python": PYTHON, "poll_interval_seconds": 0.2, "time_limit_seconds": 120,
+                "command": [PYTHON, trainer, "{folder}", "{case_file}", "{attempt}"],
+                "metrics": {"warmup_steps": 1, "min_steps": 4, "max_steps": 8, "start_limit_seconds": 60,
+                            "hang_limit_seconds": 60}, **changes}
+
+    def tune(self, *args, trials=3, job=None, expect=0, cluster=CLUSTER):
+        return self.run_cli("tune", *self.question(MODEL, WORKLOAD, cluster), "--launcher", LAUNCHER,
+                            "--job", self.write("job.json", job or self.job()), "--max-trials", str(trials),
+                            "--output", "json", *args, expect=expect)
+
+    def began(self):
+        """How often each attempt began, by its name."""
+        return {path.name.split(".")[0]: path.read_text().count("began") for path in self.jobs.glob("*.began.0")}
+
+
+class JobsTest(JobsFolder):
+
+    def test_the_answer_is_what_was_measured(self):
+        done = self.tune()
+        answer = json.loads(done.stdout)
+        self.assertEqual(len(answer["trials"]), 3)
+        self.assertEqual(answer["trials"][0]["plan"], answer["baseline"]["plan"])
+        for trial in answer["trials"]:
+            self.assertEqual(trial["outcome"], "ok")
+            self.assertAlmostEqual(trial["step_time_seconds"], 1.0 / trial["plan"]["tensor_parallel"])
+        self.assertEqual(answer["plans"][0]["plan"]["tensor_parallel"], 2)
+        self.assertEqual(answer["plans"][0]["estimate"]["provenance"], "measured")
+        self.assertIn("running", done.stderr)
+        self.assertEqual(sorted(self.began().values()), [1, 1, 1])
+        # What was measured teaches the next question.
+        rows = json.loads(self.run_cli("history", "measurements", "--output", "json").stdout)
+        self.assertEqual(len(rows["measurements"]), 3)
+
+    def test_memory_that_another_rank_lacks(self):
+        self.behave({"2": {"dies": True}})
+        answer = json.loads(self.tune("--dimension", "tensor_parallel=2", trials=1, expect=0).stdout)
+        by_outcome = {trial["outcome"]: trial for trial in answer["trials"]}
+        self.assertIn(next(iter(by_outcome)), ("ok", "oom"))
+        answer = json.loads(self.tune(trials=6).stdout)
+        failed = [trial for trial in answer["trials"] if trial["plan"]["tensor_parallel"] == 2]
+        self.assertTrue(failed)
+        for trial in failed:
+            self.assertEqual((trial["outcome"], trial["failure_class"]), ("oom", "oom_device"))
+
+    def test_a_hang_is_ended_in_its_time(self):
+        self.behave({"1": {"hangs": True}, "2": {"hangs": True}})
+        job = self.job()
+        job["metrics"]["start_limit_seconds"] = 1
+        start = time.monotonic()
+        answer = json.loads(self.tune(trials=1, job=job, expect=10).stdout)
+        self.assertLess(time.monotonic() - start, 60)
+        self.assertEqual([t["outcome"] for t in answer["trials"]], ["hang"])
+        self.assertEqual(len(self.began()), 2)  # tried once more
+
+    def test_every_bad_field_is_named(self):
+        job = self.job(command=["{flagz}"], environment=["A B=1", "HF_TOKEN=x"], time_limit_seconds=-1,
+                       folder="relative", metrics={"format": "regex", "interval_ratio": 2})
+        errors = self.tune(job=job, expect=3).stderr
+        for field in ("job.command[0]", "job.environment[0]", "job.environment[1]", "job.time_limit_seconds",
+                      "job.folder", "job.metrics.pattern", "job.metrics.interval_ratio"):
+            self.assertIn(field, errors)
+        self.assertIn("job", self.run_cli("tune", *self.question(MODEL, WORKLOAD, CLUSTER), "--launcher", LAUNCHER,
+                                          "--max-trials", "1", expect=3).stderr)
+
+    def test_the_reference_step(self):
+        job = self.job(command=[], environment=["OMP_NUM_THREADS=1"])
+        answer = json.loads(self.tune(trials=2, job=job).stdout)
+        for trial in answer["trials"]:
+            self.assertEqual(trial["outcome"], "ok", trial)
+            self.assertGreater(trial["step_time_seconds"], 0)
+            self.assertGreater(trial["peak_memory_bytes"], 0)
+
+
+class ServedJobsTest(JobsFolder):
+    """With a server, which may be lost at any moment."""
+
+    def start(self, *flags):
+        environment = {**os.environ, "XDG_STATE_HOME": str(self.folder / "state")}
+        self.server = subprocess.Popen(
+            [MESHWRIGHTD, "--listen", "127.0.0.1:0", "--db", str(self.folder / "server.db"), *flags],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment)
+        self.addCleanup(self.server.stdout.close)
+        self.addCleanup(self.server.wait)
+        self.addCleanup(self.server.kill)
+        return self.server.stdout.readline().split()[-1]
+
+    def create(self, address, trials=3):
+        done = self.run_cli("--server", address, "study", "create", *self.question(MODEL, WORKLOAD, CLUSTER),
+                            "--launcher", LAUNCHER, "--job", self.write("job.json", self.job()),
+                            "--max-trials", str(trials), "--output", "json")
+        created = json.loads(done.stdout)
+        return (created.get("study") or created)["id"]
+
+    def ended(self, address, study):
+        self.run_cli("--server", address, "study", "watch", study)
+        return json.loads(self.run_cli("--server", address, "study", "show", study, "--output", "json").stdout)
+
+    def wait_for(self, what, seconds=60):
+        end = time.monotonic() + seconds
+        while not what():
+            self.assertLess(time.monotonic(), end, "does not come")
+            time.sleep(0.02)
+
+    def check_whole(self, answer, trials=3):
+        tried = answer["result"]["trials"]
+        self.assertEqual([trial["outcome"] for trial in tried], ["ok"] * trials)
+        self.assertEqual(set(self.began().values()), {1}, "an attempt began twice")
+        self.assertEqual(self.processes(answer["study"]["id"]), [])
+
+    def processes(self, study):
+        found = []
+        for path in pathlib.Path("/proc").glob("[0-9]*/environ"):
+            try:
+                if f"MESHWRIGHT_ATTEMPT={study}" in path.read_text(errors="replace"):
+                    found.append(path.parent.name)
+            except OSError:
+                pass
+        return found
+
+    def test_a_server_runs_jobs_only_when_it_may(self):
+        address = self.start()
+        errors = self.run_cli("--server", address, "tune", *self.question(MODEL, WORKLOAD, CLUSTER), "--launcher",
+                              LAUNCHER, "--job", self.write("job.json", self.job()), "--max-trials", "1",
+                              expect=8).stderr
+        self.assertIn("--allow-jobs", errors)
+        self.assertEqual(self.began(), {})
+
+    def test_killed_at_any_moment(self):
+        self.behave({"1": {"sleeps": 0.1}, "2": {"sleeps": 0.1}})
+        for kills in (1, 2, 3):
+            with self.subTest(kills=kills):
+                address = self.start("--allow-jobs")
+                study = self.create(address)
+                for kill in range(kills):
+                    # In the middle of a job, between jobs, and while one is collected.
+                    before = len(self.began())
+                    self.wait_for(lambda: len(self.began()) > before or kill > 0)
+                    time.sleep(0.25 * kill)
+                    self.server.send_signal(signal.SIGKILL)
+                    self.server.wait()
+                    address = self.start("--allow-jobs")
+                self.check_whole(self.ended(address, study))
+                self.server.terminate()
+                self.server.wait()
+
+    def test_an_orderly_end_leaves_the_job_running(self):
+        self.behave({"1": {"sleeps": 0.3}, "2": {"sleeps": 0.3}})
+        address = self.start("--allow-jobs")
+        study = self.create(address, trials=1)
+        self.wait_for(lambda: self.began())
+        self.server.terminate()
+        self.server.wait(timeout=30)
+        self.assertNotEqual(self.processes(study), [])
+        address = self.start("--allow-jobs")
+        self.check_whole(self.ended(address, study), trials=1)
+        self.assertEqual(len(self.began()), 1)
+
+    def test_cancel_ends_the_job(self):
+        self.behave({"1": {"sleeps": 3}, "2": {"sleeps": 3}})
+        address = self.start("--allow-jobs")
+        study = self.create(address)
+        self.wait_for(lambda: self.began())
+        self.run_cli("--server", address, "study", "cancel", study)
+        self.wait_for(lambda: not self.processes(study))
+
+    def test_searches_do_not_wait_for_jobs(self):
+        self.behave({"1": {"sleeps": 3}, "2": {"sleeps": 3}})
+        address = self.start("--allow-jobs")
+        self.create(address)
+        self.wait_for(lambda: self.began())
+        answer = json.loads(self.run_cli("--server", address, "tune", *self.question(MODEL, WORKLOAD, CLUSTER),
+                                         "--output", "json").stdout)
+        self.assertTrue(answer["plans"])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)

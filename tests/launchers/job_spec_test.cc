@@ -1,0 +1,107 @@
+#include "server/launchers/job_spec.h"
+
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "fmt/format.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "search_space/status.h"
+#include "tests/tuner/questions.h"
+
+namespace meshwright {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsSupersetOf;
+using testing::Pair;
+
+class JobSpecTest : public testing::Test {
+ protected:
+  JobSpecTest() {
+    std::string pattern = testing::TempDir() + "job_spec.XXXXXX";
+    folder_ = mkdtemp(pattern.data());
+    request_.launcher = kSlurmLauncher;
+    request_.job = JobTemplate{.folder = folder_, .workloads_folder = "/w"};
+  }
+  ~JobSpecTest() override { std::filesystem::remove_all(folder_); }
+
+  JobSpec Make() {
+    const auto planner = MakeJobPlanner(request_, problem_);
+    EXPECT_TRUE(planner.ok()) << planner.status();
+    auto spec = MakeJobSpec(*planner, {.tensor_parallel = 2, .data_parallel = 2},
+                            {.id = "s-t1-a1", .token = 7}, "{}");
+    EXPECT_TRUE(spec.ok()) << spec.status();
+    return *std::move(spec);
+  }
+
+  // What stands behind the harness.
+  static std::vector<std::string> Inner(const JobSpec& spec) {
+    const auto dashes = std::ranges::find(spec.command, "--");
+    return {std::next(dashes), spec.command.end()};
+  }
+
+  std::vector<std::string> Fields() {
+    std::vector<std::string> fields;
+    for (const FieldViolation& found : FieldViolations(MakeJobPlanner(request_, problem_).status()))
+      fields.push_back(found.field);
+    return fields;
+  }
+
+  std::string folder_;
+  Problem problem_ = Resolved(TinyQuestion());
+  TrialRequest request_;
+};
+
+TEST_F(JobSpecTest, TheReferenceStepUnderTheHarness) {
+  request_.job->metrics = {.warmup_steps = 3, .max_steps = 9, .hang_limit = Seconds(30)};
+  const JobSpec spec = Make();
+  EXPECT_EQ(spec.command[1], "/w/harness.py");
+  EXPECT_THAT(spec.command, IsSupersetOf({"--attempt", "s-t1-a1", "--token", "7", "--folder",
+                                          folder_.c_str(), "--hang-limit", "30"}));
+  EXPECT_THAT(Inner(spec),
+              ElementsAre("python3", "/w/train_step.py", "--case", folder_ + "/s-t1-a1.case.json",
+                          "--device", "cuda", "--warmup", "3", "--steps", "9"));
+  EXPECT_EQ(spec.processes_per_node, problem_.cluster.pools.front().devices_per_node);
+  std::ifstream file(folder_ + "/s-t1-a1.case.json");
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "{}\n");
+}
+
+TEST_F(JobSpecTest, OnesOwnCommand) {
+  setenv("MESHWRIGHT_TEST_OWN", "mine", 1);
+  request_.job->command = {"train", "--tp={tensor_parallel}", "{flags}", "{attempt}"};
+  request_.job->environment = {"A=1=2", "MESHWRIGHT_TEST_OWN"};
+  request_.job->processes_per_node = 1;
+  problem_.profile.name = "megatron-core";
+  const JobSpec spec = Make();
+  const std::vector<std::string> words = Inner(spec);
+  EXPECT_EQ(words.at(1), "--tp=2");
+  EXPECT_THAT(words, IsSupersetOf({"--tensor-model-parallel-size", "2"}));
+  EXPECT_EQ(words.back(), "s-t1-a1");
+  EXPECT_THAT(words, testing::Not(testing::Contains("\\")));
+  EXPECT_THAT(spec.environment, ElementsAre(Pair("A", "1=2"), Pair("MESHWRIGHT_TEST_OWN", "mine")));
+  EXPECT_EQ(spec.processes_per_node, 1);
+}
+
+TEST_F(JobSpecTest, EveryMistakeIsNamed) {
+  unsetenv("MESHWRIGHT_TEST_OWN");
+  request_.launcher = kLocalLauncher;
+  request_.job->command = {"{flags}"};
+  request_.job->environment = {"MESHWRIGHT_TEST_OWN"};
+  request_.job->folder = "/proc/no/such";
+  problem_.profile.name = "torchtitan";
+  problem_.cluster.pools.front().node_count = 2;
+  EXPECT_THAT(Fields(), ElementsAre("trials.job.command", "trials.job.environment[0]",
+                                    "cluster.pools[0].node_count", "trials.job.folder"));
+}
+
+TEST_F(JobSpecTest, ChipsThatTheReferenceStepDoesNotKnow) {
+  problem_.cluster.pools.front().chip.id = "google-tpu-v5p";
+  EXPECT_THAT(Fields(), ElementsAre("trials.job.command"));
+}
+
+}  // namespace
+}  // namespace meshwright
