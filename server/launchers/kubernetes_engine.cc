@@ -13,13 +13,12 @@ namespace {
 
 constexpr char kCore[] = "/api/v1";
 constexpr char kKueue[] = "/apis/kueue.x-k8s.io/v1beta1";
-constexpr char kJobUidLabel[] = "kueue.x-k8s.io/job-uid";
 // Its pods go first, so that a job that is gone has left nothing behind.
 constexpr char kDeletion[] =
     R"({"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":"Foreground"})";
 
-constexpr int kNotFound = 404;
-constexpr int kConflict = 409;
+constexpr int kHttpNotFound = 404;
+constexpr int kHttpConflict = 409;
 
 bool IsSuccess(int status) { return status >= 200 && status < 300; }
 
@@ -59,7 +58,7 @@ absl::Status KubernetesEngine::MakeShared(const JobSpec& spec) const {
   for (const KubernetesKind& kind : template_.shared) {
     ASSIGN_OR_RETURN(const std::string object, FillObject(kind.object, template_, options_, spec));
     ASSIGN_OR_RETURN(const HttpResponse response, Send("POST", PathOf(kind), object));
-    if (!IsSuccess(response.status) && response.status != kConflict) {
+    if (!IsSuccess(response.status) && response.status != kHttpConflict) {
       return Failure("create " + kind.plural, response);
     }
   }
@@ -70,7 +69,7 @@ absl::StatusOr<std::string> KubernetesEngine::Adopt(const JobSpec& spec) const {
   const std::string what = fmt::format("get {} {}", template_.job.plural, spec.attempt_id);
   ASSIGN_OR_RETURN(const HttpResponse response,
                    Send("GET", PathOf(template_.job) + "/" + spec.attempt_id, ""));
-  if (response.status == kNotFound) {
+  if (response.status == kHttpNotFound) {
     return absl::UnavailableError(what + ": it was deleted just now");
   }
   if (!IsSuccess(response.status)) return Failure(what, response);
@@ -86,7 +85,7 @@ absl::StatusOr<std::string> KubernetesEngine::Submit(const JobSpec& spec) {
   if (spec.node_count > 1) RETURN_IF_ERROR(MakeShared(spec));
   ASSIGN_OR_RETURN(const HttpResponse response, Send("POST", PathOf(template_.job), object));
   std::string uid = UidOf(response.body);
-  if (response.status == kConflict) {
+  if (response.status == kHttpConflict) {
     ASSIGN_OR_RETURN(uid, Adopt(spec));
   } else if (!IsSuccess(response.status)) {
     return Failure("create " + template_.job.plural, response);
@@ -120,8 +119,9 @@ absl::StatusOr<KubernetesEngine::Lists> KubernetesEngine::ListAll(
   if (!UsesKueue(template_, options_)) return lists;
   std::vector<std::string> uids;
   for (const KubernetesJob& job : lists.jobs) uids.push_back(job.uid);
-  ASSIGN_OR_RETURN(const std::string workloads,
-                   List(PathOf({.path = kKueue, .plural = "workloads"}), kJobUidLabel, uids));
+  ASSIGN_OR_RETURN(
+      const std::string workloads,
+      List(PathOf({.path = kKueue, .plural = "workloads"}), std::string(kJobUidLabel), uids));
   ASSIGN_OR_RETURN(lists.workloads, ParseWorkloads(workloads));
   return lists;
 }
@@ -135,23 +135,26 @@ absl::StatusOr<std::vector<JobStatus>> KubernetesEngine::Poll(std::span<const Jo
       asked.push_back(job.attempt_id);
     }
   }
-  if (!asked.empty()) {
-    ASSIGN_OR_RETURN(const Lists lists, ListAll(asked));
-    for (const std::string& attempt_id : asked) {
-      const auto job = std::ranges::find(lists.jobs, attempt_id, &KubernetesJob::attempt_id);
-      if (job == lists.jobs.end()) {
-        NoteGone(attempt_id);
-      } else {
-        RETURN_IF_ERROR(Note(*job, lists));
-      }
-    }
-  }
+  if (!asked.empty()) RETURN_IF_ERROR(Look(asked));
   std::vector<JobStatus> statuses;
   for (const JobHandle& job : jobs) {
     const auto seen = seen_.find(job.attempt_id);
     statuses.push_back(seen == seen_.end() ? JobStatus() : seen->second.status);
   }
   return statuses;
+}
+
+absl::Status KubernetesEngine::Look(const std::vector<std::string>& attempt_ids) {
+  ASSIGN_OR_RETURN(const Lists lists, ListAll(attempt_ids));
+  for (const std::string& attempt_id : attempt_ids) {
+    const auto job = std::ranges::find(lists.jobs, attempt_id, &KubernetesJob::attempt_id);
+    if (job == lists.jobs.end()) {
+      NoteGone(attempt_id);
+    } else {
+      RETURN_IF_ERROR(Note(*job, lists));
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::Status KubernetesEngine::Note(const KubernetesJob& job, const Lists& lists) {
@@ -201,7 +204,7 @@ void KubernetesEngine::NoteGone(const std::string& attempt_id) {
 absl::Status KubernetesEngine::Delete(const std::string& attempt_id) const {
   ASSIGN_OR_RETURN(const HttpResponse response,
                    Send("DELETE", PathOf(template_.job) + "/" + attempt_id, kDeletion));
-  if (IsSuccess(response.status) || response.status == kNotFound) return absl::OkStatus();
+  if (IsSuccess(response.status) || response.status == kHttpNotFound) return absl::OkStatus();
   return Failure(fmt::format("delete {} {}", template_.job.plural, attempt_id), response);
 }
 

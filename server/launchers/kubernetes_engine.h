@@ -58,6 +58,7 @@ class KubernetesEngine final : public JobEngine {
   absl::Status MakeShared(const JobSpec& spec) const;
   absl::StatusOr<std::string> Adopt(const JobSpec& spec) const;
   absl::Status Delete(const std::string& attempt_id) const;
+  absl::Status Look(const std::vector<std::string>& attempt_ids);
   absl::Status Note(const KubernetesJob& job, const Lists& lists);
   void NoteGone(const std::string& attempt_id);
 

@@ -96,6 +96,12 @@ std::string Words(const Json& json) {
   return fmt::format("{}: {}", reason, message);
 }
 
+std::string LabelOf(const Json& object, const std::string& key) {
+  const Json& labels = At(object, "/metadata/labels");
+  const auto found = labels.find(key);
+  return found != labels.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
 absl::StatusOr<std::vector<Json>> ItemsOf(const std::string& text) {
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded() || !At(json, "/items").is_array()) {
@@ -243,6 +249,21 @@ std::vector<std::string> NodesOf(std::span<const KubernetesPod> pods) {
   return nodes;
 }
 
+void AddWorkload(const KubernetesWorkload& workload, KubernetesView& view) {
+  if (workload.is_admitted && !workload.is_preempted) return;
+  view.status.reason = workload.reason;
+  if (workload.is_hopeless) view.hopeless = JobEndKind::kRefused;
+  if (workload.is_preempted) view.hopeless = JobEndKind::kPreempted;
+  view.is_urgent = workload.is_preempted;
+}
+
+// The reason is that of what is hopeless, else the first.
+void AddPod(const KubernetesPod& pod, KubernetesView& view) {
+  const bool is_first_hope_lost = pod.hopeless.has_value() && !view.hopeless.has_value();
+  if (view.status.reason.empty() || is_first_hope_lost) view.status.reason = pod.reason;
+  if (is_first_hope_lost) view.hopeless = pod.hopeless;
+}
+
 Json ParseObject(const std::string& text) {
   Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   return json.is_object() ? json : Json::object();
@@ -255,7 +276,7 @@ absl::StatusOr<std::vector<KubernetesJob>> ParseJobs(const std::string& text,
   ASSIGN_OR_RETURN(const std::vector<Json> items, ItemsOf(text));
   std::vector<KubernetesJob> jobs;
   for (const Json& item : items) {
-    KubernetesJob job = {.attempt_id = AttemptOf(item.dump()),
+    KubernetesJob job = {.attempt_id = LabelOf(item, std::string(kAttemptLabel)),
                          .uid = TextAt(item, "/metadata/uid"),
                          .is_going = !At(item, "/metadata/deletionTimestamp").is_null()};
     const auto row = std::ranges::find_if(
@@ -277,11 +298,8 @@ absl::StatusOr<std::vector<KubernetesPod>> ParsePods(const std::string& text,
   ASSIGN_OR_RETURN(const std::vector<Json> items, ItemsOf(text));
   std::vector<KubernetesPod> pods;
   for (const Json& item : items) {
-    const Json& labels = At(item, "/metadata/labels");
-    const auto label = labels.find(pod_label);
-    if (label != labels.end() && label->is_string()) {
-      pods.push_back(PodOf(item, label->get<std::string>()));
-    }
+    const std::string attempt_id = LabelOf(item, pod_label);
+    if (!attempt_id.empty()) pods.push_back(PodOf(item, attempt_id));
   }
   return pods;
 }
@@ -292,10 +310,9 @@ absl::StatusOr<std::vector<KubernetesWorkload>> ParseWorkloads(const std::string
   for (const Json& item : items) {
     const Json& waits = Condition(item, "QuotaReserved", "False");
     const Json& evicted = Condition(item, "Evicted", "True");
-    KubernetesWorkload workload = {
-        .job_uid = TextAt(item, "/metadata/labels/kueue.x-k8s.io~1job-uid"),
-        .reason = Words(waits),
-        .is_admitted = !Condition(item, "Admitted", "True").is_null()};
+    KubernetesWorkload workload = {.job_uid = LabelOf(item, std::string(kJobUidLabel)),
+                                   .reason = Words(waits),
+                                   .is_admitted = !Condition(item, "Admitted", "True").is_null()};
     workload.is_hopeless = workload.reason.find(kAboveCapacity) != std::string::npos;
     // Kueue also evicts what did not begin in time; that only waits again.
     workload.is_preempted = TextAt(evicted, "/reason") == "Preempted";
@@ -308,10 +325,7 @@ absl::StatusOr<std::vector<KubernetesWorkload>> ParseWorkloads(const std::string
 std::string UidOf(const std::string& text) { return TextAt(ParseObject(text), "/metadata/uid"); }
 
 std::string AttemptOf(const std::string& text) {
-  const Json object = ParseObject(text);
-  const Json& labels = At(object, "/metadata/labels");
-  const auto found = labels.find(std::string(kAttemptLabel));
-  return found != labels.end() && found->is_string() ? found->get<std::string>() : std::string();
+  return LabelOf(ParseObject(text), std::string(kAttemptLabel));
 }
 
 std::string MessageOf(const std::string& text) {
@@ -330,19 +344,8 @@ KubernetesView ViewOf(const KubernetesJob& job, std::span<const KubernetesPod> p
   }
   const bool is_told = job.state.has_value() && *job.state != JobState::kEnded;
   view.status.state = is_told ? *job.state : StateOf(pods);
-  const bool waits_in_queue = workload != nullptr && !workload->is_admitted;
-  if (waits_in_queue || (workload != nullptr && workload->is_preempted)) {
-    view.status.reason = workload->reason;
-    if (workload->is_hopeless) view.hopeless = JobEndKind::kRefused;
-    if (workload->is_preempted) view.hopeless = JobEndKind::kPreempted;
-    view.is_urgent = workload->is_preempted;
-  }
-  for (const KubernetesPod& pod : pods) {
-    if (view.status.reason.empty() || (pod.hopeless.has_value() && !view.hopeless.has_value())) {
-      view.status.reason = pod.reason;
-    }
-    if (!view.hopeless.has_value()) view.hopeless = pod.hopeless;
-  }
+  if (workload != nullptr) AddWorkload(*workload, view);
+  for (const KubernetesPod& pod : pods) AddPod(pod, view);
   if (view.status.reason.empty()) view.status.reason = job.reason;
   // Why none are made (a quota of the namespace) stands in events, which we do not read.
   if (view.status.reason.empty() && pods.empty()) view.status.reason = "has no pods yet";

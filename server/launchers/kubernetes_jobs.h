@@ -3,6 +3,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -35,6 +36,9 @@ struct KubernetesPod {
   // That it waits for what will not come, or is on a node that is lost.
   std::optional<JobEndKind> hopeless = {};
 };
+
+// On every workload of Kueue: the uid of its job.
+inline constexpr std::string_view kJobUidLabel = "kueue.x-k8s.io/job-uid";
 
 // Kueue's view of a job.
 struct KubernetesWorkload {

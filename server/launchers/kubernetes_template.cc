@@ -35,18 +35,18 @@ constexpr std::string_view kKindFields[] = {"plural", "object"};
 constexpr std::string_view kRowFields[] = {"condition", "reason", "path", "value", "state", "end"};
 
 // What a row may say of a job; "failed" may also name its end.
-struct StateRow {
+struct StatusWord {
   std::string_view word;
   JobState state;
   std::optional<JobEnd> end = {};
 };
-constexpr StateRow kStates[] = {
+constexpr StatusWord kStatusWords[] = {
     {"pending", JobState::kPending},
     {"running", JobState::kRunning},
     {"succeeded", JobState::kEnded, JobEnd{.kind = JobEndKind::kExited, .exit_code = 0}},
     {"failed", JobState::kEnded, JobEnd{.kind = JobEndKind::kExited}},
 };
-constexpr std::string_view kStateWords = "pending, running, succeeded, failed";
+constexpr std::string_view kAllStatusWords = "pending, running, succeeded, failed";
 
 std::string Joined(std::span<const std::string_view> words) {
   std::string text;
@@ -163,13 +163,13 @@ KubernetesStatusRow RowOf(const Json& json, const std::string& path, Violations&
     violations.push_back({path + "path", fmt::format("'{}'; must be a JSON pointer", row.path)});
   }
   const std::string word = Text(json, path, "state", violations);
-  const auto state = std::ranges::find(kStates, word, &StateRow::word);
-  if (state != std::end(kStates)) {
+  const auto state = std::ranges::find(kStatusWords, word, &StatusWord::word);
+  if (state != std::end(kStatusWords)) {
     row.state = state->state;
     row.end = state->end;
   } else if (!word.empty()) {
     violations.push_back(
-        {path + "state", fmt::format("'{}'; must be one of {}", word, kStateWords)});
+        {path + "state", fmt::format("'{}'; must be one of {}", word, kAllStatusWords)});
   }
   const std::string end = TextIfAny(json, path, "end", violations);
   const auto kind = ParseChoice<JobEndKind>(end);

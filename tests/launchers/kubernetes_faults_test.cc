@@ -83,7 +83,7 @@ TEST_P(KubernetesFaultTest, WhatTheServerAnswersToACreation) {
       {R"("status": 500)", absl::StatusCode::kUnavailable, "injected (500)"},
       {R"("status": 503)", absl::StatusCode::kUnavailable, "injected (503)"},
       {R"("close": true)", absl::StatusCode::kUnavailable, "POST http://127.0.0.1"},
-      {R"("status": 200, "delay": 3)", absl::StatusCode::kUnavailable, "timed out"},
+      {R"("status": 200, "delay": 6)", absl::StatusCode::kUnavailable, "timed out"},
       {R"("status": 401, "message": "Unauthorized")", absl::StatusCode::kFailedPrecondition,
        "Unauthorized (401)"},
       {R"("status": 403, "message": "jobs.batch is forbidden: exceeded quota: gpus")",
@@ -97,7 +97,7 @@ TEST_P(KubernetesFaultTest, WhatTheServerAnswersToACreation) {
     faults +=
         fmt::format(R"({}{{"method": "POST", {}}})", faults.empty() ? "" : ", ", refusal.fault);
   }
-  options_.request_limit = Seconds(1);
+  options_.request_limit = Seconds(2);
   Use(fmt::format(R"({{"faults": [{}]}})", faults));
   const JobSpec spec = Script("true");
   for (const Refusal& refusal : refusals) {
@@ -258,7 +258,7 @@ TEST_P(KubernetesFaultTest, CancelOfWhatHasEndedLeavesIt) {
 }
 
 TEST_P(KubernetesFaultTest, PodsThatNeverGo) {
-  options_.deletion_limit = Seconds(0.3);
+  options_.deletion_limit = Seconds(1);
   Use(R"({"stuck": true})");
   const JobSpec spec = Script("sleep 600");
   ASSERT_TRUE(engine_->Submit(spec).ok());
@@ -272,7 +272,7 @@ TEST_P(KubernetesFaultTest, PodsThatNeverGo) {
 
 TEST_P(KubernetesFaultTest, WaitsForKueue) {
   options_.queue = "gpus";
-  Use(R"({"kueue": {"admit_after": 1}})");
+  Use(R"({"kueue": {"admit_after": 2}})");
   const JobSpec spec = Script("exit 3");
   ASSERT_TRUE(engine_->Submit(spec).ok());
   EXPECT_EQ(UntilReason("insufficient unused quota", spec).state, JobState::kPending);
@@ -281,6 +281,7 @@ TEST_P(KubernetesFaultTest, WaitsForKueue) {
 
 TEST_P(KubernetesFaultTest, PreemptedByKueue) {
   options_.queue = "gpus";
+  options_.hopeless_limit = Seconds(600);  // it would begin again before
   Use(R"({"kueue": {"preempt_after": 0.5}})");
   const JobStatus status = Run(Script("sleep 600"));
   EXPECT_EQ(status.end, (JobEnd{.kind = JobEndKind::kPreempted}));
@@ -295,6 +296,50 @@ TEST_P(KubernetesFaultTest, SeveralNodesWithoutAGangScheduler) {
   EXPECT_TRUE(absl::IsFailedPrecondition(id.status()));
   EXPECT_THAT(std::string(id.status().message()), HasSubstr("node_count = 2; must be 1 where"));
   EXPECT_EQ(Ask("GET", "/requests", ""), "[]");
+}
+
+TEST_P(KubernetesFaultTest, OnSeveralNodesPodsFindEachOther) {
+  options_.queue = "gpus";
+  Use(R"({"kueue": {}})");
+  const std::string services = "/api/v1/namespaces/tests/services";
+  EXPECT_EQ(Run(Script("true")).end, (JobEnd{.exit_code = 0}));
+  EXPECT_THAT(Ask("GET", services, ""), HasSubstr(R"("items": [])"));
+  for (int i = 0; i < 2; ++i) {
+    JobSpec spec = Script("echo $MASTER_ADDR");
+    spec.node_count = 2;
+    EXPECT_EQ(Run(spec).end, (JobEnd{.exit_code = 0}));
+    EXPECT_THAT(Output(spec), HasSubstr(spec.attempt_id + "-0.meshwright\n"));
+  }
+  EXPECT_THAT(Ask("GET", services + "/meshwright", ""), HasSubstr("publishNotReadyAddresses"));
+}
+
+// As of what Kueue suspends.
+TEST_P(KubernetesFaultTest, NodesOfPodsThatAreGone) {
+  Use("{}");
+  const JobSpec spec = Script("sleep 600");
+  ASSERT_TRUE(engine_->Submit(spec).ok());
+  EXPECT_THAT(Until(JobState::kRunning, spec).nodes, ElementsAre("n1"));
+  EXPECT_THAT(
+      Ask("PATCH", std::string(kJobs) + "/" + spec.attempt_id, R"({"spec": {"suspend": true}})"),
+      HasSubstr("uid"));
+  UntilReason("JobSuspended", spec);
+  for (int i = 0; i < 200; ++i) {
+    if (Ask("GET", "/api/v1/namespaces/tests/pods", "").find(R"("items": [])") !=
+        std::string::npos) {
+      break;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  EXPECT_THAT(Until(JobState::kPending, spec).nodes, ElementsAre("n1"));
+}
+
+TEST_P(KubernetesFaultTest, ProcessesMayCleanUp) {
+  Use("{}");
+  JobSpec spec =
+      Script("((RANK == 0)) || exit 7; trap 'echo clean; exit 0' TERM; sleep 600 & wait");
+  spec.processes_per_node = 2;
+  EXPECT_EQ(Run(spec).end, (JobEnd{.exit_code = 7}));
+  EXPECT_EQ(Output(spec), "clean\n");
 }
 
 TEST_P(KubernetesFaultTest, OneListOfEachKind) {
