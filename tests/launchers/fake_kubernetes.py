@@ -355,7 +355,7 @@ def selected(thing, selector):
     if among:
         return labels.get(among.group(1)) in among.group(2).split(",")
     key, _, value = selector.partition("=")
-    return labels.get(key) == value
+    return selector == "" or labels.get(key) == value
 
 
 def texts_alone(container):

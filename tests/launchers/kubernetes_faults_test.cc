@@ -254,6 +254,7 @@ TEST_P(KubernetesFaultTest, CancelOfWhatHasEndedLeavesIt) {
   Run(spec);
   Open();
   EXPECT_TRUE(engine_->Cancel(HandleOf(spec)).ok());
+  Open();
   EXPECT_EQ(Until(JobState::kEnded, spec).end, (JobEnd{.exit_code = 3}));
 }
 
