@@ -51,6 +51,9 @@ int CountProcesses(const std::string& text) {
   return count;
 }
 
+// Seconds to sleep that no other run of these tests on this machine has.
+std::string LongTime() { return fmt::format("600.{:07}", getpid()); }
+
 }  // namespace
 
 JobEngineTest::JobEngineTest() {
@@ -155,7 +158,7 @@ TEST_P(JobEngineTest, RanksOfAllProcesses) {
 }
 
 TEST_P(JobEngineTest, AFailureEndsTheOtherProcesses) {
-  JobSpec spec = Script("if ((RANK == 1)); then sleep 0.3; exit 7; fi; sleep 600.25");
+  JobSpec spec = Script("if ((RANK == 1)); then sleep 0.3; exit 7; fi; sleep " + LongTime());
   spec.processes_per_node = GetParam().processes_per_node;
   spec.node_count = GetParam().node_count;
   const JobStatus status = Run(spec);
@@ -163,18 +166,18 @@ TEST_P(JobEngineTest, AFailureEndsTheOtherProcesses) {
   EXPECT_EQ(status.end->kind, JobEndKind::kExited);
   // Slurm tells the highest code, which is that of the processes that were ended.
   EXPECT_THAT(status.end->exit_code, testing::AnyOf(7, 128 + SIGTERM));
-  EXPECT_EQ(CountProcesses("600.25"), 0);
+  EXPECT_EQ(CountProcesses(LongTime()), 0);
 }
 
 TEST_P(JobEngineTest, CancelledWhileItRuns) {
-  const JobSpec spec = Script("sleep 600.5");
+  const JobSpec spec = Script("sleep " + LongTime());
   ASSERT_TRUE(engine_->Submit(spec).ok());
   EXPECT_EQ(Until(JobState::kRunning, spec).state, JobState::kRunning);
   EXPECT_TRUE(engine_->Cancel(HandleOf(spec)).ok());
   EXPECT_EQ(Until(JobState::kEnded, spec).end, (JobEnd{.kind = JobEndKind::kCancelled}));
   EXPECT_TRUE(engine_->Cancel(HandleOf(spec)).ok());
   EXPECT_EQ(Until(JobState::kEnded, spec).end, (JobEnd{.kind = JobEndKind::kCancelled}));
-  EXPECT_EQ(CountProcesses("600.5"), 0);
+  EXPECT_EQ(CountProcesses(LongTime()), 0);
 }
 
 TEST_P(JobEngineTest, CancelOfWhatIsNotThere) {
