@@ -155,7 +155,7 @@ TEST_P(JobEngineTest, RanksOfAllProcesses) {
 }
 
 TEST_P(JobEngineTest, AFailureEndsTheOtherProcesses) {
-  JobSpec spec = Script("if ((RANK == 1)); then sleep 0.3; exit 7; fi; sleep 600.25");
+  JobSpec spec = Script("if ((RANK == 1)); then sleep 0.3; exit 7; fi; sleep 600");
   spec.processes_per_node = GetParam().processes_per_node;
   spec.node_count = GetParam().node_count;
   const JobStatus status = Run(spec);
@@ -167,7 +167,7 @@ TEST_P(JobEngineTest, AFailureEndsTheOtherProcesses) {
 }
 
 TEST_P(JobEngineTest, CancelledWhileItRuns) {
-  const JobSpec spec = Script("sleep 600.5");
+  const JobSpec spec = Script("sleep 600");
   ASSERT_TRUE(engine_->Submit(spec).ok());
   EXPECT_EQ(Until(JobState::kRunning, spec).state, JobState::kRunning);
   EXPECT_GT(ProcessCount(spec), 0);

@@ -61,6 +61,7 @@ constexpr std::string_view kSqlIn[] = {"recorder"};
 constexpr std::string_view kEigenIn[] = {"estimator"};
 constexpr std::string_view kHashIn[] = {"estimator"};
 constexpr std::string_view kAsioIn[] = {"server/launchers", "server/plugins", "server/http"};
+constexpr std::string_view kHttpClientIn[] = {"server/launchers"};
 constexpr std::string_view kLogIn[] = {"server/tuner", "server/launchers", "server/plugins",
                                        "server/rpc",   "server/http",      "server",
                                        "cli"};
@@ -81,6 +82,7 @@ constexpr LibraryRule kLibraries[] = {
     {.prefix = "Eigen/", .folders = kEigenIn, .sources_only = true},
     {.prefix = "sqlite3.h", .folders = kSqlIn, .sources_only = true},
     {.prefix = "openssl/", .folders = kSqlIn, .sources_only = true},  // checksums of exports
+    {.prefix = "curl/", .folders = kHttpClientIn, .sources_only = true},
     {.prefix = "spdlog/", .folders = kLogIn, .sources_only = true},
     {.prefix = "CLI/", .folders = kFlagsIn},
     {.prefix = "boost/", .folders = kAsioIn},

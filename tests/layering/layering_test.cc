@@ -114,7 +114,7 @@ const Case kCases[] = {
     {"FlagsInRpc", "server/rpc/x.cc", "#include <CLI/CLI.hpp>\n",
      "server/rpc/ may not include CLI"},
     {"GtestInLibrary", "pruner/x.cc", "#include <gtest/gtest.h>\n", "only in tests/"},
-    {"UnknownLibrary", "cli/x.cc", "#include <curl/curl.h>\n", "does not know"},
+    {"UnknownLibrary", "cli/x.cc", "#include <rapidjson/document.h>\n", "does not know"},
     {"TestsUseAll", "tests/recorder/x_test.cc",
      "#include <sqlite3.h>\n#include <gtest/gtest.h>\n#include \"server/rpc/service.h\"\n"},
     // Floors 1-3 are pure.

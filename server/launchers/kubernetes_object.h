@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/launchers/job_engine.h"
+#include "server/launchers/kubernetes_options.h"
+#include "server/launchers/kubernetes_template.h"
+
+namespace meshwright {
+
+// On every object of a job: its attempt's id.
+inline constexpr std::string_view kAttemptLabel = "meshwright.io/attempt";
+
+// Whether Kueue admits the jobs.
+bool UsesKueue(const KubernetesTemplate& job_template, const KubernetesOptions& options);
+
+// FAILED_PRECONDITION that names everything for which the job could never run here.
+absl::Status CheckJob(const KubernetesTemplate& job_template, const KubernetesOptions& options,
+                      const JobSpec& spec);
+
+// The text of an object of the template, filled in. Members whose placeholder has no value (no
+// queue, no devices) are left out; a list in the place of an element gives its elements.
+absl::StatusOr<std::string> FillObject(const std::string& object,
+                                       const KubernetesTemplate& job_template,
+                                       const KubernetesOptions& options, const JobSpec& spec);
+
+// The job itself: filled in, and with our labels.
+absl::StatusOr<std::string> JobObject(const KubernetesTemplate& job_template,
+                                      const KubernetesOptions& options, const JobSpec& spec);
+
+}  // namespace meshwright

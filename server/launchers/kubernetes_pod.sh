@@ -1,0 +1,57 @@
+# Runs the processes of one node of a job in its pod.
+#
+#   bash -c "$(<kubernetes_pod.sh)" bash LOG RANK_VARIABLE MASTER_ADDR NODES PROCESSES TIME_LIMIT_SECONDS COMMAND...
+#
+# RANK_VARIABLE names the variable in which the cluster tells the pod its number among the NODES. All pods append
+# to LOG. Ends with the code of the first process that fails, 124 at the time limit (as timeout(1)), 126 when the
+# job cannot be begun; TERM ends the job. Processes get 10 seconds to go. What they leave behind ends with the pod.
+set -u
+log=$1 rank_variable=$2 master=$3 nodes=$4 processes=$5 limit=$6
+shift 6
+grace_ticks=100
+time_limit_code=124
+refusal_code=126
+code=0 pids=()
+
+refuse() {
+  echo "$1" >&2
+  exit "$refusal_code"
+}
+
+cd "${log%/*}" || refuse "the folder ${log%/*} is not there: is the volume mounted in this pod?"
+exec >>"$log" 2>&1 || refuse "$log cannot be written"
+node=${!rank_variable-}
+[[ $node =~ ^[0-9]+$ ]] && ((node < nodes)) ||
+  refuse "$rank_variable = '$node'; must be the number of this pod among $nodes"
+
+trap '((code != 0)) || code=143' TERM
+trap '((code != 0)) || code=$time_limit_code' ALRM
+# Of the job, and not always the same: pods on the network of their host share its ports.
+read -r sum _ < <(cksum <<<"${log##*/}")
+export WORLD_SIZE=$((nodes * processes)) MASTER_ADDR=$master MASTER_PORT=$((20000 + sum % 12000))
+(sleep "$limit" && kill -ALRM $$) &
+alarm=$!
+disown
+for ((i = 0; i < processes; i++)); do
+  RANK=$((node * processes + i)) LOCAL_RANK=$i "$@" &
+  pids+=("$!")
+done
+
+# Looks, since "wait -n" does not tell of a process that ended before it was called (bash 5.2).
+running=("${pids[@]}")
+while ((code == 0 && ${#running[@]} > 0)); do
+  sleep 0.05
+  for i in "${!running[@]}"; do
+    if kill -0 "${running[i]}" 2>/dev/null; then continue; fi
+    wait "${running[i]}" || code=$?
+    unset "running[i]"
+  done
+done
+end=$code
+kill -TERM "${pids[@]}" 2>/dev/null
+for ((tick = 0; tick < grace_ticks; tick++)); do
+  [[ -n $(jobs -pr) ]] || break
+  sleep 0.1
+done
+kill -KILL "$alarm" $(jobs -pr) 2>/dev/null
+exit "$end"
