@@ -12,13 +12,10 @@ import argparse
 import math
 import os
 import re
-import select
-import signal
 import sys
 import time
 
 from measure import failures, formats, machine, result
-from measure.keeper import Kept
 from measure.masking import Masker
 from measure.output import Output
 from measure.run import Limits, Run
@@ -43,7 +40,7 @@ def main(argv):
     except (formats.FormatError, failures.RulesError) as error:
         parser.error(str(error))
     if not _measures_here(args.measuring_rank):
-        return _pass_through(command, args.grace)
+        return _run_unmeasured(args, command, rules, notable)
     return _measure(args, command, job_format, rules, notable)
 
 
@@ -67,15 +64,13 @@ def _measure(args, command, job_format, rules, notable):
 
     run.run(command)
 
-    verdict = _verdict(run, rules, output, args.min_steps)
+    verdict = _verdict(run, rules, output, args)
     reasons = suspects.reasons() + _drift(run, args.interval_ratio)
     environment["reported"] = masker.mask_all(run.reported)
     environment["skipped"] += suspects.skipped
     environment["digest"] = machine.digest(environment, tools["reported_in_digest"])
-    document = {"meshwright_result": 1, "attempt": args.attempt, "token": args.token,
-                "command": [masker.mask(argument) for argument in command],
-                **result.compose(run, output, verdict, environment, reasons),
-                "start_time_ms": start_ms, "end_time_ms": int(time.time() * 1000)}
+    document = {**_frame(args, command, masker, start_ms),
+                **result.compose(run, output, verdict, environment, reasons)}
     document["message"] = masker.mask(document["message"])
     return _hand_over(path + ".result.json", document)
 
@@ -145,41 +140,70 @@ def _limits(args):
 
 
 def _measures_here(measuring_rank):
-    rank = _first_number(_RANK_VARIABLES, 0)
-    return rank == (_first_number(_COUNT_VARIABLES, 1) - 1 if measuring_rank == "last" else measuring_rank)
+    rank, count = _place()
+    return rank == (count - 1 if measuring_rank == "last" else measuring_rank)
+
+
+def _place():
+    """(our rank, of how many)."""
+    return _first_number(_RANK_VARIABLES, 0), _first_number(_COUNT_VARIABLES, 1)
 
 
 def _first_number(variables, default):
     return next((int(os.environ[name]) for name in variables if os.environ.get(name, "").isdigit()), default)
 
 
-def _pass_through(command, grace_seconds):
-    """Runs the command where another rank measures; gives its exit code."""
-    kept = Kept(command, own_output=True)
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, lambda number, frame: kept.end(grace_seconds))
-    ended = None
-    while ended is None:
-        select.select([kept.reports], [], [])
-        ended = kept.read_report()
-    if ended["error"]:
-        print(f"harness.py: {ended['error']}", file=sys.stderr)
-    if ended["signal"] is not None:
-        return 128 + ended["signal"]
-    return failures.EXIT_CODES["crash"] if ended["exit_code"] is None else ended["exit_code"]
+def _run_unmeasured(args, command, rules, notable):
+    """Runs the command where another rank measures, passes its output on with secrets masked, and says why it failed
+    if it failed by itself; gives our exit code."""
+    start_ms = int(time.time() * 1000)
+    masker = Masker(os.environ, command)
+    output = Output(os.fdopen(os.dup(sys.stdout.fileno()), "wb"), masker, notable)
+    nowhere = result.Progress(open(os.devnull, "w", encoding="utf-8"), args.attempt, args.token)
+    run = Run(Limits(warmup=0, min_steps=1, max_steps=1, interval_ratio=0.0, start_seconds=math.inf,
+                     hang_seconds=math.inf, time_seconds=math.inf, grace_seconds=args.grace),
+              formats.Format([]), output, nowhere, None)
+
+    run.run(command)
+
+    if run.ending:
+        return failures.EXIT_CODES[run.ending.name]
+    if run.ended["exit_code"] == 0:
+        return failures.EXIT_CODES["ok"]
+    if run.ended["error"]:
+        print(f"harness.py: {run.ended['error']}", file=sys.stderr)
+    verdict = failures.classify(rules, run.ended, output.kept(), run.oom_kills)
+    if verdict[0] != "cancelled":  # of what others end, they know why
+        rank = _place()[0]
+        document = {**_frame(args, command, masker, start_ms), "rank": rank, **result.how_it_ended(run, output, verdict)}
+        document["message"] = masker.mask(document["message"])
+        _write(result.rank_failure(args.folder, args.attempt, rank), document)
+    return failures.EXIT_CODES[verdict[0]]
 
 
-def _verdict(run, rules, output, min_steps):
+def _frame(args, command, masker, start_ms):
+    """The members that every document of an attempt begins with."""
+    return {"meshwright_result": 1, "attempt": args.attempt, "token": args.token,
+            "command": [masker.mask(argument) for argument in command],
+            "start_time_ms": start_ms, "end_time_ms": int(time.time() * 1000)}
+
+
+def _verdict(run, rules, output, args):
     """(class, matched, message)."""
     count = len(run.times.measured)
-    if run.ending:
-        return (run.ending.name, {"rule": run.ending.rule, "line": None, "line_number": None}, run.ending.message)
-    if run.ended["exit_code"] != 0:
-        return failures.classify(rules, run.ended, output.kept(), run.oom_kills)
     rule = {"rule": "steps", "line": None, "line_number": None}
-    if count < min_steps:
-        return ("metrics_missing", rule, f"the command ended with {count} measured steps; {min_steps} are needed")
-    return ("ok", rule, f"{count} steps are measured; the command ended by itself")
+    if run.ending:
+        name, matched, message = run.ending.name, {**rule, "rule": run.ending.rule}, run.ending.message
+    elif run.ended["exit_code"] != 0:
+        name, matched, message = failures.classify(rules, run.ended, output.kept(), run.oom_kills)
+    elif count < args.min_steps:
+        return ("metrics_missing", rule, f"the command ended with {count} measured steps; {args.min_steps} are needed")
+    else:
+        return ("ok", rule, f"{count} steps are measured; the command ended by itself")
+    was_ended = run.ending and name in ("timeout", "hang") or name == "cancelled"
+    if was_ended and count >= args.min_steps and not result.other_rank_failed(args.folder, args.attempt, args.token):
+        return ("ok", matched, f"{count} steps are measured; {message}")
+    return (name, matched, message)
 
 
 def _drift(run, smallest_ratio):
@@ -193,15 +217,20 @@ def _drift(run, smallest_ratio):
 
 def _hand_over(path, document):
     """Writes the result to its file and to stdout; gives our exit code."""
-    try:
-        result.write(path, document)
-    except OSError as error:
-        print(f"harness.py: {path}: {error.strerror}", file=sys.stderr)
+    _write(path, document)
     try:
         print(result.PREFIX + result.one_line(document), flush=True)
     except OSError:
         pass  # nobody listens; the file is there
     return failures.EXIT_CODES[document["class"]]
+
+
+def _write(path, document):
+    try:
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        result.write(path, document)
+    except OSError as error:
+        print(f"harness.py: {path}: {error.strerror}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -110,7 +110,7 @@ class Run:
         if not found:
             return
         for name in ("peak_bytes", "reserved_bytes"):
-            if name in found:
+            if found.get(name, 0) > 0:  # DeepSpeed says 0.0GB where a device's allocator tells nothing
                 setattr(self, name, max(found[name], getattr(self, name) or 0))
         if isinstance(found.get("environment"), dict):
             self.reported = found["environment"]
