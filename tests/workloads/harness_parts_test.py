@@ -156,6 +156,11 @@ class StepTimesTest(unittest.TestCase):
         for step in range(6):
             times.add(1.0, step, is_warmup=step < 4)
         self.assertEqual((times.warmup_steps, len(times.measured)), (4, 2))
+        for warmup, left_out in ((3, 4), (5, 5)):  # the longer of the two, not their sum
+            times = StepTimes(warmup)
+            for step in range(8):
+                times.add(1.0, step, is_warmup=step < 4)
+            self.assertEqual((times.warmup_steps, len(times.measured)), (left_out, 8 - left_out))
 
 
 class MaskingTest(unittest.TestCase):

@@ -69,6 +69,17 @@ class ProgramTest(unittest.TestCase):
         # 4 sequences of 16 tokens on 2 devices.
         self.assertAlmostEqual(result["tokens_per_second_per_device"], 32 / result["step_time_seconds"])
 
+    def test_the_harness_measures_it_with_all_defaults(self):
+        clean = {name: value for name, value in os.environ.items() if "RANK" not in name and "SLURM" not in name}
+        harness = subprocess.run(
+            [sys.executable, WORKLOADS / "harness.py", "--attempt", "a", "--token", "1", "--folder", self.folder.name,
+             "--", sys.executable, WORKLOADS / "train_step.py", "--case", self.case()],
+            env={**clean, "OMP_NUM_THREADS": "1"}, stdout=subprocess.PIPE, timeout=100, check=False)
+        result = json.loads(pathlib.Path(self.folder.name, "a.result.json").read_text())
+        self.assertEqual((harness.returncode, result["class"]), (0, "ok"), result["message"])
+        self.assertEqual(result["warmup_steps"], 5)
+        self.assertGreaterEqual(result["steps"], 10)
+
     def test_a_rank_of_slurm_and_lines_that_are_not_ours(self):
         plan = self.write({"tensor_parallel": 1}, "plan.json")
         question = self.write({"model": MODEL, "workload": WORKLOAD}, "question.json")
