@@ -19,7 +19,7 @@ from measure import failures, formats, machine, result
 from measure.masking import Masker
 from measure.output import Output
 from measure.run import Limits, Run
-from measure.suspects import Suspects
+from measure.suspects import ATTEMPT_VARIABLE, Suspects
 
 # Launchers tell a process its rank, and how many there are, in the first of these that is set.
 _RANK_VARIABLES = ("RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", "NODE_RANK")
@@ -39,6 +39,7 @@ def main(argv):
         rules, notable = failures.load(args.failures)
     except (formats.FormatError, failures.RulesError) as error:
         parser.error(str(error))
+    os.environ[ATTEMPT_VARIABLE] = args.attempt
     if not _measures_here(args.measuring_rank):
         return _run_unmeasured(args, command, rules, notable)
     return _measure(args, command, job_format, rules, notable)
@@ -58,7 +59,7 @@ def _measure(args, command, job_format, rules, notable):
     output = Output(output_file, masker, notable)
     progress = result.Progress(progress_file, args.attempt, args.token)
     tools = machine.table()
-    suspects = Suspects(tools)
+    suspects = Suspects(tools, args.attempt)
     run = Run(_limits(args), job_format, output, progress, suspects)
     environment = machine.describe(tools, masker)
 

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -303,7 +304,7 @@ class MachineTest(unittest.TestCase):
 
 class SuspectsTest(unittest.TestCase):
     def sample(self, **changes):
-        sample = Sample()
+        sample = Sample("a1")
         for name, value in {"monotonic": 100.0, "wall": 5000.0, "busy": 50.0, "stolen": 1.0, "own": 20.0,
                             "throttles": {"cpu0": 3}, "quota": 4, **changes}.items():
             setattr(sample, name, value)
@@ -326,23 +327,37 @@ class SuspectsTest(unittest.TestCase):
                     self.assertEqual(found[0][number[0]], number[1])
 
     def test_the_time_of_our_children_is_ours(self):
-        before = Sample().own
+        before = Sample("a1").own
         burn = "import time\nwhile time.process_time() < 0.3: pass\nprint(flush=True); time.sleep(60)"
         child = subprocess.Popen([sys.executable, "-c", burn], stdout=subprocess.PIPE)
         child.stdout.readline()
-        alive = Sample().own - before
+        alive = Sample("a1").own - before
         child.kill()
         child.wait()
         child.stdout.close()
         self.assertGreaterEqual(alive, 0.25)
-        self.assertGreaterEqual(Sample().own - before, alive)  # also when it is gone
+        self.assertGreaterEqual(Sample("a1").own - before, alive)  # also when it is gone
+
+    def test_the_time_of_other_ranks_of_the_attempt_is_ours(self):
+        burn = "import os, time\nwhile time.process_time() < 0.3: pass\nprint(os.getpid(), flush=True); time.sleep(60)"
+        for attempt, is_ours in (("a1", True), ("a2", False), ("a11", False)):
+            before = Sample("a1").own
+            # An orphan, so no child of ours; so are ranks under harnesses that srun started.
+            shell = subprocess.Popen(["sh", "-c", f"{sys.executable} -c '{burn}' &"], stdout=subprocess.PIPE,
+                                     env={**os.environ, "MESHWRIGHT_ATTEMPT": attempt})
+            orphan = int(shell.stdout.readline())
+            shell.wait()
+            grown = Sample("a1").own - before
+            os.kill(orphan, signal.SIGKILL)
+            shell.stdout.close()
+            self.assertEqual(grown >= 0.25, is_ours, (attempt, grown))
 
     def test_a_device_that_is_slowed_down(self):
         with tempfile.TemporaryDirectory() as folder:
             tool = pathlib.Path(folder, "acme-smi")
             tool.write_text("#!/bin/sh\nprintf '0, Not Active, Not Active\\n1, Not Active, Active\\n'\n")
             tool.chmod(0o755)
-            suspects = Suspects({"tools": [{"tool": str(tool), "throttle": ["-q"], "throttled": ", Active"}]})
+            suspects = Suspects({"tools": [{"tool": str(tool), "throttle": ["-q"], "throttled": ", Active"}]}, "a1")
             suspects.begin()
             suspects.sample()
             deadline = time.monotonic() + 30

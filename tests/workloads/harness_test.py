@@ -123,6 +123,13 @@ class MeasureTest(Folder):
         self.assertEqual((self.results / "a1.out").read_text(), result["log_head"])
         self.assertLess(result["start_time_ms"], result["end_time_ms"])
 
+    def test_the_command_knows_its_attempt(self):
+        result = self.result(self.command("print(os.environ['MESHWRIGHT_ATTEMPT']); steps(15)"), "ok")
+        self.assertTrue(result["log_head"].startswith("a1\n"))
+        self.environment["RANK"] = "1"
+        done = self.finished(self.command("print(os.environ['MESHWRIGHT_ATTEMPT'])"))
+        self.assertEqual(done.stdout, b"a1\n")
+
     def test_early_stop(self):
         result = self.result(self.command("""
             for number in range(1, 10**6):
