@@ -64,7 +64,7 @@ class ProgramTest(unittest.TestCase):
         self.assertIn("reduce_scatter", [one["lacks"] for one in first["fallbacks"]])
         self.assertEqual([step["is_warmup"] for step in steps], [True, False, False])
         self.assertEqual(len(memory["peak_memory_bytes_by_rank"]), 2)
-        self.assertEqual(memory["source"], "peak_resident_set")
+        self.assertEqual(memory["source"], "resident_set_growth")
         self.assertEqual(result["steps"], 2)
         # 4 sequences of 16 tokens on 2 devices.
         self.assertAlmostEqual(result["tokens_per_second_per_device"], 32 / result["step_time_seconds"])
@@ -88,6 +88,16 @@ class ProgramTest(unittest.TestCase):
                                   MESHWRIGHT_TROUBLE="garbage:0:1"), ExitCode.DONE)
         self.assertIn("garbage {", out)
         self.assertIn('"result"', out)
+
+    def test_peak_memory_is_that_of_the_model(self):
+        # 16 bytes a weight: itself, its gradient and two moments. Vocabulary x hidden in and out; in each of 2 layers
+        # 3 x hidden x ffn, and hidden^2 for queries, for 2 of 4 heads of keys and values, and for the output.
+        weights = 2 * 256 * 768 + 2 * 3 * 768 * 3072 + 2 * 3 * 768**2
+        for model, low, high in ((dict(hidden_size=768, ffn_hidden_size=3072), 16 * weights, 24 * weights),
+                                 ({}, 0, 40e6)):  # a tiny one: less than the libraries, which are some 240 MB
+            lines = self.run_step("--case", self.case(**model), "--steps", "2", "--warmup", "1")
+            peak, = next(line for line in lines if line["event"] == "memory")["peak_memory_bytes_by_rank"]
+            self.assertTrue(low < peak < high, (low, peak, high))
 
     def test_memory(self):
         # 2 x 256 x 4096 x 4 bytes of vocabulary alone, with gradients and Adam 5 times.
