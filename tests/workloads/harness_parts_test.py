@@ -185,6 +185,14 @@ class MaskingTest(unittest.TestCase):
                 self.assertNotIn(gone, masked)
                 self.assertIn(MASK, masked)
 
+    def test_every_line_of_a_secret(self):
+        key = "-----BEGIN KEY-----\n  firstPart1234\r\nsecondPart567\nab\n-----END KEY-----\n"
+        masker = Masker({"SSH_KEY": key}, [])
+        for line in key.splitlines():
+            self.assertEqual(masker.mask(f"<{line.strip()}>"), f"<{MASK}>" if len(line) > 2 else "<ab>")
+        self.assertEqual(masker.mask(f"<{key}>"), f"<{MASK}>")
+        self.assertEqual(masker.mask(repr(key)[1:-1]).replace(MASK, ""), "\\n  \\r\\n\\nab\\n\\n")
+
     def test_what_is_no_secret_stays(self):
         masker = Masker({"TOKENIZERS_PARALLELISM": "false-value", "KEY": "true"}, ["--num-tokens", "4096000"])
         for line in ("false-value", "true", "tokens: 4096000", "time per token: 0.003125", "num_key_value_heads=128000",
