@@ -7,8 +7,6 @@ import os
 import re
 import signal
 
-from measure import cgroup
-
 # Every class that a result can have: the harness's own exit code. A job that ends with 40 to 45 means the same.
 EXIT_CODES = {
     "ok": 0,
@@ -158,8 +156,3 @@ def describe_end(ended):
         return "the command could not be ended"
     return f"the command gave exit code {ended['exit_code']}"
 
-
-
-def oom_kill_count():
-    """How often the kernel has killed for memory in our group; None where that cannot be read."""
-    return cgroup.count("memory", "memory.events", "memory.oom_control", "oom_kill")

@@ -9,7 +9,7 @@ import select
 import signal
 import time
 
-from measure.failures import oom_kill_count
+from measure.cgroup import oom_kill_count
 from measure.keeper import Kept
 from measure.step_times import StepTimes
 
