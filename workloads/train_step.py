@@ -13,7 +13,7 @@ from train.case import read_case
 from train.fields import InvalidCase
 from train.launcher import launch
 from train.output import invalid
-from train.ranks import Rank, rank_from_environment
+from train.ranks import Rank, is_batch_script, rank_from_environment
 
 
 def parse(arguments):
@@ -31,26 +31,44 @@ def parse(arguments):
     parser.add_argument("--memory-limit", type=int, metavar="BYTES",
                         help="that a rank may take for the training, on the CPU")
     options = parser.parse_args(arguments)
+    wrong = wrong_use(options)
+    try:
+        rank, starts_others = place(options.processes)
+    except ValueError as error:
+        wrong.append(str(error))
+    if wrong:
+        parser.error("; ".join(wrong))
+    return options, rank, starts_others
+
+
+def wrong_use(options):
+    wrong = []
     if (options.case is None) == (options.question is None):
-        parser.error("give either --case or --question (with --plan)")
+        wrong.append("give either --case or --question (with --plan)")
     if options.case and options.plan:
-        parser.error("--case holds the plan already")
-    if options.steps < 1 or options.warmup < 0 or (options.processes or 1) < 1 or options.timeout <= 0:
-        parser.error("--steps, --processes and --timeout must be positive, --warmup not negative")
-    options.paths = [path for path in (options.case, options.question, options.plan) if path]
-    return options
+        wrong.append("--case holds the plan already")
+    for name, low, high in (("steps", 1, 2**31), ("warmup", 0, 2**31), ("seed", 0, 2**32), ("processes", 1, 2**16),
+                            ("timeout", 1e-3, 1e6), ("memory_limit", 1, 2**62)):
+        value = getattr(options, name)
+        if value is not None and not low <= value <= high:  # so for NaN
+            wrong.append(f"--{name.replace('_', '-')} is {value}; must be {low:g} to {high:g}")
+    return wrong
+
+
+def place(processes):
+    """(this process's rank, whether it starts the ranks as --processes asks). Raises ValueError."""
+    outer = rank_from_environment()
+    if processes is None or (outer and outer.world_size == processes and not is_batch_script()):
+        return outer or Rank(0, 1, 0), False
+    if outer and outer.world_size > 1 and not is_batch_script():
+        raise ValueError(f"--processes {processes}: this is one of {outer.world_size} ranks already, by its environment")
+    return Rank(0, processes, 0), processes > 1
 
 
 def main(arguments):
-    options = parse(arguments)
-    rank = rank_from_environment()
-    if rank is None:
-        rank = Rank(0, options.processes or 1, 0)
-        starts_others = rank.world_size > 1
-    else:
-        starts_others = False
+    options, rank, starts_others = parse(arguments)
     try:
-        case = read_case(options.paths, rank.world_size)
+        case = read_case(options.case or options.question, options.plan, rank.world_size)
     except InvalidCase as error:
         return invalid(error.wrong, rank.rank)
     if starts_others:

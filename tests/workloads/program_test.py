@@ -8,10 +8,13 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 WORKLOADS = pathlib.Path(__file__).resolve().parents[2] / "workloads"
 sys.path.insert(0, str(WORKLOADS))
 
+from measure import cgroup
+from train import launcher
 from train.case import check_case
 from train.exit_codes import ExitCode
 from train.fields import InvalidCase
@@ -110,6 +113,46 @@ class ProgramTest(unittest.TestCase):
                               MESHWRIGHT_TROUBLE="crash:1:1")
         self.assertLessEqual({("CRASH", 1)}, self.failures(lines))
 
+    def test_processes_under_other_launchers(self):
+        case = self.case()
+        slurm = {"SLURM_NTASKS": "1", "SLURM_PROCID": "0", "SLURM_LOCALID": "0"}
+        # A script of sbatch, for one task and for four, and a variable that somebody left.
+        for environment in (slurm, {**slurm, "SLURM_NTASKS": "4"}, {"WORLD_SIZE": "4"}):
+            lines = self.run_step("--case", case, "--processes", "2", "--steps", "1", "--warmup", "0", **environment)
+            self.assertEqual((lines[0]["ranks"], lines[-1]["event"]), (2, "result"), environment)
+
+    def test_wrong_use_names_all_that_is_wrong(self):
+        case = self.case()
+        task = {"SLURM_NTASKS": "4", "SLURM_PROCID": "0", "SLURM_LOCALID": "0", "SLURM_STEP_ID": "0"}
+        torchrun = {"RANK": "0", "WORLD_SIZE": "4", "LOCAL_RANK": "0"}
+        for arguments, environment, said in (
+                (["--memory-limit", "0", "--timeout", "nan", "--steps", "0", "--seed", "-1"], {},
+                 ["--memory-limit is 0", "--timeout is nan", "--steps is 0", "--seed is -1"]),
+                (["--memory-limit", "-5"], {}, ["--memory-limit is -5; must be 1 to"]),
+                (["--timeout", "inf", "--plan", case], {}, ["--timeout is inf", "--case holds the plan"]),
+                (["--processes", "2"], task, ["--processes 2: this is one of 4 ranks"]),
+                (["--processes", "2"], torchrun, ["--processes 2: this is one of 4 ranks"]),
+                ([], {**torchrun, "RANK": "4"}, ["RANK='4', WORLD_SIZE='4'"]),
+                ([], {**torchrun, "RANK": "x"}, ["RANK='x'"])):
+            with self.subTest(arguments=arguments, environment=environment):
+                process = self.start("--case", case, *arguments, **environment)
+                out, errors = process.communicate(timeout=60)
+                self.assertEqual((process.returncode, out), (2, ""), errors)
+                for text in said:
+                    self.assertIn(text, errors.splitlines()[-1])
+
+    def test_question_and_plan_hold_what_they_are_called(self):
+        question = {"model": MODEL, "workload": WORKLOAD}
+        for first, second, said in (
+                (question, {"plan": {}, "model": {**MODEL, "layer_count": 4}, "workload": WORKLOAD},
+                 ["holds model", "holds workload"]),
+                ({**question, "plan": {}}, {}, ["question.json: holds a plan, and so does --plan"]),
+                (question, None, ["plan: must be a JSON object"])):
+            line, = self.run_step("--question", self.write(first, "question.json"), "--plan",
+                                  self.write(second, "plan.json"), code=ExitCode.INVALID_CONFIG)
+            for text in said:
+                self.assertIn(text, line["message"])
+
     def test_hang(self):
         lines = self.run_step("--case", self.case(), "--processes", "2", "--timeout", "8",
                               code=ExitCode.COLLECTIVE_TIMEOUT, MESHWRIGHT_TROUBLE="hang:1:1")
@@ -141,10 +184,10 @@ class LauncherTest(unittest.TestCase):
         return subprocess.Popen([sys.executable, "-c", program], text=True, stdout=subprocess.PIPE)
 
     def ends_with(self, rank_program):
-        launcher = self.launch("import os, sys, time; rank = int(os.environ['RANK']); " + rank_program)
-        out, _ = launcher.communicate(timeout=60)
+        process = self.launch("import os, sys, time; rank = int(os.environ['RANK']); " + rank_program)
+        out, _ = process.communicate(timeout=60)
         lines = [json.loads(line) for line in out.splitlines()]
-        return launcher.returncode, [(line["class"], line["rank"]) for line in lines]
+        return process.returncode, [(line["class"], line["rank"]) for line in lines]
 
     def test_the_code_that_tells_most(self):
         self.assertEqual(self.ends_with("sys.exit((80, 83, 81)[rank])"), (83, []))
@@ -155,12 +198,28 @@ class LauncherTest(unittest.TestCase):
         self.assertEqual(self.ends_with("os.kill(os.getpid(), 9) if rank == 1 else sys.exit(80)"),
                          (82, [("CRASH", 1)]))
 
+    def test_who_was_ended_for_memory(self):
+        """By the count of the group's own folder, not of the root."""
+        with tempfile.TemporaryDirectory() as root:
+            own = pathlib.Path(root, "job", "step")
+            own.mkdir(parents=True)
+            pathlib.Path(root, "memory.events").write_text("oom 0\noom_kill 0\n")
+            (own / "memory.events").write_text("oom 1\noom_kill 3\n")
+            groups = pathlib.Path(root, "groups")
+            for path, count in (("/job/step", 3), ("/seen/by/the/host", 0)):
+                groups.write_text(f"0::{path}\n")
+                with mock.patch.multiple(cgroup, _OWN_GROUPS=str(groups), _ROOT=root), \
+                        mock.patch.object(launcher, "failure"):
+                    self.assertEqual(cgroup.oom_kill_count(), count)
+                    self.assertEqual(launcher._code(1, -signal.SIGKILL, 2),
+                                     ExitCode.OUT_OF_HOST_MEMORY if count > 2 else ExitCode.CRASH)
+
     def test_told_to_end(self):
-        launcher = self.launch("import os, time; os.write(1, b'%d\\n' % os.getpid()); time.sleep(60)")
-        ranks = [int(launcher.stdout.readline()) for _ in range(3)]
-        launcher.send_signal(signal.SIGTERM)
-        launcher.communicate(timeout=60)
-        self.assertEqual(launcher.returncode, 128 + signal.SIGTERM)
+        process = self.launch("import os, time; os.write(1, b'%d\\n' % os.getpid()); time.sleep(60)")
+        ranks = [int(process.stdout.readline()) for _ in range(3)]
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 128 + signal.SIGTERM)
         for rank in ranks:
             self.assertRaises(ProcessLookupError, os.kill, rank, 0)
 
@@ -171,6 +230,7 @@ class RefusalTest(unittest.TestCase):
     MOE = {"expert_count": 4, "experts_per_token": 2, "expert_ffn_hidden_size": 32}
     CASES = [
         ("model.mla", {"mla": {"kv_lora_rank": 8}}, {}, {}, 1),
+        ("model.hidden_size", {"hidden_size": 3}, {}, {}, 1),  # of 4 heads
         ("model.mtp_layer_count", {"mtp_layer_count": 1}, {}, {}, 1),
         ("model.sliding_window", {"sliding_window": 8}, {}, {}, 1),
         ("model.moe.expert_counts", {"moe": {**MOE, "expert_counts": 4}}, {}, {}, 1),
