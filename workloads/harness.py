@@ -21,7 +21,8 @@ from measure.output import Output
 from measure.run import Limits, Run
 from measure.suspects import ATTEMPT_VARIABLE, Suspects
 
-# Launchers tell a process its rank, and how many there are, in the first of these that is set.
+# Launchers tell a process its rank, and how many there are, in the first of these that is set. What stands at the same
+# place belongs together, but some launchers tell only one of a pair.
 _RANK_VARIABLES = ("RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", "NODE_RANK")
 _COUNT_VARIABLES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMIX_SIZE", "PMI_SIZE", "SLURM_NTASKS", "NNODES")
 
@@ -30,17 +31,30 @@ def main(argv):
     own, command = _split(argv)
     parser = _parser()
     args = parser.parse_args(own)
-    if not command:
-        parser.error("no command: it stands behind --")
+    wrong = [] if command else ["no command: it stands behind --"]
     if not 1 <= args.min_steps <= args.max_steps:
-        parser.error(f"--min-steps {args.min_steps}: must be between 1 and --max-steps {args.max_steps}")
+        wrong.append(f"--min-steps {args.min_steps}: must be between 1 and --max-steps {args.max_steps}")
+    rank, count = _place()
+    measuring_rank = args.measuring_rank
+    if measuring_rank == "last" and count is None:
+        wrong.append("--measuring-rank last: the environment does not say how many ranks there are")
+    elif measuring_rank == "last":
+        measuring_rank = count - 1
+    elif count is not None and measuring_rank >= count:
+        wrong.append(f"--measuring-rank {measuring_rank}: must be below {count}, the ranks by the environment")
+    job_format = rules = notable = None
     try:
         job_format = formats.named(args.format, args.field, args.pattern, args.global_batch_size)
+    except formats.FormatError as error:
+        wrong.append(str(error))
+    try:
         rules, notable = failures.load(args.failures)
-    except (formats.FormatError, failures.RulesError) as error:
-        parser.error(str(error))
+    except failures.RulesError as error:
+        wrong.append(str(error))
+    if wrong:
+        parser.error("; ".join(wrong))
     os.environ[ATTEMPT_VARIABLE] = args.attempt
-    if not _measures_here(args.measuring_rank):
+    if rank != measuring_rank:
         return _run_unmeasured(args, command, rules, notable)
     return _measure(args, command, job_format, rules, notable)
 
@@ -93,12 +107,12 @@ def _parser():
     add("--format", default="meshwright", choices=formats.names(), help="what the job prints (default: %(default)s)")
     add("--pattern", action="append", default=[], metavar="REGEX", help="for --format regex; may be repeated")
     add("--field", action="append", default=[], metavar="QUANTITY=NAME", help="for --format json; may be repeated")
-    add("--global-batch-size", type=_positive, metavar="N", help="samples a step, where the job prints a rate")
+    add("--global-batch-size", type=_positive_count, metavar="N", help="samples a step, where the job prints a rate")
     add("--failures", action="append", default=[], metavar="FILE", help="a vendor's rules, tried before ours")
     add("--warmup", type=_count, default=5, metavar="N", help="steps left out (default: %(default)s)")
     add("--min-steps", type=_count, default=10, metavar="N", help="fewest measured (default: %(default)s)")
     add("--max-steps", type=_count, default=100, metavar="N", help="most measured (default: %(default)s)")
-    add("--interval-ratio", type=float, default=0.02, metavar="X",
+    add("--interval-ratio", type=_ratio, default=0.02, metavar="X",
         help="stop when the median is known this well (default: %(default)s)")
     add("--start-limit", type=_positive, default=1800.0, metavar="SECONDS",
         help="until the first step (default: %(default)s)")
@@ -124,6 +138,19 @@ def _positive(text):
     return value
 
 
+def _ratio(text):
+    value = float(text)
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} must be 0 or more")
+    return value
+
+
+def _positive_count(text):
+    if not _count(text):
+        raise argparse.ArgumentTypeError(f"{text!r} must be 1 or more")
+    return int(text)
+
+
 def _count(text):
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} must be a whole number, 0 or more")
@@ -140,18 +167,14 @@ def _limits(args):
                   time_seconds=args.time_limit, grace_seconds=args.grace)
 
 
-def _measures_here(measuring_rank):
-    rank, count = _place()
-    return rank == (count - 1 if measuring_rank == "last" else measuring_rank)
-
-
 def _place():
-    """(our rank, of how many)."""
-    return _first_number(_RANK_VARIABLES, 0), _first_number(_COUNT_VARIABLES, 1)
-
-
-def _first_number(variables, default):
-    return next((int(os.environ[name]) for name in variables if os.environ.get(name, "").isdigit()), default)
+    """(our rank, of how many): the number is None where a launcher does not tell it; (0, 1) without a launcher."""
+    for name, partner in zip(_RANK_VARIABLES, _COUNT_VARIABLES):
+        if os.environ.get(name, "").isdigit():
+            counts = [os.environ[other] for other in (partner, *_COUNT_VARIABLES)
+                      if os.environ.get(other, "").isdigit()]
+            return int(os.environ[name]), int(counts[0]) if counts else None
+    return 0, 1
 
 
 def _run_unmeasured(args, command, rules, notable):
@@ -176,7 +199,8 @@ def _run_unmeasured(args, command, rules, notable):
     verdict = failures.classify(rules, run.ended, output.kept(), run.oom_kills)
     if verdict[0] != "cancelled":  # of what others end, they know why
         rank = _place()[0]
-        document = {**_frame(args, command, masker, start_ms), "rank": rank, **result.how_it_ended(run, output, verdict)}
+        document = {**_frame(args, command, masker, start_ms), "rank": rank,
+                    **result.how_it_ended(run, output, verdict)}
         document["message"] = masker.mask(document["message"])
         _write(result.rank_failure(args.folder, args.attempt, rank), document)
     return failures.EXIT_CODES[verdict[0]]

@@ -61,7 +61,7 @@ def place(processes):
     if processes is None or (outer and outer.world_size == processes and not is_batch_script()):
         return outer or Rank(0, 1, 0), False
     if outer and outer.world_size > 1 and not is_batch_script():
-        raise ValueError(f"--processes {processes}: this is one of {outer.world_size} ranks already, by its environment")
+        raise ValueError(f"--processes {processes}: this is one of {outer.world_size} ranks by its environment")
     return Rank(0, processes, 0), processes > 1
 
 

@@ -51,6 +51,7 @@ class Run:
         self._suspects = suspects
         self._started = self._moved = None  # moments
         self._stopping = None  # the signal that we got
+        self._untimed = 0  # lines of steps without a time, before the first with one
         self._told = False  # the command was told to end
         self.times = StepTimes(limits.warmup)
         self.ending = None
@@ -122,6 +123,11 @@ class Run:
                 self._moved = time.monotonic()
             if self.times.measured and not was_measuring:
                 self._suspects.begin()
+        elif "step" in found and not len(self.times):
+            self._untimed += 1
+            if self._untimed >= self._limits.warmup + self._limits.min_steps:
+                self._end_with("metrics_missing", "no_times", f"{self._untimed} lines tell of a step and none of its "
+                               f"time (a rate is one with --global-batch-size): {line[:200]}")
         if "loss" in found:
             self.loss_first = found["loss"] if self.loss_first is None else self.loss_first
             self.loss_last = found["loss"]
