@@ -15,7 +15,7 @@ import re
 import sys
 import time
 
-from measure import failures, formats, machine, result
+from measure import failures, formats, machine, result, slurm
 from measure.masking import Masker
 from measure.output import Output
 from measure.run import Limits, Run
@@ -170,7 +170,7 @@ def _limits(args):
 def _place():
     """(our rank, of how many): the number is None where a launcher does not tell it; (0, 1) without a launcher."""
     for name, partner in zip(_RANK_VARIABLES, _COUNT_VARIABLES):
-        if os.environ.get(name, "").isdigit():
+        if os.environ.get(name, "").isdigit() and not (name == "SLURM_PROCID" and slurm.is_batch_script(os.environ)):
             counts = [os.environ[other] for other in (partner, *_COUNT_VARIABLES)
                       if os.environ.get(other, "").isdigit()]
             return int(os.environ[name]), int(counts[0]) if counts else None

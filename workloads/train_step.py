@@ -13,7 +13,7 @@ from train.case import read_case
 from train.fields import InvalidCase
 from train.launcher import launch
 from train.output import invalid
-from train.ranks import Rank, is_batch_script, rank_from_environment
+from train.ranks import Rank, rank_from_environment
 
 
 def parse(arguments):
@@ -57,10 +57,10 @@ def wrong_use(options):
 
 def place(processes):
     """(this process's rank, whether it starts the ranks as --processes asks). Raises ValueError."""
-    outer = rank_from_environment()
-    if processes is None or (outer and outer.world_size == processes and not is_batch_script()):
+    outer = rank_from_environment(may_start_others=processes is not None)
+    if processes is None or (outer and outer.world_size == processes):
         return outer or Rank(0, 1, 0), False
-    if outer and outer.world_size > 1 and not is_batch_script():
+    if outer and outer.world_size > 1:
         raise ValueError(f"--processes {processes}: this is one of {outer.world_size} ranks by its environment")
     return Rank(0, processes, 0), processes > 1
 

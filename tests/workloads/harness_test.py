@@ -302,6 +302,12 @@ class FailureTest(Folder):
                                       env={**self.environment, **environment}, timeout=60, check=False)
                 self.assertEqual((done.returncode, b"--measuring-rank" in done.stderr), (code, code == 2))
 
+    def test_a_batch_script_is_no_task(self):
+        self.environment.update(SLURM_PROCID="0", SLURM_NTASKS="4")
+        self.result(self.command("steps(20)", "--measuring-rank", "last"), "ok")
+        self.environment["SLURM_STEP_ID"] = "0"
+        self.assertEqual(self.finished(self.of("echo", options=["--measuring-rank", "last"])).stdout, b"\n")
+
     def test_steps_without_times_end_early(self):
         line = "global_step=%d, RunningAvgSamplesPerSec=1, CurrSamplesPerSec=8.0, MemAllocated=1GB"
         result = self.result(self.command(f"""

@@ -1,5 +1,7 @@
 """train_step.py as jobs run it: its lines, its exit codes, what it refuses."""
 
+import contextlib
+import io
 import json
 import os
 import pathlib
@@ -13,9 +15,10 @@ from unittest import mock
 WORKLOADS = pathlib.Path(__file__).resolve().parents[2] / "workloads"
 sys.path.insert(0, str(WORKLOADS))
 
+import train_step
 from measure import cgroup
 from train import launcher
-from train.case import check_case
+from train.case import check_case, read_case
 from train.exit_codes import ExitCode
 from train.fields import InvalidCase
 
@@ -114,12 +117,21 @@ class ProgramTest(unittest.TestCase):
         self.assertLessEqual({("CRASH", 1)}, self.failures(lines))
 
     def test_processes_under_other_launchers(self):
-        case = self.case()
         slurm = {"SLURM_NTASKS": "1", "SLURM_PROCID": "0", "SLURM_LOCALID": "0"}
-        # A script of sbatch, for one task and for four, and a variable that somebody left.
-        for environment in (slurm, {**slurm, "SLURM_NTASKS": "4"}, {"WORLD_SIZE": "4"}):
-            lines = self.run_step("--case", case, "--processes", "2", "--steps", "1", "--warmup", "0", **environment)
-            self.assertEqual((lines[0]["ranks"], lines[-1]["event"]), (2, "result"), environment)
+        task = {**slurm, "SLURM_NTASKS": "4", "SLURM_STEP_ID": "0"}
+        for environment, processes, ranks, starts in (
+                # A script of sbatch, for one task and for four, and a task of srun.
+                (slurm, 2, 2, True), ({**slurm, "SLURM_NTASKS": "4"}, 4, 4, True), (task, 4, 4, False),
+                (task, None, 4, False), ({**slurm, "SLURM_STEP_ID": "0"}, 2, 2, True), ({}, None, 1, False),
+                ({"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", **slurm}, 2, 2, False)):
+            with self.subTest(environment=environment, processes=processes), \
+                    mock.patch.dict(os.environ, environment, clear=True):
+                rank, starts_others = train_step.place(processes)
+                self.assertEqual((rank.world_size, starts_others), (ranks, starts))
+        # A variable that somebody left, and a batch script's.
+        lines = self.run_step("--case", self.case(), "--processes", "2", "--steps", "1", "--warmup", "0",
+                              WORLD_SIZE="4", **slurm)
+        self.assertEqual((lines[0]["ranks"], lines[-1]["event"]), (2, "result"))
 
     def test_wrong_use_names_all_that_is_wrong(self):
         case = self.case()
@@ -134,12 +146,14 @@ class ProgramTest(unittest.TestCase):
                 (["--processes", "2"], torchrun, ["--processes 2: this is one of 4 ranks"]),
                 ([], {**torchrun, "RANK": "4"}, ["RANK='4', WORLD_SIZE='4'"]),
                 ([], {**torchrun, "RANK": "x"}, ["RANK='x'"])):
-            with self.subTest(arguments=arguments, environment=environment):
-                process = self.start("--case", case, *arguments, **environment)
-                out, errors = process.communicate(timeout=60)
-                self.assertEqual((process.returncode, out), (2, ""), errors)
+            with self.subTest(arguments=arguments, environment=environment), \
+                    mock.patch.dict(os.environ, environment, clear=True), \
+                    contextlib.redirect_stderr(io.StringIO()) as errors:
+                with self.assertRaises(SystemExit) as ended:
+                    train_step.main(["--case", case, *arguments])
+                self.assertEqual(ended.exception.code, 2)
                 for text in said:
-                    self.assertIn(text, errors.splitlines()[-1])
+                    self.assertIn(text, errors.getvalue().splitlines()[-1])
 
     def test_question_and_plan_hold_what_they_are_called(self):
         question = {"model": MODEL, "workload": WORKLOAD}
@@ -148,10 +162,10 @@ class ProgramTest(unittest.TestCase):
                  ["holds model", "holds workload"]),
                 ({**question, "plan": {}}, {}, ["question.json: holds a plan, and so does --plan"]),
                 (question, None, ["plan: must be a JSON object"])):
-            line, = self.run_step("--question", self.write(first, "question.json"), "--plan",
-                                  self.write(second, "plan.json"), code=ExitCode.INVALID_CONFIG)
+            with self.assertRaises(InvalidCase) as refused:
+                read_case(self.write(first, "question.json"), self.write(second, "plan.json"), 1)
             for text in said:
-                self.assertIn(text, line["message"])
+                self.assertIn(text, str(refused.exception))
 
     def test_hang(self):
         lines = self.run_step("--case", self.case(), "--processes", "2", "--timeout", "8",
