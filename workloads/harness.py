@@ -12,19 +12,17 @@ import argparse
 import math
 import os
 import re
-import select
-import signal
 import sys
 import time
 
-from measure import failures, formats, machine, result
-from measure.keeper import Kept
+from measure import failures, formats, machine, result, slurm
 from measure.masking import Masker
 from measure.output import Output
 from measure.run import Limits, Run
-from measure.suspects import Suspects
+from measure.suspects import ATTEMPT_VARIABLE, Suspects
 
-# Launchers tell a process its rank, and how many there are, in the first of these that is set.
+# Launchers tell a process its rank, and how many there are, in the first of these that is set. What stands at the same
+# place belongs together, but some launchers tell only one of a pair.
 _RANK_VARIABLES = ("RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", "NODE_RANK")
 _COUNT_VARIABLES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMIX_SIZE", "PMI_SIZE", "SLURM_NTASKS", "NNODES")
 
@@ -33,17 +31,31 @@ def main(argv):
     own, command = _split(argv)
     parser = _parser()
     args = parser.parse_args(own)
-    if not command:
-        parser.error("no command: it stands behind --")
+    wrong = [] if command else ["no command: it stands behind --"]
     if not 1 <= args.min_steps <= args.max_steps:
-        parser.error(f"--min-steps {args.min_steps}: must be between 1 and --max-steps {args.max_steps}")
+        wrong.append(f"--min-steps {args.min_steps}: must be between 1 and --max-steps {args.max_steps}")
+    rank, count = _place()
+    measuring_rank = args.measuring_rank
+    if measuring_rank == "last" and count is None:
+        wrong.append("--measuring-rank last: the environment does not say how many ranks there are")
+    elif measuring_rank == "last":
+        measuring_rank = count - 1
+    elif count is not None and measuring_rank >= count:
+        wrong.append(f"--measuring-rank {measuring_rank}: must be below {count}, the ranks by the environment")
+    job_format = rules = notable = None
     try:
         job_format = formats.named(args.format, args.field, args.pattern, args.global_batch_size)
+    except formats.FormatError as error:
+        wrong.append(str(error))
+    try:
         rules, notable = failures.load(args.failures)
-    except (formats.FormatError, failures.RulesError) as error:
-        parser.error(str(error))
-    if not _measures_here(args.measuring_rank):
-        return _pass_through(command, args.grace)
+    except failures.RulesError as error:
+        wrong.append(str(error))
+    if wrong:
+        parser.error("; ".join(wrong))
+    os.environ[ATTEMPT_VARIABLE] = args.attempt
+    if rank != measuring_rank:
+        return _run_unmeasured(args, command, rules, notable)
     return _measure(args, command, job_format, rules, notable)
 
 
@@ -61,21 +73,19 @@ def _measure(args, command, job_format, rules, notable):
     output = Output(output_file, masker, notable)
     progress = result.Progress(progress_file, args.attempt, args.token)
     tools = machine.table()
-    suspects = Suspects(tools)
+    suspects = Suspects(tools, args.attempt)
     run = Run(_limits(args), job_format, output, progress, suspects)
     environment = machine.describe(tools, masker)
 
     run.run(command)
 
-    verdict = _verdict(run, rules, output, args.min_steps)
+    verdict = _verdict(run, rules, output, args)
     reasons = suspects.reasons() + _drift(run, args.interval_ratio)
     environment["reported"] = masker.mask_all(run.reported)
     environment["skipped"] += suspects.skipped
     environment["digest"] = machine.digest(environment, tools["reported_in_digest"])
-    document = {"meshwright_result": 1, "attempt": args.attempt, "token": args.token,
-                "command": [masker.mask(argument) for argument in command],
-                **result.compose(run, output, verdict, environment, reasons),
-                "start_time_ms": start_ms, "end_time_ms": int(time.time() * 1000)}
+    document = {**_frame(args, command, masker, start_ms),
+                **result.compose(run, output, verdict, environment, reasons)}
     document["message"] = masker.mask(document["message"])
     return _hand_over(path + ".result.json", document)
 
@@ -97,12 +107,12 @@ def _parser():
     add("--format", default="meshwright", choices=formats.names(), help="what the job prints (default: %(default)s)")
     add("--pattern", action="append", default=[], metavar="REGEX", help="for --format regex; may be repeated")
     add("--field", action="append", default=[], metavar="QUANTITY=NAME", help="for --format json; may be repeated")
-    add("--global-batch-size", type=_positive, metavar="N", help="samples a step, where the job prints a rate")
+    add("--global-batch-size", type=_positive_count, metavar="N", help="samples a step, where the job prints a rate")
     add("--failures", action="append", default=[], metavar="FILE", help="a vendor's rules, tried before ours")
     add("--warmup", type=_count, default=5, metavar="N", help="steps left out (default: %(default)s)")
     add("--min-steps", type=_count, default=10, metavar="N", help="fewest measured (default: %(default)s)")
     add("--max-steps", type=_count, default=100, metavar="N", help="most measured (default: %(default)s)")
-    add("--interval-ratio", type=float, default=0.02, metavar="X",
+    add("--interval-ratio", type=_ratio, default=0.02, metavar="X",
         help="stop when the median is known this well (default: %(default)s)")
     add("--start-limit", type=_positive, default=1800.0, metavar="SECONDS",
         help="until the first step (default: %(default)s)")
@@ -128,6 +138,19 @@ def _positive(text):
     return value
 
 
+def _ratio(text):
+    value = float(text)
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} must be 0 or more")
+    return value
+
+
+def _positive_count(text):
+    if not _count(text):
+        raise argparse.ArgumentTypeError(f"{text!r} must be 1 or more")
+    return int(text)
+
+
 def _count(text):
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} must be a whole number, 0 or more")
@@ -144,42 +167,68 @@ def _limits(args):
                   time_seconds=args.time_limit, grace_seconds=args.grace)
 
 
-def _measures_here(measuring_rank):
-    rank = _first_number(_RANK_VARIABLES, 0)
-    return rank == (_first_number(_COUNT_VARIABLES, 1) - 1 if measuring_rank == "last" else measuring_rank)
+def _place():
+    """(our rank, of how many): the number is None where a launcher does not tell it; (0, 1) without a launcher."""
+    for name, partner in zip(_RANK_VARIABLES, _COUNT_VARIABLES):
+        if os.environ.get(name, "").isdigit() and not (name == "SLURM_PROCID" and slurm.is_batch_script(os.environ)):
+            counts = [os.environ[other] for other in (partner, *_COUNT_VARIABLES)
+                      if os.environ.get(other, "").isdigit()]
+            return int(os.environ[name]), int(counts[0]) if counts else None
+    return 0, 1
 
 
-def _first_number(variables, default):
-    return next((int(os.environ[name]) for name in variables if os.environ.get(name, "").isdigit()), default)
+def _run_unmeasured(args, command, rules, notable):
+    """Runs the command where another rank measures, passes its output on with secrets masked, and says why it failed
+    if it failed by itself; gives our exit code."""
+    start_ms = int(time.time() * 1000)
+    masker = Masker(os.environ, command)
+    output = Output(os.fdopen(os.dup(sys.stdout.fileno()), "wb"), masker, notable)
+    nowhere = result.Progress(open(os.devnull, "w", encoding="utf-8"), args.attempt, args.token)
+    run = Run(Limits(warmup=0, min_steps=1, max_steps=1, interval_ratio=0.0, start_seconds=math.inf,
+                     hang_seconds=math.inf, time_seconds=math.inf, grace_seconds=args.grace),
+              formats.Format([]), output, nowhere, None)
+
+    run.run(command)
+
+    if run.ending:
+        return failures.EXIT_CODES[run.ending.name]
+    if run.ended["exit_code"] == 0:
+        return failures.EXIT_CODES["ok"]
+    if run.ended["error"]:
+        print(f"harness.py: {run.ended['error']}", file=sys.stderr)
+    verdict = failures.classify(rules, run.ended, output.kept(), run.oom_kills)
+    if verdict[0] != "cancelled":  # of what others end, they know why
+        rank = _place()[0]
+        document = {**_frame(args, command, masker, start_ms), "rank": rank,
+                    **result.how_it_ended(run, output, verdict)}
+        document["message"] = masker.mask(document["message"])
+        _write(result.rank_failure(args.folder, args.attempt, rank), document)
+    return failures.EXIT_CODES[verdict[0]]
 
 
-def _pass_through(command, grace_seconds):
-    """Runs the command where another rank measures; gives its exit code."""
-    kept = Kept(command, own_output=True)
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, lambda number, frame: kept.end(grace_seconds))
-    ended = None
-    while ended is None:
-        select.select([kept.reports], [], [])
-        ended = kept.read_report()
-    if ended["error"]:
-        print(f"harness.py: {ended['error']}", file=sys.stderr)
-    if ended["signal"] is not None:
-        return 128 + ended["signal"]
-    return failures.EXIT_CODES["crash"] if ended["exit_code"] is None else ended["exit_code"]
+def _frame(args, command, masker, start_ms):
+    """The members that every document of an attempt begins with."""
+    return {"meshwright_result": 1, "attempt": args.attempt, "token": args.token,
+            "command": [masker.mask(argument) for argument in command],
+            "start_time_ms": start_ms, "end_time_ms": int(time.time() * 1000)}
 
 
-def _verdict(run, rules, output, min_steps):
+def _verdict(run, rules, output, args):
     """(class, matched, message)."""
     count = len(run.times.measured)
-    if run.ending:
-        return (run.ending.name, {"rule": run.ending.rule, "line": None, "line_number": None}, run.ending.message)
-    if run.ended["exit_code"] != 0:
-        return failures.classify(rules, run.ended, output.kept(), run.oom_kills)
     rule = {"rule": "steps", "line": None, "line_number": None}
-    if count < min_steps:
-        return ("metrics_missing", rule, f"the command ended with {count} measured steps; {min_steps} are needed")
-    return ("ok", rule, f"{count} steps are measured; the command ended by itself")
+    if run.ending:
+        name, matched, message = run.ending.name, {**rule, "rule": run.ending.rule}, run.ending.message
+    elif run.ended["exit_code"] != 0:
+        name, matched, message = failures.classify(rules, run.ended, output.kept(), run.oom_kills)
+    elif count < args.min_steps:
+        return ("metrics_missing", rule, f"the command ended with {count} measured steps; {args.min_steps} are needed")
+    else:
+        return ("ok", rule, f"{count} steps are measured; the command ended by itself")
+    was_ended = run.ending and name in ("timeout", "hang") or name == "cancelled"
+    if was_ended and count >= args.min_steps and not result.other_rank_failed(args.folder, args.attempt, args.token):
+        return ("ok", matched, f"{count} steps are measured; {message}")
+    return (name, matched, message)
 
 
 def _drift(run, smallest_ratio):
@@ -193,15 +242,20 @@ def _drift(run, smallest_ratio):
 
 def _hand_over(path, document):
     """Writes the result to its file and to stdout; gives our exit code."""
-    try:
-        result.write(path, document)
-    except OSError as error:
-        print(f"harness.py: {path}: {error.strerror}", file=sys.stderr)
+    _write(path, document)
     try:
         print(result.PREFIX + result.one_line(document), flush=True)
     except OSError:
         pass  # nobody listens; the file is there
     return failures.EXIT_CODES[document["class"]]
+
+
+def _write(path, document):
+    try:
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        result.write(path, document)
+    except OSError as error:
+        print(f"harness.py: {path}: {error.strerror}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -21,8 +21,8 @@ def parse(arguments):
     parser.add_argument("--case", help="a file with model, workload and plan")
     parser.add_argument("--question", help="a file with model and workload")
     parser.add_argument("--plan", help="a file with the plan")
-    parser.add_argument("--steps", type=int, default=10, help="steps that count (10)")
-    parser.add_argument("--warmup", type=int, default=3, help="steps before them (3)")
+    parser.add_argument("--steps", type=int, default=100, help="steps that count (100)")
+    parser.add_argument("--warmup", type=int, default=5, help="steps before them (5)")
     parser.add_argument("--seed", type=int, default=1, help="of weights and tokens (1)")
     parser.add_argument("--device", default="cpu", help="cpu, cuda, npu, ...: docs/train_step.md (cpu)")
     parser.add_argument("--processes", type=int, help="start so many ranks on this machine")
@@ -31,26 +31,44 @@ def parse(arguments):
     parser.add_argument("--memory-limit", type=int, metavar="BYTES",
                         help="that a rank may take for the training, on the CPU")
     options = parser.parse_args(arguments)
+    wrong = wrong_use(options)
+    try:
+        rank, starts_others = place(options.processes)
+    except ValueError as error:
+        wrong.append(str(error))
+    if wrong:
+        parser.error("; ".join(wrong))
+    return options, rank, starts_others
+
+
+def wrong_use(options):
+    wrong = []
     if (options.case is None) == (options.question is None):
-        parser.error("give either --case or --question (with --plan)")
+        wrong.append("give either --case or --question (with --plan)")
     if options.case and options.plan:
-        parser.error("--case holds the plan already")
-    if options.steps < 1 or options.warmup < 0 or (options.processes or 1) < 1 or options.timeout <= 0:
-        parser.error("--steps, --processes and --timeout must be positive, --warmup not negative")
-    options.paths = [path for path in (options.case, options.question, options.plan) if path]
-    return options
+        wrong.append("--case holds the plan already")
+    for name, low, high in (("steps", 1, 2**31), ("warmup", 0, 2**31), ("seed", 0, 2**32), ("processes", 1, 2**16),
+                            ("timeout", 1e-3, 1e6), ("memory_limit", 1, 2**62)):
+        value = getattr(options, name)
+        if value is not None and not low <= value <= high:  # so for NaN
+            wrong.append(f"--{name.replace('_', '-')} is {value}; must be {low:g} to {high:g}")
+    return wrong
+
+
+def place(processes):
+    """(this process's rank, whether it starts the ranks as --processes asks). Raises ValueError."""
+    outer = rank_from_environment(may_start_others=processes is not None)
+    if processes is None or (outer and outer.world_size == processes):
+        return outer or Rank(0, 1, 0), False
+    if outer and outer.world_size > 1:
+        raise ValueError(f"--processes {processes}: this is one of {outer.world_size} ranks by its environment")
+    return Rank(0, processes, 0), processes > 1
 
 
 def main(arguments):
-    options = parse(arguments)
-    rank = rank_from_environment()
-    if rank is None:
-        rank = Rank(0, options.processes or 1, 0)
-        starts_others = rank.world_size > 1
-    else:
-        starts_others = False
+    options, rank, starts_others = parse(arguments)
     try:
-        case = read_case(options.paths, rank.world_size)
+        case = read_case(options.case or options.question, options.plan, rank.world_size)
     except InvalidCase as error:
         return invalid(error.wrong, rank.rank)
     if starts_others:

@@ -74,6 +74,7 @@ FAILING_LINES = [
     ('{"event": "failure", "class": "PEER_LOST", "rank": 0}', "train_step says crash", "crash"),
     ("RuntimeError: something else", "exception", "crash"),
     ("[rank3]: ValueError: something else", "exception", "crash"),
+    ("run.sh: line 3:    12 Segmentation fault      (core dumped) ./train", "shell says crash", "crash"),
 ]
 # Lines of healthy or otherwise failing runs that must decide nothing.
 HARMLESS_LINES = [
@@ -105,7 +106,8 @@ class FailuresTest(unittest.TestCase):
                 self.assertIn("exit code 1", message)
 
     def test_every_rule_of_lines_has_an_example(self):
-        asked = {rule["name"] for rule in self.rules if rule["patterns"] and not rule.get("oom_kill")}
+        asked = {rule["name"] for rule in self.rules
+                 if (rule["patterns"] or rule.get("exception")) and not rule.get("oom_kill")}
         self.assertEqual(asked, {rule for _, rule, _ in FAILING_LINES})
 
     def test_harmless_lines(self):
@@ -132,6 +134,27 @@ class FailuresTest(unittest.TestCase):
                  (2, "[rank3]: torch.OutOfMemoryError: CUDA out of memory."), (3, "RuntimeError: broken")]
         for code in (1, 44, 45):
             self.assertEqual(failures.classify(self.rules, ended(code), lines, 0)[0], "oom_device")
+
+    def test_a_line_that_is_often_harmless(self):
+        port = "node1:33:33 [0] NET/IB : mlx5_2 port 1 link down"
+        missing = "ModuleNotFoundError: No module named 'megatron'"
+        for lines, name, number in (
+                (["WARNING: apex not found (ImportError), using torch", "RuntimeError: shape mismatch"], "crash", 2),
+                (["ImportError: no apex", "handled it", "RuntimeError: shape mismatch"], "crash", 2 + 1),
+                (["WARNING: apex not found (ImportError), using torch"], "crash", None),
+                (["RuntimeError: no cache yet", missing], "launch_error", 2),
+                (["[rank3]: " + missing, "RuntimeError: NCCL error: remote process exited",
+                  "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:"], "launch_error", 1),
+                (["bash: torchrun: command not found"], "launch_error", 1),
+                (["libnvinfer.so.7: cannot open shared object file", *["working"] * 30], "crash", None),
+                ([port + ", skipping", "ValueError: odd"], "crash", 2), ([port + ", skipping"], "crash", None),
+                ([port, "ValueError: odd"], "crash", 2),
+                ([port, "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp"], "node_failure", 1),
+                (["Permission denied: no cache", "RuntimeError: odd"], "crash", 2),
+                (["RuntimeError: a", "torch.distributed.DistBackendError: NCCL error"], "crash", 1)):
+            with self.subTest(lines):
+                found, matched, _ = failures.classify(self.rules, ended(1), list(enumerate(lines, 1)), 0)
+                self.assertEqual((found, matched["line_number"]), (name, number))
 
     def test_the_source_shown_in_a_traceback_decides_nothing(self):
         lines = [(1, "Traceback (most recent call last):"), (2, '  File "/x/train.py", line 9, in <module>'),

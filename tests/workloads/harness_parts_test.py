@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -83,13 +84,20 @@ class FormatsTest(unittest.TestCase):
 
     def test_what_describes_no_format_is_an_error(self):
         for name, options, said in (
-                ("json", {}, "--field"), ("json", {"fields": ["speed"]}, "QUANTITY=NAME"),
+                ("json", {}, "--field step_time_seconds"), ("json", {"fields": ["speed"]}, "QUANTITY=NAME"),
                 ("json", {"fields": ["speed=x"]}, "speed is no quantity"), ("regex", {}, "--pattern"),
                 ("regex", {"patterns": ["("]}, "--pattern ("), ("regex", {"patterns": ["x"]}, "no named group"),
-                ("regex", {"patterns": ["(?P<time>x)"]}, "time is no quantity")):
+                ("regex", {"patterns": ["(?P<time>x)"]}, "time is no quantity"),
+                ("json", {"fields": ["step=a", "loss=b"]}, "--field step_time_seconds"),
+                ("json", {"fields": ["samples_per_second=a"]}, "with --global-batch-size"),
+                ("regex", {"patterns": ["(?P<step>x)"]}, "with (?P<step_time_seconds>".replace("?", r"\?")),
+                ("megatron", {"fields": ["step=a"], "patterns": ["(", "b"]},
+                 "--field step=a: is for --format json alone; --pattern (: is for --format regex alone; --pattern b"),
+                ("json", {"fields": ["speed=x", "time=y"]}, "speed is no quantity.*; time is no quantity")):
             with self.subTest(name=name, options=options):
                 with self.assertRaisesRegex(formats.FormatError, said.replace("(", r"\(")):
                     formats.named(name, **options)
+        formats.named("json", ["samples_per_second=a"], global_batch_size=8)
 
 
 class StepTimesTest(unittest.TestCase):
@@ -156,6 +164,11 @@ class StepTimesTest(unittest.TestCase):
         for step in range(6):
             times.add(1.0, step, is_warmup=step < 4)
         self.assertEqual((times.warmup_steps, len(times.measured)), (4, 2))
+        for warmup, left_out in ((3, 4), (5, 5)):  # the longer of the two, not their sum
+            times = StepTimes(warmup)
+            for step in range(8):
+                times.add(1.0, step, is_warmup=step < 4)
+            self.assertEqual((times.warmup_steps, len(times.measured)), (left_out, 8 - left_out))
 
 
 class MaskingTest(unittest.TestCase):
@@ -178,6 +191,14 @@ class MaskingTest(unittest.TestCase):
                 masked = masker.mask(line)
                 self.assertNotIn(gone, masked)
                 self.assertIn(MASK, masked)
+
+    def test_every_line_of_a_secret(self):
+        key = "-----BEGIN KEY-----\n  firstPart1234\r\nsecondPart567\nab\n-----END KEY-----\n"
+        masker = Masker({"SSH_KEY": key}, [])
+        for line in key.splitlines():
+            self.assertEqual(masker.mask(f"<{line.strip()}>"), f"<{MASK}>" if len(line) > 2 else "<ab>")
+        self.assertEqual(masker.mask(f"<{key}>"), f"<{MASK}>")
+        self.assertEqual(masker.mask(repr(key)[1:-1]).replace(MASK, ""), "\\n  \\r\\n\\nab\\n\\n")
 
     def test_what_is_no_secret_stays(self):
         masker = Masker({"TOKENIZERS_PARALLELISM": "false-value", "KEY": "true"}, ["--num-tokens", "4096000"])
@@ -298,7 +319,7 @@ class MachineTest(unittest.TestCase):
 
 class SuspectsTest(unittest.TestCase):
     def sample(self, **changes):
-        sample = Sample()
+        sample = Sample("a1")
         for name, value in {"monotonic": 100.0, "wall": 5000.0, "busy": 50.0, "stolen": 1.0, "own": 20.0,
                             "throttles": {"cpu0": 3}, "quota": 4, **changes}.items():
             setattr(sample, name, value)
@@ -321,23 +342,37 @@ class SuspectsTest(unittest.TestCase):
                     self.assertEqual(found[0][number[0]], number[1])
 
     def test_the_time_of_our_children_is_ours(self):
-        before = Sample().own
+        before = Sample("a1").own
         burn = "import time\nwhile time.process_time() < 0.3: pass\nprint(flush=True); time.sleep(60)"
         child = subprocess.Popen([sys.executable, "-c", burn], stdout=subprocess.PIPE)
         child.stdout.readline()
-        alive = Sample().own - before
+        alive = Sample("a1").own - before
         child.kill()
         child.wait()
         child.stdout.close()
         self.assertGreaterEqual(alive, 0.25)
-        self.assertGreaterEqual(Sample().own - before, alive)  # also when it is gone
+        self.assertGreaterEqual(Sample("a1").own - before, alive)  # also when it is gone
+
+    def test_the_time_of_other_ranks_of_the_attempt_is_ours(self):
+        burn = "import os, time\nwhile time.process_time() < 0.3: pass\nprint(os.getpid(), flush=True); time.sleep(60)"
+        for attempt, is_ours in (("a1", True), ("a2", False), ("a11", False)):
+            before = Sample("a1").own
+            # An orphan, so no child of ours; so are ranks under harnesses that srun started.
+            shell = subprocess.Popen(["sh", "-c", f"{sys.executable} -c '{burn}' &"], stdout=subprocess.PIPE,
+                                     env={**os.environ, "MESHWRIGHT_ATTEMPT": attempt})
+            orphan = int(shell.stdout.readline())
+            shell.wait()
+            grown = Sample("a1").own - before
+            os.kill(orphan, signal.SIGKILL)
+            shell.stdout.close()
+            self.assertEqual(grown >= 0.25, is_ours, (attempt, grown))
 
     def test_a_device_that_is_slowed_down(self):
         with tempfile.TemporaryDirectory() as folder:
             tool = pathlib.Path(folder, "acme-smi")
             tool.write_text("#!/bin/sh\nprintf '0, Not Active, Not Active\\n1, Not Active, Active\\n'\n")
             tool.chmod(0o755)
-            suspects = Suspects({"tools": [{"tool": str(tool), "throttle": ["-q"], "throttled": ", Active"}]})
+            suspects = Suspects({"tools": [{"tool": str(tool), "throttle": ["-q"], "throttled": ", Active"}]}, "a1")
             suspects.begin()
             suspects.sample()
             deadline = time.monotonic() + 30

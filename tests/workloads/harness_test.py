@@ -1,104 +1,16 @@
 """The harness with real child processes: harness_test.py"""
 
-import contextlib
 import json
 import os
-import pathlib
 import random
 import signal
 import subprocess
 import sys
-import tempfile
 import textwrap
 import time
 import unittest
 
-WORKLOADS = pathlib.Path(__file__).resolve().parent.parent.parent / "workloads"
-HARNESS = WORKLOADS / "harness.py"
-CODES = {"ok": 0, "oom_device": 40, "oom_host": 41, "invalid_config": 42, "numeric": 43, "hang": 44, "crash": 45,
-         "timeout": 46, "start_timeout": 47, "node_failure": 48, "launch_error": 49, "metrics_missing": 50,
-         "cancelled": 51}
-
-# Stands before every job's text.
-PRELUDE = """
-import json, os, signal, subprocess, sys, time
-
-def step(number, seconds=0.01, **more):
-    print(json.dumps({"meshwright": 1, "event": "step", "step": number, "step_time_seconds": seconds, **more}),
-          flush=True)
-
-def steps(count, seconds=0.01, first=1):
-    for number in range(first, first + count):
-        step(number, seconds)
-"""
-
-
-def is_alive(pid):
-    try:
-        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
-
-
-def wait_until(what, seconds=60):
-    deadline = time.monotonic() + seconds
-    while not what():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True
-
-
-class Folder(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-        self.results = self.folder / "results"
-        self.environment = {key: value for key, value in os.environ.items() if "RANK" not in key}
-
-    def command(self, job, *options, behind=()):
-        """The harness's arguments for a job given as text; `behind` are the job's own."""
-        script = self.folder / "job.py"
-        script.write_text(PRELUDE + textwrap.dedent(job))
-        return self.of(sys.executable, script, *behind, options=options)
-
-    def of(self, *command, options=()):
-        return [sys.executable, HARNESS, "--attempt", "a1", "--token", "7", "--folder", self.results, *options, "--",
-                *command]
-
-    def finished(self, command):
-        return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.environment,
-                              timeout=60, check=False)
-
-    def result(self, command, expect):
-        """Runs the harness; gives its result, which file, stdout and exit code agree on."""
-        done = self.finished(command)
-        lines = done.stdout.decode().splitlines()
-        self.assertEqual(len(lines), 1, done)
-        self.assertTrue(lines[0].startswith("meshwright-result: "))
-        result = json.loads(lines[0].partition(" ")[2])
-        self.assertEqual(result, json.loads((self.results / "a1.result.json").read_text()))
-        self.assertEqual((result["class"], done.returncode), (expect, CODES[expect]), result["message"])
-        self.assertEqual((result["meshwright_result"], result["attempt"], result["token"]), (1, "a1", 7))
-        self.assertEqual(result["left_behind"], [])
-        self.assertEqual(list(self.results.glob("*.tmp")), [])
-        return result
-
-    def started(self, command):
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=self.environment)
-        self.addCleanup(process.stdout.close)
-        self.addCleanup(process.wait)
-        self.addCleanup(process.kill)
-        return process
-
-    def pids(self, count):
-        """The ids that a job wrote, once they are all there."""
-        def read():
-            return [int(text) for text in path.read_text().split()] if path.exists() else []
-        path = self.folder / "pids"
-        self.assertTrue(wait_until(lambda: len(read()) == count), "the job did not start")
-        return read()
+from jobs import CODES, WORKLOADS, Folder, wait_until
 
 
 class MeasureTest(Folder):
@@ -111,8 +23,9 @@ class MeasureTest(Folder):
             print("on stderr", file=sys.stderr)
             """, "--warmup", "2", "--min-steps", "7"), "ok")
         # Measured, sorted: 0.1 0.2 0.3 0.4 0.5 0.7 10; the interval of seven is from the second to the sixth.
-        expected = {"step_time_seconds": 0.4, "low": 0.2, "high": 0.7, "steps": 7, "warmup_steps": 2,
-                    "loss_first": 9, "loss_last": 1, "exit_code": 0, "signal": None, "ended_by": "command",
+        expected = {"step_time_seconds": 0.4, "step_time_low_seconds": 0.2, "step_time_high_seconds": 0.7,
+                    "steps": 7, "warmup_steps": 2, "loss_first": 9, "loss_last": 1,
+                    "exit_code": 0, "signal": None, "ended_by": "command",
                     "peak_memory_bytes": 300, "peak_reserved_bytes": None, "ignored_samples": 0,
                     "steps_per_sample": 1, "output_trouble": None}
         self.assertEqual({key: result[key] for key in expected}, expected)
@@ -123,6 +36,13 @@ class MeasureTest(Folder):
         self.assertEqual((self.results / "a1.out").read_text(), result["log_head"])
         self.assertLess(result["start_time_ms"], result["end_time_ms"])
 
+    def test_the_command_knows_its_attempt(self):
+        result = self.result(self.command("print(os.environ['MESHWRIGHT_ATTEMPT']); steps(15)"), "ok")
+        self.assertTrue(result["log_head"].startswith("a1\n"))
+        self.environment["RANK"] = "1"
+        done = self.finished(self.command("print(os.environ['MESHWRIGHT_ATTEMPT'])"))
+        self.assertEqual(done.stdout, b"a1\n")
+
     def test_early_stop(self):
         result = self.result(self.command("""
             for number in range(1, 10**6):
@@ -130,12 +50,13 @@ class MeasureTest(Folder):
                 time.sleep(0.001)
             """, "--min-steps", "12"), "ok")
         self.assertEqual((result["steps"], result["ended_by"], result["signal"]), (12, "interval", signal.SIGTERM))
-        self.assertLessEqual((result["high"] - result["low"]) / 2, 0.02 * result["step_time_seconds"])
+        width = result["step_time_high_seconds"] - result["step_time_low_seconds"]
+        self.assertLessEqual(width / 2, 0.02 * result["step_time_seconds"])
 
     def test_most_steps_when_the_times_spread(self):
         result = self.result(self.command("""
             for number in range(1, 10**6):
-                step(number, 0.1 if number % 2 else 0.5)
+                step(number, 0.01 if number % 2 else 0.05)
                 time.sleep(0.001)
             """, "--max-steps", "40"), "ok")
         self.assertEqual((result["steps"], result["ended_by"]), (40, "max_steps"))
@@ -293,13 +214,52 @@ class FailureTest(Folder):
         self.assertIn("start limit of 1 s", result["message"])
 
     def test_timeout(self):
-        result = self.result(self.command("""
-            for number in range(1, 10**6):
-                step(number, 0.1 if number % 2 else 0.5)
-                time.sleep(0.01)
-            """, "--time-limit", "2", "--max-steps", "100000"), "timeout")
-        self.assertGreater(result["steps"], 0)
-        self.assertIn("time limit of 2 s", result["message"])
+        result = self.result(self.command("steps(7); time.sleep(100)", "--time-limit", "1"), "timeout")
+        self.assertEqual(result["steps"], 2)
+        self.assertIn("time limit of 1 s", result["message"])
+
+    def test_what_is_measured_is_not_thrown_away(self):
+        for job, options, ended_by in (("", ["--time-limit", "1"], "time_limit"),
+                                       ("", ["--hang-limit", "1"], "hang_limit"),
+                                       ("os.kill(os.getpid(), signal.SIGTERM)", [], "command")):
+            with self.subTest(ended_by):
+                result = self.result(self.command(f"""
+                    for number in range(1, 78):
+                        step(number, 0.01 if number % 2 else 0.05)
+                    {job}
+                    time.sleep(100)
+                    """, *options), "ok")
+                self.assertEqual((result["ended_by"], result["steps"]), (ended_by, 72))
+                self.assertIn("72 steps are measured; ", result["message"])
+        self.result(self.command("steps(14); print('CUDA out of memory. Tried to', flush=True); sys.exit(1)"),
+                    "oom_device")
+        self.result(self.command("steps(14); step(15, loss=float('nan')); time.sleep(100)"), "numeric")
+
+    def ended_by_term(self, token):
+        """The result of a run that got TERM with 20 steps, where rank 1 failed under that token."""
+        (self.folder / "pids").unlink(missing_ok=True)
+        process = self.started(self.command(f"""
+            for number in range(1, 26):
+                step(number, 0.01 if number % 2 else 0.05)
+            print(1, file=open({str(self.folder / "pids")!r}, "w"))
+            time.sleep(100)
+            """))
+        self.pids(1)
+        (self.results / "a1.rank1.failure.json").write_text(json.dumps({"token": token}))
+        process.terminate()
+        process.wait(60)
+        return json.loads((self.results / "a1.result.json").read_text())
+
+    def test_ended_after_enough_steps_is_measured_unless_another_rank_failed(self):
+        self.assertEqual([(result["class"], result["ended_by"], result["steps"])
+                          for result in map(self.ended_by_term, (6, 7))],
+                         [("ok", "signal", 20), ("cancelled", "signal", 20)])
+
+    def test_memory_of_which_nothing_is_known(self):
+        line = "global_step=%d, CurrSamplesPerSec=1, MemAllocated=0.0GB, MaxMemAllocated=0.0GB"
+        result = self.result(self.command(f"for n in range(2, 20): print({line!r} % n)", "--format", "deepspeed",
+                                          "--global-batch-size", "4"), "ok")
+        self.assertIsNone(result["peak_memory_bytes"])
 
     def test_a_vendors_rules_come_first(self):
         rules = self.folder / "acme.json"
@@ -316,7 +276,14 @@ class FailureTest(Folder):
                               (["--format", "regex", "--pattern", "("], "--pattern ("),
                               (["--format", "no"], "--format"), (["--attempt", "../x"], "'../x'"),
                               (["--hang-limit", "0"], "--hang-limit"), (["--warmup", "-1"], "--warmup"),
-                              (["--min-steps", "101"], "--min-steps 101"), (["--measuring-rank", "x"], "'x'")):
+                              (["--min-steps", "101"], "--min-steps 101"), (["--measuring-rank", "x"], "'x'"),
+                              (["--interval-ratio", "nan"], "--interval-ratio"),
+                              (["--interval-ratio", "-3"], "--interval-ratio"),
+                              (["--global-batch-size", "0"], "--global-batch-size"),
+                              (["--measuring-rank", "7", "--pattern", "(", "--min-steps", "101", "--failures", bad],
+                               "--min-steps 101: must be between 1 and --max-steps 100; --measuring-rank 7: must be "
+                               "below 1, the ranks by the environment; --pattern (: is for --format regex "
+                               f"alone; {bad}: rules[0] (x): class = oom")):
             with self.subTest(options):
                 done = self.finished(self.of(*touch, options=options))
                 self.assertEqual(done.returncode, 2)
@@ -326,93 +293,36 @@ class FailureTest(Folder):
         self.assertEqual((done.returncode, b"no command" in done.stderr), (2, True))
         self.assertFalse((self.folder / "started").exists())
 
+    def test_a_rank_that_is_not_there_cannot_measure(self):
+        for environment, rank, code in (({"RANK": "1", "WORLD_SIZE": "2"}, "7", 2), ({"RANK": "1"}, "last", 2),
+                                        ({"RANK": "1", "WORLD_SIZE": "2"}, "0", 0), ({"RANK": "1"}, "0", 0),
+                                        ({"PMIX_RANK": "1", "SLURM_NTASKS": "4"}, "last", 0)):
+            with self.subTest(environment=environment, rank=rank):
+                done = subprocess.run(self.of("true", options=["--measuring-rank", rank]), stderr=subprocess.PIPE,
+                                      env={**self.environment, **environment}, timeout=60, check=False)
+                self.assertEqual((done.returncode, b"--measuring-rank" in done.stderr), (code, code == 2))
+
+    def test_a_batch_script_is_no_task(self):
+        self.environment.update(SLURM_PROCID="0", SLURM_NTASKS="4")
+        self.result(self.command("steps(20)", "--measuring-rank", "last"), "ok")
+        self.environment["SLURM_STEP_ID"] = "0"
+        self.assertEqual(self.finished(self.of("echo", options=["--measuring-rank", "last"])).stdout, b"\n")
+
+    def test_steps_without_times_end_early(self):
+        line = "global_step=%d, RunningAvgSamplesPerSec=1, CurrSamplesPerSec=8.0, MemAllocated=1GB"
+        result = self.result(self.command(f"""
+            for number in range(2, 30):
+                print({line!r} % number, flush=True)
+            time.sleep(100)
+            """, "--format", "deepspeed"), "metrics_missing")
+        self.assertEqual((result["ended_by"], result["steps"]), ("no_times", 0))
+        self.assertIn("15 lines tell of a step", result["message"])  # 5 to warm up and 10 to measure
+
     def test_a_folder_that_cannot_be(self):
         (self.folder / "results").write_text("a file")
         done = self.finished(self.of("true"))
         self.assertEqual(done.returncode, CODES["launch_error"])
         self.assertIn("--folder", done.stderr.decode())
-
-
-# Starts a helper in its group and one in a session of its own (as torchrun does), which ignore TERM; orphans one more.
-FAMILY = """
-here = os.path.dirname(os.path.abspath(__file__))
-stubborn = "import os, signal, time; signal.signal(15, signal.SIG_IGN); print(os.getpid(), flush=True); time.sleep(100)"
-pids = open(os.path.join(here, "pids"), "a")
-subprocess.Popen([sys.executable, "-c", stubborn], stdout=pids)
-subprocess.Popen([sys.executable, "-c", stubborn], stdout=pids, start_new_session=True)
-subprocess.run(["setsid", "sh", "-c", "sleep 100 & echo $! >>" + os.path.join(here, "pids")])
-print(os.getpid(), os.getppid(), file=open(os.path.join(here, "command"), "w"), flush=True)
-print(os.getpid(), file=pids, flush=True)
-"""
-
-
-class NothingIsLeftTest(Folder):
-    def gone(self, pids):
-        return wait_until(lambda: not any(map(is_alive, pids)))
-
-    def command_and_keeper(self):
-        return [int(text) for text in (self.folder / "command").read_text().split()]
-
-    def test_after_the_command_ended_by_itself(self):
-        self.result(self.command(FAMILY + "time.sleep(0.3); steps(20)", "--max-steps", "15"), "ok")
-        self.assertFalse(any(map(is_alive, self.pids(4))))
-
-    def test_after_term(self):
-        process = self.started(self.command(FAMILY + "steps(3); time.sleep(100)", "--grace", "0.5"))
-        pids = self.pids(4)
-        self.assertTrue(all(map(is_alive, pids)))
-        process.send_signal(signal.SIGTERM)
-        self.assertEqual(process.wait(60), CODES["cancelled"])
-        self.assertFalse(any(map(is_alive, pids)))
-        result = json.loads((self.results / "a1.result.json").read_text())
-        self.assertEqual((result["class"], result["ended_by"]), ("cancelled", "signal"))
-        self.assertIn("SIGTERM", result["message"])
-
-    def test_after_the_harness_was_killed(self):
-        process = self.started(self.command(FAMILY + "steps(3); time.sleep(100)"))
-        pids = self.pids(4)
-        process.kill()
-        self.assertTrue(self.gone(pids), [pid for pid in pids if is_alive(pid)])
-        self.assertFalse((self.results / "a1.result.json").exists())
-
-    def test_after_the_keeper_was_killed(self):
-        process = self.started(self.command(FAMILY + "steps(3); time.sleep(100)"))
-        pids = self.pids(4)
-        _, keeper = self.command_and_keeper()
-        self.assertNotEqual(keeper, process.pid)
-        os.kill(keeper, signal.SIGKILL)
-        self.assertEqual(process.wait(60), CODES["crash"])
-        self.assertIn("keeper was killed", json.loads((self.results / "a1.result.json").read_text())["message"])
-        self.assertFalse(any(map(is_alive, pids)))
-
-    def test_the_command_itself_goes_even_when_both_are_killed(self):
-        process = self.started(self.command(FAMILY + "steps(3); time.sleep(100)"))
-        pids = self.pids(4)
-        command, keeper = self.command_and_keeper()
-        process.send_signal(signal.SIGSTOP)  # it cannot clean up behind the keeper
-        os.kill(keeper, signal.SIGKILL)
-        process.kill()
-        self.assertTrue(self.gone([command]))
-        for pid in filter(is_alive, pids):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-
-    def test_other_ranks_run_and_pass_on_their_exit(self):
-        self.environment["RANK"] = "3"
-        done = self.finished(self.command("print('rank three'); sys.exit(17)"))
-        self.assertEqual((done.returncode, done.stdout), (17, b"rank three\n"))
-        self.assertFalse(self.results.exists())
-        done = self.finished(self.command("os.kill(os.getpid(), signal.SIGKILL)"))
-        self.assertEqual(done.returncode, 128 + signal.SIGKILL)
-        process = self.started(self.command(FAMILY + "time.sleep(100)", "--grace", "0.5"))
-        pids = self.pids(4)
-        process.terminate()
-        self.assertEqual(process.wait(60), 128 + signal.SIGTERM)
-        self.assertFalse(any(map(is_alive, pids)))
-
-    def test_the_last_rank_may_measure(self):
-        self.environment.update(RANK="3", WORLD_SIZE="4")
-        self.result(self.command("steps(20)", "--measuring-rank", "last"), "ok")
 
 
 class ResultTest(Folder):

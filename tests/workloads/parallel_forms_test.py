@@ -34,6 +34,8 @@ CASES = {
     "recompute_by_counts": (1, GPT, {"recompute": {"granularity": "full", "layer_counts": [1],
                                                    "selective_layer_counts": [2]}}),
     "tensor": (2, {}, {"tensor_parallel": 2}),
+    "tensor_of_4": (4, {}, {"tensor_parallel": 4}),
+    "tensor_of_4_tied": (4, TIED, {"tensor_parallel": 4}),
     "tensor_gpt": (2, GPT, {"tensor_parallel": 2}),
     "sequence": (2, {}, SP),
     "sequence_gpt_tied": (2, {**GPT, **TIED}, SP),

@@ -1,5 +1,7 @@
 """train_step.py as jobs run it: its lines, its exit codes, what it refuses."""
 
+import contextlib
+import io
 import json
 import os
 import pathlib
@@ -8,11 +10,15 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 WORKLOADS = pathlib.Path(__file__).resolve().parents[2] / "workloads"
 sys.path.insert(0, str(WORKLOADS))
 
-from train.case import check_case
+import train_step
+from measure import cgroup
+from train import launcher
+from train.case import check_case, read_case
 from train.exit_codes import ExitCode
 from train.fields import InvalidCase
 
@@ -64,10 +70,21 @@ class ProgramTest(unittest.TestCase):
         self.assertIn("reduce_scatter", [one["lacks"] for one in first["fallbacks"]])
         self.assertEqual([step["is_warmup"] for step in steps], [True, False, False])
         self.assertEqual(len(memory["peak_memory_bytes_by_rank"]), 2)
-        self.assertEqual(memory["source"], "peak_resident_set")
+        self.assertEqual(memory["source"], "resident_set_growth")
         self.assertEqual(result["steps"], 2)
         # 4 sequences of 16 tokens on 2 devices.
         self.assertAlmostEqual(result["tokens_per_second_per_device"], 32 / result["step_time_seconds"])
+
+    def test_the_harness_measures_it_with_all_defaults(self):
+        clean = {name: value for name, value in os.environ.items() if "RANK" not in name and "SLURM" not in name}
+        harness = subprocess.run(
+            [sys.executable, WORKLOADS / "harness.py", "--attempt", "a", "--token", "1", "--folder", self.folder.name,
+             "--", sys.executable, WORKLOADS / "train_step.py", "--case", self.case()],
+            env={**clean, "OMP_NUM_THREADS": "1"}, stdout=subprocess.PIPE, timeout=100, check=False)
+        result = json.loads(pathlib.Path(self.folder.name, "a.result.json").read_text())
+        self.assertEqual((harness.returncode, result["class"]), (0, "ok"), result["message"])
+        self.assertEqual(result["warmup_steps"], 5)
+        self.assertGreaterEqual(result["steps"], 10)
 
     def test_a_rank_of_slurm_and_lines_that_are_not_ours(self):
         plan = self.write({"tensor_parallel": 1}, "plan.json")
@@ -77,6 +94,16 @@ class ProgramTest(unittest.TestCase):
                                   MESHWRIGHT_TROUBLE="garbage:0:1"), ExitCode.DONE)
         self.assertIn("garbage {", out)
         self.assertIn('"result"', out)
+
+    def test_peak_memory_is_that_of_the_model(self):
+        # 16 bytes a weight: itself, its gradient and two moments. Vocabulary x hidden in and out; in each of 2 layers
+        # 3 x hidden x ffn, and hidden^2 for queries, for 2 of 4 heads of keys and values, and for the output.
+        weights = 2 * 256 * 768 + 2 * 3 * 768 * 3072 + 2 * 3 * 768**2
+        for model, low, high in ((dict(hidden_size=768, ffn_hidden_size=3072), 16 * weights, 24 * weights),
+                                 ({}, 0, 40e6)):  # a tiny one: less than the libraries, which are some 240 MB
+            lines = self.run_step("--case", self.case(**model), "--steps", "2", "--warmup", "1")
+            peak, = next(line for line in lines if line["event"] == "memory")["peak_memory_bytes_by_rank"]
+            self.assertTrue(low < peak < high, (low, peak, high))
 
     def test_memory(self):
         # 2 x 256 x 4096 x 4 bytes of vocabulary alone, with gradients and Adam 5 times.
@@ -88,6 +115,57 @@ class ProgramTest(unittest.TestCase):
         lines = self.run_step("--case", self.case(), "--processes", "2", code=ExitCode.CRASH,
                               MESHWRIGHT_TROUBLE="crash:1:1")
         self.assertLessEqual({("CRASH", 1)}, self.failures(lines))
+
+    def test_processes_under_other_launchers(self):
+        slurm = {"SLURM_NTASKS": "1", "SLURM_PROCID": "0", "SLURM_LOCALID": "0"}
+        task = {**slurm, "SLURM_NTASKS": "4", "SLURM_STEP_ID": "0"}
+        for environment, processes, ranks, starts in (
+                # A script of sbatch, for one task and for four, and a task of srun.
+                (slurm, 2, 2, True), ({**slurm, "SLURM_NTASKS": "4"}, 4, 4, True), (task, 4, 4, False),
+                (task, None, 4, False), ({**slurm, "SLURM_STEP_ID": "0"}, 2, 2, True), ({}, None, 1, False),
+                ({"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", **slurm}, 2, 2, False)):
+            with self.subTest(environment=environment, processes=processes), \
+                    mock.patch.dict(os.environ, environment, clear=True):
+                rank, starts_others = train_step.place(processes)
+                self.assertEqual((rank.world_size, starts_others), (ranks, starts))
+        # A variable that somebody left, and a batch script's.
+        lines = self.run_step("--case", self.case(), "--processes", "2", "--steps", "1", "--warmup", "0",
+                              WORLD_SIZE="4", **slurm)
+        self.assertEqual((lines[0]["ranks"], lines[-1]["event"]), (2, "result"))
+
+    def test_wrong_use_names_all_that_is_wrong(self):
+        case = self.case()
+        task = {"SLURM_NTASKS": "4", "SLURM_PROCID": "0", "SLURM_LOCALID": "0", "SLURM_STEP_ID": "0"}
+        torchrun = {"RANK": "0", "WORLD_SIZE": "4", "LOCAL_RANK": "0"}
+        for arguments, environment, said in (
+                (["--memory-limit", "0", "--timeout", "nan", "--steps", "0", "--seed", "-1"], {},
+                 ["--memory-limit is 0", "--timeout is nan", "--steps is 0", "--seed is -1"]),
+                (["--memory-limit", "-5"], {}, ["--memory-limit is -5; must be 1 to"]),
+                (["--timeout", "inf", "--plan", case], {}, ["--timeout is inf", "--case holds the plan"]),
+                (["--processes", "2"], task, ["--processes 2: this is one of 4 ranks"]),
+                (["--processes", "2"], torchrun, ["--processes 2: this is one of 4 ranks"]),
+                ([], {**torchrun, "RANK": "4"}, ["RANK='4', WORLD_SIZE='4'"]),
+                ([], {**torchrun, "RANK": "x"}, ["RANK='x'"])):
+            with self.subTest(arguments=arguments, environment=environment), \
+                    mock.patch.dict(os.environ, environment, clear=True), \
+                    contextlib.redirect_stderr(io.StringIO()) as errors:
+                with self.assertRaises(SystemExit) as ended:
+                    train_step.main(["--case", case, *arguments])
+                self.assertEqual(ended.exception.code, 2)
+                for text in said:
+                    self.assertIn(text, errors.getvalue().splitlines()[-1])
+
+    def test_question_and_plan_hold_what_they_are_called(self):
+        question = {"model": MODEL, "workload": WORKLOAD}
+        for first, second, said in (
+                (question, {"plan": {}, "model": {**MODEL, "layer_count": 4}, "workload": WORKLOAD},
+                 ["holds model", "holds workload"]),
+                ({**question, "plan": {}}, {}, ["question.json: holds a plan, and so does --plan"]),
+                (question, None, ["plan: must be a JSON object"])):
+            with self.assertRaises(InvalidCase) as refused:
+                read_case(self.write(first, "question.json"), self.write(second, "plan.json"), 1)
+            for text in said:
+                self.assertIn(text, str(refused.exception))
 
     def test_hang(self):
         lines = self.run_step("--case", self.case(), "--processes", "2", "--timeout", "8",
@@ -120,10 +198,10 @@ class LauncherTest(unittest.TestCase):
         return subprocess.Popen([sys.executable, "-c", program], text=True, stdout=subprocess.PIPE)
 
     def ends_with(self, rank_program):
-        launcher = self.launch("import os, sys, time; rank = int(os.environ['RANK']); " + rank_program)
-        out, _ = launcher.communicate(timeout=60)
+        process = self.launch("import os, sys, time; rank = int(os.environ['RANK']); " + rank_program)
+        out, _ = process.communicate(timeout=60)
         lines = [json.loads(line) for line in out.splitlines()]
-        return launcher.returncode, [(line["class"], line["rank"]) for line in lines]
+        return process.returncode, [(line["class"], line["rank"]) for line in lines]
 
     def test_the_code_that_tells_most(self):
         self.assertEqual(self.ends_with("sys.exit((80, 83, 81)[rank])"), (83, []))
@@ -134,12 +212,28 @@ class LauncherTest(unittest.TestCase):
         self.assertEqual(self.ends_with("os.kill(os.getpid(), 9) if rank == 1 else sys.exit(80)"),
                          (82, [("CRASH", 1)]))
 
+    def test_who_was_ended_for_memory(self):
+        """By the count of the group's own folder, not of the root."""
+        with tempfile.TemporaryDirectory() as root:
+            own = pathlib.Path(root, "job", "step")
+            own.mkdir(parents=True)
+            pathlib.Path(root, "memory.events").write_text("oom 0\noom_kill 0\n")
+            (own / "memory.events").write_text("oom 1\noom_kill 3\n")
+            groups = pathlib.Path(root, "groups")
+            for path, count in (("/job/step", 3), ("/seen/by/the/host", 0)):
+                groups.write_text(f"0::{path}\n")
+                with mock.patch.multiple(cgroup, _OWN_GROUPS=str(groups), _ROOT=root), \
+                        mock.patch.object(launcher, "failure"):
+                    self.assertEqual(cgroup.oom_kill_count(), count)
+                    self.assertEqual(launcher._code(1, -signal.SIGKILL, 2),
+                                     ExitCode.OUT_OF_HOST_MEMORY if count > 2 else ExitCode.CRASH)
+
     def test_told_to_end(self):
-        launcher = self.launch("import os, time; os.write(1, b'%d\\n' % os.getpid()); time.sleep(60)")
-        ranks = [int(launcher.stdout.readline()) for _ in range(3)]
-        launcher.send_signal(signal.SIGTERM)
-        launcher.communicate(timeout=60)
-        self.assertEqual(launcher.returncode, 128 + signal.SIGTERM)
+        process = self.launch("import os, time; os.write(1, b'%d\\n' % os.getpid()); time.sleep(60)")
+        ranks = [int(process.stdout.readline()) for _ in range(3)]
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 128 + signal.SIGTERM)
         for rank in ranks:
             self.assertRaises(ProcessLookupError, os.kill, rank, 0)
 
@@ -150,6 +244,7 @@ class RefusalTest(unittest.TestCase):
     MOE = {"expert_count": 4, "experts_per_token": 2, "expert_ffn_hidden_size": 32}
     CASES = [
         ("model.mla", {"mla": {"kv_lora_rank": 8}}, {}, {}, 1),
+        ("model.hidden_size", {"hidden_size": 3}, {}, {}, 1),  # of 4 heads
         ("model.mtp_layer_count", {"mtp_layer_count": 1}, {}, {}, 1),
         ("model.sliding_window", {"sliding_window": 8}, {}, {}, 1),
         ("model.moe.expert_counts", {"moe": {**MOE, "expert_counts": 4}}, {}, {}, 1),

@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+_OWN_GROUPS = "/proc/self/cgroup"
+_ROOT = "/sys/fs/cgroup"
+
+
+def oom_kill_count():
+    """How often the kernel has killed for memory in our group; None where that cannot be read."""
+    return count("memory", "memory.events", "memory.oom_control", "oom_kill")
+
 
 def count(controller, version2_file, version1_file, key):
     """The number behind `key` in a file of our group, of either version; None where it cannot be read."""
     try:
-        with open("/proc/self/cgroup", encoding="utf-8") as file:
+        with open(_OWN_GROUPS, encoding="utf-8") as file:
             groups = [line.rstrip("\n").split(":", 2)[1:] for line in file]
     except OSError:
         return None
     for controllers, path in groups:
         if controllers == "":
-            name = f"/sys/fs/cgroup{path}/{version2_file}"
+            folder, name = _ROOT, version2_file
         elif controller in controllers.split(","):
-            name = f"/sys/fs/cgroup/{controllers}{path}/{version1_file}"
+            folder, name = f"{_ROOT}/{controllers}", version1_file
         else:
             continue
-        try:
-            with open(name, encoding="ascii") as file:
-                return int(dict(line.split()[:2] for line in file)[key])
-        except (OSError, KeyError, ValueError):
-            continue
+        # A container may see its own group as the root, under the path that the host knows it by.
+        for place in (f"{folder}{path}/{name}", f"{folder}/{name}"):
+            try:
+                with open(place, encoding="ascii") as file:
+                    return int(dict(line.split()[:2] for line in file)[key])
+            except (OSError, KeyError, ValueError):
+                continue
     return None

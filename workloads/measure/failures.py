@@ -7,8 +7,6 @@ import os
 import re
 import signal
 
-from measure import cgroup
-
 # Every class that a result can have: the harness's own exit code. A job that ends with 40 to 45 means the same.
 EXIT_CODES = {
     "ok": 0,
@@ -25,9 +23,16 @@ EXIT_CODES = {
     "metrics_missing": 50,
     "cancelled": 51,
 }
-_MEMBERS = {"name", "class", "patterns", "exit_codes", "signals", "oom_kill", "source", "comment"}
-_FILE_LINE = re.compile(r'^(\[[\w.:]+\]:? ?)? +File ".*", line \d+')
-_CONDITIONS = ("patterns", "exit_codes", "signals", "oom_kill")
+_MEMBERS = {"name", "class", "patterns", "exit_codes", "signals", "oom_kill", "exception", "often_harmless", "source",
+            "comment"}
+_PREFIX = r"^(\[[\w.:]+\]:? ?)?"  # torchrun's
+_FILE_LINE = re.compile(_PREFIX + r' +File ".*", line \d+')
+_EXCEPTION = re.compile(_PREFIX + r"([A-Za-z_]\w*\.)*\w*(Error|Exception)\b")
+# Exceptions that a failure brings about on other ranks, or that torchrun makes of it.
+_CONSEQUENCE = re.compile(r"ChildFailedError|DistBackendError|(?i:\b(nccl|rccl|hccl|cncl|mccl|flagcx|gloo)\b|"
+                          r"connection (reset|closed|refused)|broken pipe|timed out|timeout)")
+_TAIL_LINES = 30  # where no exception tells, an often harmless line counts only so near to the end
+_CONDITIONS = ("patterns", "exit_codes", "signals", "oom_kill", "exception")
 
 
 class RulesError(ValueError):
@@ -115,10 +120,28 @@ def _match(rule, ended, lines, oom_kills):
         return None
     if rule.get("oom_kill") and not oom_kills:
         return None
+    if rule.get("exception"):
+        return _last_exception(lines)
     if not rule["patterns"]:
         return None, None
-    return next(((number, text) for number, text in lines
+    return next(((number, text) for number, text in (_telling(lines) if rule.get("often_harmless") else lines)
                  if any(pattern.search(text) for pattern in rule["patterns"])), None)
+
+
+def _last_exception(lines):
+    """The program's own one before any that others bring about; None where there is none."""
+    found = [line for line in lines if _EXCEPTION.search(line[1])]
+    own = [line for line in found if not _CONSEQUENCE.search(line[1])]
+    return (own or found or [None])[-1]
+
+
+def _telling(lines):
+    """Where a line that is often harmless counts: as the exception that ended the program, or, where the program
+    itself has raised none, near the end."""
+    last = _last_exception(lines)
+    if last is not None and not _CONSEQUENCE.search(last[1]):
+        return [last]
+    return lines[-_TAIL_LINES:]
 
 
 def describe_end(ended):
@@ -133,8 +156,3 @@ def describe_end(ended):
         return "the command could not be ended"
     return f"the command gave exit code {ended['exit_code']}"
 
-
-
-def oom_kill_count():
-    """How often the kernel has killed for memory in our group; None where that cannot be read."""
-    return cgroup.count("memory", "memory.events", "memory.oom_control", "oom_kill")

@@ -33,6 +33,10 @@ _PLAIN = ("is_warmup", "environment")  # JSON only, taken as they are
 _WHOLE = ("step", "nan_steps", "peak_bytes", "reserved_bytes")
 
 
+_NEEDED = {"json": "--field step_time_seconds=NAME (or step_time_ms)",
+           "regex": "--pattern REGEX with (?P<step_time_seconds>...) (or step_time_ms)"}
+
+
 class FormatError(ValueError):
     """What the user gave does not describe a format."""
 
@@ -43,19 +47,28 @@ def names():
 
 def named(name, fields=(), patterns=(), global_batch_size=None):
     """The format of that name. `fields` (QUANTITY=PATH) are for json, `patterns` for regex."""
+    wrong = [f"{option} {text}: is for --format {owner} alone" for option, owner, texts in (
+        ("--field", "json", fields), ("--pattern", "regex", patterns)) if name != owner for text in texts]
     if name == "json":
-        rule = {"json": {}, "fields": dict(_field(text) for text in fields)}
-        if not rule["fields"]:
-            raise FormatError("--format json needs --field step_time_seconds=NAME")
-        rules = [rule]
+        described = [{"json": {}, "fields": {quantity: path}} for quantity, path in map(_field, fields)]
     elif name == "regex":
-        if not patterns:
-            raise FormatError("--format regex needs --pattern REGEX")
-        rules = [{"pattern": pattern} for pattern in patterns]
+        described = [{"pattern": pattern} for pattern in patterns]
     else:
         row = _table()[name]
-        rules = _table()[row["like"]]["rules"] if "like" in row else row["rules"]
-    return Format([_Rule(rule) for rule in rules], global_batch_size)
+        described = _table()[row["like"]]["rules"] if "like" in row else row["rules"]
+    rules = []
+    for rule in described:
+        try:
+            rules.append(_Rule(rule))
+        except FormatError as error:
+            wrong.append(str(error))
+    if not wrong and not any(rule.gives_time(global_batch_size) for rule in rules):
+        wrong.append(f"--format {name} needs {_NEEDED[name]}, or samples_per_second with --global-batch-size")
+    if wrong:
+        raise FormatError("; ".join(wrong))
+    if name == "json":  # one line has them all
+        rules = [_Rule({"json": {}, "fields": dict(map(_field, fields))})]
+    return Format(rules, global_batch_size)
 
 
 def _table():
@@ -116,6 +129,12 @@ class _Rule:
         for name in named_quantities:
             if name not in QUANTITIES and name not in _PLAIN and not name.startswith(_PART):
                 raise FormatError(f"{name} is no quantity; known are {', '.join(QUANTITIES)}")
+
+        self._quantities = set(named_quantities)
+
+    def gives_time(self, global_batch_size):
+        return any(name in ("step_time_seconds", "step_time_ms") or name.startswith(_PART)
+                   or (name == "samples_per_second" and global_batch_size) for name in self._quantities)
 
     def read(self, line):
         if self._contains not in line:

@@ -80,8 +80,7 @@ def kill_descendants():
 class Kept:
     """A command under a keeper. `output` and `reports` are for select()."""
 
-    def __init__(self, argv, own_output=False):
-        """With `own_output` the command writes where we do, and `output` tells nothing."""
+    def __init__(self, argv):
         _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         self.output, output_end = os.pipe()  # the command's stdout and stderr
         self.reports, reports_end = os.pipe()  # one JSON line from the keeper when all is over
@@ -91,7 +90,7 @@ class Kept:
         if self.keeper == 0:
             for fd in (self.output, self.reports, self._orders):
                 os.close(fd)
-            _keep(argv, orders, None if own_output else output_end, reports_end)  # never returns
+            _keep(argv, orders, output_end, reports_end)  # never returns
         for fd in (orders, output_end, reports_end):
             os.close(fd)
 
@@ -142,8 +141,7 @@ def _run(argv, orders, output):
         # The codes that shells use.
         return {"exit_code": 126 if isinstance(error, PermissionError) else 127, "signal": None,
                 "error": f"{argv[0]}: {error.strerror}", "left_behind": []}
-    if output is not None:
-        os.close(output)
+    os.close(output)
     status, deadline = None, None
     while status is None:
         wait = None if deadline is None else max(0.0, deadline - time.monotonic())

@@ -21,6 +21,8 @@ class Masker:
         self._shapes = [(shape["contains"], re.compile(shape["pattern"])) for shape in table["shapes"]]
         values = {value for name, value in environment.items() if self._is_secret(name)}
         values.update(value for name, value in _named_arguments(argv) if self._is_secret(name))
+        # Output comes line by line, so each line of a value (a private key's) is a secret too.
+        values.update(line.strip() for value in tuple(values) for line in value.splitlines())
         # The longest first: one may hold another.
         self._values = sorted((value for value in values if len(value) >= _SHORTEST), key=len, reverse=True)
 

@@ -67,7 +67,10 @@ class Output:
 
     def finish(self):
         lines = [self._keep(line, was_cut) for line, was_cut in self._lines.finish()]
-        self._file.close()
+        try:
+            self._file.close()
+        except OSError as error:  # what could not be written before is tried again
+            self.trouble = self.trouble or f"the output file is not whole: {error.strerror}"
         return lines
 
     def _keep(self, raw, was_cut):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import math
 import os
@@ -27,19 +28,50 @@ def write(path, result):
         os.close(folder)
 
 
-def compose(run, output, verdict, environment, suspects):
-    """The members of a result that the run gives. `verdict` is (class, matched, message). Times in seconds."""
+def rank_failure(folder, attempt, rank):
+    """Where a rank that does not measure says why it failed."""
+    return os.path.join(folder, f"{attempt}.rank{rank}.failure.json")
+
+
+def other_rank_failed(folder, attempt, token):
+    """Whether a rank that does not measure has said so by now, under this token."""
+    for path in glob.glob(rank_failure(glob.escape(folder), attempt, "*")):
+        try:
+            with open(path, encoding="utf-8") as file:
+                if json.load(file)["token"] == token:
+                    return True
+        except (OSError, ValueError, KeyError, TypeError):
+            pass  # of nobody that we know
+    return False
+
+
+def how_it_ended(run, output, verdict):
+    """The members that do not depend on measuring. `verdict` is (class, matched, message)."""
     name, matched, message = verdict
-    times = run.times
-    low, high = times.interval or (None, None)
     return {
         "class": name,
         "message": message,
         "matched": matched,
         "ended_by": run.ending.rule if run.ending else "command",
+        "exit_code": run.ended["exit_code"],
+        "signal": run.ended["signal"],
+        "left_behind": run.ended["left_behind"],
+        "oom_kills": run.oom_kills,
+        "output_trouble": output.trouble,
+        "log_head": output.head,
+        "log_tail": output.tail,
+    }
+
+
+def compose(run, output, verdict, environment, suspects):
+    """The members of a result that the run gives. Times in seconds."""
+    times = run.times
+    low, high = times.interval or (None, None)
+    return {
+        **how_it_ended(run, output, verdict),
         "step_time_seconds": times.median,
-        "low": low,
-        "high": high,
+        "step_time_low_seconds": low,
+        "step_time_high_seconds": high,
         "steps": len(times.measured),
         "warmup_steps": times.warmup_steps,
         "steps_per_sample": times.steps_per_sample,
@@ -52,13 +84,6 @@ def compose(run, output, verdict, environment, suspects):
         "peak_reserved_bytes": run.reserved_bytes,
         "loss_first": run.loss_first,
         "loss_last": run.loss_last,
-        "exit_code": run.ended["exit_code"],
-        "signal": run.ended["signal"],
-        "left_behind": run.ended["left_behind"],
-        "oom_kills": run.oom_kills,
-        "output_trouble": output.trouble,
-        "log_head": output.head,
-        "log_tail": output.tail,
         "environment": environment,
     }
 

@@ -9,7 +9,7 @@ import select
 import signal
 import time
 
-from measure.failures import oom_kill_count
+from measure.cgroup import oom_kill_count
 from measure.keeper import Kept
 from measure.step_times import StepTimes
 
@@ -51,6 +51,7 @@ class Run:
         self._suspects = suspects
         self._started = self._moved = None  # moments
         self._stopping = None  # the signal that we got
+        self._untimed = 0  # lines of steps without a time, before the first with one
         self._told = False  # the command was told to end
         self.times = StepTimes(limits.warmup)
         self.ending = None
@@ -110,7 +111,7 @@ class Run:
         if not found:
             return
         for name in ("peak_bytes", "reserved_bytes"):
-            if name in found:
+            if found.get(name, 0) > 0:  # DeepSpeed says 0.0GB where a device's allocator tells nothing
                 setattr(self, name, max(found[name], getattr(self, name) or 0))
         if isinstance(found.get("environment"), dict):
             self.reported = found["environment"]
@@ -122,6 +123,11 @@ class Run:
                 self._moved = time.monotonic()
             if self.times.measured and not was_measuring:
                 self._suspects.begin()
+        elif "step" in found and not len(self.times):
+            self._untimed += 1
+            if self._untimed >= self._limits.warmup + self._limits.min_steps:
+                self._end_with("metrics_missing", "no_times", f"{self._untimed} lines tell of a step and none of its "
+                               f"time (a rate is one with --global-batch-size): {line[:200]}")
         if "loss" in found:
             self.loss_first = found["loss"] if self.loss_first is None else self.loss_first
             self.loss_last = found["loss"]

@@ -12,6 +12,7 @@ import time
 from measure import cgroup
 from measure.keeper import descendants
 
+ATTEMPT_VARIABLE = "MESHWRIGHT_ATTEMPT"  # in the environment of all that a harness starts
 _TICKS = os.sysconf("SC_CLK_TCK")
 _OTHER_SHARE = 0.1  # of all processors' time, used by others
 _STOLEN_SHARE = 0.02  # taken by the hypervisor
@@ -25,7 +26,8 @@ _SAMPLE_COST = 100  # a sample of the processes may take 1 % of the time
 class Suspects:
     """begin() when measuring starts, sample() now and then while the command still runs, reasons() at the end."""
 
-    def __init__(self, tools):
+    def __init__(self, tools, attempt):
+        self._attempt = attempt
         installed = [row for row in tools["tools"] if shutil.which(row["tool"])]
         self._tools = [row for row in installed if "throttle" in row]
         self.skipped = [f"{row['tool']}: how it tells throttling is not known" for row in installed
@@ -38,7 +40,7 @@ class Suspects:
         self._next_sample = 0.0
 
     def begin(self):
-        self._first = self._last = Sample()
+        self._first = self._last = Sample(self._attempt)
         if not self._first.throttles:
             self.skipped.append("thermal_throttle: no counters in sysfs")
 
@@ -47,7 +49,7 @@ class Suspects:
         now = time.monotonic()
         if last or now >= self._next_sample:
             before = time.thread_time()
-            self._last = Sample()
+            self._last = Sample(self._attempt)
             self._next_sample = now + max(1.0, _SAMPLE_COST * (time.thread_time() - before))
         self._collect()
         if not last and not self._asking and (self._asked is None or now - self._asked >= _ASK_EVERY_SECONDS):
@@ -98,16 +100,17 @@ class Suspects:
 
 
 class Sample:
-    """Counters at one moment."""
+    """Counters at one moment. What runs under another harness of the attempt is ours too."""
 
-    def __init__(self):
+    def __init__(self, attempt):
         self.monotonic, self.wall = time.monotonic(), time.time()
         with open("/proc/stat", encoding="ascii") as file:
             # user nice system idle iowait irq softirq steal; guest time is part of user
             ticks = [int(text) for text in file.readline().split()[1:9]]
         self.busy = (sum(ticks) - ticks[3] - ticks[4] - ticks[7]) / _TICKS
         self.stolen = ticks[7] / _TICKS
-        self.own = sum(map(_cpu_seconds, [os.getpid(), *descendants(os.getpid())]))
+        own = {os.getpid(), *descendants(os.getpid()), *_of_attempt(attempt)}
+        self.own = sum(map(_cpu_seconds, own))
         self.throttles = _counters("/sys/devices/system/cpu/cpu*/thermal_throttle/*_throttle_count")
         self.quota = cgroup.count("cpu", "cpu.stat", "cpu.stat", "nr_throttled")
 
@@ -135,6 +138,18 @@ class Sample:
             found.append({"reason": "clock_changed", "seconds": round(jump, 3),
                           "message": f"the wall clock was set by {jump:+.3f} s while we measured"})
         return found
+
+
+def _of_attempt(attempt):
+    """The processes that harnesses of this attempt started here, as far as we may read their environment."""
+    mark = f"{ATTEMPT_VARIABLE}={attempt}".encode()
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/environ", "rb") as file:
+                if mark in file.read().split(b"\0"):
+                    yield int(name)
+        except OSError:
+            pass  # gone, or another user's
 
 
 def _cpu_seconds(pid):

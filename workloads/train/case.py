@@ -54,21 +54,32 @@ RECOMPUTE = {
     "modules": (only([], ["core_attn"]), []), "selective_layer_counts": (counts, [])}
 
 
-def read_case(paths, world_size):
-    """(model, workload, plan) of --question and --plan, or of --case. Raises InvalidCase."""
+def read_case(path, plan_path, world_size):
+    """(model, workload, plan) of a case, or of a question and the plan in a file of its own. Raises InvalidCase."""
     wrong = []
-    document = {}
-    for path in paths:
-        try:
-            with open(path, encoding="utf-8") as file:
-                read = json.load(file)
-            # A plan file may hold the plan alone.
-            document.update(read if path == paths[0] or "plan" in read else {"plan": read})
-        except (OSError, ValueError, TypeError) as error:
-            wrong.append((path, f"cannot be read as JSON: {error}"))
+    document = _read_json(path, wrong)
+    if plan_path is not None:
+        plan = _read_json(plan_path, wrong)
+        if isinstance(plan, dict) and "plan" in plan:
+            wrong += [(plan_path, f"holds {name}; must hold the plan alone")
+                      for name in plan if name not in ("id", "plan")]
+            plan = plan["plan"]
+        if isinstance(document, dict) and "plan" in document:
+            wrong.append((path, "holds a plan, and so does --plan"))
+        elif isinstance(document, dict):
+            document["plan"] = plan
     if wrong:
         raise InvalidCase(wrong)
     return check_case(document, world_size)
+
+
+def _read_json(path, wrong):
+    try:
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+    except (OSError, ValueError, RecursionError) as error:
+        wrong.append((path, f"cannot be read as JSON: {error}"))
+        return None
 
 
 def check_case(document, world_size):
@@ -93,6 +104,9 @@ def check_case(document, world_size):
     plan.recompute = read(RECOMPUTE, "plan.recompute", plan.recompute)
     _check_cluster(document.get("cluster"), world_size, wrong)
     if not wrong:
+        if model.head_dim is None and model.hidden_size % model.attention_head_count:
+            wrong.append(("model.hidden_size", f"is {model.hidden_size}; must be a multiple of the "
+                          f"{model.attention_head_count} attention heads when head_dim is not stated"))
         _fill_in(model, plan, world_size)
         _check_together(model, workload, plan, world_size, wrong)
     if wrong:

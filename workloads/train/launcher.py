@@ -1,11 +1,12 @@
 """Starts the ranks of a run on this machine, and ends with the code that tells most."""
 
 import os
-import pathlib
 import signal
 import socket
 import subprocess
 import time
+
+from measure import cgroup
 
 from .exit_codes import ExitCode
 from .output import failure
@@ -14,7 +15,7 @@ _GRACE_SECONDS = 5  # for the other ranks to end by themselves, and again after 
 
 
 def launch(command, count):
-    killed_before = _kernel_kills()
+    killed_before = cgroup.oom_kill_count() or 0
     ranks = []
 
     def stop(number, _):
@@ -38,9 +39,10 @@ def _environments(count):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    shared = {"WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port),
-              "GLOO_SOCKET_IFNAME": "lo",
-              "OMP_NUM_THREADS": str(max(1, len(os.sched_getaffinity(0)) // count)), **os.environ}
+    # Ours come last but for the number of threads: whatever is set outside is not of these ranks.
+    shared = {"OMP_NUM_THREADS": str(max(1, len(os.sched_getaffinity(0)) // count)), **os.environ,
+              "WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port),
+              "GLOO_SOCKET_IFNAME": "lo"}
     return [{**shared, "RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(count)]
 
 
@@ -67,16 +69,7 @@ def _code(rank, code, killed_before):
         return ExitCode(code)
     ended = f"ended by signal {-code}" if code < 0 else f"ended with code {code}"
     known = ExitCode.CRASH
-    if code == -signal.SIGKILL and _kernel_kills() > killed_before:
+    if code == -signal.SIGKILL and (cgroup.oom_kill_count() or 0) > killed_before:
         known, ended = ExitCode.OUT_OF_HOST_MEMORY, "ended by the kernel for want of memory"
     failure(known, rank, ended)
     return known
-
-
-def _kernel_kills():
-    """How often the kernel has ended a process of this control group for want of memory."""
-    try:
-        words = pathlib.Path("/sys/fs/cgroup/memory.events").read_text().split()
-        return int(dict(zip(words[::2], words[1::2])).get("oom_kill", 0))
-    except (OSError, ValueError):
-        return 0

@@ -58,10 +58,16 @@ def feed_forward(x, up, down, kind, up_bias=None):
     return F.linear(activate(wide, kind), down)
 
 
+def add_table(block):
+    """A row of hidden numbers for each word."""
+    model = block.setting.model
+    block.add_split("table", (block.setting.padded_vocab_size, model.hidden_size), cut=0, used=model.vocab_size)
+
+
 class Embedding(Block):
     def __init__(self, setting):
         super().__init__("embedding", setting)
-        self.add_split("table", (setting.vocab_size, setting.model.hidden_size), cut=0)
+        add_table(self)
 
     def forward(self, _, batch, selective):
         table, group = self["table"], self.setting.groups["tensor"]
@@ -145,7 +151,7 @@ class Head(Block):
         super().__init__("head", setting)
         self.add_norm("norm")
         if table is None:
-            self.add_split("table", (setting.vocab_size, setting.model.hidden_size), cut=0)
+            add_table(self)
             if setting.model.tied_embeddings:  # a copy on another stage: the same values
                 self.weights["table"].name = "embedding.table"
         self.shared_table = table
@@ -153,5 +159,6 @@ class Head(Block):
     def forward(self, x, batch, selective):
         table = self["table"] if self.shared_table is None else self.shared_table.tensor
         x = enter(norm(x, self["norm.scale"], self["norm.bias"]), self.setting)
-        losses = cross_entropy(F.linear(x, table), batch.labels, self.setting.groups["tensor"])
+        losses = cross_entropy(F.linear(x, table), batch.labels, self.setting.model.vocab_size,
+                               self.setting.groups["tensor"])
         return losses.sum() / self.setting.tokens_a_step

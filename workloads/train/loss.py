@@ -1,5 +1,7 @@
 """Cross entropy of logits whose vocabulary is cut across tensor-parallel ranks."""
 
+import math
+
 import torch
 import torch.distributed as dist
 
@@ -7,17 +9,21 @@ from . import comm
 
 
 class _CrossEntropy(torch.autograd.Function):
-    """Sends two sums and a maximum a token instead of its logits."""
+    """Sends two sums and a maximum a token instead of its logits. Logits of padding, which depends on the plan,
+    take no part: a rank may have nothing else."""
 
     @staticmethod
-    def forward(ctx, logits, labels, group):
-        shifted = logits.float()
+    def forward(ctx, logits, labels, vocab_size, group):
+        first = group.rank * logits.shape[-1]
+        shifted = logits.float() if first + logits.shape[-1] <= vocab_size else logits.float().clone()
+        shifted[..., max(0, vocab_size - first):] = -math.inf
         largest = comm.all_reduce(shifted.amax(-1), group, dist.ReduceOp.MAX)
         shifted = shifted - largest[..., None]
-        places = labels - group.rank * logits.shape[-1]
+        places = labels - first
         is_mine = (places >= 0) & (places < logits.shape[-1])
         places = (places * is_mine)[..., None]
-        wanted = comm.all_reduce(shifted.gather(-1, places)[..., 0] * is_mine, group)
+        found = shifted.gather(-1, places)[..., 0].where(is_mine, shifted.new_zeros(()))
+        wanted = comm.all_reduce(found, group)
         share = shifted.exp_()
         total = comm.all_reduce(share.sum(-1), group)
         ctx.save_for_backward(share.div_(total[..., None]), places, is_mine)
@@ -28,9 +34,9 @@ class _CrossEntropy(torch.autograd.Function):
     def backward(ctx, grad):
         share, places, is_mine = ctx.saved_tensors
         out = share.scatter_add(-1, places, -is_mine[..., None].to(share.dtype))
-        return (out * grad[..., None]).to(ctx.dtype), None, None
+        return (out * grad[..., None]).to(ctx.dtype), None, None, None
 
 
-def cross_entropy(logits, labels, group):
+def cross_entropy(logits, labels, vocab_size, group):
     """The loss of each token, in fp32."""
-    return _CrossEntropy.apply(logits, labels, group)
+    return _CrossEntropy.apply(logits, labels, vocab_size, group)

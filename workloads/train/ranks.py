@@ -4,6 +4,7 @@ import dataclasses
 import os
 
 import torch.distributed as dist
+from measure.slurm import is_batch_script
 
 # The environment of torchrun and the like, and of Slurm's srun.
 _NAMES = (("RANK", "WORLD_SIZE", "LOCAL_RANK"), ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"))
@@ -16,11 +17,18 @@ class Rank:
     local_rank: int
 
 
-def rank_from_environment(environment=os.environ):
-    """None when nothing started this process as one of several."""
+def rank_from_environment(may_start_others=False, environment=os.environ):
+    """None when nothing started this process as one of several, which a batch script of Slurm is only if it has no
+    others to start. Raises ValueError."""
     for names in _NAMES:
         if all(name in environment for name in names):
-            return Rank(*(int(environment[name]) for name in names))
+            if "SLURM_PROCID" in names and may_start_others and is_batch_script(environment):
+                return None
+            numbers = [environment[name] for name in names]
+            if not all(map(str.isdecimal, numbers)) or not int(numbers[0]) < int(numbers[1]):
+                told = ", ".join(f"{name}={number!r}" for name, number in zip(names, numbers))
+                raise ValueError(f"{told} in the environment: must be whole numbers, the first below the second")
+            return Rank(*map(int, numbers))
     return None
 
 

@@ -61,6 +61,7 @@ def _train(case, rank, row, options):
         _tell_environment(case, rank, row, module)
     if options.memory_limit:
         _limit_memory(options.memory_limit)
+    devices.resident_before_model()
     trainer = Trainer(case, groups, options.seed, device, progress=watchdog.progress)
     seconds = []
     for step in range(options.warmup + options.steps):

@@ -38,7 +38,7 @@ class Trainer:
             model=model, workload=workload, plan=plan, groups=groups, seed=seed, device=device,
             dtype=DTYPES[workload.precision], gradient_dtype=DTYPES[workload.gradient_dtype],
             # Padded as Megatron-Core does, so that every rank's part of it suits matrix units.
-            vocab_size=-(-model.vocab_size // (128 * tensor)) * 128 * tensor,
+            padded_vocab_size=-(-model.vocab_size // (128 * tensor)) * 128 * tensor,
             all_positions=all_positions, positions=all_positions[context.rank].to(device),
             activation_shape=(local, plan.micro_batch_size, model.hidden_size),
             tokens_a_step=workload.global_batch_size * length,

@@ -17,6 +17,7 @@ class Weight:
     kind: str = "replicated"
     cut: int = 0
     group: object = None  # the ranks that have the parts; None: not cut
+    used: int = None  # of the cut dimension; what lies behind is padding, and stays 0
     fill: float = None  # None: random
     tensor: torch.Tensor = None  # this rank's part, as autograd sees it
 
@@ -35,7 +36,14 @@ class Weight:
         if self.fill is not None:
             return torch.full(self.local_shape(), self.fill, device=device)
         torch.manual_seed(seed ^ zlib.crc32(self.name.encode()))
-        return self.part_of(torch.empty(self.shape, device=device).normal_(0, _STD))
+        if self.used is None:
+            return self.part_of(torch.empty(self.shape, device=device).normal_(0, _STD))
+        whole = torch.zeros(self.shape, device=device)
+        self.without_padding(whole).normal_(0, _STD)
+        return self.part_of(whole)
+
+    def without_padding(self, whole):
+        return whole if self.used is None else whole.narrow(self.cut, 0, self.used)
 
 
 class Block:

@@ -1,0 +1,98 @@
+"""Jobs given as text, run under the harness in a folder of their own."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+import unittest
+
+WORKLOADS = pathlib.Path(__file__).resolve().parent.parent.parent / "workloads"
+HARNESS = WORKLOADS / "harness.py"
+CODES = {"ok": 0, "oom_device": 40, "oom_host": 41, "invalid_config": 42, "numeric": 43, "hang": 44, "crash": 45,
+         "timeout": 46, "start_timeout": 47, "node_failure": 48, "launch_error": 49, "metrics_missing": 50,
+         "cancelled": 51}
+
+# Stands before every job's text.
+PRELUDE = """
+import json, os, signal, subprocess, sys, time
+
+def step(number, seconds=0.01, **more):
+    print(json.dumps({"meshwright": 1, "event": "step", "step": number, "step_time_seconds": seconds, **more}),
+          flush=True)
+
+def steps(count, seconds=0.01, first=1):
+    for number in range(first, first + count):
+        step(number, seconds)
+"""
+
+
+def is_alive(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def wait_until(what, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not what():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+class Folder(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.results = self.folder / "results"
+        self.environment = {key: value for key, value in os.environ.items() if "RANK" not in key}
+
+    def command(self, job, *options, behind=()):
+        """The harness's arguments for a job given as text; `behind` are the job's own."""
+        script = self.folder / "job.py"
+        script.write_text(PRELUDE + textwrap.dedent(job))
+        return self.of(sys.executable, script, *behind, options=options)
+
+    def of(self, *command, options=()):
+        return [sys.executable, HARNESS, "--attempt", "a1", "--token", "7", "--folder", self.results, *options, "--",
+                *command]
+
+    def finished(self, command):
+        return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.environment,
+                              timeout=60, check=False)
+
+    def result(self, command, expect):
+        """Runs the harness; gives its result, which file, stdout and exit code agree on."""
+        done = self.finished(command)
+        lines = done.stdout.decode().splitlines()
+        self.assertEqual(len(lines), 1, done)
+        self.assertTrue(lines[0].startswith("meshwright-result: "))
+        result = json.loads(lines[0].partition(" ")[2])
+        self.assertEqual(result, json.loads((self.results / "a1.result.json").read_text()))
+        self.assertEqual((result["class"], done.returncode), (expect, CODES[expect]), result["message"])
+        self.assertEqual((result["meshwright_result"], result["attempt"], result["token"]), (1, "a1", 7))
+        self.assertEqual(result["left_behind"], [])
+        self.assertEqual(list(self.results.glob("*.tmp")), [])
+        return result
+
+    def started(self, command):
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=self.environment)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+    def pids(self, count):
+        """The ids that a job wrote, once they are all there."""
+        def read():
+            return [int(text) for text in path.read_text().split()] if path.exists() else []
+        path = self.folder / "pids"
+        self.assertTrue(wait_until(lambda: len(read()) == count), "the job did not start")
+        return read()
