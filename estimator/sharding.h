@@ -19,6 +19,23 @@ struct GroupShape {
 
 inline int Ranks(const GroupShape& shape) { return shape.in_node * shape.nodes; }
 
+// How states are divided (ZeRO, Rajbhandari et al. 2020, arXiv 1910.02054).
+struct StateSharding {
+  int zero_stage = 0;
+  int dense_group = 1;       // ranks that share the dense states
+  int expert_group = 1;      // ranks that share the expert states
+  double offload_ratio = 0;  // of the optimizer states
+  bool operator==(const StateSharding&) const = default;
+};
+
+// The ranks that hold copies of a stage's dense states, and those of its experts.
+struct DataGroups {
+  GroupShape dense = {};           // data x context parallel, inside one sharding group
+  GroupShape dense_replicas = {};  // copies of a sharding group (HSDP); one rank when there is none
+  GroupShape expert = {};
+  bool operator==(const DataGroups&) const = default;
+};
+
 // The part of a plan that decides what one layer costs on one device: the key of memoised costs.
 struct LayerSharding {
   int tensor_parallel = 1;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstdlib>
 
 namespace meshwright {
@@ -41,16 +42,19 @@ double BusBandwidth(const ScaleUpLink& link, int ranks) {
   std::abort();
 }
 
+// Whether a / ranks is nearer to 1 than b / ranks, as a factor.
+bool IsNearer(int a, int b, int ranks) {
+  return std::int64_t{std::max(a, ranks)} * std::min(b, ranks) <
+         std::int64_t{std::max(b, ranks)} * std::min(a, ranks);
+}
+
 // The chip's fit for this operation whose group size is nearest (in ratio); its bandwidth follows
 // the pool's link when the site states another rate than the chip's own.
 const CollectiveFit* NearestFit(CollectiveKind kind, int ranks, const ChipSpec& chip) {
   const CollectiveFit* best = nullptr;
-  const auto distance = [&](const CollectiveFit& fit) {
-    return std::abs(std::log2(static_cast<double>(fit.ranks) / ranks));
-  };
   for (const CollectiveFit& fit : chip.collectives) {
     if (fit.kind != kind) continue;
-    if (best == nullptr || distance(fit) < distance(*best)) best = &fit;
+    if (best == nullptr || IsNearer(fit.ranks, best->ranks, ranks)) best = &fit;
   }
   return best;
 }
