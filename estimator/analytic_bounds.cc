@@ -51,15 +51,11 @@ Seconds AnalyticModel::WholeModel(const UnitTimes& unit) const {
 Seconds AnalyticModel::LeastTimeOfPipeline(const ParallelPlan& plan) {
   BuildRuns(plan);
   PriceRuns();
-  works_.clear();
-  for (const StageRun& run : runs_) {
-    const StageTime time = TimeOf(run.stage, StageTotal() > 1);
-    works_.insert(works_.end(), static_cast<std::size_t>(run.count), time.work);
-  }
+  for (StageRun& run : runs_) run.work = TimeOf(run.stage, StageTotal() > 1).work;
   return Bound(plan, LeastPipelineTime({.schedule = plan.schedule,
                                         .micro_batches = MicroBatches(),
                                         .virtual_stages = plan.virtual_pipeline,
-                                        .stages = works_}));
+                                        .stages = StageWorks()}));
 }
 
 Seconds AnalyticModel::Bound(const ParallelPlan& plan, Seconds pipeline) {

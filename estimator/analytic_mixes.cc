@@ -10,7 +10,7 @@ namespace meshwright {
 bool AnalyticModel::FitsAt(const ParallelPlan& plan, const Stage& stage, int index) const {
   const StageMemory modelled = MemoryOfStage(plan, stage, index, MicroBatches());
   const NodePool& pool = *stage.devices->pool;
-  const Bytes reserved = Reserved(ScaledMemory(modelled, calibration_.memory_ratio), pool);
+  const Bytes reserved = Reserved(ExpectedUse(modelled), pool);
   return reserved <= pool.memory_capacity && !HasFailed(modelled, pool);
 }
 

@@ -20,6 +20,10 @@ constexpr double kContradicted = 0.1;
 
 std::size_t Index(TimeCause cause) { return static_cast<std::size_t>(cause); }
 
+Bytes Part(const StageMemory& memory, MemoryKind kind) {
+  return memory.breakdown[static_cast<std::size_t>(kind)];
+}
+
 }  // namespace
 
 // The stage of a device, or the two that take turns on it.
@@ -86,7 +90,11 @@ AnalyticModel::AnalyticModel(const EstimatorProblem& problem, const Calibration&
       calibration_(calibration),
       model_flops_per_token_(3 * ForwardFlopsPerToken(problem)),
       default_modules_(ModulesOf(problem.profile.selective_modules)),
-      state_bytes_(BytesPerParameter(problem.workload, problem.profile)) {
+      state_bytes_(BytesPerParameter(problem.workload, problem.profile)),
+      gaps_per_moving_byte_(1 / problem.profile.allocator_efficiency - 1) {
+  if (DeviceCount(problem.cluster) > 1) {
+    communicators_ = problem.profile.communicator_buffers_in_node;
+  }
   matmuls_.reserve(problem.cluster.pools.size());
   for (const NodePool& pool : problem.cluster.pools) {
     matmuls_.emplace_back(pool.chip, RatesOf(pool, problem.workload));
@@ -99,13 +107,13 @@ ModuleSet AnalyticModel::SelectiveModules(const RecomputePlan& recompute) const 
 
 UnitCosts& AnalyticModel::UnitsOf(const LayerSharding& sharding, int pool, ModuleSet selective) {
   const UnitKey key = {.sharding = sharding, .pool = pool, .selective = selective};
-  if (last_unit_ != nullptr && key == last_unit_->first) return last_unit_->second;
-  auto found = units_.find(key);
-  if (found == units_.end()) {
-    found = units_.emplace(key, MeasureUnits(ContextOf(sharding), selective)).first;
+  if (last_unit_.has_value() && key == last_unit_->first) return *last_unit_->second;
+  std::unique_ptr<UnitCosts>& unit = units_[key];
+  if (unit == nullptr) {
+    unit = std::make_unique<UnitCosts>(MeasureUnits(ContextOf(sharding), selective));
   }
-  last_unit_ = &*found;
-  return found->second;
+  last_unit_ = {key, unit.get()};
+  return *unit;
 }
 
 LayerContext AnalyticModel::ContextOf(const LayerSharding& sharding) const {
@@ -149,23 +157,30 @@ PipelineShape AnalyticModel::ShapeOf(const ParallelPlan& plan, int micro_batches
           .overlaps_point_to_point = problem_.workload.overlap.pipeline_p2p};
 }
 
-// States are allocated once and fill their blocks; what comes and goes with every micro-batch
-// leaves gaps.
-Bytes AnalyticModel::Reserved(const StageMemory& memory, const NodePool& pool) const {
-  const FrameworkProfile& profile = problem_.profile;
-  const Bytes moving = memory.breakdown[static_cast<std::size_t>(MemoryKind::kActivations)] +
-                       memory.breakdown[static_cast<std::size_t>(MemoryKind::kTransient)];
-  Bytes reserved = memory.peak + Scale(moving, 1 / profile.allocator_efficiency - 1) +
-                   pool.chip.runtime_context;
-  if (DeviceCount(problem_.cluster) > 1) reserved += profile.communicator_buffers_in_node;
-  if (pool.node_count > 1) reserved += profile.communicator_buffers_across_nodes;
+AnalyticModel::InUse AnalyticModel::ModelledUse(const StageMemory& memory) {
+  return {.peak = memory.peak,
+          .moving = Part(memory, MemoryKind::kActivations) + Part(memory, MemoryKind::kTransient)};
+}
+
+AnalyticModel::InUse AnalyticModel::ExpectedUse(const StageMemory& memory) const {
+  const double ratio = calibration_.memory_ratio;
+  return {.peak = Scale(memory.peak, ratio),
+          .moving = Scale(Part(memory, MemoryKind::kActivations), ratio) +
+                    Scale(Part(memory, MemoryKind::kTransient), ratio)};
+}
+
+// States are allocated once and fill their blocks; what comes and goes leaves gaps.
+Bytes AnalyticModel::Reserved(const InUse& use, const NodePool& pool) const {
+  Bytes reserved = use.peak + Scale(use.moving, gaps_per_moving_byte_) + pool.chip.runtime_context +
+                   communicators_;
+  if (pool.node_count > 1) reserved += problem_.profile.communicator_buffers_across_nodes;
   return reserved;
 }
 
 bool AnalyticModel::HasFailed(const StageMemory& modelled, const NodePool& pool) const {
   const std::optional<FailedRun>& failed = calibration_.out_of_memory;
   return failed.has_value() && pool.memory_capacity <= failed->memory_capacity &&
-         Reserved(modelled, pool) >= failed->reserved_memory;
+         Reserved(ModelledUse(modelled), pool) >= failed->reserved_memory;
 }
 
 const Stage& AnalyticModel::StageAt(int index) const {
@@ -176,10 +191,9 @@ const Stage& AnalyticModel::StageAt(int index) const {
 
 StageMemory AnalyticModel::MemoryOfStage(const ParallelPlan& plan, const Stage& stage, int index,
                                          int micro_batches) const {
-  return MemoryOf(stage,
-                  InFlight(plan.schedule, index, StageTotal(), plan.virtual_pipeline,
-                           micro_batches),
-                  state_bytes_, problem_);
+  return MemoryOf(
+      stage, InFlight(plan.schedule, index, StageTotal(), plan.virtual_pipeline, micro_batches),
+      state_bytes_, problem_);
 }
 
 // A device of two directions holds a stage of each, `stage` in the first; what comes and goes and
@@ -213,7 +227,7 @@ AnalyticModel::Evaluation AnalyticModel::EvaluateMemory(const ParallelPlan& plan
     const int devices = run.stage.devices->directions == 2 ? run.count : 1;
     for (int device = run.first; device < run.first + devices; ++device) {
       const StageMemory modelled = MemoryOfDevice(plan, run.stage, device, e.micro_batches);
-      const StageMemory expected = ScaledMemory(modelled, calibration_.memory_ratio);
+      const InUse expected = ExpectedUse(modelled);
       const Bytes reserved = Reserved(expected, pool);
       const Bytes capacity = pool.memory_capacity;
       e.fits_device = e.fits_device && reserved <= capacity;
@@ -253,26 +267,24 @@ std::optional<Seconds> AnalyticModel::LeastTimeIfPriced(const ParallelPlan& plan
   return e.step;
 }
 
-// The work of every stage in works_, equal neighbours in occupied_, and the longest tail.
+// The work of every run, the time that it occupies its stages in occupied_, and the longest tail.
 void AnalyticModel::TimeStages(Evaluation& e) {
   const int p = StageTotal();
   const bool has_two_directions = devices_.front().directions == 2;
   for (StageDevices& devices : devices_) devices.groups = PlaceDataGroups(devices);
   occupied_.clear();
-  works_.clear();
   PipelineShape half = e.shape;  // of each direction
   half.micro_batches /= devices_.front().directions;
   std::vector<TimedStage> timed;  // each stage, where a device has two
   e.slowest.stage = &runs_.front().stage;
-  for (const StageRun& run : runs_) {
+  for (StageRun& run : runs_) {
     const StageTime time = TimeOf(run.stage, p > 1);
     const Seconds occupied = OccupiedTime(time.wall, e.shape, p);
     const Seconds message = (occupied - time.wall) / 2;  // of each pass
     occupied_.push_back({.time = occupied, .count = run.count});
-    works_.insert(works_.end(), static_cast<std::size_t>(run.count),
-                  {.forward = time.work.forward + message,
-                   .backward = time.work.backward + message,
-                   .weight_gradient = time.work.weight_gradient});
+    run.work = {.forward = time.work.forward + message,
+                .backward = time.work.backward + message,
+                .weight_gradient = time.work.weight_gradient};
     if (occupied > e.slowest_occupied) {
       e.slowest = {.stage = &run.stage, .wall = time.wall};
       e.slowest_occupied = occupied;
@@ -305,16 +317,24 @@ void AnalyticModel::TimeDevices(const std::vector<TimedStage>& stages, Evaluatio
   }
 }
 
-PipelineProgram AnalyticModel::ProgramOf(const PipelineShape& shape) const {
+std::span<const StageWork> AnalyticModel::StageWorks() {
+  works_.clear();
+  for (const StageRun& run : runs_) {
+    works_.insert(works_.end(), static_cast<std::size_t>(run.count), run.work);
+  }
+  return works_;
+}
+
+PipelineProgram AnalyticModel::ProgramOf(const PipelineShape& shape) {
   return {.schedule = shape.schedule,
           .micro_batches = shape.micro_batches,
           .virtual_stages = shape.virtual_stages,
           .message = shape.overlaps_point_to_point ? shape.point_to_point : Seconds(0),
-          .stages = works_};
+          .stages = StageWorks()};
 }
 
 Seconds AnalyticModel::PipelineTimeBy(PipelineModel model, const Evaluation& e) {
-  if (works_.size() == 1) return e.micro_batches * e.slowest_occupied;
+  if (StageTotal() == 1) return e.micro_batches * e.slowest_occupied;
   if (model == PipelineModel::kClosedForm && HasClosedForm(e.shape.schedule)) {
     return PipelineTime(occupied_, e.shape);
   }
@@ -404,9 +424,8 @@ void AnalyticModel::FillBreakdown(const Evaluation& e, Estimate& estimate) const
 void AnalyticModel::FillStages(const ParallelPlan& plan, const Evaluation& e,
                                Estimate& estimate) const {
   for (int device = 0; device < StageTotal(); ++device) {
-    estimate.stage_memory.push_back(
-        ScaledMemory(MemoryOfDevice(plan, StageAt(device), device, e.micro_batches),
-                     calibration_.memory_ratio));
+    estimate.stage_memory.push_back(ScaledMemory(
+        MemoryOfDevice(plan, StageAt(device), device, e.micro_batches), calibration_.memory_ratio));
   }
 }
 

@@ -72,6 +72,14 @@ void ShardGradients(const ParallelPlan& plan, int data_parallel, const Framework
   sharding.expert_gradient_shards = states.expert_group;
 }
 
+// Whether the row of a stage is as that of the stage before, in every list of counts.
+bool RecomputesAsBefore(const RecomputePlan& recompute, std::size_t index) {
+  const auto repeats = [&](const std::vector<int>& counts) {
+    return index >= counts.size() || counts[index] == counts[index - 1];
+  };
+  return repeats(recompute.layer_counts) && repeats(recompute.selective_layer_counts);
+}
+
 // Fills in what the layers of a stage recompute; `index` is its row in lists of counts.
 void SetRecompute(const RecomputePlan& recompute, std::size_t index, Stage& stage) {
   const int layers = stage.dense_layers + stage.moe_layers;
@@ -108,12 +116,11 @@ int FoldedDenseLayers(const ModelSpec& model, int before, int count) {
 }  // namespace
 
 const std::vector<int>& AnalyticModel::DefaultSplit(int stage_count) {
-  auto found = splits_.find(stage_count);
-  if (found == splits_.end()) {
-    found = splits_.emplace(stage_count, SplitLayers(problem_.model, problem_.profile, stage_count))
-                .first;
-  }
-  return found->second;
+  const auto index = static_cast<std::size_t>(stage_count);
+  if (splits_.size() <= index) splits_.resize(index + 1);
+  std::vector<int>& split = splits_[index];
+  if (split.empty()) split = SplitLayers(problem_.model, problem_.profile, stage_count);
+  return split;
 }
 
 // A stage whose devices are as those of the stage before has the same.
@@ -159,17 +166,25 @@ void AnalyticModel::BuildRuns(const ParallelPlan& plan) {
   const bool is_folded = layout.IsFolded();
   int first_layer = 0;
   for (std::size_t i = 0; i < p; ++i) {
-    stage.dense_layers = is_folded ? FoldedDenseLayers(problem_.model, first_layer, layers[i])
-                                   : DenseLayerCount(problem_.model, first_layer, layers[i]);
-    stage.moe_layers = layers[i] - stage.dense_layers;
+    const int dense = is_folded ? FoldedDenseLayers(problem_.model, first_layer, layers[i])
+                                : DenseLayerCount(problem_.model, first_layer, layers[i]);
+    first_layer += layers[i];
+    // Most stages are as the one before, which shows in what they are made from.
+    if (i > 1 && i + 1 < p && layers[i] == layers[i - 1] && dense == stage.dense_layers &&
+        RecomputesAsBefore(plan.recompute, i)) {
+      ++runs_.back().count;
+      continue;
+    }
+    stage.dense_layers = dense;
+    stage.moe_layers = layers[i] - dense;
     stage.has_embedding = i == 0;
     stage.has_head = i == (is_folded ? 0 : p - 1);
     stage.mtp_layers = stage.has_head ? problem_.model.mtp_layer_count : 0;
     SetRecompute(plan.recompute, i, stage);
     stage.offloaded_layers = OffloadedLayers(plan.activation_offload_ratio, layers[i]);
     stage.whole_layers = WholeLayers(plan.whole_weights_ratio, layers[i]);
+    stage.parameters = ParametersOf(stage, problem_.model);
     Append(stage);
-    first_layer += layers[i];
   }
 }
 
@@ -207,6 +222,7 @@ void AnalyticModel::BuildMixedRuns(const ParallelPlan& plan) {
         .offloaded_layers = OffloadedLayers(plan.activation_offload_ratio, own.layer_count),
         .whole_layers = WholeLayers(plan.whole_weights_ratio, own.layer_count)};
     SetRecompute(own.recompute, 0, stage);
+    stage.parameters = ParametersOf(stage, problem_.model);
     Append(stage);
     first_layer += own.layer_count;
   }

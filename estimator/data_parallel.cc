@@ -67,7 +67,7 @@ class Tail {
         groups_(stage.devices->groups),
         problem_(problem),
         bytes_(bytes),
-        parameters_(ParametersOf(stage, problem.model)),
+        parameters_(stage.parameters),
         least_(LeastMessage(stage)) {}
 
   // Gradients of the whole stage, once.
@@ -151,8 +151,8 @@ class Tail {
     if (Ranks(shape) <= 1 || load.parameters <= 0) return Seconds(0);
     const double buckets = std::max(1.0, load.parameters / std::max(load.bucket, load.least));
     const double bytes = load.bytes_per_parameter * load.parameters;
-    return buckets * CollectiveTime(kind, RoundedBytes(bytes / buckets), shape, *stage_.devices->pool,
-                                    problem_.cluster.topology);
+    return buckets * CollectiveTime(kind, RoundedBytes(bytes / buckets), shape,
+                                    *stage_.devices->pool, problem_.cluster.topology);
   }
 
   // Parameters of a bucket, sized once by the ranks that share the dense part.
@@ -170,7 +170,7 @@ class Tail {
   const DataGroups& groups_;
   const EstimatorProblem& problem_;
   const StateBytes& bytes_;
-  StageParameters parameters_;
+  const StageParameters& parameters_;
   StageParameters least_;  // of one message
 };
 

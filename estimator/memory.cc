@@ -168,7 +168,7 @@ StageMemory MemoryOf(const Stage& s, double in_flight, const StateBytes& bytes,
   const FrameworkProfile& profile = problem.profile;
   const StageDevices& devices = *s.devices;
   const StateSharding& sharding = devices.states;
-  const StageParameters p = ParametersOf(s, problem.model);
+  const StageParameters& p = s.parameters;
   const auto divided = [&](int stage) {
     const bool is_sharded = sharding.zero_stage >= stage;
     return p.dense / (is_sharded ? sharding.dense_group : 1) +

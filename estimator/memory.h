@@ -14,10 +14,10 @@ struct StateBytes {
   double gathered_weight = 2;  // as ZeRO gathers it, of a layer
   double gradient = 4;
   double optimizer = 12;
-  double autograd = 0;        // 16-bit gradients beside the sums that they are added to
-  double unsharded = 0;       // copies beside the states, of every parameter
-  double sharded_copies = 0;  // copies beside the states, sharded as they are
-  double fp8_copies = 0;      // of a layer's 16-bit weights, where these are the states' own
+  double autograd = 0;          // 16-bit gradients beside the sums that they are added to
+  double unsharded = 0;         // copies beside the states, of every parameter
+  double sharded_copies = 0;    // copies beside the states, sharded as they are
+  double fp8_copies = 0;        // of a layer's 16-bit weights, where these are the states' own
   double reduced_gradient = 4;  // as it travels in its reduction
 };
 

@@ -106,13 +106,15 @@ StagePasses<PassTime> Mean(const StagePasses<PassTime>& a, const StagePasses<Pas
 StageParameters WholeParametersOf(const Stage& s) {
   const int dense = std::min(s.whole_layers, s.dense_layers);
   const int moe = s.whole_layers - dense;
-  return {.dense = dense * s.devices->unit->dense_layer_parameters + moe * s.devices->unit->moe_layer_parameters,
+  return {.dense = dense * s.devices->unit->dense_layer_parameters +
+                   moe * s.devices->unit->moe_layer_parameters,
           .expert = moe * s.devices->unit->expert_parameters};
 }
 
 Bytes OffloadedBytes(const Stage& s) {
   const int dense = std::min(s.offloaded_layers, s.dense_layers);
-  return s.devices->unit->dense.all * dense + s.devices->unit->moe.all * (s.offloaded_layers - dense);
+  return s.devices->unit->dense.all * dense +
+         s.devices->unit->moe.all * (s.offloaded_layers - dense);
 }
 
 StageParameters ParametersOf(const Stage& s, const ModelSpec& model) {

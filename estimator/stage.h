@@ -23,6 +23,14 @@ struct StageDevices {
   bool operator==(const StageDevices&) const = default;
 };
 
+// Parameters on one device of a stage.
+struct StageParameters {
+  double dense = 0;
+  double vocabulary = 0;  // of `dense`: embedding and output layer
+  double expert = 0;
+  bool operator==(const StageParameters&) const = default;
+};
+
 // What one pipeline stage holds; every stage may differ.
 struct Stage {
   const StageDevices* devices = nullptr;
@@ -36,6 +44,7 @@ struct Stage {
   int selective_mtp_layers = 0;  // where all layers recompute selectively: all of mtp_layers
   int offloaded_layers = 0;      // activations on the host, without recomputation; the first
   int whole_layers = 0;          // of which ZeRO 3 leaves the weights whole; the first
+  StageParameters parameters = {};
   bool operator==(const Stage&) const = default;
 };
 
@@ -54,13 +63,6 @@ inline StageBlocks BlocksOf(const StageDevices& d) {
           .stride = d.block_stride};
 }
 
-// Neighbouring stages that are equal, as most of a pipeline's are: priced once.
-struct StageRun {
-  Stage stage = {};
-  int first = 0;  // index of the first of them
-  int count = 0;
-};
-
 // Time of one micro-batch on a stage (all its virtual chunks).
 struct StageTime {
   Seconds wall = Seconds(0);  // forward and backward, launches and exposed copies included
@@ -73,6 +75,14 @@ struct StageTime {
   // that recomputes. So more of it never makes a step shorter.
   Seconds forward_window = Seconds(0);
   Seconds backward_window = Seconds(0);
+};
+
+// Neighbouring stages that are equal, as most of a pipeline's are: priced once.
+struct StageRun {
+  Stage stage = {};
+  int first = 0;  // index of the first of them
+  int count = 0;
+  StageWork work = {};  // of each, filled in where its time is asked for
 };
 
 // The stage's unit must have its times, of this and of what follows.
@@ -90,13 +100,7 @@ StagePasses<PassTime> PassesOf(const Stage& stage, const StageTime& time);
 // Of two stages that share a device, each for half of the micro-batches.
 StagePasses<PassTime> Mean(const StagePasses<PassTime>& a, const StagePasses<PassTime>& b);
 
-// Parameters on one device of a stage.
-struct StageParameters {
-  double dense = 0;
-  double vocabulary = 0;  // of `dense`: embedding and output layer
-  double expert = 0;
-};
-
+// By the stage's layers; what to set `parameters` to.
 StageParameters ParametersOf(const Stage& stage, const ModelSpec& model);
 // Of these, those that ZeRO 3 leaves whole.
 StageParameters WholeParametersOf(const Stage& stage);
