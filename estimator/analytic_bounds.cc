@@ -8,25 +8,25 @@ namespace meshwright {
 
 std::optional<Seconds> AnalyticModel::LeastTimeBelow(const ParallelPlan& plan) {
   if (!problem_.profile.gradient_accumulation_is_fused) return std::nullopt;  // sharding matters
-  const Stage stage = BareStage(plan);
-  auto found = whole_models_.find(stage.sharding);
+  const StageDevices devices = BareDevices(plan);
+  auto found = whole_models_.find(devices.sharding);
   if (found == whole_models_.end()) {
-    const UnitTimes unit = PriceUnits(ContextOf(stage.sharding), SiteOf(stage), 0);
-    found = whole_models_.emplace(stage.sharding, WholeModel(unit)).first;
+    const UnitTimes unit = PriceUnits(ContextOf(devices.sharding), SiteOf(devices), 0);
+    found = whole_models_.emplace(devices.sharding, WholeModel(unit)).first;
   }
   return EvenWork(plan, found->second);
 }
 
 std::optional<Seconds> AnalyticModel::LeastTimeOfAnyExperts(const ParallelPlan& plan) {
   if (!problem_.profile.gradient_accumulation_is_fused) return std::nullopt;
-  Stage stage = BareStage(plan);
-  LayerSharding& sharding = stage.sharding;
+  StageDevices devices = BareDevices(plan);
+  LayerSharding& sharding = devices.sharding;
   sharding.expert_parallel = sharding.expert_tensor_parallel = 1;
   sharding.expert_group.reset();
   sharding.pipeline_leaves_node = false;  // which the order of ranks decides
   auto found = least_whole_models_.find(sharding);
   if (found == least_whole_models_.end()) {
-    const UnitTimes unit = PriceUnitsWithBestExperts(ContextOf(sharding), SiteOf(stage));
+    const UnitTimes unit = PriceUnitsWithBestExperts(ContextOf(sharding), SiteOf(devices));
     found = least_whole_models_.emplace(sharding, WholeModel(unit)).first;
   }
   return EvenWork(plan, found->second);
@@ -51,15 +51,11 @@ Seconds AnalyticModel::WholeModel(const UnitTimes& unit) const {
 Seconds AnalyticModel::LeastTimeOfPipeline(const ParallelPlan& plan) {
   BuildRuns(plan);
   PriceRuns();
-  works_.clear();
-  for (const StageRun& run : runs_) {
-    const StageTime time = TimeOf(run.stage, StageTotal() > 1);
-    works_.insert(works_.end(), static_cast<std::size_t>(run.count), time.work);
-  }
+  for (StageRun& run : runs_) run.work = TimeOf(run.stage, StageTotal() > 1).work;
   return Bound(plan, LeastPipelineTime({.schedule = plan.schedule,
                                         .micro_batches = MicroBatches(),
                                         .virtual_stages = plan.virtual_pipeline,
-                                        .stages = works_}));
+                                        .stages = StageWorks()}));
 }
 
 Seconds AnalyticModel::Bound(const ParallelPlan& plan, Seconds pipeline) {
@@ -67,21 +63,22 @@ Seconds AnalyticModel::Bound(const ParallelPlan& plan, Seconds pipeline) {
 }
 
 // The mean of the stages, which the fullest is not below: all states in the finest sharding that is
-// allowed, and of one micro-batch the inputs of all layers that stay on the device. `whole` is a
-// bare stage of the plan.
+// allowed, and of one micro-batch the inputs of all layers that stay on the device. `devices` are
+// the plan's bare ones.
 Bytes AnalyticModel::LeastMeanBelow(const ParallelPlan& plan, const MostOffloaded& most,
-                                    Stage whole) const {
+                                    StageDevices devices) const {
   const FrameworkProfile& profile = problem_.profile;
   const int p = plan.pipeline_parallel;
-  const UnitCosts unit = MeasureParameters(ContextOf(whole.sharding));
-  whole.unit = &unit;
+  const UnitCosts unit = MeasureParameters(ContextOf(devices.sharding));
+  devices.unit = &unit;
+  Stage whole = {.devices = &devices};
   whole.dense_layers = DenseLayerCount(problem_.model, 0, problem_.model.layer_count);
   whole.moe_layers = problem_.model.layer_count - whole.dense_layers;
   whole.mtp_layers = problem_.model.mtp_layer_count;
   whole.has_embedding = whole.has_head = true;
   const StageParameters parameters = ParametersOf(whole, problem_.model);
-  const StateBytes bytes = BytesPerParameter(problem_.workload, profile);
-  const StateSharding sharding = meshwright::ShardingOf(plan, whole);
+  const StateBytes& bytes = state_bytes_;
+  const StateSharding sharding = meshwright::ShardingOf(plan, devices);
   const int finest = p > 1 ? profile.largest_zero_stage_with_pipeline : 3;
   const double shared =
       parameters.dense / sharding.dense_group + parameters.expert / sharding.expert_group;
@@ -90,20 +87,20 @@ Bytes AnalyticModel::LeastMeanBelow(const ParallelPlan& plan, const MostOffloade
   const double states = bytes.weight * least(3) + (bytes.gradient + bytes.autograd) * least(2) +
                         bytes.optimizer * (1 - most.optimizer) * least(1) + bytes.unsharded * all;
   const double inputs = (1 - most.activations) * static_cast<double>(problem_.model.layer_count) *
-                        static_cast<double>(whole.unit->boundary.count);
+                        static_cast<double>(unit.boundary.count);
   return RoundedBytes((states + inputs) / p);
 }
 
 Bytes AnalyticModel::LeastMemoryBelow(const ParallelPlan& plan, const MostOffloaded& most) {
-  const Stage bare = BareStage(plan);
+  const StageDevices bare = BareDevices(plan);
   const Bytes mean = LeastMeanBelow(plan, most, bare);
-  return Reserved({.peak = Scale(mean, calibration_.memory_ratio)}, bare);
+  return Reserved({.peak = Scale(mean, calibration_.memory_ratio)}, *bare.pool);
 }
 
 bool AnalyticModel::HasFailedBelow(const ParallelPlan& plan, const MostOffloaded& most) {
   if (!calibration_.out_of_memory.has_value()) return false;
-  const Stage bare = BareStage(plan);
-  return HasFailed({.peak = LeastMeanBelow(plan, most, bare)}, bare);
+  const StageDevices bare = BareDevices(plan);
+  return HasFailed({.peak = LeastMeanBelow(plan, most, bare)}, *bare.pool);
 }
 
 }  // namespace meshwright

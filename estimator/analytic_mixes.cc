@@ -9,8 +9,9 @@ namespace meshwright {
 
 bool AnalyticModel::FitsAt(const ParallelPlan& plan, const Stage& stage, int index) const {
   const StageMemory modelled = MemoryOfStage(plan, stage, index, MicroBatches());
-  const Bytes reserved = Reserved(ScaledMemory(modelled, calibration_.memory_ratio), stage);
-  return reserved <= stage.pool->memory_capacity && !HasFailed(modelled, stage);
+  const NodePool& pool = *stage.devices->pool;
+  const Bytes reserved = Reserved(ExpectedUse(modelled), pool);
+  return reserved <= pool.memory_capacity && !HasFailed(modelled, pool);
 }
 
 bool AnalyticModel::StageFits(const ParallelPlan& plan, int stage) {

@@ -20,14 +20,32 @@ constexpr double kContradicted = 0.1;
 
 std::size_t Index(TimeCause cause) { return static_cast<std::size_t>(cause); }
 
+Bytes Part(const StageMemory& memory, MemoryKind kind) {
+  return memory.breakdown[static_cast<std::size_t>(kind)];
+}
+
 }  // namespace
+
+// The stage of a device, or the two that take turns on it.
+struct AnalyticModel::TimedDevice {
+  const Stage* stage = nullptr;
+  const Stage* other = nullptr;
+  Seconds wall = Seconds(0);  // of a micro-batch
+};
+
+// A stage of a device that has another beside it.
+struct AnalyticModel::TimedStage {
+  const Stage* stage = nullptr;
+  Seconds wall = Seconds(0);
+  StepTail tail = {};
+};
 
 // Everything about one plan that Quick and Full report.
 struct AnalyticModel::Evaluation {
   int micro_batches = 1;
   PipelineShape shape = {};
   Seconds pipeline = Seconds(0);
-  StageTime slowest = {};
+  TimedDevice slowest = {};
   Seconds slowest_occupied = Seconds(0);
   StepTail tail = {};
   Seconds step = Seconds(0);
@@ -71,7 +89,12 @@ AnalyticModel::AnalyticModel(const EstimatorProblem& problem, const Calibration&
     : problem_(problem),
       calibration_(calibration),
       model_flops_per_token_(3 * ForwardFlopsPerToken(problem)),
-      default_modules_(ModulesOf(problem.profile.selective_modules)) {
+      default_modules_(ModulesOf(problem.profile.selective_modules)),
+      state_bytes_(BytesPerParameter(problem.workload, problem.profile)),
+      gaps_per_moving_byte_(1 / problem.profile.allocator_efficiency - 1) {
+  if (DeviceCount(problem.cluster) > 1) {
+    communicators_ = problem.profile.communicator_buffers_in_node;
+  }
   matmuls_.reserve(problem.cluster.pools.size());
   for (const NodePool& pool : problem.cluster.pools) {
     matmuls_.emplace_back(pool.chip, RatesOf(pool, problem.workload));
@@ -84,13 +107,13 @@ ModuleSet AnalyticModel::SelectiveModules(const RecomputePlan& recompute) const 
 
 UnitCosts& AnalyticModel::UnitsOf(const LayerSharding& sharding, int pool, ModuleSet selective) {
   const UnitKey key = {.sharding = sharding, .pool = pool, .selective = selective};
-  if (last_unit_ != nullptr && key == last_unit_->first) return last_unit_->second;
-  auto found = units_.find(key);
-  if (found == units_.end()) {
-    found = units_.emplace(key, MeasureUnits(ContextOf(sharding), selective)).first;
+  if (last_unit_.has_value() && key == last_unit_->first) return *last_unit_->second;
+  std::unique_ptr<UnitCosts>& unit = units_[key];
+  if (unit == nullptr) {
+    unit = std::make_unique<UnitCosts>(MeasureUnits(ContextOf(sharding), selective));
   }
-  last_unit_ = &*found;
-  return found->second;
+  last_unit_ = {key, unit.get()};
+  return *unit;
 }
 
 LayerContext AnalyticModel::ContextOf(const LayerSharding& sharding) const {
@@ -102,25 +125,26 @@ LayerContext AnalyticModel::ContextOf(const LayerSharding& sharding) const {
 
 // Most plans of a search are dropped by their memory alone; time is priced when one is not.
 void AnalyticModel::PriceRuns() {
-  for (const StageRun& run : runs_) {
-    const Stage& stage = run.stage;
-    if (stage.unit->times != nullptr) continue;
-    UnitsOf(stage).times = std::make_unique<UnitTimes>(
-        PriceUnits(ContextOf(stage.sharding), SiteOf(stage), stage.unit->selective));
+  for (const StageDevices& devices : devices_) {
+    if (devices.unit->times != nullptr) continue;
+    UnitCosts& unit = UnitsOf(devices);
+    unit.times = std::make_unique<UnitTimes>(
+        PriceUnits(ContextOf(devices.sharding), SiteOf(devices), unit.selective));
+    unit.sums = SumsOf(*unit.times);
   }
 }
 
-int AnalyticModel::PoolOf(const Stage& stage) const {
-  return static_cast<int>(stage.pool - problem_.cluster.pools.data());
+int AnalyticModel::PoolOf(const StageDevices& devices) const {
+  return static_cast<int>(devices.pool - problem_.cluster.pools.data());
 }
 
-UnitCosts& AnalyticModel::UnitsOf(const Stage& stage) {
-  return UnitsOf(stage.sharding, PoolOf(stage), stage.unit->selective);
+UnitCosts& AnalyticModel::UnitsOf(const StageDevices& devices) {
+  return UnitsOf(devices.sharding, PoolOf(devices), devices.unit->selective);
 }
 
-LayerSite AnalyticModel::SiteOf(const Stage& stage) {
-  return PlaceLayer(stage.sharding, *stage.pool, problem_.cluster.topology,
-                    matmuls_[static_cast<std::size_t>(PoolOf(stage))]);
+LayerSite AnalyticModel::SiteOf(const StageDevices& devices) {
+  return PlaceLayer(devices.sharding, *devices.pool, problem_.cluster.topology,
+                    matmuls_[static_cast<std::size_t>(PoolOf(devices))]);
 }
 
 PipelineShape AnalyticModel::ShapeOf(const ParallelPlan& plan, int micro_batches) const {
@@ -133,23 +157,30 @@ PipelineShape AnalyticModel::ShapeOf(const ParallelPlan& plan, int micro_batches
           .overlaps_point_to_point = problem_.workload.overlap.pipeline_p2p};
 }
 
-// States are allocated once and fill their blocks; what comes and goes with every micro-batch
-// leaves gaps.
-Bytes AnalyticModel::Reserved(const StageMemory& memory, const Stage& stage) const {
-  const FrameworkProfile& profile = problem_.profile;
-  const Bytes moving = memory.breakdown[static_cast<std::size_t>(MemoryKind::kActivations)] +
-                       memory.breakdown[static_cast<std::size_t>(MemoryKind::kTransient)];
-  Bytes reserved = memory.peak + Scale(moving, 1 / profile.allocator_efficiency - 1) +
-                   stage.pool->chip.runtime_context;
-  if (DeviceCount(problem_.cluster) > 1) reserved += profile.communicator_buffers_in_node;
-  if (stage.pool->node_count > 1) reserved += profile.communicator_buffers_across_nodes;
+AnalyticModel::InUse AnalyticModel::ModelledUse(const StageMemory& memory) {
+  return {.peak = memory.peak,
+          .moving = Part(memory, MemoryKind::kActivations) + Part(memory, MemoryKind::kTransient)};
+}
+
+AnalyticModel::InUse AnalyticModel::ExpectedUse(const StageMemory& memory) const {
+  const double ratio = calibration_.memory_ratio;
+  return {.peak = Scale(memory.peak, ratio),
+          .moving = Scale(Part(memory, MemoryKind::kActivations), ratio) +
+                    Scale(Part(memory, MemoryKind::kTransient), ratio)};
+}
+
+// States are allocated once and fill their blocks; what comes and goes leaves gaps.
+Bytes AnalyticModel::Reserved(const InUse& use, const NodePool& pool) const {
+  Bytes reserved = use.peak + Scale(use.moving, gaps_per_moving_byte_) + pool.chip.runtime_context +
+                   communicators_;
+  if (pool.node_count > 1) reserved += problem_.profile.communicator_buffers_across_nodes;
   return reserved;
 }
 
-bool AnalyticModel::HasFailed(const StageMemory& modelled, const Stage& stage) const {
+bool AnalyticModel::HasFailed(const StageMemory& modelled, const NodePool& pool) const {
   const std::optional<FailedRun>& failed = calibration_.out_of_memory;
-  return failed.has_value() && stage.pool->memory_capacity <= failed->memory_capacity &&
-         Reserved(modelled, stage) >= failed->reserved_memory;
+  return failed.has_value() && pool.memory_capacity <= failed->memory_capacity &&
+         Reserved(ModelledUse(modelled), pool) >= failed->reserved_memory;
 }
 
 const Stage& AnalyticModel::StageAt(int index) const {
@@ -158,24 +189,20 @@ const Stage& AnalyticModel::StageAt(int index) const {
       ->stage;
 }
 
-StageMemory AnalyticModel::MemoryOfStage(const ParallelPlan& plan, Stage stage, int index,
+StageMemory AnalyticModel::MemoryOfStage(const ParallelPlan& plan, const Stage& stage, int index,
                                          int micro_batches) const {
-  const int p = StageTotal();
-  const PipelineLayout layout = LayoutOf(plan.schedule, p, plan.virtual_pipeline);
-  stage.data_parallel *= layout.directions();  // the copies of a stage share its states
-  return MemoryOf(stage, meshwright::ShardingOf(plan, stage),
-                  InFlight(plan.schedule, index, p, plan.virtual_pipeline, micro_batches),
-                  problem_);
+  return MemoryOf(
+      stage, InFlight(plan.schedule, index, StageTotal(), plan.virtual_pipeline, micro_batches),
+      state_bytes_, problem_);
 }
 
-// A device of two directions holds a stage of each; what comes and goes and what the framework
-// keeps serve both.
-StageMemory AnalyticModel::MemoryOfDevice(const ParallelPlan& plan, int device,
+// A device of two directions holds a stage of each, `stage` in the first; what comes and goes and
+// what the framework keeps serve both.
+StageMemory AnalyticModel::MemoryOfDevice(const ParallelPlan& plan, const Stage& stage, int device,
                                           int micro_batches) const {
-  const int p = StageTotal();
-  StageMemory memory = MemoryOfStage(plan, StageAt(device), device, micro_batches);
-  if (LayoutOf(plan.schedule, p, plan.virtual_pipeline).directions() == 1) return memory;
-  const int other_index = p - 1 - device;
+  StageMemory memory = MemoryOfStage(plan, stage, device, micro_batches);
+  if (stage.devices->directions == 1) return memory;
+  const int other_index = StageTotal() - 1 - device;
   const StageMemory other = MemoryOfStage(plan, StageAt(other_index), other_index, micro_batches);
   memory.peak = {};
   for (std::size_t i = 0; i < kMemoryKindCount; ++i) {
@@ -194,20 +221,20 @@ AnalyticModel::Evaluation AnalyticModel::EvaluateMemory(const ParallelPlan& plan
   BuildRuns(plan);
   Evaluation e;
   e.micro_batches = MicroBatches();
-  const int p = StageTotal();
-  const bool has_two_directions = LayoutOf(plan.schedule, p, 1).directions() == 2;
   double worst_use = -1;
   for (const StageRun& run : runs_) {
-    const int devices = has_two_directions ? run.count : 1;
+    const NodePool& pool = *run.stage.devices->pool;
+    const int devices = run.stage.devices->directions == 2 ? run.count : 1;
     for (int device = run.first; device < run.first + devices; ++device) {
-      const StageMemory modelled = MemoryOfDevice(plan, device, e.micro_batches);
-      const StageMemory expected = ScaledMemory(modelled, calibration_.memory_ratio);
-      const Bytes reserved = Reserved(expected, run.stage);
-      const Bytes capacity = run.stage.pool->memory_capacity;
+      const StageMemory modelled = MemoryOfDevice(plan, run.stage, device, e.micro_batches);
+      const InUse expected = ExpectedUse(modelled);
+      const Bytes reserved = Reserved(expected, pool);
+      const Bytes capacity = pool.memory_capacity;
       e.fits_device = e.fits_device && reserved <= capacity;
-      e.fits = e.fits && reserved <= capacity && !HasFailed(modelled, run.stage);
-      if (reserved / capacity <= worst_use) continue;
-      worst_use = reserved / capacity;
+      e.fits = e.fits && reserved <= capacity && !HasFailed(modelled, pool);
+      const double use = reserved / capacity;
+      if (use <= worst_use) continue;
+      worst_use = use;
       e.fullest = device;
       e.peak = expected.peak;
       e.reserved = reserved;
@@ -225,85 +252,89 @@ AnalyticModel::Evaluation AnalyticModel::Evaluate(const ParallelPlan& plan, Pipe
 }
 
 int AnalyticModel::MicroBatches() const {
-  const Stage& front = runs_.front().stage;
+  const StageDevices& front = devices_.front();
   return problem_.workload.global_batch_size /
          (front.data_parallel * front.sharding.micro_batch_size);
 }
 
 std::optional<Seconds> AnalyticModel::LeastTimeIfPriced(const ParallelPlan& plan) {
   BuildRuns(plan);
-  for (const StageRun& run : runs_) {
-    if (run.stage.unit->times == nullptr) return std::nullopt;
+  for (const StageDevices& devices : devices_) {
+    if (devices.unit->times == nullptr) return std::nullopt;
   }
   Evaluation e = {.micro_batches = MicroBatches()};
   EvaluateTime(plan, PipelineModel::kLeast, e);
   return e.step;
 }
 
-// The work of every stage in works_, equal neighbours in occupied_, and the longest tail.
-void AnalyticModel::TimeStages(const ParallelPlan& plan, Evaluation& e) {
+// The work of every run, the time that it occupies its stages in occupied_, and the longest tail.
+void AnalyticModel::TimeStages(Evaluation& e) {
   const int p = StageTotal();
-  const int directions = LayoutOf(plan.schedule, p, 1).directions();
+  const bool has_two_directions = devices_.front().directions == 2;
+  for (StageDevices& devices : devices_) devices.groups = PlaceDataGroups(devices);
   occupied_.clear();
-  works_.clear();
   PipelineShape half = e.shape;  // of each direction
-  half.micro_batches /= directions;
-  std::vector<StepTail> tails;  // of each stage, where a device has two
-  std::vector<StageTime> times;
-  for (const StageRun& run : runs_) {
+  half.micro_batches /= devices_.front().directions;
+  std::vector<TimedStage> timed;  // each stage, where a device has two
+  e.slowest.stage = &runs_.front().stage;
+  for (StageRun& run : runs_) {
     const StageTime time = TimeOf(run.stage, p > 1);
     const Seconds occupied = OccupiedTime(time.wall, e.shape, p);
     const Seconds message = (occupied - time.wall) / 2;  // of each pass
     occupied_.push_back({.time = occupied, .count = run.count});
-    works_.insert(works_.end(), static_cast<std::size_t>(run.count),
-                  {.forward = time.work.forward + message,
-                   .backward = time.work.backward + message,
-                   .weight_gradient = time.work.weight_gradient});
+    run.work = {.forward = time.work.forward + message,
+                .backward = time.work.backward + message,
+                .weight_gradient = time.work.weight_gradient};
     if (occupied > e.slowest_occupied) {
-      e.slowest = time;
+      e.slowest = {.stage = &run.stage, .wall = time.wall};
       e.slowest_occupied = occupied;
     }
-    Stage stage = run.stage;
-    stage.data_parallel *= directions;
-    // The copy on the way back lies in the same pipeline, as far off on the mean.
-    stage.block_stride = std::max(1, stage.block_stride / directions);
-    const StepTail tail = TailOf(stage, time, meshwright::ShardingOf(plan, stage), half, problem_);
-    if (directions == 2) {
-      tails.insert(tails.end(), static_cast<std::size_t>(run.count), tail);
-      times.insert(times.end(), static_cast<std::size_t>(run.count), time);
+    const StepTail tail = TailOf(run.stage, time, half, state_bytes_, problem_);
+    if (has_two_directions) {
+      timed.insert(timed.end(), static_cast<std::size_t>(run.count),
+                   {.stage = &run.stage, .wall = time.wall, .tail = tail});
     }
-    if (tail.communication + tail.optimizer > e.tail.communication + e.tail.optimizer) {
-      e.tail = tail;
-    }
+    if (Sum(tail) > Sum(e.tail)) e.tail = tail;
   }
-  if (directions == 2) e.slowest_occupied = Seconds(0);
-  for (std::size_t i = 0; i < tails.size(); ++i) {
-    const std::size_t across = tails.size() - 1 - i;
-    const StageTime mean = Mean(times[i], times[across]);
-    const Seconds occupied = OccupiedTime(mean.wall, e.shape, p);
+  if (has_two_directions) TimeDevices(timed, e);
+}
+
+// Of devices that have two stages each.
+void AnalyticModel::TimeDevices(const std::vector<TimedStage>& stages, Evaluation& e) {
+  e.slowest_occupied = Seconds(0);
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    const TimedStage& own = stages[i];
+    const TimedStage& other = stages[stages.size() - 1 - i];
+    const Seconds wall = own.wall / 2 + other.wall / 2;
+    const Seconds occupied = OccupiedTime(wall, e.shape, StageTotal());
     if (occupied > e.slowest_occupied) {
-      e.slowest = mean;
+      e.slowest = {.stage = own.stage, .other = other.stage, .wall = wall};
       e.slowest_occupied = occupied;
     }
-    const StepTail& other = tails[across];
-    const StepTail both = {.communication = tails[i].communication + other.communication,
-                           .optimizer = tails[i].optimizer + other.optimizer};
-    if (i == 0 || both.communication + both.optimizer > e.tail.communication + e.tail.optimizer) {
-      e.tail = both;
-    }
+    const StepTail both = {.communication = own.tail.communication + other.tail.communication,
+                           .optimizer = own.tail.optimizer + other.tail.optimizer};
+    if (i == 0 || Sum(both) > Sum(e.tail)) e.tail = both;
   }
 }
 
-PipelineProgram AnalyticModel::ProgramOf(const PipelineShape& shape) const {
+std::span<const StageWork> AnalyticModel::StageWorks() {
+  works_.clear();
+  for (const StageRun& run : runs_) {
+    works_.insert(works_.end(), static_cast<std::size_t>(run.count), run.work);
+  }
+  return works_;
+}
+
+PipelineProgram AnalyticModel::ProgramOf(const PipelineShape& shape) {
   return {.schedule = shape.schedule,
           .micro_batches = shape.micro_batches,
           .virtual_stages = shape.virtual_stages,
           .message = shape.overlaps_point_to_point ? shape.point_to_point : Seconds(0),
-          .stages = works_};
+          .stages = StageWorks()};
 }
 
 Seconds AnalyticModel::PipelineTimeBy(PipelineModel model, const Evaluation& e) {
-  if (works_.size() == 1) return e.micro_batches * e.slowest_occupied;
+  if (StageTotal() == 1) return e.micro_batches * e.slowest_occupied;
   if (model == PipelineModel::kClosedForm && HasClosedForm(e.shape.schedule)) {
     return PipelineTime(occupied_, e.shape);
   }
@@ -330,7 +361,7 @@ double AnalyticModel::TimeRatio(const ParallelPlan& plan) {
 // Fills in the time of the stages in runs_, which are priced.
 void AnalyticModel::EvaluateTime(const ParallelPlan& plan, PipelineModel model, Evaluation& e) {
   e.shape = ShapeOf(plan, e.micro_batches);
-  TimeStages(plan, e);
+  TimeStages(e);
   e.pipeline = PipelineTimeBy(model, e);
   e.ratio = TimeRatio(plan);
   e.step =
@@ -371,14 +402,18 @@ Timeline AnalyticModel::TimelineOf(const ParallelPlan& plan) {
 
 void AnalyticModel::FillBreakdown(const Evaluation& e, Estimate& estimate) const {
   const double m = e.micro_batches;
-  const StageTime& slow = e.slowest;
+  const auto passes_of = [&](const Stage& stage) {
+    return PassesOf(stage, TimeOf(stage, StageTotal() > 1));
+  };
+  StagePasses<PassTime> slow = passes_of(*e.slowest.stage);
+  if (e.slowest.other != nullptr) slow = Mean(slow, passes_of(*e.slowest.other));
   TimeBreakdown& line = estimate.breakdown;
   for (std::size_t i = 0; i < kTimeCauseCount; ++i) {
     line[i] = m * (slow.forward.by_cause[i] + slow.backward.by_cause[i]);
   }
   const Seconds device = slow.forward.device + slow.backward.device;
-  line[Index(TimeCause::kHost)] += m * (slow.wall - device);
-  line[Index(TimeCause::kPipelineP2p)] += m * (e.slowest_occupied - slow.wall);
+  line[Index(TimeCause::kHost)] += m * (e.slowest.wall - device);
+  line[Index(TimeCause::kPipelineP2p)] += m * (e.slowest_occupied - e.slowest.wall);
   line[Index(TimeCause::kPipelineBubble)] += e.pipeline - m * e.slowest_occupied;
   line[Index(TimeCause::kDataParallel)] += e.tail.communication;
   line[Index(TimeCause::kOptimizer)] += e.tail.optimizer;
@@ -389,8 +424,8 @@ void AnalyticModel::FillBreakdown(const Evaluation& e, Estimate& estimate) const
 void AnalyticModel::FillStages(const ParallelPlan& plan, const Evaluation& e,
                                Estimate& estimate) const {
   for (int device = 0; device < StageTotal(); ++device) {
-    estimate.stage_memory.push_back(
-        ScaledMemory(MemoryOfDevice(plan, device, e.micro_batches), calibration_.memory_ratio));
+    estimate.stage_memory.push_back(ScaledMemory(
+        MemoryOfDevice(plan, StageAt(device), device, e.micro_batches), calibration_.memory_ratio));
   }
 }
 
@@ -417,9 +452,9 @@ void AnalyticModel::FillRates(const ParallelPlan& plan, Estimate& estimate) cons
       static_cast<double>(problem_.workload.global_batch_size) * problem_.workload.sequence_length;
   double peak = 0;
   int devices = 0;
-  const ChipSpec* chip = &runs_.front().stage.pool->chip;  // of the busiest stage
+  const ChipSpec* chip = &devices_.front().pool->chip;  // of the busiest stage
   for (const StageRun& run : runs_) {
-    const Stage& stage = run.stage;
+    const StageDevices& stage = *run.stage.devices;
     if (run.first <= estimate.busiest_stage) chip = &stage.pool->chip;
     const int own = run.count * stage.data_parallel * stage.sharding.tensor_parallel *
                     stage.sharding.context_parallel;

@@ -1,12 +1,16 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "estimator/estimator_problem.h"
+#include "estimator/memory.h"
 #include "estimator/pipeline.h"
 #include "estimator/run_residuals.h"
 #include "estimator/stage.h"
@@ -122,28 +126,40 @@ class AnalyticModel {
   // How the time of a pipeline is found.
   enum class PipelineModel { kSimulated, kClosedForm, kLeast };
 
+  // What a stage has allocated.
+  struct InUse {
+    Bytes peak = {};
+    Bytes moving = {};  // the part that comes and goes with every micro-batch
+  };
+
+  struct TimedDevice;
+  struct TimedStage;
   struct Evaluation;
   Evaluation Evaluate(const ParallelPlan& plan, PipelineModel model);
   void BuildRuns(const ParallelPlan& plan);
   [[nodiscard]] Bytes LeastMeanBelow(const ParallelPlan& plan, const MostOffloaded& most,
-                                     Stage whole) const;
+                                     StageDevices devices) const;
   [[nodiscard]] ModuleSet SelectiveModules(const RecomputePlan& recompute) const;
   void BuildMixedRuns(const ParallelPlan& plan);
+  const StageDevices* Append(const StageDevices& devices);
   void Append(const Stage& stage);
   const std::vector<int>& DefaultSplit(int stage_count);
   [[nodiscard]] int MicroBatches() const;  // of the plan in runs_
   void EvaluateTime(const ParallelPlan& plan, PipelineModel model, Evaluation& e);
-  void TimeStages(const ParallelPlan& plan, Evaluation& e);
-  [[nodiscard]] PipelineProgram ProgramOf(const PipelineShape& shape) const;  // of works_
+  void TimeStages(Evaluation& e);
+  void TimeDevices(const std::vector<TimedStage>& stages, Evaluation& e);
+  [[nodiscard]] PipelineProgram ProgramOf(const PipelineShape& shape);
+  // Of each stage, from its run; until the next call.
+  [[nodiscard]] std::span<const StageWork> StageWorks();
   [[nodiscard]] Seconds PipelineTimeBy(PipelineModel model, const Evaluation& e);
   Evaluation EvaluateMemory(const ParallelPlan& plan);
   [[nodiscard]] bool FitsAt(const ParallelPlan& plan, const Stage& stage, int index) const;
   [[nodiscard]] std::vector<RecomputeMix> LeastMixes(const ParallelPlan& plan, Stage stage,
                                                      int index) const;
   [[nodiscard]] Seconds WallOf(Stage stage, const RecomputeMix& mix) const;
-  [[nodiscard]] StageMemory MemoryOfStage(const ParallelPlan& plan, Stage stage, int index,
+  [[nodiscard]] StageMemory MemoryOfStage(const ParallelPlan& plan, const Stage& stage, int index,
                                           int micro_batches) const;
-  [[nodiscard]] StageMemory MemoryOfDevice(const ParallelPlan& plan, int device,
+  [[nodiscard]] StageMemory MemoryOfDevice(const ParallelPlan& plan, const Stage& stage, int device,
                                            int micro_batches) const;
   [[nodiscard]] const Stage& StageAt(int index) const;
   // A step that has at least this much of its pipeline.
@@ -152,22 +168,26 @@ class AnalyticModel {
   double TimeRatio(const ParallelPlan& plan);
   [[nodiscard]] int StageTotal() const { return runs_.back().first + runs_.back().count; }
   [[nodiscard]] UnitCosts& UnitsOf(const LayerSharding& sharding, int pool, ModuleSet selective);
-  [[nodiscard]] UnitCosts& UnitsOf(const Stage& stage);
-  [[nodiscard]] int PoolOf(const Stage& stage) const;
-  [[nodiscard]] LayerSite SiteOf(const Stage& stage);
-  [[nodiscard]] Stage BareStage(const ParallelPlan& plan) const;
+  [[nodiscard]] UnitCosts& UnitsOf(const StageDevices& devices);
+  [[nodiscard]] int PoolOf(const StageDevices& devices) const;
+  [[nodiscard]] LayerSite SiteOf(const StageDevices& devices);
+  [[nodiscard]] StageDevices BareDevices(const ParallelPlan& plan) const;
   [[nodiscard]] Seconds WholeModel(const UnitTimes& unit) const;
   [[nodiscard]] LayerContext ContextOf(const LayerSharding& sharding) const;
   void PriceRuns();
   void FillRates(const ParallelPlan& plan, Estimate& estimate) const;
-  [[nodiscard]] Bytes Reserved(const StageMemory& memory, const Stage& stage) const;
+  // The first as modelled, the second as expected after what runs have taught.
+  [[nodiscard]] static InUse ModelledUse(const StageMemory& memory);
+  [[nodiscard]] InUse ExpectedUse(const StageMemory& memory) const;
+  [[nodiscard]] Bytes Reserved(const InUse& use, const NodePool& pool) const;
   // Whether history has a plan of this modelled size or less that ran out of memory.
-  [[nodiscard]] bool HasFailed(const StageMemory& modelled, const Stage& stage) const;
+  [[nodiscard]] bool HasFailed(const StageMemory& modelled, const NodePool& pool) const;
   [[nodiscard]] PipelineShape ShapeOf(const ParallelPlan& plan, int micro_batches) const;
-  [[nodiscard]] int MessageShards(const Stage& from) const;
-  [[nodiscard]] Seconds GatherShards(Bytes whole, int shards, const Stage& to) const;
-  [[nodiscard]] Seconds InterPoolMessageTime(const Stage& from, const Stage& to) const;
-  [[nodiscard]] Seconds MessageTime(const Stage& from, bool leaves_node) const;
+  [[nodiscard]] int MessageShards(const StageDevices& from) const;
+  [[nodiscard]] Seconds GatherShards(Bytes whole, int shards, const StageDevices& to) const;
+  [[nodiscard]] Seconds InterPoolMessageTime(const StageDevices& from,
+                                             const StageDevices& to) const;
+  [[nodiscard]] Seconds MessageTime(const StageDevices& from, bool is_mixed) const;
   [[nodiscard]] Seconds SlowestMessage(const ParallelPlan& plan) const;
   void FillBreakdown(const Evaluation& evaluation, Estimate& estimate) const;
   void FillStages(const ParallelPlan& plan, const Evaluation& evaluation, Estimate& estimate) const;
@@ -176,22 +196,31 @@ class AnalyticModel {
     LayerSharding sharding;
     int pool;
     ModuleSet selective;
-    auto operator<=>(const UnitKey&) const = default;
+    bool operator==(const UnitKey&) const = default;
+
+    template <typename H>
+    friend H AbslHashValue(H hash, const UnitKey& key) {
+      return H::combine(std::move(hash), key.sharding, key.pool, key.selective);
+    }
   };
 
   EstimatorProblem problem_;
   Calibration calibration_;
   double model_flops_per_token_ = 0;
-  ModuleSet default_modules_ = 0;     // of selective recomputation
-  std::vector<MatmulTimes> matmuls_;  // of each pool
-  std::map<UnitKey, UnitCosts> units_;
+  ModuleSet default_modules_ = 0;  // of selective recomputation
+  StateBytes state_bytes_ = {};
+  double gaps_per_moving_byte_ = 0;                                 // of the allocator
+  Bytes communicators_ = {};                                        // buffers on every device
+  std::vector<MatmulTimes> matmuls_;                                // of each pool
+  absl::flat_hash_map<UnitKey, std::unique_ptr<UnitCosts>> units_;  // looked up only, never walked
+  std::optional<std::pair<UnitKey, UnitCosts*>> last_unit_;  // neighbours in a search share it
   // One micro-batch through the whole model on one device after the other, and what it is not below
   // whatever its experts: most shardings of a search are found too slow by these, and need no more.
   std::map<LayerSharding, Seconds> whole_models_;
   std::map<LayerSharding, Seconds> least_whole_models_;
-  // The last unit found, and scratch space that evaluations reuse.
-  std::pair<const UnitKey, UnitCosts>* last_unit_ = nullptr;
-  std::map<int, std::vector<int>> splits_;
+  std::vector<std::vector<int>> splits_;  // by number of stages; empty where none was asked for
+  // Scratch space that evaluations reuse.
+  std::vector<StageDevices> devices_;  // of the stages in runs_, which point here
   std::vector<StageRun> runs_;
   std::vector<OccupiedRun> occupied_;
   std::vector<StageWork> works_;  // of each stage

@@ -72,6 +72,14 @@ void ShardGradients(const ParallelPlan& plan, int data_parallel, const Framework
   sharding.expert_gradient_shards = states.expert_group;
 }
 
+// Whether the row of a stage is as that of the stage before, in every list of counts.
+bool RecomputesAsBefore(const RecomputePlan& recompute, std::size_t index) {
+  const auto repeats = [&](const std::vector<int>& counts) {
+    return index >= counts.size() || counts[index] == counts[index - 1];
+  };
+  return repeats(recompute.layer_counts) && repeats(recompute.selective_layer_counts);
+}
+
 // Fills in what the layers of a stage recompute; `index` is its row in lists of counts.
 void SetRecompute(const RecomputePlan& recompute, std::size_t index, Stage& stage) {
   const int layers = stage.dense_layers + stage.moe_layers;
@@ -108,12 +116,17 @@ int FoldedDenseLayers(const ModelSpec& model, int before, int count) {
 }  // namespace
 
 const std::vector<int>& AnalyticModel::DefaultSplit(int stage_count) {
-  auto found = splits_.find(stage_count);
-  if (found == splits_.end()) {
-    found = splits_.emplace(stage_count, SplitLayers(problem_.model, problem_.profile, stage_count))
-                .first;
-  }
-  return found->second;
+  const auto index = static_cast<std::size_t>(stage_count);
+  if (splits_.size() <= index) splits_.resize(index + 1);
+  std::vector<int>& split = splits_[index];
+  if (split.empty()) split = SplitLayers(problem_.model, problem_.profile, stage_count);
+  return split;
+}
+
+// A stage whose devices are as those of the stage before has the same.
+const StageDevices* AnalyticModel::Append(const StageDevices& devices) {
+  if (devices_.empty() || devices_.back() != devices) devices_.push_back(devices);
+  return &devices_.back();
 }
 
 void AnalyticModel::Append(const Stage& stage) {
@@ -125,8 +138,8 @@ void AnalyticModel::Append(const Stage& stage) {
   runs_.push_back({.stage = stage, .first = first, .count = 1});
 }
 
-// What all stages of a plan for one pool have in common, but for their costs.
-Stage AnalyticModel::BareStage(const ParallelPlan& plan) const {
+// Those of a plan for one pool, without their costs and states.
+StageDevices AnalyticModel::BareDevices(const ParallelPlan& plan) const {
   const NodePool& pool = problem_.cluster.pools.front();
   LayerSharding sharding = ShardingOf(plan, problem_);
   SplitContext(problem_.model, pool, sharding);
@@ -139,31 +152,45 @@ Stage AnalyticModel::BareStage(const ParallelPlan& plan) const {
 
 void AnalyticModel::BuildRuns(const ParallelPlan& plan) {
   runs_.clear();
+  devices_.clear();
   if (!plan.stages.empty()) return BuildMixedRuns(plan);
   const auto p = static_cast<std::size_t>(plan.pipeline_parallel);
   const std::vector<int>& layers =
       plan.layers_per_stage.empty() ? DefaultSplit(plan.pipeline_parallel) : plan.layers_per_stage;
-  Stage stage = BareStage(plan);
-  stage.unit = &UnitsOf(stage.sharding, 0, SelectiveModules(plan.recompute));
-  const bool is_folded = LayoutOf(plan.schedule, plan.pipeline_parallel, 1).IsFolded();
+  StageDevices& devices = devices_.emplace_back(BareDevices(plan));
+  const PipelineLayout layout = LayoutOf(plan.schedule, plan.pipeline_parallel, 1);
+  devices.directions = layout.directions();
+  devices.unit = &UnitsOf(devices.sharding, 0, SelectiveModules(plan.recompute));
+  devices.states = meshwright::ShardingOf(plan, devices);
+  Stage stage = {.devices = &devices};
+  const bool is_folded = layout.IsFolded();
   int first_layer = 0;
   for (std::size_t i = 0; i < p; ++i) {
-    stage.dense_layers = is_folded ? FoldedDenseLayers(problem_.model, first_layer, layers[i])
-                                   : DenseLayerCount(problem_.model, first_layer, layers[i]);
-    stage.moe_layers = layers[i] - stage.dense_layers;
+    const int dense = is_folded ? FoldedDenseLayers(problem_.model, first_layer, layers[i])
+                                : DenseLayerCount(problem_.model, first_layer, layers[i]);
+    first_layer += layers[i];
+    // Most stages are as the one before, which shows in what they are made from.
+    if (i > 1 && i + 1 < p && layers[i] == layers[i - 1] && dense == stage.dense_layers &&
+        RecomputesAsBefore(plan.recompute, i)) {
+      ++runs_.back().count;
+      continue;
+    }
+    stage.dense_layers = dense;
+    stage.moe_layers = layers[i] - dense;
     stage.has_embedding = i == 0;
     stage.has_head = i == (is_folded ? 0 : p - 1);
     stage.mtp_layers = stage.has_head ? problem_.model.mtp_layer_count : 0;
     SetRecompute(plan.recompute, i, stage);
     stage.offloaded_layers = OffloadedLayers(plan.activation_offload_ratio, layers[i]);
     stage.whole_layers = WholeLayers(plan.whole_weights_ratio, layers[i]);
+    stage.parameters = ParametersOf(stage, problem_.model);
     Append(stage);
-    first_layer += layers[i];
   }
 }
 
 // Stages that each name their pool, degrees and recomputation.
 void AnalyticModel::BuildMixedRuns(const ParallelPlan& plan) {
+  devices_.reserve(plan.stages.size());  // runs_ point to them
   int first_layer = 0;
   for (std::size_t i = 0; i < plan.stages.size(); ++i) {
     const StagePlan& own = plan.stages[i];
@@ -178,13 +205,15 @@ void AnalyticModel::BuildMixedRuns(const ParallelPlan& plan) {
     }
     SplitContext(problem_.model, problem_.cluster.pools[static_cast<std::size_t>(pool)], sharding);
     ShardGradients(plan, own.data_parallel, problem_.profile, sharding);
+    StageDevices devices = {.pool = &problem_.cluster.pools[static_cast<std::size_t>(pool)],
+                            .unit = &UnitsOf(sharding, pool, SelectiveModules(own.recompute)),
+                            .sharding = sharding,
+                            .data_parallel = own.data_parallel};
+    devices.states = meshwright::ShardingOf(plan, devices);
     const int dense = DenseLayerCount(problem_.model, first_layer, own.layer_count);
     const bool is_last = i + 1 == plan.stages.size();
     Stage stage = {
-        .pool = &problem_.cluster.pools[static_cast<std::size_t>(pool)],
-        .unit = &UnitsOf(sharding, pool, SelectiveModules(own.recompute)),
-        .sharding = sharding,
-        .data_parallel = own.data_parallel,
+        .devices = Append(devices),
         .dense_layers = dense,
         .moe_layers = own.layer_count - dense,
         .mtp_layers = is_last ? problem_.model.mtp_layer_count : 0,
@@ -193,6 +222,7 @@ void AnalyticModel::BuildMixedRuns(const ParallelPlan& plan) {
         .offloaded_layers = OffloadedLayers(plan.activation_offload_ratio, own.layer_count),
         .whole_layers = WholeLayers(plan.whole_weights_ratio, own.layer_count)};
     SetRecompute(own.recompute, 0, stage);
+    stage.parameters = ParametersOf(stage, problem_.model);
     Append(stage);
     first_layer += own.layer_count;
   }
@@ -200,21 +230,26 @@ void AnalyticModel::BuildMixedRuns(const ParallelPlan& plan) {
 
 // Ranks between which a stage's message is split: without sequence parallelism every
 // tensor-parallel rank holds all of it, and sends all of it unless the framework splits it.
-int AnalyticModel::MessageShards(const Stage& from) const {
+int AnalyticModel::MessageShards(const StageDevices& from) const {
   const bool splits = problem_.profile.pipeline_sends_shards && !from.sharding.sequence_parallel;
   return splits ? from.sharding.tensor_parallel : 1;
 }
 
 // Puts a message that came in shards together again on every rank of `to`.
-Seconds AnalyticModel::GatherShards(Bytes whole, int shards, const Stage& to) const {
+Seconds AnalyticModel::GatherShards(Bytes whole, int shards, const StageDevices& to) const {
   if (shards == 1) return Seconds(0);
   return CollectiveTime(CollectiveKind::kAllGather, whole,
                         PlaceGroup(shards, 1, ScaleUpDeviceCount(*to.pool)), *to.pool,
                         problem_.cluster.topology);
 }
 
-// A stage's activation to its neighbour, or its gradient back.
-Seconds AnalyticModel::MessageTime(const Stage& from, bool leaves_node) const {
+// A stage's activation to its neighbour on devices of the same kind, or its gradient back.
+Seconds AnalyticModel::MessageTime(const StageDevices& from, bool is_mixed) const {
+  // Stages of a mixed plan are whole nodes; else one node may hold several.
+  const int scale_up_devices = ScaleUpDeviceCount(*from.pool);
+  const bool leaves_node = (is_mixed || from.pool->node_count > 1) &&
+                           scale_up_devices < DeviceCount(*from.pool) &&
+                           !PipelineStaysInNode(BlocksOf(from), scale_up_devices);
   const int shards = MessageShards(from);
   const Bytes whole = from.unit->boundary;
   return PointToPointTime(Scale(whole, 1.0 / shards), leaves_node, *from.pool,
@@ -222,7 +257,8 @@ Seconds AnalyticModel::MessageTime(const Stage& from, bool leaves_node) const {
          GatherShards(whole, shards, from);
 }
 
-Seconds AnalyticModel::InterPoolMessageTime(const Stage& from, const Stage& to) const {
+Seconds AnalyticModel::InterPoolMessageTime(const StageDevices& from,
+                                            const StageDevices& to) const {
   const int shards = MessageShards(from);
   const Bytes whole = from.unit->boundary;
   return InterPoolTime(Scale(whole, 1.0 / shards), from.pool->devices_per_node,
@@ -232,18 +268,16 @@ Seconds AnalyticModel::InterPoolMessageTime(const Stage& from, const Stage& to) 
 
 Seconds AnalyticModel::SlowestMessage(const ParallelPlan& plan) const {
   Seconds slowest(0);
+  const StageDevices* last = nullptr;  // whose messages were timed
   for (std::size_t i = 0; i < runs_.size(); ++i) {
-    const Stage& from = runs_[i].stage;
+    const StageDevices& from = *runs_[i].stage.devices;
     const bool is_last = i + 1 == runs_.size();
-    if (!is_last && runs_[i + 1].stage.pool != from.pool) {
-      slowest = std::max(slowest, InterPoolMessageTime(from, runs_[i + 1].stage));
+    if (!is_last && runs_[i + 1].stage.devices->pool != from.pool) {
+      slowest = std::max(slowest, InterPoolMessageTime(from, *runs_[i + 1].stage.devices));
     }
-    if (is_last && runs_[i].count == 1) continue;
-    // Stages of a mixed plan are whole nodes; else one node may hold several.
-    const bool leaves_node = (!plan.stages.empty() || from.pool->node_count > 1) &&
-                             ScaleUpDeviceCount(*from.pool) < DeviceCount(*from.pool) &&
-                             !PipelineStaysInNode(BlocksOf(from), ScaleUpDeviceCount(*from.pool));
-    slowest = std::max(slowest, MessageTime(from, leaves_node));
+    if (last == &from || (is_last && runs_[i].count == 1)) continue;
+    slowest = std::max(slowest, MessageTime(from, !plan.stages.empty()));
+    last = &from;
   }
   return slowest;
 }

@@ -41,18 +41,11 @@ Window WindowOf(Seconds pass, const PipelineShape& shape, const FrameworkProfile
   return {.whole = (shape.stages * (v - 1) + 1) / v * pass, .own = pass / v, .chunks = v};
 }
 
-double WireBytes(const EstimatorProblem& problem) {
-  if (problem.workload.precision == Precision::kFp32) return 4;
-  const GradientDtype dtype =
-      problem.profile.gradient_wire_dtype.value_or(problem.workload.gradient_dtype);
-  return dtype == GradientDtype::kFp32 ? 4 : 2;
-}
-
 // Parameters that travel together at least: under ZeRO-3 those of one layer, the unit that is
 // gathered; its experts go over their own ranks.
-StageParameters LeastMessage(const Stage& stage, const StateSharding& sharding) {
-  if (sharding.zero_stage < 3) return {};
-  const UnitCosts& unit = *stage.unit;
+StageParameters LeastMessage(const Stage& stage) {
+  if (stage.devices->states.zero_stage < 3) return {};
+  const UnitCosts& unit = *stage.devices->unit;
   return {.dense = std::max(stage.dense_layers > 0 ? unit.dense_layer_parameters : 0,
                             stage.moe_layers > 0 ? unit.moe_layer_parameters : 0),
           .expert = stage.moe_layers > 0 ? unit.expert_parameters : 0};
@@ -68,32 +61,31 @@ struct Load {
 
 class Tail {
  public:
-  Tail(const Stage& stage, const StateSharding& sharding, const EstimatorProblem& problem)
+  Tail(const Stage& stage, const StateBytes& bytes, const EstimatorProblem& problem)
       : stage_(stage),
-        sharding_(sharding),
+        sharding_(stage.devices->states),
+        groups_(stage.devices->groups),
         problem_(problem),
-        groups_(PlaceDataGroups(stage, sharding)),
-        parameters_(ParametersOf(stage, problem.model)),
-        bytes_(BytesPerParameter(problem.workload, problem.profile)),
-        wire_bytes_(WireBytes(problem)),
-        least_(LeastMessage(stage, sharding)) {}
+        bytes_(bytes),
+        parameters_(stage.parameters),
+        least_(LeastMessage(stage)) {}
 
   // Gradients of the whole stage, once.
   [[nodiscard]] Seconds ReduceGradients() const {
     const CollectiveKind kind =
         sharding_.zero_stage >= 1 ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce;
     const double bucket = Bucket(problem_.workload.overlap.gradient_reduce);
-    const Load dense = {.bytes_per_parameter = wire_bytes_,
+    const Load dense = {.bytes_per_parameter = bytes_.reduced_gradient,
                         .parameters = parameters_.dense,
                         .bucket = bucket,
                         .least = least_.dense};
-    const Load expert = {.bytes_per_parameter = wire_bytes_,
+    const Load expert = {.bytes_per_parameter = bytes_.reduced_gradient,
                          .parameters = parameters_.expert,
                          .bucket = bucket,
                          .least = least_.expert};
     // Each bucket's shard is reduced once more across the copies of the sharding group.
     const int shards = Ranks(groups_.dense);
-    const Load shard = {.bytes_per_parameter = wire_bytes_,
+    const Load shard = {.bytes_per_parameter = bytes_.reduced_gradient,
                         .parameters = dense.parameters / shards,
                         .bucket = bucket / shards,
                         .least = dense.least / shards};
@@ -120,7 +112,7 @@ class Tail {
 
   [[nodiscard]] Seconds Optimizer() const {
     const FrameworkProfile& profile = problem_.profile;
-    const ChipSpec& chip = stage_.pool->chip;
+    const ChipSpec& chip = stage_.devices->pool->chip;
     const bool sharded = sharding_.zero_stage >= 1;
     const double owned = parameters_.dense / (sharded ? sharding_.dense_group : 1) +
                          parameters_.expert / (sharded ? sharding_.expert_group : 1);
@@ -159,8 +151,8 @@ class Tail {
     if (Ranks(shape) <= 1 || load.parameters <= 0) return Seconds(0);
     const double buckets = std::max(1.0, load.parameters / std::max(load.bucket, load.least));
     const double bytes = load.bytes_per_parameter * load.parameters;
-    return buckets * CollectiveTime(kind, RoundedBytes(bytes / buckets), shape, *stage_.pool,
-                                    problem_.cluster.topology);
+    return buckets * CollectiveTime(kind, RoundedBytes(bytes / buckets), shape,
+                                    *stage_.devices->pool, problem_.cluster.topology);
   }
 
   // Parameters of a bucket, sized once by the ranks that share the dense part.
@@ -175,23 +167,24 @@ class Tail {
 
   const Stage& stage_;
   const StateSharding& sharding_;
+  const DataGroups& groups_;
   const EstimatorProblem& problem_;
-  DataGroups groups_;
-  StageParameters parameters_;
-  StateBytes bytes_;
-  double wire_bytes_;      // of one gradient in its reduction
+  const StateBytes& bytes_;
+  const StageParameters& parameters_;
   StageParameters least_;  // of one message
 };
 
 }  // namespace
 
-DataGroups PlaceDataGroups(const Stage& s, const StateSharding& sharding) {
-  const int g = ScaleUpDeviceCount(*s.pool);
-  const int all = s.data_parallel * s.sharding.context_parallel;
-  const int inside = sharding.zero_stage >= 1 ? sharding.dense_group : all;
-  const int t = s.sharding.tensor_parallel;
-  const int expert_stride = s.sharding.expert_parallel * s.sharding.expert_tensor_parallel;
-  const StageBlocks blocks = BlocksOf(s);
+DataGroups PlaceDataGroups(const StageDevices& d) {
+  const int g = ScaleUpDeviceCount(*d.pool);
+  const int all = d.data_parallel * d.directions * d.sharding.context_parallel;
+  const int inside = d.states.zero_stage >= 1 ? d.states.dense_group : all;
+  const int t = d.sharding.tensor_parallel;
+  const int expert_stride = d.sharding.expert_parallel * d.sharding.expert_tensor_parallel;
+  StageBlocks blocks = BlocksOf(d);
+  // The copy on the way back lies in the same pipeline, as far off on the mean.
+  blocks.stride = std::max(1, blocks.stride / d.directions);
   return {.dense = PlaceInStage(inside, t, blocks, g),
           .dense_replicas = PlaceInStage(all / inside, t * inside, blocks, g),
           .expert = PlaceInStage(std::max(1, all * t / expert_stride), expert_stride, blocks, g)};
@@ -205,11 +198,11 @@ bool OffloadCostsTime(const EstimatorProblem& problem) {
   });
 }
 
-StateSharding ShardingOf(const ParallelPlan& plan, const Stage& s) {
-  const int all = s.data_parallel * s.sharding.context_parallel;
+StateSharding ShardingOf(const ParallelPlan& plan, const StageDevices& d) {
+  const int all = d.data_parallel * d.directions * d.sharding.context_parallel;
   const int experts =
-      std::max(1, all * s.sharding.tensor_parallel /
-                      (s.sharding.expert_parallel * s.sharding.expert_tensor_parallel));
+      std::max(1, all * d.sharding.tensor_parallel /
+                      (d.sharding.expert_parallel * d.sharding.expert_tensor_parallel));
   const int group = plan.zero_group_size > 0 ? plan.zero_group_size : all;
   return {.zero_stage = plan.zero_stage,
           .dense_group = group,
@@ -217,9 +210,10 @@ StateSharding ShardingOf(const ParallelPlan& plan, const Stage& s) {
           .offload_ratio = plan.optimizer_offload_ratio};
 }
 
-StepTail TailOf(const Stage& s, const StageTime& time, const StateSharding& sharding,
-                const PipelineShape& shape, const EstimatorProblem& problem) {
-  const Tail tail(s, sharding, problem);
+StepTail TailOf(const Stage& s, const StageTime& time, const PipelineShape& shape,
+                const StateBytes& bytes, const EstimatorProblem& problem) {
+  const Tail tail(s, bytes, problem);
+  const StateSharding& sharding = s.devices->states;
   const FrameworkProfile& profile = problem.profile;
   const Overlap& overlap = problem.workload.overlap;
   const double visible = profile.gradient_bucket_exposed_ratio;

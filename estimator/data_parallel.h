@@ -6,17 +6,11 @@
 
 namespace meshwright {
 
-// The ranks that hold copies of a stage's dense states, and those of its experts.
-struct DataGroups {
-  GroupShape dense = {};           // data x context parallel, inside one sharding group
-  GroupShape dense_replicas = {};  // copies of a sharding group (HSDP); one rank when there is none
-  GroupShape expert = {};
-};
-
-DataGroups PlaceDataGroups(const Stage& stage, const StateSharding& sharding);
+// Where the ranks lie that share the states of a stage.
+DataGroups PlaceDataGroups(const StageDevices& devices);
 
 // How the plan divides the states of a stage.
-StateSharding ShardingOf(const ParallelPlan& plan, const Stage& stage);
+StateSharding ShardingOf(const ParallelPlan& plan, const StageDevices& devices);
 
 // What a step costs on a stage outside its pipeline.
 struct StepTail {
@@ -24,13 +18,16 @@ struct StepTail {
   Seconds optimizer = Seconds(0);
 };
 
+inline Seconds Sum(const StepTail& tail) { return tail.communication + tail.optimizer; }
+
 // Whether states on the host make the optimizer's step slower, as they do on all but the slowest
 // memories.
 bool OffloadCostsTime(const EstimatorProblem& problem);
 
 // docs/cost_model.md "Data parallelism" (bucketing: PyTorch DDP, Li et al. 2020, arXiv 2006.15704;
 // sharding: ZeRO, arXiv 1910.02054; FSDP, arXiv 2304.11277).
-StepTail TailOf(const Stage& stage, const StageTime& time, const StateSharding& sharding,
-                const PipelineShape& shape, const EstimatorProblem& problem);
+// `shape` is of each direction, `bytes` are the problem's.
+StepTail TailOf(const Stage& stage, const StageTime& time, const PipelineShape& shape,
+                const StateBytes& bytes, const EstimatorProblem& problem);
 
 }  // namespace meshwright

@@ -281,12 +281,6 @@ DeviceRates RatesOf(const NodePool& pool, const Workload& workload) {
   return rates;
 }
 
-Seconds DeviceWithHost(Seconds device, Seconds host) {
-  const double d2 = device.count() * device.count();
-  const double h2 = host.count() * host.count();
-  return Seconds(std::sqrt(std::sqrt(d2 * d2 + h2 * h2)));
-}
-
 LayerTime PriceProgram(const LayerProgram& program, const LayerContext& c, const LayerSite& site,
                        ModuleSet selective, std::optional<TimeCause> cause_override) {
   LayerTime cost;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <optional>
 
 #include "estimator/layer_program.h"
@@ -19,16 +20,32 @@ struct PassTime {
   Seconds weight_gradient = Seconds(0);  // of the backward pass, what nothing of it waits for
 };
 
+// The part of a PassTime that decides the time of a stage.
+struct PassSums {
+  Seconds device = Seconds(0);
+  Seconds host = Seconds(0);
+  Seconds weight_gradient = Seconds(0);
+};
+
 PassTime operator+(const PassTime& a, const PassTime& b);
-void AddScaled(PassTime& sum, const PassTime& part, double n);  // nothing for n = 0
+// Nothing for n = 0.
+void AddScaled(PassTime& sum, const PassTime& part, double n);
+inline void AddScaled(PassSums& sum, const PassSums& part, double n) {
+  if (n <= 0) return;
+  sum.device += n * part.device;
+  sum.host += n * part.host;
+  sum.weight_gradient += n * part.weight_gradient;
+}
 
 // One layer (or embedding, or head) timed for one device and one micro-batch.
-struct LayerTime {
-  PassTime forward = {};
-  PassTime backward = {};
-  PassTime selective = {};  // work done again under selective recomputation
-  PassTime full = {};       // under full recomputation: the forward pass
+template <typename Pass>
+struct LayerPasses {
+  Pass forward = {};
+  Pass backward = {};
+  Pass selective = {};  // work done again under selective recomputation
+  Pass full = {};       // under full recomputation: the forward pass
 };
+using LayerTime = LayerPasses<PassTime>;
 
 // What it keeps for its backward pass.
 struct LayerStore {
@@ -65,6 +82,10 @@ DeviceRates RatesOf(const NodePool& pool, const Workload& workload);
 
 // Wall time of a pass whose launches and kernels run side by side: the longer of the two, smoothly
 // (docs/cost_model.md "Host time").
-Seconds DeviceWithHost(Seconds device, Seconds host);
+inline Seconds DeviceWithHost(Seconds device, Seconds host) {
+  const double d2 = device.count() * device.count();
+  const double h2 = host.count() * host.count();
+  return Seconds(std::sqrt(std::sqrt(d2 * d2 + h2 * h2)));
+}
 
 }  // namespace meshwright

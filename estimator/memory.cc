@@ -19,7 +19,7 @@ struct Activations {
 };
 
 Activations StoredBy(const Stage& s) {
-  const UnitCosts& unit = *s.unit;
+  const UnitCosts& unit = *s.devices->unit;
   const auto sum = [](const LayerStore& store, int layers, int full, int selective) {
     return store.all * (layers - full - selective) + store.full * full +
            store.selective * selective;
@@ -46,7 +46,7 @@ Activations StoredBy(const Stage& s) {
 Bytes KeptOnDevice(const Stage& s, Bytes stored, double in_flight) {
   const Bytes kept = Scale(stored, in_flight);
   if (s.offloaded_layers == 0) return kept;
-  const UnitCosts& unit = *s.unit;
+  const UnitCosts& unit = *s.devices->unit;
   const Bytes largest = std::max(s.dense_layers > 0 ? unit.dense.all : Bytes{0},
                                  s.moe_layers > 0 ? unit.moe.all : Bytes{0});
   const Bytes on_host = Scale(OffloadedBytes(s), in_flight) - Scale(largest, kBufferedLayers);
@@ -54,7 +54,7 @@ Bytes KeptOnDevice(const Stage& s, Bytes stored, double in_flight) {
 }
 
 double LargestLayer(const Stage& s) {
-  const UnitCosts& unit = *s.unit;
+  const UnitCosts& unit = *s.devices->unit;
   return std::max(s.dense_layers > 0 ? unit.dense_layer_parameters : 0,
                   s.moe_layers > 0 ? unit.moe_layer_parameters + unit.expert_parameters : 0);
 }
@@ -69,7 +69,7 @@ double BesideShards(const StageParameters& p, const StateSharding& sharding) {
 // room without its gaps, so that more whole layers never need less.
 double GatheredBytes(const Stage& s, const StateBytes& bytes, double whole, double layers,
                      double efficiency) {
-  const UnitCosts& unit = *s.unit;
+  const UnitCosts& unit = *s.devices->unit;
   double gathered = LargestLayer(s) * (kGatheredLayers * bytes.weight + bytes.gradient);
   const double two = kGatheredLayers * LargestLayer(s);
   gathered -=
@@ -79,7 +79,7 @@ double GatheredBytes(const Stage& s, const StateBytes& bytes, double whole, doub
 }
 
 Bytes Transient(const Stage& s, const Activations& activations) {
-  const UnitCosts& unit = *s.unit;
+  const UnitCosts& unit = *s.devices->unit;
   Bytes layer = {};
   if (s.dense_layers > 0) layer = unit.layer_transient;
   if (s.moe_layers > 0) layer = std::max(layer, unit.moe_transient);
@@ -88,7 +88,7 @@ Bytes Transient(const Stage& s, const Activations& activations) {
 }
 
 double CachedElements(const Stage& s) {
-  const UnitCosts& unit = *s.unit;
+  const UnitCosts& unit = *s.devices->unit;
   return std::max(s.dense_layers > 0 ? unit.distinct_dense_elements : 0,
                   s.moe_layers > 0 ? unit.distinct_moe_elements : 0) +
          (s.has_head ? unit.vocabulary_parameters : 0);
@@ -106,6 +106,8 @@ StateBytes BytesPerParameter(const Workload& workload, const FrameworkProfile& p
   // Sharded copies in fp32 are made of 16-bit gradients only.
   if (!is_fp32) bytes.sharded_copies = profile.extra_sharded_bytes_per_parameter;
   bytes.optimizer = profile.optimizer_bytes_per_parameter;
+  const GradientDtype reduced = profile.gradient_wire_dtype.value_or(workload.gradient_dtype);
+  bytes.reduced_gradient = reduced == GradientDtype::kFp32 ? 4 : 2;
   if (workload.precision == Precision::kFp8 && profile.fp8_weights_are_kept) {
     // The 8-bit weights and their transpose take the place of 16-bit ones where ZeRO shards the
     // master copy (--fp8-param-gather), else they lie beside them. MXFP8 scales rows and columns
@@ -114,7 +116,7 @@ StateBytes BytesPerParameter(const Workload& workload, const FrameworkProfile& p
     bytes.gathered_weight = workload.fp8_recipe == Fp8Recipe::kMxfp8 ? 2 : 1;
   }
   if (workload.precision == Precision::kFp32) {
-    bytes.weight = bytes.gathered_weight = 4;
+    bytes.weight = bytes.gathered_weight = bytes.reduced_gradient = 4;
     bytes.optimizer -= 4;  // the weights are the master copy
   }
   switch (workload.optimizer) {
@@ -161,11 +163,12 @@ StageMemory ScaledMemory(StageMemory memory, double ratio) {
   return memory;
 }
 
-StageMemory MemoryOf(const Stage& s, const StateSharding& sharding, double in_flight,
+StageMemory MemoryOf(const Stage& s, double in_flight, const StateBytes& bytes,
                      const EstimatorProblem& problem) {
   const FrameworkProfile& profile = problem.profile;
-  const StateBytes bytes = BytesPerParameter(problem.workload, profile);
-  const StageParameters p = ParametersOf(s, problem.model);
+  const StageDevices& devices = *s.devices;
+  const StateSharding& sharding = devices.states;
+  const StageParameters& p = s.parameters;
   const auto divided = [&](int stage) {
     const bool is_sharded = sharding.zero_stage >= stage;
     return p.dense / (is_sharded ? sharding.dense_group : 1) +
@@ -180,10 +183,10 @@ StageMemory MemoryOf(const Stage& s, const StateSharding& sharding, double in_fl
         BesideShards({.dense = p.dense - p.vocabulary, .expert = p.expert}, sharding);
     transient += GatheredBytes(s, bytes, whole, layers, profile.allocator_efficiency);
   }
-  const int sequences =
-      s.data_parallel * s.sharding.micro_batch_size;  // of one micro-batch, all ranks
+  const int sequences = devices.data_parallel * devices.directions *
+                        devices.sharding.micro_batch_size;  // of one micro-batch, all ranks
   if (s.has_head && problem.workload.global_batch_size > sequences) {
-    transient += static_cast<double>(s.unit->old_logits.count);
+    transient += static_cast<double>(devices.unit->old_logits.count);
   }
   const double copies = sharding.zero_stage >= 1 ? bytes.sharded_copies : 0;
   const double optimizer = bytes.optimizer * (1 - sharding.offload_ratio) + copies;

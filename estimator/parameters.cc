@@ -77,9 +77,4 @@ double DistinctMatrixElements(const ModelSpec& m, bool is_moe, int tensor_parall
   return elements / tensor_parallel;
 }
 
-int DenseLayerCount(const ModelSpec& model, int first, int count) {
-  if (!model.moe.has_value()) return count;
-  return std::clamp(model.moe->first_dense_layer_count - first, 0, count);
-}
-
 }  // namespace meshwright

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+
 #include "search_space/model.h"
 
 namespace meshwright {
@@ -23,6 +25,9 @@ double ExpertParameters(const LayerParameters& parameters, int expert_parallel,
 double DistinctMatrixElements(const ModelSpec& model, bool is_moe, int tensor_parallel);
 
 // How many of `count` layers, the first of them layer `first`, have no experts.
-int DenseLayerCount(const ModelSpec& model, int first, int count);
+inline int DenseLayerCount(const ModelSpec& model, int first, int count) {
+  if (!model.moe.has_value()) return count;
+  return std::clamp(model.moe->first_dense_layer_count - first, 0, count);
+}
 
 }  // namespace meshwright

@@ -28,23 +28,19 @@ int ExchangedHeads(const ModelSpec& model, int tensor_parallel) {
 
 int HybridExchangeRanks(int context_parallel, int tensor_parallel, int heads_per_rank,
                         int scale_up_devices) {
-  for (int ranks = context_parallel; ranks > 1; --ranks) {
-    if (context_parallel % ranks == 0 && scale_up_devices % (ranks * tensor_parallel) == 0 &&
-        heads_per_rank % ranks == 0) {
-      return ranks;
-    }
-  }
-  return 1;
+  if (scale_up_devices % tensor_parallel != 0) return 1;
+  return std::gcd(std::gcd(context_parallel, heads_per_rank), scale_up_devices / tensor_parallel);
 }
 
 GroupShape PlaceGroup(int ranks, int stride, int scale_up_devices) {
+  if (ranks == 1) return {};
   const int slots = stride > 0 && scale_up_devices % stride == 0 ? scale_up_devices / stride : 1;
   const int in_node = std::gcd(ranks, slots);
   return {.in_node = in_node, .nodes = ranks / in_node};
 }
 
 GroupShape PlaceInStage(int ranks, int stride, const StageBlocks& blocks, int scale_up_devices) {
-  if (blocks.stride == 1) return PlaceGroup(ranks, stride, scale_up_devices);
+  if (blocks.stride == 1 || ranks == 1) return PlaceGroup(ranks, stride, scale_up_devices);
   // Ranks that share a block, and how many such parts there are, in whole blocks from one another.
   const int inside = blocks.devices % stride == 0 ? std::gcd(ranks, blocks.devices / stride) : 1;
   const GroupShape part = PlaceGroup(inside, stride, scale_up_devices);

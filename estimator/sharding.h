@@ -2,6 +2,7 @@
 
 #include <compare>
 #include <optional>
+#include <utility>
 
 #include "search_space/cluster.h"
 #include "search_space/model.h"
@@ -15,9 +16,31 @@ struct GroupShape {
   int nodes = 1;
   int node_stride = 1;  // nodes from one to the next, where the stages of a pipeline lie between
   auto operator<=>(const GroupShape&) const = default;
+
+  template <typename H>
+  friend H AbslHashValue(H hash, const GroupShape& s) {
+    return H::combine(std::move(hash), s.in_node, s.nodes, s.node_stride);
+  }
 };
 
 inline int Ranks(const GroupShape& shape) { return shape.in_node * shape.nodes; }
+
+// How states are divided (ZeRO, Rajbhandari et al. 2020, arXiv 1910.02054).
+struct StateSharding {
+  int zero_stage = 0;
+  int dense_group = 1;       // ranks that share the dense states
+  int expert_group = 1;      // ranks that share the expert states
+  double offload_ratio = 0;  // of the optimizer states
+  bool operator==(const StateSharding&) const = default;
+};
+
+// The ranks that hold copies of a stage's dense states, and those of its experts.
+struct DataGroups {
+  GroupShape dense = {};           // data x context parallel, inside one sharding group
+  GroupShape dense_replicas = {};  // copies of a sharding group (HSDP); one rank when there is none
+  GroupShape expert = {};
+  bool operator==(const DataGroups&) const = default;
+};
 
 // The part of a plan that decides what one layer costs on one device: the key of memoised costs.
 struct LayerSharding {
@@ -38,6 +61,15 @@ struct LayerSharding {
   int gradient_shards = 1;  // ZeRO-2 and 3: ranks that each accumulate a share of the dense part
   int expert_gradient_shards = 1;
   auto operator<=>(const LayerSharding&) const = default;
+
+  template <typename H>
+  friend H AbslHashValue(H hash, const LayerSharding& s) {
+    return H::combine(std::move(hash), s.tensor_parallel, s.sequence_parallel, s.context_parallel,
+                      s.context_parallel_kind, s.hybrid_exchange_ranks, s.expert_parallel,
+                      s.expert_tensor_parallel, s.expert_group.value_or(GroupShape{}),
+                      s.micro_batch_size, s.is_pipelined, s.pipeline_leaves_node, s.gradient_shards,
+                      s.expert_gradient_shards);
+  }
 };
 
 // Ranks of context parallelism that exchange heads: all of Ulysses, none of a ring or gather.

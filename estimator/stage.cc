@@ -7,9 +7,25 @@
 namespace meshwright {
 namespace {
 
-void AddRecompute(const Stage& s, PassTime& backward) {
+// Without recomputation.
+template <typename Pass>
+StagePasses<Pass> PlainPasses(const Stage& s, const UnitPasses<Pass>& unit) {
+  StagePasses<Pass> passes;
+  const auto add = [&](const LayerPasses<Pass>& layer, int count) {
+    AddScaled(passes.forward, layer.forward, count);
+    AddScaled(passes.backward, layer.backward, count);
+  };
+  add(unit.dense, s.dense_layers);
+  add(unit.moe, s.moe_layers);
+  add(unit.mtp, s.mtp_layers);
+  add(unit.embedding, s.has_embedding ? 1 : 0);
+  add(unit.head, s.has_head ? 1 : 0);
+  return passes;
+}
+
+template <typename Pass>
+void AddRecompute(const Stage& s, const UnitPasses<Pass>& unit, Pass& backward) {
   if (s.recomputed_layers + s.selective_layers + s.selective_mtp_layers == 0) return;
-  const UnitTimes& unit = *s.unit->times;
   const RecomputedKinds layers = RecomputedKindsOf(s);
   AddScaled(backward, unit.dense.full, layers.full_dense);
   AddScaled(backward, unit.moe.full, layers.full_moe);
@@ -22,17 +38,13 @@ void AddRecompute(const Stage& s, PassTime& backward) {
 // longer than its pass is exposed (docs/cost_model.md "Host link").
 void AddActivationOffload(const Stage& s, StageTime& time) {
   if (s.offloaded_layers == 0) return;
-  constexpr auto kLine = static_cast<std::size_t>(TimeCause::kActivationOffload);
   const Seconds copy = OffloadedBytes(s) / kHostLink;
-  const auto expose = [&](Seconds& work, PassTime& pass) {
-    const Seconds exposed = std::max(Seconds(0), copy - work);
-    work += exposed;
-    pass.by_cause[kLine] += exposed;
-    pass.device += exposed;
-    time.wall += exposed;
-  };
-  expose(time.work.forward, time.forward);
-  expose(time.work.backward, time.backward);
+  time.forward_copies = std::max(Seconds(0), copy - time.work.forward);
+  time.backward_copies = std::max(Seconds(0), copy - time.work.backward);
+  time.work.forward += time.forward_copies;
+  time.work.backward += time.backward_copies;
+  time.wall += time.forward_copies;
+  time.wall += time.backward_copies;
 }
 
 }  // namespace
@@ -46,67 +58,67 @@ RecomputedKinds RecomputedKindsOf(const Stage& s) {
           .selective_moe = s.selective_layers - selective_dense};
 }
 
-StageTime Mean(const StageTime& a, const StageTime& b) {
-  StageTime mean;
-  for (const StageTime* part : {&a, &b}) {
-    AddScaled(mean.forward, part->forward, 0.5);
-    AddScaled(mean.backward, part->backward, 0.5);
-    mean.wall += part->wall / 2;
-  }
-  return mean;
-}
-
 StageTime TimeOf(const Stage& s, bool is_pipelined) {
-  const UnitTimes& unit = *s.unit->times;
+  const UnitPasses<PassSums>& unit = s.devices->unit->sums;
+  auto [forward, backward] = PlainPasses(s, unit);
   StageTime time;
-  AddScaled(time.forward, unit.dense.forward, s.dense_layers);
-  AddScaled(time.forward, unit.moe.forward, s.moe_layers);
-  AddScaled(time.forward, unit.mtp.forward, s.mtp_layers);
-  AddScaled(time.backward, unit.dense.backward, s.dense_layers);
-  AddScaled(time.backward, unit.moe.backward, s.moe_layers);
-  AddScaled(time.backward, unit.mtp.backward, s.mtp_layers);
-  if (s.has_embedding) {
-    AddScaled(time.forward, unit.embedding.forward, 1);
-    AddScaled(time.backward, unit.embedding.backward, 1);
-  }
-  if (s.has_head) {
-    AddScaled(time.forward, unit.head.forward, 1);
-    AddScaled(time.backward, unit.head.backward, 1);
-  }
-  const Seconds plain_device = time.forward.device + time.backward.device;
-  const Seconds plain_wall = DeviceWithHost(plain_device, time.forward.host + time.backward.host);
+  const Seconds plain_device = forward.device + backward.device;
+  const Seconds plain_wall = DeviceWithHost(plain_device, forward.host + backward.host);
   if (plain_device.count() > 0) {
-    time.forward_window = time.forward.device / plain_device * plain_wall;
-    time.backward_window = time.backward.device / plain_device * plain_wall;
+    time.forward_window = forward.device / plain_device * plain_wall;
+    time.backward_window = backward.device / plain_device * plain_wall;
   }
-  AddRecompute(s, time.backward);
-  time.wall = DeviceWithHost(time.forward.device + time.backward.device,
-                             time.forward.host + time.backward.host);
+  AddRecompute(s, unit, backward);
+  const Seconds device = forward.device + backward.device;
+  time.wall = DeviceWithHost(device, forward.host + backward.host);
   if (!is_pipelined) time.backward_window += time.wall - plain_wall;
-  const Seconds device = time.forward.device + time.backward.device;
   if (device.count() > 0) {
-    time.work = {.forward = time.forward.device / device * time.wall,
-                 .backward = time.backward.device / device * time.wall,
-                 .weight_gradient = time.backward.weight_gradient / device * time.wall};
+    time.work = {.forward = forward.device / device * time.wall,
+                 .backward = backward.device / device * time.wall,
+                 .weight_gradient = backward.weight_gradient / device * time.wall};
   }
   AddActivationOffload(s, time);
   return time;
 }
 
+StagePasses<PassTime> PassesOf(const Stage& s, const StageTime& time) {
+  const UnitTimes& unit = *s.devices->unit->times;
+  StagePasses<PassTime> passes = PlainPasses(s, unit);
+  AddRecompute(s, unit, passes.backward);
+  const auto add_copies = [](Seconds copies, PassTime& pass) {
+    pass.by_cause[static_cast<std::size_t>(TimeCause::kActivationOffload)] += copies;
+    pass.device += copies;
+  };
+  add_copies(time.forward_copies, passes.forward);
+  add_copies(time.backward_copies, passes.backward);
+  return passes;
+}
+
+StagePasses<PassTime> Mean(const StagePasses<PassTime>& a, const StagePasses<PassTime>& b) {
+  StagePasses<PassTime> mean;
+  for (const StagePasses<PassTime>* part : {&a, &b}) {
+    AddScaled(mean.forward, part->forward, 0.5);
+    AddScaled(mean.backward, part->backward, 0.5);
+  }
+  return mean;
+}
+
 StageParameters WholeParametersOf(const Stage& s) {
   const int dense = std::min(s.whole_layers, s.dense_layers);
   const int moe = s.whole_layers - dense;
-  return {.dense = dense * s.unit->dense_layer_parameters + moe * s.unit->moe_layer_parameters,
-          .expert = moe * s.unit->expert_parameters};
+  return {.dense = dense * s.devices->unit->dense_layer_parameters +
+                   moe * s.devices->unit->moe_layer_parameters,
+          .expert = moe * s.devices->unit->expert_parameters};
 }
 
 Bytes OffloadedBytes(const Stage& s) {
   const int dense = std::min(s.offloaded_layers, s.dense_layers);
-  return s.unit->dense.all * dense + s.unit->moe.all * (s.offloaded_layers - dense);
+  return s.devices->unit->dense.all * dense +
+         s.devices->unit->moe.all * (s.offloaded_layers - dense);
 }
 
 StageParameters ParametersOf(const Stage& s, const ModelSpec& model) {
-  const UnitCosts& unit = *s.unit;
+  const UnitCosts& unit = *s.devices->unit;
   const bool mtp_has_experts = model.moe.has_value();
   StageParameters p;
   p.dense =

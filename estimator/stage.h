@@ -9,13 +9,31 @@
 
 namespace meshwright {
 
-// What one pipeline stage holds and how it is split; every stage may differ.
-struct Stage {
+// The devices of a stage, how they share its work and its states, and what a layer costs each of
+// them. All stages of a plan for one pool have the same.
+struct StageDevices {
   const NodePool* pool = nullptr;
   const UnitCosts* unit = nullptr;
   LayerSharding sharding = {};
-  int data_parallel = 1;
-  int block_stride = 1;  // of StageBlocks
+  int data_parallel = 1;  // of each direction
+  int directions = 1;     // of the pipeline: so many copies of a stage share its states
+  int block_stride = 1;   // of StageBlocks
+  StateSharding states = {};
+  DataGroups groups = {};  // filled in where the stage's time is asked for
+  bool operator==(const StageDevices&) const = default;
+};
+
+// Parameters on one device of a stage.
+struct StageParameters {
+  double dense = 0;
+  double vocabulary = 0;  // of `dense`: embedding and output layer
+  double expert = 0;
+  bool operator==(const StageParameters&) const = default;
+};
+
+// What one pipeline stage holds; every stage may differ.
+struct Stage {
+  const StageDevices* devices = nullptr;
   int dense_layers = 0;
   int moe_layers = 0;
   int mtp_layers = 0;
@@ -26,6 +44,7 @@ struct Stage {
   int selective_mtp_layers = 0;  // where all layers recompute selectively: all of mtp_layers
   int offloaded_layers = 0;      // activations on the host, without recomputation; the first
   int whole_layers = 0;          // of which ZeRO 3 leaves the weights whole; the first
+  StageParameters parameters = {};
   bool operator==(const Stage&) const = default;
 };
 
@@ -39,24 +58,18 @@ struct RecomputedKinds {
 
 RecomputedKinds RecomputedKindsOf(const Stage& stage);
 
-inline StageBlocks BlocksOf(const Stage& s) {
-  return {.devices = s.sharding.tensor_parallel * s.sharding.context_parallel,
-          .stride = s.block_stride};
+inline StageBlocks BlocksOf(const StageDevices& d) {
+  return {.devices = d.sharding.tensor_parallel * d.sharding.context_parallel,
+          .stride = d.block_stride};
 }
-
-// Neighbouring stages that are equal, as most of a pipeline's are: priced once.
-struct StageRun {
-  Stage stage = {};
-  int first = 0;  // index of the first of them
-  int count = 0;
-};
 
 // Time of one micro-batch on a stage (all its virtual chunks).
 struct StageTime {
-  PassTime forward = {};
-  PassTime backward = {};     // recomputation included
   Seconds wall = Seconds(0);  // forward and backward, launches and exposed copies included
   StageWork work = {};        // `wall` by pass
+  // Copies of activations that are longer than their pass; part of `work`.
+  Seconds forward_copies = Seconds(0);
+  Seconds backward_copies = Seconds(0);
   // What a step's communication runs beside. Recomputation adds to the backward window no more than
   // it adds to `wall`; in a pipeline it adds nothing, where the slowest stage need not be the one
   // that recomputes. So more of it never makes a step shorter.
@@ -64,19 +77,30 @@ struct StageTime {
   Seconds backward_window = Seconds(0);
 };
 
-// Of two stages that share a device, each for half of the micro-batches.
-StageTime Mean(const StageTime& a, const StageTime& b);
-
-// The stage's unit must have its times.
-StageTime TimeOf(const Stage& stage, bool is_pipelined);
-
-// Parameters on one device of a stage.
-struct StageParameters {
-  double dense = 0;
-  double vocabulary = 0;  // of `dense`: embedding and output layer
-  double expert = 0;
+// Neighbouring stages that are equal, as most of a pipeline's are: priced once.
+struct StageRun {
+  Stage stage = {};
+  int first = 0;  // index of the first of them
+  int count = 0;
+  StageWork work = {};  // of each, filled in where its time is asked for
 };
 
+// The stage's unit must have its times, of this and of what follows.
+StageTime TimeOf(const Stage& stage, bool is_pipelined);
+
+// What that time is made of.
+template <typename Pass>
+struct StagePasses {
+  Pass forward = {};
+  Pass backward = {};  // recomputation included
+};
+
+// `time` is the stage's own.
+StagePasses<PassTime> PassesOf(const Stage& stage, const StageTime& time);
+// Of two stages that share a device, each for half of the micro-batches.
+StagePasses<PassTime> Mean(const StagePasses<PassTime>& a, const StagePasses<PassTime>& b);
+
+// By the stage's layers; what to set `parameters` to.
 StageParameters ParametersOf(const Stage& stage, const ModelSpec& model);
 // Of these, those that ZeRO 3 leaves whole.
 StageParameters WholeParametersOf(const Stage& stage);

@@ -84,7 +84,26 @@ LayerTime PriceWithBestExperts(const LayerProgram& program, const LayerContext& 
   return time;
 }
 
+PassSums SumsOf(const PassTime& pass) {
+  return {.device = pass.device, .host = pass.host, .weight_gradient = pass.weight_gradient};
+}
+
+LayerPasses<PassSums> SumsOf(const LayerTime& layer) {
+  return {.forward = SumsOf(layer.forward),
+          .backward = SumsOf(layer.backward),
+          .selective = SumsOf(layer.selective),
+          .full = SumsOf(layer.full)};
+}
+
 }  // namespace
+
+UnitPasses<PassSums> SumsOf(const UnitTimes& times) {
+  return {.dense = SumsOf(times.dense),
+          .moe = SumsOf(times.moe),
+          .mtp = SumsOf(times.mtp),
+          .embedding = SumsOf(times.embedding),
+          .head = SumsOf(times.head)};
+}
 
 UnitCosts MeasureParameters(const LayerContext& c) {
   UnitCosts unit;

@@ -11,13 +11,17 @@ namespace meshwright {
 // Everything about one device of a stage that does not depend on how many layers the stage has, how
 // deep the pipeline is, or how states are sharded: priced once per (pool, LayerSharding) and reused
 // by all plans that share it.
-struct UnitTimes {
-  LayerTime dense = {};
-  LayerTime moe = {};
-  LayerTime mtp = {};  // a multi-token-prediction layer with its projection and head
-  LayerTime embedding = {};
-  LayerTime head = {};
+template <typename Pass>
+struct UnitPasses {
+  LayerPasses<Pass> dense = {};
+  LayerPasses<Pass> moe = {};
+  LayerPasses<Pass> mtp = {};  // a multi-token-prediction layer with its projection and head
+  LayerPasses<Pass> embedding = {};
+  LayerPasses<Pass> head = {};
 };
+using UnitTimes = UnitPasses<PassTime>;
+
+UnitPasses<PassSums> SumsOf(const UnitTimes& times);
 
 struct UnitCosts {
   ModuleSet selective = 0;  // what selective recomputation runs again
@@ -40,6 +44,8 @@ struct UnitCosts {
   Bytes old_logits = {};  // of the micro-batch before, where the framework keeps them
   Bytes boundary = {};    // activation that a stage sends to the next, one device
   std::unique_ptr<UnitTimes> times = {};  // absent until a plan's time is asked for
+  // Of `times`, what all but a breakdown needs: side by side in memory, and a tenth of it.
+  UnitPasses<PassSums> sums = {};
 };
 
 // The parameters and the boundary alone.

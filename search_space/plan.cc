@@ -254,7 +254,7 @@ std::string KeyText(const ParallelPlan& plan) {
 int ShareOf(int layers, double ratio) {
   // 0.29 x 100 is a little less than 29 in binary.
   constexpr double kRounding = 1e-9;
-  return std::clamp(static_cast<int>(std::floor(ratio * layers + kRounding)), 0, layers);
+  return std::clamp(static_cast<int>(ratio * layers + kRounding), 0, layers);
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
 #include "estimator/terms/collective.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <cstdlib>
 
 namespace meshwright {
@@ -41,16 +43,19 @@ double BusBandwidth(const ScaleUpLink& link, int ranks) {
   std::abort();
 }
 
+// Whether a / ranks is nearer to 1 than b / ranks, as a factor.
+bool IsNearer(int a, int b, int ranks) {
+  return std::int64_t{std::max(a, ranks)} * std::min(b, ranks) <
+         std::int64_t{std::max(b, ranks)} * std::min(a, ranks);
+}
+
 // The chip's fit for this operation whose group size is nearest (in ratio); its bandwidth follows
 // the pool's link when the site states another rate than the chip's own.
 const CollectiveFit* NearestFit(CollectiveKind kind, int ranks, const ChipSpec& chip) {
   const CollectiveFit* best = nullptr;
-  const auto distance = [&](const CollectiveFit& fit) {
-    return std::abs(std::log2(static_cast<double>(fit.ranks) / ranks));
-  };
   for (const CollectiveFit& fit : chip.collectives) {
     if (fit.kind != kind) continue;
-    if (best == nullptr || distance(fit) < distance(*best)) best = &fit;
+    if (best == nullptr || IsNearer(fit.ranks, best->ranks, ranks)) best = &fit;
   }
   return best;
 }
@@ -70,13 +75,13 @@ double InNodeTime(CollectiveKind kind, double bytes, int ranks, const NodePool& 
 }
 
 double AcrossTime(CollectiveKind kind, double bytes, int nodes, double bandwidth, double latency) {
-  if (nodes <= 1 || bytes <= 0) return 0;
   const double y = MovedBytes(kind, bytes, nodes);
   const double bulk = (y + std::sqrt(y * kAcrossHalfBytes)) / bandwidth;
   // Ring: a step to each other node, pipelined over channels; half a latency each.
   const double ring_steps = latency + latency / 2 * (nodes - 1);
   if (kind != CollectiveKind::kAllReduce) return ring_steps + bulk;
-  const double tree = 2 * std::ceil(std::log2(nodes)) * latency + bulk / kTreeBandwidthShare;
+  const double tree =
+      2.0 * std::bit_width(static_cast<unsigned>(nodes - 1)) * latency + bulk / kTreeBandwidthShare;
   return std::min(2 * ring_steps + bulk, tree);
 }
 
@@ -92,17 +97,21 @@ BytesPerSecond NicShare(const NodePool& pool, const Topology& topology, int node
 Seconds CollectiveTime(CollectiveKind kind, Bytes bytes, const GroupShape& shape,
                        const NodePool& pool, const Topology& topology) {
   const double size = static_cast<double>(bytes.count);
-  if (Ranks(shape) <= 1 || size <= 0) return Seconds(0);
+  const int ranks = Ranks(shape);
+  if (ranks <= 1 || size <= 0) return Seconds(0);
+  const bool is_ring = kind == CollectiveKind::kRing;
+  const Bytes hop = is_ring ? Scale(bytes, 1.0 / ranks) : bytes;
+  if (shape.nodes == 1) {
+    if (is_ring) return (ranks - 1) * PointToPointTime(hop, false, pool, topology);
+    return Seconds(InNodeTime(kind, size, ranks, pool));
+  }
   const int node_span =
       shape.nodes * shape.node_stride * ScaleUpDeviceCount(pool) / pool.devices_per_node;
   const double share = NicShare(pool, topology, node_span).rate * kNicShare;
   const double latency = pool.inter_node.latency.count();
-  if (kind == CollectiveKind::kRing) {
+  if (is_ring) {
     // A step waits for its slowest hop. Where hops leave the node, only one of the group's ranks in
     // it sends out, at the rate of all their NIC shares together, but of no more than one NIC.
-    const int ranks = Ranks(shape);
-    const Bytes hop = Scale(bytes, 1.0 / ranks);
-    if (shape.nodes == 1) return (ranks - 1) * PointToPointTime(hop, false, pool, topology);
     const double one_nic = pool.inter_node.nic_bandwidth.rate * kNicShare;
     const double rate = std::min(share * shape.in_node, one_nic);
     const Seconds across = pool.inter_node.latency + hop / BytesPerSecond{rate};
@@ -112,10 +121,9 @@ Seconds CollectiveTime(CollectiveKind kind, Bytes bytes, const GroupShape& shape
   }
   if (kind == CollectiveKind::kAllToAll) {
     // Each rank sends a share of its buffer to the ranks of its node and the rest through its NIC.
-    const double n = Ranks(shape);
+    const double n = ranks;
     const double inside = size * shape.in_node / n;
     const double in_node = InNodeTime(kind, inside, shape.in_node, pool);
-    if (shape.nodes == 1) return Seconds(InNodeTime(kind, size, shape.in_node, pool));
     const double outside = size * (n - shape.in_node) / n;
     const double across = latency + latency / 2 * std::log2(shape.nodes) +
                           (outside + std::sqrt(outside * kAcrossHalfBytes)) / share;

@@ -462,8 +462,10 @@ class DataGroupsTest : public testing::TestWithParam<GroupCase> {};
 TEST_P(DataGroupsTest, Place) {
   const GroupCase& c = GetParam();
   const NodePool pool = PlainPool(4);
-  const Stage stage = {.pool = &pool, .sharding = c.sharding, .data_parallel = c.data_parallel};
-  const DataGroups groups = PlaceDataGroups(stage, c.states);
+  const DataGroups groups = PlaceDataGroups({.pool = &pool,
+                                             .sharding = c.sharding,
+                                             .data_parallel = c.data_parallel,
+                                             .states = c.states});
   EXPECT_EQ(groups.dense, c.expected.dense);
   EXPECT_EQ(groups.dense_replicas, c.expected.dense_replicas);
   EXPECT_EQ(groups.expert, c.expected.expert);
