@@ -233,9 +233,14 @@ absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Collect(const JobStatu
   const auto of_rank = ReadRankFailure(options_.folder, trial.attempt.id, trial.attempt.token);
   const bool is_told = has_result && (*read)->failure != FailureClass::kCancelled;
   if (has_result) Keep(**read, report);
-  if (!is_told && of_rank.has_value()) Keep(*of_rank, report);
   if (is_told) failure = *(*read)->failure;
-  if (!is_told && of_rank.has_value()) failure = *of_rank->failure;
+  // Where another rank is gone, the one that measures waits for it in vain.
+  const bool is_consequence =
+      !is_told || failure == FailureClass::kHang || failure == FailureClass::kTimeout;
+  if (is_consequence && of_rank.has_value()) {
+    Keep(*of_rank, report);
+    failure = *of_rank->failure;
+  }
   if (PolicyOf(failure).excludes_node) {
     trial.excluded_nodes.insert(trial.excluded_nodes.end(), status.nodes.begin(),
                                 status.nodes.end());

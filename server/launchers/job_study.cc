@@ -157,9 +157,12 @@ absl::StatusOr<StudyAnswer> RunJobStudy(const StudyRequest& request, const Knowl
   ASSIGN_OR_RETURN(const Problem problem, ResolveProblem(request.question, knowledge));
   RETURN_IF_ERROR(RequireOnePool(problem));
   ASSIGN_OR_RETURN(const JobPlanner planner, MakeJobPlanner(*request.trials, problem));
-  auto answer = Measure(request, knowledge, planner, control);
+  // A study that is stopped before it begins has but a job to end.
+  absl::StatusOr<StudyAnswer> answer = absl::CancelledError("cancelled before it began again");
+  if (!control.cancel.stop_requested()) answer = Measure(request, knowledge, planner, control);
   const bool is_cancelled = control.cancel.stop_requested() && !control.leave.stop_requested();
   if (is_cancelled) EndJobLeft(*request.trials, problem, control.trials->attempts);
   return answer;
 }
+
 }  // namespace meshwright

@@ -40,11 +40,6 @@ constexpr int kMostCrashes = 3;
 // Studies with jobs that run beside each other; more wait.
 constexpr int kJobThreads = 8;
 
-Lane LaneOf(const StudyRequest& request) {
-  const bool runs_jobs = request.trials.has_value() && request.trials->launcher != kReplayLauncher;
-  return runs_jobs ? Lane::kJobs : Lane::kSearches;
-}
-
 }  // namespace
 
 struct Engine::State {
@@ -63,7 +58,6 @@ struct Engine::State {
   absl::StatusOr<InsertedStudy> Insert(StudyRecord record, const CreateStudyOptions& options);
   void Run(Lane lane, const std::stop_token& stop);
   std::optional<std::string> NextStudy(Lane lane, const std::stop_token& stop);
-  bool HasJobLeft(const std::string& id) const;
   absl::StatusOr<StudyRequest> Begin(const std::string& id);
   HistorySource HistoryUpTo(std::int64_t sequence);
   void RunOne(const std::string& id);
@@ -141,7 +135,8 @@ absl::Status Engine::State::Requeue(const std::string& id) {
     const auto lost = absl::InternalError(
         fmt::format("the server was lost {} times while it ran this study; it is not tried again",
                     crash_count));
-    return Finish(FailedEnding(id, lost)).status();
+    if (!HasJobLeft(recorder, id)) return Finish(FailedEnding(id, lost)).status();
+    studies.EndWhenItBegins(id, lost);
   }
   const auto study = recorder.UpdateStudy(
       {.study_id = id, .state = StudyState::kQueued, .time_ms = NowMs(), .owner = owner});
@@ -185,16 +180,6 @@ std::optional<std::string> Engine::State::NextStudy(Lane lane, const std::stop_t
   return studies.Begin(lane);
 }
 
-// Of a study that waits: whether an earlier process may have left a job of it running.
-bool Engine::State::HasJobLeft(const std::string& id) const {
-  const auto open =
-      recorder.ListTrials({.study_id = id, .state = TrialState::kOpen}, TrialOrder::kNumber, 1, "");
-  if (!open.ok() || open->trials.empty()) return false;
-  const auto attempts = recorder.ListAttempts(id, open->trials.front().number);
-  return attempts.ok() && attempts->back().state != AttemptState::kEnded &&
-         attempts->back().launcher != kReplayLauncher;
-}
-
 absl::StatusOr<StudyRequest> Engine::State::Begin(const std::string& id) {
   const std::lock_guard lock(mutex);
   ASSIGN_OR_RETURN(const StudyRecord study, recorder.GetStudy(id));
@@ -227,7 +212,11 @@ void Engine::State::RunOne(const std::string& id) {
     return;
   }
   std::optional<Progress> unsaved_progress;
-  const auto answer = Answer(id, *request, unsaved_progress);
+  auto answer = Answer(id, *request, unsaved_progress);
+  {
+    const std::lock_guard lock(mutex);
+    if (const auto& failure = studies.Running(id)->failure) answer = *failure;
+  }
   StudyEnding ending = EndingOf(id, answer, codec, NowMs());
   if (unsaved_progress.has_value()) {
     ending.events.push_back(ProgressEvent(id, *unsaved_progress));
@@ -461,8 +450,8 @@ absl::StatusOr<StudyRecord> Engine::CancelStudy(std::string_view id) {
       running->is_cancelled_by_user = true;
       cancel = running->cancel;
     }
-    if (cancel.stop_possible() || state_->HasJobLeft(study->id)) {
-      if (!cancel.stop_possible()) state_->studies.CancelWhenItBegins(study->id);
+    if (cancel.stop_possible() || HasJobLeft(state_->recorder, study->id)) {
+      if (!cancel.stop_possible()) state_->studies.EndWhenItBegins(study->id, std::nullopt);
       study = state_->recorder.UpdateStudy(
           {.study_id = study->id, .state = StudyState::kCancelling, .time_ms = NowMs()});
       state_->followers.Publish(state_->recorder, id);

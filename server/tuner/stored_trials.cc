@@ -262,6 +262,15 @@ absl::Status StoredTrials::Finish(Recorder& recorder, const AttemptEnding& attem
   return absl::OkStatus();
 }
 
+bool HasJobLeft(const Recorder& recorder, const std::string& study_id) {
+  const auto open = recorder.ListTrials({.study_id = study_id, .state = TrialState::kOpen},
+                                        TrialOrder::kNumber, 1, "");
+  if (!open.ok() || open->trials.empty()) return false;
+  const auto attempts = recorder.ListAttempts(study_id, open->trials.front().number);
+  return attempts.ok() && attempts->back().state != AttemptState::kEnded &&
+         attempts->back().launcher != kReplayLauncher;
+}
+
 absl::Status CancelOpenTrials(Recorder& recorder, std::string_view study_id, std::int64_t time_ms) {
   const std::string id(study_id);
   ASSIGN_OR_RETURN(const TrialPage open,

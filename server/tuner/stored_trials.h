@@ -64,6 +64,9 @@ class StoredTrials {
   std::optional<int> open_number_;               // of the trial that has begun and not ended
 };
 
+// Whether an earlier process may have left a job of the study running.
+bool HasJobLeft(const Recorder& recorder, const std::string& study_id);
+
 // Ends as cancelled what is open of a study's trials: for the end of the study. One that is only
 // interrupted leaves its trial open, to be begun again.
 absl::Status CancelOpenTrials(Recorder& recorder, std::string_view study_id, std::int64_t time_ms);

@@ -4,12 +4,15 @@
 #include <array>
 #include <deque>
 #include <map>
-#include <set>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "absl/status/status.h"
+#include "server/tuner/study.h"
 
 namespace meshwright {
 
@@ -23,7 +26,10 @@ struct RunningStudy {
   std::stop_source cancel = {};
   std::stop_source leave = {};  // StudyControl's
   bool is_cancelled_by_user = false;
+  std::optional<absl::Status> failure = {};  // that it ends with, whatever it answers
 };
+
+Lane LaneOf(const StudyRequest& request);
 
 // The studies that wait, and those that run. Guarded by the engine's mutex.
 class StudyQueue {
@@ -37,8 +43,9 @@ class StudyQueue {
     std::string id = std::move(Waiting(lane).front());
     Waiting(lane).pop_front();
     RunningStudy& study = running_[id];
-    if (to_cancel_.erase(id) > 0) {
-      study.is_cancelled_by_user = true;
+    if (const auto ends = to_end_.extract(id); !ends.empty()) {
+      study.failure = ends.mapped();
+      study.is_cancelled_by_user = !study.failure.has_value();
       study.cancel.request_stop();
     }
     return id;
@@ -56,8 +63,11 @@ class StudyQueue {
     for (std::deque<std::string>& waiting : waiting_) std::erase(waiting, id);
   }
 
-  // It is cancelled as soon as it begins: something of it is to be ended.
-  void CancelWhenItBegins(const std::string& id) { to_cancel_.insert(id); }
+  // It is stopped as soon as it begins, because a job of it is to be ended; as cancelled by its
+  // user without a failure.
+  void EndWhenItBegins(const std::string& id, std::optional<absl::Status> failure) {
+    to_end_.insert_or_assign(id, std::move(failure));
+  }
 
   // What stops all that runs, and leaves its jobs to the next process.
   [[nodiscard]] std::vector<RunningStudy> All() const {
@@ -73,7 +83,7 @@ class StudyQueue {
 
   std::array<std::deque<std::string>, kLaneCount> waiting_ = {};
   std::map<std::string, RunningStudy, std::less<>> running_ = {};
-  std::set<std::string> to_cancel_ = {};
+  std::map<std::string, std::optional<absl::Status>> to_end_ = {};
 };
 
 }  // namespace meshwright

@@ -10,7 +10,8 @@ using testing::HasSubstr;
 using testing::Optional;
 
 std::string Expanded(std::string_view word) {
-  return WithPlaceholders(word, [](std::string_view name) { return "<" + std::string(name) + ">"; });
+  return WithPlaceholders(word,
+                          [](std::string_view name) { return "<" + std::string(name) + ">"; });
 }
 
 TEST(JobTemplateTest, PlaceholdersAreReplaced) {

@@ -1,0 +1,10 @@
+#include "server/tuner/study_queue.h"
+
+namespace meshwright {
+
+Lane LaneOf(const StudyRequest& request) {
+  const bool runs_jobs = request.trials.has_value() && request.trials->launcher != kReplayLauncher;
+  return runs_jobs ? Lane::kJobs : Lane::kSearches;
+}
+
+}  // namespace meshwright
