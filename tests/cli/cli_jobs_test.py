@@ -230,9 +230,10 @@ class ServedJobsTest(JobsFolder):
             self.server.kill()
             self.server.wait()
             address = self.start("--allow-jobs")
-        answer = self.ended(address, study)
         # One that has taken its server down three times is taken for the cause.
-        self.assertEqual(answer["study"]["state"], "failed")
+        self.run_cli("--server", address, "study", "watch", study, expect=1)
+        shown = self.run_cli("--server", address, "study", "list").stdout
+        self.assertRegex(shown, rf"{study}.*failed")
         self.wait_for(lambda: not self.processes(study))
 
     def test_an_orderly_end_leaves_the_job_running(self):

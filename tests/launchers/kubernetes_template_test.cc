@@ -69,7 +69,8 @@ TEST(KubernetesObjectTest, Job) {
     "persistentVolumeClaim": {"claimName": "shared"}}])"));
   const Json& container = pod["containers"][0];
   EXPECT_EQ(container["resources"], Json::parse(R"({"limits": {"nvidia.com/gpu": "8"}})"));
-  EXPECT_EQ(container["env"], Json::parse(R"-([{"name": "A", "value": "$$(B)"}])-"));
+  EXPECT_EQ(container["env"], Json::parse(R"-([{"name": "A", "value": "$$(B)"},
+                                         {"name": "MESHWRIGHT_ATTEMPT", "value": "study-1-t2-a3"}])-"));
   const auto words = container["command"].get<std::vector<std::string>>();
   const std::vector<std::string> arguments(words.begin() + 3, words.end());
   EXPECT_THAT(arguments,
@@ -99,8 +100,8 @@ TEST(KubernetesObjectTest, ListsAreSpliced) {
   const auto words =
       job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]["command"]
           .get<std::vector<std::string>>();
-  EXPECT_THAT(std::vector(words.begin() + 4, words.begin() + 8),
-              ElementsAre("env", "A=$$(B)", "bash", "-c"));
+  EXPECT_THAT(std::vector(words.begin() + 4, words.begin() + 9),
+              ElementsAre("env", "A=$$(B)", "MESHWRIGHT_ATTEMPT=study-1-t2-a3", "bash", "-c"));
 }
 
 TEST(KubernetesObjectTest, NoPlaceholderIsLeft) {

@@ -336,14 +336,47 @@ TEST(ConvertRequestTest, TrialsNeedALauncherAndALimit) {
   std::vector<std::string> fields;
   for (const FieldViolation& found : FieldViolations(bare.status())) fields.push_back(found.field);
   EXPECT_THAT(fields, ElementsAre("trials.launcher", "trials.max_trials"));
-  const auto other = Read(WithQuestion(R"("trials": {"launcher": "slurm", "max_trials": 1})"));
+  const auto other = Read(WithQuestion(R"("trials": {"launcher": "pbs", "max_trials": 1})"));
   EXPECT_THAT(FieldViolations(other.status()),
               ElementsAre(AllOf(Field(&FieldViolation::field, "trials.launcher"),
                                 Field(&FieldViolation::description,
-                                      HasSubstr("\"slurm\"; must be one of replay")))));
+                                      HasSubstr("\"pbs\"; must be one of replay, local, slurm")))));
   const auto empty = Read(WithQuestion(R"("trials": {"launcher": "replay", "max_trials": 1})"));
   EXPECT_THAT(FieldViolations(empty.status()),
               ElementsAre(Field(&FieldViolation::field, "trials.replay")));
+}
+
+TEST(ConvertRequestTest, EveryMistakeInAJobIsNamed) {
+  const auto bad = Read(WithQuestion(R"("trials": {"launcher": "local", "max_trials": 1, "job": {
+      "folder": "jobs", "command": ["x", "{tensor}"], "environment": ["A TOKEN=1", "TOKEN=1"],
+      "engine_flags": ["-p"], "processes_per_node": 0, "time_limit_seconds": -1,
+      "queue_limit_seconds": 1e9, "poll_interval_seconds": 0, "workloads_folder": "w",
+      "metrics": {"format": "json", "pattern": "x", "measuring_rank": "first", "warmup_steps": -1,
+                  "min_steps": 9, "max_steps": 8, "interval_ratio": 1, "start_limit_seconds": 0,
+                  "hang_limit_seconds": -1}}})"));
+  std::vector<std::string> fields;
+  for (const FieldViolation& found : FieldViolations(bad.status())) {
+    fields.push_back(found.field.substr(std::string("trials.job.").size()));
+  }
+  EXPECT_THAT(fields, testing::UnorderedElementsAre(
+                          "folder", "command[1]", "environment[0]", "environment[1]",
+                          "engine_flags", "processes_per_node", "time_limit_seconds",
+                          "queue_limit_seconds", "poll_interval_seconds", "workloads_folder",
+                          "metrics.pattern", "metrics.fields", "metrics.measuring_rank",
+                          "metrics.warmup_steps", "metrics.max_steps", "metrics.interval_ratio",
+                          "metrics.start_limit_seconds", "metrics.hang_limit_seconds"));
+}
+
+TEST(ConvertRequestTest, JobsAreOfLaunchersThatRunThem) {
+  for (const char* const trials :
+       {R"({"launcher": "slurm", "max_trials": 1})",
+        R"({"launcher": "replay", "max_trials": 1, "job": {"folder": "/j"},
+            "replay": [{"plan": {"tensor_parallel": 8}, "outcome": "oom"}]})"}) {
+    const auto read = Read(WithQuestion(fmt::format(R"("trials": {})", trials)));
+    EXPECT_THAT(FieldViolations(read.status()),
+                ElementsAre(Field(&FieldViolation::field, "trials.job")))
+        << trials;
+  }
 }
 
 TEST(ConvertRequestTest, TextThatIsNoJsonIsTheOnlyMistake) {

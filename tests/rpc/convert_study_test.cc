@@ -73,6 +73,41 @@ TEST(CodecTest, TrialsReadBackWhole) {
   EXPECT_EQ(back->trials->budget.stop_within, 0.02);
 }
 
+TEST(CodecTest, JobsReadBackWhole) {
+  const Knowledge knowledge = LoadKnowledge("").value();
+  const StudyCodec codec = ProtobufCodec(knowledge);
+  StudyRequest request = ReplayRequest();
+  request.trials->launcher = kSlurmLauncher;
+  request.trials->replay.clear();
+  request.trials->job = JobTemplate{.folder = "/j",
+                                    .command = {"train", "{flags}"},
+                                    .environment = {"A=1", "TOKEN"},
+                                    .engine_flags = {"--partition=gpu"},
+                                    .processes_per_node = 1,
+                                    .time_limit = Seconds(5),
+                                    .queue_limit = Seconds(6),
+                                    .python = "py",
+                                    .workloads_folder = "/w",
+                                    .metrics = {.format = "regex",
+                                                .pattern = "x",
+                                                .measuring_rank = "last",
+                                                .warmup_steps = 1,
+                                                .min_steps = 2,
+                                                .max_steps = 3,
+                                                .interval_ratio = 0.5,
+                                                .start_limit = Seconds(7),
+                                                .hang_limit = Seconds(8)},
+                                    .poll_interval = Seconds(9)};
+  const std::string bytes = codec.encode_request(request);
+  v1::TuneRequest wire;
+  ASSERT_TRUE(wire.ParseFromString(bytes));
+  EXPECT_THAT(UnsetFields(wire.trials().job()),
+              testing::ElementsAre("meshwright.v1.JobMetrics.fields"));
+  const auto back = codec.decode_request(bytes);
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(codec.encode_request(*back), bytes);
+}
+
 TEST(CodecTest, QuestionsOfMeasurementsReadBack) {
   const Knowledge knowledge = LoadKnowledge("").value();
   const StudyCodec codec = ProtobufCodec(knowledge);
@@ -224,12 +259,12 @@ TEST(EndingTest, SaysWhichPlansWereMeasured) {
 
 TEST(ResultTest, EveryFieldIsSet) {
   const v1::TuneResult wire = ToWire(SampleResult());
-  EXPECT_THAT(
-      UnsetFields(wire),
-      testing::ElementsAre("meshwright.v1.Estimate.id", "meshwright.v1.Estimate.calibration",
-                           "meshwright.v1.Estimate.id", "meshwright.v1.Estimate.calibration",
-                           "meshwright.v1.PastRun.history_index", "meshwright.v1.Estimate.id",
-                           "meshwright.v1.Estimate.calibration"));
+  EXPECT_THAT(UnsetFields(wire),
+              testing::ElementsAre(
+                  "meshwright.v1.Estimate.id", "meshwright.v1.Estimate.calibration",
+                  "meshwright.v1.Estimate.id", "meshwright.v1.Estimate.calibration",
+                  "meshwright.v1.TriedPlan.failure_class", "meshwright.v1.PastRun.history_index",
+                  "meshwright.v1.Estimate.id", "meshwright.v1.Estimate.calibration"));
   EXPECT_EQ(wire.calibration().evidence(1).history_index(), 3);
   EXPECT_FALSE(wire.calibration().evidence(1).has_time_ratio());
   EXPECT_EQ(wire.plans(0).plan_digest(), MakePlanKey(FullPlan()).digest);
@@ -294,7 +329,8 @@ TEST(ProgressTest, EveryFieldIsSet) {
                              .space_count = 10,
                              .considered_count = 4,
                              .evaluated_count = 3,
-                             .best_step_time = Seconds(1)};
+                             .best_step_time = Seconds(1),
+                             .job_status = "trial 1: job 7 pending: Resources"};
   EXPECT_THAT(UnsetFields(ToWire(progress)), testing::IsEmpty());
 }
 
