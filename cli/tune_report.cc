@@ -109,7 +109,11 @@ std::string TrialTable(const v1::TuneResult& result, const ReportNotes& notes) {
   int number = 0;
   for (const v1::TriedPlan& trial : result.trials()) {
     const bool ran = trial.outcome() == "ok";
-    table.AddRow({fmt::format("{}", ++number), trial.outcome(),
+    const bool has_class =
+        !trial.failure_class().empty() && trial.failure_class() != trial.outcome();
+    table.AddRow({fmt::format("{}", ++number),
+                  has_class ? fmt::format("{} ({})", trial.outcome(), trial.failure_class())
+                            : trial.outcome(),
                   ran ? SecondsText(trial.step_time_seconds()) : "-",
                   SecondsText(trial.expected_step_time_seconds()),
                   PercentText(trial.success_probability_ratio()), PlanWords(trial.plan())});

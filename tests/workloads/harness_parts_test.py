@@ -342,27 +342,30 @@ class SuspectsTest(unittest.TestCase):
                     self.assertEqual(found[0][number[0]], number[1])
 
     def test_the_time_of_our_children_is_ours(self):
-        before = Sample("a1").own
-        burn = "import time\nwhile time.process_time() < 0.3: pass\nprint(flush=True); time.sleep(60)"
+        own = f"parts{os.getpid()}"
+        before = Sample(own).own
+        burn = "import time\nwhile time.process_time() < 0.5: pass\nprint(flush=True); time.sleep(60)"
         child = subprocess.Popen([sys.executable, "-c", burn], stdout=subprocess.PIPE)
         child.stdout.readline()
-        alive = Sample("a1").own - before
+        alive = Sample(own).own - before
         child.kill()
         child.wait()
         child.stdout.close()
         self.assertGreaterEqual(alive, 0.25)
-        self.assertGreaterEqual(Sample("a1").own - before, alive)  # also when it is gone
+        self.assertGreaterEqual(Sample(own).own - before, alive)  # also when it is gone
 
     def test_the_time_of_other_ranks_of_the_attempt_is_ours(self):
-        burn = "import os, time\nwhile time.process_time() < 0.3: pass\nprint(os.getpid(), flush=True); time.sleep(60)"
-        for attempt, is_ours in (("a1", True), ("a2", False), ("a11", False)):
-            before = Sample("a1").own
+        burn = "import os, time\nwhile time.process_time() < 0.5: pass\nprint(os.getpid(), flush=True); time.sleep(60)"
+        # No other test's, which may run at the same time.
+        own = f"parts{os.getpid()}"
+        for attempt, is_ours in ((own, True), (own + "-2", False), ("x" + own, False)):
+            before = Sample(own).own
             # An orphan, so no child of ours; so are ranks under harnesses that srun started.
             shell = subprocess.Popen(["sh", "-c", f"{sys.executable} -c '{burn}' &"], stdout=subprocess.PIPE,
                                      env={**os.environ, "MESHWRIGHT_ATTEMPT": attempt})
             orphan = int(shell.stdout.readline())
             shell.wait()
-            grown = Sample("a1").own - before
+            grown = Sample(own).own - before
             os.kill(orphan, signal.SIGKILL)
             shell.stdout.close()
             self.assertEqual(grown >= 0.25, is_ours, (attempt, grown))
