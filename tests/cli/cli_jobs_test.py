@@ -14,7 +14,7 @@ import sys
 import time
 import unittest
 
-from programs import MESHWRIGHTD, Folder
+from programs import EXAMPLES, MESHWRIGHTD, Folder
 
 LAUNCHER, PYTHON = sys.argv[4:6]
 
@@ -122,8 +122,13 @@ class JobsTest(JobsFolder):
                                           "--max-trials", "1", expect=3).stderr)
 
     def test_the_reference_step(self):
-        job = self.job(command=[], environment=["OMP_NUM_THREADS=1"])
-        answer = json.loads(self.tune(trials=2, job=job).stdout)
+        example = EXAMPLES / "two-cores"
+        job = {**json.loads((example / "job.json").read_text()), "folder": str(self.jobs), "python": PYTHON,
+               "poll_interval_seconds": 0.2}
+        done = self.run_cli("tune", "--model", str(example / "model.json"), "--workload",
+                            str(example / "workload.json"), "--cluster", str(example / "cluster.json"), "--launcher",
+                            LAUNCHER, "--job", self.write("job.json", job), "--max-trials", "2", "--output", "json")
+        answer = json.loads(done.stdout)
         for trial in answer["trials"]:
             self.assertEqual(trial["outcome"], "ok", trial)
             self.assertGreater(trial["step_time_seconds"], 0)
