@@ -446,12 +446,14 @@ absl::StatusOr<StudyRecord> Engine::CancelStudy(std::string_view id) {
     const std::lock_guard lock(state_->mutex);
     study = state_->recorder.GetStudy(id);
     if (!study.ok() || IsTerminal(study->state)) return study;
-    if (RunningStudy* const running = state_->studies.Running(id); running != nullptr) {
-      running->is_cancelled_by_user = true;
-      cancel = running->cancel;
-    }
-    if (cancel.stop_possible() || HasJobLeft(state_->recorder, study->id)) {
-      if (!cancel.stop_possible()) state_->studies.EndWhenItBegins(study->id, std::nullopt);
+    RunningStudy* const running = state_->studies.Running(id);
+    if (running != nullptr || HasJobLeft(state_->recorder, study->id)) {
+      if (running != nullptr) {
+        running->is_cancelled_by_user = true;
+        cancel = running->cancel;
+      } else {
+        state_->studies.EndWhenItBegins(study->id, std::nullopt);
+      }
       study = state_->recorder.UpdateStudy(
           {.study_id = study->id, .state = StudyState::kCancelling, .time_ms = NowMs()});
       state_->followers.Publish(state_->recorder, id);
