@@ -440,7 +440,7 @@ absl::StatusOr<std::vector<EventRecord>> Engine::ListEvents(std::string_view id,
 }
 
 absl::StatusOr<StudyRecord> Engine::CancelStudy(std::string_view id) {
-  std::stop_source cancel(std::nostopstate);
+  std::optional<std::stop_source> cancel;
   absl::StatusOr<StudyRecord> study = absl::UnknownError("");
   {
     const std::lock_guard lock(state_->mutex);
@@ -450,7 +450,7 @@ absl::StatusOr<StudyRecord> Engine::CancelStudy(std::string_view id) {
     if (running != nullptr || HasJobLeft(state_->recorder, study->id)) {
       if (running != nullptr) {
         running->is_cancelled_by_user = true;
-        cancel = running->cancel;
+        cancel.emplace(running->cancel);
       } else {
         state_->studies.EndWhenItBegins(study->id, std::nullopt);
       }
@@ -462,7 +462,7 @@ absl::StatusOr<StudyRecord> Engine::CancelStudy(std::string_view id) {
       study = state_->Finish(CancelledEnding(study->id));
     }
   }
-  cancel.request_stop();
+  if (cancel.has_value()) cancel->request_stop();
   return study;
 }
 
