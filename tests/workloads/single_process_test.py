@@ -7,7 +7,7 @@ import unittest.mock
 import torch
 from compare import MOE, case_of
 from train.attention import attend, positions_of
-from train.devices import DEVICES
+from train.devices import DEVICES, index_of
 from train.layers import rotate
 from train.ranks import make_groups
 from train.schedules import passes
@@ -132,6 +132,14 @@ class PlaceTest(unittest.TestCase):
                                                   "layers_per_stage": [3, 2]}, 2)[2]
         self.assertEqual([[list(layers) for layers in row] for row in split_layers(plan)],
                          [[[0, 1], [2]], [[3], [4]]])
+
+
+class DeviceTest(unittest.TestCase):
+
+    def test_ranks_take_the_devices_that_were_leased(self):
+        for leased, device_count, expected in (("2,3", 4, [2, 3]), ("", 4, [0, 1]), ("2,3", 1, [0, 0]), ("5", 8, [5, 1])):
+            variables = {"MESHWRIGHT_DEVICES": leased}
+            self.assertEqual([index_of(rank, device_count, variables) for rank in (0, 1)], expected, leased)
 
 
 class ScheduleTest(unittest.TestCase):

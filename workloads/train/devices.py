@@ -7,6 +7,7 @@ device_count, set_device, synchronize, max_memory_allocated, reset_peak_memory_s
 import dataclasses
 import functools
 import importlib
+import os
 
 import torch
 
@@ -87,3 +88,12 @@ def fallbacks(device):
     if not device.has_bf16:
         lacking.append({"lacks": "bf16 collectives", "used": "fp32 sums; moves of the same 16 bits"})
     return lacking
+
+
+def index_of(local_rank, device_count, environment=os.environ):
+    """The device of a rank of this machine, from 0: of those that the local engine has leased to the job
+    (MESHWRIGHT_DEVICES, docs/jobs.md), else as many as there are, of which a site may show each rank its own alone."""
+    leased = [int(number) for number in environment.get("MESHWRIGHT_DEVICES", "").split(",") if number]
+    if local_rank < len(leased) and max(leased) < device_count:
+        return leased[local_rank]
+    return local_rank % device_count

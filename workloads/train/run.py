@@ -48,8 +48,7 @@ def _train(case, rank, row, options):
     if module is None:
         torch.set_flush_denormal(True)
     else:
-        # A site may show each rank its own device alone.
-        index = rank.local_rank % module.device_count()
+        index = devices.index_of(rank.local_rank, module.device_count())
         module.set_device(index)
         device = f"{row.name}:{index}"
     if rank.world_size > 1:
