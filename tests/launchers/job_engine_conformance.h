@@ -34,6 +34,8 @@ class JobEngineTest : public testing::TestWithParam<EngineCase> {
   [[nodiscard]] std::string Output(const JobSpec& spec) const;
   // Of the job that run on this machine.
   static int ProcessCount(const JobSpec& spec);
+  // Whether there are any, once it is as expected or has not become so in half a minute.
+  static bool HasProcesses(const JobSpec& spec, bool expected);
   [[nodiscard]] JobHandle HandleOf(const JobSpec& spec) const;
 
   std::string folder_;
