@@ -112,10 +112,15 @@ absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Wait(Seconds limit) {
     if (Clock::now() >= trial_->next_poll) {
       trial_->next_poll =
           Clock::now() + std::chrono::duration_cast<Clock::duration>(options_.poll_interval);
-      ASSIGN_OR_RETURN(std::optional<FinishedTrial> finished, Look());
-      if (finished.has_value()) {
+      absl::StatusOr<std::optional<FinishedTrial>> finished = Look();
+      if (!finished.ok()) {
+        // Nobody will look at it any more.
+        engine_->Cancel(Handle()).IgnoreError();
+        return finished.status();
+      }
+      if (finished->has_value()) {
         trial_.reset();
-        return finished;
+        return *finished;
       }
     }
     if (Clock::now() >= end) break;

@@ -25,9 +25,6 @@ constexpr VendorDevice kDevices[] = {{"cpu", "cpu"},    {"nvidia", "cuda"},   {"
                                      {"huawei", "npu"}, {"cambricon", "mlu"}, {"moore", "musa"},
                                      {"intel", "hpu"}};
 
-// Of the harness (docs/harness.md), repeated here because the reference step must take as many.
-constexpr int kWarmupSteps = 5;
-constexpr int kMaxSteps = 100;
 // The harness ends a job before its engine does, and says why.
 constexpr Seconds kEngineGrace(60);
 
@@ -100,11 +97,17 @@ std::optional<std::string> ValueOf(std::string_view name, const JobPlanner& plan
 std::vector<std::string> ReferenceCommand(const JobPlanner& planner) {
   const JobMetrics& metrics = planner.job.metrics;
   const std::string& chip = planner.problem.cluster.pools.front().chip.id;
-  return {planner.job.python, planner.workloads_folder + "/train_step.py",
-          "--case",           "{case_file}",
-          "--device",         std::string(DeviceOf(chip).value_or("cpu")),
-          "--warmup",         std::to_string(metrics.warmup_steps.value_or(kWarmupSteps)),
-          "--steps",          std::to_string(metrics.max_steps.value_or(kMaxSteps))};
+  std::vector<std::string> words = {
+      planner.job.python, planner.workloads_folder + "/train_step.py", "--case", "{case_file}",
+      "--device",         std::string(DeviceOf(chip).value())};  // CheckCommand's
+  // Its own defaults are those of the harness.
+  if (metrics.warmup_steps.has_value()) {
+    words.insert(words.end(), {"--warmup", std::to_string(*metrics.warmup_steps)});
+  }
+  if (metrics.max_steps.has_value()) {
+    words.insert(words.end(), {"--steps", std::to_string(*metrics.max_steps)});
+  }
+  return words;
 }
 
 std::vector<std::string> HarnessCommand(const JobPlanner& planner, const OpenAttempt& attempt) {

@@ -131,6 +131,7 @@ absl::Status StoredTrials::Begin(const ExpectedTrial& expected) {
                                           .launcher = options_.launcher,
                                           .time_ms = NowMs()}));
     attempt_ = std::move(begun.attempt);
+    is_adopted_ = false;  // nor the open one, of a plan that is no candidate any more
     earlier_attempts_.clear();
     open_number_ = begun.trial.number;
     journal_.open = expected.plan;

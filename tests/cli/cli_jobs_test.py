@@ -264,11 +264,12 @@ class ServedJobsTest(JobsFolder):
     def test_searches_do_not_wait_for_jobs(self):
         self.behave({"1": {"sleeps": 3}, "2": {"sleeps": 3}})
         address = self.start("--allow-jobs")
-        self.create(address)
+        study = self.create(address)
         self.wait_for(lambda: self.began())
         answer = json.loads(self.run_cli("--server", address, "tune", *self.question(MODEL, WORKLOAD, CLUSTER),
                                          "--output", "json").stdout)
         self.assertTrue(answer["plans"])
+        self.assertRegex(self.run_cli("--server", address, "study", "list").stdout, rf"{study}.*running")
 
 
 if __name__ == "__main__":

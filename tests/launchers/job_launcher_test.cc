@@ -364,6 +364,7 @@ TEST_F(JobLauncherTest, ASilentEngineIsWaitedForAndThenAnError) {
   engine_->silence = absl::UnavailableError("squeue: no answer");
   const auto finished = Run();
   EXPECT_TRUE(absl::IsUnavailable(finished.status())) << finished.status();
+  EXPECT_THAT(engine_->cancelled, ElementsAre("s-t1-a1"));  // nobody will look at it any more
 }
 
 // With real processes, one of which writes what a harness writes.
