@@ -22,9 +22,10 @@ bool Exists(const std::string& path) {
   return std::filesystem::exists(path, error);
 }
 
-// A writer that closes in order leaves no log, or an empty one. (A log that only a reader kept from
-// being removed makes the check run once too often, which costs time but no truth.)
-bool StoppedUncleanly(const std::string& path) {
+// A writer that closes in order leaves no log, or an empty one, unless a reader keeps the log from
+// being removed; then the lock tells.
+bool StoppedUncleanly(const std::string& path, const StoreLock& lock) {
+  if (lock.EndedInOrder()) return false;
   std::error_code error;
   const auto size = std::filesystem::file_size(path + "-wal", error);
   return !error && size > 0;
@@ -122,13 +123,13 @@ absl::StatusOr<Recorder> Recorder::OpenReader(const std::string& path) {
 absl::StatusOr<Recorder> Recorder::OpenWriter(const std::string& path, const OpenOptions& options) {
   if (Exists(path)) RETURN_IF_ERROR(RefuseForeignFile(path));
   ASSIGN_OR_RETURN(StoreLock lock, StoreLock::Acquire(path, options.who, options.lock_wait));
-  const bool needs_check = StoppedUncleanly(path);
+  const bool needs_check = StoppedUncleanly(path, lock);
   ASSIGN_OR_RETURN(Connection connection, OpenConnection(path, ConnectionMode::kReadWrite));
   sqlite3* const raw = connection.get();
   KeepLogOnClose(raw, true);
   ASSIGN_OR_RETURN(const int version, CheckIdentity(raw, path));
-  KeepLogOnClose(raw, false);
   if (needs_check) RETURN_IF_ERROR(CheckIntegrity(raw, path));
+  KeepLogOnClose(raw, false);
   // What a savepoint may have to undo stays in memory: a file for it would be a second disk to
   // fail.
   RETURN_IF_ERROR(Execute(
@@ -141,6 +142,7 @@ absl::StatusOr<Recorder> Recorder::OpenWriter(const std::string& path, const Ope
                           fmt::format("store '{}': journal mode is {}; must be wal", path, mode)),
                       "STORE_IO");
   }
+  lock.ReleaseInOrder();
   return Recorder(std::move(lock), std::move(connection), kSchemaVersion);
 }
 

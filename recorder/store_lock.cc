@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <utility>
 
 #include "search_space/status.h"
@@ -17,6 +18,7 @@ namespace meshwright {
 namespace {
 
 constexpr std::chrono::milliseconds kPollInterval(20);
+constexpr std::string_view kEndedInOrder = "ended in order";
 
 absl::Status LockFileError(const std::string& path, int error) {
   const std::string message = fmt::format("lock file '{}': {}", path, std::strerror(error));
@@ -26,19 +28,29 @@ absl::Status LockFileError(const std::string& path, int error) {
   return WithReason(absl::UnavailableError(message), "STORE_IO");
 }
 
-std::string ReadHolder(int descriptor) {
+std::string ReadText(int descriptor) {
   std::array<char, 256> text = {};
   const ssize_t size = pread(descriptor, text.data(), text.size(), 0);
-  // Empty for the instant between locking and writing.
-  if (size <= 0) return "another process";
+  if (size <= 0) return "";
   return {text.data(), static_cast<std::size_t>(size)};
 }
 
-// What others read while the lock is held. Only for people, so a failure to write is no failure.
-void WriteHolder(int descriptor, std::string_view who) {
-  const std::string text = fmt::format("pid {} ({})", getpid(), who);
+// A failure to write is no failure: people miss a name, the next writer checks once too often.
+void WriteText(int descriptor, std::string_view text) {
   if (ftruncate(descriptor, 0) != 0) return;
   [[maybe_unused]] const ssize_t written = pwrite(descriptor, text.data(), text.size(), 0);
+}
+
+// What others read while the lock is held.
+std::string Holder(std::string_view who) { return fmt::format("pid {} ({})", getpid(), who); }
+
+// What stays after an end in order. With the boot (proc(5)), as the file is not forced to disk: a
+// machine that lost its power may show an older text, which is of an older boot.
+std::string OrderlyEnd() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string boot;
+  if (!std::getline(file, boot) || boot.empty()) return "";
+  return fmt::format("{} (boot {})", kEndedInOrder, boot);
 }
 
 // 0 when taken, else the error; EWOULDBLOCK: still taken after `wait`. Counts its sleeps, as
@@ -64,29 +76,42 @@ absl::StatusOr<StoreLock> StoreLock::Acquire(const std::string& store_path, std:
   StoreLock lock(descriptor);
   const int error = Lock(descriptor, wait);
   if (error == 0) {
-    WriteHolder(descriptor, who);
+    const std::string end = OrderlyEnd();
+    lock.ended_in_order_ = !end.empty() && ReadText(descriptor) == end;
+    WriteText(descriptor, Holder(who));
     return lock;
   }
   if (error != EWOULDBLOCK) return LockFileError(path, error);
+  std::string holder = ReadText(descriptor);
+  // For the instant between locking and writing it is not named.
+  if (holder.empty() || holder.starts_with(kEndedInOrder)) holder = "another process";
   return WithReason(absl::UnavailableError(fmt::format(
                         "store '{}' is in use by {}; reach that process with --server ADDRESS, or "
                         "name another file with --db FILE",
-                        store_path, ReadHolder(descriptor))),
+                        store_path, holder)),
                     "STORE_IN_USE");
 }
 
 StoreLock::StoreLock(StoreLock&& other) noexcept
-    : descriptor_(std::exchange(other.descriptor_, -1)) {}
+    : descriptor_(std::exchange(other.descriptor_, -1)),
+      ended_in_order_(other.ended_in_order_),
+      releases_in_order_(other.releases_in_order_) {}
 
 StoreLock& StoreLock::operator=(StoreLock&& other) noexcept {
   if (this == &other) return *this;
-  if (descriptor_ >= 0) close(descriptor_);
+  Release();
   descriptor_ = std::exchange(other.descriptor_, -1);
+  ended_in_order_ = other.ended_in_order_;
+  releases_in_order_ = other.releases_in_order_;
   return *this;
 }
 
-StoreLock::~StoreLock() {
-  if (descriptor_ >= 0) close(descriptor_);
+StoreLock::~StoreLock() { Release(); }
+
+void StoreLock::Release() {
+  if (descriptor_ < 0) return;
+  if (releases_in_order_) WriteText(descriptor_, OrderlyEnd());
+  close(descriptor_);
 }
 
 }  // namespace meshwright

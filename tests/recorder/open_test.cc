@@ -319,10 +319,29 @@ TEST_F(OpenTest, ChecksIntegrityAfterAnUncleanStop) {
   std::fill(bytes.end() - 8 * 4096, bytes.end(), '\xff');
   { std::ofstream(path_, std::ios::binary) << bytes; }
   EXPECT_TRUE(Write().ok());  // an orderly stop is trusted
+  {
+    const auto reader = Read();
+    ASSERT_TRUE(reader.ok());
+    EXPECT_TRUE(Write().ok());
+    EXPECT_TRUE(Exists("-wal"));  // for the reader's sake
+    EXPECT_TRUE(Write().ok());
+  }
   { std::ofstream(path_ + "-wal") << "left behind"; }
+  { std::ofstream(path_ + ".lock") << "pid 1 (a writer that was killed)"; }
   const auto recorder = Write();
   EXPECT_TRUE(absl::IsDataLoss(recorder.status()));
   EXPECT_EQ(Reason(recorder.status()), "STORE_CORRUPT") << recorder.status();
+  EXPECT_EQ(Reason(Write().status()), "STORE_CORRUPT") << "a refused store is no orderly stop";
+}
+
+TEST_F(OpenTest, ChecksIntegrityAfterTheMachineStarted) {
+  ASSERT_TRUE(Write().ok());
+  { std::ofstream(path_ + "-wal") << "left behind"; }
+  { std::ofstream(path_ + ".lock") << "ended in order (boot of another day)"; }
+  std::string bytes = ReadFile(path_);
+  std::fill(bytes.end() - 4096, bytes.end(), '\xff');
+  { std::ofstream(path_, std::ios::binary) << bytes; }
+  EXPECT_EQ(Reason(Write().status()), "STORE_CORRUPT");
 }
 
 }  // namespace
