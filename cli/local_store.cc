@@ -12,6 +12,7 @@
 #include "cli/terminal.h"
 #include "recorder/recorder.h"
 #include "search_space/status.h"
+#include "server/rpc/attempt_wire.h"
 #include "server/rpc/convert.h"
 #include "server/tuner/measurement.h"
 #include "server/tuner/owner.h"
@@ -186,6 +187,12 @@ absl::StatusOr<v1::ListStudiesResponse> ListLocalStudies(const std::string& stor
   for (StudyRecord& study : page.studies) *response.add_studies() = ShownStudy(std::move(study));
   response.set_next_page_token(page.next_page_token);
   return response;
+}
+
+absl::StatusOr<v1::ListAttemptsResponse> ListLocalAttempts(const std::string& store,
+                                                           const v1::ListAttemptsRequest& request) {
+  ASSIGN_OR_RETURN(const Recorder recorder, Recorder::Open({.path = store, .read_only = true}));
+  return ListAttempts(recorder, request);
 }
 
 absl::StatusOr<v1::GetStudyResponse> GetLocalStudy(const std::string& store,

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "cli/exit_code.h"
@@ -25,6 +26,7 @@ namespace {
 
 struct StudyOptions {
   std::string id = {};
+  std::optional<int> trial = {};
   int page_size = 0;  // 0: the store's own
   std::string page_token = {};
   TuneFlags question = {};
@@ -67,6 +69,24 @@ int Show(const StudyOptions& options, const GlobalFlags& flags) {
   PrintData(flags.output == OutputForm::kJson
                 ? PrintJson(*study, {.multiline = true}) + "\n"
                 : StudyReport(*study, {.has_color = StdoutHasColor()}));
+  return kExitDone;
+}
+
+absl::StatusOr<v1::ListAttemptsResponse> ListAttempts(const v1::ListAttemptsRequest& request,
+                                                      const GlobalFlags& flags) {
+  if (flags.server.empty()) return ListLocalAttempts(flags.store, request);
+  ASSIGN_OR_RETURN(Client client, Client::Connect(flags.server));
+  return client.ListAttempts(request);
+}
+
+int Attempts(const StudyOptions& options, const GlobalFlags& flags) {
+  v1::ListAttemptsRequest request;
+  request.set_study_id(options.id);
+  if (options.trial.has_value()) request.set_trial_number(*options.trial);
+  const auto attempts = ListAttempts(request, flags);
+  if (!attempts.ok()) return Fail(attempts.status(), flags.output);
+  PrintData(flags.output == OutputForm::kJson ? PrintJson(*attempts, {.multiline = true}) + "\n"
+                                              : AttemptTable(*attempts));
   return kExitDone;
 }
 
@@ -172,6 +192,10 @@ void AddStudyCommand(CLI::App& app, Program& program) {
   auto options = std::make_shared<StudyOptions>();
   CLI::App& group = AddListAndShow(app, "study", "studies of a server, or those that were kept",
                                    options, program);
+  CLI::App& attempts = AddAction(
+      group, {"attempts", "the jobs of a study's trials", Attempts, false}, options, program);
+  attempts.add_option("id", options->id, "of the study")->required();
+  attempts.add_option("--trial", options->trial, "this one alone, with its output");
   CLI::App& create =
       AddAction(group, {"create", "start a study and leave it", Create, true}, options, program);
   AddQuestionOptions(create, options->question);

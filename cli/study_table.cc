@@ -19,6 +19,27 @@ std::string Gain(const v1::Study& study) {
   return has_gain ? PercentText(study.gain_over_baseline_ratio()) : "-";
 }
 
+// "crash (metrics_missing)"
+std::string EndWords(const v1::Attempt& attempt) {
+  if (attempt.outcome().empty()) return "-";
+  const bool has_class =
+      !attempt.failure_class().empty() && attempt.failure_class() != attempt.outcome();
+  return has_class ? fmt::format("{} ({})", attempt.outcome(), attempt.failure_class())
+                   : attempt.outcome();
+}
+
+std::string LogText(const v1::Attempt& attempt) {
+  std::string text;
+  const auto add = [&](std::string_view which, const std::string& log) {
+    if (log.empty()) return;
+    text += fmt::format("\n{} of {}'s output\n{}", which, attempt.id(), log);
+    if (!log.ends_with('\n')) text += '\n';
+  };
+  add("beginning", attempt.log_head());
+  add("end", attempt.log_tail());
+  return text;
+}
+
 }  // namespace
 
 std::string StudyTable(const v1::ListStudiesResponse& studies) {
@@ -42,6 +63,29 @@ std::string StudyTable(const v1::ListStudiesResponse& studies) {
     text += fmt::format("more: --page-token {}\n", studies.next_page_token());
   }
   return text;
+}
+
+std::string AttemptTable(const v1::ListAttemptsResponse& attempts) {
+  if (attempts.attempts().empty()) return "no attempts\n";
+  Table table({{.title = "trial", .align = Align::kRight},
+               {.title = "attempt", .align = Align::kRight},
+               {.title = "job"},
+               {.title = "state"},
+               {.title = "outcome"},
+               {.title = "device time", .align = Align::kRight},
+               {.title = "created"},
+               {.title = "why"}});
+  std::string logs;
+  for (const v1::Attempt& attempt : attempts.attempts()) {
+    table.AddRow({fmt::format("{}", attempt.trial_number()), fmt::format("{}", attempt.number()),
+                  attempt.external_id().empty()
+                      ? attempt.launcher()
+                      : fmt::format("{} {}", attempt.launcher(), attempt.external_id()),
+                  attempt.state(), EndWords(attempt), SecondsText(attempt.device_seconds()),
+                  attempt.create_time(), attempt.message().empty() ? "-" : attempt.message()});
+    logs += LogText(attempt);
+  }
+  return table.Text("") + logs;
 }
 
 std::string EventLine(const v1::WatchStudyResponse& event) {

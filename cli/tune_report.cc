@@ -107,6 +107,7 @@ std::string TrialTable(const v1::TuneResult& result, const ReportNotes& notes) {
                {.title = "to run", .align = Align::kRight},
                {.title = "plan"}});
   int number = 0;
+  std::string failures;
   for (const v1::TriedPlan& trial : result.trials()) {
     const bool ran = trial.outcome() == "ok";
     const bool has_class =
@@ -117,8 +118,11 @@ std::string TrialTable(const v1::TuneResult& result, const ReportNotes& notes) {
                   ran ? SecondsText(trial.step_time_seconds()) : "-",
                   SecondsText(trial.expected_step_time_seconds()),
                   PercentText(trial.success_probability_ratio()), PlanWords(trial.plan())});
+    if (!trial.failure_message().empty()) {
+      failures += fmt::format("{}trial {}: {}\n", kIndent, number, trial.failure_message());
+    }
   }
-  return Heading("Trials, in the order tried", notes) + table.Text(kIndent);
+  return Heading("Trials, in the order tried", notes) + table.Text(kIndent) + failures;
 }
 
 std::string SearchLine(const v1::GetStudyResponse& answer) {

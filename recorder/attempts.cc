@@ -14,7 +14,7 @@ namespace {
 constexpr char kAttemptColumns[] =
     "id, study_id, trial_number, number, fencing_token, state, launcher, external_id, "
     "create_time_ms, submit_time_ms, start_time_ms, end_time_ms, outcome, failure_class, "
-    "device_seconds, log_head, log_tail";
+    "device_seconds, log_head, log_tail, message";
 
 absl::StatusOr<AttemptRecord> ReadRow(const Statement& row) {
   AttemptRecord attempt = {.id = row.Text(0),
@@ -29,6 +29,7 @@ absl::StatusOr<AttemptRecord> ReadRow(const Statement& row) {
                            .start_time_ms = row.OptionalInteger(10),
                            .end_time_ms = row.OptionalInteger(11),
                            .failure_class = row.Text(13),
+                           .message = row.Text(17),
                            .device_time = Seconds(row.Real(14)),
                            .log_head = row.Text(15),
                            .log_tail = row.Text(16)};
@@ -40,11 +41,12 @@ absl::StatusOr<AttemptRecord> ReadRow(const Statement& row) {
 
 absl::StatusOr<std::vector<AttemptRecord>> ReadAttempts(sqlite3* connection,
                                                         std::string_view study_id,
-                                                        int trial_number) {
+                                                        std::optional<std::int64_t> trial_number) {
   ASSIGN_OR_RETURN(
       Statement query,
       Statement::Prepare(connection, fmt::format("SELECT {} FROM attempts WHERE study_id = ?1 AND "
-                                                 "trial_number = ?2 ORDER BY number",
+                                                 "trial_number = coalesce(?2, trial_number) "
+                                                 "ORDER BY trial_number, number",
                                                  kAttemptColumns)));
   RETURN_IF_ERROR(query.Bind(study_id, trial_number));
   std::vector<AttemptRecord> attempts;
@@ -88,8 +90,9 @@ absl::Status CheckOpen(sqlite3* connection, const AttemptRecord& attempt) {
 
 bool IsSame(const AttemptRecord& ended, const AttemptEnding& ending) {
   return ended.outcome == ending.outcome && ended.failure_class == ending.failure_class &&
-         ended.device_time == ending.device_time && ended.log_head == ending.log_head &&
-         ended.log_tail == ending.log_tail && ended.end_time_ms == ending.time_ms;
+         ended.message == ending.message && ended.device_time == ending.device_time &&
+         ended.log_head == ending.log_head && ended.log_tail == ending.log_tail &&
+         ended.end_time_ms == ending.time_ms;
 }
 
 }  // namespace
@@ -136,11 +139,11 @@ absl::StatusOr<AttemptRecord> EndAttempt(sqlite3* connection, const AttemptEndin
   RETURN_IF_ERROR(CheckOpen(connection, attempt));
   RETURN_IF_ERROR(Run(connection, R"sql(
 UPDATE attempts SET state = ?2, outcome = ?3, failure_class = ?4, device_seconds = ?5,
-                    log_head = ?6, log_tail = ?7, end_time_ms = ?8
+                    log_head = ?6, log_tail = ?7, end_time_ms = ?8, message = ?9
 WHERE id = ?1)sql",
                       attempt.id, Word(AttemptState::kEnded), Word(ending.outcome),
                       ending.failure_class, ending.device_time.count(), ending.log_head,
-                      ending.log_tail, ending.time_ms));
+                      ending.log_tail, ending.time_ms, ending.message));
   return ReadAttempt(connection, attempt.id);
 }
 
@@ -193,9 +196,12 @@ absl::StatusOr<AttemptRecord> Recorder::FinishAttempt(const AttemptEnding& endin
   return ended;
 }
 
-absl::StatusOr<std::vector<AttemptRecord>> Recorder::ListAttempts(std::string_view study_id,
-                                                                  int trial_number) const {
-  RETURN_IF_ERROR(ReadTrial(connection_.get(), study_id, trial_number).status());
+absl::StatusOr<std::vector<AttemptRecord>> Recorder::ListAttempts(
+    std::string_view study_id, std::optional<int> trial_number) const {
+  RETURN_IF_ERROR(CheckStudyExists(connection_.get(), study_id));
+  if (trial_number.has_value()) {
+    RETURN_IF_ERROR(ReadTrial(connection_.get(), study_id, *trial_number).status());
+  }
   return ReadAttempts(connection_.get(), study_id, trial_number);
 }
 

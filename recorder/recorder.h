@@ -130,9 +130,10 @@ class Recorder {
                                                      int page_size,
                                                      std::string_view page_token) const;
 
-  // All attempts at a trial, in their order. NOT_FOUND: UNKNOWN_TRIAL.
-  [[nodiscard]] absl::StatusOr<std::vector<AttemptRecord>> ListAttempts(std::string_view study_id,
-                                                                        int trial_number) const;
+  // All attempts at a trial, or at all trials of the study, in their order. NOT_FOUND:
+  // UNKNOWN_STUDY, UNKNOWN_TRIAL.
+  [[nodiscard]] absl::StatusOr<std::vector<AttemptRecord>> ListAttempts(
+      std::string_view study_id, std::optional<int> trial_number) const;
 
   // All or none, in the order given. A request_id that is there gives what it made when the
   // request_hash is the same, else INVALID_ARGUMENT with reason REQUEST_ID_REUSED. A used id:

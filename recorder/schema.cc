@@ -232,6 +232,10 @@ CREATE TABLE calibrations (
 CREATE INDEX calibrations_by_create_time ON calibrations (create_time_ms, id);
 CREATE INDEX calibrations_by_chip ON calibrations (chip, create_time_ms, id);
 )sql"},
+    // Version 4: why an attempt ended as it did, in a sentence.
+    {3, R"sql(
+ALTER TABLE attempts ADD COLUMN message TEXT NOT NULL DEFAULT '';
+)sql"},
 };
 static_assert(std::size(kMigrations) == kSchemaVersion);
 

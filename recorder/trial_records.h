@@ -75,6 +75,7 @@ struct AttemptRecord {
   std::optional<std::int64_t> end_time_ms = {};
   std::optional<Outcome> outcome = {};
   std::string failure_class = {};
+  std::string message = {};  // why it ended so, in a sentence
   Seconds device_time = Seconds(0);
   std::string log_head = {};
   std::string log_tail = {};
@@ -109,6 +110,7 @@ struct AttemptEnding {
   std::int64_t fencing_token = 0;
   Outcome outcome = Outcome::kOk;
   std::string failure_class = {};
+  std::string message = {};
   Seconds device_time = Seconds(0);
   std::string log_head = {};
   std::string log_tail = {};

@@ -238,6 +238,8 @@ absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Collect(const JobStatu
   const auto of_rank = ReadRankFailure(options_.folder, trial.attempt.id, trial.attempt.token);
   const bool is_told = has_result && (*read)->failure != FailureClass::kCancelled;
   if (has_result) Keep(**read, report);
+  // Who ended it the engine knows.
+  if (has_result && !is_told && !status.reason.empty()) report.message = status.reason;
   if (is_told) failure = *(*read)->failure;
   // Where another rank is gone, the one that measures waits for it in vain.
   const bool is_consequence =
@@ -297,7 +299,8 @@ FinishedTrial JobLauncher::Finish(TrialOutcome outcome, const AttemptReport& rep
   return {.id = trial_->job.id,
           .outcome = outcome,
           .time = trial_->time,
-          .failure_class = report.failure_class};
+          .failure_class = report.failure_class,
+          .failure_message = report.failure_class.empty() ? "" : report.message};
 }
 
 }  // namespace meshwright

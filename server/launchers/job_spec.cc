@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "search_space/status.h"
+#include "server/launchers/kubernetes_check.h"
 #include "server/tuner/export/export.h"
 
 namespace meshwright {
@@ -219,6 +220,12 @@ absl::StatusOr<JobPlanner> MakeJobPlanner(const TrialRequest& trials, const Prob
                      .description = fmt::format("{}; must be 1: launcher {} runs jobs on this "
                                                 "machine alone",
                                                 node_count, kLocalLauncher)});
+  }
+  if (trials.launcher == kKubernetesLauncher) {
+    for (const FieldViolation& mistake : MistakesOf(*job.kubernetes)) {
+      found.push_back(
+          {.field = "trials.job.kubernetes." + mistake.field, .description = mistake.description});
+    }
   }
   JobPlanner planner = {.job = job, .problem = problem, .workloads_folder = job.workloads_folder};
   if (planner.workloads_folder.empty()) planner.workloads_folder = OwnWorkloadsFolder();

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <filesystem>
 #include <memory>
 #include <set>
 #include <thread>
@@ -12,6 +11,7 @@
 #include "search_space/status.h"
 #include "server/launchers/job_launcher.h"
 #include "server/launchers/job_spec.h"
+#include "server/launchers/kubernetes_engine.h"
 #include "server/launchers/local_engine.h"
 #include "server/launchers/slurm_engine.h"
 #include "server/tuner/search_plan.h"
@@ -30,6 +30,7 @@ constexpr int kEndPolls = 30;
 constexpr std::chrono::seconds kEndPoll(1);
 // Sites ask that their scheduler is not asked more often.
 constexpr Seconds kSlurmPoll(15);
+constexpr Seconds kKubernetesPoll(5);
 
 // Those of the search that the command can state, each also with half and twice its micro-batch.
 std::vector<ParallelPlan> CandidatesOf(const std::vector<RankedPlan>& plans,
@@ -52,19 +53,19 @@ std::vector<ParallelPlan> CandidatesOf(const std::vector<RankedPlan>& plans,
   return {candidates.begin(), candidates.end()};
 }
 
+Seconds PollOf(std::string_view launcher) {
+  if (launcher == kLocalLauncher) return kLocalPoll;
+  return launcher == kSlurmLauncher ? kSlurmPoll : kKubernetesPoll;
+}
+
 absl::StatusOr<std::unique_ptr<JobEngine>> EngineOf(const TrialRequest& trials,
                                                     const Problem& problem) {
   const JobTemplate& job = *trials.job;
   if (trials.launcher == kSlurmLauncher) {
     return std::make_unique<SlurmEngine>(SlurmEngineOptions{.sbatch_flags = job.engine_flags});
   }
-  const std::string slots = job.folder + "/slots";
-  std::error_code error;
-  std::filesystem::create_directories(slots, error);
-  if (error) {
-    return absl::FailedPreconditionError(
-        fmt::format("{} cannot be made: {}", slots, error.message()));
-  }
+  if (trials.launcher == kKubernetesLauncher) return KubernetesEngine::Open(*job.kubernetes);
+  ASSIGN_OR_RETURN(const std::string slots, MachineSlotsFolder());
   return std::make_unique<LocalEngine>(
       LocalEngineOptions{.slots_folder = slots, .slot_count = DeviceCount(problem.cluster)});
 }
@@ -124,14 +125,13 @@ absl::StatusOr<StudyAnswer> Measure(const StudyRequest& request, const Knowledge
              progress.job_status = fmt::format("trial {}: {}", trial + 1, what);
              if (control.on_progress) control.on_progress(progress);
            },
-       .poll_interval = trials.job->poll_interval.value_or(is_local ? kLocalPoll : kSlurmPoll),
+       .poll_interval = trials.job->poll_interval.value_or(PollOf(trials.launcher)),
        .queue_limit = trials.job->queue_limit,
        // On this machine what is not there has not begun.
        .lost_limit = is_local ? kLocalLost : JobLauncherOptions().lost_limit});
-  return RunTrialStudy(
-      request, knowledge,
-      {.candidates = CandidatesOf(found->plans, planner), .measures_baseline = true}, launcher,
-      measuring);
+  return RunTrialStudy(request, knowledge,
+                       {.candidates = CandidatesOf(found->plans, planner), .runs_jobs = true},
+                       launcher, measuring);
 }
 
 // A job of an earlier process that this one has not come to take up before it was cancelled.

@@ -5,7 +5,7 @@
 
 namespace meshwright {
 
-// A study whose trials are jobs of launcher local or slurm. Its candidates are the plans that the
+// A study whose trials are jobs of any launcher but replay. Its candidates are the plans that the
 // search expects to be fastest and their neighbours in micro-batch; the baseline is its first
 // trial. FAILED_PRECONDITION without a journal in `control`: a job that nobody wrote down is lost
 // with the process.

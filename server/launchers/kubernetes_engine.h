@@ -10,8 +10,8 @@
 
 #include "server/launchers/http_client.h"
 #include "server/launchers/job_engine.h"
+#include "server/launchers/kubernetes_check.h"
 #include "server/launchers/kubernetes_jobs.h"
-#include "server/launchers/kubernetes_options.h"
 #include "server/launchers/kubernetes_template.h"
 
 namespace meshwright {

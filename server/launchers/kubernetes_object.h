@@ -6,7 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/launchers/job_engine.h"
-#include "server/launchers/kubernetes_options.h"
+#include "server/launchers/kubernetes_check.h"
 #include "server/launchers/kubernetes_template.h"
 
 namespace meshwright {

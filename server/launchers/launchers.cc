@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "search_space/status.h"
@@ -29,12 +30,13 @@ absl::StatusOr<StudyAnswer> RunStudyWithTrials(const StudyRequest& request,
   if (!request.trials.has_value()) return RunStudy(request, knowledge, control);
   const std::string& launcher = request.trials->launcher;
   if (launcher == kReplayLauncher) return Replay(request, knowledge, control);
-  if (launcher == kLocalLauncher || launcher == kSlurmLauncher) {
+  const std::vector<std::string> names = LauncherNames();
+  if (std::ranges::find(names, launcher) != names.end()) {
     return RunJobStudy(request, knowledge, control);
   }
-  return InvalidFields({{.field = "trials.launcher",
-                         .description = fmt::format("'{}'; must be one of {}", launcher,
-                                                    fmt::join(LauncherNames(), ", "))}});
+  return InvalidFields(
+      {{.field = "trials.launcher",
+        .description = fmt::format("'{}'; must be one of {}", launcher, fmt::join(names, ", "))}});
 }
 
 }  // namespace meshwright

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -205,6 +206,21 @@ absl::StatusOr<int> Spawn(const JobSpec& spec, const LocalEngineOptions& options
 }
 
 }  // namespace
+
+// In /tmp and not in TMPDIR, which differs between the programs of one user.
+absl::StatusOr<std::string> MachineSlotsFolder() {
+  const std::string folder = fmt::format("/tmp/meshwright-slots-{}", geteuid());
+  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
+    return absl::FailedPreconditionError(
+        fmt::format("{} cannot be made: {}", folder, std::strerror(errno)));
+  }
+  struct stat found = {};
+  const bool is_own = lstat(folder.c_str(), &found) == 0 && S_ISDIR(found.st_mode) &&
+                      found.st_uid == geteuid() && (found.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+  if (is_own) return folder;
+  return absl::FailedPreconditionError(
+      fmt::format("{} must be a folder that this user alone can write to", folder));
+}
 
 absl::StatusOr<std::string> LocalEngine::Submit(const JobSpec& spec) {
   if (absl::Status checked = Check(spec, options_); !checked.ok()) return checked;

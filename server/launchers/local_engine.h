@@ -13,6 +13,10 @@ struct LocalEngineOptions {
   int slot_count = 1;
 };
 
+// The one that all studies of this user on this machine share, made if need be. FAILED_PRECONDITION
+// where somebody else could write to it.
+absl::StatusOr<std::string> MachineSlotsFolder();
+
 // Jobs as processes of this machine, a process a device slot; a job waits until as many are free.
 // Each has a process group and a supervisor of its own (local_supervisor.sh), which lives on when
 // the server goes, so that a later one finds the job by the files that it writes.

@@ -163,6 +163,11 @@ absl::StatusOr<v1::CancelStudyResponse> Client::CancelStudy(const std::string& s
   return Call(*stubs_->tuning, &v1::TuningService::Stub::CancelStudy, request, {});
 }
 
+absl::StatusOr<v1::ListAttemptsResponse> Client::ListAttempts(
+    const v1::ListAttemptsRequest& request) {
+  return Call(*stubs_->tuning, &v1::TuningService::Stub::ListAttempts, request, {});
+}
+
 absl::StatusOr<v1::ListTrialsResponse> Client::ListTrials(const v1::ListTrialsRequest& request) {
   return Call(*stubs_->tuning, &v1::TuningService::Stub::ListTrials, request, {});
 }

@@ -55,6 +55,7 @@ class Client {
   absl::StatusOr<v1::ListStudiesResponse> ListStudies(const v1::ListStudiesRequest& request);
   absl::StatusOr<v1::CancelStudyResponse> CancelStudy(const std::string& study_id);
   absl::StatusOr<v1::ListTrialsResponse> ListTrials(const v1::ListTrialsRequest& request);
+  absl::StatusOr<v1::ListAttemptsResponse> ListAttempts(const v1::ListAttemptsRequest& request);
   // Calls `sink` with each event until the study ends, `sink` has enough or the call fails.
   absl::Status WatchStudy(const v1::WatchStudyRequest& request, const WatchSink& sink,
                           const CallOptions& options = {});

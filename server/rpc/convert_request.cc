@@ -251,6 +251,18 @@ void RefuseSearch(const MessageReader& in, const StudyRequest& request) {
   refuse("disabled_rules", !request.disabled_rules.empty());
 }
 
+// What is of one engine alone.
+void CheckEngine(const MessageReader& job, const TrialRequest& trials) {
+  if (trials.launcher != kSlurmLauncher && !trials.job->engine_flags.empty()) {
+    job.Add("engine_flags", fmt::format("stated; launcher {} has none", trials.launcher));
+  }
+  const bool is_kubernetes = trials.launcher == kKubernetesLauncher;
+  if (is_kubernetes == trials.job->kubernetes.has_value()) return;
+  job.Add("kubernetes",
+          is_kubernetes ? "missing; required of launcher kubernetes"
+                        : fmt::format("stated; launcher {} has no use for it", trials.launcher));
+}
+
 // What a launcher needs another has no use for.
 void ReadTrialJob(const MessageReader& in, TrialRequest& trials) {
   const std::optional<MessageReader> job = in.Child("job");
@@ -263,9 +275,7 @@ void ReadTrialJob(const MessageReader& in, TrialRequest& trials) {
     in.Add("job",
            fmt::format("missing; launcher {} needs to know how to run a plan", trials.launcher));
   }
-  if (trials.launcher == kLocalLauncher && job.has_value() && !trials.job->engine_flags.empty()) {
-    job->Add("engine_flags", "stated; launcher local has none");
-  }
+  if (job.has_value()) CheckEngine(*job, trials);
   if (!trials.replay.empty()) {
     in.Add("replay", fmt::format("stated; launcher {} measures by jobs", trials.launcher));
   }

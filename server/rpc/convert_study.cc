@@ -37,6 +37,25 @@ void Fill(const JobMetrics& metrics, v1::JobMetrics& wire) {
   if (metrics.hang_limit) wire.set_hang_limit_seconds(metrics.hang_limit->count());
 }
 
+void Fill(const KubernetesOptions& options, v1::KubernetesOptions& wire) {
+  wire.set_server(options.server);
+  wire.set_namespace_(options.name_space);
+  wire.set_job_template(options.job_template);
+  wire.set_image(options.image);
+  if (!options.token_file.empty()) wire.set_token_file(options.token_file);
+  if (!options.ca_file.empty()) wire.set_ca_file(options.ca_file);
+  if (!options.queue.empty()) wire.set_queue(options.queue);
+  if (!options.device_resource.empty()) wire.set_device_resource(options.device_resource);
+  if (options.devices_per_node) wire.set_devices_per_node(*options.devices_per_node);
+  if (!options.volume_claim.empty()) wire.set_volume_claim(options.volume_claim);
+  if (!options.mount_path.empty()) wire.set_mount_path(options.mount_path);
+  for (const auto& [key, value] : options.labels) wire.add_labels(fmt::format("{}={}", key, value));
+  wire.set_request_limit_seconds(options.request_limit.count());
+  wire.set_hopeless_limit_seconds(options.hopeless_limit.count());
+  wire.set_start_limit_seconds(options.start_limit.count());
+  wire.set_deletion_limit_seconds(options.deletion_limit.count());
+}
+
 void Fill(const JobTemplate& job, v1::JobTemplate& wire) {
   wire.set_folder(job.folder);
   wire.mutable_command()->Assign(job.command.begin(), job.command.end());
@@ -48,6 +67,7 @@ void Fill(const JobTemplate& job, v1::JobTemplate& wire) {
   wire.set_python(job.python);
   if (!job.workloads_folder.empty()) wire.set_workloads_folder(job.workloads_folder);
   if (job.poll_interval) wire.set_poll_interval_seconds(job.poll_interval->count());
+  if (job.kubernetes) Fill(*job.kubernetes, *wire.mutable_kubernetes());
   Fill(job.metrics, *wire.mutable_metrics());
 }
 
@@ -80,6 +100,7 @@ void Fill(const TriedPlan& trial, v1::TriedPlan& wire) {
   wire.set_success_probability_ratio(trial.success_probability);
   wire.set_device_seconds(trial.device_time.count());
   wire.set_failure_class(trial.failure_class);
+  wire.set_failure_message(trial.failure_message);
 }
 
 void Fill(const TrialSummary& summary, v1::TrialSummary& wire) {

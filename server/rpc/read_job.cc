@@ -87,6 +87,36 @@ JobMetrics ReadMetrics(const MessageReader& in) {
   return metrics;
 }
 
+KubernetesOptions ReadKubernetes(const MessageReader& in) {
+  KubernetesOptions options = {.server = in.Required("server", in.Text("server")),
+                               .token_file = in.Text("token_file").value_or(""),
+                               .ca_file = in.Text("ca_file").value_or(""),
+                               .name_space = in.Required("namespace", in.Text("namespace")),
+                               .image = in.Required("image", in.Text("image")),
+                               .queue = in.Text("queue").value_or(""),
+                               .device_resource = in.Text("device_resource").value_or(""),
+                               .devices_per_node = in.Int("devices_per_node"),
+                               .volume_claim = in.Text("volume_claim").value_or(""),
+                               .mount_path = in.Text("mount_path").value_or("")};
+  options.job_template = in.Text("job_template").value_or(options.job_template);
+  const std::vector<std::string> labels = in.Texts("labels");
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    const std::size_t equals = labels[i].find('=');
+    if (equals == std::string::npos) {
+      in.Add(fmt::format("labels[{}]", i), fmt::format("'{}'; must be KEY=VALUE", labels[i]));
+      continue;
+    }
+    const auto [key, is_new] =
+        options.labels.emplace(labels[i].substr(0, equals), labels[i].substr(equals + 1));
+    if (!is_new) in.Add(fmt::format("labels[{}]", i), fmt::format("{}; stated twice", key->first));
+  }
+  ReadLimit(in, "request_limit_seconds", options.request_limit);
+  ReadLimit(in, "hopeless_limit_seconds", options.hopeless_limit);
+  ReadLimit(in, "start_limit_seconds", options.start_limit);
+  ReadLimit(in, "deletion_limit_seconds", options.deletion_limit);
+  return options;
+}
+
 }  // namespace
 
 JobTemplate ReadJob(const MessageReader& in) {
@@ -113,6 +143,7 @@ JobTemplate ReadJob(const MessageReader& in) {
   job.workloads_folder = in.Text("workloads_folder").value_or("");
   RequireAbsolute(in, "workloads_folder", job.workloads_folder);
   if (const auto metrics = in.Child("metrics")) job.metrics = ReadMetrics(*metrics);
+  if (const auto site = in.Child("kubernetes")) job.kubernetes = ReadKubernetes(*site);
   return job;
 }
 

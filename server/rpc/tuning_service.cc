@@ -8,6 +8,7 @@
 #include "meshwright/v1/service.grpc.pb.h"
 #include "search_space/status.h"
 #include "server/rpc/answer.h"
+#include "server/rpc/attempt_wire.h"
 #include "server/rpc/convert.h"
 #include "server/rpc/services.h"
 #include "server/rpc/status_wire.h"
@@ -98,6 +99,17 @@ class TuningService final : public v1::TuningService::CallbackService, public Cl
                                        v1::ListTrialsResponse* response) override {
     return Answer(*context, "ListTrials", [&] {
       return NameStudy(AnswerListTrials(*request, *response), request->study_id());
+    });
+  }
+
+  grpc::ServerUnaryReactor* ListAttempts(grpc::CallbackServerContext* context,
+                                         const v1::ListAttemptsRequest* request,
+                                         v1::ListAttemptsResponse* response) override {
+    return Answer(*context, "ListAttempts", [&] {
+      return context_.engine.UseStore([&](const Recorder& store) -> absl::Status {
+        ASSIGN_OR_RETURN(*response, meshwright::ListAttempts(store, *request));
+        return absl::OkStatus();
+      });
     });
   }
 

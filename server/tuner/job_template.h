@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "search_space/units.h"
+#include "server/tuner/kubernetes_options.h"
 
 namespace meshwright {
 
@@ -37,6 +38,7 @@ struct JobTemplate {
   std::string workloads_folder = {};  // absolute; empty: beside the program that launches
   JobMetrics metrics = {};
   std::optional<Seconds> poll_interval = {};  // absent: the engine's
+  std::optional<KubernetesOptions> kubernetes = {};
 };
 
 // A word that stands alone and becomes the launch flags of the workload's framework, a word each.

@@ -20,8 +20,9 @@ struct TrialJob {
 struct FinishedTrial {
   int id = 0;
   TrialOutcome outcome = Cancelled();
-  Seconds time = Seconds(0);       // that it occupied its devices
-  std::string failure_class = {};  // of a job that was not measured: why
+  Seconds time = Seconds(0);         // that it occupied its devices
+  std::string failure_class = {};    // of a job that was not measured: why
+  std::string failure_message = {};  // the same in a sentence
 };
 
 // Runs plans as jobs: of a cluster's scheduler, or a measured table that stands in for one. Jobs

@@ -24,6 +24,11 @@ absl::StatusOr<ParallelPlan> PlanOf(const TrialRecord& trial) {
                     "STORE_CORRUPT");
 }
 
+// Of one that was measured there is nothing to say.
+std::string MessageOf(const AttemptRecord& attempt) {
+  return attempt.failure_class.empty() ? "" : attempt.message;
+}
+
 absl::StatusOr<TriedPlan> TriedOf(const Recorder& recorder, const TrialRecord& trial) {
   ASSIGN_OR_RETURN(ParallelPlan plan, PlanOf(trial));
   ASSIGN_OR_RETURN(const std::vector<AttemptRecord> attempts,
@@ -34,7 +39,8 @@ absl::StatusOr<TriedPlan> TriedOf(const Recorder& recorder, const TrialRecord& t
                    .expected_step_time = trial.expected_step_time,
                    .success_probability = trial.success_probability,
                    .device_time = trial.device_time,
-                   .failure_class = attempts.back().failure_class};
+                   .failure_class = attempts.back().failure_class,
+                   .failure_message = MessageOf(attempts.back())};
 }
 
 EventRecord TrialEvent(const std::string& study_id, int number, std::int64_t time_ms) {
@@ -187,6 +193,7 @@ AttemptEnding StoredTrials::EndingOf(const AttemptReport& report, Outcome outcom
           .fencing_token = attempt_.fencing_token,
           .outcome = outcome,
           .failure_class = report.failure_class,
+          .message = report.message,
           .device_time = options_.device_count * report.time,
           .log_head = report.log_head,
           .log_tail = report.log_tail,
@@ -287,6 +294,7 @@ absl::Status CancelOpenTrials(Recorder& recorder, std::string_view study_id, std
                                       .fencing_token = last.fencing_token,
                                       .outcome = last.outcome.value_or(Outcome::kCancelled),
                                       .failure_class = last.failure_class,
+                                      .message = last.message,
                                       .device_time = last.device_time,
                                       .log_head = last.log_head,
                                       .log_tail = last.log_tail,

@@ -39,13 +39,16 @@ TrialOutcome OutcomeOf(Outcome word, Seconds step_time, std::optional<Bytes> pea
 Seconds TrialTime(Seconds step_time) { return kStartUp + kSteps * step_time; }
 
 std::vector<std::string> LauncherNames() {
-  return {std::string(kReplayLauncher), std::string(kLocalLauncher), std::string(kSlurmLauncher)};
+  return {std::string(kReplayLauncher), std::string(kLocalLauncher), std::string(kSlurmLauncher),
+          std::string(kKubernetesLauncher)};
 }
 
 std::string_view Word(TrialStop stop) {
   switch (stop) {
     case TrialStop::kAllTried:
       return "all_tried";
+    case TrialStop::kRestRuledOut:
+      return "rest_ruled_out";
     case TrialStop::kTrialLimit:
       return "trial_limit";
     case TrialStop::kDeviceTimeLimit:

@@ -69,6 +69,7 @@ struct TrialBudget {
 inline constexpr std::string_view kReplayLauncher = "replay";
 inline constexpr std::string_view kLocalLauncher = "local";
 inline constexpr std::string_view kSlurmLauncher = "slurm";
+inline constexpr std::string_view kKubernetesLauncher = "kubernetes";
 std::vector<std::string> LauncherNames();
 
 struct TrialRequest {
@@ -86,10 +87,12 @@ struct TriedPlan {
   double success_probability = 0;
   Seconds device_time = Seconds(0);  // what it occupied
   std::string failure_class = {};    // of a job that was not measured: why
+  std::string failure_message = {};  // the same in a sentence
 };
 
 enum class TrialStop {
   kAllTried,
+  kRestRuledOut,
   kTrialLimit,
   kDeviceTimeLimit,
   kTimeLimit,

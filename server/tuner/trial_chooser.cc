@@ -48,8 +48,10 @@ std::vector<PlanFeatures> AllFeatures(const std::vector<RankedPlan>& candidates,
 
 }  // namespace
 
-TrialChooser::TrialChooser(std::vector<RankedPlan> candidates, int layer_count)
+TrialChooser::TrialChooser(std::vector<RankedPlan> candidates, int layer_count,
+                           std::vector<std::string> disabled_rules)
     : candidates_(std::move(candidates)),
+      disabled_rules_(std::move(disabled_rules)),
       features_(AllFeatures(candidates_, layer_count)),
       time_(features_, kTimeSpread),
       memory_(features_, kMemorySpread),
@@ -96,10 +98,15 @@ Seconds TrialChooser::LeastTime(std::size_t candidate) const {
 
 std::optional<std::string_view> TrialChooser::RuledOutBy(std::size_t candidate) const {
   if (!best_.has_value()) return std::nullopt;
-  if (HasRunOut(candidate) || IsContradicted(candidate)) return kHistoryRule;
-  if (FitProbability(candidate) < kSurelyOversized) return kMemoryRule;
-  if (LeastTime(candidate) > *best_) return kBoundRule;
+  const bool has_run_out = HasRunOut(candidate) || IsContradicted(candidate);
+  if (IsOn(kHistoryRule) && has_run_out) return kHistoryRule;
+  if (IsOn(kMemoryRule) && FitProbability(candidate) < kSurelyOversized) return kMemoryRule;
+  if (IsOn(kBoundRule) && LeastTime(candidate) > *best_) return kBoundRule;
   return std::nullopt;
+}
+
+bool TrialChooser::IsOn(std::string_view rule) const {
+  return std::ranges::find(disabled_rules_, rule) == disabled_rules_.end();
 }
 
 Expectation TrialChooser::Expect(std::size_t candidate) const {

@@ -25,8 +25,9 @@ struct Expectation {
 // its constants. Pure; ties go to the candidate that stands first.
 class TrialChooser {
  public:
-  // Candidates in canonical order, no plan twice.
-  TrialChooser(std::vector<RankedPlan> candidates, int layer_count);
+  // Candidates in canonical order, no plan twice. `disabled_rules` rule nothing out.
+  TrialChooser(std::vector<RankedPlan> candidates, int layer_count,
+               std::vector<std::string> disabled_rules = {});
 
   // Nothing once all have been tried.
   [[nodiscard]] std::optional<Expectation> Next() const;
@@ -51,6 +52,7 @@ class TrialChooser {
   [[nodiscard]] std::optional<std::size_t> SmallestOutOfMemory() const;
 
  private:
+  [[nodiscard]] bool IsOn(std::string_view rule) const;
   [[nodiscard]] bool HasRunOut(std::size_t candidate) const;
   [[nodiscard]] bool IsContradicted(std::size_t candidate) const;
   [[nodiscard]] double FitProbability(std::size_t candidate) const;
@@ -58,6 +60,7 @@ class TrialChooser {
   [[nodiscard]] Seconds Incumbent(const std::vector<Expectation>& open) const;
 
   std::vector<RankedPlan> candidates_;
+  std::vector<std::string> disabled_rules_;
   std::vector<PlanFeatures> features_;
   ResidualProcess time_;
   ResidualProcess memory_;

@@ -145,13 +145,15 @@ class TrialStudy {
     ASSIGN_OR_RETURN(result_.baseline,
                      BaselineOf(request_, problem_, model, result_.applied_defaults));
     std::vector<ParallelPlan> plans = setup.candidates;
-    const bool measures_baseline = setup.measures_baseline && result_.baseline.has_value();
+    const bool measures_baseline = setup.runs_jobs && result_.baseline.has_value();
     if (measures_baseline) plans.push_back(result_.baseline->plan);
-    TrialChooser chooser(Estimated(std::move(plans), problem_, model), problem_.model.layer_count);
+    TrialChooser chooser(Estimated(std::move(plans), problem_, model), problem_.model.layer_count,
+                         request_.disabled_rules);
     LearnFromRuns(chooser);
     LearnFromFailures(calibration, chooser);
     TrialOptions options = OptionsOf(chooser, control, start);
     options.journal = control.trials;
+    options.skips_ruled_out = setup.runs_jobs;
     const bool has_run = measures_baseline && learnt_.outcomes.contains(result_.baseline->plan);
     if (measures_baseline && !has_run) {
       options.baseline = IndexOf(result_.baseline->plan, chooser);

@@ -11,7 +11,9 @@ namespace meshwright {
 // Everything that a study with trials is made of beside its request.
 struct TrialSetup {
   std::vector<ParallelPlan> candidates = {};  // legal, with their split of layers; any order
-  bool measures_baseline = false;  // as the first trial: for launchers of real jobs, not replay
+  // For launchers of real jobs, not replay: the first trial is the baseline, and what a rule rules
+  // out is not run.
+  bool runs_jobs = false;
 };
 
 // A study whose answer is measured: runs candidates by `launcher` within request.trials' budget.

@@ -71,6 +71,13 @@ class Loop {
     return chooser_.Next();
   }
 
+  // Tried for another reason than what is expected of it.
+  [[nodiscard]] bool IsGiven(std::size_t candidate) const {
+    if (options_.baseline == candidate) return true;
+    return options_.journal != nullptr &&
+           options_.journal->open == chooser_.candidates()[candidate].plan;
+  }
+
   absl::Status Begin(const Expectation& next) const {
     if (options_.journal == nullptr || !options_.journal->begin) return absl::OkStatus();
     const RankedPlan& candidate = chooser_.candidates()[next.candidate];
@@ -99,6 +106,10 @@ class Loop {
     const TrialBudget& budget = options_.budget;
     if (IsStopped()) return TrialStop::kCancelled;
     if (!next.has_value()) return TrialStop::kAllTried;
+    if (options_.skips_ruled_out && !IsGiven(next->candidate) &&
+        chooser_.RuledOutBy(next->candidate).has_value()) {
+      return TrialStop::kRestRuledOut;
+    }
     if (static_cast<int>(run_.tried.size()) >= budget.trials) return TrialStop::kTrialLimit;
     const Seconds time = TrialTime(next->step_time);
     if (budget.device_time.has_value() &&
@@ -141,7 +152,8 @@ class Loop {
             .expected_step_time = expected.step_time,
             .success_probability = expected.success_probability,
             .device_time = options_.device_count * finished.time,
-            .failure_class = finished.failure_class};
+            .failure_class = finished.failure_class,
+            .failure_message = finished.failure_message};
   }
 
   void Record(std::optional<std::size_t> candidate, TriedPlan tried) {

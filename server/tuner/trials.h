@@ -17,6 +17,8 @@ struct TrialOptions {
   int device_count = 1;
   // Tried before all others whatever is expected of it: the plan to compare with.
   std::optional<std::size_t> baseline = {};
+  // Ends where only candidates are left that a rule has ruled out; else they are tried last.
+  bool skips_ruled_out = false;
   // Looked at between waits; what runs is then cancelled.
   std::function<bool()> should_stop = {};
   // The process ends: what outlives it is left running.

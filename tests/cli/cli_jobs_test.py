@@ -1,7 +1,7 @@
-"""Studies whose trials are jobs, as users run them: cli_jobs_test.py MESHWRIGHT MESHWRIGHTD EXAMPLES LAUNCHER PYTHON
+"""Studies whose trials are jobs, as users run them: cli_jobs_test.py MESHWRIGHT MESHWRIGHTD EXAMPLES LAUNCHER PYTHON [TEST...]
 
-LAUNCHER is local or slurm; PYTHON has PyTorch. Jobs run a stand-in for a training program, which prints step times by
-its plan; one test runs the reference step.
+LAUNCHER is local, slurm or kubernetes (the fake of tests/launchers); PYTHON has PyTorch. Jobs run a stand-in for a
+training program, which prints step times by its plan; some tests run the reference step.
 """
 
 import contextlib
@@ -11,8 +11,10 @@ import pathlib
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
+import urllib.request
 
 from programs import EXAMPLES, MESHWRIGHTD, Folder
 
@@ -25,6 +27,26 @@ WORKLOAD = {"sequence_length": 64, "global_batch_size": 8, "precision": "fp32", 
 CLUSTER = {"name": "two-cores",
            "pools": [{"name": "cpu", "chip": "cpu-generic", "node_count": 1, "devices_per_node": 2}]}
 
+# What a site states of its engine.
+SITE = {"poll_interval_seconds": 0.2}
+FAKE_KUBERNETES = pathlib.Path(__file__).resolve().parent.parent / "launchers" / "fake_kubernetes.py"
+
+
+def setUpModule():
+    if LAUNCHER != "kubernetes":
+        return
+    with tempfile.NamedTemporaryFile("w", suffix=".json", delete=False) as script:
+        script.write("{}")
+    unittest.addModuleCleanup(os.unlink, script.name)
+    cluster = subprocess.Popen([sys.executable, FAKE_KUBERNETES, script.name], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    unittest.addModuleCleanup(cluster.wait)
+    unittest.addModuleCleanup(cluster.stdout.close)
+    unittest.addModuleCleanup(cluster.stdin.close)
+    SITE["kubernetes"] = {"server": cluster.stdout.readline().strip(), "namespace": "tests", "image": "image",
+                          "labels": ["team=tests"]}
+
+
 # Writes down that it began, and then what FOLDER/behaviour.json says of plans with so much tensor parallelism.
 TRAINER = """
 import json, os, pathlib, sys, time
@@ -32,7 +54,8 @@ folder, case, attempt = pathlib.Path(sys.argv[1]), json.load(open(sys.argv[2])),
 with open(folder / f"{attempt}.began.{os.environ['RANK']}", "a") as file:
     file.write("began\\n")
 tensor = case["plan"]["tensor_parallel"]
-does = json.load(open(folder / "behaviour.json")).get(str(tensor), {})
+behaviour = json.load(open(folder / "behaviour.json"))
+does = behaviour.get(f"mb{case['plan']['micro_batch_size']}") or behaviour.get(str(tensor), {})
 if does.get("dies") and os.environ["RANK"] == "1":
     print("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB", flush=True)
     sys.exit(1)
@@ -59,7 +82,7 @@ class JobsFolder(Folder):
 
     def job(self, **changes):
         trainer = self.write("trainer.py", TRAINER)
-        return {"folder": str(self.jobs), "python": PYTHON, "poll_interval_seconds": 0.2, "time_limit_seconds": 120,
+        return {"folder": str(self.jobs), "python": PYTHON, "time_limit_seconds": 120, **SITE,
                 "command": [PYTHON, trainer, "{folder}", "{case_file}", "{attempt}"],
                 "metrics": {"warmup_steps": 1, "min_steps": 4, "max_steps": 8, "start_limit_seconds": 60,
                             "hang_limit_seconds": 60}, **changes}
@@ -67,7 +90,13 @@ class JobsFolder(Folder):
     def tune(self, *args, trials=3, job=None, expect=0, cluster=CLUSTER):
         return self.run_cli("tune", *self.question(MODEL, WORKLOAD, cluster), "--launcher", LAUNCHER,
                             "--job", self.write("job.json", job or self.job()), "--max-trials", str(trials),
-                            "--output", "json", *args, expect=expect)
+                            "--output", "json", *args, expect=expect, seconds=300)
+
+    def modelled_memory(self, plan):
+        line = {"id": "1", "model": MODEL, "workload": WORKLOAD, "cluster": CLUSTER, "plan": plan}
+        shown = self.run_cli("evaluate", "--cases", self.write("case.jsonl", line), "--db",
+                             str(self.folder / "none.db"))
+        return json.loads(shown.stdout)["reserved_memory_bytes"]
 
     def began(self):
         """How often each attempt began, by its name."""
@@ -100,6 +129,49 @@ class JobsTest(JobsFolder):
         self.assertTrue(failed)
         for trial in failed:
             self.assertEqual((trial["outcome"], trial["failure_class"]), ("oom", "oom_device"))
+            self.assertIn("CUDA out of memory", trial["failure_message"])
+        number = 1 + answer["trials"].index(failed[0])
+        study = json.loads(self.run_cli("study", "list", "--output", "json").stdout)["studies"][0]["id"]
+        shown = json.loads(self.run_cli("study", "attempts", study, "--trial", str(number), "--output", "json").stdout)
+        self.assertEqual([a["failure_class"] for a in shown["attempts"]], ["oom_device"])
+        self.assertIn("CUDA out of memory", shown["attempts"][0]["log_head"])
+        self.assertIn("oom (oom_device)", self.run_cli("study", "attempts", study).stdout)
+
+    def test_memory_that_lacks_teaches_the_pruner(self):
+        self.behave({"mb8": {"dies": True, "sleeps": 2}, "mb4": {"dies": True, "sleeps": 2}})
+        answer = json.loads(self.tune(trials=100).stdout)
+        needs = 0  # the least that ran out of memory, and more than all that ran
+        ran = 0
+        for trial in answer["trials"]:
+            need = self.modelled_memory(trial["plan"])
+            self.assertLess(need, needs or need + 1, trial)
+            if trial["outcome"] == "ok":
+                ran = max(ran, need)
+            elif need > ran:
+                self.assertEqual(trial["failure_class"], "oom_device")
+                needs = need
+        self.assertGreater(needs, 0)
+        self.assertGreater(answer["search"]["pruned_count_by_rule"]["history"], 0)
+        self.assertRegex(" ".join(answer["warnings"]), "rule history: .* ran out of memory")
+
+    def test_memory_that_a_limit_takes(self):
+        # Of address space: what PyTorch itself maps, and room for micro-batches of one sequence but not of eight.
+        ask = "import torch; print(next(line for line in open('/proc/self/status') if line.startswith('VmPeak')))"
+        mapped = subprocess.run([PYTHON, "-c", ask], capture_output=True, text=True, check=True).stdout
+        limit = int(mapped.split()[1]) * 1024 + 900_000_000
+        example = EXAMPLES / "two-cores"
+        workload = {**json.loads((example / "workload.json").read_text()), "sequence_length": 512}
+        job = {**self.job(), "command": ["prlimit", f"--as={limit}", PYTHON, "{workloads_folder}/train_step.py",
+                                         "--case", "{case_file}", "--device", "cpu", "--warmup", "1", "--steps", "3"],
+               "environment": ["OMP_NUM_THREADS=1"],
+               "metrics": {"warmup_steps": 1, "min_steps": 2, "max_steps": 2}}
+        done = self.run_cli("tune", "--model", str(example / "model.json"), "--workload",
+                            self.write("workload.json", workload), "--cluster", str(example / "cluster.json"),
+                            "--launcher", LAUNCHER, "--job", self.write("job.json", job), "--max-trials", "3",
+                            "--dimension", "data_parallel=2", "--dimension", "recompute=none", "--output", "json")
+        answer = json.loads(done.stdout)
+        self.assertIn("oom", [trial["outcome"] for trial in answer["trials"]], answer["trials"])
+        self.assertIn("ok", [trial["outcome"] for trial in answer["trials"]], answer["trials"])
 
     def test_a_hang_is_ended_in_its_time(self):
         self.behave({"1": {"hangs": True}, "2": {"hangs": True}})
@@ -123,8 +195,7 @@ class JobsTest(JobsFolder):
 
     def test_the_reference_step(self):
         example = EXAMPLES / "two-cores"
-        job = {**json.loads((example / "job.json").read_text()), "folder": str(self.jobs), "python": PYTHON,
-               "poll_interval_seconds": 0.2}
+        job = {**json.loads((example / "job.json").read_text()), "folder": str(self.jobs), "python": PYTHON, **SITE}
         done = self.run_cli("tune", "--model", str(example / "model.json"), "--workload",
                             str(example / "workload.json"), "--cluster", str(example / "cluster.json"), "--launcher",
                             LAUNCHER, "--job", self.write("job.json", job), "--max-trials", "2", "--output", "json")
@@ -135,8 +206,7 @@ class JobsTest(JobsFolder):
             self.assertGreater(trial["peak_memory_bytes"], 0)
 
 
-class ServedJobsTest(JobsFolder):
-    """With a server, which may be lost at any moment."""
+class ServedFolder(JobsFolder):
 
     def start(self, *flags):
         environment = {**os.environ, "XDG_STATE_HOME": str(self.folder / "state")}
@@ -181,14 +251,6 @@ class ServedJobsTest(JobsFolder):
                 pass
         return found
 
-    def test_a_server_runs_jobs_only_when_it_may(self):
-        address = self.start()
-        errors = self.run_cli("--server", address, "tune", *self.question(MODEL, WORKLOAD, CLUSTER), "--launcher",
-                              LAUNCHER, "--job", self.write("job.json", self.job()), "--max-trials", "1",
-                              expect=8).stderr
-        self.assertIn("--allow-jobs", errors)
-        self.assertEqual(self.began(), {})
-
     def states(self):
         """Of the attempts in the store, in their order."""
         try:
@@ -196,6 +258,22 @@ class ServedJobsTest(JobsFolder):
                 return [row[0] for row in store.execute("SELECT state FROM attempts ORDER BY fencing_token")]
         except sqlite3.OperationalError:  # not there yet
             return []
+
+    def attempts(self, address, study):
+        shown = self.run_cli("--server", address, "study", "attempts", study, "--output", "json")
+        return json.loads(shown.stdout)["attempts"]
+
+
+class ServedJobsTest(ServedFolder):
+    """With a server, which may be lost at any moment."""
+
+    def test_a_server_runs_jobs_only_when_it_may(self):
+        address = self.start()
+        errors = self.run_cli("--server", address, "tune", *self.question(MODEL, WORKLOAD, CLUSTER), "--launcher",
+                              LAUNCHER, "--job", self.write("job.json", self.job()), "--max-trials", "1",
+                              expect=8).stderr
+        self.assertIn("--allow-jobs", errors)
+        self.assertEqual(self.began(), {})
 
     def test_killed_at_each_step_of_the_journal(self):
         self.behave({"1": {"sleeps": 0.1}, "2": {"sleeps": 0.1}})
@@ -272,5 +350,78 @@ class ServedJobsTest(JobsFolder):
         self.assertRegex(self.run_cli("--server", address, "study", "list").stdout, rf"{study}.*running")
 
 
+class TrialsTest(JobsFolder):
+    """The reference step as a study of eight real trials; scripts/jobs_report.sh holds such ones against sweeps."""
+
+    def eight_trials(self, processes):
+        cluster = {"name": "cores", "pools": [{"name": "cpu", "chip": "cpu-generic", "node_count": 1,
+                                               "devices_per_node": processes}]}
+        job = {"folder": str(self.jobs), "python": PYTHON, "environment": ["OMP_NUM_THREADS=1"], **SITE,
+               "metrics": {"warmup_steps": 1, "min_steps": 3, "max_steps": 6}}
+        answer = json.loads(self.tune("--disable-rule", "bound", trials=8, job=job, cluster=cluster).stdout)
+        trials = answer["trials"]
+        self.assertEqual([trial["outcome"] for trial in trials], ["ok"] * 8)
+        fastest = min(trials, key=lambda trial: trial["step_time_seconds"])
+        self.assertEqual(answer["plans"][0]["plan"], fastest["plan"])
+        self.assertEqual(answer["trial_summary"]["stop_reason"], "trial_limit")
+        for trial in trials:
+            plan = trial["plan"]
+            self.assertEqual(plan["tensor_parallel"] * plan["pipeline_parallel"] * plan["data_parallel"] *
+                             plan["context_parallel"], processes)
+
+    def test_of_two_processes(self):
+        self.eight_trials(2)
+
+    def test_of_four_processes(self):
+        self.eight_trials(4)
+
+
+class ClusterTest(ServedFolder):
+    """What others do to a site's jobs and nodes while a study runs."""
+
+    def setUp(self):
+        super().setUp()
+        if LAUNCHER == "local":
+            self.skipTest("this machine has neither an engine to be asked nor other nodes")
+        self.behave({"1": {"sleeps": 1}, "2": {"sleeps": 1}})
+        self.address = self.start("--allow-jobs")
+        self.study = self.create(self.address, trials=2)
+        self.wait_for(lambda: self.began())
+        self.wait_for(lambda: self.states()[-1:] == ["running"])
+        self.attempt = self.attempts(self.address, self.study)[-1]
+
+    def test_cancelled_by_hand(self):
+        if LAUNCHER == "slurm":
+            subprocess.run(["scancel", f"--name={self.attempt['id']}"], check=True)
+        else:
+            site = SITE["kubernetes"]
+            urllib.request.urlopen(urllib.request.Request(
+                f"{site['server']}/apis/batch/v1/namespaces/{site['namespace']}/jobs/{self.attempt['id']}",
+                data=b'{"propagationPolicy": "Foreground"}', method="DELETE"), timeout=10).close()
+        self.behave({})
+        answer = self.ended(self.address, self.study)
+        tried = answer["result"]["trials"]
+        self.assertEqual([(t["outcome"], t["failure_class"]) for t in tried], [("cancelled", "cancelled"), ("ok", "")])
+        self.assertRegex(tried[0]["failure_message"], "CANCELLED|deleted|gone")
+        self.assertEqual(len(self.attempts(self.address, self.study)), 2)
+
+    def test_a_node_taken_down(self):
+        if LAUNCHER != "slurm":
+            self.skipTest("tests/launchers/kubernetes_faults_test.cc loses nodes")
+        ask = ["squeue", "-h", f"--name={self.attempt['id']}", "-o", "%N"]
+        node = subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip()
+        self.addCleanup(subprocess.run, ["scontrol", "update", f"NodeName={node}", "State=RESUME"], check=False,
+                        stderr=subprocess.DEVNULL)  # its daemon may have brought it back
+        subprocess.run(["scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=test"], check=True)
+        self.behave({})
+        answer = self.ended(self.address, self.study)
+        tried = answer["result"]["trials"]
+        self.assertEqual([t["outcome"] for t in tried], ["ok", "ok"])
+        attempts = self.attempts(self.address, self.study)
+        self.assertEqual([(a["trial_number"], a["failure_class"]) for a in attempts],
+                         [(1, "node_failure"), (1, ""), (2, "")])
+        self.assertEqual(len(self.began()), 3)
+
+
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1], verbosity=2)
+    unittest.main(argv=[sys.argv[0], *sys.argv[6:]], verbosity=2)

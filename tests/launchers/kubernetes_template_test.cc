@@ -223,14 +223,15 @@ TEST(KubernetesOptionsTest, EveryBadFieldIsNamed) {
                                      .deletion_limit = Seconds(0)};
   EXPECT_THAT(
       FieldsOf(Validate(options)),
-      ElementsAre("server", "server", "token_file", "ca_file", "name_space", "job_template",
-                  "queue", "image", "devices_per_node", "device_resource", "volume_claim",
-                  "mount_path", "labels['a b']", "labels['a b']", "labels['meshwright.io/attempt']",
-                  "request_limit", "start_limit", "deletion_limit", "hopeless_limit"));
+      ElementsAre("server", "server", "token_file", "ca_file", "namespace", "job_template", "queue",
+                  "image", "devices_per_node", "device_resource", "volume_claim", "mount_path",
+                  "labels['a b']", "labels['a b']", "labels['meshwright.io/attempt']",
+                  "request_limit_seconds", "start_limit_seconds", "deletion_limit_seconds",
+                  "hopeless_limit_seconds"));
   EXPECT_THAT(std::string(Validate(options).message()),
               HasSubstr("job_template = 'nojob'; must be one of job, mpijob, pytorchjob, trainjob, "
                         "volcano, or the absolute path of a file"));
-  EXPECT_THAT(FieldsOf(Validate({})), ElementsAre("server", "name_space", "image"));
+  EXPECT_THAT(FieldsOf(Validate({})), ElementsAre("server", "namespace", "image"));
 }
 
 }  // namespace

@@ -142,7 +142,7 @@ TEST_F(OpenTest, RefusesANewerSchemaAndNamesBoth) {
   for (const auto& recorder : {Write().status(), Read().status()}) {
     EXPECT_TRUE(absl::IsFailedPrecondition(recorder));
     EXPECT_EQ(Reason(recorder), "NEWER_STORE");
-    EXPECT_THAT(Message(recorder), HasSubstr("schema version 7, this program knows 3"));
+    EXPECT_THAT(Message(recorder), HasSubstr("schema version 7, this program knows 4"));
   }
 }
 
@@ -190,6 +190,37 @@ TEST_F(OpenTest, UpgradesAnOlderStoreAndKeepsItsRows) {
   ASSERT_TRUE(restored.ok()) << restored.status();
   EXPECT_EQ(*restored->GetStudy("old"), expected);
   EXPECT_TRUE(absl::IsNotFound(restored->GetStudy("new").status()));
+}
+
+TEST_F(OpenTest, UpgradesVersion3ToAttemptsThatSayWhy) {
+  {
+    auto recorder = Write();
+    ASSERT_TRUE(recorder.ok());
+    ASSERT_TRUE(recorder->InsertStudy(MakeStudy("s")).ok());
+    ASSERT_TRUE(recorder
+                    ->BeginTrial({.study_id = "s",
+                                  .plan_key = "key",
+                                  .plan_digest = "digest",
+                                  .plan = "plan",
+                                  .expected_step_time = Seconds(1),
+                                  .launcher = "slurm"})
+                    .ok());
+  }
+  RunSql(path_, "ALTER TABLE attempts DROP COLUMN message; PRAGMA user_version = 3");
+  auto recorder = Write();
+  ASSERT_TRUE(recorder.ok()) << recorder.status();
+  EXPECT_TRUE(Exists(".v3.bak"));
+  const auto old = recorder->ListAttempts("s", std::nullopt);
+  ASSERT_TRUE(old.ok()) << old.status();
+  ASSERT_EQ(old->size(), 1U);
+  EXPECT_EQ(old->front().message, "");
+  const auto ended = recorder->FinishAttempt({.attempt_id = old->front().id,
+                                              .fencing_token = old->front().fencing_token,
+                                              .outcome = Outcome::kCrash,
+                                              .failure_class = "crash",
+                                              .message = "why"});
+  ASSERT_TRUE(ended.ok()) << ended.status();
+  EXPECT_EQ(recorder->ListAttempts("s", 1)->front().message, "why");
 }
 
 TEST_F(OpenTest, UpgradesVersion2ToWhatIsMeasured) {

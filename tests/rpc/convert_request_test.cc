@@ -367,6 +367,32 @@ TEST(ConvertRequestTest, EveryMistakeInAJobIsNamed) {
                           "metrics.start_limit_seconds", "metrics.hang_limit_seconds"));
 }
 
+TEST(ConvertRequestTest, KubernetesIsOfItsLauncherAlone) {
+  const auto fields = [](const std::string& launcher, const std::string& job) {
+    const auto read = Read(WithQuestion(fmt::format(
+        R"("trials": {{"launcher": "{}", "max_trials": 1, "job": {{"folder": "/j"{}}}}})", launcher,
+        job)));
+    std::vector<std::string> found;
+    for (const FieldViolation& violation : FieldViolations(read.status())) {
+      found.push_back(violation.field.substr(std::string("trials.job.").size()));
+    }
+    return found;
+  };
+  const std::string site =
+      R"(, "kubernetes": {"server": "https://k", "namespace": "n", "image": "i", "labels": ["a=b"]})";
+  EXPECT_THAT(fields("kubernetes", site), ElementsAre());
+  EXPECT_THAT(fields("kubernetes", ""), ElementsAre("kubernetes"));
+  EXPECT_THAT(fields("slurm", site), ElementsAre("kubernetes"));
+  EXPECT_THAT(fields("kubernetes", site + R"(, "engine_flags": ["-x"])"),
+              ElementsAre("engine_flags"));
+  EXPECT_THAT(
+      fields("kubernetes", R"(, "kubernetes": {"labels": ["a", "b=c", "b=d"],
+                                      "request_limit_seconds": 0})"),
+      testing::UnorderedElementsAre("kubernetes.server", "kubernetes.namespace", "kubernetes.image",
+                                    "kubernetes.labels[0]", "kubernetes.labels[2]",
+                                    "kubernetes.request_limit_seconds"));
+}
+
 TEST(ConvertRequestTest, JobsAreOfLaunchersThatRunThem) {
   for (const char* const trials :
        {R"({"launcher": "slurm", "max_trials": 1})",

@@ -102,7 +102,40 @@ TEST(CodecTest, JobsReadBackWhole) {
   v1::TuneRequest wire;
   ASSERT_TRUE(wire.ParseFromString(bytes));
   EXPECT_THAT(UnsetFields(wire.trials().job()),
-              testing::ElementsAre("meshwright.v1.JobMetrics.fields"));
+              testing::ElementsAre("meshwright.v1.JobMetrics.fields",
+                                   "meshwright.v1.JobTemplate.kubernetes"));
+  const auto back = codec.decode_request(bytes);
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(codec.encode_request(*back), bytes);
+}
+
+TEST(CodecTest, KubernetesReadsBackWhole) {
+  const Knowledge knowledge = LoadKnowledge("").value();
+  const StudyCodec codec = ProtobufCodec(knowledge);
+  StudyRequest request = ReplayRequest();
+  request.trials->launcher = kKubernetesLauncher;
+  request.trials->replay.clear();
+  request.trials->job = JobTemplate{.folder = "/j",
+                                    .kubernetes = KubernetesOptions{.server = "https://k",
+                                                                    .token_file = "/t",
+                                                                    .ca_file = "/c",
+                                                                    .name_space = "n",
+                                                                    .job_template = "volcano",
+                                                                    .image = "i",
+                                                                    .queue = "q",
+                                                                    .device_resource = "r",
+                                                                    .devices_per_node = 2,
+                                                                    .volume_claim = "v",
+                                                                    .mount_path = "/m",
+                                                                    .labels = {{"a", "b=c"}},
+                                                                    .request_limit = Seconds(1),
+                                                                    .hopeless_limit = Seconds(2),
+                                                                    .start_limit = Seconds(3),
+                                                                    .deletion_limit = Seconds(4)}};
+  const std::string bytes = codec.encode_request(request);
+  v1::TuneRequest wire;
+  ASSERT_TRUE(wire.ParseFromString(bytes));
+  EXPECT_THAT(UnsetFields(wire.trials().job().kubernetes()), testing::ElementsAre());
   const auto back = codec.decode_request(bytes);
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(codec.encode_request(*back), bytes);
@@ -263,7 +296,8 @@ TEST(ResultTest, EveryFieldIsSet) {
               testing::ElementsAre(
                   "meshwright.v1.Estimate.id", "meshwright.v1.Estimate.calibration",
                   "meshwright.v1.Estimate.id", "meshwright.v1.Estimate.calibration",
-                  "meshwright.v1.TriedPlan.failure_class", "meshwright.v1.PastRun.history_index",
+                  "meshwright.v1.TriedPlan.failure_class",
+                  "meshwright.v1.TriedPlan.failure_message", "meshwright.v1.PastRun.history_index",
                   "meshwright.v1.Estimate.id", "meshwright.v1.Estimate.calibration"));
   EXPECT_EQ(wire.calibration().evidence(1).history_index(), 3);
   EXPECT_FALSE(wire.calibration().evidence(1).has_time_ratio());

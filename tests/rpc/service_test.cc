@@ -162,10 +162,12 @@ TEST_F(ServerTest, UnknownThingsAreNotFound) {
   std::vector<v1::WatchStudyResponse> events;
   v1::ListTrialsRequest trials;
   trials.set_study_id("study-none");
+  v1::ListAttemptsRequest attempts;
+  attempts.set_study_id("study-none");
   for (const absl::Status& status :
        {client().GetStudy("study-none").status(), client().CancelStudy("study-none").status(),
-        client().ListTrials(trials).status(), Watch("study-none", events),
-        client().GetChip("nvidia-a1000").status()}) {
+        client().ListTrials(trials).status(), client().ListAttempts(attempts).status(),
+        Watch("study-none", events), client().GetChip("nvidia-a1000").status()}) {
     EXPECT_TRUE(absl::IsNotFound(status)) << status;
   }
 }

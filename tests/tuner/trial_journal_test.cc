@@ -82,8 +82,8 @@ StudyRequest Request() {
 
 StudyResult RunWith(const TrialJournal* journal, FakeLauncher& launcher) {
   const auto answer =
-      RunTrialStudy(Request(), Known(), {.candidates = Candidates(), .measures_baseline = true},
-                    launcher, {.trials = journal});
+      RunTrialStudy(Request(), Known(), {.candidates = Candidates(), .runs_jobs = true}, launcher,
+                    {.trials = journal});
   return std::get<StudyResult>(answer.value());
 }
 
@@ -122,9 +122,9 @@ TEST(TrialJournalTest, AStudyThatWasLostAnywhereEndsAsOneThatWasNot) {
       FakeLauncher launcher(OutcomeOn);
       for (const int limit : {first, second}) {
         const TrialJournal journal = JournalOn(kept, limit);
-        const auto lost = RunTrialStudy(Request(), Known(),
-                                        {.candidates = Candidates(), .measures_baseline = true},
-                                        launcher, {.trials = &journal});
+        const auto lost =
+            RunTrialStudy(Request(), Known(), {.candidates = Candidates(), .runs_jobs = true},
+                          launcher, {.trials = &journal});
         if (lost.ok()) continue;
         EXPECT_EQ(lost.status().message(), "the process is lost");
       }

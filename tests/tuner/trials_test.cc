@@ -108,6 +108,15 @@ TEST(TrialChooserTest, TriesWhatIsRuledOutAfterAllElse) {
   EXPECT_EQ(chooser.Next()->candidate, 1u);
 }
 
+TEST(TrialChooserTest, ADisabledRuleRulesNothingOut) {
+  TrialChooser chooser({Candidate(1, 3), Candidate(2, 30), Candidate(4, 1, 85, 0.005)}, 4,
+                       {"bound"});
+  chooser.Learn(0, After(3));
+  EXPECT_EQ(chooser.RuledOutBy(1), std::nullopt);
+  EXPECT_EQ(chooser.RuledOutBy(2), "memory");
+  EXPECT_EQ(chooser.Next()->candidate, 1u);
+}
+
 TEST(TrialPruningTest, CountsAndNamesWhatNeedsNoTrial) {
   TrialChooser chooser = RuledOut();
   chooser.Learn(3, OutOfMemory());
@@ -184,6 +193,28 @@ TEST(RunTrialsTest, TriesEveryCandidateOnce) {
   EXPECT_EQ(run.tried.size(), 4u);
   EXPECT_EQ(std::set(launcher.submitted.begin(), launcher.submitted.end()).size(), 4u);
   EXPECT_EQ(run.summary.remaining_gain, 0);
+}
+
+// The third and the fourth run out of memory; the baseline is run though it is ruled out.
+TEST(RunTrialsTest, SkipsWhatIsRuledOut) {
+  const auto run_out = [](const ParallelPlan& plan) -> TrialOutcome {
+    if (plan.micro_batch_size == 4) return OutOfMemory();
+    return After(plan.micro_batch_size);
+  };
+  const auto tried = [&](const TrialOptions& options) {
+    FakeLauncher launcher = FakeLauncher(run_out);
+    TrialChooser chooser(
+        {Candidate(1, 5, 40), Candidate(2, 4, 50), Candidate(4, 3, 70), Candidate(8, 6, 75)}, 4);
+    chooser.Learn(0, After(5));
+    TrialsRun run = RunTrials(chooser, launcher, options);
+    return std::pair(run.tried.size(), run.summary.stop);
+  };
+  TrialOptions options = {.budget = {.trials = 100}};
+  EXPECT_EQ(tried(options), std::pair(std::size_t{3}, TrialStop::kAllTried));
+  options.skips_ruled_out = true;
+  EXPECT_EQ(tried(options), std::pair(std::size_t{2}, TrialStop::kRestRuledOut));
+  options.baseline = 3;
+  EXPECT_EQ(tried(options), std::pair(std::size_t{3}, TrialStop::kAllTried));
 }
 
 struct StopCase {
@@ -285,8 +316,8 @@ TEST(TrialStudyTest, MeasuresTheBaselineFirst) {
       [](const ParallelPlan& plan) { return After(plan.micro_batch_size == 2 ? 0.5 : 1.0); });
   const ParallelPlan candidate = {
       .data_parallel = 4, .micro_batch_size = 2, .layers_per_stage = {4}};
-  const auto answer = RunTrialStudy(
-      request, Known(), {.candidates = {candidate}, .measures_baseline = true}, launcher, {});
+  const auto answer =
+      RunTrialStudy(request, Known(), {.candidates = {candidate}, .runs_jobs = true}, launcher, {});
   const auto& result = std::get<StudyResult>(*answer);
   ASSERT_EQ(result.trials.size(), 2u);
   EXPECT_EQ(result.trials[0].plan, result.baseline->plan);
@@ -304,8 +335,8 @@ TEST(TrialStudyTest, ABaselineThatFailedIsNotComparedWith) {
   });
   const ParallelPlan candidate = {
       .data_parallel = 4, .micro_batch_size = 2, .layers_per_stage = {4}};
-  const auto answer = RunTrialStudy(
-      request, Known(), {.candidates = {candidate}, .measures_baseline = true}, launcher, {});
+  const auto answer =
+      RunTrialStudy(request, Known(), {.candidates = {candidate}, .runs_jobs = true}, launcher, {});
   const auto& result = std::get<StudyResult>(*answer);
   EXPECT_FALSE(result.baseline.has_value());
   EXPECT_EQ(result.warnings.back(),
@@ -340,8 +371,8 @@ TEST(TrialStudyTest, ABaselineThatFailedInTheHistoryHadNoTrial) {
   request.history = {row, row};
   FakeLauncher launcher([](const ParallelPlan&) { return After(1); });
   const ParallelPlan candidate = {.data_parallel = 4, .layers_per_stage = {4}};
-  const auto answer = RunTrialStudy(
-      request, Known(), {.candidates = {candidate}, .measures_baseline = true}, launcher, {});
+  const auto answer =
+      RunTrialStudy(request, Known(), {.candidates = {candidate}, .runs_jobs = true}, launcher, {});
   const auto& result = std::get<StudyResult>(*answer);
   EXPECT_EQ(launcher.submitted, std::vector{candidate});
   EXPECT_FALSE(result.baseline.has_value());

@@ -1,4 +1,4 @@
-#include "server/launchers/kubernetes_options.h"
+#include "server/launchers/kubernetes_check.h"
 
 #include <fmt/format.h>
 
@@ -95,16 +95,16 @@ void CheckLabels(const KubernetesOptions& options, Violations& violations) {
 }
 
 void CheckLimits(const KubernetesOptions& options, Violations& violations) {
-  for (const auto& [field, limit] : {std::pair("request_limit", options.request_limit),
-                                     std::pair("start_limit", options.start_limit),
-                                     std::pair("deletion_limit", options.deletion_limit)}) {
+  for (const auto& [field, limit] : {std::pair("request_limit_seconds", options.request_limit),
+                                     std::pair("start_limit_seconds", options.start_limit),
+                                     std::pair("deletion_limit_seconds", options.deletion_limit)}) {
     if (limit <= Seconds(0)) {
       violations.push_back({field, fmt::format("{} s; must be > 0", limit.count())});
     }
   }
   if (options.hopeless_limit < Seconds(0)) {
-    violations.push_back(
-        {"hopeless_limit", fmt::format("{} s; must be >= 0", options.hopeless_limit.count())});
+    violations.push_back({"hopeless_limit_seconds",
+                          fmt::format("{} s; must be >= 0", options.hopeless_limit.count())});
   }
 }
 
@@ -117,12 +117,12 @@ bool IsKubernetesName(const std::string& text, std::size_t longest) {
          });
 }
 
-absl::Status Validate(const KubernetesOptions& options) {
+std::vector<FieldViolation> MistakesOf(const KubernetesOptions& options) {
   Violations violations;
   CheckServer(options, violations);
   if (!IsKubernetesName(options.name_space, kLongestName)) {
-    violations.push_back({"name_space", fmt::format("'{}'; must be at most {} of a-z, 0-9 and '-'",
-                                                    options.name_space, kLongestName)});
+    violations.push_back({"namespace", fmt::format("'{}'; must be at most {} of a-z, 0-9 and '-'",
+                                                   options.name_space, kLongestName)});
   }
   if (!options.job_template.starts_with('/') &&
       !FindKubernetesTemplate(options.job_template).has_value()) {
@@ -138,6 +138,11 @@ absl::Status Validate(const KubernetesOptions& options) {
   CheckPod(options, violations);
   CheckLabels(options, violations);
   CheckLimits(options, violations);
+  return violations;
+}
+
+absl::Status Validate(const KubernetesOptions& options) {
+  const Violations violations = MistakesOf(options);
   return violations.empty() ? absl::OkStatus() : InvalidFields(violations);
 }
 

@@ -4,7 +4,6 @@
 #include <optional>
 #include <string>
 
-#include "absl/status/status.h"
 #include "search_space/units.h"
 
 namespace meshwright {
@@ -34,12 +33,5 @@ struct KubernetesOptions {
   // For which the pods of a cancelled job may stay: those of a lost node never go.
   Seconds deletion_limit = Seconds(120);
 };
-
-// INVALID_ARGUMENT that names every bad field.
-absl::Status Validate(const KubernetesOptions& options);
-
-// Whether it may be the name of a namespace, a queue or a job: [a-z0-9]([a-z0-9-]*[a-z0-9])?, at
-// most so long.
-bool IsKubernetesName(const std::string& text, std::size_t longest);
 
 }  // namespace meshwright

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Whether trials find the best plan: studies of a few real jobs on a real Slurm of this machine, held against sweeps
+# that measure every candidate. Takes half an hour on two cores, which nothing else should use meanwhile.
+#
+#   scripts/jobs_report.sh                      prints the report
+#   scripts/jobs_report.sh --write              also between the markers of docs/jobs.md
+#   scripts/jobs_report.sh --processes 2 --sweeps 1 --trials 8
+#
+# MESHWRIGHT_BIN names the program (build/release/bin/meshwright). Exit 3: it is absent.
+set -euo pipefail
+cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." >/dev/null
+
+binary=${MESHWRIGHT_BIN:-build/release/bin/meshwright}
+[[ -x $binary ]] || { echo "scripts/jobs_report.sh: no $binary: build first: scripts/build.sh release" >&2; exit 3; }
+folder=$(mktemp -d)
+trap 'scripts/slurm_down.sh "$folder/slurm" >&2 || true; rm -rf "$folder"' EXIT
+eval "$(scripts/slurm_up.sh "$folder/slurm")"
+python3 -B bench/jobs/jobs_report.py --bin "$binary" --folder "$folder" "$@"

@@ -1,0 +1,57 @@
+#include "server/rpc/attempt_wire.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "search_space/status.h"
+#include "server/rpc/wire_time.h"
+
+namespace meshwright {
+namespace {
+
+v1::Attempt ToWire(const AttemptRecord& attempt, bool has_logs) {
+  v1::Attempt wire;
+  wire.set_id(attempt.id);
+  wire.set_trial_number(attempt.trial_number);
+  wire.set_number(attempt.number);
+  wire.set_launcher(attempt.launcher);
+  wire.set_external_id(attempt.external_id);
+  wire.set_state(std::string(Word(attempt.state)));
+  if (attempt.outcome.has_value()) wire.set_outcome(std::string(Word(*attempt.outcome)));
+  wire.set_failure_class(attempt.failure_class);
+  wire.set_message(attempt.message);
+  wire.set_device_seconds(attempt.device_time.count());
+  wire.set_create_time(WireTime(attempt.create_time_ms));
+  if (attempt.submit_time_ms) wire.set_submit_time(WireTime(*attempt.submit_time_ms));
+  if (attempt.start_time_ms) wire.set_start_time(WireTime(*attempt.start_time_ms));
+  if (attempt.end_time_ms) wire.set_end_time(WireTime(*attempt.end_time_ms));
+  if (has_logs) {
+    wire.set_log_head(attempt.log_head);
+    wire.set_log_tail(attempt.log_tail);
+  }
+  return wire;
+}
+
+}  // namespace
+
+absl::StatusOr<v1::ListAttemptsResponse> ListAttempts(const Recorder& store,
+                                                      const v1::ListAttemptsRequest& request) {
+  std::optional<int> trial;
+  if (request.has_trial_number()) trial = request.trial_number();
+  if (trial.value_or(1) < 1) {
+    return InvalidFields(
+        {{.field = "trial_number", .description = fmt::format("{}; must be >= 1", *trial)}});
+  }
+  ASSIGN_OR_RETURN(const std::vector<AttemptRecord> attempts,
+                   store.ListAttempts(request.study_id(), trial));
+  v1::ListAttemptsResponse response;
+  for (const AttemptRecord& attempt : attempts) {
+    *response.add_attempts() = ToWire(attempt, trial.has_value());
+  }
+  return response;
+}
+
+}  // namespace meshwright
