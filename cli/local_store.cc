@@ -45,9 +45,12 @@ absl::StatusOr<Recorder> OpenWriter(const std::string& store) {
   return recorder;
 }
 
-// Cancelled ones among them leave no trial open.
+// Cancelled ones among them leave no trial open; those with a job are left to a server, which ends
+// it.
 absl::Status InterruptOrphans(Recorder& recorder, std::int64_t now) {
-  ASSIGN_OR_RETURN(const std::vector<StudyRecord> orphans, recorder.InterruptOrphans(IsAlive, now));
+  const auto has_job_left = [&](const std::string& id) { return HasJobLeft(recorder, id); };
+  ASSIGN_OR_RETURN(const std::vector<StudyRecord> orphans,
+                   recorder.InterruptOrphans(IsAlive, now, has_job_left));
   for (const StudyRecord& orphan : orphans) {
     if (IsTerminal(orphan.state)) RETURN_IF_ERROR(CancelOpenTrials(recorder, orphan.id, now));
   }

@@ -22,7 +22,7 @@ void AddTrialOptions(CLI::App& command, TrialFlags& flags) {
       ->needs(launcher);
   command
       .add_option("--job", flags.job,
-                  "JSON file: how a plan becomes a job of --launcher local or slurm")
+                  "JSON file: how a plan becomes a job, of all launchers but replay")
       ->needs(launcher);
   launcher->needs(command
                       .add_option("--max-trials", flags.max_trials,
@@ -37,7 +37,8 @@ void AddTrialOptions(CLI::App& command, TrialFlags& flags) {
   command
       .add_option("--stop-within", flags.stop_within_ratio,
                   "end when no plan left is likely to save more than this share of a step, "
-                  "say 0.02; without it trials go on until --max-trials")
+                  "say 0.02; without it trials go on until --max-trials, or until what is left is "
+                  "ruled out")
       ->needs(launcher);
 }
 

@@ -42,12 +42,14 @@ absl::StatusOr<AttemptRecord> ReadRow(const Statement& row) {
 absl::StatusOr<std::vector<AttemptRecord>> ReadAttempts(sqlite3* connection,
                                                         std::string_view study_id,
                                                         std::optional<std::int64_t> trial_number) {
+  // Two texts, so that the index finds the trial's.
+  const char* const of_trial =
+      trial_number.has_value() ? "AND trial_number = ?2" : "AND ?2 IS NULL";
   ASSIGN_OR_RETURN(
       Statement query,
-      Statement::Prepare(connection, fmt::format("SELECT {} FROM attempts WHERE study_id = ?1 AND "
-                                                 "trial_number = coalesce(?2, trial_number) "
+      Statement::Prepare(connection, fmt::format("SELECT {} FROM attempts WHERE study_id = ?1 {} "
                                                  "ORDER BY trial_number, number",
-                                                 kAttemptColumns)));
+                                                 kAttemptColumns, of_trial)));
   RETURN_IF_ERROR(query.Bind(study_id, trial_number));
   std::vector<AttemptRecord> attempts;
   while (true) {

@@ -98,9 +98,11 @@ class Recorder {
                                                                     int limit) const;
 
   // Every queued, running or cancelling study whose owner is not alive becomes interrupted, or
-  // cancelled if it was cancelling, with an event; gives those studies. For the start of a process.
+  // cancelled if it was cancelling, with an event; gives those studies. One that `has_job_left`
+  // stays cancelling: its job is still to be ended. For the start of a process.
   absl::StatusOr<std::vector<StudyRecord>> InterruptOrphans(
-      const std::function<bool(std::string_view owner)>& is_alive, std::int64_t time_ms);
+      const std::function<bool(std::string_view owner)>& is_alive, std::int64_t time_ms,
+      const std::function<bool(const std::string& id)>& has_job_left = {});
 
   // The number of the last measurement that the study may learn from: the first one that was set.
   absl::StatusOr<std::int64_t> SetStudyHistory(std::string_view study_id, std::int64_t sequence);

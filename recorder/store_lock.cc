@@ -35,10 +35,10 @@ std::string ReadText(int descriptor) {
   return {text.data(), static_cast<std::size_t>(size)};
 }
 
-// A failure to write is no failure: people miss a name, the next writer checks once too often.
-void WriteText(int descriptor, std::string_view text) {
-  if (ftruncate(descriptor, 0) != 0) return;
-  [[maybe_unused]] const ssize_t written = pwrite(descriptor, text.data(), text.size(), 0);
+// 0, or the error. A text that is cut off is nobody's end in order.
+int WriteText(int descriptor, std::string_view text) {
+  if (ftruncate(descriptor, 0) != 0) return errno;
+  return pwrite(descriptor, text.data(), text.size(), 0) < 0 ? errno : 0;
 }
 
 // What others read while the lock is held.
@@ -78,7 +78,9 @@ absl::StatusOr<StoreLock> StoreLock::Acquire(const std::string& store_path, std:
   if (error == 0) {
     const std::string end = OrderlyEnd();
     lock.ended_in_order_ = !end.empty() && ReadText(descriptor) == end;
-    WriteText(descriptor, Holder(who));
+    // What an earlier holder left must not be taken for the end of this one.
+    const int failure = WriteText(descriptor, Holder(who));
+    if (failure != 0) return LockFileError(path, failure);
     return lock;
   }
   if (error != EWOULDBLOCK) return LockFileError(path, error);
@@ -110,6 +112,7 @@ StoreLock::~StoreLock() { Release(); }
 
 void StoreLock::Release() {
   if (descriptor_ < 0) return;
+  // Where this fails the next writer checks once too often.
   if (releases_in_order_) WriteText(descriptor_, OrderlyEnd());
   close(descriptor_);
 }

@@ -335,10 +335,13 @@ absl::StatusOr<StudyPage> Recorder::ListStudies(int page_size, std::string_view 
 }
 
 absl::StatusOr<std::vector<StudyRecord>> Recorder::InterruptOrphans(
-    const std::function<bool(std::string_view owner)>& is_alive, std::int64_t time_ms) {
+    const std::function<bool(std::string_view owner)>& is_alive, std::int64_t time_ms,
+    const std::function<bool(const std::string& id)>& has_job_left) {
   ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(connection_.get()));
   ASSIGN_OR_RETURN(std::vector<StudyRecord> orphans, Orphans(connection_.get(), is_alive));
   for (StudyRecord& study : orphans) {
+    const bool is_cancelling = study.state == StudyState::kCancelling;
+    if (is_cancelling && has_job_left && has_job_left(study.id)) continue;
     RETURN_IF_ERROR(Interrupt(connection_.get(), study, time_ms));
     ASSIGN_OR_RETURN(study, ReadStudyById(connection_.get(), study.id));
   }

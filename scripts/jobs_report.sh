@@ -14,5 +14,6 @@ binary=${MESHWRIGHT_BIN:-build/release/bin/meshwright}
 [[ -x $binary ]] || { echo "scripts/jobs_report.sh: no $binary: build first: scripts/build.sh release" >&2; exit 3; }
 folder=$(mktemp -d)
 trap 'scripts/slurm_down.sh "$folder/slurm" >&2 || true; rm -rf "$folder"' EXIT
-eval "$(scripts/slurm_up.sh "$folder/slurm")"
+lines=$(scripts/slurm_up.sh "$folder/slurm") # apart: eval would hide that it failed
+eval "$lines"
 python3 -B bench/jobs/jobs_report.py --bin "$binary" --folder "$folder" "$@"

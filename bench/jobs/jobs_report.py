@@ -2,6 +2,8 @@
 
 Other load and the machine's clock move all times of a run together, so that runs are compared by ratios: the times of a
 sweep are divided by their median over the plans that all sweeps have, and a study's by what its own plans took there.
+What changes in the middle of a sweep is not taken out. The best of many noisy times looks better than it is, which
+makes the chosen plan look worse.
 """
 import argparse
 import json
@@ -17,7 +19,6 @@ MODEL = {"name": "gpt-small", "layer_count": 4, "hidden_size": 256, "ffn_hidden_
          "attention_head_count": 4, "kv_head_count": 4, "head_dim": 64, "vocab_size": 2048, "mlp": "gelu",
          "norm": "layernorm", "tied_embeddings": False}
 WORKLOAD = {"sequence_length": 128, "global_batch_size": 16, "precision": "fp32", "attention_kernel": "unfused"}
-RULES = ("memory", "history", "bound")
 
 
 def arguments():
@@ -52,10 +53,11 @@ class Site:
             raise SystemExit(f"meshwright {words[0]} failed ({done.returncode}): {done.stderr[-500:]}")
         return done.stdout
 
-    def tune(self, store, trials, *words):
+    def tune(self, store, trials):
         return json.loads(self.run(
             "tune", "--model", "model.json", "--workload", "workload.json", "--cluster", "cluster.json", "--launcher",
-            "slurm", "--job", "job.json", "--max-trials", str(trials), "--db", store, "--output", "json", *words))
+            "slurm", "--job", "job.json", "--max-trials", str(trials), "--disable-rule", "bound", "--db", store,
+            "--output", "json"))
 
     def expected(self, store, plans):
         """Step time and 80 % interval of plans, by what a store has taught."""
@@ -79,31 +81,42 @@ def mean_of_sweeps(sweeps):
 
 
 def repeats(sweeps, both):
-    """Half the spread of a plan's times in two sweeps, as a share: what no prediction can be better than."""
+    """How far the first two sweeps lie from their mean, as a share of it: what no prediction can be better than."""
     if len(sweeps) < 2:
         return None
-    scales = [statistics.median(s[d] for d in both) for s in sweeps[:2]]
-    return statistics.median(abs(sweeps[0][d] / scales[0] - sweeps[1][d] / scales[1]) / 2 for d in both)
+    pairs = [[s[d] / statistics.median(s[e] for e in both) for s in sweeps[:2]] for d in both]
+    return statistics.median(abs(a - b) / (a + b) for a, b in pairs)
+
+
+def whole(answer):
+    stop = answer["trial_summary"]["stop_reason"]
+    if stop != "all_tried":
+        raise SystemExit(f"a sweep ended by {stop}: {answer['warnings']}")
+    return answer
 
 
 def report(args, processes):
     site = Site(args, processes)
-    study = site.tune("study.db", args.trials, "--disable-rule", "bound")
-    off = [word for rule in RULES for word in ("--disable-rule", rule)]
-    answers = [site.tune(f"sweep{i}.db", 1000, *off) for i in range(args.sweeps)]
+    study = site.tune("study.db", args.trials)
+    answers = [whole(site.tune(f"sweep{i}.db", 1000)) for i in range(args.sweeps)]
     sweeps = [times(answer) for answer in answers]
     measured, tried = mean_of_sweeps(sweeps), times(study)
     plans = {t["plan_digest"]: t["plan"] for answer in answers for t in answer["trials"]}
     chosen = study["plans"][0]["plan_digest"]
+    baseline = study["baseline"]["plan_digest"]
+    for digest, name in ((chosen, "chosen plan"), (baseline, "baseline")):
+        if digest not in measured:
+            raise SystemExit(f"the {name} did not run in every sweep: {json.dumps(plans.get(digest))}")
     drift = statistics.median(measured[d] / tried[d] for d in tried if d in measured)
     rest = {d: plan for d, plan in plans.items() if d in measured and d not in tried}
     cold = site.expected("none.db", rest)
     warm = site.expected("study.db", rest)
-    errors = [[abs(e[d][0] * k / measured[d] - 1) for d in rest] for e, k in ((cold, 1), (warm, drift))]
+    errors = [[abs(e[d][0] * drift / measured[d] - 1) for d in rest] for e in (cold, warm)]
     inside = [warm[d][1] * drift <= measured[d] <= warm[d][2] * drift for d in rest]
     return {"processes": processes, "trials": len(study["trials"]), "candidates": len(measured),
+            "failed": len(plans) - len(measured),
             "over_best_ratio": measured[chosen] / min(measured.values()) - 1,
-            "gain": measured[study["baseline"]["plan_digest"]] / measured[chosen],
+            "gain": measured[baseline] / measured[chosen],
             "cold_error_ratio": statistics.median(errors[0]), "error_ratio": statistics.median(errors[1]),
             "inside_ratio": statistics.mean(inside), "repeat_ratio": repeats(sweeps, set(measured)),
             "sweeps": sweeps, "study": tried, "plans": plans, "expected": warm}
@@ -114,11 +127,12 @@ def percent(ratio):
 
 
 def table(rows):
-    lines = ["| processes | trials | candidates | chosen over best | gain over baseline | error before | error after | "
-             "in the 80 % interval | repeats |", "|---|---|---|---|---|---|---|---|---|"]
+    lines = ["| processes | trials | candidates | failed | chosen over best | gain over baseline | error before | error after | "
+             "in the 80 % interval | repeats |", "|---|---|---|---|---|---|---|---|---|---|"]
     for row in rows:
         lines.append("| " + " | ".join([
-            str(row["processes"]), str(row["trials"]), str(row["candidates"]), percent(row["over_best_ratio"]),
+            str(row["processes"]), str(row["trials"]), str(row["candidates"]), str(row["failed"]),
+            percent(row["over_best_ratio"]),
             f"{row['gain']:.2f}", percent(row["cold_error_ratio"]), percent(row["error_ratio"]),
             percent(row["inside_ratio"]), percent(row["repeat_ratio"])]) + " |")
     return "\n".join(lines)
@@ -126,9 +140,11 @@ def table(rows):
 
 def main():
     args = arguments()
-    rows = [report(args, processes) for processes in args.processes or (2, 4)]
+    rows = []
+    for processes in args.processes or (2, 4):
+        rows.append(report(args, processes))
+        print(table(rows[-1:]), flush=True)
     text = table(rows)
-    print(text)
     if args.json:
         args.json.write_text(json.dumps(rows, indent=1))
     if args.write:

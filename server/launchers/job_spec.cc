@@ -12,6 +12,8 @@
 
 #include "search_space/status.h"
 #include "server/launchers/kubernetes_check.h"
+#include "server/launchers/kubernetes_object.h"
+#include "server/launchers/local_engine.h"
 #include "server/tuner/export/export.h"
 
 namespace meshwright {
@@ -202,6 +204,29 @@ void CheckVariables(const JobTemplate& job, std::vector<FieldViolation>& found) 
   }
 }
 
+// What is known of the cluster's jobs before one is submitted.
+void CheckKubernetes(const JobTemplate& job, int node_count, std::vector<FieldViolation>& found) {
+  const std::string site = "trials.job.kubernetes.";
+  const KubernetesOptions& options = *job.kubernetes;
+  std::vector<FieldViolation> mistakes = MistakesOf(options);
+  if (mistakes.empty()) {
+    const auto job_template = LoadKubernetesTemplate(options.job_template);
+    if (!job_template.ok()) {
+      mistakes.push_back({"job_template", std::string(job_template.status().message())});
+    } else {
+      const JobSpec like = {.attempt_id = "a", .folder = job.folder, .node_count = node_count};
+      for (const FieldViolation& mistake : MistakesOf(*job_template, options, like)) {
+        const bool is_folder = mistake.field == "folder";
+        found.push_back({.field = is_folder ? "trials.job.folder" : "cluster.pools[0].node_count",
+                         .description = mistake.description});
+      }
+    }
+  }
+  for (const FieldViolation& mistake : mistakes) {
+    found.push_back({.field = site + mistake.field, .description = mistake.description});
+  }
+}
+
 absl::Status CannotWrite(const std::string& path, const std::string& why) {
   return InvalidFields({{.field = "trials.job.folder",
                          .description = fmt::format("{} cannot be written: {}", path, why)}});
@@ -221,10 +246,13 @@ absl::StatusOr<JobPlanner> MakeJobPlanner(const TrialRequest& trials, const Prob
                                                 "machine alone",
                                                 node_count, kLocalLauncher)});
   }
-  if (trials.launcher == kKubernetesLauncher) {
-    for (const FieldViolation& mistake : MistakesOf(*job.kubernetes)) {
+  if (trials.launcher == kKubernetesLauncher) CheckKubernetes(job, node_count, found);
+  if (trials.launcher == kLocalLauncher) {
+    const bool is_named = !job.slots_folder.empty();
+    const absl::Status made = MakeSlotsFolder(is_named ? job.slots_folder : UsersSlotsFolder());
+    if (!made.ok()) {
       found.push_back(
-          {.field = "trials.job.kubernetes." + mistake.field, .description = mistake.description});
+          {.field = "trials.job.slots_folder", .description = std::string(made.message())});
     }
   }
   JobPlanner planner = {.job = job, .problem = problem, .workloads_folder = job.workloads_folder};

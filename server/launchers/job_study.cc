@@ -65,7 +65,7 @@ absl::StatusOr<std::unique_ptr<JobEngine>> EngineOf(const TrialRequest& trials,
     return std::make_unique<SlurmEngine>(SlurmEngineOptions{.sbatch_flags = job.engine_flags});
   }
   if (trials.launcher == kKubernetesLauncher) return KubernetesEngine::Open(*job.kubernetes);
-  ASSIGN_OR_RETURN(const std::string slots, MachineSlotsFolder());
+  const std::string slots = job.slots_folder.empty() ? UsersSlotsFolder() : job.slots_folder;
   return std::make_unique<LocalEngine>(
       LocalEngineOptions{.slots_folder = slots, .slot_count = DeviceCount(problem.cluster)});
 }

@@ -13,6 +13,7 @@
 namespace meshwright {
 namespace {
 
+constexpr Seconds kLongestLimit(30 * 86400.0);
 constexpr std::size_t kLongestName = 63;  // of a label of DNS (RFC 1123), and of a label's value
 constexpr std::string_view kReserved[] = {"meshwright.io/", "kueue.x-k8s.io/", "kubernetes.io/",
                                           "app.kubernetes.io/managed-by"};
@@ -98,13 +99,15 @@ void CheckLimits(const KubernetesOptions& options, Violations& violations) {
   for (const auto& [field, limit] : {std::pair("request_limit_seconds", options.request_limit),
                                      std::pair("start_limit_seconds", options.start_limit),
                                      std::pair("deletion_limit_seconds", options.deletion_limit)}) {
-    if (limit <= Seconds(0)) {
-      violations.push_back({field, fmt::format("{} s; must be > 0", limit.count())});
+    if (!(limit > Seconds(0) && limit <= kLongestLimit)) {
+      violations.push_back({field, fmt::format("{} s; must be > 0 and <= {}", limit.count(),
+                                               kLongestLimit.count())});
     }
   }
-  if (options.hopeless_limit < Seconds(0)) {
+  if (!(options.hopeless_limit >= Seconds(0) && options.hopeless_limit <= kLongestLimit)) {
     violations.push_back({"hopeless_limit_seconds",
-                          fmt::format("{} s; must be >= 0", options.hopeless_limit.count())});
+                          fmt::format("{} s; must be >= 0 and <= {}",
+                                      options.hopeless_limit.count(), kLongestLimit.count())});
   }
 }
 

@@ -181,35 +181,43 @@ bool UsesKueue(const KubernetesTemplate& job_template, const KubernetesOptions& 
   return job_template.gang == GangScheduler::kKueue && !options.queue.empty();
 }
 
-absl::Status CheckJob(const KubernetesTemplate& job_template, const KubernetesOptions& options,
-                      const JobSpec& spec) {
-  std::vector<std::string> reasons;
+std::vector<FieldViolation> MistakesOf(const KubernetesTemplate& job_template,
+                                       const KubernetesOptions& options, const JobSpec& spec) {
+  std::vector<FieldViolation> found;
   const bool begins_with_letter =
       !spec.attempt_id.empty() && spec.attempt_id.front() >= 'a' && spec.attempt_id.front() <= 'z';
   if (!begins_with_letter || !IsKubernetesName(spec.attempt_id, kLongestAttemptId)) {
-    reasons.push_back(
-        fmt::format("attempt_id = '{}'; must be at most {} of a-z, 0-9 and '-', and "
-                    "begin with a letter, for it becomes the name of the job",
-                    spec.attempt_id, kLongestAttemptId));
+    found.push_back(
+        {"attempt_id", fmt::format("'{}'; must be at most {} of a-z, 0-9 and '-', and begin with a "
+                                   "letter, for it becomes the name of the job",
+                                   spec.attempt_id, kLongestAttemptId)});
   }
   const bool is_in_volume =
       spec.folder == options.mount_path || spec.folder.starts_with(options.mount_path + "/");
   if (!options.mount_path.empty() && !is_in_volume) {
-    reasons.push_back(
-        fmt::format("folder = '{}'; must be in '{}', where the pods have the shared volume",
-                    spec.folder, options.mount_path));
+    found.push_back(
+        {"folder", fmt::format("'{}'; must be in '{}', where the pods have the shared volume",
+                               spec.folder, options.mount_path)});
   }
   const bool has_gang = job_template.gang == GangScheduler::kOwn || !options.queue.empty();
   if (spec.node_count > 1 && !has_gang) {
-    reasons.push_back(fmt::format(
-        "node_count = {}; must be 1 where nothing places all pods of a job at once: name a queue "
-        "of Kueue, or a template whose scheduler does so (volcano)",
-        spec.node_count));
+    found.push_back(
+        {"node_count", fmt::format("{}; must be 1 where nothing places all pods of a job at once: "
+                                   "name a queue of Kueue, or a template whose scheduler does so "
+                                   "(volcano)",
+                                   spec.node_count)});
   }
-  if (reasons.empty()) return absl::OkStatus();
+  return found;
+}
+
+absl::Status CheckJob(const KubernetesTemplate& job_template, const KubernetesOptions& options,
+                      const JobSpec& spec) {
   std::string message;
-  for (const std::string& reason : reasons) message += (message.empty() ? "" : "; ") + reason;
-  return absl::FailedPreconditionError(message);
+  for (const FieldViolation& found : MistakesOf(job_template, options, spec)) {
+    message +=
+        fmt::format("{}{} = {}", message.empty() ? "" : "; ", found.field, found.description);
+  }
+  return message.empty() ? absl::OkStatus() : absl::FailedPreconditionError(message);
 }
 
 absl::StatusOr<std::string> FillObject(const std::string& object,

@@ -18,6 +18,9 @@ inline constexpr std::string_view kAttemptLabel = "meshwright.io/attempt";
 bool UsesKueue(const KubernetesTemplate& job_template, const KubernetesOptions& options);
 
 // FAILED_PRECONDITION that names everything for which the job could never run here.
+// By the fields attempt_id, folder and node_count of the job.
+std::vector<FieldViolation> MistakesOf(const KubernetesTemplate& job_template,
+                                       const KubernetesOptions& options, const JobSpec& spec);
 absl::Status CheckJob(const KubernetesTemplate& job_template, const KubernetesOptions& options,
                       const JobSpec& spec);
 

@@ -208,16 +208,19 @@ absl::StatusOr<int> Spawn(const JobSpec& spec, const LocalEngineOptions& options
 }  // namespace
 
 // In /tmp and not in TMPDIR, which differs between the programs of one user.
-absl::StatusOr<std::string> MachineSlotsFolder() {
-  const std::string folder = fmt::format("/tmp/meshwright-slots-{}", geteuid());
+std::string UsersSlotsFolder() { return fmt::format("/tmp/meshwright-slots-{}", geteuid()); }
+
+absl::Status MakeSlotsFolder(const std::string& folder) {
   if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
     return absl::FailedPreconditionError(
         fmt::format("{} cannot be made: {}", folder, std::strerror(errno)));
   }
+  // One that a site names is the site's to guard.
+  if (folder != UsersSlotsFolder()) return absl::OkStatus();
   struct stat found = {};
   const bool is_own = lstat(folder.c_str(), &found) == 0 && S_ISDIR(found.st_mode) &&
                       found.st_uid == geteuid() && (found.st_mode & (S_IWGRP | S_IWOTH)) == 0;
-  if (is_own) return folder;
+  if (is_own) return absl::OkStatus();
   return absl::FailedPreconditionError(
       fmt::format("{} must be a folder that this user alone can write to", folder));
 }

@@ -13,9 +13,11 @@ struct LocalEngineOptions {
   int slot_count = 1;
 };
 
-// The one that all studies of this user on this machine share, made if need be. FAILED_PRECONDITION
-// where somebody else could write to it.
-absl::StatusOr<std::string> MachineSlotsFolder();
+// The one that all studies of this user on this machine share.
+std::string UsersSlotsFolder();
+// Makes the folder if need be, for this user alone. FAILED_PRECONDITION: it cannot, or it is the
+// user's own and somebody else could write to it.
+absl::Status MakeSlotsFolder(const std::string& folder);
 
 // Jobs as processes of this machine, a process a device slot; a job waits until as many are free.
 // Each has a process group and a supervisor of its own (local_supervisor.sh), which lives on when

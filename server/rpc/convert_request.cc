@@ -256,6 +256,9 @@ void CheckEngine(const MessageReader& job, const TrialRequest& trials) {
   if (trials.launcher != kSlurmLauncher && !trials.job->engine_flags.empty()) {
     job.Add("engine_flags", fmt::format("stated; launcher {} has none", trials.launcher));
   }
+  if (trials.launcher != kLocalLauncher && !trials.job->slots_folder.empty()) {
+    job.Add("slots_folder", fmt::format("stated; launcher {} has none", trials.launcher));
+  }
   const bool is_kubernetes = trials.launcher == kKubernetesLauncher;
   if (is_kubernetes == trials.job->kubernetes.has_value()) return;
   job.Add("kubernetes",

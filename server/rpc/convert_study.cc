@@ -67,6 +67,7 @@ void Fill(const JobTemplate& job, v1::JobTemplate& wire) {
   wire.set_python(job.python);
   if (!job.workloads_folder.empty()) wire.set_workloads_folder(job.workloads_folder);
   if (job.poll_interval) wire.set_poll_interval_seconds(job.poll_interval->count());
+  if (!job.slots_folder.empty()) wire.set_slots_folder(job.slots_folder);
   if (job.kubernetes) Fill(*job.kubernetes, *wire.mutable_kubernetes());
   Fill(job.metrics, *wire.mutable_metrics());
 }

@@ -110,10 +110,14 @@ KubernetesOptions ReadKubernetes(const MessageReader& in) {
         options.labels.emplace(labels[i].substr(0, equals), labels[i].substr(equals + 1));
     if (!is_new) in.Add(fmt::format("labels[{}]", i), fmt::format("{}; stated twice", key->first));
   }
-  ReadLimit(in, "request_limit_seconds", options.request_limit);
-  ReadLimit(in, "hopeless_limit_seconds", options.hopeless_limit);
-  ReadLimit(in, "start_limit_seconds", options.start_limit);
-  ReadLimit(in, "deletion_limit_seconds", options.deletion_limit);
+  // Their limits are kubernetes_check.h's.
+  const auto read = [&in](std::string_view field, Seconds& limit) {
+    limit = Seconds(in.Double(field).value_or(limit.count()));
+  };
+  read("request_limit_seconds", options.request_limit);
+  read("hopeless_limit_seconds", options.hopeless_limit);
+  read("start_limit_seconds", options.start_limit);
+  read("deletion_limit_seconds", options.deletion_limit);
   return options;
 }
 
@@ -142,6 +146,8 @@ JobTemplate ReadJob(const MessageReader& in) {
   job.python = in.Text("python").value_or(job.python);
   job.workloads_folder = in.Text("workloads_folder").value_or("");
   RequireAbsolute(in, "workloads_folder", job.workloads_folder);
+  job.slots_folder = in.Text("slots_folder").value_or("");
+  RequireAbsolute(in, "slots_folder", job.slots_folder);
   if (const auto metrics = in.Child("metrics")) job.metrics = ReadMetrics(*metrics);
   if (const auto site = in.Child("kubernetes")) job.kubernetes = ReadKubernetes(*site);
   return job;

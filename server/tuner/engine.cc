@@ -105,11 +105,16 @@ absl::Status Engine::State::InterruptOrphans() {
   // One process writes the store, and its engine is only starting: a study of our own pid is one
   // that an earlier engine of this process left.
   const auto is_alive = [&](std::string_view o) { return o != owner && IsAlive(o); };
-  const auto orphans = recorder.InterruptOrphans(is_alive, NowMs());
+  const auto has_job_left = [&](const std::string& id) { return HasJobLeft(recorder, id); };
+  const auto orphans = recorder.InterruptOrphans(is_alive, NowMs(), has_job_left);
   if (!orphans.ok()) return orphans.status();
   for (const StudyRecord& orphan : *orphans) {
-    if (!IsTerminal(orphan.state)) continue;
-    RETURN_IF_ERROR(CancelOpenTrials(recorder, orphan.id, NowMs()));
+    if (orphan.state == StudyState::kCancelling) {
+      studies.EndWhenItBegins(orphan.id, std::nullopt);
+      studies.Push(orphan.id, Lane::kJobs);
+    } else if (IsTerminal(orphan.state)) {
+      RETURN_IF_ERROR(CancelOpenTrials(recorder, orphan.id, NowMs()));
+    }
   }
   return absl::OkStatus();
 }

@@ -39,6 +39,7 @@ struct JobTemplate {
   JobMetrics metrics = {};
   std::optional<Seconds> poll_interval = {};  // absent: the engine's
   std::optional<KubernetesOptions> kubernetes = {};
+  std::string slots_folder = {};  // absolute; empty: the one of this user (local_engine.h)
 };
 
 // A word that stands alone and becomes the launch flags of the workload's framework, a word each.

@@ -59,13 +59,14 @@ TrialChooser::TrialChooser(std::vector<RankedPlan> candidates, int layer_count,
 
 double TrialChooser::FitProbability(std::size_t candidate) const {
   const Estimate& estimate = candidates_[candidate].estimate;
-  if (HasRunOut(candidate)) return kRanOutProbability;
+  if (IsOn(kHistoryRule) && HasRunOut(candidate)) return kRanOutProbability;
   if (memory_.observation_count() == 0) return estimate.fit_probability;
   const Normal residual = memory_.At(candidate);
   const double probability = ProbabilityBelow(
       static_cast<double>(estimate.reserved_memory.count) * std::exp(residual.mean),
       static_cast<double>(estimate.memory_capacity.count), std::sqrt(residual.variance));
-  return IsContradicted(candidate) ? std::min(probability, estimate.fit_probability) : probability;
+  const bool is_contradicted = IsOn(kHistoryRule) && IsContradicted(candidate);
+  return is_contradicted ? std::min(probability, estimate.fit_probability) : probability;
 }
 
 std::optional<std::size_t> TrialChooser::SmallestOutOfMemory() const {

@@ -36,9 +36,9 @@ struct TrialsRun {
 
 // Runs candidates one after the other until a budget is spent, which is looked at before a trial
 // and counts what the trial is expected to take; nothing is worth a trial any more; all are tried;
-// or it is stopped. `chooser` has learnt from all of it. Whatever ended it, what was measured is
-// returned. Trials that the journal has as ended come first and count in the budgets; the one that
-// it has as open is submitted again.
+// or it is stopped; or only what is ruled out is left and the options skip it. `chooser` has learnt
+// from all of it. Whatever ended it, what was measured is returned. Trials that the journal has as
+// ended come first and count in the budgets; the one that it has as open is submitted again.
 TrialsRun RunTrials(TrialChooser& chooser, Launcher& launcher, const TrialOptions& options);
 
 }  // namespace meshwright

@@ -49,7 +49,7 @@ def setUpModule():
 
 # Writes down that it began, and then what FOLDER/behaviour.json says of plans with so much tensor parallelism.
 TRAINER = """
-import json, os, pathlib, sys, time
+import json, os, pathlib, signal, sys, time
 folder, case, attempt = pathlib.Path(sys.argv[1]), json.load(open(sys.argv[2])), sys.argv[3]
 with open(folder / f"{attempt}.began.{os.environ['RANK']}", "a") as file:
     file.write("began\\n")
@@ -59,6 +59,8 @@ does = behaviour.get(f"mb{case['plan']['micro_batch_size']}") or behaviour.get(s
 if does.get("dies") and os.environ["RANK"] == "1":
     print("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB", flush=True)
     sys.exit(1)
+if does.get("deaf"):
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
 if does.get("hangs"):
     time.sleep(600)
 for step in range(40):
@@ -73,6 +75,8 @@ class JobsFolder(Folder):
 
     def setUp(self):
         super().setUp()
+        if LAUNCHER == "local":  # of the tests' own: others may use the machine
+            SITE["slots_folder"] = str(self.folder / "slots")
         self.jobs = self.folder / "jobs"
         self.jobs.mkdir()
         self.behave({})
@@ -157,7 +161,8 @@ class JobsTest(JobsFolder):
     def test_memory_that_a_limit_takes(self):
         # Of address space: what PyTorch itself maps, and room for micro-batches of one sequence but not of eight.
         ask = "import torch; print(next(line for line in open('/proc/self/status') if line.startswith('VmPeak')))"
-        mapped = subprocess.run([PYTHON, "-c", ask], capture_output=True, text=True, check=True).stdout
+        mapped = subprocess.run([PYTHON, "-c", ask], capture_output=True, text=True, check=True,
+                                env={**os.environ, "OMP_NUM_THREADS": "1"}).stdout
         limit = int(mapped.split()[1]) * 1024 + 900_000_000
         example = EXAMPLES / "two-cores"
         workload = {**json.loads((example / "workload.json").read_text()), "sequence_length": 512}
@@ -228,6 +233,10 @@ class ServedFolder(JobsFolder):
     def ended(self, address, study):
         self.run_cli("--server", address, "study", "watch", study)
         return json.loads(self.run_cli("--server", address, "study", "show", study, "--output", "json").stdout)
+
+    def state_of(self, address, study):
+        shown = self.run_cli("--server", address, "study", "list", "--output", "json")
+        return next(s["state"] for s in json.loads(shown.stdout)["studies"] if s["id"] == study)
 
     def wait_for(self, what, seconds=60):
         end = time.monotonic() + seconds
@@ -339,6 +348,18 @@ class ServedJobsTest(ServedFolder):
         self.run_cli("--server", address, "study", "cancel", study)
         self.wait_for(lambda: not self.processes(study))
 
+    def test_killed_while_it_cancels(self):
+        self.behave({"1": {"sleeps": 3, "deaf": True}, "2": {"sleeps": 3, "deaf": True}})
+        address = self.start("--allow-jobs")
+        study = self.create(address)
+        self.wait_for(lambda: self.began())
+        self.run_cli("--server", address, "study", "cancel", study)
+        self.server.kill()
+        self.server.wait()
+        address = self.start("--allow-jobs")
+        self.wait_for(lambda: not self.processes(study))
+        self.wait_for(lambda: self.state_of(address, study) == "cancelled")
+
     def test_searches_do_not_wait_for_jobs(self):
         self.behave({"1": {"sleeps": 3}, "2": {"sleeps": 3}})
         address = self.start("--allow-jobs")
@@ -383,7 +404,7 @@ class ClusterTest(ServedFolder):
         super().setUp()
         if LAUNCHER == "local":
             self.skipTest("this machine has neither an engine to be asked nor other nodes")
-        self.behave({"1": {"sleeps": 1}, "2": {"sleeps": 1}})
+        self.behave({"1": {"sleeps": 5}, "2": {"sleeps": 5}})
         self.address = self.start("--allow-jobs")
         self.study = self.create(self.address, trials=2)
         self.wait_for(lambda: self.began())

@@ -385,12 +385,11 @@ TEST(ConvertRequestTest, KubernetesIsOfItsLauncherAlone) {
   EXPECT_THAT(fields("slurm", site), ElementsAre("kubernetes"));
   EXPECT_THAT(fields("kubernetes", site + R"(, "engine_flags": ["-x"])"),
               ElementsAre("engine_flags"));
-  EXPECT_THAT(
-      fields("kubernetes", R"(, "kubernetes": {"labels": ["a", "b=c", "b=d"],
-                                      "request_limit_seconds": 0})"),
-      testing::UnorderedElementsAre("kubernetes.server", "kubernetes.namespace", "kubernetes.image",
-                                    "kubernetes.labels[0]", "kubernetes.labels[2]",
-                                    "kubernetes.request_limit_seconds"));
+  EXPECT_THAT(fields("kubernetes", R"(, "slots_folder": "/s",
+                                      "kubernetes": {"labels": ["a", "b=c", "b=d"]})"),
+              testing::UnorderedElementsAre("kubernetes.server", "kubernetes.namespace",
+                                            "kubernetes.image", "kubernetes.labels[0]",
+                                            "kubernetes.labels[2]", "slots_folder"));
 }
 
 TEST(ConvertRequestTest, JobsAreOfLaunchersThatRunThem) {

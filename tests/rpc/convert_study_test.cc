@@ -103,7 +103,8 @@ TEST(CodecTest, JobsReadBackWhole) {
   ASSERT_TRUE(wire.ParseFromString(bytes));
   EXPECT_THAT(UnsetFields(wire.trials().job()),
               testing::ElementsAre("meshwright.v1.JobMetrics.fields",
-                                   "meshwright.v1.JobTemplate.kubernetes"));
+                                   "meshwright.v1.JobTemplate.kubernetes",
+                                   "meshwright.v1.JobTemplate.slots_folder"));
   const auto back = codec.decode_request(bytes);
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(codec.encode_request(*back), bytes);

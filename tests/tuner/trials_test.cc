@@ -109,12 +109,22 @@ TEST(TrialChooserTest, TriesWhatIsRuledOutAfterAllElse) {
 }
 
 TEST(TrialChooserTest, ADisabledRuleRulesNothingOut) {
+  const std::string kHistory = "history";
   TrialChooser chooser({Candidate(1, 3), Candidate(2, 30), Candidate(4, 1, 85, 0.005)}, 4,
                        {"bound"});
   chooser.Learn(0, After(3));
   EXPECT_EQ(chooser.RuledOutBy(1), std::nullopt);
   EXPECT_EQ(chooser.RuledOutBy(2), "memory");
   EXPECT_EQ(chooser.Next()->candidate, 1u);
+
+  const std::vector<RankedPlan> sized = {Candidate(1, 3, 40), Candidate(2, 3, 60),
+                                         Candidate(4, 3, 70)};
+  for (const bool is_on : {true, false}) {
+    TrialChooser after(sized, 4, is_on ? std::vector<std::string>() : std::vector{kHistory});
+    after.Learn(1, OutOfMemory());
+    after.Learn(0, After(3));
+    EXPECT_EQ(after.RuledOutBy(2).has_value(), is_on);
+  }
 }
 
 TEST(TrialPruningTest, CountsAndNamesWhatNeedsNoTrial) {

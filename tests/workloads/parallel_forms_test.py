@@ -56,6 +56,7 @@ CASES = {
                                    "layers_per_stage": [3, 1]}),
     "ring": (2, {}, {"context_parallel": 2}),
     "ring_selective": (2, {}, {"context_parallel": 2, **SELECTIVE}),
+    "ring_selective_gpt": (2, {**GPT, "kv_head_count": 8}, {"context_parallel": 2, **SELECTIVE}),
     "ulysses": (2, {}, {"context_parallel": 2, "context_parallel_kind": "ulysses"}),
     "gathered_keys": (2, {}, {"context_parallel": 2, "context_parallel_kind": "all_gather"}),
     "experts_data": (2, MOE, {}),

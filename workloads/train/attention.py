@@ -84,7 +84,8 @@ class _Ring(torch.autograd.Function):
     @staticmethod
     def forward(ctx, q, k, v, setting):
         group = setting.groups["context"]
-        queries = _rows(q).float().unflatten(1, (q.shape[3], -1))  # [b k, r, s, g]
+        # Detached: what is saved may be a view of the input, of which a checkpoint would lose the graph.
+        queries = _rows(q.detach()).float().unflatten(1, (q.shape[3], -1))  # [b k, r, s, g]
         pair = torch.stack([_columns(k), _columns(v)])
         out = torch.zeros_like(queries)
         lse = queries.new_full(queries.shape[:3], float("-inf"))

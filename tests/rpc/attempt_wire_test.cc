@@ -1,0 +1,86 @@
+#include "server/rpc/attempt_wire.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "search_space/status.h"
+#include "tests/rpc/full_samples.h"
+
+namespace meshwright {
+namespace {
+
+// A study of one trial, whose only attempt ran and crashed.
+class AttemptWireTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(store_.InsertStudy({.id = "s", .question = "q"}).ok());
+    const auto begun = store_.BeginTrial({.study_id = "s",
+                                          .plan_key = "key",
+                                          .plan_digest = "digest",
+                                          .plan = "plan",
+                                          .expected_step_time = Seconds(1),
+                                          .launcher = "slurm"});
+    ASSERT_TRUE(begun.ok()) << begun.status();
+    const AttemptRecord& attempt = begun->attempt;
+    for (const AttemptState state : {AttemptState::kSubmitted, AttemptState::kRunning}) {
+      ASSERT_TRUE(store_
+                      .UpdateAttempt({.attempt_id = attempt.id,
+                                      .fencing_token = attempt.fencing_token,
+                                      .state = state,
+                                      .external_id = "17",
+                                      .time_ms = 1000})
+                      .ok());
+    }
+    ASSERT_TRUE(store_
+                    .FinishAttempt({.attempt_id = attempt.id,
+                                    .fencing_token = attempt.fencing_token,
+                                    .outcome = Outcome::kCrash,
+                                    .failure_class = "numeric",
+                                    .message = "the loss is no number",
+                                    .device_time = Seconds(8),
+                                    .log_head = "began",
+                                    .log_tail = "ended",
+                                    .time_ms = 2000})
+                    .ok());
+  }
+
+  absl::StatusOr<v1::ListAttemptsResponse> List(const std::string& study,
+                                                std::optional<int> trial) {
+    v1::ListAttemptsRequest request;
+    request.set_study_id(study);
+    if (trial.has_value()) request.set_trial_number(*trial);
+    return ListAttempts(store_, request);
+  }
+
+  Recorder store_ = Recorder::Open({.path = ":memory:"}).value();
+};
+
+TEST_F(AttemptWireTest, EveryFieldIsSetOfATrial) {
+  const auto listed = List("s", 1);
+  ASSERT_TRUE(listed.ok()) << listed.status();
+  EXPECT_THAT(UnsetFields(*listed), testing::ElementsAre());
+  const v1::Attempt& attempt = listed->attempts(0);
+  EXPECT_EQ(attempt.id(), "s-t1-a1");
+  EXPECT_EQ(attempt.outcome(), "crash");
+  EXPECT_EQ(attempt.start_time(), "1970-01-01T00:00:01.000Z");
+}
+
+TEST_F(AttemptWireTest, LogsAreOfOneTrialAlone) {
+  const auto listed = List("s", std::nullopt);
+  ASSERT_TRUE(listed.ok()) << listed.status();
+  ASSERT_EQ(listed->attempts_size(), 1);
+  EXPECT_EQ(listed->attempts(0).message(), "the loss is no number");
+  EXPECT_EQ(listed->attempts(0).log_head() + listed->attempts(0).log_tail(), "");
+}
+
+TEST_F(AttemptWireTest, WhatThereIsNot) {
+  EXPECT_EQ(Reason(List("none", std::nullopt).status()), "UNKNOWN_STUDY");
+  EXPECT_EQ(Reason(List("s", 2).status()), "UNKNOWN_TRIAL");
+  const auto bad = FieldViolations(List("s", 0).status());
+  ASSERT_EQ(bad.size(), 1U);
+  EXPECT_EQ(bad[0].field, "trial_number");
+  EXPECT_EQ(bad[0].description, "0; must be >= 1");
+}
+
+}  // namespace
+}  // namespace meshwright
