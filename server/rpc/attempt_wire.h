@@ -2,7 +2,7 @@
 
 #include "absl/status/statusor.h"
 #include "meshwright/v1/service.pb.h"
-#include "recorder/recorder.h"
+#include "server/tuner/store_access.h"
 
 namespace meshwright {
 
