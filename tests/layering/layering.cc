@@ -18,6 +18,8 @@ constexpr std::string_view kPrunerUses[] = {"search_space", "estimator"};
 constexpr std::string_view kTunerUses[] = {"search_space", "vendor_models", "estimator", "recorder",
                                            "pruner"};
 constexpr std::string_view kJobsUse[] = {"search_space", "server/tuner"};
+constexpr std::string_view kPluginsUse[] = {"search_space", "server/tuner", "vendor_models/abi"};
+constexpr std::string_view kTemplatesUse[] = {"vendor_models/abi"};
 constexpr std::string_view kProtoUses[] = {"search_space", "vendor_models", "server/tuner"};
 constexpr std::string_view kRpcUses[] = {"search_space", "vendor_models", "server/tuner", "proto"};
 constexpr std::string_view kHttpUses[] = {"search_space", "server/tuner", "proto", "server/rpc"};
@@ -30,12 +32,14 @@ constexpr std::string_view kAll[] = {kAnyFolder};
 constexpr FolderRule kFolders[] = {
     {.path = "search_space", .is_pure = true},
     {.path = "vendor_models", .may_use = kVocabulary, .is_pure = true},
+    {.path = "vendor_models/abi", .is_pure = true},
+    {.path = "vendor_models/templates", .may_use = kTemplatesUse, .may_use_any_library = true},
     {.path = "estimator", .may_use = kVocabulary, .is_pure = true},
     {.path = "recorder", .may_use = kVocabulary, .is_pure = true},
     {.path = "pruner", .may_use = kPrunerUses, .is_pure = true},
     {.path = "server/tuner", .may_use = kTunerUses},
     {.path = "server/launchers", .may_use = kJobsUse},
-    {.path = "server/plugins", .may_use = kJobsUse},
+    {.path = "server/plugins", .may_use = kPluginsUse},
     {.path = "proto", .may_use = kProtoUses},
     {.path = "server/rpc", .may_use = kRpcUses},
     {.path = "server/http", .may_use = kHttpUses},
@@ -54,10 +58,12 @@ struct LibraryRule {
   std::string_view reason = {};  // added to the message
 };
 
-constexpr std::string_view kJsonIn[] = {"search_space", "vendor_models",    "estimator", "recorder",
-                                        "server/tuner", "server/launchers", "proto"};
+constexpr std::string_view kJsonIn[] = {"search_space",   "vendor_models", "estimator",
+                                        "recorder",       "server/tuner",  "server/launchers",
+                                        "server/plugins", "proto"};
 constexpr std::string_view kWireIn[] = {"proto", "server/rpc", "server/plugins", "server", "cli"};
 constexpr std::string_view kSqlIn[] = {"recorder"};
+constexpr std::string_view kChecksumsIn[] = {"recorder", "server/plugins"};
 constexpr std::string_view kEigenIn[] = {"estimator"};
 constexpr std::string_view kHashIn[] = {"estimator"};
 constexpr std::string_view kAsioIn[] = {"server/launchers", "server/plugins", "server/http"};
@@ -81,7 +87,7 @@ constexpr LibraryRule kLibraries[] = {
     {.prefix = "nlohmann/", .folders = kJsonIn, .sources_only = true},
     {.prefix = "Eigen/", .folders = kEigenIn, .sources_only = true},
     {.prefix = "sqlite3.h", .folders = kSqlIn, .sources_only = true},
-    {.prefix = "openssl/", .folders = kSqlIn, .sources_only = true},  // checksums of exports
+    {.prefix = "openssl/", .folders = kChecksumsIn, .sources_only = true},
     {.prefix = "curl/", .folders = kHttpClientIn, .sources_only = true},
     {.prefix = "spdlog/", .folders = kLogIn, .sources_only = true},
     {.prefix = "CLI/", .folders = kFlagsIn},

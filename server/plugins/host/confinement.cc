@@ -1,0 +1,196 @@
+#include "server/plugins/host/confinement.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+namespace meshwright {
+namespace {
+
+constexpr int kCannotExecute = 127;
+constexpr int kNobody = 65534;
+constexpr int kSignalBase = 128;
+
+// What of mount_setattr(2) glibc 2.36 and older kernels' headers may lack.
+struct MountAttributes {
+  std::uint64_t set = 0;
+  std::uint64_t clear = 0;
+  std::uint64_t propagation = 0;
+  std::uint64_t user_namespace = 0;
+};
+constexpr std::uint64_t kReadOnly = 1;
+constexpr unsigned kRecursive = 0x8000;
+
+bool SetMount(const char* path, const MountAttributes& attributes, unsigned flags) {
+  return syscall(SYS_mount_setattr, AT_FDCWD, path, flags, &attributes, sizeof(attributes)) == 0;
+}
+
+bool WriteFile(const char* path, const std::string& text) {
+  std::ofstream file(path);
+  file << text;
+  file.close();
+  return file.good();
+}
+
+// The child of a process with several threads has what they had open.
+void CloseInherited() { syscall(SYS_close_range, 3U, ~0U, 0U); }
+
+int CodeOf(int status) {
+  return WIFSIGNALED(status) ? kSignalBase + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+// What the kernel allowed.
+struct Allowed {
+  bool has_network = true;  // the machine's own
+  bool sees_others = true;  // processes of others
+  bool can_write = true;    // outside the folder
+};
+
+// A new user namespace gives the rights over the other namespaces, and loses them at exec, since
+// the user is nobody in it.
+Allowed EnterNamespaces() {
+  const uid_t user = geteuid();
+  const gid_t group = getegid();
+  Allowed allowed;
+  if (unshare(CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWPID) == 0) {
+    allowed.sees_others = false;
+  } else if (unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) {
+    return allowed;
+  }
+  allowed.has_network = false;
+  WriteFile("/proc/self/setgroups", "deny");
+  WriteFile("/proc/self/uid_map", fmt::format("{} {} 1", kNobody, user));
+  WriteFile("/proc/self/gid_map", fmt::format("{} {} 1", kNobody, group));
+  return allowed;
+}
+
+// In a namespace of mounts of its own; false: the view is as it was.
+bool MakeReadOnly(const std::string& folder) {
+  if (unshare(CLONE_NEWNS) != 0) return false;
+  if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return false;
+  if (mount(folder.c_str(), folder.c_str(), nullptr, MS_BIND, nullptr) != 0) return false;
+  // Programs that look at /proc/self see their own ids; not allowed everywhere, and no loss.
+  mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr);
+  if (!SetMount("/", {.set = kReadOnly}, kRecursive)) return false;
+  return SetMount(folder.c_str(), {.clear = kReadOnly}, 0);
+}
+
+void Limit(__rlimit_resource resource, std::int64_t value) {
+  if (value < 0) return;
+  const auto amount = static_cast<rlim_t>(value);
+  const rlimit limit = {.rlim_cur = amount, .rlim_max = amount};
+  setrlimit(resource, &limit);
+}
+
+[[noreturn]] void Execute(const Confinement& confinement) {
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  Limit(RLIMIT_CORE, 0);
+  Limit(RLIMIT_AS, confinement.memory_bytes);
+  Limit(RLIMIT_CPU, confinement.cpu_seconds);
+  Limit(RLIMIT_FSIZE, confinement.file_bytes);
+  Limit(RLIMIT_NOFILE, confinement.open_files);
+  std::vector<char*> words;
+  std::vector<std::string> command = confinement.command;
+  for (std::string& word : command) words.push_back(word.data());
+  words.push_back(nullptr);
+  execv(words.front(), words.data());
+  fmt::print(stderr, "cannot execute {}: {}\n", command.front(), std::strerror(errno));
+  std::fflush(stderr);
+  _exit(kCannotExecute);
+}
+
+// The first process of its namespace: when it ends, the kernel ends all others there. It looks
+// after orphans, which a vendor's program does not know it must.
+[[noreturn]] void RunFirst(const Confinement& confinement, Allowed allowed) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (!allowed.has_network) allowed.can_write = !MakeReadOnly(confinement.folder);
+  fmt::print("meshwright-confinement network={} processes={} files={}\n",
+             allowed.has_network ? "host" : "none", allowed.sees_others ? "host" : "own",
+             allowed.can_write ? "writable" : "read_only");
+  std::fflush(stdout);
+  const pid_t program = fork();
+  if (program == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    Execute(confinement);
+  }
+  if (program < 0) _exit(kCannotExecute);
+  for (int status = 0;;) {
+    const pid_t ended = wait(&status);
+    if (ended == program) _exit(CodeOf(status));
+    if (ended < 0 && errno != EINTR) _exit(kCannotExecute);
+  }
+}
+
+// Children, and what was left to this process when their own parents ended.
+void EndChildren() {
+  for (;;) {
+    std::ifstream children("/proc/thread-self/children");
+    bool has_any = false;
+    for (pid_t child = 0; children >> child;) {
+      kill(child, SIGKILL);
+      has_any = true;
+    }
+    if (!has_any) {  // or the kernel does not list them
+      if (waitpid(-1, nullptr, WNOHANG) < 0 && errno == ECHILD) return;
+    }
+    if (waitpid(-1, nullptr, 0) < 0 && errno == ECHILD) return;
+  }
+}
+
+int WaitForEnd(pid_t first, const sigset_t& signals) {
+  for (;;) {
+    const int signal = sigwaitinfo(&signals, nullptr);
+    if (signal == SIGTERM) {
+      kill(first, SIGKILL);
+      return kSignalBase + SIGTERM;
+    }
+    int status = 0;
+    for (pid_t ended = waitpid(-1, &status, WNOHANG); ended > 0;
+         ended = waitpid(-1, &status, WNOHANG)) {
+      if (ended == first) return CodeOf(status);
+    }
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<int> RunConfined(const Confinement& confinement) {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGCHLD);
+  sigprocmask(SIG_BLOCK, &signals, nullptr);
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  CloseInherited();
+  const Allowed allowed = EnterNamespaces();
+  prctl(PR_SET_PDEATHSIG, SIGTERM);  // a new user namespace clears it
+  if (getppid() != confinement.parent) return absl::CancelledError("the parent has ended");
+  const pid_t first = fork();
+  if (first == 0) RunFirst(confinement, allowed);
+  if (first < 0) return absl::UnavailableError(fmt::format("fork: {}", std::strerror(errno)));
+  const int code = WaitForEnd(first, signals);
+  EndChildren();
+  std::error_code ignored;  // whoever made the folder removes it as well
+  std::filesystem::remove_all(confinement.folder, ignored);
+  return code;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "meshwright/costmodel/v1/costmodel.pb.h"
+
+// A template: a roofline model that answers every question sanely and none exactly. Replace what
+// stands in roofline.cc by what you know of your chip.
+namespace roofline {
+
+namespace wire = meshwright::costmodel::v1;
+
+// Lines of the breakdown, in this order; names of Meshwright's breakdown_seconds.
+inline constexpr const char* kLines[] = {
+    "matmul",          "memory_bound", "recompute",       "tensor_parallel", "context_parallel",
+    "expert_parallel", "pipeline_p2p", "pipeline_bubble", "data_parallel",   "optimizer"};
+inline constexpr int kLineCount = 10;
+
+// One plan of a batch.
+struct Candidate {
+  int tensor = 1;
+  bool has_sequence_parallel = false;
+  int pipeline = 1;
+  int chunks = 1;
+  int data = 1;
+  int context = 1;
+  int expert = 1;
+  int expert_tensor = 1;
+  int micro_batch = 1;
+  int zero_stage = 0;
+  int schedule = wire::SCHEDULE_1F1B;
+  int recompute = wire::RECOMPUTE_GRANULARITY_NONE;
+  double recomputed_share = 1;  // of the layers, under full recomputation
+  double optimizer_offload = 0;
+};
+
+struct Estimate {
+  wire::CandidateStatus status = wire::CANDIDATE_STATUS_OK;
+  const char* reason = "";
+  double seconds = 0;
+  double peak_memory_bytes = 0;
+  double lines[kLineCount] = {};
+};
+
+// A question, prepared for many candidates. Constant after construction: any number of threads.
+class Roofline {
+ public:
+  // What the model does not know of the question; empty: nothing, it can be asked.
+  static std::string WhyRefused(const wire::OpenContextRequest& request);
+
+  explicit Roofline(const wire::OpenContextRequest& request);
+
+  Estimate Of(const Candidate& candidate) const;
+  // No estimate of any candidate is below.
+  double LeastSeconds() const { return flops_ / (devices_ * peak_); }
+  int layers() const { return layers_; }
+
+ private:
+  const char* WhyWrong(const Candidate& candidate) const;
+  double Bandwidth(int group) const;
+  double ParametersOfDevice(const Candidate& candidate) const;
+  void AddCommunication(const Candidate& candidate, double micro_batches, Estimate& e) const;
+  double Memory(const Candidate& candidate, double micro_batches) const;
+
+  int layers_ = 0;
+  int devices_ = 0;
+  int devices_per_node_ = 0;
+  int batch_ = 0;
+  double hidden_ = 0;
+  double sequence_ = 0;
+  double dense_parameters_ = 0;
+  double expert_parameters_ = 0;
+  double flops_ = 0;  // of a step, without recomputation
+  double peak_ = 0;   // FLOP/s of a device
+  double memory_bandwidth_ = 0;
+  double memory_capacity_ = 0;
+  double inside_ = 0;   // bytes/s of a device, inside the node
+  double outside_ = 0;  // and between nodes
+  double exposed_gradients_ = 1;
+};
+
+// Candidate `index` of columns that are known to be whole.
+class Columns {
+ public:
+  Columns(const wire::Candidates& candidates, int layers);
+  Candidate At(int index) const;
+
+ private:
+  const wire::Candidates& c_;
+  std::vector<double> recomputed_share_;  // empty: all of it
+};
+
+// What is wrong with the columns; empty: nothing.
+std::string WhyMalformed(const wire::Candidates& candidates);
+
+}  // namespace roofline
