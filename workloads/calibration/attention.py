@@ -1,0 +1,63 @@
+"""Item `attention`: PyTorch's own fused causal attention, forward and backward."""
+
+import torch
+import torch.nn.functional as F
+from train.attention import HAS_FUSED
+
+from .point import Point, Skip
+
+_SIZES = {  # sequence lengths, sizes of a head, heads, and query heads to a key-value head
+    "cpu": ((128, 512, 1024), (64, 128), (8,), (1, 4)),
+    "device": ((1024, 4096, 16384), (64, 128), (8, 32), (1, 4)),
+    "quick": ((128,), (64,), (8,), (1, 4)),
+}
+_TOKENS = 4096  # that a batch of short sequences has, on a device
+_LONGEST_SECONDS = 0.4  # of a backward pass; longer sequences are left out then
+
+
+def points(bench, _notes):
+    if not HAS_FUSED:
+        raise Skip(f"PyTorch {torch.__version__} has no scaled_dot_product_attention")
+    kind = "quick" if bench.options.quick else "cpu" if bench.module is None else "device"
+    lengths, sizes, counts, ratios = _SIZES[kind]
+    for precision in _precisions(bench):
+        for size, heads, ratio in ((s, h, r) for s in sizes for h in counts for r in ratios):
+            for length in lengths:
+                batch = 1 if bench.module is None else max(1, _TOKENS // length)
+                row = {"precision": precision, "kernel": _kernel(bench, precision), "batch": batch,
+                       "sequence_length": length, "head_dim": size, "head_count": heads,
+                       "kv_head_count": heads // ratio, "is_causal": True}
+                for name in ("forward", "backward"):
+                    done = yield Point({**row, "pass": name}, lambda row=row, name=name: _prepare(bench, row, name))
+                if done is None or done["time_seconds"] > _LONGEST_SECONDS:
+                    break
+
+
+def _precisions(bench):
+    """On devices the kernels that training uses take 16 bits alone."""
+    named = [name for name in bench.options.precisions if bench.alone(lambda name=name: bench.runs(name)) is None]
+    narrow = [name for name in named if name != "fp32"]
+    return narrow if narrow and bench.module is not None else named
+
+
+def _kernel(bench, precision):
+    """What NVIDIA's PyTorch takes for 16 bits and these sizes is FlashAttention 2; of others only they know."""
+    return "flash2" if bench.row.name == "cuda" and torch.version.cuda and precision != "fp32" else "vendor"
+
+
+def _prepare(bench, row, name):
+    batch, length, size = row["batch"], row["sequence_length"], row["head_dim"]
+    heads, kv_heads = row["head_count"], row["kv_head_count"]
+
+    def operand(count):
+        return bench.random(batch, count, length, size, precision=row["precision"]).requires_grad_(name == "backward")
+    q, k, v = operand(heads), operand(kv_heads), operand(kv_heads)
+
+    def forward():  # keys and values are shared out as the step does it
+        shared = (x.repeat_interleave(heads // kv_heads, 1) if kv_heads < heads else x for x in (k, v))
+        return F.scaled_dot_product_attention(q, *shared, is_causal=True)
+    if name == "forward":
+        return forward
+    out = forward()
+    grad = torch.randn_like(out)
+    return lambda: torch.autograd.grad(out, (q, k, v), grad, retain_graph=True)

@@ -1,0 +1,64 @@
+"""The file of results: read, compared with where we are, and written so that a killed run leaves a whole one."""
+
+import json
+import os
+
+FORMAT, VERSION = "meshwright.microbench", 1
+ITEMS = ("device", "memory", "gemm", "sustained_gemm", "attention", "elementwise", "collectives", "network",
+         "host_link", "overlap", "step")
+# Rows taken on machines that differ in these do not belong in one file.
+_OF_ONE_MACHINE = ("device", "device_name", "device_count", "node_count", "threads_per_rank")
+
+
+def new(machine):
+    return {"format": FORMAT, "version": VERSION, "machine": machine,
+            "items": {name: skipped("not asked for") for name in ITEMS}}
+
+
+def skipped(reason):
+    return {"status": "skipped", "reason": reason, "seconds": 0.0, "rows": []}
+
+
+def load(path):
+    """The document; None where there is no file; text where it is none of ours."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            found = json.load(file)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, RecursionError) as error:
+        return f"cannot be read as JSON: {error}"
+    if not isinstance(found, dict) or not isinstance(found.get("machine", {}), dict):
+        return "is no file of microbench.py"
+    return found
+
+
+def refusals(path, document, machine):
+    """Why this run cannot go on with the file; `machine` holds what is known of where we run."""
+    if document is None:
+        return []
+    if isinstance(document, str):
+        return [f"{path} {document}"]
+    pairs = [("format", document.get("format"), FORMAT), ("version", document.get("version"), VERSION)]
+    pairs += [(f"machine.{name}", document.get("machine", {}).get(name), machine[name])
+              for name in _OF_ONE_MACHINE if name in machine]
+    return [f"{path}: {name} is {old!r} in the file and {now!r} here" for name, old, now in pairs if old != now]
+
+
+def save(path, document):
+    temporary = f"{path}.{os.getpid()}.tmp"
+    try:
+        with open(temporary, "w", encoding="utf-8") as file:
+            json.dump(document, file, indent=1)
+            file.write("\n")
+            file.flush()
+            os.fsync(file.fileno())
+        os.rename(temporary, path)
+    finally:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+    folder = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -1,0 +1,94 @@
+"""Item `elementwise`: operations that memory bounds, as the reference step runs them."""
+
+import types
+
+import torch
+from train import adam, layers, loss
+from train.ranks import Group
+
+from .point import Point
+
+# Elements, as far as --max-bytes lets them.
+_SIZES = (10**4, 10**6, 10**8)
+_CPU_SIZES = (10**4, 10**6, 4 * 10**6)
+_BYTES = 16  # of an element and what belongs to it, at most: those of Adam
+_WIDTH = 1024  # of the last dimension: a hidden size
+_VOCABULARY = 8192
+_ALONE = Group((0,), 0, None, None)
+
+# What a fused kernel would move, in arrays of element_count elements each: forward and backward. Backward kernels
+# read the gradient and what the forward pass kept, and write a gradient for each input.
+_ARRAYS = {
+    "layernorm": (2, 3),      # input, output | input, gradient, result
+    "rmsnorm": (2, 3),
+    "gelu": (2, 3),
+    "swiglu": (3, 5),         # gate, value, output | gate, value, gradient, two results
+    "softmax": (2, 3),        # input, output | output, gradient, result
+    "add": (3, None),         # two inputs, output | the gradient goes on as it is
+    "cross_entropy": (1, 2),  # logits | logits, result
+}
+_ADAM_BYTES = 28  # an element: gradient, weight and moments are read, the last three written, in fp32
+
+
+def points(bench, _notes):
+    precision = bench.options.precisions[0]
+    width = torch.finfo(bench.dtype(precision)).bits // 8
+    most = bench.options.max_bytes // _BYTES
+    sizes = sorted({min(size, most) // _VOCABULARY * _VOCABULARY
+                    for size in (_CPU_SIZES if bench.module is None else _SIZES)})
+    for name, counts in _ARRAYS.items():
+        for pass_name, arrays in zip(("forward", "backward"), counts):
+            for count in sizes if arrays else ():
+                row = {"operation": name, "pass": pass_name, "element_count": count, "bytes": arrays * count * width}
+                yield Point(row, lambda row=row: _prepare(bench, row, precision))
+    for count in sizes:
+        row = {"operation": "adam", "pass": "forward", "element_count": count, "bytes": _ADAM_BYTES * count}
+        yield Point(row, lambda count=count: _adam(bench, count))
+
+
+def _prepare(bench, row, precision):
+    function, inputs = _operation(bench, row["operation"], row["element_count"], precision)
+    if row["pass"] == "forward":
+        def call():
+            with torch.no_grad():
+                function(*inputs)
+        return call
+    for one in inputs:
+        one.requires_grad_()
+    out = function(*inputs)
+    grad = torch.randn_like(out)
+    return lambda: torch.autograd.grad(out, inputs, grad, retain_graph=True)
+
+
+def _operation(bench, name, count, precision):
+    """(function, inputs)."""
+    def random(*shape):
+        return bench.random(*shape, precision=precision)
+    x, scale = random(count // _WIDTH, _WIDTH), random(_WIDTH)
+    if name == "layernorm":
+        return layers.norm, (x, scale, random(_WIDTH))
+    if name == "rmsnorm":
+        return (lambda x, scale: layers.norm(x, scale, None)), (x, scale)
+    if name == "gelu":
+        return (lambda x: layers.activate((x,), "gelu")), (x,)
+    if name == "swiglu":
+        return (lambda gate, value: layers.activate((gate, value), "swiglu")), (x, torch.randn_like(x))
+    if name == "softmax":
+        return (lambda x: x.softmax(-1)), (x,)
+    if name == "add":
+        return torch.add, (x, torch.randn_like(x))
+    logits = x.view(-1, _VOCABULARY)
+    labels = torch.randint(_VOCABULARY, logits.shape[:1], device=bench.device)
+    return (lambda logits: loss.cross_entropy(logits, labels, _VOCABULARY, _ALONE)), (logits,)
+
+
+def _adam(bench, count):
+    gradient = bench.random(count)
+    unit = types.SimpleNamespace(master=bench.random(count), gradient=None, publish=lambda: None,
+                                 states=(torch.zeros_like(gradient), torch.zeros_like(gradient)))
+    settings = adam.Adam()
+
+    def call():
+        unit.gradient = gradient  # which the update drops
+        adam.update([unit], 1.0, 1, settings)
+    return call

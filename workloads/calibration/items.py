@@ -1,0 +1,122 @@
+"""Goes through the items: what the file holds is kept, what fails is noted, and the rest goes on."""
+
+import json
+import os
+import sys
+import time
+import traceback
+
+from . import (attention, chip, collectives, document, elementwise, flags, gemm, host_link, memory, network, overlap,
+               step, sustained)
+from .bench import PointFailed
+from .point import Skip
+
+MODULES = {"device": chip, "memory": memory, "gemm": gemm, "sustained_gemm": sustained, "attention": attention,
+           "elementwise": elementwise, "collectives": collectives, "network": network, "host_link": host_link,
+           "overlap": overlap, "step": step}
+_SAVE_SECONDS = 2  # between two writes of the file within an item: what a killed run loses at most
+_UNFINISHED = "the run ended before it was done"
+_PARENT = os.getppid()
+_NONE, _NO_MEMORY, _OTHER = 0, 1, 2
+
+
+def run_all(bench, modules=None):
+    options, items = bench.options, bench.document["items"]
+    modules = modules or MODULES
+    for name in document.ITEMS:
+        if name in flags.asked(options):
+            _run_item(bench, name, modules[name])
+        elif name in options.skip and not items[name]["rows"]:
+            items[name] = {**items[name], "status": "skipped", "reason": "--skip"}
+    _save(bench)
+
+
+def _run_item(bench, name, module):
+    item = bench.document["items"][name]
+    if bench.options.again:
+        item["rows"], item["seconds"] = [], 0.0
+    before, start = item["seconds"], time.perf_counter()
+    item["status"], item["reason"] = "failed", _UNFINISHED
+    notes = []
+    try:
+        _go_through(bench, item, module.points(bench, notes), notes)
+        item["status"], item["reason"] = "measured", "; ".join(notes)
+    except Skip as why:
+        item["status"], item["reason"] = "skipped", str(why)
+    except Exception as error:
+        item["reason"] = str(error) if isinstance(error, PointFailed) else f"{type(error).__name__}: {error}"
+        if not isinstance(error, PointFailed):
+            traceback.print_exc()
+    bench.release_memory()
+    taken = time.perf_counter() - start
+    item["seconds"] = before + taken
+    _save(bench)
+    if bench.rank == 0:
+        why = f" ({item['reason']})" if item["reason"] else ""
+        print(f"microbench: {name}: {item['status']}{why}, {len(item['rows'])} rows, {taken:.1f} s", file=sys.stderr,
+              flush=True)
+
+
+def _go_through(bench, item, points, notes):
+    rows, names, kept, saved = item["rows"], None, {}, time.monotonic()
+    row = None
+    while True:
+        try:
+            point = points.send(row)
+        except StopIteration:
+            return
+        if names is None:  # all rows of an item have the same members
+            names = tuple(point.row)
+            kept = {_key(old, names): old for old in rows}
+        row = kept.get(_key(point.row, names))
+        if row is None:
+            row = _measured(bench, point)
+            if row is None:
+                notes.append(f"does not fit in memory: {json.dumps(point.row)}")
+            else:
+                rows.append(row)
+                kept[_key(row, names)] = row
+        if time.monotonic() - saved > _SAVE_SECONDS:
+            _save(bench)
+            saved = time.monotonic()
+
+
+def _key(row, names):
+    return json.dumps([row.get(name) for name in names], sort_keys=True)
+
+
+def _measured(bench, point):
+    """The finished row; None where a rank has too little memory. Ranks agree before they meet in a collective, so
+    that one which cannot take part leaves no other waiting."""
+    takes_part, prepared, found = bench.rank in point.ranks, None, {}
+
+    def attempt(function):
+        nonlocal error, severity
+        try:
+            return function() if takes_part else None
+        except Exception as raised:
+            error = f"{json.dumps(point.row)}: {type(raised).__name__}: {raised}"
+            severity = _NO_MEMORY if bench.does_not_fit(raised) else _OTHER
+            return None
+    error, severity = "on another rank, whose standard error tells", _NONE
+    prepared = attempt(point.prepare)
+    if bench.largest(severity) == _NONE:
+        found = attempt(lambda: point.measure(bench, prepared))
+    prepared = None
+    worst = bench.largest(severity)
+    if severity == _OTHER and bench.rank != 0:
+        print(f"microbench: rank {bench.rank}: {error}", file=sys.stderr)
+    if worst != _NONE:
+        bench.release_memory()
+    bench.progress()
+    found, error = bench.tell([found, error])
+    if worst == _OTHER:
+        raise PointFailed(error)
+    return None if worst == _NO_MEMORY else {**point.row, **found}
+
+
+def _save(bench):
+    if bench.rank == 0:
+        if bench.options.is_started and os.getppid() != _PARENT:
+            os._exit(1)  # whoever started us was killed, and another run may be at the same file by now
+        document.save(bench.options.output, bench.document)

@@ -1,0 +1,104 @@
+"""Item `step`: whole training steps of a small decoder under two plans, by train_step.py in processes of its own:
+what the other items do not explain of them is the framework's."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+
+from .point import Point
+
+_PROGRAM = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "train_step.py")
+
+_SIZES = {
+    "cpu": ({"layer_count": 4, "hidden_size": 256, "ffn_hidden_size": 1024, "attention_head_count": 8,
+             "kv_head_count": 8, "vocab_size": 1024, "mlp": "gelu", "norm": "layernorm"},
+            {"sequence_length": 128, "precision": "fp32", "attention_kernel": "unfused"}, 4),
+    "device": ({"layer_count": 4, "hidden_size": 2048, "ffn_hidden_size": 5632, "attention_head_count": 16,
+                "kv_head_count": 16, "vocab_size": 32000, "mlp": "swiglu", "norm": "rmsnorm"},
+               {"sequence_length": 2048, "precision": "bf16", "attention_kernel": "vendor"}, 2),
+    "quick": ({"layer_count": 2, "hidden_size": 64, "ffn_hidden_size": 128, "attention_head_count": 8,
+               "kv_head_count": 8, "vocab_size": 256, "mlp": "gelu", "norm": "layernorm"},
+              {"sequence_length": 32, "precision": "fp32", "attention_kernel": "unfused"}, 2),
+}
+_BATCH = 16
+
+
+def points(bench, _notes):
+    ranks = bench.nodes[0]
+    for case in cases("quick" if bench.options.quick else "cpu" if bench.module is None else "device", len(ranks)):
+        port = bench.alone(_free_port)
+        yield Point({"case": case, "rank_count": len(ranks)},
+                    lambda case=case, port=port: _start(bench, case, ranks, port), _read, tuple(ranks))
+
+
+def cases(kind, ranks):
+    model, workload, micro_batch = _SIZES[kind]
+    tensor = max(size for size in range(1, ranks + 1)
+                 if ranks % size == 0 and model["attention_head_count"] % size == 0)
+    plans = [(tensor, ranks // tensor, micro_batch), (1, ranks, micro_batch)]
+    if tensor == 1:  # one rank, or none that divides the heads
+        plans[0] = (1, ranks, micro_batch // 2)
+    for tensor, data, micro_batch in plans:
+        each = data * micro_batch
+        yield {"model": model,
+               # As near to the batch as the ranks can share it out.
+               "workload": {**workload, "global_batch_size": max(1, round(_BATCH / each)) * each},
+               "plan": {"tensor_parallel": tensor, "data_parallel": data, "micro_batch_size": micro_batch}}
+
+
+def _free_port():
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        return probe.getsockname()[1]
+
+
+def _start(bench, case, ranks, port):
+    """(process, folder of its case). Each rank starts its own, so that it runs where and as this one does."""
+    bench.release_memory()
+    folder = tempfile.TemporaryDirectory(prefix="meshwright-microbench-")
+    path = os.path.join(folder.name, "case.json")
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(case, file)
+    steps, warmup = (2, 1) if bench.options.quick else (5, 2)
+    command = [sys.executable, _PROGRAM, "--case", path, "--steps", str(steps), "--warmup", str(warmup), "--seed",
+               str(bench.options.seed), "--device", bench.row.name, "--timeout", str(bench.options.timeout)]
+    return subprocess.Popen(command, env=_environment(bench, ranks, port), text=True, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE), folder
+
+
+def _environment(bench, ranks, port):
+    # torchrun's own would have the ranks meet where this run's have met.
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("TORCHELASTIC_")}
+    return {"MASTER_ADDR": "127.0.0.1", **kept, "MASTER_PORT": str(port), "RANK": str(ranks.index(bench.rank)),
+            "WORLD_SIZE": str(len(ranks)), "LOCAL_RANK": str(bench.local_rank)}
+
+
+def _read(bench, prepared):
+    process, folder = prepared
+    with folder:
+        out, errors = _wait(bench, process)
+    lines = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+    if process.returncode:
+        said = [line["message"] for line in lines if line.get("event") == "failure"] or errors.splitlines()[-3:]
+        raise RuntimeError(f"train_step.py ended with code {process.returncode}: {' '.join(said)}")
+    if bench.rank != 0:
+        return {}
+    result = next(line for line in lines if line.get("event") == "result")
+    return {name: result[name] for name in ("step_time_seconds", "step_time_low_seconds", "step_time_high_seconds",
+                                            "peak_memory_bytes")}
+
+
+def _wait(bench, process):
+    try:
+        while True:
+            try:
+                return process.communicate(timeout=1)
+            except subprocess.TimeoutExpired:
+                bench.progress()  # the step has a watchdog of its own
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()

@@ -1,0 +1,57 @@
+"""Item `sustained_gemm`: what a product takes when all devices have been at it for seconds, against a first burst on
+one: what power and heat cost, and how far devices are apart."""
+
+import time
+
+import torch
+from train import comm
+
+from . import gemm, timing
+from .point import Point
+
+_BURST_SECONDS = 0.2
+_CHECK_SECONDS = 0.1  # of work queued between two looks at the clock
+
+
+def points(bench, notes):
+    for precision in bench.options.precisions:
+        why = bench.alone(lambda precision=precision: bench.runs(precision))
+        if why:
+            notes.append(why)
+            continue
+        size = gemm.largest_size(bench, precision) // 2
+        row = {"precision": precision, "m": size, "n": size, "k": size, "rank_count": bench.world.size}
+        yield Point(row, lambda row=row: gemm.prepare(
+            bench, {**row, "pass": "forward", "count": 1, "accumulates_fp32": False}), _measure, bench.world.ranks)
+
+
+def _measure(bench, call):
+    # On rank 0 while the others wait for what it tells them.
+    burst = bench.alone(lambda: timing.alone(bench, call, min(_BURST_SECONDS, bench.options.sustained_seconds)))
+    bench.barrier(bench.world)
+    mine = _sustained(bench, call, max(1, round(_CHECK_SECONDS / burst)))
+    return {"burst_time_seconds": burst, "time_seconds": _mean(bench, mine),
+            "slowest_time_seconds": bench.largest(mine)}
+
+
+def _sustained(bench, call, calls):
+    """Of a call in the second half of the time: by then the device runs as it does for hours."""
+    start = middle = time.perf_counter()
+    half, counted, done = bench.options.sustained_seconds / 2, 0, False
+    while not done:
+        for _ in range(calls):
+            call()
+        bench.synchronize()
+        bench.progress()
+        now = time.perf_counter()
+        if now - start < half:
+            middle = now
+        else:
+            counted += calls
+            done = now - start >= 2 * half
+    return (now - middle) / counted
+
+
+def _mean(bench, value):
+    total = comm.all_reduce(torch.tensor(value, device=bench.device), bench.world)
+    return total.item() / bench.world.size
