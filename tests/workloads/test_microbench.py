@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -171,30 +172,24 @@ class MicrobenchTest(unittest.TestCase):
             self.path.unlink()
 
     def test_ranks_that_another_launcher_starts(self):
-        """On what look like two nodes."""
-        ranks = [self.start("--only", "network,step", "--max-bytes", "131072", RANK=str(rank), WORLD_SIZE="2",
-                            LOCAL_RANK="0", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(self.free_port),
-                            GLOO_SOCKET_IFNAME="lo", SLURMD_NODENAME=f"node{rank}") for rank in range(2)]
+        """On what look like two nodes of two."""
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = str(probe.getsockname()[1])
+        ranks = [self.start("--only", "network,step", "--max-bytes", "131072", RANK=str(rank), WORLD_SIZE="4",
+                            LOCAL_RANK=str(rank % 2), MASTER_ADDR="127.0.0.1", MASTER_PORT=port,
+                            GLOO_SOCKET_IFNAME="lo", SLURMD_NODENAME=f"node{rank // 2}") for rank in range(4)]
         for rank in ranks:
-            out, errors = rank.communicate(timeout=100)
+            out, errors = rank.communicate(timeout=200)
             self.assertEqual(rank.returncode, 0, out + errors)
         found = json.loads(self.path.read_text())
-        self.assertEqual(found["machine"]["node_count"], 2)
+        self.assertEqual((found["machine"]["device_count"], found["machine"]["node_count"]), (4, 2))
         rows = found["items"]["network"]["rows"]
         self.check_rows("network", found["items"]["network"])
-        self.assertEqual({(row["layout"], row["node_count"], row["rank_count"]) for row in rows}, {("rail", 2, 2)})
-        # Steps are of the first node's ranks: here one, with two sizes of micro-batches.
-        self.assertEqual([row["case"]["plan"]["micro_batch_size"] for row in found["items"]["step"]["rows"]], [1, 2])
-        self.assertEqual({row["rank_count"] for row in found["items"]["step"]["rows"]}, {1})
-
-    @property
-    def free_port(self):
-        if not hasattr(self, "_port"):
-            import socket
-            with socket.socket() as probe:
-                probe.bind(("127.0.0.1", 0))
-                self._port = probe.getsockname()[1]
-        return self._port
+        self.assertEqual({(row["layout"], row["node_count"], row["rank_count"]) for row in rows},
+                         {("rail", 2, 2), ("strided", 2, 2), ("all", 2, 4)})
+        # Steps are of the first node's ranks.
+        self.assertEqual([row["rank_count"] for row in found["items"]["step"]["rows"]], [2, 2])
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ WORKLOADS = pathlib.Path(__file__).resolve().parents[2] / "workloads"
 sys.path.insert(0, str(WORKLOADS))
 
 import microbench
-from calibration import document, flags, items, network, shapes, step
+from calibration import attention, document, flags, items, network, shapes, step
 from calibration.bench import Bench, group_sizes
 from calibration.collectives import sizes
 from calibration.point import Point, Skip
@@ -185,6 +185,18 @@ class ItemsTest(unittest.TestCase):
         found = self.run_all({"memory": self.module(2)}, "--only", "memory", "--again")
         self.assertEqual(self.calls, [0, 0.5, 1, 1.5])
         self.assertEqual([row["number"] for row in found["memory"]["rows"]], [0, 1])
+
+    def test_attention_where_pytorch_has_it(self):
+        def fused(q, k, v, is_causal):
+            self.assertTrue(is_causal and q.shape == k.shape == v.shape)
+            return (q @ k.transpose(-2, -1)).softmax(-1) @ v
+        with mock.patch.object(attention, "HAS_FUSED", True), \
+                mock.patch.object(attention.F, "scaled_dot_product_attention", fused, create=True):
+            found = self.run_all({"attention": attention}, "--only", "attention", "--quick")["attention"]
+        self.assertEqual((found["status"], found["reason"]), ("measured", ""))
+        self.assertEqual([(row["pass"], row["head_count"], row["kv_head_count"], row["kernel"])
+                          for row in found["rows"]],
+                         [(name, 8, kv_heads, "vendor") for kv_heads in (8, 2) for name in ("forward", "backward")])
 
     def test_an_item_that_was_measured_stays_when_it_is_skipped(self):
         self.run_all({})

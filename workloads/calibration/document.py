@@ -46,7 +46,7 @@ def refusals(path, document, machine):
 
 
 def save(path, document):
-    temporary = f"{path}.{os.getpid()}.tmp"
+    temporary = f"{path}.tmp"  # one name, so that what a killed run leaves is written over
     try:
         with open(temporary, "w", encoding="utf-8") as file:
             json.dump(document, file, indent=1)
