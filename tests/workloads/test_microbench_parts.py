@@ -15,7 +15,7 @@ WORKLOADS = pathlib.Path(__file__).resolve().parents[2] / "workloads"
 sys.path.insert(0, str(WORKLOADS))
 
 import microbench
-from calibration import attention, document, flags, items, network, shapes, step
+from calibration import attention, chip, document, flags, items, network, shapes, step
 from calibration.bench import Bench, group_sizes
 from calibration.collectives import sizes
 from calibration.point import Point, Skip
@@ -79,6 +79,8 @@ class SizesTest(unittest.TestCase):
         self.assertEqual(network.layouts([[0, 1], [2, 3]]),
                          {"rail": [[0, 2], [1, 3]], "strided": [[0, 3], [1, 2]], "all": [[0, 1, 2, 3]]})
         self.assertEqual(network.layouts([[0], [1]]), {"rail": [[0, 1]]})
+        # Ranks dealt out to nodes one by one.
+        self.assertEqual(network.layouts([[0, 2], [1, 3]])["strided"], [[0, 3], [1, 2]])
 
     def test_steps_are_cases_of_the_reference_step(self):
         for kind in ("cpu", "device", "quick"):
@@ -197,6 +199,11 @@ class ItemsTest(unittest.TestCase):
         self.assertEqual([(row["pass"], row["head_count"], row["kv_head_count"], row["kernel"])
                           for row in found["rows"]],
                          [(name, 8, kv_heads, "vendor") for kv_heads in (8, 2) for name in ("forward", "backward")])
+
+    def test_what_the_device_does_not_tell_is_left_out(self):
+        row, = self.run_all({"device": chip}, "--only", "device", "--quick")["device"]["rows"]
+        self.assertNotIn("runtime_context_bytes", row)
+        self.assertEqual(row["eager_op_seconds"], row["queued_op_seconds"])
 
     def test_an_item_that_was_measured_stays_when_it_is_skipped(self):
         self.run_all({})

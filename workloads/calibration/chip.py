@@ -24,7 +24,7 @@ def _measure(bench, one):
         "stream_creation_seconds": timing.alone(bench, streams) if streams else 0.0,
         "precisions": [name for name in _PRECISIONS if bench.runs(name) is None],
         "has_fused_attention": hasattr(F, "scaled_dot_product_attention"),
-        "runtime_context_bytes": bench.context_bytes}
+        **({} if bench.context_bytes is None else {"runtime_context_bytes": bench.context_bytes})}
 
 
 def _one_by_one(bench, one):

@@ -28,7 +28,7 @@ def load(path):
         return None
     except (OSError, ValueError, RecursionError) as error:
         return f"cannot be read as JSON: {error}"
-    if not isinstance(found, dict) or not isinstance(found.get("machine", {}), dict):
+    if not isinstance(found, dict) or any(not isinstance(found.get(name, {}), dict) for name in ("machine", "items")):
         return "is no file of microbench.py"
     return found
 

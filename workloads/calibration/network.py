@@ -32,7 +32,8 @@ def layouts(nodes):
     each = len(nodes[0])
     found = {"rail": [[node[place] for node in nodes] for place in range(each)]}
     if each > 1:
-        found["strided"] = [[node[(place + index) % each] for index, node in enumerate(nodes)]
+        # In the order of ranks, as torch.distributed has them.
+        found["strided"] = [sorted(node[(place + index) % each] for index, node in enumerate(nodes))
                             for place in range(each)]
         found["all"] = [[rank for node in nodes for rank in node]]
     return found

@@ -67,8 +67,9 @@ def _open(bench):
         machine = _machine(bench)
         found = document.load(bench.options.output)
         refused = document.refusals(bench.options.output, found, machine)
-        if not refused and found is None:
-            found = document.new(machine)
+        if not refused:
+            new = document.new(machine)
+            found = {**new, **(found or {}), "items": {**new["items"], **(found or {}).get("items", {})}}
         return found, refused
     bench.document, refused = bench.alone(load)
     return refused
