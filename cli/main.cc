@@ -46,6 +46,7 @@ int RunProgram(int argc, char** argv) {
   AddHistoryCommand(app, program);
   AddStudyCommand(app, program);
   AddJobCommand(app, program);
+  AddCalibrateCommand(app, program);
   AddChipCommand(app, program);
   AddServerCommand(app, program);
   try {

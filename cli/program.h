@@ -37,6 +37,7 @@ void AddTraceCommand(CLI::App& app, Program& program);
 void AddHistoryCommand(CLI::App& app, Program& program);
 void AddStudyCommand(CLI::App& app, Program& program);
 void AddJobCommand(CLI::App& app, Program& program);
+void AddCalibrateCommand(CLI::App& app, Program& program);
 void AddChipCommand(CLI::App& app, Program& program);
 void AddServerCommand(CLI::App& app, Program& program);
 

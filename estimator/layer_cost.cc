@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "estimator/terms/attention.h"
+#include "estimator/terms/stream.h"
 #include "estimator/terms/collective.h"
 
 namespace meshwright {
@@ -34,9 +35,6 @@ double Fp8CastBytes(Fp8Recipe recipe) {
   std::abort();
 }
 
-// Two extra element-wise passes of a fused kernel's tensor below half of the cache run from it.
-constexpr double kCacheSpeedup = 2;
-
 // Dynamic power grows with clock x voltage squared and voltage follows the clock, so under a power
 // limit the clock follows its cube root (docs/cost_model.md "Power").
 constexpr double kClockPowerExponent = 1.0 / 3;
@@ -54,14 +52,6 @@ struct KernelTime {
   Seconds backward;
   Seconds weight_gradient = Seconds(0);  // of `backward`
 };
-
-// `efficiency` is a share of the nominal bandwidth.
-Seconds StreamTime(Bytes bytes, double efficiency, const ChipSpec& chip) {
-  if (bytes.count <= 0) return Seconds(0);
-  double rate = chip.memory_bandwidth.rate * efficiency;
-  if (chip.cache.count > 0 && bytes.count < chip.cache.count / 2) rate *= kCacheSpeedup;
-  return chip.memory_bound_fixed + Seconds(static_cast<double>(bytes.count) / rate);
-}
 
 Seconds Fp8CastTime(double elements, const LayerContext& c, const ChipSpec& chip) {
   return StreamTime(RoundedBytes(Fp8CastBytes(c.workload.fp8_recipe) * elements),

@@ -16,6 +16,7 @@ build_packages=(
   libabsl-dev              # absl::Status
   libfmt-dev               # messages
   libeigen3-dev            # small linear algebra: what runs have taught
+  libnlopt-dev             # fits of chips' constants to microbenchmarks
   nlohmann-json3-dev       # Hugging Face configs, chip files, framework profiles
   libsqlite3-dev           # the history
   libssl-dev               # checksums of exported history

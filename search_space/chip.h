@@ -1,5 +1,6 @@
 #pragma once
 
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string>
@@ -23,6 +24,18 @@ struct GemmModel {
   Seconds split_k = Seconds(3e-6);   // rk
   bool operator==(const GemmModel&) const = default;
 };
+
+// Rows and columns of the output that one core computes at a time.
+struct GemmTile {
+  double rows = 0;
+  double columns = 0;
+  bool operator==(const GemmTile&) const = default;
+};
+
+// What GEMM libraries of tensor-core chips choose from (docs/cost_model.md "GEMM"), the largest
+// first.
+inline constexpr GemmTile kTensorCoreTiles[] = {{256, 128}, {128, 256}, {128, 128}, {256, 64},
+                                                {64, 256},  {128, 64},  {64, 128},  {64, 64}};
 
 // The three products of a linear layer.
 enum class GemmPass { kForward, kInputGradient, kWeightGradient };
@@ -72,14 +85,23 @@ struct AttentionModel {
 // attention).
 enum class CollectiveKind { kAllReduce, kAllGather, kReduceScatter, kAllToAll, kRing };
 
+// A measured point of a collective: message bytes as in Collective, and the time.
+struct CollectivePoint {
+  Bytes bytes = {};
+  Seconds time = Seconds(0);
+  bool operator==(const CollectivePoint&) const = default;
+};
+
 // t = alpha + (x + sqrt(x * half)) / bandwidth, with x the bytes that one rank moves
 // (2 (n-1)/n S for all-reduce, (n-1)/n S for the others): docs/cost_model.md ("Collectives").
+// Where it was measured, the measured curve holds, and the formula beyond its ends.
 struct CollectiveFit {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   int ranks = 0;
   Seconds alpha = Seconds(0);
   BytesPerSecond bandwidth = {};
   Bytes half = {};
+  std::vector<CollectivePoint> curve = {};  // by rising bytes; empty: the formula alone
   bool operator==(const CollectiveFit&) const = default;
 };
 
@@ -117,12 +139,15 @@ struct ChipSpec {
   double power_limit_watts = 0;                   // 0: not published
   int core_count = 0;                             // SMs, compute units, cube cores
   Bytes cache = {};                               // last level
+  double cache_bandwidth_ratio = 2;               // rate from the cache / rate from memory
   double sustained_time_ratio = 1.2;              // training GEMM time / short-burst time
   double memory_bound_efficiency = 0.65;          // kernels of a layer, share of nominal bandwidth
   double stream_efficiency = 0.85;                // large copies and the optimizer
   Seconds memory_bound_fixed = Seconds(3e-6);     // per kernel
   double permutation_efficiency = 0.2;            // of tokens to experts, share of nominal
   GemmModel gemm = {};
+  // What the chip's library chooses from, the one of the highest intensity first; never empty.
+  std::vector<GemmTile> gemm_tiles = {std::begin(kTensorCoreTiles), std::end(kTensorCoreTiles)};
   std::vector<GemmResidualTable> gemm_residuals = {};
   AttentionModel attention = {};
   std::vector<CollectiveFit> collectives = {};  // inside one scale-up domain

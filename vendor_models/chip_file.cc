@@ -10,7 +10,9 @@
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
 #include "search_space/status.h"
+#include "vendor_models/collective_row.h"
 #include "vendor_models/figure_table.h"
+#include "vendor_models/gemm_tiles.h"
 #include "vendor_models/object_reader.h"
 #include "vendor_models/residual_table.h"
 
@@ -19,26 +21,10 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::string_view kTopKeys[] = {"aliases", "collectives",    "confidence",
-                                         "figures", "gemm_residuals", "id",
-                                         "name",    "notes",          "vendor"};
+constexpr std::string_view kTopKeys[] = {"aliases",        "collectives", "confidence", "figures",
+                                         "gemm_residuals", "gemm_tiles",  "id",         "name",
+                                         "notes",          "vendor"};
 constexpr std::string_view kFigureKeys[] = {"confidence", "provenance", "source", "value"};
-constexpr std::string_view kCollectiveKeys[] = {"alpha_seconds", "bandwidth_bytes_per_second",
-                                                "confidence",    "half_bytes",
-                                                "kind",          "provenance",
-                                                "rank_count",    "source"};
-
-struct CollectiveWord {
-  CollectiveKind kind;
-  std::string_view word;
-};
-constexpr CollectiveWord kCollectiveWords[] = {
-    {CollectiveKind::kAllReduce, "all_reduce"},
-    {CollectiveKind::kAllGather, "all_gather"},
-    {CollectiveKind::kReduceScatter, "reduce_scatter"},
-    {CollectiveKind::kAllToAll, "all_to_all"},
-};
-
 std::string NumberText(double value) {
   return value == std::floor(value) && std::abs(value) < 1e18 ? fmt::format("{:.0f}", value)
                                                               : fmt::format("{}", value);
@@ -69,6 +55,7 @@ class ChipFileReader {
     }
     ReadFigures(top);
     ReadCollectives(top);
+    ReadTiles(top);
     if (file.contains("gemm_residuals")) ReadResiduals(file["gemm_residuals"], top);
     ConcludeProvenance();
   }
@@ -195,22 +182,23 @@ class ChipFileReader {
     weakest = std::max(weakest, provenance);
   }
 
+  void ListDefault(std::string_view key, std::string value) {
+    entry_.figures.push_back({.name = std::string(key),
+                              .value = std::move(value),
+                              .source = std::string(kClassDefault),
+                              .provenance = Provenance::kAssumed,
+                              .confidence = Confidence::kLow});
+  }
+
   void ListDefaults(const std::set<std::string_view>& given) {
-    const auto list = [this](std::string_view key, std::string value) {
-      entry_.figures.push_back({.name = std::string(key),
-                                .value = std::move(value),
-                                .source = "class default",
-                                .provenance = Provenance::kAssumed,
-                                .confidence = Confidence::kLow});
-    };
     for (const NumberFigure& row : NumberFigures()) {
       if (given.contains(row.key) || row.need != FigureNeed::kDefaulted) continue;
       const std::optional<double> value = row.get(entry_.spec);
-      if (value.has_value()) list(row.key, NumberText(*value));
+      if (value.has_value()) ListDefault(row.key, NumberText(*value));
       Weaken(row.group, Provenance::kAssumed);
     }
     for (const WordFigure& row : WordFigures()) {
-      if (!given.contains(row.key)) list(row.key, std::string(row.get(entry_.spec)));
+      if (!given.contains(row.key)) ListDefault(row.key, std::string(row.get(entry_.spec)));
     }
   }
 
@@ -241,31 +229,25 @@ class ChipFileReader {
 
   void ReadCollective(const Json& object, std::string path) {
     ObjectReader reader(object, std::move(path), violations_);
-    reader.AllowOnly(kCollectiveKeys);
-    CollectiveFit fit;
-    const std::string word = reader.Text("kind");
-    const auto kind = std::find_if(std::begin(kCollectiveWords), std::end(kCollectiveWords),
-                                   [&word](const CollectiveWord& w) { return w.word == word; });
-    if (kind != std::end(kCollectiveWords)) {
-      fit.kind = kind->kind;
-    } else if (!word.empty()) {
-      reader.Reject("kind", word +
-                                "; must be one of all_reduce, all_gather, reduce_scatter, "
-                                "all_to_all");
-    }
-    fit.ranks = static_cast<int>(
-        reader.Number("rank_count", {.low = 2, .high = 1e6, .is_whole = true}).value_or(0));
-    fit.alpha = Seconds(reader.Number("alpha_seconds", {.low = 0, .high = 1}).value_or(0));
-    fit.bandwidth = {
-        reader.Number("bandwidth_bytes_per_second", {.low = 1e8, .high = 1e14}).value_or(0)};
-    fit.half = RoundedBytes(reader.Number("half_bytes", {.low = 0, .high = 1e12}).value_or(0));
-    const Provenance provenance =
-        KeepFigure(fmt::format("collective_{}_{}_ranks", word, fit.ranks),
-                   fmt::format("alpha_seconds {:g}, bandwidth_bytes_per_second {}, half_bytes {}",
-                               fit.alpha.count(), NumberText(fit.bandwidth.rate), fit.half.count),
-                   reader);
+    CollectiveFit fit = ParseCollective(reader);
+    const Provenance provenance = KeepFigure(CollectiveName(fit), CollectiveText(fit), reader);
     collectives_ = std::max(collectives_.value_or(Provenance::kMeasured), provenance);
-    entry_.spec.collectives.push_back(fit);
+    entry_.spec.collectives.push_back(std::move(fit));
+  }
+
+  void ReadTiles(ObjectReader& top) {
+    if (!top.Has("gemm_tiles")) {
+      ListDefault("gemm_tiles", TilesText(entry_.spec.gemm_tiles));
+      return;
+    }
+    const Json& object = *top.Find("gemm_tiles");
+    if (!object.is_object()) {
+      top.Reject("gemm_tiles", fmt::format("{}; must be an object", ShownValue(object)));
+      return;
+    }
+    ObjectReader reader(object, path_ + "gemm_tiles.", violations_);
+    entry_.spec.gemm_tiles = ParseTiles(reader);
+    KeepFigure("gemm_tiles", TilesText(entry_.spec.gemm_tiles), reader);
   }
 
   void ReadResiduals(const Json& list, ObjectReader& top) {

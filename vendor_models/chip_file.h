@@ -9,6 +9,9 @@
 
 namespace meshwright {
 
+// Source of a figure that a chip file leaves out.
+inline constexpr std::string_view kClassDefault = "class default";
+
 // One figure of a chip as people read it, with where it comes from. A figure that the file leaves
 // out stands here with its class default, provenance assumed and confidence low.
 struct ChipFigure {

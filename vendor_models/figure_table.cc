@@ -113,6 +113,8 @@ constexpr NumberFigure kNumberFigures[] = {
     Number<&S::power_limit_watts>("power_limit_watts", Group::kNone, Need::kOptional, {1, 1e5}),
     Number<&S::core_count>("core_count", Group::kNone, Need::kDefaulted, {1, 1e5}, true),
     Number<&S::cache>("cache_bytes", Group::kNone, Need::kDefaulted, {1e5, 1e12}, true),
+    Number<&S::cache_bandwidth_ratio>("cache_bandwidth_ratio", Group::kNone, Need::kDefaulted,
+                                      {1, 100}),
     Number<&S::memory_bound_efficiency>("memory_bound_efficiency_ratio", Group::kMemoryBound,
                                         Need::kDefaulted, kShare),
     Number<&S::stream_efficiency>("stream_efficiency_ratio", Group::kNone, Need::kDefaulted,

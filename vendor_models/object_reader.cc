@@ -31,6 +31,8 @@ void ObjectReader::AllowOnly(std::span<const std::string_view> keys) {
   }
 }
 
+bool ObjectReader::Has(std::string_view key) const { return object_.contains(key); }
+
 const Json* ObjectReader::Find(std::string_view key) {
   const auto found = object_.find(key);
   if (found != object_.end()) return &*found;

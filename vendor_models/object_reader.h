@@ -32,6 +32,7 @@ class ObjectReader {
                std::vector<FieldViolation>& violations);
 
   void AllowOnly(std::span<const std::string_view> keys);
+  [[nodiscard]] bool Has(std::string_view key) const;
   // Notes a missing key.
   const nlohmann::json* Find(std::string_view key);
   // A text that is not empty.

@@ -98,11 +98,15 @@ GemmResidualTable ParseResidualTable(ObjectReader& reader) {
   return table;
 }
 
-std::string ResidualTableName(const GemmResidualTable& table) {
+std::string_view ResidualPassWord(const GemmResidualTable& table) {
   const auto* const pass =
       std::find_if(std::begin(kPassWords), std::end(kPassWords),
                    [&table](const PassWord& w) { return w.pass == table.pass; });
-  return fmt::format("gemm_residuals_{}_{}{}", Word(table.precision), pass->word,
+  return pass->word;
+}
+
+std::string ResidualTableName(const GemmResidualTable& table) {
+  return fmt::format("gemm_residuals_{}_{}{}", Word(table.precision), ResidualPassWord(table),
                      table.is_grouped ? "_grouped" : "");
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "search_space/chip.h"
 #include "vendor_models/object_reader.h"
@@ -11,6 +12,9 @@ namespace meshwright {
 // wrong is noted in the reader; the table then lacks it. Source, provenance and confidence are left
 // to the caller.
 GemmResidualTable ParseResidualTable(ObjectReader& reader);
+
+// The pass of its products: `forward`, ..., or `any`.
+std::string_view ResidualPassWord(const GemmResidualTable& table);
 
 // `gemm_residuals_fp8_any`: its name among the figures of a chip.
 std::string ResidualTableName(const GemmResidualTable& table);

@@ -1,13 +1,15 @@
-"""Studies of a few real jobs against sweeps of all; called by scripts/jobs_report.sh, which has the usage.
+"""Studies of a few real jobs against a sweep of all; called by scripts/jobs_report.sh, which has the usage.
 
-Other load and the machine's clock move all times of a run together, so that runs are compared by ratios: the times of a
-sweep are divided by their median over the plans that all sweeps have, and a study's by what its own plans took there.
-What changes in the middle of a sweep is not taken out. The best of many noisy times looks better than it is, which
+Other load and the machine's clock move times by a third within minutes. So the sweep says which plans may be the best
+(the finalists: its fastest and the chosen one), and these then run again, round by round, each right after a reference
+plan: what counts is the median of their ratios to it. The best of several noisy ratios looks better than it is, which
 makes the chosen plan look worse.
 """
 import argparse
 import json
+import os
 import pathlib
+import random
 import statistics
 import subprocess
 
@@ -27,7 +29,8 @@ def arguments():
     parser.add_argument("--folder", type=pathlib.Path, required=True, help=argparse.SUPPRESS)
     parser.add_argument("--processes", type=int, action="append", help="of a job; repeatable (2 and 4)")
     parser.add_argument("--trials", type=int, default=8, help="of the study (8)")
-    parser.add_argument("--sweeps", type=int, default=2, help="(2)")
+    parser.add_argument("--finalists", type=int, default=12, help="of the sweep (12)")
+    parser.add_argument("--rounds", type=int, default=3, help="in which they run again (3)")
     parser.add_argument("--json", type=pathlib.Path, help="also writes all that was measured there")
     parser.add_argument("--write", action="store_true", help="also writes the table into docs/jobs.md")
     return parser.parse_args()
@@ -38,13 +41,15 @@ class Site:
 
     def __init__(self, args, processes):
         self.bin, self.folder = args.bin.resolve(), args.folder / str(processes)
+        self.processes = processes
         (self.folder / "jobs").mkdir(parents=True)
         self.cluster = {"name": f"cores-{processes}", "pools": [
             {"name": "cpu", "chip": "cpu-generic", "node_count": 1, "devices_per_node": processes}]}
         job = {"folder": str(self.folder / "jobs"), "python": PYTHON, "environment": ["OMP_NUM_THREADS=1"],
                "time_limit_seconds": 300, "poll_interval_seconds": 0.5,
                "metrics": {"warmup_steps": 2, "min_steps": 5, "max_steps": 20, "interval_ratio": 0.05}}
-        for name, content in (("model", MODEL), ("workload", WORKLOAD), ("cluster", self.cluster), ("job", job)):
+        for name, content in (("model", MODEL), ("workload", WORKLOAD), ("cluster", self.cluster), ("job", job),
+                              ("question", {"model": MODEL, "workload": WORKLOAD})):
             (self.folder / f"{name}.json").write_text(json.dumps(content))
 
     def run(self, *words):
@@ -58,6 +63,16 @@ class Site:
             "tune", "--model", "model.json", "--workload", "workload.json", "--cluster", "cluster.json", "--launcher",
             "slurm", "--job", "job.json", "--max-trials", str(trials), "--disable-rule", "bound", "--db", store,
             "--output", "json"))
+
+    def step(self, plan):
+        """Median step time of a plan, run here and now."""
+        (self.folder / "plan.json").write_text(json.dumps(plan))
+        done = subprocess.run(
+            [PYTHON, str(ROOT / "workloads/train_step.py"), "--processes", str(self.processes), "--steps", "6", "--warmup",
+             "2", "--question", "question.json", "--plan", "plan.json"], cwd=self.folder, capture_output=True, text=True, check=True,
+            env={**os.environ, "OMP_NUM_THREADS": "1"})
+        lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+        return next(line["step_time_seconds"] for line in lines if line.get("event") == "result")
 
     def expected(self, store, plans):
         """Step time and 80 % interval of plans, by what a store has taught."""
@@ -73,19 +88,16 @@ def times(answer):
     return {t["plan_digest"]: t["step_time_seconds"] for t in answer["trials"] if t["outcome"] == "ok"}
 
 
-def mean_of_sweeps(sweeps):
-    common = set.intersection(*map(set, sweeps))
-    scales = [statistics.median(sweep[d] for d in common) for sweep in sweeps]
-    typical = statistics.median(scales)
-    return {d: statistics.mean(s[d] / scale for s, scale in zip(sweeps, scales)) * typical for d in common}
-
-
-def repeats(sweeps, both):
-    """How far the first two sweeps lie from their mean, as a share of it: what no prediction can be better than."""
-    if len(sweeps) < 2:
-        return None
-    pairs = [[s[d] / statistics.median(s[e] for e in both) for s in sweeps[:2]] for d in both]
-    return statistics.median(abs(a - b) / (a + b) for a, b in pairs)
+def finals(site, args, plans, reference):
+    """Median ratio of each plan's step time to the reference's, and how far its rounds lie from that."""
+    ratios = {digest: [] for digest in plans}
+    order = random.Random(1)
+    for _ in range(args.rounds):
+        for digest in order.sample(sorted(plans), len(plans)):
+            ratios[digest].append(1 / site.step(reference) * site.step(plans[digest]))
+    middle = {digest: statistics.median(found) for digest, found in ratios.items()}
+    spread = statistics.median(abs(ratio / middle[digest] - 1) for digest, found in ratios.items() for ratio in found)
+    return middle, spread
 
 
 def whole(answer):
@@ -98,15 +110,16 @@ def whole(answer):
 def report(args, processes):
     site = Site(args, processes)
     study = site.tune("study.db", args.trials)
-    answers = [whole(site.tune(f"sweep{i}.db", 1000)) for i in range(args.sweeps)]
-    sweeps = [times(answer) for answer in answers]
-    measured, tried = mean_of_sweeps(sweeps), times(study)
-    plans = {t["plan_digest"]: t["plan"] for answer in answers for t in answer["trials"]}
+    sweep = whole(site.tune("sweep.db", 1000))
+    measured, tried = times(sweep), times(study)
+    plans = {t["plan_digest"]: t["plan"] for t in sweep["trials"]}
     chosen = study["plans"][0]["plan_digest"]
     baseline = study["baseline"]["plan_digest"]
     for digest, name in ((chosen, "chosen plan"), (baseline, "baseline")):
         if digest not in measured:
-            raise SystemExit(f"the {name} did not run in every sweep: {json.dumps(plans.get(digest))}")
+            raise SystemExit(f"the {name} did not run in the sweep: {json.dumps(plans.get(digest))}")
+    fastest = sorted(measured, key=measured.get)[:args.finalists]
+    ratios, spread = finals(site, args, {digest: plans[digest] for digest in {*fastest, chosen}}, plans[baseline])
     drift = statistics.median(measured[d] / tried[d] for d in tried if d in measured)
     rest = {d: plan for d, plan in plans.items() if d in measured and d not in tried}
     cold = site.expected("none.db", rest)
@@ -114,12 +127,10 @@ def report(args, processes):
     errors = [[abs(e[d][0] * drift / measured[d] - 1) for d in rest] for e in (cold, warm)]
     inside = [warm[d][1] * drift <= measured[d] <= warm[d][2] * drift for d in rest]
     return {"processes": processes, "trials": len(study["trials"]), "candidates": len(measured),
-            "failed": len(plans) - len(measured),
-            "over_best_ratio": measured[chosen] / min(measured.values()) - 1,
-            "gain": measured[baseline] / measured[chosen],
-            "cold_error_ratio": statistics.median(errors[0]), "error_ratio": statistics.median(errors[1]),
-            "inside_ratio": statistics.mean(inside), "repeat_ratio": repeats(sweeps, set(measured)),
-            "sweeps": sweeps, "study": tried, "plans": plans, "expected": warm}
+            "failed": len(plans) - len(measured), "over_best_ratio": ratios[chosen] / min(ratios.values()) - 1,
+            "gain": 1 / ratios[chosen], "cold_error_ratio": statistics.median(errors[0]),
+            "error_ratio": statistics.median(errors[1]), "inside_ratio": statistics.mean(inside),
+            "repeat_ratio": spread, "finals": ratios, "sweep": measured, "study": tried, "plans": plans, "expected": warm}
 
 
 def percent(ratio):

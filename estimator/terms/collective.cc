@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
+#include <iterator>
 
 namespace meshwright {
 namespace {
@@ -60,6 +61,33 @@ const CollectiveFit* NearestFit(CollectiveKind kind, int ranks, const ChipSpec& 
   return best;
 }
 
+double FormulaTime(const CollectiveFit& fit, double bytes, double bandwidth) {
+  const double x = MovedBytes(fit.kind, bytes, fit.ranks);
+  return fit.alpha.count() + (x + std::sqrt(x * static_cast<double>(fit.half.count))) / bandwidth;
+}
+
+// Measured over the formula's time at a message size: between measured sizes on a line over the
+// logarithm of the size, beyond them as at the end. The formula carries what a site's link or
+// another number of ranks changes, the ratio what the formula misses.
+double CurveRatio(const CollectiveFit& fit, double bytes) {
+  if (fit.curve.empty()) return 1;
+  const auto log_ratio = [&fit](const CollectivePoint& point) {
+    const double size = static_cast<double>(point.bytes.count);
+    return std::log(point.time.count() / FormulaTime(fit, size, fit.bandwidth.rate));
+  };
+  const auto above = std::lower_bound(fit.curve.begin(), fit.curve.end(), bytes,
+                                      [](const CollectivePoint& point, double size) {
+                                        return static_cast<double>(point.bytes.count) < size;
+                                      });
+  if (above == fit.curve.begin()) return std::exp(log_ratio(fit.curve.front()));
+  if (above == fit.curve.end()) return std::exp(log_ratio(fit.curve.back()));
+  const CollectivePoint& low = *std::prev(above);
+  const double from = std::log(static_cast<double>(low.bytes.count));
+  const double to = std::log(static_cast<double>(above->bytes.count));
+  const double share = (std::log(bytes) - from) / (to - from);
+  return std::exp((1 - share) * log_ratio(low) + share * log_ratio(*above));
+}
+
 double InNodeTime(CollectiveKind kind, double bytes, int ranks, const NodePool& pool) {
   if (ranks <= 1 || bytes <= 0) return 0;
   const double x = MovedBytes(kind, bytes, ranks);
@@ -67,8 +95,10 @@ double InNodeTime(CollectiveKind kind, double bytes, int ranks, const NodePool& 
     const double site = pool.chip.scale_up.bandwidth.rate > 0
                             ? pool.intra_node.bandwidth.rate / pool.chip.scale_up.bandwidth.rate
                             : 1;
-    return fit->alpha.count() +
-           (x + std::sqrt(x * static_cast<double>(fit->half.count))) / (fit->bandwidth.rate * site);
+    const double formula =
+        fit->alpha.count() +
+        (x + std::sqrt(x * static_cast<double>(fit->half.count))) / (fit->bandwidth.rate * site);
+    return formula * CurveRatio(*fit, bytes);
   }
   const double alpha = kInNodeAlpha * ranks + 5e-6;
   return alpha + (x + std::sqrt(x * kInNodeHalfBytes)) / BusBandwidth(pool.intra_node, ranks);
@@ -86,6 +116,11 @@ double AcrossTime(CollectiveKind kind, double bytes, int nodes, double bandwidth
 }
 
 }  // namespace
+
+Seconds FitTime(const CollectiveFit& fit, Bytes bytes) {
+  const auto size = static_cast<double>(bytes.count);
+  return Seconds(FormulaTime(fit, size, fit.bandwidth.rate) * CurveRatio(fit, size));
+}
 
 BytesPerSecond NicShare(const NodePool& pool, const Topology& topology, int node_span) {
   const InterNodeLink& nic = pool.inter_node;
@@ -137,7 +172,7 @@ Seconds CollectiveTime(CollectiveKind kind, Bytes bytes, const GroupShape& shape
 Seconds PointToPointTime(Bytes bytes, bool leaves_node, const NodePool& pool,
                          const Topology& topology) {
   if (!leaves_node) {
-    return Seconds(10e-6) + bytes / (pool.intra_node.bandwidth * kSwitchedBusShare);
+    return Seconds(10e-6) + bytes / (pool.intra_node.bandwidth * kMessageShare);
   }
   return pool.inter_node.latency + bytes / (NicShare(pool, topology, 2) * kNicShare);
 }

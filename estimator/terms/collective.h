@@ -12,6 +12,12 @@ namespace meshwright {
 Seconds CollectiveTime(CollectiveKind kind, Bytes bytes, const GroupShape& shape,
                        const NodePool& pool, const Topology& topology);
 
+// What a chip's fit says of `bytes` over its own number of ranks.
+Seconds FitTime(const CollectiveFit& fit, Bytes bytes);
+
+// What a message between two devices of a node gets of the link's rate.
+inline constexpr double kMessageShare = 0.75;
+
 // One message of `bytes` between neighbouring pipeline stages of a pool.
 Seconds PointToPointTime(Bytes bytes, bool leaves_node, const NodePool& pool,
                          const Topology& topology);

@@ -11,16 +11,7 @@
 namespace meshwright {
 namespace {
 
-struct Tile {
-  double rows;
-  double columns;
-};
-
-// The tiles that GEMM libraries of tensor-core chips choose from (docs/cost_model.md "GEMM").
-constexpr Tile kTiles[] = {{256, 128}, {128, 256}, {128, 128}, {256, 64},
-                           {64, 256},  {128, 64},  {64, 128},  {64, 64}};
 constexpr double kSplits[] = {1, 2, 3, 4, 6, 8, 12, 16};
-constexpr double kReferenceIntensity = 256.0 * 128.0 / (256.0 + 128.0);
 constexpr double kDefaultCores = 100;
 
 // Charge of a weight gradient that accumulates into fp32: 5-8 % over the same GEMM with 16-bit
@@ -31,13 +22,17 @@ constexpr double kFp32AccumulationRatio = 1.06;
 // units idle (docs/cost_model.md "GEMM").
 constexpr double kUnalignedVectorShare = 0.85;
 
-double TileTime(const MatmulShape& s, const Tile& tile, const ChipSpec& chip, FlopsPerSecond peak) {
+double Intensity(const GemmTile& tile) {
+  return tile.rows * tile.columns / (tile.rows + tile.columns);
+}
+
+double TileTime(const MatmulShape& s, const GemmTile& tile, const ChipSpec& chip,
+                FlopsPerSecond peak) {
   const GemmModel& g = chip.gemm;
   const double cores = chip.core_count > 0 ? chip.core_count : kDefaultCores;
   const double blocks =
       std::ceil(s.m / tile.rows) * std::ceil(s.n / tile.columns) * std::max(1.0, s.count);
-  const double intensity =
-      tile.rows * tile.columns / (tile.rows + tile.columns) / kReferenceIntensity;
+  const double intensity = Intensity(tile) / Intensity(chip.gemm_tiles.front());
   const double eta = (1 + g.intensity_half) * intensity / (intensity + g.intensity_half);
   const double core_rate = peak.rate / cores * g.compute_efficiency * eta;
   double best = std::numeric_limits<double>::infinity();
@@ -69,7 +64,7 @@ Seconds MatmulTime(const MatmulShape& shape, const ChipSpec& chip, const DeviceR
   if (shape.m <= 0 || shape.n <= 0 || shape.k <= 0 || shape.count <= 0) return Seconds(0);
   double compute = std::numeric_limits<double>::infinity();
   if (shape.is_aligned || rates.vector_peak.rate <= 0) {
-    for (const Tile& tile : kTiles) {
+    for (const GemmTile& tile : chip.gemm_tiles) {
       compute = std::min(compute, TileTime(shape, tile, chip, rates.peak));
     }
   } else {

@@ -87,6 +87,7 @@ void AddCluster(const ClusterSpec& cluster, Text& text) {
 void AddGemm(const ChipSpec& chip, Text& text) {
   const auto& [compute, memory, fixed, intensity, fill, quantisation, norm, split_k] = chip.gemm;
   text.Add(compute, memory, fixed, intensity, fill, quantisation, norm, split_k);
+  for (const GemmTile& tile : chip.gemm_tiles) text.Add(tile.rows, tile.columns);
   for (const GemmResidualTable& table : chip.gemm_residuals) {
     text.Add(table.precision, table.pass.has_value(), table.is_grouped, table.shapes.size());
     if (table.pass.has_value()) text.Add(static_cast<int>(*table.pass));
@@ -99,8 +100,9 @@ void AddGemm(const ChipSpec& chip, Text& text) {
 
 void AddLinks(const ChipSpec& chip, Text& text) {
   for (const CollectiveFit& fit : chip.collectives) {
-    const auto& [kind, ranks, alpha, bandwidth, half] = fit;
-    text.Add(static_cast<int>(kind), ranks, alpha, bandwidth, half);
+    const auto& [kind, ranks, alpha, bandwidth, half, curve] = fit;
+    text.Add(static_cast<int>(kind), ranks, alpha, bandwidth, half, curve.size());
+    for (const auto& [bytes, time] : curve) text.Add(bytes, time);
   }
   const auto& [kind, bandwidth, domain, topology] = chip.scale_up;
   const auto& [devices, nics, gigabits, nic_kind, is_published] = chip.usual_node;
@@ -140,7 +142,7 @@ std::string HardwareFingerprint(const ClusterSpec& cluster) {
 std::string ChipFingerprint(const ChipSpec& chip) {
   Text text;
   text.Add(chip.id, chip.memory_capacity, chip.memory_bandwidth, chip.vector_peak,
-           chip.power_limit_watts, chip.core_count, chip.cache, chip.sustained_time_ratio,
+           chip.power_limit_watts, chip.core_count, chip.cache, chip.cache_bandwidth_ratio, chip.sustained_time_ratio,
            chip.memory_bound_efficiency, chip.stream_efficiency, chip.memory_bound_fixed,
            chip.permutation_efficiency, chip.runtime_context, chip.peak.size());
   for (const auto& [precision, peak] : chip.peak) text.Add(precision, peak);

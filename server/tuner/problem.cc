@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <span>
 
 #include "estimator/interval.h"
 #include "estimator/profile_facts.h"
@@ -333,6 +334,13 @@ std::string FactsNote(const WorkloadRequest& workload, const FrameworkProfile& p
       profile.name, names);
 }
 
+std::string Doubt(const ChipSpec& chip) {
+  return fmt::format(
+      "chip {}: its figures have low confidence, so that intervals are wider; measure it "
+      "(`meshwright calibrate`) before plans or chips are chosen by them",
+      chip.id);
+}
+
 }  // namespace
 
 std::vector<FieldViolation> CheckQuestion(const Question& question, const Knowledge& knowledge) {
@@ -381,6 +389,12 @@ absl::StatusOr<Problem> ResolveProblem(const Question& question, const Knowledge
     const NodePoolRequest& stated = question.cluster.pools[i];
     ASSIGN_OR_RETURN(const ChipEntry* entry, knowledge.chips.Find(stated.chip));
     problem.cluster.pools.push_back(ResolvePool(stated, entry->spec, i, problem));
+    const bool is_known = std::ranges::any_of(
+        std::span(problem.cluster.pools).first(i),
+        [entry](const NodePool& pool) { return pool.chip.id == entry->spec.id; });
+    if (entry->spec.confidence == Confidence::kLow && !is_known) {
+      problem.warnings.push_back(Doubt(entry->spec));
+    }
   }
   ResolveNetwork(question.cluster, problem);
   problem.workload =

@@ -45,6 +45,16 @@ TEST(Interval, WiderForAnUnmeasuredChip) {
   EXPECT_GT(unknown.provenance, known.provenance);
 }
 
+// Figures that nobody has confirmed widen it, whatever their provenance.
+TEST(Interval, WiderWhereConfidenceIsLow) {
+  OwnedProblem problem = A100Problem();
+  const Estimate known = FullOf(problem, kPlan);
+  problem.cluster.pools.front().chip.confidence = Confidence::kLow;
+  const Estimate doubtful = FullOf(problem, kPlan);
+  EXPECT_EQ(doubtful.step_time, known.step_time);
+  EXPECT_GT(Width(doubtful), 1.05 * Width(known));
+}
+
 // So is every chip of the catalogue whose GEMM constants are assumed, against A100.
 TEST(Interval, WiderForChipsOfTheCatalogueWithoutFits) {
   const double known = Width(FullOf(A100Problem(), kPlan));
@@ -180,6 +190,7 @@ TEST_P(SpreadTest, ByHand) {
   problem.profile.checked_chips = {"plain"};
   problem.profile.checked_device_count = 8;
   ChipSpec chip;
+  chip.confidence = Confidence::kHigh;
   chip.gemm_provenance = c.gemm;
   chip.collectives_provenance = c.collectives;
   Estimate estimate;

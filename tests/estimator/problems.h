@@ -31,6 +31,7 @@ struct OwnedProblem {
 inline NodePool PlainPool(int node_count) {
   NodePool pool = {.name = "a", .node_count = node_count, .devices_per_node = 8};
   pool.chip.id = "plain";
+  pool.chip.confidence = Confidence::kHigh;
   pool.chip.memory_capacity = GiB(80);
   pool.chip.memory_bandwidth = {2e12};
   pool.chip.memory_bound_efficiency = 0.8;

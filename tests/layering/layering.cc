@@ -86,6 +86,7 @@ constexpr LibraryRule kLibraries[] = {
     {.prefix = "nlohmann/json_fwd.hpp", .folders = kJsonIn},  // declarations only
     {.prefix = "nlohmann/", .folders = kJsonIn, .sources_only = true},
     {.prefix = "Eigen/", .folders = kEigenIn, .sources_only = true},
+    {.prefix = "nlopt.h", .folders = kEigenIn, .sources_only = true},
     {.prefix = "sqlite3.h", .folders = kSqlIn, .sources_only = true},
     {.prefix = "openssl/", .folders = kChecksumsIn, .sources_only = true},
     {.prefix = "curl/", .folders = kHttpClientIn, .sources_only = true},

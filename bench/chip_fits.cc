@@ -1,0 +1,241 @@
+// Held-out errors of the fits of estimator/fit on public measured tables: docs/chips.md "Fits".
+//
+//   chip_fits FOLDER [gemm|few|collective|attention]
+//
+// FOLDER holds the tables gemm_<chip>_<precision>.csv, collectives_single_node.csv and
+// attention_fwd_aiconfigurator.csv (their README gives sources and columns).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <random>
+#include <set>
+#include <sstream>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "estimator/fit/attention_fit.h"
+#include "estimator/fit/collective_fit.h"
+#include "estimator/fit/fit_error.h"
+#include "estimator/fit/gemm_fit.h"
+#include "vendor_models/catalogue.h"
+
+namespace meshwright {
+namespace {
+
+using Row = std::map<std::string, std::string>;
+
+std::vector<std::string> Split(const std::string& line) {
+  std::vector<std::string> fields;
+  std::istringstream stream(line);
+  std::string field;
+  while (std::getline(stream, field, ',')) fields.push_back(field);
+  return fields;
+}
+
+std::vector<Row> ReadTable(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  const std::vector<std::string> names = Split(line);
+  std::vector<Row> rows;
+  while (std::getline(file, line)) {
+    const std::vector<std::string> fields = Split(line);
+    Row row;
+    for (std::size_t i = 0; i < std::min(names.size(), fields.size()); ++i) {
+      row[names[i]] = fields[i];
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+double Number(const Row& row, const std::string& name) { return std::stod(row.at(name)); }
+
+std::string Shown(const FitError& error) {
+  return error.point_count == 0 ? "-"
+                                : fmt::format("{:.1f} / {:.1f}", 100 * error.median_ratio,
+                                              100 * error.p90_ratio);
+}
+
+struct GemmTable {
+  const char* file;
+  const char* chip;
+  Precision precision;
+};
+constexpr GemmTable kGemmTables[] = {
+    {"gemm_a100_sxm_bf16", "nvidia-a100-sxm4-80gb", Precision::kBf16},
+    {"gemm_h100_sxm_bf16", "nvidia-h100-sxm5-80gb", Precision::kBf16},
+    {"gemm_h200_sxm_bf16", "nvidia-h200-sxm5-141gb", Precision::kBf16},
+    {"gemm_b200_sxm_bf16", "nvidia-b200-sxm-180gb", Precision::kBf16},
+    {"gemm_b300_sxm_bf16", "nvidia-b300-sxm-288gb", Precision::kBf16},
+    {"gemm_gb200_bf16", "nvidia-gb200-nvl72", Precision::kBf16},
+    {"gemm_l40s_bf16", "nvidia-l40s", Precision::kBf16},
+    {"gemm_rtx_pro_6000_server_bf16", "nvidia-rtx-pro-6000-blackwell-server", Precision::kBf16},
+    {"gemm_b60_bf16", "intel-arc-pro-b60", Precision::kBf16},
+    {"gemm_h100_sxm_fp8", "nvidia-h100-sxm5-80gb", Precision::kFp8},
+    {"gemm_b200_sxm_fp8", "nvidia-b200-sxm-180gb", Precision::kFp8},
+};
+
+// Of a fit of many; more change its constants little and take long.
+constexpr std::size_t kManyShapes = 500;
+
+// Those of at least 512 in every size, which training has.
+std::vector<MeasuredGemm> ReadGemms(const std::string& folder, const GemmTable& table) {
+  std::vector<MeasuredGemm> points;
+  for (const Row& row : ReadTable(fmt::format("{}/{}.csv", folder, table.file))) {
+    const MatmulShape shape = {
+        .m = Number(row, "m"), .n = Number(row, "n"), .k = Number(row, "k")};
+    if (std::min({shape.m, shape.n, shape.k}) < 512) continue;
+    points.push_back({.precision = table.precision,
+                      .shape = shape,
+                      .time = Seconds(Number(row, "latency_us") * 1e-6)});
+  }
+  return points;
+}
+
+void ReportGemm(const std::string& folder, const Catalogue& catalogue) {
+  fmt::print("| table | shapes | form | with residual table |\n|---|---|---|---|\n");
+  for (const GemmTable& table : kGemmTables) {
+    const std::vector<MeasuredGemm> points = ReadGemms(folder, table);
+    const ChipSpec& chip = (*catalogue.Find(table.chip))->spec;
+    fmt::print("| {} | {} | {} | {} |\n", table.file, points.size(),
+               Shown(GemmHeldOutError(points, chip, false)),
+               Shown(GemmHeldOutError(points, chip, true)));
+    std::fflush(stdout);
+  }
+}
+
+// A fit of some random shapes against 30 % of the others: five draws, of which the median one is
+// given.
+FitError SomeShapes(const std::vector<MeasuredGemm>& points, const ChipSpec& chip,
+                   std::size_t count) {
+  std::vector<FitError> draws;
+  for (unsigned draw = 0; draw < 5; ++draw) {
+    std::vector<MeasuredGemm> shuffled = points;
+    std::shuffle(shuffled.begin(), shuffled.end(), std::mt19937(draw));
+    ChipSpec fitted = chip;
+    fitted.gemm_residuals.clear();
+    fitted.gemm = FitGemm(std::span(shuffled).first(count), chip);
+    std::vector<double> errors;
+    for (const MeasuredGemm& p : std::span(shuffled).last(shuffled.size() * 3 / 10)) {
+      errors.push_back(std::abs(GemmTime(p, fitted) / p.time - 1));
+    }
+    draws.push_back(ErrorOf(std::move(errors)));
+  }
+  std::sort(draws.begin(), draws.end(), [](const FitError& a, const FitError& b) {
+    return a.median_ratio < b.median_ratio;
+  });
+  return draws[2];
+}
+
+void ReportFew(const std::string& folder, const Catalogue& catalogue) {
+  fmt::print("| table | 16 shapes | 32 | 64 | {} |\n|---|---|---|---|---|\n", kManyShapes);
+  for (const GemmTable& table : kGemmTables) {
+    const std::vector<MeasuredGemm> points = ReadGemms(folder, table);
+    const ChipSpec& chip = (*catalogue.Find(table.chip))->spec;
+    fmt::print("| {} |", table.file);
+    for (const std::size_t count :
+         {std::size_t{16}, std::size_t{32}, std::size_t{64}, kManyShapes}) {
+      fmt::print(" {} |", Shown(SomeShapes(points, chip, std::min(count, points.size() * 7 / 10))));
+      std::fflush(stdout);
+    }
+    fmt::print("\n");
+  }
+}
+
+void ReportCollectives(const std::string& folder) {
+  const std::map<std::string, CollectiveKind> kinds = {
+      {"all_reduce", CollectiveKind::kAllReduce},
+      {"all_gather", CollectiveKind::kAllGather},
+      {"reduce_scatter", CollectiveKind::kReduceScatter},
+      {"alltoall", CollectiveKind::kAllToAll}};
+  std::map<std::pair<int, std::string>, std::map<std::string, std::vector<MeasuredCollective>>>
+      curves;
+  for (const Row& row : ReadTable(folder + "/collectives_single_node.csv")) {
+    const int ranks = std::stoi(row.at("n_ranks"));
+    curves[{ranks, row.at("chip")}][row.at("op")].push_back(
+        {.kind = kinds.at(row.at("op")),
+         .ranks = ranks,
+         .bytes = {std::stoll(row.at("bytes"))},
+         .time = Seconds(Number(row, "latency_us") * 1e-6)});
+  }
+  fmt::print("| ranks | chip | all-gather | all-reduce | all-to-all | reduce-scatter | all |\n"
+             "|---|---|---|---|---|---|---|\n");
+  std::map<int, std::vector<double>> pooled;
+  for (const auto& [key, by_kind] : curves) {
+    fmt::print("| {} | {} |", key.first, key.second);
+    std::vector<double> all;
+    for (const auto& [name, points] : by_kind) {
+      std::vector<double> errors = CurveHeldOutErrors(points);
+      all.insert(all.end(), errors.begin(), errors.end());
+      fmt::print(" {} |", Shown(ErrorOf(std::move(errors))));
+    }
+    if (key.second != "l40s" && key.second != "rtx_pro_6000_server") {
+      std::vector<double>& pool = pooled[key.first];
+      pool.insert(pool.end(), all.begin(), all.end());
+    }
+    fmt::print(" {} |\n", Shown(ErrorOf(std::move(all))));
+  }
+  for (auto& [ranks, errors] : pooled) {
+    fmt::print("| {} | all but PCIe hosts | | | | | {} |\n", ranks,
+               Shown(ErrorOf(std::move(errors))));
+  }
+}
+
+void ReportAttention(const std::string& folder, const Catalogue& catalogue) {
+  const std::map<std::string, std::string> chips = {{"a100_sxm", "nvidia-a100-sxm4-80gb"},
+                                                    {"h100_sxm", "nvidia-h100-sxm5-80gb"},
+                                                    {"h200_sxm", "nvidia-h200-sxm5-141gb"},
+                                                    {"b200_sxm", "nvidia-b200-sxm-180gb"},
+                                                    {"l40s", "nvidia-l40s"},
+                                                    {"b60", "intel-arc-pro-b60"}};
+  std::map<std::tuple<std::string, std::string>, std::vector<MeasuredAttention>> tables;
+  for (const Row& row : ReadTable(folder + "/attention_fwd_aiconfigurator.csv")) {
+    const double tokens = Number(row, "seq");
+    const double size = Number(row, "head_dim");
+    if (tokens < 1024 || (size != 64 && size != 128)) continue;
+    tables[{row.at("chip"), row.at("framework")}].push_back(
+        {.shape = {.batch = Number(row, "batch"),
+                   .heads = Number(row, "heads"),
+                   .head_dim = size,
+                   .query_tokens = tokens,
+                   .key_tokens = tokens},
+         .time = Seconds(Number(row, "latency_us") * 1e-6)});
+  }
+  fmt::print("| chip | kernels | shapes | error |\n|---|---|---|---|\n");
+  for (const auto& [key, points] : tables) {
+    const auto chip = chips.find(std::get<0>(key));
+    if (chip == chips.end()) continue;
+    const ChipSpec& spec = (*catalogue.Find(chip->second))->spec;
+    fmt::print("| {} | {} | {} | {} |\n", std::get<0>(key), std::get<1>(key), points.size(),
+               Shown(AttentionHeldOutError(points, spec, Precision::kBf16)));
+  }
+}
+
+int Run(const std::vector<std::string>& arguments) {
+  const absl::StatusOr<Catalogue> catalogue = Catalogue::LoadBuiltIn();
+  if (arguments.empty() || arguments.size() > 2 || !catalogue.ok()) {
+    fmt::print(stderr, "usage: chip_fits FOLDER [gemm|few|collective|attention]\n");
+    return 2;
+  }
+  const std::string& folder = arguments[0];
+  const std::string part = arguments.size() > 1 ? arguments[1] : "";
+  if (part.empty() || part == "gemm") ReportGemm(folder, *catalogue);
+  if (part.empty() || part == "few") ReportFew(folder, *catalogue);
+  if (part.empty() || part == "collective") ReportCollectives(folder);
+  if (part.empty() || part == "attention") ReportAttention(folder, *catalogue);
+  return 0;
+}
+
+}  // namespace
+}  // namespace meshwright
+
+int main(int argc, char** argv) {
+  return meshwright::Run(std::vector<std::string>(argv + 1, argv + argc));
+}

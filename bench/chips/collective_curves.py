@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+"""Puts measured curves into the collectives of chip files.
+
+    bench/chips/collective_curves.py collectives_single_node.csv
+
+The table has the columns chip, library, version, op, n_ranks, bytes, latency_us (bytes as nccl-tests counts them). Rows
+of a chip file that were fitted to it get its points; those transferred from another chip do not.
+"""
+import collections
+import csv
+import pathlib
+import re
+import sys
+
+CHIPS = pathlib.Path(__file__).resolve().parent.parent.parent / "vendor_models/chips"
+FILES = {"a100_sxm": "nvidia-a100-sxm4-80gb", "h100_sxm": "nvidia-h100-sxm5-80gb", "h200_sxm": "nvidia-h200-sxm5-141gb",
+         "b200_sxm": "nvidia-b200-sxm-180gb", "b300_sxm": "nvidia-b300-sxm-288gb", "gb200": "nvidia-gb200-nvl72",
+         "rtx_pro_6000_server": "nvidia-rtx-pro-6000-blackwell-server", "b60": "intel-arc-pro-b60"}
+KINDS = {"all_reduce": "all_reduce", "all_gather": "all_gather", "reduce_scatter": "reduce_scatter",
+         "alltoall": "all_to_all"}
+ROW = re.compile(r'"kind": "(\w+)", "rank_count": (\d+), .*?"half_bytes": [\d.e+]+, (?P<curve>"curve": \[.*?\]\], )?')
+
+
+def read(path):
+    curves = collections.defaultdict(dict)
+    with open(path, encoding="ascii") as file:
+        for row in csv.DictReader(file):
+            key = (row["chip"], KINDS[row["op"]], int(row["n_ranks"]))
+            curves[key][int(row["bytes"])] = float(row["latency_us"]) * 1e-6
+    return curves
+
+
+def put(line, chip, curves):
+    found = ROW.search(line)
+    if not found or '"provenance": "fitted"' not in line:
+        return line
+    points = curves.get((chip, found[1], int(found[2])))
+    if not points:
+        return line
+    text = ", ".join(f"[{size}, {seconds:.6g}]" for size, seconds in sorted(points.items()))
+    end = found.end() if found["curve"] is None else found.start("curve")
+    return f'{line[:end]}"curve": [{text}], {line[found.end():]}'
+
+
+def main(path):
+    curves = read(path)
+    for chip, name in FILES.items():
+        file = CHIPS / f"{name}.json"
+        lines = file.read_text(encoding="utf-8").split("\n")
+        file.write_text("\n".join(put(line, chip, curves) for line in lines), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,78 @@
+#include "cli/calibration_report.h"
+
+#include <fmt/format.h>
+
+#include "cli/table.h"
+#include "cli/words.h"
+
+namespace meshwright {
+namespace {
+
+constexpr char kIndent[] = "  ";
+
+std::string ErrorText(const v1::FitError& error) {
+  if (error.point_count() == 0) return "-";
+  return fmt::format("{:.1f} / {:.1f} %", 100 * error.median_ratio(), 100 * error.p90_ratio());
+}
+
+std::string Operators(const v1::ChipCalibration& calibration) {
+  Table table({{.title = "operator"},
+               {.title = "points", .align = Align::kRight},
+               {.title = "error before", .align = Align::kRight},
+               {.title = "held out", .align = Align::kRight},
+               {.title = "limit", .align = Align::kRight},
+               {.title = "verdict"}});
+  std::string advice;
+  for (const v1::OperatorFit& fit : calibration.operators()) {
+    table.AddRow({fit.detail().empty() ? fit.name() : fit.name() + ", " + fit.detail(),
+                  fmt::format("{}", fit.point_count()), ErrorText(fit.before()),
+                  ErrorText(fit.held_out()),
+                  fit.limit_ratio() > 0 ? PercentText(fit.limit_ratio()) : "-", fit.verdict()});
+    if (!fit.advice().empty()) advice += fmt::format("{}{}: {}\n", kIndent, fit.name(), fit.advice());
+  }
+  return table.Text(kIndent) + advice;
+}
+
+std::string Steps(const v1::ChipCalibration& calibration) {
+  if (calibration.steps().empty()) return "";
+  Table table({{.title = "whole step"},
+               {.title = "measured", .align = Align::kRight},
+               {.title = "expected before", .align = Align::kRight},
+               {.title = "expected now", .align = Align::kRight},
+               {.title = "80 %"}});
+  for (const v1::StepCheck& step : calibration.steps()) {
+    if (!step.error().empty()) {
+      table.AddRow({step.plan(), SecondsText(step.measured_seconds()), "-", "-", step.error()});
+      continue;
+    }
+    table.AddRow({step.plan(), SecondsText(step.measured_seconds()),
+                  SecondsText(step.expected_before_seconds()), SecondsText(step.expected_seconds()),
+                  fmt::format("{} .. {}", SecondsText(step.expected_low_seconds()),
+                              SecondsText(step.expected_high_seconds()))});
+  }
+  return fmt::format("\n{}{}No figure was fitted to these steps.\n", table.Text(kIndent), kIndent);
+}
+
+}  // namespace
+
+std::string CalibrationReportText(const v1::ChipCalibration& calibration) {
+  std::string text = fmt::format(
+      "calibration {} of {}: {}\n\n", calibration.name(), calibration.chip(),
+      calibration.verdict() == "ready" ? "ready" : "not ready");
+  text += Operators(calibration) + Steps(calibration);
+  Table changes({{.title = "figure"}, {.title = "before"}, {.title = "now"}, {.title = "provenance"}});
+  for (const v1::FigureChange& change : calibration.changes()) {
+    changes.AddRow({change.name(), change.before().empty() ? "-" : change.before(), change.after(),
+                    change.provenance()});
+  }
+  text += "\n" + changes.Text(kIndent);
+  for (const std::string& warning : calibration.warnings()) {
+    text += fmt::format("warning: {}\n", warning);
+  }
+  if (!calibration.stored_as().empty()) {
+    text += fmt::format("\nwritten: {}\n", calibration.stored_as());
+  }
+  return text;
+}
+
+}  // namespace meshwright

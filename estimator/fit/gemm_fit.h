@@ -1,0 +1,28 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "estimator/fit/measured.h"
+
+namespace meshwright {
+
+// The constants of the tile-and-wave form (docs/cost_model.md "GEMM") that come nearest to short
+// bursts of one precision, whose peak the chip has. Constants that few points say little of stay
+// near the class defaults. `points` is not empty.
+GemmModel FitGemm(std::span<const MeasuredGemm> points, const ChipSpec& chip);
+
+// Modelled time of a burst; by the chip's residual tables too, if it has any.
+Seconds GemmTime(const MeasuredGemm& point, const ChipSpec& chip);
+
+// Of shapes whose (n, k) the fit had not seen, in five rounds; with `with_table` a residual table of
+// the seen ones counts as well. Zero points where all have the same (n, k).
+FitError GemmHeldOutError(std::span<const MeasuredGemm> points, const ChipSpec& chip,
+                          bool with_table);
+
+// Measured over modelled time, the mean of each octave of the four sizes: noise of single
+// measurements goes, the table is small. All points are of one precision and one pass.
+std::vector<GemmResidual> SummariseResiduals(std::span<const MeasuredGemm> points,
+                                             const ChipSpec& chip);
+
+}  // namespace meshwright

@@ -1,0 +1,48 @@
+#pragma once
+
+#include "estimator/kernel.h"
+#include "search_space/chip.h"
+#include "search_space/choices.h"
+#include "search_space/units.h"
+
+namespace meshwright {
+
+// What microbenchmarks of a chip measured (docs/microbench.md): the input of the fits beside this
+// file. Times are of one operation, seconds, always above 0.
+
+struct MeasuredGemm {
+  Precision precision = Precision::kBf16;
+  GemmPass pass = GemmPass::kForward;
+  MatmulShape shape = {};
+  bool accumulates_fp32 = false;  // adds to an fp32 output
+  Seconds time = Seconds(0);
+};
+
+struct MeasuredAttention {
+  AttentionShape shape = {};
+  bool is_backward = false;
+  Seconds time = Seconds(0);
+};
+
+// A kernel that is bound by memory: norms, activations, copies.
+struct MeasuredTraffic {
+  Bytes bytes = {};  // read and written
+  Seconds time = Seconds(0);
+};
+
+struct MeasuredCollective {
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  int ranks = 0;
+  Bytes bytes = {};  // of the message, as in Collective
+  Seconds time = Seconds(0);
+};
+
+// Relative errors |modelled / measured - 1| at points that a fit had not seen.
+struct FitError {
+  double median_ratio = 0;
+  double p90_ratio = 0;
+  int point_count = 0;
+  bool operator==(const FitError&) const = default;
+};
+
+}  // namespace meshwright

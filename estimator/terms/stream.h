@@ -1,0 +1,13 @@
+#pragma once
+
+#include "search_space/chip.h"
+#include "search_space/units.h"
+
+namespace meshwright {
+
+// A kernel that reads and writes `bytes` and computes little: docs/cost_model.md "Memory-bound
+// operators". What fits into half of the cache runs from it. `efficiency` is a share of the nominal
+// bandwidth.
+Seconds StreamTime(Bytes bytes, double efficiency, const ChipSpec& chip);
+
+}  // namespace meshwright

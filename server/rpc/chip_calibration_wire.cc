@@ -1,0 +1,60 @@
+#include "server/rpc/chip_calibration_wire.h"
+
+#include <cstdlib>
+#include <string>
+
+#include "search_space/choices.h"
+
+namespace meshwright {
+namespace {
+
+const char* VerdictWord(OperatorVerdict verdict) {
+  switch (verdict) {
+    case OperatorVerdict::kGood:
+      return "good";
+    case OperatorVerdict::kTooFew:
+      return "too_few";
+    case OperatorVerdict::kPoor:
+      return "poor";
+    case OperatorVerdict::kAssumed:
+      return "assumed";
+  }
+  std::abort();
+}
+
+void Fill(const FitError& from, v1::FitError& to) {
+  to.set_median_ratio(from.median_ratio);
+  to.set_p90_ratio(from.p90_ratio);
+  to.set_point_count(from.point_count);
+}
+
+}  // namespace
+
+v1::ChipCalibration ToWire(const ChipCalibration& calibration) {
+  v1::ChipCalibration wire;
+  wire.set_name(calibration.name);
+  wire.set_chip(calibration.entry.spec.id);
+  wire.set_verdict(IsReady(calibration) ? "ready" : "not_ready");
+  for (const OperatorFit& from : calibration.operators) {
+    v1::OperatorFit& to = *wire.add_operators();
+    to.set_name(from.name);
+    to.set_detail(from.detail);
+    to.set_point_count(from.point_count);
+    Fill(from.before, *to.mutable_before());
+    Fill(from.held_out, *to.mutable_held_out());
+    to.set_limit_ratio(from.limit_ratio);
+    to.set_verdict(VerdictWord(from.verdict));
+    to.set_advice(from.advice);
+  }
+  for (const FigureChange& from : calibration.changes) {
+    v1::FigureChange& to = *wire.add_changes();
+    to.set_name(from.name);
+    to.set_before(from.before);
+    to.set_after(from.after);
+    to.set_provenance(std::string(Word(from.provenance)));
+  }
+  for (const std::string& warning : calibration.warnings) wire.add_warnings(warning);
+  return wire;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "estimator/fit/measured.h"
+#include "server/tuner/chip_calibration/measurements.h"
+#include "vendor_models/chip_file.h"
+
+namespace meshwright {
+
+enum class OperatorVerdict {
+  kGood,      // the held-out error is within the limit
+  kTooFew,    // measured, but too few points to hold some out
+  kPoor,      // above the limit
+  kAssumed,   // not measured: the chip's figures stand as they were
+};
+
+// One operator of a chip, and what the measurements taught of it.
+struct OperatorFit {
+  std::string name = {};    // gemm, attention, memory_bound, all_reduce, ...
+  std::string detail = {};  // bf16; 8 ranks
+  int point_count = 0;
+  FitError before = {};    // of the chip's figures as they were, over all points
+  FitError held_out = {};  // of the fit, over points that it had not seen
+  double limit_ratio = 0;  // of held_out's median
+  OperatorVerdict verdict = OperatorVerdict::kAssumed;
+  std::string advice = {};  // what to measure; empty: nothing
+};
+
+// A figure of the chip that the measurements changed.
+struct FigureChange {
+  std::string name = {};
+  std::string before = {};
+  std::string after = {};
+  Provenance provenance = Provenance::kFitted;
+};
+
+struct ChipCalibration {
+  std::string name = {};  // given by the user
+  ChipEntry entry = {};   // the calibrated chip
+  std::vector<OperatorFit> operators = {};
+  std::vector<FigureChange> changes = {};
+  std::vector<std::string> warnings = {};
+};
+
+// `base` with the constants that `measurements` teach; what they say nothing of stays as it is.
+// Peaks and bandwidths that are published stay too: efficiencies are shares of them. `name` is kept
+// as the source of each figure. INVALID_ARGUMENT where a figure would leave the range that chip files allow.
+absl::StatusOr<ChipCalibration> CalibrateChip(const ChipEntry& base,
+                                              const ChipMeasurements& measurements,
+                                              std::string_view name);
+
+// Whether plans can be trusted to the calibrated chip: no operator is poor, and GEMMs, memory and,
+// over several ranks, collectives were measured.
+bool IsReady(const ChipCalibration& calibration);
+
+}  // namespace meshwright

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "estimator/fit/measured.h"
+
+namespace meshwright {
+
+// What the file of workloads/microbench.py holds (docs/microbench.md has its format).
+
+struct MeasuredStream {
+  Bytes bytes = {};        // read and written
+  Bytes working_set = {};  // that they lie in
+  Seconds time = Seconds(0);
+};
+
+struct MeasuredElementwise {
+  std::string operation = {};  // layernorm, gelu, adam, ...
+  MeasuredTraffic traffic = {};
+};
+
+struct MeasuredSustained {
+  Precision precision = Precision::kBf16;
+  Seconds burst = Seconds(0);
+  Seconds sustained = Seconds(0);
+};
+
+struct MeasuredOverlap {
+  Seconds gemm_alone = Seconds(0);
+  Seconds collective_alone = Seconds(0);
+  Seconds together = Seconds(0);
+};
+
+// A whole training step: what the fits are held against, never fitted to.
+struct MeasuredStep {
+  std::string case_json = {};  // a line of `evaluate --cases`, but for its cluster
+  int ranks = 0;
+  Seconds time = Seconds(0);
+  std::optional<Bytes> peak_memory = {};
+};
+
+struct ItemState {
+  std::string name = {};
+  std::string status = {};  // measured, skipped, failed
+  std::string reason = {};  // empty: measured
+};
+
+struct ChipMeasurements {
+  std::string device_name = {};
+  std::string backend = {};
+  std::string torch = {};
+  int ranks = 1;
+  bool has_fused_attention = false;
+  std::optional<Bytes> runtime_context = {};
+  std::vector<ItemState> items = {};
+  std::vector<MeasuredStream> streams = {};
+  std::vector<MeasuredGemm> gemms = {};
+  std::vector<MeasuredSustained> sustained = {};
+  std::vector<MeasuredAttention> attention = {};
+  std::vector<MeasuredElementwise> elementwise = {};
+  std::vector<MeasuredCollective> collectives = {};
+  std::vector<MeasuredTraffic> messages = {};  // between two ranks of a node
+  std::vector<MeasuredOverlap> overlaps = {};
+  std::vector<MeasuredStep> steps = {};
+};
+
+// INVALID_ARGUMENT names everything that is wrong; rows that name an operation or a precision that
+// nothing is fitted to are left out.
+absl::StatusOr<ChipMeasurements> ParseMeasurements(std::string_view text);
+
+}  // namespace meshwright

@@ -1,0 +1,120 @@
+"""From a chip file to a calibrated chip: cli_calibrate_test.py MESHWRIGHT MESHWRIGHTD EXAMPLES PYTHON [TESTS]
+
+With Release's program, the whole of workloads/microbench.py on this machine; else what a kept file says."""
+
+import json
+import pathlib
+import subprocess
+import sys
+import unittest
+
+from programs import EXAMPLES, Folder
+
+PYTHON = sys.argv[4]
+MICROBENCH = EXAMPLES.parent / "workloads/microbench.py"
+
+
+def gemm(size, seconds):
+    return {"precision": "fp32", "pass": "forward", "m": size, "n": size, "k": size, "count": 1,
+            "accumulates_fp32": False, "time_seconds": seconds}
+
+
+def measurements(**items):
+    return {"format": "meshwright.microbench", "version": 1,
+            "machine": {"device": "cpu", "backend": "gloo", "device_name": "board", "torch": "1.13", "device_count": 1},
+            "items": {name: {"status": "measured", "reason": "", "seconds": 1, "rows": rows}
+                      for name, rows in items.items()}}
+
+
+class CalibrateTest(Folder):
+    """What the command does with its files."""
+
+    ROWS = [gemm(size, 2 * size**3 / 5e10 + 1e-5) for size in (128, 256, 384, 512, 768, 1024, 1536)]
+
+    def calibrate(self, *args, content=None, expect=0, chip="cpu-generic"):
+        content = content or measurements(gemm=self.ROWS)
+        path = self.write("measured.json", content if isinstance(content, str) else json.dumps(content))
+        return self.run_cli("calibrate", "--chip", chip, "--measurements", path, "--name", "board-1", *args,
+                            expect=expect)
+
+    def site(self):
+        folder = pathlib.Path(self.folder) / "site"
+        folder.mkdir(exist_ok=True)
+        return str(folder)
+
+    def test_the_chip_file_is_written_and_used(self):
+        site = self.site()
+        answer = json.loads(self.calibrate("--chips", site, "--output", "json").stdout)
+        self.assertEqual(answer["stored_as"], f"{site}/cpu-generic.json")
+        shown = json.loads(self.run_cli("chip", "show", "cpu-generic", "--chips", site, "--output", "json").stdout)
+        figures = {figure["name"]: figure for figure in shown["figures"]}
+        self.assertAlmostEqual(float(figures["peak_fp32_flops_per_second"]["value"]) / 5e10, 1, delta=0.01)
+        self.assertIn("calibration board-1 on board", figures["gemm_fixed_seconds"]["source"])
+        self.assertEqual(figures["gemm_fixed_seconds"]["provenance"], "fitted")
+
+    def test_what_was_not_measured_is_said(self):
+        answer = json.loads(self.calibrate("--output", "json").stdout)
+        verdicts = {fit["name"]: fit["verdict"] for fit in answer["operators"]}
+        self.assertEqual(verdicts["gemm"], "good")
+        self.assertEqual(verdicts["memory-bound"], "assumed")
+        self.assertEqual(answer["verdict"], "not_ready")
+        self.assertEqual(answer["stored_as"], "")
+        self.assertIn("not stored", " ".join(answer["warnings"]))
+        text = self.calibrate().stdout
+        self.assertIn("not ready", text)
+        self.assertIn("item elementwise is not in the file", text)
+
+    def test_a_chip_file_is_not_written_over_unasked(self):
+        site = self.site()
+        self.calibrate("--chips", site)
+        before = pathlib.Path(site, "cpu-generic.json").read_text(encoding="utf-8")
+        done = self.calibrate("--chips", site, expect=6)
+        self.assertIn("--replace", done.stderr)
+        self.assertEqual(pathlib.Path(site, "cpu-generic.json").read_text(encoding="utf-8"), before)
+        self.calibrate("--chips", site, "--replace")
+
+    def test_bad_input_is_named(self):
+        broken = measurements(gemm=[{**gemm(128, -1), "pass": "sideways"}])
+        text = self.calibrate(content=broken, expect=3).stderr
+        self.assertIn("items.gemm.rows[0].time_seconds", text)
+        self.assertIn("items.gemm.rows[0].pass", text)
+        self.calibrate(content="{", expect=3)
+        self.calibrate(chip="no-such-chip", expect=5)
+        self.assertIn("--server", self.calibrate("--server", "127.0.0.1:1", expect=3).stderr)
+
+    def test_the_same_file_gives_the_same_bytes(self):
+        self.assertEqual(self.calibrate("--output", "json").stdout, self.calibrate("--output", "json").stdout)
+
+
+class MachineTest(Folder):
+    """This machine, as the chip cpu-generic."""
+
+    def test_microbenchmarks_make_it_ready_to_tune(self):
+        path = str(pathlib.Path(self.folder) / "machine.json")
+        subprocess.run([PYTHON, str(MICROBENCH), "--output", path, "--processes", "2", "--sustained-seconds", "3",
+                        "--seconds-per-point", "0.05", "--max-bytes", str(2**24)],
+                       check=True, timeout=500, stdout=subprocess.DEVNULL)
+        site = pathlib.Path(self.folder) / "site"
+        site.mkdir()
+        answer = json.loads(self.run_cli("calibrate", "--chip", "cpu-generic", "--measurements", path, "--name", "here",
+                                         "--chips", str(site), "--output", "json").stdout)
+        found = {(fit["name"], fit["detail"]): fit for fit in answer["operators"]}
+        for wanted in (("gemm", "fp32"), ("memory-bound", ""), ("stream", ""), ("sustained gemm", ""),
+                       ("all_reduce", "2 ranks"), ("all_gather", "2 ranks")):
+            self.assertIn(wanted, found)
+            self.assertNotEqual(found[wanted]["verdict"], "assumed", wanted)
+        self.assertEqual(len(answer["steps"]), 2)
+        for step in answer["steps"]:
+            self.assertEqual(step["error"], "")
+            # Other load moves both; a wrong unit would be off by far more.
+            self.assertLess(0.2, step["expected_seconds"] / step["measured_seconds"], step)
+            self.assertLess(step["expected_seconds"] / step["measured_seconds"], 5, step)
+        tuned = json.loads(self.run_cli(
+            "tune", "--model", str(EXAMPLES / "two-cores/model.json"), "--workload",
+            str(EXAMPLES / "two-cores/workload.json"), "--cluster", str(EXAMPLES / "two-cores/cluster.json"),
+            "--chips", str(site), "--output", "json").stdout)
+        self.assertTrue(tuned["plans"][0]["estimate"]["fits"])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[5:]])

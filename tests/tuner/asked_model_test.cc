@@ -1,0 +1,195 @@
+#include "server/tuner/asked_model.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "estimator/analytic_model.h"
+#include "search_space/status.h"
+#include "tests/tuner/questions.h"
+
+namespace meshwright {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+
+// Answers as the built-in model would, unless it is told otherwise.
+class FakeModel final : public PlanModel {
+ public:
+  using Judge = std::function<PlanFigures(const ParallelPlan&, Seconds built_in)>;
+  FakeModel(const Problem& problem, Judge judge, int failing_call)
+      : model_(ViewOf(problem)), judge_(std::move(judge)), failing_call_(failing_call) {}
+
+  [[nodiscard]] const ModelVersion& version() const override { return version_; }
+  absl::StatusOr<std::vector<PlanFigures>> Estimate(std::span<const ParallelPlan> plans,
+                                                    const BatchOptions& /*options*/) override {
+    if (++calls_ == failing_call_) return absl::UnavailableError("given up");
+    std::vector<PlanFigures> figures;
+    for (const ParallelPlan& plan : plans) {
+      figures.push_back(judge_(plan, model_.Quick(plan).step_time));
+    }
+    return figures;
+  }
+
+ private:
+  AnalyticModel model_;
+  const Judge judge_;
+  const int failing_call_;
+  int calls_ = 0;
+  const ModelVersion version_ = {
+      .name = "fake", .vendor = "Tests", .version = "2", .protocol = "1.0", .checksum = "abc"};
+};
+
+PlanFigures AsBuiltIn(const ParallelPlan& /*plan*/, Seconds built_in) {
+  return {.verdict = PlanVerdict::kOk, .step_time = built_in};
+}
+
+StudyControl With(FakeModel::Judge judge, int failing_call = 0) {
+  StudyControl control;
+  control.open_model = [judge = std::move(judge), failing_call](
+                           std::string_view name,
+                           const Problem& problem) -> absl::StatusOr<std::unique_ptr<PlanModel>> {
+    if (name == "broken") return absl::UnavailableError("does not start");
+    return std::make_unique<FakeModel>(problem, judge, failing_call);
+  };
+  return control;
+}
+
+StudyRequest Asking(const std::string& name, bool allow_fallback = false) {
+  return {.question = TinyQuestion(),
+          .cost_model = CostModelRequest{.name = name, .allow_fallback = allow_fallback}};
+}
+
+StudyResult Result(const absl::StatusOr<StudyAnswer>& answer) {
+  EXPECT_TRUE(answer.ok()) << answer.status();
+  return answer.ok() ? std::get<StudyResult>(*answer) : StudyResult();
+}
+
+TEST(AskedModelTest, AModelThatAgreesGivesTheBuiltInWinner) {
+  const StudyResult own = Result(RunStudy({.question = TinyQuestion()}, Known(), StudyControl()));
+  const StudyResult asked = Result(RunStudy(Asking("fake"), Known(), With(AsBuiltIn)));
+  ASSERT_FALSE(asked.plans.empty());
+  EXPECT_EQ(asked.plans.front().plan, own.plans.front().plan);
+  EXPECT_EQ(asked.plans.front().estimate.step_time, own.plans.front().estimate.step_time);
+  EXPECT_TRUE(asked.search.complete);
+  EXPECT_FALSE(own.plans.front().estimate.cost_model.has_value());
+  for (const RankedPlan& plan : asked.plans) {
+    ASSERT_TRUE(plan.estimate.cost_model.has_value());
+    EXPECT_EQ(plan.estimate.cost_model->name, "fake");
+    EXPECT_EQ(plan.estimate.cost_model->version, "2");
+    EXPECT_EQ(plan.estimate.cost_model->checksum, "abc");
+    EXPECT_FALSE(plan.estimate.cost_model->is_fallback);
+  }
+  ASSERT_TRUE(asked.baseline.has_value());
+  EXPECT_TRUE(asked.baseline->estimate.cost_model.has_value());
+}
+
+TEST(AskedModelTest, RanksByTheModelsTimes) {
+  // Likes tensor parallelism alone; never faster than the built-in model.
+  const auto judge = [](const ParallelPlan& plan, Seconds /*built_in*/) {
+    return PlanFigures{.verdict = PlanVerdict::kOk,
+                       .step_time = Seconds(plan.tensor_parallel == 2 ? 50 : 100),
+                       .breakdown = {{"matmul", Seconds(30)}, {"their own", Seconds(20)}}};
+  };
+  const StudyResult asked = Result(RunStudy(Asking("fake"), Known(), With(judge)));
+  ASSERT_FALSE(asked.plans.empty());
+  const RankedPlan& winner = asked.plans.front();
+  EXPECT_EQ(winner.plan.tensor_parallel, 2);
+  EXPECT_EQ(winner.estimate.step_time, Seconds(50));
+  const TimeBreakdown& lines = winner.estimate.breakdown;
+  EXPECT_DOUBLE_EQ(lines[static_cast<std::size_t>(TimeCause::kMatmul)].count(), 30);
+  EXPECT_DOUBLE_EQ(lines[static_cast<std::size_t>(TimeCause::kFixed)].count(), 20);
+  // 16 x 1,024 tokens in 50 s on 4 devices.
+  EXPECT_NEAR(winner.estimate.tokens_per_second_per_device, 16384 / 50.0 / 4, 1e-6);
+}
+
+TEST(AskedModelTest, PlansWithoutAnEstimateAreCountedAndLeftOut) {
+  const auto judge = [](const ParallelPlan& plan, Seconds built_in) {
+    if (plan.tensor_parallel == 1) {
+      return PlanFigures{.verdict = PlanVerdict::kUnsupported, .reason = "no tensor parallelism"};
+    }
+    return AsBuiltIn(plan, built_in);
+  };
+  const StudyResult asked = Result(RunStudy(Asking("fake"), Known(), With(judge)));
+  for (const RankedPlan& plan : asked.plans) EXPECT_GT(plan.plan.tensor_parallel, 1);
+  EXPECT_THAT(asked.warnings, Contains(HasSubstr("not supported by it; the first: no tensor")));
+}
+
+TEST(AskedModelTest, NoEstimateAtAllIsAFailureWithItsReason) {
+  const auto judge = [](const ParallelPlan& /*plan*/, Seconds /*built_in*/) {
+    return PlanFigures{.verdict = PlanVerdict::kError, .reason = "nan s"};
+  };
+  const auto answer = RunStudy(Asking("fake"), Known(), With(judge));
+  EXPECT_EQ(Reason(answer.status()), "COST_MODEL_NO_ESTIMATE");
+  EXPECT_THAT(std::string(answer.status().message()), HasSubstr("nan s"));
+}
+
+TEST(AskedModelTest, FailsWithoutFallback) {
+  EXPECT_TRUE(absl::IsUnavailable(RunStudy(Asking("broken"), Known(), With(AsBuiltIn)).status()));
+  EXPECT_TRUE(absl::IsUnavailable(RunStudy(Asking("fake"), Known(), With(AsBuiltIn, 1)).status()));
+  EXPECT_EQ(Reason(RunStudy(Asking("fake"), Known(), StudyControl()).status()), "NO_COST_MODELS");
+}
+
+TEST(AskedModelTest, FallbackMarksEveryPlan) {
+  for (const auto& [name, failing_call] : {std::pair("broken", 0), std::pair("fake", 1)}) {
+    const StudyResult own = Result(RunStudy({.question = TinyQuestion()}, Known(), StudyControl()));
+    const StudyResult asked =
+        Result(RunStudy(Asking(name, true), Known(), With(AsBuiltIn, failing_call)));
+    ASSERT_EQ(asked.plans.size(), own.plans.size());
+    for (std::size_t i = 0; i < asked.plans.size(); ++i) {
+      EXPECT_EQ(asked.plans[i].plan, own.plans[i].plan);
+      ASSERT_TRUE(asked.plans[i].estimate.cost_model.has_value());
+      EXPECT_TRUE(asked.plans[i].estimate.cost_model->is_fallback);
+      EXPECT_FALSE(asked.plans[i].estimate.cost_model->reason.empty());
+    }
+  }
+}
+
+// Once the favourites were answered the model is given up: what it said of them stands.
+TEST(AskedModelTest, WhatWasAnsweredBeforeAFailureStands) {
+  const StudyResult asked = Result(RunStudy(Asking("fake"), Known(), With(AsBuiltIn, 2)));
+  ASSERT_FALSE(asked.plans.empty());
+  EXPECT_FALSE(asked.search.complete);
+  EXPECT_FALSE(asked.plans.front().estimate.cost_model->is_fallback);
+  EXPECT_THAT(asked.warnings, Contains(HasSubstr("could not be asked any more")));
+}
+
+TEST(AskedModelTest, ALimitIsKept) {
+  StudyRequest request = Asking("fake");
+  request.evaluation_limit = 10;
+  const StudyResult asked = Result(RunStudy(request, Known(), With(AsBuiltIn)));
+  EXPECT_EQ(asked.search.evaluated_count, 10);
+  EXPECT_FALSE(asked.search.complete);
+}
+
+TEST(AskedModelTest, OtherQuestionsRefuseIt) {
+  StudyRequest request = Asking("fake");
+  request.pareto = true;
+  EXPECT_TRUE(absl::IsInvalidArgument(RunStudy(request, Known(), With(AsBuiltIn)).status()));
+  request = Asking("fake");
+  request.strategy = "random";
+  EXPECT_TRUE(absl::IsInvalidArgument(RunStudy(request, Known(), With(AsBuiltIn)).status()));
+}
+
+TEST(AskedModelTest, CasesKeepTheirModelAndSayWhatItCannot) {
+  const auto judge = [](const ParallelPlan& plan, Seconds built_in) {
+    if (plan.micro_batch_size == 2) {
+      return PlanFigures{.verdict = PlanVerdict::kInfeasibleMemory, .reason = "too much"};
+    }
+    return PlanFigures{.verdict = PlanVerdict::kOk, .step_time = 2 * built_in};
+  };
+  CaseModel model(CostModelRequest{.name = "fake"}, Known(), With(judge).open_model);
+  EvaluateRequest request = {.question = TinyQuestion(), .plan = {.tensor_parallel = 2}};
+  Estimate estimate = EvaluatePlan(request, Known(), {}).value();
+  const Seconds built_in = estimate.step_time;
+  ASSERT_TRUE(model.Apply(request, estimate).ok());
+  EXPECT_EQ(estimate.step_time, 2 * built_in);
+  EXPECT_EQ(estimate.cost_model->name, "fake");
+  request.plan.micro_batch_size = 2;
+  EXPECT_EQ(Reason(model.Apply(request, estimate)), "COST_MODEL_NO_ESTIMATE");
+}
+
+}  // namespace
+}  // namespace meshwright

@@ -1,0 +1,254 @@
+#include "server/tuner/chip_calibration/chip_calibration.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "estimator/fit/gemm_fit.h"
+#include "estimator/terms/collective.h"
+#include "search_space/status.h"
+#include "server/tuner/chip_calibration/measurements.h"
+#include "vendor_models/catalogue.h"
+#include "vendor_models/chip_text.h"
+
+namespace meshwright {
+namespace {
+
+using testing::Contains;
+using testing::Field;
+using testing::HasSubstr;
+
+std::string FileOf(const std::string& items) {
+  return fmt::format(R"({{"format": "meshwright.microbench", "version": 1,
+    "machine": {{"device": "cpu", "backend": "gloo", "device_name": "a board", "torch": "1.13",
+                 "device_count": 2}},
+    "items": {{{}}}}})",
+                     items);
+}
+
+std::string Item(const std::string& name, const std::vector<std::string>& rows) {
+  return fmt::format(R"("{}": {{"status": "measured", "reason": "", "seconds": 1, "rows": [{}]}})",
+                     name, fmt::join(rows, ", "));
+}
+
+ChipEntry Base() {
+  const auto catalogue = Catalogue::LoadBuiltIn();
+  EXPECT_TRUE(catalogue.ok());
+  return **catalogue->Find("nvidia-a100-sxm4-80gb");
+}
+
+// A chip that differs from the base in what can be measured.
+ChipSpec Truth() {
+  ChipSpec chip = Base().spec;
+  chip.gemm_residuals.clear();
+  chip.gemm.compute_efficiency = 0.5;
+  chip.gemm.fixed = Seconds(2e-5);
+  return chip;
+}
+
+std::string Gemms(const ChipSpec& chip) {
+  std::vector<std::string> rows;
+  for (const double m : {256.0, 1024.0, 2048.0, 8192.0}) {
+    for (const double n : {512.0, 2048.0, 5120.0}) {
+      for (const double k : {512.0, 4096.0, 8192.0}) {
+        const MeasuredGemm gemm = {.shape = {.m = m, .n = n, .k = k}};
+        rows.push_back(fmt::format(
+            R"({{"precision": "bf16", "pass": "forward", "m": {}, "n": {}, "k": {}, "count": 1,)"
+            R"( "accumulates_fp32": false, "time_seconds": {}}})",
+            m, n, k, GemmTime(gemm, chip).count()));
+      }
+    }
+  }
+  return Item("gemm", rows);
+}
+
+std::string Streams(double bytes_per_second) {
+  std::vector<std::string> rows;
+  for (const double bytes : {1e6, 1e8, 1e9}) {
+    rows.push_back(fmt::format(
+        R"({{"operation": "copy", "bytes": {}, "working_set_bytes": {}, "time_seconds": {}}})",
+        bytes, bytes, bytes / bytes_per_second));
+  }
+  return Item("memory", rows);
+}
+
+std::string Kernels() {
+  std::vector<std::string> rows;
+  for (int i = 0; i < 10; ++i) {
+    const double bytes = 1e5 * std::pow(3, i);
+    rows.push_back(fmt::format(R"({{"operation": "gelu", "pass": "forward", "element_count": 1,)"
+                               R"( "bytes": {}, "time_seconds": {}}})",
+                               std::round(bytes), 5e-6 + bytes / 1e12));
+  }
+  return Item("elementwise", rows);
+}
+
+std::string Collectives() {
+  const CollectiveFit fabric = {.kind = CollectiveKind::kAllGather, .ranks = 2,
+                                .alpha = Seconds(3e-5), .bandwidth = {5e10}, .half = {1000000}};
+  std::vector<std::string> rows;
+  for (std::int64_t bytes = 4096; bytes < std::int64_t{1} << 30; bytes *= 4) {
+    rows.push_back(fmt::format(
+        R"({{"kind": "all_gather", "rank_count": 2, "bytes": {}, "time_seconds": {}}})", bytes,
+        FitTime(fabric, {bytes}).count()));
+  }
+  rows.push_back(R"({"kind": "point_to_point", "rank_count": 2, "bytes": 1000000,)"
+                 R"( "time_seconds": 0.001})");
+  return Item("collectives", rows);
+}
+
+std::string Sustained() {
+  return Item("sustained_gemm",
+              {R"({"precision": "bf16", "m": 4096, "n": 4096, "k": 4096,)"
+               R"( "burst_time_seconds": 0.001, "time_seconds": 0.0013, "rank_count": 2,)"
+               R"( "slowest_time_seconds": 0.0014})"});
+}
+
+ChipCalibration Calibrated(const std::string& items) {
+  const auto measurements = ParseMeasurements(FileOf(items));
+  EXPECT_TRUE(measurements.ok()) << measurements.status();
+  auto calibration = CalibrateChip(Base(), *measurements, "board 7");
+  EXPECT_TRUE(calibration.ok()) << calibration.status();
+  return *std::move(calibration);
+}
+
+std::string AllItems() {
+  return fmt::format("{}", fmt::join(std::vector<std::string>{Gemms(Truth()), Streams(1.7e12), Kernels(),
+                                            Collectives(), Sustained()},
+                                     ", "));
+}
+
+TEST(ChipCalibrationTest, EveryMeasuredOperatorIsFitted) {
+  const ChipCalibration calibration = Calibrated(AllItems());
+  const ChipSpec& spec = calibration.entry.spec;
+  EXPECT_NEAR(spec.stream_efficiency, 1.7e12 / 2.039e12, 1e-4);  // over the published bandwidth
+  EXPECT_NEAR(spec.memory_bandwidth.rate, 2.039e12, 1);          // which stays
+  EXPECT_NEAR(spec.peak.at(Precision::kBf16).rate, 312e12, 1);
+  EXPECT_NEAR(spec.memory_bound_fixed.count(), 5e-6, 3e-7);
+  EXPECT_NEAR(spec.memory_bound_efficiency, 1e12 / 2.039e12, 0.01);
+  EXPECT_NEAR(spec.sustained_time_ratio, 1.3, 1e-9);
+  ASSERT_EQ(spec.collectives.size(), 1u);  // those of the base were of another machine
+  EXPECT_EQ(spec.collectives[0].curve.size(), 9u);
+  EXPECT_TRUE(IsReady(calibration));
+  for (const OperatorFit& fit : calibration.operators) {
+    EXPECT_EQ(fit.verdict, OperatorVerdict::kGood) << fit.name;
+  }
+}
+
+TEST(ChipCalibrationTest, GemmsAreExpectedAsTheyWereMeasured) {
+  const ChipCalibration calibration = Calibrated(AllItems());
+  const MeasuredGemm unseen = {.shape = {.m = 4096, .n = 3072, .k = 3072}};
+  EXPECT_NEAR(GemmTime(unseen, calibration.entry.spec) / GemmTime(unseen, Truth()), 1, 0.05);
+  EXPECT_GT(GemmTime(unseen, Truth()) / GemmTime(unseen, Base().spec), 1.3);
+  const OperatorFit& gemm = *std::find_if(calibration.operators.begin(), calibration.operators.end(),
+                                          [](const OperatorFit& f) { return f.name == "gemm"; });
+  EXPECT_LT(gemm.held_out.median_ratio, 0.05);
+  EXPECT_GT(gemm.before.median_ratio, 0.3);
+}
+
+TEST(ChipCalibrationTest, FiguresSayWhichCalibrationTheyAreFrom) {
+  const ChipCalibration calibration = Calibrated(AllItems());
+  EXPECT_THAT(calibration.entry.figures,
+              Contains(testing::AllOf(Field(&ChipFigure::name, "gemm_compute_efficiency_ratio"),
+                                      Field(&ChipFigure::provenance, Provenance::kFitted),
+                                      Field(&ChipFigure::source,
+                                            HasSubstr("calibration board 7 on a board")))));
+  EXPECT_THAT(calibration.changes,
+              Contains(Field(&FigureChange::name, "sustained_time_ratio")));
+}
+
+TEST(ChipCalibrationTest, WhatIsNotMeasuredStaysAndIsSaid) {
+  const ChipCalibration calibration = Calibrated(
+      Streams(1.7e12) +
+      R"(, "gemm": {"status": "failed", "reason": "no kernel image", "seconds": 0, "rows": []})");
+  EXPECT_EQ(calibration.entry.spec.gemm, Base().spec.gemm);
+  EXPECT_FALSE(IsReady(calibration));
+  EXPECT_THAT(calibration.operators,
+              Contains(testing::AllOf(
+                  Field(&OperatorFit::name, "gemm"),
+                  Field(&OperatorFit::verdict, OperatorVerdict::kAssumed),
+                  Field(&OperatorFit::advice, HasSubstr("failed (no kernel image)")))));
+}
+
+TEST(ChipCalibrationTest, APoorFitAsksForMoreShapes) {
+  std::vector<std::string> rows;
+  for (int i = 0; i < 40; ++i) {  // times that no form explains
+    rows.push_back(fmt::format(
+        R"({{"precision": "bf16", "pass": "forward", "m": {}, "n": {}, "k": 2048, "count": 1,)"
+        R"( "accumulates_fp32": false, "time_seconds": {}}})",
+        128 * (i + 1), 256 * (40 - i), i % 2 == 0 ? 1e-3 : 1e-4));
+  }
+  const ChipCalibration calibration = Calibrated(Item("gemm", rows));
+  EXPECT_THAT(calibration.operators,
+              Contains(testing::AllOf(Field(&OperatorFit::verdict, OperatorVerdict::kPoor),
+                                      Field(&OperatorFit::advice, HasSubstr("200 more shapes")))));
+  EXPECT_FALSE(IsReady(calibration));
+}
+
+TEST(ChipCalibrationTest, AnUnpublishedPeakIsTheBestMeasuredRate) {
+  const auto catalogue = Catalogue::LoadBuiltIn();
+  ASSERT_TRUE(catalogue.ok());
+  const auto measurements = ParseMeasurements(FileOf(Item(
+      "gemm", {R"({"precision": "fp32", "pass": "forward", "m": 1000, "n": 1000, "k": 1000,)"
+               R"( "count": 1, "accumulates_fp32": false, "time_seconds": 0.02})"})));
+  ASSERT_TRUE(measurements.ok()) << measurements.status();
+  const auto calibration =
+      CalibrateChip(**catalogue->Find("cpu-generic"), *measurements, "this machine");
+  ASSERT_TRUE(calibration.ok()) << calibration.status();
+  // 2 x 1000^3 operations in 0.02 s.
+  EXPECT_NEAR(calibration->entry.spec.peak.at(Precision::kFp32).rate, 1e11, 1);
+}
+
+TEST(ChipCalibrationTest, APrecisionWithoutAPeakGetsTheMeasuredOne) {
+  const ChipEntry base = Base();  // has no FP8
+  const auto measurements = ParseMeasurements(FileOf(Item(
+      "gemm", {R"({"precision": "fp8", "pass": "forward", "m": 1000, "n": 1000, "k": 1000,)"
+               R"( "count": 1, "accumulates_fp32": false, "time_seconds": 0.02})"})));
+  ASSERT_TRUE(measurements.ok());
+  const auto calibration = CalibrateChip(base, *measurements, "x");
+  ASSERT_TRUE(calibration.ok()) << calibration.status();
+  EXPECT_TRUE(calibration->entry.spec.peak.contains(Precision::kFp8));
+}
+
+TEST(ChipCalibrationTest, TheSameFileGivesTheSameChip) {
+  EXPECT_EQ(ChipFileText(Calibrated(AllItems()).entry), ChipFileText(Calibrated(AllItems()).entry));
+}
+
+TEST(MeasurementsTest, EveryMistakeIsNamed) {
+  const auto read = ParseMeasurements(R"({"format": "other", "version": 2,
+    "machine": {"device_name": "", "backend": "gloo", "torch": "1", "device_count": 0},
+    "items": {"gemm": {"status": "measured", "rows": [
+      {"precision": "int4", "pass": "sideways", "m": 0, "n": 1, "k": 1, "count": 1,
+       "accumulates_fp32": false, "time_seconds": -1}]},
+      "memory": {"status": "measured", "rows": {}},
+      "collectives": {"status": "measured", "rows": [{"kind": "gossip", "rank_count": 2,
+        "bytes": 1, "time_seconds": 1}]}}})");
+  ASSERT_FALSE(read.ok());
+  const std::string text(read.status().message());
+  for (const char* place :
+       {"format", "version", "machine.device_name", "machine.device_count",
+        "items.gemm.rows[0].precision", "items.gemm.rows[0].pass", "items.gemm.rows[0].m",
+        "items.gemm.rows[0].time_seconds", "items.memory.rows", "items.collectives.rows[0].kind"}) {
+    EXPECT_THAT(text, HasSubstr(place));
+  }
+}
+
+TEST(MeasurementsTest, NoJsonIsOneMistake) {
+  EXPECT_FALSE(ParseMeasurements("{").ok());
+  EXPECT_FALSE(ParseMeasurements("[]").ok());
+}
+
+TEST(MeasurementsTest, UnknownItemsAreListedAndLeftAlone) {
+  const auto read = ParseMeasurements(FileOf(
+      R"("teleport": {"status": "measured", "reason": "", "seconds": 0, "rows": [{"x": 1}]})"));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_THAT(read->items, Contains(Field(&ItemState::name, "teleport")));
+}
+
+}  // namespace
+}  // namespace meshwright

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Makes the Python code of the contract beside this script: generated/. Debian: protobuf-compiler,
+# protobuf-compiler-grpc. With pip: python -m grpc_tools.protoc takes the same arguments without
+# --plugin.
+set -euo pipefail
+cd -- "$(dirname -- "${BASH_SOURCE[0]}")"
+proto=${1:-../../../proto}
+health=${2:-/usr/share/grpc-proto}
+mkdir -p generated
+protoc --proto_path="$proto" --python_out=generated --grpc_out=generated \
+  --plugin=protoc-gen-grpc="$(command -v grpc_python_plugin)" \
+  meshwright/costmodel/v1/costmodel.proto
+protoc --proto_path="$health" --python_out=generated --grpc_out=generated \
+  --plugin=protoc-gen-grpc="$(command -v grpc_python_plugin)" grpc/health/v1/health.proto
+# The package of the health service would hide the library `grpc`: it lies flat.
+mv generated/grpc/health/v1/health_pb2.py generated/health_pb2.py
+sed 's/^from grpc.health.v1 import/import/; s/import health_pb2 as/import health_pb2 as/' \
+  generated/grpc/health/v1/health_pb2_grpc.py >generated/health_pb2_grpc.py
+rm -r generated/grpc
