@@ -22,6 +22,8 @@ void AddGlobalFlags(CLI::App& app, GlobalFlags& flags) {
                  "HOST:PORT or unix:/path of a meshwrightd; left out: this program answers");
   app.add_option("--db", flags.store, "SQLite file of the history")->capture_default_str();
   app.add_option("--chips", flags.chips, "folder of the site's own chip files");
+  app.add_option("--cost-models", flags.cost_models,
+                 "folder of vendors' cost models, a JSON manifest each");
   const std::map<std::string, OutputForm> forms = {{"table", OutputForm::kTable},
                                                    {"json", OutputForm::kJson}};
   app.add_option("--output", flags.output, "table for people, json for programs")
@@ -47,6 +49,7 @@ int RunProgram(int argc, char** argv) {
   AddStudyCommand(app, program);
   AddJobCommand(app, program);
   AddCalibrateCommand(app, program);
+  AddModelCommand(app, program);
   AddChipCommand(app, program);
   AddServerCommand(app, program);
   try {

@@ -16,6 +16,7 @@ struct GlobalFlags {
   std::string server = {};  // empty: the engine runs embedded
   std::string store = {};   // SQLite file of the embedded engine
   std::string chips = {};   // folder of the site's own chip files
+  std::string cost_models = {};  // folder of vendors' models; empty: none
   OutputForm output = OutputForm::kTable;
 };
 
@@ -38,6 +39,7 @@ void AddHistoryCommand(CLI::App& app, Program& program);
 void AddStudyCommand(CLI::App& app, Program& program);
 void AddJobCommand(CLI::App& app, Program& program);
 void AddCalibrateCommand(CLI::App& app, Program& program);
+void AddModelCommand(CLI::App& app, Program& program);
 void AddChipCommand(CLI::App& app, Program& program);
 void AddServerCommand(CLI::App& app, Program& program);
 

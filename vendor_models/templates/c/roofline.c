@@ -42,7 +42,7 @@ struct mw_context {
 };
 
 typedef struct Plan {
-  double tensor, pipeline, chunks, data, context, micro_batch, zero_stage;
+  double tensor, pipeline, chunks, data, context, micro_batch, zero_stage, offload;
   int schedule, recompute;
 } Plan;
 
@@ -144,6 +144,7 @@ static Plan PlanAt(const mw_candidates* c, size_t i) {
                 .context = At(c->context_parallel, i, 1),
                 .micro_batch = At(c->micro_batch_size, i, 1),
                 .zero_stage = At(c->zero_stage, i, 0),
+                .offload = c->optimizer_offload_ratio == NULL ? 0 : c->optimizer_offload_ratio[i],
                 .schedule = At(c->schedule, i, MW_SCHEDULE_1F1B),
                 .recompute = At(c->recompute, i, MW_RECOMPUTE_NONE)};
 }
@@ -153,7 +154,7 @@ static double MemoryOf(const mw_context* c, const Plan* p, double micro_batches)
   const double ranks = p->data * p->context;
   const double states = (p->zero_stage >= 3 ? 2 / ranks : 2) +
                         (p->zero_stage >= 2 ? 4 / ranks : 4) +
-                        (p->zero_stage >= 1 ? 12 / ranks : 12);
+                        (1 - p->offload) * (p->zero_stage >= 1 ? 12 / ranks : 12);
   const double bytes = p->recompute == MW_RECOMPUTE_FULL        ? 2
                        : p->recompute == MW_RECOMPUTE_SELECTIVE ? 28 / p->tensor
                                                                 : 34 / p->tensor;
@@ -170,7 +171,7 @@ static mw_candidate_status Judge(const mw_context* c, const Plan* p, double* lin
                                  const char** reason) {
   const bool is_wrong = p->tensor < 1 || p->pipeline < 1 || p->chunks < 1 || p->data < 1 ||
                         p->context < 1 || p->micro_batch < 1 || p->zero_stage < 0 ||
-                        p->zero_stage > 3 ||
+                        p->zero_stage > 3 || !(p->offload >= 0 && p->offload <= 1) ||
                         p->tensor * p->pipeline * p->data * p->context != c->devices;
   if (is_wrong) {
     *reason = "sizes that are wrong, or do not multiply to the devices of the cluster";

@@ -1,0 +1,29 @@
+#include "cli/local_models.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "cli/terminal.h"
+#include "search_space/status.h"
+
+namespace meshwright {
+
+absl::StatusOr<LocalModels> LocalModels::Open(const std::string& folder) {
+  LocalModels models;
+  if (folder.empty()) return models;
+  const auto tell = [](std::string_view event, const std::string& what) {
+    if (event != "started") PrintNote(fmt::format("cost model {}: {}", event, what));
+  };
+  ASSIGN_OR_RETURN(models.shelf_, ModelShelf::Open(folder, {}, tell));
+  return models;
+}
+
+OpenPlanModel LocalModels::opener() const {
+  if (shelf_ == nullptr) return {};
+  return [shelf = shelf_.get()](std::string_view name, const Problem& problem) {
+    return shelf->OpenModel(name, problem);
+  };
+}
+
+}  // namespace meshwright

@@ -1,0 +1,159 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "cli/exit_code.h"
+#include "cli/local_models.h"
+#include "cli/model_report.h"
+#include "cli/program.h"
+#include "cli/terminal.h"
+#include "search_space/status.h"
+#include "server/plugins/conformance.h"
+#include "server/plugins/report_json.h"
+#include "server/rpc/client.h"
+
+namespace meshwright {
+namespace {
+
+// Of a model that names no chip of the catalogue.
+constexpr char kUsualChip[] = "nvidia-a100-sxm4-80gb";
+
+struct CheckFlags {
+  std::string name = {};  // one of these three
+  std::string program = {};
+  std::string library = {};
+  std::string chip = {};  // empty: the first of the model's own that the catalogue has
+};
+
+int PrintText(const std::string& text) {
+  PrintData(text);
+  return kExitDone;
+}
+
+absl::StatusOr<LocalModels> OpenModels(const GlobalFlags& flags) {
+  if (!flags.cost_models.empty()) return LocalModels::Open(flags.cost_models);
+  return InvalidFields({{.field = "cost-models", .description = "missing; names the folder"}});
+}
+
+int ListServed(const GlobalFlags& flags) {
+  auto client = Client::Connect(flags.server);
+  if (!client.ok()) return Fail(client.status(), flags.output);
+  const auto info = client->GetServerInfo();
+  if (!info.ok()) return Fail(info.status(), flags.output);
+  std::vector<ModelManifest> manifests;  // a server tells their names alone
+  for (const std::string& name : info->cost_models()) manifests.push_back({.name = name});
+  return PrintText(flags.output == OutputForm::kJson ? ListJson(manifests) : ModelTable(manifests));
+}
+
+int List(const GlobalFlags& flags) {
+  if (!flags.server.empty()) return ListServed(flags);
+  const auto models = OpenModels(flags);
+  if (!models.ok()) return Fail(models.status(), flags.output);
+  const auto& manifests = models->shelf()->manifests();
+  return PrintText(flags.output == OutputForm::kJson ? ListJson(manifests) : ModelTable(manifests));
+}
+
+int Show(const std::string& name, const GlobalFlags& flags) {
+  const auto models = OpenModels(flags);
+  if (!models.ok()) return Fail(models.status(), flags.output);
+  const auto manifest = FindManifest(models->shelf()->manifests(), name);
+  if (!manifest.ok()) return Fail(manifest.status(), flags.output);
+  const auto model = models->shelf()->Find(name);
+  if (!model.ok()) return Fail(model.status(), flags.output);
+  const auto info = (*model)->Start({});
+  if (!info.ok()) return Fail(info.status(), flags.output);
+  const std::string isolation = (*model)->Isolation();
+  return PrintText(flags.output == OutputForm::kJson ? ShowJson(*manifest, *info, isolation)
+                                                     : ModelReport(*manifest, *info, isolation));
+}
+
+// A file that a vendor names on the own command line is run as it is.
+absl::StatusOr<ModelManifest> ManifestOf(const CheckFlags& check, const GlobalFlags& flags) {
+  const int stated = (check.name.empty() ? 0 : 1) + (check.program.empty() ? 0 : 1) +
+                     (check.library.empty() ? 0 : 1);
+  if (stated != 1) {
+    return InvalidFields(
+        {{.field = "model", .description = "state one of NAME, --program and --library"}});
+  }
+  if (!check.name.empty()) {
+    ASSIGN_OR_RETURN(const LocalModels models, OpenModels(flags));
+    return FindManifest(models.shelf()->manifests(), check.name);
+  }
+  std::error_code error;
+  const auto absolute = [&](const std::string& file) {
+    return file.empty() ? file : std::filesystem::absolute(file, error).string();
+  };
+  ModelManifest manifest = {
+      .name = "checked", .program = absolute(check.program), .library = absolute(check.library)};
+  ASSIGN_OR_RETURN(manifest.sha256,
+                   FileChecksum(manifest.program.empty() ? manifest.library : manifest.program));
+  return manifest;
+}
+
+// What a model is asked about: the chip that is stated, or the first that both the model and the
+// catalogue know; bf16, or the first precision that the model knows.
+absl::StatusOr<Problem> ProblemOf(const CheckFlags& check, const ModelManifest& manifest,
+                                  const Knowledge& knowledge) {
+  const auto info = RunningModel(manifest, {}, {}).Start({});
+  std::string chip = check.chip.empty() ? kUsualChip : check.chip;
+  std::optional<Precision> precision;
+  if (info.ok()) {  // else the check says why
+    const auto is_known = [&](const std::string& id) { return knowledge.chips.Find(id).ok(); };
+    const auto own = std::ranges::find_if(info->chips, is_known);
+    if (check.chip.empty() && own != info->chips.end()) chip = *own;
+    const bool has_bf16 = std::ranges::find(info->precisions, "bf16") != info->precisions.end();
+    if (!has_bf16 && !info->precisions.empty()) {
+      precision = ParseChoice<Precision>(info->precisions.front());
+    }
+  }
+  Question question = ConformanceQuestion(chip);
+  question.workload.precision = precision;
+  return ResolveProblem(question, knowledge);
+}
+
+absl::StatusOr<ConformanceReport> RunCheck(const CheckFlags& check, const GlobalFlags& flags) {
+  ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
+  ASSIGN_OR_RETURN(const ModelManifest manifest, ManifestOf(check, flags));
+  ASSIGN_OR_RETURN(const Problem problem, ProblemOf(check, manifest, knowledge));
+  ASSIGN_OR_RETURN(const ProcessSpec spec, SpecOf(manifest));
+  return CheckConformance(spec, problem);
+}
+
+int Check(const CheckFlags& check, const GlobalFlags& flags) {
+  const auto report = RunCheck(check, flags);
+  if (!report.ok()) return Fail(report.status(), flags.output);
+  PrintData(flags.output == OutputForm::kJson ? CheckJson(*report) : CheckReport(*report));
+  return IsPassed(*report) ? kExitDone : kExitTrialsFailed;
+}
+
+}  // namespace
+
+void AddModelCommand(CLI::App& app, Program& program) {
+  CLI::App& group = *app.add_subcommand("model", "vendors' own cost models (--cost-models)");
+  group.require_subcommand(1);
+  CLI::App& list = *group.add_subcommand("list", "all models of the folder, or of a server");
+  list.callback([&program] { program.run = [&program] { return List(program.flags); }; });
+  auto name = std::make_shared<std::string>();
+  CLI::App& show = *group.add_subcommand("show", "starts a model: what it is and knows");
+  show.add_option("name", *name)->required();
+  show.callback(
+      [name, &program] { program.run = [name, &program] { return Show(*name, program.flags); }; });
+  auto flags = std::make_shared<CheckFlags>();
+  CLI::App& check = *group.add_subcommand(
+      "check", "whether a model keeps the contract; exits 10 when a check fails");
+  check.add_option("name", flags->name, "of the folder");
+  check.add_option("--program", flags->program, "instead: a program that serves the contract");
+  check.add_option("--library", flags->library, "instead: a shared library with the C ABI");
+  check.add_option("--chip", flags->chip, "that it is asked about (the first that it names)");
+  check.callback([flags, &program] {
+    program.run = [flags, &program] { return Check(*flags, program.flags); };
+  });
+}
+
+}  // namespace meshwright

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "server/plugins/conformance.h"
+#include "server/plugins/manifest.h"
+
+namespace meshwright {
+
+// What `meshwright model` prints for people.
+
+std::string ModelTable(const std::vector<ModelManifest>& manifests);
+std::string ModelReport(const ModelManifest& manifest, const ModelInfo& info,
+                        const std::string& isolation);
+std::string CheckReport(const ConformanceReport& report);
+
+}  // namespace meshwright

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/plugins/model_client.h"
+#include "server/plugins/model_process.h"
+#include "server/tuner/problem.h"
+
+namespace meshwright {
+
+enum class CheckOutcome { kPassed, kFailed, kSkipped };
+std::string_view Word(CheckOutcome outcome);  // passed, failed, skipped
+
+// One check of the conformance list (docs/vendor_models.md).
+struct CheckResult {
+  std::string name = {};  // "determinism"
+  std::string what = {};  // for people: what must hold
+  CheckOutcome outcome = CheckOutcome::kFailed;
+  std::string detail = {};  // what was seen
+};
+
+struct ConformanceReport {
+  ModelInfo info = {};         // empty when the handshake failed
+  std::string isolation = {};  // that the kernel allowed
+  std::vector<CheckResult> checks = {};
+  std::string log_tail = {};  // what the model wrote
+};
+
+bool IsPassed(const ConformanceReport& report);
+
+// What models are asked about: a dense model of about 7 billion parameters on two whole nodes of 8
+// devices of the chip.
+Question ConformanceQuestion(std::string_view chip);
+
+// Runs the whole list against a model's own process, which is stopped and started on the way.
+// Always a report; a check that a dead model cannot pass has failed.
+ConformanceReport CheckConformance(const ProcessSpec& model, const Problem& problem);
+
+}  // namespace meshwright

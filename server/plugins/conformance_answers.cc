@@ -1,0 +1,254 @@
+// What a model answers: shape, units, physics, laws.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "search_space/cluster.h"
+#include "server/plugins/conformance_session.h"
+#include "server/plugins/question_wire.h"
+
+namespace meshwright {
+namespace {
+
+namespace wire = costmodel::v1;
+
+constexpr std::size_t kPlans = 256;
+constexpr double kTolerance = 1e-9;  // of laws that rounding must not break
+// Of the nominal peak: what slower steps reach is a unit that is not seconds.
+constexpr double kLeastUtilization = 1e-3;
+// Double the devices and the batch: the same work a device, and some more communication.
+constexpr double kLeastWeakScaling = 0.9;
+constexpr double kMostWeakScaling = 1.6;
+
+std::string NameOf(const ParallelPlan& plan) { return MakePlanKey(plan).text; }
+
+struct Asked {
+  std::vector<ParallelPlan> plans = {};
+  std::vector<PlanFigures> figures = {};
+};
+
+absl::StatusOr<Asked> AskAll(ConformanceSession& session, const Problem& problem) {
+  Asked asked = {.plans = ConformancePlans(problem, kPlans)};
+  auto answers = session.AskAbout(problem, asked.plans);
+  if (!answers.ok()) return answers.status();
+  asked.figures = *std::move(answers);
+  return asked;
+}
+
+Finding CheckAnswers(ConformanceSession& session) {
+  const auto asked = AskAll(session, session.problem());
+  if (!asked.ok()) return Failed("EstimateBatch", asked.status());
+  std::size_t ok = 0;
+  for (std::size_t i = 0; i < asked->plans.size(); ++i) {
+    const PlanFigures& figures = asked->figures[i];
+    ok += figures.verdict == PlanVerdict::kOk ? 1 : 0;
+    if (figures.verdict != PlanVerdict::kOk && figures.reason.empty()) {
+      return Failed(NameOf(asked->plans[i]) + " is not OK and has no reason");
+    }
+  }
+  if (ok == 0)
+    return Failed("no plan of a 7 B model on 16 devices is OK: " + asked->figures.front().reason);
+  return Passed(fmt::format("{} of {} plans are OK", ok, asked->plans.size()));
+}
+
+Finding CheckPhysics(ConformanceSession& session) {
+  const auto asked = AskAll(session, session.problem());
+  if (!asked.ok()) return Failed("EstimateBatch", asked.status());
+  const OutputCheck check(session.problem());
+  for (std::size_t i = 0; i < asked->plans.size(); ++i) {
+    PlanFigures figures = asked->figures[i];
+    if (figures.verdict != PlanVerdict::kOk) continue;
+    check.Apply(asked->plans[i], figures);
+    if (figures.verdict != PlanVerdict::kOk) {
+      return Failed(NameOf(asked->plans[i]) + ": " + figures.reason);
+    }
+  }
+  return Passed();
+}
+
+Finding CheckUnits(ConformanceSession& session) {
+  const auto asked = AskAll(session, session.problem());
+  if (!asked.ok()) return Failed("EstimateBatch", asked.status());
+  const Seconds least = OutputCheck(session.problem()).least_step();
+  double best = 0;
+  for (const PlanFigures& figures : asked->figures) {
+    if (figures.verdict == PlanVerdict::kOk) best = std::max(best, least / figures.step_time);
+  }
+  const std::string seen = fmt::format("the fastest plan reaches {:.2g} of the nominal peak", best);
+  return best >= kLeastUtilization ? Passed(seen) : Failed(seen + ": are its times in seconds?");
+}
+
+// Plans that are slower, or fit no more, when the cluster is better.
+Finding CompareClusters(ConformanceSession& session, const std::string& what,
+                        void (*improve)(NodePool& pool)) {
+  Problem better = session.problem();
+  improve(better.cluster.pools.front());
+  const auto plain = AskAll(session, session.problem());
+  if (!plain.ok()) return Failed("EstimateBatch", plain.status());
+  const auto improved = AskAll(session, better);
+  if (!improved.ok()) return Failed("EstimateBatch", improved.status());
+  for (std::size_t i = 0; i < plain->plans.size(); ++i) {
+    const PlanFigures& before = plain->figures[i];
+    const PlanFigures& after = improved->figures[i];
+    if (before.verdict != PlanVerdict::kOk) continue;
+    if (after.verdict != PlanVerdict::kOk) {
+      return Failed(fmt::format("with {}, {} is no longer OK", what, NameOf(plain->plans[i])));
+    }
+    if (after.step_time > before.step_time * (1 + kTolerance)) {
+      return Failed(fmt::format("with {}, {} takes {} s instead of {} s", what,
+                                NameOf(plain->plans[i]), after.step_time.count(),
+                                before.step_time.count()));
+    }
+  }
+  return Passed();
+}
+
+Finding CheckMonotony(ConformanceSession& session) {
+  struct Row {
+    std::string what;
+    void (*improve)(NodePool& pool);
+  };
+  const Row rows[] = {
+      {"double memory bandwidth",
+       [](NodePool& p) { p.chip.memory_bandwidth = p.chip.memory_bandwidth * 2; }},
+      {"double bandwidth in the node",
+       [](NodePool& p) { p.intra_node.bandwidth = p.intra_node.bandwidth * 2; }},
+      {"double bandwidth between nodes",
+       [](NodePool& p) { p.inter_node.nic_bandwidth = p.inter_node.nic_bandwidth * 2; }},
+      {"double memory", [](NodePool& p) { p.memory_capacity = p.memory_capacity * 2; }}};
+  for (const Row& row : rows) {
+    Finding finding = CompareClusters(session, row.what, row.improve);
+    if (finding.outcome != CheckOutcome::kPassed) return finding;
+  }
+  return Passed();
+}
+
+Finding CheckScaling(ConformanceSession& session) {
+  Problem twice = session.problem();
+  twice.cluster.pools.front().node_count *= 2;
+  twice.workload.global_batch_size *= 2;
+  std::vector<ParallelPlan> plans = ConformancePlans(session.problem(), 24);
+  const auto once = session.AskAbout(session.problem(), plans);
+  if (!once.ok()) return Failed("EstimateBatch", once.status());
+  for (ParallelPlan& plan : plans) plan.data_parallel *= 2;
+  const auto doubled = session.AskAbout(twice, plans);
+  if (!doubled.ok()) return Failed("EstimateBatch", doubled.status());
+  double most = 0;
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    const bool is_both =
+        (*once)[i].verdict == PlanVerdict::kOk && (*doubled)[i].verdict == PlanVerdict::kOk;
+    if (!is_both) continue;
+    const double ratio = (*doubled)[i].step_time / (*once)[i].step_time;
+    most = std::max(most, ratio);
+    if (!(ratio >= kLeastWeakScaling && ratio <= kMostWeakScaling)) {
+      return Failed(fmt::format("{}: the time becomes {:.3g} times; must be {} to {}",
+                                NameOf(plans[i]), ratio, kLeastWeakScaling, kMostWeakScaling));
+    }
+  }
+  return Passed(fmt::format("at most {:.3g} times the time", most));
+}
+
+// What is known without a model: 16 bits of each parameter alone exceed a device; or all states of
+// mixed-precision Adam (18 bytes a parameter) fill less than a quarter of it.
+Finding CheckMemory(ConformanceSession& session) {
+  Problem small = session.problem();
+  NodePool& pool = small.cluster.pools.front();
+  const double parameters = static_cast<double>(ParameterCount(small.model, false));
+  pool.memory_capacity = RoundedBytes(parameters);  // half of the weights
+  const ParallelPlan whole = {.data_parallel = DeviceCount(small.cluster), .zero_stage = 1};
+  const auto oversized = session.AskAbout(small, {whole});
+  if (!oversized.ok()) return Failed("EstimateBatch", oversized.status());
+  if (oversized->front().verdict != PlanVerdict::kInfeasibleMemory) {
+    return Failed("a device with half the memory of the weights is not INFEASIBLE_MEMORY");
+  }
+  Problem large = session.problem();
+  large.cluster.pools.front().memory_capacity = RoundedBytes(8 * parameters);
+  const ParallelPlan split = {.tensor_parallel = 8,
+                              .sequence_parallel = true,
+                              .pipeline_parallel = 2,
+                              .data_parallel = DeviceCount(large.cluster) / 16,
+                              .zero_stage = 1,
+                              .recompute = {.granularity = RecomputeGranularity::kFull}};
+  const auto fitting = session.AskAbout(large, {split});
+  if (!fitting.ok()) return Failed("EstimateBatch", fitting.status());
+  if (fitting->front().verdict == PlanVerdict::kInfeasibleMemory) {
+    return Failed("a plan whose states fill a seventh of the device is INFEASIBLE_MEMORY");
+  }
+  return Passed();
+}
+
+// Refused as a whole, or for every candidate.
+Finding RefusesContext(ConformanceSession& session, const std::string& what,
+                       const wire::OpenContextRequest& request) {
+  const auto context = session.Open(request);
+  if (!context.ok()) {
+    if (absl::IsInvalidArgument(context.status()) || absl::IsUnimplemented(context.status()) ||
+        absl::IsNotFound(context.status()) || absl::IsFailedPrecondition(context.status())) {
+      return Passed();
+    }
+    return Failed(what + " is refused, but not as INVALID_ARGUMENT", context.status());
+  }
+  const auto answers = session.Ask(*context, ConformancePlans(session.problem(), 8));
+  if (!answers.ok()) return Failed(what, answers.status());
+  for (const PlanFigures& figures : *answers) {
+    if (figures.verdict == PlanVerdict::kOk) return Failed(what + " is guessed, not refused");
+  }
+  return Passed();
+}
+
+bool KnowsAllChips(const ModelInfo& info) {
+  return std::ranges::find(info.chips, "*") != info.chips.end();
+}
+
+Finding CheckRefusals(ConformanceSession& session) {
+  wire::OpenContextRequest precision = ToContext(session.problem());
+  precision.mutable_workload()->set_precision("conformance-fp3");
+  wire::OpenContextRequest kernel = ToContext(session.problem());
+  kernel.mutable_workload()->set_attention_kernel("conformance-kernel");
+  wire::OpenContextRequest chip = ToContext(session.problem());
+  chip.mutable_cluster()->mutable_pools(0)->mutable_chip()->set_id("conformance-chip");
+  Finding finding = RefusesContext(session, "an unknown precision", precision);
+  if (finding.outcome == CheckOutcome::kPassed) {
+    finding = RefusesContext(session, "an unknown attention kernel", kernel);
+  }
+  if (finding.outcome == CheckOutcome::kPassed && !KnowsAllChips(session.info())) {
+    finding = RefusesContext(session, "an unknown chip", chip);
+  }
+  if (finding.outcome != CheckOutcome::kPassed) return finding;
+  const auto context = session.Open(session.problem());
+  if (!context.ok()) return Failed("OpenContext", context.status());
+  wire::Candidates candidates =
+      ToCandidates(ConformancePlans(session.problem(), 2), session.problem());
+  candidates.clear_schedule();
+  candidates.add_schedule(static_cast<wire::Schedule>(999));
+  candidates.add_schedule(wire::SCHEDULE_1F1B);
+  const auto raw = session.AskRaw(*context, candidates);
+  if (!raw.ok()) return Failed("an unknown schedule fails the whole batch", raw.status());
+  const auto answers = FromWire(*raw, 2);
+  if (!answers.ok()) return Failed("an unknown schedule", answers.status());
+  if (answers->front().verdict == PlanVerdict::kOk) return Failed("an unknown schedule is guessed");
+  return Passed();
+}
+
+}  // namespace
+
+std::vector<ConformanceCheck> AnswerChecks() {
+  return {{"answers", "one answer for each candidate; those that are not OK have a reason",
+           &CheckAnswers},
+          {"units", "times are seconds", &CheckUnits},
+          {"physics",
+           "times are finite, above 0 and no faster than the nominal peak; memory holds the "
+           "parameters; breakdowns add up",
+           &CheckPhysics},
+          {"monotony", "more bandwidth is never slower, more memory never less feasible",
+           &CheckMonotony},
+          {"scaling", "double data parallelism with double batch takes about the same time",
+           &CheckScaling},
+          {"memory", "what cannot fit is INFEASIBLE_MEMORY, what must fit is not", &CheckMemory},
+          {"refusals", "unknown chips, precisions, kernels and schedules are refused, not guessed",
+           &CheckRefusals}};
+}
+
+}  // namespace meshwright

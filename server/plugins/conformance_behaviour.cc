@@ -1,0 +1,314 @@
+// How a model behaves: determinism, batches, malformed input, deadlines, restarts, leaks, speed.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <future>
+#include <limits>
+
+#include "server/plugins/conformance_session.h"
+#include "server/plugins/protocol.h"
+#include "server/plugins/question_wire.h"
+
+namespace meshwright {
+namespace {
+
+namespace wire = costmodel::v1;
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr std::size_t kPlans = 200;
+constexpr int kLargestBatch = 8192;  // that is tried where a model states no limit
+constexpr int kContexts = 200;
+constexpr std::int64_t kMostGrowth = 64 << 20;
+constexpr double kLeastRate = 20'000;  // candidates a second
+constexpr std::chrono::duration<double> kRateTime(1.0);
+
+std::string NameOf(const ParallelPlan& plan) { return MakePlanKey(plan).text; }
+
+// Empty when all are equal.
+std::string Difference(const std::vector<PlanFigures>& a, const std::vector<PlanFigures>& b,
+                       const std::vector<ParallelPlan>& plans) {
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    if (AreEqual(a[i], b[i])) continue;
+    return fmt::format("{}: {:.17g} s and {:.17g} s", NameOf(plans[i]), a[i].step_time.count(),
+                       b[i].step_time.count());
+  }
+  return "";
+}
+
+Finding CheckDeterminism(ConformanceSession& session) {
+  if (!session.info().is_deterministic) return Skipped("it does not say that it is deterministic");
+  const std::vector<ParallelPlan> plans = ConformancePlans(session.problem(), kPlans);
+  const auto context = session.Open(session.problem());
+  if (!context.ok()) return Failed("OpenContext", context.status());
+  const auto first = session.Ask(*context, plans);
+  if (!first.ok()) return Failed("EstimateBatch", first.status());
+  const auto again = session.Ask(*context, plans);
+  if (!again.ok()) return Failed("EstimateBatch", again.status());
+  if (auto text = Difference(*first, *again, plans); !text.empty()) return Failed("again: " + text);
+  const std::vector<ParallelPlan> turned(plans.rbegin(), plans.rend());
+  auto backwards = session.Ask(*context, turned);
+  if (!backwards.ok()) return Failed("EstimateBatch", backwards.status());
+  std::ranges::reverse(*backwards);
+  if (auto text = Difference(*first, *backwards, plans); !text.empty()) {
+    return Failed("in another order: " + text);
+  }
+  for (std::size_t i = 0; i < plans.size(); i += 37) {
+    const auto alone = session.Ask(*context, {plans[i]});
+    if (!alone.ok()) return Failed("EstimateBatch", alone.status());
+    if (auto text = Difference({(*first)[i]}, *alone, {plans[i]}); !text.empty()) {
+      return Failed("alone: " + text);
+    }
+  }
+  if (const absl::Status restarted = session.Restart(); !restarted.ok()) {
+    return Failed("restart", restarted);
+  }
+  const auto later = session.AskAbout(session.problem(), plans);
+  if (!later.ok()) return Failed("EstimateBatch", later.status());
+  const std::string text = Difference(*first, *later, plans);
+  return text.empty() ? Passed() : Failed("in another process: " + text);
+}
+
+wire::Candidates Many(ConformanceSession& session, int count) {
+  std::vector<ParallelPlan> plans = ConformancePlans(session.problem(), kBatchSize);
+  std::vector<ParallelPlan> many;
+  for (int i = 0; i < count; ++i) many.push_back(plans[static_cast<std::size_t>(i) % plans.size()]);
+  return ToCandidates(many, session.problem());
+}
+
+Finding CheckBatches(ConformanceSession& session) {
+  const auto context = session.Open(session.problem());
+  if (!context.ok()) return Failed("OpenContext", context.status());
+  const int stated = session.info().max_batch_size;
+  const int largest = stated > 0 ? stated : kLargestBatch;
+  for (const int count : {0, 1, largest}) {
+    const auto raw = session.AskRaw(*context, Many(session, count));
+    if (!raw.ok()) return Failed(fmt::format("a batch of {}", count), raw.status());
+    const auto answers = FromWire(*raw, static_cast<std::size_t>(count));
+    if (!answers.ok()) return Failed(fmt::format("a batch of {}", count), answers.status());
+  }
+  if (stated == 0) return Passed("it states no limit");
+  const auto oversized = session.AskRaw(*context, Many(session, stated + 1));
+  const bool is_refused = absl::IsInvalidArgument(oversized.status()) ||
+                          absl::IsResourceExhausted(oversized.status()) ||
+                          absl::IsOutOfRange(oversized.status());
+  return is_refused ? Passed(fmt::format("at most {}", stated))
+                    : Failed(fmt::format("a batch of {}, above its limit, is not refused as "
+                                         "INVALID_ARGUMENT",
+                                         stated + 1));
+}
+
+// Of a column that may not be there, since all have its default.
+template <typename Value>
+void SetFirst(Value value, Value absent, int count,
+              google::protobuf::RepeatedField<Value>& column) {
+  if (column.empty()) column.Resize(count, absent);
+  column.Set(0, value);
+}
+
+// A bad row among good ones: it is not OK, they are as they would be without it.
+Finding CheckBadRow(ConformanceSession& session, std::int64_t context, const std::string& what,
+                    void (*spoil)(wire::Candidates& candidates)) {
+  const std::vector<ParallelPlan> plans = ConformancePlans(session.problem(), 16);
+  const auto good = session.AskRaw(context, ToCandidates(plans, session.problem()));
+  if (!good.ok()) return Failed("EstimateBatch", good.status());
+  wire::Candidates candidates = ToCandidates(plans, session.problem());
+  spoil(candidates);
+  const auto raw = session.AskRaw(context, candidates);
+  if (!raw.ok()) return Failed(what + " fails the whole batch", raw.status());
+  const auto before = FromWire(*good, plans.size());
+  const auto after = FromWire(*raw, plans.size());
+  if (!before.ok() || !after.ok()) return Failed(what + " changes the shape of the answer");
+  if (after->front().verdict == PlanVerdict::kOk) return Failed(what + " is OK");
+  for (std::size_t i = 1; i < plans.size(); ++i) {
+    if (!AreEqual((*before)[i], (*after)[i])) {
+      return Failed(what + " changes the answer about another candidate");
+    }
+  }
+  return Passed();
+}
+
+Finding CheckMalformed(ConformanceSession& session) {
+  const auto context = session.Open(session.problem());
+  if (!context.ok()) return Failed("OpenContext", context.status());
+  wire::Candidates ragged = Many(session, 4);
+  ragged.add_tensor_parallel(1);
+  if (session.AskRaw(*context, ragged).ok())
+    return Failed("columns of unequal length are answered");
+  wire::Candidates negative = Many(session, 4);
+  negative.set_count(-1);
+  if (session.AskRaw(*context, negative).ok()) return Failed("a count of -1 is answered");
+  wire::Candidates lists = Many(session, 4);
+  for (const int length : {1, 1, 1, 5}) lists.add_recompute_layers_length(length);
+  lists.add_recompute_layers(1);
+  if (session.AskRaw(*context, lists).ok()) return Failed("lists shorter than stated are answered");
+  Finding finding = CheckBadRow(
+      session, *context, "a candidate with size 0",
+      [](wire::Candidates& c) { SetFirst(0, 1, c.count(), *c.mutable_micro_batch_size()); });
+  if (finding.outcome == CheckOutcome::kPassed) {
+    finding = CheckBadRow(session, *context, "a candidate with size -3", [](wire::Candidates& c) {
+      SetFirst(-3, 1, c.count(), *c.mutable_data_parallel());
+    });
+  }
+  if (finding.outcome == CheckOutcome::kPassed) {
+    finding = CheckBadRow(session, *context, "a candidate with a ratio that is no number",
+                          [](wire::Candidates& c) {
+                            SetFirst(std::numeric_limits<double>::quiet_NaN(), 0.0, c.count(),
+                                     *c.mutable_optimizer_offload_ratio());
+                          });
+  }
+  return finding;
+}
+
+Finding CheckContexts(ConformanceSession& session) {
+  const wire::Candidates one = Many(session, 1);
+  if (!absl::IsNotFound(session.AskRaw(987'654'321, one).status())) {
+    return Failed("a context that was never opened is not NOT_FOUND");
+  }
+  const auto context = session.Open(session.problem());
+  if (!context.ok()) return Failed("OpenContext", context.status());
+  const auto other = session.Open(session.problem());
+  if (!other.ok()) return Failed("OpenContext, a second one", other.status());
+  if (*context == *other) return Failed("two contexts have the same id");
+  if (const absl::Status closed = session.Close(*context); !closed.ok()) {
+    return Failed("CloseContext", closed);
+  }
+  if (!absl::IsNotFound(session.AskRaw(*context, one).status())) {
+    return Failed("a context that was closed is not NOT_FOUND");
+  }
+  return session.AskRaw(*other, one).ok() ? Passed() : Failed("closing one context closes others");
+}
+
+Finding CheckCancellation(ConformanceSession& session) {
+  const auto context = session.Open(session.problem());
+  if (!context.ok()) return Failed("OpenContext", context.status());
+  const int stated = session.info().max_batch_size;
+  const wire::Candidates many = Many(session, stated > 0 ? stated : kLargestBatch);
+  for (int i = 0; i < 8; ++i) {
+    const auto answer = session.AskRaw(*context, many, {.timeout = milliseconds(1)});
+    if (!answer.ok() && !absl::IsDeadlineExceeded(answer.status())) {
+      return Failed("a deadline of 1 ms", answer.status());
+    }
+  }
+  if (const absl::Status ping = session.Ping(); !ping.ok()) {
+    return Failed("2 s after cancelled calls it does not answer", ping);
+  }
+  return session.AskRaw(*context, Many(session, 4)).ok()
+             ? Passed()
+             : Failed("after cancelled calls the context is gone");
+}
+
+Finding CheckLeaks(ConformanceSession& session) {
+  const auto round = [&](int contexts) {
+    for (int i = 0; i < contexts; ++i) {
+      const auto answers =
+          session.AskAbout(session.problem(), ConformancePlans(session.problem(), 64));
+      if (!answers.ok()) return answers.status();
+    }
+    return absl::OkStatus();
+  };
+  if (const absl::Status warm = round(kContexts / 4); !warm.ok()) return Failed("warm-up", warm);
+  const std::int64_t before = session.process().memory_in_use();
+  if (const absl::Status done = round(kContexts); !done.ok()) {
+    return Failed("opening and closing contexts", done);
+  }
+  const std::int64_t growth = session.process().memory_in_use() - before;
+  const std::string seen = fmt::format("{:.1f} MiB more after {} contexts",
+                                       static_cast<double>(growth) / (1 << 20), kContexts);
+  return growth <= kMostGrowth ? Passed(seen) : Failed(seen);
+}
+
+Finding CheckConcurrency(ConformanceSession& session) {
+  const std::vector<ParallelPlan> plans = ConformancePlans(session.problem(), kPlans);
+  const auto expected = session.AskAbout(session.problem(), plans);
+  if (!expected.ok()) return Failed("EstimateBatch", expected.status());
+  const bool is_exact = session.info().is_deterministic;
+  const auto work = [&]() -> std::string {
+    for (int i = 0; i < 8; ++i) {
+      const auto answers = session.AskAbout(session.problem(), plans);
+      if (!answers.ok()) return std::string(answers.status().message());
+      const std::string text = is_exact ? Difference(*expected, *answers, plans) : "";
+      if (!text.empty()) return text;
+    }
+    return "";
+  };
+  std::vector<std::future<std::string>> threads;
+  for (int i = 0; i < 4; ++i) threads.push_back(std::async(std::launch::async, work));
+  std::string wrong;
+  for (auto& thread : threads) {
+    if (std::string text = thread.get(); !text.empty()) wrong = std::move(text);
+  }
+  return wrong.empty() ? Passed() : Failed("four callers at once: " + wrong);
+}
+
+Finding CheckThroughput(ConformanceSession& session) {
+  const auto context = session.Open(session.problem());
+  if (!context.ok()) return Failed("OpenContext", context.status());
+  const int stated = session.info().max_batch_size;
+  const int size =
+      stated > 0 ? std::min(stated, static_cast<int>(kBatchSize)) : static_cast<int>(kBatchSize);
+  const wire::Candidates batch = Many(session, size);
+  const Clock::time_point start = Clock::now();
+  std::int64_t count = 0;
+  std::chrono::duration<double> spent(0);
+  while (spent < kRateTime) {
+    const auto answer = session.AskRaw(*context, batch);
+    if (!answer.ok()) return Failed("EstimateBatch", answer.status());
+    count += size;
+    spent = Clock::now() - start;
+  }
+  const double rate = static_cast<double>(count) / spent.count();
+  const double promised = session.info().candidates_per_second;
+  const double least = promised > 0 ? promised : kLeastRate;
+  const std::string seen =
+      fmt::format("{:.0f} candidates a second in batches of {}; must be {:.0f}", rate, size, least);
+  return rate >= least ? Passed(seen) : Failed(seen);
+}
+
+Finding CheckLowerBound(ConformanceSession& session) {
+  if (!session.info().has_lower_bound) return Skipped("it has no LowerBound");
+  const std::vector<ParallelPlan> plans = ConformancePlans(session.problem(), kPlans);
+  const auto context = session.Open(session.problem());
+  if (!context.ok()) return Failed("OpenContext", context.status());
+  const auto figures = session.Ask(*context, plans);
+  if (!figures.ok()) return Failed("EstimateBatch", figures.status());
+  wire::LowerBoundRequest request;
+  request.set_context(*context);
+  *request.mutable_candidates() = ToCandidates(plans, session.problem());
+  const auto bounds = CallModel<wire::LowerBoundResponse>(
+      session.stub(), &ConformanceSession::Stub::LowerBound, request, {});
+  if (!bounds.ok()) return Failed("LowerBound", bounds.status());
+  if (static_cast<std::size_t>(bounds->step_time_seconds_size()) != plans.size()) {
+    return Failed("LowerBound has not one entry for each candidate");
+  }
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    const double bound = bounds->step_time_seconds(static_cast<int>(i));
+    const bool is_bound =
+        (*figures)[i].verdict != PlanVerdict::kOk || bound <= (*figures)[i].step_time.count();
+    if (!is_bound) return Failed(NameOf(plans[i]) + " is faster than its bound");
+  }
+  return Passed();
+}
+
+}  // namespace
+
+std::vector<ConformanceCheck> BehaviourChecks() {
+  return {
+      {"determinism", "the same bits again, in another order, in another batch, in another process",
+       &CheckDeterminism},
+      {"batches", "empty, single and largest batches are answered, larger ones are refused",
+       &CheckBatches},
+      {"malformed", "malformed batches are refused; a malformed candidate spoils no other",
+       &CheckMalformed},
+      {"contexts", "contexts are apart; those that are not open are NOT_FOUND", &CheckContexts},
+      {"cancellation", "it answers within 2 s of calls that were cancelled", &CheckCancellation},
+      {"lower_bound", "no estimate is below its bound", &CheckLowerBound},
+      {"concurrency", "callers at once get the same answers", &CheckConcurrency},
+      {"leaks", "contexts that are closed leave at most 64 MiB", &CheckLeaks},
+      {"throughput", "as many candidates a second as promised, else 20,000", &CheckThroughput}};
+}
+
+}  // namespace meshwright

@@ -1,0 +1,123 @@
+#include "server/plugins/conformance_session.h"
+
+#include <fmt/format.h>
+
+#include "search_space/cluster.h"
+#include "search_space/status.h"
+#include "server/plugins/protocol.h"
+#include "server/plugins/question_wire.h"
+
+namespace meshwright {
+namespace {
+
+namespace wire = costmodel::v1;
+
+constexpr std::chrono::milliseconds kStartTimeout(10'000);
+constexpr std::chrono::milliseconds kPingTimeout(2'000);
+
+}  // namespace
+
+Finding Failed(std::string_view what, const absl::Status& status) {
+  return Failed(fmt::format("{}: {} {}", what, absl::StatusCodeToString(status.code()),
+                            std::string(status.message())));
+}
+
+void ConformanceSession::Stop() {
+  stub_.reset();
+  process_.reset();
+}
+
+absl::Status ConformanceSession::Restart() {
+  Stop();
+  ASSIGN_OR_RETURN(process_, ModelProcess::Start(spec_));
+  RETURN_IF_ERROR(process_->WaitForSocket(kStartTimeout));
+  ASSIGN_OR_RETURN(const auto client, ModelClient::Connect(process_->socket(), kStartTimeout));
+  ASSIGN_OR_RETURN(info_, client->GetInfo({.timeout = kStartTimeout}));
+  RETURN_IF_ERROR(client->CheckHealth({.timeout = kStartTimeout}));
+  ASSIGN_OR_RETURN(const auto channel, ConnectModel(process_->socket(), kStartTimeout));
+  stub_ = wire::CostModelService::NewStub(channel);
+  return absl::OkStatus();
+}
+
+absl::Status ConformanceSession::Ping() {
+  wire::GetInfoRequest request;
+  request.set_protocol_major(kProtocolMajor);
+  request.set_protocol_minor(kProtocolMinor);
+  return CallModel<wire::GetInfoResponse>(*stub_, &Stub::GetInfo, request,
+                                          {.timeout = kPingTimeout})
+      .status();
+}
+
+absl::StatusOr<std::int64_t> ConformanceSession::Open(const Problem& problem) {
+  return Open(ToContext(problem));
+}
+
+absl::StatusOr<std::int64_t> ConformanceSession::Open(const wire::OpenContextRequest& request) {
+  ASSIGN_OR_RETURN(const auto response,
+                   CallModel<wire::OpenContextResponse>(*stub_, &Stub::OpenContext, request, {}));
+  return response.context();
+}
+
+absl::Status ConformanceSession::Close(std::int64_t context) {
+  wire::CloseContextRequest request;
+  request.set_context(context);
+  return CallModel<wire::CloseContextResponse>(*stub_, &Stub::CloseContext, request, {}).status();
+}
+
+absl::StatusOr<wire::EstimateBatchResponse> ConformanceSession::AskRaw(
+    std::int64_t context, const wire::Candidates& candidates, const CallLimits& limits) {
+  wire::EstimateBatchRequest request;
+  request.set_context(context);
+  *request.mutable_candidates() = candidates;
+  request.set_with_breakdown(limits.with_breakdown);
+  return CallModel<wire::EstimateBatchResponse>(*stub_, &Stub::EstimateBatch, request, limits);
+}
+
+ConformanceSession::Answers ConformanceSession::Ask(std::int64_t context,
+                                                    const std::vector<ParallelPlan>& plans) {
+  ASSIGN_OR_RETURN(const wire::EstimateBatchResponse response,
+                   AskRaw(context, ToCandidates(plans, problem_), {.with_breakdown = true}));
+  return FromWire(response, plans.size());
+}
+
+ConformanceSession::Answers ConformanceSession::AskAbout(const Problem& problem,
+                                                         const std::vector<ParallelPlan>& plans) {
+  ASSIGN_OR_RETURN(const std::int64_t context, Open(problem));
+  Answers answers = Ask(context, plans);
+  RETURN_IF_ERROR(Close(context));
+  return answers;
+}
+
+std::vector<ParallelPlan> ConformancePlans(const Problem& problem, std::size_t count) {
+  const int devices = DeviceCount(problem.cluster);
+  std::vector<ParallelPlan> plans;
+  for (int offload = 0; offload <= 100; ++offload) {
+    for (const int micro_batch : {1, 2, 4}) {
+      for (const int tensor : {1, 2, 4, 8}) {
+        for (const int pipeline : {1, 2, 4}) {
+          for (const auto recompute : {RecomputeGranularity::kNone, RecomputeGranularity::kFull}) {
+            if (tensor * pipeline > devices) continue;
+            if (plans.size() == count) return plans;
+            plans.push_back({.tensor_parallel = tensor,
+                             .sequence_parallel = tensor > 1,
+                             .pipeline_parallel = pipeline,
+                             .data_parallel = devices / tensor / pipeline,
+                             .micro_batch_size = micro_batch,
+                             .zero_stage = 1,
+                             .recompute = {.granularity = recompute},
+                             .optimizer_offload_ratio = offload / 100.0});
+          }
+        }
+      }
+    }
+  }
+  return plans;
+}
+
+bool AreEqual(const PlanFigures& a, const PlanFigures& b) {
+  return a.verdict == b.verdict && a.step_time == b.step_time &&
+         a.step_time_low == b.step_time_low && a.step_time_high == b.step_time_high &&
+         a.peak_memory == b.peak_memory && a.breakdown == b.breakdown;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "server/plugins/conformance.h"
+#include "server/plugins/model_process.h"
+#include "server/plugins/model_stub.h"
+#include "server/plugins/output_check.h"
+
+namespace meshwright {
+
+// What a check has found: nothing, or what is wrong, or why it does not apply.
+struct Finding {
+  CheckOutcome outcome = CheckOutcome::kPassed;
+  std::string detail = {};
+};
+inline Finding Passed(std::string detail = {}) {
+  return {.outcome = CheckOutcome::kPassed, .detail = std::move(detail)};
+}
+inline Finding Failed(std::string detail) {
+  return {.outcome = CheckOutcome::kFailed, .detail = std::move(detail)};
+}
+inline Finding Skipped(std::string detail) {
+  return {.outcome = CheckOutcome::kSkipped, .detail = std::move(detail)};
+}
+Finding Failed(std::string_view what, const absl::Status& status);
+
+// A model that is checked: its process, and its calls as they are on the wire.
+class ConformanceSession {
+ public:
+  using Stub = costmodel::v1::CostModelService::Stub;
+  using Answers = absl::StatusOr<std::vector<PlanFigures>>;
+
+  ConformanceSession(ProcessSpec spec, const Problem& problem)
+      : spec_(std::move(spec)), problem_(problem) {}
+
+  // Starts it, again if it runs.
+  absl::Status Restart();
+  void Stop();
+  // Whether it answers within two seconds.
+  absl::Status Ping();
+
+  [[nodiscard]] const Problem& problem() const { return problem_; }
+  [[nodiscard]] const ModelInfo& info() const { return info_; }
+  [[nodiscard]] ModelProcess& process() { return *process_; }
+  [[nodiscard]] bool is_running() const { return process_ != nullptr && stub_ != nullptr; }
+  Stub& stub() { return *stub_; }
+
+  absl::StatusOr<std::int64_t> Open(const Problem& problem);
+  absl::StatusOr<std::int64_t> Open(const costmodel::v1::OpenContextRequest& request);
+  absl::Status Close(std::int64_t context);
+  Answers Ask(std::int64_t context, const std::vector<ParallelPlan>& plans);
+  absl::StatusOr<costmodel::v1::EstimateBatchResponse> AskRaw(
+      std::int64_t context, const costmodel::v1::Candidates& candidates,
+      const CallLimits& limits = {});
+  // In a context of its own.
+  Answers AskAbout(const Problem& problem, const std::vector<ParallelPlan>& plans);
+
+ private:
+  ProcessSpec spec_;
+  const Problem& problem_;
+  std::unique_ptr<ModelProcess> process_;
+  std::unique_ptr<Stub> stub_;
+  ModelInfo info_;
+};
+
+// Legal plans of the problem, `count` of them at most, all different.
+std::vector<ParallelPlan> ConformancePlans(const Problem& problem, std::size_t count);
+
+bool AreEqual(const PlanFigures& a, const PlanFigures& b);
+
+// The checks, in their order; one file each for what models answer and for how they behave.
+struct ConformanceCheck {
+  std::string_view name;
+  std::string_view what;
+  Finding (*run)(ConformanceSession& session);
+};
+std::vector<ConformanceCheck> AnswerChecks();
+std::vector<ConformanceCheck> BehaviourChecks();
+
+}  // namespace meshwright

@@ -1,0 +1,239 @@
+#include "server/plugins/manifest.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <openssl/evp.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <system_error>
+
+#include "search_space/status.h"
+
+namespace meshwright {
+namespace {
+
+using Json = nlohmann::json;
+using std::filesystem::path;
+
+constexpr std::size_t kReadBytes = 1 << 16;
+
+bool IsName(std::string_view text) {
+  return !text.empty() && text.size() <= 63 && text.front() != '-' &&
+         text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string_view::npos;
+}
+
+bool IsChecksum(std::string_view text) {
+  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+// Reads one object and complains about everything that is wrong with it.
+class ManifestReader {
+ public:
+  ManifestReader(const Json& json, std::string file) : json_(json), file_(std::move(file)) {}
+
+  ModelManifest Read() {
+    ModelManifest manifest;
+    if (!json_.is_object()) {
+      Add("", "is no JSON object");
+      return manifest;
+    }
+    Text("name", manifest.name);
+    Text("program", manifest.program);
+    Text("library", manifest.library);
+    Text("sha256", manifest.sha256);
+    Words(manifest.arguments);
+    Environment(manifest.environment);
+    Limits(manifest.limits);
+    for (const auto& [key, value] : json_.items()) {
+      if (!known_.contains(key)) Add(key, "is no field of a manifest");
+    }
+    Check(manifest);
+    return manifest;
+  }
+
+  [[nodiscard]] const std::vector<FieldViolation>& violations() const { return violations_; }
+
+ private:
+  void Add(const std::string& field, std::string description) {
+    violations_.push_back({.field = field.empty() ? file_ : fmt::format("{}: {}", file_, field),
+                           .description = std::move(description)});
+  }
+
+  const Json* Find(const char* field) {
+    known_.insert(field);
+    const auto found = json_.find(field);
+    return found == json_.end() ? nullptr : &*found;
+  }
+
+  void Text(const char* field, std::string& out) {
+    const Json* const value = Find(field);
+    if (value == nullptr) return;
+    if (value->is_string()) {
+      out = value->get<std::string>();
+    } else {
+      Add(field, "must be a string");
+    }
+  }
+
+  void Words(std::vector<std::string>& out) {
+    const Json* const value = Find("arguments");
+    if (value == nullptr) return;
+    const bool is_list = value->is_array() && std::ranges::all_of(*value, &Json::is_string);
+    if (!is_list) return Add("arguments", "must be a list of strings");
+    for (const Json& word : *value) out.push_back(word.get<std::string>());
+  }
+
+  void Environment(std::map<std::string, std::string>& out) {
+    const Json* const value = Find("environment");
+    if (value == nullptr) return;
+    if (!value->is_object()) return Add("environment", "must be an object of strings");
+    for (const auto& [name, text] : value->items()) {
+      if (!text.is_string()) {
+        Add("environment." + name, "must be a string");
+      } else {
+        out[name] = text.get<std::string>();
+      }
+    }
+  }
+
+  void Positive(const char* field, std::int64_t& out) {
+    const Json* const value = Find(field);
+    if (value == nullptr) return;
+    if (value->is_number_integer() && value->get<std::int64_t>() > 0) {
+      out = value->get<std::int64_t>();
+    } else {
+      Add(field, "must be a whole number above 0");
+    }
+  }
+
+  void Limits(ModelLimits& limits) {
+    Positive("memory_limit_bytes", limits.memory_bytes);
+    Positive("cpu_limit_seconds", limits.cpu_seconds);
+    Positive("file_limit_bytes", limits.file_bytes);
+    Positive("open_file_limit", limits.open_files);
+    std::int64_t milliseconds = limits.batch_deadline.count();
+    Positive("batch_deadline_milliseconds", milliseconds);
+    limits.batch_deadline = std::chrono::milliseconds(milliseconds);
+  }
+
+  void Check(const ModelManifest& manifest) {
+    if (!IsName(manifest.name)) {
+      Add("name", fmt::format("'{}'; must be lower-case letters, digits and -", manifest.name));
+    }
+    if (manifest.program.empty() == manifest.library.empty()) {
+      Add("program", "must be stated, or library, and not both");
+    }
+    if (!manifest.library.empty() && !manifest.arguments.empty()) {
+      Add("arguments", "a library takes none");
+    }
+    if (!IsChecksum(manifest.sha256)) {
+      Add("sha256", "must be the 64 hexadecimal digits that sha256sum prints of the file");
+    }
+  }
+
+  const Json& json_;
+  std::string file_;
+  std::set<std::string> known_;
+  std::vector<FieldViolation> violations_;
+};
+
+std::string InFolder(const path& folder, const std::string& file) {
+  return file.empty() ? file : (folder / file).lexically_normal().string();
+}
+
+absl::StatusOr<std::vector<path>> ManifestFiles(const std::string& folder) {
+  std::error_code error;
+  std::vector<path> files;
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (entry->path().extension() == ".json") files.push_back(entry->path());
+  }
+  if (error) {
+    return absl::NotFoundError(
+        fmt::format("the folder of cost models, {}: {}", folder, error.message()));
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<ModelManifest>> LoadManifests(const std::string& folder) {
+  std::error_code error;
+  const path absolute = std::filesystem::absolute(folder, error);
+  ASSIGN_OR_RETURN(const std::vector<path> files, ManifestFiles(folder));
+  std::vector<ModelManifest> manifests;
+  std::vector<FieldViolation> violations;
+  std::set<std::string> names;
+  for (const path& file : files) {
+    std::ifstream in(file, std::ios::binary);
+    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+    ManifestReader reader(json, file.filename().string());
+    ModelManifest manifest = reader.Read();
+    violations.insert(violations.end(), reader.violations().begin(), reader.violations().end());
+    if (!names.insert(manifest.name).second) {
+      violations.push_back({.field = file.filename().string() + ": name",
+                            .description = fmt::format("'{}' is taken", manifest.name)});
+    }
+    manifest.program = InFolder(absolute, manifest.program);
+    manifest.library = InFolder(absolute, manifest.library);
+    manifests.push_back(std::move(manifest));
+  }
+  if (!violations.empty()) return InvalidFields(violations);
+  std::ranges::sort(manifests, {}, &ModelManifest::name);
+  return manifests;
+}
+
+absl::StatusOr<ModelManifest> FindManifest(const std::vector<ModelManifest>& manifests,
+                                           std::string_view name) {
+  const auto found = std::ranges::find(manifests, name, &ModelManifest::name);
+  if (found != manifests.end()) return *found;
+  std::vector<std::string> names;
+  for (const ModelManifest& manifest : manifests) names.push_back(manifest.name);
+  return WithReason(absl::NotFoundError(fmt::format(
+                        "cost model '{}' is not known; there are: {}", name,
+                        names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")))),
+                    "UNKNOWN_COST_MODEL");
+}
+
+absl::StatusOr<std::string> FileChecksum(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return absl::NotFoundError(fmt::format("{} cannot be read", path));
+  const std::unique_ptr<EVP_MD_CTX, void (*)(EVP_MD_CTX*)> digest(EVP_MD_CTX_new(),
+                                                                  &EVP_MD_CTX_free);
+  bool is_good = digest != nullptr && EVP_DigestInit_ex(digest.get(), EVP_sha256(), nullptr) == 1;
+  std::vector<char> part(kReadBytes);
+  while (is_good && in) {
+    in.read(part.data(), static_cast<std::streamsize>(part.size()));
+    is_good =
+        EVP_DigestUpdate(digest.get(), part.data(), static_cast<std::size_t>(in.gcount())) == 1;
+  }
+  std::array<unsigned char, EVP_MAX_MD_SIZE> bytes = {};
+  unsigned length = 0;
+  if (!is_good || in.bad() || EVP_DigestFinal_ex(digest.get(), bytes.data(), &length) != 1) {
+    return absl::InternalError(fmt::format("no checksum of {}", path));
+  }
+  std::string text;
+  for (unsigned i = 0; i < length; ++i) text += fmt::format("{:02x}", bytes[i]);
+  return text;
+}
+
+absl::Status VerifyChecksum(const ModelManifest& manifest) {
+  const std::string& file = manifest.program.empty() ? manifest.library : manifest.program;
+  ASSIGN_OR_RETURN(const std::string found, FileChecksum(file));
+  if (found == manifest.sha256) return absl::OkStatus();
+  return WithReason(absl::FailedPreconditionError(fmt::format(
+                        "cost model {}: {} has SHA-256 {}, its manifest says {}: it was changed",
+                        manifest.name, file, found, manifest.sha256)),
+                    "COST_MODEL_CHANGED");
+}
+
+}  // namespace meshwright

@@ -1,0 +1,148 @@
+#include "server/plugins/model_client.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "grpc/health/v1/health.grpc.pb.h"
+#include "search_space/status.h"
+#include "server/plugins/model_stub.h"
+#include "server/plugins/protocol.h"
+#include "server/plugins/question_wire.h"
+
+namespace meshwright {
+namespace {
+
+namespace wire = costmodel::v1;
+namespace health = grpc::health::v1;
+
+// An answer of 1,024 candidates with all lines is a tenth of this.
+constexpr int kMaxAnswerBytes = 16 << 20;
+constexpr int kLeastBackoffMs = 20;
+constexpr std::size_t kLongestMessage = 500;
+
+ModelInfo InfoOf(const wire::GetInfoResponse& r) {
+  return {.protocol_major = r.protocol_major(),
+          .protocol_minor = r.protocol_minor(),
+          .name = r.name(),
+          .vendor = r.vendor(),
+          .version = r.version(),
+          .description = r.description(),
+          .chips = {r.chips().begin(), r.chips().end()},
+          .precisions = {r.precisions().begin(), r.precisions().end()},
+          .operators = {r.operators().begin(), r.operators().end()},
+          .is_deterministic = r.is_deterministic(),
+          .max_batch_size = r.max_batch_size(),
+          .max_concurrent_batches = r.max_concurrent_batches(),
+          .candidates_per_second = r.candidates_per_second(),
+          .has_explain = r.has_explain(),
+          .has_lower_bound = r.has_lower_bound(),
+          .has_calibration = r.has_calibration()};
+}
+
+absl::Status CheckInfo(const ModelInfo& info) {
+  const auto refused = [](std::string message) {
+    return WithReason(absl::FailedPreconditionError(std::move(message)), "COST_MODEL_PROTOCOL");
+  };
+  if (info.protocol_major != kProtocolMajor) {
+    return refused(fmt::format("the model speaks protocol {}.{}; this program speaks {}.{}",
+                               info.protocol_major, info.protocol_minor, kProtocolMajor,
+                               kProtocolMinor));
+  }
+  if (info.name.empty() || info.version.empty()) {
+    return refused("the model states no name or no version");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status FromModel(const grpc::Status& status) {
+  // The codes are the same numbers. What a foreign program says is not repeated at length.
+  return {static_cast<absl::StatusCode>(status.error_code()),
+          status.error_message().substr(0, kLongestMessage)};
+}
+
+absl::StatusOr<std::shared_ptr<grpc::Channel>> ConnectModel(const std::string& socket,
+                                                            std::chrono::milliseconds timeout) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(kMaxAnswerBytes);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  // A program that has made its socket and does not listen yet is tried again soon.
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kLeastBackoffMs);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kLeastBackoffMs);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 10 * kLeastBackoffMs);
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  auto channel =
+      grpc::CreateCustomChannel("unix:" + socket, grpc::InsecureChannelCredentials(), arguments);
+  if (channel->WaitForConnected(std::chrono::system_clock::now() + timeout)) return channel;
+  return absl::UnavailableError(fmt::format("no cost model answers at {}", socket));
+}
+
+struct ModelClient::Channel {
+  explicit Channel(const std::shared_ptr<grpc::Channel>& channel)
+      : model(wire::CostModelService::NewStub(channel)), health(health::Health::NewStub(channel)) {}
+  std::unique_ptr<wire::CostModelService::Stub> model;
+  std::unique_ptr<health::Health::Stub> health;
+};
+
+ModelClient::ModelClient(std::unique_ptr<Channel> channel) : channel_(std::move(channel)) {}
+ModelClient::~ModelClient() = default;
+
+absl::StatusOr<std::unique_ptr<ModelClient>> ModelClient::Connect(
+    const std::string& socket, std::chrono::milliseconds timeout) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel, ConnectModel(socket, timeout));
+  return std::unique_ptr<ModelClient>(new ModelClient(std::make_unique<Channel>(channel)));
+}
+
+absl::StatusOr<ModelInfo> ModelClient::GetInfo(const CallLimits& limits) {
+  wire::GetInfoRequest request;
+  request.set_protocol_major(kProtocolMajor);
+  request.set_protocol_minor(kProtocolMinor);
+  request.set_caller("meshwright");
+  ASSIGN_OR_RETURN(
+      const wire::GetInfoResponse response,
+      CallModel(*channel_->model, &wire::CostModelService::Stub::GetInfo, request, limits));
+  ModelInfo info = InfoOf(response);
+  if (absl::Status checked = CheckInfo(info); !checked.ok()) return checked;
+  return info;
+}
+
+absl::Status ModelClient::CheckHealth(const CallLimits& limits) {
+  ASSIGN_OR_RETURN(const health::HealthCheckResponse response,
+                   CallModel(*channel_->health, &health::Health::Stub::Check,
+                             health::HealthCheckRequest(), limits));
+  if (response.status() == health::HealthCheckResponse::SERVING) return absl::OkStatus();
+  return absl::UnavailableError(
+      fmt::format("its health is {}", static_cast<int>(response.status())));
+}
+
+absl::StatusOr<std::int64_t> ModelClient::OpenContext(const Problem& problem,
+                                                      const CallLimits& limits) {
+  ASSIGN_OR_RETURN(const wire::OpenContextResponse response,
+                   CallModel(*channel_->model, &wire::CostModelService::Stub::OpenContext,
+                             ToContext(problem), limits));
+  return response.context();
+}
+
+absl::Status ModelClient::CloseContext(std::int64_t context, const CallLimits& limits) {
+  wire::CloseContextRequest request;
+  request.set_context(context);
+  return CallModel(*channel_->model, &wire::CostModelService::Stub::CloseContext, request, limits)
+      .status();
+}
+
+absl::StatusOr<std::vector<PlanFigures>> ModelClient::EstimateBatch(
+    std::int64_t context, std::span<const ParallelPlan> plans, const Problem& problem,
+    const CallLimits& limits) {
+  wire::EstimateBatchRequest request;
+  request.set_context(context);
+  request.set_with_breakdown(limits.with_breakdown);
+  *request.mutable_candidates() = ToCandidates(plans, problem);
+  ASSIGN_OR_RETURN(
+      const wire::EstimateBatchResponse response,
+      CallModel(*channel_->model, &wire::CostModelService::Stub::EstimateBatch, request, limits));
+  return FromWire(response, plans.size());
+}
+
+}  // namespace meshwright

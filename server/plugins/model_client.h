@@ -1,0 +1,70 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/tuner/plan_model.h"
+
+namespace meshwright {
+
+// What a model says of itself.
+struct ModelInfo {
+  int protocol_major = 0;
+  int protocol_minor = 0;
+  std::string name = {};
+  std::string vendor = {};
+  std::string version = {};
+  std::string description = {};
+  std::vector<std::string> chips = {};
+  std::vector<std::string> precisions = {};
+  std::vector<std::string> operators = {};
+  bool is_deterministic = false;
+  int max_batch_size = 0;  // 0: no limit
+  int max_concurrent_batches = 1;
+  double candidates_per_second = 0;  // 0: none is promised
+  bool has_explain = false;
+  bool has_lower_bound = false;
+  bool has_calibration = false;
+};
+
+struct CallLimits {
+  std::chrono::milliseconds timeout{10'000};
+  std::stop_token cancel = {};
+  bool with_breakdown = false;
+};
+
+// One connection to a model's socket. Answers are as they came: not checked (output_check.h). Any
+// number of threads.
+class ModelClient {
+ public:
+  // UNAVAILABLE: nobody serves there.
+  static absl::StatusOr<std::unique_ptr<ModelClient>> Connect(const std::string& socket,
+                                                              std::chrono::milliseconds timeout);
+  ~ModelClient();
+  ModelClient(const ModelClient&) = delete;
+  ModelClient& operator=(const ModelClient&) = delete;
+
+  // FAILED_PRECONDITION, COST_MODEL_PROTOCOL: another major version, or no name or version.
+  absl::StatusOr<ModelInfo> GetInfo(const CallLimits& limits);
+  // grpc.health.v1: whether it serves.
+  absl::Status CheckHealth(const CallLimits& limits);
+  absl::StatusOr<std::int64_t> OpenContext(const Problem& problem, const CallLimits& limits);
+  absl::Status CloseContext(std::int64_t context, const CallLimits& limits);
+  absl::StatusOr<std::vector<PlanFigures>> EstimateBatch(std::int64_t context,
+                                                         std::span<const ParallelPlan> plans,
+                                                         const Problem& problem,
+                                                         const CallLimits& limits);
+
+ private:
+  struct Channel;
+  explicit ModelClient(std::unique_ptr<Channel> channel);
+  std::unique_ptr<Channel> channel_;
+};
+
+}  // namespace meshwright

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/plugins/manifest.h"
+#include "server/plugins/running_model.h"
+#include "server/tuner/plan_model.h"
+
+namespace meshwright {
+
+// The models of an administrator's folder. Each runs once, from when it is first asked until the
+// shelf goes. Any thread.
+class ModelShelf {
+ public:
+  // Reads the manifests and starts nothing.
+  static absl::StatusOr<std::unique_ptr<ModelShelf>> Open(const std::string& folder,
+                                                          const FailurePolicy& policy = {},
+                                                          ModelEvent on_event = {});
+
+  [[nodiscard]] const std::vector<ModelManifest>& manifests() const { return manifests_; }
+
+  // The model of a name; NOT_FOUND lists those that there are.
+  absl::StatusOr<std::shared_ptr<RunningModel>> Find(std::string_view name);
+  // OpenPlanModel (server/tuner/plan_model.h): started, and willing to answer for the problem,
+  // which outlives it. All that it answers was checked (output_check.h).
+  absl::StatusOr<std::unique_ptr<PlanModel>> OpenModel(std::string_view name,
+                                                       const Problem& problem);
+
+ private:
+  ModelShelf(std::vector<ModelManifest> manifests, const FailurePolicy& policy,
+             ModelEvent on_event);
+
+  const std::vector<ModelManifest> manifests_;
+  const FailurePolicy policy_;
+  const ModelEvent on_event_;
+  std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<RunningModel>, std::less<>> running_;
+};
+
+// A model for one problem, from a running one.
+absl::StatusOr<std::unique_ptr<PlanModel>> MakePlanModel(std::shared_ptr<RunningModel> model,
+                                                         const Problem& problem);
+
+}  // namespace meshwright

@@ -1,0 +1,114 @@
+#include "server/plugins/output_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "server/tuner/checker.h"
+
+namespace meshwright {
+namespace {
+
+constexpr double kBreakdownTolerance = 0.01;
+constexpr int kShardingWeights = 3;  // ZeRO stage
+
+// Three matrices an expert and layer; of ungated ones two, so that no more are counted than there
+// are.
+double ExpertParameters(const ModelSpec& model) {
+  if (!model.moe.has_value()) return 0;
+  int layers = 0;
+  for (int i = 0; i < model.layer_count; ++i) layers += IsMoeLayer(model, i) ? 1 : 0;
+  const double matrices = model.mlp == MlpKind::kGelu ? 2 : 3;
+  return matrices * layers * model.moe->expert_count * static_cast<double>(model.hidden_size) *
+         model.moe->expert_ffn_hidden_size;
+}
+
+// Whether a plan could hold fp8 weights in a byte.
+double BytesPerParameter(Precision precision) {
+  switch (precision) {
+    case Precision::kFp8:
+      return 1;
+    case Precision::kFp32:
+      return 4;
+    case Precision::kBf16:
+    case Precision::kFp16:
+      break;
+  }
+  return 2;
+}
+
+bool IsTime(Seconds time) { return std::isfinite(time.count()) && time.count() > 0; }
+
+std::string WhyBadInterval(const PlanFigures& figures) {
+  if (!figures.step_time_low.has_value() || !figures.step_time_high.has_value()) return "";
+  const Seconds low = *figures.step_time_low;
+  const Seconds high = *figures.step_time_high;
+  // Not so written as to let a NaN pass.
+  if (IsTime(low) && IsTime(high) && low <= figures.step_time && figures.step_time <= high) {
+    return "";
+  }
+  return fmt::format("its interval is {} s to {} s around {} s", low.count(), high.count(),
+                     figures.step_time.count());
+}
+
+std::string WhyBadBreakdown(const PlanFigures& figures) {
+  if (figures.breakdown.empty()) return "";
+  double sum = 0;
+  for (const auto& [name, time] : figures.breakdown) {
+    if (!std::isfinite(time.count()) || time.count() < 0) {
+      return fmt::format("its line {} has {} s", name, time.count());
+    }
+    sum += time.count();
+  }
+  const double step = figures.step_time.count();
+  if (std::abs(sum - step) <= kBreakdownTolerance * step) return "";
+  return fmt::format("its breakdown adds up to {} s, its step time is {} s", sum, step);
+}
+
+}  // namespace
+
+OutputCheck::OutputCheck(const Problem& problem)
+    : problem_(problem), least_step_(LeastStep(problem)) {
+  const auto all = static_cast<double>(ParameterCount(problem.model, /*active_only=*/false));
+  expert_parameters_ = std::min(all, ExpertParameters(problem.model));
+  dense_parameters_ = all - expert_parameters_;
+  bytes_per_parameter_ = BytesPerParameter(problem.workload.precision);
+}
+
+Bytes OutputCheck::LeastMemory(const ParallelPlan& plan) const {
+  const double stages = std::max(1, StageCount(plan));
+  const double shards = plan.zero_stage == kShardingWeights
+                            ? static_cast<double>(std::max(1, plan.data_parallel)) *
+                                  std::max(1, plan.context_parallel)
+                            : 1;
+  const double dense = dense_parameters_ / (stages * std::max(1, plan.tensor_parallel));
+  const double experts =
+      expert_parameters_ / (stages * std::max(1, plan.expert_parallel) *
+                            static_cast<double>(std::max(1, plan.expert_tensor_parallel)));
+  return RoundedBytes(bytes_per_parameter_ * (dense + experts) / shards);
+}
+
+std::string OutputCheck::WhyImpossible(const ParallelPlan& plan, const PlanFigures& figures) const {
+  const Seconds step = figures.step_time;
+  if (!IsTime(step)) return fmt::format("its step time is {} s", step.count());
+  if (step < least_step_) {
+    return fmt::format("its step time is {} s, the chips' nominal peak allows {} s", step.count(),
+                       least_step_.count());
+  }
+  if (figures.peak_memory.has_value() && *figures.peak_memory < LeastMemory(plan)) {
+    return fmt::format("its peak memory is {} bytes, the parameters of a device take {}",
+                       figures.peak_memory->count, LeastMemory(plan).count);
+  }
+  const std::string interval = WhyBadInterval(figures);
+  return interval.empty() ? WhyBadBreakdown(figures) : interval;
+}
+
+void OutputCheck::Apply(const ParallelPlan& plan, PlanFigures& figures) const {
+  if (figures.verdict != PlanVerdict::kOk) return;
+  const std::string why = WhyImpossible(plan, figures);
+  if (why.empty()) return;
+  figures = {.verdict = PlanVerdict::kError, .reason = "the model's answer cannot be true: " + why};
+}
+
+}  // namespace meshwright

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <span>
+
+#include "meshwright/costmodel/v1/costmodel.pb.h"
+#include "search_space/plan.h"
+#include "server/tuner/plan_model.h"
+#include "server/tuner/problem.h"
+
+namespace meshwright {
+
+// A problem as models are asked it.
+costmodel::v1::OpenContextRequest ToContext(const Problem& problem);
+
+// Plans as columns, without those that all plans have at their default. Plans of mixed clusters
+// (`stages`) have no columns: they are not to be asked about.
+costmodel::v1::Candidates ToCandidates(std::span<const ParallelPlan> plans, const Problem& problem);
+
+// What a model answered, unchecked but for its shape. INTERNAL: columns that do not have `count`
+// entries.
+absl::StatusOr<std::vector<PlanFigures>> FromWire(
+    const costmodel::v1::EstimateBatchResponse& response, std::size_t count);
+
+}  // namespace meshwright

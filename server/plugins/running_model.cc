@@ -1,0 +1,337 @@
+#include "server/plugins/running_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <utility>
+
+#include "search_space/status.h"
+#include "server/plugins/protocol.h"
+#include "server/plugins/question_wire.h"
+
+namespace meshwright {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+// While a poison plan is looked for, a model that answered before is given so many times its
+// slowest answer, instead of the whole deadline for each half.
+constexpr int kPatience = 20;
+constexpr milliseconds kLeastPatience(1'000);
+constexpr milliseconds kEndTime(200);
+
+std::string TextOf(const absl::Status& status) {
+  return fmt::format("{}: {}", absl::StatusCodeToString(status.code()),
+                     std::string(status.message()));
+}
+
+// The model's own refusal of a question: it lives, and would refuse again.
+bool IsRefusal(const absl::Status& status) {
+  return absl::IsInvalidArgument(status) || absl::IsUnimplemented(status) ||
+         absl::IsFailedPrecondition(status);
+}
+
+}  // namespace
+
+// One call of Estimate.
+struct RunningModel::Batch {
+  Context& context;
+  const BatchOptions& options;
+  milliseconds deadline;
+};
+
+RunningModel::RunningModel(ModelManifest manifest, FailurePolicy policy, ModelEvent on_event)
+    : manifest_(std::move(manifest)), policy_(policy), on_event_(std::move(on_event)) {}
+
+RunningModel::~RunningModel() { Stop(); }
+
+void RunningModel::Tell(std::string_view event, const std::string& what) const {
+  if (on_event_) on_event_(event, what);
+}
+
+int RunningModel::RecentFailures() {
+  const Clock::time_point begin = Clock::now() - policy_.window;
+  std::erase_if(failures_, [&](Clock::time_point time) { return time < begin; });
+  return static_cast<int>(failures_.size());
+}
+
+void RunningModel::CountFailure(const std::string& what) {
+  failures_.push_back(Clock::now());
+  last_failure_ = what;
+  Tell("failed", what);
+  if (RecentFailures() >= policy_.most_failures) {
+    Tell("given_up", fmt::format("{} failures", RecentFailures()));
+  }
+}
+
+// What a failed call has come to: a process that crashed is looked at, one that hangs is ended.
+std::string RunningModel::EndProcess(const absl::Status& failure) {
+  std::string what = TextOf(failure);
+  if (process_ == nullptr) return what;
+  const bool is_hang = absl::IsDeadlineExceeded(failure);
+  // A crash closes the socket a moment before the process is seen to end.
+  if (!is_hang && process_->WaitForEnd(kEndTime)) {
+    what = fmt::format("the model crashed: {}", process_->how_it_ended());
+  } else if (is_hang) {
+    what = "the model hung: no answer by the batch's deadline";
+  }
+  client_.reset();
+  process_.reset();
+  return what;
+}
+
+absl::Status RunningModel::WaitForTurn(const std::stop_token& cancel) {
+  const int count = RecentFailures();
+  if (count >= policy_.most_failures) {
+    return WithReason(
+        absl::UnavailableError(fmt::format(
+            "cost model {} failed {} times in {:.0f} s and is not started again; the last time: {}",
+            manifest_.name, count, std::chrono::duration<double>(policy_.window).count(),
+            last_failure_)),
+        "COST_MODEL_GIVEN_UP");
+  }
+  if (count == 0) return absl::OkStatus();
+  const milliseconds wait =
+      std::min(policy_.longest_back_off, policy_.first_back_off * (1 << (count - 1)));
+  std::mutex mutex;
+  std::unique_lock lock(mutex);
+  std::condition_variable_any().wait_until(lock, cancel, failures_.back() + wait,
+                                           [] { return false; });
+  return cancel.stop_requested() ? absl::CancelledError("cancelled") : absl::OkStatus();
+}
+
+absl::Status RunningModel::StartOnce() {
+  ASSIGN_OR_RETURN(const ProcessSpec spec, SpecOf(manifest_));
+  const Clock::time_point start = Clock::now();
+  ASSIGN_OR_RETURN(process_, ModelProcess::Start(spec));
+  RETURN_IF_ERROR(process_->WaitForSocket(policy_.start_timeout));
+  const auto left = [&] {
+    const auto spent = std::chrono::duration_cast<milliseconds>(Clock::now() - start);
+    return std::max(milliseconds(1), policy_.start_timeout - spent);
+  };
+  ASSIGN_OR_RETURN(client_, ModelClient::Connect(process_->socket(), left()));
+  ASSIGN_OR_RETURN(info_, client_->GetInfo({.timeout = left()}));
+  ++process_number_;
+  Tell("started", fmt::format("{} {} {}", info_.name, info_.version, process_->isolation()));
+  return absl::OkStatus();
+}
+
+absl::Status RunningModel::EnsureRunning(const std::stop_token& cancel) {
+  if (client_ != nullptr && !process_->has_ended()) return absl::OkStatus();
+  if (client_ != nullptr) CountFailure(EndProcess(absl::UnavailableError("it ended")));
+  RETURN_IF_ERROR(WaitForTurn(cancel));
+  const absl::Status started = StartOnce();
+  if (started.ok()) return started;
+  client_.reset();
+  process_.reset();
+  if (absl::IsFailedPrecondition(started) || absl::IsNotFound(started)) return started;
+  CountFailure(TextOf(started));
+  return WithReason(absl::UnavailableError(fmt::format("cost model {}: {}", manifest_.name,
+                                                       std::string(started.message()))),
+                    "COST_MODEL_START");
+}
+
+absl::StatusOr<ModelInfo> RunningModel::Start(const std::stop_token& cancel) {
+  const std::lock_guard lock(mutex_);
+  if (absl::Status running = EnsureRunning(cancel); !running.ok()) return running;
+  return info_;
+}
+
+ModelVersion RunningModel::Version() {
+  const std::lock_guard lock(mutex_);
+  return {.name = manifest_.name,
+          .vendor = info_.vendor,
+          .version = info_.version,
+          .protocol = fmt::format("{}.{}", info_.protocol_major, info_.protocol_minor),
+          .checksum = manifest_.sha256};
+}
+
+std::string RunningModel::Isolation() {
+  const std::lock_guard lock(mutex_);
+  return process_ == nullptr ? std::string() : process_->isolation();
+}
+
+int RunningModel::Pid() {
+  const std::lock_guard lock(mutex_);
+  return process_ == nullptr ? 0 : process_->pid();
+}
+
+void RunningModel::Stop() {
+  const std::lock_guard lock(mutex_);
+  client_.reset();
+  process_.reset();
+}
+
+absl::Status RunningModel::OpenLocked(Context& context, const std::stop_token& cancel) {
+  RETURN_IF_ERROR(EnsureRunning(cancel));
+  if (context.process == process_number_) return absl::OkStatus();
+  const auto handle = client_->OpenContext(
+      *context.problem, {.timeout = manifest_.limits.batch_deadline, .cancel = cancel});
+  if (handle.ok()) {
+    context.handle = *handle;
+    context.process = process_number_;
+    return absl::OkStatus();
+  }
+  if (absl::IsCancelled(handle.status()) && cancel.stop_requested()) return handle.status();
+  if (IsRefusal(handle.status())) {
+    return WithReason(absl::FailedPreconditionError(
+                          fmt::format("cost model {} does not take this question: {}",
+                                      manifest_.name, std::string(handle.status().message()))),
+                      "COST_MODEL_REFUSED");
+  }
+  const std::string what = EndProcess(handle.status());
+  CountFailure(what);
+  return WithReason(
+      absl::UnavailableError(fmt::format("cost model {}: OpenContext: {}", manifest_.name, what)),
+      "COST_MODEL_FAILED");
+}
+
+absl::Status RunningModel::Open(Context& context, const std::stop_token& cancel) {
+  const std::lock_guard lock(mutex_);
+  return OpenLocked(context, cancel);
+}
+
+void RunningModel::Close(Context& context) {
+  const std::lock_guard lock(mutex_);
+  if (client_ == nullptr || context.process != process_number_) return;
+  context.process = 0;
+  // A model that cannot even forget is met at the next call.
+  client_->CloseContext(context.handle, {.timeout = policy_.cancel_grace}).IgnoreError();
+}
+
+// A call that was cancelled must be over soon; a model that then answers nothing is ended.
+void RunningModel::LookAfterCancel() {
+  if (client_ == nullptr) return;
+  const auto alive = client_->GetInfo({.timeout = policy_.cancel_grace});
+  if (alive.ok()) return;
+  Tell("failed", "the model did not end a call that was cancelled");
+  client_.reset();
+  process_.reset();
+}
+
+// Leaves no process behind when it fails.
+absl::Status RunningModel::Ask(Batch& batch, Plans plans, Figures figures) {
+  RETURN_IF_ERROR(OpenLocked(batch.context, batch.options.cancel));
+  const Clock::time_point start = Clock::now();
+  auto answered = client_->EstimateBatch(batch.context.handle, plans, *batch.context.problem,
+                                         {.timeout = batch.deadline,
+                                          .cancel = batch.options.cancel,
+                                          .with_breakdown = batch.options.with_breakdown});
+  if (answered.ok()) {
+    const auto spent = std::chrono::duration_cast<milliseconds>(Clock::now() - start);
+    slowest_batch_ = std::max(slowest_batch_, spent);
+    std::ranges::move(*answered, figures.begin());
+    return absl::OkStatus();
+  }
+  if (batch.options.cancel.stop_requested()) {
+    LookAfterCancel();
+    return absl::CancelledError("cancelled");
+  }
+  return WithReason(absl::UnavailableError(EndProcess(answered.status())), "COST_MODEL_FAILED");
+}
+
+// The plan that a failed batch fails on, by halves; then the rest once more.
+absl::Status RunningModel::Isolate(Batch& batch, Plans plans, Figures figures,
+                                   const std::string& cause) {
+  const auto patience = std::max(kLeastPatience, kPatience * slowest_batch_);
+  const milliseconds whole = std::exchange(batch.deadline, std::min(batch.deadline, patience));
+  const auto is_over = [](const absl::Status& status) {
+    return !status.ok() && Reason(status) != "COST_MODEL_FAILED";
+  };
+  std::size_t begin = 0;
+  std::size_t size = plans.size();
+  std::vector<std::pair<std::size_t, std::size_t>> rest;  // beginnings and sizes, not answered yet
+  absl::Status alone = absl::UnavailableError(cause);     // what became of the plan by itself
+  bool was_alone = size == 1;
+  while (size > 1) {
+    const std::size_t half = size / 2;
+    const absl::Status asked = Ask(batch, plans.subspan(begin, half), figures.subspan(begin, half));
+    if (is_over(asked)) return asked;
+    if (asked.ok()) {
+      begin += half;
+      size -= half;
+    } else {
+      rest.emplace_back(begin + half, size - half);
+      size = half;
+      was_alone = size == 1;
+      alone = asked;
+    }
+  }
+  if (!was_alone) {
+    alone = Ask(batch, plans.subspan(begin, 1), figures.subspan(begin, 1));
+    if (is_over(alone)) return alone;
+  }
+  if (!alone.ok()) {
+    figures[begin] = {.verdict = PlanVerdict::kError,
+                      .reason = std::string(alone.message()) + "; this plan is not asked again"};
+    poison_.insert(batch.context.key + MakePlanKey(plans[begin]).text);
+    Tell("poisoned", MakePlanKey(plans[begin]).text);
+  }
+  batch.deadline = whole;
+  for (const auto& [at, count] : rest) {
+    const absl::Status asked = Ask(batch, plans.subspan(at, count), figures.subspan(at, count));
+    if (is_over(asked)) return asked;
+    if (asked.ok()) continue;
+    CountFailure(std::string(asked.message()));
+    for (PlanFigures& figure : figures.subspan(at, count)) {
+      figure = {.verdict = PlanVerdict::kError,
+                .reason = "in a batch that failed twice: " + std::string(asked.message())};
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunningModel::EstimateBatch(Batch& batch, Plans plans, Figures figures) {
+  const absl::Status asked = Ask(batch, plans, figures);
+  if (asked.ok() || Reason(asked) != "COST_MODEL_FAILED") return asked;
+  const std::string cause(asked.message());
+  CountFailure(cause);
+  // The failure is one, however many processes it takes to find its plan.
+  const std::vector<Clock::time_point> counted = std::exchange(failures_, {});
+  const absl::Status isolated = Isolate(batch, plans, figures, cause);
+  failures_.insert(failures_.begin(), counted.begin(), counted.end());
+  return isolated;
+}
+
+absl::StatusOr<std::vector<PlanFigures>> RunningModel::Estimate(Context& context,
+                                                                std::span<const ParallelPlan> plans,
+                                                                const BatchOptions& options) {
+  const std::lock_guard lock(mutex_);
+  if (absl::Status opened = OpenLocked(context, options.cancel); !opened.ok()) return opened;
+  std::vector<PlanFigures> figures(plans.size());
+  std::vector<ParallelPlan> asked;
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    if (!plans[i].stages.empty()) {
+      figures[i] = {.verdict = PlanVerdict::kUnsupported,
+                    .reason = "protocol 1.0 has no plans with stages of their own"};
+    } else if (!poison_.empty() && poison_.contains(context.key + MakePlanKey(plans[i]).text)) {
+      figures[i] = {.verdict = PlanVerdict::kError,
+                    .reason = "the model failed on this plan before"};
+    } else {
+      places.push_back(i);
+      asked.push_back(plans[i]);
+    }
+  }
+  std::size_t limit = kBatchSize;
+  if (info_.max_batch_size > 0) {
+    limit = std::min(limit, static_cast<std::size_t>(info_.max_batch_size));
+  }
+  std::vector<PlanFigures> answers(asked.size());
+  Batch batch = {
+      .context = context, .options = options, .deadline = manifest_.limits.batch_deadline};
+  for (std::size_t at = 0; at < asked.size(); at += limit) {
+    const std::size_t count = std::min(limit, asked.size() - at);
+    if (absl::Status status = EstimateBatch(batch, Plans(asked).subspan(at, count),
+                                            Figures(answers).subspan(at, count));
+        !status.ok()) {
+      return status;
+    }
+  }
+  for (std::size_t i = 0; i < places.size(); ++i) figures[places[i]] = std::move(answers[i]);
+  return figures;
+}
+
+}  // namespace meshwright

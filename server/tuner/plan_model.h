@@ -1,0 +1,70 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "search_space/plan.h"
+#include "search_space/units.h"
+#include "server/tuner/problem.h"
+
+namespace meshwright {
+
+// Who made a number that is not the built-in model's.
+struct ModelVersion {
+  std::string name = {};
+  std::string vendor = {};
+  std::string version = {};
+  std::string protocol = {};  // "1.0"
+  std::string checksum = {};  // SHA-256 of the program or library, hexadecimal
+  bool operator==(const ModelVersion&) const = default;
+};
+
+enum class PlanVerdict { kOk, kInfeasibleMemory, kUnsupported, kError };
+
+// What a vendor's model says of one plan. The numbers stand where the verdict is kOk.
+struct PlanFigures {
+  PlanVerdict verdict = PlanVerdict::kError;
+  std::string reason = {};  // where the verdict is another
+  Seconds step_time = Seconds(0);
+  std::optional<Seconds> step_time_low = {};  // these two bound the central 80 %
+  std::optional<Seconds> step_time_high = {};
+  std::optional<Bytes> peak_memory = {};  // of the busiest device
+  // Asked for: adds up to the step time; names of TimeCause, or the vendor's own.
+  std::vector<std::pair<std::string, Seconds>> breakdown = {};
+};
+
+struct BatchOptions {
+  bool with_breakdown = false;
+  std::stop_token cancel = {};
+};
+
+// A cost model that is not built in, asked about the plans of one problem, from one thread. It is
+// the only thing that a study knows of vendors' models (server/plugins/ has them).
+class PlanModel {
+ public:
+  PlanModel() = default;
+  PlanModel(const PlanModel&) = delete;
+  PlanModel& operator=(const PlanModel&) = delete;
+  virtual ~PlanModel() = default;
+
+  [[nodiscard]] virtual const ModelVersion& version() const = 0;
+  // One answer for each plan, in their order, whatever becomes of the others: a plan that the model
+  // crashes on is kError. UNAVAILABLE: the model can be asked nothing any more; CANCELLED.
+  virtual absl::StatusOr<std::vector<PlanFigures>> Estimate(std::span<const ParallelPlan> plans,
+                                                            const BatchOptions& options) = 0;
+};
+
+// Opens a model by its name for a problem, which outlives it. NOT_FOUND names the models that there
+// are; UNAVAILABLE: it does not run.
+using OpenPlanModel = std::function<absl::StatusOr<std::unique_ptr<PlanModel>>(
+    std::string_view name, const Problem& problem)>;
+
+}  // namespace meshwright

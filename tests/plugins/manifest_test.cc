@@ -1,0 +1,105 @@
+#include "server/plugins/manifest.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "search_space/status.h"
+#include "tests/plugins/models.h"
+
+namespace meshwright {
+namespace {
+
+using testing::HasSubstr;
+using testing::SizeIs;
+
+const std::string kDigits(64, '0');
+
+std::string With(const std::string& fields) {
+  return R"({"name": "acme-1", "program": "acme", "sha256": ")" + kDigits + "\"" + fields + "}";
+}
+
+TEST(ManifestTest, ReadsAllFields) {
+  const TemporaryFolder folder;
+  folder.Write("acme.json", With(R"(, "arguments": ["--fast"], "environment": {"LICENCE": "x"},
+      "memory_limit_bytes": 1000, "cpu_limit_seconds": 2, "file_limit_bytes": 3,
+      "open_file_limit": 4, "batch_deadline_milliseconds": 5)"));
+  folder.Write("notes.txt", "not a manifest");
+  const auto manifests = LoadManifests(folder.path());
+  ASSERT_TRUE(manifests.ok()) << manifests.status();
+  ASSERT_THAT(*manifests, SizeIs(1));
+  const ModelManifest& acme = manifests->front();
+  EXPECT_EQ(acme.name, "acme-1");
+  EXPECT_EQ(acme.program, folder.path() + "/acme");
+  EXPECT_EQ(acme.arguments, std::vector<std::string>{"--fast"});
+  EXPECT_EQ(acme.environment.at("LICENCE"), "x");
+  EXPECT_EQ(acme.limits.memory_bytes, 1000);
+  EXPECT_EQ(acme.limits.cpu_seconds, 2);
+  EXPECT_EQ(acme.limits.file_bytes, 3);
+  EXPECT_EQ(acme.limits.open_files, 4);
+  EXPECT_EQ(acme.limits.batch_deadline.count(), 5);
+}
+
+struct Case {
+  std::string name;
+  std::string text;
+  std::string message;
+};
+
+const Case kCases[] = {
+    {"NoJson", "{", "no JSON object"},
+    {"NoObject", "[]", "no JSON object"},
+    {"UnknownField", With(R"(, "pogram": 1)"), "pogram"},
+    {"BothKinds", With(R"(, "library": "x.so")"), "not both"},
+    {"BadName", R"({"name": "A B", "program": "x", "sha256": ")" + kDigits + "\"}", "lower-case"},
+    {"NoChecksum", R"({"name": "a", "program": "x"})", "sha256"},
+    {"ArgumentsOfLibrary",
+     R"({"name": "a", "library": "x", "arguments": ["y"], "sha256": ")" + kDigits + "\"}",
+     "takes none"},
+    {"NegativeLimit", With(R"(, "memory_limit_bytes": -1)"), "above 0"},
+    {"TextLimit", With(R"(, "cpu_limit_seconds": "1")"), "above 0"},
+    {"ArgumentsNoList", With(R"(, "arguments": "x")"), "list of strings"},
+};
+
+class ManifestMistakeTest : public testing::TestWithParam<Case> {};
+
+TEST_P(ManifestMistakeTest, IsNamed) {
+  const TemporaryFolder folder;
+  folder.Write("bad.json", GetParam().text);
+  const auto manifests = LoadManifests(folder.path());
+  ASSERT_TRUE(absl::IsInvalidArgument(manifests.status()));
+  EXPECT_THAT(std::string(manifests.status().message()), HasSubstr(GetParam().message));
+  EXPECT_THAT(std::string(manifests.status().message()), HasSubstr("bad.json"));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ManifestMistakeTest, testing::ValuesIn(kCases),
+                         [](const auto& row) { return row.param.name; });
+
+TEST(ManifestTest, TwoOfOneNameAreRefused) {
+  const TemporaryFolder folder;
+  folder.Write("a.json", With(""));
+  folder.Write("b.json", With(""));
+  EXPECT_THAT(std::string(LoadManifests(folder.path()).status().message()), HasSubstr("taken"));
+}
+
+TEST(ManifestTest, NoFolderIsNotFound) {
+  EXPECT_TRUE(absl::IsNotFound(LoadManifests("/nowhere/at/all").status()));
+}
+
+TEST(ManifestTest, ChecksumOfKnownText) {
+  const TemporaryFolder folder;
+  folder.Write("abc", "abc");
+  // FIPS 180-2, appendix B.1.
+  EXPECT_EQ(FileChecksum(folder.path() + "/abc").value(),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
+TEST(ManifestTest, AChangedProgramIsNotStarted) {
+  const TemporaryFolder folder;
+  folder.Write("acme", "other");
+  const absl::Status status =
+      VerifyChecksum({.name = "acme", .program = folder.path() + "/acme", .sha256 = kDigits});
+  EXPECT_EQ(Reason(status), "COST_MODEL_CHANGED");
+}
+
+}  // namespace
+}  // namespace meshwright

@@ -1,0 +1,149 @@
+#include "server/plugins/model_process.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "search_space/status.h"
+#include "tests/plugins/models.h"
+
+namespace meshwright {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
+
+constexpr milliseconds kStart(10'000);
+
+ProcessSpec ShellSpec(const std::string& script) { return {.command = {"/bin/sh", "-c", script}}; }
+
+std::string FolderOf(const ModelProcess& process) {
+  return std::filesystem::path(process.socket()).parent_path().string();
+}
+
+TEST(ModelProcessTest, ServesAndLeavesNothing) {
+  std::string folder;
+  {
+    const auto process = ModelProcess::Start(SpecOf(CppTemplate()).value());
+    ASSERT_TRUE(process.ok()) << process.status();
+    ASSERT_TRUE((*process)->WaitForSocket(kStart).ok());
+    EXPECT_THAT((*process)->isolation(), StartsWith("network="));
+    folder = FolderOf(**process);
+    EXPECT_EQ(std::filesystem::status(folder).permissions(), std::filesystem::perms::owner_all);
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder));
+  EXPECT_THAT(ProcessesLeft(folder), IsEmpty());
+}
+
+TEST(ModelProcessTest, SaysHowItEndedAndWhatItWrote) {
+  const auto process = ModelProcess::Start(ShellSpec("echo no licence >&2; exit 3")).value();
+  const absl::Status status = process->WaitForSocket(kStart);
+  EXPECT_TRUE(absl::IsUnavailable(status));
+  EXPECT_EQ(process->how_it_ended(), "exit code 3");
+  EXPECT_THAT(process->log_tail(), HasSubstr("no licence"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("no licence"));
+}
+
+TEST(ModelProcessTest, NamesTheSignal) {
+  const auto process = ModelProcess::Start(ShellSpec("kill -SEGV $$")).value();
+  ASSERT_TRUE(process->WaitForEnd(kStart));
+  EXPECT_THAT(process->how_it_ended(), HasSubstr("signal 11"));
+}
+
+TEST(ModelProcessTest, AProgramThatIsNotThere) {
+  const auto process = ModelProcess::Start({.command = {"/nowhere/model"}}).value();
+  ASSERT_TRUE(process->WaitForEnd(kStart));
+  EXPECT_THAT(process->log_tail(), HasSubstr("cannot execute"));
+}
+
+// Orphans have left the session and the parent.
+TEST(ModelProcessTest, WhatItStartedEndsWithIt) {
+  const auto orphans = [](ModelProcess& process) { return FolderOf(process); };
+  auto process = ModelProcess::Start(SpecOf(BadModel("orphans")).value()).value();
+  ASSERT_TRUE(process->WaitForSocket(kStart).ok());
+  const std::string folder = orphans(*process);
+  process.reset();
+  EXPECT_THAT(ProcessesLeft(folder), IsEmpty());
+}
+
+TEST(ModelProcessTest, TheKeeperKilledTakesAllWithIt) {
+  const auto process = ModelProcess::Start(SpecOf(BadModel("orphans")).value()).value();
+  ASSERT_TRUE(process->WaitForSocket(kStart).ok());
+  kill(process->pid(), SIGKILL);
+  ASSERT_TRUE(process->WaitForEnd(kStart));
+  const bool has_own_ids = process->isolation().find("processes=own") != std::string::npos;
+  // Without a namespace of its own an orphan of another session is found only by its keeper.
+  if (has_own_ids) {
+    EXPECT_THAT(ProcessesLeft(FolderOf(*process)), IsEmpty());
+  }
+}
+
+TEST(ModelProcessTest, EndsWithItsParent) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    const auto process = ModelProcess::Start(SpecOf(BadModel("orphans")).value());
+    if (process.ok() && (*process)->WaitForSocket(kStart).ok()) {
+      const std::string folder = FolderOf(**process);
+      if (write(ends[1], folder.data(), folder.size()) > 0) kill(getpid(), SIGKILL);
+    }
+    _exit(1);
+  }
+  char folder[256] = {};
+  ASSERT_GT(read(ends[0], folder, sizeof(folder) - 1), 0);
+  close(ends[0]);
+  close(ends[1]);
+  EXPECT_THAT(ProcessesLeft(folder), IsEmpty());
+}
+
+TEST(ModelProcessTest, LimitsHold) {
+  ProcessSpec spec = ShellSpec("ulimit -v; ulimit -n; ulimit -f; ulimit -c; env");
+  spec.limits = {.memory_bytes = 100 << 20, .file_bytes = 1 << 20, .open_files = 32};
+  spec.environment = {{"LICENCE", "x"}};
+  setenv("MESHWRIGHT_SECRET", "y", 1);
+  const auto process = ModelProcess::Start(spec).value();
+  ASSERT_TRUE(process->WaitForEnd(kStart));
+  // In KiB, a number, in blocks of 512 bytes: 100 x 1024; 1 MiB / 512.
+  EXPECT_THAT(process->log_tail(), HasSubstr("102400\n32\n2048\n0\n"));
+  EXPECT_THAT(process->log_tail(), HasSubstr("LICENCE=x"));
+  EXPECT_THAT(process->log_tail(), testing::Not(HasSubstr("MESHWRIGHT_SECRET")));
+}
+
+TEST(ModelProcessTest, AFloodOfOutputIsCut) {
+  const auto process =
+      ModelProcess::Start(ShellSpec("head -c 3000000 /dev/zero | tr '\\0' x; echo the end"))
+          .value();
+  ASSERT_TRUE(process->WaitForEnd(kStart));
+  EXPECT_LT(process->log_tail().size(), 20'000U);
+  EXPECT_THAT(process->log_tail(), HasSubstr("bytes were dropped"));
+}
+
+TEST(ModelProcessTest, WritesOnlyToItsFolderAndReachesNoNetwork) {
+  const auto process =
+      ModelProcess::Start(ShellSpec("touch /var/tmp/meshwright-model-was-here && echo could write;"
+                                    "touch own && echo own; cat /proc/net/dev"))
+          .value();
+  ASSERT_TRUE(process->WaitForEnd(kStart));
+  EXPECT_THAT(process->log_tail(), HasSubstr("own"));
+  if (process->isolation().find("files=read_only") != std::string::npos) {
+    EXPECT_THAT(process->log_tail(), testing::Not(HasSubstr("could write")));
+  }
+  if (process->isolation().find("network=none") != std::string::npos) {
+    EXPECT_THAT(process->log_tail(), testing::Not(HasSubstr("eth")));
+  }
+  std::filesystem::remove("/var/tmp/meshwright-model-was-here");
+}
+
+TEST(ModelProcessTest, WaitsNoLongerThanItMay) {
+  const auto process = ModelProcess::Start(ShellSpec("sleep 1000")).value();
+  EXPECT_EQ(Reason(process->WaitForSocket(milliseconds(50))), "COST_MODEL_START");
+}
+
+}  // namespace
+}  // namespace meshwright

@@ -1,0 +1,145 @@
+#include "tests/plugins/models.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+namespace meshwright {
+namespace {
+
+ModelManifest Program(const std::string& name, const std::string& program) {
+  ModelManifest manifest = {.name = name, .program = BuiltProgram(program)};
+  manifest.sha256 = FileChecksum(manifest.program).value();
+  return manifest;
+}
+
+std::string ReadFile(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::vector<int> ProcessesNow(const std::string& text) {
+  std::vector<int> found;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
+    const int pid = std::atoi(entry.path().filename().c_str());
+    if (pid <= 1 || pid == getpid()) continue;
+    const bool is_named = ReadFile(entry.path() / "cmdline").find(text) != std::string::npos ||
+                          ReadFile(entry.path() / "environ").find(text) != std::string::npos;
+    if (is_named) found.push_back(pid);
+  }
+  return found;
+}
+
+}  // namespace
+
+TemporaryFolder::TemporaryFolder() {
+  std::string pattern = std::filesystem::temp_directory_path().string() + "/plugins-test-XXXXXX";
+  path_ = mkdtemp(pattern.data());
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+void TemporaryFolder::Write(const std::string& name, const std::string& text) const {
+  std::ofstream(path_ + "/" + name) << text;
+}
+
+std::string BuiltProgram(const std::string& name) {
+  return (std::filesystem::read_symlink("/proc/self/exe").parent_path() / name).string();
+}
+
+ModelManifest BadModel(const std::string& mode) {
+  ModelManifest manifest = Program("bad", "bad_cost_model");
+  manifest.arguments = {"--mode", mode};
+  manifest.limits.batch_deadline = std::chrono::milliseconds(1'500);
+  return manifest;
+}
+
+ModelManifest CppTemplate() { return Program("roofline-cpp", "template_cost_model_cpp"); }
+
+ModelManifest CTemplate() {
+  ModelManifest manifest = {.name = "roofline-c",
+                            .library = BuiltProgram("libtemplate_cost_model_c.so")};
+  manifest.sha256 = FileChecksum(manifest.library).value();
+  return manifest;
+}
+
+std::string ManifestText(const ModelManifest& manifest) {
+  nlohmann::json json = {{"name", manifest.name}, {"sha256", manifest.sha256}};
+  if (!manifest.program.empty()) json["program"] = manifest.program;
+  if (!manifest.library.empty()) json["library"] = manifest.library;
+  if (!manifest.arguments.empty()) json["arguments"] = manifest.arguments;
+  json["batch_deadline_milliseconds"] = manifest.limits.batch_deadline.count();
+  return json.dump();
+}
+
+FailurePolicy QuickPolicy() {
+  return {.cancel_grace = std::chrono::milliseconds(500),
+          .first_back_off = std::chrono::milliseconds(1),
+          .longest_back_off = std::chrono::milliseconds(5)};
+}
+
+const Problem& SmallProblem() {
+  static const Knowledge* const knowledge = new Knowledge(LoadKnowledge("").value());
+  static const Problem* const problem =
+      new Problem(ResolveProblem({.model = {.name = "7b",
+                                            .layer_count = 32,
+                                            .hidden_size = 4096,
+                                            .ffn_hidden_size = 11008,
+                                            .attention_head_count = 32,
+                                            .kv_head_count = 32,
+                                            .head_dim = 128,
+                                            .vocab_size = 32000},
+                                  .workload = {.sequence_length = 2048, .global_batch_size = 512},
+                                  .cluster = {.name = "c",
+                                              .pools = {{.name = "a",
+                                                         .chip = "nvidia-a100-sxm4-80gb",
+                                                         .node_count = 2,
+                                                         .devices_per_node = 8}}}},
+                                 *knowledge)
+                      .value());
+  return *problem;
+}
+
+std::vector<ParallelPlan> SmallPlans(std::size_t count) {
+  std::vector<ParallelPlan> plans;
+  for (int offload = 0; offload <= 100; ++offload) {
+    for (const int micro_batch : {1, 2, 4, 8}) {
+      for (const int tensor : {1, 2, 4, 8}) {
+        for (const int pipeline : {1, 2, 4}) {
+          if (tensor * pipeline > 16) continue;
+          if (plans.size() == count) return plans;
+          plans.push_back({.tensor_parallel = tensor,
+                           .pipeline_parallel = pipeline,
+                           .data_parallel = 16 / tensor / pipeline,
+                           .micro_batch_size = micro_batch,
+                           .zero_stage = 1,
+                           .optimizer_offload_ratio = offload / 100.0});
+        }
+      }
+    }
+  }
+  return plans;
+}
+
+std::vector<int> ProcessesLeft(const std::string& text) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  std::vector<int> left = ProcessesNow(text);
+  while (!left.empty() && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    left = ProcessesNow(text);
+  }
+  return left;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "search_space/plan.h"
+#include "server/plugins/manifest.h"
+#include "server/plugins/running_model.h"
+#include "server/tuner/problem.h"
+
+namespace meshwright {
+
+// A folder that goes with this.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  [[nodiscard]] const std::string& path() const { return path_; }
+  void Write(const std::string& name, const std::string& text) const;
+
+ private:
+  std::string path_;
+};
+
+// A program of this build.
+std::string BuiltProgram(const std::string& name);
+
+// Manifests of the bad model in a mode, of the C++ template, and of the C template's library.
+ModelManifest BadModel(const std::string& mode);
+ModelManifest CppTemplate();
+ModelManifest CTemplate();
+
+// The same as a file.
+std::string ManifestText(const ModelManifest& manifest);
+
+// Failures are met at once, so that tests are quick.
+FailurePolicy QuickPolicy();
+
+// A LLaMA of 7 billion parameters on two nodes of eight A100.
+const Problem& SmallProblem();
+// Legal plans of it: of 16 devices, micro-batches 1, 2 and 4, ... `count` of them, all different.
+std::vector<ParallelPlan> SmallPlans(std::size_t count);
+
+// Ids of processes whose command line or environment names `text`, which are not this one; waits
+// for them to go for at most 5 s.
+std::vector<int> ProcessesLeft(const std::string& text);
+
+}  // namespace meshwright

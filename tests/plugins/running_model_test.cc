@@ -1,0 +1,268 @@
+#include "server/plugins/running_model.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <thread>
+
+#include "search_space/status.h"
+#include "server/plugins/model_shelf.h"
+#include "tests/plugins/models.h"
+
+namespace meshwright {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+std::shared_ptr<RunningModel> Make(const ModelManifest& manifest,
+                                   const FailurePolicy& policy = QuickPolicy()) {
+  return std::make_shared<RunningModel>(manifest, policy, ModelEvent());
+}
+
+bool IsPoison(const ParallelPlan& plan) {
+  return plan.tensor_parallel == 4 && plan.micro_batch_size == 2;
+}
+
+struct Tally {
+  std::size_t ok = 0;
+  std::size_t bad = 0;  // of poison plans
+  std::size_t spoilt = 0;
+};
+
+Tally Count(const std::vector<ParallelPlan>& plans, const std::vector<PlanFigures>& figures) {
+  Tally tally;
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    if (figures[i].verdict == PlanVerdict::kOk) {
+      ++tally.ok;
+    } else if (IsPoison(plans[i])) {
+      ++tally.bad;
+    } else {
+      ++tally.spoilt;
+    }
+  }
+  return tally;
+}
+
+// Plans of which one is poison.
+std::vector<ParallelPlan> WithOnePoison(std::size_t count) {
+  std::vector<ParallelPlan> plans;
+  bool has_one = false;
+  for (const ParallelPlan& plan : SmallPlans(2 * count)) {
+    if (IsPoison(plan) && std::exchange(has_one, true)) continue;
+    if (plans.size() < count) plans.push_back(plan);
+  }
+  return plans;
+}
+
+struct Case {
+  std::string name;
+  std::size_t bad;  // poison plans that are errors; the others must be answered
+  std::string reason;
+};
+
+// What is wrong with one plan of 1,500, in two batches.
+const Case kCases[] = {
+    {"good", 0, ""},
+    {"crash_on_candidate", 1, "the model crashed: signal 6"},
+    {"hang_on_candidate", 1, "the model hung"},
+    {"lie_nan", 1, "cannot be true: its step time is nan"},
+    {"lie_negative", 1, "cannot be true: its step time is -"},
+    {"lie_fast", 1, "nominal peak allows"},
+    {"flood", 0, ""},
+    {"orphans", 0, ""},
+    {"slow", 0, ""},
+    {"crash_third_batch", 0, ""},
+};
+
+class ContainedTest : public testing::TestWithParam<Case> {};
+
+TEST_P(ContainedTest, OtherPlansKeepTheirEstimates) {
+  const auto model = Make(BadModel(GetParam().name));
+  const std::vector<ParallelPlan> plans = WithOnePoison(1'500);
+  const auto opened = MakePlanModel(model, SmallProblem());
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  for (int i = 0; i < 2; ++i) {  // the second time the poison is known
+    const auto figures = (*opened)->Estimate(plans, {});
+    ASSERT_TRUE(figures.ok()) << figures.status();
+    const Tally tally = Count(plans, *figures);
+    EXPECT_EQ(tally.bad, GetParam().bad);
+    EXPECT_EQ(tally.spoilt, 0U);
+    EXPECT_EQ(tally.ok, plans.size() - GetParam().bad);
+    for (const PlanFigures& figure : *figures) {
+      if (figure.verdict == PlanVerdict::kOk || i > 0) continue;
+      EXPECT_THAT(figure.reason, HasSubstr(GetParam().reason));
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ContainedTest, testing::ValuesIn(kCases),
+                         [](const auto& row) { return row.param.name; });
+
+TEST(RunningModelTest, AllPlansOfALyingModelAreErrors) {
+  for (const std::string mode : {"lie_memory", "wrong_units"}) {
+    const auto opened = MakePlanModel(Make(BadModel(mode)), SmallProblem());
+    ASSERT_TRUE(opened.ok()) << opened.status();
+    const auto figures = (*opened)->Estimate(SmallPlans(10), {});
+    ASSERT_TRUE(figures.ok()) << figures.status();
+    for (const PlanFigures& figure : *figures) {
+      EXPECT_EQ(figure.verdict, PlanVerdict::kError) << mode;
+      EXPECT_THAT(figure.reason, HasSubstr("cannot be true")) << mode;
+    }
+  }
+}
+
+struct Unusable {
+  std::string name;
+  std::string reason;
+  std::string message;
+};
+
+const Unusable kUnusable[] = {
+    {"crash_at_start", "COST_MODEL_START", "no licence found"},
+    {"garbage", "COST_MODEL_START", ""},
+    {"hang_at_start", "COST_MODEL_START", "did not serve within"},
+    {"wrong_version", "COST_MODEL_PROTOCOL", "protocol 9.0"},
+    {"refuse", "COST_MODEL_REFUSED", "no such chip"},
+    {"crash_on_context", "COST_MODEL_FAILED", "crashed"},
+};
+
+class UnusableTest : public testing::TestWithParam<Unusable> {};
+
+TEST_P(UnusableTest, SaysWhyAndLeavesNothing) {
+  FailurePolicy policy = QuickPolicy();
+  policy.start_timeout = std::chrono::milliseconds(1'500);
+  const ModelManifest manifest = BadModel(GetParam().name);
+  {
+    const auto opened = MakePlanModel(Make(manifest, policy), SmallProblem());
+    EXPECT_EQ(Reason(opened.status()), GetParam().reason) << opened.status();
+    EXPECT_THAT(std::string(opened.status().message()), HasSubstr(GetParam().message));
+  }
+  EXPECT_THAT(ProcessesLeft("--mode\0" + GetParam().name), IsEmpty());
+}
+
+INSTANTIATE_TEST_SUITE_P(All, UnusableTest, testing::ValuesIn(kUnusable),
+                         [](const auto& row) { return row.param.name; });
+
+TEST(RunningModelTest, IsGivenUpAfterThreeFailures) {
+  const auto model = Make(BadModel("crash_at_start"));
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(Reason(model->Start({}).status()), "COST_MODEL_START");
+  }
+  const absl::Status given_up = model->Start({}).status();
+  EXPECT_EQ(Reason(given_up), "COST_MODEL_GIVEN_UP");
+  EXPECT_THAT(std::string(given_up.message()), HasSubstr("no licence found"));
+}
+
+TEST(RunningModelTest, AModelThatAlwaysCrashesEndsTheCall) {
+  const auto opened = MakePlanModel(Make(BadModel("crash")), SmallProblem());
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  const auto figures = (*opened)->Estimate(SmallPlans(3'000), {});
+  if (figures.ok()) {
+    EXPECT_EQ(Count(SmallPlans(3'000), *figures).ok, 0U);
+  } else {
+    EXPECT_EQ(Reason(figures.status()), "COST_MODEL_GIVEN_UP");
+  }
+}
+
+TEST(RunningModelTest, WrongShapesAreAFailure) {
+  const auto opened = MakePlanModel(Make(BadModel("wrong_shape")), SmallProblem());
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  const auto figures = (*opened)->Estimate(SmallPlans(2), {});
+  ASSERT_TRUE(figures.ok()) << figures.status();
+  for (const PlanFigures& figure : *figures) {
+    EXPECT_EQ(figure.verdict, PlanVerdict::kError);
+    EXPECT_THAT(figure.reason, HasSubstr("entries"));
+  }
+}
+
+TEST(RunningModelTest, ALeakEndsTheModelAndNotTheStudy) {
+  ModelManifest manifest = BadModel("leak");
+  manifest.limits.memory_bytes = std::int64_t{1} << 30;  // of which 64 MiB a batch
+  const auto opened = MakePlanModel(Make(manifest), SmallProblem());
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  int failures = 0;
+  for (int i = 0; i < 20; ++i) {
+    const auto figures = (*opened)->Estimate(SmallPlans(4), {});
+    if (!figures.ok() || Count(SmallPlans(4), *figures).ok < 4) ++failures;
+  }
+  EXPECT_EQ(failures, 0);
+}
+
+TEST(RunningModelTest, ACancelOfAHungCallIsQuickAndLeavesNothing) {
+  const auto model = Make(BadModel("hang"));
+  const auto opened = MakePlanModel(model, SmallProblem());
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  std::stop_source stop;
+  std::jthread cancel([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    stop.request_stop();
+  });
+  const auto figures = (*opened)->Estimate(SmallPlans(2), {.cancel = stop.get_token()});
+  EXPECT_TRUE(absl::IsCancelled(figures.status()));
+}
+
+TEST(RunningModelTest, TemplatesAnswer) {
+  for (const ModelManifest& manifest : {CppTemplate(), CTemplate()}) {
+    const auto opened = MakePlanModel(Make(manifest), SmallProblem());
+    ASSERT_TRUE(opened.ok()) << opened.status();
+    EXPECT_EQ((*opened)->version().protocol, "1.0");
+    EXPECT_EQ((*opened)->version().checksum, manifest.sha256);
+    const auto figures = (*opened)->Estimate(SmallPlans(2'000), {.with_breakdown = true});
+    ASSERT_TRUE(figures.ok()) << figures.status();
+    ASSERT_THAT(*figures, SizeIs(2'000));
+    std::size_t ok = 0;
+    for (const PlanFigures& figure : *figures) {
+      EXPECT_NE(figure.verdict, PlanVerdict::kError) << manifest.name << ": " << figure.reason;
+      ok += figure.verdict == PlanVerdict::kOk ? 1 : 0;
+    }
+    EXPECT_GT(ok, 500U) << manifest.name;
+  }
+}
+
+TEST(ModelShelfTest, FindsModelsByName) {
+  const TemporaryFolder folder;
+  folder.Write("good.json", ManifestText(CppTemplate()));
+  const auto shelf = ModelShelf::Open(folder.path(), QuickPolicy());
+  ASSERT_TRUE(shelf.ok()) << shelf.status();
+  EXPECT_TRUE((*shelf)->OpenModel("roofline-cpp", SmallProblem()).ok());
+  const auto unknown = (*shelf)->OpenModel("other", SmallProblem());
+  EXPECT_EQ(Reason(unknown.status()), "UNKNOWN_COST_MODEL");
+  EXPECT_THAT(std::string(unknown.status().message()), HasSubstr("roofline-cpp"));
+}
+
+int Kills() {
+  const char* const asked = std::getenv("MESHWRIGHT_MODEL_KILLS");
+  return asked == nullptr ? 10 : std::atoi(asked);
+}
+
+// Whatever moment it is killed at, every plan is answered and no process stays.
+TEST(RunningModelTest, KillsAreSurvived) {
+  FailurePolicy policy = QuickPolicy();
+  policy.most_failures = 1'000'000;
+  const auto model = Make(CppTemplate(), policy);
+  const auto opened = MakePlanModel(model, SmallProblem());
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  const std::vector<ParallelPlan> plans = SmallPlans(2'048);
+  for (int i = 0; i < Kills(); ++i) {
+    const int pid = model->Pid();
+    std::jthread killer([pid, i] {
+      std::this_thread::sleep_for(std::chrono::microseconds(i % 40 * 100));
+      if (pid > 0) kill(pid, SIGKILL);
+    });
+    const auto figures = (*opened)->Estimate(plans, {});
+    ASSERT_TRUE(figures.ok()) << figures.status();
+    for (const PlanFigures& figure : *figures) {
+      ASSERT_NE(figure.verdict, PlanVerdict::kError) << figure.reason;
+    }
+  }
+  model->Stop();
+  EXPECT_THAT(ProcessesLeft("template_cost_model_cpp"), IsEmpty());
+}
+
+}  // namespace
+}  // namespace meshwright
