@@ -15,13 +15,16 @@
 
 #include "cli/exit_code.h"
 #include "cli/input_files.h"
+#include "cli/local_models.h"
 #include "cli/local_store.h"
 #include "cli/program.h"
 #include "cli/terminal.h"
+#include "cli/tune_flags.h"
 #include "proto/json.h"
 #include "search_space/status.h"
 #include "server/rpc/client.h"
 #include "server/rpc/convert.h"
+#include "server/tuner/asked_model.h"
 #include "server/tuner/calibrate.h"
 
 namespace meshwright {
@@ -33,6 +36,7 @@ constexpr std::size_t kChunkLines = 1024;
 struct EvaluateOptions {
   std::string cases = {};
   std::string history = {};  // empty: none
+  CostModelFlags cost_model = {};
   int workers = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 };
 
@@ -48,12 +52,14 @@ std::string FailedText(const v1::EvaluateCase& asked, const absl::Status& status
   return PrintJson(failed, {});
 }
 
-AnsweredLine AnswerLine(const std::string& line, const Knowledge& knowledge,
-                        Calibrator& calibrator) {
+AnsweredLine AnswerLine(const std::string& line, const Knowledge& knowledge, Calibrator& calibrator,
+                        CaseModel& model) {
   const Parsed<v1::EvaluateCase> asked = ParseCase(line);
   const auto answer = [&]() -> absl::StatusOr<CalibratedEstimate> {
     ASSIGN_OR_RETURN(const EvaluateRequest request, CheckCase(asked, knowledge));
-    return EvaluatePlan(request, knowledge, calibrator);
+    ASSIGN_OR_RETURN(CalibratedEstimate evaluated, EvaluatePlan(request, knowledge, calibrator));
+    RETURN_IF_ERROR(model.Apply(request, evaluated.estimate));
+    return evaluated;
   };
   const auto evaluated = answer();
   if (!evaluated.ok()) {
@@ -69,17 +75,25 @@ AnsweredLine AnswerLine(const std::string& line, const Knowledge& knowledge,
 using ChunkAnswerer =
     std::function<absl::StatusOr<std::vector<AnsweredLine>>(std::span<const std::string> lines)>;
 
+// What answers have in common.
+struct EvaluateSetup {
+  const Knowledge& knowledge;
+  const std::vector<HistoryRow>& history;
+  const HistorySource& stored;
+  std::optional<CostModelRequest> cost_model = {};
+  OpenPlanModel open_model = {};
+};
+
 // Each line depends on itself alone, so the answers do not depend on how many threads share them.
 std::vector<AnsweredLine> AnswerOnThreads(std::span<const std::string> lines, int workers,
-                                          const Knowledge& knowledge,
-                                          const std::vector<HistoryRow>& history,
-                                          const HistorySource& stored) {
+                                          const EvaluateSetup& setup) {
   std::vector<AnsweredLine> answers(lines.size());
   std::atomic<std::size_t> next = 0;
   const auto work = [&] {
-    Calibrator calibrator(history, knowledge, stored);
+    Calibrator calibrator(setup.history, setup.knowledge, setup.stored);
+    CaseModel model(setup.cost_model, setup.knowledge, setup.open_model);
     for (std::size_t i = next++; i < lines.size(); i = next++) {
-      answers[i] = AnswerLine(lines[i], knowledge, calibrator);
+      answers[i] = AnswerLine(lines[i], setup.knowledge, calibrator, model);
     }
   };
   std::vector<std::jthread> threads;
@@ -161,6 +175,11 @@ int EvaluateServed(std::istream& in, const EvaluateOptions& options, const Globa
   if (!history.ok()) return Fail(history.status(), flags.output);
   auto client = Client::Connect(flags.server);
   if (!client.ok()) return Fail(client.status(), flags.output);
+  if (!options.cost_model.name.empty()) {
+    v1::CostModelRequest& asked = *history->stated.mutable_cost_model();
+    asked.set_name(options.cost_model.name);
+    asked.set_allow_fallback(options.cost_model.allow_fallback);
+  }
   ServedAnswerer answerer(*std::move(client), knowledge, std::move(history->stated));
   return AnswerAll(
       in, [&](std::span<const std::string> lines) { return answerer.Answer(lines); }, flags.output);
@@ -172,8 +191,18 @@ int EvaluateEmbedded(std::istream& in, const EvaluateOptions& options, const Glo
   if (!history.ok()) return Fail(history.status(), flags.output);
   const auto stored = LocalHistory(flags.store, knowledge, std::nullopt);
   if (!stored.ok()) return Fail(stored.status(), flags.output);
+  const auto models = LocalModels::Open(flags.cost_models);
+  if (!models.ok()) return Fail(models.status(), flags.output);
+  EvaluateSetup setup = {.knowledge = knowledge,
+                         .history = history->rows,
+                         .stored = *stored,
+                         .open_model = models->opener()};
+  if (!options.cost_model.name.empty()) {
+    setup.cost_model = {.name = options.cost_model.name,
+                        .allow_fallback = options.cost_model.allow_fallback};
+  }
   const auto answer = [&](std::span<const std::string> lines) {
-    return AnswerOnThreads(lines, options.workers, knowledge, history->rows, *stored);
+    return AnswerOnThreads(lines, options.workers, setup);
   };
   return AnswerAll(in, answer, flags.output);
 }
@@ -205,6 +234,7 @@ void AddEvaluateCommand(CLI::App& app, Program& program) {
                   "JSON lines {\"id\",\"model\",\"workload\",\"cluster\",\"plan\"}; - is stdin")
       ->required();
   command.add_option("--history", options->history, "JSON lines: measured results of earlier runs");
+  AddCostModelOptions(command, options->cost_model);
   command.add_option("--workers", options->workers, "threads (all cores)")
       ->check(CLI::Range(1, 1024));
   command.callback([options, &program] {

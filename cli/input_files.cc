@@ -219,6 +219,10 @@ Parsed<v1::TuneRequest> ReadTuneRequest(const TuneFlags& flags) {
   if (flags.strategy.has_value()) request.set_strategy(*flags.strategy);
   if (flags.evaluation_limit.has_value()) request.set_evaluation_limit(*flags.evaluation_limit);
   if (flags.pareto) request.set_pareto(true);
+  if (!flags.cost_model.name.empty()) {
+    request.mutable_cost_model()->set_name(flags.cost_model.name);
+    request.mutable_cost_model()->set_allow_fallback(flags.cost_model.allow_fallback);
+  }
   for (const std::string& rule : flags.disabled_rules) request.add_disabled_rules(rule);
   for (const std::string& text : flags.dimensions) ReadDimension(text, out);
   ReadTrialFlags(flags.trials, out);

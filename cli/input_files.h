@@ -40,6 +40,12 @@ struct TrialFlags {
   bool operator==(const TrialFlags&) const = default;
 };
 
+// A vendor's model to be asked; empty name: none.
+struct CostModelFlags {
+  std::string name = {};
+  bool allow_fallback = false;
+};
+
 // Flags of `tune` and `study create`.
 struct TuneFlags {
   std::string model = {};  // paths
@@ -56,6 +62,7 @@ struct TuneFlags {
   std::vector<std::string> disabled_rules = {};
   std::vector<std::string> dimensions = {};  // "tensor_parallel=2,4", "pipeline_parallel=..16"
   TrialFlags trials = {};
+  CostModelFlags cost_model = {};
 };
 
 // Reads all files, also when one of them is wrong. A Hugging Face config.json is imported and

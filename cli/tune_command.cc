@@ -8,6 +8,7 @@
 #include "cli/exit_code.h"
 #include "cli/input_files.h"
 #include "cli/interrupt.h"
+#include "cli/local_models.h"
 #include "cli/local_store.h"
 #include "cli/program.h"
 #include "cli/progress_line.h"
@@ -58,13 +59,14 @@ v1::GetStudyResponse ToResponse(const absl::StatusOr<StudyAnswer>& answer,
 
 // `store`: where the trials of the study are kept; empty: nowhere.
 absl::StatusOr<StudyAnswer> Search(const LocalStudy& study, const Knowledge& knowledge,
-                                   const std::string& store) {
+                                   const std::string& store, const OpenPlanModel& open_model) {
   const Interrupt interrupt;
   ProgressLine progress_line;
   StudyControl control = {
       .cancel = interrupt.token(),
       .on_progress = [&](const Progress& progress) { progress_line.Show(ToWire(progress)); },
-      .history = study.history};
+      .history = study.history,
+      .open_model = open_model};
   std::unique_ptr<StoredTrials> trials;
   if (study.request.trials.has_value() && !store.empty()) {
     ASSIGN_OR_RETURN(trials, OpenLocalTrials(store, study, knowledge, control.cancel));
@@ -115,11 +117,13 @@ int TuneEmbedded(const TuneOptions& options, const GlobalFlags& flags) {
   if (!knowledge.ok()) return Fail(knowledge.status(), flags.output);
   const auto request = FromWire(asked.message, *knowledge, std::move(asked.violations));
   if (!request.ok()) return Fail(request.status(), flags.output);
+  const auto models = LocalModels::Open(flags.cost_models);
+  if (!models.ok()) return Fail(models.status(), flags.output);
   const StudyCodec codec = ProtobufCodec(*knowledge);
   const std::string store = options.leaves_no_record ? "" : flags.store;
   const auto study = Begin(*request, *knowledge, store);
   if (!study.ok()) return Fail(study.status(), flags.output);
-  return Conclude(Search(*study, *knowledge, store), study->record, codec, flags);
+  return Conclude(Search(*study, *knowledge, store, models->opener()), study->record, codec, flags);
 }
 
 absl::StatusOr<v1::GetStudyResponse> AskServer(const v1::TuneRequest& question, Client& client) {

@@ -58,6 +58,7 @@ void AddQuestionOptions(CLI::App& command, TuneFlags& flags) {
   command.add_flag("--pareto", flags.pareto,
                    "also the fastest plans that leave 10, 20 and 30 % of each device's memory "
                    "free; takes a search for each");
+  AddCostModelOptions(command, flags.cost_model);
   command.add_option("--history", flags.history, "JSON lines: measured results of earlier runs");
   command.add_option("--history-sequence", flags.history_sequence,
                      "learn from the store's measurements up to this number; 0: from none (all)");
@@ -77,6 +78,16 @@ void AddQuestionOptions(CLI::App& command, TuneFlags& flags) {
   command.add_option("--disable-rule", flags.disabled_rules, "switch a prune rule off by its name")
       ->take_all();
   AddTrialOptions(command, flags.trials);
+}
+
+void AddCostModelOptions(CLI::App& command, CostModelFlags& flags) {
+  CLI::Option* const name = command.add_option(
+      "--cost-model", flags.name,
+      "rank by the times of this vendor's model (meshwright model list) instead of the built-in");
+  command
+      .add_flag("--allow-fallback", flags.allow_fallback,
+                "answer by the built-in model, marked as such, when that one cannot be asked")
+      ->needs(name);
 }
 
 absl::Status RequestMistakes(const Parsed<v1::TuneRequest>& request, const GlobalFlags& flags) {

@@ -125,6 +125,18 @@ std::string TrialTable(const v1::TuneResult& result, const ReportNotes& notes) {
   return Heading("Trials, in the order tried", notes) + table.Text(kIndent) + failures;
 }
 
+// Who made the step times, where it was not the built-in model.
+std::string ModelLine(const v1::TuneResult& result) {
+  if (result.plans().empty() || !result.plans(0).estimate().has_cost_model()) return "";
+  const v1::CostModelSource& model = result.plans(0).estimate().cost_model();
+  if (model.state() == "used") {
+    return fmt::format("Step times by cost model {} {} of {}; memory by the built-in model\n",
+                       model.name(), model.version(), model.vendor());
+  }
+  return fmt::format("FALLBACK: all by the built-in model; cost model {}: {}\n", model.name(),
+                     model.reason());
+}
+
 std::string SearchLine(const v1::GetStudyResponse& answer) {
   if (answer.result().has_trial_summary()) return TrialLine(answer.result());
   const v1::Search& search = answer.result().search();
@@ -143,7 +155,7 @@ std::string SearchLine(const v1::GetStudyResponse& answer) {
   } else {
     text += "; the best of these, not proven best of the space";
   }
-  return text + "\n";
+  return text + "\n" + ModelLine(answer.result());
 }
 
 std::string PruneTable(const google::protobuf::Map<std::string, std::int64_t>& pruned,

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -64,6 +65,19 @@ struct StageMemory {
   bool operator==(const StageMemory&) const = default;
 };
 
+// The vendor's cost model that made an estimate's times, by what it was when it answered.
+struct CostModelSource {
+  std::string name = {};
+  std::string vendor = {};
+  std::string version = {};
+  std::string protocol = {};
+  std::string checksum = {};  // SHA-256
+  bool is_fallback = false;   // it could not be asked: the times are the built-in model's
+  std::string reason = {};    // of a fallback
+  std::optional<Bytes> peak_memory = {};
+  bool operator==(const CostModelSource&) const = default;
+};
+
 // What a plan is predicted to cost. Definitions of each figure: docs/glossary.md.
 struct Estimate {
   Seconds step_time = Seconds(0);
@@ -84,6 +98,7 @@ struct Estimate {
   Provenance provenance = Provenance::kAssumed;
   std::vector<AppliedDefault> applied_defaults = {};  // those of the plan
   std::vector<std::string> warnings = {};
+  std::optional<CostModelSource> cost_model = {};  // absent: the built-in model made all
   bool operator==(const Estimate&) const = default;
 };
 

@@ -20,6 +20,7 @@
 #include "recorder/recorder.h"
 #include "search_space/status.h"
 #include "server/launchers/launchers.h"
+#include "server/plugins/model_shelf.h"
 #include "server/rpc/convert.h"
 #include "server/rpc/server.h"
 #include "server/tuner/engine.h"
@@ -43,6 +44,7 @@ struct Flags {
   std::string store = {};
   std::optional<int> keep_estimates_days = {};  // absent: for ever
   std::string chips = {};
+  std::string cost_models = {};  // empty: none
   bool allows_jobs = false;
   std::string log_level = "info";
 };
@@ -71,6 +73,8 @@ void DeclareFlags(CLI::App& app, Flags& flags) {
          "ago; what was measured is always kept; without it nothing is forgotten")
       ->check(CLI::Range(1, 36500));
   app.add_option("--chips", flags.chips, "folder of the site's own chip files");
+  app.add_option("--cost-models", flags.cost_models,
+                 "folder of vendors' cost models, a JSON manifest each; questions name them");
   app.add_flag("--allow-jobs", flags.allows_jobs,
                "let studies run the commands that they state, as this program's user");
   app.add_option("--log-level", flags.log_level, "lines on stderr")
@@ -136,8 +140,31 @@ int WaitForEnd(const sigset_t& end_signals, const Flags& flags, Engine& engine) 
   }
 }
 
+// Null: there are no vendors' models.
+absl::StatusOr<std::unique_ptr<ModelShelf>> OpenShelf(const std::string& folder) {
+  if (folder.empty()) return std::unique_ptr<ModelShelf>();
+  const auto on_event = [](std::string_view event, const std::string& what) {
+    spdlog::info("event=cost_model_{} {}", event, what);
+  };
+  return ModelShelf::Open(folder, {}, on_event);
+}
+
 absl::Status Serve(const Flags& flags, const sigset_t& end_signals) {
   ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
+  ASSIGN_OR_RETURN(const std::unique_ptr<ModelShelf> shelf, OpenShelf(flags.cost_models));
+  ServerOptions options = flags.server;
+  if (shelf != nullptr) {
+    options.open_model = [&shelf](std::string_view name, const Problem& problem) {
+      return shelf->OpenModel(name, problem);
+    };
+    for (const ModelManifest& model : shelf->manifests()) options.cost_models.push_back(model.name);
+  }
+  const auto run = [&open = options.open_model](const StudyRequest& request, const Knowledge& known,
+                                                const StudyControl& control) {
+    StudyControl own = control;
+    own.open_model = open;
+    return RunStudyWithTrials(request, known, own);
+  };
   ASSIGN_OR_RETURN(
       Recorder recorder,
       Recorder::Open({.path = flags.store, .lock_wait = kLockWait, .who = "meshwrightd"}));
@@ -147,11 +174,10 @@ absl::Status Serve(const Flags& flags, const sigset_t& end_signals) {
   };
   ASSIGN_OR_RETURN(
       const std::unique_ptr<Engine> engine,
-      Engine::Start(
-          std::move(recorder), knowledge, ProtobufCodec(knowledge),
-          {.on_error = on_error, .run = RunStudyWithTrials, .allows_jobs = flags.allows_jobs}));
+      Engine::Start(std::move(recorder), knowledge, ProtobufCodec(knowledge),
+                    {.on_error = on_error, .run = run, .allows_jobs = flags.allows_jobs}));
   ASSIGN_OR_RETURN(const std::unique_ptr<Server> server,
-                   Server::Start(flags.server, knowledge, *engine));
+                   Server::Start(options, knowledge, *engine));
 
   fmt::print("listening on {}\n", server->address());
   fflush(stdout);

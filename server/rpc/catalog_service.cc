@@ -44,6 +44,8 @@ class ServerService final : public v1::ServerService::CallbackService {
                                           v1::GetServerInfoResponse* response) override {
     return Answer(*context, "GetServerInfo", [&] {
       *response = ServerInfo(context_.knowledge, context_.engine.schema_version());
+      response->mutable_cost_models()->Assign(context_.cost_models.begin(),
+                                              context_.cost_models.end());
       return absl::OkStatus();
     });
   }

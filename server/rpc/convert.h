@@ -63,7 +63,8 @@ std::vector<double> FreeMemoryRatios(const v1::SweepRequest& request);
 absl::StatusOr<v1::EvaluatePlansResponse> AnswerCases(const v1::EvaluatePlansRequest& request,
                                                       const Knowledge& knowledge,
                                                       const HistorySource& source = {},
-                                                      const std::stop_token& cancel = {});
+                                                      const std::stop_token& cancel = {},
+                                                      const OpenPlanModel& open = {});
 
 // A case of `evaluate` on one line.
 std::string PrintCase(const Question& question, const ParallelPlan& plan);

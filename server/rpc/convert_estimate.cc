@@ -5,6 +5,7 @@
 #include "server/rpc/convert.h"
 #include "server/rpc/fill_wire.h"
 #include "server/rpc/read_wire.h"
+#include "server/tuner/asked_model.h"
 
 namespace meshwright {
 namespace {
@@ -26,6 +27,17 @@ void FillBreakdowns(const Estimate& estimate, v1::Estimate& wire) {
   for (const StageMemory& stage : estimate.stage_memory) {
     wire.add_peak_memory_bytes_by_stage(stage.peak.count);
   }
+}
+
+void FillSource(const CostModelSource& source, v1::CostModelSource& wire) {
+  wire.set_name(source.name);
+  wire.set_vendor(source.vendor);
+  wire.set_version(source.version);
+  wire.set_protocol(source.protocol);
+  wire.set_checksum(source.checksum);
+  wire.set_state(source.is_fallback ? "fallback" : "used");
+  wire.set_reason(source.reason);
+  if (source.peak_memory) wire.set_peak_memory_bytes(source.peak_memory->count);
 }
 
 }  // namespace
@@ -57,6 +69,7 @@ v1::Estimate ToWire(const Estimate& estimate) {
   wire.set_provenance(std::string(Word(estimate.provenance)));
   FillAppliedDefaults(estimate.applied_defaults, *wire.mutable_applied_defaults());
   wire.mutable_warnings()->Assign(estimate.warnings.begin(), estimate.warnings.end());
+  if (estimate.cost_model) FillSource(*estimate.cost_model, *wire.mutable_cost_model());
   return wire;
 }
 
@@ -81,14 +94,20 @@ v1::CaseError ToCaseError(const absl::Status& status) {
 absl::StatusOr<v1::EvaluatePlansResponse> AnswerCases(const v1::EvaluatePlansRequest& request,
                                                       const Knowledge& knowledge,
                                                       const HistorySource& source,
-                                                      const std::stop_token& cancel) {
+                                                      const std::stop_token& cancel,
+                                                      const OpenPlanModel& open) {
   const auto history = HistoryFromWire(request, knowledge);
+  std::vector<FieldViolation> found;
+  CaseModel model(ReadCostModelRequest(MessageReader(request, "", found)), knowledge, open);
   std::optional<Calibrator> calibrator;
   if (history.ok()) calibrator.emplace(*history, knowledge, source);
   const auto answer = [&](const v1::EvaluateCase& wire) -> absl::StatusOr<CalibratedEstimate> {
     if (!calibrator.has_value()) return history.status();
+    if (!found.empty()) return InvalidFields(found);
     ASSIGN_OR_RETURN(const EvaluateRequest evaluate, FromWire(wire, knowledge));
-    return EvaluatePlan(evaluate, knowledge, *calibrator);
+    ASSIGN_OR_RETURN(CalibratedEstimate evaluated, EvaluatePlan(evaluate, knowledge, *calibrator));
+    RETURN_IF_ERROR(model.Apply(evaluate, evaluated.estimate));
+    return evaluated;
   };
   v1::EvaluatePlansResponse response;
   for (const v1::EvaluateCase& wire : request.cases()) {

@@ -102,7 +102,7 @@ void ReadStrategy(const MessageReader& in, StudyRequest& request) {
   const bool is_exhaustive = request.strategy == StudyRequest().strategy;
   if (const std::optional<int> limit = in.Int("evaluation_limit")) {
     request.evaluation_limit = *limit;
-    if (is_exhaustive) {
+    if (is_exhaustive && !in.Child("cost_model").has_value()) {
       in.Add("evaluation_limit",
              fmt::format("{}; strategy {} tries what it must, so it takes no limit", *limit,
                          request.strategy));
@@ -123,6 +123,18 @@ void ReadStrategy(const MessageReader& in, StudyRequest& request) {
   }
 }
 
+// A vendor's model judges every plan of the space that fits.
+void ReadCostModel(const MessageReader& in, StudyRequest& request) {
+  request.cost_model = ReadCostModelRequest(in);
+  if (!request.cost_model.has_value()) return;
+  const auto refuse = [&](std::string_view field, bool is_stated) {
+    if (is_stated) in.Add(field, "stated beside cost_model, which has no use for it");
+  };
+  refuse("pareto", request.pareto);
+  refuse("strategy", request.strategy != StudyRequest().strategy);
+  refuse("trials", in.Child("trials").has_value());
+}
+
 // What the search may do.
 void ReadSearch(const MessageReader& in, StudyRequest& request) {
   if (const std::optional<int> count = in.Int("plan_count")) {
@@ -137,6 +149,7 @@ void ReadSearch(const MessageReader& in, StudyRequest& request) {
   }
   request.disabled_rules = in.Texts("disabled_rules");
   ReadStrategy(in, request);
+  ReadCostModel(in, request);
   for (const MessageReader& dimension : in.Children("dimensions")) {
     request.dimensions.push_back({.name = dimension.Required("name", dimension.Text("name")),
                                   .values = dimension.Texts("values"),
@@ -326,6 +339,13 @@ void CheckReplay(const StudyRequest& request, const MessageReader& in, const Kno
 }
 
 }  // namespace
+
+std::optional<CostModelRequest> ReadCostModelRequest(const MessageReader& in) {
+  const std::optional<MessageReader> stated = in.Child("cost_model");
+  if (!stated.has_value()) return std::nullopt;
+  return CostModelRequest{.name = stated->Required("name", stated->Text("name")),
+                          .allow_fallback = stated->Bool("allow_fallback").value_or(false)};
+}
 
 absl::Status FoundStatus(const std::vector<FieldViolation>& found) {
   std::set<std::string> listed;

@@ -193,6 +193,10 @@ v1::TuneRequest ToWire(const StudyRequest& request) {
     if (dimension.at_most) out.set_at_most(*dimension.at_most);
   }
   if (request.pareto) wire.set_pareto(true);
+  if (request.cost_model) {
+    wire.mutable_cost_model()->set_name(request.cost_model->name);
+    wire.mutable_cost_model()->set_allow_fallback(request.cost_model->allow_fallback);
+  }
   if (request.trials) Fill(*request.trials, *wire.mutable_trials());
   if (request.history_sequence) wire.set_history_sequence(*request.history_sequence);
   return wire;

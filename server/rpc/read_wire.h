@@ -34,4 +34,7 @@ std::vector<HistoryRow> ReadHistory(const MessageReader& in, const Knowledge& kn
 // missing needs no complaint about its layer count. OK when nothing was found.
 absl::Status FoundStatus(const std::vector<FieldViolation>& found);
 
+// Its `cost_model`; nothing: the built-in model.
+std::optional<CostModelRequest> ReadCostModelRequest(const MessageReader& in);
+
 }  // namespace meshwright

@@ -67,7 +67,8 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
         context_.pool, "EvaluatePlans",
         [this, request, response](const std::stop_token& cancel) -> absl::Status {
           ASSIGN_OR_RETURN(const HistorySource history, context_.engine.History(std::nullopt));
-          ASSIGN_OR_RETURN(*response, AnswerCases(*request, context_.knowledge, history, cancel));
+          ASSIGN_OR_RETURN(*response, AnswerCases(*request, context_.knowledge, history, cancel,
+                                                  context_.open_model));
           return absl::OkStatus();
         });
   }
@@ -121,6 +122,7 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
     ASSIGN_OR_RETURN(bounded.asked, FromWire(question, context_.knowledge));
     bounded.request = bounded.asked;
     bounded.control.cancel = limits.cancel;
+    bounded.control.open_model = context_.open_model;
     ASSIGN_OR_RETURN(bounded.control.history,
                      context_.engine.History(bounded.asked.history_sequence));
     const Seconds left = limits.search_end - SystemClock::now();

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "server/tuner/engine.h"
@@ -17,6 +18,8 @@ struct ServerOptions {
   int worker_count = 2;             // threads that answer Recommend and EvaluatePlans
   std::chrono::milliseconds heartbeat = std::chrono::seconds(15);  // of WatchStudy
   std::chrono::milliseconds drain = std::chrono::seconds(5);       // that calls get to end in
+  OpenPlanModel open_model = {};  // vendors' models; none: there are none. Outlive the server
+  std::vector<std::string> cost_models = {};  // their names
 };
 
 // The gRPC face of an engine: its services, the standard health service (SERVING for the whole

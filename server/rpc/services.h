@@ -16,6 +16,8 @@ struct ServiceContext {
   const Knowledge& knowledge;
   Engine& engine;
   WorkPool& pool;
+  const OpenPlanModel open_model = {};              // none: there are no vendors' models
+  const std::vector<std::string> cost_models = {};  // their names
 };
 
 // A service whose streams must be told when the server stops. Close() is called once, from the

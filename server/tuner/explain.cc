@@ -8,6 +8,7 @@
 
 #include "pruner/history_rule.h"
 #include "search_space/status.h"
+#include "server/tuner/asked_model.h"
 #include "server/tuner/calibrate.h"
 #include "server/tuner/infeasible.h"
 #include "server/tuner/joined_history.h"
@@ -178,6 +179,7 @@ absl::Status AddSensitivities(const Problem& problem, Searcher& searcher, Explan
 absl::StatusOr<Explanation> Explain(const StudyRequest& request, const Knowledge& knowledge,
                                     const StudyControl& control) {
   RETURN_IF_ERROR(RequireExhaustive(request, "explain"));
+  RETURN_IF_ERROR(RefuseCostModel(request, "an explanation"));
   ASSIGN_OR_RETURN(const Problem problem, SearchableProblem(request, knowledge));
   ASSIGN_OR_RETURN(const StudyRequest asked,
                    WithStoreHistory(request, problem, knowledge, control.history));

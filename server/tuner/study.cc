@@ -9,6 +9,7 @@
 
 #include "estimator/layer_split.h"
 #include "pruner/history_rule.h"
+#include "server/tuner/asked_model.h"
 #include "server/tuner/baseline.h"
 #include "server/tuner/calibrate.h"
 #include "server/tuner/checker.h"
@@ -119,10 +120,58 @@ void NoteBestRun(const StudyRequest& request, const Problem& problem, const Know
       MakePlanKey(best->second).text, best->first.count(), first.estimate.step_time.count()));
 }
 
+// The search by the vendor's model, or by the built-in one where that cannot be asked.
+absl::StatusOr<ModelFound> SearchBy(AskedModel& asked, const StudyRequest& request,
+                                    const Problem& problem, const Calibration& calibration,
+                                    const SearchOptions& options) {
+  if (asked.model != nullptr) {
+    ModelFound found = SearchByModel(problem, calibration, *asked.model, options,
+                                     request.evaluation_limit.value_or(kDefaultModelLimit));
+    if (found.failure.ok() || !found.found.best.empty()) return found;
+    RETURN_IF_ERROR(FallBack(*request.cost_model, found.failure, asked));
+  }
+  return ModelFound{.found = Search(request, problem, calibration, options)};
+}
+
+// A search by a vendor's model that was cut; no bound of the built-in one holds for it.
+void NoteModelCut(const ModelFound& found, const Problem& problem, const ModelVersion& version,
+                  StudyResult& result) {
+  for (std::string& warning : WarningsOf(found, version)) {
+    result.warnings.push_back(std::move(warning));
+  }
+  if (result.search.complete) return;
+  result.search.least_time = LeastStep(problem);
+  result.search.optimality_gap =
+      std::max(0.0, result.plans.front().estimate.step_time / *result.search.least_time - 1);
+  result.warnings.emplace_back("the search was cut short; the plans are the best seen so far");
+}
+
+// That the model left every plan out that fits by the built-in memory model.
+absl::Status NothingEstimated(const ModelFound& found, const ModelVersion& version) {
+  std::string text = "no plan that fits has an estimate";
+  for (const std::string& warning : WarningsOf(found, version)) text += "; " + warning;
+  return WithReason(absl::FailedPreconditionError(text), "COST_MODEL_NO_ESTIMATE");
+}
+
+std::vector<RankedPlan*> PlansOf(StudyResult& result) {
+  std::vector<RankedPlan*> plans;
+  for (RankedPlan& plan : result.plans) plans.push_back(&plan);
+  if (result.baseline.has_value()) plans.push_back(&*result.baseline);
+  return plans;
+}
+
+// What an answer is made from beside its options.
+struct Asked {
+  const StudyRequest& request;
+  const Problem& problem;
+  const LearntCalibration& learnt;
+  const Knowledge& knowledge;
+};
+
 // The answer of one precision.
-absl::StatusOr<StudyAnswer> Answer(const StudyRequest& request, const Problem& problem,
-                                   const LearntCalibration& learnt, const SearchOptions& options,
-                                   const Knowledge& knowledge) {
+absl::StatusOr<StudyAnswer> Answer(const Asked& asked, AskedModel model_asked,
+                                   const SearchOptions& options) {
+  const auto& [request, problem, learnt, knowledge] = asked;
   const Calibration& calibration = learnt.calibration;
   AnalyticModel model(ViewOf(problem), calibration);
   StudyResult result;
@@ -131,9 +180,16 @@ absl::StatusOr<StudyAnswer> Answer(const StudyRequest& request, const Problem& p
   result.warnings = WarningsOf(problem, calibration);
   ASSIGN_OR_RETURN(result.baseline, BaselineOf(request, problem, model, result.applied_defaults));
 
-  const SearchFound found = Search(request, problem, calibration, options);
+  ASSIGN_OR_RETURN(const ModelFound searched,
+                   SearchBy(model_asked, request, problem, calibration, options));
+  const SearchFound& found = searched.found;
+  const bool is_vendors = model_asked.model != nullptr;
   result.search = found.summary;
   if (found.best.empty()) {
+    if (is_vendors && found.summary.stop_cause == StopCause::kFinished &&
+        !searched.unanswered.empty()) {
+      return NothingEstimated(searched, model_asked.model->version());
+    }
     // A strategy without proof that has no further plan has tried them all.
     const bool is_cut = found.summary.stop_cause != StopCause::kFinished;
     if (is_cut) return NothingYet(found.summary.stop_cause, found.summary);
@@ -142,13 +198,18 @@ absl::StatusOr<StudyAnswer> Answer(const StudyRequest& request, const Problem& p
   for (const RecomputeChoice& choice : found.best) {
     result.plans.push_back(RankPlan(choice.plan, problem, model));
   }
+  RETURN_IF_ERROR(ApplyModel(model_asked, problem, searched, PlansOf(result)));
   const RankedPlan& winner = result.plans.front();
   const std::vector<FieldViolation> illegal = CheckPlan(winner.plan, problem, "plan");
   if (!illegal.empty()) {
     return absl::InternalError("checker: " + std::string(InvalidFields(illegal).message()));
   }
   RETURN_IF_ERROR(CheckEstimate(winner.plan, winner.estimate, problem));
-  NoteCut(request, problem, calibration, result);
+  if (is_vendors) {
+    NoteModelCut(searched, problem, model_asked.model->version(), result);
+  } else {
+    NoteCut(request, problem, calibration, result);
+  }
   NoteHistory(request, calibration, result);
   NoteBestRun(request, problem, knowledge, result);
   if (request.pareto) AddParetoFront(problem, calibration, options, result);
@@ -162,6 +223,8 @@ absl::StatusOr<StudyAnswer> RunStudy(const StudyRequest& request, const Knowledg
                                      const StudyControl& control) {
   const SearchOptions options = SearchOptionsOf(request, control, Clock::now());
   if (request.pareto) RETURN_IF_ERROR(RequireExhaustive(request, "a Pareto front"));
+  if (request.pareto) RETURN_IF_ERROR(RefuseCostModel(request, "a Pareto front"));
+  if (request.cost_model) RETURN_IF_ERROR(RequireExhaustive(request, "a vendor's model"));
   ASSIGN_OR_RETURN(const std::vector<PrecisionChoice> choices, PrecisionChoices(request));
   std::vector<PrecisionAnswer> answers;
   for (const PrecisionChoice& choice : choices) {
@@ -169,9 +232,16 @@ absl::StatusOr<StudyAnswer> RunStudy(const StudyRequest& request, const Knowledg
     ASSIGN_OR_RETURN(const StudyRequest asked,
                      WithStoreHistory(choice.request, problem, knowledge, control.history));
     ASSIGN_OR_RETURN(const LearntCalibration learnt, LearnCalibration(asked, problem, knowledge));
-    answers.push_back({.precision = choice.precision,
-                       .floor = FloorOfStep(problem, learnt.calibration),
-                       .answer = Answer(asked, problem, learnt, options, knowledge)});
+    ASSIGN_OR_RETURN(AskedModel model,
+                     OpenAskedModel(asked.cost_model, problem, control.open_model));
+    const Seconds floor =
+        model.model == nullptr ? FloorOfStep(problem, learnt.calibration) : LeastStep(problem);
+    answers.push_back(
+        {.precision = choice.precision,
+         .floor = floor,
+         .answer = Answer(
+             {.request = asked, .problem = problem, .learnt = learnt, .knowledge = knowledge},
+             std::move(model), options)});
   }
   absl::StatusOr<StudyAnswer> answer = BestOf(answers, options.plan_count);
   if (auto* result = answer.ok() ? std::get_if<StudyResult>(&*answer) : nullptr) {

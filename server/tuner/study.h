@@ -16,6 +16,7 @@
 #include "search_space/plan.h"
 #include "search_space/space_request.h"
 #include "search_space/units.h"
+#include "server/tuner/plan_model.h"
 #include "server/tuner/problem.h"
 #include "server/tuner/trial.h"
 
@@ -44,6 +45,12 @@ struct HistorySource {
   std::function<absl::StatusOr<StoreHistory>(const Problem&)> read = {};
 };
 
+// A vendor's model that an answer's times shall come from.
+struct CostModelRequest {
+  std::string name = {};
+  bool allow_fallback = false;  // to the built-in model, marked on every plan
+};
+
 // Everything that decides a study's answer.
 struct StudyRequest {
   Question question = {};
@@ -63,6 +70,7 @@ struct StudyRequest {
   std::optional<std::int64_t> history_sequence = {};
   // What there is to say of them; joins the answer's warnings.
   std::vector<std::string> history_warnings = {};
+  std::optional<CostModelRequest> cost_model = {};  // absent: the built-in model
 };
 
 struct RankedPlan {
@@ -171,6 +179,7 @@ struct StudyControl {
   // A question with a plan as one case of `evaluate`, JSON: what a job may read. For launchers of
   // jobs.
   std::function<std::string(const Question&, const ParallelPlan&)> print_case = {};
+  OpenPlanModel open_model = {};  // none: there are no vendors' models here
 };
 
 // One study from question to answer: history -> calibrate -> ask, prune, estimate, keep -> check ->

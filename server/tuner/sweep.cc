@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "search_space/status.h"
+#include "server/tuner/asked_model.h"
 #include "server/tuner/calibrate.h"
 #include "server/tuner/infeasible.h"
 #include "server/tuner/joined_history.h"
@@ -81,6 +82,7 @@ absl::StatusOr<Sweep> RunSweep(const StudyRequest& request, const std::vector<in
     return InvalidFields(violations);
   }
   RETURN_IF_ERROR(RequireExhaustive(request, "a sweep"));
+  RETURN_IF_ERROR(RefuseCostModel(request, "a sweep"));
   SearchOptions options = SearchOptionsOf(request, control, Clock::now());
   options.plan_count = 1;
   Sweep sweep;

@@ -1,0 +1,214 @@
+#include "server/tuner/asked_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "search_space/status.h"
+
+namespace meshwright {
+namespace {
+
+CostModelSource SourceOf(const ModelVersion& version) {
+  return {.name = version.name,
+          .vendor = version.vendor,
+          .version = version.version,
+          .protocol = version.protocol,
+          .checksum = version.checksum};
+}
+
+std::optional<TimeCause> CauseOf(std::string_view name) {
+  for (std::size_t i = 0; i < kTimeCauseCount; ++i) {
+    const auto cause = static_cast<TimeCause>(i);
+    if (Word(cause) == name) return cause;
+  }
+  return std::nullopt;
+}
+
+// A vendor's own lines have no place in the breakdown: they join `fixed`. The lines add up to the
+// step time to within the check's tolerance (server/plugins/output_check.h); here they do exactly.
+TimeBreakdown BreakdownOf(const PlanFigures& figures) {
+  TimeBreakdown breakdown = {};
+  Seconds& fixed = breakdown[static_cast<std::size_t>(TimeCause::kFixed)];
+  Seconds sum(0);
+  for (const auto& [name, time] : figures.breakdown) sum += time;
+  if (sum <= Seconds(0)) {
+    fixed = figures.step_time;
+    return breakdown;
+  }
+  const double scale = figures.step_time / sum;
+  for (const auto& [name, time] : figures.breakdown) {
+    const std::optional<TimeCause> cause = CauseOf(name);
+    (cause.has_value() ? breakdown[static_cast<std::size_t>(*cause)] : fixed) += time * scale;
+  }
+  return breakdown;
+}
+
+std::string_view WordOf(PlanVerdict verdict) {
+  switch (verdict) {
+    case PlanVerdict::kOk:
+      return "estimated";
+    case PlanVerdict::kInfeasibleMemory:
+      return "do not fit by its own memory model";
+    case PlanVerdict::kUnsupported:
+      return "are not supported by it";
+    case PlanVerdict::kError:
+      break;
+  }
+  return "got no estimate that can be used";
+}
+
+absl::Status NoEstimate(const ModelVersion& version, const PlanFigures& figures) {
+  return WithReason(absl::FailedPreconditionError(fmt::format(
+                        "plans of this kind {} (cost model {} {}): {}", WordOf(figures.verdict),
+                        version.name, version.version, figures.reason)),
+                    "COST_MODEL_NO_ESTIMATE");
+}
+
+}  // namespace
+
+absl::Status FallBack(const CostModelRequest& asked, const absl::Status& why, AskedModel& model) {
+  // A name that is not known is a mistake and no failure.
+  if (!asked.allow_fallback || Reason(why) == "UNKNOWN_COST_MODEL" || absl::IsCancelled(why)) {
+    return why;
+  }
+  CostModelSource source =
+      model.model == nullptr ? CostModelSource() : SourceOf(model.model->version());
+  source.name = asked.name;
+  source.is_fallback = true;
+  source.reason = std::string(why.message());
+  model = {.fallback = std::move(source)};
+  return absl::OkStatus();
+}
+
+absl::StatusOr<AskedModel> OpenAskedModel(const std::optional<CostModelRequest>& asked,
+                                          const Problem& problem, const OpenPlanModel& open) {
+  AskedModel model;
+  if (!asked.has_value()) return model;
+  if (!open) {
+    return WithReason(absl::FailedPreconditionError(
+                          fmt::format("cost_model.name: '{}'; no folder of cost models was given "
+                                      "(--cost-models)",
+                                      asked->name)),
+                      "NO_COST_MODELS");
+  }
+  auto opened = open(asked->name, problem);
+  if (opened.ok()) {
+    model.model = *std::move(opened);
+  } else if (absl::Status failed = FallBack(*asked, opened.status(), model); !failed.ok()) {
+    return failed;
+  }
+  return model;
+}
+
+void ApplyFigures(const PlanFigures& figures, const ModelVersion& version, Estimate& estimate) {
+  const double ratio = figures.step_time / estimate.step_time;
+  estimate.step_time_low = figures.step_time_low.value_or(estimate.step_time_low * ratio);
+  estimate.step_time_high = figures.step_time_high.value_or(estimate.step_time_high * ratio);
+  estimate.step_time = figures.step_time;
+  estimate.tokens_per_second_per_device /= ratio;
+  estimate.model_flops_utilization /= ratio;
+  estimate.breakdown = BreakdownOf(figures);
+  estimate.provenance = Provenance::kAssumed;  // nobody here knows better
+  if (figures.breakdown.empty()) {
+    estimate.warnings.push_back(fmt::format(
+        "cost model {} gave no breakdown: all its time stands under fixed", version.name));
+  }
+  estimate.cost_model = SourceOf(version);
+  estimate.cost_model->peak_memory = figures.peak_memory;
+}
+
+absl::Status ApplyModel(AskedModel& asked, const Problem& problem, const ModelFound& known,
+                        std::span<RankedPlan* const> plans) {
+  if (asked.fallback.has_value()) {
+    for (RankedPlan* plan : plans) plan->estimate.cost_model = asked.fallback;
+    return absl::OkStatus();
+  }
+  if (asked.model == nullptr) return absl::OkStatus();
+  std::vector<ParallelPlan> questions;
+  for (const RankedPlan* plan : plans) questions.push_back(AskedForm(plan->plan, problem));
+  const auto figures = asked.model->Estimate(questions, {.with_breakdown = true});
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    RankedPlan& plan = *plans[i];
+    PlanFigures own = figures.ok() ? (*figures)[i] : PlanFigures();
+    // What it was ranked by stands, also when it cannot be asked any more.
+    for (const RecomputeChoice& choice : known.found.best) {
+      if (AskedForm(choice.plan, problem) != questions[i]) continue;
+      if (own.verdict != PlanVerdict::kOk) own = {.verdict = PlanVerdict::kOk};
+      own.step_time = choice.estimate.step_time;
+    }
+    if (own.verdict == PlanVerdict::kOk) {
+      ApplyFigures(own, asked.model->version(), plan.estimate);
+      continue;
+    }
+    const std::string why = figures.ok() ? own.reason : std::string(figures.status().message());
+    plan.estimate.cost_model = SourceOf(asked.model->version());
+    plan.estimate.cost_model->is_fallback = true;
+    plan.estimate.cost_model->reason = why;
+    plan.estimate.warnings.push_back(
+        fmt::format("the times are the built-in model's: cost model {} did not estimate this plan",
+                    asked.model->version().name));
+  }
+  return absl::OkStatus();
+}
+
+std::vector<std::string> WarningsOf(const ModelFound& found, const ModelVersion& version) {
+  std::vector<std::string> warnings;
+  for (const auto& [verdict, unanswered] : found.unanswered) {
+    warnings.push_back(fmt::format("cost model {}: {} of {} plans {}; the first: {}", version.name,
+                                   unanswered.count, found.found.summary.evaluated_count,
+                                   WordOf(verdict), unanswered.first_reason));
+  }
+  if (!found.failure.ok()) {
+    warnings.push_back(fmt::format("cost model {} could not be asked any more after {} plans: {}",
+                                   version.name, found.found.summary.evaluated_count,
+                                   std::string(found.failure.message())));
+  }
+  return warnings;
+}
+
+absl::Status RefuseCostModel(const StudyRequest& request, std::string_view what) {
+  if (!request.cost_model.has_value()) return absl::OkStatus();
+  return InvalidFields(
+      {{.field = "cost_model",
+        .description = fmt::format("stated; {} is answered by the built-in model alone", what)}});
+}
+
+absl::Status CaseModel::Open(const Question& question) {
+  if (question_.has_value() && *question_ == question) return absl::OkStatus();
+  question_.reset();
+  model_ = {};  // before its problem goes
+  ASSIGN_OR_RETURN(Problem problem, ResolveProblem(question, knowledge_));
+  problem_ = std::make_unique<Problem>(std::move(problem));
+  ASSIGN_OR_RETURN(model_, OpenAskedModel(asked_, *problem_, open_));
+  question_ = question;
+  return absl::OkStatus();
+}
+
+absl::Status CaseModel::Apply(const EvaluateRequest& request, Estimate& estimate) {
+  if (!asked_.has_value()) return absl::OkStatus();
+  if (absl::Status opened = Open(request.question); !opened.ok()) return opened;
+  if (model_.model != nullptr) {
+    ASSIGN_OR_RETURN(const ResolvedPlan resolved, ResolvePlan(request.plan, *problem_, "plan"));
+    const std::vector<ParallelPlan> plans = {AskedForm(resolved.plan, *problem_)};
+    const auto figures = model_.model->Estimate(plans, {.with_breakdown = true});
+    if (figures.ok() && figures->front().verdict != PlanVerdict::kOk) {
+      return NoEstimate(model_.model->version(), figures->front());
+    }
+    if (figures.ok()) {
+      ApplyFigures(figures->front(), model_.model->version(), estimate);
+      return absl::OkStatus();
+    }
+    if (absl::Status failed = FallBack(*asked_, figures.status(), model_); !failed.ok()) {
+      return failed;
+    }
+    question_.reset();  // the next case tries again
+  }
+  estimate.cost_model = model_.fallback;
+  return absl::OkStatus();
+}
+
+}  // namespace meshwright

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "server/tuner/calibrate.h"
+#include "server/tuner/model_search.h"
+#include "server/tuner/plan_model.h"
+#include "server/tuner/study.h"
+
+namespace meshwright {
+
+// The vendor's model that a question asks for, or what stands in for it.
+struct AskedModel {
+  std::unique_ptr<PlanModel> model = {};         // none: the built-in model answers
+  std::optional<CostModelSource> fallback = {};  // because this one could not be asked
+};
+
+// Opens what the request names. FAILED_PRECONDITION, NO_COST_MODELS: there is no folder of models;
+// what the model fails with, unless the request allows the built-in model instead.
+absl::StatusOr<AskedModel> OpenAskedModel(const std::optional<CostModelRequest>& asked,
+                                          const Problem& problem, const OpenPlanModel& open);
+
+// From then on the built-in model answers, if the request allows it; else `why`.
+absl::Status FallBack(const CostModelRequest& asked, const absl::Status& why, AskedModel& model);
+
+// Makes the model's figures the estimate's: time, interval, breakdown, and what follows from them.
+// Memory stays the built-in model's. The verdict is kOk.
+void ApplyFigures(const PlanFigures& figures, const ModelVersion& version, Estimate& estimate);
+
+// The same for plans of an answer, which the model is asked about once more for their breakdowns;
+// where it cannot be, `known` has the times. Under a fallback they are marked.
+absl::Status ApplyModel(AskedModel& asked, const Problem& problem, const ModelFound& known,
+                        std::span<RankedPlan* const> plans);
+
+// What an answer says of the plans that the model did not estimate.
+std::vector<std::string> WarningsOf(const ModelFound& found, const ModelVersion& version);
+
+// INVALID_ARGUMENT where a request asks for a model: `what` has none.
+absl::Status RefuseCostModel(const StudyRequest& request, std::string_view what);
+
+// Times of cases of `evaluate` by a vendor's model; keeps the last question's model open, since
+// cases of one question mostly come together. One thread; the referents outlive it.
+class CaseModel {
+ public:
+  CaseModel(std::optional<CostModelRequest> asked, const Knowledge& knowledge, OpenPlanModel open)
+      : asked_(std::move(asked)), knowledge_(knowledge), open_(std::move(open)) {}
+
+  // FAILED_PRECONDITION, COST_MODEL_NO_ESTIMATE: the model does not estimate this plan, and why.
+  absl::Status Apply(const EvaluateRequest& request, Estimate& estimate);
+
+ private:
+  absl::Status Open(const Question& question);
+
+  const std::optional<CostModelRequest> asked_;
+  const Knowledge& knowledge_;
+  const OpenPlanModel open_;
+  std::optional<Question> question_;
+  std::unique_ptr<Problem> problem_;
+  AskedModel model_;
+};
+
+}  // namespace meshwright

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/tuner/plan_model.h"
+#include "server/tuner/strategies/exhaustive.h"
+
+namespace meshwright {
+
+// Plans that a search by a vendor's model may ask for, unless it is told.
+inline constexpr int kDefaultModelLimit = 200'000;
+
+// What became of the plans that a vendor's model did not estimate.
+struct Unanswered {
+  std::int64_t count = 0;
+  std::string first_reason = {};
+};
+
+struct ModelFound {
+  SearchFound found = {};
+  std::map<PlanVerdict, Unanswered> unanswered = {};  // all verdicts but kOk
+  // Why it ended early; the model cannot be asked any more.
+  absl::Status failure = absl::OkStatus();
+};
+
+// The plan as models are asked it: with the split of layers that its framework takes, where that is
+// not even.
+ParallelPlan AskedForm(const ParallelPlan& plan, const Problem& problem);
+
+// Walks the space, cuts what the rules without a time reject and what does not fit by the built-in
+// memory model, asks `model` about what is left in large batches, and keeps the best by its times.
+// Of the recomputation of a plan the rule `dominance` leaves what can be best (NarrowRecompute).
+// The plans that the built-in model likes best are asked first, then those that are set as by hand,
+// so that a search that is cut has seen them.
+ModelFound SearchByModel(const Problem& problem, const Calibration& calibration, PlanModel& model,
+                         const SearchOptions& options, int limit);
+
+}  // namespace meshwright
