@@ -269,17 +269,21 @@ absl::Status RunningModel::Isolate(Batch& batch, Plans plans, Figures figures,
     poison_.insert(batch.context.key + MakePlanKey(plans[begin]).text);
     Tell("poisoned", MakePlanKey(plans[begin]).text);
   }
-  batch.deadline = whole;
   for (const auto& [at, count] : rest) {
-    const absl::Status asked = Ask(batch, plans.subspan(at, count), figures.subspan(at, count));
+    absl::Status asked = Ask(batch, plans.subspan(at, count), figures.subspan(at, count));
+    // Once more in a process of its own: one that fails now and then has another chance.
+    if (Reason(asked) == "COST_MODEL_FAILED") {
+      asked = Ask(batch, plans.subspan(at, count), figures.subspan(at, count));
+    }
     if (is_over(asked)) return asked;
     if (asked.ok()) continue;
     CountFailure(std::string(asked.message()));
     for (PlanFigures& figure : figures.subspan(at, count)) {
       figure = {.verdict = PlanVerdict::kError,
-                .reason = "in a batch that failed twice: " + std::string(asked.message())};
+                .reason = "in a batch that failed again: " + std::string(asked.message())};
     }
   }
+  batch.deadline = whole;
   return absl::OkStatus();
 }
 

@@ -119,6 +119,7 @@ absl::StatusOr<v1::EvaluatePlansResponse> Client::EvaluatePlans(
   do {
     v1::EvaluatePlansRequest part;
     *part.mutable_history() = request.history();
+    if (request.has_cost_model()) *part.mutable_cost_model() = request.cost_model();
     std::size_t bytes = 0;
     while (next < request.cases_size() && part.cases_size() < kCasesPerCall &&
            bytes < kBytesPerCall) {
