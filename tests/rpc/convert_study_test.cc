@@ -178,6 +178,21 @@ TEST(CodecTest, AFrontIsAskedForAgain) {
   EXPECT_TRUE(back->pareto);
 }
 
+TEST(CodecTest, AModelIsAskedForAgain) {
+  const Knowledge knowledge = LoadKnowledge("").value();
+  const StudyCodec codec = ProtobufCodec(knowledge);
+  StudyRequest request = FullRequest();
+  request.trials.reset();
+  request.cost_model = CostModelRequest{.name = "acme", .allow_fallback = true};
+  request.evaluation_limit = 12;
+  const auto back = codec.decode_request(codec.encode_request(request));
+  ASSERT_TRUE(back.ok()) << back.status();
+  ASSERT_TRUE(back->cost_model.has_value());
+  EXPECT_EQ(back->cost_model->name, "acme");
+  EXPECT_TRUE(back->cost_model->allow_fallback);
+  EXPECT_EQ(back->evaluation_limit, 12);
+}
+
 TEST(CodecTest, RequestReadsBackWhole) {
   const Knowledge knowledge = LoadKnowledge("").value();
   const StudyCodec codec = ProtobufCodec(knowledge);
@@ -231,10 +246,18 @@ TEST(EstimateTest, HasTheContractsFields) {
 }
 
 StudyResult SampleResult() {
-  const RankedPlan plan = {.plan = FullPlan(),
-                           .precision = Precision::kFp8,
-                           .estimate = SampleEstimate(),
-                           .exports = {{"megatron-core", "--x"}}};
+  RankedPlan plan = {.plan = FullPlan(),
+                     .precision = Precision::kFp8,
+                     .estimate = SampleEstimate(),
+                     .exports = {{"megatron-core", "--x"}}};
+  plan.estimate.cost_model = CostModelSource{.name = "acme",
+                                             .vendor = "Acme",
+                                             .version = "1.2",
+                                             .protocol = "1.0",
+                                             .checksum = "abc",
+                                             .is_fallback = true,
+                                             .reason = "why",
+                                             .peak_memory = Bytes{7}};
   return {.plans = {plan, plan},
           .baseline = plan,
           .search = {.space_count = 100,
