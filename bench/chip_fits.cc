@@ -58,9 +58,9 @@ std::vector<Row> ReadTable(const std::string& path) {
 double Number(const Row& row, const std::string& name) { return std::stod(row.at(name)); }
 
 std::string Shown(const FitError& error) {
-  return error.point_count == 0 ? "-"
-                                : fmt::format("{:.1f} / {:.1f}", 100 * error.median_ratio,
-                                              100 * error.p90_ratio);
+  return error.point_count == 0
+             ? "-"
+             : fmt::format("{:.1f} / {:.1f}", 100 * error.median_ratio, 100 * error.p90_ratio);
 }
 
 struct GemmTable {
@@ -89,8 +89,7 @@ constexpr std::size_t kManyShapes = 500;
 std::vector<MeasuredGemm> ReadGemms(const std::string& folder, const GemmTable& table) {
   std::vector<MeasuredGemm> points;
   for (const Row& row : ReadTable(fmt::format("{}/{}.csv", folder, table.file))) {
-    const MatmulShape shape = {
-        .m = Number(row, "m"), .n = Number(row, "n"), .k = Number(row, "k")};
+    const MatmulShape shape = {.m = Number(row, "m"), .n = Number(row, "n"), .k = Number(row, "k")};
     if (std::min({shape.m, shape.n, shape.k}) < 512) continue;
     points.push_back({.precision = table.precision,
                       .shape = shape,
@@ -114,7 +113,7 @@ void ReportGemm(const std::string& folder, const Catalogue& catalogue) {
 // A fit of some random shapes against 30 % of the others: five draws, of which the median one is
 // given.
 FitError SomeShapes(const std::vector<MeasuredGemm>& points, const ChipSpec& chip,
-                   std::size_t count) {
+                    std::size_t count) {
   std::vector<FitError> draws;
   for (unsigned draw = 0; draw < 5; ++draw) {
     std::vector<MeasuredGemm> shuffled = points;
@@ -128,9 +127,8 @@ FitError SomeShapes(const std::vector<MeasuredGemm>& points, const ChipSpec& chi
     }
     draws.push_back(ErrorOf(std::move(errors)));
   }
-  std::sort(draws.begin(), draws.end(), [](const FitError& a, const FitError& b) {
-    return a.median_ratio < b.median_ratio;
-  });
+  std::sort(draws.begin(), draws.end(),
+            [](const FitError& a, const FitError& b) { return a.median_ratio < b.median_ratio; });
   return draws[2];
 }
 
@@ -165,8 +163,9 @@ void ReportCollectives(const std::string& folder) {
          .bytes = {std::stoll(row.at("bytes"))},
          .time = Seconds(Number(row, "latency_us") * 1e-6)});
   }
-  fmt::print("| ranks | chip | all-gather | all-reduce | all-to-all | reduce-scatter | all |\n"
-             "|---|---|---|---|---|---|---|\n");
+  fmt::print(
+      "| ranks | chip | all-gather | all-reduce | all-to-all | reduce-scatter | all |\n"
+      "|---|---|---|---|---|---|---|\n");
   std::map<int, std::vector<double>> pooled;
   for (const auto& [key, by_kind] : curves) {
     fmt::print("| {} | {} |", key.first, key.second);

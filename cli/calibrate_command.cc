@@ -93,7 +93,8 @@ absl::StatusOr<std::string> Store(const std::string& folder, const ChipEntry& en
   }
   std::filesystem::rename(part, path, error);
   if (error) {
-    return absl::UnavailableError(fmt::format("cannot write {}: {}", path.string(), error.message()));
+    return absl::UnavailableError(
+        fmt::format("cannot write {}: {}", path.string(), error.message()));
   }
   return path.string();
 }

@@ -28,7 +28,9 @@ std::string Operators(const v1::ChipCalibration& calibration) {
                   fmt::format("{}", fit.point_count()), ErrorText(fit.before()),
                   ErrorText(fit.held_out()),
                   fit.limit_ratio() > 0 ? PercentText(fit.limit_ratio()) : "-", fit.verdict()});
-    if (!fit.advice().empty()) advice += fmt::format("{}{}: {}\n", kIndent, fit.name(), fit.advice());
+    if (!fit.advice().empty()) {
+      advice += fmt::format("{}{}: {}\n", kIndent, fit.name(), fit.advice());
+    }
   }
   return table.Text(kIndent) + advice;
 }
@@ -56,11 +58,12 @@ std::string Steps(const v1::ChipCalibration& calibration) {
 }  // namespace
 
 std::string CalibrationReportText(const v1::ChipCalibration& calibration) {
-  std::string text = fmt::format(
-      "calibration {} of {}: {}\n\n", calibration.name(), calibration.chip(),
-      calibration.verdict() == "ready" ? "ready" : "not ready");
+  std::string text =
+      fmt::format("calibration {} of {}: {}\n\n", calibration.name(), calibration.chip(),
+                  calibration.verdict() == "ready" ? "ready" : "not ready");
   text += Operators(calibration) + Steps(calibration);
-  Table changes({{.title = "figure"}, {.title = "before"}, {.title = "now"}, {.title = "provenance"}});
+  Table changes(
+      {{.title = "figure"}, {.title = "before"}, {.title = "now"}, {.title = "provenance"}});
   for (const v1::FigureChange& change : calibration.changes()) {
     changes.AddRow({change.name(), change.before().empty() ? "-" : change.before(), change.after(),
                     change.provenance()});

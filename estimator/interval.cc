@@ -26,9 +26,9 @@ double SigmaOf(Provenance provenance) {
   std::abort();
 }
 
-// What low confidence in a chip's own figures adds. Where reports of one chip differ they do by 1.38
-// (memory bandwidth of the MLU590, 2000 to 2760 GB/s) and 1.4 (of the BR100, 1640 to 2300): 80 %
-// within a factor of 1.18 of the middle.
+// What low confidence in a chip's own figures adds. Where reports of one chip differ they do
+// by 1.38 (memory bandwidth of the MLU590, 2000 to 2760 GB/s) and 1.4 (of the BR100, 1640 to 2300):
+// 80 % within a factor of 1.18 of the middle.
 constexpr double kDoubtSigma = 0.13;
 
 // What an extrapolation to other chips or many more devices adds; assumed.

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "estimator/terms/attention.h"
-#include "estimator/terms/stream.h"
 #include "estimator/terms/collective.h"
+#include "estimator/terms/stream.h"
 
 namespace meshwright {
 namespace {

@@ -30,9 +30,8 @@ std::string OriginText(const ChipFigure& figure) {
 
 // Where the row of a list comes from; a list and the figures name it alike.
 const ChipFigure& OriginOf(const ChipEntry& entry, std::string_view name) {
-  const auto found = std::find_if(entry.figures.begin(), entry.figures.end(),
-                                  [name](const ChipFigure& f) { return f.name == name; });
-  if (found == entry.figures.end()) std::abort();  // a list without its figure
+  const ChipFigure* const found = FindFigure(entry, name);
+  if (found == nullptr) std::abort();  // a list without its figure
   return *found;
 }
 
@@ -73,11 +72,11 @@ std::string CollectivesText(const ChipEntry& entry) {
                            point.time.count());
     }
     if (!curve.empty()) curve = fmt::format(R"("curve": [{}], )", curve);
-    rows.push_back(fmt::format(
-        R"({{"kind": "{}", "rank_count": {}, "alpha_seconds": {}, )"
-        R"("bandwidth_bytes_per_second": {}, "half_bytes": {}, {}{}}})",
-        CollectiveWordOf(fit.kind), fit.ranks, fit.alpha.count(), fit.bandwidth.rate,
-        fit.half.count, curve, OriginText(OriginOf(entry, CollectiveName(fit)))));
+    rows.push_back(fmt::format(R"({{"kind": "{}", "rank_count": {}, "alpha_seconds": {}, )"
+                               R"("bandwidth_bytes_per_second": {}, "half_bytes": {}, {}{}}})",
+                               CollectiveWordOf(fit.kind), fit.ranks, fit.alpha.count(),
+                               fit.bandwidth.rate, fit.half.count, curve,
+                               OriginText(OriginOf(entry, CollectiveName(fit)))));
   }
   return Lines(rows, "[", "]");
 }
@@ -87,9 +86,9 @@ std::string ResidualsText(const ChipEntry& entry) {
   for (const GemmResidualTable& table : entry.spec.gemm_residuals) {
     std::string shapes;
     for (const GemmResidual& r : table.shapes) {
-      shapes += fmt::format("{}[{:.0f}, {:.0f}, {:.0f}, {:.0f}, {:.4g}]", shapes.empty() ? "" : ", ",
-                            std::exp(r.log_count), std::exp(r.log_m), std::exp(r.log_n),
-                            std::exp(r.log_k), std::exp(r.log_time_ratio));
+      shapes += fmt::format("{}[{:.0f}, {:.0f}, {:.0f}, {:.0f}, {:.4g}]",
+                            shapes.empty() ? "" : ", ", std::exp(r.log_count), std::exp(r.log_m),
+                            std::exp(r.log_n), std::exp(r.log_k), std::exp(r.log_time_ratio));
     }
     rows.push_back(fmt::format(R"({{"precision": "{}", "pass": "{}", "is_grouped": {}, )"
                                R"("shapes": [{}], {}}})",
@@ -125,10 +124,15 @@ std::string ChipFileText(const ChipEntry& entry) {
   return text + fmt::format("  \"collectives\": {}\n}}\n", CollectivesText(entry));
 }
 
+const ChipFigure* FindFigure(const ChipEntry& entry, std::string_view name) {
+  const auto found = std::find_if(entry.figures.begin(), entry.figures.end(),
+                                  [name](const ChipFigure& f) { return f.name == name; });
+  return found == entry.figures.end() ? nullptr : &*found;
+}
+
 bool SetFigure(ChipEntry& entry, const ChipFigure& figure) {
-  const auto row =
-      std::find_if(NumberFigures().begin(), NumberFigures().end(),
-                   [&figure](const NumberFigure& r) { return r.key == figure.name; });
+  const auto row = std::find_if(NumberFigures().begin(), NumberFigures().end(),
+                                [&figure](const NumberFigure& r) { return r.key == figure.name; });
   if (row == NumberFigures().end()) return false;
   row->set(entry.spec, std::strtod(figure.value.c_str(), nullptr));
   const auto old = std::find_if(entry.figures.begin(), entry.figures.end(),

@@ -104,8 +104,9 @@ std::string CollectiveName(const CollectiveFit& fit) {
 }
 
 std::string CollectiveText(const CollectiveFit& fit) {
-  std::string text = fmt::format("alpha_seconds {:g}, bandwidth_bytes_per_second {:.0f}, half_bytes {}",
-                     fit.alpha.count(), fit.bandwidth.rate, fit.half.count);
+  std::string text =
+      fmt::format("alpha_seconds {:g}, bandwidth_bytes_per_second {:.0f}, half_bytes {}",
+                  fit.alpha.count(), fit.bandwidth.rate, fit.half.count);
   if (!fit.curve.empty()) text += fmt::format(", curve of {} sizes", fit.curve.size());
   return text;
 }

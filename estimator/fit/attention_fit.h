@@ -6,9 +6,9 @@
 
 namespace meshwright {
 
-// The constants of fused attention (docs/cost_model.md "Attention") that come nearest to the points:
-// forward ones give the rate, the others what the backward pass takes on top. The rest is `chip`'s.
-// Nothing is fitted to a pass, or to small heads, that `points` do not have.
+// The constants of fused attention (docs/cost_model.md "Attention") that come nearest to the
+// points: forward ones give the rate, the others what the backward pass takes on top. The rest is
+// `chip`'s. Nothing is fitted to a pass, or to small heads, that `points` do not have.
 AttentionModel FitAttention(std::span<const MeasuredAttention> points, const ChipSpec& chip,
                             Precision precision);
 

@@ -20,8 +20,8 @@ inline double PointCost(double log_ratio) {
 
 inline constexpr int kFitFolds = 5;
 
-// Errors of points that a fit of the others did not see: `fold_of` says in which of kFitFolds rounds
-// a point is held out. `Fit` turns points into a model, `Time` predicts by it.
+// Errors of points that a fit of the others did not see: `fold_of` says in which of kFitFolds
+// rounds a point is held out. `Fit` turns points into a model, `Time` predicts by it.
 template <typename Point, typename Fit, typename Time>
 FitError HeldOutError(std::span<const Point> points, const std::vector<int>& fold_of,
                       const Fit& fit, const Time& time) {

@@ -23,23 +23,27 @@ struct GemmPrior {
   double spread;
 };
 constexpr GemmPrior kPriors[kGemmConstants] = {
-    {-4.6, 0.69, 0.5},    // ln e
-    {-4.6, 0.69, 0.5},    // ln eb
-    {-18.4, -6.9, 1.5},   // ln t0
-    {-7, 4.6, 2},         // ln s0
-    {0, 9.2, 1.5},        // ln k0
-    {-4.6, 4.6, 2},       // logit q
-    {-3, 3, 1},           // ln (p - 1)
-    {-18.4, -6.9, 1.5},   // ln rk
+    {-4.6, 0.69, 0.5},   // ln e
+    {-4.6, 0.69, 0.5},   // ln eb
+    {-18.4, -6.9, 1.5},  // ln t0
+    {-7, 4.6, 2},        // ln s0
+    {0, 9.2, 1.5},       // ln k0
+    {-4.6, 4.6, 2},      // logit q
+    {-3, 3, 1},          // ln (p - 1)
+    {-18.4, -6.9, 1.5},  // ln rk
 };
 
 std::vector<double> FromGemm(const GemmModel& g) {
   const auto log = [](double x) { return std::log(std::max(x, 1e-12)); };
   const double q = std::clamp(g.quantisation, 0.01, 0.99);
-  return {log(g.compute_efficiency), log(g.memory_efficiency),
-          log(g.fixed.count()),      log(g.intensity_half),
-          log(g.fill),               std::log(q / (1 - q)),
-          log(g.norm_exponent - 1),  log(g.split_k.count())};
+  return {log(g.compute_efficiency),
+          log(g.memory_efficiency),
+          log(g.fixed.count()),
+          log(g.intensity_half),
+          log(g.fill),
+          std::log(q / (1 - q)),
+          log(g.norm_exponent - 1),
+          log(g.split_k.count())};
 }
 
 GemmModel ToGemm(std::span<const double> x) {
@@ -71,13 +75,29 @@ ChipSpec Bare(const ChipSpec& chip) {
 }
 
 double GemmCost(std::span<const MeasuredGemm> points, const ChipSpec& chip,
-              const DeviceRates& rates) {
+                const DeviceRates& rates) {
   double cost = 0;
   for (const MeasuredGemm& p : points) {
     const Seconds time = MatmulTime(p.shape, chip, rates, p.accumulates_fp32);
     cost += PointCost(std::log(time / p.time));
   }
   return cost;
+}
+
+// The form has local minima: whole waves or smooth ones, a steep or a flat tile.
+std::vector<std::vector<FitParameter>> GemmStarts(std::span<const double> usual) {
+  std::vector<std::vector<FitParameter>> starts;
+  for (const double quantisation : {-2.0, 2.0}) {
+    for (const double intensity : {-4.0, 1.0}) {
+      std::vector<FitParameter> start;
+      for (std::size_t i = 0; i < kGemmConstants; ++i) {
+        const double at = i == 3 ? intensity : i == 5 ? quantisation : usual[i];
+        start.push_back({.low = kPriors[i].low, .start = at, .high = kPriors[i].high});
+      }
+      starts.push_back(std::move(start));
+    }
+  }
+  return starts;
 }
 
 std::vector<int> FoldsBySize(std::span<const MeasuredGemm> points) {
@@ -112,20 +132,12 @@ GemmModel FitGemm(std::span<const MeasuredGemm> points, const ChipSpec& chip) {
   };
   std::vector<double> best;
   double least = 0;
-  // The form has local minima: whole waves or smooth ones, a steep or a flat tile.
-  for (const double quantisation : {-2.0, 2.0}) {
-    for (const double intensity : {-4.0, 1.0}) {
-      std::vector<FitParameter> start;
-      for (std::size_t i = 0; i < kGemmConstants; ++i) {
-        const double at = i == 3 ? intensity : i == 5 ? quantisation : usual[i];
-        start.push_back({.low = kPriors[i].low, .start = at, .high = kPriors[i].high});
-      }
-      std::vector<double> found = Minimise(cost, start);
-      const double value = cost(found);
-      if (best.empty() || value < least) {
-        best = std::move(found);
-        least = value;
-      }
+  for (const std::vector<FitParameter>& start : GemmStarts(usual)) {
+    std::vector<double> found = Minimise(cost, start);
+    const double value = cost(found);
+    if (best.empty() || value < least) {
+      best = std::move(found);
+      least = value;
     }
   }
   return ToGemm(best);

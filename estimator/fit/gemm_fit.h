@@ -15,8 +15,8 @@ GemmModel FitGemm(std::span<const MeasuredGemm> points, const ChipSpec& chip);
 // Modelled time of a burst; by the chip's residual tables too, if it has any.
 Seconds GemmTime(const MeasuredGemm& point, const ChipSpec& chip);
 
-// Of shapes whose (n, k) the fit had not seen, in five rounds; with `with_table` a residual table of
-// the seen ones counts as well. Zero points where all have the same (n, k).
+// Of shapes whose (n, k) the fit had not seen, in five rounds; with `with_table` a residual table
+// of the seen ones counts as well. Zero points where all have the same (n, k).
 FitError GemmHeldOutError(std::span<const MeasuredGemm> points, const ChipSpec& chip,
                           bool with_table);
 

@@ -20,9 +20,8 @@ Seconds TrafficTime(const TrafficFit& fit, Bytes bytes, const ChipSpec& chip) {
 }
 
 TrafficFit FitTraffic(std::span<const MeasuredTraffic> points, const ChipSpec& chip) {
-  const bool tells_cache = std::ranges::any_of(points, [&chip](const MeasuredTraffic& p) {
-    return p.bytes.count < chip.cache.count / 2;
-  });
+  const bool tells_cache = std::ranges::any_of(
+      points, [&chip](const MeasuredTraffic& p) { return p.bytes.count < chip.cache.count / 2; });
   const auto decode = [tells_cache](std::span<const double> x) {
     return TrafficFit{.fixed = Seconds(std::exp(x[0])),
                       .efficiency = std::exp(x[1]),

@@ -92,7 +92,7 @@ class MachineTest(Folder):
     def test_microbenchmarks_make_it_ready_to_tune(self):
         path = str(pathlib.Path(self.folder) / "machine.json")
         subprocess.run([PYTHON, str(MICROBENCH), "--output", path, "--processes", "2", "--sustained-seconds", "3",
-                        "--seconds-per-point", "0.05", "--max-bytes", str(2**24)],
+                        "--seconds-per-point", "0.05", "--max-bytes", str(2**27)],
                        check=True, timeout=500, stdout=subprocess.DEVNULL)
         site = pathlib.Path(self.folder) / "site"
         site.mkdir()

@@ -27,9 +27,9 @@ ChipSpec Board() {
 TEST(MinimiseTest, FindsTheLeastWithinBounds) {
   const FitParameter parameters[] = {{.low = -10, .start = 5, .high = 10},
                                      {.low = 2, .start = 8, .high = 10}};
-  const auto least = Minimise(
-      [](std::span<const double> x) { return std::pow(x[0] + 3, 2) + std::pow(x[1], 2); },
-      parameters);
+  const auto least =
+      Minimise([](std::span<const double> x) { return std::pow(x[0] + 3, 2) + std::pow(x[1], 2); },
+               parameters);
   EXPECT_NEAR(least[0], -3, 1e-2);
   EXPECT_NEAR(least[1], 2, 1e-2);  // the bound
 }
@@ -81,8 +81,8 @@ TEST(GemmFitTest, SameInputSameConstants) {
 }
 
 TEST(GemmFitTest, HoldsOutNothingOfOneSize) {
-  const std::vector<MeasuredGemm> points = {{.shape = {.m = 64, .n = 64, .k = 64},
-                                             .time = Seconds(1e-5)}};
+  const std::vector<MeasuredGemm> points = {
+      {.shape = {.m = 64, .n = 64, .k = 64}, .time = Seconds(1e-5)}};
   EXPECT_EQ(GemmHeldOutError(points, Board(), false).point_count, 0);
 }
 
@@ -97,8 +97,8 @@ CollectiveFit Fabric() {
 std::vector<MeasuredCollective> Sweep(const CollectiveFit& fit) {
   std::vector<MeasuredCollective> points;
   for (std::int64_t bytes = 4096; bytes <= std::int64_t{1} << 30; bytes *= 4) {
-    points.push_back({.kind = fit.kind, .ranks = fit.ranks, .bytes = {bytes},
-                      .time = FitTime(fit, {bytes})});
+    points.push_back(
+        {.kind = fit.kind, .ranks = fit.ranks, .bytes = {bytes}, .time = FitTime(fit, {bytes})});
   }
   return points;
 }
@@ -134,8 +134,7 @@ TEST(CollectiveFitTest, HoldsOutNothingOfFewSizes) {
 TEST(TrafficFitTest, FindsTheConstants) {
   ChipSpec chip = Board();
   chip.cache = {40'000'000};
-  const TrafficFit fit = {
-      .fixed = Seconds(4e-6), .efficiency = 0.6, .cache_bandwidth_ratio = 1.5};
+  const TrafficFit fit = {.fixed = Seconds(4e-6), .efficiency = 0.6, .cache_bandwidth_ratio = 1.5};
   std::vector<MeasuredTraffic> points;
   for (const std::int64_t bytes :
        {10'000, 1'000'000, 15'000'000, 19'000'000, 60'000'000, 1'000'000'000}) {
@@ -162,10 +161,15 @@ TEST(AttentionFitTest, FindsForwardAndBackwardRates) {
   for (const double tokens : {1024.0, 4096.0, 16384.0}) {
     for (const double heads : {8.0, 32.0}) {
       for (const double size : {64.0, 128.0}) {
-        const AttentionShape shape = {.batch = 1, .heads = heads, .head_dim = size,
-                                      .query_tokens = tokens, .key_tokens = tokens};
-        points.push_back({.shape = shape, .is_backward = false,
-                          .time = FusedAttentionTime(shape, AttentionKernel::kVendor, chip, rates)});
+        const AttentionShape shape = {.batch = 1,
+                                      .heads = heads,
+                                      .head_dim = size,
+                                      .query_tokens = tokens,
+                                      .key_tokens = tokens};
+        points.push_back(
+            {.shape = shape,
+             .is_backward = false,
+             .time = FusedAttentionTime(shape, AttentionKernel::kVendor, chip, rates)});
         points.push_back(
             {.shape = shape,
              .is_backward = true,

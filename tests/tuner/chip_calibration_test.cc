@@ -89,13 +89,16 @@ std::string Kernels() {
 }
 
 std::string Collectives() {
-  const CollectiveFit fabric = {.kind = CollectiveKind::kAllGather, .ranks = 2,
-                                .alpha = Seconds(3e-5), .bandwidth = {5e10}, .half = {1000000}};
+  const CollectiveFit fabric = {.kind = CollectiveKind::kAllGather,
+                                .ranks = 2,
+                                .alpha = Seconds(3e-5),
+                                .bandwidth = {5e10},
+                                .half = {1000000}};
   std::vector<std::string> rows;
   for (std::int64_t bytes = 4096; bytes < std::int64_t{1} << 30; bytes *= 4) {
-    rows.push_back(fmt::format(
-        R"({{"kind": "all_gather", "rank_count": 2, "bytes": {}, "time_seconds": {}}})", bytes,
-        FitTime(fabric, {bytes}).count()));
+    rows.push_back(
+        fmt::format(R"({{"kind": "all_gather", "rank_count": 2, "bytes": {}, "time_seconds": {}}})",
+                    bytes, FitTime(fabric, {bytes}).count()));
   }
   rows.push_back(R"({"kind": "point_to_point", "rank_count": 2, "bytes": 1000000,)"
                  R"( "time_seconds": 0.001})");
@@ -118,9 +121,10 @@ ChipCalibration Calibrated(const std::string& items) {
 }
 
 std::string AllItems() {
-  return fmt::format("{}", fmt::join(std::vector<std::string>{Gemms(Truth()), Streams(1.7e12), Kernels(),
-                                            Collectives(), Sustained()},
-                                     ", "));
+  return fmt::format("{}",
+                     fmt::join(std::vector<std::string>{Gemms(Truth()), Streams(1.7e12), Kernels(),
+                                                        Collectives(), Sustained()},
+                               ", "));
 }
 
 TEST(ChipCalibrationTest, EveryMeasuredOperatorIsFitted) {
@@ -145,8 +149,9 @@ TEST(ChipCalibrationTest, GemmsAreExpectedAsTheyWereMeasured) {
   const MeasuredGemm unseen = {.shape = {.m = 4096, .n = 3072, .k = 3072}};
   EXPECT_NEAR(GemmTime(unseen, calibration.entry.spec) / GemmTime(unseen, Truth()), 1, 0.05);
   EXPECT_GT(GemmTime(unseen, Truth()) / GemmTime(unseen, Base().spec), 1.3);
-  const OperatorFit& gemm = *std::find_if(calibration.operators.begin(), calibration.operators.end(),
-                                          [](const OperatorFit& f) { return f.name == "gemm"; });
+  const OperatorFit& gemm =
+      *std::find_if(calibration.operators.begin(), calibration.operators.end(),
+                    [](const OperatorFit& f) { return f.name == "gemm"; });
   EXPECT_LT(gemm.held_out.median_ratio, 0.05);
   EXPECT_GT(gemm.before.median_ratio, 0.3);
 }
@@ -154,12 +159,11 @@ TEST(ChipCalibrationTest, GemmsAreExpectedAsTheyWereMeasured) {
 TEST(ChipCalibrationTest, FiguresSayWhichCalibrationTheyAreFrom) {
   const ChipCalibration calibration = Calibrated(AllItems());
   EXPECT_THAT(calibration.entry.figures,
-              Contains(testing::AllOf(Field(&ChipFigure::name, "gemm_compute_efficiency_ratio"),
-                                      Field(&ChipFigure::provenance, Provenance::kFitted),
-                                      Field(&ChipFigure::source,
-                                            HasSubstr("calibration board 7 on a board")))));
-  EXPECT_THAT(calibration.changes,
-              Contains(Field(&FigureChange::name, "sustained_time_ratio")));
+              Contains(testing::AllOf(
+                  Field(&ChipFigure::name, "gemm_compute_efficiency_ratio"),
+                  Field(&ChipFigure::provenance, Provenance::kFitted),
+                  Field(&ChipFigure::source, HasSubstr("calibration board 7 on a board")))));
+  EXPECT_THAT(calibration.changes, Contains(Field(&FigureChange::name, "sustained_time_ratio")));
 }
 
 TEST(ChipCalibrationTest, WhatIsNotMeasuredStaysAndIsSaid) {
@@ -168,11 +172,11 @@ TEST(ChipCalibrationTest, WhatIsNotMeasuredStaysAndIsSaid) {
       R"(, "gemm": {"status": "failed", "reason": "no kernel image", "seconds": 0, "rows": []})");
   EXPECT_EQ(calibration.entry.spec.gemm, Base().spec.gemm);
   EXPECT_FALSE(IsReady(calibration));
-  EXPECT_THAT(calibration.operators,
-              Contains(testing::AllOf(
-                  Field(&OperatorFit::name, "gemm"),
-                  Field(&OperatorFit::verdict, OperatorVerdict::kAssumed),
-                  Field(&OperatorFit::advice, HasSubstr("failed (no kernel image)")))));
+  EXPECT_THAT(
+      calibration.operators,
+      Contains(testing::AllOf(Field(&OperatorFit::name, "gemm"),
+                              Field(&OperatorFit::verdict, OperatorVerdict::kAssumed),
+                              Field(&OperatorFit::advice, HasSubstr("failed (no kernel image)")))));
 }
 
 TEST(ChipCalibrationTest, APoorFitAsksForMoreShapes) {
@@ -193,9 +197,9 @@ TEST(ChipCalibrationTest, APoorFitAsksForMoreShapes) {
 TEST(ChipCalibrationTest, AnUnpublishedPeakIsTheBestMeasuredRate) {
   const auto catalogue = Catalogue::LoadBuiltIn();
   ASSERT_TRUE(catalogue.ok());
-  const auto measurements = ParseMeasurements(FileOf(Item(
-      "gemm", {R"({"precision": "fp32", "pass": "forward", "m": 1000, "n": 1000, "k": 1000,)"
-               R"( "count": 1, "accumulates_fp32": false, "time_seconds": 0.02})"})));
+  const auto measurements = ParseMeasurements(FileOf(
+      Item("gemm", {R"({"precision": "fp32", "pass": "forward", "m": 1000, "n": 1000, "k": 1000,)"
+                    R"( "count": 1, "accumulates_fp32": false, "time_seconds": 0.02})"})));
   ASSERT_TRUE(measurements.ok()) << measurements.status();
   const auto calibration =
       CalibrateChip(**catalogue->Find("cpu-generic"), *measurements, "this machine");
@@ -206,9 +210,9 @@ TEST(ChipCalibrationTest, AnUnpublishedPeakIsTheBestMeasuredRate) {
 
 TEST(ChipCalibrationTest, APrecisionWithoutAPeakGetsTheMeasuredOne) {
   const ChipEntry base = Base();  // has no FP8
-  const auto measurements = ParseMeasurements(FileOf(Item(
-      "gemm", {R"({"precision": "fp8", "pass": "forward", "m": 1000, "n": 1000, "k": 1000,)"
-               R"( "count": 1, "accumulates_fp32": false, "time_seconds": 0.02})"})));
+  const auto measurements = ParseMeasurements(FileOf(
+      Item("gemm", {R"({"precision": "fp8", "pass": "forward", "m": 1000, "n": 1000, "k": 1000,)"
+                    R"( "count": 1, "accumulates_fp32": false, "time_seconds": 0.02})"})));
   ASSERT_TRUE(measurements.ok());
   const auto calibration = CalibrateChip(base, *measurements, "x");
   ASSERT_TRUE(calibration.ok()) << calibration.status();

@@ -1,8 +1,8 @@
 #include "vendor_models/catalogue.h"
 
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
-#include <cstdint>
 #include <set>
 #include <string>
 
@@ -220,7 +220,8 @@ const FindCase kFindCases[] = {
      "",
      absl::StatusCode::kNotFound,
      "UNKNOWN_CHIP",
-     {"Closest: huawei-ascend-910a, huawei-ascend-910b-280t, huawei-ascend-910b-313t, huawei-ascend-910b-376t, "
+     {"Closest: huawei-ascend-910a, huawei-ascend-910b-280t, huawei-ascend-910b-313t, "
+      "huawei-ascend-910b-376t, "
       "huawei-ascend-910c. Known: "}},
     // The sxm5 one shares 14 letters with it, the pcie one 12, the H20 and the H200 8.
     {"MistypedAtTheEnd",

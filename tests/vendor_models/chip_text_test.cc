@@ -48,7 +48,9 @@ TEST(ChipTextTest, SetsAFigureAndSaysWhenThereIsNone) {
   const auto catalogue = Catalogue::LoadBuiltIn();
   ASSERT_TRUE(catalogue.ok());
   ChipEntry entry = **catalogue->Find("cpu-generic");
-  EXPECT_TRUE(SetFigure(entry, {.name = "gemm_fixed_seconds", .value = "2e-05", .source = "here",
+  EXPECT_TRUE(SetFigure(entry, {.name = "gemm_fixed_seconds",
+                                .value = "2e-05",
+                                .source = "here",
                                 .provenance = Provenance::kFitted}));
   EXPECT_EQ(entry.spec.gemm.fixed, Seconds(2e-5));
   EXPECT_FALSE(SetFigure(entry, {.name = "gemm_fixed", .value = "2e-05", .source = "here"}));

@@ -29,7 +29,6 @@ constexpr double kTrafficLimit = 0.25;  // one rate stands for norms, activation
 constexpr double kCollectiveLimit = 0.15;
 
 constexpr int kShapesOfATable = 100;  // of a pass, from which a table of residuals says more
-constexpr double kLargeStream = 64e6;  // bytes, beyond the caches of most chips
 
 std::string NumberText(double value) { return fmt::format("{:.6g}", value); }
 
@@ -52,8 +51,8 @@ class ChipCalibrator {
     FitCollectives();
     FitLink();
     if (measured_.runtime_context.has_value()) {
-      Set("runtime_context_bytes",
-          fmt::format("{}", measured_.runtime_context->count), Provenance::kMeasured, "");
+      Set("runtime_context_bytes", fmt::format("{}", measured_.runtime_context->count),
+          Provenance::kMeasured, "");
     }
     // Reads it again as any chip file is read: ranges are checked, provenance is summed up.
     ASSIGN_OR_RETURN(result_.entry,
@@ -64,11 +63,8 @@ class ChipCalibrator {
  private:
   ChipSpec& spec() { return result_.entry.spec; }
 
-  const ChipFigure* Figure(std::string_view name) const {
-    const auto& figures = result_.entry.figures;
-    const auto found = std::find_if(figures.begin(), figures.end(),
-                                    [name](const ChipFigure& f) { return f.name == name; });
-    return found == figures.end() ? nullptr : &*found;
+  [[nodiscard]] const ChipFigure* Figure(std::string_view name) const {
+    return FindFigure(result_.entry, name);
   }
 
   [[nodiscard]] bool IsPublished(std::string_view name) const {
@@ -76,19 +72,16 @@ class ChipCalibrator {
     return figure != nullptr && figure->provenance == Provenance::kPublished;
   }
 
-  std::string Source(std::string_view what) const {
+  [[nodiscard]] std::string Source(std::string_view what) const {
     return what.empty() ? origin_ : fmt::format("{}; {}", origin_, what);
   }
 
-  void Set(std::string_view name, std::string value, Provenance provenance,
-           std::string_view what) {
+  void Set(std::string_view name, std::string value, Provenance provenance, std::string_view what) {
     const ChipFigure* old = Figure(name);
     const std::string before = old == nullptr ? "" : old->value;
     if (before != value) {
-      result_.changes.push_back({.name = std::string(name),
-                                 .before = before,
-                                 .after = value,
-                                 .provenance = provenance});
+      result_.changes.push_back(
+          {.name = std::string(name), .before = before, .after = value, .provenance = provenance});
     }
     SetFigure(result_.entry, {.name = std::string(name),
                               .value = std::move(value),
@@ -102,7 +95,7 @@ class ChipCalibrator {
               std::string_view what) {
     std::vector<ChipFigure>& figures = result_.entry.figures;
     std::erase_if(figures, [&name](const ChipFigure& f) { return f.name == name; });
-    const ChipFigure* old = FigureOf(before_, name);
+    const ChipFigure* old = FindFigure(before_, name);
     result_.changes.push_back({.name = name,
                                .before = old == nullptr ? "" : old->value,
                                .after = value,
@@ -112,12 +105,6 @@ class ChipCalibrator {
                        .source = Source(what),
                        .provenance = provenance,
                        .confidence = Confidence::kHigh});
-  }
-
-  static const ChipFigure* FigureOf(const ChipEntry& entry, std::string_view name) {
-    const auto found = std::find_if(entry.figures.begin(), entry.figures.end(),
-                                    [name](const ChipFigure& f) { return f.name == name; });
-    return found == entry.figures.end() ? nullptr : &*found;
   }
 
   static std::string ErrorText(const FitError& error) {
@@ -134,8 +121,18 @@ class ChipCalibrator {
   void FitStreams() {
     double best = 0;
     for (const MeasuredStream& s : measured_.streams) {
-      if (static_cast<double>(s.working_set.count) < kLargeStream) continue;
+      if (s.working_set.count < 2 * spec().cache.count) continue;  // runs from the cache
       best = std::max(best, static_cast<double>(s.bytes.count) / s.time.count());
+    }
+    if (best == 0 && !measured_.streams.empty()) {
+      result_.operators.push_back(
+          {.name = "stream",
+           .point_count = static_cast<int>(measured_.streams.size()),
+           .verdict = OperatorVerdict::kAssumed,
+           .advice = fmt::format("no working set of {} bytes, twice the cache: "
+                                 "microbench.py --only memory --again --max-bytes {}",
+                                 2 * spec().cache.count, 2 * spec().cache.count)});
+      return;
     }
     if (best == 0) {
       AddMissing("stream", "memory");
@@ -203,22 +200,22 @@ class ChipCalibrator {
                        .before = ErrorBefore(gemms),
                        .limit_ratio = kGemmLimit};
     spec().gemm_residuals.clear();
-    std::erase_if(result_.entry.figures, [](const ChipFigure& f) {
-      return f.name.starts_with("gemm_residuals_");
-    });
+    std::erase_if(result_.entry.figures,
+                  [](const ChipFigure& f) { return f.name.starts_with("gemm_residuals_"); });
     const bool with_table = static_cast<int>(gemms.size()) >= 3 * kShapesOfATable;
     fit.held_out = GemmHeldOutError(gemms, spec(), with_table);
     fit.verdict = Verdict(fit.held_out, kGemmLimit);
     if (fit.verdict == OperatorVerdict::kPoor && !with_table) {
-      fit.advice = "measure 200 more shapes, for a table of residuals: "
-                   "microbench.py --only gemm --gemm-shapes 232";
+      fit.advice =
+          "measure 200 more shapes, for a table of residuals: "
+          "microbench.py --only gemm --gemm-shapes 232";
     }
     SetGemm(FitGemm(gemms, spec()), ErrorText(fit.held_out));
     if (with_table) AddTable(precision, gemms, /*is_reported=*/false);
     result_.operators.push_back(std::move(fit));
   }
 
-  FitError ErrorBefore(const std::vector<MeasuredGemm>& gemms) const {
+  [[nodiscard]] FitError ErrorBefore(const std::vector<MeasuredGemm>& gemms) const {
     std::vector<double> errors;
     for (const MeasuredGemm& g : gemms) {
       if (!NominalPeak(before_.spec, g.precision).has_value()) continue;
@@ -304,7 +301,8 @@ class ChipCalibrator {
         {"attention_small_head_ratio", model.small_head_ratio},
         {"attention_backward_time_ratio", model.backward_time_ratio}};
     if (model.backward_sequence_half.has_value()) {
-      figures.emplace_back("attention_backward_sequence_half_tokens", *model.backward_sequence_half);
+      figures.emplace_back("attention_backward_sequence_half_tokens",
+                           *model.backward_sequence_half);
     }
     if (model.backward_wave_half.has_value()) {
       figures.emplace_back("attention_backward_wave_half", *model.backward_wave_half);
@@ -331,6 +329,7 @@ class ChipCalibrator {
       return;
     }
     std::vector<double> errors;
+    errors.reserve(points.size());
     for (const MeasuredTraffic& p : points) {
       errors.push_back(std::abs(
           StreamTime(p.bytes, before_.spec.memory_bound_efficiency, before_.spec) / p.time - 1));

@@ -13,10 +13,10 @@
 namespace meshwright {
 
 enum class OperatorVerdict {
-  kGood,      // the held-out error is within the limit
-  kTooFew,    // measured, but too few points to hold some out
-  kPoor,      // above the limit
-  kAssumed,   // not measured: the chip's figures stand as they were
+  kGood,     // the held-out error is within the limit
+  kTooFew,   // measured, but too few points to hold some out
+  kPoor,     // above the limit
+  kAssumed,  // not measured: the chip's figures stand as they were
 };
 
 // One operator of a chip, and what the measurements taught of it.
@@ -49,7 +49,8 @@ struct ChipCalibration {
 
 // `base` with the constants that `measurements` teach; what they say nothing of stays as it is.
 // Peaks and bandwidths that are published stay too: efficiencies are shares of them. `name` is kept
-// as the source of each figure. INVALID_ARGUMENT where a figure would leave the range that chip files allow.
+// as the source of each figure. INVALID_ARGUMENT where a figure would leave the range that chip
+// files allow.
 absl::StatusOr<ChipCalibration> CalibrateChip(const ChipEntry& base,
                                               const ChipMeasurements& measurements,
                                               std::string_view name);

@@ -41,8 +41,8 @@ constexpr PassName kPasses[] = {{GemmPass::kForward, "forward"},
 
 template <typename Row>
 const Row* FindWord(std::span<const Row> rows, std::string_view word) {
-  const auto found = std::find_if(rows.begin(), rows.end(),
-                                  [word](const Row& row) { return row.word == word; });
+  const auto found =
+      std::find_if(rows.begin(), rows.end(), [word](const Row& row) { return row.word == word; });
   return found == rows.end() ? nullptr : &*found;
 }
 
@@ -149,9 +149,8 @@ class MeasurementsReader {
   }
 
   void ReadStream(ObjectReader& row, const Json& /*object*/) {
-    result_.streams.push_back({.bytes = Size(row),
-                               .working_set = Size(row, "working_set_bytes"),
-                               .time = Time(row)});
+    result_.streams.push_back(
+        {.bytes = Size(row), .working_set = Size(row, "working_set_bytes"), .time = Time(row)});
   }
 
   void ReadGemm(ObjectReader& row, const Json& /*object*/) {
@@ -233,7 +232,8 @@ class MeasurementsReader {
         .time = Time(row, "step_time_seconds")};
     if (object.contains("peak_memory_bytes")) step.peak_memory = Size(row, "peak_memory_bytes");
     const Json* asked = Object(row, "case");
-    if (asked != nullptr) step.case_json = asked->dump(-1, ' ', true, Json::error_handler_t::replace);
+    if (asked != nullptr)
+      step.case_json = asked->dump(-1, ' ', true, Json::error_handler_t::replace);
     result_.steps.push_back(std::move(step));
   }
 
@@ -251,8 +251,8 @@ absl::StatusOr<ChipMeasurements> ParseMeasurements(std::string_view text) {
     return InvalidFields({{.field = "measurements", .description = error.what()}});
   }
   if (!file.is_object()) {
-    return InvalidFields({{.field = "measurements",
-                           .description = ShownValue(file) + "; must be a JSON object"}});
+    return InvalidFields(
+        {{.field = "measurements", .description = ShownValue(file) + "; must be a JSON object"}});
   }
   MeasurementsReader reader;
   reader.Read(file);
