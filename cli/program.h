@@ -13,9 +13,9 @@ enum class OutputForm { kTable, kJson };
 
 // Flags that every command takes.
 struct GlobalFlags {
-  std::string server = {};  // empty: the engine runs embedded
-  std::string store = {};   // SQLite file of the embedded engine
-  std::string chips = {};   // folder of the site's own chip files
+  std::string server = {};       // empty: the engine runs embedded
+  std::string store = {};        // SQLite file of the embedded engine
+  std::string chips = {};        // folder of the site's own chip files
   std::string cost_models = {};  // folder of vendors' models; empty: none
   OutputForm output = OutputForm::kTable;
 };
