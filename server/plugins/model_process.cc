@@ -50,8 +50,9 @@ absl::StatusOr<std::string> MakeFolder() {
   std::error_code error;
   std::string base = std::filesystem::temp_directory_path(error).string();
   constexpr std::string_view kPattern = "/meshwright-model-XXXXXX";
-  if (error || base.size() + kPattern.size() + sizeof("/model.sock") > kLongestSocket)
+  if (error || base.size() + kPattern.size() + sizeof("/model.sock") > kLongestSocket) {
     base = "/tmp";
+  }
   std::string folder = base + std::string(kPattern);
   if (mkdtemp(folder.data()) == nullptr) {  // 0700
     return absl::UnavailableError(fmt::format("{}: {}", folder, std::strerror(errno)));
@@ -61,6 +62,7 @@ absl::StatusOr<std::string> MakeFolder() {
 
 std::vector<char*> Pointers(std::vector<std::string>& words) {
   std::vector<char*> pointers;
+  pointers.reserve(words.size() + 1);
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
   return pointers;
@@ -74,6 +76,7 @@ std::vector<std::string> EnvironmentOf(const ProcessSpec& spec, const std::strin
                                             {"PYTHONDONTWRITEBYTECODE", "1"}};
   for (const auto& [name, value] : spec.environment) all[name] = value;
   std::vector<std::string> lines;
+  lines.reserve(all.size());
   for (const auto& [name, value] : all) lines.push_back(fmt::format("{}={}", name, value));
   return lines;
 }

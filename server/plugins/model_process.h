@@ -38,7 +38,7 @@ class ModelProcess {
   [[nodiscard]] std::string isolation() const;
   [[nodiscard]] bool has_ended() const;
   // Whether it has ended by then.
-  bool WaitForEnd(std::chrono::milliseconds timeout) const;
+  [[nodiscard]] bool WaitForEnd(std::chrono::milliseconds timeout) const;
   // "exit code 1", "signal 11 (Segmentation fault)"; empty while it runs.
   [[nodiscard]] std::string how_it_ended() const;
   // The last lines that it wrote.
@@ -46,7 +46,7 @@ class ModelProcess {
   // Resident bytes of all that is below the keeper.
   [[nodiscard]] std::int64_t memory_in_use() const;
   // Waits for the socket; UNAVAILABLE with the log when the process ends first or time is out.
-  absl::Status WaitForSocket(std::chrono::milliseconds timeout) const;
+  [[nodiscard]] absl::Status WaitForSocket(std::chrono::milliseconds timeout) const;
 
   // Ends it and all that it started, and waits for that.
   void Stop();

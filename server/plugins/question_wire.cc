@@ -195,6 +195,31 @@ PlanVerdict VerdictOf(int status) {
   }
 }
 
+// Of columns that are whole.
+PlanFigures FiguresAt(const wire::EstimateBatchResponse& r, int i) {
+  PlanFigures figures;
+  figures.verdict = r.status_size() == 0 ? PlanVerdict::kOk : VerdictOf(r.status(i));
+  if (figures.verdict != PlanVerdict::kOk) return figures;
+  figures.step_time = Seconds(r.step_time_seconds(i));
+  // 0 stands for "not known" here, as a library cannot leave out a column.
+  const bool has_interval = r.step_time_low_seconds_size() > 0 &&
+                            r.step_time_high_seconds_size() > 0 &&
+                            r.step_time_low_seconds(i) != 0 && r.step_time_high_seconds(i) != 0;
+  if (has_interval) {
+    figures.step_time_low = Seconds(r.step_time_low_seconds(i));
+    figures.step_time_high = Seconds(r.step_time_high_seconds(i));
+  }
+  if (r.peak_memory_bytes_size() > 0 && r.peak_memory_bytes(i) != 0) {
+    figures.peak_memory = Bytes{r.peak_memory_bytes(i)};
+  }
+  if (r.breakdown_seconds_size() == 0) return figures;
+  for (int line = 0; line < r.breakdown_names_size(); ++line) {
+    figures.breakdown.emplace_back(
+        r.breakdown_names(line), Seconds(r.breakdown_seconds(i * r.breakdown_names_size() + line)));
+  }
+  return figures;
+}
+
 }  // namespace
 
 wire::OpenContextRequest ToContext(const Problem& problem) {
@@ -276,31 +301,9 @@ absl::StatusOr<std::vector<PlanFigures>> FromWire(const wire::EstimateBatchRespo
     return BadShape("step_time_seconds", r.step_time_seconds_size(), count);
   }
   if (absl::Status shape = CheckOptional(r, count); !shape.ok()) return shape;
-  std::vector<PlanFigures> all(count);
-  for (std::size_t at = 0; at < count; ++at) {
-    PlanFigures& figures = all[at];
-    const int i = static_cast<int>(at);
-    figures.verdict = r.status_size() == 0 ? PlanVerdict::kOk : VerdictOf(r.status(i));
-    if (figures.verdict != PlanVerdict::kOk) continue;
-    figures.step_time = Seconds(r.step_time_seconds(i));
-    // 0 stands for "not known" here, as a library cannot leave out a column.
-    const bool has_interval = r.step_time_low_seconds_size() > 0 &&
-                              r.step_time_high_seconds_size() > 0 &&
-                              r.step_time_low_seconds(i) != 0 && r.step_time_high_seconds(i) != 0;
-    if (has_interval) {
-      figures.step_time_low = Seconds(r.step_time_low_seconds(i));
-      figures.step_time_high = Seconds(r.step_time_high_seconds(i));
-    }
-    if (r.peak_memory_bytes_size() > 0 && r.peak_memory_bytes(i) != 0) {
-      figures.peak_memory = Bytes{r.peak_memory_bytes(i)};
-    }
-    if (r.breakdown_seconds_size() == 0) continue;
-    for (int line = 0; line < r.breakdown_names_size(); ++line) {
-      figures.breakdown.emplace_back(
-          r.breakdown_names(line),
-          Seconds(r.breakdown_seconds(i * r.breakdown_names_size() + line)));
-    }
-  }
+  std::vector<PlanFigures> all;
+  all.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) all.push_back(FiguresAt(r, static_cast<int>(i)));
   constexpr std::size_t kLongestReason = 400;
   for (const wire::CandidateReason& reason : r.reasons()) {
     const bool is_known = reason.index() >= 0 && static_cast<std::size_t>(reason.index()) < count;

@@ -122,7 +122,7 @@ absl::Status RunningModel::EnsureRunning(const std::stop_token& cancel) {
   if (client_ != nullptr && !process_->has_ended()) return absl::OkStatus();
   if (client_ != nullptr) CountFailure(EndProcess(absl::UnavailableError("it ended")));
   RETURN_IF_ERROR(WaitForTurn(cancel));
-  const absl::Status started = StartOnce();
+  absl::Status started = StartOnce();
   if (started.ok()) return started;
   client_.reset();
   process_.reset();
@@ -247,7 +247,7 @@ absl::Status RunningModel::Isolate(Batch& batch, Plans plans, Figures figures,
   bool was_alone = size == 1;
   while (size > 1) {
     const std::size_t half = size / 2;
-    const absl::Status asked = Ask(batch, plans.subspan(begin, half), figures.subspan(begin, half));
+    absl::Status asked = Ask(batch, plans.subspan(begin, half), figures.subspan(begin, half));
     if (is_over(asked)) return asked;
     if (asked.ok()) {
       begin += half;
@@ -288,13 +288,13 @@ absl::Status RunningModel::Isolate(Batch& batch, Plans plans, Figures figures,
 }
 
 absl::Status RunningModel::EstimateBatch(Batch& batch, Plans plans, Figures figures) {
-  const absl::Status asked = Ask(batch, plans, figures);
+  absl::Status asked = Ask(batch, plans, figures);
   if (asked.ok() || Reason(asked) != "COST_MODEL_FAILED") return asked;
   const std::string cause(asked.message());
   CountFailure(cause);
   // The failure is one, however many processes it takes to find its plan.
   const std::vector<Clock::time_point> counted = std::exchange(failures_, {});
-  const absl::Status isolated = Isolate(batch, plans, figures, cause);
+  absl::Status isolated = Isolate(batch, plans, figures, cause);
   failures_.insert(failures_.begin(), counted.begin(), counted.end());
   return isolated;
 }

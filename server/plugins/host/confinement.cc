@@ -109,6 +109,7 @@ void Limit(__rlimit_resource resource, std::int64_t value) {
   Limit(RLIMIT_NOFILE, confinement.open_files);
   std::vector<char*> words;
   std::vector<std::string> command = confinement.command;
+  words.reserve(command.size() + 1);
   for (std::string& word : command) words.push_back(word.data());
   words.push_back(nullptr);
   execv(words.front(), words.data());
