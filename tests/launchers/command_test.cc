@@ -41,7 +41,7 @@ TEST(CommandTest, ClosedStreamsDoNotMakeTheLimitVoid) {
 
 // Its child holds the streams.
 TEST(CommandTest, EndsBeforeItsChild) {
-  const auto output = RunCommand({"bash", "-c", "echo said; sleep 20 & exit 4"}, "", Seconds(0.5));
+  const auto output = RunCommand({"bash", "-c", "echo said; sleep 20 & exit 4"}, "", Seconds(5));
   ASSERT_TRUE(output.ok()) << output.status();
   EXPECT_EQ(output->out, "said\n");
   EXPECT_EQ(output->exit_code, 4);
