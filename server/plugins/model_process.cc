@@ -25,6 +25,7 @@
 
 #include "search_space/status.h"
 #include "server/plugins/protocol.h"
+#include "server/plugins/sanitizer.h"
 
 namespace meshwright {
 namespace {
@@ -74,6 +75,8 @@ std::vector<std::string> EnvironmentOf(const ProcessSpec& spec, const std::strin
                                             {"HOME", folder},
                                             {"TMPDIR", folder},
                                             {"PYTHONDONTWRITEBYTECODE", "1"}};
+  // LeakSanitizer traces its own process, which the namespaces and NO_NEW_PRIVS need not allow.
+  if (kHasAddressSanitizer) all["ASAN_OPTIONS"] = "detect_leaks=0";
   for (const auto& [name, value] : spec.environment) all[name] = value;
   std::vector<std::string> lines;
   lines.reserve(all.size());

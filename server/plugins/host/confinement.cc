@@ -19,6 +19,8 @@
 #include <fstream>
 #include <system_error>
 
+#include "server/plugins/sanitizer.h"
+
 namespace meshwright {
 namespace {
 
@@ -103,7 +105,9 @@ void Limit(__rlimit_resource resource, std::int64_t value) {
   sigprocmask(SIG_SETMASK, &none, nullptr);
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   Limit(RLIMIT_CORE, 0);
-  Limit(RLIMIT_AS, confinement.memory_bytes);
+  // AddressSanitizer's shadow memory is address space of terabytes: with the limit no model that is
+  // built as this program is would start.
+  if (!kHasAddressSanitizer) Limit(RLIMIT_AS, confinement.memory_bytes);
   Limit(RLIMIT_CPU, confinement.cpu_seconds);
   Limit(RLIMIT_FSIZE, confinement.file_bytes);
   Limit(RLIMIT_NOFILE, confinement.open_files);
