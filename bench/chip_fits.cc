@@ -104,8 +104,8 @@ void ReportGemm(const std::string& folder, const Catalogue& catalogue) {
     const std::vector<MeasuredGemm> points = ReadGemms(folder, table);
     const ChipSpec& chip = (*catalogue.Find(table.chip))->spec;
     fmt::print("| {} | {} | {} | {} |\n", table.file, points.size(),
-               Shown(GemmHeldOutError(points, chip, false)),
-               Shown(GemmHeldOutError(points, chip, true)));
+               Shown(GemmHeldOutError(points, chip, GemmFitParts::kConstants)),
+               Shown(GemmHeldOutError(points, chip, GemmFitParts::kConstantsAndTable)));
     std::fflush(stdout);
   }
 }
@@ -213,7 +213,7 @@ void ReportAttention(const std::string& folder, const Catalogue& catalogue) {
     if (chip == chips.end()) continue;
     const ChipSpec& spec = (*catalogue.Find(chip->second))->spec;
     fmt::print("| {} | {} | {} | {} |\n", std::get<0>(key), std::get<1>(key), points.size(),
-               Shown(AttentionHeldOutError(points, spec, Precision::kBf16)));
+               Shown(AttentionHeldOutError(points, spec)));
   }
 }
 

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -33,6 +34,13 @@ struct CalibrateOptions {
   std::string folder = {};  // empty: --chips
   bool replaces = false;
 };
+
+bool IsName(std::string_view name) {
+  constexpr std::string_view kAllowed =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
+  return !name.empty() && name.size() <= 64 &&
+         name.find_first_not_of(kAllowed) == std::string_view::npos;
+}
 
 // What `knowledge` expects of a measured step on one node of `chip`.
 absl::StatusOr<Estimate> Expected(const MeasuredStep& step, const std::string& chip,
@@ -105,6 +113,11 @@ absl::StatusOr<v1::ChipCalibration> RunCalibration(const CalibrateOptions& optio
     return InvalidFields({{.field = "--server",
                            .description = "a calibration is a chip file: write it into the folder "
                                           "that meshwrightd reads (--chips)"}});
+  }
+  if (!IsName(options.name)) {
+    return InvalidFields({{.field = "--name",
+                           .description = "must be 1 to 64 letters, digits, dots, dashes and "
+                                          "underscores"}});
   }
   ASSIGN_OR_RETURN(const Knowledge before, LoadKnowledge(flags.chips));
   ASSIGN_OR_RETURN(const ChipEntry* const base, before.chips.Find(options.chip));

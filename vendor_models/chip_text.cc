@@ -15,7 +15,7 @@
 namespace meshwright {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;
 
 constexpr std::string_view kTilesName = "gemm_tiles";
 

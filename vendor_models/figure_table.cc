@@ -157,7 +157,7 @@ constexpr NumberFigure kNumberFigures[] = {
     Number<&S::attention, &Attention::backward_wave_half>("attention_backward_wave_half",
                                                           Group::kNone, Need::kOptional, {0, 100}),
     Number<&S::scale_up, &ScaleUpLink::bandwidth>("scale_up_bandwidth_bytes_per_second",
-                                                  Group::kNone, Need::kDefaulted, {1e8, 1e14}),
+                                                  Group::kNone, Need::kDefaulted, {1e7, 1e14}),
     Number<&S::scale_up, &ScaleUpLink::domain_size>("scale_up_domain_device_count", Group::kNone,
                                                     Need::kDefaulted, kDevices, true),
     Number<&S::usual_node, &UsualNode::device_count>("usual_node_device_count", Group::kNone,

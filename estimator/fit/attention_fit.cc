@@ -15,20 +15,6 @@ namespace {
 
 constexpr double kSmallHeadSize = 96;  // terms/attention.cc
 
-Seconds PassTimeOf(const MeasuredAttention& point, const ChipSpec& chip, const DeviceRates& rates) {
-  // kVendor: the rate itself, not FlashAttention-2's share of it.
-  return point.is_backward
-             ? FusedAttentionBackwardTime(point.shape, AttentionKernel::kVendor, chip, rates)
-             : FusedAttentionTime(point.shape, AttentionKernel::kVendor, chip, rates);
-}
-
-DeviceRates AttentionRates(const ChipSpec& chip, Precision precision) {
-  DeviceRates rates;
-  rates.peak = NominalPeak(chip, precision).value_or(FlopsPerSecond{1});
-  rates.precision = precision;
-  return rates;
-}
-
 struct FittedParts {
   bool forward = false;
   bool backward = false;
@@ -81,18 +67,24 @@ std::vector<FitParameter> AttentionParameters(const FittedParts& parts) {
 
 }  // namespace
 
-AttentionModel FitAttention(std::span<const MeasuredAttention> points, const ChipSpec& chip,
-                            Precision precision) {
+Seconds AttentionTime(const MeasuredAttention& point, const ChipSpec& chip) {
+  DeviceRates rates;
+  rates.peak = NominalPeak(chip, point.precision).value_or(FlopsPerSecond{1});
+  rates.precision = point.precision;
+  return point.is_backward ? FusedAttentionBackwardTime(point.shape, point.kernel, chip, rates)
+                           : FusedAttentionTime(point.shape, point.kernel, chip, rates);
+}
+
+AttentionModel FitAttention(std::span<const MeasuredAttention> points, const ChipSpec& chip) {
   ChipSpec trial = chip;
   trial.gemm_residuals.clear();
   trial.collectives.clear();
-  const DeviceRates rates = AttentionRates(chip, precision);
   const FittedParts parts = PartsOf(points);
   const auto cost = [&](std::span<const double> x) {
     SetAttention(x, parts, trial.attention);
     double sum = 0;
     for (const MeasuredAttention& p : points) {
-      sum += PointCost(std::log(PassTimeOf(p, trial, rates) / p.time));
+      sum += PointCost(std::log(AttentionTime(p, trial) / p.time));
     }
     return sum;
   };
@@ -101,23 +93,23 @@ AttentionModel FitAttention(std::span<const MeasuredAttention> points, const Chi
   return model;
 }
 
-FitError AttentionHeldOutError(std::span<const MeasuredAttention> points, const ChipSpec& chip,
-                               Precision precision) {
+FitError AttentionHeldOutError(std::span<const MeasuredAttention> points, const ChipSpec& chip) {
   std::map<std::tuple<double, double>, int> fold_of;
   for (const MeasuredAttention& p : points) fold_of[{p.shape.heads, p.shape.query_tokens}] = 0;
   int next = 0;
   for (auto& [shape, fold] : fold_of) fold = next++ % kFitFolds;
   std::vector<int> folds;
+  folds.reserve(points.size());
   for (const MeasuredAttention& p : points) {
     folds.push_back(fold_of[{p.shape.heads, p.shape.query_tokens}]);
   }
-  const auto fit = [&chip, precision](std::span<const MeasuredAttention> seen) {
+  const auto fit = [&chip](std::span<const MeasuredAttention> seen) {
     ChipSpec fitted = chip;
-    fitted.attention = FitAttention(seen, chip, precision);
+    fitted.attention = FitAttention(seen, chip);
     return fitted;
   };
-  const auto time = [precision](const ChipSpec& fitted, const MeasuredAttention& point) {
-    return PassTimeOf(point, fitted, AttentionRates(fitted, precision));
+  const auto time = [](const ChipSpec& fitted, const MeasuredAttention& point) {
+    return AttentionTime(point, fitted);
   };
   return HeldOutError(points, folds, fit, time);
 }

@@ -15,6 +15,9 @@ namespace {
 
 constexpr std::size_t kGemmConstants = 8;
 
+// Just within a millisecond, which is the most that chip files allow.
+constexpr double kLongestLog = -6.908;
+
 // How far a constant usually lies from the class default, on the scale that it is fitted on: the
 // spread of the shipped fits of eleven chips, at least 0.5. Counts as one point a constant.
 struct GemmPrior {
@@ -23,14 +26,14 @@ struct GemmPrior {
   double spread;
 };
 constexpr GemmPrior kPriors[kGemmConstants] = {
-    {-4.6, 0.69, 0.5},   // ln e
-    {-4.6, 0.69, 0.5},   // ln eb
-    {-18.4, -6.9, 1.5},  // ln t0
-    {-7, 4.6, 2},        // ln s0
-    {0, 9.2, 1.5},       // ln k0
-    {-4.6, 4.6, 2},      // logit q
-    {-3, 3, 1},          // ln (p - 1)
-    {-18.4, -6.9, 1.5},  // ln rk
+    {-4.6, 0.69, 0.5},          // ln e
+    {-4.6, 0.69, 0.5},          // ln eb
+    {-18.4, kLongestLog, 1.5},  // ln t0
+    {-7, 4.6, 2},               // ln s0
+    {0, 9.2, 1.5},              // ln k0
+    {-4.6, 4.6, 2},             // logit q
+    {-3, 3, 1},                 // ln (p - 1)
+    {-18.4, kLongestLog, 1.5},  // ln rk
 };
 
 std::vector<double> FromGemm(const GemmModel& g) {
@@ -144,11 +147,11 @@ GemmModel FitGemm(std::span<const MeasuredGemm> points, const ChipSpec& chip) {
 }
 
 FitError GemmHeldOutError(std::span<const MeasuredGemm> points, const ChipSpec& chip,
-                          bool with_table) {
-  const auto fit = [&chip, with_table](std::span<const MeasuredGemm> seen) {
+                          GemmFitParts parts) {
+  const auto fit = [&chip, parts](std::span<const MeasuredGemm> seen) {
     ChipSpec fitted = Bare(chip);
-    fitted.gemm = FitGemm(seen, fitted);
-    if (with_table) {
+    if (parts != GemmFitParts::kTable) fitted.gemm = FitGemm(seen, fitted);
+    if (parts != GemmFitParts::kConstants) {
       GemmResidualTable table = {.precision = seen.front().precision,
                                  .shapes = SummariseResiduals(seen, fitted)};
       IndexShapes(table);

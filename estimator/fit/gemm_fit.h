@@ -15,10 +15,13 @@ GemmModel FitGemm(std::span<const MeasuredGemm> points, const ChipSpec& chip);
 // Modelled time of a burst; by the chip's residual tables too, if it has any.
 Seconds GemmTime(const MeasuredGemm& point, const ChipSpec& chip);
 
-// Of shapes whose (n, k) the fit had not seen, in five rounds; with `with_table` a residual table
-// of the seen ones counts as well. Zero points where all have the same (n, k).
+// What is fitted anew for each round of GemmHeldOutError.
+enum class GemmFitParts { kConstants, kConstantsAndTable, kTable };
+
+// Of shapes whose (n, k) the fit had not seen, in five rounds. kTable: the constants are `chip`'s.
+// Zero points where all have the same (n, k).
 FitError GemmHeldOutError(std::span<const MeasuredGemm> points, const ChipSpec& chip,
-                          bool with_table);
+                          GemmFitParts parts);
 
 // Measured over modelled time, the mean of each octave of the four sizes: noise of single
 // measurements goes, the table is small. All points are of one precision and one pass.

@@ -19,6 +19,8 @@ struct MeasuredGemm {
 };
 
 struct MeasuredAttention {
+  Precision precision = Precision::kBf16;
+  AttentionKernel kernel = AttentionKernel::kVendor;
   AttentionShape shape = {};
   bool is_backward = false;
   Seconds time = Seconds(0);

@@ -83,7 +83,7 @@ TEST(GemmFitTest, SameInputSameConstants) {
 TEST(GemmFitTest, HoldsOutNothingOfOneSize) {
   const std::vector<MeasuredGemm> points = {
       {.shape = {.m = 64, .n = 64, .k = 64}, .time = Seconds(1e-5)}};
-  EXPECT_EQ(GemmHeldOutError(points, Board(), false).point_count, 0);
+  EXPECT_EQ(GemmHeldOutError(points, Board(), GemmFitParts::kConstants).point_count, 0);
 }
 
 CollectiveFit Fabric() {
@@ -177,13 +177,13 @@ TEST(AttentionFitTest, FindsForwardAndBackwardRates) {
       }
     }
   }
-  const AttentionModel found = FitAttention(points, Board(), Precision::kBf16);
+  const AttentionModel found = FitAttention(points, Board());
   EXPECT_NEAR(found.efficiency, 0.65, 0.02);
   EXPECT_NEAR(found.small_head_ratio, 0.7, 0.02);
   EXPECT_NEAR(found.backward_time_ratio, 3.2, 0.15);
   // Forward points alone leave the backward pass as it was.
   std::erase_if(points, [](const MeasuredAttention& p) { return p.is_backward; });
-  EXPECT_EQ(FitAttention(points, Board(), Precision::kBf16).backward_time_ratio,
+  EXPECT_EQ(FitAttention(points, Board()).backward_time_ratio,
             Board().attention.backward_time_ratio);
 }
 

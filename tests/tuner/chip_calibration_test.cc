@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "estimator/fit/attention_fit.h"
 #include "estimator/fit/gemm_fit.h"
 #include "estimator/terms/collective.h"
 #include "search_space/status.h"
@@ -136,8 +138,9 @@ TEST(ChipCalibrationTest, EveryMeasuredOperatorIsFitted) {
   EXPECT_NEAR(spec.memory_bound_fixed.count(), 5e-6, 3e-7);
   EXPECT_NEAR(spec.memory_bound_efficiency, 1e12 / 2.039e12, 0.01);
   EXPECT_NEAR(spec.sustained_time_ratio, 1.3, 1e-9);
-  ASSERT_EQ(spec.collectives.size(), 1u);  // those of the base were of another machine
-  EXPECT_EQ(spec.collectives[0].curve.size(), 9u);
+  ASSERT_EQ(spec.collectives.size(), Base().spec.collectives.size());  // one of them is new
+  EXPECT_EQ(spec.collectives.back().curve.size(), 9u);
+  EXPECT_EQ(spec.collectives.back().kind, CollectiveKind::kAllGather);
   EXPECT_TRUE(IsReady(calibration));
   for (const OperatorFit& fit : calibration.operators) {
     EXPECT_EQ(fit.verdict, OperatorVerdict::kGood) << fit.name;
@@ -217,6 +220,89 @@ TEST(ChipCalibrationTest, APrecisionWithoutAPeakGetsTheMeasuredOne) {
   const auto calibration = CalibrateChip(base, *measurements, "x");
   ASSERT_TRUE(calibration.ok()) << calibration.status();
   EXPECT_TRUE(calibration->entry.spec.peak.contains(Precision::kFp8));
+}
+
+TEST(ChipCalibrationTest, TablesOfTheConstantsBeforeGoAndThatIsSaid) {
+  ASSERT_FALSE(Base().spec.gemm_residuals.empty());
+  const ChipCalibration calibration = Calibrated(AllItems());
+  EXPECT_TRUE(calibration.entry.spec.gemm_residuals.empty());
+  EXPECT_THAT(calibration.warnings, Contains(HasSubstr("gemm_residuals_bf16_any is removed")));
+}
+
+TEST(ChipCalibrationTest, OnePointIsNotEnoughToBeReady) {
+  std::string items = AllItems();
+  const ChipCalibration whole = Calibrated(items);
+  ASSERT_TRUE(IsReady(whole));
+  const ChipCalibration calibration = Calibrated(
+      Streams(1.7e12) + ", " + Kernels() + ", " + Collectives() + ", " + Sustained() + ", " +
+      Item("gemm", {R"({"precision": "bf16", "pass": "forward", "m": 1024, "n": 1024, "k": 1024,)"
+                    R"( "count": 1, "accumulates_fp32": false, "time_seconds": 1e-4})"}));
+  EXPECT_FALSE(IsReady(calibration));
+}
+
+TEST(ChipCalibrationTest, AQuickRunIsNothingToJudgeBy) {
+  std::string text = FileOf(AllItems());
+  text.replace(text.find("\"device_count\""), 0, "\"is_quick\": true, ");
+  const auto measurements = ParseMeasurements(text);
+  ASSERT_TRUE(measurements.ok()) << measurements.status();
+  const auto calibration = CalibrateChip(Base(), *measurements, "x");
+  ASSERT_TRUE(calibration.ok());
+  EXPECT_FALSE(IsReady(*calibration));
+  EXPECT_THAT(calibration->warnings, Contains(HasSubstr("--quick")));
+}
+
+// The second precision is judged by what is written: the first one's constants and a table.
+TEST(ChipCalibrationTest, ASecondPrecisionHasATable) {
+  std::vector<std::string> rows;
+  for (const double m : {256.0, 1024.0, 4096.0}) {
+    for (const double n : {512.0, 2048.0, 5120.0}) {
+      const MeasuredGemm gemm = {.shape = {.m = m, .n = n, .k = 2048}};
+      const double seconds = GemmTime(gemm, Truth()).count();
+      for (const auto& [precision, ratio] : {std::pair{"bf16", 1.0}, std::pair{"fp32", 24.0}}) {
+        rows.push_back(fmt::format(
+            R"({{"precision": "{}", "pass": "forward", "m": {}, "n": {}, "k": 2048, "count": 1,)"
+            R"( "accumulates_fp32": false, "time_seconds": {}}})",
+            precision, m, n, seconds * ratio));
+      }
+    }
+  }
+  const ChipCalibration calibration = Calibrated(Item("gemm", rows));
+  ASSERT_EQ(calibration.entry.spec.gemm_residuals.size(), 1u);
+  EXPECT_EQ(calibration.entry.spec.gemm_residuals[0].precision, Precision::kFp32);
+  MeasuredGemm seen = {.shape = {.m = 1024, .n = 2048, .k = 2048}};
+  const Seconds measured = 24 * GemmTime(seen, Truth());
+  seen.precision = Precision::kFp32;
+  EXPECT_NEAR(GemmTime(seen, calibration.entry.spec) / measured, 1, 0.15);
+}
+
+TEST(ChipCalibrationTest, AttentionIsOfItsOwnPrecisionAndKernel) {
+  ChipSpec truth = Base().spec;
+  truth.attention.efficiency = 0.4;
+  truth.attention.flash2_ratio = 1;
+  std::vector<std::string> rows;
+  for (const double tokens : {1024.0, 4096.0, 16384.0}) {
+    for (const double heads : {8.0, 16.0, 32.0}) {
+      const MeasuredAttention point = {.kernel = AttentionKernel::kFlash2,
+                                       .shape = {.batch = 1,
+                                                 .heads = heads,
+                                                 .head_dim = 128,
+                                                 .query_tokens = tokens,
+                                                 .key_tokens = tokens}};
+      const double seconds = AttentionTime(point, truth).count();
+      const auto row = [&](const char* precision, double kv_heads, double time) {
+        rows.push_back(fmt::format(
+            R"({{"precision": "{}", "kernel": "flash2", "pass": "forward", "batch": 1,)"
+            R"( "sequence_length": {}, "head_dim": 128, "head_count": {}, "kv_head_count": {},)"
+            R"( "is_causal": true, "time_seconds": {}}})",
+            precision, tokens, heads, kv_heads, time));
+      };
+      row("bf16", heads, seconds);
+      row("bf16", heads / 4, 2 * seconds);  // with the copies of shared keys
+      row("fp32", heads, 20 * seconds);     // not what training runs
+    }
+  }
+  const ChipCalibration calibration = Calibrated(Item("attention", rows));
+  EXPECT_NEAR(calibration.entry.spec.attention.efficiency, 0.4, 0.02);
 }
 
 TEST(ChipCalibrationTest, TheSameFileGivesTheSameChip) {

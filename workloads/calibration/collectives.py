@@ -33,6 +33,8 @@ def sweep(bench, row, group, everyone):
             return
         # Every rank has as large a part.
         size = size // (_ELEMENT * row["rank_count"]) * _ELEMENT * row["rank_count"]
+        if size == 0:
+            continue  # less than an element for each
         done = yield Point({**row, "bytes": size}, lambda size=size: _prepare(bench, row["kind"], group, size),
                            lambda bench, call: {"time_seconds": _time(bench, row["kind"], call, everyone)},
                            tuple(everyone))

@@ -7,7 +7,8 @@ FORMAT, VERSION = "meshwright.microbench", 1
 ITEMS = ("device", "memory", "gemm", "sustained_gemm", "attention", "elementwise", "collectives", "network",
          "host_link", "overlap", "step")
 # Rows taken on machines that differ in these do not belong in one file.
-_OF_ONE_MACHINE = ("device", "device_name", "device_count", "node_count", "threads_per_rank")
+_OF_ONE_MACHINE = ("device", "device_name", "device_count", "node_count", "threads_per_rank", "torch",
+                   "is_quick")
 
 
 def new(machine):

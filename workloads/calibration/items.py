@@ -32,9 +32,9 @@ def run_all(bench, modules=None):
 
 
 def _run_item(bench, name, module):
-    item = bench.document["items"][name]
     if bench.options.again:
-        item["rows"], item["seconds"] = [], 0.0
+        bench.document["items"][name] = document.skipped("")
+    item = bench.document["items"][name]
     before, start = item["seconds"], time.perf_counter()
     item["status"], item["reason"] = "failed", _UNFINISHED
     notes = []

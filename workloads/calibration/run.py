@@ -81,6 +81,7 @@ def _machine(bench):
         "device": bench.row.name, "backend": bench.row.backend, "device_name": _device_name(bench.module),
         "torch": torch.__version__, "python": platform.python_version(), "libraries": _libraries(bench),
         "device_count": bench.world.size, "node_count": node_count, "threads_per_rank": torch.get_num_threads(),
+        "is_quick": bench.options.quick,
         "memory_bytes": _memory_bytes(bench),
         "started_at": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")}
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -35,11 +36,11 @@ std::string NumberText(double value) { return fmt::format("{:.6g}", value); }
 class ChipCalibrator {
  public:
   ChipCalibrator(const ChipEntry& base, const ChipMeasurements& measured, std::string_view name)
-      : measured_(measured), before_(base) {
+      : measured_(measured),
+        before_(base),
+        draft_(base, fmt::format("calibration {} on {}, PyTorch {}, {}", name, measured.device_name,
+                                 measured.torch, measured.backend)) {
     result_.name = name;
-    result_.entry = base;
-    origin_ = fmt::format("calibration {} on {}, PyTorch {}, {}", name, measured.device_name,
-                          measured.torch, measured.backend);
   }
 
   absl::StatusOr<ChipCalibration> Calibrate() && {
@@ -51,61 +52,21 @@ class ChipCalibrator {
     FitCollectives();
     FitLink();
     if (measured_.runtime_context.has_value()) {
-      Set("runtime_context_bytes", fmt::format("{}", measured_.runtime_context->count),
-          Provenance::kMeasured, "");
+      draft_.Set("runtime_context_bytes", fmt::format("{}", measured_.runtime_context->count),
+                 Provenance::kMeasured, "");
+    }
+    WarnOfItems();
+    if (IsReady(result_) && spec().confidence == Confidence::kLow) {
+      spec().confidence = Confidence::kMedium;  // its times are measured now
     }
     // Reads it again as any chip file is read: ranges are checked, provenance is summed up.
-    ASSIGN_OR_RETURN(result_.entry,
-                     ParseChipFile(result_.entry.spec.id, ChipFileText(result_.entry)));
+    ASSIGN_OR_RETURN(result_.entry, ParseChipFile(spec().id, ChipFileText(draft_.entry())));
+    result_.changes = draft_.changes();
     return std::move(result_);
   }
 
  private:
-  ChipSpec& spec() { return result_.entry.spec; }
-
-  [[nodiscard]] const ChipFigure* Figure(std::string_view name) const {
-    return FindFigure(result_.entry, name);
-  }
-
-  [[nodiscard]] bool IsPublished(std::string_view name) const {
-    const ChipFigure* figure = Figure(name);
-    return figure != nullptr && figure->provenance == Provenance::kPublished;
-  }
-
-  [[nodiscard]] std::string Source(std::string_view what) const {
-    return what.empty() ? origin_ : fmt::format("{}; {}", origin_, what);
-  }
-
-  void Set(std::string_view name, std::string value, Provenance provenance, std::string_view what) {
-    const ChipFigure* old = Figure(name);
-    const std::string before = old == nullptr ? "" : old->value;
-    if (before != value) {
-      result_.changes.push_back(
-          {.name = std::string(name), .before = before, .after = value, .provenance = provenance});
-    }
-    SetFigure(result_.entry, {.name = std::string(name),
-                              .value = std::move(value),
-                              .source = Source(what),
-                              .provenance = provenance,
-                              .confidence = Confidence::kHigh});
-  }
-
-  // Replaces what is said of a list's row, or adds it.
-  void SetRow(const std::string& name, std::string value, Provenance provenance,
-              std::string_view what) {
-    std::vector<ChipFigure>& figures = result_.entry.figures;
-    std::erase_if(figures, [&name](const ChipFigure& f) { return f.name == name; });
-    const ChipFigure* old = FindFigure(before_, name);
-    result_.changes.push_back({.name = name,
-                               .before = old == nullptr ? "" : old->value,
-                               .after = value,
-                               .provenance = provenance});
-    figures.push_back({.name = name,
-                       .value = std::move(value),
-                       .source = Source(what),
-                       .provenance = provenance,
-                       .confidence = Confidence::kHigh});
-  }
+  ChipSpec& spec() { return draft_.spec(); }
 
   static std::string ErrorText(const FitError& error) {
     if (error.point_count == 0) return "nothing held out";
@@ -138,12 +99,12 @@ class ChipCalibrator {
       AddMissing("stream", "memory");
       return;
     }
-    if (!IsPublished("memory_bandwidth_bytes_per_second")) {
-      Set("memory_bandwidth_bytes_per_second", fmt::format("{:.4g}", best), Provenance::kMeasured,
-          "the fastest large copy");
+    if (!draft_.IsPublished("memory_bandwidth_bytes_per_second")) {
+      draft_.Set("memory_bandwidth_bytes_per_second", fmt::format("{:.4g}", best),
+                 Provenance::kMeasured, "the fastest large copy");
     }
-    Set("stream_efficiency_ratio", NumberText(best / spec().memory_bandwidth.rate),
-        Provenance::kMeasured, "the fastest large copy over the nominal bandwidth");
+    draft_.Set("stream_efficiency_ratio", NumberText(best / spec().memory_bandwidth.rate),
+               Provenance::kMeasured, "the fastest large copy over the nominal bandwidth");
     result_.operators.push_back({.name = "stream",
                                  .point_count = static_cast<int>(measured_.streams.size()),
                                  .verdict = OperatorVerdict::kGood});
@@ -152,12 +113,12 @@ class ChipCalibrator {
   // A peak that nobody published is the best rate that was measured.
   void SetPeak(Precision precision, std::span<const MeasuredGemm> gemms) {
     const std::string key = fmt::format("peak_{}_flops_per_second", Word(precision));
-    if (IsPublished(key)) return;
+    if (draft_.IsPublished(key)) return;
     double best = 0;
     for (const MeasuredGemm& g : gemms) {
       best = std::max(best, 2 * g.shape.m * g.shape.n * g.shape.k * g.shape.count / g.time.count());
     }
-    Set(key, fmt::format("{:.4g}", best), Provenance::kMeasured, "the fastest GEMM");
+    draft_.Set(key, fmt::format("{:.4g}", best), Provenance::kMeasured, "the fastest GEMM");
   }
 
   void FitGemms() {
@@ -172,7 +133,8 @@ class ChipCalibrator {
     for (const auto& [precision, gemms] : by_precision) SetPeak(precision, gemms);
     FitLeadingGemm(leading, by_precision.at(leading));
     for (const auto& [precision, gemms] : by_precision) {
-      if (precision != leading) AddTable(precision, gemms, /*is_reported=*/true);
+      if (precision != leading)
+        AddPrecision(precision, gemms, IsHalf(precision) && IsHalf(leading));
     }
   }
 
@@ -199,11 +161,10 @@ class ChipCalibrator {
                        .point_count = static_cast<int>(gemms.size()),
                        .before = ErrorBefore(gemms),
                        .limit_ratio = kGemmLimit};
-    spec().gemm_residuals.clear();
-    std::erase_if(result_.entry.figures,
-                  [](const ChipFigure& f) { return f.name.starts_with("gemm_residuals_"); });
+    RemoveTables();
     const bool with_table = static_cast<int>(gemms.size()) >= 3 * kShapesOfATable;
-    fit.held_out = GemmHeldOutError(gemms, spec(), with_table);
+    fit.held_out = GemmHeldOutError(
+        gemms, spec(), with_table ? GemmFitParts::kConstantsAndTable : GemmFitParts::kConstants);
     fit.verdict = Verdict(fit.held_out, kGemmLimit);
     if (fit.verdict == OperatorVerdict::kPoor && !with_table) {
       fit.advice =
@@ -211,7 +172,7 @@ class ChipCalibrator {
           "microbench.py --only gemm --gemm-shapes 232";
     }
     SetGemm(FitGemm(gemms, spec()), ErrorText(fit.held_out));
-    if (with_table) AddTable(precision, gemms, /*is_reported=*/false);
+    if (with_table) AddTable(precision, Single(gemms), ErrorText(fit.held_out));
     result_.operators.push_back(std::move(fit));
   }
 
@@ -235,18 +196,60 @@ class ChipCalibrator {
         {"gemm_norm_exponent", g.norm_exponent},
         {"gemm_split_k_seconds", g.split_k.count()}};
     for (const auto& [name, value] : figures) {
-      Set(name, NumberText(value), Provenance::kFitted, error);
+      draft_.Set(name, NumberText(value), Provenance::kFitted, error);
     }
   }
 
-  // Residuals of what was measured against the constants as they now are. `is_reported`: as an
-  // operator of its own.
-  void AddTable(Precision precision, const std::vector<MeasuredGemm>& gemms, bool is_reported) {
+  static bool IsHalf(Precision precision) {
+    return precision == Precision::kBf16 || precision == Precision::kFp16;
+  }
+
+  static std::vector<MeasuredGemm> Single(const std::vector<MeasuredGemm>& gemms) {
     std::vector<MeasuredGemm> single;
     for (const MeasuredGemm& g : gemms) {
       if (g.shape.count == 1) single.push_back(g);
     }
+    return single;
+  }
+
+  // They hold the measured over the modelled time by constants that change now.
+  void RemoveTables() {
+    for (const GemmResidualTable& table : spec().gemm_residuals) {
+      const std::string name = ResidualTableName(table);
+      draft_.RemoveRow(name);
+      result_.warnings.push_back(name + " is removed: its ratios are to the constants before");
+    }
+    spec().gemm_residuals.clear();
+  }
+
+  // A precision besides the one that the constants are of: a table of what differs. bf16 and fp16
+  // share their table, so that of the second only the error is told.
+  void AddPrecision(Precision precision, const std::vector<MeasuredGemm>& gemms,
+                    bool shares_table) {
+    const std::vector<MeasuredGemm> single = Single(gemms);
     if (single.empty()) return;
+    OperatorFit fit = {.name = "gemm",
+                       .detail = std::string(Word(precision)),
+                       .point_count = static_cast<int>(single.size()),
+                       .before = ErrorBefore(single),
+                       .limit_ratio = kGemmLimit};
+    if (shares_table) {
+      std::vector<double> errors;
+      errors.reserve(single.size());
+      for (const MeasuredGemm& g : single) {
+        errors.push_back(std::abs(GemmTime(g, spec()) / g.time - 1));
+      }
+      fit.held_out = ErrorOf(std::move(errors));  // none of them was fitted to
+    } else {
+      fit.held_out = GemmHeldOutError(single, spec(), GemmFitParts::kTable);
+      AddTable(precision, single, ErrorText(fit.held_out));
+    }
+    fit.verdict = Verdict(fit.held_out, kGemmLimit);
+    result_.operators.push_back(std::move(fit));
+  }
+
+  void AddTable(Precision precision, const std::vector<MeasuredGemm>& single,
+                std::string_view error) {
     GemmResidualTable table = {
         .precision = precision == Precision::kFp16 ? Precision::kBf16 : precision,
         .shapes = SummariseResiduals(single, spec())};
@@ -254,19 +257,9 @@ class ChipCalibrator {
       r.log_time_ratio = std::clamp(r.log_time_ratio, std::log(0.05), std::log(20.0));
     }
     IndexShapes(table);
-    const std::string name = ResidualTableName(table);
-    if (Figure(name) != nullptr) return;  // bf16 and fp16 share one
-    SetRow(name, fmt::format("{} shapes", table.shapes.size()), Provenance::kMeasured, "");
+    draft_.SetRow(ResidualTableName(table), fmt::format("{} shapes", table.shapes.size()),
+                  Provenance::kMeasured, error);
     spec().gemm_residuals.push_back(std::move(table));
-    if (!is_reported) return;
-    OperatorFit fit = {.name = "gemm",
-                       .detail = std::string(Word(precision)),
-                       .point_count = static_cast<int>(gemms.size()),
-                       .before = ErrorBefore(gemms),
-                       .held_out = GemmHeldOutError(single, spec(), true),
-                       .limit_ratio = kGemmLimit};
-    fit.verdict = Verdict(fit.held_out, kGemmLimit);
-    result_.operators.push_back(std::move(fit));
   }
 
   void FitSustained() {
@@ -278,8 +271,8 @@ class ChipCalibrator {
     }
     std::sort(ratios.begin(), ratios.end());
     const double ratio = ratios[ratios.size() / 2];
-    Set("sustained_time_ratio", NumberText(ratio), Provenance::kMeasured,
-        "GEMMs one after the other on all ranks, over a burst on one");
+    draft_.Set("sustained_time_ratio", NumberText(ratio), Provenance::kMeasured,
+               "GEMMs one after the other on all ranks, over a burst on one");
     result_.operators.push_back({.name = "sustained gemm",
                                  .point_count = static_cast<int>(ratios.size()),
                                  .verdict = OperatorVerdict::kGood});
@@ -290,10 +283,45 @@ class ChipCalibrator {
       if (measured_.has_fused_attention) AddMissing("attention", "attention");
       return;
     }
-    const Precision precision =
-        NominalPeak(spec(), Precision::kBf16).has_value() ? Precision::kBf16 : Precision::kFp16;
-    const FitError error = AttentionHeldOutError(measured_.attention, spec(), precision);
-    const AttentionModel model = FitAttention(measured_.attention, spec(), precision);
+    const std::vector<MeasuredAttention> points = AttentionOfOnePrecision();
+    const Precision precision = points.front().precision;
+    if (!NominalPeak(spec(), precision).has_value()) {
+      result_.warnings.push_back(
+          fmt::format("attention is left as it was: the chip has no peak of {}, in which it was "
+                      "measured",
+                      Word(precision)));
+      return;
+    }
+    std::vector<double> errors;
+    errors.reserve(points.size());
+    for (const MeasuredAttention& p : points) {
+      errors.push_back(std::abs(AttentionTime(p, spec()) / p.time - 1));
+    }
+    const FitError error = AttentionHeldOutError(points, spec());
+    const AttentionModel model = FitAttention(points, spec());
+    SetAttentionFigures(model, ErrorText(error));
+    result_.operators.push_back({.name = "attention",
+                                 .detail = std::string(Word(precision)),
+                                 .point_count = static_cast<int>(points.size()),
+                                 .before = ErrorOf(std::move(errors)),
+                                 .held_out = error,
+                                 .limit_ratio = kAttentionLimit,
+                                 .verdict = Verdict(error, kAttentionLimit)});
+  }
+
+  // Of the narrowest that training uses: constants are shares of one peak.
+  [[nodiscard]] std::vector<MeasuredAttention> AttentionOfOnePrecision() const {
+    std::vector<MeasuredAttention> points;
+    for (const Precision precision : {Precision::kBf16, Precision::kFp16, Precision::kFp32}) {
+      std::ranges::copy_if(
+          measured_.attention, std::back_inserter(points),
+          [precision](const MeasuredAttention& p) { return p.precision == precision; });
+      if (!points.empty()) return points;
+    }
+    return measured_.attention;
+  }
+
+  void SetAttentionFigures(const AttentionModel& model, std::string_view error) {
     std::vector<std::pair<std::string_view, double>> figures = {
         {"attention_efficiency_ratio", model.efficiency},
         {"attention_sequence_half_tokens", model.sequence_half},
@@ -308,14 +336,8 @@ class ChipCalibrator {
       figures.emplace_back("attention_backward_wave_half", *model.backward_wave_half);
     }
     for (const auto& [name, value] : figures) {
-      Set(name, NumberText(value), Provenance::kFitted, ErrorText(error));
+      draft_.Set(name, NumberText(value), Provenance::kFitted, error);
     }
-    result_.operators.push_back({.name = "attention",
-                                 .detail = std::string(Word(precision)),
-                                 .point_count = static_cast<int>(measured_.attention.size()),
-                                 .held_out = error,
-                                 .limit_ratio = kAttentionLimit,
-                                 .verdict = Verdict(error, kAttentionLimit)});
   }
 
   // The optimizer and plain additions run at the rate of copies, not of a layer's kernels.
@@ -336,12 +358,12 @@ class ChipCalibrator {
     }
     const FitError error = TrafficHeldOutError(points, spec());
     const TrafficFit fit = FitTraffic(points, spec());
-    Set("memory_bound_efficiency_ratio", NumberText(fit.efficiency), Provenance::kFitted,
-        ErrorText(error));
-    Set("memory_bound_fixed_seconds", NumberText(fit.fixed.count()), Provenance::kFitted,
-        ErrorText(error));
-    Set("cache_bandwidth_ratio", NumberText(fit.cache_bandwidth_ratio), Provenance::kFitted,
-        ErrorText(error));
+    draft_.Set("memory_bound_efficiency_ratio", NumberText(fit.efficiency), Provenance::kFitted,
+               ErrorText(error));
+    draft_.Set("memory_bound_fixed_seconds", NumberText(fit.fixed.count()), Provenance::kFitted,
+               ErrorText(error));
+    draft_.Set("cache_bandwidth_ratio", NumberText(fit.cache_bandwidth_ratio), Provenance::kFitted,
+               ErrorText(error));
     result_.operators.push_back({.name = "memory-bound",
                                  .point_count = static_cast<int>(points.size()),
                                  .before = ErrorOf(std::move(errors)),
@@ -359,9 +381,6 @@ class ChipCalibrator {
       if (measured_.ranks > 1) AddMissing("collectives", "collectives");
       return;
     }
-    spec().collectives.clear();
-    std::erase_if(result_.entry.figures,
-                  [](const ChipFigure& f) { return f.name.starts_with("collective_"); });
     for (const auto& [key, points] : curves) FitCurve(points);
   }
 
@@ -375,7 +394,8 @@ class ChipCalibrator {
         errors.push_back(std::abs(FitTime(old, p.bytes) / p.time - 1));
       }
     }
-    SetRow(CollectiveName(fit), CollectiveText(fit), Provenance::kMeasured, ErrorText(error));
+    draft_.SetRow(CollectiveName(fit), CollectiveText(fit), Provenance::kMeasured,
+                  ErrorText(error));
     result_.operators.push_back({.name = std::string(CollectiveWordOf(fit.kind)),
                                  .detail = fmt::format("{} ranks", fit.ranks),
                                  .point_count = static_cast<int>(points.size()),
@@ -383,18 +403,35 @@ class ChipCalibrator {
                                  .held_out = error,
                                  .limit_ratio = kCollectiveLimit,
                                  .verdict = Verdict(error, kCollectiveLimit)});
+    std::erase_if(spec().collectives, [&fit](const CollectiveFit& old) {
+      return old.kind == fit.kind && old.ranks == fit.ranks;
+    });
     spec().collectives.push_back(fit);
   }
 
   // A link's rate that nobody published is what a large message between two ranks says of it.
   void FitLink() {
-    if (measured_.messages.empty() || IsPublished("scale_up_bandwidth_bytes_per_second")) return;
+    if (measured_.messages.empty() || draft_.IsPublished("scale_up_bandwidth_bytes_per_second"))
+      return;
     double best = 0;
     for (const MeasuredTraffic& m : measured_.messages) {
       best = std::max(best, static_cast<double>(m.bytes.count) / m.time.count());
     }
-    Set("scale_up_bandwidth_bytes_per_second", fmt::format("{:.4g}", best / kMessageShare),
-        Provenance::kMeasured, "the fastest message between two ranks");
+    draft_.Set("scale_up_bandwidth_bytes_per_second", fmt::format("{:.4g}", best / kMessageShare),
+               Provenance::kMeasured, "the fastest message between two ranks");
+  }
+
+  // What failed in the middle has told something, but not all that was asked.
+  void WarnOfItems() {
+    for (const ItemState& item : measured_.items) {
+      if (item.status == "failed") {
+        result_.warnings.push_back(fmt::format("item {} failed ({}): what it had measured counts",
+                                               item.name, item.reason));
+      }
+    }
+    if (!measured_.is_quick) return;
+    result_.is_quick = true;
+    result_.warnings.push_back("measured with --quick, by which no chip should be judged");
   }
 
   void AddMissing(std::string_view name, std::string_view item) {
@@ -413,7 +450,7 @@ class ChipCalibrator {
 
   const ChipMeasurements& measured_;
   const ChipEntry& before_;
-  std::string origin_;
+  ChipDraft draft_;
   ChipCalibration result_;
 };
 
@@ -426,12 +463,10 @@ absl::StatusOr<ChipCalibration> CalibrateChip(const ChipEntry& base,
 }
 
 bool IsReady(const ChipCalibration& calibration) {
-  return std::all_of(calibration.operators.begin(), calibration.operators.end(),
-                     [](const OperatorFit& fit) {
-                       const bool is_measured = fit.verdict != OperatorVerdict::kAssumed;
-                       const bool is_needed = fit.name != "sustained gemm";
-                       return fit.verdict != OperatorVerdict::kPoor && (is_measured || !is_needed);
-                     });
+  return !calibration.is_quick &&
+         std::ranges::all_of(calibration.operators, [](const OperatorFit& fit) {
+           return fit.verdict == OperatorVerdict::kGood || fit.name == "sustained gemm";
+         });
 }
 
 }  // namespace meshwright

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "estimator/fit/measured.h"
+#include "server/tuner/chip_calibration/chip_draft.h"
 #include "server/tuner/chip_calibration/measurements.h"
 #include "vendor_models/chip_file.h"
 
@@ -31,20 +32,13 @@ struct OperatorFit {
   std::string advice = {};  // what to measure; empty: nothing
 };
 
-// A figure of the chip that the measurements changed.
-struct FigureChange {
-  std::string name = {};
-  std::string before = {};
-  std::string after = {};
-  Provenance provenance = Provenance::kFitted;
-};
-
 struct ChipCalibration {
   std::string name = {};  // given by the user
   ChipEntry entry = {};   // the calibrated chip
   std::vector<OperatorFit> operators = {};
   std::vector<FigureChange> changes = {};
   std::vector<std::string> warnings = {};
+  bool is_quick = false;  // of microbenchmarks that were a test of the program
 };
 
 // `base` with the constants that `measurements` teach; what they say nothing of stays as it is.
@@ -55,8 +49,8 @@ absl::StatusOr<ChipCalibration> CalibrateChip(const ChipEntry& base,
                                               const ChipMeasurements& measurements,
                                               std::string_view name);
 
-// Whether plans can be trusted to the calibrated chip: no operator is poor, and GEMMs, memory and,
-// over several ranks, collectives were measured.
+// Whether plans can be trusted to the calibrated chip: every operator that plans need was measured,
+// with points enough to hold some out, and is good.
 bool IsReady(const ChipCalibration& calibration);
 
 }  // namespace meshwright

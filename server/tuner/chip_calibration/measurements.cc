@@ -81,6 +81,7 @@ class MeasurementsReader {
     result_.device_name = machine.Text("device_name");
     result_.backend = machine.Text("backend");
     result_.torch = machine.Text("torch");
+    if (machine.Has("is_quick")) result_.is_quick = machine.Flag("is_quick").value_or(false);
     result_.ranks = static_cast<int>(machine.Number("device_count", kRankCount).value_or(1));
   }
 
@@ -183,8 +184,13 @@ class MeasurementsReader {
     if (!pass.empty() && pass != "forward" && pass != "backward") {
       row.Reject("pass", pass + "; must be one of forward, backward");
     }
+    const auto precision = row.Choice<Precision>("precision");
+    const auto kernel = row.Choice<AttentionKernel>("kernel");
     const double tokens = Count(row, "sequence_length");
-    result_.attention.push_back({.shape = {.batch = Count(row, "batch"),
+    if (Count(row, "kv_head_count") != Count(row, "head_count")) return;
+    result_.attention.push_back({.precision = precision.value_or(Precision::kBf16),
+                                 .kernel = kernel.value_or(AttentionKernel::kVendor),
+                                 .shape = {.batch = Count(row, "batch"),
                                            .heads = Count(row, "head_count"),
                                            .head_dim = Count(row, "head_dim"),
                                            .query_tokens = tokens,

@@ -54,6 +54,7 @@ struct ChipMeasurements {
   std::string backend = {};
   std::string torch = {};
   int ranks = 1;
+  bool is_quick = false;  // points too few and short to judge a chip by
   bool has_fused_attention = false;
   std::optional<Bytes> runtime_context = {};
   std::vector<ItemState> items = {};
@@ -68,8 +69,9 @@ struct ChipMeasurements {
   std::vector<MeasuredStep> steps = {};
 };
 
-// INVALID_ARGUMENT names everything that is wrong; rows that name an operation or a precision that
-// nothing is fitted to are left out.
+// INVALID_ARGUMENT names everything that is wrong. Items that nothing is fitted to are listed by
+// their state alone; rows of attention whose heads share keys are left out, because they measure
+// the copies as well.
 absl::StatusOr<ChipMeasurements> ParseMeasurements(std::string_view text);
 
 }  // namespace meshwright

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "vendor_models/chip_file.h"
+
+namespace meshwright {
+
+// A figure of a chip that measurements changed.
+struct FigureChange {
+  std::string name = {};
+  std::string before = {};  // empty: it had none
+  std::string after = {};   // "removed", or the value
+  Provenance provenance = Provenance::kFitted;
+};
+
+// A chip on its way to its calibrated file: whatever changes is noted, with where it comes from.
+class ChipDraft {
+ public:
+  // `origin` begins the source of each figure that is set.
+  ChipDraft(const ChipEntry& base, std::string origin);
+
+  [[nodiscard]] ChipSpec& spec() { return entry_.spec; }
+  [[nodiscard]] const ChipEntry& entry() const { return entry_; }
+  [[nodiscard]] const std::vector<FigureChange>& changes() const { return changes_; }
+
+  [[nodiscard]] bool IsPublished(std::string_view figure) const;
+
+  // A number of `figures`. `what` ends the source; it may be empty.
+  void Set(std::string_view name, std::string value, Provenance provenance, std::string_view what);
+
+  // What is said of a row of a list (a collective, a table); the caller puts the row itself into
+  // spec().
+  void SetRow(const std::string& name, std::string value, Provenance provenance,
+              std::string_view what);
+  void RemoveRow(const std::string& name);
+
+ private:
+  [[nodiscard]] ChipFigure Made(std::string_view name, std::string value, Provenance provenance,
+                                std::string_view what) const;
+  void Note(std::string_view name, std::string after, Provenance provenance);
+
+  ChipEntry entry_;
+  std::string origin_;
+  std::vector<FigureChange> changes_;
+};
+
+}  // namespace meshwright
