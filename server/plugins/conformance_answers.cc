@@ -226,7 +226,7 @@ Finding CheckRefusals(ConformanceSession& session) {
   candidates.add_schedule(wire::SCHEDULE_1F1B);
   const auto raw = session.AskRaw(*context, candidates);
   if (!raw.ok()) return Failed("an unknown schedule fails the whole batch", raw.status());
-  const auto answers = FromWire(*raw, 2);
+  const auto answers = FromWire(*raw, 2, false);
   if (!answers.ok()) return Failed("an unknown schedule", answers.status());
   if (answers->front().verdict == PlanVerdict::kOk) return Failed("an unknown schedule is guessed");
   return Passed();

@@ -19,21 +19,21 @@ namespace wire = costmodel::v1;
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr std::size_t kPlans = 200;
+constexpr std::size_t kBehaviourPlans = 200;
 constexpr int kLargestBatch = 8192;  // that is tried where a model states no limit
 constexpr int kContexts = 200;
 constexpr std::int64_t kMostGrowth = 64 << 20;
 constexpr double kLeastRate = 20'000;  // candidates a second
 constexpr std::chrono::duration<double> kRateTime(1.0);
 
-std::string NameOf(const ParallelPlan& plan) { return MakePlanKey(plan).text; }
+std::string PlanText(const ParallelPlan& plan) { return MakePlanKey(plan).text; }
 
 // Empty when all are equal.
 std::string Difference(const std::vector<PlanFigures>& a, const std::vector<PlanFigures>& b,
                        const std::vector<ParallelPlan>& plans) {
   for (std::size_t i = 0; i < plans.size(); ++i) {
     if (AreEqual(a[i], b[i])) continue;
-    return fmt::format("{}: {:.17g} s and {:.17g} s", NameOf(plans[i]), a[i].step_time.count(),
+    return fmt::format("{}: {:.17g} s and {:.17g} s", PlanText(plans[i]), a[i].step_time.count(),
                        b[i].step_time.count());
   }
   return "";
@@ -41,7 +41,7 @@ std::string Difference(const std::vector<PlanFigures>& a, const std::vector<Plan
 
 Finding CheckDeterminism(ConformanceSession& session) {
   if (!session.info().is_deterministic) return Skipped("it does not say that it is deterministic");
-  const std::vector<ParallelPlan> plans = ConformancePlans(session.problem(), kPlans);
+  const std::vector<ParallelPlan> plans = ConformancePlans(session.problem(), kBehaviourPlans);
   const auto context = session.Open(session.problem());
   if (!context.ok()) return Failed("OpenContext", context.status());
   const auto first = session.Ask(*context, plans);
@@ -87,7 +87,7 @@ Finding CheckBatches(ConformanceSession& session) {
   for (const int count : {0, 1, largest}) {
     const auto raw = session.AskRaw(*context, Many(session, count));
     if (!raw.ok()) return Failed(fmt::format("a batch of {}", count), raw.status());
-    const auto answers = FromWire(*raw, static_cast<std::size_t>(count));
+    const auto answers = FromWire(*raw, static_cast<std::size_t>(count), false);
     if (!answers.ok()) return Failed(fmt::format("a batch of {}", count), answers.status());
   }
   if (stated == 0) return Passed("it states no limit");
@@ -119,8 +119,8 @@ Finding CheckBadRow(ConformanceSession& session, std::int64_t context, const std
   spoil(candidates);
   const auto raw = session.AskRaw(context, candidates);
   if (!raw.ok()) return Failed(what + " fails the whole batch", raw.status());
-  const auto before = FromWire(*good, plans.size());
-  const auto after = FromWire(*raw, plans.size());
+  const auto before = FromWire(*good, plans.size(), false);
+  const auto after = FromWire(*raw, plans.size(), false);
   if (!before.ok() || !after.ok()) return Failed(what + " changes the shape of the answer");
   if (after->front().verdict == PlanVerdict::kOk) return Failed(what + " is OK");
   for (std::size_t i = 1; i < plans.size(); ++i) {
@@ -222,7 +222,7 @@ Finding CheckLeaks(ConformanceSession& session) {
 }
 
 Finding CheckConcurrency(ConformanceSession& session) {
-  const std::vector<ParallelPlan> plans = ConformancePlans(session.problem(), kPlans);
+  const std::vector<ParallelPlan> plans = ConformancePlans(session.problem(), kBehaviourPlans);
   const auto expected = session.AskAbout(session.problem(), plans);
   if (!expected.ok()) return Failed("EstimateBatch", expected.status());
   const bool is_exact = session.info().is_deterministic;
@@ -270,7 +270,7 @@ Finding CheckThroughput(ConformanceSession& session) {
 
 Finding CheckLowerBound(ConformanceSession& session) {
   if (!session.info().has_lower_bound) return Skipped("it has no LowerBound");
-  const std::vector<ParallelPlan> plans = ConformancePlans(session.problem(), kPlans);
+  const std::vector<ParallelPlan> plans = ConformancePlans(session.problem(), kBehaviourPlans);
   const auto context = session.Open(session.problem());
   if (!context.ok()) return Failed("OpenContext", context.status());
   const auto figures = session.Ask(*context, plans);
@@ -288,7 +288,7 @@ Finding CheckLowerBound(ConformanceSession& session) {
     const double bound = bounds->step_time_seconds(static_cast<int>(i));
     const bool is_bound =
         (*figures)[i].verdict != PlanVerdict::kOk || bound <= (*figures)[i].step_time.count();
-    if (!is_bound) return Failed(NameOf(plans[i]) + " is faster than its bound");
+    if (!is_bound) return Failed(PlanText(plans[i]) + " is faster than its bound");
   }
   return Passed();
 }

@@ -77,7 +77,7 @@ ConformanceSession::Answers ConformanceSession::Ask(std::int64_t context,
                                                     const std::vector<ParallelPlan>& plans) {
   ASSIGN_OR_RETURN(const wire::EstimateBatchResponse response,
                    AskRaw(context, ToCandidates(plans, problem_), {.with_breakdown = true}));
-  return FromWire(response, plans.size());
+  return FromWire(response, plans.size(), true);
 }
 
 ConformanceSession::Answers ConformanceSession::AskAbout(const Problem& problem,

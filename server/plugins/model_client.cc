@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "search_space/status.h"
 #include "server/plugins/model_stub.h"
+#include "server/plugins/model_text.h"
 #include "server/plugins/protocol.h"
 #include "server/plugins/question_wire.h"
 
@@ -21,16 +23,30 @@ constexpr int kMaxAnswerBytes = 16 << 20;
 constexpr int kLeastBackoffMs = 20;
 constexpr std::size_t kLongestMessage = 500;
 
+// Of what a model says of itself.
+constexpr std::size_t kLongestInfo = 256;
+constexpr int kMostInfos = 256;
+
+std::string Info(const std::string& text) {
+  return CleanText(text, {.longest_bytes = kLongestInfo});
+}
+
+std::vector<std::string> Infos(const google::protobuf::RepeatedPtrField<std::string>& texts) {
+  std::vector<std::string> infos;
+  for (int i = 0; i < std::min(texts.size(), kMostInfos); ++i) infos.push_back(Info(texts[i]));
+  return infos;
+}
+
 ModelInfo InfoOf(const wire::GetInfoResponse& r) {
   return {.protocol_major = r.protocol_major(),
           .protocol_minor = r.protocol_minor(),
-          .name = r.name(),
-          .vendor = r.vendor(),
-          .version = r.version(),
-          .description = r.description(),
-          .chips = {r.chips().begin(), r.chips().end()},
-          .precisions = {r.precisions().begin(), r.precisions().end()},
-          .operators = {r.operators().begin(), r.operators().end()},
+          .name = Info(r.name()),
+          .vendor = Info(r.vendor()),
+          .version = Info(r.version()),
+          .description = Info(r.description()),
+          .chips = Infos(r.chips()),
+          .precisions = Infos(r.precisions()),
+          .operators = Infos(r.operators()),
           .is_deterministic = r.is_deterministic(),
           .max_batch_size = r.max_batch_size(),
           .max_concurrent_batches = r.max_concurrent_batches(),
@@ -60,7 +76,7 @@ absl::Status CheckInfo(const ModelInfo& info) {
 absl::Status FromModel(const grpc::Status& status) {
   // The codes are the same numbers. What a foreign program says is not repeated at length.
   return {static_cast<absl::StatusCode>(status.error_code()),
-          status.error_message().substr(0, kLongestMessage)};
+          CleanText(status.error_message(), {.longest_bytes = kLongestMessage})};
 }
 
 absl::StatusOr<std::shared_ptr<grpc::Channel>> ConnectModel(const std::string& socket,
@@ -142,7 +158,7 @@ absl::StatusOr<std::vector<PlanFigures>> ModelClient::EstimateBatch(
   ASSIGN_OR_RETURN(
       const wire::EstimateBatchResponse response,
       CallModel(*channel_->model, &wire::CostModelService::Stub::EstimateBatch, request, limits));
-  return FromWire(response, plans.size());
+  return FromWire(response, plans.size(), limits.with_breakdown);
 }
 
 }  // namespace meshwright

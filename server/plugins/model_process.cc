@@ -24,6 +24,7 @@
 #include <utility>
 
 #include "search_space/status.h"
+#include "server/plugins/model_text.h"
 #include "server/plugins/protocol.h"
 #include "server/plugins/sanitizer.h"
 
@@ -36,7 +37,8 @@ constexpr char kHostName[] = "meshwright-costmodel-host";
 constexpr char kIsolationWord[] = "meshwright-confinement ";
 constexpr std::size_t kLongestSocket = 100;  // of a Unix socket's 107
 constexpr std::size_t kLogTail = 16 << 10;
-constexpr double kLogRate = 64 << 10;  // bytes a second that are looked at
+constexpr std::size_t kLongestWords = 1'000;  // of a log, in a message
+constexpr double kLogRate = 64 << 10;         // bytes a second that are looked at
 constexpr std::chrono::milliseconds kLogPause(10);
 constexpr std::chrono::milliseconds kGrace(1000);  // between asking the keeper and killing it
 constexpr int kSignalBase = 128;
@@ -196,7 +198,13 @@ class Log {
   }
 
   [[nodiscard]] std::string Tail() const {
-    return dropped_ == 0 ? tail_ : fmt::format("{}\n[{} bytes were dropped]", tail_, dropped_);
+    const std::string tail =
+        CleanText(tail_, {.longest_bytes = kLogTail, .keeps_lines = true, .keeps_end = true});
+    return dropped_ == 0 ? tail : fmt::format("{}\n[{} bytes were dropped]", tail, dropped_);
+  }
+  // As a message has it.
+  [[nodiscard]] std::string LastWords() const {
+    return CleanText(tail_, {.longest_bytes = kLongestWords, .keeps_end = true});
   }
   [[nodiscard]] const std::string& isolation() const { return isolation_; }
 
@@ -209,7 +217,8 @@ class Log {
     if (end == std::string::npos && first_.size() < 256) return;
     has_first_line_ = true;
     if (!first_.starts_with(kIsolationWord)) return;
-    isolation_ = first_.substr(sizeof(kIsolationWord) - 1, end - (sizeof(kIsolationWord) - 1));
+    const std::string_view words = std::string_view(first_).substr(0, end);
+    isolation_ = CleanText(words.substr(sizeof(kIsolationWord) - 1), {});
   }
 
   Clock::time_point last_ = Clock::now();
@@ -382,13 +391,13 @@ absl::Status ModelProcess::WaitForSocket(std::chrono::milliseconds timeout) cons
     if (state_->is_ended) {
       return WithReason(
           absl::UnavailableError(fmt::format("the model ended at its start, {}; it wrote: {}",
-                                             state_->ending, state_->log.Tail())),
+                                             state_->ending, state_->log.LastWords())),
           "COST_MODEL_START");
     }
     if (Clock::now() >= end) {
       return WithReason(
           absl::UnavailableError(fmt::format("the model did not serve within {} ms; it wrote: {}",
-                                             timeout.count(), state_->log.Tail())),
+                                             timeout.count(), state_->log.LastWords())),
           "COST_MODEL_START");
     }
     state_->changed.wait_for(lock, kLook);

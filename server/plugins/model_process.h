@@ -41,7 +41,7 @@ class ModelProcess {
   [[nodiscard]] bool WaitForEnd(std::chrono::milliseconds timeout) const;
   // "exit code 1", "signal 11 (Segmentation fault)"; empty while it runs.
   [[nodiscard]] std::string how_it_ended() const;
-  // The last lines that it wrote.
+  // The last lines that it wrote, as clean text.
   [[nodiscard]] std::string log_tail() const;
   // Resident bytes of all that is below the keeper.
   [[nodiscard]] std::int64_t memory_in_use() const;

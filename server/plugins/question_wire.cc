@@ -8,6 +8,7 @@
 
 #include "search_space/cluster.h"
 #include "search_space/model.h"
+#include "server/plugins/model_text.h"
 
 namespace meshwright {
 namespace {
@@ -163,10 +164,15 @@ absl::Status BadShape(std::string_view column, int length, std::size_t count) {
       fmt::format("the answer's column {} has {} entries; must have {}", column, length, count));
 }
 
+// Of a breakdown: its names are kept for each plan.
+constexpr int kMostLines = 64;
+constexpr std::size_t kLongestLineName = 64;
+
 bool IsWhole(int length, std::size_t count) { return static_cast<std::size_t>(length) == count; }
 
 // Columns that may be missing.
-absl::Status CheckOptional(const wire::EstimateBatchResponse& r, std::size_t count) {
+absl::Status CheckOptional(const wire::EstimateBatchResponse& r, std::size_t count,
+                           bool with_breakdown) {
   const std::pair<std::string_view, int> columns[] = {
       {"status", r.status_size()},
       {"step_time_low_seconds", r.step_time_low_seconds_size()},
@@ -174,6 +180,18 @@ absl::Status CheckOptional(const wire::EstimateBatchResponse& r, std::size_t cou
       {"peak_memory_bytes", r.peak_memory_bytes_size()}};
   for (const auto& [name, length] : columns) {
     if (length != 0 && !IsWhole(length, count)) return BadShape(name, length, count);
+  }
+  if (!with_breakdown) return absl::OkStatus();
+  if (r.breakdown_names_size() > kMostLines) {
+    return absl::InternalError(
+        fmt::format("the answer's breakdown has {} lines; must be at most {}",
+                    r.breakdown_names_size(), kMostLines));
+  }
+  for (const std::string& name : r.breakdown_names()) {
+    if (name.size() <= kLongestLineName) continue;
+    return absl::InternalError(
+        fmt::format("a name of the answer's breakdown has {} bytes; must have at most {}",
+                    name.size(), kLongestLineName));
   }
   const auto lines = static_cast<std::size_t>(r.breakdown_names_size());
   if (r.breakdown_seconds_size() != 0 && !IsWhole(r.breakdown_seconds_size(), count * lines)) {
@@ -196,7 +214,7 @@ PlanVerdict VerdictOf(int status) {
 }
 
 // Of columns that are whole.
-PlanFigures FiguresAt(const wire::EstimateBatchResponse& r, int i) {
+PlanFigures FiguresAt(const wire::EstimateBatchResponse& r, int i, bool with_breakdown) {
   PlanFigures figures;
   figures.verdict = r.status_size() == 0 ? PlanVerdict::kOk : VerdictOf(r.status(i));
   if (figures.verdict != PlanVerdict::kOk) return figures;
@@ -212,10 +230,11 @@ PlanFigures FiguresAt(const wire::EstimateBatchResponse& r, int i) {
   if (r.peak_memory_bytes_size() > 0 && r.peak_memory_bytes(i) != 0) {
     figures.peak_memory = Bytes{r.peak_memory_bytes(i)};
   }
-  if (r.breakdown_seconds_size() == 0) return figures;
+  if (!with_breakdown || r.breakdown_seconds_size() == 0) return figures;
   for (int line = 0; line < r.breakdown_names_size(); ++line) {
     figures.breakdown.emplace_back(
-        r.breakdown_names(line), Seconds(r.breakdown_seconds(i * r.breakdown_names_size() + line)));
+        CleanText(r.breakdown_names(line), {.longest_bytes = kLongestLineName}),
+        Seconds(r.breakdown_seconds(i * r.breakdown_names_size() + line)));
   }
   return figures;
 }
@@ -296,20 +315,24 @@ wire::Candidates ToCandidates(std::span<const ParallelPlan> plans, const Problem
 }
 
 absl::StatusOr<std::vector<PlanFigures>> FromWire(const wire::EstimateBatchResponse& r,
-                                                  std::size_t count) {
+                                                  std::size_t count, bool with_breakdown) {
   if (!IsWhole(r.step_time_seconds_size(), count)) {
     return BadShape("step_time_seconds", r.step_time_seconds_size(), count);
   }
-  if (absl::Status shape = CheckOptional(r, count); !shape.ok()) return shape;
+  if (absl::Status shape = CheckOptional(r, count, with_breakdown); !shape.ok()) {
+    return shape;
+  }
   std::vector<PlanFigures> all;
   all.reserve(count);
-  for (std::size_t i = 0; i < count; ++i) all.push_back(FiguresAt(r, static_cast<int>(i)));
+  for (std::size_t i = 0; i < count; ++i) {
+    all.push_back(FiguresAt(r, static_cast<int>(i), with_breakdown));
+  }
   constexpr std::size_t kLongestReason = 400;
   for (const wire::CandidateReason& reason : r.reasons()) {
     const bool is_known = reason.index() >= 0 && static_cast<std::size_t>(reason.index()) < count;
     if (is_known) {
       all[static_cast<std::size_t>(reason.index())].reason =
-          reason.text().substr(0, kLongestReason);
+          CleanText(reason.text(), {.longest_bytes = kLongestReason});
     }
   }
   return all;

@@ -16,9 +16,10 @@ costmodel::v1::OpenContextRequest ToContext(const Problem& problem);
 // (`stages`) have no columns: they are not to be asked about.
 costmodel::v1::Candidates ToCandidates(std::span<const ParallelPlan> plans, const Problem& problem);
 
-// What a model answered, unchecked but for its shape. INTERNAL: columns that do not have `count`
-// entries.
+// What a model answered, unchecked but for its shape; a breakdown that was not asked for is
+// dropped. INTERNAL: columns that do not have `count` entries, more or longer breakdown names than
+// are taken.
 absl::StatusOr<std::vector<PlanFigures>> FromWire(
-    const costmodel::v1::EstimateBatchResponse& response, std::size_t count);
+    const costmodel::v1::EstimateBatchResponse& response, std::size_t count, bool with_breakdown);
 
 }  // namespace meshwright

@@ -13,12 +13,17 @@
 #include "meshwright/costmodel/v1/costmodel.grpc.pb.h"
 #include "server/plugins/candidate_columns.h"
 #include "server/plugins/host/library_question.h"
+#include "server/plugins/model_text.h"
 #include "server/plugins/protocol.h"
 
 namespace meshwright {
 namespace {
 
 namespace wire = costmodel::v1;
+
+// A message with a text that is no UTF-8 would not arrive.
+constexpr TextForm kWireText = {.longest_bytes = 64 << 10, .keeps_lines = true};
+std::string TextOf(const mw_string& text) { return CleanText(FromLibrary(text), kWireText); }
 
 // Text that the library made, released when it goes.
 class LibraryText {
@@ -58,7 +63,8 @@ class LibraryContext {
   std::mutex mutex_;
 };
 
-grpc::Status StatusOf(mw_code code, const std::string& message) {
+grpc::Status StatusOf(mw_code code, const std::string& text) {
+  const std::string message = CleanText(text, {});
   switch (code) {
     case MW_OK:
       return grpc::Status::OK;
@@ -78,7 +84,7 @@ grpc::Status ToGrpc(const absl::Status& status) {
 
 void AddStrings(const mw_string* strings, std::size_t count,
                 google::protobuf::RepeatedPtrField<std::string>& out) {
-  for (std::size_t i = 0; i < count; ++i) *out.Add() = FromLibrary(strings[i]);
+  for (std::size_t i = 0; i < count; ++i) *out.Add() = TextOf(strings[i]);
 }
 
 grpc::Status NotThere() { return {grpc::StatusCode::UNIMPLEMENTED, "the library has none"}; }
@@ -92,10 +98,10 @@ class LibraryService final : public wire::CostModelService::Service {
     const mw_info& info = *api_.info;
     response->set_protocol_major(kProtocolMajor);
     response->set_protocol_minor(kProtocolMinor);
-    response->set_name(FromLibrary(info.name));
-    response->set_vendor(FromLibrary(info.vendor));
-    response->set_version(FromLibrary(info.version));
-    response->set_description(FromLibrary(info.description));
+    response->set_name(TextOf(info.name));
+    response->set_vendor(TextOf(info.vendor));
+    response->set_version(TextOf(info.version));
+    response->set_description(TextOf(info.description));
     AddStrings(info.chips, info.chip_count, *response->mutable_chips());
     AddStrings(info.precisions, info.precision_count, *response->mutable_precisions());
     AddStrings(info.operators, info.operator_count, *response->mutable_operators());
@@ -166,7 +172,7 @@ class LibraryService final : public wire::CostModelService::Service {
     const mw_code code =
         context->Use([&](mw_context* c) { return api_.explain(c, &candidate, lines.get()); });
     if (code != MW_OK) return StatusOf(code, lines.text());
-    const std::string text = lines.text();
+    const std::string text = CleanText(lines.text(), kWireText);
     for (std::size_t begin = 0; begin < text.size();) {
       const std::size_t end = std::min(text.find('\n', begin), text.size());
       response->add_lines(text.substr(begin, end - begin));
@@ -202,9 +208,9 @@ class LibraryService final : public wire::CostModelService::Service {
     if (code != MW_OK) return StatusOf(code, "list_calibration_tests failed");
     for (std::size_t i = 0; i < count; ++i) {
       wire::CalibrationTest& test = *response->add_tests();
-      test.set_name(FromLibrary(tests[i].name));
-      test.set_what(FromLibrary(tests[i].what));
-      test.set_unit(FromLibrary(tests[i].unit));
+      test.set_name(TextOf(tests[i].name));
+      test.set_what(TextOf(tests[i].what));
+      test.set_unit(TextOf(tests[i].unit));
     }
     return grpc::Status::OK;
   }
@@ -224,7 +230,7 @@ class LibraryService final : public wire::CostModelService::Service {
                              measurements.size(), calibration.get(), message.get());
     if (code != MW_OK) return StatusOf(code, message.text());
     response->set_calibration(calibration.text());
-    response->set_version(FromLibrary(api_.info->version));
+    response->set_version(TextOf(api_.info->version));
     return grpc::Status::OK;
   }
 
@@ -276,7 +282,7 @@ class LibraryService final : public wire::CostModelService::Service {
         if (reason.data == nullptr) continue;
         wire::CandidateReason& added = *response.add_reasons();
         added.set_index(i);
-        added.set_text(FromLibrary(reason));
+        added.set_text(TextOf(reason));
       }
       return grpc::Status::OK;
     });
