@@ -22,6 +22,13 @@ namespace {
 using Json = nlohmann::json;
 using std::filesystem::path;
 
+// Far above what a model needs, and far below what a sum with it overflows.
+constexpr std::int64_t kMostMemoryBytes = std::int64_t{16} << 40;
+constexpr std::int64_t kMostCpuSeconds = 365 * 86'400;
+constexpr std::int64_t kMostFileBytes = std::int64_t{1} << 40;
+constexpr std::int64_t kMostOpenFiles = 1 << 20;
+constexpr std::int64_t kMostDeadlineMilliseconds = 3'600'000;
+
 constexpr std::size_t kReadBytes = 1 << 16;
 
 bool IsName(std::string_view text) {
@@ -103,23 +110,26 @@ class ManifestReader {
     }
   }
 
-  void Positive(const char* field, std::int64_t& out) {
+  void Positive(const char* field, std::int64_t most, std::int64_t& out) {
     const Json* const value = Find(field);
     if (value == nullptr) return;
-    if (value->is_number_integer() && value->get<std::int64_t>() > 0) {
-      out = value->get<std::int64_t>();
+    // A number above 0 is unsigned to the parser.
+    const std::uint64_t number = value->is_number_unsigned() ? value->get<std::uint64_t>() : 0;
+    if (number > 0 && number <= static_cast<std::uint64_t>(most)) {
+      out = static_cast<std::int64_t>(number);
     } else {
-      Add(field, "must be a whole number above 0");
+      Add(field, fmt::format("= {}; must be a whole number above 0 and at most {}",
+                             value->dump(-1, ' ', false, Json::error_handler_t::replace), most));
     }
   }
 
   void Limits(ModelLimits& limits) {
-    Positive("memory_limit_bytes", limits.memory_bytes);
-    Positive("cpu_limit_seconds", limits.cpu_seconds);
-    Positive("file_limit_bytes", limits.file_bytes);
-    Positive("open_file_limit", limits.open_files);
+    Positive("memory_limit_bytes", kMostMemoryBytes, limits.memory_bytes);
+    Positive("cpu_limit_seconds", kMostCpuSeconds, limits.cpu_seconds);
+    Positive("file_limit_bytes", kMostFileBytes, limits.file_bytes);
+    Positive("open_file_limit", kMostOpenFiles, limits.open_files);
     std::int64_t milliseconds = limits.batch_deadline.count();
-    Positive("batch_deadline_milliseconds", milliseconds);
+    Positive("batch_deadline_milliseconds", kMostDeadlineMilliseconds, milliseconds);
     limits.batch_deadline = std::chrono::milliseconds(milliseconds);
   }
 

@@ -21,6 +21,7 @@ using std::chrono::milliseconds;
 constexpr int kPatience = 20;
 constexpr milliseconds kLeastPatience(1'000);
 constexpr milliseconds kEndTime(200);
+constexpr int kMostDoublings = 16;  // of the back-off: then it is the longest
 
 std::string TextOf(const absl::Status& status) {
   return fmt::format("{}: {}", absl::StatusCodeToString(status.code()),
@@ -93,8 +94,9 @@ absl::Status RunningModel::WaitForTurn(const std::stop_token& cancel) {
         "COST_MODEL_GIVEN_UP");
   }
   if (count == 0) return absl::OkStatus();
+  const int doublings = std::min(count - 1, kMostDoublings);
   const milliseconds wait =
-      std::min(policy_.longest_back_off, policy_.first_back_off * (1 << (count - 1)));
+      std::min(policy_.longest_back_off, policy_.first_back_off * (1 << doublings));
   std::mutex mutex;
   std::unique_lock lock(mutex);
   std::condition_variable_any().wait_until(lock, cancel, failures_.back() + wait,

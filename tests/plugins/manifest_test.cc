@@ -57,6 +57,11 @@ const Case kCases[] = {
      "takes none"},
     {"NegativeLimit", With(R"(, "memory_limit_bytes": -1)"), "above 0"},
     {"TextLimit", With(R"(, "cpu_limit_seconds": "1")"), "above 0"},
+    {"DeadlineTooLong", With(R"(, "batch_deadline_milliseconds": 9223372036854775807)"),
+     "9223372036854775807; must be a whole number above 0 and at most 3600000"},
+    {"MoreThanSigned", With(R"(, "open_file_limit": 18446744073709551615)"), "at most 1048576"},
+    {"MemoryTooLarge", With(R"(, "memory_limit_bytes": 17592186044417)"),
+     "17592186044417; must be a whole number above 0 and at most 17592186044416"},
     {"ArgumentsNoList", With(R"(, "arguments": "x")"), "list of strings"},
 };
 
