@@ -47,6 +47,19 @@ TimeBreakdown BreakdownOf(const PlanFigures& figures) {
   return breakdown;
 }
 
+// Figures with another step time: the interval keeps its width beside the time, and holds it. (The
+// breakdown is brought to the step time by BreakdownOf.)
+void SetStepTime(PlanFigures& figures, Seconds time) {
+  const double ratio = time / figures.step_time;
+  figures.step_time = time;
+  if (figures.step_time_low.has_value()) {
+    figures.step_time_low = std::min(*figures.step_time_low * ratio, time);
+  }
+  if (figures.step_time_high.has_value()) {
+    figures.step_time_high = std::max(*figures.step_time_high * ratio, time);
+  }
+}
+
 std::string_view WordOf(PlanVerdict verdict) {
   switch (verdict) {
     case PlanVerdict::kOk:
@@ -137,8 +150,11 @@ absl::Status ApplyModel(AskedModel& asked, const Problem& problem, const ModelFo
     // What it was ranked by stands, also when it cannot be asked any more.
     for (const RecomputeChoice& choice : known.found.best) {
       if (AskedForm(choice.plan, problem) != questions[i]) continue;
-      if (own.verdict != PlanVerdict::kOk) own = {.verdict = PlanVerdict::kOk};
-      own.step_time = choice.estimate.step_time;
+      if (own.verdict == PlanVerdict::kOk) {
+        SetStepTime(own, choice.estimate.step_time);
+      } else {
+        own = {.verdict = PlanVerdict::kOk, .step_time = choice.estimate.step_time};
+      }
     }
     if (own.verdict == PlanVerdict::kOk) {
       ApplyFigures(own, asked.model->version(), plan.estimate);
