@@ -8,7 +8,7 @@
 namespace meshwright {
 namespace {
 
-constexpr char kIndent[] = "  ";
+constexpr char kMargin[] = "  ";
 
 std::string ErrorText(const v1::FitError& error) {
   if (error.point_count() == 0) return "-";
@@ -29,10 +29,10 @@ std::string Operators(const v1::ChipCalibration& calibration) {
                   ErrorText(fit.held_out()),
                   fit.limit_ratio() > 0 ? PercentText(fit.limit_ratio()) : "-", fit.verdict()});
     if (!fit.advice().empty()) {
-      advice += fmt::format("{}{}: {}\n", kIndent, fit.name(), fit.advice());
+      advice += fmt::format("{}{}: {}\n", kMargin, fit.name(), fit.advice());
     }
   }
-  return table.Text(kIndent) + advice;
+  return table.Text(kMargin) + advice;
 }
 
 std::string Steps(const v1::ChipCalibration& calibration) {
@@ -52,7 +52,7 @@ std::string Steps(const v1::ChipCalibration& calibration) {
                   fmt::format("{} .. {}", SecondsText(step.expected_low_seconds()),
                               SecondsText(step.expected_high_seconds()))});
   }
-  return fmt::format("\n{}{}No figure was fitted to these steps.\n", table.Text(kIndent), kIndent);
+  return fmt::format("\n{}{}No figure was fitted to these steps.\n", table.Text(kMargin), kMargin);
 }
 
 }  // namespace
@@ -68,7 +68,7 @@ std::string CalibrationReportText(const v1::ChipCalibration& calibration) {
     changes.AddRow({change.name(), change.before().empty() ? "-" : change.before(), change.after(),
                     change.provenance()});
   }
-  text += "\n" + changes.Text(kIndent);
+  text += "\n" + changes.Text(kMargin);
   for (const std::string& warning : calibration.warnings()) {
     text += fmt::format("warning: {}\n", warning);
   }
