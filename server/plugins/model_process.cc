@@ -14,6 +14,7 @@
 #include <array>
 #include <cerrno>
 #include <condition_variable>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -54,7 +55,7 @@ absl::StatusOr<std::string> MakeFolder() {
   std::string base = std::filesystem::temp_directory_path(error).string();
   constexpr std::string_view kPattern = "/meshwright-model-XXXXXX";
   if (error || base.size() + kPattern.size() + sizeof("/model.sock") > kLongestSocket) {
-    base = "/tmp";
+    base = P_tmpdir;  // a path of the system's own that is short
   }
   std::string folder = base + std::string(kPattern);
   if (mkdtemp(folder.data()) == nullptr) {  // 0700
@@ -179,6 +180,13 @@ absl::StatusOr<int> Spawn(const ProcessSpec& spec, const std::string& folder,
   return absl::UnavailableError(fmt::format("{}: {}", host, std::strerror(error)));
 }
 
+// A process whose end cannot be waited for with its log is not left running.
+absl::Status EndUnwatched(int pid, int error) {
+  kill(-pid, SIGKILL);  // its group, whose leader it is
+  waitpid(pid, nullptr, 0);
+  return absl::UnavailableError(fmt::format("pidfd_open: {}", std::strerror(error)));
+}
+
 // What a model writes: the last of it, at a bounded rate.
 class Log {
  public:
@@ -285,17 +293,19 @@ void ModelProcess::State::Run(const ProcessSpec& spec) {
   const absl::StatusOr<int> spawned =
       pipe.ends[0] < 0 ? absl::UnavailableError(fmt::format("pipe: {}", std::strerror(errno)))
                        : Spawn(spec, folder, socket, pipe.ends[1]);
-  pipe.CloseWriter();
   int child = -1;
   {
     const std::lock_guard lock(mutex);
     start = spawned.status();
-    is_ended = !spawned.ok();
-    pid = spawned.value_or(0);
-    if (spawned.ok()) child = process = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+    if (spawned.ok()) child = static_cast<int>(syscall(SYS_pidfd_open, *spawned, 0));
+    if (spawned.ok() && child < 0) start = EndUnwatched(*spawned, errno);
+    is_ended = !start.ok();
+    process = child;
+    if (start.ok()) pid = *spawned;
     changed.notify_all();
   }
-  if (!spawned.ok()) return;
+  pipe.CloseWriter();
+  if (child < 0) return;
   Follow(pipe.ends[0], child);
   // Not reaped before: until here its id is its own. Nothing of its group is left when the keeper
   // ended by itself.

@@ -54,6 +54,10 @@ class BadService final : public wire::CostModelService::Service {
     response->set_protocol_major(mode_ == "wrong_version" ? 9 : 1);
     response->set_name("bad-" + mode_);
     response->set_vendor("Tests");
+    if (mode_ == "long_info") {
+      response->set_description("\x1B[2J" + std::string(100'000, 'x'));
+      for (int i = 0; i < 10'000; ++i) response->add_operators("gemm");
+    }
     response->set_version("0.0.1");
     response->add_chips("*");
     response->add_precisions("bf16");
@@ -84,6 +88,11 @@ class BadService final : public wire::CostModelService::Service {
     Misbehave(candidates.count());
     for (int i = 0; i < candidates.count(); ++i) {
       if (IsPoison(candidates, i)) MisbehaveOnPoison();
+      if (mode_ == "chinese") {
+        const bool is_poison = IsPoison(candidates, i);
+        response->add_status(is_poison ? wire::CANDIDATE_STATUS_ERROR : wire::CANDIDATE_STATUS_OK);
+        if (is_poison) AddLongReason(i, *response);
+      }
       response->add_step_time_seconds(TimeOf(candidates, i));
       response->add_peak_memory_bytes(mode_ == "lie_memory" ? 1000 : memory_);
     }
@@ -98,6 +107,13 @@ class BadService final : public wire::CostModelService::Service {
   }
 
  private:
+  // "\u5185\u5b58", memory, 200 times: 1,200 bytes.
+  static void AddLongReason(int index, wire::EstimateBatchResponse& response) {
+    wire::CandidateReason& reason = *response.add_reasons();
+    reason.set_index(index);
+    for (int i = 0; i < 200; ++i) reason.mutable_text()->append("\u5185\u5b58");
+  }
+
   static void Hang() {
     for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
   }

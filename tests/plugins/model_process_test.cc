@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -140,6 +141,23 @@ TEST(ModelProcessTest, WritesOnlyToItsFolderAndReachesNoNetwork) {
     EXPECT_THAT(process->log_tail(), testing::Not(HasSubstr("eth")));
   }
   std::filesystem::remove("/var/tmp/meshwright-model-was-here");
+}
+
+// Exactly the two descriptors of the log's pipe are free.
+TEST(ModelProcessTest, AProcessThatCannotBeWatchedIsEnded) {
+  const ModelFolders folders;
+  const int free[] = {dup(0), dup(0), dup(0)};
+  for (const int descriptor : free) close(descriptor);
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit tight = before;
+  tight.rlim_cur = static_cast<rlim_t>(free[2]);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &tight), 0);
+  const auto process = ModelProcess::Start(ShellSpec("sleep 1000"));
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_TRUE(absl::IsUnavailable(process.status()));
+  EXPECT_THAT(std::string(process.status().message()), HasSubstr("pidfd_open"));
+  EXPECT_THAT(ProcessesLeft(folders.path()), IsEmpty());
 }
 
 TEST(ModelProcessTest, WaitsNoLongerThanItMay) {

@@ -25,19 +25,6 @@ std::string ReadFile(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-std::vector<int> ProcessesNow(const std::string& text) {
-  std::vector<int> found;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
-    const int pid = std::atoi(entry.path().filename().c_str());
-    if (pid <= 1 || pid == getpid()) continue;
-    const bool is_named = ReadFile(entry.path() / "cmdline").find(text) != std::string::npos ||
-                          ReadFile(entry.path() / "environ").find(text) != std::string::npos;
-    if (is_named) found.push_back(pid);
-  }
-  return found;
-}
-
 }  // namespace
 
 TemporaryFolder::TemporaryFolder() {
@@ -52,6 +39,19 @@ TemporaryFolder::~TemporaryFolder() {
 
 void TemporaryFolder::Write(const std::string& name, const std::string& text) const {
   std::ofstream(path_ + "/" + name) << text;
+}
+
+ModelFolders::ModelFolders() {
+  if (const char* const before = std::getenv("TMPDIR")) before_ = before;
+  setenv("TMPDIR", folder_.path().c_str(), 1);
+}
+
+ModelFolders::~ModelFolders() {
+  if (before_.has_value()) {
+    setenv("TMPDIR", before_->c_str(), 1);
+  } else {
+    unsetenv("TMPDIR");
+  }
 }
 
 std::string BuiltProgram(const std::string& name) {
@@ -132,12 +132,25 @@ std::vector<ParallelPlan> SmallPlans(std::size_t count) {
   return plans;
 }
 
-std::vector<int> ProcessesLeft(const std::string& text) {
+std::vector<int> ProcessesNow(const std::string& folder) {
+  std::vector<int> found;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
+    const int pid = std::atoi(entry.path().filename().c_str());
+    if (pid <= 1 || pid == getpid()) continue;
+    const bool is_named = ReadFile(entry.path() / "cmdline").find(folder) != std::string::npos ||
+                          ReadFile(entry.path() / "environ").find(folder) != std::string::npos;
+    if (is_named) found.push_back(pid);
+  }
+  return found;
+}
+
+std::vector<int> ProcessesLeft(const std::string& folder) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
-  std::vector<int> left = ProcessesNow(text);
+  std::vector<int> left = ProcessesNow(folder);
   while (!left.empty() && std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    left = ProcessesNow(text);
+    left = ProcessesNow(folder);
   }
   return left;
 }

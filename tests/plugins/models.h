@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,21 @@ class TemporaryFolder {
   std::string path_;
 };
 
+// Where models that are started while this lives have their folders, so that all their processes
+// name it on their command lines.
+class ModelFolders {
+ public:
+  ModelFolders();
+  ~ModelFolders();
+  ModelFolders(const ModelFolders&) = delete;
+  ModelFolders& operator=(const ModelFolders&) = delete;
+  [[nodiscard]] const std::string& path() const { return folder_.path(); }
+
+ private:
+  TemporaryFolder folder_;
+  std::optional<std::string> before_;  // TMPDIR
+};
+
 // A program of this build.
 std::string BuiltProgram(const std::string& name);
 
@@ -43,8 +59,9 @@ const Problem& SmallProblem();
 // Legal plans of it: of 16 devices, micro-batches 1, 2 and 4, ... `count` of them, all different.
 std::vector<ParallelPlan> SmallPlans(std::size_t count);
 
-// Ids of processes whose command line or environment names `text`, which are not this one; waits
-// for them to go for at most 5 s.
-std::vector<int> ProcessesLeft(const std::string& text);
+// Ids of processes whose command line or environment names the folder, which are not this one.
+std::vector<int> ProcessesNow(const std::string& folder);
+// The same; waits for them to go for at most 5 s.
+std::vector<int> ProcessesLeft(const std::string& folder);
 
 }  // namespace meshwright

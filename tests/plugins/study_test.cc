@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "meshwright/costmodel/v1/costmodel.pb.h"
 #include "search_space/status.h"
 #include "server/plugins/model_shelf.h"
 #include "server/plugins/sanitizer.h"
@@ -44,6 +45,64 @@ TEST(StudyWithModelTest, TemplatesAnswer) {
   }
 }
 
+// The contract's limit is in the middle of a character.
+TEST(StudyWithModelTest, ALongReasonIsReadBack) {
+  const TemporaryFolder folder;
+  const auto shelf = Shelf(folder, BadModel("chinese"));
+  const auto answer = Tune(*shelf, "bad", false);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  std::string warning;
+  for (const std::string& text : std::get<StudyResult>(*answer).warnings) {
+    if (text.find("\u5185\u5b58") != std::string::npos) warning = text;
+  }
+  // 133 characters of three bytes are 399 of 400: the last is the first of a pair.
+  EXPECT_THAT(warning, testing::EndsWith("\u5b58\u5185"));
+  costmodel::v1::CandidateReason message;
+  message.set_text(warning);
+  costmodel::v1::CandidateReason read;
+  EXPECT_TRUE(read.ParseFromString(message.SerializeAsString()));
+}
+
+// Takes twice as long in every call with a breakdown.
+class DriftingModel final : public PlanModel {
+ public:
+  [[nodiscard]] const ModelVersion& version() const override { return version_; }
+  absl::StatusOr<std::vector<PlanFigures>> Estimate(std::span<const ParallelPlan> plans,
+                                                    const BatchOptions& options) override {
+    std::vector<PlanFigures> figures;
+    for (std::size_t i = 0; i < plans.size(); ++i) {
+      const Seconds time(options.with_breakdown ? 2.0 : 1.0);
+      figures.push_back({.verdict = PlanVerdict::kOk,
+                         .step_time = time,
+                         .step_time_low = 0.9 * time,
+                         .step_time_high = 1.2 * time,
+                         .breakdown = {{"fixed", 0.5 * time}, {"own", 0.5 * time}}});
+    }
+    return figures;
+  }
+
+ private:
+  const ModelVersion version_ = {.name = "drifting", .version = "1"};
+};
+
+TEST(StudyWithModelTest, AnIntervalHoldsTheTimeThatAPlanWasRankedBy) {
+  StudyControl control;
+  control.open_model = [](std::string_view /*name*/, const Problem& /*problem*/)
+      -> absl::StatusOr<std::unique_ptr<PlanModel>> { return std::make_unique<DriftingModel>(); };
+  const auto answer =
+      RunStudy({.question = TinyQuestion(), .cost_model = CostModelRequest{.name = "drifting"}},
+               Known(), control);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  for (const RankedPlan& plan : std::get<StudyResult>(*answer).plans) {
+    EXPECT_DOUBLE_EQ(plan.estimate.step_time.count(), 1.0);
+    EXPECT_DOUBLE_EQ(plan.estimate.step_time_low.count(), 0.9);
+    EXPECT_DOUBLE_EQ(plan.estimate.step_time_high.count(), 1.2);
+    Seconds sum(0);
+    for (const Seconds part : plan.estimate.breakdown) sum += part;
+    EXPECT_DOUBLE_EQ(sum.count(), 1.0);
+  }
+}
+
 // Behaviour 12 of the acceptance list: the study ends, with plans or with a reason, and nothing is
 // left behind.
 TEST(StudyWithModelTest, EveryBadModelIsContained) {
@@ -53,8 +112,10 @@ TEST(StudyWithModelTest, EveryBadModelIsContained) {
         "garbage", "leak", "flood", "orphans"}) {
     if (kHasAddressSanitizer && mode == "leak") continue;  // nothing would end it
     const TemporaryFolder folder;
+    const ModelFolders folders;
     FailurePolicy policy = QuickPolicy();
-    policy.start_timeout = std::chrono::milliseconds(2'000);
+    // It never serves: no need to wait for that.
+    if (mode == "garbage") policy.start_timeout = std::chrono::milliseconds(2'000);
     folder.Write("model.json", ManifestText(BadModel(mode)));
     {
       const auto shelf = ModelShelf::Open(folder.path(), policy).value();
@@ -67,7 +128,7 @@ TEST(StudyWithModelTest, EveryBadModelIsContained) {
         }
       }
     }
-    EXPECT_THAT(ProcessesLeft("bad_cost_model"), IsEmpty()) << mode;
+    EXPECT_THAT(ProcessesLeft(folders.path()), IsEmpty()) << mode;
   }
 }
 

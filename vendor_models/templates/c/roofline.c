@@ -267,7 +267,7 @@ static const mw_info kInfo = {.size = sizeof(mw_info),
                               .is_deterministic = true,
                               .max_batch_size = 8192,
                               .max_concurrent_batches = 4,
-                              .candidates_per_second = 100000};
+                              .candidates_per_second = 20000};
 
 static const mw_costmodel_api kApi = {.size = sizeof(mw_costmodel_api),
                                       .abi_major = MW_COSTMODEL_ABI_MAJOR,

@@ -47,7 +47,7 @@ class Service final : public wire::CostModelService::Service {
     response->set_is_deterministic(true);
     response->set_max_batch_size(kMaxBatch);
     response->set_max_concurrent_batches(4);
-    response->set_candidates_per_second(100'000);
+    response->set_candidates_per_second(20'000);
     response->set_has_explain(true);
     response->set_has_lower_bound(true);
     return grpc::Status::OK;
