@@ -24,7 +24,7 @@ using std::filesystem::path;
 
 // Far above what a model needs, and far below what a sum with it overflows.
 constexpr std::int64_t kMostMemoryBytes = std::int64_t{16} << 40;
-constexpr std::int64_t kMostCpuSeconds = 365 * 86'400;
+constexpr std::int64_t kMostCpuSeconds = 31'536'000;  // 365 days
 constexpr std::int64_t kMostFileBytes = std::int64_t{1} << 40;
 constexpr std::int64_t kMostOpenFiles = 1 << 20;
 constexpr std::int64_t kMostDeadlineMilliseconds = 3'600'000;

@@ -32,8 +32,10 @@ std::string Info(const std::string& text) {
 }
 
 std::vector<std::string> Infos(const google::protobuf::RepeatedPtrField<std::string>& texts) {
+  const int count = std::min(texts.size(), kMostInfos);
   std::vector<std::string> infos;
-  for (int i = 0; i < std::min(texts.size(), kMostInfos); ++i) infos.push_back(Info(texts[i]));
+  infos.reserve(static_cast<std::size_t>(count));
+  for (int i = 0; i < count; ++i) infos.push_back(Info(texts[i]));
   return infos;
 }
 
