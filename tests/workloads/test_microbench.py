@@ -35,7 +35,7 @@ MEMBERS = {
     "step": {"case", "rank_count", "step_time_seconds", "step_time_low_seconds", "step_time_high_seconds",
              "peak_memory_bytes"},
 }
-MACHINE = {"device", "backend", "device_name", "torch", "python", "libraries", "device_count", "node_count",
+MACHINE = {"device", "is_quick", "backend", "device_name", "torch", "python", "libraries", "device_count", "node_count",
            "threads_per_rank", "memory_bytes", "started_at"}
 
 
