@@ -127,9 +127,9 @@ class JobsTest(JobsFolder):
         self.assertEqual(len(rows["measurements"]), 3)
 
     def test_memory_that_another_rank_lacks(self):
-        self.behave({"2": {"dies": True, "sleeps": 2}})
-        answer = json.loads(self.tune(trials=6).stdout)
-        failed = [trial for trial in answer["trials"] if trial["plan"]["tensor_parallel"] == 2]
+        self.behave({"mb2": {"dies": True, "sleeps": 2}})
+        answer = json.loads(self.tune(trials=8).stdout)
+        failed = [trial for trial in answer["trials"] if trial["plan"]["micro_batch_size"] == 2]
         self.assertTrue(failed)
         for trial in failed:
             self.assertEqual((trial["outcome"], trial["failure_class"]), ("oom", "oom_device"))
