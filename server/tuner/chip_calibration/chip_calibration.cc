@@ -133,8 +133,8 @@ class ChipCalibrator {
     for (const auto& [precision, gemms] : by_precision) SetPeak(precision, gemms);
     FitLeadingGemm(leading, by_precision.at(leading));
     for (const auto& [precision, gemms] : by_precision) {
-      if (precision != leading)
-        AddPrecision(precision, gemms, IsHalf(precision) && IsHalf(leading));
+      if (precision == leading) continue;
+      AddPrecision(precision, gemms, IsHalf(precision) && IsHalf(leading));
     }
   }
 
@@ -411,14 +411,14 @@ class ChipCalibrator {
 
   // A link's rate that nobody published is what a large message between two ranks says of it.
   void FitLink() {
-    if (measured_.messages.empty() || draft_.IsPublished("scale_up_bandwidth_bytes_per_second"))
-      return;
+    constexpr std::string_view kRate = "scale_up_bandwidth_bytes_per_second";
+    if (measured_.messages.empty() || draft_.IsPublished(kRate)) return;
     double best = 0;
     for (const MeasuredTraffic& m : measured_.messages) {
       best = std::max(best, static_cast<double>(m.bytes.count) / m.time.count());
     }
-    draft_.Set("scale_up_bandwidth_bytes_per_second", fmt::format("{:.4g}", best / kMessageShare),
-               Provenance::kMeasured, "the fastest message between two ranks");
+    draft_.Set(kRate, fmt::format("{:.4g}", best / kMessageShare), Provenance::kMeasured,
+               "the fastest message between two ranks");
   }
 
   // What failed in the middle has told something, but not all that was asked.
