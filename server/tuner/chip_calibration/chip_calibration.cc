@@ -253,9 +253,16 @@ class ChipCalibrator {
     GemmResidualTable table = {
         .precision = precision == Precision::kFp16 ? Precision::kBf16 : precision,
         .shapes = SummariseResiduals(single, spec())};
-    for (GemmResidual& r : table.shapes) {
-      r.log_time_ratio = std::clamp(r.log_time_ratio, std::log(0.05), std::log(20.0));
+    const auto cut = std::erase_if(table.shapes, [](const GemmResidual& r) {
+      return r.log_time_ratio < std::log(0.05) || r.log_time_ratio > std::log(20.0);
+    });
+    if (cut > 0) {
+      result_.warnings.push_back(fmt::format(
+          "{} sizes of the {} table are left out: measured over modelled time is below 0.05 or "
+          "above 20",
+          cut, Word(precision)));
     }
+    if (table.shapes.empty()) return;
     IndexShapes(table);
     draft_.SetRow(ResidualTableName(table), fmt::format("{} shapes", table.shapes.size()),
                   Provenance::kMeasured, error);

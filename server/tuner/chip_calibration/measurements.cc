@@ -94,7 +94,6 @@ class MeasurementsReader {
         {"attention", &MeasurementsReader::ReadAttention},
         {"elementwise", &MeasurementsReader::ReadElementwise},
         {"collectives", &MeasurementsReader::ReadCollective},
-        {"overlap", &MeasurementsReader::ReadOverlap},
         {"step", &MeasurementsReader::ReadStep},
     };
     const std::string path = fmt::format("items.{}", name);
@@ -224,12 +223,6 @@ class MeasurementsReader {
     }
     result_.collectives.push_back(
         {.kind = kind->kind, .ranks = ranks, .bytes = bytes, .time = time});
-  }
-
-  void ReadOverlap(ObjectReader& row, const Json& /*object*/) {
-    result_.overlaps.push_back({.gemm_alone = Time(row, "gemm_alone_seconds"),
-                                .collective_alone = Time(row, "collective_alone_seconds"),
-                                .together = Time(row, "together_seconds")});
   }
 
   void ReadStep(ObjectReader& row, const Json& object) {

@@ -29,12 +29,6 @@ struct MeasuredSustained {
   Seconds sustained = Seconds(0);
 };
 
-struct MeasuredOverlap {
-  Seconds gemm_alone = Seconds(0);
-  Seconds collective_alone = Seconds(0);
-  Seconds together = Seconds(0);
-};
-
 // A whole training step: what the fits are held against, never fitted to.
 struct MeasuredStep {
   std::string case_json = {};  // a line of `evaluate --cases`, but for its cluster
@@ -65,7 +59,6 @@ struct ChipMeasurements {
   std::vector<MeasuredElementwise> elementwise = {};
   std::vector<MeasuredCollective> collectives = {};
   std::vector<MeasuredTraffic> messages = {};  // between two ranks of a node
-  std::vector<MeasuredOverlap> overlaps = {};
   std::vector<MeasuredStep> steps = {};
 };
 
