@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "estimator/fit/gemm_fit.h"
 #include "estimator/terms/matmul.h"
 #include "estimator/terms/matmul_residual.h"
 #include "vendor_models/catalogue.h"
@@ -31,11 +32,6 @@ struct Options {
   bool accumulates_fp32 = false;
 };
 
-struct Measured {
-  MatmulShape shape = {};
-  double log_ratio = 0;
-};
-
 double Modelled(const MatmulShape& shape, const ChipSpec& chip, Precision precision,
                 const Options& options) {
   DeviceRates rates;
@@ -45,14 +41,14 @@ double Modelled(const MatmulShape& shape, const ChipSpec& chip, Precision precis
   return MatmulTime(shape, chip, rates, options.accumulates_fp32).count();
 }
 
-std::vector<Measured> ReadShapes(const ChipSpec& chip, Precision precision,
-                                 const Options& options) {
-  std::vector<Measured> all;
+std::vector<ShapeRatio> ReadShapes(const ChipSpec& chip, Precision precision,
+                                   const Options& options) {
+  std::vector<ShapeRatio> all;
   std::string line;
   while (std::getline(std::cin, line)) {
     std::replace(line.begin(), line.end(), ',', ' ');
     std::istringstream fields(line);
-    Measured one;
+    ShapeRatio one;
     double seconds = 0;
     MatmulShape& s = one.shape;
     if (!(fields >> s.count >> s.m >> s.n >> s.k >> seconds)) continue;  // the header
@@ -61,30 +57,6 @@ std::vector<Measured> ReadShapes(const ChipSpec& chip, Precision precision,
     all.push_back(one);
   }
   return all;
-}
-
-// The mean of each octave of the four sizes: noise of single measurements goes, the table is small.
-std::vector<GemmResidual> Summarise(const std::vector<Measured>& all) {
-  std::map<std::vector<int>, std::vector<GemmResidual>> octaves;
-  for (const Measured& one : all) {
-    const MatmulShape& s = one.shape;
-    octaves[{std::ilogb(s.count), std::ilogb(s.m), std::ilogb(s.n), std::ilogb(s.k)}].push_back(
-        {std::log(s.count), std::log(s.m), std::log(s.n), std::log(s.k), one.log_ratio});
-  }
-  std::vector<GemmResidual> means;
-  for (const auto& [octave, members] : octaves) {
-    GemmResidual mean;
-    const auto share = 1 / static_cast<double>(members.size());
-    for (const GemmResidual& r : members) {
-      mean.log_count += share * r.log_count;
-      mean.log_m += share * r.log_m;
-      mean.log_n += share * r.log_n;
-      mean.log_k += share * r.log_k;
-      mean.log_time_ratio += share * r.log_time_ratio;
-    }
-    means.push_back(mean);
-  }
-  return means;
 }
 
 std::string Quantiles(std::vector<double> errors) {
@@ -96,24 +68,24 @@ std::string Quantiles(std::vector<double> errors) {
 }
 
 // Errors at (n, k) pairs that a table of the others has not seen.
-void ReportHeldOut(const std::vector<Measured>& all, Precision precision) {
+void ReportHeldOut(const std::vector<ShapeRatio>& all, Precision precision) {
   std::vector<double> form;
   std::vector<double> table;
   for (int round = 0; round < 5; ++round) {
     std::mt19937 random(static_cast<unsigned>(round));
     std::map<std::pair<double, double>, bool> is_held;
-    for (const Measured& one : all) is_held[{one.shape.n, one.shape.k}] = false;
+    for (const ShapeRatio& one : all) is_held[{one.shape.n, one.shape.k}] = false;
     for (auto& [pair, held] : is_held) held = random() % 10 < 3;
-    std::vector<Measured> seen;
-    for (const Measured& one : all) {
+    std::vector<ShapeRatio> seen;
+    for (const ShapeRatio& one : all) {
       if (!is_held[{one.shape.n, one.shape.k}]) seen.push_back(one);
     }
     if (seen.empty()) continue;
     std::vector<GemmResidualTable> tables = {{.precision = precision,
                                               .is_grouped = all.front().shape.is_grouped,
-                                              .shapes = Summarise(seen)}};
+                                              .shapes = OctaveMeans(seen)}};
     IndexShapes(tables.front());
-    for (const Measured& one : all) {
+    for (const ShapeRatio& one : all) {
       if (!is_held[{one.shape.n, one.shape.k}]) continue;
       const double ratio = ResidualRatio(tables, precision, GemmPass::kForward, one.shape);
       form.push_back(std::abs(std::exp(-one.log_ratio) - 1));
@@ -140,14 +112,14 @@ int Run(const std::vector<std::string>& arguments) {
   const std::set<std::string> words(arguments.begin() + 2, arguments.end());
   const Options options = {.sustained = words.contains("sustained"),
                            .accumulates_fp32 = words.contains("fp32")};
-  const std::vector<Measured> all = ReadShapes((*chip)->spec, *precision, options);
+  const std::vector<ShapeRatio> all = ReadShapes((*chip)->spec, *precision, options);
   if (all.empty()) {
     std::cerr << "no line of count,m,n,k,seconds on stdin\n";
     return 2;
   }
   ReportHeldOut(all, *precision);
   std::string separator;
-  for (const GemmResidual& r : Summarise(all)) {
+  for (const GemmResidual& r : OctaveMeans(all)) {
     std::cout << fmt::format("{}[{:.0f}, {:.0f}, {:.0f}, {:.0f}, {:.3f}]", separator,
                              std::exp(r.log_count), std::exp(r.log_m), std::exp(r.log_n),
                              std::exp(r.log_k), std::exp(r.log_time_ratio));

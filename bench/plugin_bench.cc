@@ -43,7 +43,7 @@ void CountCandidates(benchmark::State& state) {
 void BM_PlansThroughSocket(benchmark::State& state) {
   const auto client = ModelClient::Connect(Model().socket(), std::chrono::seconds(10)).value();
   const Problem& problem = SmallProblem();
-  const std::int64_t context = client->OpenContext(problem, {}).value();
+  const std::int64_t context = client->OpenContext(problem, {}, {}).value().handle;
   const auto plans = ConformancePlans(problem, static_cast<std::size_t>(state.range(0)));
   for (auto _ : state) {
     const auto figures = client->EstimateBatch(context, plans, problem, {});

@@ -2,11 +2,9 @@
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -16,6 +14,7 @@
 #include "cli/print_answer.h"
 #include "cli/program.h"
 #include "cli/terminal.h"
+#include "cli/whole_file.h"
 #include "cli/words.h"
 #include "search_space/status.h"
 #include "server/rpc/chip_calibration_wire.h"
@@ -52,7 +51,8 @@ absl::StatusOr<Estimate> Expected(const MeasuredStep& step, const std::string& c
   pool.set_node_count(1);
   pool.set_devices_per_node(step.ranks);
   ASSIGN_OR_RETURN(const EvaluateRequest request, CheckCase(asked, knowledge));
-  Calibrator nothing({}, knowledge);
+  const std::vector<HistoryRow> no_history;
+  Calibrator nothing(no_history, knowledge);
   ASSIGN_OR_RETURN(const CalibratedEstimate estimate, EvaluatePlan(request, knowledge, nothing));
   return estimate.estimate;
 }
@@ -79,32 +79,6 @@ v1::StepCheck CheckStep(const MeasuredStep& step, const std::string& chip, const
   check.set_expected_low_seconds(now->step_time_low.count());
   check.set_expected_high_seconds(now->step_time_high.count());
   return check;
-}
-
-// Written whole or not at all, and never over another file unless that was asked for.
-absl::StatusOr<std::string> Store(const std::string& folder, const ChipEntry& entry,
-                                  bool replaces) {
-  const std::filesystem::path path =
-      std::filesystem::path(folder) / fmt::format("{}.json", entry.spec.id);
-  std::error_code error;
-  if (!replaces && std::filesystem::exists(path, error)) {
-    return absl::AlreadyExistsError(
-        fmt::format("{} exists; --replace puts this calibration in its place", path.string()));
-  }
-  const std::filesystem::path part = path.string() + ".part";
-  {
-    std::ofstream file(part, std::ios::trunc);
-    file << ChipFileText(entry);
-    if (!file.flush()) {
-      return absl::UnavailableError(fmt::format("cannot write {}", part.string()));
-    }
-  }
-  std::filesystem::rename(part, path, error);
-  if (error) {
-    return absl::UnavailableError(
-        fmt::format("cannot write {}: {}", path.string(), error.message()));
-  }
-  return path.string();
 }
 
 absl::StatusOr<v1::ChipCalibration> RunCalibration(const CalibrateOptions& options,
@@ -136,7 +110,9 @@ absl::StatusOr<v1::ChipCalibration> RunCalibration(const CalibrateOptions& optio
     wire.add_warnings("not stored: --chips or --folder names the folder of the site's chip files");
     return wire;
   }
-  ASSIGN_OR_RETURN(const std::string path, Store(folder, calibration.entry, options.replaces));
+  const std::string path =
+      std::filesystem::path(folder) / fmt::format("{}.json", calibration.entry.spec.id);
+  RETURN_IF_ERROR(WriteWholeFile(path, ChipFileText(calibration.entry), options.replaces));
   wire.set_stored_as(path);
   return wire;
 }

@@ -6,6 +6,7 @@
 #include "cli/explain_report.h"
 #include "cli/input_files.h"
 #include "cli/interrupt.h"
+#include "cli/local_models.h"
 #include "cli/local_store.h"
 #include "cli/program.h"
 #include "cli/terminal.h"
@@ -26,9 +27,11 @@ absl::StatusOr<v1::ExplainResponse> AskFor(const TuneFlags& question, const Glob
                      FromWire(asked.message, knowledge, std::move(asked.violations)));
     ASSIGN_OR_RETURN(HistorySource history,
                      LocalHistory(flags.store, knowledge, request.history_sequence));
-    ASSIGN_OR_RETURN(
-        const Explanation explanation,
-        Explain(request, knowledge, {.cancel = interrupt.token(), .history = std::move(history)}));
+    ASSIGN_OR_RETURN(const LocalModels models, LocalModels::Open(flags.cost_models));
+    ASSIGN_OR_RETURN(const Explanation explanation, Explain(request, knowledge,
+                                                            {.cancel = interrupt.token(),
+                                                             .history = std::move(history),
+                                                             .open_model = models.opener()}));
     return ToWire(explanation);
   }
   if (!asked.violations.empty()) return RequestMistakes(asked, flags);

@@ -39,6 +39,17 @@ std::string SensitivityTable(const v1::ExplainResponse& explanation) {
   return table.Text("  ");
 }
 
+// Who made the times, where it was a vendor's model, and what that says.
+std::string ModelText(const v1::ExplainResponse& explanation) {
+  const v1::Estimate& plan = explanation.plan().estimate();
+  std::string text = CostModelLine(plan);
+  if (!text.empty()) text = "\n" + text;
+  if (explanation.model_lines_size() == 0) return text;
+  text += fmt::format("\nWhat cost model {} says of it\n", plan.cost_model().name());
+  for (const std::string& line : explanation.model_lines()) text += "  " + line + "\n";
+  return text;
+}
+
 }  // namespace
 
 std::string ExplainReport(const v1::ExplainResponse& explanation) {
@@ -56,11 +67,14 @@ std::string ExplainReport(const v1::ExplainResponse& explanation) {
   }
   text += "\nWhat its step is made of, and what fills its busiest device\n";
   text += BreakdownReport(plan.estimate());
-  text += fmt::format("\nWhat a tenth more or less would change{}\n",
-                      explanation.binding_resource().empty()
-                          ? ""
-                          : "; most is gained with more " + explanation.binding_resource());
-  text += SensitivityTable(explanation);
+  text += ModelText(explanation);
+  if (explanation.sensitivities_size() > 0) {
+    text += fmt::format("\nWhat a tenth more or less would change{}\n",
+                        explanation.binding_resource().empty()
+                            ? ""
+                            : "; most is gained with more " + explanation.binding_resource());
+    text += SensitivityTable(explanation);
+  }
   if (explanation.near_misses_size() > 0) text += "\nWhat lost, and why\n";
   for (const v1::NearMiss& miss : explanation.near_misses()) {
     text += fmt::format("  {}\n    {}\n", PlanWords(miss.plan().plan()), miss.reason());

@@ -121,6 +121,8 @@ void ReadTrialFlags(const TrialFlags& flags, Parsed<v1::TuneRequest>& out) {
   }
   if (flags.max_seconds.has_value()) trials.set_max_seconds(*flags.max_seconds);
   if (flags.stop_within_ratio.has_value()) trials.set_stop_within_ratio(*flags.stop_within_ratio);
+  if (flags.interleave_baseline) trials.set_interleave_baseline(true);
+  if (flags.confirm_plans.has_value()) trials.set_confirm_plans(*flags.confirm_plans);
   if (!flags.job.empty()) {
     ReadPartFile("trials.job", flags.job, *trials.mutable_job(), out.violations);
   }

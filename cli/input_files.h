@@ -37,6 +37,8 @@ struct TrialFlags {
   std::optional<double> max_device_seconds = {};
   std::optional<double> max_seconds = {};
   std::optional<double> stop_within_ratio = {};
+  bool interleave_baseline = false;
+  std::optional<int> confirm_plans = {};
   bool operator==(const TrialFlags&) const = default;
 };
 

@@ -21,9 +21,15 @@ absl::StatusOr<LocalModels> LocalModels::Open(const std::string& folder) {
 
 OpenPlanModel LocalModels::opener() const {
   if (shelf_ == nullptr) return {};
-  return [shelf = shelf_.get()](std::string_view name, const Problem& problem) {
-    return shelf->OpenModel(name, problem);
+  return [shelf = shelf_.get()](std::string_view name, const Problem& problem,
+                                const std::stop_token& cancel) {
+    return shelf->OpenModel(name, problem, cancel);
   };
+}
+
+absl::StatusOr<LocalModels> RequireModels(const std::string& folder) {
+  if (!folder.empty()) return LocalModels::Open(folder);
+  return InvalidFields({{.field = "cost-models", .description = "missing; names the folder"}});
 }
 
 }  // namespace meshwright

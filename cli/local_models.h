@@ -22,4 +22,7 @@ class LocalModels {
   std::unique_ptr<ModelShelf> shelf_;
 };
 
+// The models of a folder that must be given. INVALID_ARGUMENT: it is not.
+absl::StatusOr<LocalModels> RequireModels(const std::string& folder);
+
 }  // namespace meshwright

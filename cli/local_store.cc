@@ -45,16 +45,38 @@ absl::StatusOr<Recorder> OpenWriter(const std::string& store) {
   return recorder;
 }
 
-// Cancelled ones among them leave no trial open; those with a job are left to a server, which ends
-// it.
-absl::Status InterruptOrphans(Recorder& recorder, std::int64_t now) {
+// Cancelled ones among them leave no trial open; those with a job are left to who can end it.
+// `taken_up` is spoken of by whoever takes it up.
+absl::Status InterruptOrphans(Recorder& recorder, std::int64_t now, std::string_view taken_up) {
   const auto has_job_left = [&](const std::string& id) { return HasJobLeft(recorder, id); };
   ASSIGN_OR_RETURN(const std::vector<StudyRecord> orphans,
                    recorder.InterruptOrphans(IsAlive, now, has_job_left));
   for (const StudyRecord& orphan : orphans) {
-    if (IsTerminal(orphan.state)) RETURN_IF_ERROR(CancelOpenTrials(recorder, orphan.id, now));
+    if (IsTerminal(orphan.state)) {
+      RETURN_IF_ERROR(CancelOpenTrials(recorder, orphan.id, now));
+    } else if (orphan.id != taken_up && HasJobLeft(recorder, orphan.id)) {
+      const bool is_cancelling = orphan.state == StudyState::kCancelling;
+      const std::string advice =
+          is_cancelling ? ""
+                        : fmt::format("study resume {} goes on with it, meshwright ", orphan.id);
+      PrintNote(fmt::format(
+          "study {0} {1}, and its job may still run: meshwright {2}study cancel {0} ends it",
+          orphan.id, is_cancelling ? "was being cancelled" : "was interrupted", advice));
+    }
   }
   return absl::OkStatus();
+}
+
+// Whether a study can be taken up.
+absl::Status CheckLeft(const StudyRecord& study, LeftStudy wanted) {
+  const bool is_cancelling = study.state == StudyState::kCancelling && !IsAlive(study.owner);
+  if (study.state == StudyState::kInterrupted) return absl::OkStatus();
+  if (is_cancelling && wanted == LeftStudy::kToEnd) return absl::OkStatus();
+  std::string why = fmt::format("is {}: a process runs it", Word(study.state));
+  if (IsTerminal(study.state)) why = fmt::format("has ended ({})", Word(study.state));
+  if (is_cancelling) why = "was being cancelled: study cancel ends it";
+  return WithReason(absl::FailedPreconditionError(fmt::format("study '{}' {}", study.id, why)),
+                    "STUDY_NOT_INTERRUPTED");
 }
 
 absl::StatusOr<StudyRecord> InsertStudy(Recorder& recorder, StudyRecord record) {
@@ -127,7 +149,7 @@ absl::StatusOr<LocalStudy> BeginLocalStudy(const std::string& store, const Study
   ASSIGN_OR_RETURN(StudyRecord record, NewStudyRecord(request, knowledge, codec));
   ASSIGN_OR_RETURN(Recorder recorder, OpenWriter(store));
   const std::int64_t now = NowMs();
-  RETURN_IF_ERROR(WithAdvice(InterruptOrphans(recorder, now)));
+  RETURN_IF_ERROR(WithAdvice(InterruptOrphans(recorder, now, "")));
   record.state = StudyState::kRunning;
   record.owner = OwnOwner();
   record.create_time_ms = now;
@@ -137,6 +159,41 @@ absl::StatusOr<LocalStudy> BeginLocalStudy(const std::string& store, const Study
   record.history_sequence = history->sequence;
   ASSIGN_OR_RETURN(StudyRecord study, InsertStudy(recorder, std::move(record)));
   return LocalStudy{.record = std::move(study), .request = request, .history = *std::move(history)};
+}
+
+absl::StatusOr<LocalStudy> TakeLocalStudy(const std::string& store, const std::string& id,
+                                          LeftStudy wanted, const Knowledge& knowledge) {
+  const StudyCodec codec = ProtobufCodec(knowledge);
+  // Looked for first: a writer would make a store that is not there.
+  RETURN_IF_ERROR(Recorder::Open({.path = store, .read_only = true}).status());
+  ASSIGN_OR_RETURN(Recorder recorder, OpenLocalWriter(store, "meshwright study"));
+  RETURN_IF_ERROR(InterruptOrphans(recorder, NowMs(), id));
+  ASSIGN_OR_RETURN(StudyRecord record, recorder.GetStudy(id));
+  RETURN_IF_ERROR(CheckLeft(record, wanted));
+  ASSIGN_OR_RETURN(StudyRequest request, codec.decode_request(record.question));
+  if (record.state == StudyState::kInterrupted) {
+    ASSIGN_OR_RETURN(record, recorder.UpdateStudy({.study_id = id,
+                                                   .state = StudyState::kRunning,
+                                                   .time_ms = NowMs(),
+                                                   .owner = OwnOwner()}));
+  }
+  // What it may learn from was settled when it first started.
+  ASSIGN_OR_RETURN(const std::int64_t last, recorder.LastMeasurementSequence());
+  ASSIGN_OR_RETURN(
+      request.history_sequence,
+      recorder.SetStudyHistory(id, std::min(last, request.history_sequence.value_or(last))));
+  ASSIGN_OR_RETURN(HistorySource history, HistoryOf(recorder, store, request, knowledge));
+  return LocalStudy{
+      .record = std::move(record), .request = std::move(request), .history = std::move(history)};
+}
+
+absl::Status LeaveLocalStudy(const std::string& store, const std::string& id) {
+  ASSIGN_OR_RETURN(Recorder recorder, OpenLocalWriter(store, "meshwright study"));
+  ASSIGN_OR_RETURN(const StudyRecord record, recorder.GetStudy(id));
+  if (record.state == StudyState::kCancelling) return absl::OkStatus();  // it never was another
+  return recorder
+      .UpdateStudy({.study_id = id, .state = StudyState::kInterrupted, .time_ms = NowMs()})
+      .status();
 }
 
 absl::StatusOr<std::unique_ptr<StoredTrials>> OpenLocalTrials(const std::string& store,

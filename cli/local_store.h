@@ -32,6 +32,15 @@ struct LocalStudy {
 // interrupted.
 absl::StatusOr<LocalStudy> BeginLocalStudy(const std::string& store, const StudyRequest& request,
                                            const Knowledge& knowledge);
+// What a study of a process that is gone is taken up for. One that was being cancelled can but end.
+enum class LeftStudy { kToGoOn, kToEnd };
+
+// Takes up a study that was interrupted, as it was asked. NOT_FOUND; FAILED_PRECONDITION,
+// STUDY_NOT_INTERRUPTED: it has ended, or a process runs it, or it was being cancelled.
+absl::StatusOr<LocalStudy> TakeLocalStudy(const std::string& store, const std::string& id,
+                                          LeftStudy wanted, const Knowledge& knowledge);
+// Puts it back.
+absl::Status LeaveLocalStudy(const std::string& store, const std::string& id);
 // The journal of its trials.
 absl::StatusOr<std::unique_ptr<StoredTrials>> OpenLocalTrials(const std::string& store,
                                                               const LocalStudy& study,

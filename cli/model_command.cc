@@ -4,16 +4,18 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 
 #include "cli/exit_code.h"
+#include "cli/input_files.h"
 #include "cli/local_models.h"
+#include "cli/model_calibration.h"
 #include "cli/model_report.h"
 #include "cli/program.h"
 #include "cli/terminal.h"
 #include "search_space/status.h"
+#include "server/plugins/checksum.h"
 #include "server/plugins/conformance.h"
 #include "server/plugins/report_json.h"
 #include "server/rpc/client.h"
@@ -28,17 +30,13 @@ struct CheckFlags {
   std::string name = {};  // one of these three
   std::string program = {};
   std::string library = {};
-  std::string chip = {};  // empty: the first of the model's own that the catalogue has
+  std::string chip = {};      // empty: the first of the model's own that the catalogue has
+  std::string measured = {};  // path; empty: none
 };
 
 int PrintText(const std::string& text) {
   PrintData(text);
   return kExitDone;
-}
-
-absl::StatusOr<LocalModels> OpenModels(const GlobalFlags& flags) {
-  if (!flags.cost_models.empty()) return LocalModels::Open(flags.cost_models);
-  return InvalidFields({{.field = "cost-models", .description = "missing; names the folder"}});
 }
 
 int ListServed(const GlobalFlags& flags) {
@@ -53,14 +51,14 @@ int ListServed(const GlobalFlags& flags) {
 
 int List(const GlobalFlags& flags) {
   if (!flags.server.empty()) return ListServed(flags);
-  const auto models = OpenModels(flags);
+  const auto models = RequireModels(flags.cost_models);
   if (!models.ok()) return Fail(models.status(), flags.output);
   const auto& manifests = models->shelf()->manifests();
   return PrintText(flags.output == OutputForm::kJson ? ListJson(manifests) : ModelTable(manifests));
 }
 
 int Show(const std::string& name, const GlobalFlags& flags) {
-  const auto models = OpenModels(flags);
+  const auto models = RequireModels(flags.cost_models);
   if (!models.ok()) return Fail(models.status(), flags.output);
   const auto manifest = FindManifest(models->shelf()->manifests(), name);
   if (!manifest.ok()) return Fail(manifest.status(), flags.output);
@@ -82,7 +80,7 @@ absl::StatusOr<ModelManifest> ManifestOf(const CheckFlags& check, const GlobalFl
         {{.field = "model", .description = "state one of NAME, --program and --library"}});
   }
   if (!check.name.empty()) {
-    ASSIGN_OR_RETURN(const LocalModels models, OpenModels(flags));
+    ASSIGN_OR_RETURN(const LocalModels models, RequireModels(flags.cost_models));
     return FindManifest(models.shelf()->manifests(), check.name);
   }
   std::error_code error;
@@ -102,27 +100,40 @@ absl::StatusOr<Problem> ProblemOf(const CheckFlags& check, const ModelManifest& 
                                   const Knowledge& knowledge) {
   const auto info = RunningModel(manifest, {}, {}).Start({});
   std::string chip = check.chip.empty() ? kUsualChip : check.chip;
-  std::optional<Precision> precision;
-  if (info.ok()) {  // else the check says why
-    const auto is_known = [&](const std::string& id) { return knowledge.chips.Find(id).ok(); };
-    const auto own = std::ranges::find_if(info->chips, is_known);
-    if (check.chip.empty() && own != info->chips.end()) chip = *own;
-    const bool has_bf16 = std::ranges::find(info->precisions, "bf16") != info->precisions.end();
-    if (!has_bf16 && !info->precisions.empty()) {
-      precision = ParseChoice<Precision>(info->precisions.front());
-    }
-  }
-  Question question = ConformanceQuestion(chip);
-  question.workload.precision = precision;
-  return ResolveProblem(question, knowledge);
+  if (!info.ok()) return ConformanceProblem(chip, {}, knowledge);  // the check says why
+  const auto is_known = [&](const std::string& id) { return knowledge.chips.Find(id).ok(); };
+  const auto own = std::ranges::find_if(info->chips, is_known);
+  if (check.chip.empty() && own != info->chips.end()) chip = *own;
+  return ConformanceProblem(chip, *info, knowledge);
+}
+
+// A model of the folder is asked as a study would, with its calibration.
+absl::StatusOr<Accuracy> Compare(const std::vector<HistoryRow>& runs, const ModelManifest& manifest,
+                                 const Knowledge& knowledge, const std::string& folder) {
+  ASSIGN_OR_RETURN(const LocalModels models, LocalModels::Open(folder));
+  const auto model = std::make_shared<RunningModel>(manifest, FailurePolicy(), ModelEvent());
+  return CompareWithRuns(runs, knowledge, [&](const Problem& problem) {
+    return folder.empty() ? MakePlanModel(model, problem)
+                          : models.shelf()->OpenModel(manifest.name, problem);
+  });
 }
 
 absl::StatusOr<ConformanceReport> RunCheck(const CheckFlags& check, const GlobalFlags& flags) {
   ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
+  ASSIGN_OR_RETURN(const History measured, ReadHistory(check.measured, knowledge));
   ASSIGN_OR_RETURN(const ModelManifest manifest, ManifestOf(check, flags));
   ASSIGN_OR_RETURN(const Problem problem, ProblemOf(check, manifest, knowledge));
   ASSIGN_OR_RETURN(const ProcessSpec spec, SpecOf(manifest));
-  return CheckConformance(spec, problem);
+  ConformanceReport report = CheckConformance(spec, problem);
+  if (measured.rows.empty() || report.info.name.empty()) return report;  // or it does not start
+  auto accuracy =
+      Compare(measured.rows, manifest, knowledge, check.name.empty() ? "" : flags.cost_models);
+  if (accuracy.ok()) {
+    report.accuracy = *std::move(accuracy);
+  } else {
+    PrintNote("not compared with the measured runs: " + std::string(accuracy.status().message()));
+  }
+  return report;
 }
 
 int Check(const CheckFlags& check, const GlobalFlags& flags) {
@@ -151,9 +162,14 @@ void AddModelCommand(CLI::App& app, Program& program) {
   check.add_option("--program", flags->program, "instead: a program that serves the contract");
   check.add_option("--library", flags->library, "instead: a shared library with the C ABI");
   check.add_option("--chip", flags->chip, "that it is asked about (the first that it names)");
+  check.add_option(
+      "--measured", flags->measured,
+      "JSON lines as those of --history: how near the model comes to them, and whether "
+      "it would have chosen as they do; decides nothing");
   check.callback([flags, &program] {
     program.run = [flags, &program] { return Check(*flags, program.flags); };
   });
+  AddModelCalibration(group, program);
 }
 
 }  // namespace meshwright

@@ -20,6 +20,23 @@ std::string Joined(const std::vector<std::string>& words) {
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
+std::string AccuracyText(const Accuracy& accuracy) {
+  std::string text = fmt::format(
+      "\nbeside measured runs: {} plans, median error {:.1f} %, p90 {:.1f} %\n",
+      accuracy.plan_count, 100 * accuracy.median_error_ratio, 100 * accuracy.p90_error_ratio);
+  if (accuracy.question_count > 0) {
+    text += fmt::format(
+        "of {} questions with at least 3 plans: rank correlation {:.2f}, the measured best is its "
+        "first choice in {}, among its first 3 in {}\n",
+        accuracy.question_count, accuracy.rank_correlation, accuracy.first_count,
+        accuracy.first_three_count);
+  }
+  for (const SkippedRun& run : accuracy.skipped) {
+    text += fmt::format("row {} not compared: {}\n", run.row, run.why);
+  }
+  return text + "\n";
+}
+
 }  // namespace
 
 std::string ModelTable(const std::vector<ModelManifest>& manifests) {
@@ -47,6 +64,26 @@ std::string ModelReport(const ModelManifest& manifest, const ModelInfo& info,
   return manifest.name + "\n" + table.Text(kIndent);
 }
 
+std::string TestTable(const std::vector<CalibrationTest>& tests) {
+  Table table({{.title = "test"}, {.title = "unit"}, {.title = "what is measured"}});
+  for (const CalibrationTest& test : tests) table.AddRow({test.name, test.unit, test.what});
+  return table.Text("");
+}
+
+std::string ModelCalibrationReport(const std::string& path, const StoredCalibration& calibration) {
+  const FittedCalibration& fitted = calibration.fitted;
+  Table table({{}, {}});
+  table.AddRow({"file", path});
+  table.AddRow({"of", fmt::format("{} {}", calibration.model, calibration.model_version)});
+  table.AddRow({"chip", calibration.chip});
+  table.AddRow({"version", CalibrationName(fitted.parameters)});
+  table.AddRow({"parameters", fmt::format("{} bytes", fitted.parameters.bytes.size())});
+  table.AddRow({"held-out error", fitted.held_out_error_ratio
+                                      ? fmt::format("{:.1f} %", 100 * *fitted.held_out_error_ratio)
+                                      : "not stated by the model"});
+  return "calibrated\n" + table.Text(kIndent);
+}
+
 std::string CheckReport(const ConformanceReport& report) {
   Table table({{.title = "check"}, {.title = "outcome"}, {.title = "what must hold"}});
   for (const CheckResult& check : report.checks) {
@@ -63,6 +100,7 @@ std::string CheckReport(const ConformanceReport& report) {
   if (failed > 0 && !report.log_tail.empty()) {
     text += fmt::format("the model wrote:\n{}\n", report.log_tail);
   }
+  if (report.accuracy.has_value()) text += AccuracyText(*report.accuracy);
   return text + (failed == 0
                      ? "passed: a study may use this model\n"
                      : fmt::format("failed: {} of {} checks\n", failed, report.checks.size()));

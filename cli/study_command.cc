@@ -7,8 +7,11 @@
 #include <optional>
 #include <string>
 
+#include "cli/embedded_study.h"
 #include "cli/exit_code.h"
+#include "cli/input_files.h"
 #include "cli/interrupt.h"
+#include "cli/local_models.h"
 #include "cli/local_store.h"
 #include "cli/program.h"
 #include "cli/progress_line.h"
@@ -19,6 +22,7 @@
 #include "proto/json.h"
 #include "search_space/status.h"
 #include "server/rpc/client.h"
+#include "server/rpc/convert.h"
 #include "server/rpc/status_wire.h"
 
 namespace meshwright {
@@ -128,7 +132,49 @@ int Watch(const StudyOptions& options, const GlobalFlags& flags) {
   return ExitCode(EndingStatus(*answer));
 }
 
+// Takes up a study that an earlier process left in the store.
+int TakeUp(const std::string& id, LeftStudy wanted, const GlobalFlags& flags,
+           int (*action)(const LocalStudy&, const LocalSite&, OutputForm)) {
+  const auto knowledge = LoadKnowledge(flags.chips);
+  if (!knowledge.ok()) return Fail(knowledge.status(), flags.output);
+  const auto models = LocalModels::Open(flags.cost_models);
+  if (!models.ok()) return Fail(models.status(), flags.output);
+  const auto study = TakeLocalStudy(flags.store, id, wanted, *knowledge);
+  if (!study.ok()) return Fail(study.status(), flags.output);
+  return action(*study,
+                {.knowledge = *knowledge, .open_model = models->opener(), .store = flags.store},
+                flags.output);
+}
+
+// What fails may go well another time: with the folder of models, or an engine that answers.
+int PutBack(const absl::Status& failure, const LocalStudy& study, const LocalSite& site,
+            OutputForm output) {
+  const absl::Status left = LeaveLocalStudy(site.store, study.record.id);
+  PrintNote(fmt::format("study {} stays as it was", study.record.id));
+  return Fail(left.ok() ? failure : left, output);
+}
+
+int GoOn(const LocalStudy& study, const LocalSite& site, OutputForm output) {
+  const auto answer = RunLocalStudy(study, site);
+  const bool has_failed = !answer.ok() && !absl::IsCancelled(answer.status());
+  return has_failed ? PutBack(answer.status(), study, site, output)
+                    : ConcludeLocalStudy(answer, site, study.record, output);
+}
+
+int Stop(const LocalStudy& study, const LocalSite& site, OutputForm output) {
+  const auto ended = CancelLocalStudy(study, site);
+  return ended.ok() ? PrintStudy(ToWire(*ended), output)
+                    : PutBack(ended.status(), study, site, output);
+}
+
+int Resume(const StudyOptions& options, const GlobalFlags& flags) {
+  if (flags.server.empty()) return TakeUp(options.id, LeftStudy::kToGoOn, flags, &GoOn);
+  PrintNote("error: study resume: a server goes on with its studies by itself");
+  return kExitUsage;
+}
+
 int Cancel(const StudyOptions& options, const GlobalFlags& flags) {
+  if (flags.server.empty()) return TakeUp(options.id, LeftStudy::kToEnd, flags, &Stop);
   auto client = Client::Connect(flags.server);
   if (!client.ok()) return Fail(client.status(), flags.output);
   const auto cancelled = client->CancelStudy(options.id);
@@ -204,8 +250,12 @@ void AddStudyCommand(CLI::App& app, Program& program) {
   CLI::App& watch =
       AddAction(group, {"watch", "follow a study to its end", Watch, true}, options, program);
   watch.add_option("id", options->id, "of the study")->required();
+  CLI::App& resume =
+      AddAction(group, {"resume", "go on with a study whose process is gone", Resume, false},
+                options, program);
+  resume.add_option("id", options->id, "of the study")->required();
   CLI::App& cancel = AddAction(
-      group, {"cancel", "end a study, with the best plan so far", Cancel, true}, options, program);
+      group, {"cancel", "end a study, with the best plan so far", Cancel, false}, options, program);
   cancel.add_option("id", options->id, "of the study")->required();
 }
 

@@ -1,6 +1,7 @@
 #include "cli/study_table.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "cli/progress_line.h"
 #include "cli/table.h"
@@ -19,13 +20,11 @@ std::string Gain(const v1::Study& study) {
   return has_gain ? PercentText(study.gain_over_baseline_ratio()) : "-";
 }
 
-// "crash (metrics_missing)"
-std::string EndWords(const v1::Attempt& attempt) {
-  if (attempt.outcome().empty()) return "-";
-  const bool has_class =
-      !attempt.failure_class().empty() && attempt.failure_class() != attempt.outcome();
-  return has_class ? fmt::format("{} ({})", attempt.outcome(), attempt.failure_class())
-                   : attempt.outcome();
+std::string JobWords(const v1::Attempt& attempt) {
+  std::string words = attempt.launcher();
+  if (!attempt.external_id().empty()) words += " " + attempt.external_id();
+  if (!attempt.nodes().empty()) words += fmt::format(" on {}", fmt::join(attempt.nodes(), ","));
+  return words;
 }
 
 std::string LogText(const v1::Attempt& attempt) {
@@ -78,11 +77,10 @@ std::string AttemptTable(const v1::ListAttemptsResponse& attempts) {
   std::string logs;
   for (const v1::Attempt& attempt : attempts.attempts()) {
     table.AddRow({fmt::format("{}", attempt.trial_number()), fmt::format("{}", attempt.number()),
-                  attempt.external_id().empty()
-                      ? attempt.launcher()
-                      : fmt::format("{} {}", attempt.launcher(), attempt.external_id()),
-                  attempt.state(), EndWords(attempt), SecondsText(attempt.device_seconds()),
-                  attempt.create_time(), attempt.message().empty() ? "-" : attempt.message()});
+                  JobWords(attempt), attempt.state(),
+                  EndWords(attempt.outcome(), attempt.failure_class()),
+                  SecondsText(attempt.device_seconds()), attempt.create_time(),
+                  attempt.message().empty() ? "-" : attempt.message()});
     logs += LogText(attempt);
   }
   return table.Text("") + logs;

@@ -3,8 +3,8 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <utility>
-#include <variant>
 
+#include "cli/embedded_study.h"
 #include "cli/exit_code.h"
 #include "cli/input_files.h"
 #include "cli/interrupt.h"
@@ -17,11 +17,8 @@
 #include "cli/terminal.h"
 #include "cli/tune_flags.h"
 #include "search_space/status.h"
-#include "server/launchers/launchers.h"
 #include "server/rpc/client.h"
 #include "server/rpc/convert.h"
-#include "server/tuner/measurement.h"
-#include "server/tuner/saving.h"
 #include "server/tuner/study_ending.h"
 
 namespace meshwright {
@@ -32,76 +29,6 @@ struct TuneOptions {
   SweepFlags sweep = {};
   bool leaves_no_record = false;
 };
-
-void ApplyEnding(const StudyEnding& ending, StudyRecord& record) {
-  record.state = ending.state;
-  record.outcome = ending.outcome;
-  record.result = ending.result;
-  record.error_message = ending.error_message;
-  record.search_time = ending.search_time;
-  record.best_step_time = ending.best_step_time;
-  record.gain_over_baseline = ending.gain_over_baseline;
-  record.best_plan_digest = ending.best_plan_digest;
-}
-
-v1::GetStudyResponse ToResponse(const absl::StatusOr<StudyAnswer>& answer,
-                                const StudyRecord& record) {
-  v1::GetStudyResponse response;
-  *response.mutable_study() = ToWire(record);
-  if (!answer.ok()) return response;
-  if (const auto* result = std::get_if<StudyResult>(&*answer)) {
-    *response.mutable_result() = ToWire(*result);
-  } else {
-    *response.mutable_infeasible() = ToWire(std::get<Infeasible>(*answer));
-  }
-  return response;
-}
-
-// `store`: where the trials of the study are kept; empty: nowhere.
-absl::StatusOr<StudyAnswer> Search(const LocalStudy& study, const Knowledge& knowledge,
-                                   const std::string& store, const OpenPlanModel& open_model) {
-  const Interrupt interrupt;
-  ProgressLine progress_line;
-  StudyControl control = {
-      .cancel = interrupt.token(),
-      .on_progress = [&](const Progress& progress) { progress_line.Show(ToWire(progress)); },
-      .history = study.history,
-      .open_model = open_model};
-  std::unique_ptr<StoredTrials> trials;
-  if (study.request.trials.has_value() && !store.empty()) {
-    ASSIGN_OR_RETURN(trials, OpenLocalTrials(store, study, knowledge, control.cancel));
-    control.trials = &trials->journal();
-    control.print_case = PrintCase;
-  }
-  return RunStudyWithTrials(study.request, knowledge, control);
-}
-
-std::optional<CalibrationRecord> CalibrationOf(const absl::StatusOr<StudyAnswer>& answer,
-                                               const StudyCodec& codec) {
-  const auto* result = answer.ok() ? std::get_if<StudyResult>(&*answer) : nullptr;
-  if (result == nullptr || !result->calibration.has_value()) return std::nullopt;
-  return CalibrationRecordOf(*result->calibration, codec, NowMs());
-}
-
-// Writes down how the study ended, prints the answer, and only then says what is wrong with the
-// store: the answer is there, it is the record that is missing.
-int Conclude(const absl::StatusOr<StudyAnswer>& answer, StudyRecord record, const StudyCodec& codec,
-             const GlobalFlags& flags) {
-  const StudyEnding ending = EndingOf(record.id, answer, codec, NowMs());
-  ReportNotes notes = {.has_color = StdoutHasColor()};
-  absl::Status stored;
-  const bool is_recorded = !record.id.empty();
-  ApplyEnding(ending, record);
-  if (is_recorded) {
-    stored = EndLocalStudy(flags.store, ending, CalibrationOf(answer, codec)).status();
-    notes.recorded = fmt::format("Study {0} is kept in {1} (meshwright history show {0}).",
-                                 record.id, flags.store);
-  }
-  if (!stored.ok()) notes.recorded.clear();
-  const int exit_code = answer.ok() ? PrintAnswer(ToResponse(answer, record), notes, flags.output)
-                                    : Fail(answer.status(), flags.output);
-  return stored.ok() ? exit_code : Fail(stored, flags.output);
-}
 
 absl::StatusOr<LocalStudy> Begin(const StudyRequest& request, const Knowledge& knowledge,
                                  const std::string& store) {
@@ -119,11 +46,11 @@ int TuneEmbedded(const TuneOptions& options, const GlobalFlags& flags) {
   if (!request.ok()) return Fail(request.status(), flags.output);
   const auto models = LocalModels::Open(flags.cost_models);
   if (!models.ok()) return Fail(models.status(), flags.output);
-  const StudyCodec codec = ProtobufCodec(*knowledge);
   const std::string store = options.leaves_no_record ? "" : flags.store;
   const auto study = Begin(*request, *knowledge, store);
   if (!study.ok()) return Fail(study.status(), flags.output);
-  return Conclude(Search(*study, *knowledge, store, models->opener()), study->record, codec, flags);
+  const LocalSite site = {.knowledge = *knowledge, .open_model = models->opener(), .store = store};
+  return ConcludeLocalStudy(RunLocalStudy(*study, site), site, study->record, flags.output);
 }
 
 absl::StatusOr<v1::GetStudyResponse> AskServer(const v1::TuneRequest& question, Client& client) {

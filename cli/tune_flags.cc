@@ -40,6 +40,15 @@ void AddTrialOptions(CLI::App& command, TrialFlags& flags) {
                   "say 0.02; without it trials go on until --max-trials, or until what is left is "
                   "ruled out")
       ->needs(launcher);
+  command
+      .add_flag("--interleave-baseline", flags.interleave_baseline,
+                "on machines of which the speed varies: run the baseline again before each trial, "
+                "and compare by ratios to it")
+      ->needs(launcher);
+  command
+      .add_option("--confirm-plans", flags.confirm_plans,
+                  "run the fastest so many three times more in the end, and take the median")
+      ->needs(launcher);
 }
 
 }  // namespace

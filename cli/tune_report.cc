@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -91,50 +92,59 @@ std::string ParetoTable(const v1::TuneResult& result, const ReportNotes& notes) 
          table.Text(kIndent);
 }
 
+// Answers of before there were repeats have no purpose.
+bool IsRepeat(const v1::TriedPlan& trial) {
+  return trial.purpose() == "reference" || trial.purpose() == "confirm";
+}
+
 std::string TrialLine(const v1::TuneResult& result) {
   const v1::TrialSummary& summary = result.trial_summary();
-  return fmt::format("{} of {} plans tried in {} device-hours; ended by {}\n",
-                     CountText(result.trials_size()), CountText(summary.candidate_count()),
+  const auto tried = std::ranges::count_if(result.trials(), std::not_fn(IsRepeat));
+  return fmt::format("{} of {} plans tried in {} device-hours; ended by {}\n", CountText(tried),
+                     CountText(summary.candidate_count()),
                      fmt::format("{:.2f}", summary.device_seconds() / 3600), summary.stop_reason());
+}
+
+// To the baseline's last run before it.
+std::string RatioText(const v1::TriedPlan& trial) {
+  if (trial.outcome() != "ok" || !trial.has_reference_step_time_seconds()) return "-";
+  return fmt::format("{:.2f}", trial.step_time_seconds() / trial.reference_step_time_seconds());
 }
 
 std::string TrialTable(const v1::TuneResult& result, const ReportNotes& notes) {
   if (result.trials().empty()) return "";
-  Table table({{.title = "#", .align = Align::kRight},
-               {.title = "outcome"},
-               {.title = "step time"},
-               {.title = "expected"},
-               {.title = "to run", .align = Align::kRight},
-               {.title = "plan"}});
+  const bool has_repeats = std::ranges::any_of(result.trials(), IsRepeat);
+  std::vector<Column> columns = {{.title = "#", .align = Align::kRight},
+                                 {.title = "outcome"},
+                                 {.title = "step time"},
+                                 {.title = "expected"},
+                                 {.title = "to run", .align = Align::kRight},
+                                 {.title = "plan"}};
+  if (has_repeats) {
+    columns.insert(columns.begin() + 1, {.title = "for"});
+    columns.insert(columns.begin() + 4, {.title = "/ baseline", .align = Align::kRight});
+  }
+  Table table(std::move(columns));
   int number = 0;
   std::string failures;
   for (const v1::TriedPlan& trial : result.trials()) {
     const bool ran = trial.outcome() == "ok";
-    const bool has_class =
-        !trial.failure_class().empty() && trial.failure_class() != trial.outcome();
-    table.AddRow({fmt::format("{}", ++number),
-                  has_class ? fmt::format("{} ({})", trial.outcome(), trial.failure_class())
-                            : trial.outcome(),
-                  ran ? SecondsText(trial.step_time_seconds()) : "-",
-                  SecondsText(trial.expected_step_time_seconds()),
-                  PercentText(trial.success_probability_ratio()), PlanWords(trial.plan())});
+    std::vector<std::string> cells = {fmt::format("{}", ++number),
+                                      EndWords(trial.outcome(), trial.failure_class()),
+                                      ran ? SecondsText(trial.step_time_seconds()) : "-",
+                                      SecondsText(trial.expected_step_time_seconds()),
+                                      PercentText(trial.success_probability_ratio()),
+                                      PlanWords(trial.plan())};
+    if (has_repeats) {
+      cells.insert(cells.begin() + 1, trial.purpose());
+      cells.insert(cells.begin() + 4, RatioText(trial));
+    }
+    table.AddRow(std::move(cells));
     if (!trial.failure_message().empty()) {
       failures += fmt::format("{}trial {}: {}\n", kIndent, number, trial.failure_message());
     }
   }
   return Heading("Trials, in the order tried", notes) + table.Text(kIndent) + failures;
-}
-
-// Who made the step times, where it was not the built-in model.
-std::string ModelLine(const v1::TuneResult& result) {
-  if (result.plans().empty() || !result.plans(0).estimate().has_cost_model()) return "";
-  const v1::CostModelSource& model = result.plans(0).estimate().cost_model();
-  if (model.state() == "used") {
-    return fmt::format("Step times by cost model {} {} of {}; memory by the built-in model\n",
-                       model.name(), model.version(), model.vendor());
-  }
-  return fmt::format("FALLBACK: all by the built-in model; cost model {}: {}\n", model.name(),
-                     model.reason());
 }
 
 std::string SearchLine(const v1::GetStudyResponse& answer) {
@@ -143,7 +153,13 @@ std::string SearchLine(const v1::GetStudyResponse& answer) {
   std::string text =
       fmt::format("{} of {} plans estimated in {}", CountText(search.evaluated_count()),
                   CountText(search.space_count()), SecondsText(answer.study().search_seconds()));
-  if (search.complete()) {
+  const auto by_bounds = search.pruned_count_by_rule().find("bound");
+  const bool leans_on_vendor = by_bounds != search.pruned_count_by_rule().end() &&
+                               by_bounds->second > 0 && !answer.result().plans().empty() &&
+                               answer.result().plans(0).estimate().cost_model().state() == "used";
+  if (search.complete() && leans_on_vendor) {
+    text += "; the best of the space by the cost model's own bounds, which nothing proves";
+  } else if (search.complete()) {
     text += search.optimality_gap_ratio() > 0
                 ? fmt::format("; at most {} from the best of the space",
                               PercentText(search.optimality_gap_ratio()))
@@ -155,7 +171,8 @@ std::string SearchLine(const v1::GetStudyResponse& answer) {
   } else {
     text += "; the best of these, not proven best of the space";
   }
-  return text + "\n" + ModelLine(answer.result());
+  const bool has_plans = !answer.result().plans().empty();
+  return text + "\n" + (has_plans ? CostModelLine(answer.result().plans(0).estimate()) : "");
 }
 
 std::string PruneTable(const google::protobuf::Map<std::string, std::int64_t>& pruned,
@@ -318,6 +335,20 @@ std::string StudyReport(const v1::GetStudyResponse& answer, const ReportNotes& n
   }
   if (!notes.recorded.empty()) text += "\n" + notes.recorded + "\n";
   return text;
+}
+
+std::string CostModelLine(const v1::Estimate& estimate) {
+  if (!estimate.has_cost_model()) return "";
+  const v1::CostModelSource& model = estimate.cost_model();
+  if (model.state() != "used") {
+    return fmt::format("FALLBACK: all by the built-in model; cost model {}: {}\n", model.name(),
+                       model.reason());
+  }
+  const std::string calibrated = model.calibration_version().empty()
+                                     ? ""
+                                     : fmt::format(", calibration {}", model.calibration_version());
+  return fmt::format("Step times by cost model {} {} of {}{}; memory by the built-in model\n",
+                     model.name(), model.version(), model.vendor(), calibrated);
 }
 
 std::string BreakdownReport(const v1::Estimate& estimate) {

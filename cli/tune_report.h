@@ -21,4 +21,7 @@ std::string StudyReport(const v1::GetStudyResponse& answer, const ReportNotes& n
 // The time of a step and the memory of its busiest device, largest part first.
 std::string BreakdownReport(const v1::Estimate& estimate);
 
+// Who made the step times, where it was not the built-in model; else empty.
+std::string CostModelLine(const v1::Estimate& estimate);
+
 }  // namespace meshwright

@@ -105,6 +105,12 @@ std::string CountText(std::int64_t count) {
   return text;
 }
 
+std::string EndWords(const std::string& outcome, const std::string& failure_class) {
+  if (outcome.empty()) return "-";
+  if (failure_class.empty() || failure_class == outcome) return outcome;
+  return fmt::format("{} ({})", outcome, failure_class);
+}
+
 std::string PlanWords(const v1::Plan& plan) {
   std::vector<std::string> words;
   AddSizes(plan, words);

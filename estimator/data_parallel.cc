@@ -3,16 +3,13 @@
 #include <algorithm>
 #include <limits>
 
-#include "estimator/host_link.h"
 #include "estimator/terms/collective.h"
 
 namespace meshwright {
 namespace {
 
-// Share of a window that can really hide communication, and the slow-down of what is hidden beside
-// (docs/cost_model.md "Overlap").
+// Share of a window that can really hide communication (docs/cost_model.md "Overlap").
 constexpr double kUsableWindow = 0.9;
-constexpr double kOverlapSlowdown = 0.1;
 // Of a parameter whose optimizer states live in host memory (docs/cost_model.md "Host link").
 constexpr double kOffloadedBytes = 16;
 
@@ -25,11 +22,17 @@ struct Window {
   double chunks = 1;
 };
 
-Seconds Exposed(Seconds total, const Window& window, double visible_share) {
+// What hides communication, and how well.
+struct Hiding {
+  double visible_share = 0;  // that nothing hides
+  double slowdown = 0;       // ChipSpec's
+};
+
+Seconds Exposed(Seconds total, const Window& window, const Hiding& hiding) {
   if (total.count() <= 0) return Seconds(0);
-  const Seconds bare = std::max({visible_share * total, total - kUsableWindow * window.whole,
+  const Seconds bare = std::max({hiding.visible_share * total, total - kUsableWindow * window.whole,
                                  total / window.chunks - kUsableWindow * window.own});
-  return bare + kOverlapSlowdown * (total - bare);
+  return bare + hiding.slowdown * (total - bare);
 }
 
 // `pass` of a micro-batch. Where chunks synchronise apart, each waits for p micro-batches of the
@@ -122,7 +125,8 @@ class Tail {
                  profile.gradient_traffic_bytes_per_parameter);
     const Seconds on_device =
         RoundedBytes(bytes) / (chip.memory_bandwidth * chip.stream_efficiency);
-    return on_device + RoundedBytes(owned * sharding_.offload_ratio * kOffloadedBytes) / kHostLink;
+    return on_device +
+           RoundedBytes(owned * sharding_.offload_ratio * kOffloadedBytes) / chip.host_link;
   }
 
  private:
@@ -194,7 +198,7 @@ bool OffloadCostsTime(const EstimatorProblem& problem) {
   const double traffic = problem.profile.optimizer_traffic_bytes_per_parameter;
   return std::ranges::all_of(problem.cluster.pools, [&](const NodePool& pool) {
     const BytesPerSecond memory = pool.chip.memory_bandwidth * pool.chip.stream_efficiency;
-    return kOffloadedBytes / kHostLink.rate >= traffic / memory.rate;
+    return kOffloadedBytes / pool.chip.host_link.rate >= traffic / memory.rate;
   });
 }
 
@@ -216,7 +220,8 @@ StepTail TailOf(const Stage& s, const StageTime& time, const PipelineShape& shap
   const StateSharding& sharding = s.devices->states;
   const FrameworkProfile& profile = problem.profile;
   const Overlap& overlap = problem.workload.overlap;
-  const double visible = profile.gradient_bucket_exposed_ratio;
+  const Hiding hiding = {.visible_share = profile.gradient_bucket_exposed_ratio,
+                         .slowdown = s.devices->pool->chip.overlap_slowdown};
   const int micro_batches = shape.micro_batches;
   // What is sharded is exchanged in each micro-batch, all else once a step.
   const auto window = [&](Seconds pass, int sharded_from) {
@@ -227,7 +232,7 @@ StepTail TailOf(const Stage& s, const StageTime& time, const PipelineShape& shap
   const Window forward = window(time.forward_window, 3);
   const Seconds reduce = tail.ReduceGradients();
   const bool hides_reduction = overlap.gradient_reduce && tail.FillsBuckets();
-  const Seconds exposed_reduce = hides_reduction ? Exposed(reduce, backward, visible) : reduce;
+  const Seconds exposed_reduce = hides_reduction ? Exposed(reduce, backward, hiding) : reduce;
   StepTail result;
   result.optimizer = tail.Optimizer();
   if (sharding.zero_stage == 0) {
@@ -236,7 +241,7 @@ StepTail TailOf(const Stage& s, const StageTime& time, const PipelineShape& shap
   }
   const Seconds gather = tail.GatherParameters();
   const auto beside_forward = [&](Seconds messages) {
-    return overlap.parameter_gather ? Exposed(messages, forward, visible) : messages;
+    return overlap.parameter_gather ? Exposed(messages, forward, hiding) : messages;
   };
   const Seconds exposed_gather = beside_forward(gather);
   switch (sharding.zero_stage) {
@@ -255,7 +260,7 @@ StepTail TailOf(const Stage& s, const StageTime& time, const PipelineShape& shap
       (overlap.parameter_gather ? beside_backward : bare) += again;
       (hides_reduction ? beside_backward : bare) += reduce;
       const Seconds once =
-          beside_forward(again) + Exposed(beside_backward, backward, visible) + bare;
+          beside_forward(again) + Exposed(beside_backward, backward, hiding) + bare;
       result.communication = micro_batches * once + (exposed_gather - beside_forward(again));
       break;
     }

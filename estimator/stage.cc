@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "estimator/host_link.h"
-
 namespace meshwright {
 namespace {
 
@@ -38,7 +36,7 @@ void AddRecompute(const Stage& s, const UnitPasses<Pass>& unit, Pass& backward) 
 // longer than its pass is exposed (docs/cost_model.md "Host link").
 void AddActivationOffload(const Stage& s, StageTime& time) {
   if (s.offloaded_layers == 0) return;
-  const Seconds copy = OffloadedBytes(s) / kHostLink;
+  const Seconds copy = OffloadedBytes(s) / s.devices->pool->chip.host_link;
   time.forward_copies = std::max(Seconds(0), copy - time.work.forward);
   time.backward_copies = std::max(Seconds(0), copy - time.work.backward);
   time.work.forward += time.forward_copies;

@@ -1,7 +1,12 @@
 // The Recorder's calls that concern the attempts at a trial.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "recorder/columns.h"
 #include "recorder/recorder.h"
@@ -14,7 +19,17 @@ namespace {
 constexpr char kAttemptColumns[] =
     "id, study_id, trial_number, number, fencing_token, state, launcher, external_id, "
     "create_time_ms, submit_time_ms, start_time_ms, end_time_ms, outcome, failure_class, "
-    "device_seconds, log_head, log_tail, message";
+    "device_seconds, log_head, log_tail, message, nodes";
+
+std::vector<std::string> NodesOf(std::string_view text) {
+  std::vector<std::string> nodes;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(','), text.size());
+    nodes.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return nodes;
+}
 
 absl::StatusOr<AttemptRecord> ReadRow(const Statement& row) {
   AttemptRecord attempt = {.id = row.Text(0),
@@ -32,7 +47,8 @@ absl::StatusOr<AttemptRecord> ReadRow(const Statement& row) {
                            .message = row.Text(17),
                            .device_time = Seconds(row.Real(14)),
                            .log_head = row.Text(15),
-                           .log_tail = row.Text(16)};
+                           .log_tail = row.Text(16),
+                           .nodes = NodesOf(row.Text(18))};
   const std::string whose = fmt::format("attempt '{}'", attempt.id);
   ASSIGN_OR_RETURN(attempt.state, ReadWord<AttemptState>(row, 5, whose));
   ASSIGN_OR_RETURN(attempt.outcome, ReadOptionalWord<Outcome>(row, 12, whose));
@@ -94,7 +110,7 @@ bool IsSame(const AttemptRecord& ended, const AttemptEnding& ending) {
   return ended.outcome == ending.outcome && ended.failure_class == ending.failure_class &&
          ended.message == ending.message && ended.device_time == ending.device_time &&
          ended.log_head == ending.log_head && ended.log_tail == ending.log_tail &&
-         ended.end_time_ms == ending.time_ms;
+         ended.nodes == ending.nodes && ended.end_time_ms == ending.time_ms;
 }
 
 }  // namespace
@@ -141,11 +157,13 @@ absl::StatusOr<AttemptRecord> EndAttempt(sqlite3* connection, const AttemptEndin
   RETURN_IF_ERROR(CheckOpen(connection, attempt));
   RETURN_IF_ERROR(Run(connection, R"sql(
 UPDATE attempts SET state = ?2, outcome = ?3, failure_class = ?4, device_seconds = ?5,
-                    log_head = ?6, log_tail = ?7, end_time_ms = ?8, message = ?9
+                    log_head = ?6, log_tail = ?7, end_time_ms = ?8, message = ?9,
+                    nodes = ?10
 WHERE id = ?1)sql",
                       attempt.id, Word(AttemptState::kEnded), Word(ending.outcome),
                       ending.failure_class, ending.device_time.count(), ending.log_head,
-                      ending.log_tail, ending.time_ms, ending.message));
+                      ending.log_tail, ending.time_ms, ending.message,
+                      fmt::format("{}", fmt::join(ending.nodes, ","))));
   return ReadAttempt(connection, attempt.id);
 }
 
@@ -183,9 +201,11 @@ absl::StatusOr<AttemptRecord> Recorder::UpdateAttempt(const AttemptUpdate& updat
   RETURN_IF_ERROR(Run(
       connection_.get(),
       fmt::format("UPDATE attempts SET state = ?2, external_id = coalesce(?3, external_id), "
+                  "nodes = coalesce(nullif(?5, ''), nodes), "
                   "{0} = coalesce({0}, ?4) WHERE id = ?1",
                   update.state == AttemptState::kSubmitted ? "submit_time_ms" : "start_time_ms"),
-      update.attempt_id, Word(update.state), update.external_id, update.time_ms));
+      update.attempt_id, Word(update.state), update.external_id, update.time_ms,
+      fmt::format("{}", fmt::join(update.nodes, ","))));
   ASSIGN_OR_RETURN(AttemptRecord after, ReadAttempt(connection_.get(), update.attempt_id));
   RETURN_IF_ERROR(transaction.Commit());
   return after;

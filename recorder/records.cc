@@ -39,6 +39,16 @@ std::span<const ChoiceWord<TrialState>> Choices<TrialState>() {
 }
 
 template <>
+std::span<const ChoiceWord<TrialPurpose>> Choices<TrialPurpose>() {
+  static constexpr ChoiceWord<TrialPurpose> kTable[] = {
+      {TrialPurpose::kSearch, "search"},
+      {TrialPurpose::kReference, "reference"},
+      {TrialPurpose::kConfirm, "confirm"},
+  };
+  return kTable;
+}
+
+template <>
 std::span<const ChoiceWord<AttemptState>> Choices<AttemptState>() {
   static constexpr ChoiceWord<AttemptState> kTable[] = {
       {AttemptState::kIntended, "intended"},

@@ -236,6 +236,44 @@ CREATE INDEX calibrations_by_chip ON calibrations (chip, create_time_ms, id);
     {3, R"sql(
 ALTER TABLE attempts ADD COLUMN message TEXT NOT NULL DEFAULT '';
 )sql"},
+    // Version 5: the nodes that an attempt ran on, with commas between.
+    {4, R"sql(
+ALTER TABLE attempts ADD COLUMN nodes TEXT NOT NULL DEFAULT '';
+)sql"},
+    // Version 6: why a trial was run, since a plan may run again to be compared or confirmed.
+    {5, R"sql(
+CREATE TABLE trials_6 (
+  study_id TEXT NOT NULL REFERENCES studies (id) ON DELETE CASCADE,
+  number INTEGER NOT NULL,
+  purpose TEXT NOT NULL,
+  plan_key TEXT NOT NULL,
+  plan_digest TEXT NOT NULL,
+  plan BLOB NOT NULL,
+  expected_step_time_seconds REAL NOT NULL,
+  success_probability_ratio REAL NOT NULL,
+  state TEXT NOT NULL,
+  outcome TEXT,
+  step_time_seconds REAL,
+  peak_memory_bytes INTEGER,
+  device_seconds REAL NOT NULL,
+  start_time_ms INTEGER NOT NULL,
+  end_time_ms INTEGER,
+  measurement_sequence INTEGER REFERENCES measurements (sequence),
+  UNIQUE (study_id, number)
+) STRICT;
+INSERT INTO trials_6
+SELECT study_id, number, 'search', plan_key, plan_digest, plan, expected_step_time_seconds,
+       success_probability_ratio, state, outcome, step_time_seconds, peak_memory_bytes,
+       device_seconds, start_time_ms, end_time_ms, measurement_sequence
+FROM trials;
+DROP TABLE trials;
+ALTER TABLE trials_6 RENAME TO trials;
+CREATE UNIQUE INDEX searched_plans ON trials (study_id, plan_digest) WHERE purpose = 'search';
+CREATE INDEX fastest_trials ON trials (study_id, step_time_seconds, number)
+  WHERE step_time_seconds IS NOT NULL;
+CREATE INDEX trials_by_outcome ON trials (study_id, outcome, number);
+CREATE INDEX trials_by_state ON trials (study_id, state, number);
+)sql"},
 };
 static_assert(std::size(kMigrations) == kSchemaVersion);
 
@@ -273,8 +311,9 @@ absl::StatusOr<int> CheckIdentity(sqlite3* connection, const std::string& path) 
   return static_cast<int>(version);
 }
 
-absl::Status Migrate(sqlite3* connection, int version) {
-  if (version == kSchemaVersion) return absl::OkStatus();
+namespace {
+
+absl::Status RunSteps(sqlite3* connection, int version) {
   ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(connection));
   for (const Migration& step : kMigrations) {
     if (step.from >= version) RETURN_IF_ERROR(Execute(connection, std::string(step.sql)));
@@ -282,7 +321,26 @@ absl::Status Migrate(sqlite3* connection, int version) {
   RETURN_IF_ERROR(Execute(connection, fmt::format("PRAGMA application_id = {};"
                                                   "PRAGMA user_version = {};",
                                                   kStoreApplicationId, kSchemaVersion)));
+  ASSIGN_OR_RETURN(const std::int64_t broken,
+                   QueryInteger(connection, "SELECT count(*) FROM pragma_foreign_key_check()"));
+  if (broken > 0) {
+    return WithReason(
+        absl::DataLossError(fmt::format("{} rows refer to rows that are not there", broken)),
+        "STORE_CORRUPT");
+  }
   return transaction.Commit();
+}
+
+}  // namespace
+
+// A table that is made anew is dropped first, which must not take the rows that refer to it along
+// (sqlite.org/lang_altertable.html, 7); inside a transaction that cannot be said.
+absl::Status Migrate(sqlite3* connection, int version) {
+  if (version == kSchemaVersion) return absl::OkStatus();
+  RETURN_IF_ERROR(Execute(connection, "PRAGMA foreign_keys = OFF"));
+  const absl::Status migrated = RunSteps(connection, version);
+  RETURN_IF_ERROR(Execute(connection, "PRAGMA foreign_keys = ON"));
+  return migrated;
 }
 
 }  // namespace meshwright

@@ -26,11 +26,18 @@ enum class AttemptState { kIntended, kSubmitted, kRunning, kEnded };
 template <>
 std::span<const ChoiceWord<AttemptState>> Choices<AttemptState>();
 
+// Why a plan runs: to learn what it takes, to compare the next trial with, or because it is among
+// the fastest.
+enum class TrialPurpose { kSearch, kReference, kConfirm };
+template <>
+std::span<const ChoiceWord<TrialPurpose>> Choices<TrialPurpose>();
+
 // A plan that is to be measured.
 struct TrialIntent {
   std::string study_id = {};
+  TrialPurpose purpose = TrialPurpose::kSearch;
   std::string plan_key = {};
-  std::string plan_digest = {};  // of one trial in a study at most
+  std::string plan_digest = {};  // of one trial with kSearch in a study at most
   std::string plan = {};         // bytes
   // When it was chosen.
   Seconds expected_step_time = Seconds(0);
@@ -42,6 +49,7 @@ struct TrialIntent {
 struct TrialRecord {
   std::string study_id = {};
   int number = 0;  // 1, 2, ... in the order begun; the recorder assigns it
+  TrialPurpose purpose = TrialPurpose::kSearch;
   std::string plan_key = {};
   std::string plan_digest = {};
   std::string plan = {};  // bytes
@@ -79,6 +87,7 @@ struct AttemptRecord {
   Seconds device_time = Seconds(0);
   std::string log_head = {};
   std::string log_tail = {};
+  std::vector<std::string> nodes = {};  // that it ran on; no name has a comma
   bool operator==(const AttemptRecord&) const = default;
 };
 
@@ -102,6 +111,7 @@ struct AttemptUpdate {
   std::int64_t fencing_token = 0;
   AttemptState state = AttemptState::kSubmitted;  // or kRunning; never backwards
   std::optional<std::string> external_id = {};    // absent: stays as it is
+  std::vector<std::string> nodes = {};            // none: stay as they are
   std::int64_t time_ms = 0;                       // of the change
 };
 
@@ -114,6 +124,7 @@ struct AttemptEnding {
   Seconds device_time = Seconds(0);
   std::string log_head = {};
   std::string log_tail = {};
+  std::vector<std::string> nodes = {};
   std::int64_t time_ms = 0;
 };
 

@@ -16,7 +16,7 @@ namespace {
 constexpr char kTrialColumns[] =
     "study_id, number, plan_key, plan_digest, plan, expected_step_time_seconds, "
     "success_probability_ratio, state, outcome, step_time_seconds, peak_memory_bytes, "
-    "device_seconds, start_time_ms, end_time_ms, measurement_sequence";
+    "device_seconds, start_time_ms, end_time_ms, measurement_sequence, purpose";
 
 absl::StatusOr<TrialRecord> ReadRow(const Statement& row) {
   TrialRecord trial = {.study_id = row.Text(0),
@@ -34,6 +34,7 @@ absl::StatusOr<TrialRecord> ReadRow(const Statement& row) {
                        .measurement_sequence = row.OptionalInteger(14)};
   const std::string whose = fmt::format("trial {} of study '{}'", trial.number, trial.study_id);
   ASSIGN_OR_RETURN(trial.state, ReadWord<TrialState>(row, 7, whose));
+  ASSIGN_OR_RETURN(trial.purpose, ReadWord<TrialPurpose>(row, 15, whose));
   ASSIGN_OR_RETURN(trial.outcome, ReadOptionalWord<Outcome>(row, 8, whose));
   return trial;
 }
@@ -42,12 +43,13 @@ absl::StatusOr<TrialRecord> ReadRow(const Statement& row) {
 absl::StatusOr<int> InsertTrial(sqlite3* connection, const TrialIntent& intent) {
   ASSIGN_OR_RETURN(Statement insert, Statement::Prepare(connection, R"sql(
 INSERT INTO trials (study_id, number, plan_key, plan_digest, plan, expected_step_time_seconds,
-                    success_probability_ratio, state, device_seconds, start_time_ms)
-SELECT ?1, coalesce(max(number), 0) + 1, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?8
+                    success_probability_ratio, state, device_seconds, start_time_ms, purpose)
+SELECT ?1, coalesce(max(number), 0) + 1, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?8, ?9
 FROM trials WHERE study_id = ?1 RETURNING number)sql"));
   RETURN_IF_ERROR(insert.Bind(intent.study_id, intent.plan_key, intent.plan_digest,
                               Blob{intent.plan}, intent.expected_step_time.count(),
-                              intent.success_probability, Word(TrialState::kOpen), intent.time_ms));
+                              intent.success_probability, Word(TrialState::kOpen), intent.time_ms,
+                              Word(intent.purpose)));
   const auto has_row = insert.Step();
   if (absl::IsAlreadyExists(has_row.status())) {
     return WithReason(absl::AlreadyExistsError(fmt::format(

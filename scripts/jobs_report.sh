@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Whether trials find the best plan: studies of a few real jobs on a real Slurm of this machine, held against a sweep
-# that measures every candidate, of which the fastest then run again beside a reference plan. Takes an hour on two cores,
+# that measures every candidate, of which the fastest and a few others then run again beside a reference plan. Takes an hour on two cores,
 # which nothing else should use meanwhile.
 #
 #   scripts/jobs_report.sh                      prints the report
 #   scripts/jobs_report.sh --write              also between the markers of docs/jobs.md
-#   scripts/jobs_report.sh --processes 2 --trials 8 --finalists 12 --rounds 3
+#   scripts/jobs_report.sh --processes 2 --trials 8 --finalists 10 --others 16 --rounds 3 --final-rounds 6
 #
 # MESHWRIGHT_BIN names the program (build/release/bin/meshwright). Exit 3: it is absent.
 set -euo pipefail

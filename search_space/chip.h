@@ -145,6 +145,9 @@ struct ChipSpec {
   double stream_efficiency = 0.85;                // large copies and the optimizer
   Seconds memory_bound_fixed = Seconds(3e-6);     // per kernel
   double permutation_efficiency = 0.2;            // of tokens to experts, share of nominal
+  BytesPerSecond host_link = {26e9};              // of a device and its host's memory, each way
+  // What communication costs the computation that it runs beside, of the time that it is hidden.
+  double overlap_slowdown = 0.1;
   GemmModel gemm = {};
   // What the chip's library chooses from, the one of the highest intensity first; never empty.
   std::vector<GemmTile> gemm_tiles = {std::begin(kTensorCoreTiles), std::end(kTensorCoreTiles)};

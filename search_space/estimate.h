@@ -71,9 +71,10 @@ struct CostModelSource {
   std::string vendor = {};
   std::string version = {};
   std::string protocol = {};
-  std::string checksum = {};  // SHA-256
-  bool is_fallback = false;   // it could not be asked: the times are the built-in model's
-  std::string reason = {};    // of a fallback
+  std::string checksum = {};     // SHA-256
+  std::string calibration = {};  // version of the parameters fitted for the chip; empty: its own
+  bool is_fallback = false;      // it could not be asked: the times are the built-in model's
+  std::string reason = {};       // of a fallback
   std::optional<Bytes> peak_memory = {};
   bool operator==(const CostModelSource&) const = default;
 };

@@ -154,8 +154,9 @@ absl::Status Serve(const Flags& flags, const sigset_t& end_signals) {
   ASSIGN_OR_RETURN(const std::unique_ptr<ModelShelf> shelf, OpenShelf(flags.cost_models));
   ServerOptions options = flags.server;
   if (shelf != nullptr) {
-    options.open_model = [&shelf](std::string_view name, const Problem& problem) {
-      return shelf->OpenModel(name, problem);
+    options.open_model = [&shelf](std::string_view name, const Problem& problem,
+                                  const std::stop_token& cancel) {
+      return shelf->OpenModel(name, problem, cancel);
     };
     for (const ModelManifest& model : shelf->manifests()) options.cost_models.push_back(model.name);
   }

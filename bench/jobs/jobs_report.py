@@ -1,9 +1,10 @@
 """Studies of a few real jobs against a sweep of all; called by scripts/jobs_report.sh, which has the usage.
 
-Other load and the machine's clock move times by a third within minutes. So the sweep says which plans may be the best
-(the finalists: its fastest and the chosen one), and these then run again, round by round, each right after a reference
-plan: what counts is the median of their ratios to it. The best of several noisy ratios looks better than it is, which
-makes the chosen plan look worse.
+Other load and the machine's clock move times by a third and more within minutes. So the sweep says which plans there are,
+and which may be the best; what is judged then runs again, round by round, each run right after one of a reference plan,
+the study's baseline, and what counts is the median of the ratios to it. The finalists, the sweep's fastest and the chosen
+plan, say how far the choice is from the best; the best of several noisy ratios looks better than it is, which makes the
+chosen plan look worse. Plans drawn from those that the study did not run say how good its predictions are.
 """
 import argparse
 import json
@@ -20,7 +21,7 @@ PYTHON = "/usr/bin/python3"  # has PyTorch
 MODEL = {"name": "gpt-small", "layer_count": 4, "hidden_size": 256, "ffn_hidden_size": 1024,
          "attention_head_count": 4, "kv_head_count": 4, "head_dim": 64, "vocab_size": 2048, "mlp": "gelu",
          "norm": "layernorm", "tied_embeddings": False}
-WORKLOAD = {"sequence_length": 128, "global_batch_size": 16, "precision": "fp32", "attention_kernel": "unfused"}
+WORKLOAD = {"sequence_length": 128, "global_batch_size": 16, "precision": "fp32", "framework": {"name": "train-step"}}
 
 
 def arguments():
@@ -29,8 +30,12 @@ def arguments():
     parser.add_argument("--folder", type=pathlib.Path, required=True, help=argparse.SUPPRESS)
     parser.add_argument("--processes", type=int, action="append", help="of a job; repeatable (2 and 4)")
     parser.add_argument("--trials", type=int, default=8, help="of the study (8)")
-    parser.add_argument("--finalists", type=int, default=12, help="of the sweep (12)")
-    parser.add_argument("--rounds", type=int, default=3, help="in which they run again (3)")
+    parser.add_argument("--confirm", type=int, default=3, help="plans that the study runs again (3)")
+    parser.add_argument("--finalists", type=int, default=10, help="of the sweep (10)")
+    parser.add_argument("--others", type=int, default=16, help="drawn from those that the study did not run (16)")
+    parser.add_argument("--rounds", type=int, default=3, help="in which these run again (3)")
+    parser.add_argument("--final-rounds", type=int, default=6, help="in which the finalists do (6)")
+    parser.add_argument("--dimension", action="append", default=[], help="of tune, for study and sweep alike; repeatable")
     parser.add_argument("--json", type=pathlib.Path, help="also writes all that was measured there")
     parser.add_argument("--write", action="store_true", help="also writes the table into docs/jobs.md")
     return parser.parse_args()
@@ -42,6 +47,7 @@ class Site:
     def __init__(self, args, processes):
         self.bin, self.folder = args.bin.resolve(), args.folder / str(processes)
         self.processes = processes
+        self.dimensions = [word for dimension in args.dimension for word in ("--dimension", dimension)]
         (self.folder / "jobs").mkdir(parents=True)
         self.cluster = {"name": f"cores-{processes}", "pools": [
             {"name": "cpu", "chip": "cpu-generic", "node_count": 1, "devices_per_node": processes}]}
@@ -58,11 +64,11 @@ class Site:
             raise SystemExit(f"meshwright {words[0]} failed ({done.returncode}): {done.stderr[-500:]}")
         return done.stdout
 
-    def tune(self, store, trials):
+    def tune(self, store, trials, *more):
         return json.loads(self.run(
             "tune", "--model", "model.json", "--workload", "workload.json", "--cluster", "cluster.json", "--launcher",
-            "slurm", "--job", "job.json", "--max-trials", str(trials), "--disable-rule", "bound", "--db", store,
-            "--output", "json"))
+            "slurm", "--job", "job.json", "--max-trials", str(trials), "--interleave-baseline", "--disable-rule", "bound",
+            "--db", store, *self.dimensions, *more, "--output", "json"))
 
     def step(self, plan):
         """Median step time of a plan, run here and now."""
@@ -85,19 +91,35 @@ class Site:
 
 
 def times(answer):
-    return {t["plan_digest"]: t["step_time_seconds"] for t in answer["trials"] if t["outcome"] == "ok"}
+    """Of each plan that ran, in the baseline's: the median of its ratios to the run before it."""
+    ratios = {}
+    for trial in answer["trials"]:
+        if trial["outcome"] == "ok" and "reference_step_time_seconds" in trial:
+            ratio = trial["step_time_seconds"] / trial["reference_step_time_seconds"]
+            ratios.setdefault(trial["plan_digest"], []).append(ratio)
+    return {digest: statistics.median(found) for digest, found in ratios.items()}
 
 
-def finals(site, args, plans, reference):
-    """Median ratio of each plan's step time to the reference's, and how far its rounds lie from that."""
-    ratios = {digest: [] for digest in plans}
-    order = random.Random(1)
-    for _ in range(args.rounds):
-        for digest in order.sample(sorted(plans), len(plans)):
-            ratios[digest].append(1 / site.step(reference) * site.step(plans[digest]))
-    middle = {digest: statistics.median(found) for digest, found in ratios.items()}
-    spread = statistics.median(abs(ratio / middle[digest] - 1) for digest, found in ratios.items() for ratio in found)
-    return middle, spread
+class Ratios:
+    """Plans run again and again, each right after a reference."""
+
+    def __init__(self, site, reference):
+        self.site, self.reference = site, reference
+        self.random = random.Random(1)
+        self.references, self.found = [], {}
+
+    def run(self, plans, rounds):
+        for _ in range(rounds):
+            for digest in self.random.sample(sorted(plans), len(plans)):
+                self.references.append(self.site.step(self.reference))
+                self.found.setdefault(digest, []).append(self.site.step(plans[digest]) / self.references[-1])
+
+    def of(self, digest):
+        return statistics.median(self.found[digest])
+
+    def spread(self):
+        """How far a single ratio usually lies from its plan's median."""
+        return statistics.median(abs(ratio / self.of(digest) - 1) for digest, found in self.found.items() for ratio in found)
 
 
 def whole(answer):
@@ -109,28 +131,36 @@ def whole(answer):
 
 def report(args, processes):
     site = Site(args, processes)
-    study = site.tune("study.db", args.trials)
+    study = site.tune("study.db", args.trials, "--confirm-plans", str(args.confirm))
     sweep = whole(site.tune("sweep.db", 1000))
     measured, tried = times(sweep), times(study)
     plans = {t["plan_digest"]: t["plan"] for t in sweep["trials"]}
-    chosen = study["plans"][0]["plan_digest"]
-    baseline = study["baseline"]["plan_digest"]
+    chosen, baseline = study["plans"][0]["plan_digest"], study["baseline"]["plan_digest"]
     for digest, name in ((chosen, "chosen plan"), (baseline, "baseline")):
         if digest not in measured:
             raise SystemExit(f"the {name} did not run in the sweep: {json.dumps(plans.get(digest))}")
-    fastest = sorted(measured, key=measured.get)[:args.finalists]
-    ratios, spread = finals(site, args, {digest: plans[digest] for digest in {*fastest, chosen}}, plans[baseline])
-    drift = statistics.median(measured[d] / tried[d] for d in tried if d in measured)
-    rest = {d: plan for d, plan in plans.items() if d in measured and d not in tried}
-    cold = site.expected("none.db", rest)
-    warm = site.expected("study.db", rest)
-    errors = [[abs(e[d][0] * drift / measured[d] - 1) for d in rest] for e in (cold, warm)]
-    inside = [warm[d][1] * drift <= measured[d] <= warm[d][2] * drift for d in rest]
-    return {"processes": processes, "trials": len(study["trials"]), "candidates": len(measured),
-            "failed": len(plans) - len(measured), "over_best_ratio": ratios[chosen] / min(ratios.values()) - 1,
-            "gain": 1 / ratios[chosen], "cold_error_ratio": statistics.median(errors[0]),
-            "error_ratio": statistics.median(errors[1]), "inside_ratio": statistics.mean(inside),
-            "repeat_ratio": spread, "finals": ratios, "sweep": measured, "study": tried, "plans": plans, "expected": warm}
+    finalists = {*sorted(measured, key=measured.get)[:args.finalists], chosen}
+    rest = sorted(d for d in measured if d not in tried)
+    if not tried or not rest:
+        raise SystemExit(f"{len(tried)} trials ran and {len(rest)} candidates are left: neither may be none")
+    others = set(random.Random(2).sample(rest, min(args.others, len(rest))))
+    ratios = Ratios(site, plans[baseline])
+    ratios.run({d: plans[d] for d in finalists | others | set(tried)}, min(args.rounds, args.final_rounds))
+    ratios.run({d: plans[d] for d in finalists}, max(0, args.final_rounds - args.rounds))
+    fastest = min(ratios.of(d) for d in finalists)
+    cold, warm = (site.expected(store, {d: plans[d] for d in others | set(tried)}) for store in ("none.db", "study.db"))
+    # Ratios have no seconds: the plans that the study ran, run again, give the unit of each.
+    cold_unit, unit = (statistics.median(ratios.of(d) / expected[d][0] for d in tried) for expected in (cold, warm))
+    inside = [warm[d][1] * unit <= ratios.of(d) <= warm[d][2] * unit for d in others]
+    return {"processes": processes, "dimensions": args.dimension, "candidates": len(measured),
+            "trials": sum(t["purpose"] == "search" for t in study["trials"]),
+            "failed": len(plans) - len(measured), "over_best_ratio": ratios.of(chosen) / fastest - 1,
+            "gain": 1 / ratios.of(chosen),
+            "cold_error_ratio": statistics.median(abs(cold[d][0] * cold_unit / ratios.of(d) - 1) for d in others),
+            "error_ratio": statistics.median(abs(warm[d][0] * unit / ratios.of(d) - 1) for d in others),
+            "inside_ratio": statistics.mean(inside), "repeat_ratio": ratios.spread(), "ratios": ratios.found,
+            "references": ratios.references, "finalists": sorted(finalists), "others": sorted(others), "sweep": measured,
+            "study": tried, "plans": plans, "cold": cold, "expected": warm}
 
 
 def percent(ratio):
@@ -146,6 +176,10 @@ def table(rows):
             percent(row["over_best_ratio"]),
             f"{row['gain']:.2f}", percent(row["cold_error_ratio"]), percent(row["error_ratio"]),
             percent(row["inside_ratio"]), percent(row["repeat_ratio"])]) + " |")
+    for row in rows:
+        if row["dimensions"]:
+            words = " ".join(f"--dimension {dimension}" for dimension in row["dimensions"])
+            lines += ["", f"{row['processes']} processes: study and sweep with `{words}`."]
     return "\n".join(lines)
 
 
@@ -155,9 +189,9 @@ def main():
     for processes in args.processes or (2, 4):
         rows.append(report(args, processes))
         print(table(rows[-1:]), flush=True)
+        if args.json:
+            args.json.write_text(json.dumps(rows, indent=1))
     text = table(rows)
-    if args.json:
-        args.json.write_text(json.dumps(rows, indent=1))
     if args.write:
         page = PAGE.read_text(encoding="utf-8")
         before, rest = page.split(MARKERS[0])

@@ -21,20 +21,22 @@ constexpr double kLongestLog = -6.908;
 // How far a constant usually lies from the class default, on the scale that it is fitted on: the
 // spread of the shipped fits of eleven chips, at least 0.5. Counts as one point a constant.
 struct GemmPrior {
+  std::string_view figure;
   double low;
   double high;
   double spread;
 };
 constexpr GemmPrior kPriors[kGemmConstants] = {
-    {-4.6, 0.69, 0.5},          // ln e
-    {-4.6, 0.69, 0.5},          // ln eb
-    {-18.4, kLongestLog, 1.5},  // ln t0
-    {-7, 4.6, 2},               // ln s0
-    {0, 9.2, 1.5},              // ln k0
-    {-4.6, 4.6, 2},             // logit q
-    {-3, 3, 1},                 // ln (p - 1)
-    {-18.4, kLongestLog, 1.5},  // ln rk
+    {"gemm_compute_efficiency_ratio", -4.6, 0.69, 0.5},  // ln e
+    {"gemm_memory_efficiency_ratio", -4.6, 0.69, 0.5},   // ln eb
+    {"gemm_fixed_seconds", -18.4, kLongestLog, 1.5},     // ln t0
+    {"gemm_intensity_half_ratio", -7, 4.6, 2},           // ln s0
+    {"gemm_fill_elements", 0, 9.2, 1.5},                 // ln k0
+    {"gemm_quantisation_ratio", -4.6, 4.6, 2},           // logit q
+    {"gemm_norm_exponent", -3, 3, 1},                    // ln (p - 1)
+    {"gemm_split_k_seconds", -18.4, kLongestLog, 1.5},   // ln rk
 };
+constexpr double kEdge = 1e-3;  // of the range
 
 std::vector<double> FromGemm(const GemmModel& g) {
   const auto log = [](double x) { return std::log(std::max(x, 1e-12)); };
@@ -146,6 +148,18 @@ GemmModel FitGemm(std::span<const MeasuredGemm> points, const ChipSpec& chip) {
   return ToGemm(best);
 }
 
+std::vector<std::string_view> FiguresAtTheEdge(const GemmModel& fitted) {
+  const std::vector<double> at = FromGemm(fitted);
+  std::vector<std::string_view> figures;
+  for (std::size_t i = 0; i < kGemmConstants; ++i) {
+    const GemmPrior& prior = kPriors[i];
+    const double margin = kEdge * (prior.high - prior.low);
+    if (at[i] > prior.low + margin && at[i] < prior.high - margin) continue;
+    figures.push_back(prior.figure);
+  }
+  return figures;
+}
+
 FitError GemmHeldOutError(std::span<const MeasuredGemm> points, const ChipSpec& chip,
                           GemmFitParts parts) {
   const auto fit = [&chip, parts](std::span<const MeasuredGemm> seen) {
@@ -165,13 +179,9 @@ FitError GemmHeldOutError(std::span<const MeasuredGemm> points, const ChipSpec& 
   return HeldOutError(points, FoldsBySize(points), fit, time);
 }
 
-std::vector<GemmResidual> SummariseResiduals(std::span<const MeasuredGemm> points,
-                                             const ChipSpec& chip) {
+std::vector<GemmResidual> OctaveMeans(std::span<const ShapeRatio> ratios) {
   std::map<std::vector<int>, std::vector<GemmResidual>> octaves;
-  for (const MeasuredGemm& p : points) {
-    const MatmulShape& s = p.shape;
-    const DeviceRates rates = BurstRates(chip, p.precision);
-    const double log_ratio = std::log(p.time / MatmulTime(s, chip, rates, p.accumulates_fp32));
+  for (const auto& [s, log_ratio] : ratios) {
     octaves[{std::ilogb(s.count), std::ilogb(s.m), std::ilogb(s.n), std::ilogb(s.k)}].push_back(
         {std::log(s.count), std::log(s.m), std::log(s.n), std::log(s.k), log_ratio});
   }
@@ -189,6 +199,18 @@ std::vector<GemmResidual> SummariseResiduals(std::span<const MeasuredGemm> point
     means.push_back(mean);
   }
   return means;
+}
+
+std::vector<GemmResidual> SummariseResiduals(std::span<const MeasuredGemm> points,
+                                             const ChipSpec& chip) {
+  std::vector<ShapeRatio> ratios;
+  ratios.reserve(points.size());
+  for (const MeasuredGemm& p : points) {
+    const DeviceRates rates = BurstRates(chip, p.precision);
+    const Seconds time = MatmulTime(p.shape, chip, rates, p.accumulates_fp32);
+    ratios.push_back({.shape = p.shape, .log_ratio = std::log(p.time / time)});
+  }
+  return OctaveMeans(ratios);
 }
 
 }  // namespace meshwright

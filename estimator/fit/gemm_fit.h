@@ -1,6 +1,7 @@
 #pragma once
 
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "estimator/fit/measured.h"
@@ -11,6 +12,10 @@ namespace meshwright {
 // bursts of one precision, whose peak the chip has. Constants that few points say little of stay
 // near the class defaults. `points` is not empty.
 GemmModel FitGemm(std::span<const MeasuredGemm> points, const ChipSpec& chip);
+
+// Figures of chip files (their keys) whose constants ended at the edge of what the fit may try: the
+// points say no more than that they lie there or beyond.
+std::vector<std::string_view> FiguresAtTheEdge(const GemmModel& fitted);
 
 // Modelled time of a burst; by the chip's residual tables too, if it has any.
 Seconds GemmTime(const MeasuredGemm& point, const ChipSpec& chip);
@@ -23,8 +28,15 @@ enum class GemmFitParts { kConstants, kConstantsAndTable, kTable };
 FitError GemmHeldOutError(std::span<const MeasuredGemm> points, const ChipSpec& chip,
                           GemmFitParts parts);
 
-// Measured over modelled time, the mean of each octave of the four sizes: noise of single
-// measurements goes, the table is small. All points are of one precision and one pass.
+struct ShapeRatio {
+  MatmulShape shape = {};
+  double log_ratio = 0;  // of the measured time to the modelled one
+};
+
+// The mean of each octave of the four sizes: noise of single measurements goes, the table is small.
+std::vector<GemmResidual> OctaveMeans(std::span<const ShapeRatio> ratios);
+
+// Of measured over modelled time. All points are of one precision and one pass.
 std::vector<GemmResidual> SummariseResiduals(std::span<const MeasuredGemm> points,
                                              const ChipSpec& chip);
 

@@ -49,10 +49,25 @@ struct JobLauncher::Trial {
   std::optional<std::string> refusal = {};        // of the engine, in its words
   std::optional<FailureClass> cancelled_as = {};  // why we asked for its end
   std::string told = {};                          // on_status
+  std::vector<std::string> nodes = {};            // that were last told
   // Of all attempts.
   std::vector<FailureClass> failures = {};
   std::vector<std::string> excluded_nodes = {};
   Seconds time = Seconds(0);
+
+  // Whether it counts: too few nodes may be left without those that are avoided, and better those
+  // than none.
+  bool Note(FailureClass failure, const std::vector<std::string>& ran_on) {
+    if (failure == FailureClass::kRefused && !excluded_nodes.empty()) {
+      excluded_nodes.clear();
+      return false;
+    }
+    failures.push_back(failure);
+    if (PolicyOf(failure).excludes_node) {
+      excluded_nodes.insert(excluded_nodes.end(), ran_on.begin(), ran_on.end());
+    }
+    return true;
+  }
 };
 
 JobLauncher::JobLauncher(std::unique_ptr<JobEngine> engine, JobLauncherOptions options)
@@ -73,8 +88,9 @@ absl::Status JobLauncher::Submit(const TrialJob& job) {
   trial_->begin_time = Clock::now();
   trial_->noted = StateOf(attempt);
   trial_->time = attempt.earlier_time;
-  for (const std::string& word : attempt.earlier_failure_classes) {
-    if (const auto failure = ParseChoice<FailureClass>(word)) trial_->failures.push_back(*failure);
+  for (const EarlierAttempt& earlier : attempt.earlier) {
+    const auto failure = ParseChoice<FailureClass>(earlier.failure_class);
+    if (failure.has_value()) trial_->Note(*failure, earlier.nodes);
   }
   if (trial_->noted == JobState::kRunning) {
     trial_->running_since =
@@ -94,7 +110,7 @@ absl::Status JobLauncher::SubmitAttempt() {
   auto external_id = engine_->Submit(spec);
   if (external_id.ok()) {
     trial.attempt.external_id = *std::move(external_id);
-    return options_.journal.update(AttemptState::kSubmitted, trial.attempt.external_id);
+    return options_.journal.update(AttemptState::kSubmitted, trial.attempt.external_id, {});
   }
   if (absl::IsFailedPrecondition(external_id.status())) {
     trial.refusal = std::string(external_id.status().message());
@@ -200,9 +216,10 @@ absl::Status JobLauncher::NoteState(const JobStatus& status) {
   const JobState state = is_running ? JobState::kRunning : JobState::kPending;
   if (status.state == JobState::kEnded || trial.noted >= state) return absl::OkStatus();
   trial.noted = state;
+  trial.nodes = status.nodes;
   trial.attempt.external_id = status.external_id;
   return options_.journal.update(is_running ? AttemptState::kRunning : AttemptState::kSubmitted,
-                                 status.external_id);
+                                 status.external_id, status.nodes);
 }
 
 void JobLauncher::Tell(const JobStatus& status) {
@@ -224,7 +241,7 @@ absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Collect(const JobStatu
   const bool is_settled = now - *trial.ended_since >= options_.collect_limit;
   if (!has_result && !trial.cancelled_as.has_value() && !is_settled) return std::nullopt;
 
-  AttemptReport report;
+  AttemptReport report = {.nodes = status.nodes.empty() ? trial.nodes : status.nodes};
   if (trial.running_since.has_value()) report.time = now - *trial.running_since;
   trial.time += report.time;
   if (has_result && (*read)->run.has_value()) {
@@ -248,10 +265,6 @@ absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Collect(const JobStatu
     Keep(*of_rank, report);
     failure = *of_rank->failure;
   }
-  if (PolicyOf(failure).excludes_node) {
-    trial.excluded_nodes.insert(trial.excluded_nodes.end(), status.nodes.begin(),
-                                status.nodes.end());
-  }
   return Fail(trial.cancelled_as.value_or(failure), std::move(report));
 }
 
@@ -259,11 +272,8 @@ absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Fail(FailureClass fail
                                                                AttemptReport report) {
   Trial& trial = *trial_;
   report.failure_class = std::string(Word(failure));
-  // Too few nodes may be left without those that are avoided: better those than none.
-  const bool is_for_avoiding =
-      failure == FailureClass::kRefused && !std::exchange(trial.excluded_nodes, {}).empty();
-  if (!is_for_avoiding) trial.failures.push_back(failure);
-  if (is_for_avoiding || IsRetried(trial.failures)) {
+  const bool counts = trial.Note(failure, report.nodes);
+  if (!counts || IsRetried(trial.failures)) {
     RETURN_IF_ERROR(TryAgain(report));
     return std::nullopt;
   }

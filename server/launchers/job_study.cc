@@ -25,9 +25,8 @@ namespace {
 constexpr int kSearchedPlans = 64;
 constexpr Seconds kLocalPoll(0.2);
 constexpr Seconds kLocalLost(1);
-// Half a minute for a job to end that was left to be cancelled.
-constexpr int kEndPolls = 30;
-constexpr std::chrono::seconds kEndPoll(1);
+// For a job to end that was left to be cancelled.
+constexpr Seconds kEndLimit(60);
 // Sites ask that their scheduler is not asked more often.
 constexpr Seconds kSlurmPoll(15);
 constexpr Seconds kKubernetesPoll(5);
@@ -56,6 +55,11 @@ std::vector<ParallelPlan> CandidatesOf(const std::vector<RankedPlan>& plans,
 Seconds PollOf(std::string_view launcher) {
   if (launcher == kLocalLauncher) return kLocalPoll;
   return launcher == kSlurmLauncher ? kSlurmPoll : kKubernetesPoll;
+}
+
+// On this machine what is not there has not begun.
+Seconds LostLimit(std::string_view launcher) {
+  return launcher == kLocalLauncher ? kLocalLost : JobLauncherOptions().lost_limit;
 }
 
 absl::StatusOr<std::unique_ptr<JobEngine>> EngineOf(const TrialRequest& trials,
@@ -110,7 +114,6 @@ absl::StatusOr<StudyAnswer> Measure(const StudyRequest& request, const Knowledge
     progress.job_status = status;
     if (control.on_progress) control.on_progress(progress);
   };
-  const bool is_local = trials.launcher == kLocalLauncher;
   ASSIGN_OR_RETURN(std::unique_ptr<JobEngine> engine, EngineOf(trials, planner.problem));
   JobLauncher launcher(
       std::move(engine),
@@ -127,26 +130,53 @@ absl::StatusOr<StudyAnswer> Measure(const StudyRequest& request, const Knowledge
            },
        .poll_interval = trials.job->poll_interval.value_or(PollOf(trials.launcher)),
        .queue_limit = trials.job->queue_limit,
-       // On this machine what is not there has not begun.
-       .lost_limit = is_local ? kLocalLost : JobLauncherOptions().lost_limit});
+       .lost_limit = LostLimit(trials.launcher)});
   return RunTrialStudy(request, knowledge,
                        {.candidates = CandidatesOf(found->plans, planner), .runs_jobs = true},
                        launcher, measuring);
 }
 
 // A job of an earlier process that this one has not come to take up before it was cancelled.
-void EndJobLeft(const TrialRequest& trials, const Problem& problem, const AttemptJournal& journal) {
+// UNAVAILABLE, JOB_LEFT: it may still run.
+absl::Status EndJobLeft(const TrialRequest& trials, const Problem& problem,
+                        const AttemptJournal& journal) {
   const auto attempt = journal.newest();
+  if (!attempt.ok() || !attempt->is_adopted) return absl::OkStatus();
+  const auto left = [&](const std::string& why) {
+    return WithReason(absl::UnavailableError(
+                          fmt::format("job {} ({}) of launcher {} may still run: {}", attempt->id,
+                                      attempt->external_id, trials.launcher, why)),
+                      "JOB_LEFT");
+  };
   const auto engine = EngineOf(trials, problem);
-  if (!attempt.ok() || !attempt->is_adopted || !engine.ok()) return;
+  if (!engine.ok()) return left(std::string(engine.status().message()));
   const JobHandle job = {
       .attempt_id = attempt->id, .external_id = attempt->external_id, .folder = trials.job->folder};
-  for (int i = 0; i < kEndPolls; ++i) {
-    (*engine)->Cancel(job).IgnoreError();
+  const Seconds poll = trials.job->poll_interval.value_or(PollOf(trials.launcher));
+  std::string seen = "it cannot be asked about";
+  Seconds unknown(0);  // for so long; in the end it never came, or it is long gone
+  for (Seconds waited(0); waited <= kEndLimit; waited += poll) {
+    (*engine)->Cancel(job).IgnoreError();  // what it could not do shows in the next line
     const auto polled = (*engine)->Poll({&job, 1});
-    if (polled.ok() && polled->front().state == JobState::kEnded) return;
-    std::this_thread::sleep_for(kEndPoll);
+    const bool is_ended = polled.ok() && polled->front().state == JobState::kEnded;
+    if (is_ended || unknown >= LostLimit(trials.launcher)) return absl::OkStatus();
+    const bool is_unknown = polled.ok() && polled->front().state == JobState::kUnknown;
+    unknown = is_unknown ? unknown + poll : Seconds(0);
+    seen = polled.ok() ? fmt::format("it is {}", Word(polled->front().state))
+                       : std::string(polled.status().message());
+    std::this_thread::sleep_for(poll);
   }
+  return left(fmt::format("{:.0f} s after it was cancelled {}", kEndLimit.count(), seen));
+}
+
+// An answer of a study whose job could not be ended says so.
+absl::StatusOr<StudyAnswer> WithJobLeft(absl::StatusOr<StudyAnswer> answer,
+                                        const absl::Status& ended) {
+  if (ended.ok()) return answer;
+  auto* const result = answer.ok() ? std::get_if<StudyResult>(&*answer) : nullptr;
+  if (result == nullptr) return ended;
+  result->warnings.emplace_back(ended.message());
+  return answer;
 }
 
 }  // namespace
@@ -156,13 +186,18 @@ absl::StatusOr<StudyAnswer> RunJobStudy(const StudyRequest& request, const Knowl
   RETURN_IF_ERROR(CheckRequest(request, control));
   ASSIGN_OR_RETURN(const Problem problem, ResolveProblem(request.question, knowledge));
   RETURN_IF_ERROR(RequireOnePool(problem));
-  ASSIGN_OR_RETURN(const JobPlanner planner, MakeJobPlanner(*request.trials, problem));
+  const auto end_job_left = [&] {
+    return EndJobLeft(*request.trials, problem, control.trials->attempts);
+  };
   // A study that is stopped before it begins has but a job to end.
-  absl::StatusOr<StudyAnswer> answer = absl::CancelledError("cancelled before it began again");
-  if (!control.cancel.stop_requested()) answer = Measure(request, knowledge, planner, control);
+  if (control.cancel.stop_requested()) {
+    if (!control.leave.stop_requested()) RETURN_IF_ERROR(end_job_left());
+    return absl::CancelledError("cancelled before it began again");
+  }
+  ASSIGN_OR_RETURN(const JobPlanner planner, MakeJobPlanner(*request.trials, problem));
+  absl::StatusOr<StudyAnswer> answer = Measure(request, knowledge, planner, control);
   const bool is_cancelled = control.cancel.stop_requested() && !control.leave.stop_requested();
-  if (is_cancelled) EndJobLeft(*request.trials, problem, control.trials->attempts);
-  return answer;
+  return is_cancelled ? WithJobLeft(std::move(answer), end_job_left()) : std::move(answer);
 }
 
 }  // namespace meshwright

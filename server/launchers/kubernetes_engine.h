@@ -49,14 +49,15 @@ class KubernetesEngine final : public JobEngine {
     std::vector<KubernetesWorkload> workloads = {};
   };
 
-  absl::StatusOr<HttpResponse> Send(const std::string& method, const std::string& path,
-                                    const std::string& body) const;
-  absl::StatusOr<std::string> List(const std::string& path, const std::string& label,
-                                   const std::vector<std::string>& values) const;
-  absl::StatusOr<Lists> ListAll(const std::vector<std::string>& attempt_ids) const;
+  [[nodiscard]] absl::StatusOr<HttpResponse> Send(const std::string& method,
+                                                  const std::string& path,
+                                                  const std::string& body) const;
+  [[nodiscard]] absl::StatusOr<std::string> List(const std::string& path, const std::string& label,
+                                                 const std::vector<std::string>& values) const;
+  [[nodiscard]] absl::StatusOr<Lists> ListAll(const std::vector<std::string>& attempt_ids) const;
   [[nodiscard]] std::string PathOf(const KubernetesKind& kind) const;
   absl::Status MakeShared(const JobSpec& spec) const;
-  absl::StatusOr<std::string> Adopt(const JobSpec& spec) const;
+  [[nodiscard]] absl::StatusOr<std::string> Adopt(const JobSpec& spec) const;
   absl::Status Delete(const std::string& attempt_id) const;
   absl::Status Look(const std::vector<std::string>& attempt_ids);
   absl::Status Note(const KubernetesJob& job, const Lists& lists);

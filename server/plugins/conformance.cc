@@ -61,6 +61,16 @@ Question ConformanceQuestion(std::string_view chip) {
               {.name = "a", .chip = std::string(chip), .node_count = 2, .devices_per_node = 8}}}};
 }
 
+absl::StatusOr<Problem> ConformanceProblem(std::string_view chip, const ModelInfo& model,
+                                           const Knowledge& knowledge) {
+  Question question = ConformanceQuestion(chip);
+  const bool has_bf16 = std::ranges::find(model.precisions, "bf16") != model.precisions.end();
+  if (!has_bf16 && !model.precisions.empty()) {
+    question.workload.precision = ParseChoice<Precision>(model.precisions.front());
+  }
+  return ResolveProblem(question, knowledge);
+}
+
 ConformanceReport CheckConformance(const ProcessSpec& model, const Problem& problem) {
   ConformanceSession session(model, problem);
   ConformanceReport report;
@@ -76,6 +86,7 @@ ConformanceReport CheckConformance(const ProcessSpec& model, const Problem& prob
   report.isolation = session.process().isolation();
   std::vector<ConformanceCheck> checks = AnswerChecks();
   std::ranges::copy(BehaviourChecks(), std::back_inserter(checks));
+  std::ranges::copy(OptionalChecks(), std::back_inserter(checks));
   for (const ConformanceCheck& check : checks) {
     // A model that the last check brought down fails that one, and not the next.
     if (session.process().has_ended() || !session.Ping().ok()) {

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "server/plugins/accuracy.h"
 #include "server/plugins/model_client.h"
 #include "server/plugins/model_process.h"
 #include "server/tuner/problem.h"
@@ -27,6 +29,8 @@ struct ConformanceReport {
   std::string isolation = {};  // that the kernel allowed
   std::vector<CheckResult> checks = {};
   std::string log_tail = {};  // what the model wrote
+  // Beside measured runs, where there are any; what it shows is no check.
+  std::optional<Accuracy> accuracy = {};
 };
 
 bool IsPassed(const ConformanceReport& report);
@@ -34,6 +38,11 @@ bool IsPassed(const ConformanceReport& report);
 // What models are asked about: a dense model of about 7 billion parameters on two whole nodes of 8
 // devices of the chip.
 Question ConformanceQuestion(std::string_view chip);
+
+// The same, resolved, in the chip's own precision, or, where the model knows precisions without
+// bf16, in the first of them.
+absl::StatusOr<Problem> ConformanceProblem(std::string_view chip, const ModelInfo& model,
+                                           const Knowledge& knowledge);
 
 // Runs the whole list against a model's own process, which is stopped and started on the way.
 // Always a report; a check that a dead model cannot pass has failed.

@@ -198,6 +198,44 @@ Finding RefusesContext(ConformanceSession& session, const std::string& what,
   return Passed();
 }
 
+// The model of the problem with the operator in it.
+Problem WithOperator(const Problem& problem, std::string_view name) {
+  Problem changed = problem;
+  ModelSpec& model = changed.model;
+  if (name == "moe") {
+    model.moe = MoeSpec{.expert_count = 8,
+                        .experts_per_token = 2,
+                        .expert_ffn_hidden_size = model.ffn_hidden_size / 4};
+  } else if (name == "mla") {
+    model.mla = MlaSpec{.kv_lora_rank = 512,
+                        .qk_nope_head_dim = model.head_dim,
+                        .qk_rope_head_dim = model.head_dim / 2,
+                        .v_head_dim = model.head_dim};
+  } else if (name == "sliding_window") {
+    model.sliding_window = problem.workload.sequence_length / 2;
+  } else if (name == "mtp") {
+    model.mtp_layer_count = 1;
+  }
+  return changed;
+}
+
+// Before any plan is asked about: a study that finds out at its first batch has waited for nothing.
+Finding RefusesOperators(ConformanceSession& session) {
+  const std::vector<std::string>& declared = session.info().operators;
+  for (const std::string_view name : {"moe", "mla", "sliding_window", "mtp"}) {
+    if (std::ranges::find(declared, name) != declared.end()) continue;
+    const auto context = session.Open(WithOperator(session.problem(), name));
+    if (context.ok()) {
+      return Failed(fmt::format("{}, which is not among its operators, is guessed", name));
+    }
+    if (!absl::IsInvalidArgument(context.status()) && !absl::IsUnimplemented(context.status())) {
+      return Failed(fmt::format("{} is refused, but not as INVALID_ARGUMENT", name),
+                    context.status());
+    }
+  }
+  return Passed();
+}
+
 bool KnowsAllChips(const ModelInfo& info) {
   return std::ranges::find(info.chips, "*") != info.chips.end();
 }
@@ -216,6 +254,7 @@ Finding CheckRefusals(ConformanceSession& session) {
   if (finding.outcome == CheckOutcome::kPassed && !KnowsAllChips(session.info())) {
     finding = RefusesContext(session, "an unknown chip", chip);
   }
+  if (finding.outcome == CheckOutcome::kPassed) finding = RefusesOperators(session);
   if (finding.outcome != CheckOutcome::kPassed) return finding;
   const auto context = session.Open(session.problem());
   if (!context.ok()) return Failed("OpenContext", context.status());
@@ -247,7 +286,8 @@ std::vector<ConformanceCheck> AnswerChecks() {
           {"scaling", "double data parallelism with double batch takes about the same time",
            &CheckScaling},
           {"memory", "what cannot fit is INFEASIBLE_MEMORY, what must fit is not", &CheckMemory},
-          {"refusals", "unknown chips, precisions, kernels and schedules are refused, not guessed",
+          {"refusals",
+           "unknown chips, precisions, kernels, operators and schedules are refused, not guessed",
            &CheckRefusals}};
 }
 

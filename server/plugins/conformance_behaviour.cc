@@ -22,6 +22,7 @@ using std::chrono::milliseconds;
 constexpr std::size_t kBehaviourPlans = 200;
 constexpr int kLargestBatch = 8192;  // that is tried where a model states no limit
 constexpr int kContexts = 200;
+constexpr int kMostCallers = 4;
 constexpr std::int64_t kMostGrowth = 64 << 20;
 constexpr double kLeastRate = 20'000;  // candidates a second
 constexpr std::chrono::duration<double> kRateTime(1.0);
@@ -222,6 +223,8 @@ Finding CheckLeaks(ConformanceSession& session) {
 }
 
 Finding CheckConcurrency(ConformanceSession& session) {
+  const int callers = std::clamp(session.info().max_concurrent_batches, 1, kMostCallers);
+  if (callers == 1) return Skipped("it takes one batch at a time (max_concurrent_batches)");
   const std::vector<ParallelPlan> plans = ConformancePlans(session.problem(), kBehaviourPlans);
   const auto expected = session.AskAbout(session.problem(), plans);
   if (!expected.ok()) return Failed("EstimateBatch", expected.status());
@@ -236,12 +239,13 @@ Finding CheckConcurrency(ConformanceSession& session) {
     return "";
   };
   std::vector<std::future<std::string>> threads;
-  for (int i = 0; i < 4; ++i) threads.push_back(std::async(std::launch::async, work));
+  for (int i = 0; i < callers; ++i) threads.push_back(std::async(std::launch::async, work));
   std::string wrong;
   for (auto& thread : threads) {
     if (std::string text = thread.get(); !text.empty()) wrong = std::move(text);
   }
-  return wrong.empty() ? Passed() : Failed("four callers at once: " + wrong);
+  return wrong.empty() ? Passed(fmt::format("{} callers", callers))
+                       : Failed(fmt::format("{} callers at once: {}", callers, wrong));
 }
 
 Finding CheckThroughput(ConformanceSession& session) {
@@ -268,31 +272,6 @@ Finding CheckThroughput(ConformanceSession& session) {
   return rate >= least ? Passed(seen) : Failed(seen);
 }
 
-Finding CheckLowerBound(ConformanceSession& session) {
-  if (!session.info().has_lower_bound) return Skipped("it has no LowerBound");
-  const std::vector<ParallelPlan> plans = ConformancePlans(session.problem(), kBehaviourPlans);
-  const auto context = session.Open(session.problem());
-  if (!context.ok()) return Failed("OpenContext", context.status());
-  const auto figures = session.Ask(*context, plans);
-  if (!figures.ok()) return Failed("EstimateBatch", figures.status());
-  wire::LowerBoundRequest request;
-  request.set_context(*context);
-  *request.mutable_candidates() = ToCandidates(plans, session.problem());
-  const auto bounds = CallModel<wire::LowerBoundResponse>(
-      session.stub(), &ConformanceSession::Stub::LowerBound, request, {});
-  if (!bounds.ok()) return Failed("LowerBound", bounds.status());
-  if (static_cast<std::size_t>(bounds->step_time_seconds_size()) != plans.size()) {
-    return Failed("LowerBound has not one entry for each candidate");
-  }
-  for (std::size_t i = 0; i < plans.size(); ++i) {
-    const double bound = bounds->step_time_seconds(static_cast<int>(i));
-    const bool is_bound =
-        (*figures)[i].verdict != PlanVerdict::kOk || bound <= (*figures)[i].step_time.count();
-    if (!is_bound) return Failed(PlanText(plans[i]) + " is faster than its bound");
-  }
-  return Passed();
-}
-
 }  // namespace
 
 std::vector<ConformanceCheck> BehaviourChecks() {
@@ -305,8 +284,8 @@ std::vector<ConformanceCheck> BehaviourChecks() {
        &CheckMalformed},
       {"contexts", "contexts are apart; those that are not open are NOT_FOUND", &CheckContexts},
       {"cancellation", "it answers within 2 s of calls that were cancelled", &CheckCancellation},
-      {"lower_bound", "no estimate is below its bound", &CheckLowerBound},
-      {"concurrency", "callers at once get the same answers", &CheckConcurrency},
+      {"concurrency", "as many callers at once as it takes, at most four, get the same answers",
+       &CheckConcurrency},
       {"leaks", "contexts that are closed leave at most 64 MiB", &CheckLeaks},
       {"throughput", "as many candidates a second as promised, else 20,000", &CheckThroughput}};
 }

@@ -73,7 +73,8 @@ std::vector<ParallelPlan> ConformancePlans(const Problem& problem, std::size_t c
 
 bool AreEqual(const PlanFigures& a, const PlanFigures& b);
 
-// The checks, in their order; one file each for what models answer and for how they behave.
+// The checks, in their order; one file each for what models answer, how they behave, and what they
+// may lack.
 struct ConformanceCheck {
   std::string_view name;
   std::string_view what;
@@ -81,5 +82,6 @@ struct ConformanceCheck {
 };
 std::vector<ConformanceCheck> AnswerChecks();
 std::vector<ConformanceCheck> BehaviourChecks();
+std::vector<ConformanceCheck> OptionalChecks();
 
 }  // namespace meshwright

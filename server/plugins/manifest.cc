@@ -2,19 +2,17 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <openssl/evp.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <system_error>
 
 #include "search_space/status.h"
+#include "server/plugins/checksum.h"
 
 namespace meshwright {
 namespace {
@@ -28,8 +26,6 @@ constexpr std::int64_t kMostCpuSeconds = 31'536'000;  // 365 days
 constexpr std::int64_t kMostFileBytes = std::int64_t{1} << 40;
 constexpr std::int64_t kMostOpenFiles = 1 << 20;
 constexpr std::int64_t kMostDeadlineMilliseconds = 3'600'000;
-
-constexpr std::size_t kReadBytes = 1 << 16;
 
 bool IsName(std::string_view text) {
   return !text.empty() && text.size() <= 63 && text.front() != '-' &&
@@ -212,28 +208,6 @@ absl::StatusOr<ModelManifest> FindManifest(const std::vector<ModelManifest>& man
                         "cost model '{}' is not known; there are: {}", name,
                         names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")))),
                     "UNKNOWN_COST_MODEL");
-}
-
-absl::StatusOr<std::string> FileChecksum(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return absl::NotFoundError(fmt::format("{} cannot be read", path));
-  const std::unique_ptr<EVP_MD_CTX, void (*)(EVP_MD_CTX*)> digest(EVP_MD_CTX_new(),
-                                                                  &EVP_MD_CTX_free);
-  bool is_good = digest != nullptr && EVP_DigestInit_ex(digest.get(), EVP_sha256(), nullptr) == 1;
-  std::vector<char> part(kReadBytes);
-  while (is_good && in) {
-    in.read(part.data(), static_cast<std::streamsize>(part.size()));
-    is_good =
-        EVP_DigestUpdate(digest.get(), part.data(), static_cast<std::size_t>(in.gcount())) == 1;
-  }
-  std::array<unsigned char, EVP_MAX_MD_SIZE> bytes = {};
-  unsigned length = 0;
-  if (!is_good || in.bad() || EVP_DigestFinal_ex(digest.get(), bytes.data(), &length) != 1) {
-    return absl::InternalError(fmt::format("no checksum of {}", path));
-  }
-  std::string text;
-  for (unsigned i = 0; i < length; ++i) text += fmt::format("{:02x}", bytes[i]);
-  return text;
 }
 
 absl::Status VerifyChecksum(const ModelManifest& manifest) {

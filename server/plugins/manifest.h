@@ -40,9 +40,6 @@ absl::StatusOr<std::vector<ModelManifest>> LoadManifests(const std::string& fold
 absl::StatusOr<ModelManifest> FindManifest(const std::vector<ModelManifest>& manifests,
                                            std::string_view name);
 
-// SHA-256 of a file, lower-case hexadecimal.
-absl::StatusOr<std::string> FileChecksum(const std::string& path);
-
 // FAILED_PRECONDITION: the program or library is not the one that the manifest was written for.
 absl::Status VerifyChecksum(const ModelManifest& manifest);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "grpc/health/v1/health.grpc.pb.h"
@@ -26,6 +27,12 @@ constexpr std::size_t kLongestMessage = 500;
 // Of what a model says of itself.
 constexpr std::size_t kLongestInfo = 256;
 constexpr int kMostInfos = 256;
+// Of an explanation.
+constexpr int kMostLines = 256;
+// Of a question, which every answer to it repeats.
+constexpr int kMostWarnings = 16;
+
+constexpr std::chrono::milliseconds kConnectLook(50);  // at the stop token
 
 std::string Info(const std::string& text) {
   return CleanText(text, {.longest_bytes = kLongestInfo});
@@ -37,6 +44,13 @@ std::vector<std::string> Infos(const google::protobuf::RepeatedPtrField<std::str
   infos.reserve(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) infos.push_back(Info(texts[i]));
   return infos;
+}
+
+std::vector<std::string> Lines(const google::protobuf::RepeatedPtrField<std::string>& texts,
+                               int most) {
+  std::vector<std::string> lines;
+  for (int i = 0; i < std::min(texts.size(), most); ++i) lines.push_back(CleanText(texts[i], {}));
+  return lines;
 }
 
 ModelInfo InfoOf(const wire::GetInfoResponse& r) {
@@ -82,7 +96,8 @@ absl::Status FromModel(const grpc::Status& status) {
 }
 
 absl::StatusOr<std::shared_ptr<grpc::Channel>> ConnectModel(const std::string& socket,
-                                                            std::chrono::milliseconds timeout) {
+                                                            std::chrono::milliseconds timeout,
+                                                            const std::stop_token& cancel) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMaxAnswerBytes);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
@@ -93,7 +108,11 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> ConnectModel(const std::string& s
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   auto channel =
       grpc::CreateCustomChannel("unix:" + socket, grpc::InsecureChannelCredentials(), arguments);
-  if (channel->WaitForConnected(std::chrono::system_clock::now() + timeout)) return channel;
+  const auto end = std::chrono::system_clock::now() + timeout;
+  for (auto now = end - timeout; now < end; now = std::chrono::system_clock::now()) {
+    if (channel->WaitForConnected(std::min(now + kConnectLook, end))) return channel;
+    if (cancel.stop_requested()) return absl::CancelledError("cancelled");
+  }
   return absl::UnavailableError(fmt::format("no cost model answers at {}", socket));
 }
 
@@ -107,9 +126,11 @@ struct ModelClient::Channel {
 ModelClient::ModelClient(std::unique_ptr<Channel> channel) : channel_(std::move(channel)) {}
 ModelClient::~ModelClient() = default;
 
-absl::StatusOr<std::unique_ptr<ModelClient>> ModelClient::Connect(
-    const std::string& socket, std::chrono::milliseconds timeout) {
-  ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel, ConnectModel(socket, timeout));
+absl::StatusOr<std::unique_ptr<ModelClient>> ModelClient::Connect(const std::string& socket,
+                                                                  std::chrono::milliseconds timeout,
+                                                                  const std::stop_token& cancel) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel,
+                   ConnectModel(socket, timeout, cancel));
   return std::unique_ptr<ModelClient>(new ModelClient(std::make_unique<Channel>(channel)));
 }
 
@@ -135,12 +156,14 @@ absl::Status ModelClient::CheckHealth(const CallLimits& limits) {
       fmt::format("its health is {}", static_cast<int>(response.status())));
 }
 
-absl::StatusOr<std::int64_t> ModelClient::OpenContext(const Problem& problem,
-                                                      const CallLimits& limits) {
+absl::StatusOr<OpenedContext> ModelClient::OpenContext(const Problem& problem,
+                                                       const CalibrationParameters& calibration,
+                                                       const CallLimits& limits) {
   ASSIGN_OR_RETURN(const wire::OpenContextResponse response,
                    CallModel(*channel_->model, &wire::CostModelService::Stub::OpenContext,
-                             ToContext(problem), limits));
-  return response.context();
+                             ToContext(problem, calibration), limits));
+  return OpenedContext{.handle = response.context(),
+                       .warnings = Lines(response.warnings(), kMostWarnings)};
 }
 
 absl::Status ModelClient::CloseContext(std::int64_t context, const CallLimits& limits) {
@@ -161,6 +184,79 @@ absl::StatusOr<std::vector<PlanFigures>> ModelClient::EstimateBatch(
       const wire::EstimateBatchResponse response,
       CallModel(*channel_->model, &wire::CostModelService::Stub::EstimateBatch, request, limits));
   return FromWire(response, plans.size(), limits.with_breakdown);
+}
+
+absl::StatusOr<std::vector<double>> ModelClient::LowerBound(std::int64_t context,
+                                                            std::span<const ParallelPlan> plans,
+                                                            const Problem& problem,
+                                                            const CallLimits& limits) {
+  wire::LowerBoundRequest request;
+  request.set_context(context);
+  *request.mutable_candidates() = ToCandidates(plans, problem);
+  ASSIGN_OR_RETURN(
+      const wire::LowerBoundResponse response,
+      CallModel(*channel_->model, &wire::CostModelService::Stub::LowerBound, request, limits));
+  const auto& bounds = response.step_time_seconds();
+  if (static_cast<std::size_t>(bounds.size()) == plans.size()) {
+    return std::vector<double>(bounds.begin(), bounds.end());
+  }
+  return absl::InternalError(
+      fmt::format("LowerBound's answer has {} entries; must have {}", bounds.size(), plans.size()));
+}
+
+absl::StatusOr<std::vector<std::string>> ModelClient::Explain(std::int64_t context,
+                                                              const ParallelPlan& plan,
+                                                              const Problem& problem,
+                                                              const CallLimits& limits) {
+  wire::ExplainRequest request;
+  request.set_context(context);
+  *request.mutable_candidate() = ToCandidates(std::span(&plan, 1), problem);
+  ASSIGN_OR_RETURN(
+      const wire::ExplainResponse response,
+      CallModel(*channel_->model, &wire::CostModelService::Stub::Explain, request, limits));
+  return Lines(response.lines(), kMostLines);
+}
+
+absl::StatusOr<std::vector<CalibrationTest>> ModelClient::ListCalibrationTests(
+    const std::string& chip, const CallLimits& limits) {
+  wire::ListCalibrationTestsRequest request;
+  request.set_chip(chip);
+  ASSIGN_OR_RETURN(const wire::ListCalibrationTestsResponse response,
+                   CallModel(*channel_->model, &wire::CostModelService::Stub::ListCalibrationTests,
+                             request, limits));
+  std::vector<CalibrationTest> tests;
+  for (int i = 0; i < std::min(response.tests_size(), kMostInfos); ++i) {
+    const wire::CalibrationTest& test = response.tests(i);
+    tests.push_back(
+        {.name = Info(test.name()), .what = Info(test.what()), .unit = Info(test.unit())});
+  }
+  return tests;
+}
+
+absl::StatusOr<FittedCalibration> ModelClient::FitCalibration(
+    const std::string& chip, std::span<const TestMeasurement> measurements,
+    const CallLimits& limits) {
+  wire::FitCalibrationRequest request;
+  request.set_chip(chip);
+  for (const TestMeasurement& measured : measurements) {
+    wire::CalibrationMeasurement& out = *request.add_measurements();
+    out.set_name(measured.name);
+    out.set_value(measured.value);
+  }
+  ASSIGN_OR_RETURN(
+      wire::FitCalibrationResponse response,
+      CallModel(*channel_->model, &wire::CostModelService::Stub::FitCalibration, request, limits));
+  const std::size_t size = response.calibration().size();
+  if (size == 0 || size > kMostParameterBytes) {
+    return absl::FailedPreconditionError(fmt::format(
+        "FitCalibration gave {} bytes of parameters; must be 1 to {}", size, kMostParameterBytes));
+  }
+  FittedCalibration fitted;
+  fitted.parameters = {.version = Info(response.version()),
+                       .bytes = std::move(*response.mutable_calibration())};
+  const double error = response.held_out_error_ratio();
+  if (std::isfinite(error) && error > 0) fitted.held_out_error_ratio = error;
+  return fitted;
 }
 
 }  // namespace meshwright

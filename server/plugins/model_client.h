@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "server/plugins/calibration.h"
 #include "server/tuner/plan_model.h"
 
 namespace meshwright {
@@ -34,6 +35,12 @@ struct ModelInfo {
   bool has_calibration = false;
 };
 
+// A problem's context in a model.
+struct OpenedContext {
+  std::int64_t handle = 0;
+  std::vector<std::string> warnings = {};  // clean, at most 16
+};
+
 struct CallLimits {
   std::chrono::milliseconds timeout{10'000};
   std::stop_token cancel = {};
@@ -44,9 +51,10 @@ struct CallLimits {
 // number of threads.
 class ModelClient {
  public:
-  // UNAVAILABLE: nobody serves there.
+  // UNAVAILABLE: nobody serves there; CANCELLED.
   static absl::StatusOr<std::unique_ptr<ModelClient>> Connect(const std::string& socket,
-                                                              std::chrono::milliseconds timeout);
+                                                              std::chrono::milliseconds timeout,
+                                                              const std::stop_token& cancel = {});
   ~ModelClient();
   ModelClient(const ModelClient&) = delete;
   ModelClient& operator=(const ModelClient&) = delete;
@@ -55,12 +63,27 @@ class ModelClient {
   absl::StatusOr<ModelInfo> GetInfo(const CallLimits& limits);
   // grpc.health.v1: whether it serves.
   absl::Status CheckHealth(const CallLimits& limits);
-  absl::StatusOr<std::int64_t> OpenContext(const Problem& problem, const CallLimits& limits);
+  absl::StatusOr<OpenedContext> OpenContext(const Problem& problem,
+                                            const CalibrationParameters& calibration,
+                                            const CallLimits& limits);
   absl::Status CloseContext(std::int64_t context, const CallLimits& limits);
   absl::StatusOr<std::vector<PlanFigures>> EstimateBatch(std::int64_t context,
                                                          std::span<const ParallelPlan> plans,
                                                          const Problem& problem,
                                                          const CallLimits& limits);
+  // Those that a model may lack: UNIMPLEMENTED.
+  absl::StatusOr<std::vector<double>> LowerBound(std::int64_t context,
+                                                 std::span<const ParallelPlan> plans,
+                                                 const Problem& problem, const CallLimits& limits);
+  // Clean, at most 256.
+  absl::StatusOr<std::vector<std::string>> Explain(std::int64_t context, const ParallelPlan& plan,
+                                                   const Problem& problem,
+                                                   const CallLimits& limits);
+  absl::StatusOr<std::vector<CalibrationTest>> ListCalibrationTests(const std::string& chip,
+                                                                    const CallLimits& limits);
+  absl::StatusOr<FittedCalibration> FitCalibration(const std::string& chip,
+                                                   std::span<const TestMeasurement> measurements,
+                                                   const CallLimits& limits);
 
  private:
   struct Channel;

@@ -214,6 +214,7 @@ class Log {
   [[nodiscard]] std::string LastWords() const {
     return CleanText(tail_, {.longest_bytes = kLongestWords, .keeps_end = true});
   }
+  [[nodiscard]] bool has_first_line() const { return has_first_line_; }
   [[nodiscard]] const std::string& isolation() const { return isolation_; }
 
  private:
@@ -393,8 +394,10 @@ std::string ModelProcess::log_tail() const {
   return state_->log.Tail();
 }
 
-absl::Status ModelProcess::WaitForSocket(std::chrono::milliseconds timeout) const {
+absl::Status ModelProcess::WaitForSocket(std::chrono::milliseconds timeout,
+                                         const std::stop_token& cancel) const {
   constexpr std::chrono::milliseconds kLook(5);
+  constexpr int kLooksForLine = 100;
   const Clock::time_point end = Clock::now() + timeout;
   std::unique_lock lock(state_->mutex);
   while (access(state_->socket.c_str(), F_OK) != 0) {
@@ -410,6 +413,11 @@ absl::Status ModelProcess::WaitForSocket(std::chrono::milliseconds timeout) cons
                                              timeout.count(), state_->log.LastWords())),
           "COST_MODEL_START");
     }
+    if (cancel.stop_requested()) return absl::CancelledError("cancelled");
+    state_->changed.wait_for(lock, kLook);
+  }
+  // The keeper wrote its line before there was a model to make the socket: it need only be read.
+  for (int look = 0; look < kLooksForLine && !state_->log.has_first_line(); ++look) {
     state_->changed.wait_for(lock, kLook);
   }
   return absl::OkStatus();

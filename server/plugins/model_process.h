@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -45,8 +46,10 @@ class ModelProcess {
   [[nodiscard]] std::string log_tail() const;
   // Resident bytes of all that is below the keeper.
   [[nodiscard]] std::int64_t memory_in_use() const;
-  // Waits for the socket; UNAVAILABLE with the log when the process ends first or time is out.
-  [[nodiscard]] absl::Status WaitForSocket(std::chrono::milliseconds timeout) const;
+  // Waits for the socket; UNAVAILABLE with the log when the process ends first or time is out;
+  // CANCELLED.
+  [[nodiscard]] absl::Status WaitForSocket(std::chrono::milliseconds timeout,
+                                           const std::stop_token& cancel = {}) const;
 
   // Ends it and all that it started, and waits for that.
   void Stop();

@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,14 +29,23 @@ class ModelShelf {
   // The model of a name; NOT_FOUND lists those that there are.
   absl::StatusOr<std::shared_ptr<RunningModel>> Find(std::string_view name);
   // OpenPlanModel (server/tuner/plan_model.h): started, and willing to answer for the problem,
-  // which outlives it. All that it answers was checked (output_check.h).
+  // which outlives it. All that it answers was checked (output_check.h). With the parameters of
+  // `calibrations/` for the problem's chip, if they are of this very program; else a warning.
   absl::StatusOr<std::unique_ptr<PlanModel>> OpenModel(std::string_view name,
-                                                       const Problem& problem);
+                                                       const Problem& problem,
+                                                       const std::stop_token& cancel = {});
 
  private:
-  ModelShelf(std::vector<ModelManifest> manifests, const FailurePolicy& policy,
+  struct Chosen {
+    CalibrationParameters parameters = {};
+    std::vector<std::string> warnings = {};
+  };
+  ModelShelf(std::string folder, std::vector<ModelManifest> manifests, const FailurePolicy& policy,
              ModelEvent on_event);
+  // Read anew for each question: what is calibrated while a server runs counts from the next on.
+  [[nodiscard]] Chosen CalibrationOf(std::string_view name, std::string_view chip) const;
 
+  const std::string folder_;
   const std::vector<ModelManifest> manifests_;
   const FailurePolicy policy_;
   const ModelEvent on_event_;
@@ -43,8 +53,12 @@ class ModelShelf {
   std::map<std::string, std::shared_ptr<RunningModel>, std::less<>> running_;
 };
 
-// A model for one problem, from a running one.
+// A model for one problem, from a running one. `warnings`, and what the model itself says of the
+// problem, are its warnings.
 absl::StatusOr<std::unique_ptr<PlanModel>> MakePlanModel(std::shared_ptr<RunningModel> model,
-                                                         const Problem& problem);
+                                                         const Problem& problem,
+                                                         CalibrationParameters calibration = {},
+                                                         std::vector<std::string> warnings = {},
+                                                         const std::stop_token& cancel = {});
 
 }  // namespace meshwright

@@ -16,9 +16,10 @@ namespace meshwright {
 
 // For .cc files that call a model: heavy.
 
-// A channel to a model's socket, once it serves. UNAVAILABLE: nobody does.
+// A channel to a model's socket, once it serves. UNAVAILABLE: nobody does; CANCELLED.
 absl::StatusOr<std::shared_ptr<grpc::Channel>> ConnectModel(const std::string& socket,
-                                                            std::chrono::milliseconds timeout);
+                                                            std::chrono::milliseconds timeout,
+                                                            const std::stop_token& cancel = {});
 
 // One call's context, with a deadline, cancelled when the caller's stop token is.
 class CallContext {

@@ -165,7 +165,7 @@ absl::Status BadShape(std::string_view column, int length, std::size_t count) {
 }
 
 // Of a breakdown: its names are kept for each plan.
-constexpr int kMostLines = 64;
+constexpr int kMostBreakdownLines = 64;
 constexpr std::size_t kLongestLineName = 64;
 
 bool IsWhole(int length, std::size_t count) { return static_cast<std::size_t>(length) == count; }
@@ -182,10 +182,10 @@ absl::Status CheckOptional(const wire::EstimateBatchResponse& r, std::size_t cou
     if (length != 0 && !IsWhole(length, count)) return BadShape(name, length, count);
   }
   if (!with_breakdown) return absl::OkStatus();
-  if (r.breakdown_names_size() > kMostLines) {
+  if (r.breakdown_names_size() > kMostBreakdownLines) {
     return absl::InternalError(
         fmt::format("the answer's breakdown has {} lines; must be at most {}",
-                    r.breakdown_names_size(), kMostLines));
+                    r.breakdown_names_size(), kMostBreakdownLines));
   }
   for (const std::string& name : r.breakdown_names()) {
     if (name.size() <= kLongestLineName) continue;
@@ -241,8 +241,11 @@ PlanFigures FiguresAt(const wire::EstimateBatchResponse& r, int i, bool with_bre
 
 }  // namespace
 
-wire::OpenContextRequest ToContext(const Problem& problem) {
+wire::OpenContextRequest ToContext(const Problem& problem,
+                                   const CalibrationParameters& calibration) {
   wire::OpenContextRequest context;
+  context.set_calibration(calibration.bytes);
+  context.set_calibration_version(calibration.version);
   FillModel(problem.model, *context.mutable_model());
   FillWorkload(problem.workload, *context.mutable_workload());
   wire::Cluster& cluster = *context.mutable_cluster();
@@ -252,6 +255,15 @@ wire::OpenContextRequest ToContext(const Problem& problem) {
   cluster.set_oversubscription_ratio(problem.cluster.topology.oversubscription_ratio);
   for (const NodePool& pool : problem.cluster.pools) FillPool(pool, *cluster.add_pools());
   return context;
+}
+
+std::vector<std::string_view> OperatorsOf(const ModelSpec& model) {
+  std::vector<std::string_view> operators;
+  if (model.moe.has_value()) operators.emplace_back("moe");
+  if (model.mla.has_value()) operators.emplace_back("mla");
+  if (model.sliding_window > 0) operators.emplace_back("sliding_window");
+  if (model.mtp_layer_count > 0) operators.emplace_back("mtp");
+  return operators;
 }
 
 wire::Candidates ToCandidates(std::span<const ParallelPlan> plans, const Problem& problem) {

@@ -1,16 +1,24 @@
 #pragma once
 
 #include <span>
+#include <string_view>
+#include <vector>
 
 #include "meshwright/costmodel/v1/costmodel.pb.h"
 #include "search_space/plan.h"
+#include "server/plugins/calibration.h"
 #include "server/tuner/plan_model.h"
 #include "server/tuner/problem.h"
 
 namespace meshwright {
 
-// A problem as models are asked it.
-costmodel::v1::OpenContextRequest ToContext(const Problem& problem);
+// A problem as models are asked it, with the parameters that they fitted for its chip.
+costmodel::v1::OpenContextRequest ToContext(const Problem& problem,
+                                            const CalibrationParameters& calibration = {});
+
+// Of the words of GetInfoResponse.operators those that a model must be known to handle, beside what
+// every transformer has: moe, mla, sliding_window, mtp.
+std::vector<std::string_view> OperatorsOf(const ModelSpec& model);
 
 // Plans as columns, without those that all plans have at their default. Plans of mixed clusters
 // (`stages`) have no columns: they are not to be asked about.

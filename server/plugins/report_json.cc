@@ -39,6 +39,21 @@ Json ManifestOf(const ModelManifest& manifest) {
           {"sha256", manifest.sha256}};
 }
 
+Json AccuracyOf(const Accuracy& accuracy) {
+  Json skipped = Json::array();
+  for (const SkippedRun& run : accuracy.skipped) {
+    skipped.push_back({{"row", run.row}, {"reason", run.why}});
+  }
+  return {{"plan_count", accuracy.plan_count},
+          {"median_error_ratio", accuracy.median_error_ratio},
+          {"p90_error_ratio", accuracy.p90_error_ratio},
+          {"question_count", accuracy.question_count},
+          {"rank_correlation", accuracy.rank_correlation},
+          {"first_count", accuracy.first_count},
+          {"first_three_count", accuracy.first_three_count},
+          {"skipped", skipped}};
+}
+
 }  // namespace
 
 std::string ListJson(const std::vector<ModelManifest>& manifests) {
@@ -53,6 +68,27 @@ std::string ShowJson(const ModelManifest& manifest, const ModelInfo& info,
       {{"manifest", ManifestOf(manifest)}, {"info", InfoOf(info)}, {"isolation", isolation}});
 }
 
+std::string TestsJson(const std::vector<CalibrationTest>& tests) {
+  Json list = Json::array();
+  for (const CalibrationTest& test : tests) {
+    list.push_back({{"name", test.name}, {"what", test.what}, {"unit", test.unit}});
+  }
+  return Printed({{"tests", list}});
+}
+
+std::string CalibrationJson(const std::string& path, const StoredCalibration& calibration) {
+  const FittedCalibration& fitted = calibration.fitted;
+  Json json = {{"path", path},
+               {"model", calibration.model},
+               {"model_version", calibration.model_version},
+               {"checksum", calibration.checksum},
+               {"chip", calibration.chip},
+               {"calibration_version", CalibrationName(fitted.parameters)},
+               {"parameter_bytes", fitted.parameters.bytes.size()}};
+  if (fitted.held_out_error_ratio) json["held_out_error_ratio"] = *fitted.held_out_error_ratio;
+  return Printed(json);
+}
+
 std::string CheckJson(const ConformanceReport& report) {
   Json checks = Json::array();
   for (const CheckResult& check : report.checks) {
@@ -61,11 +97,13 @@ std::string CheckJson(const ConformanceReport& report) {
                       {"outcome", std::string(Word(check.outcome))},
                       {"detail", check.detail}});
   }
-  return Printed({{"passed", IsPassed(report)},
-                  {"info", InfoOf(report.info)},
-                  {"isolation", report.isolation},
-                  {"checks", checks},
-                  {"log_tail", report.log_tail}});
+  Json json = {{"passed", IsPassed(report)},
+               {"info", InfoOf(report.info)},
+               {"isolation", report.isolation},
+               {"checks", checks},
+               {"log_tail", report.log_tail}};
+  if (report.accuracy.has_value()) json["accuracy"] = AccuracyOf(*report.accuracy);
+  return Printed(json);
 }
 
 }  // namespace meshwright

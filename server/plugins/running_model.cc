@@ -21,11 +21,16 @@ using std::chrono::milliseconds;
 constexpr int kPatience = 20;
 constexpr milliseconds kLeastPatience(1'000);
 constexpr milliseconds kEndTime(200);
-constexpr int kMostDoublings = 16;  // of the back-off: then it is the longest
+constexpr milliseconds kTurnLook(20);  // of who waits for another's call, at its stop token
+constexpr int kMostDoublings = 16;     // of the back-off: then it is the longest
 
 std::string TextOf(const absl::Status& status) {
   return fmt::format("{}: {}", absl::StatusCodeToString(status.code()),
                      std::string(status.message()));
+}
+
+std::string Joined(const std::vector<std::string>& words) {
+  return fmt::format("{}", fmt::join(words, ", "));
 }
 
 // The model's own refusal of a question: it lives, and would refuse again.
@@ -83,7 +88,16 @@ std::string RunningModel::EndProcess(const absl::Status& failure) {
   return what;
 }
 
-absl::Status RunningModel::WaitForTurn(const std::stop_token& cancel) {
+absl::StatusOr<RunningModel::Turn> RunningModel::TakeTurn(const std::stop_token& cancel) {
+  Turn turn(mutex_, std::defer_lock);
+  while (!turn.try_lock_for(kTurnLook)) {
+    if (cancel.stop_requested()) return absl::CancelledError("cancelled");
+  }
+  CloseLeft();
+  return turn;
+}
+
+absl::Status RunningModel::BackOff(const std::stop_token& cancel) {
   const int count = RecentFailures();
   if (count >= policy_.most_failures) {
     return WithReason(
@@ -104,17 +118,17 @@ absl::Status RunningModel::WaitForTurn(const std::stop_token& cancel) {
   return cancel.stop_requested() ? absl::CancelledError("cancelled") : absl::OkStatus();
 }
 
-absl::Status RunningModel::StartOnce() {
+absl::Status RunningModel::StartOnce(const std::stop_token& cancel) {
   ASSIGN_OR_RETURN(const ProcessSpec spec, SpecOf(manifest_));
   const Clock::time_point start = Clock::now();
   ASSIGN_OR_RETURN(process_, ModelProcess::Start(spec));
-  RETURN_IF_ERROR(process_->WaitForSocket(policy_.start_timeout));
+  RETURN_IF_ERROR(process_->WaitForSocket(policy_.start_timeout, cancel));
   const auto left = [&] {
     const auto spent = std::chrono::duration_cast<milliseconds>(Clock::now() - start);
     return std::max(milliseconds(1), policy_.start_timeout - spent);
   };
-  ASSIGN_OR_RETURN(client_, ModelClient::Connect(process_->socket(), left()));
-  ASSIGN_OR_RETURN(info_, client_->GetInfo({.timeout = left()}));
+  ASSIGN_OR_RETURN(client_, ModelClient::Connect(process_->socket(), left(), cancel));
+  ASSIGN_OR_RETURN(info_, client_->GetInfo({.timeout = left(), .cancel = cancel}));
   ++process_number_;
   Tell("started", fmt::format("{} {} {}", info_.name, info_.version, process_->isolation()));
   return absl::OkStatus();
@@ -123,11 +137,12 @@ absl::Status RunningModel::StartOnce() {
 absl::Status RunningModel::EnsureRunning(const std::stop_token& cancel) {
   if (client_ != nullptr && !process_->has_ended()) return absl::OkStatus();
   if (client_ != nullptr) CountFailure(EndProcess(absl::UnavailableError("it ended")));
-  RETURN_IF_ERROR(WaitForTurn(cancel));
-  absl::Status started = StartOnce();
+  RETURN_IF_ERROR(BackOff(cancel));
+  absl::Status started = StartOnce(cancel);
   if (started.ok()) return started;
   client_.reset();
   process_.reset();
+  if (cancel.stop_requested()) return absl::CancelledError("cancelled");
   if (absl::IsFailedPrecondition(started) || absl::IsNotFound(started)) return started;
   CountFailure(TextOf(started));
   return WithReason(absl::UnavailableError(fmt::format("cost model {}: {}", manifest_.name,
@@ -136,18 +151,9 @@ absl::Status RunningModel::EnsureRunning(const std::stop_token& cancel) {
 }
 
 absl::StatusOr<ModelInfo> RunningModel::Start(const std::stop_token& cancel) {
-  const std::lock_guard lock(mutex_);
+  ASSIGN_OR_RETURN(const Turn turn, TakeTurn(cancel));
   if (absl::Status running = EnsureRunning(cancel); !running.ok()) return running;
   return info_;
-}
-
-ModelVersion RunningModel::Version() {
-  const std::lock_guard lock(mutex_);
-  return {.name = manifest_.name,
-          .vendor = info_.vendor,
-          .version = info_.version,
-          .protocol = fmt::format("{}.{}", info_.protocol_major, info_.protocol_minor),
-          .checksum = manifest_.sha256};
 }
 
 std::string RunningModel::Isolation() {
@@ -166,24 +172,50 @@ void RunningModel::Stop() {
   process_.reset();
 }
 
+// A model that declares no operators at all is asked: it refuses by itself what it does not know.
+absl::Status RunningModel::CheckOperators(const Problem& problem) const {
+  const std::vector<std::string>& known = info_.operators;
+  if (known.empty()) return absl::OkStatus();
+  std::vector<std::string> lacking;
+  for (const std::string_view needed : OperatorsOf(problem.model)) {
+    if (std::ranges::find(known, needed) == known.end()) lacking.emplace_back(needed);
+  }
+  if (lacking.empty()) return absl::OkStatus();
+  return WithReason(absl::FailedPreconditionError(fmt::format(
+                        "cost model {} does not take this question: it models {}, and not {}",
+                        manifest_.name, Joined(known), Joined(lacking))),
+                    "COST_MODEL_REFUSED");
+}
+
 absl::Status RunningModel::OpenLocked(Context& context, const std::stop_token& cancel) {
   RETURN_IF_ERROR(EnsureRunning(cancel));
   if (context.process == process_number_) return absl::OkStatus();
-  const auto handle = client_->OpenContext(
-      *context.problem, {.timeout = manifest_.limits.batch_deadline, .cancel = cancel});
-  if (handle.ok()) {
-    context.handle = *handle;
+  RETURN_IF_ERROR(CheckOperators(*context.problem));
+  auto opened =
+      client_->OpenContext(*context.problem, context.calibration,
+                           {.timeout = manifest_.limits.batch_deadline, .cancel = cancel});
+  if (opened.ok()) {
+    context.handle = opened->handle;
     context.process = process_number_;
+    context.warnings = std::move(opened->warnings);
+    context.version = {.name = manifest_.name,
+                       .vendor = info_.vendor,
+                       .version = info_.version,
+                       .protocol = fmt::format("{}.{}", info_.protocol_major, info_.protocol_minor),
+                       .checksum = manifest_.sha256};
     return absl::OkStatus();
   }
-  if (absl::IsCancelled(handle.status()) && cancel.stop_requested()) return handle.status();
-  if (IsRefusal(handle.status())) {
+  if (cancel.stop_requested()) {
+    LookAfterCancel();
+    return absl::CancelledError("cancelled");
+  }
+  if (IsRefusal(opened.status())) {
     return WithReason(absl::FailedPreconditionError(
                           fmt::format("cost model {} does not take this question: {}",
-                                      manifest_.name, std::string(handle.status().message()))),
+                                      manifest_.name, std::string(opened.status().message()))),
                       "COST_MODEL_REFUSED");
   }
-  const std::string what = EndProcess(handle.status());
+  const std::string what = EndProcess(opened.status());
   CountFailure(what);
   return WithReason(
       absl::UnavailableError(fmt::format("cost model {}: OpenContext: {}", manifest_.name, what)),
@@ -191,16 +223,29 @@ absl::Status RunningModel::OpenLocked(Context& context, const std::stop_token& c
 }
 
 absl::Status RunningModel::Open(Context& context, const std::stop_token& cancel) {
-  const std::lock_guard lock(mutex_);
+  ASSIGN_OR_RETURN(const Turn turn, TakeTurn(cancel));
   return OpenLocked(context, cancel);
 }
 
 void RunningModel::Close(Context& context) {
-  const std::lock_guard lock(mutex_);
-  if (client_ == nullptr || context.process != process_number_) return;
-  context.process = 0;
-  // A model that cannot even forget is met at the next call.
-  client_->CloseContext(context.handle, {.timeout = policy_.cancel_grace}).IgnoreError();
+  {
+    const std::lock_guard lock(left_mutex_);
+    left_.emplace_back(std::exchange(context.process, 0), context.handle);
+  }
+  if (const Turn turn(mutex_, std::try_to_lock); turn.owns_lock()) CloseLeft();
+}
+
+void RunningModel::CloseLeft() {
+  std::vector<std::pair<std::int64_t, std::int64_t>> left;
+  {
+    const std::lock_guard lock(left_mutex_);
+    left.swap(left_);
+  }
+  for (const auto& [process, handle] : left) {
+    if (client_ == nullptr || process != process_number_) continue;
+    // A model that cannot even forget is met at the next call.
+    client_->CloseContext(handle, {.timeout = policy_.cancel_grace}).IgnoreError();
+  }
 }
 
 // A call that was cancelled must be over soon; a model that then answers nothing is ended.
@@ -301,10 +346,19 @@ absl::Status RunningModel::EstimateBatch(Batch& batch, Plans plans, Figures figu
   return isolated;
 }
 
+bool RunningModel::IsPoison(const Context& context, const ParallelPlan& plan) const {
+  return !poison_.empty() && poison_.contains(context.key + MakePlanKey(plan).text);
+}
+
+std::size_t RunningModel::BatchLimit() const {
+  if (info_.max_batch_size <= 0) return kBatchSize;
+  return std::min(kBatchSize, static_cast<std::size_t>(info_.max_batch_size));
+}
+
 absl::StatusOr<std::vector<PlanFigures>> RunningModel::Estimate(Context& context,
                                                                 std::span<const ParallelPlan> plans,
                                                                 const BatchOptions& options) {
-  const std::lock_guard lock(mutex_);
+  ASSIGN_OR_RETURN(const Turn turn, TakeTurn(options.cancel));
   if (absl::Status opened = OpenLocked(context, options.cancel); !opened.ok()) return opened;
   std::vector<PlanFigures> figures(plans.size());
   std::vector<ParallelPlan> asked;
@@ -313,7 +367,7 @@ absl::StatusOr<std::vector<PlanFigures>> RunningModel::Estimate(Context& context
     if (!plans[i].stages.empty()) {
       figures[i] = {.verdict = PlanVerdict::kUnsupported,
                     .reason = "protocol 1.0 has no plans with stages of their own"};
-    } else if (!poison_.empty() && poison_.contains(context.key + MakePlanKey(plans[i]).text)) {
+    } else if (IsPoison(context, plans[i])) {
       figures[i] = {.verdict = PlanVerdict::kError,
                     .reason = "the model failed on this plan before"};
     } else {
@@ -321,10 +375,7 @@ absl::StatusOr<std::vector<PlanFigures>> RunningModel::Estimate(Context& context
       asked.push_back(plans[i]);
     }
   }
-  std::size_t limit = kBatchSize;
-  if (info_.max_batch_size > 0) {
-    limit = std::min(limit, static_cast<std::size_t>(info_.max_batch_size));
-  }
+  const std::size_t limit = BatchLimit();
   std::vector<PlanFigures> answers(asked.size());
   Batch batch = {
       .context = context, .options = options, .deadline = manifest_.limits.batch_deadline};
@@ -338,6 +389,94 @@ absl::StatusOr<std::vector<PlanFigures>> RunningModel::Estimate(Context& context
   }
   for (std::size_t i = 0; i < places.size(); ++i) figures[places[i]] = std::move(answers[i]);
   return figures;
+}
+
+// A call that is of no batch: a refusal is the model's answer, and any other failure ends its
+// process, as that of a batch does.
+template <typename Call>
+auto RunningModel::CallOnce(const std::stop_token& cancel, const Call& call) {
+  using Answer = decltype(call(CallLimits()));
+  Answer answer = call(CallLimits{.timeout = manifest_.limits.batch_deadline, .cancel = cancel});
+  if (answer.ok() || IsRefusal(answer.status())) return answer;
+  if (cancel.stop_requested()) {
+    LookAfterCancel();
+    return Answer(absl::CancelledError("cancelled"));
+  }
+  const std::string what = EndProcess(answer.status());
+  CountFailure(what);
+  return Answer(
+      WithReason(absl::UnavailableError(fmt::format("cost model {}: {}", manifest_.name, what)),
+                 "COST_MODEL_FAILED"));
+}
+
+absl::StatusOr<std::vector<double>> RunningModel::LowerBounds(Context& context,
+                                                              std::span<const ParallelPlan> plans,
+                                                              const std::stop_token& cancel) {
+  ASSIGN_OR_RETURN(const Turn turn, TakeTurn(cancel));
+  const std::vector<double> none;
+  const bool is_asked =
+      info_.has_lower_bound && !context.refuses_bounds && process_number_ > last_without_bounds_;
+  if (!is_asked) return none;
+  if (absl::Status opened = OpenLocked(context, cancel); !opened.ok()) return opened;
+  const auto is_askable = [&](const ParallelPlan& plan) {
+    return plan.stages.empty() && !IsPoison(context, plan);
+  };
+  std::vector<double> bounds;
+  const std::size_t limit = BatchLimit();
+  for (std::size_t at = 0; at < plans.size(); at += limit) {
+    const Plans batch = plans.subspan(at, std::min(limit, plans.size() - at));
+    if (!std::ranges::all_of(batch, is_askable)) {  // rare: Estimate tells them apart
+      bounds.resize(bounds.size() + batch.size(), 0);
+      continue;
+    }
+    const auto part = CallOnce(cancel, [&](const CallLimits& limits) {
+      return client_->LowerBound(context.handle, batch, *context.problem, limits);
+    });
+    if (absl::IsCancelled(part.status())) return part.status();
+    if (!part.ok()) {
+      if (IsRefusal(part.status())) {
+        context.refuses_bounds = true;
+      } else {
+        last_without_bounds_ = process_number_ + 1;
+      }
+      Tell("no_bounds", std::string(part.status().message()));
+      return none;
+    }
+    bounds.insert(bounds.end(), part->begin(), part->end());
+  }
+  return bounds;
+}
+
+absl::StatusOr<std::vector<std::string>> RunningModel::Explain(Context& context,
+                                                               const ParallelPlan& plan,
+                                                               const std::stop_token& cancel) {
+  ASSIGN_OR_RETURN(const Turn turn, TakeTurn(cancel));
+  if (absl::Status opened = OpenLocked(context, cancel); !opened.ok()) return opened;
+  if (IsPoison(context, plan)) {
+    return absl::FailedPreconditionError("the model failed on this plan before");
+  }
+  return CallOnce(cancel, [&](const CallLimits& limits) {
+    return client_->Explain(context.handle, plan, *context.problem, limits);
+  });
+}
+
+absl::StatusOr<std::vector<CalibrationTest>> RunningModel::ListCalibrationTests(
+    const std::string& chip, const std::stop_token& cancel) {
+  ASSIGN_OR_RETURN(const Turn turn, TakeTurn(cancel));
+  if (absl::Status running = EnsureRunning(cancel); !running.ok()) return running;
+  return CallOnce(cancel, [&](const CallLimits& limits) {
+    return client_->ListCalibrationTests(chip, limits);
+  });
+}
+
+absl::StatusOr<FittedCalibration> RunningModel::FitCalibration(
+    const std::string& chip, std::span<const TestMeasurement> measurements,
+    const std::stop_token& cancel) {
+  ASSIGN_OR_RETURN(const Turn turn, TakeTurn(cancel));
+  if (absl::Status running = EnsureRunning(cancel); !running.ok()) return running;
+  return CallOnce(cancel, [&](const CallLimits& limits) {
+    return client_->FitCalibration(chip, measurements, limits);
+  });
 }
 
 }  // namespace meshwright

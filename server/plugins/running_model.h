@@ -9,6 +9,7 @@
 #include <span>
 #include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -34,7 +35,8 @@ using ModelEvent = std::function<void(std::string_view event, const std::string&
 
 // A model of the folder, started when it is first asked and again when it has crashed or hung. A
 // batch that it fails on is halved until the plan is found that it fails on: that plan is not asked
-// again, the others are. Whoever asks shares one process; calls follow each other. Any thread.
+// again, the others are. Whoever asks shares one process; calls follow each other, and who waits
+// for another's can be cancelled. Any thread.
 class RunningModel {
  public:
   RunningModel(ModelManifest manifest, FailurePolicy policy, ModelEvent on_event);
@@ -44,24 +46,43 @@ class RunningModel {
 
   // Starts it if it does not run. UNAVAILABLE, reasons COST_MODEL_START and COST_MODEL_GIVEN_UP.
   absl::StatusOr<ModelInfo> Start(const std::stop_token& cancel);
-  [[nodiscard]] ModelVersion Version();
   [[nodiscard]] std::string Isolation();  // as the kernel allowed it
   [[nodiscard]] int Pid();                // of the keeper; 0: it does not run
 
-  // A problem's context in the process that runs; opened again in the next one.
+  // A problem's context in the process that runs; opened again in the next one. Of one thread.
   struct Context {
     const Problem* problem = nullptr;  // outlives it
-    std::string key = {};              // equal for equal problems
-    std::int64_t process = 0;          // that has it
+    CalibrationParameters calibration = {};
+    std::string key = {};      // equal for equal problems with equal calibrations
+    std::int64_t process = 0;  // that has it
     std::int64_t handle = 0;
+    ModelVersion version = {};               // of that process; without the calibration's
+    std::vector<std::string> warnings = {};  // of the model, about the problem
+    bool refuses_bounds = false;             // the model, for this problem
   };
-  // Whether the model takes the problem.
+  // Whether the model takes the problem: FAILED_PRECONDITION, COST_MODEL_REFUSED, where it does
+  // not, or where the problem needs an operator that is not among those that it declares.
   absl::Status Open(Context& context, const std::stop_token& cancel);
+  // Waits for no other's call: while one is under way, the next to ask closes it.
   void Close(Context& context);
   // Unchecked figures, one for each plan. UNAVAILABLE, CANCELLED.
   absl::StatusOr<std::vector<PlanFigures>> Estimate(Context& context,
                                                     std::span<const ParallelPlan> plans,
                                                     const BatchOptions& options);
+  // Unchecked bounds, one for each plan; 0 where none is known. Empty: it has none, or refused them
+  // for this problem, or has just failed on one: bounds save time, and need not cost the study.
+  // CANCELLED.
+  absl::StatusOr<std::vector<double>> LowerBounds(Context& context,
+                                                  std::span<const ParallelPlan> plans,
+                                                  const std::stop_token& cancel);
+  // These fail as the model does when it refuses (UNIMPLEMENTED: it has none), or as Estimate.
+  absl::StatusOr<std::vector<std::string>> Explain(Context& context, const ParallelPlan& plan,
+                                                   const std::stop_token& cancel);
+  absl::StatusOr<std::vector<CalibrationTest>> ListCalibrationTests(const std::string& chip,
+                                                                    const std::stop_token& cancel);
+  absl::StatusOr<FittedCalibration> FitCalibration(const std::string& chip,
+                                                   std::span<const TestMeasurement> measurements,
+                                                   const std::stop_token& cancel);
 
   void Stop();
 
@@ -70,13 +91,22 @@ class RunningModel {
   using Figures = std::span<PlanFigures>;
   struct Batch;
 
+  using Turn = std::unique_lock<std::timed_mutex>;
+
+  absl::StatusOr<Turn> TakeTurn(const std::stop_token& cancel);
+  void CloseLeft();
   absl::Status EnsureRunning(const std::stop_token& cancel);
-  absl::Status StartOnce();
+  absl::Status StartOnce(const std::stop_token& cancel);
+  [[nodiscard]] absl::Status CheckOperators(const Problem& problem) const;
   absl::Status OpenLocked(Context& context, const std::stop_token& cancel);
-  absl::Status WaitForTurn(const std::stop_token& cancel);
+  absl::Status BackOff(const std::stop_token& cancel);
   absl::Status Ask(Batch& batch, Plans plans, Figures figures);
   absl::Status EstimateBatch(Batch& batch, Plans plans, Figures figures);
   absl::Status Isolate(Batch& batch, Plans plans, Figures figures, const std::string& cause);
+  template <typename Call>
+  auto CallOnce(const std::stop_token& cancel, const Call& call);
+  [[nodiscard]] bool IsPoison(const Context& context, const ParallelPlan& plan) const;
+  [[nodiscard]] std::size_t BatchLimit() const;
   void LookAfterCancel();
   std::string EndProcess(const absl::Status& failure);
   void CountFailure(const std::string& what);
@@ -86,14 +116,19 @@ class RunningModel {
   const ModelManifest manifest_;
   const FailurePolicy policy_;
   const ModelEvent on_event_;
-  std::mutex mutex_;  // all below; held while the model is asked
+  std::mutex left_mutex_;
+  std::vector<std::pair<std::int64_t, std::int64_t>> left_;  // processes and handles, to be closed
+  std::timed_mutex mutex_;  // all below; held while the model is asked
   std::unique_ptr<ModelProcess> process_;
   std::unique_ptr<ModelClient> client_;
   ModelInfo info_;
   std::int64_t process_number_ = 0;
   std::vector<std::chrono::steady_clock::time_point> failures_;  // in the window
   std::string last_failure_;
-  std::set<std::string> poison_;                // problem and plan
+  std::set<std::string> poison_;  // problem and plan
+  // Processes up to this number are not asked for bounds: one failed on them, and the next, which
+  // takes its place, would fail like it and bring the model nearer to being given up.
+  std::int64_t last_without_bounds_ = 0;
   std::chrono::milliseconds slowest_batch_{0};  // of those that were answered
 };
 

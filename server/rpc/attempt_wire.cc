@@ -28,6 +28,7 @@ v1::Attempt ToWire(const AttemptRecord& attempt, bool has_logs) {
   if (attempt.submit_time_ms) wire.set_submit_time(WireTime(*attempt.submit_time_ms));
   if (attempt.start_time_ms) wire.set_start_time(WireTime(*attempt.start_time_ms));
   if (attempt.end_time_ms) wire.set_end_time(WireTime(*attempt.end_time_ms));
+  for (const std::string& node : attempt.nodes) wire.add_nodes(node);
   if (has_logs) {
     wire.set_log_head(attempt.log_head);
     wire.set_log_tail(attempt.log_tail);

@@ -16,6 +16,8 @@ const char* VerdictWord(OperatorVerdict verdict) {
       return "too_few";
     case OperatorVerdict::kPoor:
       return "poor";
+    case OperatorVerdict::kMeasured:
+      return "measured";
     case OperatorVerdict::kAssumed:
       return "assumed";
   }

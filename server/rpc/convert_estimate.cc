@@ -35,6 +35,7 @@ void FillSource(const CostModelSource& source, v1::CostModelSource& wire) {
   wire.set_version(source.version);
   wire.set_protocol(source.protocol);
   wire.set_checksum(source.checksum);
+  wire.set_calibration_version(source.calibration);
   wire.set_state(source.is_fallback ? "fallback" : "used");
   wire.set_reason(source.reason);
   if (source.peak_memory) wire.set_peak_memory_bytes(source.peak_memory->count);

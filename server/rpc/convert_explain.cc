@@ -24,6 +24,8 @@ v1::ExplainResponse ToWire(const Explanation& explanation) {
   FillAppliedDefaults(explanation.applied_defaults, *wire.mutable_applied_defaults());
   wire.mutable_warnings()->Assign(explanation.warnings.begin(), explanation.warnings.end());
   if (explanation.calibration) *wire.mutable_calibration() = ToWire(*explanation.calibration);
+  wire.mutable_model_lines()->Assign(explanation.model_lines.begin(),
+                                     explanation.model_lines.end());
   return wire;
 }
 

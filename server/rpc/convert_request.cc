@@ -249,6 +249,19 @@ void ReadTrialBudget(const MessageReader& in, TrialBudget& budget) {
   }
 }
 
+void ReadRepeats(const MessageReader& in, TrialRequest& trials) {
+  const std::optional<int> confirmed = in.Int("confirm_plans");
+  trials.repeats = {.interleaves_baseline = in.Bool("interleave_baseline").value_or(false),
+                    .confirmed_plans = confirmed.value_or(0)};
+  if (confirmed.has_value()) in.RequirePositive("confirm_plans", *confirmed);
+  const auto refuse = [&](std::string_view field, bool is_stated) {
+    if (!is_stated || trials.launcher != kReplayLauncher) return;
+    in.Add(field, fmt::format("stated; launcher {} has one time of a plan", kReplayLauncher));
+  };
+  refuse("interleave_baseline", trials.repeats.interleaves_baseline);
+  refuse("confirm_plans", confirmed.has_value());
+}
+
 // What is stated for a search that a replay does not do.
 void RefuseSearch(const MessageReader& in, const StudyRequest& request) {
   const auto refuse = [&](std::string_view field, bool is_stated) {
@@ -314,6 +327,7 @@ void ReadTrials(const MessageReader& in, StudyRequest& request) {
   }
   ReadTrialJob(*stated, trials);
   ReadTrialBudget(*stated, trials.budget);
+  ReadRepeats(*stated, trials);
   const std::size_t rows = trials.replay.size();
   const auto asked = static_cast<std::size_t>(std::max(0, trials.budget.trials));
   const std::size_t tried = std::min(rows, asked);

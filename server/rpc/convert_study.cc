@@ -87,6 +87,9 @@ void Fill(const TrialRequest& trials, v1::TrialRequest& wire) {
   if (budget.device_time) wire.set_max_device_seconds(budget.device_time->count());
   if (budget.time) wire.set_max_seconds(budget.time->count());
   if (budget.stop_within) wire.set_stop_within_ratio(*budget.stop_within);
+  const TrialRepeats& repeats = trials.repeats;
+  if (repeats.interleaves_baseline) wire.set_interleave_baseline(true);
+  if (repeats.confirmed_plans > 0) wire.set_confirm_plans(repeats.confirmed_plans);
 }
 
 void Fill(const TriedPlan& trial, v1::TriedPlan& wire) {
@@ -102,6 +105,10 @@ void Fill(const TriedPlan& trial, v1::TriedPlan& wire) {
   wire.set_device_seconds(trial.device_time.count());
   wire.set_failure_class(trial.failure_class);
   wire.set_failure_message(trial.failure_message);
+  wire.set_purpose(std::string(Word(trial.purpose)));
+  if (trial.reference_step_time) {
+    wire.set_reference_step_time_seconds(trial.reference_step_time->count());
+  }
 }
 
 void Fill(const TrialSummary& summary, v1::TrialSummary& wire) {

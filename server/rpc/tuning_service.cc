@@ -120,7 +120,8 @@ class TuningService final : public v1::TuningService::CallbackService, public Cl
     std::vector<FieldViolation> violations;
     if (request.has_study_id()) {
       options.study_id = request.study_id();
-      if (auto violation = CheckStudyId(request.study_id())) {
+      const std::string& launcher = request.question().trials().launcher();
+      if (auto violation = CheckStudyId(request.study_id(), launcher)) {
         violations.push_back(*std::move(violation));
       }
     }

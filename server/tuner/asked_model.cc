@@ -17,7 +17,8 @@ CostModelSource SourceOf(const ModelVersion& version) {
           .vendor = version.vendor,
           .version = version.version,
           .protocol = version.protocol,
-          .checksum = version.checksum};
+          .checksum = version.checksum,
+          .calibration = version.calibration};
 }
 
 std::optional<TimeCause> CauseOf(std::string_view name) {
@@ -81,6 +82,23 @@ absl::Status NoEstimate(const ModelVersion& version, const PlanFigures& figures)
                     "COST_MODEL_NO_ESTIMATE");
 }
 
+std::string BoundWarning(const ModelFound& found, const ModelVersion& version) {
+  const std::string left_out =
+      fmt::format("{} plans were left out by the model's own bounds", found.left_out_by_bounds);
+  if (!found.broken_bound.has_value()) {
+    return fmt::format("cost model {}: {}, which nothing proves", version.name, left_out);
+  }
+  const BrokenBound& broken = *found.broken_bound;
+  return fmt::format(
+      "cost model {}: its lower bound of {:.6g} s for {} is above its own estimate of {:.6g} s; "
+      "its "
+      "bounds were not used from there on{}",
+      version.name, broken.bound.count(), MakePlanKey(broken.plan).text, broken.step_time.count(),
+      found.left_out_by_bounds == 0
+          ? ""
+          : fmt::format(", but {} before: the best plan may be among them", left_out));
+}
+
 }  // namespace
 
 absl::Status FallBack(const CostModelRequest& asked, const absl::Status& why, AskedModel& model) {
@@ -98,7 +116,8 @@ absl::Status FallBack(const CostModelRequest& asked, const absl::Status& why, As
 }
 
 absl::StatusOr<AskedModel> OpenAskedModel(const std::optional<CostModelRequest>& asked,
-                                          const Problem& problem, const OpenPlanModel& open) {
+                                          const Problem& problem, const OpenPlanModel& open,
+                                          const std::stop_token& cancel) {
   AskedModel model;
   if (!asked.has_value()) return model;
   if (!open) {
@@ -108,7 +127,7 @@ absl::StatusOr<AskedModel> OpenAskedModel(const std::optional<CostModelRequest>&
                                       asked->name)),
                       "NO_COST_MODELS");
   }
-  auto opened = open(asked->name, problem);
+  auto opened = open(asked->name, problem, cancel);
   if (opened.ok()) {
     model.model = *std::move(opened);
   } else if (absl::Status failed = FallBack(*asked, opened.status(), model); !failed.ok()) {
@@ -178,6 +197,9 @@ std::vector<std::string> WarningsOf(const ModelFound& found, const ModelVersion&
                                    unanswered.count, found.found.summary.evaluated_count,
                                    WordOf(verdict), unanswered.first_reason));
   }
+  if (found.left_out_by_bounds > 0 || found.broken_bound.has_value()) {
+    warnings.push_back(BoundWarning(found, version));
+  }
   if (!found.failure.ok()) {
     warnings.push_back(fmt::format("cost model {} could not be asked any more after {} plans: {}",
                                    version.name, found.found.summary.evaluated_count,
@@ -199,7 +221,7 @@ absl::Status CaseModel::Open(const Question& question) {
   model_ = {};  // before its problem goes
   ASSIGN_OR_RETURN(Problem problem, ResolveProblem(question, knowledge_));
   problem_ = std::make_unique<Problem>(std::move(problem));
-  ASSIGN_OR_RETURN(model_, OpenAskedModel(asked_, *problem_, open_));
+  ASSIGN_OR_RETURN(model_, OpenAskedModel(asked_, *problem_, open_, {}));
   question_ = question;
   return absl::OkStatus();
 }
@@ -216,6 +238,8 @@ absl::Status CaseModel::Apply(const EvaluateRequest& request, Estimate& estimate
     }
     if (figures.ok()) {
       ApplyFigures(figures->front(), model_.model->version(), estimate);
+      const std::vector<std::string>& warnings = model_.model->warnings();
+      estimate.warnings.insert(estimate.warnings.end(), warnings.begin(), warnings.end());
       return absl::OkStatus();
     }
     if (absl::Status failed = FallBack(*asked_, figures.status(), model_); !failed.ok()) {

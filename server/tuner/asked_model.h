@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -20,9 +21,10 @@ struct AskedModel {
 };
 
 // Opens what the request names. FAILED_PRECONDITION, NO_COST_MODELS: there is no folder of models;
-// what the model fails with, unless the request allows the built-in model instead.
+// what the model fails with, unless the request allows the built-in model instead. CANCELLED.
 absl::StatusOr<AskedModel> OpenAskedModel(const std::optional<CostModelRequest>& asked,
-                                          const Problem& problem, const OpenPlanModel& open);
+                                          const Problem& problem, const OpenPlanModel& open,
+                                          const std::stop_token& cancel);
 
 // From then on the built-in model answers, if the request allows it; else `why`.
 absl::Status FallBack(const CostModelRequest& asked, const absl::Status& why, AskedModel& model);
@@ -36,7 +38,8 @@ void ApplyFigures(const PlanFigures& figures, const ModelVersion& version, Estim
 absl::Status ApplyModel(AskedModel& asked, const Problem& problem, const ModelFound& known,
                         std::span<RankedPlan* const> plans);
 
-// What an answer says of the plans that the model did not estimate.
+// What an answer says of the plans that the model did not estimate, and of bounds of the model's
+// own that it leans on.
 std::vector<std::string> WarningsOf(const ModelFound& found, const ModelVersion& version);
 
 // INVALID_ARGUMENT where a request asks for a model: `what` has none.

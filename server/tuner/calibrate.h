@@ -45,6 +45,7 @@ class Calibrator {
   Calibrator(const std::vector<HistoryRow>& history, const Knowledge& knowledge,
              HistorySource source = {})
       : history_(history), knowledge_(knowledge), source_(std::move(source)) {}
+  Calibrator(std::vector<HistoryRow>&&, const Knowledge&, HistorySource = {}) = delete;
 
   // `problem` is what the question resolves to.
   const absl::StatusOr<LearntCalibration>& For(const Question& question, const Problem& problem);

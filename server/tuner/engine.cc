@@ -381,7 +381,10 @@ Engine::~Engine() {
 absl::StatusOr<StudyRecord> Engine::CreateStudy(const StudyRequest& request,
                                                 const CreateStudyOptions& options) {
   if (options.study_id.has_value()) {
-    if (auto violation = CheckStudyId(*options.study_id)) return InvalidFields({*violation});
+    const std::string launcher = request.trials.has_value() ? request.trials->launcher : "";
+    if (auto violation = CheckStudyId(*options.study_id, launcher)) {
+      return InvalidFields({*violation});
+    }
   }
   if (LaneOf(request) == Lane::kJobs && !state_->hooks.allows_jobs) {
     return WithReason(absl::PermissionDeniedError("this server runs no jobs: it was started "

@@ -174,12 +174,75 @@ absl::Status AddSensitivities(const Problem& problem, Searcher& searcher, Explan
   return absl::OkStatus();
 }
 
+absl::Status NothingFits() {
+  return WithReason(absl::FailedPreconditionError("no plan fits; `tune` says what would help"),
+                    kNoFeasiblePlanReason);
+}
+
+// The model's own words on the plan that is explained. That it has none is no failure.
+absl::Status AddModelLines(const StudyRequest& request, const Problem& problem,
+                           const StudyControl& control, Explanation& answer) {
+  const CostModelSource& source = *answer.plan.estimate.cost_model;
+  if (source.is_fallback) return absl::OkStatus();  // its estimate says why
+  const auto note = [&](const absl::Status& status) {
+    answer.warnings.push_back(absl::IsUnimplemented(status)
+                                  ? fmt::format("cost model {} explains no plans", source.name)
+                                  : fmt::format("cost model {} did not explain the plan: {}",
+                                                source.name, std::string(status.message())));
+  };
+  const auto asked =
+      OpenAskedModel(request.cost_model, problem, control.open_model, control.cancel);
+  if (absl::IsCancelled(asked.status())) return asked.status();
+  if (!asked.ok() || asked->model == nullptr) {
+    note(asked.ok() ? absl::UnavailableError(asked->fallback->reason) : asked.status());
+    return absl::OkStatus();
+  }
+  auto lines = asked->model->Explain(AskedForm(answer.plan.plan, problem), control.cancel);
+  if (absl::IsCancelled(lines.status())) return lines.status();
+  if (lines.ok()) {
+    answer.model_lines = *std::move(lines);
+  } else {
+    note(lines.status());
+  }
+  return absl::OkStatus();
+}
+
+// The study's answer, explained as far as the vendor's model can.
+absl::StatusOr<Explanation> ExplainByModel(const StudyRequest& request, const Knowledge& knowledge,
+                                           const StudyControl& control) {
+  ASSIGN_OR_RETURN(const Problem problem, SearchableProblem(request, knowledge));
+  ASSIGN_OR_RETURN(StudyAnswer studied, RunStudy(request, knowledge, control));
+  auto* const result = std::get_if<StudyResult>(&studied);
+  if (result == nullptr) return NothingFits();
+  const StopCause cause = result->search.stop_cause;
+  if (cause == StopCause::kCancelled) return absl::CancelledError("cancelled");
+  if (cause == StopCause::kDeadline) {
+    return absl::DeadlineExceededError("the deadline leaves no time to explain");
+  }
+  for (RankedPlan& plan : result->plans) plan.exports.clear();
+  Explanation answer = {.plan = result->plans.front(), .best = result->plans.front()};
+  if (request.baseline.has_value()) answer.plan = *result->baseline;
+  for (std::size_t i = 1; i < result->plans.size(); ++i) {
+    RankedPlan& other = result->plans[i];
+    std::string reason = SlowerBy(other.estimate, answer.best.estimate);
+    answer.near_misses.push_back({.plan = std::move(other), .reason = std::move(reason)});
+  }
+  answer.applied_defaults = std::move(result->applied_defaults);
+  answer.calibration = std::move(result->calibration);
+  answer.warnings = std::move(result->warnings);
+  answer.warnings.emplace_back(
+      "what more or less of a resource would change, and what more memory would allow, is the "
+      "built-in model's alone: explain without cost_model shows it");
+  RETURN_IF_ERROR(AddModelLines(request, problem, control, answer));
+  return answer;
+}
+
 }  // namespace
 
 absl::StatusOr<Explanation> Explain(const StudyRequest& request, const Knowledge& knowledge,
                                     const StudyControl& control) {
   RETURN_IF_ERROR(RequireExhaustive(request, "explain"));
-  RETURN_IF_ERROR(RefuseCostModel(request, "an explanation"));
+  if (request.cost_model.has_value()) return ExplainByModel(request, knowledge, control);
   ASSIGN_OR_RETURN(const Problem problem, SearchableProblem(request, knowledge));
   ASSIGN_OR_RETURN(const StudyRequest asked,
                    WithStoreHistory(request, problem, knowledge, control.history));
@@ -189,10 +252,7 @@ absl::StatusOr<Explanation> Explain(const StudyRequest& request, const Knowledge
   Searcher searcher(calibration, options);
   ASSIGN_OR_RETURN(const std::vector<RankedPlan> ranked,
                    searcher.Best(problem, static_cast<std::size_t>(request.plan_count)));
-  if (ranked.empty()) {
-    return WithReason(absl::FailedPreconditionError("no plan fits; `tune` says what would help"),
-                      kNoFeasiblePlanReason);
-  }
+  if (ranked.empty()) return NothingFits();
   Explanation answer = {.plan = ranked.front(), .best = ranked.front()};
   answer.applied_defaults = problem.applied_defaults;
   answer.warnings = WarningsOf(problem, calibration);

@@ -34,11 +34,14 @@ struct Explanation {
   std::vector<AppliedDefault> applied_defaults = {};
   std::vector<std::string> warnings = {};
   std::optional<CalibrationReport> calibration = {};  // absent: nothing was learnt
+  std::vector<std::string> model_lines = {};          // what a vendor's model says of `plan`
 };
 
 // Why the best plan of a question is best, or why its baseline is not, when one is stated: searches
 // again with a tenth more and less of each resource of the cluster, and once with room for
-// everything.
+// everything. By a vendor's model the best plan, those that lost and their times are its own, and
+// `model_lines` its words; what resources would change is left out, as it was asked about one
+// cluster.
 // NO_FEASIBLE_PLAN when nothing fits.
 absl::StatusOr<Explanation> Explain(const StudyRequest& request, const Knowledge& knowledge,
                                     const StudyControl& control);

@@ -26,6 +26,7 @@ constexpr int kGroupDepth = static_cast<int>(Dimension::kOptimizerOffload);
 constexpr int kShardingDepth = static_cast<int>(Dimension::kRankOrder) + 1;
 constexpr std::int64_t kLookEvery = 64;  // nodes between two looks at the clock
 constexpr std::chrono::milliseconds kWatchEvery(20);
+constexpr double kRounding = 1e-9;  // of a bound: no lie
 // The coarse grid, as that of the exhaustive search.
 constexpr int kCoarseMicroBatch = 4;
 constexpr int kCoarseContext = 8;
@@ -61,7 +62,8 @@ class ModelSearch {
       summary.pruned_count_by_rule.emplace_back(std::string(rule->name), count);
     }
     summary.stop_cause = cause_.value_or(StopCause::kFinished);
-    summary.complete = !cause_.has_value() && result_.failure.ok();
+    const bool was_misled = result_.broken_bound.has_value() && result_.left_out_by_bounds > 0;
+    summary.complete = !cause_.has_value() && result_.failure.ok() && !was_misled;
     summary.seconds = std::chrono::duration_cast<Seconds>(Clock::now() - start);
     result_.found.best = kept_.best();
     if (result_.found.best.empty()) result_.found.nearest = kept_.nearest();
@@ -214,12 +216,62 @@ class ModelSearch {
     if (plans_.size() >= kChunk) Flush();
   }
 
+  // The plans that wait, as the model is asked about them.
+  struct Asked {
+    std::vector<ParallelPlan> plans = {};
+    std::vector<Seconds> bounds = {};  // of each; empty: none are known
+  };
+
+  Asked AskBounds() {
+    Asked asked;
+    asked.plans.reserve(plans_.size());
+    for (const ParallelPlan& plan : plans_) asked.plans.push_back(AskedForm(plan, problem_));
+    if (!IsOn(kBoundRule) || result_.broken_bound.has_value()) return asked;
+    auto bounds = model_.LowerBounds(asked.plans, stop_questions_.get_token());
+    // None; what fails, fails again.
+    if (bounds.ok() && bounds->size() == asked.plans.size()) asked.bounds = *std::move(bounds);
+    return asked;
+  }
+
+  // Leaves those that can be among the best, of what waits too.
+  Asked WithoutSlow(Asked asked) {
+    const std::optional<Seconds> slowest = kept_.SlowestUseful();
+    if (!slowest.has_value() || asked.bounds.empty()) return asked;
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < asked.plans.size(); ++i) {
+      // One as slow may come first in the order of plans.
+      if (asked.bounds[i] > *slowest) continue;
+      if (kept != i) {
+        plans_[kept] = std::move(plans_[i]);
+        asked.plans[kept] = std::move(asked.plans[i]);
+        asked.bounds[kept] = asked.bounds[i];
+      }
+      ++kept;
+    }
+    const auto dropped = static_cast<std::int64_t>(asked.plans.size() - kept);
+    for (auto& [rule, sum] : tallies_) {  // each plan waits once, so that each counts
+      if (rule->name == kBoundRule) sum += dropped;
+    }
+    result_.left_out_by_bounds += dropped;
+    plans_.resize(kept);
+    asked.plans.resize(kept);
+    asked.bounds.resize(kept);
+    return asked;
+  }
+
+  void CheckBounds(const Asked& asked, const std::vector<PlanFigures>& figures) {
+    for (std::size_t i = 0; i < asked.bounds.size() && !result_.broken_bound.has_value(); ++i) {
+      if (figures[i].verdict != PlanVerdict::kOk) continue;
+      if (figures[i].step_time >= asked.bounds[i] * (1 - kRounding)) continue;
+      result_.broken_bound = {
+          .plan = plans_[i], .bound = asked.bounds[i], .step_time = figures[i].step_time};
+    }
+  }
+
   void Flush() {
     if (plans_.empty() || !result_.failure.ok()) return;
-    std::vector<ParallelPlan> asked;
-    asked.reserve(plans_.size());
-    for (const ParallelPlan& plan : plans_) asked.push_back(AskedForm(plan, problem_));
-    const auto figures = model_.Estimate(asked, {.cancel = stop_questions_.get_token()});
+    const Asked asked = WithoutSlow(AskBounds());
+    const auto figures = model_.Estimate(asked.plans, {.cancel = stop_questions_.get_token()});
     if (!figures.ok()) {
       if (absl::IsCancelled(figures.status())) {
         cause_ = (options_.stop ? options_.stop() : std::nullopt).value_or(StopCause::kCancelled);
@@ -229,6 +281,7 @@ class ModelSearch {
       plans_.clear();
       return;
     }
+    CheckBounds(asked, *figures);
     for (std::size_t i = 0; i < plans_.size(); ++i) Judge(plans_[i], (*figures)[i]);
     evaluated_ += static_cast<std::int64_t>(plans_.size());
     plans_.clear();

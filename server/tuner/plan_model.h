@@ -24,6 +24,8 @@ struct ModelVersion {
   std::string version = {};
   std::string protocol = {};  // "1.0"
   std::string checksum = {};  // SHA-256 of the program or library, hexadecimal
+  // Of the parameters that were fitted for the chip; empty: the model's own. Equal for equal ones.
+  std::string calibration = {};
   bool operator==(const ModelVersion&) const = default;
 };
 
@@ -50,21 +52,43 @@ struct BatchOptions {
 // the only thing that a study knows of vendors' models (server/plugins/ has them).
 class PlanModel {
  public:
-  PlanModel() = default;
+  // `warnings`: what every answer that leans on it must say.
+  explicit PlanModel(ModelVersion version, std::vector<std::string> warnings = {})
+      : version_(std::move(version)), warnings_(std::move(warnings)) {}
   PlanModel(const PlanModel&) = delete;
   PlanModel& operator=(const PlanModel&) = delete;
   virtual ~PlanModel() = default;
 
-  [[nodiscard]] virtual const ModelVersion& version() const = 0;
+  [[nodiscard]] const ModelVersion& version() const { return version_; }
+  [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
   // One answer for each plan, in their order, whatever becomes of the others: a plan that the model
   // crashes on is kError. UNAVAILABLE: the model can be asked nothing any more; CANCELLED.
   virtual absl::StatusOr<std::vector<PlanFigures>> Estimate(std::span<const ParallelPlan> plans,
                                                             const BatchOptions& options) = 0;
+
+  // Models may lack the rest.
+
+  // For each plan a time that its estimate is not below, cheaper than the estimate; finite, and 0
+  // where no bound is known. Empty: it has none. CANCELLED.
+  virtual absl::StatusOr<std::vector<Seconds>> LowerBounds(std::span<const ParallelPlan> /*plans*/,
+                                                           const std::stop_token& /*cancel*/) {
+    return std::vector<Seconds>();
+  }
+  // What the model says of a plan, for people. UNIMPLEMENTED: it says nothing; UNAVAILABLE;
+  // CANCELLED.
+  virtual absl::StatusOr<std::vector<std::string>> Explain(const ParallelPlan& /*plan*/,
+                                                           const std::stop_token& /*cancel*/) {
+    return absl::UnimplementedError("it explains nothing");
+  }
+
+ private:
+  const ModelVersion version_;
+  const std::vector<std::string> warnings_;
 };
 
 // Opens a model by its name for a problem, which outlives it. NOT_FOUND names the models that there
-// are; UNAVAILABLE: it does not run.
+// are; UNAVAILABLE: it does not run; CANCELLED.
 using OpenPlanModel = std::function<absl::StatusOr<std::unique_ptr<PlanModel>>(
-    std::string_view name, const Problem& problem)>;
+    std::string_view name, const Problem& problem, const std::stop_token& cancel)>;
 
 }  // namespace meshwright

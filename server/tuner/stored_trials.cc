@@ -61,8 +61,11 @@ StoredTrials::StoredTrials(StoredTrialsOptions options) : options_(std::move(opt
 
 AttemptJournal StoredTrials::Attempts() {
   return {.newest = [this]() -> absl::StatusOr<OpenAttempt> { return Newest(); },
-          .update = [this](AttemptState state,
-                           const std::string& external_id) { return Update(state, external_id); },
+          .update =
+              [this](AttemptState state, const std::string& external_id,
+                     const std::vector<std::string>& nodes) {
+                return Update(state, external_id, nodes);
+              },
           .again = [this](const AttemptReport& report) { return Again(report); },
           .report = [this](const AttemptReport& report) { report_ = report; }};
 }
@@ -129,6 +132,7 @@ absl::Status StoredTrials::Begin(const ExpectedTrial& expected) {
     const PlanKey key = MakePlanKey(expected.plan);
     ASSIGN_OR_RETURN(BegunTrial begun,
                      recorder.BeginTrial({.study_id = options_.study_id,
+                                          .purpose = expected.purpose,
                                           .plan_key = key.text,
                                           .plan_digest = key.digest,
                                           .plan = options_.codec.encode_plan(expected.plan),
@@ -145,12 +149,14 @@ absl::Status StoredTrials::Begin(const ExpectedTrial& expected) {
   });
 }
 
-absl::Status StoredTrials::Update(AttemptState state, const std::string& external_id) {
+absl::Status StoredTrials::Update(AttemptState state, const std::string& external_id,
+                                  const std::vector<std::string>& nodes) {
   return options_.access([&](Recorder& recorder) -> absl::Status {
     ASSIGN_OR_RETURN(attempt_, recorder.UpdateAttempt({.attempt_id = attempt_.id,
                                                        .fencing_token = attempt_.fencing_token,
                                                        .state = state,
                                                        .external_id = external_id,
+                                                       .nodes = nodes,
                                                        .time_ms = NowMs()}));
     return absl::OkStatus();
   });
@@ -182,7 +188,7 @@ OpenAttempt StoredTrials::Newest() const {
         1e-3 * static_cast<double>(std::max<std::int64_t>(0, NowMs() - *attempt_.start_time_ms)));
   }
   for (const AttemptRecord& earlier : earlier_attempts_) {
-    open.earlier_failure_classes.push_back(earlier.failure_class);
+    open.earlier.push_back({.failure_class = earlier.failure_class, .nodes = earlier.nodes});
     open.earlier_time += earlier.device_time / options_.device_count;
   }
   return open;
@@ -197,6 +203,7 @@ AttemptEnding StoredTrials::EndingOf(const AttemptReport& report, Outcome outcom
           .device_time = options_.device_count * report.time,
           .log_head = report.log_head,
           .log_tail = report.log_tail,
+          .nodes = report.nodes,
           .time_ms = NowMs()};
 }
 
@@ -235,13 +242,16 @@ MeasurementRecord StoredTrials::MeasurementOf(const TriedPlan& tried, std::int64
       .plan_digest = key.digest,
       .plan = options_.codec.encode_plan(tried.plan),
       .outcome = WordOf(tried.outcome),
-      .expected = {.step_time = expected_.step_time,
-                   .low = expected_.step_time_low,
-                   .high = expected_.step_time_high,
-                   .peak_memory = expected_.peak_memory,
-                   .calibration_id = calibration_id_},
       .device_time = tried.device_time,
       .time_ms = time_ms};
+  // Of a plan that runs again nothing is predicted: what it took is known.
+  if (expected_.purpose == TrialPurpose::kSearch) {
+    measurement.expected = {.step_time = expected_.step_time,
+                            .low = expected_.step_time_low,
+                            .high = expected_.step_time_high,
+                            .peak_memory = expected_.peak_memory,
+                            .calibration_id = calibration_id_};
+  }
   if (const Ran* ran = std::get_if<Ran>(&tried.outcome)) {
     measurement.step_time = ran->step_time;
     measurement.peak_memory = ran->peak_memory;
@@ -298,6 +308,7 @@ absl::Status CancelOpenTrials(Recorder& recorder, std::string_view study_id, std
                                       .device_time = last.device_time,
                                       .log_head = last.log_head,
                                       .log_tail = last.log_tail,
+                                      .nodes = last.nodes,
                                       .time_ms = last.end_time_ms.value_or(time_ms)},
                           .events = {TrialEvent(id, trial.number, time_ms)}};
     RETURN_IF_ERROR(recorder.FinishTrial(ending).status());

@@ -46,7 +46,8 @@ class StoredTrials {
   absl::Status End(int number, const TriedPlan& tried);
   absl::Status Finish(Recorder& recorder, const AttemptEnding& attempt, int number,
                       const TriedPlan& tried);
-  absl::Status Update(AttemptState state, const std::string& external_id);
+  absl::Status Update(AttemptState state, const std::string& external_id,
+                      const std::vector<std::string>& nodes);
   absl::StatusOr<OpenAttempt> Again(const AttemptReport& report);
   [[nodiscard]] OpenAttempt Newest() const;
   [[nodiscard]] AttemptEnding EndingOf(const AttemptReport& report, Outcome outcome) const;

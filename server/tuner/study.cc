@@ -133,7 +133,7 @@ absl::StatusOr<ModelFound> SearchBy(AskedModel& asked, const StudyRequest& reque
   return ModelFound{.found = Search(request, problem, calibration, options)};
 }
 
-// A search by a vendor's model that was cut; no bound of the built-in one holds for it.
+// A search by a vendor's model that was cut or misled; no bound of the built-in one holds for it.
 void NoteModelCut(const ModelFound& found, const Problem& problem, const ModelVersion& version,
                   StudyResult& result) {
   for (std::string& warning : WarningsOf(found, version)) {
@@ -143,6 +143,8 @@ void NoteModelCut(const ModelFound& found, const Problem& problem, const ModelVe
   result.search.least_time = LeastStep(problem);
   result.search.optimality_gap =
       std::max(0.0, result.plans.front().estimate.step_time / *result.search.least_time - 1);
+  const bool was_cut = result.search.stop_cause != StopCause::kFinished || !found.failure.ok();
+  if (!was_cut) return;  // misled by bounds: WarningsOf has said so
   result.warnings.emplace_back("the search was cut short; the plans are the best seen so far");
 }
 
@@ -206,6 +208,8 @@ absl::StatusOr<StudyAnswer> Answer(const Asked& asked, AskedModel model_asked,
   }
   RETURN_IF_ERROR(CheckEstimate(winner.plan, winner.estimate, problem));
   if (is_vendors) {
+    const std::vector<std::string>& warnings = model_asked.model->warnings();
+    result.warnings.insert(result.warnings.end(), warnings.begin(), warnings.end());
     NoteModelCut(searched, problem, model_asked.model->version(), result);
   } else {
     NoteCut(request, problem, calibration, result);
@@ -233,7 +237,7 @@ absl::StatusOr<StudyAnswer> RunStudy(const StudyRequest& request, const Knowledg
                      WithStoreHistory(choice.request, problem, knowledge, control.history));
     ASSIGN_OR_RETURN(const LearntCalibration learnt, LearnCalibration(asked, problem, knowledge));
     ASSIGN_OR_RETURN(AskedModel model,
-                     OpenAskedModel(asked.cost_model, problem, control.open_model));
+                     OpenAskedModel(asked.cost_model, problem, control.open_model, control.cancel));
     const Seconds floor =
         model.model == nullptr ? FloorOfStep(problem, learnt.calibration) : LeastStep(problem);
     answers.push_back(

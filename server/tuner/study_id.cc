@@ -8,11 +8,15 @@
 #include <cstdint>
 #include <random>
 
+#include "server/tuner/trial.h"
+
 namespace meshwright {
 namespace {
 
 constexpr std::size_t kShortestId = 3;
 constexpr std::size_t kLongestId = 63;
+// Of the 52 that a job's name may have, "-t<trial>-a<attempt>" takes up to 12.
+constexpr std::size_t kLongestForKubernetes = 40;
 
 // Spreads every input bit over the output (the finalizer of splitmix64, Steele et al., OOPSLA
 // 2014).
@@ -40,13 +44,15 @@ std::string NewStudyId() {
   return fmt::format("study-{:012x}", id >> 16U);
 }
 
-std::optional<FieldViolation> CheckStudyId(std::string_view id) {
-  if (id.size() >= kShortestId && id.size() <= kLongestId && IsLowerLetter(id.front()) &&
+std::optional<FieldViolation> CheckStudyId(std::string_view id, std::string_view launcher) {
+  const std::size_t longest = launcher == kKubernetesLauncher ? kLongestForKubernetes : kLongestId;
+  if (id.size() >= kShortestId && id.size() <= longest && IsLowerLetter(id.front()) &&
       std::all_of(id.begin(), id.end(), IsIdCharacter)) {
     return std::nullopt;
   }
-  return FieldViolation{.field = "study_id",
-                        .description = fmt::format("'{}'; must match [a-z][a-z0-9-]{{2,62}}", id)};
+  return FieldViolation{
+      .field = "study_id",
+      .description = fmt::format("'{}'; must match [a-z][a-z0-9-]{{2,{}}}", id, longest - 1)};
 }
 
 }  // namespace meshwright

@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "recorder/trial_records.h"
 #include "search_space/choices.h"
 #include "search_space/plan.h"
 #include "search_space/units.h"
@@ -72,17 +73,27 @@ inline constexpr std::string_view kSlurmLauncher = "slurm";
 inline constexpr std::string_view kKubernetesLauncher = "kubernetes";
 std::vector<std::string> LauncherNames();
 
+// Of jobs alone, on machines of which the speed varies (trial_repeats.h).
+struct TrialRepeats {
+  bool interleaves_baseline = false;  // the baseline runs again before each trial
+  int confirmed_plans = 0;            // the fastest so many run again in the end
+};
+
 struct TrialRequest {
   std::string launcher = {};              // one of LauncherNames()
   std::vector<MeasuredPlan> replay = {};  // of kReplayLauncher
   std::optional<JobTemplate> job = {};    // of the others
   TrialBudget budget = {};
+  TrialRepeats repeats = {};
 };
 
 struct TriedPlan {
   ParallelPlan plan = {};
+  TrialPurpose purpose = TrialPurpose::kSearch;
   TrialOutcome outcome = Cancelled();
-  // When it was chosen.
+  // Of the baseline's last run before it, or its own where it is one; absent: not compared.
+  std::optional<Seconds> reference_step_time = {};
+  // When it was chosen, on a machine as fast as it was then.
   Seconds expected_step_time = Seconds(0);
   double success_probability = 0;
   Seconds device_time = Seconds(0);  // what it occupied

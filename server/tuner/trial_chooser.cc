@@ -102,7 +102,7 @@ std::optional<std::string_view> TrialChooser::RuledOutBy(std::size_t candidate) 
   const bool has_run_out = HasRunOut(candidate) || IsContradicted(candidate);
   if (IsOn(kHistoryRule) && has_run_out) return kHistoryRule;
   if (IsOn(kMemoryRule) && FitProbability(candidate) < kSurelyOversized) return kMemoryRule;
-  if (IsOn(kBoundRule) && LeastTime(candidate) > *best_) return kBoundRule;
+  if (IsOn(kBoundRule) && LeastTime(candidate) > best_->step_time) return kBoundRule;
   return std::nullopt;
 }
 
@@ -126,7 +126,7 @@ Expectation TrialChooser::Expect(std::size_t candidate) const {
 
 // What a plan is compared with.
 Seconds TrialChooser::Incumbent(const std::vector<Expectation>& open) const {
-  if (best_.has_value()) return *best_;
+  if (best_.has_value()) return best_->step_time;
   std::optional<Seconds> fastest;
   std::optional<Seconds> fastest_likely;
   for (const Expectation& e : open) {
@@ -178,7 +178,9 @@ void TrialChooser::Learn(std::size_t candidate, const TrialOutcome& outcome) {
       }
       ran_.push_back(candidate);
       largest_run_ = std::max(largest_run_, estimate.reserved_memory);
-      best_ = std::min(best_.value_or(run.step_time), run.step_time);
+      if (!best_.has_value() || run.step_time < best_->step_time) {
+        best_ = {.candidate = candidate, .step_time = run.step_time};
+      }
       return;
     }
     case Outcome::kOom:
@@ -202,7 +204,7 @@ double TrialChooser::RemainingGain() const {
     const Expectation e = Expect(i);
     if (e.success_probability < kWorthATrial) continue;
     const Seconds optimistic = e.step_time * std::exp(-kOptimism * e.log_sigma);
-    gain = std::max(gain, 1 - optimistic / *best_);
+    gain = std::max(gain, 1 - optimistic / best_->step_time);
   }
   return gain;
 }

@@ -11,7 +11,7 @@
 
 namespace meshwright {
 
-// What is expected of a candidate that has not been tried.
+// What is expected of a candidate; of one that ran, what it took.
 struct Expectation {
   std::size_t candidate = 0;
   Seconds step_time = Seconds(0);  // median, should it run
@@ -38,7 +38,7 @@ class TrialChooser {
   [[nodiscard]] std::optional<std::string_view> RuledOutBy(std::size_t candidate) const;
   // The step time that a candidate is not expected to be below, for that rule.
   [[nodiscard]] Seconds LeastTime(std::size_t candidate) const;
-  // A candidate is tried once.
+  // Once for a candidate, but that what was cancelled may be followed by what proves something.
   void Learn(std::size_t candidate, const TrialOutcome& outcome);
 
   // Share of the best measured step time that a plan not tried may still save, at two standard
@@ -47,7 +47,12 @@ class TrialChooser {
 
   [[nodiscard]] const std::vector<RankedPlan>& candidates() const { return candidates_; }
   [[nodiscard]] bool was_tried(std::size_t candidate) const { return tried_[candidate]; }
-  [[nodiscard]] const std::optional<Seconds>& best() const { return best_; }
+  [[nodiscard]] std::optional<Seconds> best() const {
+    return best_.has_value() ? std::optional(best_->step_time) : std::nullopt;
+  }
+  [[nodiscard]] std::optional<std::size_t> best_candidate() const {
+    return best_.has_value() ? std::optional(best_->candidate) : std::nullopt;
+  }
   // The smallest by the model of those that ran out of memory, where none that is larger ran.
   [[nodiscard]] std::optional<std::size_t> SmallestOutOfMemory() const;
 
@@ -69,7 +74,11 @@ class TrialChooser {
   std::vector<std::size_t> failed_;  // of another cause than memory
   std::vector<std::size_t> out_of_memory_;
   Bytes largest_run_ = {};  // modelled
-  std::optional<Seconds> best_ = {};
+  struct Best {
+    std::size_t candidate = 0;
+    Seconds step_time = Seconds(0);
+  };
+  std::optional<Best> best_ = {};
 };
 
 }  // namespace meshwright

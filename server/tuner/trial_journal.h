@@ -16,6 +16,7 @@ namespace meshwright {
 // A trial that is about to be submitted, and what is expected of it.
 struct ExpectedTrial {
   int number = 0;  // from 1, in the order tried
+  TrialPurpose purpose = TrialPurpose::kSearch;
   ParallelPlan plan = {};
   Seconds step_time = Seconds(0);  // median, should it run
   Seconds step_time_low = Seconds(0);

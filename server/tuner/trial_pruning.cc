@@ -52,33 +52,27 @@ std::string WhyTooLarge(const TrialChooser& chooser, const Removed& removed) {
                      size(*failed) / GiB(1), KeyOf(chooser.candidates()[*failed].plan));
 }
 
-std::string WhyTooSlow(const TrialChooser& chooser, const Removed& removed,
-                       const std::map<ParallelPlan, TrialOutcome>& outcomes) {
+std::string WhyTooSlow(const TrialChooser& chooser, const Removed& removed) {
   const auto least = [&](std::size_t i) { return chooser.LeastTime(i); };
   const std::size_t i = removed.Least(least);
-  const auto best = std::ranges::find_if(outcomes, [&](const auto& known) {
-    const auto* ran = std::get_if<Ran>(&known.second);
-    return ran != nullptr && ran->step_time == *chooser.best();
-  });
   return fmt::format(
       "the nearest, {}, is expected to take {:.4g} s and no less than {:.4g} s, and {} ran in "
       "{:.4g} s",
       KeyOf(chooser.candidates()[i].plan), chooser.Expect(i).step_time.count(), least(i).count(),
-      KeyOf(best->first), chooser.best()->count());
+      KeyOf(chooser.candidates()[chooser.best_candidate().value()].plan),
+      chooser.best().value().count());
 }
 
 }  // namespace
 
-void NotePruned(const TrialChooser& chooser, const std::map<ParallelPlan, TrialOutcome>& outcomes,
-                StudyResult& result) {
+void NotePruned(const TrialChooser& chooser, StudyResult& result) {
   for (const std::string_view rule : {kMemoryRule, kHistoryRule, kBoundRule}) {
     const Removed removed(chooser, rule);
     result.search.pruned_count_by_rule.emplace_back(std::string(rule), removed.count());
     if (removed.count() == 0) continue;
-    result.warnings.push_back(
-        fmt::format("rule {}: {} candidates need no trial: {}", rule, removed.count(),
-                    rule == kBoundRule ? WhyTooSlow(chooser, removed, outcomes)
-                                       : WhyTooLarge(chooser, removed)));
+    result.warnings.push_back(fmt::format(
+        "rule {}: {} candidates need no trial: {}", rule, removed.count(),
+        rule == kBoundRule ? WhyTooSlow(chooser, removed) : WhyTooLarge(chooser, removed)));
   }
 }
 

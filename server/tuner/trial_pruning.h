@@ -1,7 +1,5 @@
 #pragma once
 
-#include <map>
-
 #include "server/tuner/study.h"
 #include "server/tuner/trial_chooser.h"
 
@@ -9,9 +7,7 @@ namespace meshwright {
 
 // Of a study whose trials are over: the candidates that no trial was spent on, by the rule that
 // says why none need be, in search.pruned_count_by_rule; and a warning for each rule that leaves
-// some out, with its numbers and the run that it leans on. `outcomes` are of all that ran, here or
-// in the history.
-void NotePruned(const TrialChooser& chooser, const std::map<ParallelPlan, TrialOutcome>& outcomes,
-                StudyResult& result);
+// some out, with its numbers and the run that it leans on.
+void NotePruned(const TrialChooser& chooser, StudyResult& result);
 
 }  // namespace meshwright

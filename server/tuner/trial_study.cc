@@ -19,6 +19,7 @@
 #include "server/tuner/search_plan.h"
 #include "server/tuner/trial_chooser.h"
 #include "server/tuner/trial_pruning.h"
+#include "server/tuner/trial_repeats.h"
 #include "server/tuner/trials.h"
 
 namespace meshwright {
@@ -43,11 +44,14 @@ std::vector<RankedPlan> Estimated(std::vector<ParallelPlan> plans, const Problem
 std::vector<HistoryRow> WithTrials(const StudyRequest& request,
                                    const std::vector<TriedPlan>& tried) {
   std::vector<HistoryRow> rows = request.history;
+  const std::map<ParallelPlan, PlanRuns> runs = RunsByPlan(tried);
   for (const TriedPlan& trial : tried) {
-    const auto* ran = std::get_if<Ran>(&trial.outcome);
+    if (trial.purpose != TrialPurpose::kSearch) continue;
+    const TrialOutcome& outcome = runs.at(trial.plan).outcome;
+    const auto* ran = std::get_if<Ran>(&outcome);
     rows.push_back({.question = request.question,
                     .plan = StatedPlan(trial.plan),
-                    .outcome = WordOf(trial.outcome),
+                    .outcome = WordOf(outcome),
                     .step_time = ran == nullptr ? std::nullopt : std::optional(ran->step_time),
                     .peak_memory = ran == nullptr ? std::nullopt : ran->peak_memory});
   }
@@ -118,7 +122,22 @@ std::vector<RankedPlan> Rank(const TrialChooser& chooser, const Learnt& learnt,
   return plans;
 }
 
-void NoteTrials(const TrialsRun& run, bool has_best, StudyResult& result) {
+void NoteTrials(const TrialsRun& run, const TrialRepeats& repeats, bool has_best,
+                StudyResult& result) {
+  const bool has_reference = std::ranges::any_of(
+      run.tried, [](const TriedPlan& trial) { return trial.reference_step_time.has_value(); });
+  if (repeats.interleaves_baseline && !run.tried.empty() && !has_reference) {
+    result.warnings.emplace_back("no trial could be compared with a run of the baseline");
+  }
+  if (run.confirming_limit.has_value()) {
+    result.warnings.push_back(
+        fmt::format("the fastest plans were not all confirmed: {}", Word(*run.confirming_limit)));
+  }
+  for (const auto& [plan, runs] : RunsByPlan(run.tried)) {
+    if (runs.ran_count == 0 || runs.failed_count == 0) continue;
+    result.warnings.push_back(fmt::format("plan {} failed in {} of {} runs", MakePlanKey(plan).text,
+                                          runs.failed_count, runs.ran_count + runs.failed_count));
+  }
   if (!has_best) {
     result.warnings.push_back(
         fmt::format("none of {} trials ran to a measured step", run.tried.size()));
@@ -154,8 +173,8 @@ class TrialStudy {
     TrialOptions options = OptionsOf(chooser, control, start);
     options.journal = control.trials;
     options.skips_ruled_out = setup.runs_jobs;
-    const bool has_run = measures_baseline && learnt_.outcomes.contains(result_.baseline->plan);
-    if (measures_baseline && !has_run) {
+    options.repeats = request_.trials->repeats;
+    if (measures_baseline && !learnt_.outcomes.contains(result_.baseline->plan)) {
       options.baseline = IndexOf(result_.baseline->plan, chooser);
     }
     TrialsRun run = RunTrials(chooser, launcher, options);
@@ -181,8 +200,10 @@ class TrialStudy {
     return std::move(learnt.calibration);
   }
 
-  // Candidates that ran before, in this very job, need not run again.
+  // Candidates that ran before, in this very job, need not run again: but what they took when the
+  // machine was as fast as it was then does not compare with ratios to its speed today.
   void LearnFromRuns(TrialChooser& chooser) {
+    if (request_.trials->repeats.interleaves_baseline) return;
     std::map<std::size_t, std::vector<Ran>> runs;
     for (const HistoryRow& row : request_.history) {
       if (row.outcome != Outcome::kOk || !row.step_time) continue;
@@ -243,7 +264,7 @@ class TrialStudy {
     ASSIGN_OR_RETURN(learnt_.calibration,
                      Calibrate(WithTrials(request_, run.tried), problem_, knowledge_));
     ForgetFailuresIfOff(request_.disabled_rules, learnt_.calibration);
-    for (const TriedPlan& trial : run.tried) learnt_.outcomes[trial.plan] = trial.outcome;
+    for (const auto& [plan, runs] : RunsByPlan(run.tried)) learnt_.outcomes[plan] = runs.outcome;
     result_.plans = Rank(chooser, learnt_, problem_, request_.plan_count);
     result_.trials = run.tried;
     const bool has_baseline = result_.baseline.has_value();
@@ -257,8 +278,8 @@ class TrialStudy {
       const Seconds floor = FloorOfStep(problem_, learnt_.calibration);
       search.optimality_gap = std::max(0.0, result_.plans.front().estimate.step_time / floor - 1);
     }
-    NoteTrials(run, chooser.best().has_value(), result_);
-    NotePruned(chooser, learnt_.outcomes, result_);
+    NoteTrials(run, request_.trials->repeats, chooser.best().has_value(), result_);
+    NotePruned(chooser, result_);
     if (result_.plans.empty()) return absl::OkStatus();
     if (result_.baseline.has_value() || !has_baseline) NoteBaseline(result_);
     AddExports(problem_, result_);

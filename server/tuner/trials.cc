@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "estimator/interval.h"
+#include "server/tuner/trial_repeats.h"
 
 namespace meshwright {
 namespace {
@@ -16,25 +17,19 @@ constexpr int kCancelPolls = 1200;  // two minutes for a cancelled job to end
 class Loop {
  public:
   Loop(TrialChooser& chooser, Launcher& launcher, const TrialOptions& options)
-      : chooser_(chooser), launcher_(launcher), options_(options) {}
+      : chooser_(chooser), launcher_(launcher), options_(options), repeats_(options.repeats) {
+    repeats_.interleaves_baseline &= options.baseline.has_value();
+  }
 
   TrialsRun Run() {
     run_.summary.candidate_count = static_cast<int>(chooser_.candidates().size());
-    if (options_.journal != nullptr) Resume(options_.journal->ended);
+    if (options_.journal != nullptr) Resume(*options_.journal);
     std::optional<Expectation> next = First();
     while (true) {
-      const std::optional<TrialStop> stop = ReasonToStop(next);
+      std::optional<TrialStop> stop = ReasonToStop(next);
+      if (stop.has_value()) return End(*stop == TrialStop::kCancelled ? *stop : Confirm(*stop));
+      stop = RunDue(*next);
       if (stop.has_value()) return End(*stop);
-      const absl::Status begun = Begin(*next);
-      if (!begun.ok()) return Fail(TrialStop::kStoreFailed, begun);
-      const absl::StatusOr<std::optional<FinishedTrial>> finished = Try(next->candidate);
-      if (!finished.ok()) return Fail(TrialStop::kLauncherFailed, finished.status());
-      if (!finished->has_value()) return End(TrialStop::kCancelled);
-      TriedPlan tried = TriedOf(*next, **finished);
-      // What could not be written down is still what was measured.
-      const absl::Status ended = Ended(tried);
-      Record(next->candidate, std::move(tried));
-      if (!ended.ok()) return Fail(TrialStop::kStoreFailed, ended);
       next = chooser_.Next();
     }
   }
@@ -56,13 +51,19 @@ class Loop {
   }
 
   // A plan that an earlier program chose, and that is none of this one's, teaches nothing here.
-  void Resume(const std::vector<TriedPlan>& ended) {
-    for (const TriedPlan& tried : ended) Record(CandidateOf(tried.plan), tried);
+  void Resume(const TrialJournal& journal) {
+    std::optional<ParallelPlan> first = journal.open;
+    if (!journal.ended.empty()) first = journal.ended.front().plan;
+    // Another program's baseline is none of this one's either.
+    repeats_.interleaves_baseline &= !first.has_value() || CandidateOf(*first) == options_.baseline;
+    for (const TriedPlan& tried : journal.ended) Record(CandidateOf(tried.plan), tried);
   }
 
-  // The open trial of an earlier process was chosen from what has been learnt again by now.
+  // The open trial of an earlier process was chosen from what has been learnt again by now. A
+  // baseline that is due comes before any.
   [[nodiscard]] std::optional<Expectation> First() const {
-    if (options_.journal != nullptr && options_.journal->open.has_value()) {
+    const bool is_open = options_.journal != nullptr && options_.journal->open.has_value();
+    if (is_open && !IsReferenceDue(run_.tried, repeats_)) {
       const std::optional<std::size_t> open = CandidateOf(*options_.journal->open);
       if (open.has_value()) return chooser_.Expect(*open);
     }
@@ -78,11 +79,54 @@ class Loop {
            options_.journal->open == chooser_.candidates()[candidate].plan;
   }
 
+  // The baseline where that is due, else `next`; gives why the trials end with it.
+  std::optional<TrialStop> RunDue(const Expectation& next) {
+    return IsReferenceDue(run_.tried, repeats_) ? RunOne(Reference()) : RunOne(next);
+  }
+
+  std::optional<TrialStop> RunOne(Expectation next) {
+    next.step_time *= SlownessNow(run_.tried, repeats_);
+    const absl::Status begun = Begin(next);
+    if (!begun.ok()) return Fail(TrialStop::kStoreFailed, begun);
+    const absl::StatusOr<std::optional<FinishedTrial>> finished = Try(next.candidate);
+    if (!finished.ok()) return Fail(TrialStop::kLauncherFailed, finished.status());
+    if (!finished->has_value()) return TrialStop::kCancelled;
+    TriedPlan tried = TriedOf(next, **finished);
+    // What could not be written down is still what was measured.
+    const absl::Status ended = Ended(tried);
+    Record(next.candidate, std::move(tried));
+    if (!ended.ok()) return Fail(TrialStop::kStoreFailed, ended);
+    return std::nullopt;
+  }
+
+  // After the trials have stopped so, which stays the reason, unless all is stopped meanwhile.
+  TrialStop Confirm(TrialStop stop) {
+    while (const auto plan = NextToConfirm(OfCandidates(), repeats_)) {
+      if (IsStopped()) return TrialStop::kCancelled;
+      const Expectation next = chooser_.Expect(*CandidateOf(*plan));
+      run_.confirming_limit = LimitBefore(next);
+      if (run_.confirming_limit.has_value()) return stop;
+      if (const auto ended = RunDue(next)) return *ended;
+    }
+    return stop;
+  }
+
+  // The trials of plans that this program has as candidates too.
+  [[nodiscard]] std::vector<TriedPlan> OfCandidates() const {
+    std::vector<TriedPlan> tried = run_.tried;
+    std::erase_if(tried, [this](const TriedPlan& t) { return !CandidateOf(t.plan).has_value(); });
+    return tried;
+  }
+
+  [[nodiscard]] Expectation Reference() const { return chooser_.Expect(*options_.baseline); }
+
   absl::Status Begin(const Expectation& next) const {
     if (options_.journal == nullptr || !options_.journal->begin) return absl::OkStatus();
     const RankedPlan& candidate = chooser_.candidates()[next.candidate];
     const double spread = std::exp(kCentral80 * next.log_sigma);
+    const TrialRole role = RoleOf(candidate.plan, Cancelled(), run_.tried, repeats_);
     return options_.journal->begin({.number = NextNumber(),
+                                    .purpose = role.purpose,
                                     .plan = candidate.plan,
                                     .step_time = next.step_time,
                                     .step_time_low = next.step_time / spread,
@@ -96,9 +140,29 @@ class Loop {
     return options_.journal->end(NextNumber(), tried);
   }
 
-  TrialsRun Fail(TrialStop stop, const absl::Status& failure) {
+  TrialStop Fail(TrialStop stop, const absl::Status& failure) {
     run_.failure = failure;
-    return End(stop);
+    return stop;
+  }
+
+  // The budget of time that a trial and what runs before it are expected to exceed.
+  [[nodiscard]] std::optional<TrialStop> LimitBefore(const Expectation& next) const {
+    const TrialBudget& budget = options_.budget;
+    Seconds time = TrialTime(next.step_time);
+    if (IsReferenceDue(run_.tried, repeats_)) time += TrialTime(Reference().step_time);
+    if (budget.device_time.has_value() &&
+        run_.summary.device_time + options_.device_count * time > *budget.device_time) {
+      return TrialStop::kDeviceTimeLimit;
+    }
+    if (budget.time.has_value() && run_.summary.time + time > *budget.time) {
+      return TrialStop::kTimeLimit;
+    }
+    return std::nullopt;
+  }
+
+  [[nodiscard]] int SearchCount() const {
+    return static_cast<int>(
+        std::ranges::count(run_.tried, TrialPurpose::kSearch, &TriedPlan::purpose));
   }
 
   [[nodiscard]] std::optional<TrialStop> ReasonToStop(
@@ -110,15 +174,8 @@ class Loop {
         chooser_.RuledOutBy(next->candidate).has_value()) {
       return TrialStop::kRestRuledOut;
     }
-    if (static_cast<int>(run_.tried.size()) >= budget.trials) return TrialStop::kTrialLimit;
-    const Seconds time = TrialTime(next->step_time);
-    if (budget.device_time.has_value() &&
-        run_.summary.device_time + options_.device_count * time > *budget.device_time) {
-      return TrialStop::kDeviceTimeLimit;
-    }
-    if (budget.time.has_value() && run_.summary.time + time > *budget.time) {
-      return TrialStop::kTimeLimit;
-    }
+    if (SearchCount() >= budget.trials) return TrialStop::kTrialLimit;
+    if (const auto limit = LimitBefore(*next)) return limit;
     if (budget.stop_within.has_value() && chooser_.RemainingGain() <= *budget.stop_within) {
       return TrialStop::kWithinRatio;
     }
@@ -159,9 +216,17 @@ class Loop {
   void Record(std::optional<std::size_t> candidate, TriedPlan tried) {
     run_.summary.device_time += tried.device_time;
     run_.summary.time += tried.device_time / options_.device_count;
-    if (candidate.has_value()) chooser_.Learn(*candidate, tried.outcome);
+    const TrialRole role = RoleOf(tried.plan, tried.outcome, run_.tried, repeats_);
+    tried.purpose = role.purpose;
+    tried.reference_step_time = role.reference_step_time;
+    const bool is_known = std::ranges::any_of(run_.tried, [&](const TriedPlan& earlier) {
+      return earlier.plan == tried.plan && !std::holds_alternative<Cancelled>(earlier.outcome);
+    });
     run_.tried.push_back(std::move(tried));
-    if (options_.on_trial) options_.on_trial(static_cast<int>(run_.tried.size()), chooser_.best());
+    if (candidate.has_value() && !is_known) {
+      chooser_.Learn(*candidate, Judged(run_.tried.back(), run_.tried));
+    }
+    if (options_.on_trial) options_.on_trial(SearchCount(), chooser_.best());
   }
 
   TrialsRun End(TrialStop stop) {
@@ -173,6 +238,7 @@ class Loop {
   TrialChooser& chooser_;
   Launcher& launcher_;
   const TrialOptions& options_;
+  TrialRepeats repeats_;
   TrialsRun run_;
 };
 

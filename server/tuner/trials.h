@@ -17,6 +17,7 @@ struct TrialOptions {
   int device_count = 1;
   // Tried before all others whatever is expected of it: the plan to compare with.
   std::optional<std::size_t> baseline = {};
+  TrialRepeats repeats = {};  // need a baseline to be interleaved
   // Ends where only candidates are left that a rule has ruled out; else they are tried last.
   bool skips_ruled_out = false;
   // Looked at between waits; what runs is then cancelled.
@@ -30,15 +31,19 @@ struct TrialOptions {
 struct TrialsRun {
   std::vector<TriedPlan> tried = {};  // in the order tried
   TrialSummary summary = {};
+  std::optional<TrialStop> confirming_limit = {};  // that left runs to confirm with out
   absl::Status failure =
       {};  // with kLauncherFailed of the launcher, with kStoreFailed of the journal
 };
 
 // Runs candidates one after the other until a budget is spent, which is looked at before a trial
 // and counts what the trial is expected to take; nothing is worth a trial any more; all are tried;
-// or it is stopped; or only what is ruled out is left and the options skip it. `chooser` has learnt
-// from all of it. Whatever ended it, what was measured is returned. Trials that the journal has as
-// ended come first and count in the budgets; the one that it has as open is submitted again.
+// or it is stopped; or only what is ruled out is left and the options skip it. Then the fastest are
+// confirmed, where that is asked for and a budget of time is left. `chooser` has learnt from the
+// judged outcome (trial_repeats.h) of each plan's first trial that proved anything; the budget of
+// trials counts no repeats. Whatever ended it, what was measured is returned. Trials that the
+// journal has as ended come first and count in the budgets; the one that it has as open is
+// submitted again.
 TrialsRun RunTrials(TrialChooser& chooser, Launcher& launcher, const TrialOptions& options);
 
 }  // namespace meshwright

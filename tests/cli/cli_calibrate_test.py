@@ -73,6 +73,22 @@ class CalibrateTest(Folder):
         self.assertEqual(pathlib.Path(site, "cpu-generic.json").read_text(encoding="utf-8"), before)
         self.calibrate("--chips", site, "--replace")
 
+    def test_the_shipped_cpu_follows_from_its_measurements(self):
+        root = EXAMPLES.parent
+        shipped = json.loads((root / "vendor_models/chips/cpu-generic.json").read_text(encoding="utf-8"))
+        raw = (root / "bench/chips/cpu-generic.microbench.json").read_text(encoding="utf-8")
+        site = self.site()
+        self.calibrate("--chips", site, "--replace", content=raw)
+        made = json.loads(pathlib.Path(site, "cpu-generic.json").read_text(encoding="utf-8"))
+        self.assertEqual(set(made["figures"]), set(shipped["figures"]))
+        for name, figure in shipped["figures"].items():
+            value = figure["value"]
+            if isinstance(value, str):
+                self.assertEqual(made["figures"][name]["value"], value)
+            else:  # another compiler's fit ends a little elsewhere
+                self.assertAlmostEqual(made["figures"][name]["value"], value, delta=0.02 * abs(value), msg=name)
+        self.assertEqual([row["curve"] for row in made["collectives"]], [row["curve"] for row in shipped["collectives"]])
+
     def test_bad_input_is_named(self):
         broken = measurements(gemm=[{**gemm(128, -1), "pass": "sideways"}])
         text = self.calibrate(content=broken, expect=3).stderr

@@ -7,108 +7,19 @@ training program, which prints step times by its plan; some tests run the refere
 import contextlib
 import json
 import os
-import pathlib
 import sqlite3
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 import urllib.request
 
-from programs import EXAMPLES, MESHWRIGHTD, Folder
-
-LAUNCHER, PYTHON = sys.argv[4:6]
-
-MODEL = {"name": "gpt-tiny", "layer_count": 4, "hidden_size": 64, "ffn_hidden_size": 256, "attention_head_count": 4,
-         "kv_head_count": 4, "head_dim": 16, "vocab_size": 512, "mlp": "gelu", "norm": "layernorm",
-         "tied_embeddings": False}
-WORKLOAD = {"sequence_length": 64, "global_batch_size": 8, "precision": "fp32", "attention_kernel": "unfused"}
-CLUSTER = {"name": "two-cores",
-           "pools": [{"name": "cpu", "chip": "cpu-generic", "node_count": 1, "devices_per_node": 2}]}
-
-# What a site states of its engine.
-SITE = {"poll_interval_seconds": 0.2}
-FAKE_KUBERNETES = pathlib.Path(__file__).resolve().parent.parent / "launchers" / "fake_kubernetes.py"
-
-
-def setUpModule():
-    if LAUNCHER != "kubernetes":
-        return
-    with tempfile.NamedTemporaryFile("w", suffix=".json", delete=False) as script:
-        script.write("{}")
-    unittest.addModuleCleanup(os.unlink, script.name)
-    cluster = subprocess.Popen([sys.executable, FAKE_KUBERNETES, script.name], stdin=subprocess.PIPE,
-                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    unittest.addModuleCleanup(cluster.wait)
-    unittest.addModuleCleanup(cluster.stdout.close)
-    unittest.addModuleCleanup(cluster.stdin.close)
-    SITE["kubernetes"] = {"server": cluster.stdout.readline().strip(), "namespace": "tests", "image": "image",
-                          "labels": ["team=tests"]}
-
-
-# Writes down that it began, and then what FOLDER/behaviour.json says of plans with so much tensor parallelism.
-TRAINER = """
-import json, os, pathlib, signal, sys, time
-folder, case, attempt = pathlib.Path(sys.argv[1]), json.load(open(sys.argv[2])), sys.argv[3]
-with open(folder / f"{attempt}.began.{os.environ['RANK']}", "a") as file:
-    file.write("began\\n")
-tensor = case["plan"]["tensor_parallel"]
-behaviour = json.load(open(folder / "behaviour.json"))
-does = behaviour.get(f"mb{case['plan']['micro_batch_size']}") or behaviour.get(str(tensor), {})
-if does.get("dies") and os.environ["RANK"] == "1":
-    print("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB", flush=True)
-    sys.exit(1)
-if does.get("deaf"):
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-if does.get("hangs"):
-    time.sleep(600)
-for step in range(40):
-    time.sleep(does.get("sleeps", 0.02))
-    print(json.dumps({"meshwright": 1, "event": "step", "step": step, "step_time_seconds": 1.0 / tensor,
-                      "is_warmup": False}), flush=True)
-time.sleep(600)
-"""
-
-
-class JobsFolder(Folder):
-
-    def setUp(self):
-        super().setUp()
-        if LAUNCHER == "local":  # of the tests' own: others may use the machine
-            SITE["slots_folder"] = str(self.folder / "slots")
-        self.jobs = self.folder / "jobs"
-        self.jobs.mkdir()
-        self.behave({})
-
-    def behave(self, by_tensor_parallel):
-        (self.jobs / "behaviour.json").write_text(json.dumps(by_tensor_parallel))
-
-    def job(self, **changes):
-        trainer = self.write("trainer.py", TRAINER)
-        return {"folder": str(self.jobs), "python": PYTHON, "time_limit_seconds": 120, **SITE,
-                "command": [PYTHON, trainer, "{folder}", "{case_file}", "{attempt}"],
-                "metrics": {"warmup_steps": 1, "min_steps": 4, "max_steps": 8, "start_limit_seconds": 60,
-                            "hang_limit_seconds": 60}, **changes}
-
-    def tune(self, *args, trials=3, job=None, expect=0, cluster=CLUSTER):
-        return self.run_cli("tune", *self.question(MODEL, WORKLOAD, cluster), "--launcher", LAUNCHER,
-                            "--job", self.write("job.json", job or self.job()), "--max-trials", str(trials),
-                            "--output", "json", *args, expect=expect, seconds=300)
-
-    def modelled_memory(self, plan):
-        line = {"id": "1", "model": MODEL, "workload": WORKLOAD, "cluster": CLUSTER, "plan": plan}
-        shown = self.run_cli("evaluate", "--cases", self.write("case.jsonl", line), "--db",
-                             str(self.folder / "none.db"))
-        return json.loads(shown.stdout)["reserved_memory_bytes"]
-
-    def began(self):
-        """How often each attempt began, by its name."""
-        return {path.name.split(".")[0]: path.read_text().count("began") for path in self.jobs.glob("*.began.0")}
+from jobs_folder import CLUSTER, LAUNCHER, MODEL, PYTHON, SITE, WORKLOAD, JobsFolder, ServedFolder
+from jobs_folder import setUpModule  # noqa: F401: unittest calls it
+from programs import EXAMPLES, MESHWRIGHT
 
 
 class JobsTest(JobsFolder):
-
     def test_the_answer_is_what_was_measured(self):
         done = self.tune()
         answer = json.loads(done.stdout)
@@ -125,6 +36,33 @@ class JobsTest(JobsFolder):
         # What was measured teaches the next question.
         rows = json.loads(self.run_cli("history", "measurements", "--output", "json").stdout)
         self.assertEqual(len(rows["measurements"]), 3)
+
+    def test_a_machine_that_varies(self):
+        self.behave({"drift": 0.05})
+        answer = json.loads(self.tune("--interleave-baseline", "--confirm-plans", "1").stdout)
+        study = json.loads(self.run_cli("study", "list", "--output", "json").stdout)["studies"][0]["id"]
+        shown = self.run_cli("history", "show", study).stdout
+        self.assertIn("/ baseline", shown)
+        self.assertIn("3 of ", shown)
+        purposes = [trial["purpose"] for trial in answer["trials"]]
+        self.assertEqual(purposes.count("search"), 3)
+        self.assertGreaterEqual(purposes.count("confirm"), 3)
+        self.assertEqual(set(purposes[2::2]), {"reference"})
+        baseline = answer["baseline"]["plan"]
+        for i, trial in enumerate(answer["trials"]):
+            self.assertAlmostEqual(trial["step_time_seconds"], (1 + 0.05 * i) / trial["plan"]["tensor_parallel"])
+            if trial["purpose"] == "reference":
+                self.assertEqual(trial["plan"], baseline)
+            else:
+                near = answer["trials"][max(0, i - 1)]["step_time_seconds"]
+                self.assertAlmostEqual(trial["reference_step_time_seconds"], near)
+        # Each is compared with a baseline that the machine ran nearly as fast; its first run is the unit.
+        unit = answer["trials"][0]["step_time_seconds"] * baseline["tensor_parallel"]
+        best = answer["plans"][0]
+        true = unit / best["plan"]["tensor_parallel"]
+        self.assertLess(abs(best["estimate"]["step_time_seconds"] / true - 1), 0.051)
+        last = answer["trials"][-1]
+        self.assertGreater(last["step_time_seconds"] * last["plan"]["tensor_parallel"], 1.3 * unit)
 
     def test_memory_that_another_rank_lacks(self):
         self.behave({"mb2": {"dies": True, "sleeps": 2}})
@@ -172,8 +110,9 @@ class JobsTest(JobsFolder):
                "metrics": {"warmup_steps": 1, "min_steps": 2, "max_steps": 2}}
         done = self.run_cli("tune", "--model", str(example / "model.json"), "--workload",
                             self.write("workload.json", workload), "--cluster", str(example / "cluster.json"),
-                            "--launcher", LAUNCHER, "--job", self.write("job.json", job), "--max-trials", "3",
-                            "--dimension", "data_parallel=2", "--dimension", "recompute=none", "--output", "json")
+                            "--launcher", LAUNCHER, "--job", self.write("job.json", job), "--max-trials", "4",
+                            "--dimension", "data_parallel=2", "--dimension", "recompute=none",
+                            "--dimension", "micro_batch_size=8", "--output", "json")
         answer = json.loads(done.stdout)
         self.assertIn("oom", [trial["outcome"] for trial in answer["trials"]], answer["trials"])
         self.assertIn("ok", [trial["outcome"] for trial in answer["trials"]], answer["trials"])
@@ -209,68 +148,6 @@ class JobsTest(JobsFolder):
             self.assertEqual(trial["outcome"], "ok", trial)
             self.assertGreater(trial["step_time_seconds"], 0)
             self.assertGreater(trial["peak_memory_bytes"], 0)
-
-
-class ServedFolder(JobsFolder):
-
-    def start(self, *flags):
-        environment = {**os.environ, "XDG_STATE_HOME": str(self.folder / "state")}
-        self.server = subprocess.Popen(
-            [MESHWRIGHTD, "--listen", "127.0.0.1:0", "--db", str(self.folder / "server.db"), *flags],
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment)
-        self.addCleanup(self.server.stdout.close)
-        self.addCleanup(self.server.wait)
-        self.addCleanup(self.server.kill)
-        return self.server.stdout.readline().split()[-1]
-
-    def create(self, address, trials=3):
-        done = self.run_cli("--server", address, "study", "create", *self.question(MODEL, WORKLOAD, CLUSTER),
-                            "--launcher", LAUNCHER, "--job", self.write("job.json", self.job()),
-                            "--max-trials", str(trials), "--output", "json")
-        created = json.loads(done.stdout)
-        return (created.get("study") or created)["id"]
-
-    def ended(self, address, study):
-        self.run_cli("--server", address, "study", "watch", study)
-        return json.loads(self.run_cli("--server", address, "study", "show", study, "--output", "json").stdout)
-
-    def state_of(self, address, study):
-        shown = self.run_cli("--server", address, "study", "list", "--output", "json")
-        return next(s["state"] for s in json.loads(shown.stdout)["studies"] if s["id"] == study)
-
-    def wait_for(self, what, seconds=60):
-        end = time.monotonic() + seconds
-        while not what():
-            self.assertLess(time.monotonic(), end, "does not come")
-            time.sleep(0.02)
-
-    def check_whole(self, answer, trials=3):
-        tried = answer["result"]["trials"]
-        self.assertEqual([trial["outcome"] for trial in tried], ["ok"] * trials)
-        self.assertEqual(set(self.began().values()), {1}, "an attempt began twice")
-        self.wait_for(lambda: not self.processes(answer["study"]["id"]))  # under Slurm they go a moment later
-
-    def processes(self, study):
-        found = []
-        for path in pathlib.Path("/proc").glob("[0-9]*/environ"):
-            try:
-                if f"MESHWRIGHT_ATTEMPT={study}" in path.read_text(errors="replace"):
-                    found.append(path.parent.name)
-            except OSError:
-                pass
-        return found
-
-    def states(self):
-        """Of the attempts in the store, in their order."""
-        try:
-            with contextlib.closing(sqlite3.connect(f"file:{self.folder}/server.db?mode=ro", uri=True)) as store:
-                return [row[0] for row in store.execute("SELECT state FROM attempts ORDER BY fencing_token")]
-        except sqlite3.OperationalError:  # not there yet
-            return []
-
-    def attempts(self, address, study):
-        shown = self.run_cli("--server", address, "study", "attempts", study, "--output", "json")
-        return json.loads(shown.stdout)["attempts"]
 
 
 class ServedJobsTest(ServedFolder):
@@ -369,6 +246,68 @@ class ServedJobsTest(ServedFolder):
                                          "--output", "json").stdout)
         self.assertTrue(answer["plans"])
         self.assertRegex(self.run_cli("--server", address, "study", "list").stdout, rf"{study}.*running")
+
+
+class KilledTuneTest(ServedFolder):
+    """Without a server; the program itself is killed."""
+
+    def kill_tune(self, **job):
+        """While its first job runs; the id of its study."""
+        store = ["--db", str(self.folder / "server.db")]
+        tune = subprocess.Popen(
+            [MESHWRIGHT, "tune", *self.question(MODEL, WORKLOAD, CLUSTER), "--launcher", LAUNCHER, "--job",
+             self.write("job.json", self.job(**job)), "--max-trials", "2", *store],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.wait_for(lambda: self.states()[-1:] == ["running"] and self.began())
+        tune.kill()
+        tune.wait()
+        listed = json.loads(self.run_cli("study", "list", *store, "--output", "json").stdout)["studies"]
+        self.assertEqual(listed[0]["state"], "interrupted")
+        return listed[0]["id"], store
+
+    def test_it_is_gone_on_with(self):
+        self.behave({"1": {"sleeps": 1}, "2": {"sleeps": 1}})
+        study, store = self.kill_tune()
+        said = self.run_cli("tune", *self.question(MODEL, WORKLOAD, CLUSTER), *store).stderr
+        self.assertIn(f"study resume {study}", said)
+        answer = json.loads(self.run_cli("study", "resume", study, *store, "--output", "json").stdout)
+        self.assertEqual([trial["outcome"] for trial in answer["trials"]], ["ok", "ok"])
+        self.assertEqual(set(self.began().values()), {1}, "an attempt began twice")
+        self.assertEqual(self.states(), ["ended", "ended"])
+        errors = self.run_cli("study", "resume", study, *store, expect=6).stderr
+        self.assertIn("has ended (succeeded)", errors)
+
+    def test_it_is_ended(self):
+        self.behave({"1": {"sleeps": 5}, "2": {"sleeps": 5}})
+        study, store = self.kill_tune()
+        self.assertNotEqual(self.processes(study), [])
+        self.assertIn("cancelled", self.run_cli("study", "cancel", study, *store).stdout)
+        self.wait_for(lambda: not self.processes(study))
+        self.assertEqual(len(self.began()), 1)
+
+    def test_what_fails_leaves_it_as_it_was(self):
+        self.behave({"1": {"sleeps": 1}, "2": {"sleeps": 1}})
+        os.environ["SITE_VALUE"] = "1"
+        self.addCleanup(os.environ.pop, "SITE_VALUE", None)
+        study, store = self.kill_tune(environment=["SITE_VALUE"])
+        self.run_cli("study", "resume", "study-none", *store, expect=5)
+        self.run_cli("study", "cancel", study, "--db", str(self.folder / "none.db"), expect=5)
+        self.assertFalse((self.folder / "none.db").exists())
+        del os.environ["SITE_VALUE"]
+        self.assertIn("stays as it was", self.run_cli("study", "resume", study, *store, expect=3).stderr)
+        os.environ["SITE_VALUE"] = "1"
+        answer = json.loads(self.run_cli("study", "resume", study, *store, "--output", "json").stdout)
+        self.assertEqual([trial["outcome"] for trial in answer["trials"]], ["ok", "ok"])
+
+    def test_one_that_was_being_cancelled(self):
+        self.behave({"1": {"sleeps": 5}, "2": {"sleeps": 5}})
+        study, store = self.kill_tune()
+        with contextlib.closing(sqlite3.connect(self.folder / "server.db")) as kept, kept:
+            kept.execute("UPDATE studies SET state = 'cancelling'")
+        self.assertIn("being cancelled", self.run_cli("study", "resume", study, *store, expect=6).stderr)
+        self.assertNotEqual(self.processes(study), [])
+        self.assertIn("cancelled", self.run_cli("study", "cancel", study, *store).stdout)
+        self.wait_for(lambda: not self.processes(study))
 
 
 class TrialsTest(JobsFolder):

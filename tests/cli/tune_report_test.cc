@@ -91,6 +91,24 @@ TEST(StudyReportTest, TrialsInTheOrderTried) {
   EXPECT_THAT(report, HasSubstr("2  ok       8.00 s     9.00 s    100.0 %  tp2 dp8 mb1"));
 }
 
+TEST(StudyReportTest, RunsToCompareWithAreNotCountedAsPlans) {
+  v1::GetStudyResponse answer = Answer();
+  answer.mutable_result()->MergeFrom(Parse<v1::TuneResult>(R"(
+    trials { plan { tensor_parallel: 8 data_parallel: 2 micro_batch_size: 1 } outcome: "ok"
+             purpose: "search" step_time_seconds: 8 reference_step_time_seconds: 8
+             expected_step_time_seconds: 9 success_probability_ratio: 1 }
+    trials { plan { tensor_parallel: 2 data_parallel: 8 micro_batch_size: 1 } outcome: "ok"
+             purpose: "search" step_time_seconds: 6 reference_step_time_seconds: 8
+             expected_step_time_seconds: 9 success_probability_ratio: 1 }
+    trials { plan { tensor_parallel: 8 data_parallel: 2 micro_batch_size: 1 } outcome: "oom"
+             purpose: "reference" expected_step_time_seconds: 9 success_probability_ratio: 1 }
+    trial_summary { stop_reason: "trial_limit" candidate_count: 1200 device_seconds: 5120 })"));
+  const std::string report = StudyReport(answer, {});
+  EXPECT_THAT(report, HasSubstr("2 of 1,200 plans tried"));
+  EXPECT_THAT(report, HasSubstr("2  search     ok       6.00 s           0.75  9.00 s"));
+  EXPECT_THAT(report, HasSubstr("3  reference  oom      -                   -  9.00 s"));
+}
+
 TEST(StudyReportTest, NamesTheRunsItLeansOn) {
   v1::GetStudyResponse answer = Answer();
   EXPECT_THAT(StudyReport(answer, {}), Not(HasSubstr("Learnt")));

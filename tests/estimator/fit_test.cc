@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -185,6 +186,15 @@ TEST(AttentionFitTest, FindsForwardAndBackwardRates) {
   std::erase_if(points, [](const MeasuredAttention& p) { return p.is_backward; });
   EXPECT_EQ(FitAttention(points, Board()).backward_time_ratio,
             Board().attention.backward_time_ratio);
+}
+
+TEST(GemmFitTest, ConstantsAtTheEdgeAreTold) {
+  GemmModel gemm;
+  EXPECT_THAT(FiguresAtTheEdge(gemm), testing::IsEmpty());
+  gemm.fixed = Seconds(1e-9);
+  gemm.norm_exponent = 50;
+  EXPECT_THAT(FiguresAtTheEdge(gemm),
+              testing::ElementsAre("gemm_fixed_seconds", "gemm_norm_exponent"));
 }
 
 }  // namespace

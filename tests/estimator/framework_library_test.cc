@@ -29,7 +29,7 @@ TEST(FrameworkLibrary, AllFilesLoad) {
   for (const char* name :
        {"megatron-core", "megatron-lm", "megatron-deepspeed", "deepspeed", "pytorch-fsdp",
         "torchtitan", "nanotron", "internevo", "mindspeed", "paddle", "maxtext", "jax",
-        "aleph-alpha-scaling", "flagscale", "generic"}) {
+        "aleph-alpha-scaling", "flagscale", "train-step", "generic"}) {
     EXPECT_THAT(BuiltIn().Names(), Contains(name));
     const FoundFramework found = BuiltIn().Find(name, "");
     EXPECT_THAT(found.warnings, IsEmpty()) << name;

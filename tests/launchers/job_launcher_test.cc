@@ -22,7 +22,7 @@ using testing::HasSubstr;
 struct Notes {
   int count = 0;  // attempts
   bool is_adopted = false;
-  std::vector<std::string> earlier_failure_classes = {};
+  std::vector<EarlierAttempt> earlier = {};
   std::vector<std::string> lines = {};  // what was written down, in order
   AttemptReport last = {};
 
@@ -30,7 +30,7 @@ struct Notes {
     return {.id = fmt::format("s-t1-a{}", count),
             .token = 10 + count,
             .is_adopted = is_adopted,
-            .earlier_failure_classes = earlier_failure_classes};
+            .earlier = earlier};
   }
 
   AttemptJournal Journal() {
@@ -39,7 +39,8 @@ struct Notes {
               return Newest();
             },
             .update =
-                [this](AttemptState state, const std::string& id) {
+                [this](AttemptState state, const std::string& id,
+                       const std::vector<std::string>& /*nodes*/) {
                   lines.push_back(fmt::format("a{} {} {}", count, Word(state), id));
                   return absl::OkStatus();
                 },
@@ -297,11 +298,32 @@ TEST_F(JobLauncherTest, ACancelledJobMayStillCome) {
 
 // What the retry table leans on outlives the server.
 TEST_F(JobLauncherTest, EarlierAttemptsCountAfterARestart) {
-  notes_.earlier_failure_classes = {"hang"};
+  notes_.earlier = {{.failure_class = "hang"}};
   engine_->statuses["s-t1-a1"] = {Ended({.exit_code = 44})};
   WriteResult("s-t1-a1", 11, R"("class":"hang")");
   EXPECT_EQ(Run()->outcome, TrialOutcome(Hung()));
   EXPECT_EQ(engine_->submitted.size(), 1u);
+}
+
+TEST_F(JobLauncherTest, NodesStayAvoidedAfterARestart) {
+  notes_.earlier = {{.failure_class = "node_failure", .nodes = {"n1"}},
+                    {.failure_class = "preempted", .nodes = {"n2"}}};
+  engine_->statuses["s-t1-a1"] = {Ended({.kind = JobEndKind::kNodeFailure}, {"n3"})};
+  engine_->statuses["s-t1-a2"] = {Ended({.exit_code = 0})};
+  WriteResult("s-t1-a2", 12, kMeasured);
+  EXPECT_TRUE(std::holds_alternative<Ran>(Run()->outcome));
+  ASSERT_EQ(engine_->submitted.size(), 2u);
+  EXPECT_THAT(engine_->submitted[0].excluded_nodes, ElementsAre("n1"));
+  EXPECT_THAT(engine_->submitted[1].excluded_nodes, ElementsAre("n1", "n3"));
+}
+TEST_F(JobLauncherTest, NodesThatCouldNotBeAvoidedAreNotAfterARestart) {
+  notes_.earlier = {{.failure_class = "node_failure", .nodes = {"n1", "n2"}},
+                    {.failure_class = "refused"}};
+  engine_->statuses["s-t1-a1"] = {Ended({.exit_code = 0}, {"n2"})};
+  WriteResult("s-t1-a1", 11, kMeasured);
+  EXPECT_TRUE(std::holds_alternative<Ran>(Run()->outcome));
+  EXPECT_THAT(engine_->submitted[0].excluded_nodes, testing::IsEmpty());
+  EXPECT_THAT(notes_.last.nodes, ElementsAre("n2"));
 }
 
 // The server was killed: before it submitted, while the job ran, after it had ended.

@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -31,6 +32,9 @@ namespace wire = costmodel::v1;
 // The plan that the modes "..._on_candidate" are about.
 constexpr int kPoisonTensorParallel = 4;
 constexpr int kPoisonMicroBatch = 2;
+
+// Bounds that hold until it is calibrated.
+constexpr char kLateBounds[] = "calibration_bounds_high";
 
 bool IsPoison(const wire::Candidates& c, int i) {
   return c.tensor_parallel_size() > 0 && c.tensor_parallel(i) == kPoisonTensorParallel &&
@@ -62,6 +66,10 @@ class BadService final : public wire::CostModelService::Service {
     response->add_chips("*");
     response->add_precisions("bf16");
     response->set_is_deterministic(true);
+    if (mode_ == "guess_operators") response->add_operators("dense");
+    response->set_has_lower_bound(mode_.starts_with("bounds") || mode_ == kLateBounds);
+    response->set_has_explain(has_explain());
+    response->set_has_calibration(mode_.starts_with("calibration"));
     return grpc::Status::OK;
   }
 
@@ -70,6 +78,16 @@ class BadService final : public wire::CostModelService::Service {
                            wire::OpenContextResponse* response) override {
     if (mode_ == "refuse") return {grpc::StatusCode::INVALID_ARGUMENT, "no such chip"};
     if (mode_ == "crash_on_context") std::abort();
+    const wire::Workload& workload = request->workload();
+    const bool is_known =
+        workload.precision() == "bf16" && workload.attention_kernel() != "conformance-kernel";
+    if (mode_ == "guess_operators" && !is_known) {
+      return {grpc::StatusCode::INVALID_ARGUMENT, "no such precision or kernel"};
+    }
+    for (int i = 0; mode_ == "warnings" && i < 20; ++i) {
+      response->add_warnings("\x1B[2Jassumes much, " + std::to_string(i));
+    }
+    is_calibrated_ = !request->calibration().empty();
     const wire::Pool& pool = request->cluster().pools(0);
     const double peak = pool.chip().peaks(0).flops_per_second();
     const double tokens = static_cast<double>(request->workload().global_batch_size()) *
@@ -100,6 +118,56 @@ class BadService final : public wire::CostModelService::Service {
     return grpc::Status::OK;
   }
 
+  grpc::Status Explain(grpc::ServerContext* /*context*/, const wire::ExplainRequest* /*request*/,
+                       wire::ExplainResponse* response) override {
+    if (!has_explain()) return {grpc::StatusCode::UNIMPLEMENTED, "none"};
+    if (mode_ == "explain_crash") std::abort();
+    if (mode_ == "explain_hang") Hang();
+    for (int i = 0; i < 1'000; ++i) response->add_lines("\x1B[2Jline " + std::string(1'000, 'x'));
+    return grpc::Status::OK;
+  }
+
+  grpc::Status LowerBound(grpc::ServerContext* /*context*/, const wire::LowerBoundRequest* request,
+                          wire::LowerBoundResponse* response) override {
+    if (mode_ == "bounds_crash") std::abort();
+    if (mode_ == "bounds_refuse_first" && !has_refused_.exchange(true)) {
+      return {grpc::StatusCode::INVALID_ARGUMENT, "no bounds of this problem"};
+    }
+    for (int i = 0; i < request->candidates().count(); ++i) {
+      const double time = TimeOf(request->candidates(), i);
+      double bound = 0.99 * time;
+      if (mode_ == "bounds_high" || (mode_ == kLateBounds && is_calibrated_)) bound = 10 * time;
+      if (mode_ == "bounds_nan") bound = i % 2 == 0 ? std::nan("") : -1;
+      if (mode_ == "bounds_infinite") bound = std::numeric_limits<double>::infinity();
+      response->add_step_time_seconds(bound);
+    }
+    if (mode_ == "bounds_wrong_shape") response->add_step_time_seconds(1);
+    return grpc::Status::OK;
+  }
+
+  grpc::Status ListCalibrationTests(grpc::ServerContext* /*context*/,
+                                    const wire::ListCalibrationTestsRequest* /*request*/,
+                                    wire::ListCalibrationTestsResponse* response) override {
+    if (!mode_.starts_with("calibration")) return {grpc::StatusCode::UNIMPLEMENTED, "none"};
+    wire::CalibrationTest& test = *response->add_tests();
+    test.set_name("rate");
+    test.set_unit("flops_per_second");
+    return grpc::Status::OK;
+  }
+
+  grpc::Status FitCalibration(grpc::ServerContext* /*context*/,
+                              const wire::FitCalibrationRequest* request,
+                              wire::FitCalibrationResponse* response) override {
+    if (mode_ == "calibration_crash") std::abort();
+    const bool is_number = std::isfinite(request->measurements(0).value());
+    if (mode_ != "calibration_guess" && !is_number) {
+      return {grpc::StatusCode::INVALID_ARGUMENT, "not a number"};
+    }
+    const std::size_t size = mode_ == "calibration_large" ? (1 << 20) + 1 : 8;
+    response->set_calibration(std::string(mode_ == "calibration_empty" ? 0 : size, 'p'));
+    return grpc::Status::OK;
+  }
+
   grpc::Status CloseContext(grpc::ServerContext* /*context*/,
                             const wire::CloseContextRequest* /*request*/,
                             wire::CloseContextResponse* /*response*/) override {
@@ -107,6 +175,8 @@ class BadService final : public wire::CostModelService::Service {
   }
 
  private:
+  [[nodiscard]] bool has_explain() const { return mode_.starts_with("explain"); }
+
   // "\u5185\u5b58", memory, 200 times: 1,200 bytes.
   static void AddLongReason(int index, wire::EstimateBatchResponse& response) {
     wire::CandidateReason& reason = *response.add_reasons();
@@ -153,6 +223,8 @@ class BadService final : public wire::CostModelService::Service {
   double work_ = 0;
   std::int64_t memory_ = 0;
   std::atomic<int> batches_ = 0;
+  std::atomic<bool> is_calibrated_ = false;  // the context that was opened last
+  std::atomic<bool> has_refused_ = false;
 };
 
 // What answers here is no gRPC.

@@ -30,9 +30,10 @@ TEST_P(TemplateTest, PassesEveryCheck) {
   const ModelManifest manifest = GetParam() ? CppTemplate() : CTemplate();
   const ConformanceReport report = CheckConformance(SpecOf(manifest).value(), SmallProblem());
   EXPECT_EQ(Failures(report), "") << report.log_tail;
-  EXPECT_EQ(report.checks.size(), 17U);
+  EXPECT_EQ(report.checks.size(), 19U);
   for (const CheckResult& check : report.checks) {
-    EXPECT_NE(check.outcome, CheckOutcome::kSkipped) << check.name;
+    const bool is_lacking = !GetParam() && check.name == "calibration";
+    EXPECT_EQ(check.outcome == CheckOutcome::kSkipped, is_lacking) << check.name;
   }
 }
 
@@ -59,7 +60,14 @@ const Case kCases[] = {
     {"nondeterministic", "determinism", "again"},
     {"leak", "leaks", ""},
     {"slow", "throughput", "must be 20000"},
+    {"bounds_high", "lower_bound", "faster than its bound"},
+    {"explain_crash", "explain", "signal 6"},
+    {"calibration_large", "calibration", "must be 1 to 1048576"},
+    {"calibration_guess", "calibration", "not a number is taken"},
+    {"calibration_garbage", "calibration", "garbage are taken"},
+    {"calibration_bounds_high", "calibration", "with what it fitted: "},
     {"good", "refusals", "guessed"},
+    {"guess_operators", "refusals", "moe, which is not among its operators, is guessed"},
     {"good", "contexts", "NOT_FOUND"},
 };
 
@@ -78,6 +86,16 @@ TEST_P(BadModelTest, FailsTheCheck) {
   EXPECT_EQ(check->outcome, CheckOutcome::kFailed);
   EXPECT_THAT(check->detail, HasSubstr(GetParam().detail));
   EXPECT_THAT(ProcessesLeft(folders.path()), IsEmpty());
+}
+
+// It states no max_concurrent_batches, which is 1.
+TEST(ConcurrencyTest, AModelOfOneCallerIsNotAskedByMore) {
+  const ConformanceReport report =
+      CheckConformance(SpecOf(BadModel("good")).value(), SmallProblem());
+  const auto check = std::ranges::find(report.checks, "concurrency", &CheckResult::name);
+  ASSERT_NE(check, report.checks.end());
+  EXPECT_EQ(check->outcome, CheckOutcome::kSkipped);
+  EXPECT_THAT(check->detail, HasSubstr("one batch at a time"));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, BadModelTest, testing::ValuesIn(kCases),

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "search_space/status.h"
+#include "server/plugins/checksum.h"
 #include "tests/plugins/models.h"
 
 namespace meshwright {

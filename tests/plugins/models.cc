@@ -11,12 +11,20 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "server/plugins/checksum.h"
+
 namespace meshwright {
 namespace {
 
 ModelManifest Program(const std::string& name, const std::string& program) {
   ModelManifest manifest = {.name = name, .program = BuiltProgram(program)};
   manifest.sha256 = FileChecksum(manifest.program).value();
+  return manifest;
+}
+
+ModelManifest Library(const std::string& name, const std::string& library) {
+  ModelManifest manifest = {.name = name, .library = BuiltProgram(library)};
+  manifest.sha256 = FileChecksum(manifest.library).value();
   return manifest;
 }
 
@@ -67,11 +75,14 @@ ModelManifest BadModel(const std::string& mode) {
 
 ModelManifest CppTemplate() { return Program("roofline-cpp", "template_cost_model_cpp"); }
 
-ModelManifest CTemplate() {
-  ModelManifest manifest = {.name = "roofline-c",
-                            .library = BuiltProgram("libtemplate_cost_model_c.so")};
-  manifest.sha256 = FileChecksum(manifest.library).value();
-  return manifest;
+ModelManifest CTemplate() { return Library("roofline-c", "libtemplate_cost_model_c.so"); }
+
+ModelManifest OldLibrary() { return Library("abi-1-0", "libabi_1_0_library.so"); }
+
+std::unique_ptr<ModelShelf> ShelfWith(const TemporaryFolder& folder, const ModelManifest& manifest,
+                                      ModelEvent on_event) {
+  folder.Write("model.json", ManifestText(manifest));
+  return ModelShelf::Open(folder.path(), QuickPolicy(), std::move(on_event)).value();
 }
 
 std::string ManifestText(const ModelManifest& manifest) {

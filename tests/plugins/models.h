@@ -1,11 +1,13 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "search_space/plan.h"
 #include "server/plugins/manifest.h"
+#include "server/plugins/model_shelf.h"
 #include "server/plugins/running_model.h"
 #include "server/tuner/problem.h"
 
@@ -47,9 +49,15 @@ std::string BuiltProgram(const std::string& name);
 ModelManifest BadModel(const std::string& mode);
 ModelManifest CppTemplate();
 ModelManifest CTemplate();
+// The library that was built against ABI 1.0.
+ModelManifest OldLibrary();
 
 // The same as a file.
 std::string ManifestText(const ModelManifest& manifest);
+
+// A shelf with the model alone.
+std::unique_ptr<ModelShelf> ShelfWith(const TemporaryFolder& folder, const ModelManifest& manifest,
+                                      ModelEvent on_event = {});
 
 // Failures are met at once, so that tests are quick.
 FailurePolicy QuickPolicy();

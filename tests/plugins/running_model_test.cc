@@ -223,6 +223,90 @@ TEST(RunningModelTest, ACancelOfAHungCallIsQuickAndLeavesNothing) {
   EXPECT_TRUE(std::filesystem::is_empty(folders.path()));
 }
 
+// One process answers one call at a time: who waits for another's gets away at once.
+TEST(RunningModelTest, WhoWaitsForAnothersCallCanBeCancelled) {
+  ModelManifest manifest = BadModel("hang");
+  manifest.limits.batch_deadline = std::chrono::seconds(30);
+  const auto model = Make(manifest);
+  const auto asking = MakePlanModel(model, SmallProblem());
+  auto waiting = MakePlanModel(model, SmallProblem());
+  ASSERT_TRUE(asking.ok() && waiting.ok()) << waiting.status();
+  std::stop_source stop_asking;
+  const std::jthread asks([&] {
+    const auto figures = (*asking)->Estimate(SmallPlans(2), {.cancel = stop_asking.get_token()});
+    EXPECT_TRUE(absl::IsCancelled(figures.status()));
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // until it has its turn
+  const std::vector<ParallelPlan> plans = SmallPlans(1);
+  std::stop_source stop;
+  const auto begin = std::chrono::steady_clock::now();
+  const std::jthread cancel([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    stop.request_stop();
+  });
+  const std::stop_token token = stop.get_token();
+  EXPECT_TRUE(absl::IsCancelled((*waiting)->Estimate(plans, {.cancel = token}).status()));
+  EXPECT_TRUE(absl::IsCancelled((*waiting)->LowerBounds(plans, token).status()));
+  EXPECT_TRUE(absl::IsCancelled((*waiting)->Explain(plans.front(), token).status()));
+  EXPECT_TRUE(absl::IsCancelled(MakePlanModel(model, SmallProblem(), {}, {}, token).status()));
+  waiting->reset();  // its context is closed later
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2));
+  stop_asking.request_stop();
+}
+
+TEST(RunningModelTest, AStartCanBeCancelled) {
+  const auto model = Make(BadModel("hang_at_start"));
+  std::stop_source stop;
+  const auto begin = std::chrono::steady_clock::now();
+  const std::jthread cancel([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    stop.request_stop();
+  });
+  EXPECT_TRUE(absl::IsCancelled(model->Start(stop.get_token()).status()));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2));
+}
+
+// What a model declares decides before it is asked; one that declares nothing decides by itself.
+TEST(RunningModelTest, OperatorsThatAreNotDeclaredAreRefused) {
+  struct Operator {
+    std::string name = {};
+    ModelSpec model = {};
+  };
+  const ModelSpec dense = SmallProblem().model;
+  std::vector<Operator> operators(4, {.model = dense});
+  operators[0].name = "moe";
+  operators[0].model.moe =
+      MoeSpec{.expert_count = 8, .experts_per_token = 2, .expert_ffn_hidden_size = 1024};
+  operators[1].name = "mla";
+  operators[1].model.mla = MlaSpec{
+      .kv_lora_rank = 512, .qk_nope_head_dim = 128, .qk_rope_head_dim = 64, .v_head_dim = 128};
+  operators[2].name = "sliding_window";
+  operators[2].model.sliding_window = 512;
+  operators[3].name = "mtp";
+  operators[3].model.mtp_layer_count = 1;
+  const auto declaring = Make(BadModel("guess_operators"));
+  const auto silent = Make(BadModel("good"));
+  for (const Operator& each : operators) {
+    Problem problem = SmallProblem();
+    problem.model = each.model;
+    const absl::Status refused = MakePlanModel(declaring, problem).status();
+    EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << each.name;
+    EXPECT_EQ(Reason(refused), "COST_MODEL_REFUSED") << each.name;
+    EXPECT_THAT(std::string(refused.message()), HasSubstr("it models dense, and not " + each.name));
+    EXPECT_TRUE(MakePlanModel(silent, problem).ok()) << each.name;
+  }
+  EXPECT_TRUE(MakePlanModel(declaring, SmallProblem()).ok());
+}
+
+TEST(RunningModelTest, WarningsAboutAQuestionAreKept) {
+  const auto opened = MakePlanModel(Make(BadModel("warnings")), SmallProblem(), {}, {"first"});
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  const std::vector<std::string>& warnings = (*opened)->warnings();
+  ASSERT_THAT(warnings, SizeIs(17));  // 16 of 20
+  EXPECT_EQ(warnings[0], "first");
+  EXPECT_EQ(warnings[1], "cost model bad:  [2Jassumes much, 0");
+}
+
 TEST(RunningModelTest, WhatAModelSaysOfItselfIsBounded) {
   const auto about = Make(BadModel("long_info"))->Start({});
   ASSERT_TRUE(about.ok()) << about.status();

@@ -17,23 +17,19 @@ using testing::IsEmpty;
 
 absl::StatusOr<StudyAnswer> Tune(ModelShelf& shelf, const std::string& name, bool allow_fallback) {
   StudyControl control;
-  control.open_model = [&shelf](std::string_view model, const Problem& problem) {
-    return shelf.OpenModel(model, problem);
+  control.open_model = [&shelf](std::string_view model, const Problem& problem,
+                                const std::stop_token& cancel) {
+    return shelf.OpenModel(model, problem, cancel);
   };
   return RunStudy({.question = TinyQuestion(),
                    .cost_model = CostModelRequest{.name = name, .allow_fallback = allow_fallback}},
                   Known(), control);
 }
 
-std::unique_ptr<ModelShelf> Shelf(const TemporaryFolder& folder, const ModelManifest& manifest) {
-  folder.Write("model.json", ManifestText(manifest));
-  return ModelShelf::Open(folder.path(), QuickPolicy()).value();
-}
-
 TEST(StudyWithModelTest, TemplatesAnswer) {
   for (const ModelManifest& manifest : {CppTemplate(), CTemplate()}) {
     const TemporaryFolder folder;
-    const auto shelf = Shelf(folder, manifest);
+    const auto shelf = ShelfWith(folder, manifest);
     const auto answer = Tune(*shelf, manifest.name, false);
     ASSERT_TRUE(answer.ok()) << answer.status();
     const StudyResult& result = std::get<StudyResult>(*answer);
@@ -48,7 +44,7 @@ TEST(StudyWithModelTest, TemplatesAnswer) {
 // The contract's limit is in the middle of a character.
 TEST(StudyWithModelTest, ALongReasonIsReadBack) {
   const TemporaryFolder folder;
-  const auto shelf = Shelf(folder, BadModel("chinese"));
+  const auto shelf = ShelfWith(folder, BadModel("chinese"));
   const auto answer = Tune(*shelf, "bad", false);
   ASSERT_TRUE(answer.ok()) << answer.status();
   std::string warning;
@@ -63,10 +59,19 @@ TEST(StudyWithModelTest, ALongReasonIsReadBack) {
   EXPECT_TRUE(read.ParseFromString(message.SerializeAsString()));
 }
 
+TEST(StudyWithModelTest, WarningsOfTheModelAreTheAnswers) {
+  const TemporaryFolder folder;
+  const auto shelf = ShelfWith(folder, BadModel("warnings"));
+  const auto answer = Tune(*shelf, "bad", false);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_THAT(std::get<StudyResult>(*answer).warnings,
+              testing::Contains("cost model bad:  [2Jassumes much, 15"));
+}
+
 // Takes twice as long in every call with a breakdown.
 class DriftingModel final : public PlanModel {
  public:
-  [[nodiscard]] const ModelVersion& version() const override { return version_; }
+  DriftingModel() : PlanModel({.name = "drifting", .version = "1"}) {}
   absl::StatusOr<std::vector<PlanFigures>> Estimate(std::span<const ParallelPlan> plans,
                                                     const BatchOptions& options) override {
     std::vector<PlanFigures> figures;
@@ -80,15 +85,15 @@ class DriftingModel final : public PlanModel {
     }
     return figures;
   }
-
- private:
-  const ModelVersion version_ = {.name = "drifting", .version = "1"};
 };
 
 TEST(StudyWithModelTest, AnIntervalHoldsTheTimeThatAPlanWasRankedBy) {
   StudyControl control;
-  control.open_model = [](std::string_view /*name*/, const Problem& /*problem*/)
-      -> absl::StatusOr<std::unique_ptr<PlanModel>> { return std::make_unique<DriftingModel>(); };
+  control.open_model =
+      [](std::string_view /*name*/, const Problem& /*problem*/,
+         const std::stop_token& /*cancel*/) -> absl::StatusOr<std::unique_ptr<PlanModel>> {
+    return std::make_unique<DriftingModel>();
+  };
   const auto answer =
       RunStudy({.question = TinyQuestion(), .cost_model = CostModelRequest{.name = "drifting"}},
                Known(), control);

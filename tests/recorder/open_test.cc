@@ -142,7 +142,7 @@ TEST_F(OpenTest, RefusesANewerSchemaAndNamesBoth) {
   for (const auto& recorder : {Write().status(), Read().status()}) {
     EXPECT_TRUE(absl::IsFailedPrecondition(recorder));
     EXPECT_EQ(Reason(recorder), "NEWER_STORE");
-    EXPECT_THAT(Message(recorder), HasSubstr("schema version 7, this program knows 4"));
+    EXPECT_THAT(Message(recorder), HasSubstr("schema version 7, this program knows 6"));
   }
 }
 
@@ -192,7 +192,28 @@ TEST_F(OpenTest, UpgradesAnOlderStoreAndKeepsItsRows) {
   EXPECT_TRUE(absl::IsNotFound(restored->GetStudy("new").status()));
 }
 
-TEST_F(OpenTest, UpgradesVersion3ToAttemptsThatSayWhy) {
+// The trials of versions 3 to 5: a plan ran once in a study.
+constexpr char kTrialsOfVersion3[] = R"sql(
+CREATE TABLE trials_3 (study_id TEXT NOT NULL REFERENCES studies (id) ON DELETE CASCADE,
+  number INTEGER NOT NULL, plan_key TEXT NOT NULL, plan_digest TEXT NOT NULL, plan BLOB NOT NULL,
+  expected_step_time_seconds REAL NOT NULL, success_probability_ratio REAL NOT NULL,
+  state TEXT NOT NULL, outcome TEXT, step_time_seconds REAL, peak_memory_bytes INTEGER,
+  device_seconds REAL NOT NULL, start_time_ms INTEGER NOT NULL, end_time_ms INTEGER,
+  measurement_sequence INTEGER REFERENCES measurements (sequence), UNIQUE (study_id, number),
+  UNIQUE (study_id, plan_digest)) STRICT;
+INSERT INTO trials_3 SELECT study_id, number, plan_key, plan_digest, plan,
+  expected_step_time_seconds, success_probability_ratio, state, outcome, step_time_seconds,
+  peak_memory_bytes, device_seconds, start_time_ms, end_time_ms, measurement_sequence FROM trials;
+DROP TABLE trials;
+ALTER TABLE trials_3 RENAME TO trials;
+CREATE INDEX fastest_trials ON trials (study_id, step_time_seconds, number)
+  WHERE step_time_seconds IS NOT NULL;
+CREATE INDEX trials_by_outcome ON trials (study_id, outcome, number);
+CREATE INDEX trials_by_state ON trials (study_id, state, number);
+)sql";
+
+// Version 5 added where they ran.
+TEST_F(OpenTest, UpgradesVersion3ToAttemptsThatSayWhyAndWhere) {
   {
     auto recorder = Write();
     ASSERT_TRUE(recorder.ok());
@@ -206,7 +227,10 @@ TEST_F(OpenTest, UpgradesVersion3ToAttemptsThatSayWhy) {
                                   .launcher = "slurm"})
                     .ok());
   }
-  RunSql(path_, "ALTER TABLE attempts DROP COLUMN message; PRAGMA user_version = 3");
+  RunSql(path_,
+         std::string(kTrialsOfVersion3) +
+             "ALTER TABLE attempts DROP COLUMN message; ALTER TABLE attempts DROP COLUMN nodes;"
+             "PRAGMA user_version = 3");
   auto recorder = Write();
   ASSERT_TRUE(recorder.ok()) << recorder.status();
   EXPECT_TRUE(Exists(".v3.bak"));
@@ -214,13 +238,28 @@ TEST_F(OpenTest, UpgradesVersion3ToAttemptsThatSayWhy) {
   ASSERT_TRUE(old.ok()) << old.status();
   ASSERT_EQ(old->size(), 1U);
   EXPECT_EQ(old->front().message, "");
+  EXPECT_TRUE(old->front().nodes.empty());
   const auto ended = recorder->FinishAttempt({.attempt_id = old->front().id,
                                               .fencing_token = old->front().fencing_token,
                                               .outcome = Outcome::kCrash,
                                               .failure_class = "crash",
-                                              .message = "why"});
+                                              .message = "why",
+                                              .nodes = {"n1", "n2"}});
   ASSERT_TRUE(ended.ok()) << ended.status();
-  EXPECT_EQ(recorder->ListAttempts("s", 1)->front().message, "why");
+  const AttemptRecord kept = recorder->ListAttempts("s", 1)->front();
+  EXPECT_EQ(kept.message, "why");
+  EXPECT_EQ(kept.nodes, (std::vector<std::string>{"n1", "n2"}));
+  // Version 6 lets a plan run again, and says for what.
+  const TrialIntent again = {.study_id = "s", .plan_digest = "digest"};
+  EXPECT_EQ(Reason(recorder->BeginTrial(again).status()), "TRIAL_EXISTS");
+  TrialIntent confirming = again;
+  confirming.purpose = TrialPurpose::kConfirm;
+  ASSERT_TRUE(recorder->BeginTrial(confirming).ok());
+  const auto trials = recorder->ListTrials({.study_id = "s"}, TrialOrder::kNumber, 0, "");
+  ASSERT_TRUE(trials.ok()) << trials.status();
+  EXPECT_EQ(trials->trials.at(0).purpose, TrialPurpose::kSearch);
+  EXPECT_EQ(trials->trials.at(0).plan_key, "key");
+  EXPECT_EQ(trials->trials.at(1).purpose, TrialPurpose::kConfirm);
 }
 
 TEST_F(OpenTest, UpgradesVersion2ToWhatIsMeasured) {

@@ -40,6 +40,7 @@ class AttemptWireTest : public testing::Test {
                                     .device_time = Seconds(8),
                                     .log_head = "began",
                                     .log_tail = "ended",
+                                    .nodes = {"n1", "n2"},
                                     .time_ms = 2000})
                     .ok());
   }
@@ -62,6 +63,7 @@ TEST_F(AttemptWireTest, EveryFieldIsSetOfATrial) {
   const v1::Attempt& attempt = listed->attempts(0);
   EXPECT_EQ(attempt.id(), "s-t1-a1");
   EXPECT_EQ(attempt.outcome(), "crash");
+  EXPECT_THAT(attempt.nodes(), testing::ElementsAre("n1", "n2"));
   EXPECT_EQ(attempt.start_time(), "1970-01-01T00:00:01.000Z");
 }
 

@@ -288,7 +288,8 @@ TEST(ConvertRequestTest, EvaluationLimitIsOfStrategiesThatAreAsked) {
 
 TEST(ConvertRequestTest, EveryMistakeOfAReplayIsNamed) {
   const auto request = Read(WithQuestion(R"("strategy": "mcmc",
-    "trials": {"launcher": "replay", "max_trials": 0, "stop_within_ratio": 2, "replay": [
+    "trials": {"launcher": "replay", "max_trials": 0, "stop_within_ratio": 2,
+      "interleave_baseline": true, "confirm_plans": 2, "replay": [
       {"plan": {"tensor_parallel": 1}, "outcome": "ok", "step_time_seconds": 1},
       {"plan": {"tensor_parallel": 1}, "outcome": "ok"},
       {"plan": {"tensor_parallel": 1}, "outcome": "late", "step_time_seconds": 1},
@@ -300,13 +301,13 @@ TEST(ConvertRequestTest, EveryMistakeOfAReplayIsNamed) {
   for (const FieldViolation& found : FieldViolations(request.status())) {
     fields.push_back(found.field);
   }
-  EXPECT_THAT(
-      fields,
-      testing::UnorderedElementsAre(
-          "trials.max_trials", "trials.stop_within_ratio", "trials.replay[1].step_time_seconds",
-          "trials.replay[2].outcome", "trials.replay[3].outcome", "trials.replay[4].plan",
-          "trials.replay[5].plan.tensor_parallel", "trials.replay[5].plan.data_parallel",
-          "trials.replay[6].step_time_seconds", "strategy"));
+  EXPECT_THAT(fields,
+              testing::UnorderedElementsAre(
+                  "trials.max_trials", "trials.stop_within_ratio", "trials.interleave_baseline",
+                  "trials.confirm_plans", "trials.replay[1].step_time_seconds",
+                  "trials.replay[2].outcome", "trials.replay[3].outcome", "trials.replay[4].plan",
+                  "trials.replay[5].plan.tensor_parallel", "trials.replay[5].plan.data_parallel",
+                  "trials.replay[6].step_time_seconds", "strategy"));
 }
 
 TEST(ConvertRequestTest, ReplaysAreLimited) {

@@ -98,9 +98,12 @@ TEST(CodecTest, JobsReadBackWhole) {
                                                 .start_limit = Seconds(7),
                                                 .hang_limit = Seconds(8)},
                                     .poll_interval = Seconds(9)};
+  request.trials->repeats = {.interleaves_baseline = true, .confirmed_plans = 2};
   const std::string bytes = codec.encode_request(request);
   v1::TuneRequest wire;
   ASSERT_TRUE(wire.ParseFromString(bytes));
+  EXPECT_TRUE(wire.trials().interleave_baseline());
+  EXPECT_EQ(wire.trials().confirm_plans(), 2);
   EXPECT_THAT(UnsetFields(wire.trials().job()),
               testing::ElementsAre("meshwright.v1.JobMetrics.fields",
                                    "meshwright.v1.JobTemplate.kubernetes",
@@ -255,6 +258,7 @@ StudyResult SampleResult() {
                                              .version = "1.2",
                                              .protocol = "1.0",
                                              .checksum = "abc",
+                                             .calibration = "7+def",
                                              .is_fallback = true,
                                              .reason = "why",
                                              .peak_memory = Bytes{7}};
@@ -270,6 +274,7 @@ StudyResult SampleResult() {
           .warnings = {"w"},
           .trials = {{.plan = FullPlan(),
                       .outcome = Ran{.step_time = Seconds(2), .peak_memory = Bytes{10}},
+                      .reference_step_time = Seconds(4),
                       .expected_step_time = Seconds(3),
                       .success_probability = 0.75,
                       .device_time = Seconds(1120)}},

@@ -20,9 +20,17 @@ class FakeModel final : public PlanModel {
  public:
   using Judge = std::function<PlanFigures(const ParallelPlan&, Seconds built_in)>;
   FakeModel(const Problem& problem, Judge judge, int failing_call)
-      : model_(ViewOf(problem)), judge_(std::move(judge)), failing_call_(failing_call) {}
+      : PlanModel({.name = "fake",
+                   .vendor = "Tests",
+                   .version = "2",
+                   .protocol = "1.0",
+                   .checksum = "abc",
+                   .calibration = "7+def"},
+                  {"calibrated long ago"}),
+        model_(ViewOf(problem)),
+        judge_(std::move(judge)),
+        failing_call_(failing_call) {}
 
-  [[nodiscard]] const ModelVersion& version() const override { return version_; }
   absl::StatusOr<std::vector<PlanFigures>> Estimate(std::span<const ParallelPlan> plans,
                                                     const BatchOptions& /*options*/) override {
     if (++calls_ == failing_call_) return absl::UnavailableError("given up");
@@ -38,8 +46,6 @@ class FakeModel final : public PlanModel {
   const Judge judge_;
   const int failing_call_;
   int calls_ = 0;
-  const ModelVersion version_ = {
-      .name = "fake", .vendor = "Tests", .version = "2", .protocol = "1.0", .checksum = "abc"};
 };
 
 PlanFigures AsBuiltIn(const ParallelPlan& /*plan*/, Seconds built_in) {
@@ -48,9 +54,10 @@ PlanFigures AsBuiltIn(const ParallelPlan& /*plan*/, Seconds built_in) {
 
 StudyControl With(FakeModel::Judge judge, int failing_call = 0) {
   StudyControl control;
-  control.open_model = [judge = std::move(judge), failing_call](
-                           std::string_view name,
-                           const Problem& problem) -> absl::StatusOr<std::unique_ptr<PlanModel>> {
+  control.open_model =
+      [judge = std::move(judge), failing_call](
+          std::string_view name, const Problem& problem,
+          const std::stop_token& /*cancel*/) -> absl::StatusOr<std::unique_ptr<PlanModel>> {
     if (name == "broken") return absl::UnavailableError("does not start");
     return std::make_unique<FakeModel>(problem, judge, failing_call);
   };
@@ -80,10 +87,12 @@ TEST(AskedModelTest, AModelThatAgreesGivesTheBuiltInWinner) {
     EXPECT_EQ(plan.estimate.cost_model->name, "fake");
     EXPECT_EQ(plan.estimate.cost_model->version, "2");
     EXPECT_EQ(plan.estimate.cost_model->checksum, "abc");
+    EXPECT_EQ(plan.estimate.cost_model->calibration, "7+def");
     EXPECT_FALSE(plan.estimate.cost_model->is_fallback);
   }
   ASSERT_TRUE(asked.baseline.has_value());
   EXPECT_TRUE(asked.baseline->estimate.cost_model.has_value());
+  EXPECT_THAT(asked.warnings, Contains("calibrated long ago"));
 }
 
 TEST(AskedModelTest, RanksByTheModelsTimes) {
@@ -187,6 +196,7 @@ TEST(AskedModelTest, CasesKeepTheirModelAndSayWhatItCannot) {
   ASSERT_TRUE(model.Apply(request, estimate).ok());
   EXPECT_EQ(estimate.step_time, 2 * built_in);
   EXPECT_EQ(estimate.cost_model->name, "fake");
+  EXPECT_THAT(estimate.warnings, Contains("calibrated long ago"));
   request.plan.micro_batch_size = 2;
   EXPECT_EQ(Reason(model.Apply(request, estimate)), "COST_MODEL_NO_ESTIMATE");
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 #include "search_space/model.h"
 #include "server/tuner/problem.h"
 #include "server/tuner/study.h"
@@ -48,6 +50,20 @@ inline Question TinyQuestion() {
   return {.model = TinyModel(),
           .workload = {.sequence_length = 1024, .global_batch_size = 16},
           .cluster = {.name = "c", .pools = {Nodes(1, 4)}}};
+}
+
+// Plans of TinyQuestion without pipelines.
+inline std::vector<ParallelPlan> TinyCandidates() {
+  std::vector<ParallelPlan> plans;
+  for (const int tensor : {1, 2, 4}) {
+    for (const int micro_batch : {1, 2, 4}) {
+      plans.push_back({.tensor_parallel = tensor,
+                       .data_parallel = 4 / tensor,
+                       .micro_batch_size = micro_batch,
+                       .layers_per_stage = {4}});
+    }
+  }
+  return plans;
 }
 
 inline Problem Resolved(const Question& question) {

@@ -26,7 +26,8 @@ std::vector<ParallelPlan> Candidates() {
   return plans;
 }
 
-// Studies with trials, by a launcher of the cluster's name: "cluster" or "replay".
+// Studies with trials, by a launcher of the cluster's name: "cluster" or "replay", or "varying",
+// with the baseline beside each trial.
 StudyRequest Measured(const std::string& launcher) {
   StudyRequest request = SmallStudy();
   request.question.cluster.name = launcher;
@@ -39,6 +40,7 @@ StudyCodec TrialCodec() {
     ASSIGN_OR_RETURN(StudyRequest request, TestCodec().decode_request(text));
     request.trials =
         TrialRequest{.launcher = request.question.cluster.name, .budget = {.trials = 100}};
+    request.trials->repeats.interleaves_baseline = request.question.cluster.name == "varying";
     return request;
   };
   return codec;
@@ -68,16 +70,22 @@ class StoredTrialsTest : public EngineTest {
 
   absl::StatusOr<StudyAnswer> Run(const StudyRequest& request, const Knowledge& knowledge,
                                   const StudyControl& control) {
-    FakeLauncher launcher([this](const ParallelPlan& plan) {
-      if (hangs_ && !std::exchange(has_begun_, true)) begun_.set_value();
-      return OutcomeOn(plan);
+    const bool is_varying = request.trials->repeats.interleaves_baseline;
+    FakeLauncher* own = nullptr;
+    FakeLauncher launcher([&](const ParallelPlan& plan) {
+      if (hangs_ && ++run_count_ == hangs_at_) {
+        own->hangs_until_cancelled = true;
+        begun_.set_value();
+      }
+      return is_varying ? After(plan.tensor_parallel) : OutcomeOn(plan);
     });
-    launcher.hangs_until_cancelled = hangs_;
+    own = &launcher;
     const Problem problem = ResolveProblem(request.question, knowledge).value();
     seen_.push_back({.history = control.history.read(problem).value().rows,
                      .history_sequence = control.history.sequence});
     auto answer =
-        RunTrialStudy(request, knowledge, {.candidates = Candidates()}, launcher, control);
+        RunTrialStudy(request, knowledge, {.candidates = Candidates(), .runs_jobs = is_varying},
+                      launcher, control);
     seen_.back().submitted = launcher.submitted;
     return answer;
   }
@@ -90,10 +98,11 @@ class StoredTrialsTest : public EngineTest {
     return study;
   }
 
-  // A study whose first trial hangs until it is cancelled.
-  std::string BeginHanging(Engine& engine) {
+  // A study of which a job, the first, hangs until it is cancelled.
+  std::string BeginHanging(Engine& engine, const std::string& launcher = "cluster", int job = 1) {
     hangs_ = true;
-    const auto study = engine.CreateStudy(Measured("cluster"), {});
+    hangs_at_ = job;
+    const auto study = engine.CreateStudy(Measured(launcher), {});
     EXPECT_TRUE(study.ok()) << study.status();
     begun_.get_future().wait();
     return study->id;
@@ -101,7 +110,8 @@ class StoredTrialsTest : public EngineTest {
 
   std::vector<Seen> seen_;
   bool hangs_ = false;
-  bool has_begun_ = false;
+  int hangs_at_ = 1;
+  int run_count_ = 0;
   std::promise<void> begun_;
 };
 
@@ -198,6 +208,34 @@ TEST_F(StoredTrialsTest, AStudyGoesOnWithWhatItBeganWith) {
   const auto attempts = OpenStore().ListAttempts(id, 1);
   ASSERT_TRUE(attempts.ok()) << attempts.status();
   EXPECT_EQ(attempts->size(), 2u);
+}
+
+TEST_F(StoredTrialsTest, ARunToCompareWithIsTakenUpAgain) {
+  const std::string id = BeginHanging(StartMeasuring(), "varying", 3);
+  StopEngine();
+  hangs_ = false;
+  StartMeasuring();
+  EXPECT_EQ(Ended(id).state, StudyState::kSucceeded);
+  StopEngine();
+  const Recorder store = OpenStore();
+  EXPECT_EQ(store.ListAttempts(id, 3)->size(), 2u);
+  const auto trials = store.ListTrials({.study_id = id}, TrialOrder::kNumber, 0, "");
+  ASSERT_TRUE(trials.ok()) << trials.status();
+  ASSERT_GE(trials->trials.size(), 4u);
+  for (std::size_t i = 0; i < trials->trials.size(); ++i) {
+    const TrialRecord& trial = trials->trials[i];
+    const bool is_reference = i >= 2 && i % 2 == 0;
+    EXPECT_EQ(trial.purpose, is_reference ? TrialPurpose::kReference : TrialPurpose::kSearch) << i;
+    EXPECT_EQ(trial.plan_digest == trials->trials[0].plan_digest, is_reference || i == 0) << i;
+  }
+  const auto page = store.ListMeasurements({}, MeasurementOrder::kNewest, 0, "");
+  ASSERT_TRUE(page.ok()) << page.status();
+  ASSERT_EQ(page->measurements.size(), trials->trials.size());
+  for (const MeasurementRecord& measured : page->measurements) {
+    const bool is_baseline = measured.plan_digest == trials->trials[0].plan_digest;
+    const bool is_repeat = is_baseline && measured.sequence > 1;
+    EXPECT_EQ(measured.expected.step_time.has_value(), !is_repeat) << measured.sequence;
+  }
 }
 
 TEST_F(StoredTrialsTest, ACancelledStudyKeepsItsTrialsAndLeavesNoneOpen) {

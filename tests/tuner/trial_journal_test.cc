@@ -60,19 +60,6 @@ TrialOutcome OutcomeOn(const ParallelPlan& plan) {
   return Ran{.step_time = Seconds(0.2 + 0.01 * key), .peak_memory = GiB(2.0 + 0.1 * key)};
 }
 
-std::vector<ParallelPlan> Candidates() {
-  std::vector<ParallelPlan> plans;
-  for (const int tensor : {1, 2, 4}) {
-    for (const int micro_batch : {1, 2, 4}) {
-      plans.push_back({.tensor_parallel = tensor,
-                       .data_parallel = 4 / tensor,
-                       .micro_batch_size = micro_batch,
-                       .layers_per_stage = {4}});
-    }
-  }
-  return plans;
-}
-
 StudyRequest Request() {
   StudyRequest request = {.question = TinyQuestion()};
   // Ends by device time, so that the budget must be counted from where it was.
@@ -82,8 +69,8 @@ StudyRequest Request() {
 
 StudyResult RunWith(const TrialJournal* journal, FakeLauncher& launcher) {
   const auto answer =
-      RunTrialStudy(Request(), Known(), {.candidates = Candidates(), .runs_jobs = true}, launcher,
-                    {.trials = journal});
+      RunTrialStudy(Request(), Known(), {.candidates = TinyCandidates(), .runs_jobs = true},
+                    launcher, {.trials = journal});
   return std::get<StudyResult>(answer.value());
 }
 
@@ -123,7 +110,7 @@ TEST(TrialJournalTest, AStudyThatWasLostAnywhereEndsAsOneThatWasNot) {
       for (const int limit : {first, second}) {
         const TrialJournal journal = JournalOn(kept, limit);
         const auto lost =
-            RunTrialStudy(Request(), Known(), {.candidates = Candidates(), .runs_jobs = true},
+            RunTrialStudy(Request(), Known(), {.candidates = TinyCandidates(), .runs_jobs = true},
                           launcher, {.trials = &journal});
         if (lost.ok()) continue;
         EXPECT_EQ(lost.status().message(), "the process is lost");
@@ -166,8 +153,8 @@ TEST(TrialJournalTest, TheCalibrationIsKeptBeforeTheFirstTrial) {
                                       return absl::OkStatus();
                                     }};
   FakeLauncher launcher(OutcomeOn);
-  const auto answer =
-      RunTrialStudy(request, Known(), {.candidates = Candidates()}, launcher, {.trials = &journal});
+  const auto answer = RunTrialStudy(request, Known(), {.candidates = TinyCandidates()}, launcher,
+                                    {.trials = &journal});
   const auto& result = std::get<StudyResult>(answer.value());
   ASSERT_GE(calls.size(), 2u);
   EXPECT_EQ(calls[0], result.calibration->id);

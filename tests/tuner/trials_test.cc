@@ -133,7 +133,7 @@ TEST(TrialPruningTest, CountsAndNamesWhatNeedsNoTrial) {
   chooser.Learn(0, After(3));
   const auto& all = chooser.candidates();
   StudyResult result;
-  NotePruned(chooser, {{all[0].plan, After(3)}, {all[3].plan, OutOfMemory()}}, result);
+  NotePruned(chooser, result);
   const std::vector<std::pair<std::string, std::int64_t>> counts = {
       {"memory", 1}, {"history", 1}, {"bound", 1}};
   EXPECT_EQ(result.search.pruned_count_by_rule, counts);

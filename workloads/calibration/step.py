@@ -48,7 +48,8 @@ def cases(kind, ranks):
         each = data * micro_batch
         yield {"model": model,
                # As near to the batch as the ranks can share it out.
-               "workload": {**workload, "global_batch_size": max(1, round(_BATCH / each)) * each},
+               "workload": {**workload, "framework": {"name": "train-step"},
+                            "global_batch_size": max(1, round(_BATCH / each)) * each},
                "plan": {"tensor_parallel": tensor, "data_parallel": data, "micro_batch_size": micro_batch}}
 
 

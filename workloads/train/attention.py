@@ -91,14 +91,14 @@ class _Ring(torch.autograd.Function):
         lse = queries.new_full(queries.shape[:3], float("-inf"))
         travelling = pair
         for step in range(group.size):
-            for rows, cols, later in _pieces(setting, step):
-                keys, values = travelling[:, :, cols].float()
-                scores = _scores(queries[:, :, rows], keys, later)
-                piece = scores.logsumexp(-1)
-                total = torch.logaddexp(lse[:, :, rows], piece)
-                out[:, :, rows] = (out[:, :, rows] * (lse[:, :, rows] - total).exp()[..., None]
-                                   + _times((scores - total[..., None]).exp(), values))
-                lse[:, :, rows] = total
+            rows, cols, later = _piece(setting, step)
+            keys, values = travelling[:, :, cols].float()
+            scores = _scores(queries[:, :, rows], keys, later)
+            piece = scores.logsumexp(-1)
+            total = torch.logaddexp(lse[:, :, rows], piece)
+            out[:, :, rows] = (out[:, :, rows] * (lse[:, :, rows] - total).exp()[..., None]
+                               + _times((scores - total[..., None]).exp(), values))
+            lse[:, :, rows] = total
             if step + 1 < group.size:
                 travelling = comm.shift(travelling, group)
         ctx.save_for_backward(queries, pair, out, lse)
@@ -115,14 +115,14 @@ class _Ring(torch.autograd.Function):
         d_queries = torch.zeros_like(queries)
         d_pair = torch.zeros_like(pair, dtype=torch.float32)
         for step in range(group.size):
-            for rows, cols, later in _pieces(ctx.setting, step):
-                keys, values = pair[:, :, cols].float()
-                share = (_scores(queries[:, :, rows], keys, later) - lse[:, :, rows, None]).exp()
-                d_scores = share * (_times(grad[:, :, rows], values.transpose(1, 2))
-                                    - delta[:, :, rows]) * scale
-                d_queries[:, :, rows] += _times(d_scores, keys)
-                d_pair[0][:, cols] += _over_rows(d_scores, queries[:, :, rows])
-                d_pair[1][:, cols] += _over_rows(share, grad[:, :, rows])
+            rows, cols, later = _piece(ctx.setting, step)
+            keys, values = pair[:, :, cols].float()
+            share = (_scores(queries[:, :, rows], keys, later) - lse[:, :, rows, None]).exp()
+            d_scores = share * (_times(grad[:, :, rows], values.transpose(1, 2))
+                                - delta[:, :, rows]) * scale
+            d_queries[:, :, rows] += _times(d_scores, keys)
+            d_pair[0][:, cols] += _over_rows(d_scores, queries[:, :, rows])
+            d_pair[1][:, cols] += _over_rows(share, grad[:, :, rows])
             if step + 1 < group.size:
                 pair = comm.shift(pair, group)
             d_pair = comm.shift(d_pair, group)  # after the last step it is home
@@ -131,21 +131,17 @@ class _Ring(torch.autograd.Function):
         return _back(d_queries, shape).to(ctx.dtype), d_keys, d_values, None
 
 
-def _pieces(setting, step):
-    """The pairs of a slice of queries and a slice of the keys at hand that see one another, and which
-    of the keys come later than a query (None: none does)."""
+def _piece(setting, step):
+    """The slice of queries and the slice of the keys at hand that see one another, and which of the keys come
+    later than a query (None: none does). Of one's own part that is all, with a mask; of an earlier rank's part
+    all queries see the early keys alone; of a later one's, late queries alone see any, and they see all."""
     group = setting.groups["context"]
     mine = setting.all_positions[group.rank]
     theirs = setting.all_positions[(group.rank - step) % group.size]
-    half = len(mine) // 2
-    slices = (slice(0, half), slice(half, None))
-    for rows in slices:
-        for cols in slices:
-            q, k = mine[rows], theirs[cols]
-            if k[0] > q[-1]:
-                continue
-            is_whole = k[-1] <= q[0]
-            yield rows, cols, None if is_whole else (k > q[:, None]).to(setting.device)
+    rows = slice(int((mine < theirs[0]).sum()), None)
+    cols = slice(0, int((theirs <= mine[-1]).sum()))
+    later = theirs[cols] > mine[rows, None]
+    return rows, cols, later.to(setting.device) if later.any() else None
 
 
 def _scores(queries, keys, later):

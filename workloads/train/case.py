@@ -26,7 +26,7 @@ WORKLOAD = {
     "precision": (word("bf16", "fp32", others=("fp16", "fp8")), "bf16"),
     "attention_kernel": (word("unfused", "fused_softmax", "flash1", "flash2", "flash3", "cudnn", "vendor"),
                          "unfused"),
-    "norm_kernel": (word("unfused", "fused"), "unfused"),
+    "norm_kernel": (word("unfused", "fused"), None),  # as it is
     "cross_entropy_kernel": (word("unfused", "fused"), "unfused"),
     "optimizer": (word("adam", others=("adam8bit", "sgd")), "adam"),
     "gradient_dtype": (word("fp32", "bf16", others=("fp16",)), "fp32"),
@@ -210,7 +210,7 @@ def _check_together(model, workload, plan, world_size, wrong):
          f"is more than the {moe.expert_count} experts")
 
 
-def departures(workload, attention_kernel):
+def departures(model, workload, attention_kernel):
     """What runs in another way than the workload says: [{"field", "asked", "used"}]."""
     found = []
 
@@ -218,11 +218,13 @@ def departures(workload, attention_kernel):
         if asked != used:
             found.append({"field": f"workload.{field}", "asked": asked, "used": used})
     note("attention_kernel", workload.attention_kernel, attention_kernel)
-    note("norm_kernel", workload.norm_kernel, "unfused")
+    norm_kernel = "fused" if model.norm == "layernorm" else "unfused"
+    note("norm_kernel", workload.norm_kernel or norm_kernel, norm_kernel)
     note("cross_entropy_kernel", workload.cross_entropy_kernel, "unfused")
     note("grouped_gemm", workload.grouped_gemm, False)
     for name in OVERLAP:
         note(f"overlap.{name}", getattr(workload.overlap, name), name == "pipeline_p2p")
-    note("framework.name", workload.framework.name, "generic")
+    own = workload.framework.name in ("generic", "train-step")  # generic: it was not stated
+    note("framework.name", workload.framework.name, workload.framework.name if own else "train-step")
     note("framework.facts", workload.framework.facts, [])
     return found

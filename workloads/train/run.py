@@ -88,7 +88,7 @@ def _tell_environment(case, rank, row, module):
         device_name=platform.machine() if module is None else module.get_device_name(),
         host=platform.node(), ranks=rank.world_size, threads=torch.get_num_threads(),
         deterministic=row.runs_as, fallbacks=devices.fallbacks(row),
-        departures=departures(workload, kernel),
+        departures=departures(model, workload, kernel),
         model=model.name, plan={**vars(plan), "recompute": vars(plan.recompute)})
 
 

@@ -14,10 +14,11 @@
 namespace meshwright {
 
 enum class OperatorVerdict {
-  kGood,     // the held-out error is within the limit
-  kTooFew,   // measured, but too few points to hold some out
-  kPoor,     // above the limit
-  kAssumed,  // not measured: the chip's figures stand as they were
+  kGood,      // the held-out error is within the limit
+  kTooFew,    // measured, but too few points to hold some out
+  kPoor,      // above the limit
+  kMeasured,  // taken as it was measured: there is no error to judge it by
+  kAssumed,   // not measured: the chip's figures stand as they were
 };
 
 // One operator of a chip, and what the measurements taught of it.
@@ -30,6 +31,7 @@ struct OperatorFit {
   double limit_ratio = 0;  // of held_out's median
   OperatorVerdict verdict = OperatorVerdict::kAssumed;
   std::string advice = {};  // what to measure; empty: nothing
+  bool is_needed = true;    // by most plans: the chip is not ready without it
 };
 
 struct ChipCalibration {

@@ -15,17 +15,15 @@ bool ChipDraft::IsPublished(std::string_view figure) const {
   return found != nullptr && found->provenance == Provenance::kPublished;
 }
 
-void ChipDraft::Set(std::string_view name, std::string value, Provenance provenance,
-                    std::string_view what) {
-  Note(name, value, provenance);
-  SetFigure(entry_, Made(name, std::move(value), provenance, what));
+void ChipDraft::Set(std::string_view name, std::string value, const FigureOrigin& origin) {
+  Note(name, value, origin.provenance);
+  SetFigure(entry_, Made(name, std::move(value), origin));
 }
 
-void ChipDraft::SetRow(const std::string& name, std::string value, Provenance provenance,
-                       std::string_view what) {
-  Note(name, value, provenance);
+void ChipDraft::SetRow(const std::string& name, std::string value, const FigureOrigin& origin) {
+  Note(name, value, origin.provenance);
   std::erase_if(entry_.figures, [&name](const ChipFigure& f) { return f.name == name; });
-  entry_.figures.push_back(Made(name, std::move(value), provenance, what));
+  entry_.figures.push_back(Made(name, std::move(value), origin));
 }
 
 void ChipDraft::RemoveRow(const std::string& name) {
@@ -33,13 +31,13 @@ void ChipDraft::RemoveRow(const std::string& name) {
   std::erase_if(entry_.figures, [&name](const ChipFigure& f) { return f.name == name; });
 }
 
-ChipFigure ChipDraft::Made(std::string_view name, std::string value, Provenance provenance,
-                           std::string_view what) const {
+ChipFigure ChipDraft::Made(std::string_view name, std::string value,
+                           const FigureOrigin& origin) const {
   return {.name = std::string(name),
           .value = std::move(value),
-          .source = what.empty() ? origin_ : fmt::format("{}; {}", origin_, what),
-          .provenance = provenance,
-          .confidence = Confidence::kHigh};
+          .source = origin.what.empty() ? origin_ : fmt::format("{}; {}", origin_, origin.what),
+          .provenance = origin.provenance,
+          .confidence = origin.confidence};
 }
 
 void ChipDraft::Note(std::string_view name, std::string after, Provenance provenance) {

@@ -16,6 +16,13 @@ struct FigureChange {
   Provenance provenance = Provenance::kFitted;
 };
 
+// Where a figure comes from.
+struct FigureOrigin {
+  Provenance provenance = Provenance::kFitted;
+  std::string what = {};  // ends the source
+  Confidence confidence = Confidence::kHigh;
+};
+
 // A chip on its way to its calibrated file: whatever changes is noted, with where it comes from.
 class ChipDraft {
  public:
@@ -28,18 +35,17 @@ class ChipDraft {
 
   [[nodiscard]] bool IsPublished(std::string_view figure) const;
 
-  // A number of `figures`. `what` ends the source; it may be empty.
-  void Set(std::string_view name, std::string value, Provenance provenance, std::string_view what);
+  // A number of `figures`.
+  void Set(std::string_view name, std::string value, const FigureOrigin& origin);
 
   // What is said of a row of a list (a collective, a table); the caller puts the row itself into
   // spec().
-  void SetRow(const std::string& name, std::string value, Provenance provenance,
-              std::string_view what);
+  void SetRow(const std::string& name, std::string value, const FigureOrigin& origin);
   void RemoveRow(const std::string& name);
 
  private:
-  [[nodiscard]] ChipFigure Made(std::string_view name, std::string value, Provenance provenance,
-                                std::string_view what) const;
+  [[nodiscard]] ChipFigure Made(std::string_view name, std::string value,
+                                const FigureOrigin& origin) const;
   void Note(std::string_view name, std::string after, Provenance provenance);
 
   ChipEntry entry_;

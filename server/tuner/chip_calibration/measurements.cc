@@ -94,6 +94,8 @@ class MeasurementsReader {
         {"attention", &MeasurementsReader::ReadAttention},
         {"elementwise", &MeasurementsReader::ReadElementwise},
         {"collectives", &MeasurementsReader::ReadCollective},
+        {"host_link", &MeasurementsReader::ReadHostCopy},
+        {"overlap", &MeasurementsReader::ReadOverlap},
         {"step", &MeasurementsReader::ReadStep},
     };
     const std::string path = fmt::format("items.{}", name);
@@ -149,8 +151,19 @@ class MeasurementsReader {
   }
 
   void ReadStream(ObjectReader& row, const Json& /*object*/) {
-    result_.streams.push_back(
-        {.bytes = Size(row), .working_set = Size(row, "working_set_bytes"), .time = Time(row)});
+    result_.streams.push_back({.traffic = {.bytes = Size(row), .time = Time(row)},
+                               .working_set = Size(row, "working_set_bytes")});
+  }
+
+  void ReadHostCopy(ObjectReader& row, const Json& /*object*/) {
+    result_.host_copies.push_back({.is_pinned = row.Flag("is_pinned").value_or(false),
+                                   .traffic = {.bytes = Size(row), .time = Time(row)}});
+  }
+
+  void ReadOverlap(ObjectReader& row, const Json& /*object*/) {
+    result_.overlaps.push_back({.gemm = Time(row, "gemm_alone_seconds"),
+                                .collective = Time(row, "collective_alone_seconds"),
+                                .together = Time(row, "together_seconds")});
   }
 
   void ReadGemm(ObjectReader& row, const Json& /*object*/) {

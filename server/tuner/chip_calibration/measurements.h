@@ -13,9 +13,21 @@ namespace meshwright {
 // What the file of workloads/microbench.py holds (docs/microbench.md has its format).
 
 struct MeasuredStream {
-  Bytes bytes = {};        // read and written
-  Bytes working_set = {};  // that they lie in
-  Seconds time = Seconds(0);
+  MeasuredTraffic traffic = {};
+  Bytes working_set = {};  // that its bytes lie in
+};
+
+// Between the host's memory and the device's, either way.
+struct MeasuredHostCopy {
+  bool is_pinned = false;
+  MeasuredTraffic traffic = {};
+};
+
+// GEMMs beside an all-reduce.
+struct MeasuredOverlap {
+  Seconds gemm = Seconds(0);  // alone
+  Seconds collective = Seconds(0);
+  Seconds together = Seconds(0);
 };
 
 struct MeasuredElementwise {
@@ -59,6 +71,8 @@ struct ChipMeasurements {
   std::vector<MeasuredElementwise> elementwise = {};
   std::vector<MeasuredCollective> collectives = {};
   std::vector<MeasuredTraffic> messages = {};  // between two ranks of a node
+  std::vector<MeasuredHostCopy> host_copies = {};
+  std::vector<MeasuredOverlap> overlaps = {};
   std::vector<MeasuredStep> steps = {};
 };
 

@@ -84,6 +84,10 @@ static const char* WhyRefused(const mw_question* q, double peak) {
   if (!Contains(kKernels, LENGTH(kKernels), q->workload.attention_kernel)) {
     return "workload.attention_kernel is not known";
   }
+  /* What is not among kOperators must be refused, not guessed. */
+  if (q->model.mla != NULL) return "model.mla is not modelled";
+  if (q->model.sliding_window > 0) return "model.sliding_window is not modelled";
+  if (q->model.mtp_layer_count > 0) return "model.mtp_layer_count is not modelled";
   if (!(peak > 0)) return "the chip states no peak of workload.precision";
   const mw_pool* const pool = &q->pools[0];
   const bool has_rates = pool->memory_bandwidth_bytes_per_second > 0 && pool->node_count > 0 &&

@@ -50,6 +50,7 @@ class Service final : public wire::CostModelService::Service {
     response->set_candidates_per_second(20'000);
     response->set_has_explain(true);
     response->set_has_lower_bound(true);
+    response->set_has_calibration(true);
     return grpc::Status::OK;
   }
 
@@ -116,8 +117,31 @@ class Service final : public wire::CostModelService::Service {
     if (model == nullptr) return NoContext();
     const std::string malformed = WhyMalformed(request->candidates());
     if (!malformed.empty()) return Invalid(malformed);
-    response->mutable_step_time_seconds()->Resize(request->candidates().count(),
-                                                  model->LeastSeconds());
+    const Columns columns(request->candidates(), model->layers());
+    for (int i = 0; i < request->candidates().count(); ++i) {
+      response->add_step_time_seconds(model->LeastSeconds(columns.At(i)));
+    }
+    return grpc::Status::OK;
+  }
+
+  grpc::Status ListCalibrationTests(grpc::ServerContext*, const wire::ListCalibrationTestsRequest*,
+                                    wire::ListCalibrationTestsResponse* response) override {
+    for (const Test& test : kTests) {
+      wire::CalibrationTest& out = *response->add_tests();
+      out.set_name(test.name);
+      out.set_what(test.what);
+      out.set_unit(test.unit);
+    }
+    return grpc::Status::OK;
+  }
+
+  grpc::Status FitCalibration(grpc::ServerContext*, const wire::FitCalibrationRequest* request,
+                              wire::FitCalibrationResponse* response) override {
+    Rates rates;
+    const std::string wrong = rates.Fit(*request);
+    if (!wrong.empty()) return Invalid(wrong);
+    response->set_calibration(rates.Text());
+    response->set_version("rates-1");
     return grpc::Status::OK;
   }
 

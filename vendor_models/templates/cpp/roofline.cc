@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <iterator>
 
 namespace roofline {
@@ -21,11 +22,41 @@ bool IsOneOf(const std::string& word, const char* const* begin, const char* cons
   return std::any_of(begin, end, [&](const char* known) { return word == known; });
 }
 
-double PeakOf(const wire::OpenContextRequest& request) {
+double PeakOf(const wire::OpenContextRequest& request, const std::string& precision) {
   for (const wire::Peak& peak : request.cluster().pools(0).chip().peaks()) {
-    if (peak.precision() == request.workload().precision()) return peak.flops_per_second();
+    if (peak.precision() == precision) return peak.flops_per_second();
   }
   return 0;
+}
+
+// Of what the test matmul_bf16 measures; 0: the chip states none.
+double MatmulPeakOf(const wire::OpenContextRequest& request) {
+  const double bf16 = PeakOf(request, "bf16");
+  return bf16 > 0 ? bf16 : PeakOf(request, "fp16");
+}
+
+// A measurement cannot be above what the data sheet states; empty: it is not.
+std::string WhyTooFast(const Test& test, double measured, double nominal) {
+  if (measured <= nominal) return "";
+  char text[160];
+  std::snprintf(text, sizeof(text),
+                "calibration: %s = %.6g %s; must be <= %.6g, the chip's nominal", test.name,
+                measured, test.unit, nominal);
+  return text;
+}
+
+// What is wrong with the parameters that were fitted; empty: nothing.
+std::string WhyUncalibrated(const wire::OpenContextRequest& request) {
+  Rates rates;
+  if (!rates.Read(request.calibration())) return "calibration: no parameters of this model";
+  const double peak = MatmulPeakOf(request);
+  if (peak <= 0) {
+    return std::string("calibration: the chip states no bf16 or fp16 peak to hold ") +
+           kTests[0].name + " against";
+  }
+  const std::string wrong = WhyTooFast(kTests[0], rates.matmul, peak);
+  const double memory = request.cluster().pools(0).chip().memory_bandwidth_bytes_per_second();
+  return wrong.empty() ? WhyTooFast(kTests[1], rates.memory, memory) : wrong;
 }
 
 double Share(int n) { return (n - 1.0) / n; }
@@ -39,9 +70,44 @@ double BubbleRatio(const Candidate& c, double micro_batches) {
   return is_simple ? plain : plain / 2;
 }
 
+bool IsKnown(const Candidate& c) {
+  return c.schedule >= wire::SCHEDULE_GPIPE && c.schedule <= wire::SCHEDULE_CHIMERA &&
+         c.recompute >= wire::RECOMPUTE_GRANULARITY_NONE &&
+         c.recompute <= wire::RECOMPUTE_GRANULARITY_FULL;
+}
+
 bool IsBadColumn(int length, int count) { return length != 0 && length != count; }
 
 }  // namespace
+
+std::string Rates::Fit(const wire::FitCalibrationRequest& request) {
+  *this = {};
+  for (const wire::CalibrationMeasurement& measured : request.measurements()) {
+    // Not so written as to let a NaN pass.
+    const bool is_rate = measured.value() > 0 && std::isfinite(measured.value());
+    if (!is_rate) return "measurements: " + measured.name() + " must be above 0";
+    if (measured.name() == kTests[0].name) {
+      matmul = measured.value();
+    } else if (measured.name() == kTests[1].name) {
+      memory = measured.value();
+    } else {
+      return "measurements: '" + measured.name() + "' is no test of this model";
+    }
+  }
+  return matmul > 0 && memory > 0 ? "" : "measurements: a test is missing";
+}
+
+std::string Rates::Text() const {
+  char text[96];
+  std::snprintf(text, sizeof(text), "roofline 1 %.17g %.17g", matmul, memory);
+  return text;
+}
+
+bool Rates::Read(const std::string& text) {
+  char end = 0;
+  const int count = std::sscanf(text.c_str(), "roofline 1 %lf %lf%c", &matmul, &memory, &end);
+  return count == 2 && matmul > 0 && memory > 0 && std::isfinite(matmul) && std::isfinite(memory);
+}
 
 std::string Roofline::WhyRefused(const wire::OpenContextRequest& request) {
   const wire::Workload& workload = request.workload();
@@ -53,7 +119,9 @@ std::string Roofline::WhyRefused(const wire::OpenContextRequest& request) {
                std::end(kAttentionKernels))) {
     return "workload.attention_kernel '" + workload.attention_kernel() + "' is not known";
   }
-  if (PeakOf(request) <= 0) return "the chip states no peak of " + workload.precision();
+  if (PeakOf(request, workload.precision()) <= 0) {
+    return "the chip states no peak of " + workload.precision();
+  }
   const wire::Pool& pool = request.cluster().pools(0);
   const bool has_rates = pool.chip().memory_bandwidth_bytes_per_second() > 0 &&
                          pool.intra_node().bandwidth_bytes_per_second() > 0 &&
@@ -63,7 +131,12 @@ std::string Roofline::WhyRefused(const wire::OpenContextRequest& request) {
   const bool has_sizes = model.layer_count() > 0 && model.hidden_size() > 0 &&
                          model.parameter_count() > 0 && workload.sequence_length() > 0 &&
                          workload.global_batch_size() > 0;
-  return has_sizes ? "" : "the model or the workload lacks a size";
+  if (!has_sizes) return "the model or the workload lacks a size";
+  // What is not among the operators of GetInfo must be refused, not guessed.
+  if (model.has_mla()) return "model.mla is not modelled";
+  if (model.sliding_window() > 0) return "model.sliding_window is not modelled";
+  if (model.mtp_layer_count() > 0) return "model.mtp_layer_count is not modelled";
+  return request.calibration().empty() ? "" : WhyUncalibrated(request);
 }
 
 Roofline::Roofline(const wire::OpenContextRequest& request) {
@@ -88,8 +161,13 @@ Roofline::Roofline(const wire::OpenContextRequest& request) {
   // 6 FLOPs a parameter and token; causal attention, forward and backward.
   flops_ = 6.0 * tokens *
            (static_cast<double>(model.active_parameter_count()) + layers_ * width * sequence_);
-  peak_ = PeakOf(request);
+  peak_ = PeakOf(request, workload.precision());
+  matmul_efficiency_ = kMatmulEfficiency;
   memory_bandwidth_ = kMemoryEfficiency * pool.chip().memory_bandwidth_bytes_per_second();
+  if (Rates rates; rates.Read(request.calibration())) {
+    matmul_efficiency_ = rates.matmul / MatmulPeakOf(request);
+    memory_bandwidth_ = rates.memory;
+  }
   memory_capacity_ = static_cast<double>(pool.memory_capacity_bytes());
   inside_ = kLinkEfficiency * pool.intra_node().bandwidth_bytes_per_second();
   outside_ = kLinkEfficiency * pool.inter_node().bandwidth_bytes_per_second() / devices_per_node_;
@@ -161,6 +239,21 @@ double Roofline::Memory(const Candidate& c, double micro_batches) const {
   return weights + gradients + states + layer * layers_ / c.pipeline * in_flight + kRuntimeBytes;
 }
 
+double Roofline::MicroBatches(const Candidate& c) const {
+  return std::ceil(batch_ / (static_cast<double>(c.data) * c.micro_batch));
+}
+
+double Roofline::MatmulSeconds(const Candidate& c) const {
+  const double tokens = c.micro_batch * sequence_ / c.context / c.tensor;
+  const double efficiency = matmul_efficiency_ * tokens / (tokens + kSmallTokens);
+  return flops_ / (devices_ * peak_ * efficiency);
+}
+
+double Roofline::LeastSeconds(const Candidate& c) const {
+  if (WhyWrong(c) != nullptr || !IsKnown(c)) return 0;
+  return MatmulSeconds(c) * (1 + BubbleRatio(c, MicroBatches(c)));
+}
+
 Estimate Roofline::Of(const Candidate& c) const {
   Estimate e;
   if (const char* wrong = WhyWrong(c); wrong != nullptr) {
@@ -168,25 +261,19 @@ Estimate Roofline::Of(const Candidate& c) const {
     e.reason = wrong;
     return e;
   }
-  const bool is_known = c.schedule >= wire::SCHEDULE_GPIPE &&
-                        c.schedule <= wire::SCHEDULE_CHIMERA &&
-                        c.recompute >= wire::RECOMPUTE_GRANULARITY_NONE &&
-                        c.recompute <= wire::RECOMPUTE_GRANULARITY_FULL;
-  if (!is_known) {
+  if (!IsKnown(c)) {
     e.status = wire::CANDIDATE_STATUS_UNSUPPORTED;
     e.reason = "a schedule or recomputation that this model does not know";
     return e;
   }
-  const double micro_batches = std::ceil(batch_ / (static_cast<double>(c.data) * c.micro_batch));
+  const double micro_batches = MicroBatches(c);
   e.peak_memory_bytes = Memory(c, micro_batches);
   if (e.peak_memory_bytes > memory_capacity_) {
     e.status = wire::CANDIDATE_STATUS_INFEASIBLE_MEMORY;
     e.reason = "more than the device has";
     return e;
   }
-  const double tokens = c.micro_batch * sequence_ / c.context / c.tensor;
-  const double efficiency = kMatmulEfficiency * tokens / (tokens + kSmallTokens);
-  e.lines[0] = flops_ / (devices_ * peak_ * efficiency);
+  e.lines[0] = MatmulSeconds(c);
   const double weights = 3 * 2 * ParametersOfDevice(c) * micro_batches;
   const double activations = 60 * c.micro_batch * sequence_ / c.context * hidden_ / c.tensor *
                              layers_ / c.pipeline * micro_batches;

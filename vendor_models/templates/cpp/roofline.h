@@ -43,6 +43,30 @@ struct Estimate {
   double lines[kLineCount] = {};
 };
 
+// What is measured of a chip to calibrate this model.
+struct Test {
+  const char* name;
+  const char* what;
+  const char* unit;
+};
+inline constexpr Test kTests[] = {
+    {"matmul_bf16", "rate of a large bf16 matrix multiplication; fp16 where the chip has no bf16",
+     "flops_per_second"},
+    {"memory_copy", "bytes that a large copy reads and writes in a second", "bytes_per_second"}};
+
+// Rates that were measured on a chip. Efficiencies are these over the nominal ones, which a
+// question states.
+struct Rates {
+  double matmul = 0;
+  double memory = 0;
+
+  // What is wrong with the measurements; empty: nothing, and these are set. The chip's nominal
+  // rates come with a question: rates above them are refused there, before the parameters are kept.
+  std::string Fit(const wire::FitCalibrationRequest& request);
+  std::string Text() const;  // the parameters that are given back with a question
+  bool Read(const std::string& text);
+};
+
 // A question, prepared for many candidates. Constant after construction: any number of threads.
 class Roofline {
  public:
@@ -52,12 +76,15 @@ class Roofline {
   explicit Roofline(const wire::OpenContextRequest& request);
 
   Estimate Of(const Candidate& candidate) const;
-  // No estimate of any candidate is below.
-  double LeastSeconds() const { return flops_ / (devices_ * peak_); }
+  // The candidate's estimate is not below: its matrix multiplications and their pipeline bubble. 0:
+  // not known.
+  double LeastSeconds(const Candidate& candidate) const;
   int layers() const { return layers_; }
 
  private:
   const char* WhyWrong(const Candidate& candidate) const;
+  double MicroBatches(const Candidate& candidate) const;
+  double MatmulSeconds(const Candidate& candidate) const;
   double Bandwidth(int group) const;
   double ParametersOfDevice(const Candidate& candidate) const;
   void AddCommunication(const Candidate& candidate, double micro_batches, Estimate& e) const;
@@ -73,6 +100,7 @@ class Roofline {
   double expert_parameters_ = 0;
   double flops_ = 0;  // of a step, without recomputation
   double peak_ = 0;   // FLOP/s of a device
+  double matmul_efficiency_ = 0;
   double memory_bandwidth_ = 0;
   double memory_capacity_ = 0;
   double inside_ = 0;   // bytes/s of a device, inside the node

@@ -57,6 +57,12 @@ class Context:
             raise Refused(f"workload.precision '{workload.precision}' is not known")
         if workload.attention_kernel not in KERNELS:
             raise Refused(f"workload.attention_kernel '{workload.attention_kernel}' is not known")
+        # What is not among the operators of GetInfo must be refused, not guessed.
+        if model.HasField("mla"):
+            raise Refused("model.mla is not modelled")
+        for field in ("sliding_window", "mtp_layer_count"):
+            if getattr(model, field) > 0:
+                raise Refused(f"model.{field} is not modelled")
         pool = request.cluster.pools[0]
         peaks = {peak.precision: peak.flops_per_second for peak in pool.chip.peaks}
         self.peak = peaks.get(workload.precision, 0)

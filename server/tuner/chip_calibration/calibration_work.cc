@@ -1,0 +1,48 @@
+#include "server/tuner/chip_calibration/calibration_work.h"
+
+#include <algorithm>
+
+#include "fmt/format.h"
+
+namespace meshwright {
+
+std::string NumberText(double value) { return fmt::format("{:.6g}", value); }
+
+std::string ErrorText(const FitError& error) {
+  if (error.point_count == 0) return "nothing held out";
+  return fmt::format("held-out error {:.1f} / {:.1f} % of {}", 100 * error.median_ratio,
+                     100 * error.p90_ratio, error.point_count);
+}
+
+OperatorVerdict VerdictOf(const FitError& error, double limit) {
+  if (error.point_count == 0) return OperatorVerdict::kTooFew;
+  return error.median_ratio <= limit ? OperatorVerdict::kGood : OperatorVerdict::kPoor;
+}
+
+FigureOrigin OriginOf(Provenance provenance, std::string what, OperatorVerdict verdict) {
+  FigureOrigin origin = {.provenance = provenance, .what = std::move(what)};
+  if (verdict == OperatorVerdict::kTooFew) origin.confidence = Confidence::kMedium;
+  if (verdict == OperatorVerdict::kPoor) origin.confidence = Confidence::kLow;
+  return origin;
+}
+
+void SetAll(CalibrationWork& work, const Figures& figures, const FigureOrigin& origin) {
+  for (const auto& [name, value] : figures) work.draft.Set(name, NumberText(value), origin);
+}
+
+void AddMissing(CalibrationWork& work, std::string_view name, std::string_view item) {
+  const auto state = std::find_if(work.measured.items.begin(), work.measured.items.end(),
+                                  [item](const ItemState& s) { return s.name == item; });
+  std::string why = "is not in the file";
+  if (state != work.measured.items.end()) {
+    const bool is_measured = state->status == "measured";
+    why = fmt::format("{}{}", is_measured ? "has no row that says anything of it" : state->status,
+                      state->reason.empty() ? "" : fmt::format(" ({})", state->reason));
+  }
+  work.result.operators.push_back(
+      {.name = std::string(name),
+       .verdict = OperatorVerdict::kAssumed,
+       .advice = fmt::format("item {} {}: the figures stand as they were", item, why)});
+}
+
+}  // namespace meshwright

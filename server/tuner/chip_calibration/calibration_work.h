@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cmath>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "estimator/fit/fit_error.h"
+#include "server/tuner/chip_calibration/chip_calibration.h"
+#include "server/tuner/chip_calibration/chip_draft.h"
+#include "server/tuner/chip_calibration/measurements.h"
+
+namespace meshwright {
+
+// What the parts of a calibration share.
+struct CalibrationWork {
+  const ChipMeasurements& measured;
+  const ChipEntry& before;
+  ChipDraft draft;
+  ChipCalibration result = {};
+
+  [[nodiscard]] ChipSpec& spec() { return draft.spec(); }
+};
+
+// Of a median of held-out errors.
+OperatorVerdict VerdictOf(const FitError& error, double limit);
+std::string ErrorText(const FitError& error);
+
+// What a figure is worth that was fitted, or taken, with this verdict.
+FigureOrigin OriginOf(Provenance provenance, std::string what, OperatorVerdict verdict);
+
+std::string NumberText(double value);
+
+using Figures = std::vector<std::pair<std::string_view, double>>;
+void SetAll(CalibrationWork& work, const Figures& figures, const FigureOrigin& origin);
+
+// An operator that was not measured, and why.
+void AddMissing(CalibrationWork& work, std::string_view name, std::string_view item);
+
+// |modelled / measured - 1| of points with a `time`.
+template <typename Point, typename Model>
+FitError Errors(std::span<const Point> points, Model time) {
+  std::vector<double> errors;
+  errors.reserve(points.size());
+  for (const Point& point : points) errors.push_back(std::abs(time(point) / point.time - 1));
+  return ErrorOf(std::move(errors));
+}
+
+}  // namespace meshwright

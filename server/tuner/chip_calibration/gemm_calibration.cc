@@ -1,0 +1,184 @@
+#include "server/tuner/chip_calibration/gemm_calibration.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "estimator/fit/fit_error.h"
+#include "estimator/fit/gemm_fit.h"
+#include "estimator/terms/matmul.h"
+#include "fmt/format.h"
+#include "vendor_models/residual_table.h"
+
+namespace meshwright {
+namespace {
+
+// Above this median of held-out errors GEMM is poor (chips.md 8, item 3).
+constexpr double kGemmLimit = 0.08;
+
+constexpr int kShapesOfATable = 100;  // of a pass, from which a table of residuals says more
+
+// A peak that nobody published is the best rate that was measured.
+void SetPeak(CalibrationWork& work, Precision precision, std::span<const MeasuredGemm> gemms) {
+  const std::string key = fmt::format("peak_{}_flops_per_second", Word(precision));
+  if (work.draft.IsPublished(key)) return;
+  double best = 0;
+  for (const MeasuredGemm& g : gemms) {
+    best = std::max(best, 2 * g.shape.m * g.shape.n * g.shape.k * g.shape.count / g.time.count());
+  }
+  work.draft.Set(key, fmt::format("{:.4g}", best),
+                 {.provenance = Provenance::kMeasured, .what = "the fastest GEMM"});
+}
+
+// That of the highest measured rate among those of 16 bits and more.
+Precision Leading(const std::map<Precision, std::vector<MeasuredGemm>>& by_precision) {
+  Precision leading = by_precision.begin()->first;
+  double best = 0;
+  for (const auto& [precision, gemms] : by_precision) {
+    if (precision == Precision::kFp8) continue;
+    for (const MeasuredGemm& g : gemms) {
+      const double rate = 2 * g.shape.m * g.shape.n * g.shape.k * g.shape.count / g.time.count();
+      if (rate > best) {
+        best = rate;
+        leading = precision;
+      }
+    }
+  }
+  return leading;
+}
+
+bool IsHalf(Precision precision) {
+  return precision == Precision::kBf16 || precision == Precision::kFp16;
+}
+
+std::vector<MeasuredGemm> Single(const std::vector<MeasuredGemm>& gemms) {
+  std::vector<MeasuredGemm> single;
+  for (const MeasuredGemm& g : gemms) {
+    if (g.shape.count == 1) single.push_back(g);
+  }
+  return single;
+}
+
+FitError ErrorBefore(CalibrationWork& work, const std::vector<MeasuredGemm>& gemms) {
+  std::vector<double> errors;
+  for (const MeasuredGemm& g : gemms) {
+    if (!NominalPeak(work.before.spec, g.precision).has_value()) continue;
+    errors.push_back(std::abs(GemmTime(g, work.before.spec) / g.time - 1));
+  }
+  return ErrorOf(std::move(errors));
+}
+
+void SetGemm(CalibrationWork& work, const GemmModel& g, const FigureOrigin& origin) {
+  SetAll(work,
+         {{"gemm_compute_efficiency_ratio", g.compute_efficiency},
+          {"gemm_memory_efficiency_ratio", g.memory_efficiency},
+          {"gemm_fixed_seconds", g.fixed.count()},
+          {"gemm_intensity_half_ratio", g.intensity_half},
+          {"gemm_fill_elements", g.fill},
+          {"gemm_quantisation_ratio", g.quantisation},
+          {"gemm_norm_exponent", g.norm_exponent},
+          {"gemm_split_k_seconds", g.split_k.count()}},
+         origin);
+}
+
+// They hold the measured over the modelled time by constants that change now.
+void RemoveTables(CalibrationWork& work) {
+  for (const GemmResidualTable& table : work.spec().gemm_residuals) {
+    const std::string name = ResidualTableName(table);
+    work.draft.RemoveRow(name);
+    work.result.warnings.push_back(name + " is removed: its ratios are to the constants before");
+  }
+  work.spec().gemm_residuals.clear();
+}
+
+void AddTable(CalibrationWork& work, Precision precision, const std::vector<MeasuredGemm>& single,
+              const OperatorFit& fit) {
+  GemmResidualTable table = {
+      .precision = precision == Precision::kFp16 ? Precision::kBf16 : precision,
+      .shapes = SummariseResiduals(single, work.spec())};
+  const auto cut = std::erase_if(table.shapes, [](const GemmResidual& r) {
+    return r.log_time_ratio < std::log(0.05) || r.log_time_ratio > std::log(20.0);
+  });
+  if (cut > 0) {
+    work.result.warnings.push_back(fmt::format(
+        "{} sizes of the {} table are left out: measured over modelled time is below 0.05 or "
+        "above 20",
+        cut, Word(precision)));
+  }
+  if (table.shapes.empty()) return;
+  IndexShapes(table);
+  work.draft.SetRow(ResidualTableName(table), fmt::format("{} shapes", table.shapes.size()),
+                    OriginOf(Provenance::kMeasured, ErrorText(fit.held_out), fit.verdict));
+  work.spec().gemm_residuals.push_back(std::move(table));
+}
+
+void FitLeadingGemm(CalibrationWork& work, Precision precision,
+                    const std::vector<MeasuredGemm>& gemms) {
+  OperatorFit fit = {.name = "gemm",
+                     .detail = std::string(Word(precision)),
+                     .point_count = static_cast<int>(gemms.size()),
+                     .before = ErrorBefore(work, gemms),
+                     .limit_ratio = kGemmLimit};
+  RemoveTables(work);
+  const bool with_table = static_cast<int>(gemms.size()) >= 3 * kShapesOfATable;
+  fit.held_out = GemmHeldOutError(
+      gemms, work.spec(), with_table ? GemmFitParts::kConstantsAndTable : GemmFitParts::kConstants);
+  fit.verdict = VerdictOf(fit.held_out, kGemmLimit);
+  if (fit.verdict == OperatorVerdict::kPoor && !with_table) {
+    fit.advice =
+        "measure 200 more shapes, for a table of residuals: "
+        "microbench.py --only gemm --gemm-shapes 232";
+  }
+  const GemmModel fitted = FitGemm(gemms, work.spec());
+  SetGemm(work, fitted, OriginOf(Provenance::kFitted, ErrorText(fit.held_out), fit.verdict));
+  for (const std::string_view figure : FiguresAtTheEdge(fitted)) {
+    work.result.warnings.push_back(fmt::format(
+        "{} ended at the edge of what the fit may try: these shapes say no more of it", figure));
+  }
+  if (with_table) AddTable(work, precision, Single(gemms), fit);
+  work.result.operators.push_back(std::move(fit));
+}
+
+// A precision besides the one that the constants are of: a table of what differs. bf16 and fp16
+// share their table, so that of the second only the error is told.
+void AddPrecision(CalibrationWork& work, Precision precision,
+                  const std::vector<MeasuredGemm>& gemms, bool shares_table) {
+  const std::vector<MeasuredGemm> single = Single(gemms);
+  if (single.empty()) return;
+  OperatorFit fit = {.name = "gemm",
+                     .detail = std::string(Word(precision)),
+                     .point_count = static_cast<int>(single.size()),
+                     .before = ErrorBefore(work, single),
+                     .limit_ratio = kGemmLimit};
+  // Where they share one, none of them was fitted to.
+  fit.held_out =
+      shares_table
+          ? Errors<MeasuredGemm>(
+                single, [&work](const MeasuredGemm& g) { return GemmTime(g, work.spec()); })
+          : GemmHeldOutError(single, work.spec(), GemmFitParts::kTable);
+  fit.verdict = VerdictOf(fit.held_out, kGemmLimit);
+  if (!shares_table) AddTable(work, precision, single, fit);
+  work.result.operators.push_back(std::move(fit));
+}
+
+}  // namespace
+
+void FitGemms(CalibrationWork& work) {
+  std::map<Precision, std::vector<MeasuredGemm>> by_precision;
+  for (const MeasuredGemm& g : work.measured.gemms) by_precision[g.precision].push_back(g);
+  if (by_precision.empty()) {
+    AddMissing(work, "gemm", "gemm");
+    return;
+  }
+  // The chip has one set of constants; other precisions get a table of what differs.
+  const Precision leading = Leading(by_precision);
+  for (const auto& [precision, gemms] : by_precision) SetPeak(work, precision, gemms);
+  FitLeadingGemm(work, leading, by_precision.at(leading));
+  for (const auto& [precision, gemms] : by_precision) {
+    if (precision == leading) continue;
+    AddPrecision(work, precision, gemms, IsHalf(precision) && IsHalf(leading));
+  }
+}
+
+}  // namespace meshwright

@@ -1,0 +1,10 @@
+#pragma once
+
+#include "server/tuner/chip_calibration/calibration_work.h"
+
+namespace meshwright {
+
+// Peaks that nobody has published, the constants of the leading precision, and tables of residuals.
+void FitGemms(CalibrationWork& work);
+
+}  // namespace meshwright

@@ -1,0 +1,166 @@
+"""What the tests of real jobs share: a folder of jobs, a stand-in for a training program, and a server that may be lost."""
+
+import contextlib
+import json
+import os
+import pathlib
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+from programs import MESHWRIGHTD, Folder
+
+LAUNCHER, PYTHON = sys.argv[4:6]
+
+MODEL = {"name": "gpt-tiny", "layer_count": 4, "hidden_size": 64, "ffn_hidden_size": 256, "attention_head_count": 4,
+         "kv_head_count": 4, "head_dim": 16, "vocab_size": 512, "mlp": "gelu", "norm": "layernorm",
+         "tied_embeddings": False}
+WORKLOAD = {"sequence_length": 64, "global_batch_size": 8, "precision": "fp32", "attention_kernel": "unfused"}
+CLUSTER = {"name": "two-cores",
+           "pools": [{"name": "cpu", "chip": "cpu-generic", "node_count": 1, "devices_per_node": 2}]}
+
+# What a site states of its engine.
+SITE = {"poll_interval_seconds": 0.2}
+FAKE_KUBERNETES = pathlib.Path(__file__).resolve().parent.parent / "launchers" / "fake_kubernetes.py"
+
+
+def setUpModule():
+    if LAUNCHER != "kubernetes":
+        return
+    with tempfile.NamedTemporaryFile("w", suffix=".json", delete=False) as script:
+        script.write("{}")
+    unittest.addModuleCleanup(os.unlink, script.name)
+    cluster = subprocess.Popen([sys.executable, FAKE_KUBERNETES, script.name], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    unittest.addModuleCleanup(cluster.wait)
+    unittest.addModuleCleanup(cluster.stdout.close)
+    unittest.addModuleCleanup(cluster.stdin.close)
+    SITE["kubernetes"] = {"server": cluster.stdout.readline().strip(), "namespace": "tests", "image": "image",
+                          "labels": ["team=tests"]}
+
+
+# Writes down that it began, and then does what FOLDER/behaviour.json says of plans with so much tensor parallelism;
+# "drift": the machine is slower by that share with each job.
+TRAINER = """
+import json, os, pathlib, signal, sys, time
+folder, case, attempt = pathlib.Path(sys.argv[1]), json.load(open(sys.argv[2])), sys.argv[3]
+with open(folder / f"{attempt}.began.{os.environ['RANK']}", "a") as file:
+    file.write("began\\n")
+tensor = case["plan"]["tensor_parallel"]
+behaviour = json.load(open(folder / "behaviour.json"))
+does = behaviour.get(f"mb{case['plan']['micro_batch_size']}") or behaviour.get(str(tensor), {})
+if does.get("dies") and os.environ["RANK"] == "1":
+    print("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB", flush=True)
+    sys.exit(1)
+if does.get("deaf"):
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if does.get("hangs"):
+    time.sleep(600)
+slower = 1 + behaviour.get("drift", 0) * (len(list(folder.glob("*.began.0"))) - 1)
+for step in range(40):
+    time.sleep(does.get("sleeps", 0.02))
+    print(json.dumps({"meshwright": 1, "event": "step", "step": step, "step_time_seconds": slower / tensor,
+                      "is_warmup": False}), flush=True)
+time.sleep(600)
+"""
+
+
+class JobsFolder(Folder):
+
+    def setUp(self):
+        super().setUp()
+        if LAUNCHER == "local":  # of the tests' own: others may use the machine
+            SITE["slots_folder"] = str(self.folder / "slots")
+        self.jobs = self.folder / "jobs"
+        self.jobs.mkdir()
+        self.behave({})
+
+    def behave(self, by_tensor_parallel):
+        (self.jobs / "behaviour.json").write_text(json.dumps(by_tensor_parallel))
+
+    def job(self, **changes):
+        trainer = self.write("trainer.py", TRAINER)
+        return {"folder": str(self.jobs), "python": PYTHON, "time_limit_seconds": 120, **SITE,
+                "command": [PYTHON, trainer, "{folder}", "{case_file}", "{attempt}"],
+                "metrics": {"warmup_steps": 1, "min_steps": 4, "max_steps": 8, "start_limit_seconds": 60,
+                            "hang_limit_seconds": 60}, **changes}
+
+    def tune(self, *args, trials=3, job=None, expect=0, cluster=CLUSTER):
+        return self.run_cli("tune", *self.question(MODEL, WORKLOAD, cluster), "--launcher", LAUNCHER,
+                            "--job", self.write("job.json", job or self.job()), "--max-trials", str(trials),
+                            "--output", "json", *args, expect=expect, seconds=300)
+
+    def modelled_memory(self, plan):
+        line = {"id": "1", "model": MODEL, "workload": WORKLOAD, "cluster": CLUSTER, "plan": plan}
+        shown = self.run_cli("evaluate", "--cases", self.write("case.jsonl", line), "--db",
+                             str(self.folder / "none.db"))
+        return json.loads(shown.stdout)["reserved_memory_bytes"]
+
+    def began(self):
+        """How often each attempt began, by its name."""
+        return {path.name.split(".")[0]: path.read_text().count("began") for path in self.jobs.glob("*.began.0")}
+
+
+class ServedFolder(JobsFolder):
+
+    def start(self, *flags):
+        environment = {**os.environ, "XDG_STATE_HOME": str(self.folder / "state")}
+        self.server = subprocess.Popen(
+            [MESHWRIGHTD, "--listen", "127.0.0.1:0", "--db", str(self.folder / "server.db"), *flags],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment)
+        self.addCleanup(self.server.stdout.close)
+        self.addCleanup(self.server.wait)
+        self.addCleanup(self.server.kill)
+        return self.server.stdout.readline().split()[-1]
+
+    def create(self, address, trials=3):
+        done = self.run_cli("--server", address, "study", "create", *self.question(MODEL, WORKLOAD, CLUSTER),
+                            "--launcher", LAUNCHER, "--job", self.write("job.json", self.job()),
+                            "--max-trials", str(trials), "--output", "json")
+        created = json.loads(done.stdout)
+        return (created.get("study") or created)["id"]
+
+    def ended(self, address, study):
+        self.run_cli("--server", address, "study", "watch", study)
+        return json.loads(self.run_cli("--server", address, "study", "show", study, "--output", "json").stdout)
+
+    def state_of(self, address, study):
+        shown = self.run_cli("--server", address, "study", "list", "--output", "json")
+        return next(s["state"] for s in json.loads(shown.stdout)["studies"] if s["id"] == study)
+
+    def wait_for(self, what, seconds=60):
+        end = time.monotonic() + seconds
+        while not what():
+            self.assertLess(time.monotonic(), end, "does not come")
+            time.sleep(0.02)
+
+    def check_whole(self, answer, trials=3):
+        tried = answer["result"]["trials"]
+        self.assertEqual([trial["outcome"] for trial in tried], ["ok"] * trials)
+        self.assertEqual(set(self.began().values()), {1}, "an attempt began twice")
+        self.wait_for(lambda: not self.processes(answer["study"]["id"]))  # under Slurm they go a moment later
+
+    def processes(self, study):
+        found = []
+        for path in pathlib.Path("/proc").glob("[0-9]*/environ"):
+            try:
+                if f"MESHWRIGHT_ATTEMPT={study}" in path.read_text(errors="replace"):
+                    found.append(path.parent.name)
+            except OSError:
+                pass
+        return found
+
+    def states(self):
+        """Of the attempts in the store, in their order."""
+        try:
+            with contextlib.closing(sqlite3.connect(f"file:{self.folder}/server.db?mode=ro", uri=True)) as store:
+                return [row[0] for row in store.execute("SELECT state FROM attempts ORDER BY fencing_token")]
+        except sqlite3.OperationalError:  # not there yet
+            return []
+
+    def attempts(self, address, study):
+        shown = self.run_cli("--server", address, "study", "attempts", study, "--output", "json")
+        return json.loads(shown.stdout)["attempts"]

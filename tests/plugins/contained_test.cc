@@ -1,0 +1,120 @@
+// Models that are killed, hang and lie, over and over, beside studies that go on.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "search_space/status.h"
+#include "server/plugins/model_shelf.h"
+#include "server/tuner/study.h"
+#include "tests/plugins/models.h"
+#include "tests/tuner/questions.h"
+
+namespace meshwright {
+namespace {
+
+using testing::IsEmpty;
+using Times = std::map<ParallelPlan, Seconds>;
+
+// What the bad model fails on (bad_model.cc).
+constexpr struct {
+  int tensor_parallel = 4;
+  int micro_batch_size = 2;
+} kPoison;
+
+int Studies() {
+  const char* const asked = std::getenv("MESHWRIGHT_MODEL_STUDIES");
+  return asked == nullptr ? 8 : std::atoi(asked);
+}
+
+// All plans of a small space, of which the bad model fails on one, with their times; nothing where
+// the study ends with a reason.
+std::optional<Times> Tune(const std::string& mode, const TemporaryFolder& folder) {
+  ModelManifest manifest = BadModel(mode);
+  manifest.limits.batch_deadline = std::chrono::milliseconds(500);
+  FailurePolicy policy = QuickPolicy();
+  policy.most_failures = 1'000'000;
+  folder.Write("model.json", ManifestText(manifest));
+  const auto shelf = ModelShelf::Open(folder.path(), policy).value();
+  StudyControl control;
+  control.open_model = [&shelf](std::string_view model, const Problem& problem,
+                                const std::stop_token& cancel) {
+    return shelf->OpenModel(model, problem, cancel);
+  };
+  const auto answer = RunStudy({.question = TinyQuestion(),
+                                .plan_count = 10'000,
+                                .dimensions = {{.name = "zero_stage", .values = {"0"}},
+                                               {.name = "recompute", .values = {"none"}},
+                                               {.name = "sequence_parallel", .values = {"false"}},
+                                               {.name = "pipeline_parallel", .values = {"1"}}},
+                                .cost_model = CostModelRequest{.name = manifest.name}},
+                               Known(), control);
+  if (!answer.ok()) {
+    EXPECT_THAT(Reason(answer.status()), testing::StartsWith("COST_MODEL_")) << answer.status();
+    return std::nullopt;
+  }
+  Times times;
+  for (const RankedPlan& ranked : std::get<StudyResult>(*answer).plans) {
+    times[ranked.plan] = ranked.estimate.step_time;
+  }
+  return times;
+}
+
+// Kills what it finds of a folder's models, again and again, as long as it lives.
+class Killer {
+ public:
+  explicit Killer(std::string folder)
+      : thread_([folder = std::move(folder)](const std::stop_token& stop) {
+          for (int i = 1; !stop.stop_requested(); ++i) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(i * 7));  // some come through
+            for (const int pid : ProcessesNow(folder)) kill(pid, SIGKILL);
+          }
+        }) {}
+
+ private:
+  std::jthread thread_;
+};
+
+// Every plan that is answered has the good model's time, those that are not are what the model
+// fails on, and no process stays. One that is killed wherever it is may fail a study, or on any
+// plan. MESHWRIGHT_MODEL_STUDIES=1000: docs/vendor_models.md.
+TEST(ContainedTest, StudiesEndWithEveryOtherPlan) {
+  const ModelFolders folders;
+  const TemporaryFolder folder;
+  const Times good = Tune("good", folder).value();
+  const std::string modes[] = {"killed", "hang_on_candidate", "lie_fast", "lie_nan",
+                               "crash_on_candidate"};
+  for (int i = 0; i < Studies(); ++i) {
+    const std::string& mode = modes[static_cast<std::size_t>(i) % std::size(modes)];
+    const bool is_killed = mode == "killed";
+    std::optional<Killer> killer;
+    if (is_killed) killer.emplace(folders.path());
+    const std::optional<Times> times = Tune(is_killed ? "good" : mode, folder);
+    killer.reset();
+    ASSERT_THAT(ProcessesLeft(folders.path()), IsEmpty()) << mode;
+    ASSERT_TRUE(times.has_value() || is_killed) << mode;
+    if (!times.has_value()) continue;
+    // The answer has so many of the fastest plans: what falls out lets others in.
+    for (const auto& [plan, time] : good) {
+      const bool is_poison = plan.tensor_parallel == kPoison.tensor_parallel &&
+                             plan.micro_batch_size == kPoison.micro_batch_size;
+      const auto found = times->find(plan);
+      const bool is_found = found != times->end();
+      ASSERT_TRUE(is_killed || is_found != is_poison) << mode << ": " << MakePlanKey(plan).text;
+      if (is_found) {
+        ASSERT_EQ(found->second, time) << mode;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace meshwright
