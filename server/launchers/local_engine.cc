@@ -88,10 +88,11 @@ int SessionOf(const std::string& stat) {
   return session;
 }
 
-// Of a job whose supervisor was killed. Ids of processes and sessions come again: only what holds
+// Of a job whose supervisor is gone. Ids of processes and sessions come again: only what holds
 // the attempt's id in its environment is the job's. By descriptor, so that it is the process that
-// was looked at which is killed.
-void KillRest(int session, const std::string& attempt_id) {
+// was looked at which is killed. Whether there was anything: what is killed takes a moment to go.
+bool KillRest(int session, const std::string& attempt_id) {
+  bool has_found = false;
   const std::string mark = fmt::format("{}={}", kAttemptVariable, attempt_id) + '\0';
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
@@ -102,9 +103,11 @@ void KillRest(int session, const std::string& attempt_id) {
     if (SessionOf(ReadFile(entry.path() / "stat")) == session &&
         ('\0' + ReadFile(entry.path() / "environ")).find('\0' + mark) != std::string::npos) {
       syscall(SYS_pidfd_send_signal, process, SIGKILL, nullptr, 0);
+      has_found = true;
     }
     close(process);
   }
+  return has_found;
 }
 
 JobStatus StatusOf(const std::string& prefix) {
@@ -113,12 +116,17 @@ JobStatus StatusOf(const std::string& prefix) {
   JobStatus status = {.external_id = *supervisor, .nodes = {"localhost"}};
   const bool is_alive = IsAlive(*supervisor);
   // In this order: it writes the line, and then goes.
-  if (const auto exit = ReadLine(prefix + ".exit"); exit.has_value()) {
+  const auto exit = ReadLine(prefix + ".exit");
+  const bool has_rest =
+      !is_alive && KillRest(PidOf(*supervisor), prefix.substr(prefix.rfind('/') + 1));
+  if (has_rest || (is_alive && exit.has_value())) {
+    status.state = JobState::kRunning;
+    status.reason = "its processes are being ended";
+  } else if (exit.has_value()) {
     status.state = JobState::kEnded;
     status.end = ParseEnd(*exit);
     status.reason = ReasonOf(*status.end);
   } else if (!is_alive) {
-    KillRest(PidOf(*supervisor), prefix.substr(prefix.rfind('/') + 1));
     status.state = JobState::kEnded;
     status.end = {.kind = JobEndKind::kExited, .exit_code = 128 + SIGKILL};
     status.reason = "its supervisor was killed";

@@ -7,14 +7,14 @@
 namespace meshwright {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-std::string Printed(const Json& json) {
+std::string Printed(const OrderedJson& json) {
   // What a foreign program writes need not be UTF-8.
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 
-Json InfoOf(const ModelInfo& info) {
+OrderedJson InfoOf(const ModelInfo& info) {
   return {{"name", info.name},
           {"vendor", info.vendor},
           {"version", info.version},
@@ -32,15 +32,15 @@ Json InfoOf(const ModelInfo& info) {
           {"has_calibration", info.has_calibration}};
 }
 
-Json ManifestOf(const ModelManifest& manifest) {
+OrderedJson ManifestOf(const ModelManifest& manifest) {
   return {{"name", manifest.name},
           {"program", manifest.program},
           {"library", manifest.library},
           {"sha256", manifest.sha256}};
 }
 
-Json AccuracyOf(const Accuracy& accuracy) {
-  Json skipped = Json::array();
+OrderedJson AccuracyOf(const Accuracy& accuracy) {
+  OrderedJson skipped = OrderedJson::array();
   for (const SkippedRun& run : accuracy.skipped) {
     skipped.push_back({{"row", run.row}, {"reason", run.why}});
   }
@@ -57,7 +57,7 @@ Json AccuracyOf(const Accuracy& accuracy) {
 }  // namespace
 
 std::string ListJson(const std::vector<ModelManifest>& manifests) {
-  Json models = Json::array();
+  OrderedJson models = OrderedJson::array();
   for (const ModelManifest& manifest : manifests) models.push_back(ManifestOf(manifest));
   return Printed({{"models", models}});
 }
@@ -69,7 +69,7 @@ std::string ShowJson(const ModelManifest& manifest, const ModelInfo& info,
 }
 
 std::string TestsJson(const std::vector<CalibrationTest>& tests) {
-  Json list = Json::array();
+  OrderedJson list = OrderedJson::array();
   for (const CalibrationTest& test : tests) {
     list.push_back({{"name", test.name}, {"what", test.what}, {"unit", test.unit}});
   }
@@ -78,7 +78,7 @@ std::string TestsJson(const std::vector<CalibrationTest>& tests) {
 
 std::string CalibrationJson(const std::string& path, const StoredCalibration& calibration) {
   const FittedCalibration& fitted = calibration.fitted;
-  Json json = {{"path", path},
+  OrderedJson json = {{"path", path},
                {"model", calibration.model},
                {"model_version", calibration.model_version},
                {"checksum", calibration.checksum},
@@ -90,14 +90,14 @@ std::string CalibrationJson(const std::string& path, const StoredCalibration& ca
 }
 
 std::string CheckJson(const ConformanceReport& report) {
-  Json checks = Json::array();
+  OrderedJson checks = OrderedJson::array();
   for (const CheckResult& check : report.checks) {
     checks.push_back({{"name", check.name},
                       {"what", check.what},
                       {"outcome", std::string(Word(check.outcome))},
                       {"detail", check.detail}});
   }
-  Json json = {{"passed", IsPassed(report)},
+  OrderedJson json = {{"passed", IsPassed(report)},
                {"info", InfoOf(report.info)},
                {"isolation", report.isolation},
                {"checks", checks},

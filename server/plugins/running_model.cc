@@ -20,6 +20,7 @@ using std::chrono::milliseconds;
 // slowest answer, instead of the whole deadline for each half.
 constexpr int kPatience = 20;
 constexpr milliseconds kLeastPatience(1'000);
+constexpr int kMostIsolated = 8;  // plans of a batch: then what is left of it is not asked
 constexpr milliseconds kEndTime(200);
 constexpr milliseconds kTurnLook(20);  // of who waits for another's call, at its stop token
 constexpr int kMostDoublings = 16;     // of the back-off: then it is the longest
@@ -279,69 +280,69 @@ absl::Status RunningModel::Ask(Batch& batch, Plans plans, Figures figures) {
   return WithReason(absl::UnavailableError(EndProcess(answered.status())), "COST_MODEL_FAILED");
 }
 
-// The plan that a failed batch fails on, by halves; then the rest once more.
-absl::Status RunningModel::Isolate(Batch& batch, Plans plans, Figures figures,
-                                   const std::string& cause) {
+// The plans that a failed batch fails on, by halves. What fails alone is asked once more: a model
+// that fails now and then has another chance in a process of its own.
+absl::Status RunningModel::Isolate(Batch& batch, Plans plans, Figures figures) {
+  struct Range {
+    std::size_t begin;
+    std::size_t size;
+    bool has_failed = false;
+    bool is_first_half = false;  // and the other half is the next that is left
+  };
   const auto patience = std::max(kLeastPatience, kPatience * slowest_batch_);
   const milliseconds whole = std::exchange(batch.deadline, std::min(batch.deadline, patience));
-  const auto is_over = [](const absl::Status& status) {
-    return !status.ok() && Reason(status) != "COST_MODEL_FAILED";
-  };
-  std::size_t begin = 0;
-  std::size_t size = plans.size();
-  std::vector<std::pair<std::size_t, std::size_t>> rest;  // beginnings and sizes, not answered yet
-  absl::Status alone = absl::UnavailableError(cause);     // what became of the plan by itself
-  bool was_alone = size == 1;
-  while (size > 1) {
-    const std::size_t half = size / 2;
-    absl::Status asked = Ask(batch, plans.subspan(begin, half), figures.subspan(begin, half));
-    if (is_over(asked)) return asked;
+  std::vector<Range> left = {{.begin = 0, .size = plans.size(), .has_failed = true}};
+  int isolated = 0;
+  while (!left.empty() && isolated < kMostIsolated) {
+    Range range = left.back();
+    left.pop_back();
+    if (range.has_failed && range.size > 1) {
+      const std::size_t half = range.size / 2;
+      left.push_back({.begin = range.begin + half, .size = range.size - half});
+      left.push_back({.begin = range.begin, .size = half, .is_first_half = true});
+      continue;
+    }
+    const absl::Status asked = Ask(batch, plans.subspan(range.begin, range.size),
+                                   figures.subspan(range.begin, range.size));
     if (asked.ok()) {
-      begin += half;
-      size -= half;
+      if (range.is_first_half) left.back().has_failed = true;
+    } else if (Reason(asked) != "COST_MODEL_FAILED") {
+      return asked;
+    } else if (!range.has_failed) {
+      left.push_back({.begin = range.begin, .size = range.size, .has_failed = true});
     } else {
-      rest.emplace_back(begin + half, size - half);
-      size = half;
-      was_alone = size == 1;
-      alone = asked;
+      Condemn(batch.context, plans[range.begin], figures[range.begin], asked);
+      ++isolated;
     }
   }
-  if (!was_alone) {
-    alone = Ask(batch, plans.subspan(begin, 1), figures.subspan(begin, 1));
-    if (is_over(alone)) return alone;
-  }
-  if (!alone.ok()) {
-    figures[begin] = {.verdict = PlanVerdict::kError,
-                      .reason = std::string(alone.message()) + "; this plan is not asked again"};
-    poison_.insert(batch.context.key + MakePlanKey(plans[begin]).text);
-    Tell("poisoned", MakePlanKey(plans[begin]).text);
-  }
-  for (const auto& [at, count] : rest) {
-    absl::Status asked = Ask(batch, plans.subspan(at, count), figures.subspan(at, count));
-    // Once more in a process of its own: one that fails now and then has another chance.
-    if (Reason(asked) == "COST_MODEL_FAILED") {
-      asked = Ask(batch, plans.subspan(at, count), figures.subspan(at, count));
-    }
-    if (is_over(asked)) return asked;
-    if (asked.ok()) continue;
-    CountFailure(std::string(asked.message()));
-    for (PlanFigures& figure : figures.subspan(at, count)) {
+  for (const Range& range : left) {
+    for (PlanFigures& figure : figures.subspan(range.begin, range.size)) {
       figure = {.verdict = PlanVerdict::kError,
-                .reason = "in a batch that failed again: " + std::string(asked.message())};
+                .reason = fmt::format("not asked: the model failed on {} other plans of its batch",
+                                      isolated)};
     }
   }
+  if (!left.empty()) CountFailure(fmt::format("it failed on {} plans of one batch", isolated));
   batch.deadline = whole;
   return absl::OkStatus();
+}
+
+void RunningModel::Condemn(const Context& context, const ParallelPlan& plan, PlanFigures& figures,
+                           const absl::Status& failure) {
+  figures = {.verdict = PlanVerdict::kError,
+             .reason = std::string(failure.message()) + "; this plan is not asked again"};
+  const std::string key = MakePlanKey(plan).text;
+  poison_.insert(context.key + key);
+  Tell("poisoned", key);
 }
 
 absl::Status RunningModel::EstimateBatch(Batch& batch, Plans plans, Figures figures) {
   absl::Status asked = Ask(batch, plans, figures);
   if (asked.ok() || Reason(asked) != "COST_MODEL_FAILED") return asked;
-  const std::string cause(asked.message());
-  CountFailure(cause);
-  // The failure is one, however many processes it takes to find its plan.
+  CountFailure(std::string(asked.message()));
+  // The failure is one, however many processes it takes to find its plans.
   const std::vector<Clock::time_point> counted = std::exchange(failures_, {});
-  absl::Status isolated = Isolate(batch, plans, figures, cause);
+  absl::Status isolated = Isolate(batch, plans, figures);
   failures_.insert(failures_.begin(), counted.begin(), counted.end());
   return isolated;
 }

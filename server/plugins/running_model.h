@@ -34,7 +34,7 @@ struct FailurePolicy {
 using ModelEvent = std::function<void(std::string_view event, const std::string& what)>;
 
 // A model of the folder, started when it is first asked and again when it has crashed or hung. A
-// batch that it fails on is halved until the plan is found that it fails on: that plan is not asked
+// batch that it fails on is halved until the plans are found that it fails on: they are not asked
 // again, the others are. Whoever asks shares one process; calls follow each other, and who waits
 // for another's can be cancelled. Any thread.
 class RunningModel {
@@ -102,7 +102,9 @@ class RunningModel {
   absl::Status BackOff(const std::stop_token& cancel);
   absl::Status Ask(Batch& batch, Plans plans, Figures figures);
   absl::Status EstimateBatch(Batch& batch, Plans plans, Figures figures);
-  absl::Status Isolate(Batch& batch, Plans plans, Figures figures, const std::string& cause);
+  absl::Status Isolate(Batch& batch, Plans plans, Figures figures);
+  void Condemn(const Context& context, const ParallelPlan& plan, PlanFigures& figures,
+               const absl::Status& failure);
   template <typename Call>
   auto CallOnce(const std::stop_token& cancel, const Call& call);
   [[nodiscard]] bool IsPoison(const Context& context, const ParallelPlan& plan) const;

@@ -35,7 +35,7 @@ int Studies() {
   return asked == nullptr ? 8 : std::atoi(asked);
 }
 
-// All plans of a small space, of which the bad model fails on one, with their times; nothing where
+// All plans of a small space, of which the bad model fails on some, with their times; nothing where
 // the study ends with a reason.
 std::optional<Times> Tune(const std::string& mode, const TemporaryFolder& folder) {
   ModelManifest manifest = BadModel(mode);
@@ -53,7 +53,6 @@ std::optional<Times> Tune(const std::string& mode, const TemporaryFolder& folder
                                 .plan_count = 10'000,
                                 .dimensions = {{.name = "zero_stage", .values = {"0"}},
                                                {.name = "recompute", .values = {"none"}},
-                                               {.name = "sequence_parallel", .values = {"false"}},
                                                {.name = "pipeline_parallel", .values = {"1"}}},
                                 .cost_model = CostModelRequest{.name = manifest.name}},
                                Known(), control);

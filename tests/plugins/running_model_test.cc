@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -52,12 +53,14 @@ Tally Count(const std::vector<ParallelPlan>& plans, const std::vector<PlanFigure
   return tally;
 }
 
-// Plans of which one is poison.
-std::vector<ParallelPlan> WithOnePoison(std::size_t count) {
+// Plans of which so many are poison.
+std::vector<ParallelPlan> WithPoison(std::size_t count, std::size_t poison_count) {
   std::vector<ParallelPlan> plans;
-  bool has_one = false;
   for (const ParallelPlan& plan : SmallPlans(2 * count)) {
-    if (IsPoison(plan) && std::exchange(has_one, true)) continue;
+    if (IsPoison(plan)) {
+      if (poison_count == 0) continue;
+      --poison_count;
+    }
     if (plans.size() < count) plans.push_back(plan);
   }
   return plans;
@@ -87,7 +90,7 @@ class ContainedTest : public testing::TestWithParam<Case> {};
 
 TEST_P(ContainedTest, OtherPlansKeepTheirEstimates) {
   const auto model = Make(BadModel(GetParam().name));
-  const std::vector<ParallelPlan> plans = WithOnePoison(1'500);
+  const std::vector<ParallelPlan> plans = WithPoison(1'500, 1);
   const auto opened = MakePlanModel(model, SmallProblem());
   ASSERT_TRUE(opened.ok()) << opened.status();
   for (int i = 0; i < 2; ++i) {  // the second time the poison is known
@@ -106,6 +109,29 @@ TEST_P(ContainedTest, OtherPlansKeepTheirEstimates) {
 
 INSTANTIATE_TEST_SUITE_P(All, ContainedTest, testing::ValuesIn(kCases),
                          [](const auto& row) { return row.param.name; });
+
+// As many as are looked for in a batch, and one more: then what is left of the batch is not asked.
+TEST(RunningModelTest, SeveralPlansOfABatchAreIsolated) {
+  for (const std::size_t poison_count : {2U, 8U, 9U}) {
+    const std::vector<ParallelPlan> plans = WithPoison(1'024, poison_count);
+    ASSERT_EQ(static_cast<std::size_t>(std::ranges::count_if(plans, IsPoison)), poison_count);
+    const auto opened = MakePlanModel(Make(BadModel("crash_on_candidate")), SmallProblem());
+    ASSERT_TRUE(opened.ok()) << opened.status();
+    const auto figures = (*opened)->Estimate(plans, {});
+    ASSERT_TRUE(figures.ok()) << figures.status();
+    const Tally tally = Count(plans, *figures);
+    EXPECT_EQ(tally.bad, poison_count);
+    if (poison_count <= 8) {
+      EXPECT_EQ(tally.spoilt, 0U) << poison_count;
+      continue;
+    }
+    EXPECT_GT(tally.ok, 0U);
+    const auto not_asked = std::ranges::count_if(*figures, [](const PlanFigures& figure) {
+      return figure.reason == "not asked: the model failed on 8 other plans of its batch";
+    });
+    EXPECT_EQ(static_cast<std::size_t>(not_asked), tally.spoilt + 1);
+  }
+}
 
 TEST(RunningModelTest, AllPlansOfALyingModelAreErrors) {
   for (const std::string mode : {"lie_memory", "wrong_units"}) {
@@ -168,7 +194,7 @@ TEST(RunningModelTest, IsGivenUpAfterThreeFailures) {
 TEST(RunningModelTest, AModelThatAlwaysCrashesEndsTheCall) {
   const auto opened = MakePlanModel(Make(BadModel("crash")), SmallProblem());
   ASSERT_TRUE(opened.ok()) << opened.status();
-  // Its first failure, and that of two batches of the rest, which are tried again.
+  // Its first batch is two failures, that it failed and that it failed on too many plans.
   EXPECT_EQ(Reason((*opened)->Estimate(SmallPlans(3'000), {}).status()), "COST_MODEL_GIVEN_UP");
 }
 
