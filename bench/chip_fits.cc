@@ -2,8 +2,8 @@
 //
 //   chip_fits FOLDER [gemm|few|collective|attention]
 //
-// FOLDER holds the tables gemm_<chip>_<precision>.csv, collectives_single_node.csv and
-// attention_fwd_aiconfigurator.csv (their README gives sources and columns).
+// FOLDER holds the tables gemm_<chip>_<precision>.csv, collectives_single_node.csv,
+// attention_fwd_aiconfigurator.csv and attention_training_simumax.csv (their README gives sources and columns).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -187,6 +187,15 @@ void ReportCollectives(const std::string& folder) {
   }
 }
 
+FitError AttentionError(const std::vector<MeasuredAttention>& points, const ChipSpec& chip) {
+  std::vector<double> errors;
+  errors.reserve(points.size());
+  for (const MeasuredAttention& p : points) {
+    errors.push_back(std::abs(AttentionTime(p, chip) / p.time - 1));
+  }
+  return ErrorOf(std::move(errors));
+}
+
 void ReportAttention(const std::string& folder, const Catalogue& catalogue) {
   const std::map<std::string, std::string> chips = {{"a100_sxm", "nvidia-a100-sxm4-80gb"},
                                                     {"h100_sxm", "nvidia-h100-sxm5-80gb"},
@@ -207,13 +216,41 @@ void ReportAttention(const std::string& folder, const Catalogue& catalogue) {
                    .key_tokens = tokens},
          .time = Seconds(Number(row, "latency_us") * 1e-6)});
   }
-  fmt::print("| chip | kernels | shapes | error |\n|---|---|---|---|\n");
+  fmt::print("| chip | kernels | shapes | rate | ramp, tokens | waves | small heads | held out | shipped |\n");
+  fmt::print("|---|---|---|---|---|---|---|---|---|\n");
   for (const auto& [key, points] : tables) {
     const auto chip = chips.find(std::get<0>(key));
     if (chip == chips.end()) continue;
     const ChipSpec& spec = (*catalogue.Find(chip->second))->spec;
+    const AttentionModel model = FitAttention(points, spec);
+    fmt::print("| {} | {} | {} | {:.4g} | {:.4g} | {:.4g} | {:.3g} | {} | {} |\n",
+               std::get<0>(key), std::get<1>(key), points.size(), model.efficiency,
+               model.sequence_half, model.wave_half, model.small_head_ratio,
+               Shown(AttentionHeldOutError(points, spec)), Shown(AttentionError(points, spec)));
+  }
+}
+
+// Kernels of training, in a training framework, which nothing is fitted to but B200's backward pass.
+void ReportTrainingAttention(const std::string& folder, const Catalogue& catalogue) {
+  const std::map<std::string, std::string> chips = {{"a100_pcie", "nvidia-a100-pcie-80gb"},
+                                                    {"b200_sxm", "nvidia-b200-sxm-180gb"}};
+  std::map<std::tuple<std::string, std::string>, std::vector<MeasuredAttention>> tables;
+  for (const Row& row : ReadTable(folder + "/attention_training_simumax.csv")) {
+    const double tokens = Number(row, "seq");
+    tables[{row.at("chip"), row.at("pass")}].push_back(
+        {.shape = {.batch = Number(row, "batch"),
+                   .heads = Number(row, "q_heads"),
+                   .head_dim = 0.5 * (Number(row, "qk_head_dim") + Number(row, "v_head_dim")),
+                   .query_tokens = tokens,
+                   .key_tokens = tokens},
+         .is_backward = row.at("pass") == "bwd",
+         .time = Seconds(Number(row, "latency_us") * 1e-6)});
+  }
+  fmt::print("\n| chip | pass | shapes | shipped |\n|---|---|---|---|\n");
+  for (const auto& [key, points] : tables) {
+    const ChipSpec& spec = (*catalogue.Find(chips.at(std::get<0>(key))))->spec;
     fmt::print("| {} | {} | {} | {} |\n", std::get<0>(key), std::get<1>(key), points.size(),
-               Shown(AttentionHeldOutError(points, spec)));
+               Shown(AttentionError(points, spec)));
   }
 }
 
@@ -228,7 +265,10 @@ int Run(const std::vector<std::string>& arguments) {
   if (part.empty() || part == "gemm") ReportGemm(folder, *catalogue);
   if (part.empty() || part == "few") ReportFew(folder, *catalogue);
   if (part.empty() || part == "collective") ReportCollectives(folder);
-  if (part.empty() || part == "attention") ReportAttention(folder, *catalogue);
+  if (part.empty() || part == "attention") {
+    ReportAttention(folder, *catalogue);
+    ReportTrainingAttention(folder, *catalogue);
+  }
   return 0;
 }
 

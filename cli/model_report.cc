@@ -22,8 +22,9 @@ std::string Joined(const std::vector<std::string>& words) {
 
 std::string AccuracyText(const Accuracy& accuracy) {
   std::string text = fmt::format(
-      "\nbeside measured runs: {} plans, median error {:.1f} %, p90 {:.1f} %\n",
-      accuracy.plan_count, 100 * accuracy.median_error_ratio, 100 * accuracy.p90_error_ratio);
+      "\nbeside measured runs: {} plans, median error {:.1f} %, mean {:.1f} %, p90 {:.1f} %\n",
+      accuracy.plan_count, 100 * accuracy.median_error_ratio, 100 * accuracy.mean_error_ratio,
+      100 * accuracy.p90_error_ratio);
   if (accuracy.question_count > 0) {
     text += fmt::format(
         "of {} questions with at least 3 plans: rank correlation {:.2f}, the measured best is its "

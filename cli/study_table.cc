@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <string>
+#include <vector>
+
 #include "cli/progress_line.h"
 #include "cli/table.h"
 #include "cli/words.h"
@@ -37,6 +40,23 @@ std::string LogText(const v1::Attempt& attempt) {
   add("beginning", attempt.log_head());
   add("end", attempt.log_tail());
   return text;
+}
+
+// How well it was measured, where the harness told.
+std::string QualityText(const v1::Attempt& attempt) {
+  std::vector<std::string> parts;
+  if (attempt.has_step_count() && attempt.has_step_time_low_seconds()) {
+    parts.push_back(fmt::format("{} steps, {} to {}", attempt.step_count(),
+                                SecondsText(attempt.step_time_low_seconds()),
+                                SecondsText(attempt.step_time_high_seconds())));
+  }
+  if (attempt.has_spread_ratio()) {
+    parts.push_back(fmt::format("spread {}", PercentText(attempt.spread_ratio())));
+  }
+  for (const std::string& reason : attempt.suspect_reasons()) parts.push_back("doubt: " + reason);
+  if (!attempt.environment().empty()) parts.push_back("environment " + attempt.environment());
+  if (parts.empty()) return "";
+  return fmt::format("{}: {}\n", attempt.id(), fmt::join(parts, "; "));
 }
 
 }  // namespace
@@ -74,6 +94,7 @@ std::string AttemptTable(const v1::ListAttemptsResponse& attempts) {
                {.title = "device time", .align = Align::kRight},
                {.title = "created"},
                {.title = "why"}});
+  std::string qualities;
   std::string logs;
   for (const v1::Attempt& attempt : attempts.attempts()) {
     table.AddRow({fmt::format("{}", attempt.trial_number()), fmt::format("{}", attempt.number()),
@@ -81,9 +102,10 @@ std::string AttemptTable(const v1::ListAttemptsResponse& attempts) {
                   EndWords(attempt.outcome(), attempt.failure_class()),
                   SecondsText(attempt.device_seconds()), attempt.create_time(),
                   attempt.message().empty() ? "-" : attempt.message()});
+    qualities += QualityText(attempt);
     logs += LogText(attempt);
   }
-  return table.Text("") + logs;
+  return table.Text("") + qualities + logs;
 }
 
 std::string EventLine(const v1::WatchStudyResponse& event) {

@@ -126,7 +126,7 @@ std::string TrialTable(const v1::TuneResult& result, const ReportNotes& notes) {
   }
   Table table(std::move(columns));
   int number = 0;
-  std::string failures;
+  std::string remarks;
   for (const v1::TriedPlan& trial : result.trials()) {
     const bool ran = trial.outcome() == "ok";
     std::vector<std::string> cells = {fmt::format("{}", ++number),
@@ -141,10 +141,13 @@ std::string TrialTable(const v1::TuneResult& result, const ReportNotes& notes) {
     }
     table.AddRow(std::move(cells));
     if (!trial.failure_message().empty()) {
-      failures += fmt::format("{}trial {}: {}\n", kIndent, number, trial.failure_message());
+      remarks += fmt::format("{}trial {}: {}\n", kIndent, number, trial.failure_message());
+    }
+    for (const std::string& reason : trial.suspect_reasons()) {
+      remarks += fmt::format("{}trial {}: measured under doubt: {}\n", kIndent, number, reason);
     }
   }
-  return Heading("Trials, in the order tried", notes) + table.Text(kIndent) + failures;
+  return Heading("Trials, in the order tried", notes) + table.Text(kIndent) + remarks;
 }
 
 std::string SearchLine(const v1::GetStudyResponse& answer) {

@@ -19,16 +19,37 @@ namespace {
 constexpr char kAttemptColumns[] =
     "id, study_id, trial_number, number, fencing_token, state, launcher, external_id, "
     "create_time_ms, submit_time_ms, start_time_ms, end_time_ms, outcome, failure_class, "
-    "device_seconds, log_head, log_tail, message, nodes";
+    "device_seconds, log_head, log_tail, message, nodes, step_count, step_time_low_seconds, "
+    "step_time_high_seconds, spread_ratio, suspect_reasons, environment, environment_digest";
 
-std::vector<std::string> NodesOf(std::string_view text) {
-  std::vector<std::string> nodes;
+constexpr char kNodeEnd = ',';
+constexpr char kReasonEnd = '\n';
+
+std::vector<std::string> Parts(std::string_view text, char end_of_part) {
+  std::vector<std::string> parts;
   while (!text.empty()) {
-    const std::size_t end = std::min(text.find(','), text.size());
-    nodes.emplace_back(text.substr(0, end));
+    const std::size_t end = std::min(text.find(end_of_part), text.size());
+    parts.emplace_back(text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
   }
-  return nodes;
+  return parts;
+}
+
+std::string Joined(const std::vector<std::string>& parts, char end_of_part) {
+  return fmt::format("{}", fmt::join(parts, std::string(1, end_of_part)));
+}
+
+AttemptQuality ReadQuality(const Statement& row, int column) {
+  AttemptQuality quality = {.step_time_low = OptionalSeconds(row, column + 1),
+                            .step_time_high = OptionalSeconds(row, column + 2),
+                            .spread_ratio = row.OptionalReal(column + 3),
+                            .suspect_reasons = Parts(row.Text(column + 4), kReasonEnd),
+                            .environment = row.Text(column + 5),
+                            .environment_digest = row.Text(column + 6)};
+  if (const auto count = row.OptionalInteger(column); count.has_value()) {
+    quality.step_count = static_cast<int>(*count);
+  }
+  return quality;
 }
 
 absl::StatusOr<AttemptRecord> ReadRow(const Statement& row) {
@@ -48,7 +69,8 @@ absl::StatusOr<AttemptRecord> ReadRow(const Statement& row) {
                            .device_time = Seconds(row.Real(14)),
                            .log_head = row.Text(15),
                            .log_tail = row.Text(16),
-                           .nodes = NodesOf(row.Text(18))};
+                           .nodes = Parts(row.Text(18), kNodeEnd),
+                           .quality = ReadQuality(row, 19)};
   const std::string whose = fmt::format("attempt '{}'", attempt.id);
   ASSIGN_OR_RETURN(attempt.state, ReadWord<AttemptState>(row, 5, whose));
   ASSIGN_OR_RETURN(attempt.outcome, ReadOptionalWord<Outcome>(row, 12, whose));
@@ -110,7 +132,8 @@ bool IsSame(const AttemptRecord& ended, const AttemptEnding& ending) {
   return ended.outcome == ending.outcome && ended.failure_class == ending.failure_class &&
          ended.message == ending.message && ended.device_time == ending.device_time &&
          ended.log_head == ending.log_head && ended.log_tail == ending.log_tail &&
-         ended.nodes == ending.nodes && ended.end_time_ms == ending.time_ms;
+         ended.nodes == ending.nodes && ended.quality == ending.quality &&
+         ended.end_time_ms == ending.time_ms;
 }
 
 }  // namespace
@@ -155,15 +178,21 @@ absl::StatusOr<AttemptRecord> EndAttempt(sqlite3* connection, const AttemptEndin
   RETURN_IF_ERROR(CheckToken(attempt, ending.fencing_token));
   if (attempt.state == AttemptState::kEnded && IsSame(attempt, ending)) return attempt;
   RETURN_IF_ERROR(CheckOpen(connection, attempt));
+  const AttemptQuality& quality = ending.quality;
   RETURN_IF_ERROR(Run(connection, R"sql(
 UPDATE attempts SET state = ?2, outcome = ?3, failure_class = ?4, device_seconds = ?5,
                     log_head = ?6, log_tail = ?7, end_time_ms = ?8, message = ?9,
-                    nodes = ?10
+                    nodes = ?10, step_count = ?11, step_time_low_seconds = ?12,
+                    step_time_high_seconds = ?13, spread_ratio = ?14, suspect_reasons = ?15,
+                    environment = ?16, environment_digest = ?17
 WHERE id = ?1)sql",
                       attempt.id, Word(AttemptState::kEnded), Word(ending.outcome),
                       ending.failure_class, ending.device_time.count(), ending.log_head,
                       ending.log_tail, ending.time_ms, ending.message,
-                      fmt::format("{}", fmt::join(ending.nodes, ","))));
+                      Joined(ending.nodes, kNodeEnd), quality.step_count,
+                      Count(quality.step_time_low), Count(quality.step_time_high),
+                      quality.spread_ratio, Joined(quality.suspect_reasons, kReasonEnd),
+                      quality.environment, quality.environment_digest));
   return ReadAttempt(connection, attempt.id);
 }
 
@@ -205,7 +234,7 @@ absl::StatusOr<AttemptRecord> Recorder::UpdateAttempt(const AttemptUpdate& updat
                   "{0} = coalesce({0}, ?4) WHERE id = ?1",
                   update.state == AttemptState::kSubmitted ? "submit_time_ms" : "start_time_ms"),
       update.attempt_id, Word(update.state), update.external_id, update.time_ms,
-      fmt::format("{}", fmt::join(update.nodes, ","))));
+      Joined(update.nodes, kNodeEnd)));
   ASSIGN_OR_RETURN(AttemptRecord after, ReadAttempt(connection_.get(), update.attempt_id));
   RETURN_IF_ERROR(transaction.Commit());
   return after;

@@ -274,6 +274,16 @@ CREATE INDEX fastest_trials ON trials (study_id, step_time_seconds, number)
 CREATE INDEX trials_by_outcome ON trials (study_id, outcome, number);
 CREATE INDEX trials_by_state ON trials (study_id, state, number);
 )sql"},
+    // Version 7: how well an attempt was measured; reasons with line feeds between.
+    {6, R"sql(
+ALTER TABLE attempts ADD COLUMN step_count INTEGER;
+ALTER TABLE attempts ADD COLUMN step_time_low_seconds REAL;
+ALTER TABLE attempts ADD COLUMN step_time_high_seconds REAL;
+ALTER TABLE attempts ADD COLUMN spread_ratio REAL;
+ALTER TABLE attempts ADD COLUMN suspect_reasons TEXT NOT NULL DEFAULT '';
+ALTER TABLE attempts ADD COLUMN environment TEXT NOT NULL DEFAULT '';
+ALTER TABLE attempts ADD COLUMN environment_digest TEXT NOT NULL DEFAULT '';
+)sql"},
 };
 static_assert(std::size(kMigrations) == kSchemaVersion);
 

@@ -66,6 +66,18 @@ struct TrialRecord {
   bool operator==(const TrialRecord&) const = default;
 };
 
+// How well an attempt was measured, as far as whoever measured it tells (docs/harness.md).
+struct AttemptQuality {
+  std::optional<int> step_count = {};  // samples that count
+  std::optional<Seconds> step_time_low = {};
+  std::optional<Seconds> step_time_high = {};
+  std::optional<double> spread_ratio = {};         // of the samples, to their median
+  std::vector<std::string> suspect_reasons = {};  // sentences of one line; none: no doubt
+  std::string environment = {};                    // JSON: host, devices, drivers, variables
+  std::string environment_digest = {};             // equal where all that matters to speed is
+  bool operator==(const AttemptQuality&) const = default;
+};
+
 struct AttemptRecord {
   // Assigned by the recorder: "<study>-t<trial>-a<number>", fit for a scheduler's job name.
   std::string id = {};
@@ -88,6 +100,7 @@ struct AttemptRecord {
   std::string log_head = {};
   std::string log_tail = {};
   std::vector<std::string> nodes = {};  // that it ran on; no name has a comma
+  AttemptQuality quality = {};
   bool operator==(const AttemptRecord&) const = default;
 };
 
@@ -125,6 +138,7 @@ struct AttemptEnding {
   std::string log_head = {};
   std::string log_tail = {};
   std::vector<std::string> nodes = {};
+  AttemptQuality quality = {};
   std::int64_t time_ms = 0;
 };
 

@@ -4,10 +4,13 @@
     bench/chips/collective_curves.py collectives_single_node.csv
 
 The table has the columns chip, library, version, op, n_ranks, bytes, latency_us (bytes as nccl-tests counts them). Rows
-of a chip file that were fitted to it get its points; those transferred from another chip do not.
+of a chip file that were fitted to it get its points; those transferred from another chip do not. The source of a row
+says how far the formula, which stands for what lies beyond the points, is from them.
 """
 import collections
 import csv
+import json
+import math
 import pathlib
 import re
 import sys
@@ -30,6 +33,30 @@ def read(path):
     return curves
 
 
+ERROR = re.compile(r'("source": "[^"%]*?)(; the formula is [\d.]+ / [\d.]+ % off its points)?"')
+
+
+def quantile(values, share):
+    values = sorted(values)
+    at = share * (len(values) - 1)
+    low = math.floor(at)
+    return values[low] + (values[min(low + 1, len(values) - 1)] - values[low]) * (at - low)
+
+
+def with_error(line):
+    """Median and 90th percentile of the formula (docs/cost_model.md "Collectives") at the row's own points."""
+    row = json.loads(line.strip().rstrip(","))
+    ranks = row["rank_count"]
+    share = (2 if row["kind"] == "all_reduce" else 1) * (ranks - 1) / ranks
+    errors = []
+    for size, seconds in row["curve"]:
+        moved = share * size
+        expected = row["alpha_seconds"] + (moved + math.sqrt(moved * row["half_bytes"])) / row["bandwidth_bytes_per_second"]
+        errors.append(100 * abs(expected / seconds - 1))
+    said = f"; the formula is {quantile(errors, 0.5):.1f} / {quantile(errors, 0.9):.1f} % off its points"
+    return ERROR.sub(lambda found: f'{found[1]}{said}"', line, count=1)
+
+
 def put(line, chip, curves):
     found = ROW.search(line)
     if not found or '"provenance": "fitted"' not in line:
@@ -39,7 +66,7 @@ def put(line, chip, curves):
         return line
     text = ", ".join(f"[{size}, {seconds:.6g}]" for size, seconds in sorted(points.items()))
     end = found.end() if found["curve"] is None else found.start("curve")
-    return f'{line[:end]}"curve": [{text}], {line[found.end():]}'
+    return with_error(f'{line[:end]}"curve": [{text}], {line[found.end():]}')
 
 
 def main(path):

@@ -29,6 +29,7 @@ constexpr FailurePolicy kPolicies[] = {
     {.failure = FailureClass::kLost, .retries = 2},
     {.failure = FailureClass::kQueueTimeout, .is_of_site = true},
     {.failure = FailureClass::kRefused, .is_of_site = true},
+    {.failure = FailureClass::kBudget},
 };
 
 struct ExitCodeRow {
@@ -73,6 +74,7 @@ std::span<const ChoiceWord<FailureClass>> Choices<FailureClass>() {
       {FailureClass::kLost, "lost"},
       {FailureClass::kQueueTimeout, "queue_timeout"},
       {FailureClass::kRefused, "refused"},
+      {FailureClass::kBudget, "budget"},
   };
   return kTable;
 }

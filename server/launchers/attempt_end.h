@@ -26,6 +26,7 @@ enum class FailureClass {
   kLost,          // the engine does not know it any more, and it left no result
   kQueueTimeout,  // it did not begin in the time that it may wait
   kRefused,       // the engine will never run it
+  kBudget,        // what was left of a budget of time ended it
 };
 template <>
 std::span<const ChoiceWord<FailureClass>> Choices<FailureClass>();

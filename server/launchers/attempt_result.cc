@@ -2,13 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <utility>
+#include <vector>
 
 #include "nlohmann/json.hpp"
+#include "search_space/clean_text.h"
 #include "search_space/status.h"
 
 namespace meshwright {
@@ -18,6 +22,7 @@ using Json = nlohmann::json;
 
 constexpr int kVersion = 1;
 constexpr char kMeasured[] = "ok";
+constexpr std::size_t kLogEndBytes = 64 << 10;
 
 absl::Status Damaged(std::string_view what) {
   return absl::DataLossError(fmt::format("the result of the attempt: {}", what));
@@ -50,6 +55,44 @@ absl::StatusOr<Ran> RunOf(const Json& object) {
   return run;
 }
 
+// Of one line: a line feed parts them in the store.
+std::vector<std::string> SuspectReasonsOf(const Json& object) {
+  std::vector<std::string> reasons;
+  const auto found = object.find("suspect");
+  if (found == object.end() || !found->is_array()) return reasons;
+  for (const Json& each : *found) {
+    if (!each.is_object()) continue;
+    std::string text = Member<std::string>(each, "reason").value_or("");
+    const auto message = Member<std::string>(each, "message");
+    if (message.has_value()) text += (text.empty() ? "" : ": ") + *message;
+    std::ranges::replace(text, '\n', ' ');
+    if (!text.empty()) reasons.push_back(std::move(text));
+  }
+  return reasons;
+}
+
+// Beside the time, which counts without any of it.
+AttemptQuality QualityOf(const Json& object) {
+  const auto seconds = [&](const char* name) -> std::optional<Seconds> {
+    const auto value = Member<double>(object, name);
+    return value.has_value() ? std::optional(Seconds(*value)) : std::nullopt;
+  };
+  AttemptQuality quality = {.step_time_low = seconds("step_time_low_seconds"),
+                            .step_time_high = seconds("step_time_high_seconds"),
+                            .spread_ratio = Member<double>(object, "spread_ratio"),
+                            .suspect_reasons = SuspectReasonsOf(object)};
+  if (const auto steps = Member<std::int64_t>(object, "steps");
+      steps.has_value() && *steps >= 0 && *steps <= std::numeric_limits<int>::max()) {
+    quality.step_count = static_cast<int>(*steps);
+  }
+  const auto environment = object.find("environment");
+  if (environment != object.end() && environment->is_object()) {
+    quality.environment = environment->dump();
+    quality.environment_digest = Member<std::string>(*environment, "digest").value_or("");
+  }
+  return quality;
+}
+
 }  // namespace
 
 absl::StatusOr<AttemptResult> ParseAttemptResult(const std::string& text) {
@@ -67,7 +110,8 @@ absl::StatusOr<AttemptResult> ParseAttemptResult(const std::string& text) {
                           .token = *token,
                           .message = Member<std::string>(object, "message").value_or(""),
                           .log_head = Member<std::string>(object, "log_head").value_or(""),
-                          .log_tail = Member<std::string>(object, "log_tail").value_or("")};
+                          .log_tail = Member<std::string>(object, "log_tail").value_or(""),
+                          .quality = QualityOf(object)};
   if (*word == kMeasured) {
     ASSIGN_OR_RETURN(result.run, RunOf(object));
     return result;
@@ -102,6 +146,30 @@ std::optional<AttemptResult> ReadRankFailure(const std::string& folder,
     if (!first.has_value() || *(*read)->failure < *first->failure) first = **std::move(read);
   }
   return first;
+}
+
+LogEnds ReadLogEnds(const std::string& folder, const std::string& attempt_id) {
+  std::ifstream file;
+  for (const char* const name : {"out", "log"}) {
+    file = std::ifstream(fmt::format("{}/{}.{}", folder, attempt_id, name), std::ios::binary);
+    if (file && file.peek() != std::ifstream::traits_type::eof()) break;
+  }
+  if (!file) return {};
+  std::string head(kLogEndBytes, '\0');
+  file.read(head.data(), static_cast<std::streamsize>(head.size()));
+  head.resize(static_cast<std::size_t>(file.gcount()));
+  std::string tail;
+  if (file) {
+    constexpr auto kEnd = static_cast<std::streamoff>(kLogEndBytes);
+    file.seekg(0, std::ios::end);
+    const std::streamoff size = file.tellg();
+    file.seekg(std::max(kEnd, size - kEnd));
+    tail.assign(std::istreambuf_iterator<char>(file), {});
+    // Of a file that grows meanwhile.
+    if (tail.size() > kLogEndBytes) tail.erase(0, tail.size() - kLogEndBytes);
+  }
+  const TextForm form = {.longest_bytes = kLogEndBytes, .keeps_lines = true};
+  return {.head = CleanText(head, form), .tail = CleanText(tail, form)};
 }
 
 absl::StatusOr<std::optional<AttemptResult>> ReadAttemptResult(const std::string& folder,

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "recorder/trial_records.h"
 #include "search_space/units.h"
 #include "server/launchers/attempt_end.h"
 #include "server/tuner/trial.h"
@@ -20,6 +21,7 @@ struct AttemptResult {
   std::string message = {};
   std::string log_head = {};
   std::string log_tail = {};
+  AttemptQuality quality = {};
 };
 
 // DATA_LOSS for what is not the text of a result.
@@ -28,6 +30,15 @@ absl::StatusOr<AttemptResult> ParseAttemptResult(const std::string& text);
 // <folder>/<attempt_id>.result.json; nothing when there is none.
 absl::StatusOr<std::optional<AttemptResult>> ReadAttemptResult(const std::string& folder,
                                                                const std::string& attempt_id);
+
+// The first and last 64 KiB of what an attempt printed, of which the harness left no result: of its
+// masked <attempt_id>.out, or, where the harness never came to run, of the job's <attempt_id>.log.
+// As CleanText leaves it; the tail does not repeat the head; empty when there is neither.
+struct LogEnds {
+  std::string head = {};
+  std::string tail = {};
+};
+LogEnds ReadLogEnds(const std::string& folder, const std::string& attempt_id);
 
 // Why a rank that does not measure failed by itself, of <folder>/<attempt_id>.rank<N>.failure.json
 // of this token: where several did, the class that is first in FailureClass, which says most.

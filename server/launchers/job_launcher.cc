@@ -13,6 +13,8 @@ namespace {
 
 // So many trials in a row that fail for the site's reasons end the study: the next would too.
 constexpr int kMostSiteFailures = 3;
+constexpr Seconds kLeastTimeLimit(1);
+constexpr double kMostPollPauses = 8;
 
 JobState StateOf(const OpenAttempt& attempt) {
   switch (attempt.state) {
@@ -31,6 +33,7 @@ void Keep(const AttemptResult& result, AttemptReport& report) {
   report.message = result.message;
   report.log_head = result.log_head;
   report.log_tail = result.log_tail;
+  report.quality = result.quality;
 }
 
 }  // namespace
@@ -54,6 +57,7 @@ struct JobLauncher::Trial {
   std::vector<FailureClass> failures = {};
   std::vector<std::string> excluded_nodes = {};
   Seconds time = Seconds(0);
+  bool is_cut = false;  // the newest may run no longer than what was left of the budgets
 
   // Whether it counts: too few nodes may be left without those that are avoided, and better those
   // than none.
@@ -97,13 +101,22 @@ absl::Status JobLauncher::Submit(const TrialJob& job) {
         trial_->begin_time - std::chrono::duration_cast<Clock::duration>(attempt.time);
   }
   trial_->attempt = std::move(attempt);
+  trial_->is_cut = TimeLimit() < options_.time_limit;
   // What an earlier process began is looked for first.
   return trial_->attempt.is_adopted ? absl::OkStatus() : SubmitAttempt();
 }
 
+Seconds JobLauncher::TimeLimit() const {
+  const std::optional<Seconds>& left = trial_->job.time_left;
+  if (!left.has_value()) return options_.time_limit;
+  return std::min(options_.time_limit, *left - trial_->time);
+}
+
 absl::Status JobLauncher::SubmitAttempt() {
   Trial& trial = *trial_;
-  ASSIGN_OR_RETURN(JobSpec spec, options_.make_job(trial.job.plan, trial.attempt));
+  const Seconds time_limit = std::max(TimeLimit(), kLeastTimeLimit);
+  trial.is_cut = time_limit < options_.time_limit;
+  ASSIGN_OR_RETURN(JobSpec spec, options_.make_job(trial.job.plan, trial.attempt, time_limit));
   spec.attempt_id = trial.attempt.id;
   spec.folder = options_.folder;
   spec.excluded_nodes = trial.excluded_nodes;
@@ -126,8 +139,7 @@ absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Wait(Seconds limit) {
   const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(limit);
   while (trial_ != nullptr) {
     if (Clock::now() >= trial_->next_poll) {
-      trial_->next_poll =
-          Clock::now() + std::chrono::duration_cast<Clock::duration>(options_.poll_interval);
+      trial_->next_poll = Clock::now() + std::chrono::duration_cast<Clock::duration>(PollPause());
       absl::StatusOr<std::optional<FinishedTrial>> finished = Look();
       if (!finished.ok()) {
         // Nobody will look at it any more.
@@ -143,6 +155,14 @@ absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Wait(Seconds limit) {
     std::this_thread::sleep_until(std::min(end, trial_->next_poll));
   }
   return std::nullopt;
+}
+
+// An engine that does not answer is asked less and less often.
+Seconds JobLauncher::PollPause() const {
+  const Seconds usual = options_.poll_interval;
+  if (!trial_->silent_since.has_value()) return usual;
+  const Seconds silent = Clock::now() - *trial_->silent_since;
+  return std::clamp(silent / 4, usual, kMostPollPauses * usual);
 }
 
 void JobLauncher::Cancel(int id) {
@@ -165,9 +185,21 @@ absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Look() {
     trial.silent_since.reset();
     return Judge(polled->front());
   }
+  return LookPastSilence(polled.status());
+}
+
+// A result lies in the folder, whoever is silent.
+absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::LookPastSilence(
+    const absl::Status& silence) {
+  Trial& trial = *trial_;
   trial.silent_since = trial.silent_since.value_or(Clock::now());
+  TellText(fmt::format("the engine does not answer: {}", std::string(silence.message())));
+  if (IsMeasured()) {
+    engine_->Cancel(Handle()).IgnoreError();  // its other processes may go on
+    return Collect({.external_id = trial.attempt.external_id});
+  }
   if (Clock::now() - *trial.silent_since < options_.silence_limit) return std::nullopt;
-  return polled.status();
+  return silence;
 }
 
 absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Judge(const JobStatus& status) {
@@ -194,7 +226,8 @@ absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Judge(const JobStatus&
     case JobState::kRunning:
       trial.ended_since.reset();
       trial.running_since = trial.running_since.value_or(now);
-      EndIfMeasured();
+      // Only the process that measures knows that it has seen enough; the others would go on.
+      if (IsMeasured()) engine_->Cancel(Handle()).IgnoreError();  // again at the next look
       return std::nullopt;
     case JobState::kEnded:
       return Collect(status);
@@ -202,12 +235,10 @@ absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Judge(const JobStatus&
   std::abort();
 }
 
-// Only the process that measures knows that it has seen enough; the others would go on.
-void JobLauncher::EndIfMeasured() {
+bool JobLauncher::IsMeasured() const {
   const auto read = ReadAttemptResult(options_.folder, trial_->attempt.id);
-  const bool is_measured = read.ok() && read->has_value() && (*read)->run.has_value() &&
-                           (*read)->token == trial_->attempt.token;
-  if (is_measured) engine_->Cancel(Handle()).IgnoreError();  // again at the next look
+  return read.ok() && read->has_value() && (*read)->run.has_value() &&
+         (*read)->token == trial_->attempt.token;
 }
 
 absl::Status JobLauncher::NoteState(const JobStatus& status) {
@@ -223,10 +254,13 @@ absl::Status JobLauncher::NoteState(const JobStatus& status) {
 }
 
 void JobLauncher::Tell(const JobStatus& status) {
-  if (!options_.on_status) return;
   std::string what = fmt::format("job {} {}", status.external_id, Word(status.state));
   if (!status.reason.empty()) what += fmt::format(": {}", status.reason);
-  if (what == trial_->told) return;
+  TellText(std::move(what));
+}
+
+void JobLauncher::TellText(std::string what) {
+  if (!options_.on_status || what == trial_->told) return;
   trial_->told = std::move(what);
   options_.on_status(trial_->job.id, trial_->told);
 }
@@ -249,6 +283,11 @@ absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Collect(const JobStatu
     return Finish(*(*read)->run, report);
   }
   report.message = read.ok() ? status.reason : std::string(read.status().message());
+  if (!has_result) {
+    LogEnds ends = ReadLogEnds(options_.folder, trial.attempt.id);
+    report.log_head = std::move(ends.head);
+    report.log_tail = std::move(ends.tail);
+  }
   // What the job says of itself is nearer to the cause than what its engine says, unless it was
   // only ended: by the engine, because another process failed.
   FailureClass failure = status.end.has_value() ? FailureOf(*status.end) : FailureClass::kLost;
@@ -271,9 +310,15 @@ absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Collect(const JobStatu
 absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Fail(FailureClass failure,
                                                                AttemptReport report) {
   Trial& trial = *trial_;
+  if (failure == FailureClass::kTimeout && trial.is_cut) {
+    failure = FailureClass::kBudget;
+    report.message = fmt::format("what was left of the budget of time ended it after {:.0f} s",
+                                 report.time.count());
+  }
   report.failure_class = std::string(Word(failure));
   const bool counts = trial.Note(failure, report.nodes);
-  if (!counts || IsRetried(trial.failures)) {
+  const bool has_time = TimeLimit() > Seconds(0);
+  if (has_time && (!counts || IsRetried(trial.failures))) {
     RETURN_IF_ERROR(TryAgain(report));
     return std::nullopt;
   }
@@ -310,7 +355,9 @@ FinishedTrial JobLauncher::Finish(TrialOutcome outcome, const AttemptReport& rep
           .outcome = outcome,
           .time = trial_->time,
           .failure_class = report.failure_class,
-          .failure_message = report.failure_class.empty() ? "" : report.message};
+          .failure_message = report.failure_class.empty() ? "" : report.message,
+          .suspect_reasons = report.quality.suspect_reasons,
+          .environment_digest = report.quality.environment_digest};
 }
 
 }  // namespace meshwright

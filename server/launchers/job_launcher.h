@@ -16,8 +16,10 @@ namespace meshwright {
 
 struct JobLauncherOptions {
   // The job that measures a plan; its attempt_id and folder are set by the launcher.
-  std::function<absl::StatusOr<JobSpec>(const ParallelPlan& plan, const OpenAttempt& attempt)>
+  std::function<absl::StatusOr<JobSpec>(const ParallelPlan& plan, const OpenAttempt& attempt,
+                                        Seconds time_limit)>
       make_job = {};
+  Seconds time_limit = Seconds(1800);  // of an attempt
   AttemptJournal journal = {};
   std::string folder = {};  // absolute, the same on every node: results are read from it
   // Told when it changes: what the engine says of the job of a trial, "slurm job 17 pending:
@@ -30,8 +32,8 @@ struct JobLauncherOptions {
   Seconds lost_limit = Seconds(60);
   // For which the result of a job that has ended may not be seen.
   Seconds collect_limit = Seconds(10);
-  // For which an engine may not answer at all.
-  Seconds silence_limit = Seconds(600);
+  // For which an engine may not answer at all: maintenance of a scheduler is waited for.
+  Seconds silence_limit = Seconds(4 * 3600);
 };
 
 // Runs plans as jobs of an engine: submits, watches, collects what the harness wrote, tries again
@@ -52,15 +54,21 @@ class JobLauncher final : public Launcher {
   struct Trial;
 
   absl::Status SubmitAttempt();
+  // Of the next attempt: its own, or what is left of the budgets.
+  [[nodiscard]] Seconds TimeLimit() const;
   // What has become of the trial; nothing when it goes on.
   absl::StatusOr<std::optional<FinishedTrial>> Look();
   absl::StatusOr<std::optional<FinishedTrial>> Judge(const JobStatus& status);
+  [[nodiscard]] Seconds PollPause() const;
+  // While the engine does not answer.
+  absl::StatusOr<std::optional<FinishedTrial>> LookPastSilence(const absl::Status& silence);
   absl::StatusOr<std::optional<FinishedTrial>> Collect(const JobStatus& status);
   absl::StatusOr<std::optional<FinishedTrial>> Fail(FailureClass failure, AttemptReport report);
   absl::Status TryAgain(const AttemptReport& report);
-  void EndIfMeasured();
+  [[nodiscard]] bool IsMeasured() const;
   absl::Status NoteState(const JobStatus& status);
   void Tell(const JobStatus& status);
+  void TellText(std::string what);
   [[nodiscard]] FinishedTrial Finish(TrialOutcome outcome, const AttemptReport& report);
   [[nodiscard]] JobHandle Handle() const;
 

@@ -78,6 +78,8 @@ std::optional<std::string> ValueOf(std::string_view name, const JobPlanner& plan
       {"expert_parallel", plan.expert_parallel},
       {"expert_tensor_parallel", plan.expert_tensor_parallel},
       {"global_batch_size", planner.problem.workload.global_batch_size},
+      {"gradient_accumulation_steps",
+       MicroBatchCount(plan, planner.problem.workload.global_batch_size)},
       {"micro_batch_size", plan.micro_batch_size},
       {"node_count", pool.node_count},
       {"pipeline_parallel", plan.pipeline_parallel},
@@ -90,6 +92,10 @@ std::optional<std::string> ValueOf(std::string_view name, const JobPlanner& plan
   if (const auto number = numbers.find(name); number != numbers.end()) {
     return std::to_string(number->second);
   }
+  if (name == "context_parallel_kind") return std::string(Word(plan.context_parallel_kind));
+  if (name == "recompute") return std::string(Word(plan.recompute.granularity));
+  if (name == "schedule") return std::string(Word(plan.schedule));
+  if (name == "sequence_parallel") return plan.sequence_parallel ? "true" : "false";
   if (name == "attempt") return attempt.id;
   if (name == "folder") return planner.job.folder;
   if (name == "workloads_folder") return planner.workloads_folder;

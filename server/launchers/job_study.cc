@@ -118,9 +118,15 @@ absl::StatusOr<StudyAnswer> Measure(const StudyRequest& request, const Knowledge
   JobLauncher launcher(
       std::move(engine),
       {.make_job =
-           [&](const ParallelPlan& plan, const OpenAttempt& attempt) {
-             return MakeJobSpec(planner, plan, attempt, control.print_case(request.question, plan));
+           [&](const ParallelPlan& plan, const OpenAttempt& attempt, Seconds time_limit) {
+             JobTemplate job = planner.job;
+             job.time_limit = time_limit;
+             const JobPlanner own = {.job = job,
+                                     .problem = planner.problem,
+                                     .workloads_folder = planner.workloads_folder};
+             return MakeJobSpec(own, plan, attempt, control.print_case(request.question, plan));
            },
+       .time_limit = trials.job->time_limit,
        .journal = control.trials->attempts,
        .folder = trials.job->folder,
        .on_status =

@@ -185,6 +185,7 @@ Accuracy Summary(std::vector<double> errors, const std::vector<Order>& orders,
   for (const Order& order : orders) correlations.push_back(order.rank_correlation);
   return {.plan_count = static_cast<int>(errors.size()),
           .median_error_ratio = errors.empty() ? 0 : Median(errors),
+          .mean_error_ratio = errors.empty() ? 0 : Mean(errors),
           .p90_error_ratio = errors.empty() ? 0 : P90(errors),
           .question_count = static_cast<int>(orders.size()),
           .rank_correlation = orders.empty() ? 0 : Mean(correlations),

@@ -23,6 +23,7 @@ struct SkippedRun {
 struct Accuracy {
   int plan_count = 0;             // compared
   double median_error_ratio = 0;  // |estimate / measured - 1|
+  double mean_error_ratio = 0;
   double p90_error_ratio = 0;
   // Of questions with at least 3 plans; of a model's equal times the measured best is the last.
   int question_count = 0;

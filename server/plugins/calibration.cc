@@ -11,7 +11,7 @@
 
 #include "search_space/status.h"
 #include "server/plugins/checksum.h"
-#include "server/plugins/model_text.h"
+#include "search_space/clean_text.h"
 
 namespace meshwright {
 namespace {

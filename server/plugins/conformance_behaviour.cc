@@ -132,6 +132,46 @@ Finding CheckBadRow(ConformanceSession& session, std::int64_t context, const std
   return Passed();
 }
 
+// One that can only be refused, or answered with nothing that is OK.
+Finding CheckBadQuestion(ConformanceSession& session, const std::string& what,
+                         void (*spoil)(wire::OpenContextRequest& request)) {
+  const std::vector<ParallelPlan> plans = ConformancePlans(session.problem(), 4);
+  wire::OpenContextRequest request = ToContext(session.problem());
+  spoil(request);
+  const auto context = session.Open(request);
+  if (!context.ok()) return Passed();
+  const auto answers = session.Ask(*context, plans);
+  if (const absl::Status closed = session.Close(*context); !closed.ok()) {
+    return Failed("CloseContext", closed);
+  }
+  if (!answers.ok()) return Passed();
+  const bool has_ok = std::ranges::any_of(
+      *answers, [](const PlanFigures& figures) { return figures.verdict == PlanVerdict::kOk; });
+  return has_ok ? Failed("a question with " + what + " is answered") : Passed();
+}
+
+Finding CheckBadQuestions(ConformanceSession& session) {
+  constexpr struct {
+    const char* what;
+    void (*spoil)(wire::OpenContextRequest& request);
+  } kSpoilt[] = {
+      {"no pool", [](wire::OpenContextRequest& r) { r.mutable_cluster()->clear_pools(); }},
+      {"no layers", [](wire::OpenContextRequest& r) { r.mutable_model()->set_layer_count(0); }},
+      {"a batch of -1",
+       [](wire::OpenContextRequest& r) { r.mutable_workload()->set_global_batch_size(-1); }},
+      {"a bandwidth that is no number",
+       [](wire::OpenContextRequest& r) {
+         r.mutable_cluster()->mutable_pools(0)->mutable_chip()->set_memory_bandwidth_bytes_per_second(
+             std::numeric_limits<double>::quiet_NaN());
+       }},
+  };
+  for (const auto& [what, spoil] : kSpoilt) {
+    Finding finding = CheckBadQuestion(session, what, spoil);
+    if (finding.outcome != CheckOutcome::kPassed) return finding;
+  }
+  return Passed();
+}
+
 Finding CheckMalformed(ConformanceSession& session) {
   const auto context = session.Open(session.problem());
   if (!context.ok()) return Failed("OpenContext", context.status());
@@ -161,6 +201,7 @@ Finding CheckMalformed(ConformanceSession& session) {
                                      *c.mutable_optimizer_offload_ratio());
                           });
   }
+  if (finding.outcome == CheckOutcome::kPassed) finding = CheckBadQuestions(session);
   return finding;
 }
 
@@ -280,7 +321,7 @@ std::vector<ConformanceCheck> BehaviourChecks() {
        &CheckDeterminism},
       {"batches", "empty, single and largest batches are answered, larger ones are refused",
        &CheckBatches},
-      {"malformed", "malformed batches are refused; a malformed candidate spoils no other",
+      {"malformed", "malformed batches and questions are refused; a malformed candidate spoils no other",
        &CheckMalformed},
       {"contexts", "contexts are apart; those that are not open are NOT_FOUND", &CheckContexts},
       {"cancellation", "it answers within 2 s of calls that were cancelled", &CheckCancellation},

@@ -9,7 +9,7 @@
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "search_space/status.h"
 #include "server/plugins/model_stub.h"
-#include "server/plugins/model_text.h"
+#include "search_space/clean_text.h"
 #include "server/plugins/protocol.h"
 #include "server/plugins/question_wire.h"
 
@@ -153,7 +153,8 @@ absl::Status ModelClient::CheckHealth(const CallLimits& limits) {
                              health::HealthCheckRequest(), limits));
   if (response.status() == health::HealthCheckResponse::SERVING) return absl::OkStatus();
   return absl::UnavailableError(
-      fmt::format("its health is {}", static_cast<int>(response.status())));
+      fmt::format("it is not serving: its health is {}",
+                  health::HealthCheckResponse::ServingStatus_Name(response.status())));
 }
 
 absl::StatusOr<OpenedContext> ModelClient::OpenContext(const Problem& problem,

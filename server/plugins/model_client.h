@@ -14,7 +14,7 @@
 
 namespace meshwright {
 
-// What a model says of itself. Its texts are clean (model_text.h), no longer than 256 bytes, and of
+// What a model says of itself. Its texts are clean (search_space/clean_text.h), no longer than 256 bytes, and of
 // a list no more than 256.
 struct ModelInfo {
   int protocol_major = 0;

@@ -25,7 +25,7 @@
 #include <utility>
 
 #include "search_space/status.h"
-#include "server/plugins/model_text.h"
+#include "search_space/clean_text.h"
 #include "server/plugins/protocol.h"
 #include "server/plugins/sanitizer.h"
 

@@ -8,7 +8,7 @@
 
 #include "search_space/cluster.h"
 #include "search_space/model.h"
-#include "server/plugins/model_text.h"
+#include "search_space/clean_text.h"
 
 namespace meshwright {
 namespace {

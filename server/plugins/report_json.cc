@@ -46,6 +46,7 @@ OrderedJson AccuracyOf(const Accuracy& accuracy) {
   }
   return {{"plan_count", accuracy.plan_count},
           {"median_error_ratio", accuracy.median_error_ratio},
+          {"mean_error_ratio", accuracy.mean_error_ratio},
           {"p90_error_ratio", accuracy.p90_error_ratio},
           {"question_count", accuracy.question_count},
           {"rank_correlation", accuracy.rank_correlation},

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <iterator>
 #include <utility>
 
 #include "search_space/status.h"
@@ -38,6 +39,27 @@ std::string Joined(const std::vector<std::string>& words) {
 bool IsRefusal(const absl::Status& status) {
   return absl::IsInvalidArgument(status) || absl::IsUnimplemented(status) ||
          absl::IsFailedPrecondition(status);
+}
+
+// A declared name with a trailing * stands for any rest of it.
+bool IsDeclared(const std::vector<std::string>& declared, std::string_view name) {
+  return std::ranges::any_of(declared, [&](const std::string& known) {
+    if (!known.ends_with('*')) return known == name;
+    return name.starts_with(std::string_view(known).substr(0, known.size() - 1));
+  });
+}
+
+// What a question needs and a model does not declare, in words. One that declares nothing at all is
+// asked: it refuses by itself what it does not know.
+std::vector<std::string> Undeclared(const std::vector<std::string>& declared,
+                                    const std::vector<std::string>& needed) {
+  std::vector<std::string> missing;
+  if (declared.empty()) return missing;
+  for (const std::string& name : needed) {
+    if (IsDeclared(declared, name)) continue;
+    missing.push_back(fmt::format("it models {}, and not {}", Joined(declared), name));
+  }
+  return missing;
 }
 
 }  // namespace
@@ -129,6 +151,7 @@ absl::Status RunningModel::StartOnce(const std::stop_token& cancel) {
     return std::max(milliseconds(1), policy_.start_timeout - spent);
   };
   ASSIGN_OR_RETURN(client_, ModelClient::Connect(process_->socket(), left(), cancel));
+  RETURN_IF_ERROR(client_->CheckHealth({.timeout = left(), .cancel = cancel}));
   ASSIGN_OR_RETURN(info_, client_->GetInfo({.timeout = left(), .cancel = cancel}));
   ++process_number_;
   Tell("started", fmt::format("{} {} {}", info_.name, info_.version, process_->isolation()));
@@ -173,25 +196,26 @@ void RunningModel::Stop() {
   process_.reset();
 }
 
-// A model that declares no operators at all is asked: it refuses by itself what it does not know.
-absl::Status RunningModel::CheckOperators(const Problem& problem) const {
-  const std::vector<std::string>& known = info_.operators;
-  if (known.empty()) return absl::OkStatus();
-  std::vector<std::string> lacking;
-  for (const std::string_view needed : OperatorsOf(problem.model)) {
-    if (std::ranges::find(known, needed) == known.end()) lacking.emplace_back(needed);
-  }
-  if (lacking.empty()) return absl::OkStatus();
-  return WithReason(absl::FailedPreconditionError(fmt::format(
-                        "cost model {} does not take this question: it models {}, and not {}",
-                        manifest_.name, Joined(known), Joined(lacking))),
+absl::Status RunningModel::CheckDeclared(const Problem& problem) const {
+  std::vector<std::string> chips;
+  for (const NodePool& pool : problem.cluster.pools) chips.push_back(pool.chip.id);
+  std::vector<std::string> missing = Undeclared(info_.chips, chips);
+  std::ranges::move(Undeclared(info_.precisions, {std::string(Word(problem.workload.precision))}),
+                    std::back_inserter(missing));
+  const std::vector<std::string_view> operators = OperatorsOf(problem.model);
+  std::ranges::move(Undeclared(info_.operators, {operators.begin(), operators.end()}),
+                    std::back_inserter(missing));
+  if (missing.empty()) return absl::OkStatus();
+  return WithReason(absl::FailedPreconditionError(
+                        fmt::format("cost model {} does not take this question: {}",
+                                    manifest_.name, fmt::join(missing, "; "))),
                     "COST_MODEL_REFUSED");
 }
 
 absl::Status RunningModel::OpenLocked(Context& context, const std::stop_token& cancel) {
   RETURN_IF_ERROR(EnsureRunning(cancel));
   if (context.process == process_number_) return absl::OkStatus();
-  RETURN_IF_ERROR(CheckOperators(*context.problem));
+  RETURN_IF_ERROR(CheckDeclared(*context.problem));
   auto opened =
       client_->OpenContext(*context.problem, context.calibration,
                            {.timeout = manifest_.limits.batch_deadline, .cancel = cancel});
@@ -203,7 +227,8 @@ absl::Status RunningModel::OpenLocked(Context& context, const std::stop_token& c
                        .vendor = info_.vendor,
                        .version = info_.version,
                        .protocol = fmt::format("{}.{}", info_.protocol_major, info_.protocol_minor),
-                       .checksum = manifest_.sha256};
+                       .checksum = manifest_.sha256,
+                       .is_deterministic = info_.is_deterministic};
     return absl::OkStatus();
   }
   if (cancel.stop_requested()) {
@@ -293,7 +318,7 @@ absl::Status RunningModel::Isolate(Batch& batch, Plans plans, Figures figures) {
   const milliseconds whole = std::exchange(batch.deadline, std::min(batch.deadline, patience));
   std::vector<Range> left = {{.begin = 0, .size = plans.size(), .has_failed = true}};
   int isolated = 0;
-  while (!left.empty() && isolated < kMostIsolated) {
+  while (!left.empty()) {
     Range range = left.back();
     left.pop_back();
     if (range.has_failed && range.size > 1) {
@@ -310,6 +335,9 @@ absl::Status RunningModel::Isolate(Batch& batch, Plans plans, Figures figures) {
       return asked;
     } else if (!range.has_failed) {
       left.push_back({.begin = range.begin, .size = range.size, .has_failed = true});
+    } else if (isolated == kMostIsolated) {
+      left.push_back(range);
+      break;
     } else {
       Condemn(batch.context, plans[range.begin], figures[range.begin], asked);
       ++isolated;

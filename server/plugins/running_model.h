@@ -61,7 +61,7 @@ class RunningModel {
     bool refuses_bounds = false;             // the model, for this problem
   };
   // Whether the model takes the problem: FAILED_PRECONDITION, COST_MODEL_REFUSED, where it does
-  // not, or where the problem needs an operator that is not among those that it declares.
+  // not, or where the problem needs a chip, a precision or an operator that it does not declare.
   absl::Status Open(Context& context, const std::stop_token& cancel);
   // Waits for no other's call: while one is under way, the next to ask closes it.
   void Close(Context& context);
@@ -97,7 +97,7 @@ class RunningModel {
   void CloseLeft();
   absl::Status EnsureRunning(const std::stop_token& cancel);
   absl::Status StartOnce(const std::stop_token& cancel);
-  [[nodiscard]] absl::Status CheckOperators(const Problem& problem) const;
+  [[nodiscard]] absl::Status CheckDeclared(const Problem& problem) const;
   absl::Status OpenLocked(Context& context, const std::stop_token& cancel);
   absl::Status BackOff(const std::stop_token& cancel);
   absl::Status Ask(Batch& batch, Plans plans, Figures figures);

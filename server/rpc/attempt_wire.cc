@@ -29,7 +29,15 @@ v1::Attempt ToWire(const AttemptRecord& attempt, bool has_logs) {
   if (attempt.start_time_ms) wire.set_start_time(WireTime(*attempt.start_time_ms));
   if (attempt.end_time_ms) wire.set_end_time(WireTime(*attempt.end_time_ms));
   for (const std::string& node : attempt.nodes) wire.add_nodes(node);
+  const AttemptQuality& quality = attempt.quality;
+  if (quality.step_count) wire.set_step_count(*quality.step_count);
+  if (quality.step_time_low) wire.set_step_time_low_seconds(quality.step_time_low->count());
+  if (quality.step_time_high) wire.set_step_time_high_seconds(quality.step_time_high->count());
+  if (quality.spread_ratio) wire.set_spread_ratio(*quality.spread_ratio);
+  for (const std::string& reason : quality.suspect_reasons) wire.add_suspect_reasons(reason);
+  wire.set_environment_digest(quality.environment_digest);
   if (has_logs) {
+    wire.set_environment(quality.environment);
     wire.set_log_head(attempt.log_head);
     wire.set_log_tail(attempt.log_tail);
   }

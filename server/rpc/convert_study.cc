@@ -109,6 +109,8 @@ void Fill(const TriedPlan& trial, v1::TriedPlan& wire) {
   if (trial.reference_step_time) {
     wire.set_reference_step_time_seconds(trial.reference_step_time->count());
   }
+  wire.mutable_suspect_reasons()->Assign(trial.suspect_reasons.begin(),
+                                         trial.suspect_reasons.end());
 }
 
 void Fill(const TrialSummary& summary, v1::TrialSummary& wire) {

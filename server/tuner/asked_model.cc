@@ -153,6 +153,19 @@ void ApplyFigures(const PlanFigures& figures, const ModelVersion& version, Estim
   estimate.cost_model->peak_memory = figures.peak_memory;
 }
 
+namespace {
+
+// The best plans are asked for twice, which so is a sample of what the model says of itself.
+void NoteChange(const ModelVersion& version, Seconds first, Seconds again, Estimate& estimate) {
+  if (!version.is_deterministic || first == again) return;
+  estimate.warnings.push_back(
+      fmt::format("cost model {} says that it is deterministic, and gave {} s and {} s for this "
+                  "plan; the first stands",
+                  version.name, first.count(), again.count()));
+}
+
+}  // namespace
+
 absl::Status ApplyModel(AskedModel& asked, const Problem& problem, const ModelFound& known,
                         std::span<RankedPlan* const> plans) {
   if (asked.fallback.has_value()) {
@@ -170,6 +183,7 @@ absl::Status ApplyModel(AskedModel& asked, const Problem& problem, const ModelFo
     for (const RecomputeChoice& choice : known.found.best) {
       if (AskedForm(choice.plan, problem) != questions[i]) continue;
       if (own.verdict == PlanVerdict::kOk) {
+        NoteChange(asked.model->version(), choice.estimate.step_time, own.step_time, plan.estimate);
         SetStepTime(own, choice.estimate.step_time);
       } else {
         own = {.verdict = PlanVerdict::kOk, .step_time = choice.estimate.step_time};

@@ -40,6 +40,7 @@ struct AttemptReport {
   std::string log_head = {};
   std::string log_tail = {};
   std::vector<std::string> nodes = {};  // that it ran on, where the engine tells
+  AttemptQuality quality = {};
 };
 
 // Where a launcher of real jobs writes down what becomes of the attempts at the open trial, which

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -15,6 +16,9 @@ namespace meshwright {
 struct TrialJob {
   int id = 0;
   ParallelPlan plan = {};
+  // Of the budgets, for all attempts at it together: as much is reserved, and real jobs run no
+  // longer.
+  std::optional<Seconds> time_left = {};
 };
 
 struct FinishedTrial {
@@ -23,6 +27,9 @@ struct FinishedTrial {
   Seconds time = Seconds(0);         // that it occupied its devices
   std::string failure_class = {};    // of a job that was not measured: why
   std::string failure_message = {};  // the same in a sentence
+  // Of one that was measured: why its time is doubted, and what it ran in, where that is told.
+  std::vector<std::string> suspect_reasons = {};
+  std::string environment_digest = {};
 };
 
 // Runs plans as jobs: of a cluster's scheduler, or a measured table that stands in for one. Jobs

@@ -26,6 +26,7 @@ struct ModelVersion {
   std::string checksum = {};  // SHA-256 of the program or library, hexadecimal
   // Of the parameters that were fitted for the chip; empty: the model's own. Equal for equal ones.
   std::string calibration = {};
+  bool is_deterministic = false;  // by its own word
   bool operator==(const ModelVersion&) const = default;
 };
 

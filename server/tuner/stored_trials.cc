@@ -40,7 +40,9 @@ absl::StatusOr<TriedPlan> TriedOf(const Recorder& recorder, const TrialRecord& t
                    .success_probability = trial.success_probability,
                    .device_time = trial.device_time,
                    .failure_class = attempts.back().failure_class,
-                   .failure_message = MessageOf(attempts.back())};
+                   .failure_message = MessageOf(attempts.back()),
+                   .suspect_reasons = attempts.back().quality.suspect_reasons,
+                   .environment_digest = attempts.back().quality.environment_digest};
 }
 
 EventRecord TrialEvent(const std::string& study_id, int number, std::int64_t time_ms) {
@@ -204,6 +206,7 @@ AttemptEnding StoredTrials::EndingOf(const AttemptReport& report, Outcome outcom
           .log_head = report.log_head,
           .log_tail = report.log_tail,
           .nodes = report.nodes,
+          .quality = report.quality,
           .time_ms = NowMs()};
 }
 
@@ -309,6 +312,7 @@ absl::Status CancelOpenTrials(Recorder& recorder, std::string_view study_id, std
                                       .log_head = last.log_head,
                                       .log_tail = last.log_tail,
                                       .nodes = last.nodes,
+                                      .quality = last.quality,
                                       .time_ms = last.end_time_ms.value_or(time_ms)},
                           .events = {TrialEvent(id, trial.number, time_ms)}};
     RETURN_IF_ERROR(recorder.FinishTrial(ending).status());

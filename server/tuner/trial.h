@@ -99,6 +99,8 @@ struct TriedPlan {
   Seconds device_time = Seconds(0);  // what it occupied
   std::string failure_class = {};    // of a job that was not measured: why
   std::string failure_message = {};  // the same in a sentence
+  std::vector<std::string> suspect_reasons = {};  // why its time is doubted
+  std::string environment_digest = {};            // of what it ran in; empty: not told
 };
 
 enum class TrialStop {

@@ -1,14 +1,17 @@
 #include "server/tuner/trial_study.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <map>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "estimator/interval.h"
 #include "search_space/status.h"
@@ -122,8 +125,28 @@ std::vector<RankedPlan> Rank(const TrialChooser& chooser, const Learnt& learnt,
   return plans;
 }
 
+// What the times of the trials may be worth, by what measured them.
+void NoteQuality(const std::vector<TriedPlan>& tried, StudyResult& result) {
+  std::vector<std::size_t> suspect;
+  std::set<std::string> environments;
+  for (std::size_t i = 0; i < tried.size(); ++i) {
+    if (!tried[i].suspect_reasons.empty()) suspect.push_back(i + 1);
+    if (!tried[i].environment_digest.empty()) environments.insert(tried[i].environment_digest);
+  }
+  if (!suspect.empty()) {
+    result.warnings.push_back(fmt::format("{} of {} trials were measured under doubt: {}",
+                                          suspect.size(), tried.size(),
+                                          fmt::join(suspect, ", ")));
+  }
+  if (environments.size() > 1) {
+    result.warnings.push_back(
+        fmt::format("the trials ran in {} different environments", environments.size()));
+  }
+}
+
 void NoteTrials(const TrialsRun& run, const TrialRepeats& repeats, bool has_best,
                 StudyResult& result) {
+  NoteQuality(run.tried, result);
   const bool has_reference = std::ranges::any_of(
       run.tried, [](const TriedPlan& trial) { return trial.reference_step_time.has_value(); });
   if (repeats.interleaves_baseline && !run.tried.empty() && !has_reference) {

@@ -160,6 +160,20 @@ class Loop {
     return std::nullopt;
   }
 
+  // Nothing: no budget limits it.
+  [[nodiscard]] std::optional<Seconds> TimeLeft() const {
+    const TrialBudget& budget = options_.budget;
+    std::optional<Seconds> left;
+    if (budget.device_time.has_value()) {
+      left = (*budget.device_time - run_.summary.device_time) / options_.device_count;
+    }
+    if (budget.time.has_value()) {
+      const Seconds own = *budget.time - run_.summary.time;
+      left = std::min(left.value_or(own), own);
+    }
+    return left;
+  }
+
   [[nodiscard]] int SearchCount() const {
     return static_cast<int>(
         std::ranges::count(run_.tried, TrialPurpose::kSearch, &TriedPlan::purpose));
@@ -185,8 +199,9 @@ class Loop {
   // Nothing when a cancelled job does not end, or one is left running.
   absl::StatusOr<std::optional<FinishedTrial>> Try(std::size_t candidate) {
     const int id = static_cast<int>(run_.tried.size());
-    absl::Status submitted =
-        launcher_.Submit({.id = id, .plan = chooser_.candidates()[candidate].plan});
+    absl::Status submitted = launcher_.Submit({.id = id,
+                                               .plan = chooser_.candidates()[candidate].plan,
+                                               .time_left = TimeLeft()});
     if (!submitted.ok()) return submitted;
     bool is_cancelled = false;
     for (int polls = 0; polls < kCancelPolls; polls += is_cancelled ? 1 : 0) {
@@ -210,7 +225,9 @@ class Loop {
             .success_probability = expected.success_probability,
             .device_time = options_.device_count * finished.time,
             .failure_class = finished.failure_class,
-            .failure_message = finished.failure_message};
+            .failure_message = finished.failure_message,
+            .suspect_reasons = finished.suspect_reasons,
+            .environment_digest = finished.environment_digest};
   }
 
   void Record(std::optional<std::size_t> candidate, TriedPlan tried) {

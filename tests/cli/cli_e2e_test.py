@@ -335,6 +335,20 @@ class EvaluateTest(Folder):
         self.run_cli("chip", "show", "nvidia-a1000", expect=5)
         self.assertIn("megatron-core", self.run_cli("server", "info").stdout)
 
+    def test_a_new_chip(self):
+        chips = ["--chips", str(EXAMPLES / "new-chip")]
+        shown = self.run_cli(*chips, "chip", "show", "acme-x1").stdout
+        self.assertRegex(shown, r"peak_bf16_flops_per_second +\S+.*published")
+        self.assertIn("assumed", shown)
+        example = EXAMPLES / "llama2-70b"
+        cluster = json.loads((example / "cluster.json").read_text())
+        cluster["pools"][0]["chip"] = "acme-x1"
+        answer = json.loads(self.run_cli(*chips, "tune", "--model", str(example / "config.json"), "--workload",
+                                         str(example / "workload.json"), "--cluster",
+                                         self.write("cluster.json", cluster), "--output", "json").stdout)
+        self.assertTrue(answer["plans"])
+        self.assertIn("acme-x1", " ".join(answer["warnings"]))
+
 
 class ServerTest(Folder):
     def test_embedded_and_served_answers_are_equal(self):

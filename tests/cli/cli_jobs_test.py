@@ -7,6 +7,8 @@ training program, which prints step times by its plan; some tests run the refere
 import contextlib
 import json
 import os
+import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -33,6 +35,14 @@ class JobsTest(JobsFolder):
         self.assertEqual(answer["plans"][0]["estimate"]["provenance"], "measured")
         self.assertIn("running", done.stderr)
         self.assertEqual(sorted(self.began().values()), [1, 1, 1])
+        # How well is told too.
+        study = json.loads(self.run_cli("study", "list", "--output", "json").stdout)["studies"][0]["id"]
+        attempt = json.loads(self.run_cli("study", "attempts", study, "--trial", "1", "--output", "json").stdout)
+        attempt = attempt["attempts"][0]
+        self.assertGreaterEqual(attempt["step_count"], 4)
+        self.assertLessEqual(attempt["step_time_low_seconds"], attempt["step_time_high_seconds"])
+        self.assertEqual(json.loads(attempt["environment"])["digest"], attempt["environment_digest"])
+        self.assertIn("steps, ", self.run_cli("study", "attempts", study).stdout)
         # What was measured teaches the next question.
         rows = json.loads(self.run_cli("history", "measurements", "--output", "json").stdout)
         self.assertEqual(len(rows["measurements"]), 3)
@@ -150,6 +160,38 @@ class JobsTest(JobsFolder):
             self.assertGreater(trial["peak_memory_bytes"], 0)
 
 
+class ConformanceTest(JobsFolder):
+    """What becomes of a job is the same under every launcher. Nodes and engines that fail: ClusterTest, and the tests of
+    the engines (tests/launchers)."""
+
+    # What the program does; outcome and failure class of the trial; attempts.
+    CASES = {
+        "success": ({}, ("ok", ""), 1),
+        "memory of a device": ({"says": "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB",
+                                "exits": 1}, ("oom", "oom_device"), 1),
+        "memory of the host": ({"says": "MemoryError", "exits": 1}, ("crash", "oom_host"), 2),
+        "crash": ({"signal": signal.SIGSEGV}, ("crash", "crash"), 1),
+        "hang": ({"stalls": 3}, ("hang", "hang"), 2),
+        "timeout": ({"sleeps": 1.5}, ("timeout", "timeout"), 1),
+        "garbage": ({"garbage": True}, ("ok", ""), 1),
+        "no metrics": ({"exits": 0}, ("cancelled", "metrics_missing"), 2),
+    }
+
+    def test_what_becomes_of_a_job(self):
+        for name, (does, end, attempts) in self.CASES.items():
+            with self.subTest(name):
+                self.behave({"1": does, "2": does})
+                job = self.job(**({"time_limit_seconds": 4} if name == "timeout" else {}))
+                job["metrics"]["hang_limit_seconds"] = 1
+                start = time.monotonic()
+                answer = json.loads(self.tune(trials=1, job=job, expect=0 if end[0] == "ok" else 10).stdout)
+                self.assertLess(time.monotonic() - start, 90)
+                self.assertEqual([(t["outcome"], t["failure_class"]) for t in answer["trials"]], [end])
+                self.assertEqual(list(self.began().values()), [1] * attempts)
+                for path in self.jobs.glob("study-*"):
+                    path.unlink()
+
+
 class ServedJobsTest(ServedFolder):
     """With a server, which may be lost at any moment."""
 
@@ -184,6 +226,34 @@ class ServedJobsTest(ServedFolder):
                 rows = json.loads(self.run_cli("--server", address, "history", "measurements", "--output",
                                                "json").stdout)
                 self.assertEqual(len(rows["measurements"]), 2)
+                self.server.kill()
+                self.server.wait()
+                for path in (*self.jobs.glob("study-*"), *self.folder.glob("server.db*")):
+                    path.unlink()
+
+    def test_killed_at_the_submission(self):
+        """Between what the engine knows and what is written down."""
+        if LAUNCHER != "slurm":
+            self.skipTest("the program that submits is Slurm's")
+        self.behave({"1": {"sleeps": 0.1}, "2": {"sleeps": 0.1}})
+        folder = self.folder / "bin"
+        folder.mkdir()
+        shim = folder / "sbatch"
+        self.addCleanup(os.environ.__setitem__, "PATH", os.environ["PATH"])
+        submit = f'{shutil.which("sbatch")} "$@"'
+        os.environ["PATH"] = f"{folder}:{os.environ['PATH']}"
+        for name, does, attempts in (("before", "kill -9 $PPID", 3), ("after", f"{submit}; kill -9 $PPID", 2)):
+            with self.subTest(name):
+                shim.write_text(f"#!/bin/bash\nif mkdir {self.folder}/{name} 2>/dev/null; then {does}; exit 1; fi\n"
+                                f"exec {submit}\n")
+                shim.chmod(0o755)
+                address = self.start("--allow-jobs")
+                study = self.create(address, trials=2)
+                self.server.wait(timeout=60)
+                self.assertEqual(self.states(), ["intended"])
+                address = self.start("--allow-jobs")
+                self.check_whole(self.ended(address, study), trials=2)
+                self.assertEqual(self.states(), ["ended"] * attempts)
                 self.server.kill()
                 self.server.wait()
                 for path in (*self.jobs.glob("study-*"), *self.folder.glob("server.db*")):
@@ -381,6 +451,7 @@ class ClusterTest(ServedFolder):
         self.assertEqual([(a["trial_number"], a["failure_class"]) for a in attempts],
                          [(1, "node_failure"), (1, ""), (2, "")])
         self.assertEqual(len(self.began()), 3)
+        self.assertNotIn(node, attempts[1]["nodes"])
 
 
 if __name__ == "__main__":

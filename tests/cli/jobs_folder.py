@@ -55,12 +55,23 @@ does = behaviour.get(f"mb{case['plan']['micro_batch_size']}") or behaviour.get(s
 if does.get("dies") and os.environ["RANK"] == "1":
     print("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB", flush=True)
     sys.exit(1)
+if "says" in does:
+    print(does["says"], flush=True)
+if "exits" in does:
+    sys.exit(does["exits"])
+if "signal" in does:
+    os.kill(os.getpid(), does["signal"])
+if does.get("garbage"):
+    sys.stdout.buffer.write(b"\\x00\\xff\\xfe{" + b"\\xf0" * 100_000 + b'\\n{"meshwright": 1, "event": "st\\n[[[[\\n')
+    sys.stdout.buffer.flush()
 if does.get("deaf"):
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 if does.get("hangs"):
     time.sleep(600)
 slower = 1 + behaviour.get("drift", 0) * (len(list(folder.glob("*.began.0"))) - 1)
 for step in range(40):
+    if step == does.get("stalls"):
+        time.sleep(600)
     time.sleep(does.get("sleeps", 0.02))
     print(json.dumps({"meshwright": 1, "event": "step", "step": step, "step_time_seconds": slower / tensor,
                       "is_warmup": False}), flush=True)

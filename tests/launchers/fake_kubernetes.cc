@@ -32,7 +32,7 @@ FakeKubernetes::FakeKubernetes(const std::string& script, const std::string& fol
   input_ = input[1];
   for (char c = 0; read(output[0], &c, 1) == 1 && c != '\n';) url_ += c;
   close(output[0]);
-  EXPECT_TRUE(url_.starts_with("http://127.0.0.1:")) << url_;
+  EXPECT_NE(url_.find("://127.0.0.1:"), std::string::npos) << url_;
 }
 
 FakeKubernetes::~FakeKubernetes() {

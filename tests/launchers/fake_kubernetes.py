@@ -21,6 +21,7 @@ import json
 import os
 import re
 import signal
+import ssl
 import subprocess
 import sys
 import threading
@@ -484,9 +485,14 @@ def main():
         script.update(json.load(file))
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
+    tls = script.get("tls")  # paths of a certificate and its key
+    if tls:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(tls["certificate"], tls["key"])
+        server.socket = context.wrap_socket(server.socket, server_side=True)
     for target in (server.serve_forever, control):
         threading.Thread(target=target, daemon=True).start()
-    print(f"http://127.0.0.1:{server.server_port}", flush=True)
+    print(f"{'https' if tls else 'http'}://127.0.0.1:{server.server_port}", flush=True)
     sys.stdin.read()
     with lock:
         for process in processes.values():

@@ -23,6 +23,7 @@ struct Notes {
   int count = 0;  // attempts
   bool is_adopted = false;
   std::vector<EarlierAttempt> earlier = {};
+  Seconds earlier_time = Seconds(0);
   std::vector<std::string> lines = {};  // what was written down, in order
   AttemptReport last = {};
 
@@ -30,7 +31,8 @@ struct Notes {
     return {.id = fmt::format("s-t1-a{}", count),
             .token = 10 + count,
             .is_adopted = is_adopted,
-            .earlier = earlier};
+            .earlier = earlier,
+            .earlier_time = earlier_time};
   }
 
   AttemptJournal Journal() {
@@ -105,11 +107,12 @@ class JobLauncherTest : public testing::Test {
   ~JobLauncherTest() override { std::filesystem::remove_all(folder_); }
 
   void MakeLauncher(std::unique_ptr<JobEngine> engine) {
-    options_.make_job = [this](const ParallelPlan& plan,
-                               const OpenAttempt& attempt) -> absl::StatusOr<JobSpec> {
+    options_.make_job = [this](const ParallelPlan& plan, const OpenAttempt& attempt,
+                               Seconds time_limit) -> absl::StatusOr<JobSpec> {
       return JobSpec{
           .command = {"bash", "-c", script_, "bash", attempt.id, std::to_string(attempt.token)},
-          .processes_per_node = plan.tensor_parallel};
+          .processes_per_node = plan.tensor_parallel,
+          .time_limit = time_limit};
     };
     options_.journal = notes_.Journal();
     options_.folder = folder_;
@@ -125,8 +128,9 @@ class JobLauncherTest : public testing::Test {
     WriteFile(attempt + ".result.json", attempt, token, members);
   }
 
-  absl::StatusOr<FinishedTrial> Run() {
-    RETURN_IF_ERROR(launcher_->Submit({.id = 4, .plan = {.tensor_parallel = 2}}));
+  absl::StatusOr<FinishedTrial> Run(std::optional<Seconds> time_left = {}) {
+    RETURN_IF_ERROR(
+        launcher_->Submit({.id = 4, .plan = {.tensor_parallel = 2}, .time_left = time_left}));
     for (int i = 0; i < 2000; ++i) {
       ASSIGN_OR_RETURN(const auto finished, launcher_->Wait(Seconds(0.01)));
       if (finished.has_value()) return *finished;
@@ -206,6 +210,34 @@ TEST_F(JobLauncherTest, EndsWithoutAResult) {
 TEST_F(JobLauncherTest, TimeLimitOfTheEngine) {
   EXPECT_EQ(After({.kind = JobEndKind::kTimeLimit}), TrialOutcome(TimedOut()));
 }
+// Of which a plan that needs longer proves nothing.
+TEST_F(JobLauncherTest, WhatIsLeftOfABudgetIsALimit) {
+  engine_->statuses["s-t1-a1"] = {Running(), Ended({.kind = JobEndKind::kTimeLimit})};
+  EXPECT_EQ(Run(Seconds(90))->outcome, TrialOutcome(Cancelled()));
+  EXPECT_EQ(notes_.last.failure_class, "budget");
+  EXPECT_THAT(notes_.last.message, HasSubstr("left of the budget"));
+  EXPECT_EQ(engine_->submitted.back().time_limit, Seconds(90));
+  engine_->statuses["s-t1-a1"] = {Running(), Ended({.kind = JobEndKind::kTimeLimit})};
+  EXPECT_EQ(Run(Seconds(5000))->outcome, TrialOutcome(TimedOut()));
+  EXPECT_EQ(engine_->submitted.back().time_limit, Seconds(1800));
+}
+
+// The second attempt has what the first has left.
+TEST_F(JobLauncherTest, AttemptsShareWhatIsLeftOfABudget) {
+  notes_.earlier = {{.failure_class = "preempted"}};
+  notes_.earlier_time = Seconds(60);
+  engine_->statuses["s-t1-a1"] = {Ended({.kind = JobEndKind::kPreempted})};
+  engine_->statuses["s-t1-a2"] = {Ended({.exit_code = 0})};
+  WriteResult("s-t1-a2", 12, kMeasured);
+  EXPECT_TRUE(std::holds_alternative<Ran>(Run(Seconds(90))->outcome));
+  EXPECT_EQ(engine_->submitted[0].time_limit, Seconds(30));
+  notes_ = {.earlier = {{.failure_class = "preempted"}}, .earlier_time = Seconds(90)};
+  engine_->submitted.clear();
+  engine_->statuses["s-t1-a1"] = {Ended({.kind = JobEndKind::kPreempted})};
+  EXPECT_EQ(Run(Seconds(90))->outcome, TrialOutcome(Cancelled()));
+  EXPECT_EQ(engine_->submitted.size(), 1U);  // no further one
+}
+
 TEST_F(JobLauncherTest, CancelledByHand) {
   EXPECT_EQ(After({.kind = JobEndKind::kCancelled}), TrialOutcome(Cancelled()));
   EXPECT_EQ(notes_.last.failure_class, "cancelled");
@@ -387,6 +419,65 @@ TEST_F(JobLauncherTest, ASilentEngineIsWaitedForAndThenAnError) {
   const auto finished = Run();
   EXPECT_TRUE(absl::IsUnavailable(finished.status())) << finished.status();
   EXPECT_THAT(engine_->cancelled, ElementsAre("s-t1-a1"));  // nobody will look at it any more
+}
+
+// Its result lies in a folder.
+TEST_F(JobLauncherTest, WhatIsMeasuredCountsWhoeverIsSilent) {
+  std::vector<std::string> told;
+  options_.on_status = [&](int trial, const std::string& what) {
+    told.push_back(fmt::format("{} {}", trial, what));
+  };
+  auto engine = std::make_unique<FakeEngine>();
+  engine_ = engine.get();
+  MakeLauncher(std::move(engine));
+  engine_->silence = absl::UnavailableError("squeue: no answer");
+  WriteResult("s-t1-a1", 10, kMeasured);  // of an older token
+  ASSERT_TRUE(launcher_->Submit({.id = 4}).ok());
+  EXPECT_EQ(launcher_->Wait(Seconds(0.01)).value(), std::nullopt);
+  WriteResult("s-t1-a1", 11, kMeasured);
+  const auto finished = launcher_->Wait(Seconds(5)).value();
+  ASSERT_TRUE(finished.has_value());
+  EXPECT_TRUE(std::holds_alternative<Ran>(finished->outcome));
+  EXPECT_THAT(told, ElementsAre("4 the engine does not answer: squeue: no answer"));
+  EXPECT_THAT(engine_->cancelled, ElementsAre("s-t1-a1"));
+}
+
+// The harness was killed, or never came to run.
+TEST_F(JobLauncherTest, WithoutAResultTheEndsOfTheLogAreKept) {
+  constexpr std::size_t kEnd = 64 << 10;
+  std::ofstream(folder_ + "/s-t1-a1.log") << "of the job";
+  std::ofstream(folder_ + "/s-t1-a1.out") << "";
+  EXPECT_EQ(After({.exit_code = 127}), TrialOutcome(Cancelled()));
+  EXPECT_EQ(notes_.last.log_head, "of the job");
+  EXPECT_EQ(notes_.last.log_tail, "");
+  std::ofstream(folder_ + "/s-t1-a1.out")
+      << "begin\xff" << std::string(3 * kEnd, '.') << "Traceback\n";
+  EXPECT_EQ(After({.exit_code = 1}), TrialOutcome(Crashed()));
+  EXPECT_THAT(notes_.last.log_head, testing::StartsWith("begin?.."));
+  EXPECT_THAT(notes_.last.log_tail, testing::EndsWith("..Traceback\n"));
+  EXPECT_EQ(notes_.last.log_head.size() + notes_.last.log_tail.size(), 2 * kEnd);
+}
+
+TEST_F(JobLauncherTest, HowWellItWasMeasured) {
+  engine_->statuses["s-t1-a1"] = {Ended({.exit_code = 0})};
+  WriteResult("s-t1-a1", 11,
+              std::string(kMeasured) +
+                  R"(,"steps":12,"step_time_low_seconds":1.4,"step_time_high_seconds":1.6,
+                     "spread_ratio":0.07,"environment":{"host":"n1","digest":"abc"},
+                     "suspect":[{"reason":"drift","message":"slower\nand slower"},{"load":1},7])");
+  const auto finished = Run();
+  ASSERT_TRUE(finished.ok()) << finished.status();
+  const std::vector<std::string> reasons = {"drift: slower and slower"};
+  EXPECT_EQ(finished->suspect_reasons, reasons);
+  EXPECT_EQ(finished->environment_digest, "abc");
+  EXPECT_EQ(notes_.last.quality,
+            (AttemptQuality{.step_count = 12,
+                            .step_time_low = Seconds(1.4),
+                            .step_time_high = Seconds(1.6),
+                            .spread_ratio = 0.07,
+                            .suspect_reasons = reasons,
+                            .environment = R"({"digest":"abc","host":"n1"})",
+                            .environment_digest = "abc"}));
 }
 
 // With real processes, one of which writes what a harness writes.

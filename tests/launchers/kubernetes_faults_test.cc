@@ -70,6 +70,28 @@ INSTANTIATE_TEST_SUITE_P(Kubernetes, KubernetesFaultTest,
                          testing::Values(EngineCase{
                              .make = [](const std::string&) { return nullptr; }}));
 
+// Certificates of tls/README.md.
+TEST_P(KubernetesFaultTest, OnlyAServerOfTheAuthorityIsTalkedTo) {
+  const std::string folder = MESHWRIGHT_SOURCE_DIR "/tests/launchers/tls/";
+  const auto script = [&](const std::string& name) {
+    return fmt::format(R"({{"tls": {{"certificate": "{0}{1}.pem", "key": "{0}{1}.key"}}}})", folder,
+                       name);
+  };
+  options_.ca_file = folder + "authority.pem";
+  Use(script("server"));
+  EXPECT_EQ(Run(Script("true")).end, (JobEnd{.kind = JobEndKind::kExited, .exit_code = 0}));
+  options_.ca_file = folder + "other.pem";
+  Open();
+  const auto stranger = engine_->Submit(Script("true"));
+  EXPECT_TRUE(absl::IsUnavailable(stranger.status())) << stranger.status();
+  EXPECT_THAT(std::string(stranger.status().message()), HasSubstr("certificate"));
+  options_.ca_file = folder + "authority.pem";
+  Use(script("elsewhere"));
+  const auto host = engine_->Submit(Script("true"));
+  EXPECT_TRUE(absl::IsUnavailable(host.status())) << host.status();
+  EXPECT_THAT(std::string(host.status().message()), HasSubstr("127.0.0.1"));
+}
+
 struct Refusal {
   std::string fault;  // of the first creation
   absl::StatusCode code;

@@ -63,6 +63,7 @@ TEST(AccuracyTest, ErrorsAndOrder) {
   ASSERT_TRUE(accuracy.ok()) << accuracy.status();
   EXPECT_EQ(accuracy->plan_count, 3);
   EXPECT_DOUBLE_EQ(accuracy->median_error_ratio, 0.5);
+  EXPECT_DOUBLE_EQ(accuracy->mean_error_ratio, 1.7 / 3);
   EXPECT_DOUBLE_EQ(accuracy->p90_error_ratio, 1);
   EXPECT_EQ(accuracy->question_count, 1);
   EXPECT_DOUBLE_EQ(accuracy->rank_correlation, 0.5);  // ranks 0 1 2 and 1 0 2: 1 - 6 x 2 / 24

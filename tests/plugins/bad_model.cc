@@ -63,7 +63,8 @@ class BadService final : public wire::CostModelService::Service {
       for (int i = 0; i < 10'000; ++i) response->add_operators("gemm");
     }
     response->set_version("0.0.1");
-    response->add_chips("*");
+    response->add_chips(mode_ == "guess_chips" ? "acme-x*" : "*");
+    if (mode_ == "guess_chips") response->add_chips("other");
     response->add_precisions("bf16");
     response->set_is_deterministic(true);
     if (mode_ == "guess_operators") response->add_operators("dense");
@@ -259,6 +260,7 @@ int Serve(const std::string& mode, const std::string& socket) {
   builder.RegisterService(&service);
   const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (server == nullptr) return 1;
+  if (mode == "not_serving") server->GetHealthCheckService()->SetServingStatus(false);
   server->Wait();
   return 0;
 }

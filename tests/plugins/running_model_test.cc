@@ -324,6 +324,28 @@ TEST(RunningModelTest, OperatorsThatAreNotDeclaredAreRefused) {
   EXPECT_TRUE(MakePlanModel(declaring, SmallProblem()).ok());
 }
 
+TEST(RunningModelTest, ChipsAndPrecisionsThatAreNotDeclaredAreRefused) {
+  Problem problem = SmallProblem();
+  problem.workload.precision = Precision::kFp16;
+  const absl::Status precision = MakePlanModel(Make(BadModel("good")), problem).status();
+  EXPECT_EQ(Reason(precision), "COST_MODEL_REFUSED");
+  EXPECT_THAT(std::string(precision.message()), HasSubstr("it models bf16, and not fp16"));
+  const auto own_chips = Make(BadModel("guess_chips"));
+  problem = SmallProblem();
+  problem.cluster.pools[0].chip.id = "acme-x2";
+  EXPECT_TRUE(MakePlanModel(own_chips, problem).ok());
+  problem.cluster.pools[0].chip.id = "acme-y1";
+  const absl::Status chip = MakePlanModel(own_chips, problem).status();
+  EXPECT_EQ(Reason(chip), "COST_MODEL_REFUSED");
+  EXPECT_THAT(std::string(chip.message()), HasSubstr("it models acme-x*, other, and not acme-y1"));
+}
+
+TEST(RunningModelTest, OneThatDoesNotServeIsNotAsked) {
+  const absl::Status status = Make(BadModel("not_serving"))->Start({}).status();
+  EXPECT_EQ(Reason(status), "COST_MODEL_START");
+  EXPECT_THAT(std::string(status.message()), HasSubstr("serving")) << status;
+}
+
 TEST(RunningModelTest, WarningsAboutAQuestionAreKept) {
   const auto opened = MakePlanModel(Make(BadModel("warnings")), SmallProblem(), {}, {"first"});
   ASSERT_TRUE(opened.ok()) << opened.status();

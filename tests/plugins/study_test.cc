@@ -68,6 +68,24 @@ TEST(StudyWithModelTest, WarningsOfTheModelAreTheAnswers) {
               testing::Contains("cost model bad:  [2Jassumes much, 15"));
 }
 
+// It says that it is deterministic; the best plans are asked for twice.
+TEST(StudyWithModelTest, AModelThatChangesItsAnswersIsNamed) {
+  const TemporaryFolder folder;
+  for (const bool changes : {false, true}) {
+    const auto shelf = ShelfWith(folder, BadModel(changes ? "nondeterministic" : "good"));
+    const auto answer = Tune(*shelf, "bad", false);
+    ASSERT_TRUE(answer.ok()) << answer.status();
+    const auto is_named = testing::Contains(testing::HasSubstr("says that it is deterministic"));
+    for (const RankedPlan& plan : std::get<StudyResult>(*answer).plans) {
+      if (changes) {
+        EXPECT_THAT(plan.estimate.warnings, is_named);
+      } else {
+        EXPECT_THAT(plan.estimate.warnings, testing::Not(is_named));
+      }
+    }
+  }
+}
+
 // Takes twice as long in every call with a breakdown.
 class DriftingModel final : public PlanModel {
  public:

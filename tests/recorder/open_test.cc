@@ -138,11 +138,11 @@ TEST_F(OpenTest, TakesAnEmptyFileAsNew) {
 
 TEST_F(OpenTest, RefusesANewerSchemaAndNamesBoth) {
   ASSERT_TRUE(Write().ok());
-  RunSql(path_, "PRAGMA user_version = 7");
+  RunSql(path_, "PRAGMA user_version = 8");
   for (const auto& recorder : {Write().status(), Read().status()}) {
     EXPECT_TRUE(absl::IsFailedPrecondition(recorder));
     EXPECT_EQ(Reason(recorder), "NEWER_STORE");
-    EXPECT_THAT(Message(recorder), HasSubstr("schema version 7, this program knows 6"));
+    EXPECT_THAT(Message(recorder), HasSubstr("schema version 8, this program knows 7"));
   }
 }
 
@@ -239,15 +239,25 @@ TEST_F(OpenTest, UpgradesVersion3ToAttemptsThatSayWhyAndWhere) {
   ASSERT_EQ(old->size(), 1U);
   EXPECT_EQ(old->front().message, "");
   EXPECT_TRUE(old->front().nodes.empty());
+  EXPECT_EQ(old->front().quality, AttemptQuality());
+  const AttemptQuality quality = {.step_count = 12,
+                                  .step_time_low = Seconds(0.9),
+                                  .step_time_high = Seconds(1.1),
+                                  .spread_ratio = 0.07,
+                                  .suspect_reasons = {"drift: slower and slower", "other_load"},
+                                  .environment = R"({"host":"n1"})",
+                                  .environment_digest = "abc"};
   const auto ended = recorder->FinishAttempt({.attempt_id = old->front().id,
                                               .fencing_token = old->front().fencing_token,
                                               .outcome = Outcome::kCrash,
                                               .failure_class = "crash",
                                               .message = "why",
-                                              .nodes = {"n1", "n2"}});
+                                              .nodes = {"n1", "n2"},
+                                              .quality = quality});
   ASSERT_TRUE(ended.ok()) << ended.status();
   const AttemptRecord kept = recorder->ListAttempts("s", 1)->front();
   EXPECT_EQ(kept.message, "why");
+  EXPECT_EQ(kept.quality, quality);
   EXPECT_EQ(kept.nodes, (std::vector<std::string>{"n1", "n2"}));
   // Version 6 lets a plan run again, and says for what.
   const TrialIntent again = {.study_id = "s", .plan_digest = "digest"};

@@ -41,6 +41,13 @@ class AttemptWireTest : public testing::Test {
                                     .log_head = "began",
                                     .log_tail = "ended",
                                     .nodes = {"n1", "n2"},
+                                    .quality = {.step_count = 12,
+                                                .step_time_low = Seconds(0.9),
+                                                .step_time_high = Seconds(1.1),
+                                                .spread_ratio = 0.07,
+                                                .suspect_reasons = {"drift: slower"},
+                                                .environment = "{}",
+                                                .environment_digest = "abc"},
                                     .time_ms = 2000})
                     .ok());
   }
@@ -73,6 +80,8 @@ TEST_F(AttemptWireTest, LogsAreOfOneTrialAlone) {
   ASSERT_EQ(listed->attempts_size(), 1);
   EXPECT_EQ(listed->attempts(0).message(), "the loss is no number");
   EXPECT_EQ(listed->attempts(0).log_head() + listed->attempts(0).log_tail(), "");
+  EXPECT_EQ(listed->attempts(0).environment(), "");
+  EXPECT_THAT(listed->attempts(0).suspect_reasons(), testing::ElementsAre("drift: slower"));
 }
 
 TEST_F(AttemptWireTest, WhatThereIsNot) {

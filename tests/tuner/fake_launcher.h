@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,7 @@ class FakeLauncher final : public Launcher {
   absl::Status Submit(const TrialJob& job) override {
     if (submitted.size() == fails_at) return absl::UnavailableError("no scheduler");
     submitted.push_back(job.plan);
+    times_left.push_back(job.time_left);
     running_ = {.id = job.id, .outcome = run_(job.plan), .time = Seconds(100)};
     waits_ = 0;
     return absl::OkStatus();
@@ -31,6 +33,7 @@ class FakeLauncher final : public Launcher {
   }
 
   std::vector<ParallelPlan> submitted;
+  std::vector<std::optional<Seconds>> times_left;
   std::size_t fails_at = 1000;
   bool hangs = false;
   bool hangs_until_cancelled = false;

@@ -266,6 +266,16 @@ TEST_P(StopTest, EndsBeforeTheNextTrial) {
 INSTANTIATE_TEST_SUITE_P(All, StopTest, testing::ValuesIn(kStops),
                          [](const auto& param) { return std::string(param.param.name); });
 
+TEST(RunTrialsTest, WhatIsLeftOfTheBudgetsIsReserved) {
+  FakeLauncher launcher = AsModelled();
+  const TrialBudget both = {.trials = 2, .device_time = Seconds(8000), .time = Seconds(900)};
+  RunAll(launcher, {.budget = both, .device_count = 8});
+  EXPECT_EQ(launcher.times_left, (std::vector<std::optional<Seconds>>{Seconds(900), Seconds(800)}));
+  FakeLauncher free = AsModelled();
+  RunAll(free, {.budget = {.trials = 1}});
+  EXPECT_EQ(free.times_left, (std::vector<std::optional<Seconds>>{std::nullopt}));
+}
+
 TEST(RunTrialsTest, EndsWhenNothingIsWorthATrial) {
   TrialOptions options = {.budget = {.trials = 9, .stop_within = 0.02}};
   // The others are modelled a third slower and more: nothing to be gained after the first.

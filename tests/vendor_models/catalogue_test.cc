@@ -54,6 +54,23 @@ TEST(CatalogueTest, EveryChipIsPlausible) {
   }
 }
 
+// Of GEMM, attention and collectives; one that says none has no high confidence.
+TEST(CatalogueTest, FittedConstantsSayTheirError) {
+  int count = 0;
+  for (const ChipEntry& chip : BuiltIn().chips()) {
+    for (const ChipFigure& figure : chip.figures) {
+      const bool is_term = figure.name.starts_with("gemm_") ||
+                           figure.name.starts_with("attention_efficiency") ||
+                           figure.name.starts_with("collective_");
+      if (!is_term || figure.provenance != Provenance::kFitted) continue;
+      if (figure.confidence != Confidence::kHigh) continue;
+      EXPECT_THAT(figure.source, HasSubstr(" %")) << chip.spec.id << " " << figure.name;
+      ++count;
+    }
+  }
+  EXPECT_GT(count, 100);
+}
+
 TEST(CatalogueTest, ChipsOfManyVendors) {
   std::set<std::string> vendors;
   for (const ChipEntry& chip : BuiltIn().chips()) {

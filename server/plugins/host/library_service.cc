@@ -13,7 +13,7 @@
 #include "meshwright/costmodel/v1/costmodel.grpc.pb.h"
 #include "server/plugins/candidate_columns.h"
 #include "server/plugins/host/library_question.h"
-#include "server/plugins/model_text.h"
+#include "search_space/clean_text.h"
 #include "server/plugins/protocol.h"
 
 namespace meshwright {

@@ -68,6 +68,11 @@ class Context:
         self.peak = peaks.get(workload.precision, 0)
         if not self.peak > 0:
             raise Refused(f"the chip states no peak of {workload.precision}")
+        sizes = (model.layer_count, model.hidden_size, model.parameter_count, workload.sequence_length,
+                 workload.global_batch_size, pool.devices_per_node, pool.node_count,
+                 pool.chip.memory_bandwidth_bytes_per_second, pool.intra_node.bandwidth_bytes_per_second)
+        if not all(size > 0 for size in sizes):
+            raise Refused("the model, the workload or the pool lacks a size or a bandwidth")
         self.devices_per_node = pool.devices_per_node
         self.devices = pool.devices_per_node * pool.node_count
         self.batch = workload.global_batch_size

@@ -1,4 +1,4 @@
-#include "server/plugins/model_text.h"
+#include "search_space/clean_text.h"
 
 #include <gtest/gtest.h>
 
