@@ -3,7 +3,8 @@
 //   chip_fits FOLDER [gemm|few|collective|attention]
 //
 // FOLDER holds the tables gemm_<chip>_<precision>.csv, collectives_single_node.csv,
-// attention_fwd_aiconfigurator.csv and attention_training_simumax.csv (their README gives sources and columns).
+// attention_fwd_aiconfigurator.csv and attention_training_simumax.csv (their README gives sources
+// and columns).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -216,21 +217,24 @@ void ReportAttention(const std::string& folder, const Catalogue& catalogue) {
                    .key_tokens = tokens},
          .time = Seconds(Number(row, "latency_us") * 1e-6)});
   }
-  fmt::print("| chip | kernels | shapes | rate | ramp, tokens | waves | small heads | held out | shipped |\n");
+  fmt::print(
+      "| chip | kernels | shapes | rate | ramp, tokens | waves | small heads | held out | shipped "
+      "|\n");
   fmt::print("|---|---|---|---|---|---|---|---|---|\n");
   for (const auto& [key, points] : tables) {
     const auto chip = chips.find(std::get<0>(key));
     if (chip == chips.end()) continue;
     const ChipSpec& spec = (*catalogue.Find(chip->second))->spec;
     const AttentionModel model = FitAttention(points, spec);
-    fmt::print("| {} | {} | {} | {:.4g} | {:.4g} | {:.4g} | {:.3g} | {} | {} |\n",
-               std::get<0>(key), std::get<1>(key), points.size(), model.efficiency,
-               model.sequence_half, model.wave_half, model.small_head_ratio,
-               Shown(AttentionHeldOutError(points, spec)), Shown(AttentionError(points, spec)));
+    fmt::print("| {} | {} | {} | {:.4g} | {:.4g} | {:.4g} | {:.3g} | {} | {} |\n", std::get<0>(key),
+               std::get<1>(key), points.size(), model.efficiency, model.sequence_half,
+               model.wave_half, model.small_head_ratio, Shown(AttentionHeldOutError(points, spec)),
+               Shown(AttentionError(points, spec)));
   }
 }
 
-// Kernels of training, in a training framework, which nothing is fitted to but B200's backward pass.
+// Kernels of training, in a training framework, which nothing is fitted to but B200's backward
+// pass.
 void ReportTrainingAttention(const std::string& folder, const Catalogue& catalogue) {
   const std::map<std::string, std::string> chips = {{"a100_pcie", "nvidia-a100-pcie-80gb"},
                                                     {"b200_sxm", "nvidia-b200-sxm-180gb"}};

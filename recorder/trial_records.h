@@ -71,10 +71,10 @@ struct AttemptQuality {
   std::optional<int> step_count = {};  // samples that count
   std::optional<Seconds> step_time_low = {};
   std::optional<Seconds> step_time_high = {};
-  std::optional<double> spread_ratio = {};         // of the samples, to their median
+  std::optional<double> spread_ratio = {};        // of the samples, to their median
   std::vector<std::string> suspect_reasons = {};  // sentences of one line; none: no doubt
-  std::string environment = {};                    // JSON: host, devices, drivers, variables
-  std::string environment_digest = {};             // equal where all that matters to speed is
+  std::string environment = {};                   // JSON: host, devices, drivers, variables
+  std::string environment_digest = {};            // equal where all that matters to speed is
   bool operator==(const AttemptQuality&) const = default;
 };
 

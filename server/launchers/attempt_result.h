@@ -5,9 +5,9 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "recorder/trial_records.h"
 #include "search_space/units.h"
 #include "server/launchers/attempt_end.h"
+#include "server/tuner/attempt_journal.h"
 #include "server/tuner/trial.h"
 
 namespace meshwright {

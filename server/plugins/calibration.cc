@@ -9,9 +9,9 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "search_space/clean_text.h"
 #include "search_space/status.h"
 #include "server/plugins/checksum.h"
-#include "search_space/clean_text.h"
 
 namespace meshwright {
 namespace {

@@ -161,8 +161,10 @@ Finding CheckBadQuestions(ConformanceSession& session) {
        [](wire::OpenContextRequest& r) { r.mutable_workload()->set_global_batch_size(-1); }},
       {"a bandwidth that is no number",
        [](wire::OpenContextRequest& r) {
-         r.mutable_cluster()->mutable_pools(0)->mutable_chip()->set_memory_bandwidth_bytes_per_second(
-             std::numeric_limits<double>::quiet_NaN());
+         r.mutable_cluster()
+             ->mutable_pools(0)
+             ->mutable_chip()
+             ->set_memory_bandwidth_bytes_per_second(std::numeric_limits<double>::quiet_NaN());
        }},
   };
   for (const auto& [what, spoil] : kSpoilt) {
@@ -321,7 +323,8 @@ std::vector<ConformanceCheck> BehaviourChecks() {
        &CheckDeterminism},
       {"batches", "empty, single and largest batches are answered, larger ones are refused",
        &CheckBatches},
-      {"malformed", "malformed batches and questions are refused; a malformed candidate spoils no other",
+      {"malformed",
+       "malformed batches and questions are refused; a malformed candidate spoils no other",
        &CheckMalformed},
       {"contexts", "contexts are apart; those that are not open are NOT_FOUND", &CheckContexts},
       {"cancellation", "it answers within 2 s of calls that were cancelled", &CheckCancellation},

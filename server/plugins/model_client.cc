@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "grpc/health/v1/health.grpc.pb.h"
+#include "search_space/clean_text.h"
 #include "search_space/status.h"
 #include "server/plugins/model_stub.h"
-#include "search_space/clean_text.h"
 #include "server/plugins/protocol.h"
 #include "server/plugins/question_wire.h"
 

@@ -14,8 +14,8 @@
 
 namespace meshwright {
 
-// What a model says of itself. Its texts are clean (search_space/clean_text.h), no longer than 256 bytes, and of
-// a list no more than 256.
+// What a model says of itself. Its texts are clean (search_space/clean_text.h), no longer than 256
+// bytes, and of a list no more than 256.
 struct ModelInfo {
   int protocol_major = 0;
   int protocol_minor = 0;

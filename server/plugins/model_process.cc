@@ -24,8 +24,8 @@
 #include <thread>
 #include <utility>
 
-#include "search_space/status.h"
 #include "search_space/clean_text.h"
+#include "search_space/status.h"
 #include "server/plugins/protocol.h"
 #include "server/plugins/sanitizer.h"
 

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <utility>
 
+#include "search_space/clean_text.h"
 #include "search_space/cluster.h"
 #include "search_space/model.h"
-#include "search_space/clean_text.h"
 
 namespace meshwright {
 namespace {

@@ -80,12 +80,12 @@ std::string TestsJson(const std::vector<CalibrationTest>& tests) {
 std::string CalibrationJson(const std::string& path, const StoredCalibration& calibration) {
   const FittedCalibration& fitted = calibration.fitted;
   OrderedJson json = {{"path", path},
-               {"model", calibration.model},
-               {"model_version", calibration.model_version},
-               {"checksum", calibration.checksum},
-               {"chip", calibration.chip},
-               {"calibration_version", CalibrationName(fitted.parameters)},
-               {"parameter_bytes", fitted.parameters.bytes.size()}};
+                      {"model", calibration.model},
+                      {"model_version", calibration.model_version},
+                      {"checksum", calibration.checksum},
+                      {"chip", calibration.chip},
+                      {"calibration_version", CalibrationName(fitted.parameters)},
+                      {"parameter_bytes", fitted.parameters.bytes.size()}};
   if (fitted.held_out_error_ratio) json["held_out_error_ratio"] = *fitted.held_out_error_ratio;
   return Printed(json);
 }
@@ -99,10 +99,10 @@ std::string CheckJson(const ConformanceReport& report) {
                       {"detail", check.detail}});
   }
   OrderedJson json = {{"passed", IsPassed(report)},
-               {"info", InfoOf(report.info)},
-               {"isolation", report.isolation},
-               {"checks", checks},
-               {"log_tail", report.log_tail}};
+                      {"info", InfoOf(report.info)},
+                      {"isolation", report.isolation},
+                      {"checks", checks},
+                      {"log_tail", report.log_tail}};
   if (report.accuracy.has_value()) json["accuracy"] = AccuracyOf(*report.accuracy);
   return Printed(json);
 }

@@ -1,15 +1,15 @@
 #include "server/plugins/running_model.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <condition_variable>
-#include <iterator>
 #include <utility>
 
 #include "search_space/status.h"
+#include "server/plugins/declared.h"
 #include "server/plugins/protocol.h"
-#include "server/plugins/question_wire.h"
 
 namespace meshwright {
 namespace {
@@ -31,35 +31,10 @@ std::string TextOf(const absl::Status& status) {
                      std::string(status.message()));
 }
 
-std::string Joined(const std::vector<std::string>& words) {
-  return fmt::format("{}", fmt::join(words, ", "));
-}
-
 // The model's own refusal of a question: it lives, and would refuse again.
 bool IsRefusal(const absl::Status& status) {
   return absl::IsInvalidArgument(status) || absl::IsUnimplemented(status) ||
          absl::IsFailedPrecondition(status);
-}
-
-// A declared name with a trailing * stands for any rest of it.
-bool IsDeclared(const std::vector<std::string>& declared, std::string_view name) {
-  return std::ranges::any_of(declared, [&](const std::string& known) {
-    if (!known.ends_with('*')) return known == name;
-    return name.starts_with(std::string_view(known).substr(0, known.size() - 1));
-  });
-}
-
-// What a question needs and a model does not declare, in words. One that declares nothing at all is
-// asked: it refuses by itself what it does not know.
-std::vector<std::string> Undeclared(const std::vector<std::string>& declared,
-                                    const std::vector<std::string>& needed) {
-  std::vector<std::string> missing;
-  if (declared.empty()) return missing;
-  for (const std::string& name : needed) {
-    if (IsDeclared(declared, name)) continue;
-    missing.push_back(fmt::format("it models {}, and not {}", Joined(declared), name));
-  }
-  return missing;
 }
 
 }  // namespace
@@ -196,26 +171,15 @@ void RunningModel::Stop() {
   process_.reset();
 }
 
-absl::Status RunningModel::CheckDeclared(const Problem& problem) const {
-  std::vector<std::string> chips;
-  for (const NodePool& pool : problem.cluster.pools) chips.push_back(pool.chip.id);
-  std::vector<std::string> missing = Undeclared(info_.chips, chips);
-  std::ranges::move(Undeclared(info_.precisions, {std::string(Word(problem.workload.precision))}),
-                    std::back_inserter(missing));
-  const std::vector<std::string_view> operators = OperatorsOf(problem.model);
-  std::ranges::move(Undeclared(info_.operators, {operators.begin(), operators.end()}),
-                    std::back_inserter(missing));
-  if (missing.empty()) return absl::OkStatus();
-  return WithReason(absl::FailedPreconditionError(
-                        fmt::format("cost model {} does not take this question: {}",
-                                    manifest_.name, fmt::join(missing, "; "))),
-                    "COST_MODEL_REFUSED");
-}
-
 absl::Status RunningModel::OpenLocked(Context& context, const std::stop_token& cancel) {
   RETURN_IF_ERROR(EnsureRunning(cancel));
   if (context.process == process_number_) return absl::OkStatus();
-  RETURN_IF_ERROR(CheckDeclared(*context.problem));
+  if (const auto missing = Undeclared(info_, *context.problem); !missing.empty()) {
+    return WithReason(
+        absl::FailedPreconditionError(fmt::format("cost model {} does not take this question: {}",
+                                                  manifest_.name, fmt::join(missing, "; "))),
+        "COST_MODEL_REFUSED");
+  }
   auto opened =
       client_->OpenContext(*context.problem, context.calibration,
                            {.timeout = manifest_.limits.batch_deadline, .cancel = cancel});

@@ -97,7 +97,6 @@ class RunningModel {
   void CloseLeft();
   absl::Status EnsureRunning(const std::stop_token& cancel);
   absl::Status StartOnce(const std::stop_token& cancel);
-  [[nodiscard]] absl::Status CheckDeclared(const Problem& problem) const;
   absl::Status OpenLocked(Context& context, const std::stop_token& cancel);
   absl::Status BackOff(const std::stop_token& cancel);
   absl::Status Ask(Batch& batch, Plans plans, Figures figures);

@@ -66,30 +66,29 @@ bool IsNamedLikeASecret(std::string_view name) {
 }  // namespace
 
 const std::vector<std::string>& PlaceholderNames() {
-  static const std::vector<std::string> kNames = {
-      "attempt",
-      "case_file",
-      "context_parallel",
-      "context_parallel_kind",
-      "data_parallel",
-      "expert_parallel",
-      "expert_tensor_parallel",
-      "folder",
-      "global_batch_size",
-      "gradient_accumulation_steps",
-      "micro_batch_size",
-      "node_count",
-      "pipeline_parallel",
-      "processes_per_node",
-      "recompute",
-      "schedule",
-      "sequence_length",
-      "sequence_parallel",
-      "tensor_parallel",
-      "virtual_pipeline",
-      "workloads_folder",
-      "world_size",
-      "zero_stage"};
+  static const std::vector<std::string> kNames = {"attempt",
+                                                  "case_file",
+                                                  "context_parallel",
+                                                  "context_parallel_kind",
+                                                  "data_parallel",
+                                                  "expert_parallel",
+                                                  "expert_tensor_parallel",
+                                                  "folder",
+                                                  "global_batch_size",
+                                                  "gradient_accumulation_steps",
+                                                  "micro_batch_size",
+                                                  "node_count",
+                                                  "pipeline_parallel",
+                                                  "processes_per_node",
+                                                  "recompute",
+                                                  "schedule",
+                                                  "sequence_length",
+                                                  "sequence_parallel",
+                                                  "tensor_parallel",
+                                                  "virtual_pipeline",
+                                                  "workloads_folder",
+                                                  "world_size",
+                                                  "zero_stage"};
   return kNames;
 }
 

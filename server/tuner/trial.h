@@ -96,9 +96,9 @@ struct TriedPlan {
   // When it was chosen, on a machine as fast as it was then.
   Seconds expected_step_time = Seconds(0);
   double success_probability = 0;
-  Seconds device_time = Seconds(0);  // what it occupied
-  std::string failure_class = {};    // of a job that was not measured: why
-  std::string failure_message = {};  // the same in a sentence
+  Seconds device_time = Seconds(0);               // what it occupied
+  std::string failure_class = {};                 // of a job that was not measured: why
+  std::string failure_message = {};               // the same in a sentence
   std::vector<std::string> suspect_reasons = {};  // why its time is doubted
   std::string environment_digest = {};            // of what it ran in; empty: not told
 };

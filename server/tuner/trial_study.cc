@@ -135,8 +135,7 @@ void NoteQuality(const std::vector<TriedPlan>& tried, StudyResult& result) {
   }
   if (!suspect.empty()) {
     result.warnings.push_back(fmt::format("{} of {} trials were measured under doubt: {}",
-                                          suspect.size(), tried.size(),
-                                          fmt::join(suspect, ", ")));
+                                          suspect.size(), tried.size(), fmt::join(suspect, ", ")));
   }
   if (environments.size() > 1) {
     result.warnings.push_back(

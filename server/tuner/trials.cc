@@ -199,9 +199,8 @@ class Loop {
   // Nothing when a cancelled job does not end, or one is left running.
   absl::StatusOr<std::optional<FinishedTrial>> Try(std::size_t candidate) {
     const int id = static_cast<int>(run_.tried.size());
-    absl::Status submitted = launcher_.Submit({.id = id,
-                                               .plan = chooser_.candidates()[candidate].plan,
-                                               .time_left = TimeLeft()});
+    absl::Status submitted = launcher_.Submit(
+        {.id = id, .plan = chooser_.candidates()[candidate].plan, .time_left = TimeLeft()});
     if (!submitted.ok()) return submitted;
     bool is_cancelled = false;
     for (int polls = 0; polls < kCancelPolls; polls += is_cancelled ? 1 : 0) {

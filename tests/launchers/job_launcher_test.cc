@@ -470,14 +470,13 @@ TEST_F(JobLauncherTest, HowWellItWasMeasured) {
   const std::vector<std::string> reasons = {"drift: slower and slower"};
   EXPECT_EQ(finished->suspect_reasons, reasons);
   EXPECT_EQ(finished->environment_digest, "abc");
-  EXPECT_EQ(notes_.last.quality,
-            (AttemptQuality{.step_count = 12,
-                            .step_time_low = Seconds(1.4),
-                            .step_time_high = Seconds(1.6),
-                            .spread_ratio = 0.07,
-                            .suspect_reasons = reasons,
-                            .environment = R"({"digest":"abc","host":"n1"})",
-                            .environment_digest = "abc"}));
+  EXPECT_EQ(notes_.last.quality, (AttemptQuality{.step_count = 12,
+                                                 .step_time_low = Seconds(1.4),
+                                                 .step_time_high = Seconds(1.6),
+                                                 .spread_ratio = 0.07,
+                                                 .suspect_reasons = reasons,
+                                                 .environment = R"({"digest":"abc","host":"n1"})",
+                                                 .environment_digest = "abc"}));
 }
 
 // With real processes, one of which writes what a harness writes.
@@ -494,42 +493,6 @@ TEST_F(JobLauncherTest, OnThisMachine) {
   ASSERT_TRUE(finished.ok()) << finished.status();
   EXPECT_EQ(finished->outcome, TrialOutcome(Ran{.step_time = Seconds(0.25)}));
 }
-
-struct TextCase {
-  std::string name;
-  std::string text;
-  std::string message;
-};
-
-void PrintTo(const TextCase& c, std::ostream* out) { *out << c.name; }
-
-const TextCase kTexts[] = {
-    {"Empty", "", "is no JSON object"},
-    {"Half", R"({"meshwright_result":1,)", "is no JSON object"},
-    {"List", "[]", "is no JSON object"},
-    {"OtherVersion", R"({"meshwright_result":2})", "is not of version 1"},
-    {"NoToken", R"({"meshwright_result":1,"attempt":"a","class":"ok"})",
-     "names no attempt, token or class"},
-    {"UnknownClass", R"({"meshwright_result":1,"attempt":"a","token":1,"class":"odd"})",
-     "class 'odd' is unknown"},
-    {"NoTime", R"({"meshwright_result":1,"attempt":"a","token":1,"class":"ok"})",
-     "step_time_seconds; must be a number > 0"},
-    {"NegativeMemory",
-     R"({"meshwright_result":1,"attempt":"a","token":1,"class":"ok","step_time_seconds":1,
-         "peak_memory_bytes":-1})",
-     "peak_memory_bytes = -1; must be >= 0"},
-};
-
-class BadResultTest : public testing::TestWithParam<TextCase> {};
-
-TEST_P(BadResultTest, IsNamed) {
-  const auto result = ParseAttemptResult(GetParam().text);
-  EXPECT_EQ(result.status().code(), absl::StatusCode::kDataLoss);
-  EXPECT_THAT(std::string(result.status().message()), HasSubstr(GetParam().message));
-}
-
-INSTANTIATE_TEST_SUITE_P(All, BadResultTest, testing::ValuesIn(kTexts),
-                         [](const auto& each) { return each.param.name; });
 
 }  // namespace
 }  // namespace meshwright

@@ -230,6 +230,13 @@ TEST_F(OpenTest, UpgradesVersion3ToAttemptsThatSayWhyAndWhere) {
   RunSql(path_,
          std::string(kTrialsOfVersion3) +
              "ALTER TABLE attempts DROP COLUMN message; ALTER TABLE attempts DROP COLUMN nodes;"
+             "ALTER TABLE attempts DROP COLUMN step_count;"
+             "ALTER TABLE attempts DROP COLUMN step_time_low_seconds;"
+             "ALTER TABLE attempts DROP COLUMN step_time_high_seconds;"
+             "ALTER TABLE attempts DROP COLUMN spread_ratio;"
+             "ALTER TABLE attempts DROP COLUMN suspect_reasons;"
+             "ALTER TABLE attempts DROP COLUMN environment;"
+             "ALTER TABLE attempts DROP COLUMN environment_digest;"
              "PRAGMA user_version = 3");
   auto recorder = Write();
   ASSERT_TRUE(recorder.ok()) << recorder.status();

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "meshwright/costmodel/v1/costmodel.grpc.pb.h"
+#include "search_space/clean_text.h"
 #include "server/plugins/candidate_columns.h"
 #include "server/plugins/host/library_question.h"
-#include "search_space/clean_text.h"
 #include "server/plugins/protocol.h"
 
 namespace meshwright {
