@@ -6,7 +6,7 @@ import re
 import sys
 import unittest
 
-from programs import (
+from programs import EXAMPLES, (
     ESTIMATE_KEYS, LLAMA, PLAN_KEYS, TINY_CLUSTER, TINY_MODEL, TINY_PLAN, TINY_WORKLOAD, Folder,
     case)
 
