@@ -6,8 +6,8 @@ import re
 import sys
 import unittest
 
-from programs import EXAMPLES, (
-    ESTIMATE_KEYS, LLAMA, PLAN_KEYS, TINY_CLUSTER, TINY_MODEL, TINY_PLAN, TINY_WORKLOAD, Folder,
+from programs import (
+    ESTIMATE_KEYS, EXAMPLES, LLAMA, PLAN_KEYS, TINY_CLUSTER, TINY_MODEL, TINY_PLAN, TINY_WORKLOAD, Folder,
     case)
 
 
