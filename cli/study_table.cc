@@ -45,9 +45,9 @@ std::string LogText(const v1::Attempt& attempt) {
 // How well it was measured, where the harness told.
 std::string QualityText(const v1::Attempt& attempt) {
   std::vector<std::string> parts;
-  if (attempt.has_step_count() && attempt.has_step_time_low_seconds()) {
-    parts.push_back(fmt::format("{} steps, {} to {}", attempt.step_count(),
-                                SecondsText(attempt.step_time_low_seconds()),
+  if (attempt.has_step_count()) parts.push_back(fmt::format("{} steps", attempt.step_count()));
+  if (attempt.has_step_time_low_seconds() && attempt.has_step_time_high_seconds()) {
+    parts.push_back(fmt::format("{} to {}", SecondsText(attempt.step_time_low_seconds()),
                                 SecondsText(attempt.step_time_high_seconds())));
   }
   if (attempt.has_spread_ratio()) {

@@ -14,6 +14,7 @@ namespace {
 // So many trials in a row that fail for the site's reasons end the study: the next would too.
 constexpr int kMostSiteFailures = 3;
 constexpr Seconds kLeastTimeLimit(1);
+constexpr Seconds kEndTime(120);  // that a job takes to end at its limit, at most
 constexpr double kMostPollPauses = 8;
 
 JobState StateOf(const OpenAttempt& attempt) {
@@ -57,7 +58,8 @@ struct JobLauncher::Trial {
   std::vector<FailureClass> failures = {};
   std::vector<std::string> excluded_nodes = {};
   Seconds time = Seconds(0);
-  bool is_cut = false;  // the newest may run no longer than what was left of the budgets
+  Seconds time_limit = Seconds(0);  // of the newest
+  bool is_cut = false;              // it is what was left of the budgets
 
   // Whether it counts: too few nodes may be left without those that are avoided, and better those
   // than none.
@@ -101,7 +103,7 @@ absl::Status JobLauncher::Submit(const TrialJob& job) {
         trial_->begin_time - std::chrono::duration_cast<Clock::duration>(attempt.time);
   }
   trial_->attempt = std::move(attempt);
-  trial_->is_cut = TimeLimit() < options_.time_limit;
+  SetTimeLimit();
   // What an earlier process began is looked for first.
   return trial_->attempt.is_adopted ? absl::OkStatus() : SubmitAttempt();
 }
@@ -112,11 +114,16 @@ Seconds JobLauncher::TimeLimit() const {
   return std::min(options_.time_limit, *left - trial_->time);
 }
 
+void JobLauncher::SetTimeLimit() {
+  trial_->time_limit = std::max(TimeLimit(), kLeastTimeLimit);
+  trial_->is_cut = trial_->time_limit < options_.time_limit;
+}
+
 absl::Status JobLauncher::SubmitAttempt() {
   Trial& trial = *trial_;
-  const Seconds time_limit = std::max(TimeLimit(), kLeastTimeLimit);
-  trial.is_cut = time_limit < options_.time_limit;
-  ASSIGN_OR_RETURN(JobSpec spec, options_.make_job(trial.job.plan, trial.attempt, time_limit));
+  SetTimeLimit();
+  ASSIGN_OR_RETURN(JobSpec spec,
+                   options_.make_job(trial.job.plan, trial.attempt, trial.time_limit));
   spec.attempt_id = trial.attempt.id;
   spec.folder = options_.folder;
   spec.excluded_nodes = trial.excluded_nodes;
@@ -183,6 +190,7 @@ absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Look() {
   const auto polled = engine_->Poll({&handle, 1});
   if (polled.ok()) {
     trial.silent_since.reset();
+    has_answered_ = true;
     return Judge(polled->front());
   }
   return LookPastSilence(polled.status());
@@ -194,12 +202,14 @@ absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::LookPastSilence(
   Trial& trial = *trial_;
   trial.silent_since = trial.silent_since.value_or(Clock::now());
   TellText(fmt::format("the engine does not answer: {}", std::string(silence.message())));
-  if (IsMeasured()) {
-    engine_->Cancel(Handle()).IgnoreError();  // its other processes may go on
+  const Seconds limit = has_answered_ ? options_.silence_limit
+                                      : std::min(options_.silence_limit, options_.first_limit);
+  const bool is_over = Clock::now() - *trial.silent_since >= limit;
+  // Its other processes go on until the engine takes a cancel.
+  if (IsMeasured() && (engine_->Cancel(Handle()).ok() || is_over)) {
     return Collect({.external_id = trial.attempt.external_id});
   }
-  if (Clock::now() - *trial.silent_since < options_.silence_limit) return std::nullopt;
-  return silence;
+  return is_over ? absl::StatusOr<std::optional<FinishedTrial>>(silence) : std::nullopt;
 }
 
 absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Judge(const JobStatus& status) {
@@ -276,7 +286,10 @@ absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Collect(const JobStatu
   if (!has_result && !trial.cancelled_as.has_value() && !is_settled) return std::nullopt;
 
   AttemptReport report = {.nodes = status.nodes.empty() ? trial.nodes : status.nodes};
-  if (trial.running_since.has_value()) report.time = now - *trial.running_since;
+  // Of a silent engine it is not known when the job ended.
+  if (trial.running_since.has_value()) {
+    report.time = std::min<Seconds>(now - *trial.running_since, trial.time_limit + kEndTime);
+  }
   trial.time += report.time;
   if (has_result && (*read)->run.has_value()) {
     Keep(**read, report);
@@ -317,10 +330,16 @@ absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Fail(FailureClass fail
   }
   report.failure_class = std::string(Word(failure));
   const bool counts = trial.Note(failure, report.nodes);
-  const bool has_time = TimeLimit() > Seconds(0);
-  if (has_time && (!counts || IsRetried(trial.failures))) {
-    RETURN_IF_ERROR(TryAgain(report));
-    return std::nullopt;
+  if (!counts || IsRetried(trial.failures)) {
+    if (TimeLimit() > Seconds(0)) {
+      RETURN_IF_ERROR(TryAgain(report));
+      return std::nullopt;
+    }
+    // What would have been tried again has proved nothing yet.
+    report.message =
+        fmt::format("{}, and no time is left to try again: {}", Word(failure), report.message);
+    failure = FailureClass::kBudget;
+    report.failure_class = std::string(Word(failure));
   }
   const FailurePolicy& policy = PolicyOf(failure);
   site_failures_ = policy.is_of_site ? site_failures_ + 1 : 0;

@@ -34,6 +34,8 @@ struct JobLauncherOptions {
   Seconds collect_limit = Seconds(10);
   // For which an engine may not answer at all: maintenance of a scheduler is waited for.
   Seconds silence_limit = Seconds(4 * 3600);
+  // The same of one that has not answered once: it may not be there at all.
+  Seconds first_limit = Seconds(600);
 };
 
 // Runs plans as jobs of an engine: submits, watches, collects what the harness wrote, tries again
@@ -56,6 +58,7 @@ class JobLauncher final : public Launcher {
   absl::Status SubmitAttempt();
   // Of the next attempt: its own, or what is left of the budgets.
   [[nodiscard]] Seconds TimeLimit() const;
+  void SetTimeLimit();
   // What has become of the trial; nothing when it goes on.
   absl::StatusOr<std::optional<FinishedTrial>> Look();
   absl::StatusOr<std::optional<FinishedTrial>> Judge(const JobStatus& status);
@@ -76,6 +79,7 @@ class JobLauncher final : public Launcher {
   const JobLauncherOptions options_;
   std::unique_ptr<Trial> trial_;  // that runs
   int site_failures_ = 0;         // trials in a row
+  bool has_answered_ = false;     // the engine
 };
 
 }  // namespace meshwright

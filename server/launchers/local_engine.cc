@@ -18,6 +18,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <sstream>
 #include <string_view>
 #include <thread>
@@ -31,6 +32,7 @@ namespace {
 
 constexpr int kStartPolls = 500;
 constexpr std::chrono::milliseconds kStartPoll(10);
+constexpr std::chrono::seconds kRestLimit(60);  // for which killed processes are waited for
 
 std::string PrefixOf(const std::string& folder, const std::string& attempt_id) {
   return folder + "/" + attempt_id;
@@ -77,21 +79,11 @@ std::string ReadFile(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Field 6 of proc(5)'s stat; the second, a name in parentheses, may hold anything.
-int SessionOf(const std::string& stat) {
-  std::istringstream fields(stat.substr(std::min(stat.size(), stat.rfind(')') + 1)));
-  std::string state;
-  int parent = 0;
-  int group = 0;
-  int session = 0;
-  fields >> state >> parent >> group >> session;
-  return session;
-}
-
-// Of a job whose supervisor is gone. Ids of processes and sessions come again: only what holds
-// the attempt's id in its environment is the job's. By descriptor, so that it is the process that
-// was looked at which is killed. Whether there was anything: what is killed takes a moment to go.
-bool KillRest(int session, const std::string& attempt_id) {
+// Of a job whose supervisor is gone. Ids of processes come again, and a process may leave its
+// session: what holds the attempt's id in its environment is the job's. By descriptor, so that it
+// is the process that was looked at which is killed. Whether there was anything: what is killed
+// takes a moment to go.
+bool KillRest(const std::string& attempt_id) {
   bool has_found = false;
   const std::string mark = fmt::format("{}={}", kAttemptVariable, attempt_id) + '\0';
   std::error_code error;
@@ -100,8 +92,7 @@ bool KillRest(int session, const std::string& attempt_id) {
     if (pid <= 1) continue;
     const int process = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
     if (process < 0) continue;
-    if (SessionOf(ReadFile(entry.path() / "stat")) == session &&
-        ('\0' + ReadFile(entry.path() / "environ")).find('\0' + mark) != std::string::npos) {
+    if (('\0' + ReadFile(entry.path() / "environ")).find('\0' + mark) != std::string::npos) {
       syscall(SYS_pidfd_send_signal, process, SIGKILL, nullptr, 0);
       has_found = true;
     }
@@ -110,16 +101,28 @@ bool KillRest(int session, const std::string& attempt_id) {
   return has_found;
 }
 
-JobStatus StatusOf(const std::string& prefix) {
+using Times = std::map<std::string, std::chrono::steady_clock::time_point>;
+
+// Whether processes of the job are waited for; those that do not even go when they are killed, as
+// in a driver, are not for ever. `since`: when each job was first seen to have some.
+bool WaitsForRest(const std::string& prefix, Times& since) {
+  if (!KillRest(prefix.substr(prefix.rfind('/') + 1))) {
+    since.erase(prefix);
+    return false;
+  }
+  const auto now = std::chrono::steady_clock::now();
+  return now - since.emplace(prefix, now).first->second < kRestLimit;
+}
+
+JobStatus StatusOf(const std::string& prefix, Times& rest_since) {
   const std::optional<std::string> supervisor = SupervisorOf(prefix);
   if (!supervisor.has_value()) return {};
   JobStatus status = {.external_id = *supervisor, .nodes = {"localhost"}};
   const bool is_alive = IsAlive(*supervisor);
   // In this order: it writes the line, and then goes.
   const auto exit = ReadLine(prefix + ".exit");
-  const bool has_rest =
-      !is_alive && KillRest(PidOf(*supervisor), prefix.substr(prefix.rfind('/') + 1));
-  if (has_rest || (is_alive && exit.has_value())) {
+  const bool is_ending = is_alive ? exit.has_value() : WaitsForRest(prefix, rest_since);
+  if (is_ending) {
     status.state = JobState::kRunning;
     status.reason = "its processes are being ended";
   } else if (exit.has_value()) {
@@ -252,7 +255,7 @@ absl::StatusOr<std::vector<JobStatus>> LocalEngine::Poll(std::span<const JobHand
   std::erase_if(children_, [](int pid) { return waitpid(pid, nullptr, WNOHANG) != 0; });
   std::vector<JobStatus> statuses;
   for (const JobHandle& job : jobs) {
-    statuses.push_back(StatusOf(PrefixOf(job.folder, job.attempt_id)));
+    statuses.push_back(StatusOf(PrefixOf(job.folder, job.attempt_id), rest_since_));
   }
   return statuses;
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <chrono>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -34,6 +36,8 @@ class LocalEngine final : public JobEngine {
  private:
   const LocalEngineOptions options_;
   std::vector<int> children_;  // process ids, to be reaped
+  // When a job without a supervisor was first seen to have processes still.
+  std::map<std::string, std::chrono::steady_clock::time_point> rest_since_;
 };
 
 }  // namespace meshwright

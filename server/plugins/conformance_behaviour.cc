@@ -132,6 +132,11 @@ Finding CheckBadRow(ConformanceSession& session, std::int64_t context, const std
   return Passed();
 }
 
+bool IsRefusal(const absl::Status& status) {
+  return absl::IsInvalidArgument(status) || absl::IsUnimplemented(status) ||
+         absl::IsFailedPrecondition(status);
+}
+
 // One that can only be refused, or answered with nothing that is OK.
 Finding CheckBadQuestion(ConformanceSession& session, const std::string& what,
                          void (*spoil)(wire::OpenContextRequest& request)) {
@@ -139,12 +144,14 @@ Finding CheckBadQuestion(ConformanceSession& session, const std::string& what,
   wire::OpenContextRequest request = ToContext(session.problem());
   spoil(request);
   const auto context = session.Open(request);
-  if (!context.ok()) return Passed();
+  if (IsRefusal(context.status())) return Passed();
+  if (!context.ok()) return Failed("a question with " + what + " is not refused", context.status());
   const auto answers = session.Ask(*context, plans);
   if (const absl::Status closed = session.Close(*context); !closed.ok()) {
     return Failed("CloseContext", closed);
   }
-  if (!answers.ok()) return Passed();
+  if (IsRefusal(answers.status())) return Passed();
+  if (!answers.ok()) return Failed("a question with " + what + " is not refused", answers.status());
   const bool has_ok = std::ranges::any_of(
       *answers, [](const PlanFigures& figures) { return figures.verdict == PlanVerdict::kOk; });
   return has_ok ? Failed("a question with " + what + " is answered") : Passed();

@@ -22,8 +22,7 @@ bool IsAmong(const std::vector<std::string>& declared, std::string_view name) {
 void AddMissing(const std::vector<std::string>& declared, std::string_view needed,
                 std::vector<std::string>& missing) {
   if (declared.empty() || IsAmong(declared, needed)) return;
-  missing.push_back(
-      fmt::format("it models {}, and not {}", fmt::join(declared, ", "), needed));
+  missing.push_back(fmt::format("it models {}, and not {}", fmt::join(declared, ", "), needed));
 }
 
 }  // namespace

@@ -278,8 +278,7 @@ absl::Status RunningModel::Isolate(Batch& batch, Plans plans, Figures figures) {
     bool has_failed = false;
     bool is_first_half = false;  // and the other half is the next that is left
   };
-  const auto patience = std::max(kLeastPatience, kPatience * slowest_batch_);
-  const milliseconds whole = std::exchange(batch.deadline, std::min(batch.deadline, patience));
+  const milliseconds whole = batch.deadline;
   std::vector<Range> left = {{.begin = 0, .size = plans.size(), .has_failed = true}};
   int isolated = 0;
   while (!left.empty()) {
@@ -291,10 +290,14 @@ absl::Status RunningModel::Isolate(Batch& batch, Plans plans, Figures figures) {
       left.push_back({.begin = range.begin, .size = half, .is_first_half = true});
       continue;
     }
+    if (slowest_batch_ > milliseconds(0)) {
+      batch.deadline = std::min(whole, std::max(kLeastPatience, kPatience * slowest_batch_));
+    }
     const absl::Status asked = Ask(batch, plans.subspan(range.begin, range.size),
                                    figures.subspan(range.begin, range.size));
     if (asked.ok()) {
-      if (range.is_first_half) left.back().has_failed = true;
+      // A single one is asked first.
+      if (range.is_first_half && left.back().size > 1) left.back().has_failed = true;
     } else if (Reason(asked) != "COST_MODEL_FAILED") {
       return asked;
     } else if (!range.has_failed) {
@@ -310,7 +313,7 @@ absl::Status RunningModel::Isolate(Batch& batch, Plans plans, Figures figures) {
   for (const Range& range : left) {
     for (PlanFigures& figure : figures.subspan(range.begin, range.size)) {
       figure = {.verdict = PlanVerdict::kError,
-                .reason = fmt::format("not asked: the model failed on {} other plans of its batch",
+                .reason = fmt::format("in a batch of which the model failed on {} other plans",
                                       isolated)};
     }
   }

@@ -129,8 +129,11 @@ std::vector<RankedPlan> Rank(const TrialChooser& chooser, const Learnt& learnt,
 void NoteQuality(const std::vector<TriedPlan>& tried, StudyResult& result) {
   std::vector<std::size_t> suspect;
   std::set<std::string> environments;
+  // The trial before is a load that is expected.
+  const auto counts = [](const std::string& reason) { return !reason.starts_with("load_before"); };
   for (std::size_t i = 0; i < tried.size(); ++i) {
-    if (!tried[i].suspect_reasons.empty()) suspect.push_back(i + 1);
+    if (!std::holds_alternative<Ran>(tried[i].outcome)) continue;
+    if (std::ranges::any_of(tried[i].suspect_reasons, counts)) suspect.push_back(i + 1);
     if (!tried[i].environment_digest.empty()) environments.insert(tried[i].environment_digest);
   }
   if (!suspect.empty()) {

@@ -42,7 +42,7 @@ class JobsTest(JobsFolder):
         self.assertGreaterEqual(attempt["step_count"], 4)
         self.assertLessEqual(attempt["step_time_low_seconds"], attempt["step_time_high_seconds"])
         self.assertEqual(json.loads(attempt["environment"])["digest"], attempt["environment_digest"])
-        self.assertIn("steps, ", self.run_cli("study", "attempts", study).stdout)
+        self.assertIn(" steps", self.run_cli("study", "attempts", study).stdout)
         # What was measured teaches the next question.
         rows = json.loads(self.run_cli("history", "measurements", "--output", "json").stdout)
         self.assertEqual(len(rows["measurements"]), 3)

@@ -10,6 +10,22 @@ namespace {
 
 using testing::HasSubstr;
 
+TEST(AttemptResultTest, HowWellItWasMeasured) {
+  const auto result = ParseAttemptResult(
+      R"({"meshwright_result":1,"attempt":"a","token":1,"class":"ok","step_time_seconds":1.5,
+          "steps":12,"step_time_low_seconds":1.4,"step_time_high_seconds":1.6,"spread_ratio":0.07,
+          "environment":{"host":"n1","digest":"abc"},
+          "suspect":[{"reason":"drift","message":"slower\nand slower"},{"load":1},7]})");
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->quality, (AttemptQuality{.step_count = 12,
+                                             .step_time_low = Seconds(1.4),
+                                             .step_time_high = Seconds(1.6),
+                                             .spread_ratio = 0.07,
+                                             .suspect_reasons = {"drift: slower and slower"},
+                                             .environment = R"({"digest":"abc","host":"n1"})",
+                                             .environment_digest = "abc"}));
+}
+
 struct TextCase {
   std::string name;
   std::string text;

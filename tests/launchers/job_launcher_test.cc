@@ -73,6 +73,7 @@ class FakeEngine final : public JobEngine {
     return std::vector{status};
   }
   absl::Status Cancel(const JobHandle& job) override {
+    if (!deafness.ok()) return deafness;
     cancelled.push_back(job.attempt_id);
     if (!knows_what_it_cancels) return absl::OkStatus();
     statuses[job.attempt_id] = {
@@ -86,6 +87,7 @@ class FakeEngine final : public JobEngine {
   std::map<std::string, std::deque<JobStatus>> statuses;
   absl::Status refusal;
   absl::Status silence;
+  absl::Status deafness;  // to what it is asked to cancel
   std::function<void(const JobStatus&)> on_poll;
 };
 
@@ -423,6 +425,7 @@ TEST_F(JobLauncherTest, ASilentEngineIsWaitedForAndThenAnError) {
 
 // Its result lies in a folder.
 TEST_F(JobLauncherTest, WhatIsMeasuredCountsWhoeverIsSilent) {
+  options_.silence_limit = Seconds(60);
   std::vector<std::string> told;
   options_.on_status = [&](int trial, const std::string& what) {
     told.push_back(fmt::format("{} {}", trial, what));
@@ -435,6 +438,10 @@ TEST_F(JobLauncherTest, WhatIsMeasuredCountsWhoeverIsSilent) {
   ASSERT_TRUE(launcher_->Submit({.id = 4}).ok());
   EXPECT_EQ(launcher_->Wait(Seconds(0.01)).value(), std::nullopt);
   WriteResult("s-t1-a1", 11, kMeasured);
+  // Its other processes may go on, and hold the nodes of the next.
+  engine_->deafness = engine_->silence;
+  EXPECT_EQ(launcher_->Wait(Seconds(0.05)).value(), std::nullopt);
+  engine_->deafness = absl::OkStatus();
   const auto finished = launcher_->Wait(Seconds(5)).value();
   ASSERT_TRUE(finished.has_value());
   EXPECT_TRUE(std::holds_alternative<Ran>(finished->outcome));
@@ -460,23 +467,14 @@ TEST_F(JobLauncherTest, WithoutAResultTheEndsOfTheLogAreKept) {
 
 TEST_F(JobLauncherTest, HowWellItWasMeasured) {
   engine_->statuses["s-t1-a1"] = {Ended({.exit_code = 0})};
-  WriteResult("s-t1-a1", 11,
-              std::string(kMeasured) +
-                  R"(,"steps":12,"step_time_low_seconds":1.4,"step_time_high_seconds":1.6,
-                     "spread_ratio":0.07,"environment":{"host":"n1","digest":"abc"},
-                     "suspect":[{"reason":"drift","message":"slower\nand slower"},{"load":1},7])");
+  WriteResult(
+      "s-t1-a1", 11,
+      std::string(kMeasured) + R"(,"environment":{"digest":"abc"},"suspect":[{"reason":"drift"}])");
   const auto finished = Run();
   ASSERT_TRUE(finished.ok()) << finished.status();
-  const std::vector<std::string> reasons = {"drift: slower and slower"};
-  EXPECT_EQ(finished->suspect_reasons, reasons);
+  EXPECT_THAT(finished->suspect_reasons, ElementsAre("drift"));
   EXPECT_EQ(finished->environment_digest, "abc");
-  EXPECT_EQ(notes_.last.quality, (AttemptQuality{.step_count = 12,
-                                                 .step_time_low = Seconds(1.4),
-                                                 .step_time_high = Seconds(1.6),
-                                                 .spread_ratio = 0.07,
-                                                 .suspect_reasons = reasons,
-                                                 .environment = R"({"digest":"abc","host":"n1"})",
-                                                 .environment_digest = "abc"}));
+  EXPECT_EQ(notes_.last.quality.environment_digest, "abc");
 }
 
 // With real processes, one of which writes what a harness writes.

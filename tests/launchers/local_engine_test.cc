@@ -68,7 +68,7 @@ TEST_P(LocalEngineTest, TimeLimit) {
 }
 
 TEST_P(LocalEngineTest, WhatIgnoresTermIsKilled) {
-  const JobSpec spec = Script("trap '' TERM; sleep 600 & sleep 600; wait");
+  const JobSpec spec = Script("trap '' TERM; setsid sleep 600 & sleep 600; wait");
   ASSERT_TRUE(engine_->Submit(spec).ok());
   Until(JobState::kRunning, spec);
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
@@ -125,7 +125,8 @@ TEST_P(LocalEngineTest, SubmittedTwiceRunsOnce) {
 }
 
 TEST_P(LocalEngineTest, SupervisorThatIsKilled) {
-  JobSpec spec = Script("sleep 600");
+  // Training programs have sessions of their own.
+  const JobSpec spec = Script("setsid sleep 600 & sleep 600");
   const auto id = engine_->Submit(spec);
   ASSERT_TRUE(id.ok());
   Until(JobState::kRunning, spec);
@@ -133,6 +134,7 @@ TEST_P(LocalEngineTest, SupervisorThatIsKilled) {
   const JobStatus status = Until(JobState::kEnded, spec);
   EXPECT_EQ(status.end, (JobEnd{.kind = JobEndKind::kExited, .exit_code = 137}));
   EXPECT_EQ(status.reason, "its supervisor was killed");
+  EXPECT_EQ(ProcessCount(spec), 0);
 }
 
 TEST_P(LocalEngineTest, SeveralNodes) {

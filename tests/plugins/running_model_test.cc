@@ -127,7 +127,7 @@ TEST(RunningModelTest, SeveralPlansOfABatchAreIsolated) {
     }
     EXPECT_GT(tally.ok, 0U);
     const auto not_asked = std::ranges::count_if(*figures, [](const PlanFigures& figure) {
-      return figure.reason == "not asked: the model failed on 8 other plans of its batch";
+      return figure.reason == "in a batch of which the model failed on 8 other plans";
     });
     EXPECT_EQ(static_cast<std::size_t>(not_asked), tally.spoilt + 1);
   }

@@ -75,6 +75,7 @@ TEST(StudyWithModelTest, AModelThatChangesItsAnswersIsNamed) {
     const auto shelf = ShelfWith(folder, BadModel(changes ? "nondeterministic" : "good"));
     const auto answer = Tune(*shelf, "bad", false);
     ASSERT_TRUE(answer.ok()) << answer.status();
+    ASSERT_FALSE(std::get<StudyResult>(*answer).plans.empty());
     const auto is_named = testing::Contains(testing::HasSubstr("says that it is deterministic"));
     for (const RankedPlan& plan : std::get<StudyResult>(*answer).plans) {
       if (changes) {
