@@ -166,8 +166,9 @@ std::vector<std::string> EnvironmentOf(const JobSpec& spec) {
     const std::string name(text.substr(0, text.find('=')));
     if (!spec.environment.contains(name) && name != kAttemptVariable) lines.emplace_back(text);
   }
-  for (const auto& [name, value] : spec.environment)
+  for (const auto& [name, value] : spec.environment) {
     lines.push_back(fmt::format("{}={}", name, value));
+  }
   lines.push_back(fmt::format("{}={}", kAttemptVariable, spec.attempt_id));
   return lines;
 }

@@ -293,8 +293,8 @@ absl::Status RunningModel::Isolate(Batch& batch, Plans plans, Figures figures) {
     if (slowest_batch_ > milliseconds(0)) {
       batch.deadline = std::min(whole, std::max(kLeastPatience, kPatience * slowest_batch_));
     }
-    const absl::Status asked = Ask(batch, plans.subspan(range.begin, range.size),
-                                   figures.subspan(range.begin, range.size));
+    absl::Status asked = Ask(batch, plans.subspan(range.begin, range.size),
+                             figures.subspan(range.begin, range.size));
     if (asked.ok()) {
       // A single one is asked first.
       if (range.is_first_half && left.back().size > 1) left.back().has_failed = true;

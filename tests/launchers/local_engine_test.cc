@@ -33,7 +33,7 @@ class LocalEngineTest : public JobEngineTest {};
 INSTANTIATE_TEST_SUITE_P(Local, LocalEngineTest, testing::Values(EngineCase{.make = MakeLocal}));
 
 TEST_P(LocalEngineTest, WaitsForFreeSlots) {
-  JobSpec first = Script("sleep 0.6");
+  JobSpec first = Script("sleep 600.5");
   first.processes_per_node = 2;
   JobSpec second = Script("echo devices $MESHWRIGHT_DEVICES");
   second.processes_per_node = 2;
@@ -43,8 +43,9 @@ TEST_P(LocalEngineTest, WaitsForFreeSlots) {
   const JobStatus waiting = Until(JobState::kPending, second);
   EXPECT_EQ(waiting.state, JobState::kPending);
   EXPECT_EQ(waiting.reason, "waits for free device slots");
-  Until(JobState::kEnded, second);
+  EXPECT_TRUE(engine_->Cancel(HandleOf(first)).ok());
   EXPECT_EQ(Until(JobState::kEnded, first).state, JobState::kEnded);
+  Until(JobState::kEnded, second);
   EXPECT_THAT(Output(second), testing::HasSubstr("devices 0,1\n"));
 }
 
