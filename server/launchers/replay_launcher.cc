@@ -1,22 +1,14 @@
 #include "server/launchers/replay_launcher.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
+#include "search_space/median.h"
 #include "search_space/status.h"
 #include "server/tuner/search_plan.h"
 
 namespace meshwright {
 namespace {
-
-template <typename Value>
-Value Median(std::vector<Value> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t middle = values.size() / 2;
-  if (values.size() % 2 == 1) return values[middle];
-  return std::midpoint(values[middle - 1], values[middle]);
-}
 
 TrialOutcome Merged(const std::vector<MeasuredPlan>& rows) {
   std::vector<double> times;

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "search_space/median.h"
 #include "search_space/status.h"
 #include "server/tuner/model_search.h"
 
@@ -165,11 +166,6 @@ Order OrderOf(const std::vector<Pair>& pairs) {
 }
 
 // Of sorted values, one at least.
-double Median(const std::vector<double>& sorted) {
-  const std::size_t n = sorted.size();
-  return (sorted[(n - 1) / 2] + sorted[n / 2]) / 2;
-}
-
 double P90(const std::vector<double>& sorted) {
   const auto rank =
       static_cast<std::size_t>(std::ceil(kPercentile * static_cast<double>(sorted.size())));

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "search_space/median.h"
+
 namespace meshwright {
 namespace {
 
@@ -36,12 +38,6 @@ bool IsCompared(const std::vector<TriedPlan>& tried, const TrialRepeats& repeats
   const BaselineRuns runs = BaselineRunsOf(tried);
   const bool proved_nothing = std::holds_alternative<Cancelled>(tried.front().outcome);
   return runs.first.has_value() || (proved_nothing && runs.count == 1);
-}
-
-Seconds Median(std::vector<Seconds> times) {
-  std::ranges::sort(times);
-  const std::size_t n = times.size();
-  return 0.5 * (times[(n - 1) / 2] + times[n / 2]);
 }
 
 // A plan that ran, by all its trials.
@@ -120,14 +116,14 @@ std::map<ParallelPlan, PlanRuns> RunsByPlan(const std::vector<TriedPlan>& tried)
   for (const auto& [plan, each] : measured) {
     PlanRuns& runs = all[plan];
     if (runs.failed_count > runs.ran_count) continue;
-    std::vector<Seconds> times;
+    std::vector<double> times;
     times.reserve(each.size());
     std::optional<Bytes> peak;
     for (const Ran& ran : each) {
-      times.push_back(ran.step_time);
+      times.push_back(ran.step_time.count());
       peak = std::max(peak, ran.peak_memory);
     }
-    runs.outcome = Ran{.step_time = Median(std::move(times)), .peak_memory = peak};
+    runs.outcome = Ran{.step_time = Seconds(Median(std::move(times))), .peak_memory = peak};
   }
   return all;
 }

@@ -6,17 +6,12 @@
 #include <iterator>
 
 #include "estimator/fit/fit_error.h"
+#include "search_space/median.h"
 
 namespace meshwright {
 namespace {
 
 constexpr double kLeastShare = 0.2;  // of the longer part, that the shorter one must have
-
-double Median(std::vector<double> values) {
-  std::ranges::sort(values);
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
 
 // `say` is what a row says of the number, `time` the row's time by a number.
 template <typename Row, typename Say, typename Time>

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+#include <vector>
+
+namespace meshwright {
+
+// Of one value at least; of an even number the middle between the two middle ones.
+template <typename Value>
+Value Median(std::vector<Value> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t middle = values.size() / 2;
+  if (values.size() % 2 == 1) return values[middle];
+  return std::midpoint(values[middle - 1], values[middle]);
+}
+
+}  // namespace meshwright
