@@ -103,9 +103,11 @@ absl::Status JobLauncher::Submit(const TrialJob& job) {
         trial_->begin_time - std::chrono::duration_cast<Clock::duration>(attempt.time);
   }
   trial_->attempt = std::move(attempt);
-  SetTimeLimit();
+  if (!trial_->attempt.is_adopted) return SubmitAttempt();
   // What an earlier process began is looked for first.
-  return trial_->attempt.is_adopted ? absl::OkStatus() : SubmitAttempt();
+  SetTimeLimit();
+  has_answered_ |= trial_->noted != JobState::kUnknown;
+  return absl::OkStatus();
 }
 
 Seconds JobLauncher::TimeLimit() const {
@@ -129,6 +131,7 @@ absl::Status JobLauncher::SubmitAttempt() {
   spec.excluded_nodes = trial.excluded_nodes;
   auto external_id = engine_->Submit(spec);
   if (external_id.ok()) {
+    has_answered_ = true;
     trial.attempt.external_id = *std::move(external_id);
     return options_.journal.update(AttemptState::kSubmitted, trial.attempt.external_id, {});
   }

@@ -426,6 +426,7 @@ TEST_F(JobLauncherTest, ASilentEngineIsWaitedForAndThenAnError) {
 // Its result lies in a folder.
 TEST_F(JobLauncherTest, WhatIsMeasuredCountsWhoeverIsSilent) {
   options_.silence_limit = Seconds(60);
+  options_.first_limit = Seconds(0);  // it has answered: it took the job
   std::vector<std::string> told;
   options_.on_status = [&](int trial, const std::string& what) {
     told.push_back(fmt::format("{} {}", trial, what));
