@@ -182,6 +182,9 @@ Finding CheckBadQuestions(ConformanceSession& session) {
 }
 
 Finding CheckMalformed(ConformanceSession& session) {
+  if (Finding questions = CheckBadQuestions(session); questions.outcome != CheckOutcome::kPassed) {
+    return questions;
+  }
   const auto context = session.Open(session.problem());
   if (!context.ok()) return Failed("OpenContext", context.status());
   wire::Candidates ragged = Many(session, 4);
@@ -210,7 +213,6 @@ Finding CheckMalformed(ConformanceSession& session) {
                                      *c.mutable_optimizer_offload_ratio());
                           });
   }
-  if (finding.outcome == CheckOutcome::kPassed) finding = CheckBadQuestions(session);
   return finding;
 }
 

@@ -89,6 +89,8 @@ class BadService final : public wire::CostModelService::Service {
       response->add_warnings("\x1B[2Jassumes much, " + std::to_string(i));
     }
     is_calibrated_ = !request->calibration().empty();
+    response->set_context(1);
+    if (request->cluster().pools().empty()) return grpc::Status::OK;  // and guesses
     const wire::Pool& pool = request->cluster().pools(0);
     const double peak = pool.chip().peaks(0).flops_per_second();
     const double tokens = static_cast<double>(request->workload().global_batch_size()) *
@@ -96,7 +98,6 @@ class BadService final : public wire::CostModelService::Service {
     work_ = 6 * static_cast<double>(request->model().active_parameter_count()) * tokens /
             (peak * pool.node_count() * pool.devices_per_node());
     memory_ = 16 * request->model().parameter_count();
-    response->set_context(1);
     return grpc::Status::OK;
   }
 

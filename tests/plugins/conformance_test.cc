@@ -69,6 +69,7 @@ const Case kCases[] = {
     {"good", "refusals", "guessed"},
     {"guess_operators", "refusals", "moe, which is not among its operators, is guessed"},
     {"good", "contexts", "NOT_FOUND"},
+    {"good", "malformed", "a question with no pool is answered"},
 };
 
 class BadModelTest : public testing::TestWithParam<Case> {};
