@@ -31,6 +31,7 @@ import uuid
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 TICK = 0.02
+MPIRUN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "fake_mpirun.py")
 NODES = ["n1", "n2", "n3"]
 BATCH = "/apis/batch/v1"
 VOLCANO = "/apis/batch.volcano.sh/v1alpha1"
@@ -209,7 +210,7 @@ def pods_of_mpi(name, spec):
     container = template["spec"]["containers"][0]
     words = container["command"]
     workers = spec["mpiReplicaSpecs"]["Worker"]["replicas"]
-    container["command"] = [sys.executable, __file__, "--mpirun", str(workers)] + words[words.index("env"):]
+    container["command"] = [sys.executable, MPIRUN, str(workers)] + words[words.index("env"):]
     return [("-launcher-abcde", 0, template, {})]
 
 
@@ -462,25 +463,7 @@ class Handler(BaseHTTPRequestHandler):
         return self.answer(201, content)
 
 
-def mpirun(workers, words):
-    """The command once for each worker, of which the first to fail ends the others."""
-    children = [subprocess.Popen(words, env={**os.environ, "OMPI_COMM_WORLD_RANK": str(i)}) for i in range(workers)]
-    signal.signal(signal.SIGTERM, lambda *_: [child.terminate() for child in children])
-    code = 0
-    while children:
-        time.sleep(TICK)
-        for child in [each for each in children if each.poll() is not None]:
-            children.remove(child)
-            if child.returncode != 0 and code == 0:
-                code = child.returncode
-                for other in children:
-                    other.terminate()
-    return code
-
-
 def main():
-    if sys.argv[1] == "--mpirun":
-        return mpirun(int(sys.argv[2]), sys.argv[3:])
     with open(sys.argv[1], encoding="utf-8") as file:
         script.update(json.load(file))
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)

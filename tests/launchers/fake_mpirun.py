@@ -1,0 +1,30 @@
+"""Stands in for the mpirun of an MPIJob's launcher: fake_mpirun.py WORKERS COMMAND...
+
+The command once for each worker, of which the first to fail ends the others.
+"""
+import os
+import signal
+import subprocess
+import sys
+import time
+
+TICK = 0.02
+
+
+def mpirun(workers, words):
+    children = [subprocess.Popen(words, env={**os.environ, "OMPI_COMM_WORLD_RANK": str(i)}) for i in range(workers)]
+    signal.signal(signal.SIGTERM, lambda *_: [child.terminate() for child in children])
+    code = 0
+    while children:
+        time.sleep(TICK)
+        for child in [each for each in children if each.poll() is not None]:
+            children.remove(child)
+            if child.returncode != 0 and code == 0:
+                code = child.returncode
+                for other in children:
+                    other.terminate()
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(mpirun(int(sys.argv[1]), sys.argv[2:]))
