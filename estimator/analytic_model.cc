@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "estimator/data_parallel.h"
+#include "estimator/device_sharing.h"
 #include "estimator/interval.h"
 #include "estimator/layer_split.h"
 #include "estimator/memory.h"
@@ -45,6 +46,8 @@ struct AnalyticModel::Evaluation {
   int micro_batches = 1;
   PipelineShape shape = {};
   Seconds pipeline = Seconds(0);
+  double stretch = 1;       // of the pipeline, by what shares its physical devices
+  double busy_stretch = 1;  // of the slowest's own work
   TimedDevice slowest = {};
   Seconds slowest_occupied = Seconds(0);
   StepTail tail = {};
@@ -343,6 +346,18 @@ Seconds AnalyticModel::PipelineTimeBy(PipelineModel model, const Evaluation& e) 
                                             : kRoundingSlack * LeastPipelineTime(program);
 }
 
+// Gradients and states are all devices' turn at once.
+void AnalyticModel::Share(const ParallelPlan& plan, Evaluation& e) const {
+  const DeviceSharing sharing = SharingOf(devices_.front(), StageTotal(), plan.rank_order);
+  const Seconds alone = e.pipeline;
+  e.pipeline = SharedPipelineTime(alone, occupied_, e.micro_batches, sharing);
+  e.stretch = e.pipeline / alone;
+  e.busy_stretch =
+      std::min(sharing.per_physical, e.pipeline / (e.micro_batches * e.slowest_occupied));
+  e.tail.communication *= sharing.per_physical;
+  e.tail.optimizer *= sharing.per_physical;
+}
+
 double LeastTimeRatio(const Calibration& calibration) {
   const double plans = calibration.time.most_plan_log_factor;
   return calibration.time_ratio * std::exp(-plans);
@@ -363,6 +378,7 @@ void AnalyticModel::EvaluateTime(const ParallelPlan& plan, PipelineModel model, 
   e.shape = ShapeOf(plan, e.micro_batches);
   TimeStages(e);
   e.pipeline = PipelineTimeBy(model, e);
+  if (problem_.cluster.pools.front().physical_devices_per_node.has_value()) Share(plan, e);
   e.ratio = TimeRatio(plan);
   e.step =
       (e.pipeline + e.tail.communication + e.tail.optimizer + problem_.profile.fixed_per_step) *
@@ -394,8 +410,8 @@ Timeline AnalyticModel::TimelineOf(const ParallelPlan& plan) {
                        .step = e.step};
   simulator_.Simulate(ProgramOf(e.shape), &timeline.operations);
   for (ScheduledOperation& operation : timeline.operations) {
-    operation.start *= ratio;
-    operation.end *= ratio;
+    operation.start *= e.stretch * ratio;
+    operation.end *= e.stretch * ratio;
   }
   return timeline;
 }
@@ -408,13 +424,14 @@ void AnalyticModel::FillBreakdown(const Evaluation& e, Estimate& estimate) const
   StagePasses<PassTime> slow = passes_of(*e.slowest.stage);
   if (e.slowest.other != nullptr) slow = Mean(slow, passes_of(*e.slowest.other));
   TimeBreakdown& line = estimate.breakdown;
+  const double busy = m * e.busy_stretch;
   for (std::size_t i = 0; i < kTimeCauseCount; ++i) {
-    line[i] = m * (slow.forward.by_cause[i] + slow.backward.by_cause[i]);
+    line[i] = busy * (slow.forward.by_cause[i] + slow.backward.by_cause[i]);
   }
   const Seconds device = slow.forward.device + slow.backward.device;
-  line[Index(TimeCause::kHost)] += m * (e.slowest.wall - device);
-  line[Index(TimeCause::kPipelineP2p)] += m * (e.slowest_occupied - e.slowest.wall);
-  line[Index(TimeCause::kPipelineBubble)] += e.pipeline - m * e.slowest_occupied;
+  line[Index(TimeCause::kHost)] += busy * (e.slowest.wall - device);
+  line[Index(TimeCause::kPipelineP2p)] += busy * (e.slowest_occupied - e.slowest.wall);
+  line[Index(TimeCause::kPipelineBubble)] += e.pipeline - busy * e.slowest_occupied;
   line[Index(TimeCause::kDataParallel)] += e.tail.communication;
   line[Index(TimeCause::kOptimizer)] += e.tail.optimizer;
   line[Index(TimeCause::kFixed)] += problem_.profile.fixed_per_step;
@@ -463,6 +480,7 @@ void AnalyticModel::FillRates(const ParallelPlan& plan, Estimate& estimate) cons
         own *
         NominalPeak(stage.pool->chip, problem_.workload.precision).value_or(FlopsPerSecond{0}).rate;
   }
+  peak /= DevicesPerPhysical(problem_.cluster.pools.front());  // only where it is the one pool
   const double rate = tokens / estimate.step_time.count();
   estimate.tokens_per_second_per_device = rate / devices;
   estimate.model_flops_utilization = peak > 0 ? model_flops_per_token_ * rate / peak : 0;

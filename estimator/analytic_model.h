@@ -151,6 +151,7 @@ class AnalyticModel {
   [[nodiscard]] PipelineProgram ProgramOf(const PipelineShape& shape);
   // Of each stage, from its run; until the next call.
   [[nodiscard]] std::span<const StageWork> StageWorks();
+  void Share(const ParallelPlan& plan, Evaluation& e) const;  // where devices share physical ones
   [[nodiscard]] Seconds PipelineTimeBy(PipelineModel model, const Evaluation& e);
   Evaluation EvaluateMemory(const ParallelPlan& plan);
   [[nodiscard]] bool FitsAt(const ParallelPlan& plan, const Stage& stage, int index) const;

@@ -17,6 +17,18 @@ constexpr int kMaxDevicesPerNode = 100'000;
 constexpr int kMaxNics = 100'000;
 constexpr std::int64_t kMaxDevices = 100'000'000;
 
+// Of a usual node's device count, where that is not stated, nobody says that it shares.
+void CheckPhysicalDevices(const NodePoolRequest& pool, std::string_view field,
+                          LimitChecker& check) {
+  if (!pool.physical_devices_per_node) return;
+  if (!pool.devices_per_node) {
+    check.Add(field, fmt::format("{}; must be absent without devices_per_node",
+                                 *pool.physical_devices_per_node));
+    return;
+  }
+  check.Range(field, *pool.physical_devices_per_node, 1, *pool.devices_per_node);
+}
+
 void CheckPool(const NodePoolRequest& pool, std::string_view path, LimitChecker& check) {
   const auto at = [&](std::string_view field) { return fmt::format("{}.{}", path, field); };
   const auto positive = [&](std::string_view field, double value) {
@@ -44,6 +56,7 @@ void CheckPool(const NodePoolRequest& pool, std::string_view path, LimitChecker&
               fmt::format("{}; must be > 0", pool.memory_capacity->count));
   }
   if (pool.power_limit_watts) positive("power_limit_watts", *pool.power_limit_watts);
+  CheckPhysicalDevices(pool, at("physical_devices_per_node"), check);
 }
 
 // Plans and answers call a pool by its name.
@@ -55,6 +68,18 @@ void CheckPoolNames(const ClusterRequest& cluster, LimitChecker& check) {
                 fmt::format("\"{}\"; must differ from pools[{}].name", cluster.pools[i].name, j));
       break;
     }
+  }
+}
+
+// Of stages on unlike pools we do not know which wait for which.
+void CheckSharingIsAlone(const ClusterRequest& cluster, LimitChecker& check) {
+  if (cluster.pools.size() == 1) return;
+  for (std::size_t i = 0; i < cluster.pools.size(); ++i) {
+    const std::optional<int>& physical = cluster.pools[i].physical_devices_per_node;
+    if (!physical) continue;
+    check.Add(fmt::format("pools[{}].physical_devices_per_node", i),
+              fmt::format("{}; must be absent in a cluster of {} pools", *physical,
+                          cluster.pools.size()));
   }
 }
 
@@ -77,6 +102,7 @@ std::vector<FieldViolation> Validate(const ClusterRequest& cluster, std::string_
     CheckPool(cluster.pools[i], fmt::format("pools[{}]", i), check);
   }
   CheckPoolNames(cluster, check);
+  CheckSharingIsAlone(cluster, check);
   if (check.found_none()) CheckDeviceCount(cluster, check);
   const TopologyRequest& topology = cluster.topology;
   if (topology.nodes_per_segment) {
@@ -97,6 +123,11 @@ std::vector<FieldViolation> Validate(const ClusterRequest& cluster, std::string_
 }
 
 int DeviceCount(const NodePool& pool) { return pool.node_count * pool.devices_per_node; }
+
+double DevicesPerPhysical(const NodePool& pool) {
+  return static_cast<double>(pool.devices_per_node) /
+         pool.physical_devices_per_node.value_or(pool.devices_per_node);
+}
 
 int ScaleUpDeviceCount(const NodePool& pool) {
   const int node = pool.devices_per_node;

@@ -34,6 +34,7 @@ struct NodePoolRequest {
   InterNodeRequest inter_node = {};
   std::optional<Bytes> memory_capacity = {};
   std::optional<double> power_limit_watts = {};
+  std::optional<int> physical_devices_per_node = {};
   bool operator==(const NodePoolRequest&) const = default;
 };
 
@@ -80,6 +81,8 @@ struct NodePool {
   InterNodeLink inter_node = {};
   Bytes memory_capacity = {};
   double power_limit_watts = 0;  // 0: not known
+  // Fewer than devices_per_node, which share them (CPU cores, time-sliced GPUs); absent: as many.
+  std::optional<int> physical_devices_per_node = {};
   bool operator==(const NodePool&) const = default;
 };
 
@@ -106,6 +109,11 @@ struct ClusterSpec {
 };
 
 int DeviceCount(const NodePool& pool);
+
+// How many devices share a physical one, at least 1: while all of them are busy, each is as many
+// times slower.
+double DevicesPerPhysical(const NodePool& pool);
+
 int DeviceCount(const ClusterSpec& cluster);
 
 // Devices of the pool that one scale-up fabric joins: those of a node, or, for chips whose fabric

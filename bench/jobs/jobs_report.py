@@ -49,8 +49,10 @@ class Site:
         self.processes = processes
         self.dimensions = [word for dimension in args.dimension for word in ("--dimension", dimension)]
         (self.folder / "jobs").mkdir(parents=True)
+        # A device is a core; more processes than cores share them.
         self.cluster = {"name": f"cores-{processes}", "pools": [
-            {"name": "cpu", "chip": "cpu-generic", "node_count": 1, "devices_per_node": processes}]}
+            {"name": "cpu", "chip": "cpu-generic", "node_count": 1, "devices_per_node": processes,
+             "physical_devices_per_node": min(processes, len(os.sched_getaffinity(0)))}]}
         job = {"folder": str(self.folder / "jobs"), "python": PYTHON, "environment": ["OMP_NUM_THREADS=1"],
                "time_limit_seconds": 300, "poll_interval_seconds": 0.5,
                "metrics": {"warmup_steps": 2, "min_steps": 5, "max_steps": 20, "interval_ratio": 0.05}}

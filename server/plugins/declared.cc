@@ -31,6 +31,11 @@ std::vector<std::string> Undeclared(const ModelInfo& model, const Problem& probl
   std::vector<std::string> missing;
   for (const NodePool& pool : problem.cluster.pools) {
     AddMissing(model.chips, pool.chip.id, missing);
+    if (pool.physical_devices_per_node.has_value()) {
+      missing.push_back(fmt::format(
+          "the contract knows no devices that share physical ones (physical_devices_per_node = {})",
+          *pool.physical_devices_per_node));
+    }
   }
   AddMissing(model.precisions, Word(problem.workload.precision), missing);
   for (const std::string_view needed : OperatorsOf(problem.model)) {

@@ -45,6 +45,9 @@ void Fill(const NodePoolRequest& pool, v1::NodePool& wire) {
   if (inter.latency) wire.mutable_inter_node()->set_latency_seconds(inter.latency->count());
   if (pool.memory_capacity) wire.set_memory_capacity_bytes(pool.memory_capacity->count);
   if (pool.power_limit_watts) wire.set_power_limit_watts(*pool.power_limit_watts);
+  if (pool.physical_devices_per_node) {
+    wire.set_physical_devices_per_node(*pool.physical_devices_per_node);
+  }
 }
 
 void FillOverlap(const OverlapRequest& overlap, v1::Workload& wire) {

@@ -48,7 +48,8 @@ NodePoolRequest ReadPool(const MessageReader& in) {
                           .chip = in.Text("chip").value_or(""),
                           .node_count = in.Int("node_count"),
                           .devices_per_node = in.Int("devices_per_node"),
-                          .power_limit_watts = in.Double("power_limit_watts")};
+                          .power_limit_watts = in.Double("power_limit_watts"),
+                          .physical_devices_per_node = in.Int("physical_devices_per_node")};
   if (const auto intra = in.Child("intra_node")) {
     pool.intra_node.kind = intra->Choice<LinkKind>("kind");
     if (const auto bandwidth = intra->Double("bandwidth_bytes_per_second")) {

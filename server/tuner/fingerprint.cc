@@ -67,12 +67,14 @@ void AddWorkload(const Workload& workload, Text& text) {
 }
 
 void AddPool(const NodePool& pool, Text& text) {
-  const auto& [name, chip, nodes, devices, intra, inter, memory, power] = pool;
+  const auto& [name, chip, nodes, devices, intra, inter, memory, power, physical] = pool;
   const auto& [intra_kind, intra_bandwidth, domain, topology] = intra;
   const auto& [inter_kind, nics, nic_bandwidth, latency] = inter;
   static_cast<void>(name);
   text.Add(chip.id, nodes, devices, intra_kind, intra_bandwidth, domain, topology, inter_kind, nics,
            nic_bandwidth, latency, memory, power);
+  if (physical.has_value())
+    text.Add(*physical);  // what was kept before there was such a thing stays
 }
 
 void AddCluster(const ClusterSpec& cluster, Text& text) {

@@ -211,9 +211,14 @@ NodePool ResolvePool(const NodePoolRequest& stated, const ChipSpec& chip, std::s
   defaults.set_source(source);
   pool.inter_node = ResolveInterNode(stated.inter_node, chip, defaults);
   defaults.set_source("chip " + chip.id);
-  pool.memory_capacity = stated.memory_capacity.value_or(chip.memory_capacity);
+  if (stated.physical_devices_per_node != pool.devices_per_node) {
+    pool.physical_devices_per_node = stated.physical_devices_per_node;
+  }
+  // Who shares a physical device shares its memory.
+  const Bytes own_memory = Scale(chip.memory_capacity, 1 / DevicesPerPhysical(pool));
+  pool.memory_capacity = stated.memory_capacity.value_or(own_memory);
   if (!stated.memory_capacity.has_value()) {
-    defaults.Note("memory_capacity_bytes", fmt::format("{}", chip.memory_capacity.count));
+    defaults.Note("memory_capacity_bytes", fmt::format("{}", own_memory.count));
   }
   pool.power_limit_watts = stated.power_limit_watts.value_or(chip.power_limit_watts);
   if (!stated.power_limit_watts.has_value() && chip.power_limit_watts > 0) {

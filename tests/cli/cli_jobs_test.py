@@ -384,8 +384,9 @@ class TrialsTest(JobsFolder):
     """The reference step as a study of eight real trials; scripts/jobs_report.sh holds such ones against sweeps."""
 
     def eight_trials(self, processes):
+        cores = min(processes, len(os.sched_getaffinity(0)))  # more processes than cores share them
         cluster = {"name": "cores", "pools": [{"name": "cpu", "chip": "cpu-generic", "node_count": 1,
-                                               "devices_per_node": processes}]}
+                                               "devices_per_node": processes, "physical_devices_per_node": cores}]}
         job = {"folder": str(self.jobs), "python": PYTHON, "environment": ["OMP_NUM_THREADS=1"], **SITE,
                "metrics": {"warmup_steps": 1, "min_steps": 3, "max_steps": 6}}
         answer = json.loads(self.tune("--disable-rule", "bound", trials=8, job=job, cluster=cluster).stdout)

@@ -340,6 +340,14 @@ TEST(RunningModelTest, ChipsAndPrecisionsThatAreNotDeclaredAreRefused) {
   EXPECT_THAT(std::string(chip.message()), HasSubstr("it models acme-x*, other, and not acme-y1"));
 }
 
+TEST(RunningModelTest, DevicesThatSharePhysicalOnesAreRefused) {
+  Problem problem = SmallProblem();
+  problem.cluster.pools[0].physical_devices_per_node = 1;
+  const absl::Status shared = MakePlanModel(Make(BadModel("good")), problem).status();
+  EXPECT_EQ(Reason(shared), "COST_MODEL_REFUSED");
+  EXPECT_THAT(std::string(shared.message()), HasSubstr("physical_devices_per_node = 1"));
+}
+
 TEST(RunningModelTest, OneThatDoesNotServeIsNotAsked) {
   const absl::Status status = Make(BadModel("not_serving"))->Start({}).status();
   EXPECT_EQ(Reason(status), "COST_MODEL_START");

@@ -76,6 +76,25 @@ const Case kCases[] = {
        c.pools[0].power_limit_watts = std::numeric_limits<double>::infinity();
      },
      {"cluster.pools[0].power_limit_watts", "inf; must be > 0"}},
+    {"shared_in_mixed",
+     [](ClusterRequest& c) {
+       c.pools[1].devices_per_node = 8;
+       c.pools[1].physical_devices_per_node = 4;
+     },
+     {"cluster.pools[1].physical_devices_per_node", "4; must be absent in a cluster of 2 pools"}},
+    {"shared_by_more",
+     [](ClusterRequest& c) {
+       c.pools.pop_back();
+       c.pools[0].devices_per_node = 4;
+       c.pools[0].physical_devices_per_node = 8;
+     },
+     {"cluster.pools[0].physical_devices_per_node", "8; must be <= 4"}},
+    {"shared_by_unknown",
+     [](ClusterRequest& c) {
+       c.pools.pop_back();
+       c.pools[0].physical_devices_per_node = 4;
+     },
+     {"cluster.pools[0].physical_devices_per_node", "4; must be absent without devices_per_node"}},
     {"segment",
      [](ClusterRequest& c) { c.topology.nodes_per_segment = 0; },
      {"cluster.topology.nodes_per_segment", "0; must be >= 1"}},

@@ -28,6 +28,12 @@ const Case kCases[] = {
     {"pool_name", [](Question& q) { q.cluster.pools[0].name = "other"; }, true},
     {"stated_default", [](Question& q) { q.workload.precision = Precision::kBf16; }, true},
     {"chip_alias", [](Question& q) { q.cluster.pools[0].chip = "A100-SXM4-80GB"; }, true},
+    {"devices_of_their_own",
+     [](Question& q) {
+       q.cluster.pools[0].devices_per_node = 8;
+       q.cluster.pools[0].physical_devices_per_node = 8;
+     },
+     true},
     {"layers", [](Question& q) { q.model.layer_count = 5; }},
     {"experts", [](Question& q) { q.model = TinyExperts(); }},
     {"batch", [](Question& q) { q.workload.global_batch_size = 32; }},
@@ -38,6 +44,13 @@ const Case kCases[] = {
      }},
     {"version", [](Question& q) { q.workload.framework_version = "2022"; }},
     {"nodes", [](Question& q) { q.cluster.pools[0].node_count = 2; }, false, false},
+    {"shared",
+     [](Question& q) {
+       q.cluster.pools[0].devices_per_node = 8;
+       q.cluster.pools[0].physical_devices_per_node = 4;
+       q.cluster.pools[0].memory_capacity = GiB(80);
+     },
+     false, false},
     {"memory", [](Question& q) { q.cluster.pools[0].memory_capacity = GiB(64); }, false, false},
     {"chip", [](Question& q) { q.cluster.pools[0].chip = "nvidia-h100-sxm5-80gb"; }, false, false},
     {"topology", [](Question& q) { q.cluster.topology.nodes_per_segment = 7; }, false, false}};

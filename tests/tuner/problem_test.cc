@@ -81,6 +81,22 @@ TEST(ResolveProblemTest, FactsOfTheWorkload) {
       testing::Contains(testing::HasSubstr("host_per_launch_seconds, activation_is_fused")));
 }
 
+// Who shares a physical device shares its memory, unless the pool says how much each has.
+TEST(ResolveProblemTest, MemoryOfSharedDevices) {
+  Question question = TinyQuestion();
+  NodePoolRequest& pool = question.cluster.pools.front();
+  pool.devices_per_node = 8;
+  pool.memory_capacity.reset();
+  const Bytes whole = Resolved(question).cluster.pools.front().memory_capacity;
+  pool.physical_devices_per_node = 2;
+  const Problem shared = Resolved(question);
+  EXPECT_EQ(shared.cluster.pools.front().memory_capacity, Scale(whole, 0.25));
+  EXPECT_THAT(shared.applied_defaults,
+              Contains(testing::Field(&AppliedDefault::value, std::to_string(whole.count / 4))));
+  pool.memory_capacity = GiB(7);
+  EXPECT_EQ(Resolved(question).cluster.pools.front().memory_capacity, GiB(7));
+}
+
 // A default that comes from such a fact says so.
 TEST(ResolveProblemTest, SourceOfADefaultThatIsAFact) {
   Question question = TinyQuestion();
