@@ -38,6 +38,9 @@ struct Calibration {
   double memory_ratio = 1;
   FittedResiduals time = {};    // what `time_ratio` and the plans' factors were taken from
   FittedResiduals memory = {};  // the same of `memory_ratio`
+  // The job's own runs contradict other jobs', which teach nothing of it then.
+  bool leaves_out_other_times = false;
+  bool leaves_out_other_memory = false;
   // The smallest by this model that ran out of memory on such chips: none of its size is expected
   // to fit devices with no more memory.
   std::optional<FailedRun> out_of_memory = {};

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <set>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -101,6 +103,21 @@ absl::Status CheckRequest(const StudyRequest& request, const StudyControl& contr
   return found.empty() ? absl::OkStatus() : InvalidFields(found);
 }
 
+// What was left out before any plan became a candidate for a trial.
+void NoteSearch(const StudyResult& searched, StudyResult& answer) {
+  std::string pruned;
+  for (const auto& [rule, count] : searched.search.pruned_count_by_rule) {
+    if (count > 0) pruned += fmt::format("{}{} by {}", pruned.empty() ? "" : ", ", count, rule);
+  }
+  answer.warnings.push_back(fmt::format("the candidates are the {} best of the search's {} plans{}",
+                                        searched.plans.size(), searched.search.space_count,
+                                        pruned.empty() ? "" : ", of which were pruned: " + pruned));
+  for (const std::string& warning : searched.warnings) {
+    const bool is_said = std::ranges::find(answer.warnings, warning) != answer.warnings.end();
+    if (!is_said) answer.warnings.push_back("search: " + warning);
+  }
+}
+
 absl::StatusOr<StudyAnswer> Measure(const StudyRequest& request, const Knowledge& knowledge,
                                     const JobPlanner& planner, const StudyControl& control) {
   const TrialRequest& trials = *request.trials;
@@ -137,9 +154,13 @@ absl::StatusOr<StudyAnswer> Measure(const StudyRequest& request, const Knowledge
        .poll_interval = trials.job->poll_interval.value_or(PollOf(trials.launcher)),
        .queue_limit = trials.job->queue_limit,
        .lost_limit = LostLimit(trials.launcher)});
-  return RunTrialStudy(request, knowledge,
-                       {.candidates = CandidatesOf(found->plans, planner), .runs_jobs = true},
-                       launcher, measuring);
+  ASSIGN_OR_RETURN(
+      StudyAnswer answer,
+      RunTrialStudy(request, knowledge,
+                    {.candidates = CandidatesOf(found->plans, planner), .runs_jobs = true},
+                    launcher, measuring));
+  if (auto* const result = std::get_if<StudyResult>(&answer)) NoteSearch(*found, *result);
+  return answer;
 }
 
 // A job of an earlier process that this one has not come to take up before it was cancelled.

@@ -9,7 +9,6 @@
 #include "search_space/status.h"
 #include "server/launchers/job_study.h"
 #include "server/launchers/replay_launcher.h"
-#include "server/tuner/asked_model.h"
 #include "server/tuner/trial_study.h"
 
 namespace meshwright {
@@ -29,7 +28,6 @@ absl::StatusOr<StudyAnswer> RunStudyWithTrials(const StudyRequest& request,
                                                const Knowledge& knowledge,
                                                const StudyControl& control) {
   if (!request.trials.has_value()) return RunStudy(request, knowledge, control);
-  RETURN_IF_ERROR(RefuseCostModel(request, "a study with trials"));
   const std::string& launcher = request.trials->launcher;
   if (launcher == kReplayLauncher) return Replay(request, knowledge, control);
   const std::vector<std::string> names = LauncherNames();

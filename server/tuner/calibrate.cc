@@ -266,10 +266,12 @@ absl::StatusOr<Gathered> Gather(const std::vector<HistoryRow>& history, const Pr
   Fitted time =
       Fit(std::move(evidence.time), kTimePrior, "step times", problem, calibration.warnings);
   if (time.leaves_out_others) ForgetOthers(evidence.runs, &PastRun::time_ratio);
+  calibration.leaves_out_other_times = time.leaves_out_others;
   calibration.time = std::move(time.residuals);
   Fitted memory =
       Fit(std::move(evidence.memory), kMemoryPrior, "memory", problem, calibration.warnings);
   if (memory.leaves_out_others) ForgetOthers(evidence.runs, &PastRun::memory_ratio);
+  calibration.leaves_out_other_memory = memory.leaves_out_others;
   calibration.memory = std::move(memory.residuals);
   calibration.time_ratio = std::exp(JobLogFactor(calibration.time));
   calibration.memory_ratio = std::exp(JobLogFactor(calibration.memory));

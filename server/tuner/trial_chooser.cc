@@ -51,6 +51,7 @@ std::vector<PlanFeatures> AllFeatures(const std::vector<RankedPlan>& candidates,
 TrialChooser::TrialChooser(std::vector<RankedPlan> candidates, int layer_count,
                            std::vector<std::string> disabled_rules)
     : candidates_(std::move(candidates)),
+      layer_count_(layer_count),
       disabled_rules_(std::move(disabled_rules)),
       features_(AllFeatures(candidates_, layer_count)),
       time_(features_, kTimeSpread),
@@ -166,7 +167,14 @@ std::optional<Expectation> TrialChooser::Next() const {
   return open[static_cast<std::size_t>(std::ranges::max_element(ranks) - ranks.begin())];
 }
 
+void TrialChooser::Reconsider(std::vector<RankedPlan> candidates) {
+  const auto learnt = std::move(learnt_);
+  *this = TrialChooser(std::move(candidates), layer_count_, std::move(disabled_rules_));
+  for (const auto& [candidate, outcome] : learnt) Learn(candidate, outcome);
+}
+
 void TrialChooser::Learn(std::size_t candidate, const TrialOutcome& outcome) {
+  learnt_.emplace_back(candidate, outcome);
   tried_[candidate] = true;
   const Estimate& estimate = candidates_[candidate].estimate;
   switch (WordOf(outcome)) {

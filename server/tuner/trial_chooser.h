@@ -2,7 +2,9 @@
 
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "server/tuner/residual_process.h"
@@ -40,6 +42,8 @@ class TrialChooser {
   [[nodiscard]] Seconds LeastTime(std::size_t candidate) const;
   // Once for a candidate, but that what was cancelled may be followed by what proves something.
   void Learn(std::size_t candidate, const TrialOutcome& outcome);
+  // The same candidates in the same order, with other estimates, held against all that was learnt.
+  void Reconsider(std::vector<RankedPlan> candidates);
 
   // Share of the best measured step time that a plan not tried may still save, at two standard
   // deviations below what is expected of it. 1 while nothing has run.
@@ -65,10 +69,12 @@ class TrialChooser {
   [[nodiscard]] Seconds Incumbent(const std::vector<Expectation>& open) const;
 
   std::vector<RankedPlan> candidates_;
+  int layer_count_;
   std::vector<std::string> disabled_rules_;
   std::vector<PlanFeatures> features_;
   ResidualProcess time_;
   ResidualProcess memory_;
+  std::vector<std::pair<std::size_t, TrialOutcome>> learnt_;
   std::vector<bool> tried_;
   std::vector<std::size_t> ran_;
   std::vector<std::size_t> failed_;  // of another cause than memory

@@ -35,18 +35,24 @@ class Removed {
   std::vector<std::size_t> all_;
 };
 
-std::string WhyTooLarge(const TrialChooser& chooser, const Removed& removed) {
+std::string WhyTooLarge(const TrialChooser& chooser, const Removed& removed,
+                        const std::optional<FailedRun>& in_history) {
   const auto size = [&](std::size_t i) { return chooser.candidates()[i].estimate.reserved_memory; };
   const std::size_t i = removed.Least(size);
   const RankedPlan& plan = chooser.candidates()[i];
   const std::string smallest = fmt::format("the smallest, {}, is modelled at {:.2f} GiB",
                                            KeyOf(plan.plan), size(i) / GiB(1));
   if (chooser.RuledOutBy(i) == kMemoryRule) {
-    return fmt::format("{} of {:.2f} GiB", smallest, plan.estimate.memory_capacity / GiB(1));
+    return fmt::format(
+        "{} of {:.2f} GiB, and runs by what the trials taught with probability {:.2g}", smallest,
+        plan.estimate.memory_capacity / GiB(1), chooser.Expect(i).success_probability);
   }
   const std::optional<std::size_t> failed = chooser.SmallestOutOfMemory();
   if (!failed.has_value() || size(i) < size(*failed)) {
-    return smallest + ", no less than what ran out of memory in the history";
+    if (!in_history.has_value()) return smallest;  // cannot be: a run has contradicted it
+    return fmt::format(
+        "{}, no less than the {:.2f} GiB of {}, which ran out of memory in the history", smallest,
+        in_history->reserved_memory / GiB(1), NameOf(*in_history));
   }
   return fmt::format("{}, no less than the {:.2f} GiB of {}, which ran out of memory", smallest,
                      size(*failed) / GiB(1), KeyOf(chooser.candidates()[*failed].plan));
@@ -65,14 +71,16 @@ std::string WhyTooSlow(const TrialChooser& chooser, const Removed& removed) {
 
 }  // namespace
 
-void NotePruned(const TrialChooser& chooser, StudyResult& result) {
+void NotePruned(const TrialChooser& chooser, const std::optional<FailedRun>& in_history,
+                StudyResult& result) {
   for (const std::string_view rule : {kMemoryRule, kHistoryRule, kBoundRule}) {
     const Removed removed(chooser, rule);
     result.search.pruned_count_by_rule.emplace_back(std::string(rule), removed.count());
     if (removed.count() == 0) continue;
-    result.warnings.push_back(fmt::format(
-        "rule {}: {} candidates need no trial: {}", rule, removed.count(),
-        rule == kBoundRule ? WhyTooSlow(chooser, removed) : WhyTooLarge(chooser, removed)));
+    result.warnings.push_back(
+        fmt::format("rule {}: {} candidates need no trial: {}", rule, removed.count(),
+                    rule == kBoundRule ? WhyTooSlow(chooser, removed)
+                                       : WhyTooLarge(chooser, removed, in_history)));
   }
 }
 

@@ -14,13 +14,16 @@
 #include <vector>
 
 #include "estimator/interval.h"
+#include "pruner/history_rule.h"
 #include "search_space/status.h"
 #include "server/tuner/baseline.h"
 #include "server/tuner/calibrate.h"
+#include "server/tuner/checker.h"
 #include "server/tuner/export/export.h"
 #include "server/tuner/joined_history.h"
 #include "server/tuner/search_plan.h"
 #include "server/tuner/trial_chooser.h"
+#include "server/tuner/trial_model.h"
 #include "server/tuner/trial_pruning.h"
 #include "server/tuner/trial_repeats.h"
 #include "server/tuner/trials.h"
@@ -32,6 +35,8 @@ using Clock = std::chrono::steady_clock;
 
 // Repeats of one layout differ by this (docs/cost_model.md "Learning from runs").
 constexpr double kRepeatSigma = 0.03;
+// The trials of a job that its history is held against; what they do not contradict stays.
+constexpr std::size_t kGateTrials = 3;
 
 // Once each, in canonical order: the answer does not depend on the order in which they were stated.
 std::vector<RankedPlan> Estimated(std::vector<ParallelPlan> plans, const Problem& problem,
@@ -97,18 +102,28 @@ struct Entry {
   bool is_measured = false;
 };
 
+// By what the trials have taught.
+RankedPlan NotTried(const TrialChooser& chooser, std::size_t candidate, const Problem& problem,
+                    AnalyticModel& model) {
+  const RankedPlan& before = chooser.candidates()[candidate];
+  if (IsByVendor(before.estimate)) return AtExpectation(before, chooser.Expect(candidate));
+  RankedPlan ranked = RankPlan(before.plan, problem, model);
+  ranked.estimate.cost_model = before.estimate.cost_model;  // that it is a fallback, and why
+  return ranked;
+}
+
 std::vector<RankedPlan> Rank(const TrialChooser& chooser, const Learnt& learnt,
                              const Problem& problem, int plan_count) {
   std::vector<Entry> entries;
   AnalyticModel model(ViewOf(problem), learnt.calibration);
-  for (const RankedPlan& candidate : chooser.candidates()) {
-    const ParallelPlan& plan = candidate.plan;
+  for (std::size_t i = 0; i < chooser.candidates().size(); ++i) {
+    const ParallelPlan& plan = chooser.candidates()[i].plan;
     const auto outcome = learnt.outcomes.find(plan);
     const bool was_tried = outcome != learnt.outcomes.end();
     const Ran* run = was_tried ? std::get_if<Ran>(&outcome->second) : nullptr;
     if (was_tried && run == nullptr) continue;
     entries.push_back({.plan = was_tried ? Measured(*run, plan, problem, learnt.calibration)
-                                         : RankPlan(plan, problem, model),
+                                         : NotTried(chooser, i, problem, model),
                        .is_measured = was_tried});
   }
   // Stable: ties stay in canonical order.
@@ -182,23 +197,26 @@ class TrialStudy {
   absl::StatusOr<StudyAnswer> Run(const TrialSetup& setup, Launcher& launcher,
                                   const StudyControl& control) {
     const Clock::time_point start = Clock::now();
-    ASSIGN_OR_RETURN(const Calibration calibration, LearnFromHistory(control.trials));
-    AnalyticModel model(ViewOf(problem_), calibration);
+    ASSIGN_OR_RETURN(history_, LearnFromHistory(control.trials));
+    AnalyticModel model(ViewOf(problem_), history_);
     result_.applied_defaults = problem_.applied_defaults;
-    result_.warnings = WarningsOf(problem_, calibration);
+    history_warnings_ = history_.warnings;
     ASSIGN_OR_RETURN(result_.baseline,
                      BaselineOf(request_, problem_, model, result_.applied_defaults));
-    std::vector<ParallelPlan> plans = setup.candidates;
     const bool measures_baseline = setup.runs_jobs && result_.baseline.has_value();
-    if (measures_baseline) plans.push_back(result_.baseline->plan);
-    TrialChooser chooser(Estimated(std::move(plans), problem_, model), problem_.model.layer_count,
+    ASSIGN_OR_RETURN(std::vector<RankedPlan> candidates,
+                     Candidates(setup.candidates, measures_baseline, model, control));
+    TrialChooser chooser(std::move(candidates), problem_.model.layer_count,
                          request_.disabled_rules);
     LearnFromRuns(chooser);
-    LearnFromFailures(calibration, chooser);
+    LearnFromFailures(chooser);
     TrialOptions options = OptionsOf(chooser, control, start);
     options.journal = control.trials;
     options.skips_ruled_out = setup.runs_jobs;
     options.repeats = request_.trials->repeats;
+    options.reconsider = [&](const std::vector<TriedPlan>& tried) {
+      return Reconsidered(tried, chooser, control.trials);
+    };
     if (measures_baseline && !learnt_.outcomes.contains(result_.baseline->plan)) {
       options.baseline = IndexOf(result_.baseline->plan, chooser);
     }
@@ -215,6 +233,19 @@ class TrialStudy {
   }
 
  private:
+  // With the times of the vendor's model, where the request names one, as the baseline then has.
+  absl::StatusOr<std::vector<RankedPlan>> Candidates(std::vector<ParallelPlan> plans,
+                                                     bool has_baseline, AnalyticModel& model,
+                                                     const StudyControl& control) {
+    if (has_baseline) plans.push_back(result_.baseline->plan);
+    std::vector<RankedPlan> candidates = Estimated(std::move(plans), problem_, model);
+    std::vector<RankedPlan*> asked;
+    for (RankedPlan& candidate : candidates) asked.push_back(&candidate);
+    if (result_.baseline.has_value()) asked.push_back(&*result_.baseline);
+    RETURN_IF_ERROR(EstimateByAskedModel(request_, problem_, control, asked, result_.warnings));
+    return candidates;
+  }
+
   // What the history teaches, which is written down before anything is run.
   absl::StatusOr<Calibration> LearnFromHistory(const TrialJournal* journal) {
     ASSIGN_OR_RETURN(LearntCalibration learnt, LearnCalibration(request_, problem_, knowledge_));
@@ -249,14 +280,62 @@ class TrialStudy {
   }
 
   // Nor do those that failed.
-  void LearnFromFailures(const Calibration& calibration, TrialChooser& chooser) {
-    for (const FailedRun& run : calibration.failed) {
+  void LearnFromFailures(TrialChooser& chooser) {
+    for (const FailedRun& run : history_.failed) {
       const std::size_t i = *IndexOf(WithStatedSplit(run.plan, problem_), chooser);
       if (i == chooser.candidates().size() || chooser.was_tried(i)) continue;
       const TrialOutcome outcome = OutcomeOf(run.outcome, Seconds(0), std::nullopt);
       chooser.Learn(i, outcome);
       learnt_.outcomes[chooser.candidates()[i].plan] = outcome;
+      result_.warnings.push_back(fmt::format("rule {}: not tried: {} {} in the history",
+                                             kHistoryRule, MakePlanKey(run.plan).text,
+                                             FailureWords(run.outcome)));
     }
+  }
+
+  // The candidates by what is left of the history, once the first trials contradict what other
+  // jobs' runs have taught of this one; else nothing.
+  std::optional<std::vector<RankedPlan>> Reconsidered(const std::vector<TriedPlan>& tried,
+                                                      const TrialChooser& chooser,
+                                                      const TrialJournal* journal) {
+    // A vendor's times do not lean on our history.
+    const bool is_over = tried.size() > kGateTrials || request_.cost_model.has_value();
+    if (is_over || request_.history.empty()) return std::nullopt;
+    const auto judged = Calibrate(WithTrials(request_, tried), problem_, knowledge_);
+    if (!judged.ok()) return std::nullopt;  // Conclude says so
+    const bool drops_times = judged->leaves_out_other_times || history_.leaves_out_other_times;
+    const bool drops_memory = judged->leaves_out_other_memory || history_.leaves_out_other_memory;
+    if (drops_times == history_.leaves_out_other_times &&
+        drops_memory == history_.leaves_out_other_memory) {
+      return std::nullopt;
+    }
+    auto learnt = LearnCalibration(WithoutOthers(drops_times, drops_memory), problem_, knowledge_);
+    if (!learnt.ok()) return std::nullopt;
+    history_ = std::move(learnt->calibration);
+    history_.leaves_out_other_times = drops_times;
+    history_.leaves_out_other_memory = drops_memory;
+    history_warnings_ = judged->warnings;
+    result_.calibration = std::move(learnt->report);
+    if (journal != nullptr && journal->learnt && result_.calibration.has_value()) {
+      const absl::Status written = journal->learnt(*result_.calibration);
+      if (!written.ok()) result_.warnings.emplace_back(written.message());
+    }
+    std::vector<ParallelPlan> plans;
+    for (const RankedPlan& candidate : chooser.candidates()) plans.push_back(candidate.plan);
+    AnalyticModel model(ViewOf(problem_), history_);
+    return Estimated(std::move(plans), problem_, model);
+  }
+
+  // The request without what other jobs' runs say of times or memory.
+  [[nodiscard]] StudyRequest WithoutOthers(bool drops_times, bool drops_memory) const {
+    StudyRequest left = request_;
+    for (HistoryRow& row : left.history) {
+      const absl::StatusOr<Problem> own = ResolveProblem(row.question, knowledge_);
+      if (own.ok() && IsSameJob(*own, problem_)) continue;
+      if (drops_times) row.step_time.reset();
+      if (drops_memory) row.peak_memory.reset();
+    }
+    return left;
   }
 
   [[nodiscard]] TrialOptions OptionsOf(const TrialChooser& chooser, const StudyControl& control,
@@ -293,18 +372,23 @@ class TrialStudy {
     result_.plans = Rank(chooser, learnt_, problem_, request_.plan_count);
     result_.trials = run.tried;
     const bool has_baseline = result_.baseline.has_value();
-    if (has_baseline) RankBaseline();
+    if (has_baseline) RankBaseline(chooser);
     result_.trial_summary = run.summary;
     SearchSummary& search = result_.search;
     search.space_count = run.summary.candidate_count;
     search.evaluated_count = run.summary.candidate_count;
     search.complete = run.summary.stop == TrialStop::kAllTried;
     if (!search.complete && !result_.plans.empty()) {
-      const Seconds floor = FloorOfStep(problem_, learnt_.calibration);
+      const bool is_vendors = request_.cost_model.has_value();
+      const Seconds floor =
+          is_vendors ? LeastStep(problem_) : FloorOfStep(problem_, learnt_.calibration);
       search.optimality_gap = std::max(0.0, result_.plans.front().estimate.step_time / floor - 1);
     }
     NoteTrials(run, request_.trials->repeats, chooser.best().has_value(), result_);
-    NotePruned(chooser, result_);
+    NotePruned(chooser, history_.out_of_memory, result_);
+    std::vector<std::string> before = problem_.warnings;
+    before.insert(before.end(), history_warnings_.begin(), history_warnings_.end());
+    result_.warnings.insert(result_.warnings.begin(), before.begin(), before.end());
     if (result_.plans.empty()) return absl::OkStatus();
     if (result_.baseline.has_value() || !has_baseline) NoteBaseline(result_);
     AddExports(problem_, result_);
@@ -312,9 +396,15 @@ class TrialStudy {
   }
 
   // As what is known of it after the trials, whether it is a candidate or not; none when it failed.
-  void RankBaseline() {
+  void RankBaseline(const TrialChooser& chooser) {
     const ParallelPlan plan = result_.baseline->plan;
     const auto outcome = learnt_.outcomes.find(plan);
+    if (outcome == learnt_.outcomes.end() && IsByVendor(result_.baseline->estimate)) {
+      const std::size_t i = *IndexOf(plan, chooser);
+      if (i == chooser.candidates().size()) return;  // the trials say nothing of it
+      result_.baseline = AtExpectation(chooser.candidates()[i], chooser.Expect(i));
+      return;
+    }
     if (outcome == learnt_.outcomes.end()) {
       AnalyticModel model(ViewOf(problem_), learnt_.calibration);
       result_.baseline = RankPlan(plan, problem_, model);
@@ -336,6 +426,8 @@ class TrialStudy {
   const StudyRequest& request_;
   const Knowledge& knowledge_;
   Problem problem_;
+  Calibration history_ = {};  // what is taken from it
+  std::vector<std::string> history_warnings_ = {};
   Learnt learnt_;
   StudyResult result_;
 };

@@ -242,6 +242,9 @@ class Loop {
     if (candidate.has_value() && !is_known) {
       chooser_.Learn(*candidate, Judged(run_.tried.back(), run_.tried));
     }
+    if (options_.reconsider) {
+      if (auto anew = options_.reconsider(run_.tried)) chooser_.Reconsider(*std::move(anew));
+    }
     if (options_.on_trial) options_.on_trial(SearchCount(), chooser_.best());
   }
 

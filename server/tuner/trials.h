@@ -25,6 +25,10 @@ struct TrialOptions {
   // The process ends: what outlives it is left running.
   std::function<bool()> should_leave = {};
   std::function<void(int tried, std::optional<Seconds> best)> on_trial = {};
+  // After a trial: the chooser's candidates with other estimates, where the trials contradict what
+  // theirs lean on.
+  std::function<std::optional<std::vector<RankedPlan>>(const std::vector<TriedPlan>&)> reconsider =
+      {};
   const TrialJournal* journal = nullptr;  // none: nothing is written down
 };
 

@@ -160,8 +160,7 @@ TEST_P(SharedPlanTest, LiesBetweenItsDevicesAloneAndAllBusy) {
   } else {
     EXPECT_LT(shared.step_time, 1.99 * alone.step_time);
   }
-  const Seconds sum =
-      std::accumulate(shared.breakdown.begin(), shared.breakdown.end(), Seconds(0));
+  const Seconds sum = std::accumulate(shared.breakdown.begin(), shared.breakdown.end(), Seconds(0));
   EXPECT_NEAR(sum / shared.step_time, 1, 1e-9);
   for (const Seconds part : shared.breakdown) EXPECT_GE(part.count(), -1e-12);
   // As good a use of the four physical devices as the step is long.
@@ -181,22 +180,21 @@ TEST_P(SharedPlanTest, LiesBetweenItsDevicesAloneAndAllBusy) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, SharedPlanTest,
-    testing::Values(
-        Case{"Data", {.data_parallel = 8}, 1},
-        Case{"Tensor", {.tensor_parallel = 8, .sequence_parallel = true}, 1},
-        Case{"Pipeline", {.pipeline_parallel = 4, .data_parallel = 2}, 4},
-        Case{"Interleaved",
-             {.pipeline_parallel = 4,
-              .virtual_pipeline = 2,
-              .data_parallel = 2,
-              .schedule = Schedule::kInterleaved1f1b},
-             4},
-        Case{"Uneven",
-             {.pipeline_parallel = 2, .data_parallel = 4, .layers_per_stage = {20, 12}},
-             2},
-        Case{"ZeroBubble",
-             {.pipeline_parallel = 4, .data_parallel = 2, .schedule = Schedule::kZbH1},
-             4}),
+    testing::Values(Case{"Data", {.data_parallel = 8}, 1},
+                    Case{"Tensor", {.tensor_parallel = 8, .sequence_parallel = true}, 1},
+                    Case{"Pipeline", {.pipeline_parallel = 4, .data_parallel = 2}, 4},
+                    Case{"Interleaved",
+                         {.pipeline_parallel = 4,
+                          .virtual_pipeline = 2,
+                          .data_parallel = 2,
+                          .schedule = Schedule::kInterleaved1f1b},
+                         4},
+                    Case{"Uneven",
+                         {.pipeline_parallel = 2, .data_parallel = 4, .layers_per_stage = {20, 12}},
+                         2},
+                    Case{"ZeroBubble",
+                         {.pipeline_parallel = 4, .data_parallel = 2, .schedule = Schedule::kZbH1},
+                         4}),
     [](const auto& test) { return std::string(test.param.name); });
 
 TEST_P(SharedPlanTest, StagesOfANode) {

@@ -1,10 +1,16 @@
 #include "server/launchers/replay_launcher.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <span>
 #include <stop_token>
+#include <string>
 
+#include "search_space/status.h"
 #include "server/launchers/launchers.h"
+#include "server/tuner/plan_model.h"
 #include "tests/tuner/questions.h"
 
 namespace meshwright {
@@ -144,6 +150,129 @@ TEST(ReplayStudyTest, WhatTheHistoryHasAsRunIsNotTriedAgain) {
   std::optional<int>& length = request.history[0].question.workload.sequence_length;
   length = *length / 2;
   EXPECT_EQ(Answer(request).trials.size(), 2u);
+}
+
+// Rows of plans that take so many times what the model alone expects of them.
+std::vector<MeasuredPlan> SlowerBy(double ratio, const std::vector<PlanRequest>& plans) {
+  std::vector<MeasuredPlan> rows;
+  for (const PlanRequest& plan : plans) {
+    const auto expected = EvaluatePlan({.question = TinyQuestion(), .plan = plan}, Known(), {});
+    rows.push_back(Row(plan, Outcome::kOk, ratio * expected.value().step_time.count()));
+  }
+  return rows;
+}
+
+// What other jobs' runs taught is dropped as soon as trials contradict it: for the trials that
+// follow, in the answer, and in what it says of itself.
+TEST(ReplayStudyTest, TrialsThatContradictOtherJobsDropWhatTheseTaught) {
+  StudyRequest request =
+      Replayed(SlowerBy(1, {Plan(1, 1), Plan(1, 2), Plan(2, 1), Plan(2, 2), Plan(4, 1)}), 4);
+  Question other = TinyQuestion();
+  other.workload.sequence_length = *other.workload.sequence_length / 2;
+  const auto elsewhere = EvaluatePlan({.question = other, .plan = Plan(1, 1)}, Known(), {});
+  request.history.assign(
+      10, {.question = other, .plan = Plan(1, 1), .step_time = 3 * elsewhere.value().step_time});
+  const StudyResult result = Answer(request);
+  ASSERT_EQ(result.trials.size(), 4u);
+  const auto measured = [&](std::size_t i) {
+    return std::get<Ran>(result.trials[i].outcome).step_time;
+  };
+  EXPECT_GT(result.trials[0].expected_step_time / measured(0), 1.5);  // by the other job's runs
+  EXPECT_NEAR(result.trials[3].expected_step_time / measured(3), 1, 0.1);
+  EXPECT_THAT(result.warnings, testing::Contains(testing::HasSubstr("were left out")));
+  EXPECT_THAT(result.warnings, testing::Not(testing::Contains(testing::HasSubstr("learnt from"))));
+  EXPECT_TRUE(!result.calibration.has_value() || result.calibration->time_ratio == 1);
+  // Those that agree stay.
+  for (HistoryRow& row : request.history) row.step_time = elsewhere.value().step_time;
+  const StudyResult agreeing = Answer(request);
+  EXPECT_THAT(agreeing.warnings, testing::Contains(testing::HasSubstr("learnt from")));
+  EXPECT_TRUE(agreeing.calibration.has_value());
+}
+
+// A candidate that the history has as failed is not tried, and the answer says why.
+TEST(ReplayStudyTest, WhatFailedInTheHistoryIsNamed) {
+  StudyRequest request =
+      Replayed({Row(Plan(1, 1), Outcome::kOk, 0.5), Row(Plan(2, 1), Outcome::kOk, 0.25)}, 2);
+  const HistoryRow crash = {
+      .question = TinyQuestion(), .plan = Plan(2, 1), .outcome = Outcome::kCrash};
+  request.history = {crash, crash};
+  const StudyResult result = Answer(request);
+  EXPECT_EQ(result.trials.size(), 1u);
+  EXPECT_THAT(result.warnings, testing::Contains(testing::AllOf(testing::HasSubstr("not tried"),
+                                                                testing::HasSubstr("crash"))));
+}
+
+// A vendor's model to which tensor parallelism costs nothing and all else is ten times as slow.
+class TensorLover final : public PlanModel {
+ public:
+  explicit TensorLover(bool knows_any) : PlanModel({.name = "acme", .version = "1"}, {"new here"}) {
+    knows_any_ = knows_any;
+  }
+  absl::StatusOr<std::vector<PlanFigures>> Estimate(std::span<const ParallelPlan> plans,
+                                                    const BatchOptions& /*options*/) override {
+    std::vector<PlanFigures> figures;
+    for (const ParallelPlan& plan : plans) {
+      if (!knows_any_) {
+        figures.push_back({.verdict = PlanVerdict::kUnsupported, .reason = "never seen"});
+        continue;
+      }
+      const Seconds time(10.0 / plan.tensor_parallel + plan.micro_batch_size);
+      figures.push_back({.verdict = PlanVerdict::kOk, .step_time = time});
+    }
+    return figures;
+  }
+
+ private:
+  bool knows_any_ = true;
+};
+
+absl::StatusOr<StudyAnswer> AnswerBy(const StudyRequest& request, bool knows_any) {
+  StudyControl control;
+  control.open_model =
+      [knows_any](std::string_view /*name*/, const Problem& /*problem*/,
+                  const std::stop_token& /*cancel*/) -> absl::StatusOr<std::unique_ptr<PlanModel>> {
+    return std::make_unique<TensorLover>(knows_any);
+  };
+  return RunStudyWithTrials(request, Known(), control);
+}
+
+TEST(ReplayStudyTest, AVendorsModelChoosesTheTrials) {
+  StudyRequest request =
+      Replayed({Row(Plan(1, 1), Outcome::kOk, 5.5), Row(Plan(2, 1), Outcome::kOk, 3),
+                Row(Plan(4, 1), Outcome::kOk, 1.75)},
+               2);
+  request.cost_model = CostModelRequest{.name = "acme"};
+  const StudyResult result = std::get<StudyResult>(AnswerBy(request, true).value());
+  ASSERT_EQ(result.trials.size(), 2u);
+  EXPECT_EQ(result.trials[0].plan.tensor_parallel, 4);
+  EXPECT_EQ(result.trials[0].expected_step_time, Seconds(3.5));
+  EXPECT_EQ(result.trials[1].plan.tensor_parallel, 2);
+  ASSERT_EQ(result.plans.size(), 3u);
+  EXPECT_EQ(result.plans[0].estimate.step_time, Seconds(1.75));
+  EXPECT_EQ(result.plans[0].estimate.provenance, Provenance::kMeasured);
+  // Half of the vendor's 11 s, as the two that ran: but for the prior's share.
+  const Estimate& open = result.plans[2].estimate;
+  EXPECT_EQ(open.cost_model->name, "acme");
+  EXPECT_FALSE(open.cost_model->is_fallback);
+  EXPECT_GT(open.step_time, Seconds(5.5));
+  EXPECT_LT(open.step_time, Seconds(8));
+  EXPECT_LT(open.step_time_low, open.step_time);
+  Seconds sum(0);
+  for (const Seconds line : open.breakdown) sum += line;
+  EXPECT_NEAR(sum / open.step_time, 1, 1e-9);
+  EXPECT_THAT(result.warnings, testing::Contains("new here"));
+}
+
+TEST(ReplayStudyTest, AVendorsModelThatKnowsNoneOfThem) {
+  StudyRequest request = Replayed({Row(Plan(1, 1), Outcome::kOk, 5.5)}, 1);
+  request.cost_model = CostModelRequest{.name = "acme"};
+  const auto refused = AnswerBy(request, false);
+  EXPECT_EQ(Reason(refused.status()), "COST_MODEL_NO_ESTIMATE");
+  EXPECT_THAT(std::string(refused.status().message()), testing::HasSubstr("never seen"));
+  request.cost_model->allow_fallback = true;
+  const StudyResult result = std::get<StudyResult>(AnswerBy(request, false).value());
+  EXPECT_EQ(result.plans.front().estimate.provenance, Provenance::kMeasured);
+  EXPECT_EQ(result.trials.size(), 1u);
 }
 
 TEST(ReplayStudyTest, OrderOfRowsChangesNothing) {

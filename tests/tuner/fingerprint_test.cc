@@ -30,8 +30,8 @@ const Case kCases[] = {
     {"chip_alias", [](Question& q) { q.cluster.pools[0].chip = "A100-SXM4-80GB"; }, true},
     {"devices_of_their_own",
      [](Question& q) {
-       q.cluster.pools[0].devices_per_node = 8;
-       q.cluster.pools[0].physical_devices_per_node = 8;
+       q.cluster.pools[0].devices_per_node = 4;
+       q.cluster.pools[0].physical_devices_per_node = 4;
      },
      true},
     {"layers", [](Question& q) { q.model.layer_count = 5; }},

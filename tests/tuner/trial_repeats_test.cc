@@ -260,7 +260,7 @@ TEST(TrialRepeatsTest, RulesNameThePlanThatTheyLeanOn) {
   TrialOptions options = {.budget = {.trials = 1}, .repeats = {.confirmed_plans = 1}};
   EXPECT_EQ(RunTrials(chooser, launcher, options).tried.size(), 4u);
   StudyResult result;
-  NotePruned(chooser, result);
+  NotePruned(chooser, std::nullopt, result);
   EXPECT_TRUE(Says(result, MakePlanKey(Plan(1)).text + " ran in 1 s"));
 }
 

@@ -133,14 +133,16 @@ TEST(TrialPruningTest, CountsAndNamesWhatNeedsNoTrial) {
   chooser.Learn(0, After(3));
   const auto& all = chooser.candidates();
   StudyResult result;
-  NotePruned(chooser, result);
+  NotePruned(chooser, std::nullopt, result);
   const std::vector<std::pair<std::string, std::int64_t>> counts = {
       {"memory", 1}, {"history", 1}, {"bound", 1}};
   EXPECT_EQ(result.search.pruned_count_by_rule, counts);
   const auto key = [&](std::size_t i) { return MakePlanKey(all[i].plan).text; };
   ASSERT_EQ(result.warnings.size(), 3u);
-  EXPECT_EQ(result.warnings[0], "rule memory: 1 candidates need no trial: the smallest, " + key(4) +
-                                    ", is modelled at 85.00 GiB of 80.00 GiB");
+  EXPECT_EQ(result.warnings[0],
+            "rule memory: 1 candidates need no trial: the smallest, " + key(4) +
+                ", is modelled at 85.00 GiB of 80.00 GiB, and runs by what the trials "
+                "taught with probability 0.005");
   EXPECT_EQ(result.warnings[1], "rule history: 1 candidates need no trial: the smallest, " +
                                     key(2) +
                                     ", is modelled at 95.00 GiB, no less than the 92.00 GiB of " +
