@@ -35,24 +35,38 @@ std::string Operators(const v1::ChipCalibration& calibration) {
   return table.Text(kMargin) + advice;
 }
 
+// Measured over expected seconds.
+std::string RanText(double measured_seconds, double expected_seconds) {
+  return expected_seconds > 0 ? fmt::format("{:.2f} x", measured_seconds / expected_seconds) : "-";
+}
+
 std::string Steps(const v1::ChipCalibration& calibration) {
   if (calibration.steps().empty()) return "";
   Table table({{.title = "whole step"},
                {.title = "measured", .align = Align::kRight},
                {.title = "expected before", .align = Align::kRight},
+               {.title = "ran", .align = Align::kRight},
                {.title = "expected now", .align = Align::kRight},
+               {.title = "ran", .align = Align::kRight},
                {.title = "80 %"}});
   for (const v1::StepCheck& step : calibration.steps()) {
     if (!step.error().empty()) {
-      table.AddRow({step.plan(), SecondsText(step.measured_seconds()), "-", "-", step.error()});
+      table.AddRow(
+          {step.plan(), SecondsText(step.measured_seconds()), "-", "-", "-", "-", step.error()});
       continue;
     }
     table.AddRow({step.plan(), SecondsText(step.measured_seconds()),
-                  SecondsText(step.expected_before_seconds()), SecondsText(step.expected_seconds()),
+                  SecondsText(step.expected_before_seconds()),
+                  RanText(step.measured_seconds(), step.expected_before_seconds()),
+                  SecondsText(step.expected_seconds()),
+                  RanText(step.measured_seconds(), step.expected_seconds()),
                   fmt::format("{} .. {}", SecondsText(step.expected_low_seconds()),
                               SecondsText(step.expected_high_seconds()))});
   }
-  return fmt::format("\n{}{}No figure was fitted to these steps.\n", table.Text(kMargin), kMargin);
+  return fmt::format(
+      "\n{}{}ran: measured over expected, 1.00 x is as expected. No figure was fitted to these "
+      "steps.\n",
+      table.Text(kMargin), kMargin);
 }
 
 }  // namespace

@@ -137,6 +137,11 @@ class ChipFileReader {
     if (value.has_value()) row.set(entry_.spec, *value);
     const Provenance provenance =
         KeepFigure(row.key, value.has_value() ? NumberText(*value) : "", *reader);
+    if (row.group == FigureGroup::kShown && provenance != Provenance::kMeasured &&
+        provenance != Provenance::kTransferred) {
+      reader->Reject("provenance", fmt::format("{}; must be measured, or transferred from what was",
+                                               Word(provenance)));
+    }
     if (row.group == FigureGroup::kPeak) {
       // One peak stands in for the other where only one is published: the better source counts.
       peak_ = peak_.has_value() ? std::min(*peak_, provenance) : provenance;

@@ -71,6 +71,18 @@ constexpr NumberFigure Peak(std::string_view key, Group group = Group::kNone) {
           .set = [](ChipSpec& s, double raw) { s.peak[kPrecision] = {raw}; }};
 }
 
+// What was reached where the nominal figure promises more.
+constexpr NumberFigure Shown(std::string_view key, Range range) {
+  return {.key = key,
+          .group = Group::kShown,
+          .need = Need::kOptional,
+          .is_whole = false,
+          .low = range.low,
+          .high = range.high,
+          .get = [](const ChipSpec&) -> std::optional<double> { return std::nullopt; },
+          .set = [](ChipSpec&, double) {}};
+}
+
 template <auto... Path>
 constexpr WordFigure Choice(std::string_view key) {
   return {.key = key,
@@ -92,7 +104,8 @@ constexpr WordFigure Choice(std::string_view key) {
 // Ranges catch a wrong unit (GB for bytes, microseconds for seconds), not an unusual chip.
 constexpr Range kBytesRange = {1e9, 1e14};
 constexpr Range kRateRange = {1e9, 1e15};
-constexpr Range kShare = {0.01, 2};  // above 1: a measurement beat the nominal figure
+constexpr Range kReachedRange = {1e6, 1e17};  // of a slow board too: what ran is no mistake
+constexpr Range kShare = {0.01, 2};           // above 1: a measurement beat the nominal figure
 constexpr Range kShortTime = {0, 1e-3};
 constexpr Range kDevices = {1, 1e6};
 
@@ -104,10 +117,15 @@ constexpr NumberFigure kNumberFigures[] = {
                                 kBytesRange, true),
     Number<&S::memory_bandwidth>("memory_bandwidth_bytes_per_second", Group::kMemory,
                                  Need::kRequired, kRateRange),
+    Shown("measured_memory_bandwidth_bytes_per_second", kReachedRange),
     Peak<Precision::kBf16>("peak_bf16_flops_per_second", Group::kPeak),
     Peak<Precision::kFp16>("peak_fp16_flops_per_second", Group::kPeak),
     Peak<Precision::kFp8>("peak_fp8_flops_per_second"),
     Peak<Precision::kFp32>("peak_fp32_flops_per_second"),
+    Shown("measured_peak_bf16_flops_per_second", kReachedRange),
+    Shown("measured_peak_fp16_flops_per_second", kReachedRange),
+    Shown("measured_peak_fp8_flops_per_second", kReachedRange),
+    Shown("measured_peak_fp32_flops_per_second", kReachedRange),
     Number<&S::vector_peak>("vector_peak_flops_per_second", Group::kNone, Need::kDefaulted,
                             {1e9, 1e17}),
     Number<&S::power_limit_watts>("power_limit_watts", Group::kNone, Need::kOptional, {1, 1e5}),
@@ -163,6 +181,9 @@ constexpr NumberFigure kNumberFigures[] = {
                                                   Group::kNone, Need::kDefaulted, {1e7, 1e14}),
     Number<&S::scale_up, &ScaleUpLink::domain_size>("scale_up_domain_device_count", Group::kNone,
                                                     Need::kDefaulted, kDevices, true),
+    Shown("measured_all_reduce_2_ranks_bytes_per_second", kReachedRange),
+    Shown("measured_all_reduce_4_ranks_bytes_per_second", kReachedRange),
+    Shown("measured_all_reduce_8_ranks_bytes_per_second", kReachedRange),
     Number<&S::usual_node, &UsualNode::device_count>("usual_node_device_count", Group::kNone,
                                                      Need::kDefaulted, kDevices, true),
     Number<&S::usual_node, &UsualNode::nic_count>("usual_node_nic_count", Group::kNone,

@@ -11,8 +11,9 @@
 namespace meshwright {
 
 // Which provenance of ChipSpec a figure counts towards. kNone: it moves an answer little, or a pool
-// may override it.
-enum class FigureGroup { kMemory, kPeak, kGemm, kAttention, kMemoryBound, kNone };
+// may override it. kShown: people read it beside the nominal figure and no estimate does, so that
+// ChipSpec has no place for it; it must be measured.
+enum class FigureGroup { kMemory, kPeak, kGemm, kAttention, kMemoryBound, kShown, kNone };
 
 enum class FigureNeed {
   kRequired,

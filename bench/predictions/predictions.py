@@ -131,12 +131,20 @@ def report(kept, found):
     lines += ["| " + " | ".join(row) + " |" for row in rows]
     if not rows:
         lines = ["Nothing moved."]
-    new = sorted({name.split("/")[0] for name in found if name not in kept})
-    gone = sorted({name.split("/")[0] for name in kept if name not in found})
-    for words, names in (("New questions, of", new), ("Questions that are gone, of", gone)):
+    for words, names in (("New, not compared", without(found, kept)), ("Gone, not compared", without(kept, found))):
         if names:
-            lines += ["", f"{words}: {', '.join(names)}."]
+            lines += ["", f"{words} ({len(names)} questions): {', '.join(by_chip(names, kept, found))}."]
     return "\n".join(lines)
+
+
+def without(names, others):
+    return [name for name in names if name not in others]
+
+
+def by_chip(names, kept, found):
+    """The chip where none of its questions is compared, else the question itself."""
+    compared = {name.split("/")[0] for name in found if name in kept}
+    return sorted({name if name.split("/")[0] in compared else name.split("/")[0] for name in names})
 
 
 def main():

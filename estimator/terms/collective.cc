@@ -26,8 +26,19 @@ double MovedBytes(CollectiveKind kind, double bytes, int ranks) {
   return (kind == CollectiveKind::kAllReduce ? 2 : 1) * share * bytes;
 }
 
+// Links of a ring or torus of `devices` that a group of `ranks` of them can use, as a share. Part
+// of a ring is a line, whose ends have one of two links. On a torus a group has the links of the
+// axes that it spans, and along a of d equal axes lie devices^(a/d) ranks; other groups are put on
+// the same line, never below one link of the six of three axes. docs/cost_model.md "Collectives".
+double LinkShare(NodeTopology topology, int ranks, int devices) {
+  if (ranks >= devices) return 1;
+  if (topology == NodeTopology::kRing) return 1.0 / 2;
+  return std::max(1.0 / 6, std::log(ranks) / std::log(devices));
+}
+
 // Bus bandwidth of `ranks` devices of one domain, from the link rate and its wiring.
-double BusBandwidth(const ScaleUpLink& link, int ranks) {
+double BusBandwidth(const NodePool& pool, int ranks) {
+  const ScaleUpLink& link = pool.intra_node;
   switch (link.topology) {
     case NodeTopology::kFullMesh: {
       const int peers = std::max(1, link.domain_size - 1);
@@ -37,6 +48,8 @@ double BusBandwidth(const ScaleUpLink& link, int ranks) {
       return link.bandwidth.rate * kPcieBusShare;
     case NodeTopology::kTorus:
     case NodeTopology::kRing:
+      return link.bandwidth.rate * kSwitchedBusShare *
+             LinkShare(link.topology, ranks, ScaleUpDeviceCount(pool));
     case NodeTopology::kSwitched:
     case NodeTopology::kRackSwitched:
       return link.bandwidth.rate * kSwitchedBusShare;
@@ -101,7 +114,7 @@ double InNodeTime(CollectiveKind kind, double bytes, int ranks, const NodePool& 
     return formula * CurveRatio(*fit, bytes);
   }
   const double alpha = kInNodeAlpha * ranks + 5e-6;
-  return alpha + (x + std::sqrt(x * kInNodeHalfBytes)) / BusBandwidth(pool.intra_node, ranks);
+  return alpha + (x + std::sqrt(x * kInNodeHalfBytes)) / BusBandwidth(pool, ranks);
 }
 
 double AcrossTime(CollectiveKind kind, double bytes, int nodes, double bandwidth, double latency) {

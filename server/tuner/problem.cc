@@ -346,6 +346,21 @@ std::string Doubt(const ChipSpec& chip) {
       chip.id);
 }
 
+// Whether collectives of the pool are estimated from a ring's or torus's links: measured ones of
+// the chip file go before its wiring.
+bool IsEstimatedFromAxes(const NodePool& pool) {
+  const NodeTopology topology = pool.intra_node.topology;
+  return pool.chip.collectives.empty() &&
+         (topology == NodeTopology::kRing || topology == NodeTopology::kTorus);
+}
+
+std::string AxesNote(const NodePool& pool) {
+  return fmt::format(
+      "chip {}: all-to-all and messages between stages are estimated as over a switch, though its "
+      "devices form a {} (docs/cost_model.md \"Collectives\")",
+      pool.chip.id, Word(pool.intra_node.topology));
+}
+
 }  // namespace
 
 std::vector<FieldViolation> CheckQuestion(const Question& question, const Knowledge& knowledge) {
@@ -400,6 +415,8 @@ absl::StatusOr<Problem> ResolveProblem(const Question& question, const Knowledge
     if (entry->spec.confidence == Confidence::kLow && !is_known) {
       problem.warnings.push_back(Doubt(entry->spec));
     }
+    const NodePool& pool = problem.cluster.pools.back();
+    if (IsEstimatedFromAxes(pool) && !is_known) problem.warnings.push_back(AxesNote(pool));
   }
   ResolveNetwork(question.cluster, problem);
   problem.workload =

@@ -331,7 +331,13 @@ class EvaluateTest(Folder):
         chips = json.loads(self.run_cli("chip", "list", "--output", "json").stdout)
         self.assertIn("nvidia-a100-sxm4-80gb", [chip["id"] for chip in chips["chips"]])
         self.assertTrue(all(chip["missing"] for chip in chips["unmodelled"]))
-        self.assertIn("source", self.run_cli("chip", "show", "nvidia-a100-sxm4-80gb").stdout)
+        shown = self.run_cli("chip", "show", "nvidia-a100-sxm4-80gb").stdout
+        self.assertIn("source", shown)
+        # The nominal and the measured peak; the bandwidth of each group size.
+        self.assertRegex(shown, r"\n +peak_bf16_flops_per_second +312000000000000 +published")
+        self.assertRegex(shown, r"\n +measured_peak_bf16_flops_per_second +271200000000000 +measured +high +MAMF")
+        for ranks, rate in ((2, 228200000000), (4, 228800000000), (8, 231300000000)):
+            self.assertRegex(shown, rf"collective_all_reduce_{ranks}_ranks .*bandwidth_bytes_per_second {rate}")
         self.run_cli("chip", "show", "nvidia-a1000", expect=5)
         self.assertIn("megatron-core", self.run_cli("server", "info").stdout)
 

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <ostream>
+#include <string>
 
 #include "tests/estimator/problems.h"
 
@@ -96,6 +98,72 @@ TEST(CollectiveTime, FullMesh) {
   };
   EXPECT_NEAR(time(2), 54.4137e-3, 1e-7);
   EXPECT_NEAR(time(8), 13.4157e-3, 1e-7);
+}
+
+NodePool TorusPool(int nodes) {
+  NodePool pool = PlainPool(nodes);
+  pool.intra_node = {.bandwidth = {180e9}, .topology = NodeTopology::kTorus};
+  pool.chip.usual_node.device_count = 8;
+  pool.chip.scale_up = {.bandwidth = {180e9}, .domain_size = 256};
+  return pool;
+}
+
+struct TorusCase {
+  const char* name;
+  int nodes;  // of 8 devices, all in one torus
+  int ranks;
+  double share;  // of the links
+};
+
+void PrintTo(const TorusCase& c, std::ostream* out) { *out << c.name; }
+
+// 16 x 16 devices: an axis of 16 has half of the links. 64 devices as 4 x 4 x 4: each axis has a
+// third. What ranks lie along is log2(ranks) of log2(devices); one link of six is the least.
+const TorusCase kTorusCases[] = {
+    {"OneAxisOfTwo", 32, 16, 1.0 / 2},    {"Whole", 32, 256, 1},
+    {"AQuarterOfAnAxis", 32, 4, 2.0 / 8}, {"AxisAndAHalf", 32, 64, 6.0 / 8},
+    {"NeverBelowALink", 32, 2, 1.0 / 6},  {"OneAxisOfThree", 8, 4, 1.0 / 3},
+    {"TwoAxesOfThree", 8, 16, 2.0 / 3},
+};
+
+class TorusTest : public testing::TestWithParam<TorusCase> {};
+
+// 0.75 * 180 = 135 GB/s of bus bandwidth over all links.
+TEST_P(TorusTest, AGroupHasTheLinksOfItsAxes) {
+  const TorusCase& c = GetParam();
+  const double alpha = 2e-6 * c.ranks + 5e-6;
+  const double x = (c.ranks - 1.0) / c.ranks * 1e9;
+  const double time =
+      CollectiveTime(CollectiveKind::kAllGather, kGigabyte, {c.ranks, 1}, TorusPool(c.nodes), {})
+          .count();
+  EXPECT_NEAR((x + std::sqrt(x * 4.4e6)) / (time - alpha), c.share * 135e9, 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, TorusTest, testing::ValuesIn(kTorusCases),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+// A bf16 array of 2048 x 8192 gathered over the axis of 4 of 32 TPU v5e took 680 us
+// (jax-ml/scaling-book, sharding.md @04d8de5). Here a share of log(4) / log(32) = 0.4:
+//   13 us + (25,165,824 + sqrt(25,165,824 * 4.4e6)) / 54e9 = 673.9 us; over a switch 277.4 us
+TEST(CollectiveTime, TorusAgainstAMeasuredGather) {
+  const double time =
+      CollectiveTime(CollectiveKind::kAllGather, {33'554'432}, {4, 1}, TorusPool(4), {}).count();
+  EXPECT_NEAR(time, 673.9e-6, 1e-7);
+  EXPECT_NEAR(time, 680e-6, 0.05 * 680e-6);
+}
+
+// Part of a ring is a line, whose ends have one link instead of two.
+TEST(CollectiveTime, PartOfARingHasOneOfTwoLinks) {
+  NodePool pool = PlainPool(1);
+  const auto time = [&pool](int ranks) {
+    return CollectiveTime(CollectiveKind::kAllReduce, kGigabyte, {ranks, 1}, pool, {});
+  };
+  const Seconds switched_pair = time(2);
+  const Seconds switched_all = time(8);
+  pool.intra_node.topology = NodeTopology::kRing;
+  const Seconds alpha(9e-6);  // 2 us * 2 + 5 us
+  EXPECT_NEAR((time(2) - alpha) / (switched_pair - alpha), 2, 1e-9);
+  EXPECT_EQ(time(8), switched_all);
 }
 
 // A group that spans more nodes than a segment pays the oversubscription, a smaller one does not.

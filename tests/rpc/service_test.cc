@@ -244,7 +244,11 @@ TEST_F(ServerTest, TellsWhatItKnows) {
   EXPECT_EQ(chips->chips_size(), about->chip_count());
   const auto chip = client().GetChip("nvidia-a100-sxm4-80gb");
   ASSERT_TRUE(chip.ok()) << chip.status();
-  EXPECT_GT(chip->chip().figures_size(), 0);
+  std::vector<std::string> figures;
+  for (const v1::Figure& figure : chip->chip().figures()) figures.push_back(figure.name());
+  EXPECT_THAT(figures, testing::IsSupersetOf({"peak_bf16_flops_per_second",
+                                              "measured_peak_bf16_flops_per_second",
+                                              "collective_all_reduce_8_ranks"}));
 }
 
 TEST_F(ServerTest, ShutdownEndsAWatchThatCanGoOnLater) {

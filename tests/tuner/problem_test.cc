@@ -222,6 +222,20 @@ TEST(ResolveProblemTest, EchoesNoDefaultTwice) {
   EXPECT_EQ(std::adjacent_find(fields.begin(), fields.end()), fields.end());
 }
 
+// Said once of a chip, and not where it is wired in another way or its collectives were measured.
+TEST(ResolveProblemTest, SaysWhatIsEstimatedAsOverASwitch) {
+  Question question = TinyQuestion();
+  question.cluster.pools = {{.name = "a", .chip = "google-tpu-v5e", .node_count = 2},
+                            {.name = "b", .chip = "google-tpu-v5e", .node_count = 2}};
+  const auto said = Contains(HasSubstr("form a torus"));
+  EXPECT_THAT(Resolved(question).warnings, Contains(HasSubstr("form a torus")).Times(1));
+  question.cluster.pools.resize(1);
+  question.cluster.pools.front().intra_node.kind = LinkKind::kPcie4;
+  EXPECT_THAT(Resolved(question).warnings, testing::Not(said));
+  question.cluster.pools.front() = {.name = "a", .chip = "huawei-ascend-910c", .node_count = 1};
+  EXPECT_THAT(Resolved(question).warnings, testing::Not(said));
+}
+
 TEST(ResolveProblemTest, LinkOtherThanTheChipsOwn) {
   Question question = TinyQuestion();
   question.cluster.pools.front().intra_node.kind = LinkKind::kPcie4;

@@ -54,6 +54,54 @@ TEST(CatalogueTest, EveryChipIsPlausible) {
   }
 }
 
+double NumberOf(const ChipEntry& chip, const std::string& name) {
+  for (const ChipFigure& figure : chip.figures) {
+    if (figure.name == name) return std::stod(figure.value);
+  }
+  return 0;
+}
+
+// The best GEMM that a public benchmark found, beside the data sheet's peak: A100, Gaudi 2 and the
+// mesh of MI300X (docs/cost_model.md "Collectives").
+TEST(CatalogueTest, MeasuredPeaksStandBesideTheNominalOnes) {
+  const ChipEntry& a100 = *BuiltIn().Find("A100").value();
+  EXPECT_EQ(NumberOf(a100, "peak_bf16_flops_per_second"), 312e12);
+  EXPECT_EQ(NumberOf(a100, "measured_peak_bf16_flops_per_second"), 271.2e12);
+  EXPECT_EQ(NumberOf(a100, "measured_memory_bandwidth_bytes_per_second"), 1529e9);
+  EXPECT_DOUBLE_EQ(a100.spec.peak.at(Precision::kBf16).rate, 312e12);
+  const ChipEntry& gaudi = *BuiltIn().Find("intel-gaudi2").value();
+  EXPECT_EQ(NumberOf(gaudi, "measured_peak_fp8_flops_per_second"), 826.5e12);
+  const ChipEntry& mi300x = *BuiltIn().Find("amd-instinct-mi300x").value();
+  EXPECT_EQ(NumberOf(mi300x, "measured_all_reduce_2_ranks_bytes_per_second"), 47.7e9);
+  EXPECT_EQ(NumberOf(mi300x, "measured_all_reduce_8_ranks_bytes_per_second"), 312.9e9);
+}
+
+// Where an efficiency is the measured peak over the nominal one, the two figures agree to its three
+// digits.
+TEST(CatalogueTest, MeasuredPeaksAgreeWithTheEfficienciesTakenFromThem) {
+  int measured_count = 0;
+  int compared_count = 0;
+  for (const ChipEntry& chip : BuiltIn().chips()) {
+    SCOPED_TRACE(chip.spec.id);
+    for (const ChipFigure& figure : chip.figures) {
+      if (figure.name.starts_with("measured_peak_")) {
+        EXPECT_LE(figure.provenance, Provenance::kTransferred) << figure.name;
+        ++measured_count;
+      }
+      if (figure.name != "gemm_compute_efficiency_ratio" ||
+          figure.source.find("MAMF") == std::string::npos) {
+        continue;
+      }
+      EXPECT_NEAR(NumberOf(chip, "measured_peak_bf16_flops_per_second") /
+                      NumberOf(chip, "peak_bf16_flops_per_second"),
+                  chip.spec.gemm.compute_efficiency, 1e-3);
+      ++compared_count;
+    }
+  }
+  EXPECT_GE(measured_count, 30);
+  EXPECT_EQ(compared_count, 6);  // MI300X, MI325X, MI355X, Gaudi 2 and 3, GH200
+}
+
 // Of GEMM, attention and collectives; one that says none has no high confidence.
 TEST(CatalogueTest, FittedConstantsSayTheirError) {
   int count = 0;

@@ -58,6 +58,24 @@ TEST(ChipFileTest, ReadsAGoodFile) {
   EXPECT_EQ(spec.figures_provenance, Provenance::kPublished);
 }
 
+constexpr char kReachedPeak[] =
+    R"("measured_peak_bf16_flops_per_second": {"value": 1.1e14, "source": "sweep", "provenance": "measured", "confidence": "high"},
+    "core_count")";
+
+// A measured peak stands beside the nominal one, and nothing that estimates read changes with it.
+TEST(ChipFileTest, AMeasuredPeakIsShownAndNotUsed) {
+  const auto with = ParseChipFile("site-board", Edited({{R"("core_count")", kReachedPeak}}));
+  const auto without = ParseChipFile("site-board", kGood);
+  ASSERT_TRUE(with.ok()) << with.status();
+  EXPECT_EQ(with->spec, without->spec);
+  EXPECT_THAT(with->figures,
+              testing::Contains(ChipFigure{.name = "measured_peak_bf16_flops_per_second",
+                                           .value = "110000000000000",
+                                           .source = "sweep",
+                                           .provenance = Provenance::kMeasured,
+                                           .confidence = Confidence::kHigh}));
+}
+
 // Left out, the copy rate follows the kernels': 0.57 / 0.76, at most 0.85.
 TEST(ChipFileTest, CopyRateFollowsTheKernels) {
   const auto stream = [](const std::string& kernels) {
@@ -177,6 +195,10 @@ const BadFile kBadFiles[] = {
       {R"("value": 160e12, "source")", R"("value": 160e12, "unit": "FLOP/s", "source")"}},
      {"figures.core_count = 80; must be an object of confidence, provenance, source, value",
       "figures.peak_bf16_flops_per_second.unit = unknown key"}},
+    {"AMeasuredPeakThatIsNot",
+     {{R"("core_count")", kReachedPeak},
+      {R"(sweep", "provenance": "measured")", R"(sheet", "provenance": "published")"}},
+     {"figures.measured_peak_bf16_flops_per_second.provenance = published; must be measured"}},
     {"FractionOfACore", {{"80", "80.5"}}, {"figures.core_count.value = 80.5; must be a whole"}},
     {"WrongProvenance",
      {{R"("measured")", R"("guessed")"}},
