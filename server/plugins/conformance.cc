@@ -1,27 +1,60 @@
 #include "server/plugins/conformance.h"
 
 #include <algorithm>
+#include <chrono>
+#include <iterator>
 
 #include "server/plugins/conformance_session.h"
+#include "server/plugins/protocol.h"
 
 namespace meshwright {
 namespace {
 
 constexpr std::string_view kHandshake = "handshake";
 constexpr std::string_view kHandshakeWhat =
-    "starts and serves within 10 s, is healthy, speaks protocol 1, states its name and version";
-
-std::string TextOf(const absl::Status& status) { return std::string(status.message()); }
+    "starts and serves within 10 s, is healthy, states its name, chips and precisions";
 
 Finding CheckHandshake(ConformanceSession& session) {
-  if (absl::Status started = session.Restart(); !started.ok()) return Failed(TextOf(started));
+  if (const absl::Status started = session.Restart(); !started.ok()) {
+    return Failed(std::string(started.message()));
+  }
   const ModelInfo& info = session.info();
+  if (info.name.empty()) return Failed("it states no name");
   const bool is_name =
       info.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string::npos;
   if (!is_name) return Failed("its name '" + info.name + "' is not lower-case letters, digits, -");
   if (info.chips.empty()) return Failed("it names no chips");
   if (info.precisions.empty()) return Failed("it names no precisions");
-  return Passed(info.name + " " + info.version);
+  return Passed(info.name);
+}
+
+// What a check has found, and what has become of the model: one that it brought down fails this
+// check, and not the next.
+Finding RunCheck(const ConformanceCheck& check, ConformanceSession& session) {
+  constexpr std::chrono::milliseconds kEnd(20);  // a crash closes the socket a moment before
+  if (!session.Ping().ok()) {
+    if (const absl::Status again = session.Restart(); !again.ok()) {
+      return Failed("it cannot be started again", again);
+    }
+  }
+  Finding finding = check.run(session);
+  if (!session.is_running()) return finding;
+  const absl::Status after = session.Ping();
+  const bool may_have_ended = !after.ok() || finding.outcome == CheckOutcome::kFailed;
+  if (may_have_ended && session.process().WaitForEnd(kEnd)) {
+    return Failed("the model ended, " + session.process().how_it_ended() + "; " + finding.detail);
+  }
+  if (after.ok() || finding.outcome == CheckOutcome::kFailed) return finding;
+  return Failed("after it the model does not answer", after);
+}
+
+std::vector<ConformanceCheck> AllChecks() {
+  std::vector<ConformanceCheck> all;
+  for (const auto& checks :
+       {VersionChecks(), AnswerChecks(), MemoryChecks(), OptionalChecks(), BehaviourChecks()}) {
+    std::ranges::copy(checks, std::back_inserter(all));
+  }
+  return all;
 }
 
 }  // namespace
@@ -84,28 +117,15 @@ ConformanceReport CheckConformance(const ProcessSpec& model, const Problem& prob
   if (!session.is_running()) return report;  // nothing more can be asked
   report.info = session.info();
   report.isolation = session.process().isolation();
-  std::vector<ConformanceCheck> checks = AnswerChecks();
-  std::ranges::copy(BehaviourChecks(), std::back_inserter(checks));
-  std::ranges::copy(OptionalChecks(), std::back_inserter(checks));
-  for (const ConformanceCheck& check : checks) {
-    // A model that the last check brought down fails that one, and not the next.
-    if (session.process().has_ended() || !session.Ping().ok()) {
-      report.log_tail = session.process().log_tail();
-      if (const absl::Status again = session.Restart(); !again.ok()) {
-        add(check.name, check.what, Failed("it cannot be started again", again));
-        break;
-      }
-    }
-    Finding finding = check.run(session);
-    if (session.process().WaitForEnd(std::chrono::milliseconds(20))) {
-      finding =
-          Failed("the model ended, " + session.process().how_it_ended() + "; " + finding.detail);
-    }
-    add(check.name, check.what, std::move(finding));
+  for (const ConformanceCheck& check : AllChecks()) {
+    add(check.name, check.what, RunCheck(check, session));
+    const bool has_failed = report.checks.back().outcome == CheckOutcome::kFailed;
+    // Its log, before another process takes its place.
+    if (has_failed && report.log_tail.empty()) report.log_tail = session.log_tail();
+    // Cannot be started again, or means something else by what it says.
+    if (!session.is_running() || session.info().protocol_major != kProtocolMajor) return report;
   }
-  if (report.log_tail.empty() && session.is_running()) {
-    report.log_tail = session.process().log_tail();
-  }
+  if (report.log_tail.empty()) report.log_tail = session.log_tail();
   return report;
 }
 

@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <iterator>
 
+#include "search_space/clean_text.h"
 #include "search_space/cluster.h"
 #include "server/plugins/conformance_session.h"
 #include "server/plugins/question_wire.h"
@@ -16,7 +17,9 @@ namespace wire = costmodel::v1;
 
 constexpr std::size_t kPlans = 256;
 constexpr double kTolerance = 1e-9;  // of laws that rounding must not break
-// Of the nominal peak: what slower steps reach is a unit that is not seconds.
+// Of the nominal peak. No plan reaches all of it, so that times in milliseconds reach less than
+// this, whatever the chip; published runs of well-chosen plans reach a tenth and more, so that a
+// model may be wrong a hundredfold before this fails it.
 constexpr double kLeastUtilization = 1e-3;
 // Double the devices and the batch: the same work a device, and some more communication.
 constexpr double kLeastWeakScaling = 0.9;
@@ -37,6 +40,20 @@ absl::StatusOr<Asked> AskAll(ConformanceSession& session, const Problem& problem
   return asked;
 }
 
+// Empty, or one of the contract's.
+Finding CheckProvenance(ConformanceSession& session) {
+  const auto context = session.Open(session.problem());
+  if (!context.ok()) return Failed("OpenContext", context.status());
+  const std::vector<ParallelPlan> plans = ConformancePlans(session.problem(), 1);
+  const auto raw = session.AskRaw(*context, ToCandidates(plans, session.problem()));
+  if (!raw.ok()) return Failed("EstimateBatch", raw.status());
+  constexpr std::string_view kWords[] = {"",       "measured",  "transferred",
+                                         "fitted", "published", "assumed"};
+  if (std::ranges::find(kWords, raw->provenance()) != std::end(kWords)) return Passed();
+  return Failed("its provenance '" + CleanText(raw->provenance(), {.longest_bytes = 64}) +
+                "' is not measured, transferred, fitted, published or assumed");
+}
+
 Finding CheckAnswers(ConformanceSession& session) {
   const auto asked = AskAll(session, session.problem());
   if (!asked.ok()) return Failed("EstimateBatch", asked.status());
@@ -48,8 +65,11 @@ Finding CheckAnswers(ConformanceSession& session) {
       return Failed(NameOf(asked->plans[i]) + " is not OK and has no reason");
     }
   }
-  if (ok == 0)
+  if (ok == 0) {
     return Failed("no plan of a 7 B model on 16 devices is OK: " + asked->figures.front().reason);
+  }
+  Finding provenance = CheckProvenance(session);
+  if (provenance.outcome != CheckOutcome::kPassed) return provenance;
   return Passed(fmt::format("{} of {} plans are OK", ok, asked->plans.size()));
 }
 
@@ -74,8 +94,10 @@ Finding CheckUnits(ConformanceSession& session) {
   const Seconds least = OutputCheck(session.problem()).least_step();
   double best = 0;
   for (const PlanFigures& figures : asked->figures) {
-    if (figures.verdict == PlanVerdict::kOk) best = std::max(best, least / figures.step_time);
+    const bool counts = figures.verdict == PlanVerdict::kOk && IsLikelyTime(figures.step_time);
+    if (counts) best = std::max(best, least / figures.step_time);
   }
+  if (best == 0) return Skipped("no plan has a time");
   const std::string seen = fmt::format("the fastest plan reaches {:.2g} of the nominal peak", best);
   return best >= kLeastUtilization ? Passed(seen) : Failed(seen + ": are its times in seconds?");
 }
@@ -92,7 +114,7 @@ Finding CompareClusters(ConformanceSession& session, const std::string& what,
   for (std::size_t i = 0; i < plain->plans.size(); ++i) {
     const PlanFigures& before = plain->figures[i];
     const PlanFigures& after = improved->figures[i];
-    if (before.verdict != PlanVerdict::kOk) continue;
+    if (before.verdict != PlanVerdict::kOk || !IsLikelyTime(before.step_time)) continue;
     if (after.verdict != PlanVerdict::kOk) {
       return Failed(fmt::format("with {}, {} is no longer OK", what, NameOf(plain->plans[i])));
     }
@@ -139,7 +161,7 @@ Finding CheckScaling(ConformanceSession& session) {
   for (std::size_t i = 0; i < plans.size(); ++i) {
     const bool is_both =
         (*once)[i].verdict == PlanVerdict::kOk && (*doubled)[i].verdict == PlanVerdict::kOk;
-    if (!is_both) continue;
+    if (!is_both || !IsLikelyTime((*once)[i].step_time)) continue;
     const double ratio = (*doubled)[i].step_time / (*once)[i].step_time;
     most = std::max(most, ratio);
     if (!(ratio >= kLeastWeakScaling && ratio <= kMostWeakScaling)) {
@@ -148,35 +170,6 @@ Finding CheckScaling(ConformanceSession& session) {
     }
   }
   return Passed(fmt::format("at most {:.3g} times the time", most));
-}
-
-// What is known without a model: 16 bits of each parameter alone exceed a device; or all states of
-// mixed-precision Adam (18 bytes a parameter) fill less than a quarter of it.
-Finding CheckMemory(ConformanceSession& session) {
-  Problem small = session.problem();
-  NodePool& pool = small.cluster.pools.front();
-  const double parameters = static_cast<double>(ParameterCount(small.model, false));
-  pool.memory_capacity = RoundedBytes(parameters);  // half of the weights
-  const ParallelPlan whole = {.data_parallel = DeviceCount(small.cluster), .zero_stage = 1};
-  const auto oversized = session.AskAbout(small, {whole});
-  if (!oversized.ok()) return Failed("EstimateBatch", oversized.status());
-  if (oversized->front().verdict != PlanVerdict::kInfeasibleMemory) {
-    return Failed("a device with half the memory of the weights is not INFEASIBLE_MEMORY");
-  }
-  Problem large = session.problem();
-  large.cluster.pools.front().memory_capacity = RoundedBytes(8 * parameters);
-  const ParallelPlan split = {.tensor_parallel = 8,
-                              .sequence_parallel = true,
-                              .pipeline_parallel = 2,
-                              .data_parallel = DeviceCount(large.cluster) / 16,
-                              .zero_stage = 1,
-                              .recompute = {.granularity = RecomputeGranularity::kFull}};
-  const auto fitting = session.AskAbout(large, {split});
-  if (!fitting.ok()) return Failed("EstimateBatch", fitting.status());
-  if (fitting->front().verdict == PlanVerdict::kInfeasibleMemory) {
-    return Failed("a plan whose states fill a seventh of the device is INFEASIBLE_MEMORY");
-  }
-  return Passed();
 }
 
 // Refused as a whole, or for every candidate.
@@ -285,7 +278,6 @@ std::vector<ConformanceCheck> AnswerChecks() {
            &CheckMonotony},
           {"scaling", "double data parallelism with double batch takes about the same time",
            &CheckScaling},
-          {"memory", "what cannot fit is INFEASIBLE_MEMORY, what must fit is not", &CheckMemory},
           {"refusals",
            "unknown chips, precisions, kernels, operators and schedules are refused, not guessed",
            &CheckRefusals}};

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <future>
 #include <limits>
+#include <stop_token>
+#include <thread>
 
 #include "server/plugins/conformance_session.h"
 #include "server/plugins/protocol.h"
@@ -22,10 +24,16 @@ using std::chrono::milliseconds;
 constexpr std::size_t kBehaviourPlans = 200;
 constexpr int kLargestBatch = 8192;  // that is tried where a model states no limit
 constexpr int kContexts = 200;
+constexpr std::size_t kContextPlans = 16;
 constexpr int kMostCallers = 4;
+constexpr int kRounds = 8;  // of each caller
 constexpr std::int64_t kMostGrowth = 64 << 20;
 constexpr double kLeastRate = 20'000;  // candidates a second
-constexpr std::chrono::duration<double> kRateTime(1.0);
+// At least so long, and as long as this where the rate is not reached.
+constexpr std::chrono::duration<double> kLeastRateTime(0.25);
+constexpr std::chrono::duration<double> kMostRateTime(1.0);
+constexpr int kInterruptions = 8;
+constexpr int kRestarts = 3;
 
 std::string PlanText(const ParallelPlan& plan) { return MakePlanKey(plan).text; }
 
@@ -76,6 +84,7 @@ Finding CheckDeterminism(ConformanceSession& session) {
 wire::Candidates Many(ConformanceSession& session, int count) {
   std::vector<ParallelPlan> plans = ConformancePlans(session.problem(), kBatchSize);
   std::vector<ParallelPlan> many;
+  many.reserve(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) many.push_back(plans[static_cast<std::size_t>(i) % plans.size()]);
   return ToCandidates(many, session.problem());
 }
@@ -125,7 +134,7 @@ Finding CheckBadRow(ConformanceSession& session, std::int64_t context, const std
   if (!before.ok() || !after.ok()) return Failed(what + " changes the shape of the answer");
   if (after->front().verdict == PlanVerdict::kOk) return Failed(what + " is OK");
   for (std::size_t i = 1; i < plans.size(); ++i) {
-    if (!AreEqual((*before)[i], (*after)[i])) {
+    if (!AreAlike((*before)[i], (*after)[i])) {
       return Failed(what + " changes the answer about another candidate");
     }
   }
@@ -189,8 +198,9 @@ Finding CheckMalformed(ConformanceSession& session) {
   if (!context.ok()) return Failed("OpenContext", context.status());
   wire::Candidates ragged = Many(session, 4);
   ragged.add_tensor_parallel(1);
-  if (session.AskRaw(*context, ragged).ok())
+  if (session.AskRaw(*context, ragged).ok()) {
     return Failed("columns of unequal length are answered");
+  }
   wire::Candidates negative = Many(session, 4);
   negative.set_count(-1);
   if (session.AskRaw(*context, negative).ok()) return Failed("a count of -1 is answered");
@@ -223,9 +233,19 @@ Finding CheckContexts(ConformanceSession& session) {
   }
   const auto context = session.Open(session.problem());
   if (!context.ok()) return Failed("OpenContext", context.status());
-  const auto other = session.Open(session.problem());
+  const std::vector<ParallelPlan> plans = ConformancePlans(session.problem(), kContextPlans);
+  const auto alone = session.Ask(*context, plans);
+  if (!alone.ok()) return Failed("EstimateBatch", alone.status());
+  Problem larger = session.problem();
+  larger.workload.global_batch_size *= 2;
+  const auto other = session.Open(larger);
   if (!other.ok()) return Failed("OpenContext, a second one", other.status());
   if (*context == *other) return Failed("two contexts have the same id");
+  const auto beside = session.Ask(*context, plans);
+  if (!beside.ok()) return Failed("EstimateBatch beside another context", beside.status());
+  if (!std::ranges::equal(*alone, *beside, &AreAlike)) {
+    return Failed("opening another context changes the answers of the first");
+  }
   if (const absl::Status closed = session.Close(*context); !closed.ok()) {
     return Failed("CloseContext", closed);
   }
@@ -235,23 +255,55 @@ Finding CheckContexts(ConformanceSession& session) {
   return session.AskRaw(*other, one).ok() ? Passed() : Failed("closing one context closes others");
 }
 
+// A call that is given up after a time: by its deadline, or by its caller. OK: it was, or was
+// answered before.
+absl::Status Interrupt(ConformanceSession& session, std::int64_t context,
+                       const wire::Candidates& batch, Clock::duration after, bool is_deadline) {
+  if (is_deadline) {
+    const auto timeout = std::max(milliseconds(1), std::chrono::ceil<milliseconds>(after));
+    const absl::Status status = session.AskRaw(context, batch, {.timeout = timeout}).status();
+    // A model that gives up by itself at the same moment says CANCELLED.
+    const bool is_given_up = absl::IsDeadlineExceeded(status) || absl::IsCancelled(status);
+    return is_given_up ? absl::OkStatus() : status;
+  }
+  std::stop_source stop;
+  const std::jthread caller([&] {
+    std::this_thread::sleep_for(after);
+    stop.request_stop();
+  });
+  const absl::Status status = session.AskRaw(context, batch, {.cancel = stop.get_token()}).status();
+  return absl::IsCancelled(status) ? absl::OkStatus() : status;
+}
+
 Finding CheckCancellation(ConformanceSession& session) {
   const auto context = session.Open(session.problem());
   if (!context.ok()) return Failed("OpenContext", context.status());
+  const std::vector<ParallelPlan> plans = ConformancePlans(session.problem(), kContextPlans);
+  const auto before = session.Ask(*context, plans);
+  if (!before.ok()) return Failed("EstimateBatch", before.status());
   const int stated = session.info().max_batch_size;
-  const wire::Candidates many = Many(session, stated > 0 ? stated : kLargestBatch);
-  for (int i = 0; i < 8; ++i) {
-    const auto answer = session.AskRaw(*context, many, {.timeout = milliseconds(1)});
-    if (!answer.ok() && !absl::IsDeadlineExceeded(answer.status())) {
-      return Failed("a deadline of 1 ms", answer.status());
-    }
+  const wire::Candidates many = Many(session, stated > 0 ? std::max(1, stated / 2) : kLargestBatch);
+  const Clock::time_point start = Clock::now();
+  if (const auto whole = session.AskRaw(*context, many); !whole.ok()) {
+    return Failed(fmt::format("a batch of {}", many.count()), whole.status());
+  }
+  const Clock::duration whole_time = Clock::now() - start;
+  // Spread over the time that the call takes, so that some fall into the work itself.
+  for (int i = 0; i < kInterruptions; ++i) {
+    const bool is_deadline = i % 2 == 0;
+    const absl::Status status =
+        Interrupt(session, *context, many, whole_time * i / kInterruptions, is_deadline);
+    if (!status.ok()) return Failed(is_deadline ? "a deadline" : "a cancelled call", status);
   }
   if (const absl::Status ping = session.Ping(); !ping.ok()) {
     return Failed("2 s after cancelled calls it does not answer", ping);
   }
-  return session.AskRaw(*context, Many(session, 4)).ok()
-             ? Passed()
-             : Failed("after cancelled calls the context is gone");
+  const auto after = session.Ask(*context, plans);
+  if (!after.ok()) return Failed("after cancelled calls the context is gone", after.status());
+  return std::ranges::equal(*before, *after, &AreAlike)
+             ? Passed(fmt::format("{} calls of up to {:.3g} s", kInterruptions,
+                                  std::chrono::duration<double>(whole_time).count()))
+             : Failed("after cancelled calls the answers are others");
 }
 
 Finding CheckLeaks(ConformanceSession& session) {
@@ -274,24 +326,30 @@ Finding CheckLeaks(ConformanceSession& session) {
   return growth <= kMostGrowth ? Passed(seen) : Failed(seen);
 }
 
+// One of several callers: what differs from the answers to one alone; empty: nothing.
+std::string AskBesideOthers(ConformanceSession& session, const std::vector<ParallelPlan>& plans,
+                            const std::vector<PlanFigures>& expected) {
+  for (int i = 0; i < kRounds; ++i) {
+    const auto answers = session.AskAbout(session.problem(), plans);
+    if (!answers.ok()) return std::string(answers.status().message());
+    if (!std::ranges::equal(expected, *answers, &AreAlike)) return "other answers";
+    if (!session.info().is_deterministic) continue;
+    if (std::string text = Difference(expected, *answers, plans); !text.empty()) return text;
+  }
+  return "";
+}
+
 Finding CheckConcurrency(ConformanceSession& session) {
   const int callers = std::clamp(session.info().max_concurrent_batches, 1, kMostCallers);
   if (callers == 1) return Skipped("it takes one batch at a time (max_concurrent_batches)");
   const std::vector<ParallelPlan> plans = ConformancePlans(session.problem(), kBehaviourPlans);
   const auto expected = session.AskAbout(session.problem(), plans);
   if (!expected.ok()) return Failed("EstimateBatch", expected.status());
-  const bool is_exact = session.info().is_deterministic;
-  const auto work = [&]() -> std::string {
-    for (int i = 0; i < 8; ++i) {
-      const auto answers = session.AskAbout(session.problem(), plans);
-      if (!answers.ok()) return std::string(answers.status().message());
-      const std::string text = is_exact ? Difference(*expected, *answers, plans) : "";
-      if (!text.empty()) return text;
-    }
-    return "";
-  };
-  std::vector<std::future<std::string>> threads;
-  for (int i = 0; i < callers; ++i) threads.push_back(std::async(std::launch::async, work));
+  std::vector<std::future<std::string>> threads(static_cast<std::size_t>(callers));
+  for (auto& thread : threads) {
+    thread =
+        std::async(std::launch::async, [&] { return AskBesideOthers(session, plans, *expected); });
+  }
   std::string wrong;
   for (auto& thread : threads) {
     if (std::string text = thread.get(); !text.empty()) wrong = std::move(text);
@@ -310,18 +368,37 @@ Finding CheckThroughput(ConformanceSession& session) {
   const Clock::time_point start = Clock::now();
   std::int64_t count = 0;
   std::chrono::duration<double> spent(0);
-  while (spent < kRateTime) {
+  const double promised = session.info().candidates_per_second;
+  const double least = promised > 0 ? promised : kLeastRate;
+  double rate = 0;
+  while (spent < kLeastRateTime || (rate < least && spent < kMostRateTime)) {
     const auto answer = session.AskRaw(*context, batch);
     if (!answer.ok()) return Failed("EstimateBatch", answer.status());
     count += size;
     spent = Clock::now() - start;
+    rate = static_cast<double>(count) / spent.count();
   }
-  const double rate = static_cast<double>(count) / spent.count();
-  const double promised = session.info().candidates_per_second;
-  const double least = promised > 0 ? promised : kLeastRate;
   const std::string seen =
       fmt::format("{:.0f} candidates a second in batches of {}; must be {:.0f}", rate, size, least);
   return rate >= least ? Passed(seen) : Failed(seen);
+}
+
+// The last check: what cannot be started again can be asked nothing more.
+Finding CheckRestarts(ConformanceSession& session) {
+  const std::vector<ParallelPlan> plans = ConformancePlans(session.problem(), kContextPlans);
+  const auto before = session.AskAbout(session.problem(), plans);
+  if (!before.ok()) return Failed("EstimateBatch", before.status());
+  for (int i = 1; i <= kRestarts; ++i) {
+    if (const absl::Status started = session.Restart(); !started.ok()) {
+      return Failed(fmt::format("restart {} of {}", i, kRestarts), started);
+    }
+    const auto after = session.AskAbout(session.problem(), plans);
+    if (!after.ok()) return Failed("EstimateBatch after a restart", after.status());
+    if (!std::ranges::equal(*before, *after, &AreAlike)) {
+      return Failed("a restart changes the answers");
+    }
+  }
+  return Passed(fmt::format("{} restarts", kRestarts));
 }
 
 }  // namespace
@@ -336,11 +413,15 @@ std::vector<ConformanceCheck> BehaviourChecks() {
        "malformed batches and questions are refused; a malformed candidate spoils no other",
        &CheckMalformed},
       {"contexts", "contexts are apart; those that are not open are NOT_FOUND", &CheckContexts},
-      {"cancellation", "it answers within 2 s of calls that were cancelled", &CheckCancellation},
+      {"cancellation",
+       "within 2 s of calls whose deadline passed or that were cancelled it answers, as before",
+       &CheckCancellation},
       {"concurrency", "as many callers at once as it takes, at most four, get the same answers",
        &CheckConcurrency},
       {"leaks", "contexts that are closed leave at most 64 MiB", &CheckLeaks},
-      {"throughput", "as many candidates a second as promised, else 20,000", &CheckThroughput}};
+      {"throughput", "as many candidates a second as promised, else 20,000", &CheckThroughput},
+      {"restarts", "it starts again as often as it is started, and answers as before",
+       &CheckRestarts}};
 }
 
 }  // namespace meshwright

@@ -2,6 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <utility>
+
 #include "search_space/cluster.h"
 #include "search_space/status.h"
 #include "server/plugins/protocol.h"
@@ -14,6 +20,13 @@ namespace wire = costmodel::v1;
 
 constexpr std::chrono::milliseconds kStartTimeout(10'000);
 constexpr std::chrono::milliseconds kPingTimeout(2'000);
+constexpr double kNoise = 0.1;  // of a model that does not say that it is deterministic
+
+// Not its value: one NaN is like another here.
+std::optional<std::uint64_t> Bits(std::optional<Seconds> time) {
+  if (!time.has_value()) return std::nullopt;
+  return std::bit_cast<std::uint64_t>(time->count());
+}
 
 }  // namespace
 
@@ -32,7 +45,7 @@ absl::Status ConformanceSession::Restart() {
   ASSIGN_OR_RETURN(process_, ModelProcess::Start(spec_));
   RETURN_IF_ERROR(process_->WaitForSocket(kStartTimeout));
   ASSIGN_OR_RETURN(const auto client, ModelClient::Connect(process_->socket(), kStartTimeout));
-  ASSIGN_OR_RETURN(info_, client->GetInfo({.timeout = kStartTimeout}));
+  ASSIGN_OR_RETURN(info_, client->AskInfo({.timeout = kStartTimeout}));
   RETURN_IF_ERROR(client->CheckHealth({.timeout = kStartTimeout}));
   ASSIGN_OR_RETURN(const auto channel, ConnectModel(process_->socket(), kStartTimeout));
   stub_ = wire::CostModelService::NewStub(channel);
@@ -40,6 +53,7 @@ absl::Status ConformanceSession::Restart() {
 }
 
 absl::Status ConformanceSession::Ping() {
+  if (!is_running()) return absl::UnavailableError("it does not run");
   wire::GetInfoRequest request;
   request.set_protocol_major(kProtocolMajor);
   request.set_protocol_minor(kProtocolMinor);
@@ -89,35 +103,48 @@ ConformanceSession::Answers ConformanceSession::AskAbout(const Problem& problem,
 }
 
 std::vector<ParallelPlan> ConformancePlans(const Problem& problem, std::size_t count) {
+  constexpr int kPercents = 101;
   const int devices = DeviceCount(problem.cluster);
   std::vector<ParallelPlan> plans;
-  for (int offload = 0; offload <= 100; ++offload) {
-    for (const int micro_batch : {1, 2, 4}) {
-      for (const int tensor : {1, 2, 4, 8}) {
-        for (const int pipeline : {1, 2, 4}) {
-          for (const auto recompute : {RecomputeGranularity::kNone, RecomputeGranularity::kFull}) {
-            if (tensor * pipeline > devices) continue;
-            if (plans.size() == count) return plans;
-            plans.push_back({.tensor_parallel = tensor,
-                             .sequence_parallel = tensor > 1,
-                             .pipeline_parallel = pipeline,
-                             .data_parallel = devices / tensor / pipeline,
-                             .micro_batch_size = micro_batch,
-                             .zero_stage = 1,
-                             .recompute = {.granularity = recompute},
-                             .optimizer_offload_ratio = offload / 100.0});
-          }
-        }
-      }
-    }
+  for (int number = 0; plans.size() < count; ++number) {
+    int rest = number;  // its digits are the choices, those that vary fastest first
+    const auto digit = [&rest](int choices) {
+      return std::exchange(rest, rest / choices) % choices;
+    };
+    const auto recompute =
+        digit(2) == 0 ? RecomputeGranularity::kNone : RecomputeGranularity::kFull;
+    const int pipeline = 1 << digit(3);
+    const int tensor = 1 << digit(4);
+    const int micro_batch = 1 << digit(3);
+    if (rest >= kPercents) break;
+    if (tensor * pipeline > devices) continue;
+    plans.push_back({.tensor_parallel = tensor,
+                     .sequence_parallel = tensor > 1,
+                     .pipeline_parallel = pipeline,
+                     .data_parallel = devices / tensor / pipeline,
+                     .micro_batch_size = micro_batch,
+                     .zero_stage = 1,
+                     .recompute = {.granularity = recompute},
+                     .optimizer_offload_ratio = rest / 100.0});
   }
   return plans;
 }
 
 bool AreEqual(const PlanFigures& a, const PlanFigures& b) {
-  return a.verdict == b.verdict && a.step_time == b.step_time &&
-         a.step_time_low == b.step_time_low && a.step_time_high == b.step_time_high &&
-         a.peak_memory == b.peak_memory && a.breakdown == b.breakdown;
+  return a.verdict == b.verdict && Bits(a.step_time) == Bits(b.step_time) &&
+         Bits(a.step_time_low) == Bits(b.step_time_low) &&
+         Bits(a.step_time_high) == Bits(b.step_time_high) && a.peak_memory == b.peak_memory &&
+         std::ranges::equal(a.breakdown, b.breakdown, [](const auto& left, const auto& right) {
+           return left.first == right.first && Bits(left.second) == Bits(right.second);
+         });
 }
+
+bool AreAlike(const PlanFigures& a, const PlanFigures& b) {
+  if (a.verdict != b.verdict) return false;
+  const bool are_times = IsLikelyTime(a.step_time) && IsLikelyTime(b.step_time);
+  return !are_times || std::abs(a.step_time / b.step_time - 1) <= kNoise;
+}
+
+bool IsLikelyTime(Seconds time) { return std::isfinite(time.count()) && time.count() > 0; }
 
 }  // namespace meshwright

@@ -46,7 +46,11 @@ class ConformanceSession {
 
   [[nodiscard]] const Problem& problem() const { return problem_; }
   [[nodiscard]] const ModelInfo& info() const { return info_; }
+  // Of a model that was started, whether or not it runs.
   [[nodiscard]] ModelProcess& process() { return *process_; }
+  [[nodiscard]] std::string log_tail() const {
+    return process_ == nullptr ? std::string() : process_->log_tail();
+  }
   [[nodiscard]] bool is_running() const { return process_ != nullptr && stub_ != nullptr; }
   Stub& stub() { return *stub_; }
 
@@ -71,17 +75,25 @@ class ConformanceSession {
 // Legal plans of the problem, `count` of them at most, all different.
 std::vector<ParallelPlan> ConformancePlans(const Problem& problem, std::size_t count);
 
+// To the bit.
 bool AreEqual(const PlanFigures& a, const PlanFigures& b);
+// But for noise: the same verdict, and times that differ by at most a tenth. Times that cannot be
+// are left to the check of physics.
+bool AreAlike(const PlanFigures& a, const PlanFigures& b);
+bool IsLikelyTime(Seconds time);  // finite, above 0
 
-// The checks, in their order; one file each for what models answer, how they behave, and what they
-// may lack.
+// The checks, in their order; one file each for the versions that models speak, what they answer,
+// the memory that is known, what they may lack, and how they behave.
 struct ConformanceCheck {
   std::string_view name;
   std::string_view what;
   Finding (*run)(ConformanceSession& session);
 };
+// The first of these decides whether the model can be asked anything else.
+std::vector<ConformanceCheck> VersionChecks();
 std::vector<ConformanceCheck> AnswerChecks();
-std::vector<ConformanceCheck> BehaviourChecks();
+std::vector<ConformanceCheck> MemoryChecks();
 std::vector<ConformanceCheck> OptionalChecks();
+std::vector<ConformanceCheck> BehaviourChecks();
 
 }  // namespace meshwright

@@ -73,8 +73,8 @@ ModelInfo InfoOf(const wire::GetInfoResponse& r) {
 }
 
 absl::Status CheckInfo(const ModelInfo& info) {
-  const auto refused = [](std::string message) {
-    return WithReason(absl::FailedPreconditionError(std::move(message)), "COST_MODEL_PROTOCOL");
+  const auto refused = [](const std::string& message) {
+    return WithReason(absl::FailedPreconditionError(message), "COST_MODEL_PROTOCOL");
   };
   if (info.protocol_major != kProtocolMajor) {
     return refused(fmt::format("the model speaks protocol {}.{}; this program speaks {}.{}",
@@ -134,7 +134,7 @@ absl::StatusOr<std::unique_ptr<ModelClient>> ModelClient::Connect(const std::str
   return std::unique_ptr<ModelClient>(new ModelClient(std::make_unique<Channel>(channel)));
 }
 
-absl::StatusOr<ModelInfo> ModelClient::GetInfo(const CallLimits& limits) {
+absl::StatusOr<ModelInfo> ModelClient::AskInfo(const CallLimits& limits) {
   wire::GetInfoRequest request;
   request.set_protocol_major(kProtocolMajor);
   request.set_protocol_minor(kProtocolMinor);
@@ -142,7 +142,11 @@ absl::StatusOr<ModelInfo> ModelClient::GetInfo(const CallLimits& limits) {
   ASSIGN_OR_RETURN(
       const wire::GetInfoResponse response,
       CallModel(*channel_->model, &wire::CostModelService::Stub::GetInfo, request, limits));
-  ModelInfo info = InfoOf(response);
+  return InfoOf(response);
+}
+
+absl::StatusOr<ModelInfo> ModelClient::GetInfo(const CallLimits& limits) {
+  ASSIGN_OR_RETURN(ModelInfo info, AskInfo(limits));
   if (absl::Status checked = CheckInfo(info); !checked.ok()) return checked;
   return info;
 }

@@ -59,7 +59,10 @@ class ModelClient {
   ModelClient(const ModelClient&) = delete;
   ModelClient& operator=(const ModelClient&) = delete;
 
-  // FAILED_PRECONDITION, COST_MODEL_PROTOCOL: another major version, or no name or version.
+  // What it says of itself, of whatever version.
+  absl::StatusOr<ModelInfo> AskInfo(const CallLimits& limits);
+  // The same. FAILED_PRECONDITION, COST_MODEL_PROTOCOL: another major version, or no name or
+  // version.
   absl::StatusOr<ModelInfo> GetInfo(const CallLimits& limits);
   // grpc.health.v1: whether it serves.
   absl::Status CheckHealth(const CallLimits& limits);

@@ -311,7 +311,7 @@ TEST(RunningModelTest, OperatorsThatAreNotDeclaredAreRefused) {
   operators[3].name = "mtp";
   operators[3].model.mtp_layer_count = 1;
   const auto declaring = Make(BadModel("guess_operators"));
-  const auto silent = Make(BadModel("good"));
+  const auto silent = Make(BadModel("guess_silently"));
   for (const Operator& each : operators) {
     Problem problem = SmallProblem();
     problem.model = each.model;
