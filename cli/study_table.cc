@@ -30,6 +30,13 @@ std::string JobWords(const v1::Attempt& attempt) {
   return words;
 }
 
+// "running: measuring, 12 steps", as far as its harness tells.
+std::string StateWords(const v1::Attempt& attempt) {
+  if (attempt.harness_state().empty()) return attempt.state();
+  return fmt::format("{}: {}, {} steps", attempt.state(), attempt.harness_state(),
+                     attempt.harness_step_count());
+}
+
 std::string LogText(const v1::Attempt& attempt) {
   std::string text;
   const auto add = [&](std::string_view which, const std::string& log) {
@@ -98,7 +105,7 @@ std::string AttemptTable(const v1::ListAttemptsResponse& attempts) {
   std::string logs;
   for (const v1::Attempt& attempt : attempts.attempts()) {
     table.AddRow({fmt::format("{}", attempt.trial_number()), fmt::format("{}", attempt.number()),
-                  JobWords(attempt), attempt.state(),
+                  JobWords(attempt), StateWords(attempt),
                   EndWords(attempt.outcome(), attempt.failure_class()),
                   SecondsText(attempt.device_seconds()), attempt.create_time(),
                   attempt.message().empty() ? "-" : attempt.message()});

@@ -112,6 +112,12 @@ absl::StatusOr<AttemptResult> ParseAttemptResult(const std::string& text) {
                           .log_head = Member<std::string>(object, "log_head").value_or(""),
                           .log_tail = Member<std::string>(object, "log_tail").value_or(""),
                           .quality = QualityOf(object)};
+  const auto start_ms = Member<std::int64_t>(object, "start_time_ms");
+  const auto end_ms = Member<std::int64_t>(object, "end_time_ms");
+  if (start_ms.has_value() && end_ms.has_value() && *start_ms <= *end_ms) {
+    result.run_time =
+        Seconds(1e-3 * (static_cast<double>(*end_ms) - static_cast<double>(*start_ms)));
+  }
   if (*word == kMeasured) {
     ASSIGN_OR_RETURN(result.run, RunOf(object));
     return result;

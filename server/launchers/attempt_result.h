@@ -22,6 +22,7 @@ struct AttemptResult {
   std::string log_head = {};
   std::string log_tail = {};
   AttemptQuality quality = {};
+  std::optional<Seconds> run_time = {};  // of the harness
 };
 
 // DATA_LOSS for what is not the text of a result.

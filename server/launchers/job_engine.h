@@ -70,7 +70,8 @@ struct JobStatus {
   JobState state = JobState::kUnknown;
   std::string reason = {};  // the engine's own words: why it waits, how it ended
   std::vector<std::string> nodes = {};
-  std::optional<JobEnd> end = {};  // with kEnded
+  std::optional<JobEnd> end = {};        // with kEnded
+  std::optional<Seconds> run_time = {};  // with kEnded, where the engine tells
 };
 
 // What a site runs jobs with. We build no scheduler: an engine submits, looks and cancels. Calls

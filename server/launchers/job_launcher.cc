@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "search_space/status.h"
+#include "server/tuner/harness_progress.h"
 
 namespace meshwright {
 namespace {
@@ -269,6 +270,11 @@ absl::Status JobLauncher::NoteState(const JobStatus& status) {
 void JobLauncher::Tell(const JobStatus& status) {
   std::string what = fmt::format("job {} {}", status.external_id, Word(status.state));
   if (!status.reason.empty()) what += fmt::format(": {}", status.reason);
+  if (status.state == JobState::kRunning) {
+    const auto progress =
+        ReadHarnessProgress(options_.folder, trial_->attempt.id, trial_->attempt.token);
+    if (progress.has_value()) what += fmt::format("; {}", progress->state);
+  }
   TellText(std::move(what));
 }
 
@@ -289,10 +295,11 @@ absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Collect(const JobStatu
   if (!has_result && !trial.cancelled_as.has_value() && !is_settled) return std::nullopt;
 
   AttemptReport report = {.nodes = status.nodes.empty() ? trial.nodes : status.nodes};
-  // Of a silent engine it is not known when the job ended.
-  if (trial.running_since.has_value()) {
-    report.time = std::min<Seconds>(now - *trial.running_since, trial.time_limit + kEndTime);
-  }
+  // A job may run while nobody looks at it. Of a silent engine it is not known when it ended.
+  std::optional<Seconds> time = status.run_time;
+  if (!time.has_value() && trial.running_since.has_value()) time = now - *trial.running_since;
+  if (!time.has_value() && has_result) time = (*read)->run_time;
+  report.time = std::min(time.value_or(Seconds(0)), trial.time_limit + kEndTime);
   trial.time += report.time;
   if (has_result && (*read)->run.has_value()) {
     Keep(**read, report);

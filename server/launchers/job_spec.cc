@@ -13,7 +13,6 @@
 #include "search_space/status.h"
 #include "server/launchers/kubernetes_check.h"
 #include "server/launchers/kubernetes_object.h"
-#include "server/launchers/local_engine.h"
 #include "server/tuner/export/export.h"
 
 namespace meshwright {
@@ -233,6 +232,55 @@ void CheckKubernetes(const JobTemplate& job, int node_count, std::vector<FieldVi
   }
 }
 
+// What the variable that is to show a job its devices lists where the launcher runs; nothing: it is
+// not set there.
+std::optional<std::vector<std::string>> ListedDevices(const JobTemplate& job) {
+  const std::string& variable = job.visible_devices_variable;
+  if (variable.empty()) return std::nullopt;
+  const std::map<std::string, std::string> of_job = EnvironmentOf(job);
+  const auto stated = of_job.find(variable);
+  const char* const own = std::getenv(variable.c_str());
+  std::string list;
+  if (stated != of_job.end()) {
+    list = stated->second;
+  } else if (own != nullptr) {
+    list = own;
+  } else {
+    return std::nullopt;
+  }
+  std::istringstream in(list);
+  std::vector<std::string> names;
+  for (std::string name; std::getline(in, name, ',');) names.push_back(std::move(name));
+  return names;
+}
+
+// What launcher local needs of this machine.
+void CheckLocal(const JobTemplate& job, const ClusterSpec& cluster,
+                std::vector<FieldViolation>& found) {
+  const int node_count = cluster.pools.front().node_count;
+  if (node_count != 1) {
+    found.push_back({.field = "cluster.pools[0].node_count",
+                     .description = fmt::format("{}; must be 1: launcher {} runs jobs on this "
+                                                "machine alone",
+                                                node_count, kLocalLauncher)});
+  }
+  const bool is_named = !job.slots_folder.empty();
+  const absl::Status made = MakeSlotsFolder(is_named ? job.slots_folder : UsersSlotsFolder());
+  if (!made.ok()) {
+    found.push_back(
+        {.field = "trials.job.slots_folder", .description = std::string(made.message())});
+  }
+  const auto listed = ListedDevices(job);
+  const auto device_count = static_cast<std::size_t>(DeviceCount(cluster));
+  if (listed.has_value() && listed->size() < device_count) {
+    found.push_back({.field = "trials.job.visible_devices_variable",
+                     .description = fmt::format("{}={}; must list at least {} devices, or not be "
+                                                "set where the launcher runs",
+                                                job.visible_devices_variable,
+                                                fmt::join(*listed, ","), device_count)});
+  }
+}
+
 absl::Status CannotWrite(const std::string& path, const std::string& why) {
   return InvalidFields({{.field = "trials.job.folder",
                          .description = fmt::format("{} cannot be written: {}", path, why)}});
@@ -246,21 +294,8 @@ absl::StatusOr<JobPlanner> MakeJobPlanner(const TrialRequest& trials, const Prob
   CheckCommand(job, problem, found);
   CheckVariables(job, found);
   const int node_count = problem.cluster.pools.front().node_count;
-  if (trials.launcher == kLocalLauncher && node_count != 1) {
-    found.push_back({.field = "cluster.pools[0].node_count",
-                     .description = fmt::format("{}; must be 1: launcher {} runs jobs on this "
-                                                "machine alone",
-                                                node_count, kLocalLauncher)});
-  }
   if (trials.launcher == kKubernetesLauncher) CheckKubernetes(job, node_count, found);
-  if (trials.launcher == kLocalLauncher) {
-    const bool is_named = !job.slots_folder.empty();
-    const absl::Status made = MakeSlotsFolder(is_named ? job.slots_folder : UsersSlotsFolder());
-    if (!made.ok()) {
-      found.push_back(
-          {.field = "trials.job.slots_folder", .description = std::string(made.message())});
-    }
-  }
+  if (trials.launcher == kLocalLauncher) CheckLocal(job, problem.cluster, found);
   JobPlanner planner = {.job = job, .problem = problem, .workloads_folder = job.workloads_folder};
   if (planner.workloads_folder.empty()) planner.workloads_folder = OwnWorkloadsFolder();
   if (planner.workloads_folder.empty()) {
@@ -276,6 +311,22 @@ absl::StatusOr<JobPlanner> MakeJobPlanner(const TrialRequest& trials, const Prob
   }
   if (!found.empty()) return InvalidFields(found);
   return planner;
+}
+
+LocalEngineOptions LocalOptionsOf(const JobTemplate& job, int device_count) {
+  LocalEngineOptions options = {
+      .slots_folder = job.slots_folder.empty() ? UsersSlotsFolder() : job.slots_folder,
+      .slot_count = device_count,
+      .slots_per_job = device_count,
+      .visible_devices_variable = job.visible_devices_variable,
+      .memory_limit = job.memory_limit};
+  if (auto listed = ListedDevices(job); listed.has_value()) {
+    options.slot_count = static_cast<int>(listed->size());
+    options.device_names = *std::move(listed);
+  } else if (!job.visible_devices_variable.empty()) {
+    for (int i = 0; i < device_count; ++i) options.device_names.push_back(std::to_string(i));
+  }
+  return options;
 }
 
 absl::Status CheckExpressible(const JobPlanner& planner, const ParallelPlan& plan) {

@@ -6,6 +6,7 @@
 #include "absl/status/statusor.h"
 #include "search_space/plan.h"
 #include "server/launchers/job_engine.h"
+#include "server/launchers/local_engine.h"
 #include "server/tuner/attempt_journal.h"
 #include "server/tuner/problem.h"
 #include "server/tuner/trial.h"
@@ -22,6 +23,9 @@ struct JobPlanner {
 // The planner of a request that ReadJob let pass. INVALID_ARGUMENT names every field that the
 // launcher or the question does not allow.
 absl::StatusOr<JobPlanner> MakeJobPlanner(const TrialRequest& trials, const Problem& problem);
+
+// What launcher local runs the jobs of such a request with, on a machine of so many devices.
+LocalEngineOptions LocalOptionsOf(const JobTemplate& job, int device_count);
 
 // Whether every flag that the command asks for can be stated of the plan.
 absl::Status CheckExpressible(const JobPlanner& planner, const ParallelPlan& plan);

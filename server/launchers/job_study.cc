@@ -71,9 +71,7 @@ absl::StatusOr<std::unique_ptr<JobEngine>> EngineOf(const TrialRequest& trials,
     return std::make_unique<SlurmEngine>(SlurmEngineOptions{.sbatch_flags = job.engine_flags});
   }
   if (trials.launcher == kKubernetesLauncher) return KubernetesEngine::Open(*job.kubernetes);
-  const std::string slots = job.slots_folder.empty() ? UsersSlotsFolder() : job.slots_folder;
-  return std::make_unique<LocalEngine>(
-      LocalEngineOptions{.slots_folder = slots, .slot_count = DeviceCount(problem.cluster)});
+  return std::make_unique<LocalEngine>(LocalOptionsOf(job, DeviceCount(problem.cluster)));
 }
 
 // What the search alone answers, with enough plans to choose trials from.

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <ctime>
+#include <iomanip>
+#include <sstream>
 #include <tuple>
 #include <utility>
 
@@ -161,7 +164,7 @@ JobEnd EndOf(const Json& pod) {
 }
 
 std::string ReasonOfEnd(const Json& pod, const JobEnd& end) {
-  if (const std::string words = Words(At(pod, "/status")); !words.empty()) return words;
+  if (std::string words = Words(At(pod, "/status")); !words.empty()) return words;
   const Json& disruption = Condition(pod, "DisruptionTarget", "True");
   if (!disruption.is_null()) return Words(disruption);
   if (end.exit_code.has_value()) return fmt::format("exit code {}", *end.exit_code);
@@ -184,6 +187,7 @@ KubernetesPod PodOf(const Json& json, const std::string& attempt_id) {
     pod.state = JobState::kEnded;
     pod.end = EndOf(json);
     pod.reason = ReasonOfEnd(json, *pod.end);
+    pod.start_time = TextAt(Container(json), "/state/terminated/startedAt");
     pod.end_time = TextAt(Container(json), "/state/terminated/finishedAt");
     return pod;
   }
@@ -218,10 +222,36 @@ const KubernetesPod* Cause(std::span<const KubernetesPod> pods) {
   return cause;
 }
 
+// Of "2026-11-23T16:03:43Z".
+std::optional<Seconds> UnixTime(const std::string& text) {
+  std::tm time = {};
+  std::istringstream in(text);
+  in >> std::get_time(&time, "%Y-%m-%dT%H:%M:%S");
+  if (in.fail()) return std::nullopt;
+  return Seconds(static_cast<double>(timegm(&time)));
+}
+
+// From the first pod that began to the last that ended, of those that are there still.
+std::optional<Seconds> PodsRunTime(std::span<const KubernetesPod> pods) {
+  std::string start;
+  std::string end;
+  for (const KubernetesPod& pod : pods) {
+    if (pod.start_time.empty() || pod.end_time.empty()) continue;
+    if (start.empty() || pod.start_time < start) start = pod.start_time;
+    end = std::max(end, pod.end_time);
+  }
+  const std::optional<Seconds> from = UnixTime(start);
+  const std::optional<Seconds> to = UnixTime(end);
+  // Whole seconds: 0 may be most of one.
+  if (!from.has_value() || !to.has_value() || *to <= *from) return std::nullopt;
+  return *to - *from;
+}
+
 void SetEnd(const KubernetesJob& job, std::span<const KubernetesPod> pods, JobStatus& status) {
   status.state = JobState::kEnded;
   status.end = job.end;
   status.reason = job.reason;
+  status.run_time = PodsRunTime(pods);
   const KubernetesPod* const cause = Cause(pods);
   if (job.end->exit_code == 0 || cause == nullptr) return;
   // The pods tell more than the job, but for an end that the cluster gave the job and no pod.

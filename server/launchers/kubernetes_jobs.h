@@ -32,7 +32,9 @@ struct KubernetesPod {
   JobState state = JobState::kPending;
   std::string reason = {};
   std::optional<JobEnd> end = {};  // with kEnded
-  std::string end_time = {};       // RFC 3339 in UTC, so that texts compare as times
+  // RFC 3339 in UTC, so that texts compare as times.
+  std::string start_time = {};
+  std::string end_time = {};
   // That it waits for what will not come, or is on a node that is lost.
   std::optional<JobEndKind> hopeless = {};
 };

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/stat.h>
@@ -14,6 +15,7 @@
 #include <charconv>
 #include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -57,6 +59,21 @@ int PidOf(const std::string& supervisor) {
   int pid = 0;
   std::from_chars(supervisor.data(), supervisor.data() + supervisor.size(), pid);
   return pid;
+}
+
+// From its slots taken to its end, by the supervisor's clock; nothing when it never began.
+std::optional<Seconds> SupervisedTime(const std::string& prefix, const std::string& exit_line) {
+  const std::optional<std::string> running = ReadLine(prefix + ".running");
+  if (!running.has_value()) return std::nullopt;
+  std::istringstream words(*running + " " + exit_line);
+  std::int64_t start_ms = 0;
+  std::int64_t end_ms = 0;
+  int code = 0;
+  std::string cause;
+  words >> start_ms >> code >> cause >> end_ms;
+  // Clocks are set back, too.
+  if (!words || end_ms < start_ms) return std::nullopt;
+  return Seconds(1e-3 * static_cast<double>(end_ms - start_ms));
 }
 
 JobEnd ParseEnd(const std::string& line) {
@@ -129,6 +146,7 @@ JobStatus StatusOf(const std::string& prefix, Times& rest_since) {
     status.state = JobState::kEnded;
     status.end = ParseEnd(*exit);
     status.reason = ReasonOf(*status.end);
+    status.run_time = SupervisedTime(prefix, *exit);
   } else if (!is_alive) {
     status.state = JobState::kEnded;
     status.end = {.kind = JobEndKind::kExited, .exit_code = 128 + SIGKILL};
@@ -191,7 +209,11 @@ std::vector<std::string> ArgumentsOf(const JobSpec& spec, const LocalEngineOptio
       std::to_string(spec.processes_per_node),
       fmt::format("{}", std::ceil(spec.time_limit.count() * 10) / 10),
       options.slots_folder,
-      std::to_string(options.slot_count)};
+      std::to_string(options.slot_count),
+      std::to_string(std::max(spec.processes_per_node, options.slots_per_job.value_or(1))),
+      options.memory_limit.has_value() ? std::to_string(options.memory_limit->count >> 10) : "",
+      options.visible_devices_variable,
+      fmt::format("{}", fmt::join(options.device_names, ","))};
   arguments.insert(arguments.end(), spec.command.begin(), spec.command.end());
   return arguments;
 }

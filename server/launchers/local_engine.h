@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,13 @@ struct LocalEngineOptions {
   // Of the locks that stand for this machine's devices; whoever names the same folder shares them.
   std::string slots_folder = {};  // absolute; exists
   int slot_count = 1;
+  // That a job takes; absent: one for each of its processes.
+  std::optional<int> slots_per_job = {};
+  // That shows a job its devices, and what it calls that of each slot; empty: none is set.
+  std::string visible_devices_variable = {};
+  std::vector<std::string> device_names = {};  // slot_count of them
+  // Of private, writable memory of the host, of each process (RLIMIT_DATA).
+  std::optional<Bytes> memory_limit = {};
 };
 
 // The one that all studies of this user on this machine share.
@@ -21,7 +29,7 @@ std::string UsersSlotsFolder();
 // user's own and somebody else could write to it.
 absl::Status MakeSlotsFolder(const std::string& folder);
 
-// Jobs as processes of this machine, a process a device slot; a job waits until as many are free.
+// Jobs as processes of this machine; a job waits until as many device slots are free as it takes.
 // Each has a process group and a supervisor of its own (local_supervisor.sh), which lives on when
 // the server goes, so that a later one finds the job by the files that it writes.
 class LocalEngine final : public JobEngine {

@@ -1,14 +1,18 @@
 # Runs one job of the local engine to its end, whether or not the server that began it lives so long.
 # It leads a process group of its own and leaves none of it behind.
 #
-#   bash -c "$(<local_supervisor.sh)" bash PREFIX PROCESSES TIME_LIMIT_SECONDS SLOTS_FOLDER SLOTS COMMAND...
+#   bash -c "$(<local_supervisor.sh)" bash PREFIX PROCESSES TIME_LIMIT_SECONDS SLOTS_FOLDER SLOTS \
+#       SLOTS_OF_JOB MEMORY_LIMIT_KIB DEVICES_VARIABLE DEVICE_NAMES COMMAND...
 #
-# Writes, each whole or not at all: PREFIX.pid "PID START_TIME" at once, PREFIX.running when it has the
-# locks of as many device slots as processes, PREFIX.exit "CODE CAUSE" (exited, cancelled, time_limit).
-# TERM ends the job; processes get 10 seconds to go.
+# Empty: no limit of memory; no such variable. DEVICE_NAMES: of all slots, with commas.
+# Writes, each whole or not at all: PREFIX.pid "PID START_TIME" at once, PREFIX.running "TIME_MS" when it
+# has the locks of the job's device slots, PREFIX.exit "CODE CAUSE TIME_MS" (exited, cancelled,
+# time_limit). TERM ends the job; processes get 10 seconds to go.
 set -u
 prefix=$1 processes=$2 limit=$3 slots=$4 slot_count=$5
-shift 5
+job_slots=$6 memory_limit=$7 devices_variable=$8
+IFS=, read -ra device_names <<<"$9"
+shift 9
 grace_ticks=100
 cause=exited code=0 devices=() pids=()
 
@@ -20,7 +24,7 @@ put() {
 # Whatever is left of the job goes with us.
 finish() {
   trap '' TERM ALRM
-  put exit "$code $cause"
+  put exit "$code $cause $(date +%s%3N)"
   kill -KILL 0
 }
 
@@ -34,7 +38,7 @@ take_slots() {
   devices=()
   mask=$(umask)
   umask 0  # whoever shares the folder shares the locks
-  for ((i = 0; i < slot_count && ${#held[@]} < processes; i++)); do
+  for ((i = 0; i < slot_count && ${#held[@]} < job_slots; i++)); do
     exec {fd}>"$slots/$i"
     if flock -n "$fd"; then
       held+=("$fd") devices+=("$i")
@@ -43,7 +47,7 @@ take_slots() {
     fi
   done
   umask "$mask"
-  ((${#held[@]} < processes)) || return 0
+  ((${#held[@]} < job_slots)) || return 0
   for fd in "${held[@]}"; do exec {fd}>&-; done
   return 1
 }
@@ -56,6 +60,14 @@ export WORLD_SIZE=$processes MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + $$ % 1
 while (exec 3<>"/dev/tcp/127.0.0.1/$MASTER_PORT") 2>/dev/null; do MASTER_PORT=$((MASTER_PORT + 1)); done
 MESHWRIGHT_DEVICES=$(IFS=, && echo "${devices[*]}")
 export MESHWRIGHT_DEVICES
+if [[ -n $devices_variable ]]; then
+  visible=()
+  for i in "${devices[@]}"; do visible+=("${device_names[i]}"); done
+  export "$devices_variable=$(IFS=, && echo "${visible[*]}")"
+fi
+# Of what each process maps to write to and shares with none (RLIMIT_DATA). Not of its address space,
+# which programs of GPUs reserve by the terabyte. A lower limit of the site's stays.
+[[ -z $memory_limit ]] || ulimit -d "$memory_limit"
 put running "$(date +%s%3N)"
 (sleep "$limit" && kill -ALRM $$) &
 disown

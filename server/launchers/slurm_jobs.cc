@@ -89,6 +89,23 @@ std::optional<int> WaitStatus(std::string_view text) {
   return W_EXITCODE(*code, *signal);
 }
 
+// "[days-][hours:]minutes:seconds". 0 is also said of what never ran.
+std::optional<Seconds> ElapsedTime(std::string_view text) {
+  const std::size_t dash = text.find('-');
+  const std::optional<int> days = dash == std::string_view::npos ? 0 : Number(text.substr(0, dash));
+  if (!days.has_value()) return std::nullopt;
+  const auto parts = Split(text.substr(dash == std::string_view::npos ? 0 : dash + 1), ':');
+  double seconds = 0;
+  for (const std::string_view part : parts) {
+    const std::optional<int> number = Number(part);
+    if (!number.has_value()) return std::nullopt;
+    seconds = 60 * seconds + *number;
+  }
+  seconds += 86400.0 * *days;
+  if (parts.size() < 2 || parts.size() > 3 || seconds <= 0) return std::nullopt;
+  return Seconds(seconds);
+}
+
 std::string Quoted(std::string_view word) {
   std::string quoted = "'";
   for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
@@ -117,26 +134,28 @@ bool AddRange(std::string_view prefix, std::string_view range, std::vector<std::
 
 std::vector<SlurmJob> ParseSqueue(std::string_view text) {
   std::vector<SlurmJob> jobs;
-  for (const auto& row : Rows(text, 6)) {
+  for (const auto& row : Rows(text, 7)) {
     jobs.push_back({.id = std::string(row[0]),
                     .name = std::string(row[1]),
                     .state = FirstWord(row[2]),
                     .reason = std::string(row[3]),
                     .nodes = std::string(row[4]),
-                    .wait_status = Number(row[5])});
+                    .wait_status = Number(row[5]),
+                    .run_time = ElapsedTime(row[6])});
   }
   return jobs;
 }
 
 std::vector<SlurmJob> ParseSacct(std::string_view text) {
   std::vector<SlurmJob> jobs;
-  for (const auto& row : Rows(text, 5)) {
+  for (const auto& row : Rows(text, 6)) {
     jobs.push_back({.id = std::string(row[0]),
                     .name = std::string(row[1]),
                     .state = FirstWord(row[2]),
                     .reason = std::string(row[2]),
                     .nodes = std::string(row[4]),
-                    .wait_status = WaitStatus(row[3])});
+                    .wait_status = WaitStatus(row[3]),
+                    .run_time = ElapsedTime(row[5])});
   }
   return jobs;
 }
@@ -161,6 +180,7 @@ JobStatus StatusOf(const SlurmJob& job) {
                       .nodes = NodeNames(job.nodes)};
   if (status.state != JobState::kEnded) return status;
   status.end = {.kind = row->end};
+  status.run_time = job.run_time;
   if (row->end == JobEndKind::kExited && job.wait_status.has_value()) {
     status.end->exit_code = ExitCode(*job.wait_status);
   } else if (job.state == "COMPLETED") {

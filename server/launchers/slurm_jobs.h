@@ -19,17 +19,18 @@ struct SlurmJob {
   std::string reason = {};  // "Resources", "NonZeroExitCode", ...
   std::string nodes = {};   // "n[1-2]"
   std::optional<int> wait_status = {};
+  std::optional<Seconds> run_time = {};  // so far
 };
 
 // For squeue's --Format: the fields of a SlurmJob. Then the jobs that it printed; a line that is
 // none is left out.
 inline constexpr std::string_view kSqueueFormat =
-    "JobID:|,Name:|,State:|,Reason:|,NodeList:|,exit_code:";
+    "JobID:|,Name:|,State:|,Reason:|,NodeList:|,exit_code:|,TimeUsed:";
 std::vector<SlurmJob> ParseSqueue(std::string_view text);
 
 // For sacct's --format where there is accounting, and what it prints of the file of completed jobs
 // (--completion, whose fields are fixed) where there is none.
-inline constexpr std::string_view kSacctFormat = "JobIDRaw,JobName,State,ExitCode,NodeList";
+inline constexpr std::string_view kSacctFormat = "JobIDRaw,JobName,State,ExitCode,NodeList,Elapsed";
 std::vector<SlurmJob> ParseSacct(std::string_view text);
 std::vector<SlurmJob> ParseCompletion(std::string_view text);
 

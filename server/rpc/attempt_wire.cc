@@ -8,6 +8,7 @@
 
 #include "search_space/status.h"
 #include "server/rpc/wire_time.h"
+#include "server/tuner/harness_progress.h"
 
 namespace meshwright {
 namespace {
@@ -44,6 +45,23 @@ v1::Attempt ToWire(const AttemptRecord& attempt, bool has_logs) {
   return wire;
 }
 
+// Empty: the study's launcher runs no jobs.
+absl::StatusOr<std::string> JobFolderOf(const Recorder& store, const std::string& study_id) {
+  ASSIGN_OR_RETURN(const StudyRecord study, store.GetStudy(study_id));
+  v1::TuneRequest request;
+  if (!request.ParseFromString(study.question)) return std::string();
+  return request.trials().job().folder();
+}
+
+// Of one that runs, from what its harness has written by now, where that can be seen from here.
+void AddHarnessState(const AttemptRecord& attempt, const std::string& folder, v1::Attempt& wire) {
+  if (attempt.state != AttemptState::kRunning || folder.empty()) return;
+  const auto progress = ReadHarnessProgress(folder, attempt.id, attempt.fencing_token);
+  if (!progress.has_value()) return;
+  wire.set_harness_state(progress->state);
+  wire.set_harness_step_count(progress->step_count);
+}
+
 }  // namespace
 
 absl::StatusOr<v1::ListAttemptsResponse> ListAttempts(const Recorder& store,
@@ -56,9 +74,12 @@ absl::StatusOr<v1::ListAttemptsResponse> ListAttempts(const Recorder& store,
   }
   ASSIGN_OR_RETURN(const std::vector<AttemptRecord> attempts,
                    store.ListAttempts(request.study_id(), trial));
+  ASSIGN_OR_RETURN(const std::string folder, JobFolderOf(store, request.study_id()));
   v1::ListAttemptsResponse response;
   for (const AttemptRecord& attempt : attempts) {
-    *response.add_attempts() = ToWire(attempt, trial.has_value());
+    v1::Attempt& wire = *response.add_attempts();
+    wire = ToWire(attempt, trial.has_value());
+    AddHarnessState(attempt, folder, wire);
   }
   return response;
 }

@@ -132,7 +132,6 @@ void ReadCostModel(const MessageReader& in, StudyRequest& request) {
   };
   refuse("pareto", request.pareto);
   refuse("strategy", request.strategy != StudyRequest().strategy);
-  refuse("trials", in.Child("trials").has_value());
 }
 
 // What the search may do.
@@ -277,14 +276,32 @@ void RefuseSearch(const MessageReader& in, const StudyRequest& request) {
   refuse("disabled_rules", !request.disabled_rules.empty());
 }
 
+// What is of launcher local alone.
+void RefuseLocal(const MessageReader& job, const TrialRequest& trials) {
+  if (!trials.job->slots_folder.empty()) {
+    job.Add("slots_folder", fmt::format("stated; launcher {} has none", trials.launcher));
+  }
+  if (trials.job->memory_limit.has_value()) {
+    job.Add("memory_limit_bytes",
+            fmt::format("{}; of launcher {} alone, while {}", trials.job->memory_limit->count,
+                        kLocalLauncher,
+                        trials.launcher == kSlurmLauncher
+                            ? "Slurm's is an engine flag: --mem or --mem-per-cpu"
+                            : "that of Kubernetes is the job template's (resources)"));
+  }
+  if (!trials.job->visible_devices_variable.empty()) {
+    job.Add("visible_devices_variable",
+            fmt::format("'{}'; of launcher {} alone: others show a job its devices themselves",
+                        trials.job->visible_devices_variable, kLocalLauncher));
+  }
+}
+
 // What is of one engine alone.
 void CheckEngine(const MessageReader& job, const TrialRequest& trials) {
   if (trials.launcher != kSlurmLauncher && !trials.job->engine_flags.empty()) {
     job.Add("engine_flags", fmt::format("stated; launcher {} has none", trials.launcher));
   }
-  if (trials.launcher != kLocalLauncher && !trials.job->slots_folder.empty()) {
-    job.Add("slots_folder", fmt::format("stated; launcher {} has none", trials.launcher));
-  }
+  if (trials.launcher != kLocalLauncher) RefuseLocal(job, trials);
   const bool is_kubernetes = trials.launcher == kKubernetesLauncher;
   if (is_kubernetes == trials.job->kubernetes.has_value()) return;
   job.Add("kubernetes",

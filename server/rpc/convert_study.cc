@@ -68,6 +68,10 @@ void Fill(const JobTemplate& job, v1::JobTemplate& wire) {
   if (!job.workloads_folder.empty()) wire.set_workloads_folder(job.workloads_folder);
   if (job.poll_interval) wire.set_poll_interval_seconds(job.poll_interval->count());
   if (!job.slots_folder.empty()) wire.set_slots_folder(job.slots_folder);
+  if (job.memory_limit) wire.set_memory_limit_bytes(job.memory_limit->count);
+  if (!job.visible_devices_variable.empty()) {
+    wire.set_visible_devices_variable(job.visible_devices_variable);
+  }
   if (job.kubernetes) Fill(*job.kubernetes, *wire.mutable_kubernetes());
   Fill(job.metrics, *wire.mutable_metrics());
 }

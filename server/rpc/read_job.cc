@@ -10,6 +10,12 @@ namespace meshwright {
 namespace {
 
 constexpr Seconds kLongestJob(30 * 86400.0);
+// The harness itself, under the same limit, takes some 20 MB.
+constexpr Bytes kLeastMemoryLimit{64 << 20};
+// What an engine itself sets (server/launchers/job_engine.h).
+constexpr std::string_view kEngineVariables[] = {"LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "RANK",
+                                                 "WORLD_SIZE"};
+constexpr std::string_view kOwnPrefix = "MESHWRIGHT_";
 
 void RequireAbsolute(const MessageReader& in, std::string_view field, const std::string& path) {
   if (path.empty() || path.starts_with('/')) return;
@@ -37,6 +43,29 @@ void ReadCount(const MessageReader& in, std::string_view field, int least,
   if (count.has_value() && *count < least) {
     in.Add(field, fmt::format("{}; must be >= {}", *count, least));
   }
+}
+
+void ReadMemoryLimit(const MessageReader& in, std::optional<Bytes>& limit) {
+  constexpr std::string_view kField = "memory_limit_bytes";
+  const std::optional<std::int64_t> bytes = in.Int64(kField);
+  if (!bytes.has_value()) return;
+  limit = Bytes{*bytes};
+  if (*limit >= kLeastMemoryLimit) return;
+  in.Add(kField, fmt::format("{}; must be >= {}", *bytes, kLeastMemoryLimit.count));
+}
+
+std::string ReadVisibleDevices(const MessageReader& in) {
+  constexpr std::string_view kField = "visible_devices_variable";
+  const std::optional<std::string> stated = in.Text(kField);
+  if (!stated.has_value()) return "";
+  if (stated->find('=') != std::string::npos || VariableMistake(*stated).has_value()) {
+    in.Add(kField,
+           fmt::format("'{}'; must be a variable's name, of letters, digits and _", *stated));
+  } else if (stated->starts_with(kOwnPrefix) ||
+             std::ranges::find(kEngineVariables, *stated) != std::end(kEngineVariables)) {
+    in.Add(kField, fmt::format("'{}'; the launcher itself sets that one", *stated));
+  }
+  return *stated;
 }
 
 // What the harness would refuse on the nodes, with its words (docs/harness.md).
@@ -148,6 +177,8 @@ JobTemplate ReadJob(const MessageReader& in) {
   RequireAbsolute(in, "workloads_folder", job.workloads_folder);
   job.slots_folder = in.Text("slots_folder").value_or("");
   RequireAbsolute(in, "slots_folder", job.slots_folder);
+  ReadMemoryLimit(in, job.memory_limit);
+  job.visible_devices_variable = ReadVisibleDevices(in);
   if (const auto metrics = in.Child("metrics")) job.metrics = ReadMetrics(*metrics);
   if (const auto site = in.Child("kubernetes")) job.kubernetes = ReadKubernetes(*site);
   return job;

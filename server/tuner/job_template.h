@@ -39,7 +39,10 @@ struct JobTemplate {
   JobMetrics metrics = {};
   std::optional<Seconds> poll_interval = {};  // absent: the engine's
   std::optional<KubernetesOptions> kubernetes = {};
-  std::string slots_folder = {};  // absolute; empty: the one of this user (local_engine.h)
+  // Of launcher local.
+  std::string slots_folder = {};           // absolute; empty: the one of this user (local_engine.h)
+  std::optional<Bytes> memory_limit = {};  // of private, writable memory, of each process
+  std::string visible_devices_variable = {};  // that shows a job its devices; empty: none is set
 };
 
 // A word that stands alone and becomes the launch flags of the workload's framework, a word each.

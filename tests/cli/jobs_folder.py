@@ -43,15 +43,19 @@ def setUpModule():
 
 
 # Writes down that it began, and then does what FOLDER/behaviour.json says of plans with so much tensor parallelism;
-# "drift": the machine is slower by that share with each job.
+# "drift": the machine is slower by that share with each job; "later": what all jobs but the first do.
 TRAINER = """
 import json, os, pathlib, signal, sys, time
 folder, case, attempt = pathlib.Path(sys.argv[1]), json.load(open(sys.argv[2])), sys.argv[3]
 with open(folder / f"{attempt}.began.{os.environ['RANK']}", "a") as file:
     file.write("began\\n")
+while not (folder / f"{attempt}.began.0").exists():  # else a rank that fails may end the first before it has begun
+    time.sleep(0.01)
 tensor = case["plan"]["tensor_parallel"]
 behaviour = json.load(open(folder / "behaviour.json"))
 does = behaviour.get(f"mb{case['plan']['micro_batch_size']}") or behaviour.get(str(tensor), {})
+if any(path.name != f"{attempt}.began.0" for path in folder.glob("*.began.0")):
+    does = behaviour.get("later", does)
 if does.get("dies") and os.environ["RANK"] == "1":
     print("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB", flush=True)
     sys.exit(1)

@@ -13,10 +13,11 @@ using testing::HasSubstr;
 TEST(AttemptResultTest, HowWellItWasMeasured) {
   const auto result = ParseAttemptResult(
       R"({"meshwright_result":1,"attempt":"a","token":1,"class":"ok","step_time_seconds":1.5,
-          "steps":12,"step_time_low_seconds":1.4,"step_time_high_seconds":1.6,"spread_ratio":0.07,
+          "start_time_ms":1000,"end_time_ms":3500,"steps":12,"step_time_low_seconds":1.4,"step_time_high_seconds":1.6,"spread_ratio":0.07,
           "environment":{"host":"n1","digest":"abc"},
           "suspect":[{"reason":"drift","message":"slower\nand slower"},{"load":1},7]})");
   ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->run_time, Seconds(2.5));
   EXPECT_EQ(result->quality, (AttemptQuality{.step_count = 12,
                                              .step_time_low = Seconds(1.4),
                                              .step_time_high = Seconds(1.6),

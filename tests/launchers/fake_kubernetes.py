@@ -94,7 +94,7 @@ class Process:
         for each in container.get("env", []) + [{"name": k, "value": v} for k, v in extra.items()]:
             variables[each["name"]] = expand(each["value"], variables)
         words = [expand(word, variables) for word in container["command"]]
-        self.begin = time.monotonic()
+        self.begin, self.start_time = time.monotonic(), now()
         self.term = None
         self.child = subprocess.Popen(words, env=variables, start_new_session=True, stdin=subprocess.DEVNULL,
                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -141,11 +141,12 @@ def is_over(pod):
     return pod["status"]["phase"] in ("Succeeded", "Failed")
 
 
-def finish(pod, code):
+def finish(pod, code, start_time):
     reason = "Completed" if code == 0 else "Error"
     pod["status"]["phase"] = "Succeeded" if code == 0 else "Failed"
     pod["status"]["containerStatuses"] = [
-        {"name": "main", "state": {"terminated": {"exitCode": code, "reason": reason, "finishedAt": now()}}}]
+        {"name": "main", "state": {"terminated": {"exitCode": code, "reason": reason, "startedAt": start_time,
+                                                  "finishedAt": now()}}}]
 
 
 def tick_pod(pod, extra):
@@ -178,7 +179,7 @@ def tick_pod(pod, extra):
         process.end()
     code = process.code()
     if code is not None:
-        finish(pod, code)
+        finish(pod, code, process.start_time)
         if lived >= pod["spec"].get("activeDeadlineSeconds", 1e9):
             pod["status"].update(reason="DeadlineExceeded",
                                  message="Pod was active on the node longer than the specified deadline")

@@ -116,6 +116,16 @@ TEST_P(JobEngineTest, Success) {
   EXPECT_FALSE(status.nodes.empty());
 }
 
+// Though nobody looked at it meanwhile. Engines count whole seconds.
+TEST_P(JobEngineTest, TellsHowLongItRan) {
+  const JobSpec spec = Script("sleep 3");
+  ASSERT_TRUE(engine_->Submit(spec).ok());
+  const JobStatus status = Until(JobState::kEnded, spec);
+  ASSERT_TRUE(status.run_time.has_value());
+  EXPECT_GE(*status.run_time, Seconds(2));
+  EXPECT_LE(*status.run_time, Seconds(30));
+}
+
 TEST_P(JobEngineTest, ExitCode) {
   const JobStatus status = Run(Script("exit 42"));
   EXPECT_EQ(status.end, (JobEnd{.kind = JobEndKind::kExited, .exit_code = 42}));

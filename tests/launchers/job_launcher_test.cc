@@ -208,6 +208,8 @@ TEST_F(JobLauncherTest, AHangIsTriedOnceMore) {
 
 TEST_F(JobLauncherTest, EndsWithoutAResult) {
   EXPECT_EQ(After({.exit_code = 1}), TrialOutcome(Crashed()));
+  engine_->statuses["s-t1-a1"].back().run_time = Seconds(7);  // though nobody saw it run
+  EXPECT_EQ(Run()->time, Seconds(7));
 }
 TEST_F(JobLauncherTest, TimeLimitOfTheEngine) {
   EXPECT_EQ(After({.kind = JobEndKind::kTimeLimit}), TrialOutcome(TimedOut()));

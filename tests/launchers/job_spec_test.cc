@@ -98,6 +98,34 @@ TEST_F(JobSpecTest, EveryMistakeIsNamed) {
                                     "cluster.pools[0].node_count", "trials.job.folder"));
 }
 
+TEST_F(JobSpecTest, DevicesOfThisMachine) {
+  request_.launcher = kLocalLauncher;
+  request_.job->slots_folder = folder_ + "/slots";
+  request_.job->memory_limit = Bytes{1 << 30};
+  unsetenv("MESHWRIGHT_TEST_VISIBLE");
+  LocalEngineOptions options = LocalOptionsOf(*request_.job, 4);
+  EXPECT_EQ(options.slot_count, 4);
+  EXPECT_EQ(options.slots_per_job, 4);
+  EXPECT_EQ(options.memory_limit, Bytes{1 << 30});
+  EXPECT_THAT(options.device_names, ElementsAre());
+  request_.job->visible_devices_variable = "MESHWRIGHT_TEST_VISIBLE";
+  options = LocalOptionsOf(*request_.job, 2);
+  EXPECT_EQ(options.visible_devices_variable, "MESHWRIGHT_TEST_VISIBLE");
+  EXPECT_THAT(options.device_names, ElementsAre("0", "1"));
+  // What it lists where the launcher runs are the machine's devices, which may be more.
+  setenv("MESHWRIGHT_TEST_VISIBLE", "4,GPU-a,7", 1);
+  options = LocalOptionsOf(*request_.job, 2);
+  EXPECT_THAT(options.device_names, ElementsAre("4", "GPU-a", "7"));
+  EXPECT_EQ(options.slot_count, 3);
+  EXPECT_EQ(options.slots_per_job, 2);
+  request_.job->environment = {"MESHWRIGHT_TEST_VISIBLE=5,6,7,8"};
+  EXPECT_EQ(LocalOptionsOf(*request_.job, 2).slot_count, 4);
+  problem_.cluster.pools.front().node_count = 1;
+  problem_.cluster.pools.front().devices_per_node = 5;
+  EXPECT_THAT(Fields(), ElementsAre("trials.job.visible_devices_variable"));
+  unsetenv("MESHWRIGHT_TEST_VISIBLE");
+}
+
 TEST_F(JobSpecTest, ChipsThatTheReferenceStepDoesNotKnow) {
   problem_.cluster.pools.front().chip.id = "google-tpu-v5p";
   EXPECT_THAT(Fields(), ElementsAre("trials.job.command"));

@@ -289,6 +289,19 @@ TEST(KubernetesViewTest, TheJobTellsWhatNoPodDoes) {
   EXPECT_EQ(ViewOf(FailedJob(), {}, nullptr).status.end, JobEnd{});
 }
 
+TEST(KubernetesViewTest, RanFromItsFirstStartToItsLastEnd) {
+  KubernetesPod pods[] = {Ended("a", {.exit_code = 1}, "2026-11-22T19:00:05Z"),
+                          Ended("b", {.exit_code = 143}, "2026-11-22T19:01:10Z"),
+                          Ended("c", {.exit_code = 143}, "")};
+  EXPECT_FALSE(ViewOf(FailedJob(), pods, nullptr).status.run_time.has_value());
+  pods[0].start_time = "2026-11-22T18:59:50Z";
+  pods[1].start_time = "2026-11-22T19:00:00Z";
+  EXPECT_EQ(ViewOf(FailedJob(), pods, nullptr).status.run_time, Seconds(80));  // 10 + 60 + 10
+  pods[0].start_time = "a time";
+  pods[1].start_time = "another";
+  EXPECT_FALSE(ViewOf(FailedJob(), pods, nullptr).status.run_time.has_value());
+}
+
 TEST(KubernetesViewTest, RunsWhenAllItsPodsDo) {
   const KubernetesPod running = {.name = "a", .node = "n1", .state = JobState::kRunning};
   const KubernetesPod pending = {.name = "b", .state = JobState::kPending, .reason = "no room"};

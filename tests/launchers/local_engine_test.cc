@@ -49,6 +49,43 @@ TEST_P(LocalEngineTest, WaitsForFreeSlots) {
   EXPECT_THAT(Output(second), testing::HasSubstr("devices 0,1\n"));
 }
 
+// Of the slots that it takes, by the names that the machine's devices have.
+TEST_P(LocalEngineTest, AJobSeesItsDevicesAlone) {
+  const LocalEngineOptions options = {.slots_folder = folder_ + "/slots",
+                                      .slot_count = 4,
+                                      .slots_per_job = 2,
+                                      .visible_devices_variable = "TEST_VISIBLE_DEVICES",
+                                      .device_names = {"4", "5", "GPU-a", "7"}};
+  engine_ = std::make_unique<LocalEngine>(options);
+  const JobSpec first = Script("echo $TEST_VISIBLE_DEVICES of $MESHWRIGHT_DEVICES; sleep 600.25");
+  ASSERT_TRUE(engine_->Submit(first).ok());
+  Until(JobState::kRunning, first);
+  JobSpec second = Script("echo $RANK $TEST_VISIBLE_DEVICES of $MESHWRIGHT_DEVICES");
+  second.environment = {{"TEST_VISIBLE_DEVICES", "4,5,GPU-a,7"}};
+  second.processes_per_node = 2;
+  EXPECT_EQ(Run(second).end, (JobEnd{.exit_code = 0}));
+  EXPECT_THAT(Output(second), testing::AllOf(testing::HasSubstr("0 GPU-a,7 of 2,3\n"),
+                                             testing::HasSubstr("1 GPU-a,7 of 2,3\n")));
+  EXPECT_TRUE(engine_->Cancel(HandleOf(first)).ok());
+  Until(JobState::kEnded, first);
+  EXPECT_EQ(Output(first), "4,5 of 0,1\n");
+}
+
+TEST_P(LocalEngineTest, MemoryOfEachProcessIsLimited) {
+  const JobSpec free = Script("ulimit -d");
+  Run(free);
+  engine_ = std::make_unique<LocalEngine>(
+      LocalEngineOptions{.slots_folder = folder_ + "/slots", .memory_limit = Bytes{100 << 20}});
+  // bash keeps what it reads: 20 MB fit, 500 MB do not.
+  const JobSpec little = Script("a=$(head -c 20000000 /dev/zero | tr '\\0' x); ulimit -d");
+  EXPECT_EQ(Run(little).end, (JobEnd{.exit_code = 0}));
+  EXPECT_EQ(Output(little), "102400\n");
+  EXPECT_NE(Output(free), Output(little));
+  const JobSpec much = Script("a=$(head -c 500000000 /dev/zero | tr '\\0' x); echo held");
+  EXPECT_NE(Run(much).end, (JobEnd{.exit_code = 0}));
+  EXPECT_THAT(Output(much), testing::HasSubstr("cannot allocate"));
+}
+
 TEST_P(LocalEngineTest, CancelledWhileItWaits) {
   JobSpec first = Script("sleep 600.75");
   first.processes_per_node = kSlots;
@@ -57,7 +94,9 @@ TEST_P(LocalEngineTest, CancelledWhileItWaits) {
   Until(JobState::kRunning, first);
   ASSERT_TRUE(engine_->Submit(second).ok());
   EXPECT_TRUE(engine_->Cancel(HandleOf(second)).ok());
-  EXPECT_EQ(Until(JobState::kEnded, second).end, (JobEnd{.kind = JobEndKind::kCancelled}));
+  const JobStatus cancelled = Until(JobState::kEnded, second);
+  EXPECT_EQ(cancelled.end, (JobEnd{.kind = JobEndKind::kCancelled}));
+  EXPECT_FALSE(cancelled.run_time.has_value());
   EXPECT_TRUE(engine_->Cancel(HandleOf(first)).ok());
   Until(JobState::kEnded, first);
 }

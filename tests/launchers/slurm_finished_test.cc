@@ -51,7 +51,7 @@ TEST_F(SlurmFinishedTest, AccountingKnowsIt) {
   Write("sacct",
         "[[ $* == *--completion* ]] && exit 1\n"
         "[[ $* == *--name=s-t1-a1* && $* == *--allocations* ]] || exit 1\n"
-        "echo '5|s-t1-a1|OUT_OF_MEMORY|0:125|n[1-2]'");
+        "echo '5|s-t1-a1|OUT_OF_MEMORY|0:125|n[1-2]|00:01:00'");
   const auto polled = Poll("s-t1-a1");
   ASSERT_TRUE(polled.ok()) << polled.status();
   EXPECT_EQ(polled->front().end, (JobEnd{.kind = JobEndKind::kOutOfMemory}));

@@ -21,29 +21,30 @@ struct Case {
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
 const Case kCases[] = {
-    {"Pending", "7|a|PENDING|Resources||0", JobState::kPending, "Resources"},
-    {"PendingWithoutReason", "7|a|PENDING|None||0", JobState::kPending, "PENDING"},
-    {"Requeued", "7|a|REQUEUED|BeginTime||0", JobState::kPending, "BeginTime"},
-    {"Running", "7|a|RUNNING|None|n1|0", JobState::kRunning, "RUNNING"},
-    {"OnItsWay", "7|a|COMPLETING|None|n1|0", JobState::kRunning, "COMPLETING"},
-    {"UnknownWord", "7|a|NEW_WORD|None|n1|0", JobState::kRunning, "NEW_WORD"},
-    {"Completed", "7|a|COMPLETED|None|n1|0", JobState::kEnded, "COMPLETED", JobEnd{.exit_code = 0}},
+    {"Pending", "7|a|PENDING|Resources||0|0:07", JobState::kPending, "Resources"},
+    {"PendingWithoutReason", "7|a|PENDING|None||0|0:07", JobState::kPending, "PENDING"},
+    {"Requeued", "7|a|REQUEUED|BeginTime||0|0:07", JobState::kPending, "BeginTime"},
+    {"Running", "7|a|RUNNING|None|n1|0|0:07", JobState::kRunning, "RUNNING"},
+    {"OnItsWay", "7|a|COMPLETING|None|n1|0|0:07", JobState::kRunning, "COMPLETING"},
+    {"UnknownWord", "7|a|NEW_WORD|None|n1|0|0:07", JobState::kRunning, "NEW_WORD"},
+    {"Completed", "7|a|COMPLETED|None|n1|0|0:07", JobState::kEnded, "COMPLETED",
+     JobEnd{.exit_code = 0}},
     // 3 << 8 is wait's status of exit code 3, and 9 that of signal 9.
-    {"Failed", "7|a|FAILED|NonZeroExitCode|n1|768", JobState::kEnded, "NonZeroExitCode",
+    {"Failed", "7|a|FAILED|NonZeroExitCode|n1|768|0:07", JobState::kEnded, "NonZeroExitCode",
      JobEnd{.exit_code = 3}},
-    {"Signal", "7|a|FAILED|JobLaunchFailure|n1|9", JobState::kEnded, "JobLaunchFailure",
+    {"Signal", "7|a|FAILED|JobLaunchFailure|n1|9|0:07", JobState::kEnded, "JobLaunchFailure",
      JobEnd{.exit_code = 137}},
-    {"OutOfMemory", "7|a|OUT_OF_MEMORY|OutOfMemory|n1|9", JobState::kEnded, "OutOfMemory",
+    {"OutOfMemory", "7|a|OUT_OF_MEMORY|OutOfMemory|n1|9|0:07", JobState::kEnded, "OutOfMemory",
      JobEnd{.kind = JobEndKind::kOutOfMemory}},
-    {"Timeout", "7|a|TIMEOUT|TimeLimit|n1|15", JobState::kEnded, "TimeLimit",
+    {"Timeout", "7|a|TIMEOUT|TimeLimit|n1|15|0:07", JobState::kEnded, "TimeLimit",
      JobEnd{.kind = JobEndKind::kTimeLimit}},
-    {"NodeFail", "7|a|NODE_FAIL|NodeDown|n1|0", JobState::kEnded, "NodeDown",
+    {"NodeFail", "7|a|NODE_FAIL|NodeDown|n1|0|0:07", JobState::kEnded, "NodeDown",
      JobEnd{.kind = JobEndKind::kNodeFailure}},
-    {"BootFail", "7|a|BOOT_FAIL|None|n1|0", JobState::kEnded, "BOOT_FAIL",
+    {"BootFail", "7|a|BOOT_FAIL|None|n1|0|0:07", JobState::kEnded, "BOOT_FAIL",
      JobEnd{.kind = JobEndKind::kNodeFailure}},
-    {"Preempted", "7|a|PREEMPTED|None|n1|0", JobState::kEnded, "PREEMPTED",
+    {"Preempted", "7|a|PREEMPTED|None|n1|0|0:07", JobState::kEnded, "PREEMPTED",
      JobEnd{.kind = JobEndKind::kPreempted}},
-    {"Cancelled", "7|a|CANCELLED|None||0", JobState::kEnded, "CANCELLED",
+    {"Cancelled", "7|a|CANCELLED|None||0|0:07", JobState::kEnded, "CANCELLED",
      JobEnd{.kind = JobEndKind::kCancelled}},
 };
 
@@ -58,6 +59,21 @@ TEST_P(SlurmStateTest, IsRead) {
   EXPECT_EQ(status.state, GetParam().state);
   EXPECT_EQ(status.reason, GetParam().reason);
   EXPECT_EQ(status.end, GetParam().end);
+  EXPECT_EQ(status.run_time.has_value(), GetParam().end.has_value());
+}
+
+TEST(SlurmJobsTest, TimesAsSlurmPrintsThem) {
+  const std::pair<std::string, std::optional<Seconds>> cases[] = {
+      {"0:07", Seconds(7)},       {"59:59", Seconds(3599)},
+      {"1:00:01", Seconds(3601)}, {"2-00:00:01", Seconds(172801)},
+      {"0:00", std::nullopt},     {"INVALID", std::nullopt},
+      {"", std::nullopt},         {"7", std::nullopt},
+      {"1:2:3:4", std::nullopt}};
+  for (const auto& [text, time] : cases) {
+    const auto jobs = ParseSqueue("7|a|FAILED|None|n1|0|" + text);
+    ASSERT_EQ(jobs.size(), 1U) << text;
+    EXPECT_EQ(jobs[0].run_time, time) << text;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, SlurmStateTest, testing::ValuesIn(kCases),
@@ -72,12 +88,15 @@ TEST(SlurmJobsTest, WhatIsNoJobIsLeftOut) {
 TEST(SlurmJobsTest, Accounting) {
   const auto jobs = ParseSacct(
       "5|s-t1-a1|CANCELLED by "
-      "1000|0:15|n[1-2]\n6|s-t2-a1|FAILED|3:0|n1\n6.batch|batch|FAILED|3:0|n1\n");
+      "1000|0:15|n[1-2]|1-02:03:04\n6|s-t2-a1|FAILED|3:0|n1|00:00:00\n"
+      "6.batch|batch|FAILED|3:0|n1|00:00:07\n");
   ASSERT_EQ(jobs.size(), 2u);
   EXPECT_EQ(StatusOf(jobs[0]).end, (JobEnd{.kind = JobEndKind::kCancelled}));
   EXPECT_EQ(StatusOf(jobs[0]).reason, "CANCELLED by 1000");
   EXPECT_THAT(StatusOf(jobs[0]).nodes, ElementsAre("n1", "n2"));
+  EXPECT_EQ(StatusOf(jobs[0]).run_time, Seconds(93784));  // 86400 + 2 x 3600 + 3 x 60 + 4
   EXPECT_EQ(StatusOf(jobs[1]).end, (JobEnd{.exit_code = 3}));
+  EXPECT_FALSE(StatusOf(jobs[1]).run_time.has_value());
 }
 
 // The file of completed jobs does not say with which code a job failed.

@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+
+#include "fmt/format.h"
 #include "search_space/status.h"
 #include "tests/rpc/full_samples.h"
 
@@ -66,12 +70,40 @@ class AttemptWireTest : public testing::Test {
 TEST_F(AttemptWireTest, EveryFieldIsSetOfATrial) {
   const auto listed = List("s", 1);
   ASSERT_TRUE(listed.ok()) << listed.status();
-  EXPECT_THAT(UnsetFields(*listed), testing::ElementsAre());
+  EXPECT_THAT(UnsetFields(*listed),
+              testing::ElementsAre("meshwright.v1.Attempt.harness_state",
+                                   "meshwright.v1.Attempt.harness_step_count"));
   const v1::Attempt& attempt = listed->attempts(0);
   EXPECT_EQ(attempt.id(), "s-t1-a1");
   EXPECT_EQ(attempt.outcome(), "crash");
   EXPECT_THAT(attempt.nodes(), testing::ElementsAre("n1", "n2"));
   EXPECT_EQ(attempt.start_time(), "1970-01-01T00:00:01.000Z");
+}
+
+// What the harness of one that runs has written by now, in the folder of the study's job.
+TEST_F(AttemptWireTest, HowFarARunningOneHasCome) {
+  v1::TuneRequest request;
+  request.mutable_trials()->mutable_job()->set_folder(testing::TempDir());
+  ASSERT_TRUE(store_.InsertStudy({.id = "r", .question = request.SerializeAsString()}).ok());
+  const auto begun =
+      store_.BeginTrial({.study_id = "r", .plan_key = "k", .plan_digest = "d", .plan = "p"});
+  ASSERT_TRUE(begun.ok()) << begun.status();
+  const AttemptRecord& attempt = begun->attempt;
+  const std::string path = testing::TempDir() + attempt.id + ".progress.jsonl";
+  std::ofstream(path) << fmt::format(R"({{"token":{},"state":"MEASURING","steps":12}})",
+                                     attempt.fencing_token)
+                      << '\n';
+  EXPECT_EQ(List("r", 1)->attempts(0).harness_state(), "");
+  ASSERT_TRUE(store_
+                  .UpdateAttempt({.attempt_id = attempt.id,
+                                  .fencing_token = attempt.fencing_token,
+                                  .state = AttemptState::kRunning})
+                  .ok());
+  const auto listed = List("r", std::nullopt);
+  ASSERT_TRUE(listed.ok()) << listed.status();
+  EXPECT_EQ(listed->attempts(0).harness_state(), "measuring");
+  EXPECT_EQ(listed->attempts(0).harness_step_count(), 12);
+  std::filesystem::remove(path);
 }
 
 TEST_F(AttemptWireTest, LogsAreOfOneTrialAlone) {

@@ -107,10 +107,29 @@ TEST(CodecTest, JobsReadBackWhole) {
   EXPECT_THAT(UnsetFields(wire.trials().job()),
               testing::ElementsAre("meshwright.v1.JobMetrics.fields",
                                    "meshwright.v1.JobTemplate.kubernetes",
-                                   "meshwright.v1.JobTemplate.slots_folder"));
+                                   "meshwright.v1.JobTemplate.slots_folder",
+                                   "meshwright.v1.JobTemplate.memory_limit_bytes",
+                                   "meshwright.v1.JobTemplate.visible_devices_variable"));
   const auto back = codec.decode_request(bytes);
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(codec.encode_request(*back), bytes);
+}
+
+TEST(CodecTest, OptionsOfThisMachineReadBack) {
+  const Knowledge knowledge = LoadKnowledge("").value();
+  const StudyCodec codec = ProtobufCodec(knowledge);
+  StudyRequest request = ReplayRequest();
+  request.trials->launcher = kLocalLauncher;
+  request.trials->replay.clear();
+  request.trials->job = JobTemplate{.folder = "/j",
+                                    .slots_folder = "/s",
+                                    .memory_limit = Bytes{1 << 30},
+                                    .visible_devices_variable = "HIP_VISIBLE_DEVICES"};
+  const auto back = codec.decode_request(codec.encode_request(request));
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(back->trials->job->slots_folder, "/s");
+  EXPECT_EQ(back->trials->job->memory_limit, Bytes{1 << 30});
+  EXPECT_EQ(back->trials->job->visible_devices_variable, "HIP_VISIBLE_DEVICES");
 }
 
 TEST(CodecTest, KubernetesReadsBackWhole) {
@@ -168,6 +187,20 @@ TEST(CodecTest, EvaluationLimitReadsBack) {
   EXPECT_FALSE(back->pareto);
   EXPECT_EQ(back->strategy, "mcmc");
   EXPECT_EQ(back->evaluation_limit, 12);
+}
+
+TEST(CodecTest, SharedDevicesAndTrialsByAVendorsModelReadBack) {
+  const Knowledge knowledge = LoadKnowledge("").value();
+  const StudyCodec codec = ProtobufCodec(knowledge);
+  StudyRequest request = FullRequest();
+  request.question.cluster.pools.resize(1);
+  request.question.cluster.pools.front().physical_devices_per_node = 2;
+  request.cost_model = CostModelRequest{.name = "acme"};
+  const auto back = codec.decode_request(codec.encode_request(request));
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(back->question.cluster, request.question.cluster);
+  EXPECT_TRUE(back->trials.has_value());
+  EXPECT_EQ(back->cost_model->name, "acme");
 }
 
 TEST(CodecTest, AFrontIsAskedForAgain) {

@@ -68,8 +68,7 @@ ClusterRequest FullCluster() {
                      .nic_gigabits_per_second = 100.5,
                      .latency = Seconds(1e-5)},
       .memory_capacity = Bytes{85'899'345'920},
-      .power_limit_watts = 350,
-      .physical_devices_per_node = 2};
+      .power_limit_watts = 350};
   NodePoolRequest second = {.name = "b", .chip = "nvidia-a100-sxm4-80gb", .node_count = 1};
   return {.name = "c",
           .pools = {pool, second},

@@ -137,7 +137,8 @@ class PlaceTest(unittest.TestCase):
 class DeviceTest(unittest.TestCase):
 
     def test_ranks_take_the_devices_that_were_leased(self):
-        for leased, device_count, expected in (("2,3", 4, [2, 3]), ("", 4, [0, 1]), ("2,3", 1, [0, 0]), ("5", 8, [5, 1])):
+        for leased, device_count, expected in (("2,3", 4, [2, 3]), ("", 4, [0, 1]), ("2,3", 1, [0, 0]), ("5", 8, [5, 1]),
+                                               ("0,1", 2, [0, 1]), ("1,2", 2, [0, 1]), ("2,3", 2, [0, 1])):
             variables = {"MESHWRIGHT_DEVICES": leased}
             self.assertEqual([index_of(rank, device_count, variables) for rank in (0, 1)], expected, leased)
 

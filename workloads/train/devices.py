@@ -92,7 +92,10 @@ def fallbacks(device):
 
 def index_of(local_rank, device_count, environment=os.environ):
     """The device of a rank of this machine, from 0: of those that the local engine has leased to the job
-    (MESHWRIGHT_DEVICES, docs/jobs.md), else as many as there are, of which a site may show each rank its own alone."""
+    (MESHWRIGHT_DEVICES, docs/jobs.md), else as many as there are, of which a site may show each rank its own alone.
+
+    Where the job sees those that it leased alone (visible_devices_variable), they are numbered anew: then the numbers
+    of the lease are 0, 1, ... too, or the greatest is none of a device that is seen."""
     leased = [int(number) for number in environment.get("MESHWRIGHT_DEVICES", "").split(",") if number]
     if local_rank < len(leased) and max(leased) < device_count:
         return leased[local_rank]

@@ -1,0 +1,158 @@
+"""What a job is given of the machine and of the budgets, and how far it has come: as cli_jobs_test.py."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+import unittest
+
+from jobs_folder import CLUSTER, LAUNCHER, MODEL, PYTHON, WORKLOAD, JobsFolder, ServedFolder
+from jobs_folder import setUpModule  # noqa: F401: unittest calls it
+
+# Prints steps until it is ended, after BODY.
+STEPS = """
+import json, os, pathlib, sys, time
+{body}
+for step in range(40):
+    print(json.dumps({{"meshwright": 1, "event": "step", "step": step, "step_time_seconds": 0.5, "is_warmup": False}}),
+          flush=True)
+    time.sleep(0.02)
+time.sleep(600)
+"""
+
+
+class LimitsTest(JobsFolder):
+
+    def run_body(self, body, expect=0, **job):
+        """One trial of a program with this body; the trial."""
+        program = self.write("program.py", STEPS.format(body=body))
+        # Libraries take memory for every processor.
+        job.setdefault("environment", ["OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1"])
+        job = self.job(command=[PYTHON, program, "{folder}", "{attempt}"], **job)
+        answer = json.loads(self.tune(trials=1, job=job, expect=expect).stdout)
+        self.assertEqual(len(answer["trials"]), 1)
+        return answer["trials"][0]
+
+    def attempts(self):
+        study = json.loads(self.run_cli("study", "list", "--output", "json").stdout)["studies"][0]["id"]
+        shown = self.run_cli("study", "attempts", study, "--trial", "1", "--output", "json").stdout
+        return json.loads(shown)["attempts"]
+
+
+class LocalOptionsTest(LimitsTest):
+    """Options of launcher local."""
+
+    # Gives memory that is never touched, of which there is enough.
+    HOLDS = "import torch; held = torch.empty({}, dtype=torch.uint8)"
+    MUCH, LITTLE, LIMIT = 3_000_000_000, 50_000_000, 2_000_000_000
+
+    def test_memory_within_the_limit(self):
+        trial = self.run_body(self.HOLDS.format(self.LITTLE), memory_limit_bytes=self.LIMIT)
+        self.assertEqual(trial["outcome"], "ok", trial)
+
+    def test_memory_beyond_the_limit(self):
+        trial = self.run_body(self.HOLDS.format(self.MUCH), memory_limit_bytes=self.LIMIT, expect=10)
+        self.assertEqual((trial["outcome"], trial["failure_class"]), ("crash", "oom_host"), trial)
+        attempts = self.attempts()
+        self.assertEqual([a["failure_class"] for a in attempts], ["oom_host", "oom_host"])
+        self.assertIn("can't allocate memory", attempts[0]["log_tail"] + attempts[0]["log_head"])
+
+    def test_memory_without_a_limit(self):
+        self.assertEqual(self.run_body(self.HOLDS.format(self.MUCH))["outcome"], "ok")
+
+    def test_the_least_limit_is_enough_for_the_harness(self):
+        self.assertEqual(self.run_body("", memory_limit_bytes=64 << 20)["outcome"], "ok")
+
+    SAYS = """
+path = pathlib.Path(sys.argv[1], f"{sys.argv[2]}.rank{os.environ['RANK']}.sees")
+path.write_text(os.environ["CUDA_VISIBLE_DEVICES"] + " of " + os.environ["MESHWRIGHT_DEVICES"])
+"""
+
+    def sees(self, **job):
+        """What the processes of a job see, which is removed."""
+        trial = self.run_body(self.SAYS, visible_devices_variable="CUDA_VISIBLE_DEVICES", **job)
+        self.assertEqual(trial["outcome"], "ok", trial)
+        paths = sorted(self.jobs.glob("*.sees"))
+        seen = [path.read_text() for path in paths]
+        for path in paths:
+            path.unlink()
+        return seen
+
+    def test_devices_that_a_job_sees(self):
+        own = os.environ.pop("CUDA_VISIBLE_DEVICES", None)
+        if own is not None:
+            self.addCleanup(os.environ.__setitem__, "CUDA_VISIBLE_DEVICES", own)
+        self.assertEqual(self.sees(), ["0,1 of 0,1"] * 2)
+        # One process may start those of all devices.
+        self.assertEqual(self.sees(processes_per_node=1), ["0,1 of 0,1"])
+        os.environ["CUDA_VISIBLE_DEVICES"] = "4,GPU-a,7"
+        self.addCleanup(os.environ.pop, "CUDA_VISIBLE_DEVICES", None)
+        self.assertEqual(self.sees(), ["4,GPU-a of 0,1"] * 2)
+        self.assertEqual(self.sees(environment=["CUDA_VISIBLE_DEVICES=2,3"]), ["2,3 of 0,1"] * 2)
+        os.environ["CUDA_VISIBLE_DEVICES"] = "4"
+        errors = self.tune(trials=1, job=self.job(visible_devices_variable="CUDA_VISIBLE_DEVICES"), expect=3).stderr
+        self.assertIn("job.visible_devices_variable", errors)
+        self.assertIn("CUDA_VISIBLE_DEVICES=4; must list at least 2 devices", errors)
+
+
+class ProgressTest(ServedFolder):
+
+    def test_how_far_a_running_job_has_come(self):
+        self.behave({"1": {"sleeps": 2}, "2": {"sleeps": 2}})
+        address = self.start("--allow-jobs")
+        study = self.create(address, trials=1)
+        self.wait_for(lambda: self.states() == ["running"])
+        self.wait_for(lambda: self.attempts(address, study)[-1]["harness_state"] == "measuring")
+        table = self.run_cli("--server", address, "study", "attempts", study).stdout
+        self.assertRegex(table, r"running: measuring, \d+ steps")
+        answer = self.ended(address, study)
+        self.assertEqual(answer["result"]["trials"][0]["outcome"], "ok")
+        self.assertEqual(self.attempts(address, study)[-1]["harness_state"], "")
+
+    def test_it_is_told_while_one_waits(self):
+        self.behave({"1": {"sleeps": 1}, "2": {"sleeps": 1}})
+        self.assertRegex(self.tune(trials=1).stderr, "running.*; measuring")
+
+
+class BudgetTest(LimitsTest):
+    """A job that what is left of a budget ends. A trial is expected to take two minutes at least, so that the budget is
+    more, and the job that it ends runs for as long."""
+
+    BUDGET, DEVICES = 300, 2  # device-seconds
+
+    def test_a_job_that_the_budget_ends(self):
+        self.behave({"later": {"stalls": 2}})  # after two steps, which are not enough
+        job = self.job(time_limit_seconds=900)
+        job["metrics"].update(start_limit_seconds=600, hang_limit_seconds=600)
+        start = time.monotonic()
+        answer = json.loads(self.tune("--max-device-seconds", str(self.BUDGET), trials=3, job=job).stdout)
+        took = time.monotonic() - start
+        first, cut = answer["trials"]
+        self.assertEqual([(t["outcome"], t["failure_class"]) for t in (first, cut)],
+                         [("ok", ""), ("cancelled", "budget")])
+        self.assertRegex(cut["failure_message"], "left of the budget")
+        # Cut by what was left, and not by its own limit; not long after.
+        self.assertGreater(took, 100)
+        self.assertLess(took, 290)
+        summary = answer["trial_summary"]
+        self.assertEqual(summary["stop_reason"], "device_time_limit")
+        self.assertGreater(summary["device_seconds"], 0.8 * self.BUDGET)
+        self.assertLess(summary["device_seconds"], self.BUDGET + 120 * self.DEVICES)
+        # The best so far is the answer, and of the other plan nothing is known.
+        best = answer["plans"][0]
+        self.assertEqual(best["plan"], first["plan"])
+        self.assertEqual(best["estimate"]["provenance"], "measured")
+        rows = json.loads(self.run_cli("history", "measurements", "--output", "json").stdout)["measurements"]
+        self.assertEqual([row["outcome"] for row in rows], ["ok"])
+        # It is gone from the cluster.
+        if LAUNCHER == "slurm":
+            name = next(path.name.split(".")[0] for path in self.jobs.glob("*-t2-a1.began.0"))
+            left = subprocess.run(["squeue", "-h", f"--name={name}", "-o", "%T"], capture_output=True, text=True,
+                                  check=True).stdout.split()
+            self.assertNotIn("RUNNING", left)
+        self.assertEqual(sorted(self.began().values()), [1, 1])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[6:]], verbosity=2)

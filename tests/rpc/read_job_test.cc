@@ -1,0 +1,87 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "meshwright/v1/service.pb.h"
+#include "proto/json.h"
+#include "search_space/status.h"
+#include "server/rpc/convert.h"
+
+namespace meshwright {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+absl::StatusOr<StudyRequest> ReadWithJob(const std::string& launcher, const std::string& job) {
+  const std::string json = fmt::format(
+      R"({{"model": {{"name": "tiny", "layer_count": 4, "hidden_size": 512,
+                      "ffn_hidden_size": 2048, "attention_head_count": 8, "vocab_size": 32000,
+                      "mlp": "gelu", "norm": "layernorm"}},
+           "workload": {{"sequence_length": 1024, "global_batch_size": 64}},
+           "cluster": {{"name": "c",
+                        "pools": [{{"chip": "nvidia-a100-sxm4-80gb", "node_count": 1}}]}},
+           "trials": {{"launcher": "{}", "max_trials": 1, "job": {{"folder": "/j", {}}}}}}})",
+      launcher, job);
+  v1::TuneRequest request;
+  std::vector<FieldViolation> mistakes = ParseJson(json, "", request);
+  return FromWire(request, LoadKnowledge("").value(), std::move(mistakes));
+}
+
+// "field: what is wrong", of each.
+std::vector<std::string> JobMistakes(const std::string& launcher, const std::string& job) {
+  std::vector<std::string> found;
+  for (const FieldViolation& violation : FieldViolations(ReadWithJob(launcher, job).status())) {
+    found.push_back(fmt::format("{}: {}", violation.field, violation.description));
+  }
+  return found;
+}
+
+constexpr char kLocalOptions[] =
+    R"("memory_limit_bytes": 67108864, "visible_devices_variable": "CUDA_VISIBLE_DEVICES")";
+
+TEST(ReadJobTest, OptionsOfThisMachine) {
+  const auto read = ReadWithJob("local", kLocalOptions);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->trials->job->memory_limit, Bytes{64 << 20});
+  EXPECT_EQ(read->trials->job->visible_devices_variable, "CUDA_VISIBLE_DEVICES");
+}
+
+TEST(ReadJobTest, OptionsOfThisMachineAreOfLauncherLocalAlone) {
+  EXPECT_THAT(
+      JobMistakes("slurm", kLocalOptions),
+      ElementsAre("trials.job.memory_limit_bytes: 67108864; of launcher local alone, while Slurm's "
+                  "is an engine flag: --mem or --mem-per-cpu",
+                  "trials.job.visible_devices_variable: 'CUDA_VISIBLE_DEVICES'; of launcher local "
+                  "alone: others show a job its devices themselves"));
+  EXPECT_THAT(JobMistakes("kubernetes", std::string(kLocalOptions) + R"(, "kubernetes": {
+                  "server": "https://k", "namespace": "n", "image": "i"})"),
+              ElementsAre(HasSubstr("memory_limit_bytes: 67108864; of launcher local alone"),
+                          HasSubstr("visible_devices_variable: 'CUDA_VISIBLE_DEVICES'; of")));
+}
+
+TEST(ReadJobTest, OptionsOfThisMachineThatCannotBe) {
+  for (const char* const name : {"", "A=1", "A B", "1A"}) {
+    const std::string job = fmt::format(
+        R"("memory_limit_bytes": 67108863, "visible_devices_variable": "{}")", name);
+    EXPECT_THAT(
+        JobMistakes("local", job),
+        ElementsAre("trials.job.memory_limit_bytes: 67108863; must be >= 67108864",
+                    fmt::format("trials.job.visible_devices_variable: '{}'; must be a variable's "
+                                "name, of letters, digits and _",
+                                name)));
+  }
+  for (const char* const name : {"RANK", "LOCAL_RANK", "MESHWRIGHT_DEVICES"}) {
+    EXPECT_THAT(
+        JobMistakes("local", fmt::format(R"("visible_devices_variable": "{}")", name)),
+        ElementsAre(fmt::format("trials.job.visible_devices_variable: '{}'; the launcher itself "
+                                "sets that one",
+                                name)));
+  }
+}
+
+}  // namespace
+}  // namespace meshwright
