@@ -78,8 +78,10 @@ TEST(RoundTripTest, Workload) {
 }
 
 TEST(RoundTripTest, Cluster) {
-  EXPECT_EQ(ThroughJson(ToWire(FullCluster()), ReadCluster), FullCluster());
-  EXPECT_THAT(UnsetFields(ToWire(FullCluster())), testing::IsEmpty());
+  ClusterRequest full = FullCluster();
+  full.pools.front().physical_devices_per_node = 2;  // refused where there are several pools
+  EXPECT_EQ(ThroughJson(ToWire(full), ReadCluster), full);
+  EXPECT_THAT(UnsetFields(ToWire(full)), testing::IsEmpty());
   EXPECT_EQ(ThroughJson(ToWire(ClusterRequest()), ReadCluster), ClusterRequest());
 }
 

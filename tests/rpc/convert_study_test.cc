@@ -192,7 +192,7 @@ TEST(CodecTest, EvaluationLimitReadsBack) {
 TEST(CodecTest, SharedDevicesAndTrialsByAVendorsModelReadBack) {
   const Knowledge knowledge = LoadKnowledge("").value();
   const StudyCodec codec = ProtobufCodec(knowledge);
-  StudyRequest request = FullRequest();
+  StudyRequest request = ReplayRequest();
   request.question.cluster.pools.resize(1);
   request.question.cluster.pools.front().physical_devices_per_node = 2;
   request.cost_model = CostModelRequest{.name = "acme"};
