@@ -93,8 +93,7 @@ absl::StatusOr<StudyRecord> InsertStudy(Recorder& recorder, StudyRecord record) 
 std::optional<Recorder> OpenMeasurements(const std::string& store) {
   auto recorder = Recorder::Open({.path = store, .read_only = true});
   if (recorder.ok()) return *std::move(recorder);
-  const std::string reason = Reason(recorder.status());
-  if (reason != "NO_STORE" && reason != "OLDER_STORE") {
+  if (Reason(recorder.status()) != "NO_STORE") {
     PrintNote("nothing is learnt from the store: " + std::string(recorder.status().message()));
   }
   return std::nullopt;

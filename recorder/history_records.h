@@ -22,7 +22,7 @@ std::span<const ChoiceWord<MeasurementSource>> Choices<MeasurementSource>();
 
 // What results were measured of: a model, a workload, a cluster. Kept once, by its digest.
 struct QuestionRecord {
-  std::string digest = {};  // of the bytes
+  std::string digest = {};  // of the bytes and the fingerprints
   std::string model_name = {};
   std::string cluster_name = {};
   std::string chip = {};

@@ -62,12 +62,27 @@ absl::Status RefuseForeignFile(const std::string& path) {
   return reason == "FOREIGN_STORE" || reason == "NEWER_STORE" ? version.status() : absl::OkStatus();
 }
 
+// What an earlier upgrade kept stays: an older file may have been put in place since.
+std::string NewBackupName(const std::string& path, int version) {
+  std::string name = fmt::format("{}.v{}.bak", path, version);
+  for (int number = 2; Exists(name); ++number) {
+    name = fmt::format("{}.v{}.{}.bak", path, version, number);
+  }
+  return name;
+}
+
 absl::Status Upgrade(sqlite3* connection, const std::string& path, int version) {
   if (version == kSchemaVersion) return absl::OkStatus();
-  if (version > 0) {
-    RETURN_IF_ERROR(CopyStore(connection, fmt::format("{}.v{}.bak", path, version)));
-  }
-  return Migrate(connection, version);
+  if (version == 0) return Migrate(connection, version);
+  const std::string backup = NewBackupName(path, version);
+  RETURN_IF_ERROR(CopyStore(connection, backup));
+  const absl::Status migrated = Migrate(connection, version);
+  if (migrated.ok()) return migrated;
+  // Who tries again and again would fill the disk with copies of a file that is as it was.
+  const auto left = CheckIdentity(connection, path);
+  std::error_code error;
+  if (left.ok() && *left == version) std::filesystem::remove(backup, error);
+  return migrated;
 }
 
 absl::Status RunNested(sqlite3* connection, const std::function<absl::Status()>& call) {

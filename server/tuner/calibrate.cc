@@ -1,10 +1,12 @@
 #include "server/tuner/calibrate.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <set>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -65,11 +67,27 @@ struct Evidence {
   std::vector<RunResidual> time = {};
   std::vector<RunResidual> memory = {};
   std::vector<FailedRun> failed = {};
-  std::vector<ParallelPlan> ran = {};  // plans of the question's own job
-  Bytes largest_run = {};              // modelled, of devices with no more memory
-  std::vector<PastRun> runs = {};      // all that teach anything
-  int by_own_facts_count = 0;          // runs that the question's facts do not allow
+  std::vector<ParallelPlan> ran = {};      // plans of the question's own job
+  Bytes largest_run = {};                  // modelled, of devices with no more memory
+  std::vector<PastRun> runs = {};          // all that teach anything
+  int by_own_facts_count = 0;              // runs that the question's facts do not allow
+  int other_facts_count = 0;               // of the rest, runs that stated others than the question
+  std::set<std::string> other_facts = {};  // their names
 };
+
+// Of the facts that one of the two states and the other does not, or otherwise.
+std::set<std::string> DifferingFacts(const std::vector<FrameworkFactRequest>& a,
+                                     const std::vector<FrameworkFactRequest>& b) {
+  std::set<std::string> names;
+  const auto add_missing = [&names](const auto& facts, const auto& others) {
+    for (const FrameworkFactRequest& fact : facts) {
+      if (std::ranges::find(others, fact) == others.end()) names.insert(fact.name);
+    }
+  };
+  add_missing(a, b);
+  add_missing(b, a);
+  return names;
+}
 
 PastRun PastRunOf(const HistoryRow& row, std::size_t index, const Problem& own,
                   const ParallelPlan& plan) {
@@ -105,6 +123,16 @@ absl::StatusOr<HeldAgainst> WithFactsOf(const Problem& problem, const HistoryRow
       .problem = std::move(stated), .plan = std::move(plan.plan), .is_by_own_facts = true};
 }
 
+void CountFacts(const HistoryRow& row, const Problem& problem, bool is_by_own_facts,
+                Evidence& evidence) {
+  evidence.by_own_facts_count += is_by_own_facts ? 1 : 0;
+  if (is_by_own_facts) return;
+  std::set<std::string> names =
+      DifferingFacts(row.question.workload.framework_facts, problem.framework_facts);
+  evidence.other_facts_count += names.empty() ? 0 : 1;
+  evidence.other_facts.merge(names);
+}
+
 absl::Status Collect(const HistoryRow& row, std::size_t index, const Problem& problem,
                      const Knowledge& knowledge, Evidence& evidence) {
   const std::string path = fmt::format("history[{}]", index);
@@ -120,7 +148,7 @@ absl::Status Collect(const HistoryRow& row, std::size_t index, const Problem& pr
   if (!IsComparable(*stated, problem)) return absl::OkStatus();
   const auto held = WithFactsOf(problem, row, *std::move(stated), knowledge);
   if (!held.ok()) return located(held.status());
-  evidence.by_own_facts_count += held->is_by_own_facts ? 1 : 0;
+  CountFacts(row, problem, held->is_by_own_facts, evidence);
   const Problem& own = held->problem;
   const ParallelPlan& plan = held->plan;
   AnalyticModel model(ViewOf(own));
@@ -262,6 +290,12 @@ absl::StatusOr<Gathered> Gather(const std::vector<HistoryRow>& history, const Pr
         fmt::format("{} runs of the history are of plans that this question's framework facts do "
                     "not allow: they are held against the model under their own",
                     evidence.by_own_facts_count));
+  }
+  if (evidence.other_facts_count > 0) {
+    calibration.warnings.push_back(
+        fmt::format("{} runs of the history were under other framework facts ({}): they are held "
+                    "against this question's and count as alike as runs under the same",
+                    evidence.other_facts_count, fmt::join(evidence.other_facts, ", ")));
   }
   Fitted time =
       Fit(std::move(evidence.time), kTimePrior, "step times", problem, calibration.warnings);

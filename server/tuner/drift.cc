@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "estimator/interval.h"
+#include "recorder/page_token.h"
 #include "search_space/status.h"
 
 namespace meshwright {
@@ -15,8 +16,8 @@ namespace {
 
 // Of a mean of independent runs: by chance in 1 of 370 cases.
 constexpr double kChance = 3;
-// Rows that are read to find those with an interval; reports of failures are rare.
-constexpr int kLookedAt = 64;
+// Rows that are read to find the newest by time: an import gives old runs new numbers.
+constexpr int kLookedAt = kMaxPageSize;
 
 // How far the run lies from what was expected, in standard deviations of its own interval, whose
 // two sides need not be alike.

@@ -20,7 +20,10 @@ QuestionRecord QuestionRecordOf(const Question& question, const Problem& problem
                            .software_fingerprint = SoftwareFingerprint(problem),
                            .chip_fingerprint = ChipFingerprint(chip),
                            .question = codec.encode_question(question)};
-  record.digest = Digest(record.question);
+  // The same bytes mean something else when a chip's figures or a default have changed.
+  record.digest =
+      Digest(fmt::format("{}\n{}\n{}\n{}\n{}", record.job_fingerprint, record.hardware_fingerprint,
+                         record.software_fingerprint, record.chip_fingerprint, record.question));
   return record;
 }
 

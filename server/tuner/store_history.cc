@@ -57,8 +57,13 @@ absl::StatusOr<HistoryRow> RowOf(const MeasurementRecord& measurement,
 
 class Reader {
  public:
-  Reader(const Recorder& recorder, const Knowledge& knowledge, const StudyCodec& codec)
-      : recorder_(recorder), knowledge_(knowledge), codec_(codec) {}
+  Reader(const Recorder& recorder, const Knowledge& knowledge, const StudyCodec& codec,
+         const ChipSpec& chip)
+      : recorder_(recorder),
+        knowledge_(knowledge),
+        codec_(codec),
+        chip_(chip.id),
+        chip_fingerprint_(ChipFingerprint(chip)) {}
 
   absl::Status Add(const MeasurementFilter& filter) {
     std::string page_token;
@@ -83,6 +88,13 @@ class Reader {
                       "read or cannot be right; the first is {}: {}",
                       left_out_count_, first_left_out_, std::string(why_.message())));
     }
+    if (other_figures_count_ > 0) {
+      history_.warnings.push_back(
+          fmt::format("{} of the store's measurements were filed under other figures of {} than "
+                      "this program has: they are held against today's and count as alike as those "
+                      "under the same",
+                      other_figures_count_, chip_));
+    }
     return std::move(history_);
   }
 
@@ -96,6 +108,8 @@ class Reader {
     absl::StatusOr<HistoryRow> row = RowOf(measurement, *stored);
     if (row.ok()) {
       history_.rows.push_back(*std::move(row));
+      const bool is_same = measurement.question.chip_fingerprint == chip_fingerprint_;
+      other_figures_count_ += is_same ? 0 : 1;
     } else if (++left_out_count_ == 1) {
       first_left_out_ = measurement.id;
       why_ = row.status();
@@ -124,7 +138,10 @@ class Reader {
   const Recorder& recorder_;
   const Knowledge& knowledge_;
   const StudyCodec& codec_;
+  const std::string chip_;
+  const std::string chip_fingerprint_;
   StoreHistory history_;
+  int other_figures_count_ = 0;
   int left_out_count_ = 0;
   std::string first_left_out_;
   absl::Status why_;
@@ -138,7 +155,7 @@ absl::StatusOr<StoreHistory> ReadStoreHistory(const Recorder& recorder, const Pr
                                               const Knowledge& knowledge, const StudyCodec& codec,
                                               std::int64_t up_to_sequence) {
   if (up_to_sequence == 0) return StoreHistory();
-  Reader reader(recorder, knowledge, codec);
+  Reader reader(recorder, knowledge, codec, problem.cluster.pools.front().chip);
   MeasurementFilter filter = FilterOf(problem, up_to_sequence);
   filter.job_fingerprint = JobFingerprint(problem);
   RETURN_IF_ERROR(reader.Add(filter));

@@ -70,6 +70,27 @@ TEST_F(LocalStoreTest, StudiesOfDeadProcessesAreShownAsTheNextWriterMakesThem) {
   }
 }
 
+// Who asks without recording does not upgrade the store, and is told that nothing was learnt.
+TEST_F(LocalStoreTest, AnOlderStoreThatTeachesNothingIsToldOf) {
+  ASSERT_TRUE(Recorder::Open({.path = Path()}).ok());
+  {
+    std::fstream file(Path(), std::ios::binary | std::ios::in | std::ios::out);
+    file.seekp(63);  // the last byte of user_version (sqlite.org/fileformat2.html, 1.3)
+    file.put(1);
+  }
+  testing::internal::CaptureStderr();
+  const auto history = LocalHistory(Path(), Known(), std::nullopt);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              testing::AllOf(HasSubstr("nothing is learnt from the store"),
+                             HasSubstr("has schema version 1, this program reads")));
+  ASSERT_TRUE(history.ok()) << history.status();
+  EXPECT_FALSE(history->read);
+  // One that is not there is nothing to speak of.
+  testing::internal::CaptureStderr();
+  EXPECT_TRUE(LocalHistory(Path() + ".none", Known(), std::nullopt).ok());
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
 TEST_F(LocalStoreTest, AdviceIsGivenOnce) {
   std::ofstream(Path()) << std::string(4096, 'x');
   const auto study = BeginLocalStudy(Path(), {.question = TinyQuestion()}, Known());

@@ -1,4 +1,5 @@
 // What Open accepts, refuses, waits for and upgrades.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sqlite3.h>
@@ -306,11 +307,27 @@ TEST_F(OpenTest, AnOldStoreThatCannotBeUpgradedStaysAsItIs) {
   // A table that the step to version 2 wants to make is there already.
   RunSql(path_, std::string(kVersion1) + "CREATE INDEX studies_by_request_id ON studies (owner);");
   EXPECT_FALSE(Write().ok());
+  EXPECT_FALSE(Exists(".v1.bak"));  // or each start of a server would add one
   EXPECT_EQ(Reason(Read().status()), "OLDER_STORE");
   RunSql(path_, "DROP INDEX studies_by_request_id");
   const auto recorder = Write();
   ASSERT_TRUE(recorder.ok()) << recorder.status();
   EXPECT_TRUE(recorder->GetStudy("old").ok());
+}
+
+// An older file that is put in place later is upgraded too, and the first one's backup stays.
+TEST_F(OpenTest, ABackupOfAnEarlierUpgradeStays) {
+  for (const char* const suffix : {".v1.bak", ".v1.2.bak", ".v1.3.bak"}) {
+    for (const char* const rest : {"", "-wal", "-shm", ".lock"}) fs::remove(path_ + rest);
+    RunSql(path_, kVersion1 + fmt::format("UPDATE studies SET owner = '{}'", suffix));
+    ASSERT_TRUE(Write().ok());
+    ASSERT_TRUE(Exists(suffix)) << suffix;
+  }
+  for (const char* const suffix : {".v1.bak", ".v1.2.bak", ".v1.3.bak"}) {
+    const auto backup = Recorder::Open({.path = path_ + suffix});
+    ASSERT_TRUE(backup.ok()) << backup.status();
+    EXPECT_EQ(backup->GetStudy("old")->owner, suffix);
+  }
 }
 
 TEST_F(OpenTest, OneWriterAndItSaysWho) {

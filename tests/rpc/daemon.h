@@ -18,6 +18,7 @@ class Daemon {
   Daemon& operator=(const Daemon&) = delete;
 
   const std::string& address() const { return address_; }
+  pid_t pid() const { return pid_; }
 
   // Sends the signal and waits for the end: the exit code, or 128 + the signal that ended it.
   int Stop(int signal);

@@ -20,6 +20,7 @@ namespace {
 namespace health = grpc::health::v1;
 namespace reflection = grpc::reflection::v1alpha;
 
+using testing::HasSubstr;
 using testing::IsSupersetOf;
 
 class DaemonTest : public testing::Test {
@@ -108,6 +109,21 @@ TEST(DaemonRetentionTest, ForgetsOldEstimatesWhenAsked) {
   Daemon forgets({"--db", path, "--log-level", "error", "--keep-estimates-days", "1"});
   EXPECT_EQ(forgets.Stop(SIGTERM), 0);
   EXPECT_EQ(count_plans(), 2u);  // the baseline and the best
+}
+
+TEST(DaemonStoreTest, ASecondServerOnTheSameStoreStopsAndNamesTheFirst) {
+  const ServerFolder folder;
+  const std::string path = folder.File("history.db");
+  Daemon first({"--db", path, "--log-level", "error"});
+  ASSERT_NE(first.address(), "");
+  testing::internal::CaptureStderr();
+  Daemon second({"--db", path, "--log-level", "error"});
+  EXPECT_EQ(second.address(), "");
+  EXPECT_EQ(second.Stop(0), 8);  // after the wait for a server that is about to end
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              testing::AllOf(HasSubstr("STORE_IN_USE"), HasSubstr(path),
+                             HasSubstr("pid " + std::to_string(first.pid()) + " (meshwrightd)")));
+  EXPECT_EQ(first.Stop(SIGTERM), 0);
 }
 
 struct RefusalCase {

@@ -165,6 +165,9 @@ void ExpectNothingTwice(const Stored& before, const Stored& after) {
   }
 }
 
+// Of a timed kill, before the machine is taken for too unsteady.
+constexpr int kMostDraws = 20;
+
 int KillCount() {
   const char* const value = std::getenv("MESHWRIGHT_KILLS");
   return value == nullptr ? 24 : std::stoi(value);
@@ -223,11 +226,15 @@ TEST_F(KillTest, LosesNothingDoublesNothingAndAnswersTheSame) {
   const int timed = kills / 4;  // at random times; the others evenly over all changes of files
   for (int i = 0; i < kills - timed; ++i) Kill(i, 1 + i * told.calls / (kills - timed), {});
   EXPECT_EQ(killed_, kills - timed);
-  for (int i = kills - timed; i < kills; ++i) {
-    Kill(i, 0, life * static_cast<int>(random_() % 1000) / 1000);
+  // A study may end before its time has come; then another one is drawn.
+  const int most = kills - timed + kMostDraws * timed;
+  int studies = kills - timed;
+  for (; killed_ < kills && studies < most; ++studies) {
+    Kill(studies, 0, life * static_cast<int>(random_() % 1000) / 1000);
   }
-  fmt::print("{} of {} studies killed, {} of them once more; {} changes of files in one\n", killed_,
-             kills, killed_again_, told.calls);
+  EXPECT_EQ(killed_, kills);
+  fmt::print("{} of {} studies killed, {} once more; {} changes of files in one\n", killed_,
+             studies, killed_again_, told.calls);
 }
 
 }  // namespace

@@ -182,6 +182,39 @@ TEST_F(StoreHistoryTest, WhatMakesNoSenseIsLeftOut) {
       << history->warnings[0];
 }
 
+// The same bytes are another question when the chip's figures have changed.
+TEST_F(StoreHistoryTest, AChipWhoseFiguresChangedIsKeptApartAndToldOf) {
+  const Problem problem = ResolveProblem(Asked().question, knowledge_).value();
+  Problem changed = problem;
+  ChipSpec& chip = changed.cluster.pools.front().chip;
+  chip.memory_bandwidth.rate *= 1.25;
+  MeasurementRecord before = Slow("m-before");
+  before.question = QuestionRecordOf(Asked().question, changed, codec_);
+  const MeasurementRecord after = Slow("m-after");
+  ASSERT_EQ(before.question.question, after.question.question);
+  ASSERT_NE(before.question.chip_fingerprint, after.question.chip_fingerprint);
+  EXPECT_NE(before.question.digest, after.question.digest);
+
+  Recorder recorder = Recorder::Open({.path = ":memory:"}).value();
+  const MeasurementRecord rows[] = {before, after};
+  ASSERT_TRUE(recorder.InsertMeasurements(rows).ok());
+  for (const MeasurementRecord& row : rows) {
+    EXPECT_EQ(*recorder.GetQuestion(row.question.digest), row.question);
+    EXPECT_EQ(recorder.GetMeasurement(row.id)->question.chip_fingerprint,
+              row.question.chip_fingerprint);
+  }
+  EXPECT_EQ(recorder.ListChips(0, "")->chips.size(), 2u);
+
+  const auto history = ReadStoreHistory(recorder, problem, knowledge_, codec_, 2);
+  ASSERT_TRUE(history.ok()) << history.status();
+  EXPECT_EQ(history->rows.size(), 2u);
+  ASSERT_EQ(history->warnings.size(), 1u);
+  EXPECT_EQ(history->warnings[0].find("1 of the store's measurements were filed under other "
+                                      "figures of nvidia-a100-sxm4-80gb than this program has"),
+            0u)
+      << history->warnings[0];
+}
+
 // A run that can be learnt from, with so many newer ones that cannot.
 TEST_F(StoreHistoryTest, WhatMakesNoSenseTakesNoPlacesUntilTooMuchIsRead) {
   const Problem problem = ResolveProblem(Asked().question, knowledge_).value();

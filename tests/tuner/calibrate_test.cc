@@ -219,6 +219,32 @@ TEST(CalibrateTest, OwnRunsThatDisagreeDropTheOthers) {
   EXPECT_EQ(both.time_ratio, Calibrated({Ran(2, 1), Ran(2, 1), Ran(2, 1)}).time_ratio);
 }
 
+// What the question states of the framework is put on every run; that is said of those to which it
+// makes a difference, with the names of the facts.
+TEST(CalibrateTest, RunsUnderOtherFrameworkFactsAreCounted) {
+  HistoryRow stated = Ran(1.1, 1);
+  stated.question.workload.framework_facts = {{.name = "host_per_launch_seconds", .value = "4e-5"},
+                                              {.name = "fixed_per_step_seconds", .value = "0.01"}};
+  EXPECT_TRUE(Calibrated({Ran(1.1, 1)}).warnings.empty());
+  EXPECT_THAT(Calibrated({Ran(1.1, 1), stated, stated}).warnings,
+              ElementsAre("2 runs of the history were under other framework facts "
+                          "(fixed_per_step_seconds, host_per_launch_seconds): they are held "
+                          "against this question's and count as alike as runs under the same"));
+  // Which of the two states them makes no difference, nor does their order; another value does.
+  Question asked = stated.question;
+  std::ranges::reverse(asked.workload.framework_facts);
+  asked.workload.framework_facts.front().value = "0.02";
+  const auto calibration = Calibrate({Ran(1.1, 1), stated}, Resolved(asked), Known());
+  ASSERT_TRUE(calibration.ok()) << calibration.status();
+  EXPECT_THAT(calibration->warnings,
+              testing::Contains(HasSubstr("2 runs of the history were under other framework facts "
+                                          "(fixed_per_step_seconds, host_per_launch_seconds)")));
+  asked.workload.framework_facts.front().value = "0.01";
+  const auto same = Calibrate({stated}, Resolved(asked), Known());
+  ASSERT_TRUE(same.ok()) << same.status();
+  EXPECT_THAT(same->warnings, testing::Not(testing::Contains(HasSubstr("framework facts"))));
+}
+
 // A run under facts of its own, which a question without them would not allow, is held against its
 // own facts and fails no answer.
 TEST(CalibrateTest, ARunThatTheQuestionWouldNotAllowIsLearntFrom) {

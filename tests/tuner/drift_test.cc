@@ -105,5 +105,20 @@ TEST(DriftWarning, IsOfTheStoresNewestRunsUpToANumber) {
   EXPECT_FALSE(DriftWarning(*store, "another", kFramework, {})->has_value());
 }
 
+// Runs of last year that are imported get newer numbers than today's, and hide none of them.
+TEST(DriftWarning, AnImportOfOldRunsHidesNoNewerOnes) {
+  std::vector<MeasurementRecord> runs = RunsOf({20, 20, 20, 20, 20, 20, 20, 20});
+  for (MeasurementRecord& run : runs) run.time_ms = 2000;
+  for (int i = 0; i < 100; ++i) runs.push_back(RunOf(10));
+  for (std::size_t i = 0; i < runs.size(); ++i) runs[i].id = "m-" + std::to_string(i);
+  auto store = Recorder::Open({.path = ":memory:"});
+  ASSERT_TRUE(store.ok()) << store.status();
+  ASSERT_TRUE(store->InsertMeasurements(runs).ok());
+  const auto warning = DriftWarning(*store, kChip, kFramework, {});
+  ASSERT_TRUE(warning.ok()) << warning.status();
+  ASSERT_TRUE(warning->has_value());
+  EXPECT_THAT(**warning, HasSubstr("took 2.00 times what was expected"));
+}
+
 }  // namespace
 }  // namespace meshwright
