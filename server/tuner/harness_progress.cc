@@ -52,8 +52,8 @@ std::optional<HarnessProgress> ReadHarnessProgress(const std::string& folder,
   const auto known =
       std::ranges::find(kHarnessStates, state.get<std::string>(), &HarnessState::written);
   if (known == std::end(kHarnessStates)) return std::nullopt;
-  const std::int64_t count = std::clamp<std::int64_t>(steps.get<std::int64_t>(), 0,
-                                                      std::numeric_limits<int>::max());
+  const std::int64_t count =
+      std::clamp<std::int64_t>(steps.get<std::int64_t>(), 0, std::numeric_limits<int>::max());
   return HarnessProgress{.state = std::string(known->word), .step_count = static_cast<int>(count)};
 }
 

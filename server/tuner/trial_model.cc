@@ -26,8 +26,8 @@ absl::Status EstimateByAskedModel(const StudyRequest& request, const Problem& pr
                                   const StudyControl& control, std::span<RankedPlan* const> plans,
                                   std::vector<std::string>& warnings) {
   if (!request.cost_model.has_value() || plans.empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(AskedModel asked, OpenAskedModel(request.cost_model, problem, control.open_model,
-                                                    control.cancel));
+  ASSIGN_OR_RETURN(AskedModel asked,
+                   OpenAskedModel(request.cost_model, problem, control.open_model, control.cancel));
   RETURN_IF_ERROR(ApplyModel(asked, problem, {}, plans));
   if (asked.model == nullptr) return absl::OkStatus();
   const std::vector<std::string>& own = asked.model->warnings();

@@ -65,8 +65,8 @@ TEST(ReadJobTest, OptionsOfThisMachineAreOfLauncherLocalAlone) {
 
 TEST(ReadJobTest, OptionsOfThisMachineThatCannotBe) {
   for (const char* const name : {"", "A=1", "A B", "1A"}) {
-    const std::string job = fmt::format(
-        R"("memory_limit_bytes": 67108863, "visible_devices_variable": "{}")", name);
+    const std::string job =
+        fmt::format(R"("memory_limit_bytes": 67108863, "visible_devices_variable": "{}")", name);
     EXPECT_THAT(
         JobMistakes("local", job),
         ElementsAre("trials.job.memory_limit_bytes: 67108863; must be >= 67108864",

@@ -37,17 +37,21 @@ const ProgressCase kCases[] = {
     {"NoLineYet", R"({"token":7)", std::nullopt},
     {"NoJson", "text\n", std::nullopt},
     {"NoObject", "[7]\n", std::nullopt},
-    {"OtherToken", R"({"token":6,"state":"WARMUP","steps":1})"
-                   "\n",
+    {"OtherToken",
+     R"({"token":6,"state":"WARMUP","steps":1})"
+     "\n",
      std::nullopt},
-    {"OtherState", R"({"token":7,"state":"IDLE","steps":1})"
-                   "\n",
+    {"OtherState",
+     R"({"token":7,"state":"IDLE","steps":1})"
+     "\n",
      std::nullopt},
-    {"NoSteps", R"({"token":7,"state":"WARMUP"})"
-                "\n",
+    {"NoSteps",
+     R"({"token":7,"state":"WARMUP"})"
+     "\n",
      std::nullopt},
-    {"ManySteps", R"({"token":7,"state":"WARMUP","steps":9000000000})"
-                  "\n",
+    {"ManySteps",
+     R"({"token":7,"state":"WARMUP","steps":9000000000})"
+     "\n",
      HarnessProgress{.state = "warmup", .step_count = 2147483647}},
 };
 
