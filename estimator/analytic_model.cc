@@ -350,7 +350,8 @@ Seconds AnalyticModel::PipelineTimeBy(PipelineModel model, const Evaluation& e) 
 void AnalyticModel::Share(const ParallelPlan& plan, Evaluation& e) const {
   const DeviceSharing sharing = SharingOf(devices_.front(), StageTotal(), plan.rank_order);
   const Seconds alone = e.pipeline;
-  e.pipeline = SharedPipelineTime(alone, occupied_, e.micro_batches, sharing);
+  const auto busy = devices_.front().directions == 2 ? BothDirections(occupied_) : occupied_;
+  e.pipeline = SharedPipelineTime(alone, busy, e.micro_batches, sharing);
   e.stretch = e.pipeline / alone;
   e.busy_stretch =
       std::min(sharing.per_physical, e.pipeline / (e.micro_batches * e.slowest_occupied));

@@ -22,6 +22,18 @@ Seconds MostWorkOfNode(std::span<const OccupiedRun> runs, int stages_per_node) {
 
 }  // namespace
 
+std::vector<OccupiedRun> BothDirections(std::span<const OccupiedRun> runs) {
+  std::vector<OccupiedRun> devices;
+  for (const OccupiedRun& run : runs) {
+    devices.insert(devices.end(), static_cast<std::size_t>(run.count), {.time = run.time});
+  }
+  const std::vector<OccupiedRun> own = devices;
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    devices[i].time = (own[i].time + own[own.size() - 1 - i].time) / 2;
+  }
+  return devices;
+}
+
 DeviceSharing SharingOf(const StageDevices& devices, int stage_count, RankOrder order) {
   // Neighbouring devices that have the same stage.
   int block = devices.sharding.tensor_parallel * devices.sharding.context_parallel;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "estimator/pipeline.h"
 #include "estimator/stage.h"
@@ -25,5 +26,9 @@ DeviceSharing SharingOf(const StageDevices& devices, int stage_count, RankOrder 
 // always ready it is exact.
 Seconds SharedPipelineTime(Seconds alone, std::span<const OccupiedRun> runs, int micro_batches,
                            const DeviceSharing& sharing);
+
+// The same of a schedule of two directions: a device has a stage of each, and each has half of the
+// micro-batches, so that it works for the mean of the two.
+std::vector<OccupiedRun> BothDirections(std::span<const OccupiedRun> runs);
 
 }  // namespace meshwright

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -14,6 +13,7 @@
 #include "nlohmann/json.hpp"
 #include "search_space/clean_text.h"
 #include "search_space/status.h"
+#include "server/tuner/file_text.h"
 
 namespace meshwright {
 namespace {
@@ -132,7 +132,7 @@ namespace {
 absl::StatusOr<std::optional<AttemptResult>> ReadResult(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return std::nullopt;
-  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  const std::string text = RestOf(file);
   ASSIGN_OR_RETURN(AttemptResult result, ParseAttemptResult(text));
   return std::optional(std::move(result));
 }
@@ -170,7 +170,7 @@ LogEnds ReadLogEnds(const std::string& folder, const std::string& attempt_id) {
     file.seekg(0, std::ios::end);
     const std::streamoff size = file.tellg();
     file.seekg(std::max(kEnd, size - kEnd));
-    tail.assign(std::istreambuf_iterator<char>(file), {});
+    tail = RestOf(file);
     // Of a file that grows meanwhile.
     if (tail.size() > kLogEndBytes) tail.erase(0, tail.size() - kLogEndBytes);
   }

@@ -297,6 +297,8 @@ absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Collect(const JobStatu
   AttemptReport report = {.nodes = status.nodes.empty() ? trial.nodes : status.nodes};
   // A job may run while nobody looks at it. Of a silent engine it is not known when it ended.
   std::optional<Seconds> time = status.run_time;
+  // Nor does anybody who was not asked: what the job says itself goes first then.
+  if (!time.has_value() && has_result && !status.end.has_value()) time = (*read)->run_time;
   if (!time.has_value() && trial.running_since.has_value()) time = now - *trial.running_since;
   if (!time.has_value() && has_result) time = (*read)->run_time;
   report.time = std::min(time.value_or(Seconds(0)), trial.time_limit + kEndTime);

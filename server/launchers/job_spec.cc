@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <set>
 #include <sstream>
 #include <utility>
 
@@ -278,6 +279,14 @@ void CheckLocal(const JobTemplate& job, const ClusterSpec& cluster,
                                                 "set where the launcher runs",
                                                 job.visible_devices_variable,
                                                 fmt::join(*listed, ","), device_count)});
+  }
+  if (!listed.has_value()) return;
+  std::set<std::string> once(listed->begin(), listed->end());
+  if (once.size() < listed->size() || once.contains("")) {
+    found.push_back(
+        {.field = "trials.job.visible_devices_variable",
+         .description = fmt::format("{}={}; must name each device once",
+                                    job.visible_devices_variable, fmt::join(*listed, ","))});
   }
 }
 

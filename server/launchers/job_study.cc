@@ -39,7 +39,7 @@ std::vector<ParallelPlan> CandidatesOf(const std::vector<RankedPlan>& plans,
   std::set<ParallelPlan> candidates;
   const auto add = [&](const ParallelPlan& plan) {
     if (CheckExpressible(planner, plan).ok()) candidates.insert(plan);
-  };
+  };  // NoteSearch tells of the others
   for (const RankedPlan& ranked : plans) {
     add(ranked.plan);
     const int own = ranked.plan.micro_batch_size;
@@ -102,14 +102,27 @@ absl::Status CheckRequest(const StudyRequest& request, const StudyControl& contr
 }
 
 // What was left out before any plan became a candidate for a trial.
-void NoteSearch(const StudyResult& searched, StudyResult& answer) {
+void NoteSearch(const StudyResult& searched, const JobPlanner& planner, StudyResult& answer) {
+  int unstated = 0;
+  std::string why;
+  for (const RankedPlan& plan : searched.plans) {
+    const absl::Status expressible = CheckExpressible(planner, plan.plan);
+    if (expressible.ok()) continue;
+    if (unstated++ == 0) why = std::string(expressible.message());
+  }
+  if (unstated > 0) {
+    answer.warnings.push_back(
+        fmt::format("{} of the search's best plans are no candidates, since {} has no flags for "
+                    "them; the first: {}",
+                    unstated, planner.problem.profile.name, why));
+  }
   std::string pruned;
   for (const auto& [rule, count] : searched.search.pruned_count_by_rule) {
     if (count > 0) pruned += fmt::format("{}{} by {}", pruned.empty() ? "" : ", ", count, rule);
   }
-  answer.warnings.push_back(fmt::format("the candidates are the {} best of the search's {} plans{}",
-                                        searched.plans.size(), searched.search.space_count,
-                                        pruned.empty() ? "" : ", of which were pruned: " + pruned));
+  answer.warnings.push_back(fmt::format(
+      "the candidates come from the {} best of the search's {} plans{}", searched.plans.size(),
+      searched.search.space_count, pruned.empty() ? "" : ", of which were pruned: " + pruned));
   for (const std::string& warning : searched.warnings) {
     const bool is_said = std::ranges::find(answer.warnings, warning) != answer.warnings.end();
     if (!is_said) answer.warnings.push_back("search: " + warning);
@@ -157,7 +170,7 @@ absl::StatusOr<StudyAnswer> Measure(const StudyRequest& request, const Knowledge
       RunTrialStudy(request, knowledge,
                     {.candidates = CandidatesOf(found->plans, planner), .runs_jobs = true},
                     launcher, measuring));
-  if (auto* const result = std::get_if<StudyResult>(&answer)) NoteSearch(*found, *result);
+  if (auto* const result = std::get_if<StudyResult>(&answer)) NoteSearch(*found, planner, *result);
   return answer;
 }
 

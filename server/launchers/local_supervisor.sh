@@ -32,6 +32,12 @@ trap 'cause=cancelled' TERM
 trap 'cause=time_limit' ALRM
 put pid "$$ $(cut -d ' ' -f 22 "/proc/$$/stat")"
 
+# A lock is of a slot, or of a device that has a name: others may list the same one elsewhere.
+lock_of() {
+  local name=${device_names[$1]-$1}
+  echo "$slots/${name//[^A-Za-z0-9._-]/_}"
+}
+
 # The locks are the processes' too, so that a slot is free when they are gone.
 take_slots() {
   local i fd held=() mask
@@ -39,7 +45,7 @@ take_slots() {
   mask=$(umask)
   umask 0  # whoever shares the folder shares the locks
   for ((i = 0; i < slot_count && ${#held[@]} < job_slots; i++)); do
-    exec {fd}>"$slots/$i"
+    exec {fd}>"$(lock_of "$i")"
     if flock -n "$fd"; then
       held+=("$fd") devices+=("$i")
     else
@@ -67,7 +73,9 @@ if [[ -n $devices_variable ]]; then
 fi
 # Of what each process maps to write to and shares with none (RLIMIT_DATA). Not of its address space,
 # which programs of GPUs reserve by the terabyte. A lower limit of the site's stays.
-[[ -z $memory_limit ]] || ulimit -d "$memory_limit"
+if [[ -n $memory_limit ]] && { [[ $(ulimit -d) == unlimited ]] || (($(ulimit -d) > memory_limit)); }; then
+  ulimit -d "$memory_limit"
+fi
 put running "$(date +%s%3N)"
 (sleep "$limit" && kill -ALRM $$) &
 disown

@@ -32,6 +32,7 @@ Finding CheckHandshake(ConformanceSession& session) {
 // check, and not the next.
 Finding RunCheck(const ConformanceCheck& check, ConformanceSession& session) {
   constexpr std::chrono::milliseconds kEnd(20);  // a crash closes the socket a moment before
+  constexpr std::chrono::milliseconds kEndOfSilent(1000);
   if (!session.Ping().ok()) {
     if (const absl::Status again = session.Restart(); !again.ok()) {
       return Failed("it cannot be started again", again);
@@ -41,7 +42,8 @@ Finding RunCheck(const ConformanceCheck& check, ConformanceSession& session) {
   if (!session.is_running()) return finding;
   const absl::Status after = session.Ping();
   const bool may_have_ended = !after.ok() || finding.outcome == CheckOutcome::kFailed;
-  if (may_have_ended && session.process().WaitForEnd(kEnd)) {
+  // One that does not answer is given a second to be found dead; one that does has not ended.
+  if (may_have_ended && session.process().WaitForEnd(after.ok() ? kEnd : kEndOfSilent)) {
     return Failed("the model ended, " + session.process().how_it_ended() + "; " + finding.detail);
   }
   if (after.ok() || finding.outcome == CheckOutcome::kFailed) return finding;

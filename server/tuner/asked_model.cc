@@ -167,7 +167,7 @@ void NoteChange(const ModelVersion& version, Seconds first, Seconds again, Estim
 }  // namespace
 
 absl::Status ApplyModel(AskedModel& asked, const Problem& problem, const ModelFound& known,
-                        std::span<RankedPlan* const> plans) {
+                        std::span<RankedPlan* const> plans, const std::stop_token& cancel) {
   if (asked.fallback.has_value()) {
     for (RankedPlan* plan : plans) plan->estimate.cost_model = asked.fallback;
     return absl::OkStatus();
@@ -175,7 +175,8 @@ absl::Status ApplyModel(AskedModel& asked, const Problem& problem, const ModelFo
   if (asked.model == nullptr) return absl::OkStatus();
   std::vector<ParallelPlan> questions;
   for (const RankedPlan* plan : plans) questions.push_back(AskedForm(plan->plan, problem));
-  const auto figures = asked.model->Estimate(questions, {.with_breakdown = true});
+  const auto figures = asked.model->Estimate(questions, {.with_breakdown = true, .cancel = cancel});
+  if (absl::IsCancelled(figures.status())) return figures.status();
   for (std::size_t i = 0; i < plans.size(); ++i) {
     RankedPlan& plan = *plans[i];
     PlanFigures own = figures.ok() ? (*figures)[i] : PlanFigures();

@@ -34,9 +34,9 @@ absl::Status FallBack(const CostModelRequest& asked, const absl::Status& why, As
 void ApplyFigures(const PlanFigures& figures, const ModelVersion& version, Estimate& estimate);
 
 // The same for plans of an answer, which the model is asked about once more for their breakdowns;
-// where it cannot be, `known` has the times. Under a fallback they are marked.
+// where it cannot be, `known` has the times. Under a fallback they are marked. CANCELLED.
 absl::Status ApplyModel(AskedModel& asked, const Problem& problem, const ModelFound& known,
-                        std::span<RankedPlan* const> plans);
+                        std::span<RankedPlan* const> plans, const std::stop_token& cancel = {});
 
 // What an answer says of the plans that the model did not estimate, and of bounds of the model's
 // own that it leans on.

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <fstream>
-#include <iterator>
 #include <limits>
 #include <string_view>
 
 #include "nlohmann/json.hpp"
+#include "server/tuner/file_text.h"
 
 namespace meshwright {
 namespace {
@@ -31,7 +31,7 @@ std::string LastWholeLine(const std::string& path) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   if (!file) return "";
   file.seekg(std::max<std::streamoff>(0, file.tellg() - kTailBytes));
-  std::string text((std::istreambuf_iterator<char>(file)), {});
+  std::string text = RestOf(file);
   text.resize(text.rfind('\n') + 1);
   if (text.empty()) return "";
   text.pop_back();

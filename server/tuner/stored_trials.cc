@@ -55,7 +55,9 @@ EventRecord TrialEvent(const std::string& study_id, int number, std::int64_t tim
 }  // namespace
 
 StoredTrials::StoredTrials(StoredTrialsOptions options) : options_(std::move(options)) {
-  journal_.learnt = [this](const CalibrationReport& report) { return Learnt(report); };
+  journal_.learnt = [this](const std::optional<CalibrationReport>& report) {
+    return Learnt(report);
+  };
   journal_.begin = [this](const ExpectedTrial& expected) { return Begin(expected); };
   journal_.end = [this](int number, const TriedPlan& tried) { return End(number, tried); };
   journal_.attempts = Attempts();
@@ -111,10 +113,11 @@ absl::Status StoredTrials::LoadOpen(const Recorder& recorder, const TrialRecord&
   return absl::OkStatus();
 }
 
-absl::Status StoredTrials::Learnt(const CalibrationReport& report) {
-  calibration_id_ = report.id;
+absl::Status StoredTrials::Learnt(const std::optional<CalibrationReport>& report) {
+  calibration_id_ = report.has_value() ? report->id : "";
+  if (!report.has_value()) return absl::OkStatus();
   return options_.access([&](Recorder& recorder) {
-    return recorder.InsertCalibration(CalibrationRecordOf(report, options_.codec, NowMs()));
+    return recorder.InsertCalibration(CalibrationRecordOf(*report, options_.codec, NowMs()));
   });
 }
 

@@ -41,7 +41,7 @@ class StoredTrials {
   absl::Status Load(const Recorder& recorder);
   absl::Status LoadOpen(const Recorder& recorder, const TrialRecord& trial);
   AttemptJournal Attempts();
-  absl::Status Learnt(const CalibrationReport& report);
+  absl::Status Learnt(const std::optional<CalibrationReport>& report);
   absl::Status Begin(const ExpectedTrial& expected);
   absl::Status End(int number, const TriedPlan& tried);
   absl::Status Finish(Recorder& recorder, const AttemptEnding& attempt, int number,

@@ -32,7 +32,7 @@ struct TrialJournal {
   std::vector<TriedPlan> ended = {};      // by an earlier process, in the order tried
   std::optional<ParallelPlan> open = {};  // begun by it, and not ended
   // What the history taught, before the first trial is begun.
-  std::function<absl::Status(const CalibrationReport&)> learnt = {};
+  std::function<absl::Status(const std::optional<CalibrationReport>&)> learnt = {};
   // Both return once it is durable.
   std::function<absl::Status(const ExpectedTrial&)> begin = {};
   std::function<absl::Status(int number, const TriedPlan&)> end = {};

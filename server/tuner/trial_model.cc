@@ -28,7 +28,7 @@ absl::Status EstimateByAskedModel(const StudyRequest& request, const Problem& pr
   if (!request.cost_model.has_value() || plans.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(AskedModel asked,
                    OpenAskedModel(request.cost_model, problem, control.open_model, control.cancel));
-  RETURN_IF_ERROR(ApplyModel(asked, problem, {}, plans));
+  RETURN_IF_ERROR(ApplyModel(asked, problem, {}, plans, control.cancel));
   if (asked.model == nullptr) return absl::OkStatus();
   const std::vector<std::string>& own = asked.model->warnings();
   warnings.insert(warnings.end(), own.begin(), own.end());
@@ -49,17 +49,21 @@ bool IsByVendor(const Estimate& estimate) {
   return estimate.cost_model.has_value() && !estimate.cost_model->is_fallback;
 }
 
-RankedPlan AtExpectation(RankedPlan candidate, const Expectation& expected) {
-  Estimate& estimate = candidate.estimate;
-  const double ratio = expected.step_time / estimate.step_time;
+RankedPlan AtExpectation(RankedPlan known, const Estimate& vendors, const Expectation& expected) {
+  Estimate& estimate = known.estimate;
+  const double ratio = expected.step_time / vendors.step_time;
   const double spread = std::exp(kCentral80 * expected.log_sigma);
   estimate.step_time = expected.step_time;
   estimate.step_time_low = expected.step_time / spread;
   estimate.step_time_high = expected.step_time * spread;
-  estimate.tokens_per_second_per_device /= ratio;
-  estimate.model_flops_utilization /= ratio;
+  estimate.tokens_per_second_per_device = vendors.tokens_per_second_per_device / ratio;
+  estimate.model_flops_utilization = vendors.model_flops_utilization / ratio;
+  estimate.breakdown = vendors.breakdown;
   for (Seconds& part : estimate.breakdown) part *= ratio;
-  return candidate;
+  estimate.provenance = vendors.provenance;
+  estimate.cost_model = vendors.cost_model;
+  estimate.warnings = vendors.warnings;
+  return known;
 }
 
 }  // namespace meshwright

@@ -22,7 +22,8 @@ absl::Status EstimateByAskedModel(const StudyRequest& request, const Problem& pr
 bool IsByVendor(const Estimate& estimate);
 
 // A candidate with a vendor's times, which no run of ours calibrates, by what the trials have shown
-// of plans like it: time, interval, breakdown, and what follows from them.
-RankedPlan AtExpectation(RankedPlan candidate, const Expectation& expected);
+// of plans like it: time, interval, breakdown, and what follows from them. Its memory is that of
+// `known`, the built-in model's after the trials.
+RankedPlan AtExpectation(RankedPlan known, const Estimate& vendors, const Expectation& expected);
 
 }  // namespace meshwright

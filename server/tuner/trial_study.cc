@@ -106,8 +106,10 @@ struct Entry {
 RankedPlan NotTried(const TrialChooser& chooser, std::size_t candidate, const Problem& problem,
                     AnalyticModel& model) {
   const RankedPlan& before = chooser.candidates()[candidate];
-  if (IsByVendor(before.estimate)) return AtExpectation(before, chooser.Expect(candidate));
   RankedPlan ranked = RankPlan(before.plan, problem, model);
+  if (IsByVendor(before.estimate)) {
+    return AtExpectation(std::move(ranked), before.estimate, chooser.Expect(candidate));
+  }
   ranked.estimate.cost_model = before.estimate.cost_model;  // that it is a fallback, and why
   return ranked;
 }
@@ -225,7 +227,7 @@ class TrialStudy {
     const bool is_late =
         run.summary.stop == TrialStop::kCancelled && !control.cancel.stop_requested();
     if (is_late) run.summary.stop = TrialStop::kTimeLimit;
-    RETURN_IF_ERROR(Conclude(chooser, run));
+    RETURN_IF_ERROR(Conclude(chooser, run, control.trials));
     if (is_late) result_.search.stop_cause = StopCause::kDeadline;
     if (control.cancel.stop_requested()) result_.search.stop_cause = StopCause::kCancelled;
     result_.search.seconds = Clock::now() - start;
@@ -241,8 +243,11 @@ class TrialStudy {
     std::vector<RankedPlan> candidates = Estimated(std::move(plans), problem_, model);
     std::vector<RankedPlan*> asked;
     for (RankedPlan& candidate : candidates) asked.push_back(&candidate);
-    if (result_.baseline.has_value()) asked.push_back(&*result_.baseline);
+    if (!has_baseline && result_.baseline.has_value()) asked.push_back(&*result_.baseline);
     RETURN_IF_ERROR(EstimateByAskedModel(request_, problem_, control, asked, result_.warnings));
+    if (has_baseline) {
+      result_.baseline = *std::ranges::find(candidates, result_.baseline->plan, &RankedPlan::plan);
+    }
     return candidates;
   }
 
@@ -299,26 +304,11 @@ class TrialStudy {
                                                       const TrialChooser& chooser,
                                                       const TrialJournal* journal) {
     // A vendor's times do not lean on our history.
-    const bool is_over = tried.size() > kGateTrials || request_.cost_model.has_value();
-    if (is_over || request_.history.empty()) return std::nullopt;
-    const auto judged = Calibrate(WithTrials(request_, tried), problem_, knowledge_);
-    if (!judged.ok()) return std::nullopt;  // Conclude says so
-    const bool drops_times = judged->leaves_out_other_times || history_.leaves_out_other_times;
-    const bool drops_memory = judged->leaves_out_other_memory || history_.leaves_out_other_memory;
-    if (drops_times == history_.leaves_out_other_times &&
-        drops_memory == history_.leaves_out_other_memory) {
+    const bool is_by_vendor = std::ranges::any_of(
+        chooser.candidates(),
+        [](const RankedPlan& candidate) { return IsByVendor(candidate.estimate); });
+    if (tried.size() > kGateTrials || is_by_vendor || !DropContradicted(tried, journal)) {
       return std::nullopt;
-    }
-    auto learnt = LearnCalibration(WithoutOthers(drops_times, drops_memory), problem_, knowledge_);
-    if (!learnt.ok()) return std::nullopt;
-    history_ = std::move(learnt->calibration);
-    history_.leaves_out_other_times = drops_times;
-    history_.leaves_out_other_memory = drops_memory;
-    history_warnings_ = judged->warnings;
-    result_.calibration = std::move(learnt->report);
-    if (journal != nullptr && journal->learnt && result_.calibration.has_value()) {
-      const absl::Status written = journal->learnt(*result_.calibration);
-      if (!written.ok()) result_.warnings.emplace_back(written.message());
     }
     std::vector<ParallelPlan> plans;
     for (const RankedPlan& candidate : chooser.candidates()) plans.push_back(candidate.plan);
@@ -326,11 +316,42 @@ class TrialStudy {
     return Estimated(std::move(plans), problem_, model);
   }
 
-  // The request without what other jobs' runs say of times or memory.
+  // Leaves out, for good, what other jobs' runs say that the trials contradict; whether that is
+  // more than before.
+  bool DropContradicted(const std::vector<TriedPlan>& tried, const TrialJournal* journal) {
+    if (request_.history.empty()) return false;
+    const auto judged = Calibrate(WithTrials(request_, tried), problem_, knowledge_);
+    if (!judged.ok()) return false;  // Conclude says so
+    const bool drops_times = judged->leaves_out_other_times || history_.leaves_out_other_times;
+    const bool drops_memory = judged->leaves_out_other_memory || history_.leaves_out_other_memory;
+    if (drops_times == history_.leaves_out_other_times &&
+        drops_memory == history_.leaves_out_other_memory) {
+      return false;
+    }
+    auto learnt = LearnCalibration(WithoutOthers(drops_times, drops_memory), problem_, knowledge_);
+    if (!learnt.ok()) return false;
+    history_ = std::move(learnt->calibration);
+    history_.leaves_out_other_times = drops_times;
+    history_.leaves_out_other_memory = drops_memory;
+    history_warnings_ = judged->warnings;
+    history_warnings_.insert(history_warnings_.end(), request_.history_warnings.begin(),
+                             request_.history_warnings.end());
+    result_.calibration = std::move(learnt->report);
+    if (journal != nullptr && journal->learnt) {
+      const absl::Status written = journal->learnt(result_.calibration);
+      if (!written.ok()) result_.warnings.emplace_back(written.message());
+    }
+    return true;
+  }
+
+  // The request without what other jobs' runs say of times or memory. A run is of this job by this
+  // question's facts, as where it is learnt from (calibrate.cc).
   [[nodiscard]] StudyRequest WithoutOthers(bool drops_times, bool drops_memory) const {
     StudyRequest left = request_;
     for (HistoryRow& row : left.history) {
-      const absl::StatusOr<Problem> own = ResolveProblem(row.question, knowledge_);
+      Question question = row.question;
+      question.workload.framework_facts = problem_.framework_facts;
+      const absl::StatusOr<Problem> own = ResolveProblem(question, knowledge_);
       if (own.ok() && IsSameJob(*own, problem_)) continue;
       if (drops_times) row.step_time.reset();
       if (drops_memory) row.peak_memory.reset();
@@ -364,9 +385,13 @@ class TrialStudy {
     return static_cast<std::size_t>(found - all.begin());
   }
 
-  absl::Status Conclude(const TrialChooser& chooser, const TrialsRun& run) {
+  absl::Status Conclude(const TrialChooser& chooser, const TrialsRun& run,
+                        const TrialJournal* journal) {
+    DropContradicted(run.tried, journal);
+    const StudyRequest left =
+        WithoutOthers(history_.leaves_out_other_times, history_.leaves_out_other_memory);
     ASSIGN_OR_RETURN(learnt_.calibration,
-                     Calibrate(WithTrials(request_, run.tried), problem_, knowledge_));
+                     Calibrate(WithTrials(left, run.tried), problem_, knowledge_));
     ForgetFailuresIfOff(request_.disabled_rules, learnt_.calibration);
     for (const auto& [plan, runs] : RunsByPlan(run.tried)) learnt_.outcomes[plan] = runs.outcome;
     result_.plans = Rank(chooser, learnt_, problem_, request_.plan_count);
@@ -399,14 +424,14 @@ class TrialStudy {
   void RankBaseline(const TrialChooser& chooser) {
     const ParallelPlan plan = result_.baseline->plan;
     const auto outcome = learnt_.outcomes.find(plan);
-    if (outcome == learnt_.outcomes.end() && IsByVendor(result_.baseline->estimate)) {
-      const std::size_t i = *IndexOf(plan, chooser);
-      if (i == chooser.candidates().size()) return;  // the trials say nothing of it
-      result_.baseline = AtExpectation(chooser.candidates()[i], chooser.Expect(i));
-      return;
-    }
     if (outcome == learnt_.outcomes.end()) {
       AnalyticModel model(ViewOf(problem_), learnt_.calibration);
+      if (IsByVendor(result_.baseline->estimate)) {
+        const std::size_t i = *IndexOf(plan, chooser);
+        if (i == chooser.candidates().size()) return;  // the trials say nothing of it
+        result_.baseline = NotTried(chooser, i, problem_, model);
+        return;
+      }
       result_.baseline = RankPlan(plan, problem_, model);
       return;
     }

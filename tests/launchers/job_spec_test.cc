@@ -123,6 +123,13 @@ TEST_F(JobSpecTest, DevicesOfThisMachine) {
   problem_.cluster.pools.front().node_count = 1;
   problem_.cluster.pools.front().devices_per_node = 5;
   EXPECT_THAT(Fields(), ElementsAre("trials.job.visible_devices_variable"));
+  problem_.cluster.pools.front().devices_per_node = 2;
+  for (const char* list : {"0,0,1", "0,,1"}) {
+    request_.job->environment = {std::string("MESHWRIGHT_TEST_VISIBLE=") + list};
+    EXPECT_THAT(Fields(), ElementsAre("trials.job.visible_devices_variable")) << list;
+  }
+  request_.job->environment = {"MESHWRIGHT_TEST_VISIBLE=0,1"};
+  EXPECT_THAT(Fields(), ElementsAre());
   unsetenv("MESHWRIGHT_TEST_VISIBLE");
 }
 

@@ -81,7 +81,8 @@ TEST_P(LocalEngineTest, MemoryOfEachProcessIsLimited) {
   EXPECT_EQ(Run(little).end, (JobEnd{.exit_code = 0}));
   EXPECT_EQ(Output(little), "102400\n");
   EXPECT_NE(Output(free), Output(little));
-  const JobSpec much = Script("a=$(head -c 500000000 /dev/zero | tr '\\0' x); echo held");
+  const JobSpec much =
+      Script("export LC_ALL=C; a=$(head -c 500000000 /dev/zero | tr '\\0' x); echo held");
   EXPECT_NE(Run(much).end, (JobEnd{.exit_code = 0}));
   EXPECT_THAT(Output(much), testing::HasSubstr("cannot allocate"));
 }

@@ -172,6 +172,7 @@ TEST(ReplayStudyTest, TrialsThatContradictOtherJobsDropWhatTheseTaught) {
   const auto elsewhere = EvaluatePlan({.question = other, .plan = Plan(1, 1)}, Known(), {});
   request.history.assign(
       10, {.question = other, .plan = Plan(1, 1), .step_time = 3 * elsewhere.value().step_time});
+  request.history_warnings = {"the store says"};
   const StudyResult result = Answer(request);
   ASSERT_EQ(result.trials.size(), 4u);
   const auto measured = [&](std::size_t i) {
@@ -181,7 +182,13 @@ TEST(ReplayStudyTest, TrialsThatContradictOtherJobsDropWhatTheseTaught) {
   EXPECT_NEAR(result.trials[3].expected_step_time / measured(3), 1, 0.1);
   EXPECT_THAT(result.warnings, testing::Contains(testing::HasSubstr("were left out")));
   EXPECT_THAT(result.warnings, testing::Not(testing::Contains(testing::HasSubstr("learnt from"))));
-  EXPECT_TRUE(!result.calibration.has_value() || result.calibration->time_ratio == 1);
+  EXPECT_THAT(result.warnings, testing::Contains("the store says"));
+  EXPECT_FALSE(result.calibration.has_value());  // nothing else was learnt
+  const RankedPlan& open = result.plans.back();
+  ASSERT_NE(open.estimate.provenance, Provenance::kMeasured);
+  const auto alone =
+      EvaluatePlan({.question = TinyQuestion(), .plan = StatedPlan(open.plan)}, Known(), {});
+  EXPECT_NEAR(open.estimate.step_time / alone.value().step_time, 1, 0.05);
   // Those that agree stay.
   for (HistoryRow& row : request.history) row.step_time = elsewhere.value().step_time;
   const StudyResult agreeing = Answer(request);

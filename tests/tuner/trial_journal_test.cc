@@ -143,8 +143,8 @@ TEST(TrialJournalTest, TheCalibrationIsKeptBeforeTheFirstTrial) {
       {.question = TinyQuestion(), .plan = {.tensor_parallel = 2}, .step_time = Seconds(1)}};
   std::vector<std::string> calls;
   const TrialJournal journal = {.learnt =
-                                    [&](const CalibrationReport& report) {
-                                      calls.push_back(report.id);
+                                    [&](const std::optional<CalibrationReport>& report) {
+                                      calls.push_back(report.value().id);
                                       return absl::OkStatus();
                                     },
                                 .begin =
