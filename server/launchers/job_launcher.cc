@@ -284,6 +284,17 @@ void JobLauncher::TellText(std::string what) {
   options_.on_status(trial_->job.id, trial_->told);
 }
 
+// A job may run while nobody looks at it, and of a silent engine it is not known when it ended:
+// what the job says itself then goes before what was seen.
+std::optional<Seconds> JobLauncher::TimeUsed(const JobStatus& status, std::optional<Seconds> of_job,
+                                             Clock::time_point now) const {
+  if (status.run_time.has_value()) return status.run_time;
+  const bool was_told_of_end = status.end.has_value();
+  if (of_job.has_value() && !was_told_of_end) return of_job;
+  if (trial_->running_since.has_value()) return now - *trial_->running_since;
+  return of_job;
+}
+
 absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Collect(const JobStatus& status) {
   Trial& trial = *trial_;
   const Clock::time_point now = Clock::now();
@@ -295,12 +306,8 @@ absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Collect(const JobStatu
   if (!has_result && !trial.cancelled_as.has_value() && !is_settled) return std::nullopt;
 
   AttemptReport report = {.nodes = status.nodes.empty() ? trial.nodes : status.nodes};
-  // A job may run while nobody looks at it. Of a silent engine it is not known when it ended.
-  std::optional<Seconds> time = status.run_time;
-  // Nor does anybody who was not asked: what the job says itself goes first then.
-  if (!time.has_value() && has_result && !status.end.has_value()) time = (*read)->run_time;
-  if (!time.has_value() && trial.running_since.has_value()) time = now - *trial.running_since;
-  if (!time.has_value() && has_result) time = (*read)->run_time;
+  const std::optional<Seconds> of_job = has_result ? (*read)->run_time : std::nullopt;
+  const std::optional<Seconds> time = TimeUsed(status, of_job, now);
   report.time = std::min(time.value_or(Seconds(0)), trial.time_limit + kEndTime);
   trial.time += report.time;
   if (has_result && (*read)->run.has_value()) {

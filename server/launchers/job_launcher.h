@@ -66,6 +66,10 @@ class JobLauncher final : public Launcher {
   // While the engine does not answer.
   absl::StatusOr<std::optional<FinishedTrial>> LookPastSilence(const absl::Status& silence);
   absl::StatusOr<std::optional<FinishedTrial>> Collect(const JobStatus& status);
+  // What a job that has ended used; `of_job` is its own word. Nothing where nobody knows.
+  [[nodiscard]] std::optional<Seconds> TimeUsed(const JobStatus& status,
+                                                std::optional<Seconds> of_job,
+                                                std::chrono::steady_clock::time_point now) const;
   absl::StatusOr<std::optional<FinishedTrial>> Fail(FailureClass failure, AttemptReport report);
   absl::Status TryAgain(const AttemptReport& report);
   [[nodiscard]] bool IsMeasured() const;

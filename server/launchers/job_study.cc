@@ -33,25 +33,36 @@ constexpr Seconds kEndLimit(60);
 constexpr Seconds kSlurmPoll(15);
 constexpr Seconds kKubernetesPoll(5);
 
+struct Candidates {
+  std::vector<ParallelPlan> plans = {};
+  int unstated_count = 0;  // of the search's, that the command cannot state
+  std::string first_reason = {};
+};
+
 // Those of the search that the command can state, each also with half and twice its micro-batch.
-std::vector<ParallelPlan> CandidatesOf(const std::vector<RankedPlan>& plans,
-                                       const JobPlanner& planner) {
+Candidates CandidatesOf(const std::vector<RankedPlan>& plans, const JobPlanner& planner) {
   std::set<ParallelPlan> candidates;
+  Candidates found;
   const auto add = [&](const ParallelPlan& plan) {
-    if (CheckExpressible(planner, plan).ok()) candidates.insert(plan);
-  };  // NoteSearch tells of the others
+    absl::Status stated = CheckExpressible(planner, plan);
+    if (stated.ok()) candidates.insert(plan);
+    return stated;
+  };
   for (const RankedPlan& ranked : plans) {
-    add(ranked.plan);
+    if (absl::Status stated = add(ranked.plan); !stated.ok()) {
+      if (found.unstated_count++ == 0) found.first_reason = std::string(stated.message());
+    }
     const int own = ranked.plan.micro_batch_size;
     for (const int micro_batch : {own / 2, own * 2}) {
       if (micro_batch < 1) continue;
       ParallelPlan other = ranked.plan;
       other.micro_batch_size = micro_batch;
       const auto resolved = ResolvePlan(StatedPlan(other), planner.problem, "plan");
-      if (resolved.ok()) add(WithStatedSplit(resolved->plan, planner.problem));
+      if (resolved.ok()) add(WithStatedSplit(resolved->plan, planner.problem)).IgnoreError();
     }
   }
-  return {candidates.begin(), candidates.end()};
+  found.plans.assign(candidates.begin(), candidates.end());
+  return found;
 }
 
 Seconds PollOf(std::string_view launcher) {
@@ -102,19 +113,13 @@ absl::Status CheckRequest(const StudyRequest& request, const StudyControl& contr
 }
 
 // What was left out before any plan became a candidate for a trial.
-void NoteSearch(const StudyResult& searched, const JobPlanner& planner, StudyResult& answer) {
-  int unstated = 0;
-  std::string why;
-  for (const RankedPlan& plan : searched.plans) {
-    const absl::Status expressible = CheckExpressible(planner, plan.plan);
-    if (expressible.ok()) continue;
-    if (unstated++ == 0) why = std::string(expressible.message());
-  }
-  if (unstated > 0) {
+void NoteSearch(const StudyResult& searched, const Candidates& candidates,
+                std::string_view profile_name, StudyResult& answer) {
+  if (candidates.unstated_count > 0) {
     answer.warnings.push_back(
         fmt::format("{} of the search's best plans are no candidates, since {} has no flags for "
                     "them; the first: {}",
-                    unstated, planner.problem.profile.name, why));
+                    candidates.unstated_count, profile_name, candidates.first_reason));
   }
   std::string pruned;
   for (const auto& [rule, count] : searched.search.pruned_count_by_rule) {
@@ -165,12 +170,13 @@ absl::StatusOr<StudyAnswer> Measure(const StudyRequest& request, const Knowledge
        .poll_interval = trials.job->poll_interval.value_or(PollOf(trials.launcher)),
        .queue_limit = trials.job->queue_limit,
        .lost_limit = LostLimit(trials.launcher)});
+  const Candidates candidates = CandidatesOf(found->plans, planner);
   ASSIGN_OR_RETURN(
       StudyAnswer answer,
-      RunTrialStudy(request, knowledge,
-                    {.candidates = CandidatesOf(found->plans, planner), .runs_jobs = true},
+      RunTrialStudy(request, knowledge, {.candidates = candidates.plans, .runs_jobs = true},
                     launcher, measuring));
-  if (auto* const result = std::get_if<StudyResult>(&answer)) NoteSearch(*found, planner, *result);
+  if (auto* const result = std::get_if<StudyResult>(&answer))
+    NoteSearch(*found, candidates, planner.problem.profile.name, *result);
   return answer;
 }
 

@@ -164,6 +164,17 @@ void NoteChange(const ModelVersion& version, Seconds first, Seconds again, Estim
                   version.name, first.count(), again.count()));
 }
 
+// What a plan was ranked by stands, also when the model cannot be asked any more.
+void KeepRankedTime(const ModelVersion& version, Seconds ranked, PlanFigures& figures,
+                    Estimate& estimate) {
+  if (figures.verdict != PlanVerdict::kOk) {
+    figures = {.verdict = PlanVerdict::kOk, .step_time = ranked};
+    return;
+  }
+  NoteChange(version, ranked, figures.step_time, estimate);
+  SetStepTime(figures, ranked);
+}
+
 }  // namespace
 
 absl::Status ApplyModel(AskedModel& asked, const Problem& problem, const ModelFound& known,
@@ -180,15 +191,9 @@ absl::Status ApplyModel(AskedModel& asked, const Problem& problem, const ModelFo
   for (std::size_t i = 0; i < plans.size(); ++i) {
     RankedPlan& plan = *plans[i];
     PlanFigures own = figures.ok() ? (*figures)[i] : PlanFigures();
-    // What it was ranked by stands, also when it cannot be asked any more.
     for (const RecomputeChoice& choice : known.found.best) {
       if (AskedForm(choice.plan, problem) != questions[i]) continue;
-      if (own.verdict == PlanVerdict::kOk) {
-        NoteChange(asked.model->version(), choice.estimate.step_time, own.step_time, plan.estimate);
-        SetStepTime(own, choice.estimate.step_time);
-      } else {
-        own = {.verdict = PlanVerdict::kOk, .step_time = choice.estimate.step_time};
-      }
+      KeepRankedTime(asked.model->version(), choice.estimate.step_time, own, plan.estimate);
     }
     if (own.verdict == PlanVerdict::kOk) {
       ApplyFigures(own, asked.model->version(), plan.estimate);

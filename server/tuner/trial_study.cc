@@ -242,6 +242,7 @@ class TrialStudy {
     if (has_baseline) plans.push_back(result_.baseline->plan);
     std::vector<RankedPlan> candidates = Estimated(std::move(plans), problem_, model);
     std::vector<RankedPlan*> asked;
+    asked.reserve(candidates.size() + 1);
     for (RankedPlan& candidate : candidates) asked.push_back(&candidate);
     if (!has_baseline && result_.baseline.has_value()) asked.push_back(&*result_.baseline);
     RETURN_IF_ERROR(EstimateByAskedModel(request_, problem_, control, asked, result_.warnings));

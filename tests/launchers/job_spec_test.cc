@@ -46,8 +46,10 @@ class JobSpecTest : public testing::Test {
 
   std::vector<std::string> Fields() {
     std::vector<std::string> fields;
-    for (const FieldViolation& found : FieldViolations(MakeJobPlanner(request_, problem_).status()))
+    for (const FieldViolation& found :
+         FieldViolations(MakeJobPlanner(request_, problem_).status())) {
       fields.push_back(found.field);
+    }
     return fields;
   }
 

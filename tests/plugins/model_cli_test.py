@@ -103,6 +103,24 @@ class ModelTest(programs.Folder):
                                        "info").stdout)
         self.assertEqual(info["cost_models"], ["bad", "roofline-c", "roofline-cpp"])
 
+    def test_it_chooses_trials_embedded_and_served_alike(self):
+        rows = [{"plan": {"tensor_parallel": t}, "outcome": "ok", "step_time_seconds": 100.0} for t in (1, 2, 4, 8)]
+        question = ["tune", *self.question(), "--launcher", "replay", "--max-trials", "1", "--replay",
+                    self.write("rows.jsonl", "\n".join(json.dumps(row) for row in rows)), "--output", "json"]
+        own = json.loads(self.with_models(*question, "--cost-model", "roofline-cpp").stdout)
+        plain = json.loads(self.run_cli(*question).stdout)
+        expected, = (trial["expected_step_time_seconds"] for trial in own["trials"])
+        self.assertNotEqual(expected, plain["trials"][0]["expected_step_time_seconds"])
+        first, *rest = own["plans"]
+        self.assertEqual(first["estimate"]["provenance"], "measured")
+        self.assertEqual(len(rest), 3)
+        for plan in rest:
+            self.assertEqual(plan["estimate"]["cost_model"]["name"], "roofline-cpp")
+            self.assertEqual(plan["estimate"]["cost_model"]["state"], "used")
+        served = json.loads(self.run_cli("--server", self.start_server_with_models(), *question, "--cost-model",
+                                         "roofline-cpp").stdout)
+        self.assertEqual(served["plans"], own["plans"])
+
     def test_a_model_that_cannot_be_asked(self):
         question = ["tune", *self.question(), "--output", "json"]
         self.run_cli(*question, "--cost-model", "roofline-c", expect=6)  # no folder

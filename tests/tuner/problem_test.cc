@@ -91,6 +91,7 @@ TEST(ResolveProblemTest, MemoryOfSharedDevices) {
   pool.physical_devices_per_node = 2;
   const Problem shared = Resolved(question);
   EXPECT_EQ(shared.cluster.pools.front().memory_capacity, Scale(whole, 0.25));
+  EXPECT_THAT(shared.warnings, Contains(HasSubstr("step times of pipelines are lower bounds")));
   EXPECT_THAT(shared.applied_defaults,
               Contains(testing::Field(&AppliedDefault::value, std::to_string(whole.count / 4))));
   pool.memory_capacity = GiB(7);
