@@ -175,8 +175,9 @@ absl::StatusOr<StudyAnswer> Measure(const StudyRequest& request, const Knowledge
       StudyAnswer answer,
       RunTrialStudy(request, knowledge, {.candidates = candidates.plans, .runs_jobs = true},
                     launcher, measuring));
-  if (auto* const result = std::get_if<StudyResult>(&answer))
+  if (auto* const result = std::get_if<StudyResult>(&answer)) {
     NoteSearch(*found, candidates, planner.problem.profile.name, *result);
+  }
   return answer;
 }
 
