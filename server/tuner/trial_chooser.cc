@@ -26,6 +26,12 @@ constexpr double kLikely = 0.5;
 constexpr double kWorthATrial = 0.05;
 // Standard deviations below what is expected of a plan at which it is called optimistic.
 constexpr double kOptimism = 2;
+// Each time that so many trials in a row have not been the best, the next is a plan whose likeness
+// to all that were tried is below this: where the model is wrong about a whole kind of plans,
+// expected gain alone stays with the neighbours of its first choices (docs/replay.md, "FlagScale's
+// problems").
+constexpr int kPatience = 4;
+constexpr double kUnlike = 0.3;
 // A plan of at least the modelled memory of one that ran out is tried last.
 constexpr double kRanOutProbability = 1e-6;
 constexpr double kLeastProbability = 1e-9;
@@ -36,6 +42,10 @@ constexpr double kBeyondDoubt = 5;
 constexpr double kSurelyOversized = 0.01;
 
 double Cdf(double z) { return 0.5 * std::erfc(-z / std::sqrt(2.0)); }
+
+Seconds Optimistic(const Expectation& expected) {
+  return expected.step_time * std::exp(-kOptimism * expected.log_sigma);
+}
 
 std::vector<PlanFeatures> AllFeatures(const std::vector<RankedPlan>& candidates, int layer_count) {
   std::vector<PlanFeatures> features;
@@ -149,6 +159,16 @@ double TrialChooser::ExpectedGain(const Expectation& expected, Seconds incumbent
   return success * std::max(0.0, saved) / TrialTime(success * expected.step_time).count();
 }
 
+// May be the best, and is like nothing that was tried.
+bool TrialChooser::IsUnexplored(const Expectation& expected, Seconds incumbent) const {
+  if (expected.success_probability < kWorthATrial || Optimistic(expected) >= incumbent)
+    return false;
+  const PlanFeatures& features = features_[expected.candidate];
+  return std::ranges::none_of(learnt_, [&](const auto& trial) {
+    return Likeness(features, features_[trial.first]) >= kUnlike;
+  });
+}
+
 std::optional<Expectation> TrialChooser::Next() const {
   std::vector<Expectation> open;
   for (std::size_t i = 0; i < candidates_.size(); ++i) {
@@ -156,10 +176,12 @@ std::optional<Expectation> TrialChooser::Next() const {
   }
   if (open.empty()) return std::nullopt;
   const Seconds incumbent = Incumbent(open);
+  const bool explores = best_.has_value() && since_best_ > 0 && since_best_ % kPatience == 0;
   // Where no gain is left to be expected, for it is too small for a double, the order is by time.
   const auto rank = [&](const Expectation& e) {
     const bool is_open = !RuledOutBy(e.candidate).has_value();
-    return std::tuple(is_open, ExpectedGain(e, incumbent), -e.step_time.count());
+    const bool is_preferred = explores && IsUnexplored(e, incumbent);
+    return std::tuple(is_open, is_preferred, ExpectedGain(e, incumbent), -e.step_time.count());
   };
   std::vector<decltype(rank(open.front()))> ranks;
   ranks.reserve(open.size());
@@ -176,6 +198,7 @@ void TrialChooser::Reconsider(std::vector<RankedPlan> candidates) {
 void TrialChooser::Learn(std::size_t candidate, const TrialOutcome& outcome) {
   learnt_.emplace_back(candidate, outcome);
   tried_[candidate] = true;
+  ++since_best_;
   const Estimate& estimate = candidates_[candidate].estimate;
   switch (WordOf(outcome)) {
     case Outcome::kOk: {
@@ -188,6 +211,7 @@ void TrialChooser::Learn(std::size_t candidate, const TrialOutcome& outcome) {
       largest_run_ = std::max(largest_run_, estimate.reserved_memory);
       if (!best_.has_value() || run.step_time < best_->step_time) {
         best_ = {.candidate = candidate, .step_time = run.step_time};
+        since_best_ = 0;
       }
       return;
     }
@@ -211,8 +235,7 @@ double TrialChooser::RemainingGain() const {
     if (tried_[i]) continue;
     const Expectation e = Expect(i);
     if (e.success_probability < kWorthATrial) continue;
-    const Seconds optimistic = e.step_time * std::exp(-kOptimism * e.log_sigma);
-    gain = std::max(gain, 1 - optimistic / best_->step_time);
+    gain = std::max(gain, 1 - Optimistic(e) / best_->step_time);
   }
   return gain;
 }

@@ -22,9 +22,10 @@ struct Expectation {
 };
 
 // Which plan to run next: the one with the greatest expected gain over the best measured so far for
-// each second that it occupies the cluster. What is expected is the cost model's estimate,
-// corrected by what the trials so far have shown of plans like it; docs/replay.md has the rule and
-// its constants. Pure; ties go to the candidate that stands first.
+// each second that it occupies the cluster; after some without gain, one unlike all that were
+// tried. What is expected is the cost model's estimate, corrected by what the trials so far have
+// shown of plans like it; docs/replay.md has the rule and its constants. Pure; ties go to the
+// candidate that stands first.
 class TrialChooser {
  public:
   // Candidates in canonical order, no plan twice. `disabled_rules` rule nothing out.
@@ -66,6 +67,7 @@ class TrialChooser {
   [[nodiscard]] bool IsContradicted(std::size_t candidate) const;
   [[nodiscard]] double FitProbability(std::size_t candidate) const;
   [[nodiscard]] double ExpectedGain(const Expectation& expected, Seconds incumbent) const;
+  [[nodiscard]] bool IsUnexplored(const Expectation& expected, Seconds incumbent) const;
   [[nodiscard]] Seconds Incumbent(const std::vector<Expectation>& open) const;
 
   std::vector<RankedPlan> candidates_;
@@ -85,6 +87,7 @@ class TrialChooser {
     Seconds step_time = Seconds(0);
   };
   std::optional<Best> best_ = {};
+  int since_best_ = 0;  // trials
 };
 
 }  // namespace meshwright

@@ -46,6 +46,28 @@ TEST(TrialChooserTest, RunsCorrectWhatIsExpectedOfTheOthers) {
   EXPECT_EQ(chooser.best(), Seconds(6));
 }
 
+// Eight plans that are alike; one unlike them, which may be the best, and one that cannot.
+TEST(TrialChooserTest, LooksElsewhereAfterFourTrialsWithoutGain) {
+  std::vector<RankedPlan> candidates(8, Candidate(1, 1));
+  candidates.push_back(Candidate(64, 1.12));
+  candidates.push_back(Candidate(4096, 30));
+  TrialChooser chooser(candidates, 4);
+  chooser.Learn(chooser.Next()->candidate, After(1));
+  for (int trial = 0; trial < 4; ++trial) {
+    const auto next = chooser.Next();
+    ASSERT_LT(next->candidate, 8u) << trial;
+    chooser.Learn(next->candidate, After(1.02));
+  }
+  const auto elsewhere = chooser.Next();
+  EXPECT_EQ(elsewhere->candidate, 8u);
+  chooser.Learn(elsewhere->candidate, After(1.1));
+  // Once, and then not before four more; what is left elsewhere cannot gain.
+  while (const auto next = chooser.Next()) {
+    ASSERT_EQ(next->candidate == 9u, chooser.was_tried(7)) << next->candidate;
+    chooser.Learn(next->candidate, After(next->step_time.count()));
+  }
+}
+
 TEST(TrialChooserTest, OutOfMemoryMarksPlansOfItsModelledSize) {
   TrialChooser chooser({Candidate(1, 5, 40), Candidate(2, 3, 60), Candidate(4, 2, 70)}, 4);
   chooser.Learn(1, OutOfMemory());
