@@ -22,7 +22,7 @@ for concept in enumerate prune estimate search recorder plugin; do
       /^BM_/ {
         rate = "-"
         for (i = 2; i <= NF; ++i) if (sub(/^items_per_second=/, "", $i)) rate = $i
-        sub(/^BM_/, "", $1); sub(/\/real_time$/, "", $1)
+        sub(/^BM_/, "", $1); sub(/\/real_time/, "", $1)
         printf "%-11s %-42s %11s %-2s %14s\n", program, $1, $2, $3, rate
       }' "$table"
 done

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Chooses what estimator/run_residuals.* assumes before the first run, by leaving sources of runs out.
 
-    scripts/fit_residuals.py BIN [--draws N]
+    scripts/fit_residuals.py BIN [--draws N] [--shipped [SOURCE...]]
 
 For every source: the constants that serve the other sources best, and the median and 90th percentile (%) of
 the error of its step times with them, beside those of no history; `warm` with three runs of the same job,
 `transfer` with twenty of other models, as the exam draws them. Last the constants of all sources together.
-Beside them the share (%) of times inside the 80 % interval. Mirrors FitResiduals() and SpreadOf() for step
+`--shipped` instead scores the constants of the program, with its damped step for the scale tau and with the full
+one. Beside them the share (%) of times inside the 80 % interval. Mirrors FitResiduals() and SpreadOf() for step
 times. Needs python3-numpy; the exam is found as scripts/accuracy.sh finds it.
 """
 import argparse
@@ -27,6 +28,7 @@ GRID = {
 }
 START = {"job": 0.05, "plan": 0.07, "noise": 0.02, "freedom": 2, "scale_rows": 8, "noise_rows": 1,
          "similarity": 0.8, "work": 1.5, "tensor": 1.5, "pipeline": 1.5}
+SHIPPED = {**START, "job": 0.03, "plan": 0.05, "scale_rows": 2}  # estimator/run_residuals.*
 CENTRAL = 1.2815515655446004  # sigmas to the 10th and 90th percentile
 COVERAGE = 0.75, 0.88
 OWN, OTHERS, LEAST = 3, 20, 4  # runs of a history, and the fewest to score
@@ -88,7 +90,8 @@ class Task:
             noise = ((c["noise_rows"] * c["noise"] ** 2 + weights @ squares)
                      / (c["noise_rows"] + n))
             surprise = signal * solved @ prior @ solved + n - signal * np.sum(inverse * prior)
-            signal = (c["scale_rows"] + surprise) / (c["scale_rows"] + n)
+            step = signal if c.get("full_step") else 1
+            signal = (c["scale_rows"] + step * surprise) / (c["scale_rows"] + n)
         inverse = np.linalg.inv(signal * prior + np.diag(noise / weights))
         cross = signal * covariance(self.far, self.own)
         before = signal * (c["job"] ** 2 + c["plan"] ** 2)
@@ -171,6 +174,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("bin")
     parser.add_argument("--draws", type=int, default=3)
+    parser.add_argument("--shipped", nargs="*", metavar="SOURCE", help="without SOURCE: all of them")
     args = parser.parse_args()
     binary = os.path.abspath(args.bin)
     os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
@@ -189,6 +193,12 @@ def main():
         for mode, key in (("warm", "group"), ("transfer", "model")):
             if tasks := tasks_of(runs, key, args.draws, mode == "warm"):
                 sets[source, mode] = tasks, Outcome(tasks, None)
+    if args.shipped is not None:
+        for words, constants in (("damped", SHIPPED), ("full", {**SHIPPED, "full_step": True})):
+            print(f"{words} step: {total(sets, constants):.4f} of cold")
+            for source in sorted(args.shipped or {FAMILY.get(name, name) for name, _ in sets}):
+                report(sets, constants, source)
+        return
     for left_out in sorted({FAMILY.get(name, name) for name, _ in sets}):
         others = {k: v for k, v in sets.items() if FAMILY.get(k[0], k[0]) != left_out}
         constants, _ = best(others)

@@ -67,6 +67,19 @@ def measured(groups, binary):
     return lines
 
 
+def oversized(groups, binary):
+    """Groups whose best measured plan does not fit by the model: what the limit of memory alone would lose."""
+    lost = []
+    for group in groups:
+        best = min((row for row in group.rows if competitors.ran(row)), key=lambda row: float(row["step_time_seconds"]))
+        case = json.dumps({**group.case, "id": "best", "plan": best["plan"]})
+        done = subprocess.run([binary, "evaluate", "--cases", "-"], input=case, capture_output=True, text=True, check=True)
+        found = json.loads(done.stdout)
+        if not found["fits"]:
+            lost.append(f"{group.name} (modelled at {int(found['reserved_memory_bytes']) / 2**30:.1f} GiB)")
+    return [f"Best plans that do not fit by the model: of {len(lost)} of {len(groups)} groups" + "".join(f"; {name}" for name in lost)]
+
+
 def share(part, whole):
     return f"{100 * part / whole:.1f} %" if part != whole else "100 %"
 
@@ -191,7 +204,7 @@ def main():
     found = {}
     if asked.exam:
         groups = replay_report.load_groups(asked.exam, asked.data, asked.only)
-        found.update(measured=measured(groups, asked.bin), orders=orders(groups, asked.bin))
+        found.update(measured=[*measured(groups, asked.bin), "", *oversized(groups, asked.bin)], orders=orders(groups, asked.bin))
     if not asked.only:
         found["spaces"] = [*example_lines(asked.bin), "", *grid_lines(asked.bin)]
     for name, lines in found.items():
