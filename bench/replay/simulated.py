@@ -17,6 +17,7 @@ import competitors
 
 SIZES = (1, 2, 4, 8)
 TRIALS, SEEDS, WITHIN = 40, 5, (1.03, 1.01)
+AIM = 10  # trials; draws that take more are explained
 # Of the hidden error of time and of memory: standard deviations of what all plans share, what neighbours
 # share and what is a plan's own; the share of plans that crash.
 TIME, MEMORY, CRASHES = (0.12, 0.06, 0.015), (0.06, 0.03, 0.01), 0.02
@@ -123,15 +124,15 @@ def trials_until(trials, limit):
                  if trial["outcome"] == "ok" and trial["step_time_seconds"] <= limit), None)
 
 
-def missed(cases, estimates, rows, trials):
-    """Why a draw took too many: what the model thinks of its best plan, and how good a plan was found."""
+def slow_draw(cases, estimates, rows):
+    """Why a draw takes many trials: what the model thinks of its best plan, and how good the model's own choice is."""
     modelled = {json.dumps(case["plan"]): estimate["step_time_seconds"] for case, estimate in zip(cases, estimates)
                 if estimate.get("fits")}
-    best = min((row for row in rows if competitors.ran(row)), key=lambda row: row["step_time_seconds"])
-    thought = modelled.get(json.dumps(best["plan"]), math.inf) / min(modelled.values()) - 1
-    found = min(trial["step_time_seconds"] for trial in trials if trial["outcome"] == "ok") / best["step_time_seconds"] - 1
-    return (f"by the model the best plan is {100 * thought:.0f} % slower than its first choice; "
-            f"what was found is {100 * found:.0f} % from the best")
+    ran = {json.dumps(row["plan"]): row["step_time_seconds"] for row in rows if competitors.ran(row)}
+    best = min(ran, key=ran.get)
+    first = min((plan for plan in ran if plan in modelled), key=modelled.get)
+    return (f"by the model the best plan is {100 * (modelled.get(best, math.inf) / modelled[first] - 1):.0f} % slower "
+            f"than its first choice, which is {100 * (ran[first] / ran[best] - 1):.0f} % from the best")
 
 
 def shown(counts):
@@ -161,8 +162,8 @@ def report(binary):
             trials = ask(binary, problem, rows)
             for share, counts in needed.items():
                 counts.append(trials_until(trials, share * best))
-            if needed[WITHIN[0]][-1] is None:
-                print(f"{name}, draw {seed + 1}: {missed(cases, estimates, rows, trials)}")
+            if (needed[WITHIN[0]][-1] or math.inf) > AIM:
+                print(f"{name}, draw {seed + 1}: {slow_draw(cases, estimates, rows)}")
         lines.append(f"| {name} | {len(rows):,} | {its_plans:,} | {its_trials} | "
                      f"{shown(needed[WITHIN[0]])} | {shown(needed[WITHIN[1]])} |")
     return lines

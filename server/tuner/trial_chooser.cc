@@ -11,9 +11,8 @@
 namespace meshwright {
 namespace {
 
-// Runs of a job deviate from its own factor by 0.045 to 0.09 (docs/cost_model.md "Learning from
-// runs"), which neighbours and own make up in equal parts; with what all share it is as wide as a
-// cold estimate's interval. How they compare on measured groups: docs/replay.md.
+// Set by hand: what neighbours share and what is a plan's own in equal parts; with what all share
+// it is as wide as a cold estimate's interval. How they do on measured groups: docs/replay.md.
 constexpr ResidualSpread kTimeSpread = {.all = 0.1, .neighbours = 0.05, .own = 0.05};
 // The interval's 0.05 of memory, in the same shares.
 constexpr ResidualSpread kMemorySpread = {.all = 0.045, .neighbours = 0.015, .own = 0.015};
@@ -36,8 +35,8 @@ constexpr double kUnlike = 0.3;
 constexpr double kRanOutProbability = 1e-6;
 constexpr double kLeastProbability = 1e-9;
 
-// Standard deviations below what is expected of a plan that no plan is taken to lie: of the best
-// plans of 88 measured groups the furthest lay 3.7 below (docs/pruning.md).
+// Standard deviations below what is expected of a plan that no plan is taken to lie: the best plans
+// of 88 measured groups are kept by it (docs/pruning.md).
 constexpr double kBeyondDoubt = 5;
 constexpr double kSurelyOversized = 0.01;
 
