@@ -1,13 +1,15 @@
 // How fast the recorder stores durably (rows a second by the size of the transaction, calls a
-// second by the number of threads) and how fast it lists, filters and ranks 100,000 trials and
-// measurements; all on a file.
+// second by the number of threads), takes in an export, and lists, filters and ranks 100,000 trials
+// and measurements; all on a file.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 #include <stdlib.h>
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -181,6 +183,49 @@ absl::Status AddTrial(Recorder& recorder, int i) {
   return recorder.FinishTrial(ending).status();
 }
 
+// The lines of an export of so many measurements.
+absl::StatusOr<std::vector<std::string>> ExportedLines(int count) {
+  BenchStore store;
+  std::vector<MeasurementRecord> rows;
+  rows.reserve(static_cast<std::size_t>(count));
+  for (int i = 0; i < count; ++i) rows.push_back(MakeMeasurement(i));
+  if (const auto kept = store.recorder().InsertMeasurements(rows); !kept.ok()) {
+    return kept.status();
+  }
+  std::vector<std::string> lines;
+  const absl::Status exported = store.recorder().Export({}, [&lines](std::string_view line) {
+    lines.emplace_back(line);
+    return absl::OkStatus();
+  });
+  if (!exported.ok()) return exported;
+  return lines;
+}
+
+// Into an empty store; bytes_per_second are those of the file that the export would be.
+void ImportMeasurements(benchmark::State& state) {
+  const auto lines = ExportedLines(static_cast<int>(state.range(0)));
+  if (!lines.ok()) return state.SkipWithError("no export");
+  std::size_t bytes = 0;
+  for (const std::string& line : *lines) bytes += line.size() + 1;
+  for (auto _ : state) {
+    state.PauseTiming();
+    auto store = std::make_unique<BenchStore>(state);
+    state.ResumeTiming();
+    std::size_t next = 0;
+    const auto counts = store->recorder().Import(
+        [&]() -> absl::StatusOr<std::optional<std::string>> {
+          return next < lines->size() ? std::optional((*lines)[next++]) : std::nullopt;
+        },
+        {});
+    if (!counts.ok()) return state.SkipWithError("import failed");
+    state.PauseTiming();
+    store.reset();
+    state.ResumeTiming();
+  }
+  state.SetItemsProcessed(state.iterations() * state.range(0));
+  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(bytes));
+}
+
 // 100,000 ended trials of one study, each with its measurement; read like a server's reader does.
 class ManyTrials {
  public:
@@ -255,24 +300,46 @@ void Pages(benchmark::internal::Benchmark* lists) {
 
 LIST_TRIALS(list, .filter = {.study_id = kStudyId});
 LIST_TRIALS(filter_outcome, .filter = {.study_id = kStudyId, .outcome = Outcome::kOom});
+// Nothing is found, so that all rows of the leading condition are looked at.
+LIST_TRIALS(filter_nothing_found,
+            .filter = {.study_id = kStudyId, .state = TrialState::kOpen, .outcome = Outcome::kOk});
 LIST_TRIALS(rank, .filter = {.study_id = kStudyId}, .order = TrialOrder::kFastest);
+LIST_TRIALS(rank_nothing_found, .filter = {.study_id = kStudyId, .outcome = Outcome::kCrash},
+            .order = TrialOrder::kFastest);
 LIST_MEASUREMENTS(list, );
 LIST_MEASUREMENTS(filter_chip_framework, .filter = {.chip = kChips[2], .framework = "megatron"});
 LIST_MEASUREMENTS(filter_outcome, .filter = {.outcome = Outcome::kOom});
-// Nothing is found by a column without an index, so that all rows are looked at.
 LIST_MEASUREMENTS(filter_nothing_found, .filter = {.sources = {MeasurementSource::kImport}});
 LIST_MEASUREMENTS(filter_study_nothing_found,
                   .filter = {.study_id = kStudyId, .sources = {MeasurementSource::kImport}});
+LIST_MEASUREMENTS(filter_study_model_nothing_found,
+                  .filter = {.model_name = "none", .study_id = kStudyId});
 LIST_MEASUREMENTS(rank, .order = MeasurementOrder::kFastest);
 LIST_MEASUREMENTS(rank_job, .filter = {.job_fingerprint = "job 3 nvidia-a100-sxm4-80gb"},
+                  .order = MeasurementOrder::kFastest);
+LIST_MEASUREMENTS(rank_nothing_found, .filter = {.sources = {MeasurementSource::kImport}},
                   .order = MeasurementOrder::kFastest);
 LIST_MEASUREMENTS(rank_chip_nothing_found,
                   .filter = {.chip = kChips[1], .sources = {MeasurementSource::kImport}},
                   .order = MeasurementOrder::kFastest);
+LIST_MEASUREMENTS(rank_study_nothing_found,
+                  .filter = {.study_id = kStudyId, .sources = {MeasurementSource::kImport}},
+                  .order = MeasurementOrder::kFastest);
+
+LIST_MEASUREMENTS(latest_chip_framework, .filter = {.chip = kChips[2], .framework = "megatron"},
+                  .order = MeasurementOrder::kLatest);
+LIST_MEASUREMENTS(latest_nothing_found,
+                  .filter = {.chip = kChips[2], .framework = "megatron", .has_interval = true},
+                  .order = MeasurementOrder::kLatest);
 
 // Wall time, because the disk is what one waits for.
 BENCHMARK(BM_AppendEvents)->ArgName("rows")->Arg(1)->Arg(100)->Arg(1000)->UseRealTime();
 BENCHMARK(BM_AppendPlans)->ArgName("rows")->Arg(1)->Arg(100)->Arg(1000)->UseRealTime();
+BENCHMARK(ImportMeasurements)
+    ->ArgName("rows")
+    ->Arg(10'000)
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
 BENCHMARK_REGISTER_F(Writers, AppendEvent)->Threads(1)->Threads(8)->Threads(32)->UseRealTime();
 
 }  // namespace

@@ -78,6 +78,8 @@ enum class MeasurementOrder {
   kNewest,  // by sequence, the last stored first
   kOldest,
   kFastest,  // by step time, then the earlier stored; those that have one
+  kLatest,   // by time_ms, the last measured first, then the later stored; of a chip and framework
+             // without a sort
 };
 
 // All that is present must hold.
@@ -90,7 +92,7 @@ struct MeasurementFilter {
   std::vector<MeasurementSource> sources = {};  // empty: all
   std::optional<Outcome> outcome = {};
   std::optional<std::int64_t> up_to_sequence = {};  // inclusive
-  std::optional<std::int64_t> since_ms = {};        // inclusive, of time_ms
+  bool has_interval = false;                        // true: those with an expected interval
 };
 
 struct MeasurementPage {

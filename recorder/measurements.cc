@@ -6,6 +6,9 @@
 #include <cmath>
 #include <cstdlib>
 #include <functional>
+#include <span>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "recorder/columns.h"
@@ -165,40 +168,47 @@ absl::StatusOr<InsertedMeasurement> InsertOne(sqlite3* connection,
   return InsertedMeasurement{.measurement = std::move(stored), .is_new = true};
 }
 
-// The condition of a list. The first that is there leads, so that an index has the rows in order;
-// the others are hidden from SQLite's planner by a unary plus, because it knows nothing of how the
-// rows spread and would rather sort all of a chip's rows.
-std::string Where(const MeasurementFilter& filter, MeasurementOrder order) {
-  constexpr std::string_view kChip = "measurements.chip";
-  struct Condition {
-    bool is_there;
-    std::string_view column;
-    std::string_view test;
-    std::string_view leads_with = {};  // what may have led before it
-  };
-  const bool by_number = order != MeasurementOrder::kFastest;
-  const bool is_rare = by_number && filter.outcome.has_value() && *filter.outcome != Outcome::kOk;
-  const Condition conditions[] = {
-      {is_rare, "outcome", "= ?6"},
-      {filter.job_fingerprint.has_value(), "measurements.job_fingerprint", "= ?1"},
-      {filter.study_id.has_value(), "study_id", "= ?2"},
-      {filter.model_name.has_value(), "measurements.model_name", "= ?3"},
-      {filter.chip.has_value(), kChip, "= ?4"},
-      {filter.framework.has_value(), "measurements.framework", "= ?5", kChip},
-  };
-  std::string where = by_number ? "WHERE true" : "WHERE step_time_seconds IS NOT NULL";
+struct Condition {
+  bool is_there = false;
+  std::string_view column = {};
+  std::string_view test = {};
+  bool may_lead = false;  // an index begins with it, after `leads_with`, and then has the order
+  std::string_view leads_with = {};
+  bool is_of_question = true;  // a fact of the question that was measured
+};
+
+// The first condition that is there and may lead leads. Its index knows the others too, a fact of
+// the question by the question, so that no row is fetched in vain. The unary plus hides them from
+// SQLite's planner, which knows nothing of how the rows spread and would rather sort all of a
+// chip's rows.
+std::string LedByTheFirst(std::span<const Condition> conditions) {
+  std::string where;
+  std::string question;
   std::string_view leader;
   for (const Condition& condition : conditions) {
     if (!condition.is_there) continue;
-    const bool leads = leader == condition.leads_with;
+    const bool leads = condition.may_lead && leader == condition.leads_with;
     if (leads) leader = condition.column;
-    where += fmt::format(" AND {}{} {}", leads ? "" : "+", condition.column, condition.test);
+    if (leads || !condition.is_of_question) {
+      where += fmt::format(" AND {}measurements.{} {}", leads ? "" : "+", condition.column,
+                           condition.test);
+    } else {
+      question += fmt::format(" AND {} {}", condition.column, condition.test);
+    }
   }
-  if (filter.outcome.has_value() && !is_rare) where += " AND +outcome = ?6";
+  if (question.empty()) return where;
+  return fmt::format("{} AND +question_id IN (SELECT id FROM questions WHERE true{})", where,
+                     question);
+}
+
+// What no index leads with.
+std::string WhatIsLeft(const MeasurementFilter& filter, MeasurementOrder order) {
+  const bool by_number = order == MeasurementOrder::kNewest || order == MeasurementOrder::kOldest;
+  std::string where;
   if (filter.up_to_sequence.has_value()) {
     where += by_number ? " AND sequence <= ?7" : " AND +sequence <= ?7";
   }
-  if (filter.since_ms.has_value()) where += " AND time_ms >= ?8";
+  if (filter.has_interval) where += " AND expected_low_seconds IS NOT NULL";
   if (filter.sources.empty()) return where;
   std::string words;
   for (const MeasurementSource source : filter.sources) {
@@ -207,14 +217,32 @@ std::string Where(const MeasurementFilter& filter, MeasurementOrder order) {
   return fmt::format("{} AND source IN ({})", where, words);
 }
 
+std::string Where(const MeasurementFilter& filter, MeasurementOrder order) {
+  const bool by_time = order == MeasurementOrder::kLatest;
+  const bool is_fastest = order == MeasurementOrder::kFastest;
+  const bool is_rare = !by_time && !is_fastest && filter.outcome != Outcome::kOk;
+  const Condition conditions[] = {
+      {filter.study_id.has_value(), "study_id", "= ?2", !by_time, "", false},
+      {filter.outcome.has_value(), "outcome", "= ?6", is_rare, "", false},
+      {filter.job_fingerprint.has_value(), "job_fingerprint", "= ?1", !by_time},
+      {filter.model_name.has_value(), "model_name", "= ?3", !by_time},
+      {filter.chip.has_value(), "chip", "= ?4", true},
+      {filter.framework.has_value(), "framework", "= ?5", true, "chip"},
+  };
+  return fmt::format("WHERE {}{}{}", is_fastest ? "step_time_seconds IS NOT NULL" : "true",
+                     LedByTheFirst(conditions), WhatIsLeft(filter, order));
+}
+
 std::string_view AfterKey(MeasurementOrder order) {
   switch (order) {
     case MeasurementOrder::kNewest:
-      return " AND sequence < ?9";
+      return " AND sequence < ?8";
     case MeasurementOrder::kOldest:
-      return " AND sequence > ?9";
+      return " AND sequence > ?8";
     case MeasurementOrder::kFastest:
-      return " AND (step_time_seconds, sequence) > (?10, ?9)";
+      return " AND (step_time_seconds, sequence) > (?9, ?8)";
+    case MeasurementOrder::kLatest:
+      return " AND (time_ms, sequence) < (?9, ?8)";
   }
   std::abort();
 }
@@ -222,11 +250,13 @@ std::string_view AfterKey(MeasurementOrder order) {
 std::string_view OrderBy(MeasurementOrder order) {
   switch (order) {
     case MeasurementOrder::kNewest:
-      return " ORDER BY sequence DESC LIMIT ?11";
+      return " ORDER BY sequence DESC LIMIT ?10";
     case MeasurementOrder::kOldest:
-      return " ORDER BY sequence LIMIT ?11";
+      return " ORDER BY sequence LIMIT ?10";
     case MeasurementOrder::kFastest:
-      return " ORDER BY step_time_seconds, sequence LIMIT ?11";
+      return " ORDER BY step_time_seconds, sequence LIMIT ?10";
+    case MeasurementOrder::kLatest:
+      return " ORDER BY time_ms DESC, sequence DESC LIMIT ?10";
   }
   std::abort();
 }
@@ -244,16 +274,29 @@ std::string ListName(const MeasurementFilter& filter, MeasurementOrder order) {
   add(filter.study_id);
   add(OptionalWord(filter.outcome));
   add(filter.up_to_sequence);
-  add(filter.since_ms);
   for (const MeasurementSource source : filter.sources) name += fmt::format("/{}", Word(source));
+  if (filter.has_interval) name += "/interval";
   return name;
 }
 
-// The step time of a token's row; its digits come back to the last bit.
-double StepTimeOf(const PageKey& key) {
-  double seconds = 0;
-  std::from_chars(key.text.data(), key.text.data() + key.text.size(), seconds);
-  return seconds;
+// The place after a row: its number and, as text, the step time or time that comes before the
+// number in the order.
+PageKey KeyOf(const MeasurementRecord& row, MeasurementOrder order) {
+  PageKey key = {.number = row.sequence};
+  if (order == MeasurementOrder::kLatest) {
+    key.text = fmt::format("{}", row.time_ms);
+  } else if (row.step_time.has_value()) {
+    key.text = fmt::format("{:.17g}", row.step_time->count());
+  }
+  return key;
+}
+
+// Of a token's row; the digits of a step time come back to the last bit, and milliseconds since
+// 1970 are whole in a double for longer than there will be stores.
+double TimeOf(const PageKey& key) {
+  double time = 0;
+  std::from_chars(key.text.data(), key.text.data() + key.text.size(), time);
+  return time;
 }
 
 }  // namespace
@@ -333,18 +376,13 @@ absl::StatusOr<MeasurementPage> Recorder::ListMeasurements(const MeasurementFilt
   ASSIGN_OR_RETURN(Statement query, Statement::Prepare(connection_.get(), Select(false, rest)));
   RETURN_IF_ERROR(query.Bind(filter.job_fingerprint, filter.study_id, filter.model_name,
                              filter.chip, filter.framework, OptionalWord(filter.outcome),
-                             filter.up_to_sequence, filter.since_ms, after.number,
-                             StepTimeOf(after), size + 1));
+                             filter.up_to_sequence, after.number, TimeOf(after), size + 1));
   ASSIGN_OR_RETURN(auto rows, ReadPage<MeasurementRecord>(query, size, [](const Statement& row) {
                      return ReadMeasurementRow(row, false);
                    }));
   MeasurementPage page = {.measurements = std::move(rows.records)};
   if (!rows.has_more) return page;
-  const MeasurementRecord& last = page.measurements.back();
-  page.next_page_token = EncodePageToken(
-      list,
-      {.number = last.sequence,
-       .text = last.step_time.has_value() ? fmt::format("{:.17g}", last.step_time->count()) : ""});
+  page.next_page_token = EncodePageToken(list, KeyOf(page.measurements.back(), order));
   return page;
 }
 

@@ -284,6 +284,64 @@ ALTER TABLE attempts ADD COLUMN suspect_reasons TEXT NOT NULL DEFAULT '';
 ALTER TABLE attempts ADD COLUMN environment TEXT NOT NULL DEFAULT '';
 ALTER TABLE attempts ADD COLUMN environment_digest TEXT NOT NULL DEFAULT '';
 )sql"},
+    // Version 8: each index of a list ends in what a list may be filtered by besides, so that no
+    // row
+    // is fetched in vain; the chip, framework, model and job are the question's. And one by time.
+    {7, R"sql(
+CREATE INDEX questions_of_chip ON questions (chip, framework, model_name, job_fingerprint);
+
+DROP INDEX measurements_of_job;
+DROP INDEX measurements_of_study;
+DROP INDEX measurements_of_model;
+DROP INDEX measurements_of_chip;
+DROP INDEX measurements_of_framework;
+DROP INDEX measurements_of_outcome;
+DROP INDEX fastest_measurements;
+DROP INDEX fastest_measurements_of_job;
+DROP INDEX fastest_measurements_of_study;
+DROP INDEX fastest_measurements_of_model;
+DROP INDEX fastest_measurements_of_chip;
+DROP INDEX fastest_measurements_of_framework;
+CREATE INDEX measurements_of_job
+  ON measurements (job_fingerprint, sequence, source, outcome, question_id);
+CREATE INDEX measurements_of_study
+  ON measurements (study_id, sequence, source, outcome, question_id)
+  WHERE study_id IS NOT NULL;
+CREATE INDEX measurements_of_model
+  ON measurements (model_name, sequence, source, outcome, question_id);
+CREATE INDEX measurements_of_chip
+  ON measurements (chip, sequence, source, outcome, question_id);
+CREATE INDEX measurements_of_framework
+  ON measurements (chip, framework, sequence, source, outcome, question_id);
+CREATE INDEX measurements_of_outcome
+  ON measurements (outcome, sequence, source, question_id);
+CREATE INDEX fastest_measurements
+  ON measurements (step_time_seconds, sequence, source, outcome, question_id)
+  WHERE step_time_seconds IS NOT NULL;
+CREATE INDEX fastest_measurements_of_job ON measurements
+  (job_fingerprint, step_time_seconds, sequence, source, outcome, question_id)
+  WHERE step_time_seconds IS NOT NULL;
+CREATE INDEX fastest_measurements_of_study
+  ON measurements (study_id, step_time_seconds, sequence, source, outcome, question_id)
+  WHERE step_time_seconds IS NOT NULL AND study_id IS NOT NULL;
+CREATE INDEX fastest_measurements_of_model
+  ON measurements (model_name, step_time_seconds, sequence, source, outcome, question_id)
+  WHERE step_time_seconds IS NOT NULL;
+CREATE INDEX fastest_measurements_of_chip
+  ON measurements (chip, step_time_seconds, sequence, source, outcome, question_id)
+  WHERE step_time_seconds IS NOT NULL;
+CREATE INDEX fastest_measurements_of_framework ON measurements
+  (chip, framework, step_time_seconds, sequence, source, outcome, question_id)
+  WHERE step_time_seconds IS NOT NULL;
+CREATE INDEX latest_measurements_of_framework ON measurements
+  (chip, framework, time_ms, sequence, source, outcome, question_id, expected_low_seconds);
+
+DROP INDEX fastest_trials;
+DROP INDEX trials_by_outcome;
+CREATE INDEX fastest_trials ON trials (study_id, step_time_seconds, number, state, outcome)
+  WHERE step_time_seconds IS NOT NULL;
+CREATE INDEX trials_by_outcome ON trials (study_id, outcome, number, state);
+)sql"},
 };
 static_assert(std::size(kMigrations) == kSchemaVersion);
 
@@ -348,7 +406,7 @@ absl::Status RunSteps(sqlite3* connection, int version) {
 absl::Status Migrate(sqlite3* connection, int version) {
   if (version == kSchemaVersion) return absl::OkStatus();
   RETURN_IF_ERROR(Execute(connection, "PRAGMA foreign_keys = OFF"));
-  const absl::Status migrated = RunSteps(connection, version);
+  absl::Status migrated = RunSteps(connection, version);
   RETURN_IF_ERROR(Execute(connection, "PRAGMA foreign_keys = ON"));
   return migrated;
 }

@@ -14,7 +14,7 @@ inline constexpr int kStoreApplicationId = 0x4D575354;
 
 // SQLite's user_version. It counts layouts of the tables and has nothing to do with the API's
 // version. docs/store.md describes the tables.
-inline constexpr int kSchemaVersion = 7;
+inline constexpr int kSchemaVersion = 8;
 
 // The schema version of an open file; 0 for an empty one. FAILED_PRECONDITION with reason
 // FOREIGN_STORE when the file is not a store, NEWER_STORE when a later program wrote it.

@@ -18,8 +18,8 @@ class Spool {
  public:
   static absl::StatusOr<Spool> Open();
 
-  // RESOURCE_EXHAUSTED beyond kMostBytes, because a store takes a second for some 7 MB and nobody
-  // else has it meanwhile, or when the disk is full.
+  // RESOURCE_EXHAUSTED beyond kMostBytes, because a store takes seconds for it (docs/store.md) and
+  // nobody else has it meanwhile, or when the disk is full.
   absl::Status Append(std::string_view bytes);
   absl::Status Rewind();
   // Up to `size` bytes; nothing at the end.

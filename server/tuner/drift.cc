@@ -4,11 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <utility>
 
 #include "estimator/interval.h"
-#include "recorder/page_token.h"
 #include "search_space/status.h"
 
 namespace meshwright {
@@ -16,8 +14,8 @@ namespace {
 
 // Of a mean of independent runs: by chance in 1 of 370 cases.
 constexpr double kChance = 3;
-// Rows that are read to find the newest by time: an import gives old runs new numbers.
-constexpr int kLookedAt = kMaxPageSize;
+// More than count, because an interval without width says nothing.
+constexpr int kLookedAt = 100;
 
 // How far the run lies from what was expected, in standard deviations of its own interval, whose
 // two sides need not be alike.
@@ -61,11 +59,11 @@ absl::StatusOr<std::optional<std::string>> DriftWarning(
       .framework = std::string(framework),
       .sources = {MeasurementSource::kTrial, MeasurementSource::kJobReport},
       .outcome = Outcome::kOk,
-      .up_to_sequence = up_to_sequence};
-  ASSIGN_OR_RETURN(MeasurementPage page,
-                   store.ListMeasurements(filter, MeasurementOrder::kNewest, kLookedAt, ""));
-  // What was imported has its own times.
-  std::ranges::stable_sort(page.measurements, std::ranges::greater(), &MeasurementRecord::time_ms);
+      .up_to_sequence = up_to_sequence,
+      .has_interval = true};
+  // By time and not by number: an import gives old runs new numbers.
+  ASSIGN_OR_RETURN(const MeasurementPage page,
+                   store.ListMeasurements(filter, MeasurementOrder::kLatest, kLookedAt, ""));
   const std::optional<Drift> drift = FindDrift(page.measurements);
   if (!drift.has_value()) return std::nullopt;
   return fmt::format(

@@ -160,7 +160,17 @@ TEST_F(MeasurementsTest, FiltersAndOrders) {
       {"outcome", {.outcome = Outcome::kOom}, {"f"}, {}},
       {"up to", {.up_to_sequence = 3}, {"c", "b", "a"}, {"a", "b", "c"}},
       {"chip up to", {.chip = "h100", .up_to_sequence = 8}, {"h", "g"}, {"g", "h"}},
-      {"since", {.since_ms = 1009}, {"l", "k", "j"}, {"j", "k", "l"}},
+      {"study and model", {.model_name = "even", .study_id = "s"}, {"i"}, {"i"}},
+      {"study and outcome", {.study_id = "s", .outcome = Outcome::kOom}, {}, {}},
+      {"model, chip and framework",
+       {.chip = "a100", .framework = "torchtitan", .model_name = "odd"},
+       {"f", "b"},
+       {"b"}},
+      {"model and framework",
+       {.framework = "megatron", .model_name = "even"},
+       {"g", "a"},
+       {"a", "g"}},
+      {"job and another model", {.model_name = "even", .job_fingerprint = "job of odd"}, {}, {}},
       {"nothing", {.chip = "a100' OR true --"}, {}, {}},
   };
   for (const Case& tested : kCases) {
@@ -173,6 +183,50 @@ TEST_F(MeasurementsTest, FiltersAndOrders) {
   }
 }
 
+// By when they were measured, whenever they were stored; equal times by number.
+TEST_F(MeasurementsTest, TheLatestAreByTime) {
+  struct Row {
+    const char* id;
+    const char* model;
+    std::int64_t time_ms;
+    bool has_interval;
+  };
+  const Row kRows[] = {{"a", "even", 1700000000003, true}, {"b", "odd", 1700000000005, false},
+                       {"c", "even", 1700000000001, true}, {"d", "odd", 1700000000003, true},
+                       {"e", "odd", 1700000000003, false}, {"f", "even", 1700000000002, false}};
+  std::vector<MeasurementRecord> rows;
+  for (const Row& row : kRows) {
+    MeasurementRecord measurement = MakeMeasurement(row.id, row.model);
+    measurement.time_ms = row.time_ms;
+    if (row.has_interval) measurement.expected = {.step_time = Seconds(2), .low = Seconds(1)};
+    rows.push_back(measurement);
+  }
+  ASSERT_TRUE(Insert(rows).ok());
+  const std::string chip = rows[0].question.chip;
+  struct Case {
+    const char* name;
+    MeasurementFilter filter;
+    std::vector<std::string> latest;
+  };
+  const Case kCases[] = {
+      {"all", {}, {"b", "e", "d", "a", "f", "c"}},
+      {"chip and framework",
+       {.chip = chip, .framework = "megatron"},
+       {"b", "e", "d", "a", "f", "c"}},
+      {"another framework", {.chip = chip, .framework = "torchtitan"}, {}},
+      {"model", {.chip = chip, .framework = "megatron", .model_name = "even"}, {"a", "f", "c"}},
+      {"interval", {.chip = chip, .framework = "megatron", .has_interval = true}, {"d", "a", "c"}},
+      {"up to", {.chip = chip, .framework = "megatron", .up_to_sequence = 3}, {"b", "a", "c"}},
+      {"source", {.chip = chip, .sources = {MeasurementSource::kTrial}}, {}},
+  };
+  for (const Case& tested : kCases) {
+    for (const int size : {1, 2, 100}) {
+      EXPECT_EQ(Ids(tested.filter, MeasurementOrder::kLatest, size), tested.latest)
+          << tested.name << " by " << size;
+    }
+  }
+}
+
 TEST_F(MeasurementsTest, TokensAreBoundToFilterAndOrder) {
   ASSERT_TRUE(Insert({MakeMeasurement("m"), MakeMeasurement("n")}).ok());
   const auto page = recorder_->ListMeasurements({}, MeasurementOrder::kNewest, 1, "");
@@ -180,6 +234,8 @@ TEST_F(MeasurementsTest, TokensAreBoundToFilterAndOrder) {
   for (const auto& [filter, order] :
        {std::pair(MeasurementFilter{.chip = "x"}, MeasurementOrder::kNewest),
         std::pair(MeasurementFilter{.framework = "x"}, MeasurementOrder::kNewest),
+        std::pair(MeasurementFilter{.has_interval = true}, MeasurementOrder::kNewest),
+        std::pair(MeasurementFilter(), MeasurementOrder::kLatest),
         std::pair(MeasurementFilter(), MeasurementOrder::kFastest)}) {
     const auto refused = recorder_->ListMeasurements(filter, order, 1, page->next_page_token);
     EXPECT_EQ(Reason(refused.status()), "INVALID_PAGE_TOKEN");

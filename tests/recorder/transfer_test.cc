@@ -145,7 +145,7 @@ TEST(TransferTest, AnExportComesBackTheSame) {
   EXPECT_EQ(*target.LastMeasurementSequence(), 4);
 
   // Without what the target had, its export is the source's, byte for byte.
-  EXPECT_EQ(Export(target, {.since_ms = 0}).size(), 9U);
+  EXPECT_EQ(Export(target, {}).size(), 9U);
   Recorder fresh = OpenInMemory();
   ASSERT_TRUE(Import(fresh, lines).ok());
   EXPECT_EQ(Export(fresh), lines);

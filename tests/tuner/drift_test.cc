@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace meshwright {
@@ -105,19 +107,69 @@ TEST(DriftWarning, IsOfTheStoresNewestRunsUpToANumber) {
   EXPECT_FALSE(DriftWarning(*store, "another", kFramework, {})->has_value());
 }
 
-// Runs of last year that are imported get newer numbers than today's, and hide none of them.
-TEST(DriftWarning, AnImportOfOldRunsHidesNoNewerOnes) {
-  std::vector<MeasurementRecord> runs = RunsOf({20, 20, 20, 20, 20, 20, 20, 20});
-  for (MeasurementRecord& run : runs) run.time_ms = 2000;
-  for (int i = 0; i < 100; ++i) runs.push_back(RunOf(10));
-  for (std::size_t i = 0; i < runs.size(); ++i) runs[i].id = "m-" + std::to_string(i);
+// Eight reports of today that drift.
+absl::StatusOr<Recorder> DriftingStore() {
+  std::vector<MeasurementRecord> runs = RunsOf(std::vector<double>(8, 20));
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    runs[i].id = "today-" + std::to_string(i);
+    runs[i].time_ms = 2000;
+  }
   auto store = Recorder::Open({.path = ":memory:"});
-  ASSERT_TRUE(store.ok()) << store.status();
-  ASSERT_TRUE(store->InsertMeasurements(runs).ok());
-  const auto warning = DriftWarning(*store, kChip, kFramework, {});
+  if (const auto kept = store->InsertMeasurements(runs); !kept.ok()) return kept.status();
+  return store;
+}
+
+// More than the 1,000 rows that a page of a list has at most.
+std::vector<MeasurementRecord> ManyRuns(const MeasurementRecord& run) {
+  std::vector<MeasurementRecord> runs(1500, run);
+  for (std::size_t i = 0; i < runs.size(); ++i) runs[i].id = "many-" + std::to_string(i);
+  return runs;
+}
+
+void ExpectTwice(const Recorder& store) {
+  const auto warning = DriftWarning(store, kChip, kFramework, {});
   ASSERT_TRUE(warning.ok()) << warning.status();
   ASSERT_TRUE(warning->has_value());
+  EXPECT_THAT(**warning, HasSubstr("the newest 8 runs"));
   EXPECT_THAT(**warning, HasSubstr("took 2.00 times what was expected"));
+}
+
+// Runs of last year that are imported get newer numbers than today's, and hide none of them.
+TEST(DriftWarning, AnImportOfManyOldRunsHidesNoNewerOnes) {
+  auto store = DriftingStore();
+  ASSERT_TRUE(store.ok()) << store.status();
+  MeasurementRecord old = RunOf(10);
+  old.time_ms = 1000;
+  auto elsewhere = Recorder::Open({.path = ":memory:"});
+  ASSERT_TRUE(elsewhere->InsertMeasurements(ManyRuns(old)).ok());
+  std::vector<std::string> lines;
+  ASSERT_TRUE(elsewhere
+                  ->Export({},
+                           [&lines](std::string_view line) {
+                             lines.emplace_back(line);
+                             return absl::OkStatus();
+                           })
+                  .ok());
+  std::size_t next = 0;
+  const auto imported = store->Import(
+      [&]() -> absl::StatusOr<std::optional<std::string>> {
+        return next < lines.size() ? std::optional(lines[next++]) : std::nullopt;
+      },
+      {});
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  ASSERT_EQ(imported->imported, 1500);
+  ExpectTwice(*store);
+}
+
+// Nor do newer runs of which nothing was expected, as of a plan that ran again to be confirmed.
+TEST(DriftWarning, RunsWithoutAnExpectationHideNothing) {
+  auto store = DriftingStore();
+  ASSERT_TRUE(store.ok()) << store.status();
+  MeasurementRecord unjudged = RunOf(10);
+  unjudged.expected = {};
+  unjudged.time_ms = 3000;
+  ASSERT_TRUE(store->InsertMeasurements(ManyRuns(unjudged)).ok());
+  ExpectTwice(*store);
 }
 
 }  // namespace
