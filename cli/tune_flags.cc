@@ -36,9 +36,10 @@ void AddTrialOptions(CLI::App& command, TrialFlags& flags) {
       ->needs(launcher);
   command
       .add_option("--stop-within", flags.stop_within_ratio,
-                  "end when no plan left is likely to save more than this share of a step, "
-                  "say 0.02; without it trials go on until --max-trials, or until what is left is "
-                  "ruled out")
+                  fmt::format("end when no plan left is likely to save more than this share of a "
+                              "step ({} for real jobs, 0 for a replay); 0: trials go on until "
+                              "--max-trials, or until what is left is ruled out",
+                              kJobsStopWithin))
       ->needs(launcher);
   command
       .add_flag("--interleave-baseline", flags.interleave_baseline,

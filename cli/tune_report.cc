@@ -97,12 +97,26 @@ bool IsRepeat(const v1::TriedPlan& trial) {
   return trial.purpose() == "reference" || trial.purpose() == "confirm";
 }
 
+// What more trials could have gained.
+std::string RemainingLine(const v1::TrialSummary& summary) {
+  if (!summary.has_best_step_time_seconds() || !summary.has_optimistic_step_time_seconds()) {
+    return "";
+  }
+  const double gain = summary.remaining_gain_ratio();
+  return fmt::format(
+      "best measured {}; of the plans left, the best is at its optimistic end {}{}\n",
+      SecondsText(summary.best_step_time_seconds()),
+      SecondsText(summary.optimistic_step_time_seconds()),
+      gain > 0 ? fmt::format(" ({} less)", PercentText(gain)) : ", which is no less");
+}
+
 std::string TrialLine(const v1::TuneResult& result) {
   const v1::TrialSummary& summary = result.trial_summary();
   const auto tried = std::ranges::count_if(result.trials(), std::not_fn(IsRepeat));
-  return fmt::format("{} of {} plans tried in {} device-hours; ended by {}\n", CountText(tried),
-                     CountText(summary.candidate_count()),
-                     fmt::format("{:.2f}", summary.device_seconds() / 3600), summary.stop_reason());
+  return fmt::format("{} of {} plans tried in {:.2f} device-hours; ended by {}\n", CountText(tried),
+                     CountText(summary.candidate_count()), summary.device_seconds() / 3600,
+                     summary.stop_reason()) +
+         RemainingLine(summary);
 }
 
 // To the baseline's last run before it.

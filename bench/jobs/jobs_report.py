@@ -70,7 +70,7 @@ class Site:
         return json.loads(self.run(
             "tune", "--model", "model.json", "--workload", "workload.json", "--cluster", "cluster.json", "--launcher",
             "slurm", "--job", "job.json", "--max-trials", str(trials), "--interleave-baseline", "--disable-rule", "bound",
-            "--db", store, *self.dimensions, *more, "--output", "json"))
+            "--stop-within", "0", "--db", store, *self.dimensions, *more, "--output", "json"))
 
     def step(self, plan):
         """Median step time of a plan, run here and now."""

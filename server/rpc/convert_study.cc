@@ -123,6 +123,8 @@ void Fill(const TrialSummary& summary, v1::TrialSummary& wire) {
   wire.set_device_seconds(summary.device_time.count());
   wire.set_seconds(summary.time.count());
   wire.set_remaining_gain_ratio(summary.remaining_gain);
+  if (summary.best) wire.set_best_step_time_seconds(summary.best->count());
+  if (summary.optimistic) wire.set_optimistic_step_time_seconds(summary.optimistic->count());
 }
 
 void Fill(const PastRun& run, v1::PastRun& wire) {

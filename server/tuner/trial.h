@@ -59,12 +59,18 @@ struct MeasuredPlan {
 // have trials of 122 to 235 s on average (arXiv 2210.07297); a trial that fails takes no steps.
 Seconds TrialTime(Seconds step_time);
 
+// Of trials of real jobs, where nothing is stated: they occupy a cluster, and are not spent on a
+// plan that is hardly faster.
+inline constexpr double kJobsStopWithin = 0.02;
+
 // What trials may cost. Each limit is looked at before the next trial is submitted.
 struct TrialBudget {
   int trials = 1;
   std::optional<Seconds> device_time = {};  // devices x time
   std::optional<Seconds> time = {};
-  std::optional<double> stop_within = {};  // ratio; contract: stop_within_ratio
+  // Ratio; contract: stop_within_ratio. 0: trials do not end for it; not stated:
+  // kJobsStopWithin of real jobs, else 0.
+  std::optional<double> stop_within = {};
 };
 
 inline constexpr std::string_view kReplayLauncher = "replay";
@@ -122,6 +128,9 @@ struct TrialSummary {
   Seconds device_time = Seconds(0);
   Seconds time = Seconds(0);
   double remaining_gain = 0;  // ratio; contract: remaining_gain_ratio
+  // Which that is the ratio of. Nothing: none ran; no plan left is worth a trial.
+  std::optional<Seconds> best = {};
+  std::optional<Seconds> optimistic = {};
 };
 
 }  // namespace meshwright

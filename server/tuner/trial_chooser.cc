@@ -227,16 +227,21 @@ void TrialChooser::Learn(std::size_t candidate, const TrialOutcome& outcome) {
   }
 }
 
-double TrialChooser::RemainingGain() const {
-  if (!best_.has_value()) return 1;
-  double gain = 0;
+std::optional<Seconds> TrialChooser::LeastOptimistic() const {
+  std::optional<Seconds> least;
   for (std::size_t i = 0; i < candidates_.size(); ++i) {
     if (tried_[i]) continue;
     const Expectation e = Expect(i);
     if (e.success_probability < kWorthATrial) continue;
-    gain = std::max(gain, 1 - Optimistic(e) / best_->step_time);
+    least = std::min(least.value_or(Optimistic(e)), Optimistic(e));
   }
-  return gain;
+  return least;
+}
+
+double TrialChooser::RemainingGain() const {
+  if (!best_.has_value()) return 1;
+  const std::optional<Seconds> optimistic = LeastOptimistic();
+  return optimistic.has_value() ? std::max(0.0, 1 - *optimistic / best_->step_time) : 0;
 }
 
 }  // namespace meshwright

@@ -46,8 +46,10 @@ class TrialChooser {
   // The same candidates in the same order, with other estimates, held against all that was learnt.
   void Reconsider(std::vector<RankedPlan> candidates);
 
-  // Share of the best measured step time that a plan not tried may still save, at two standard
-  // deviations below what is expected of it. 1 while nothing has run.
+  // The least step time of the plans not tried at two standard deviations below what is expected of
+  // them. Nothing where none is worth a trial.
+  [[nodiscard]] std::optional<Seconds> LeastOptimistic() const;
+  // Share of the best measured step time that such a plan may still save. 1 while nothing has run.
   [[nodiscard]] double RemainingGain() const;
 
   [[nodiscard]] const std::vector<RankedPlan>& candidates() const { return candidates_; }

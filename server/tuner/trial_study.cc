@@ -213,6 +213,7 @@ class TrialStudy {
     LearnFromRuns(chooser);
     LearnFromFailures(chooser);
     TrialOptions options = OptionsOf(chooser, control, start);
+    if (setup.runs_jobs) SpareJobs(options.budget);
     options.journal = control.trials;
     options.skips_ruled_out = setup.runs_jobs;
     options.repeats = request_.trials->repeats;
@@ -378,6 +379,15 @@ class TrialStudy {
             [stop = SearchOptionsOf(request_, control, start).stop] { return stop().has_value(); },
         .should_leave = [leave = control.leave] { return leave.stop_requested(); },
         .on_trial = report};
+  }
+
+  // A replay, whose trials cost nothing, has no such default.
+  void SpareJobs(TrialBudget& budget) {
+    if (budget.stop_within.has_value()) return;
+    budget.stop_within = kJobsStopWithin;
+    result_.applied_defaults.push_back({.field = "trials.stop_within_ratio",
+                                        .value = fmt::format("{}", kJobsStopWithin),
+                                        .source = "trials of real jobs"});
   }
 
   static std::optional<std::size_t> IndexOf(const ParallelPlan& plan, const TrialChooser& chooser) {

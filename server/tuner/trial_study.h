@@ -11,8 +11,8 @@ namespace meshwright {
 // Everything that a study with trials is made of beside its request.
 struct TrialSetup {
   std::vector<ParallelPlan> candidates = {};  // legal, with their split of layers; any order
-  // For launchers of real jobs, not replay: the first trial is the baseline, and what a rule rules
-  // out is not run.
+  // For launchers of real jobs, not replay: the first trial is the baseline, what a rule rules out
+  // is not run, and trials end within kJobsStopWithin where the request states no other ratio.
   bool runs_jobs = false;
 };
 

@@ -179,20 +179,23 @@ class Loop {
         std::ranges::count(run_.tried, TrialPurpose::kSearch, &TriedPlan::purpose));
   }
 
+  [[nodiscard]] bool IsWithinRatio() const {
+    const double ratio = options_.budget.stop_within.value_or(0);
+    return ratio > 0 && chooser_.RemainingGain() <= ratio;
+  }
+
   [[nodiscard]] std::optional<TrialStop> ReasonToStop(
       const std::optional<Expectation>& next) const {
     const TrialBudget& budget = options_.budget;
     if (IsStopped()) return TrialStop::kCancelled;
     if (!next.has_value()) return TrialStop::kAllTried;
-    if (options_.skips_ruled_out && !IsGiven(next->candidate) &&
-        chooser_.RuledOutBy(next->candidate).has_value()) {
+    const bool is_given = IsGiven(next->candidate);
+    if (options_.skips_ruled_out && !is_given && chooser_.RuledOutBy(next->candidate).has_value()) {
       return TrialStop::kRestRuledOut;
     }
     if (SearchCount() >= budget.trials) return TrialStop::kTrialLimit;
     if (const auto limit = LimitBefore(*next)) return limit;
-    if (budget.stop_within.has_value() && chooser_.RemainingGain() <= *budget.stop_within) {
-      return TrialStop::kWithinRatio;
-    }
+    if (!is_given && IsWithinRatio()) return TrialStop::kWithinRatio;
     return std::nullopt;
   }
 
@@ -251,6 +254,8 @@ class Loop {
   TrialsRun End(TrialStop stop) {
     run_.summary.stop = stop;
     run_.summary.remaining_gain = chooser_.RemainingGain();
+    run_.summary.best = chooser_.best();
+    run_.summary.optimistic = chooser_.LeastOptimistic();
     return std::move(run_);
   }
 

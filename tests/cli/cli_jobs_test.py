@@ -21,6 +21,19 @@ from jobs_folder import setUpModule  # noqa: F401: unittest calls it
 from programs import EXAMPLES, MESHWRIGHT
 
 
+# A training program whose steps take as long as the model says.
+AS_MODELLED = """
+import json, subprocess, sys, time
+evaluate = [sys.argv[1], "evaluate", "--cases", sys.argv[2], "--db", sys.argv[2] + ".none"]
+seconds = json.loads(subprocess.run(evaluate, capture_output=True, check=True).stdout)["step_time_seconds"]
+for step in range(40):
+    print(json.dumps({"meshwright": 1, "event": "step", "step": step, "step_time_seconds": seconds, "is_warmup": False}),
+          flush=True)
+    time.sleep(0.02)
+time.sleep(600)
+"""
+
+
 class JobsTest(JobsFolder):
     def test_the_answer_is_what_was_measured(self):
         done = self.tune()
@@ -46,6 +59,33 @@ class JobsTest(JobsFolder):
         # What was measured teaches the next question.
         rows = json.loads(self.run_cli("history", "measurements", "--output", "json").stdout)
         self.assertEqual(len(rows["measurements"]), 3)
+
+    def test_trials_end_when_little_is_left_to_gain(self):
+        program = self.write("modelled.py", AS_MODELLED)
+        job = self.job(command=[PYTHON, program, str(MESHWRIGHT), "{case_file}"])
+
+        def tune(name, trials, stop_within):
+            done = self.tune("--disable-rule", "bound", "--db", str(self.folder / name), trials=trials, job=job,
+                             stop_within=stop_within)
+            return json.loads(done.stdout)
+
+        answer = tune("default.db", 12, None)
+        summary = answer["trial_summary"]
+        self.assertEqual(summary["stop_reason"], "within_ratio")
+        self.assertIn({"field": "trials.stop_within_ratio", "value": "0.02", "source": "trials of real jobs"},
+                      answer["applied_defaults"])
+        best = min(trial["step_time_seconds"] for trial in answer["trials"])
+        self.assertEqual(summary["best_step_time_seconds"], best)
+        self.assertGreaterEqual(summary["optimistic_step_time_seconds"], 0.98 * best)
+        shown = self.run_cli("study", "list", "--db", str(self.folder / "default.db"), "--output", "json").stdout
+        shown = self.run_cli("study", "show", json.loads(shown)["studies"][0]["id"], "--db",
+                             str(self.folder / "default.db")).stdout
+        self.assertRegex(shown, "ended by within_ratio\nbest measured .* of the plans left")
+        # Zero is stated, and no ratio ends what would have ended before.
+        more = len(answer["trials"]) + 1
+        answer = tune("zero.db", more, "0")
+        self.assertEqual(answer["trial_summary"]["stop_reason"], "trial_limit")
+        self.assertEqual(len(answer["trials"]), more)
 
     def test_a_machine_that_varies(self):
         self.behave({"drift": 0.05})
@@ -121,7 +161,7 @@ class JobsTest(JobsFolder):
         done = self.run_cli("tune", "--model", str(example / "model.json"), "--workload",
                             self.write("workload.json", workload), "--cluster", str(example / "cluster.json"),
                             "--launcher", LAUNCHER, "--job", self.write("job.json", job), "--max-trials", "4",
-                            "--dimension", "data_parallel=2", "--dimension", "recompute=none",
+                            "--stop-within", "0", "--dimension", "data_parallel=2", "--dimension", "recompute=none",
                             "--dimension", "micro_batch_size=8", "--output", "json")
         answer = json.loads(done.stdout)
         self.assertIn("oom", [trial["outcome"] for trial in answer["trials"]], answer["trials"])
@@ -152,7 +192,8 @@ class JobsTest(JobsFolder):
         job = {**json.loads((example / "job.json").read_text()), "folder": str(self.jobs), "python": PYTHON, **SITE}
         done = self.run_cli("tune", "--model", str(example / "model.json"), "--workload",
                             str(example / "workload.json"), "--cluster", str(example / "cluster.json"), "--launcher",
-                            LAUNCHER, "--job", self.write("job.json", job), "--max-trials", "2", "--output", "json")
+                            LAUNCHER, "--job", self.write("job.json", job), "--max-trials", "2",
+                            "--stop-within", "0", "--output", "json")
         answer = json.loads(done.stdout)
         for trial in answer["trials"]:
             self.assertEqual(trial["outcome"], "ok", trial)
@@ -326,7 +367,8 @@ class KilledTuneTest(ServedFolder):
         store = ["--db", str(self.folder / "server.db")]
         tune = subprocess.Popen(
             [MESHWRIGHT, "tune", *self.question(MODEL, WORKLOAD, CLUSTER), "--launcher", LAUNCHER, "--job",
-             self.write("job.json", self.job(**job)), "--max-trials", "2", *store],
+             self.write("job.json", self.job(**job)), "--max-trials", "2",
+             "--stop-within", "0", *store],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.wait_for(lambda: self.states()[-1:] == ["running"] and self.began())
         tune.kill()

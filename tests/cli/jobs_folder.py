@@ -103,9 +103,11 @@ class JobsFolder(Folder):
                 "metrics": {"warmup_steps": 1, "min_steps": 4, "max_steps": 8, "start_limit_seconds": 60,
                             "hang_limit_seconds": 60}, **changes}
 
-    def tune(self, *args, trials=3, job=None, expect=0, cluster=CLUSTER):
+    def tune(self, *args, trials=3, job=None, expect=0, cluster=CLUSTER, stop_within="0"):
+        """With as many trials as it may have, unless a ratio ends them; None: the default."""
+        ends = [] if stop_within is None else ["--stop-within", stop_within]
         return self.run_cli("tune", *self.question(MODEL, WORKLOAD, cluster), "--launcher", LAUNCHER,
-                            "--job", self.write("job.json", job or self.job()), "--max-trials", str(trials),
+                            "--job", self.write("job.json", job or self.job()), "--max-trials", str(trials), *ends,
                             "--output", "json", *args, expect=expect, seconds=300)
 
     def modelled_memory(self, plan):
@@ -134,7 +136,7 @@ class ServedFolder(JobsFolder):
     def create(self, address, trials=3):
         done = self.run_cli("--server", address, "study", "create", *self.question(MODEL, WORKLOAD, CLUSTER),
                             "--launcher", LAUNCHER, "--job", self.write("job.json", self.job()),
-                            "--max-trials", str(trials), "--output", "json")
+                            "--max-trials", str(trials), "--stop-within", "0", "--output", "json")
         created = json.loads(done.stdout)
         return (created.get("study") or created)["id"]
 

@@ -86,9 +86,24 @@ TEST(StudyReportTest, TrialsInTheOrderTried) {
   const std::string report = StudyReport(answer, {});
   // 5,120 / 3,600 hours
   EXPECT_THAT(report, HasSubstr("2 of 1,200 plans tried in 1.42 device-hours; ended by "
-                                "trial_limit\n"));
+                                "trial_limit\n\n"));
   EXPECT_THAT(report, HasSubstr("1  oom      -          7.00 s     80.0 %  tp8 dp2 mb1"));
   EXPECT_THAT(report, HasSubstr("2  ok       8.00 s     9.00 s    100.0 %  tp2 dp8 mb1"));
+}
+
+TEST(StudyReportTest, WhatMoreTrialsCouldHaveGained) {
+  v1::GetStudyResponse answer = Answer();
+  v1::TrialSummary& summary = *answer.mutable_result()->mutable_trial_summary();
+  summary = Parse<v1::TrialSummary>(R"(
+    stop_reason: "within_ratio" candidate_count: 9 device_seconds: 3600 remaining_gain_ratio: 0.01
+    best_step_time_seconds: 8 optimistic_step_time_seconds: 7.92)");
+  EXPECT_THAT(StudyReport(answer, {}),
+              HasSubstr("ended by within_ratio\n"
+                        "best measured 8.00 s; of the plans left, the best is at its optimistic "
+                        "end 7.92 s (1.0 % less)\n"));
+  summary.set_remaining_gain_ratio(0);
+  summary.set_optimistic_step_time_seconds(8.2);
+  EXPECT_THAT(StudyReport(answer, {}), HasSubstr("optimistic end 8.20 s, which is no less\n"));
 }
 
 TEST(StudyReportTest, RunsToCompareWithAreNotCountedAsPlans) {

@@ -316,7 +316,9 @@ StudyResult SampleResult() {
                                         .candidate_count = 4,
                                         .device_time = Seconds(1120),
                                         .time = Seconds(140),
-                                        .remaining_gain = 0.5},
+                                        .remaining_gain = 0.5,
+                                        .best = Seconds(2),
+                                        .optimistic = Seconds(1)},
           .calibration = CalibrationReport{.id = "calibration-1",
                                            .time_ratio = 1.1,
                                            .memory_ratio = 0.9,
@@ -369,6 +371,8 @@ TEST(ResultTest, EveryFieldIsSet) {
   EXPECT_EQ(wire.search().pruned_count_by_rule().at("divisibility"), 40);
   EXPECT_EQ(wire.trials(0).outcome(), "ok");
   EXPECT_EQ(wire.trial_summary().stop_reason(), "trial_limit");
+  EXPECT_EQ(wire.trial_summary().best_step_time_seconds(), 2);
+  EXPECT_EQ(wire.trial_summary().optimistic_step_time_seconds(), 1);
 }
 
 TEST(ResultTest, AnswersAreStoredAndShown) {

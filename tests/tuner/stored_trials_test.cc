@@ -38,8 +38,8 @@ StudyCodec TrialCodec() {
   StudyCodec codec = TestCodec();
   codec.decode_request = [](std::string_view text) -> absl::StatusOr<StudyRequest> {
     ASSIGN_OR_RETURN(StudyRequest request, TestCodec().decode_request(text));
-    request.trials =
-        TrialRequest{.launcher = request.question.cluster.name, .budget = {.trials = 100}};
+    request.trials = TrialRequest{.launcher = request.question.cluster.name,
+                                  .budget = {.trials = 100, .stop_within = 0}};
     request.trials->repeats.interleaves_baseline = request.question.cluster.name == "varying";
     return request;
   };

@@ -63,7 +63,8 @@ TrialOutcome OutcomeOn(const ParallelPlan& plan) {
 StudyRequest Request() {
   StudyRequest request = {.question = TinyQuestion()};
   // Ends by device time, so that the budget must be counted from where it was.
-  request.trials = TrialRequest{.budget = {.trials = 100, .device_time = Seconds(2900)}};
+  request.trials =
+      TrialRequest{.budget = {.trials = 100, .device_time = Seconds(2900), .stop_within = 0}};
   return request;
 }
 

@@ -123,7 +123,7 @@ class Drifting {
 
 StudyRequest Request(const TrialRepeats& repeats) {
   StudyRequest request = {.question = TinyQuestion(), .disabled_rules = {"bound"}};
-  request.trials = TrialRequest{.budget = {.trials = 6}, .repeats = repeats};
+  request.trials = TrialRequest{.budget = {.trials = 6, .stop_within = 0}, .repeats = repeats};
   return request;
 }
 

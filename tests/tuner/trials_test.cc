@@ -6,10 +6,9 @@
 #include <cmath>
 #include <set>
 
+#include "estimator/analytic_model.h"
 #include "server/tuner/trial_pruning.h"
-#include "server/tuner/trial_study.h"
 #include "tests/tuner/fake_launcher.h"
-#include "tests/tuner/questions.h"
 
 namespace meshwright {
 namespace {
@@ -307,10 +306,37 @@ TEST(RunTrialsTest, EndsWhenNothingIsWorthATrial) {
   const TrialsRun run = RunAll(launcher, options);
   EXPECT_EQ(run.summary.stop, TrialStop::kWithinRatio);
   EXPECT_EQ(run.tried.size(), 1u);
+  EXPECT_EQ(run.summary.best, Seconds(3));
+  ASSERT_TRUE(run.summary.optimistic.has_value());
+  EXPECT_GE(*run.summary.optimistic, 0.98 * Seconds(3));
+  EXPECT_EQ(run.summary.remaining_gain, std::max(0.0, 1 - *run.summary.optimistic / Seconds(3)));
   // A first that is far slower than modelled leaves the next one to try.
   TrialChooser chooser({Candidate(1, 3), Candidate(2, 3.05)}, 4);
   FakeLauncher slow([](const ParallelPlan&) { return After(3.6); });
   EXPECT_EQ(RunTrials(chooser, slow, options).tried.size(), 2u);
+}
+
+TEST(RunTrialsTest, ARatioOfZeroEndsNoTrials) {
+  FakeLauncher launcher([](const ParallelPlan&) { return After(3); });
+  const TrialsRun run = RunAll(launcher, {.budget = {.trials = 9, .stop_within = 0}});
+  EXPECT_EQ(run.summary.stop, TrialStop::kAllTried);
+  EXPECT_EQ(run.tried.size(), 4u);
+  EXPECT_EQ(run.summary.optimistic, std::nullopt);
+}
+
+// What ran before is within the ratio of all that is left; without it there is nothing to compare
+// with.
+TEST(RunTrialsTest, TheBaselineIsTriedWhateverIsLeftToGain) {
+  for (const std::size_t runs : {0u, 1u}) {
+    TrialChooser chooser(FourCandidates(), 4);
+    chooser.Learn(1, After(3));
+    TrialOptions options = {.budget = {.trials = 9, .stop_within = 0.02}};
+    if (runs == 1) options.baseline = 3;
+    FakeLauncher launcher = AsModelled();
+    const TrialsRun run = RunTrials(chooser, launcher, options);
+    EXPECT_EQ(run.summary.stop, TrialStop::kWithinRatio);
+    EXPECT_EQ(run.tried.size(), runs);
+  }
 }
 
 TEST(RunTrialsTest, TheBaselineIsTriedFirst) {
@@ -351,89 +377,6 @@ TEST(RunTrialsTest, AJobThatDoesNotEndIsGivenUp) {
       RunAll(launcher, {.budget = {.trials = 9}, .should_stop = [&looks] { return ++looks >= 2; }});
   EXPECT_EQ(run.summary.stop, TrialStop::kCancelled);
   EXPECT_TRUE(run.tried.empty());
-}
-
-TEST(TrialStudyTest, MeasuresTheBaselineFirst) {
-  StudyRequest request = {.question = TinyQuestion()};
-  request.trials = TrialRequest{.budget = {.trials = 5}};
-  FakeLauncher launcher(
-      [](const ParallelPlan& plan) { return After(plan.micro_batch_size == 2 ? 0.5 : 1.0); });
-  const ParallelPlan candidate = {
-      .data_parallel = 4, .micro_batch_size = 2, .layers_per_stage = {4}};
-  const auto answer =
-      RunTrialStudy(request, Known(), {.candidates = {candidate}, .runs_jobs = true}, launcher, {});
-  const auto& result = std::get<StudyResult>(*answer);
-  ASSERT_EQ(result.trials.size(), 2u);
-  EXPECT_EQ(result.trials[0].plan, result.baseline->plan);
-  EXPECT_NEAR(result.baseline->estimate.step_time.count(), 1.0, 1e-9);
-  EXPECT_EQ(result.baseline->estimate.provenance, Provenance::kMeasured);
-  EXPECT_EQ(result.plans[0].plan, candidate);
-}
-
-TEST(TrialStudyTest, ABaselineThatFailedIsNotComparedWith) {
-  StudyRequest request = {.question = TinyQuestion()};
-  request.trials = TrialRequest{.budget = {.trials = 5}};
-  FakeLauncher launcher([](const ParallelPlan& plan) -> TrialOutcome {
-    if (plan.micro_batch_size == 2) return After(0.5);
-    return OutOfMemory();
-  });
-  const ParallelPlan candidate = {
-      .data_parallel = 4, .micro_batch_size = 2, .layers_per_stage = {4}};
-  const auto answer =
-      RunTrialStudy(request, Known(), {.candidates = {candidate}, .runs_jobs = true}, launcher, {});
-  const auto& result = std::get<StudyResult>(*answer);
-  EXPECT_FALSE(result.baseline.has_value());
-  EXPECT_EQ(result.warnings.back(),
-            "the baseline's trial ended as oom: there is nothing to compare with");
-}
-
-// What crashed twice in this job before is not tried again, nor answered.
-TEST(TrialStudyTest, WhatFailedInTheHistoryIsNotTriedAgain) {
-  StudyRequest request = {.question = TinyQuestion()};
-  request.trials = TrialRequest{.budget = {.trials = 5}};
-  const ParallelPlan failed = {.data_parallel = 4, .micro_batch_size = 2, .layers_per_stage = {4}};
-  ParallelPlan other = failed;
-  other.micro_batch_size = 1;
-  const HistoryRow row = {
-      .question = request.question, .plan = StatedPlan(failed), .outcome = Outcome::kCrash};
-  request.history = {row, row};
-  FakeLauncher launcher([](const ParallelPlan&) { return After(1); });
-  const auto answer =
-      RunTrialStudy(request, Known(), {.candidates = {failed, other}}, launcher, {});
-  const auto& result = std::get<StudyResult>(*answer);
-  EXPECT_EQ(launcher.submitted, std::vector{other});
-  ASSERT_EQ(result.plans.size(), 1u);
-  EXPECT_EQ(result.plans.front().plan, other);
-}
-
-TEST(TrialStudyTest, ABaselineThatFailedInTheHistoryHadNoTrial) {
-  StudyRequest request = {.question = TinyQuestion(),
-                          .baseline = PlanRequest{.tensor_parallel = 2}};
-  request.trials = TrialRequest{.budget = {.trials = 5}};
-  const HistoryRow row = {
-      .question = request.question, .plan = *request.baseline, .outcome = Outcome::kCrash};
-  request.history = {row, row};
-  FakeLauncher launcher([](const ParallelPlan&) { return After(1); });
-  const ParallelPlan candidate = {.data_parallel = 4, .layers_per_stage = {4}};
-  const auto answer =
-      RunTrialStudy(request, Known(), {.candidates = {candidate}, .runs_jobs = true}, launcher, {});
-  const auto& result = std::get<StudyResult>(*answer);
-  EXPECT_EQ(launcher.submitted, std::vector{candidate});
-  EXPECT_FALSE(result.baseline.has_value());
-  EXPECT_EQ(std::ranges::count(result.warnings,
-                               "the baseline's run in the history ended as crash: there is nothing "
-                               "to compare with"),
-            1);
-}
-
-TEST(TrialStudyTest, ALauncherThatCannotStartIsAnError) {
-  StudyRequest request = {.question = TinyQuestion()};
-  request.trials = TrialRequest{.budget = {.trials = 5}};
-  FakeLauncher launcher = AsModelled();
-  launcher.fails_at = 0;
-  const ParallelPlan candidate = {.data_parallel = 4, .layers_per_stage = {4}};
-  const auto answer = RunTrialStudy(request, Known(), {.candidates = {candidate}}, launcher, {});
-  EXPECT_EQ(answer.status().message(), "no scheduler");
 }
 
 }  // namespace
