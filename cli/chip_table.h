@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "meshwright/v1/service.pb.h"
+#include "meshwright/v1/catalog.pb.h"
 
 namespace meshwright {
 

@@ -1,6 +1,6 @@
 #include <memory>
 
-#include "meshwright/v1/service.grpc.pb.h"
+#include "meshwright/v1/catalog.grpc.pb.h"
 #include "search_space/status.h"
 #include "server/rpc/answer.h"
 #include "server/rpc/catalog_wire.h"

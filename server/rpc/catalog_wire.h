@@ -1,7 +1,7 @@
 #pragma once
 
 #include "absl/status/statusor.h"
-#include "meshwright/v1/service.pb.h"
+#include "meshwright/v1/catalog.pb.h"
 #include "server/tuner/problem.h"
 #include "vendor_models/catalogue.h"
 

@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "meshwright/v1/catalog.grpc.pb.h"
 #include "meshwright/v1/history.grpc.pb.h"
 #include "meshwright/v1/service.grpc.pb.h"
 #include "search_space/status.h"

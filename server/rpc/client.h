@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "meshwright/v1/catalog.pb.h"
 #include "meshwright/v1/history.pb.h"
 #include "meshwright/v1/service.pb.h"
 

@@ -10,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "meshwright/v1/catalog.grpc.pb.h"
 #include "meshwright/v1/history.grpc.pb.h"
 #include "meshwright/v1/service.grpc.pb.h"
 #include "search_space/status.h"
