@@ -40,7 +40,8 @@ double Likeness(const PlanPoint& a, const PlanPoint& b) {
 
 double Similarity(const RunResidual& a, const RunResidual& b) {
   if (a.job == b.job) return 1;
-  return a.version == b.version ? kOtherJobSimilarity : kOtherVersionSimilarity;
+  if (a.version != b.version) return kOtherVersionSimilarity;
+  return a.nodes == b.nodes ? kOtherJobSimilarity : kOtherNodesSimilarity;
 }
 
 constexpr RunResidual kAsked = {};

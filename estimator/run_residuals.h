@@ -27,12 +27,15 @@ struct RunResidual {
   PlanPoint point = {};
   int job = 0;      // equal for runs of one model, workload and cluster; 0: those of the question
   int version = 0;  // of the framework; 0: that of the question
+  int nodes = 0;    // equal for clusters of the same nodes, however many; 0: those of the question
   auto operator<=>(const RunResidual&) const = default;
 };
 
 // How alike the model's errors are in two jobs on the same chip under the same framework, 1 being
-// one job (docs/cost_model.md "Learning from runs").
-inline constexpr double kOtherJobSimilarity = 0.8;
+// one job, the first that differs deciding: its version, then the nodes of the cluster
+// (docs/cost_model.md "Learning from runs").
+inline constexpr double kOtherJobSimilarity = 0.9;
+inline constexpr double kOtherNodesSimilarity = 0.65;
 inline constexpr double kOtherVersionSimilarity = 0.4;
 double SimilarityToQuestion(const RunResidual& run);
 

@@ -23,11 +23,11 @@ FAMILY = {"vtrain_single": "vtrain", "vtrain_multi": "vtrain"}  # left out toget
 GRID = {
     "job": [0.03, 0.05, 0.08], "plan": [0.05, 0.07, 0.1], "noise": [0.01, 0.02, 0.03],
     "freedom": [1, 2, 4], "scale_rows": [2, 8, 30], "noise_rows": [0.3, 1, 4],
-    "similarity": [0.5, 0.65, 0.8, 0.9], "work": [1, 1.5, 2, 3], "tensor": [1, 1.5, 2, 3],
+    "similarity": [0.65, 0.8, 0.9], "other_nodes": [0.5, 0.65, 0.8], "work": [1, 1.5, 2, 3], "tensor": [1, 1.5, 2, 3],
     "pipeline": [1, 1.5, 2, 3],
 }
 START = {"job": 0.05, "plan": 0.07, "noise": 0.02, "freedom": 2, "scale_rows": 8, "noise_rows": 1,
-         "similarity": 0.8, "work": 1.5, "tensor": 1.5, "pipeline": 1.5}
+         "similarity": 0.9, "other_nodes": 0.65, "work": 1.5, "tensor": 1.5, "pipeline": 1.5}
 SHIPPED = {**START, "job": 0.03, "plan": 0.05, "scale_rows": 2}  # estimator/run_residuals.*
 CENTRAL = 1.2815515655446004  # sigmas to the 10th and 90th percentile
 COVERAGE = 0.75, 0.88
@@ -45,6 +45,8 @@ def run_of(item, answer):
             "spread": [np.log(answer["step_time_seconds"] / answer["step_time_low_seconds"]) / CENTRAL,
                        np.log(answer["step_time_high_seconds"] / answer["step_time_seconds"]) / CENTRAL],
             "site": (work["framework"]["name"], case["cluster"]["pools"][0]["chip"]),
+            "nodes": json.dumps([{k: v for k, v in pool.items() if k not in ("name", "node_count")}
+                                 for pool in case["cluster"]["pools"]], sort_keys=True),
             "job": json.dumps([model, work, case["cluster"]], sort_keys=True)}
 
 
@@ -61,8 +63,8 @@ class Task:
         points, asked = (np.array([r["point"] for r in runs]) for runs in (history, targets))
         self.near = (points[:, None] - points[None]) ** 2
         self.far = (asked[:, None] - points[None]) ** 2
-        self.same = np.array([[a["job"] == b["job"] for b in history] for a in history])
-        self.own = np.array([[a["job"] == b["job"] for b in history] for a in targets])
+        self.shared, self.own = ([np.array([[a[key] == b[key] for b in history] for a in runs])
+                                  for key in ("job", "nodes")] for runs in (history, targets))
 
     def foretell(self, c):
         """The mean of the logarithm, and how far the interval reaches below and above it."""
@@ -71,11 +73,13 @@ class Task:
             return np.zeros(len(self.truth)), CENTRAL * self.spread
         reach = 1 / np.array([c["work"], c["tensor"], c["pipeline"]]) ** 2
 
-        def covariance(distance, same):
-            alike = np.where(same, 1, c["similarity"])
+        def covariance(distance, shared):
+            same_job, same_nodes = shared
+            alike = np.where(same_job, 1, np.where(same_nodes, c["similarity"],
+                                                    min(c["similarity"], c["other_nodes"])))
             return alike * (c["job"] ** 2 + c["plan"] ** 2 * np.exp(-(distance @ reach) / 2))
 
-        prior, free = covariance(self.near, self.same), c["freedom"]
+        prior, free = covariance(self.near, self.shared), c["freedom"]
         median, noise = np.median(self.residuals), c["noise"] ** 2
         expected = c["job"] ** 2 + c["plan"] ** 2
         signal = max(1, median ** 2 / expected) if n > 1 else 1

@@ -45,6 +45,16 @@ Fingerprint FingerprintOf(const Problem& problem) {
   return print;
 }
 
+// What clusters of the same nodes have in common, however many there are.
+std::vector<NodePool> NodesOf(const Problem& problem) {
+  std::vector<NodePool> pools = problem.cluster.pools;
+  for (NodePool& pool : pools) {
+    pool.name.clear();
+    pool.node_count = 0;
+  }
+  return pools;
+}
+
 // The place of `value` among those seen before; the first is the question's.
 template <typename T>
 int IndexOf(T value, std::vector<T>& seen) {
@@ -64,6 +74,7 @@ std::string JobName(const Problem& problem) {
 struct Evidence {
   std::vector<Fingerprint> jobs = {};
   std::vector<std::string> versions = {};
+  std::vector<std::vector<NodePool>> nodes = {};
   std::vector<RunResidual> time = {};
   std::vector<RunResidual> memory = {};
   std::vector<FailedRun> failed = {};
@@ -157,7 +168,8 @@ absl::Status Collect(const HistoryRow& row, std::size_t index, const Problem& pr
   const Bytes capacity = own.cluster.pools.front().memory_capacity;
   RunResidual run = {.point = PointOf(plan, ViewOf(own)),
                      .job = job,
-                     .version = IndexOf(own.workload.framework_version, evidence.versions)};
+                     .version = IndexOf(own.workload.framework_version, evidence.versions),
+                     .nodes = IndexOf(NodesOf(own), evidence.nodes)};
   PastRun& past = evidence.runs.emplace_back(PastRunOf(row, index, own, plan));
   past.similarity = SimilarityToQuestion(run);
   if (row.outcome != Outcome::kOk) {
@@ -235,9 +247,11 @@ struct Fitted {
 Fitted Fit(std::vector<RunResidual> runs, const ResidualPrior& prior, std::string_view what,
            const Problem& problem, std::vector<std::string>& warnings) {
   const auto is_other = [](const RunResidual& run) { return run.job != 0; };
+  const auto is_other_version = [](const RunResidual& run) { return run.version != 0; };
   const auto others = std::ranges::count_if(runs, is_other);
-  const auto versions =
-      std::ranges::count_if(runs, [](const RunResidual& run) { return run.version != 0; });
+  const auto versions = std::ranges::count_if(runs, is_other_version);
+  const auto nodes = std::ranges::count_if(
+      runs, [&](const RunResidual& run) { return run.nodes != 0 && !is_other_version(run); });
   const double disagreement = Disagreement(runs, prior);
   const bool leaves_out_others = disagreement > kMostDisagreement;
   if (leaves_out_others) {
@@ -249,9 +263,11 @@ Fitted Fit(std::vector<RunResidual> runs, const ResidualPrior& prior, std::strin
   } else if (others > 0) {
     warnings.push_back(fmt::format(
         "{}: learnt from {} runs of this job and {} of other models, workloads or clusters on {} "
-        "under {}, which count as {} alike ({} of them under another version: {})",
+        "under {}, which count as {} alike ({} of them on other nodes: {}; {} under another "
+        "version: {})",
         what, std::ssize(runs) - others, others, problem.cluster.pools.front().chip.id,
-        problem.profile.name, kOtherJobSimilarity, versions, kOtherVersionSimilarity));
+        problem.profile.name, kOtherJobSimilarity, nodes, kOtherNodesSimilarity, versions,
+        kOtherVersionSimilarity));
   }
   return {.residuals = FitResiduals(runs, prior), .leaves_out_others = leaves_out_others};
 }
@@ -280,7 +296,8 @@ struct Gathered {
 absl::StatusOr<Gathered> Gather(const std::vector<HistoryRow>& history, const Problem& problem,
                                 const Knowledge& knowledge) {
   Evidence evidence = {.jobs = {FingerprintOf(problem)},
-                       .versions = {problem.workload.framework_version}};
+                       .versions = {problem.workload.framework_version},
+                       .nodes = {NodesOf(problem)}};
   for (std::size_t i = 0; i < history.size(); ++i) {
     RETURN_IF_ERROR(Collect(history[i], i, problem, knowledge, evidence));
   }

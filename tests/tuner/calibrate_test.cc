@@ -193,10 +193,32 @@ TEST(CalibrateTest, RowsOfOtherJobsCountLessAndAreNamed) {
   EXPECT_GT(TimeRatioOf(other), 1);
   const auto says = ElementsAre(HasSubstr(
       "step times: learnt from 0 runs of this job and 2 of other models, workloads or clusters on "
-      "nvidia-a100-sxm4-80gb under generic, which count as 0.8 alike"));
+      "nvidia-a100-sxm4-80gb under generic, which count as 0.9 alike (0 of them on other nodes"));
   EXPECT_THAT(other.warnings, says);
   const auto estimate = EvaluatePlan({TinyQuestion(), StatedPlan(DataParallel())}, Known(), others);
   EXPECT_THAT(estimate->warnings, testing::IsSupersetOf(other.warnings));
+}
+
+// How many of the nodes there are makes another job, which nodes a less alike one.
+TEST(CalibrateTest, RowsOfOtherNodesCountLess) {
+  const auto learnt_on = [](int node_count, int devices_per_node) {
+    HistoryRow row = Ran(1, 1);
+    NodePoolRequest& pool = row.question.cluster.pools.front();
+    pool.node_count = node_count;
+    pool.devices_per_node = devices_per_node;
+    const ParallelPlan plan = {.data_parallel = node_count * devices_per_node};
+    row.plan = StatedPlan(plan);
+    row.step_time = Predicted(row.question, plan).step_time * 1.1;
+    row.peak_memory.reset();
+    return Calibrated({row, row});
+  };
+  const Calibration own = learnt_on(1, 4);
+  const Calibration more = learnt_on(2, 4);
+  const Calibration other = learnt_on(2, 2);
+  EXPECT_LT(TimeRatioOf(more), TimeRatioOf(own));
+  EXPECT_LT(TimeRatioOf(other), TimeRatioOf(more));
+  EXPECT_GT(TimeRatioOf(other), 1);
+  EXPECT_THAT(other.warnings, ElementsAre(HasSubstr("(2 of them on other nodes: 0.65;")));
 }
 
 // What things are called makes no other job.
