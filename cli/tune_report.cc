@@ -104,7 +104,7 @@ std::string RemainingLine(const v1::TrialSummary& summary) {
   }
   const double gain = summary.remaining_gain_ratio();
   return fmt::format(
-      "best measured {}; of the plans left, the best is at its optimistic end {}{}\n",
+      "best measured by then {}; of the plans left, the best is at its optimistic end {}{}\n",
       SecondsText(summary.best_step_time_seconds()),
       SecondsText(summary.optimistic_step_time_seconds()),
       gain > 0 ? fmt::format(" ({} less)", PercentText(gain)) : ", which is no less");

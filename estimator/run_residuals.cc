@@ -38,10 +38,10 @@ double Likeness(const PlanPoint& a, const PlanPoint& b) {
   return std::exp(-distance / 2);
 }
 
-double Similarity(const RunResidual& a, const RunResidual& b) {
+double Similarity(const RunResidual& a, const RunResidual& b, const ResidualPrior& prior) {
   if (a.job == b.job) return 1;
   if (a.version != b.version) return kOtherVersionSimilarity;
-  return a.nodes == b.nodes ? kOtherJobSimilarity : kOtherNodesSimilarity;
+  return a.nodes == b.nodes ? prior.same_nodes_similarity : prior.other_nodes_similarity;
 }
 
 constexpr RunResidual kAsked = {};
@@ -93,7 +93,7 @@ MatrixXd PriorCovariance(const std::vector<RunResidual>& runs, const ResidualPri
       const RunResidual& a = runs[static_cast<std::size_t>(i)];
       const RunResidual& b = runs[static_cast<std::size_t>(j)];
       covariance(i, j) = covariance(j, i) =
-          Similarity(a, b) *
+          Similarity(a, b, prior) *
           (Squared(prior.job) + Squared(prior.plan) * Likeness(a.point, b.point));
     }
   }
@@ -169,7 +169,9 @@ double Log2(double value) { return std::log2(std::max(1.0, value)); }
 
 }  // namespace
 
-double SimilarityToQuestion(const RunResidual& run) { return Similarity(run, kAsked); }
+double SimilarityToQuestion(const RunResidual& run, const ResidualPrior& prior) {
+  return Similarity(run, kAsked, prior);
+}
 
 PlanPoint PointOf(const ParallelPlan& plan, const EstimatorProblem& problem) {
   double tensor = plan.tensor_parallel;
@@ -199,7 +201,7 @@ FittedResiduals FitResiduals(std::span<const RunResidual> runs, const ResidualPr
   for (std::size_t i = 0; i < ordered.size(); ++i) {
     residuals[static_cast<Index>(i)] = ordered[i].log_ratio;
     fitted.points.push_back(ordered[i].point);
-    fitted.similarities.push_back(Similarity(ordered[i], kAsked));
+    fitted.similarities.push_back(Similarity(ordered[i], kAsked, prior));
   }
   const MatrixXd covariance = PriorCovariance(ordered, prior);
   // Begins at the median, which one wild run does not move, and with a prior that allows for it:

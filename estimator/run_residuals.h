@@ -31,23 +31,30 @@ struct RunResidual {
   auto operator<=>(const RunResidual&) const = default;
 };
 
-// How alike the model's errors are in two jobs on the same chip under the same framework, 1 being
-// one job, the first that differs deciding: its version, then the nodes of the cluster
-// (docs/cost_model.md "Learning from runs").
-inline constexpr double kOtherJobSimilarity = 0.9;
-inline constexpr double kOtherNodesSimilarity = 0.65;
-inline constexpr double kOtherVersionSimilarity = 0.4;
-double SimilarityToQuestion(const RunResidual& run);
-
 // What is assumed before the first run, as standard deviations of logarithms.
 struct ResidualPrior {
   double job = 0;         // of a job's own factor
   double plan = 0;        // of what differs between its plans
   double noise = 0;       // of one run
   double noise_rows = 1;  // so many runs' worth is `noise` known
+  // How alike the model's errors are in two jobs under the same version of the framework, 1 being
+  // one job (docs/cost_model.md "Learning from runs").
+  double same_nodes_similarity = 0;
+  double other_nodes_similarity = 0;
 };
-inline constexpr ResidualPrior kTimePrior = {.job = 0.03, .plan = 0.05, .noise = 0.02};
-inline constexpr ResidualPrior kMemoryPrior = {.job = 0.1, .plan = 0, .noise = 0.04};
+inline constexpr ResidualPrior kTimePrior = {.job = 0.03,
+                                             .plan = 0.05,
+                                             .noise = 0.02,
+                                             .same_nodes_similarity = 0.9,
+                                             .other_nodes_similarity = 0.65};
+inline constexpr ResidualPrior kMemoryPrior = {.job = 0.1,
+                                               .plan = 0,
+                                               .noise = 0.04,
+                                               .same_nodes_similarity = 0.8,
+                                               .other_nodes_similarity = 0.8};
+// Under another version, on whatever nodes.
+inline constexpr double kOtherVersionSimilarity = 0.4;
+double SimilarityToQuestion(const RunResidual& run, const ResidualPrior& prior);
 
 // What runs have taught, as a Gaussian process over plans of the question's job. Without runs its
 // factor is 1.

@@ -285,8 +285,8 @@ ALTER TABLE attempts ADD COLUMN environment TEXT NOT NULL DEFAULT '';
 ALTER TABLE attempts ADD COLUMN environment_digest TEXT NOT NULL DEFAULT '';
 )sql"},
     // Version 8: each index of a list ends in what a list may be filtered by besides, so that no
-    // row
-    // is fetched in vain; the chip, framework, model and job are the question's. And one by time.
+    // row is
+    // fetched in vain; the chip, framework, model and job are the question's. And one by time.
     {7, R"sql(
 CREATE INDEX questions_of_chip ON questions (chip, framework, model_name, job_fingerprint);
 

@@ -132,6 +132,10 @@ class Importer {
                                  measurement.question.digest));
     }
     measurement.question = question->second;
+    if (measurement.time_ms > options_.latest_time_ms.value_or(measurement.time_ms)) {
+      return Damaged(fmt::format("measurement '{}': time_ms = {}; limit {}, the time of the import",
+                                 measurement.id, measurement.time_ms, *options_.latest_time_ms));
+    }
     const auto ours = ReadMeasurement(connection_, measurement.id);
     if (ours.ok()) return TakeKnown(*ours, measurement);
     if (!absl::IsNotFound(ours.status())) return ours.status();

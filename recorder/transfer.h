@@ -30,6 +30,8 @@ enum class ConflictPolicy {
 struct ImportOptions {
   ConflictPolicy policy = ConflictPolicy::kFail;
   bool validate_only = false;  // counts and finds every error, stores nothing
+  // A run that was measured later damages the export: it would be the latest for ever.
+  std::optional<std::int64_t> latest_time_ms = {};
 };
 
 struct ImportCounts {

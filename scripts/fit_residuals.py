@@ -16,6 +16,7 @@ import importlib.util
 import json
 import os
 import random
+import re
 
 import numpy as np
 
@@ -28,10 +29,21 @@ GRID = {
 }
 START = {"job": 0.05, "plan": 0.07, "noise": 0.02, "freedom": 2, "scale_rows": 8, "noise_rows": 1,
          "similarity": 0.9, "other_nodes": 0.65, "work": 1.5, "tensor": 1.5, "pipeline": 1.5}
-SHIPPED = {**START, "job": 0.03, "plan": 0.05, "scale_rows": 2}  # estimator/run_residuals.*
+NODE = "chip", "devices_per_node", "physical_devices_per_node", "intra_node", "inter_node"
 CENTRAL = 1.2815515655446004  # sigmas to the 10th and 90th percentile
 COVERAGE = 0.75, 0.88
 OWN, OTHERS, LEAST = 3, 20, 4  # runs of a history, and the fewest to score
+
+
+def shipped():
+    """The constants of the program: its prior of step times, and the one of its scale."""
+    with open("estimator/run_residuals.h") as header:
+        prior = re.search(r"kTimePrior = \{(.*?)\};", header.read(), re.DOTALL)[1]
+    with open("estimator/run_residuals.cc") as source:
+        scale_rows = re.search(r"kScaleRows = ([\d.]+);", source.read())[1]
+    stated = {name: float(value) for name, value in re.findall(r"\.(\w+) = ([\d.]+)", prior)}
+    alike = {"similarity": stated.pop("same_nodes_similarity"), "other_nodes": stated.pop("other_nodes_similarity")}
+    return {**START, **stated, **alike, "scale_rows": float(scale_rows)}
 
 
 def run_of(item, answer):
@@ -45,8 +57,7 @@ def run_of(item, answer):
             "spread": [np.log(answer["step_time_seconds"] / answer["step_time_low_seconds"]) / CENTRAL,
                        np.log(answer["step_time_high_seconds"] / answer["step_time_seconds"]) / CENTRAL],
             "site": (work["framework"]["name"], case["cluster"]["pools"][0]["chip"]),
-            "nodes": json.dumps([{k: v for k, v in pool.items() if k not in ("name", "node_count")}
-                                 for pool in case["cluster"]["pools"]], sort_keys=True),
+            "nodes": json.dumps([{k: pool.get(k) for k in NODE} for pool in case["cluster"]["pools"]], sort_keys=True),
             "job": json.dumps([model, work, case["cluster"]], sort_keys=True)}
 
 
@@ -198,7 +209,7 @@ def main():
             if tasks := tasks_of(runs, key, args.draws, mode == "warm"):
                 sets[source, mode] = tasks, Outcome(tasks, None)
     if args.shipped is not None:
-        for words, constants in (("damped", SHIPPED), ("full", {**SHIPPED, "full_step": True})):
+        for words, constants in (("damped", shipped()), ("full", {**shipped(), "full_step": True})):
             print(f"{words} step: {total(sets, constants):.4f} of cold")
             for source in sorted(args.shipped or {FAMILY.get(name, name) for name, _ in sets}):
                 report(sets, constants, source)

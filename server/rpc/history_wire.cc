@@ -17,6 +17,7 @@
 #include "server/rpc/status_wire.h"
 #include "server/rpc/wire_time.h"
 #include "server/tuner/drift.h"
+#include "server/tuner/saving.h"
 
 namespace meshwright {
 namespace {
@@ -237,7 +238,9 @@ absl::Status ExportHistory(const Recorder& store, const v1::ExportHistoryRequest
 }
 
 absl::StatusOr<ImportOptions> ReadImportOptions(const v1::ImportHistoryRequest& request) {
-  ImportOptions options = {.validate_only = request.validate_only()};
+  constexpr std::int64_t kClocksDifferMs = 3'600'000;
+  ImportOptions options = {.validate_only = request.validate_only(),
+                           .latest_time_ms = NowMs() + kClocksDifferMs};
   const std::string policy = request.has_conflict_policy() ? request.conflict_policy() : "fail";
   if (policy != "fail" && policy != "keep") {
     return InvalidFields(

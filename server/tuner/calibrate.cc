@@ -15,6 +15,7 @@
 #include "pruner/pruner.h"
 #include "search_space/status.h"
 #include "server/tuner/calibration_report.h"
+#include "server/tuner/fingerprint.h"
 #include "server/tuner/joined_history.h"
 
 namespace meshwright {
@@ -45,14 +46,18 @@ Fingerprint FingerprintOf(const Problem& problem) {
   return print;
 }
 
-// What clusters of the same nodes have in common, however many there are.
-std::vector<NodePool> NodesOf(const Problem& problem) {
-  std::vector<NodePool> pools = problem.cluster.pools;
-  for (NodePool& pool : pools) {
-    pool.name.clear();
-    pool.node_count = 0;
+// Equal for clusters of the same nodes, however many: chips, devices a node and links. What limits
+// a chip's memory or power does not count.
+std::string NodesOf(const Problem& problem) {
+  ClusterSpec nodes;
+  for (const NodePool& pool : problem.cluster.pools) {
+    nodes.pools.push_back({.chip = {.id = pool.chip.id},
+                           .devices_per_node = pool.devices_per_node,
+                           .intra_node = pool.intra_node,
+                           .inter_node = pool.inter_node,
+                           .physical_devices_per_node = pool.physical_devices_per_node});
   }
-  return pools;
+  return HardwareFingerprint(nodes);
 }
 
 // The place of `value` among those seen before; the first is the question's.
@@ -62,6 +67,17 @@ int IndexOf(T value, std::vector<T>& seen) {
   const auto index = static_cast<int>(found - seen.begin());
   if (found == seen.end()) seen.push_back(std::move(value));
   return index;
+}
+
+// Numbers that do not depend on which came first; the question's stays 0.
+std::vector<int> Ranks(const std::vector<std::string>& seen) {
+  std::vector<int> ranks(seen.size());
+  for (std::size_t i = 1; i < seen.size(); ++i) {
+    const auto before = std::count_if(seen.begin() + 1, seen.end(),
+                                      [&](const std::string& other) { return other < seen[i]; });
+    ranks[i] = 1 + static_cast<int>(before);
+  }
+  return ranks;
 }
 
 // Of another job than the question's; two may share it.
@@ -74,7 +90,7 @@ std::string JobName(const Problem& problem) {
 struct Evidence {
   std::vector<Fingerprint> jobs = {};
   std::vector<std::string> versions = {};
-  std::vector<std::vector<NodePool>> nodes = {};
+  std::vector<std::string> nodes = {};
   std::vector<RunResidual> time = {};
   std::vector<RunResidual> memory = {};
   std::vector<FailedRun> failed = {};
@@ -171,7 +187,7 @@ absl::Status Collect(const HistoryRow& row, std::size_t index, const Problem& pr
                      .version = IndexOf(own.workload.framework_version, evidence.versions),
                      .nodes = IndexOf(NodesOf(own), evidence.nodes)};
   PastRun& past = evidence.runs.emplace_back(PastRunOf(row, index, own, plan));
-  past.similarity = SimilarityToQuestion(run);
+  past.similarity = SimilarityToQuestion(run, kTimePrior);
   if (row.outcome != Outcome::kOk) {
     evidence.failed.push_back({.plan = plan,
                                .outcome = row.outcome,
@@ -266,8 +282,8 @@ Fitted Fit(std::vector<RunResidual> runs, const ResidualPrior& prior, std::strin
         "under {}, which count as {} alike ({} of them on other nodes: {}; {} under another "
         "version: {})",
         what, std::ssize(runs) - others, others, problem.cluster.pools.front().chip.id,
-        problem.profile.name, kOtherJobSimilarity, nodes, kOtherNodesSimilarity, versions,
-        kOtherVersionSimilarity));
+        problem.profile.name, prior.same_nodes_similarity, nodes, prior.other_nodes_similarity,
+        versions, kOtherVersionSimilarity));
   }
   return {.residuals = FitResiduals(runs, prior), .leaves_out_others = leaves_out_others};
 }
@@ -300,6 +316,14 @@ absl::StatusOr<Gathered> Gather(const std::vector<HistoryRow>& history, const Pr
                        .nodes = {NodesOf(problem)}};
   for (std::size_t i = 0; i < history.size(); ++i) {
     RETURN_IF_ERROR(Collect(history[i], i, problem, knowledge, evidence));
+  }
+  const std::vector<int> versions = Ranks(evidence.versions);
+  const std::vector<int> nodes = Ranks(evidence.nodes);
+  for (std::vector<RunResidual>* runs : {&evidence.time, &evidence.memory}) {
+    for (RunResidual& run : *runs) {
+      run.version = versions[static_cast<std::size_t>(run.version)];
+      run.nodes = nodes[static_cast<std::size_t>(run.nodes)];
+    }
   }
   Calibration calibration;
   if (evidence.by_own_facts_count > 0) {

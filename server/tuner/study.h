@@ -106,7 +106,7 @@ struct PastRun {
   Outcome outcome = Outcome::kOk;
   std::optional<double> time_ratio = {};  // measured / modelled; absent: not learnt from
   std::optional<double> memory_ratio = {};
-  double similarity = 1;  // to the question's job; contract: similarity_ratio
+  double similarity = 1;  // to the question's job, of step times; contract: similarity_ratio
   bool operator==(const PastRun&) const = default;
 };
 

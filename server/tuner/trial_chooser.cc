@@ -160,12 +160,30 @@ double TrialChooser::ExpectedGain(const Expectation& expected, Seconds incumbent
 
 // May be the best, and is like nothing that was tried.
 bool TrialChooser::IsUnexplored(const Expectation& expected, Seconds incumbent) const {
-  if (expected.success_probability < kWorthATrial || Optimistic(expected) >= incumbent)
-    return false;
+  if (expected.success_probability < kWorthATrial) return false;
+  if (Optimistic(expected) >= incumbent) return false;
   const PlanFeatures& features = features_[expected.candidate];
   return std::ranges::none_of(learnt_, [&](const auto& trial) {
     return Likeness(features, features_[trial.first]) >= kUnlike;
   });
+}
+
+// Trials in a row that have not been the best; what was learnt before the first of them, and what
+// proves nothing, are none.
+int TrialChooser::TrialsWithoutGain() const {
+  int count = 0;
+  std::optional<Seconds> best;
+  for (std::size_t i = 0; i < learnt_.size(); ++i) {
+    const TrialOutcome& outcome = learnt_[i].second;
+    const Ran* const run = std::get_if<Ran>(&outcome);
+    if (run != nullptr && (!best.has_value() || run->step_time < *best)) {
+      best = run->step_time;
+      count = 0;
+    } else if (i >= first_trial_ && !std::holds_alternative<Cancelled>(outcome)) {
+      ++count;
+    }
+  }
+  return count;
 }
 
 std::optional<Expectation> TrialChooser::Next() const {
@@ -175,7 +193,8 @@ std::optional<Expectation> TrialChooser::Next() const {
   }
   if (open.empty()) return std::nullopt;
   const Seconds incumbent = Incumbent(open);
-  const bool explores = best_.has_value() && since_best_ > 0 && since_best_ % kPatience == 0;
+  const int without_gain = TrialsWithoutGain();
+  const bool explores = best_.has_value() && without_gain > 0 && without_gain % kPatience == 0;
   // Where no gain is left to be expected, for it is too small for a double, the order is by time.
   const auto rank = [&](const Expectation& e) {
     const bool is_open = !RuledOutBy(e.candidate).has_value();
@@ -190,14 +209,15 @@ std::optional<Expectation> TrialChooser::Next() const {
 
 void TrialChooser::Reconsider(std::vector<RankedPlan> candidates) {
   const auto learnt = std::move(learnt_);
+  const std::size_t first_trial = first_trial_;
   *this = TrialChooser(std::move(candidates), layer_count_, std::move(disabled_rules_));
   for (const auto& [candidate, outcome] : learnt) Learn(candidate, outcome);
+  first_trial_ = first_trial;
 }
 
 void TrialChooser::Learn(std::size_t candidate, const TrialOutcome& outcome) {
   learnt_.emplace_back(candidate, outcome);
   tried_[candidate] = true;
-  ++since_best_;
   const Estimate& estimate = candidates_[candidate].estimate;
   switch (WordOf(outcome)) {
     case Outcome::kOk: {
@@ -210,7 +230,6 @@ void TrialChooser::Learn(std::size_t candidate, const TrialOutcome& outcome) {
       largest_run_ = std::max(largest_run_, estimate.reserved_memory);
       if (!best_.has_value() || run.step_time < best_->step_time) {
         best_ = {.candidate = candidate, .step_time = run.step_time};
-        since_best_ = 0;
       }
       return;
     }

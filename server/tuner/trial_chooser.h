@@ -43,6 +43,8 @@ class TrialChooser {
   [[nodiscard]] Seconds LeastTime(std::size_t candidate) const;
   // Once for a candidate, but that what was cancelled may be followed by what proves something.
   void Learn(std::size_t candidate, const TrialOutcome& outcome);
+  // What was learnt so far comes from the history.
+  void BeginTrials() { first_trial_ = learnt_.size(); }
   // The same candidates in the same order, with other estimates, held against all that was learnt.
   void Reconsider(std::vector<RankedPlan> candidates);
 
@@ -69,6 +71,7 @@ class TrialChooser {
   [[nodiscard]] bool IsContradicted(std::size_t candidate) const;
   [[nodiscard]] double FitProbability(std::size_t candidate) const;
   [[nodiscard]] double ExpectedGain(const Expectation& expected, Seconds incumbent) const;
+  [[nodiscard]] int TrialsWithoutGain() const;
   [[nodiscard]] bool IsUnexplored(const Expectation& expected, Seconds incumbent) const;
   [[nodiscard]] Seconds Incumbent(const std::vector<Expectation>& open) const;
 
@@ -89,7 +92,7 @@ class TrialChooser {
     Seconds step_time = Seconds(0);
   };
   std::optional<Best> best_ = {};
-  int since_best_ = 0;  // trials
+  std::size_t first_trial_ = 0;  // of what was learnt
 };
 
 }  // namespace meshwright

@@ -269,6 +269,7 @@ class Loop {
 }  // namespace
 
 TrialsRun RunTrials(TrialChooser& chooser, Launcher& launcher, const TrialOptions& options) {
+  chooser.BeginTrials();
   return Loop(chooser, launcher, options).Run();
 }
 

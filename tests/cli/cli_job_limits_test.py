@@ -9,6 +9,7 @@ import unittest
 
 from jobs_folder import CLUSTER, LAUNCHER, MODEL, PYTHON, WORKLOAD, JobsFolder, ServedFolder
 from jobs_folder import setUpModule  # noqa: F401: unittest calls it
+from programs import MESHWRIGHT
 
 # Prints steps until it is ended, after BODY.
 STEPS = """
@@ -94,6 +95,49 @@ path.write_text(os.environ["CUDA_VISIBLE_DEVICES"] + " of " + os.environ["MESHWR
         errors = self.tune(trials=1, job=self.job(visible_devices_variable="CUDA_VISIBLE_DEVICES"), expect=3).stderr
         self.assertIn("job.visible_devices_variable", errors)
         self.assertIn("CUDA_VISIBLE_DEVICES=4; must list at least 2 devices", errors)
+
+
+# A training program whose steps take as long as the model says.
+AS_MODELLED = """
+import json, subprocess, sys, time
+evaluate = [sys.argv[1], "evaluate", "--cases", sys.argv[2], "--db", sys.argv[2] + ".none"]
+seconds = json.loads(subprocess.run(evaluate, capture_output=True, check=True).stdout)["step_time_seconds"]
+for step in range(40):
+    print(json.dumps({"meshwright": 1, "event": "step", "step": step, "step_time_seconds": seconds, "is_warmup": False}),
+          flush=True)
+    time.sleep(0.02)
+time.sleep(600)
+"""
+
+
+class EndOfTrialsTest(JobsFolder):
+
+    def test_trials_end_when_little_is_left_to_gain(self):
+        program = self.write("modelled.py", AS_MODELLED)
+        job = self.job(command=[PYTHON, program, str(MESHWRIGHT), "{case_file}"])
+
+        def tune(name, trials, stop_within):
+            done = self.tune("--disable-rule", "bound", "--db", str(self.folder / name), trials=trials, job=job,
+                             stop_within=stop_within)
+            return json.loads(done.stdout)
+
+        answer = tune("default.db", 12, None)
+        summary = answer["trial_summary"]
+        self.assertEqual(summary["stop_reason"], "within_ratio")
+        self.assertIn({"field": "trials.stop_within_ratio", "value": "0.02", "source": "trials of real jobs"},
+                      answer["applied_defaults"])
+        best = min(trial["step_time_seconds"] for trial in answer["trials"])
+        self.assertEqual(summary["best_step_time_seconds"], best)
+        self.assertGreaterEqual(summary["optimistic_step_time_seconds"], 0.98 * best)
+        shown = self.run_cli("study", "list", "--db", str(self.folder / "default.db"), "--output", "json").stdout
+        shown = self.run_cli("study", "show", json.loads(shown)["studies"][0]["id"], "--db",
+                             str(self.folder / "default.db")).stdout
+        self.assertRegex(shown, "ended by within_ratio\nbest measured .* of the plans left")
+        # Zero is stated, and no ratio ends what would have ended before.
+        more = len(answer["trials"]) + 1
+        answer = tune("zero.db", more, "0")
+        self.assertEqual(answer["trial_summary"]["stop_reason"], "trial_limit")
+        self.assertEqual(len(answer["trials"]), more)
 
 
 class ProgressTest(ServedFolder):

@@ -21,19 +21,6 @@ from jobs_folder import setUpModule  # noqa: F401: unittest calls it
 from programs import EXAMPLES, MESHWRIGHT
 
 
-# A training program whose steps take as long as the model says.
-AS_MODELLED = """
-import json, subprocess, sys, time
-evaluate = [sys.argv[1], "evaluate", "--cases", sys.argv[2], "--db", sys.argv[2] + ".none"]
-seconds = json.loads(subprocess.run(evaluate, capture_output=True, check=True).stdout)["step_time_seconds"]
-for step in range(40):
-    print(json.dumps({"meshwright": 1, "event": "step", "step": step, "step_time_seconds": seconds, "is_warmup": False}),
-          flush=True)
-    time.sleep(0.02)
-time.sleep(600)
-"""
-
-
 class JobsTest(JobsFolder):
     def test_the_answer_is_what_was_measured(self):
         done = self.tune()
@@ -59,33 +46,6 @@ class JobsTest(JobsFolder):
         # What was measured teaches the next question.
         rows = json.loads(self.run_cli("history", "measurements", "--output", "json").stdout)
         self.assertEqual(len(rows["measurements"]), 3)
-
-    def test_trials_end_when_little_is_left_to_gain(self):
-        program = self.write("modelled.py", AS_MODELLED)
-        job = self.job(command=[PYTHON, program, str(MESHWRIGHT), "{case_file}"])
-
-        def tune(name, trials, stop_within):
-            done = self.tune("--disable-rule", "bound", "--db", str(self.folder / name), trials=trials, job=job,
-                             stop_within=stop_within)
-            return json.loads(done.stdout)
-
-        answer = tune("default.db", 12, None)
-        summary = answer["trial_summary"]
-        self.assertEqual(summary["stop_reason"], "within_ratio")
-        self.assertIn({"field": "trials.stop_within_ratio", "value": "0.02", "source": "trials of real jobs"},
-                      answer["applied_defaults"])
-        best = min(trial["step_time_seconds"] for trial in answer["trials"])
-        self.assertEqual(summary["best_step_time_seconds"], best)
-        self.assertGreaterEqual(summary["optimistic_step_time_seconds"], 0.98 * best)
-        shown = self.run_cli("study", "list", "--db", str(self.folder / "default.db"), "--output", "json").stdout
-        shown = self.run_cli("study", "show", json.loads(shown)["studies"][0]["id"], "--db",
-                             str(self.folder / "default.db")).stdout
-        self.assertRegex(shown, "ended by within_ratio\nbest measured .* of the plans left")
-        # Zero is stated, and no ratio ends what would have ended before.
-        more = len(answer["trials"]) + 1
-        answer = tune("zero.db", more, "0")
-        self.assertEqual(answer["trial_summary"]["stop_reason"], "trial_limit")
-        self.assertEqual(len(answer["trials"]), more)
 
     def test_a_machine_that_varies(self):
         self.behave({"drift": 0.05})
@@ -170,7 +130,7 @@ class JobsTest(JobsFolder):
     def test_a_hang_is_ended_in_its_time(self):
         self.behave({"1": {"hangs": True}, "2": {"hangs": True}})
         job = self.job()
-        job["metrics"]["start_limit_seconds"] = 1
+        job["metrics"]["start_limit_seconds"] = 5
         start = time.monotonic()
         answer = json.loads(self.tune(trials=1, job=job, expect=10).stdout)
         self.assertLess(time.monotonic() - start, 60)
@@ -317,7 +277,7 @@ class ServedJobsTest(ServedFolder):
         self.wait_for(lambda: not self.processes(study))
 
     def test_an_orderly_end_leaves_the_job_running(self):
-        self.behave({"1": {"sleeps": 0.3}, "2": {"sleeps": 0.3}})
+        self.behave({"1": {"sleeps": 3}, "2": {"sleeps": 3}})
         address = self.start("--allow-jobs")
         study = self.create(address, trials=1)
         self.wait_for(lambda: self.began())

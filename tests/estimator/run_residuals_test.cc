@@ -153,7 +153,8 @@ Runs Various() {
                     .point = {.work = 18.0 + static_cast<double>(random() % 8),
                               .tensor_parallel = static_cast<double>(random() % 4)},
                     .job = job,
-                    .version = job == 3 ? 1 : 0});
+                    .version = job == 3 ? 1 : 0,
+                    .nodes = job == 2 ? 1 : 0});
   }
   return runs;
 }

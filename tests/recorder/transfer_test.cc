@@ -204,6 +204,21 @@ TEST(TransferTest, AnyDamageImportsNothing) {
   EXPECT_EQ(Import(target, whole)->imported, 3);
 }
 
+// It would be the latest for ever.
+TEST(TransferTest, ARunThatIsStillToComeIsRefused) {
+  Recorder source = OpenInMemory();
+  MeasurementRecord measurement = MakeMeasurement("late", "llama-13b");
+  measurement.time_ms = 2000;
+  ASSERT_TRUE(source.InsertMeasurements(std::vector{measurement}).ok());
+  Recorder target = OpenInMemory();
+  const auto refused = Import(target, Export(source), {.latest_time_ms = 1999});
+  EXPECT_EQ(Reason(refused.status()), "DAMAGED_EXPORT");
+  EXPECT_THAT(std::string(refused.status().message()),
+              HasSubstr("measurement 'late': time_ms = 2000; limit 1999"));
+  EXPECT_EQ(*target.LastMeasurementSequence(), 0);
+  EXPECT_EQ(Import(target, Export(source), {.latest_time_ms = 2000})->imported, 1);
+}
+
 TEST(TransferTest, NamesTheLineAndEveryBadMember) {
   const Lines whole = Export(Filled());
   Recorder target = OpenInMemory();

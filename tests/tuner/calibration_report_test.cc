@@ -78,7 +78,7 @@ TEST(CalibrationReportTest, NamesItsRunsTheMostAlikeFirst) {
   EXPECT_EQ(oom->time_ratio, std::nullopt);
   EXPECT_EQ(report->evidence[2].measurement_id, "m-other");
   EXPECT_EQ(report->evidence[2].model_name, "deeper");
-  EXPECT_EQ(report->evidence[2].similarity, 0.9);  // kOtherJobSimilarity
+  EXPECT_EQ(report->evidence[2].similarity, 0.9);  // kTimePrior
   EXPECT_EQ(report->evidence[3].history_index, 0);
   EXPECT_EQ(report->evidence[3].similarity, 0.4);  // kOtherVersionSimilarity
 }

@@ -102,7 +102,8 @@ TEST(TrialStudyTest, JobsEndWithinTwoPercentUnlessAnotherRatioIsStated) {
                            {std::nullopt, false, TrialStop::kAllTried, false},
                            {0.02, false, TrialStop::kWithinRatio, false}};
   for (const JobsEnd& end : kEnds) {
-    SCOPED_TRACE(testing::Message() << end.stated.value_or(-1) << " " << end.runs_jobs);
+    SCOPED_TRACE(testing::Message()
+                 << (end.stated.has_value() ? "stated" : "not stated") << " " << end.runs_jobs);
     StudyRequest request = {.question = TinyQuestion(),
                             .disabled_rules = {"bound", "memory", "history"}};
     request.trials = TrialRequest{.budget = {.trials = 100, .stop_within = end.stated}};
