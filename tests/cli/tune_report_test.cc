@@ -97,10 +97,11 @@ TEST(StudyReportTest, WhatMoreTrialsCouldHaveGained) {
   summary = Parse<v1::TrialSummary>(R"(
     stop_reason: "within_ratio" candidate_count: 9 device_seconds: 3600 remaining_gain_ratio: 0.01
     best_step_time_seconds: 8 optimistic_step_time_seconds: 7.92)");
-  EXPECT_THAT(StudyReport(answer, {}),
-              HasSubstr("ended by within_ratio\n"
-                        "best measured 8.00 s; of the plans left, the best is at its optimistic "
-                        "end 7.92 s (1.0 % less)\n"));
+  EXPECT_THAT(
+      StudyReport(answer, {}),
+      HasSubstr("ended by within_ratio\n"
+                "best measured by then 8.00 s; of the plans left, the best is at its optimistic "
+                "end 7.92 s (1.0 % less)\n"));
   summary.set_remaining_gain_ratio(0);
   summary.set_optimistic_step_time_seconds(8.2);
   EXPECT_THAT(StudyReport(answer, {}), HasSubstr("optimistic end 8.20 s, which is no less\n"));
