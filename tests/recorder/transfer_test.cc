@@ -14,7 +14,6 @@
 namespace meshwright {
 namespace {
 
-using testing::ElementsAre;
 using testing::HasSubstr;
 using Lines = std::vector<std::string>;
 
