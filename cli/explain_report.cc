@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cli/comparison.h"
 #include "cli/learnt_lines.h"
 #include "cli/table.h"
@@ -114,7 +116,9 @@ std::string SweepReport(const v1::SweepResponse& sweep, std::optional<double> de
                       : fmt::format("{:.4g}", device_seconds),
                   point.is_on_front() ? "*" : "", PlanWords(point.best().plan())});
   }
-  std::string text = table.Text("");
+  const auto found = std::ranges::find_if(sweep.points(), &v1::SweepPoint::has_best);
+  std::string text = found == sweep.points().end() ? "" : CostModelLine(found->best().estimate());
+  text += table.Text("");
   for (const std::string& warning : sweep.warnings()) text += "warning: " + warning + "\n";
   return text;
 }

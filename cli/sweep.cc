@@ -10,6 +10,7 @@
 #include "cli/exit_code.h"
 #include "cli/explain_report.h"
 #include "cli/interrupt.h"
+#include "cli/local_models.h"
 #include "cli/local_store.h"
 #include "cli/terminal.h"
 #include "cli/tune_flags.h"
@@ -67,11 +68,14 @@ absl::StatusOr<v1::SweepResponse> AskFor(const TuneFlags& question, const SweepF
     ASSIGN_OR_RETURN(Client client, Client::Connect(flags.server));
     return client.Sweep(wire, {.cancel = interrupt.token()});
   }
+  ASSIGN_OR_RETURN(const LocalModels models, LocalModels::Open(flags.cost_models));
   ASSIGN_OR_RETURN(HistorySource history,
                    LocalHistory(flags.store, knowledge, request.history_sequence));
   ASSIGN_OR_RETURN(const Sweep answer,
                    RunSweep(request, NodeCounts(wire, request), FreeMemoryRatios(wire), knowledge,
-                            {.cancel = interrupt.token(), .history = std::move(history)}));
+                            {.cancel = interrupt.token(),
+                             .history = std::move(history),
+                             .open_model = models.opener()}));
   return ToWire(answer);
 }
 

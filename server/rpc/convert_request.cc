@@ -130,7 +130,6 @@ void ReadCostModel(const MessageReader& in, StudyRequest& request) {
   const auto refuse = [&](std::string_view field, bool is_stated) {
     if (is_stated) in.Add(field, "stated beside cost_model, which has no use for it");
   };
-  refuse("pareto", request.pareto);
   refuse("strategy", request.strategy != StudyRequest().strategy);
 }
 
@@ -272,7 +271,6 @@ void RefuseSearch(const MessageReader& in, const StudyRequest& request) {
   refuse("strategy", request.strategy != StudyRequest().strategy);
   refuse("evaluation_limit", request.evaluation_limit.has_value());
   refuse("dimensions", !request.dimensions.empty());
-  refuse("pareto", request.pareto);
   refuse("disabled_rules", !request.disabled_rules.empty());
 }
 
@@ -341,6 +339,9 @@ void ReadTrials(const MessageReader& in, StudyRequest& request) {
       stated->Add("replay", "missing; launcher replay needs at least one measured plan");
     }
     RefuseSearch(in, request);
+  }
+  if (request.pareto) {
+    in.Add("pareto", "true; a front is of estimates of one model, while trials measure some of them");
   }
   ReadTrialJob(*stated, trials);
   ReadTrialBudget(*stated, trials.budget);

@@ -228,13 +228,6 @@ std::vector<std::string> WarningsOf(const ModelFound& found, const ModelVersion&
   return warnings;
 }
 
-absl::Status RefuseCostModel(const StudyRequest& request, std::string_view what) {
-  if (!request.cost_model.has_value()) return absl::OkStatus();
-  return InvalidFields(
-      {{.field = "cost_model",
-        .description = fmt::format("stated; {} is answered by the built-in model alone", what)}});
-}
-
 absl::Status CaseModel::Open(const Question& question) {
   if (question_.has_value() && *question_ == question) return absl::OkStatus();
   question_.reset();

@@ -42,9 +42,6 @@ absl::Status ApplyModel(AskedModel& asked, const Problem& problem, const ModelFo
 // own that it leans on.
 std::vector<std::string> WarningsOf(const ModelFound& found, const ModelVersion& version);
 
-// INVALID_ARGUMENT where a request asks for a model: `what` has none.
-absl::Status RefuseCostModel(const StudyRequest& request, std::string_view what);
-
 // Times of cases of `evaluate` by a vendor's model; keeps the last question's model open, since
 // cases of one question mostly come together. One thread; the referents outlive it.
 class CaseModel {

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <optional>
+#include <stop_token>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -12,18 +14,38 @@ namespace meshwright {
 // The shares of a device's memory that the points of a front leave free.
 inline constexpr double kFreeMemoryLevels[] = {0, 0.1, 0.2, 0.3};
 
+// What the points of a front or of a sweep are searched with. The referents outlive it.
+struct PointSearch {
+  const StudyRequest&
+      request;  // its model, where it asks for one, and the limit of its evaluations
+  const Calibration& calibration;
+  const SearchOptions& options;
+  const StudyControl& control;
+  // Why the built-in model stands in for the one that is asked for; marked on every plan.
+  std::optional<CostModelSource> fallback = {};
+};
+
+struct PointFound {
+  std::optional<RankedPlan> best = {};     // nothing when none fits
+  std::vector<std::string> warnings = {};  // of the vendor's model
+  // The vendor's model could not be asked, which the request allows: no plan was looked for.
+  std::optional<CostModelSource> fallback = {};
+};
+
 // The best plan where only 1 - `free_ratio` of each device's memory may be used, with the memory
-// that there is in its estimate; nothing when none fits. CANCELLED or DEADLINE_EXCEEDED when the
-// search was cut.
-absl::StatusOr<std::optional<RankedPlan>> BestWithin(const Problem& problem, double free_ratio,
-                                                     const Calibration& calibration,
-                                                     const SearchOptions& options);
+// that there is in its estimate. A vendor's model is opened for the smaller memory, so that its own
+// verdicts hold for that. Points of two models cannot be compared, so none is answered in part by
+// another than the one that is asked for. CANCELLED, DEADLINE_EXCEEDED, or RESOURCE_EXHAUSTED,
+// EVALUATION_LIMIT, when the search was cut; FAILED_PRECONDITION, COST_MODEL_NO_ESTIMATE, when
+// the model estimates none of the plans that fit, or its bounds misled the search; what the model
+// fails with.
+absl::StatusOr<PointFound> BestWithin(const Problem& problem, double free_ratio,
+                                      const PointSearch& by);
 
 // Adds the front of step time and free memory to an answer whose plans are ranked: a search for
-// each level that no faster plan leaves, until nothing fits. Levels that the deadline or a cancel
-// leaves no time for are left out with a warning.
-void AddParetoFront(const Problem& problem, const Calibration& calibration,
-                    const SearchOptions& options, StudyResult& result);
+// each level that no faster plan leaves, until nothing fits. Levels that could not be searched to
+// their end are left out with a warning that says why.
+void AddParetoFront(const Problem& problem, const PointSearch& by, StudyResult& result);
 
 // The front of all `points`: the fastest first, each of the others leaves more memory free.
 std::vector<ParetoPoint> FrontOf(std::vector<ParetoPoint> points);

@@ -168,12 +168,13 @@ struct Asked {
   const Problem& problem;
   const LearntCalibration& learnt;
   const Knowledge& knowledge;
+  const StudyControl& control;
 };
 
 // The answer of one precision.
 absl::StatusOr<StudyAnswer> Answer(const Asked& asked, AskedModel model_asked,
                                    const SearchOptions& options) {
-  const auto& [request, problem, learnt, knowledge] = asked;
+  const auto& [request, problem, learnt, knowledge, control] = asked;
   const Calibration& calibration = learnt.calibration;
   AnalyticModel model(ViewOf(problem), calibration);
   StudyResult result;
@@ -216,7 +217,15 @@ absl::StatusOr<StudyAnswer> Answer(const Asked& asked, AskedModel model_asked,
   }
   NoteHistory(request, calibration, result);
   NoteBestRun(request, problem, knowledge, result);
-  if (request.pareto) AddParetoFront(problem, calibration, options, result);
+  if (request.pareto) {
+    AddParetoFront(problem,
+                   {.request = request,
+                    .calibration = calibration,
+                    .options = options,
+                    .control = control,
+                    .fallback = model_asked.fallback},
+                   result);
+  }
   AddExports(problem, result);
   return result;
 }
@@ -227,7 +236,6 @@ absl::StatusOr<StudyAnswer> RunStudy(const StudyRequest& request, const Knowledg
                                      const StudyControl& control) {
   const SearchOptions options = SearchOptionsOf(request, control, Clock::now());
   if (request.pareto) RETURN_IF_ERROR(RequireExhaustive(request, "a Pareto front"));
-  if (request.pareto) RETURN_IF_ERROR(RefuseCostModel(request, "a Pareto front"));
   if (request.cost_model) RETURN_IF_ERROR(RequireExhaustive(request, "a vendor's model"));
   ASSIGN_OR_RETURN(const std::vector<PrecisionChoice> choices, PrecisionChoices(request));
   std::vector<PrecisionAnswer> answers;
@@ -240,12 +248,14 @@ absl::StatusOr<StudyAnswer> RunStudy(const StudyRequest& request, const Knowledg
                      OpenAskedModel(asked.cost_model, problem, control.open_model, control.cancel));
     const Seconds floor =
         model.model == nullptr ? FloorOfStep(problem, learnt.calibration) : LeastStep(problem);
-    answers.push_back(
-        {.precision = choice.precision,
-         .floor = floor,
-         .answer = Answer(
-             {.request = asked, .problem = problem, .learnt = learnt, .knowledge = knowledge},
-             std::move(model), options)});
+    answers.push_back({.precision = choice.precision,
+                       .floor = floor,
+                       .answer = Answer({.request = asked,
+                                         .problem = problem,
+                                         .learnt = learnt,
+                                         .knowledge = knowledge,
+                                         .control = control},
+                                        std::move(model), options)});
   }
   absl::StatusOr<StudyAnswer> answer = BestOf(answers, options.plan_count);
   if (auto* result = answer.ok() ? std::get_if<StudyResult>(&*answer) : nullptr) {

@@ -59,18 +59,89 @@ void MarkFront(std::vector<SweepPoint>& points) {
   }
 }
 
-absl::StatusOr<SweepPoint> PointOf(const Problem& problem, double free_ratio,
-                                   const Calibration& calibration, const SearchOptions& options) {
-  SweepPoint point = {.device_count = DeviceCount(problem.cluster),
-                      .free_memory_ratio = free_ratio};
-  ASSIGN_OR_RETURN(point.best, BestWithin(problem, free_ratio, calibration, options));
+// What a sweep is asked with.
+struct SweepAsked {
+  const StudyRequest& request;
+  const std::vector<int>& node_counts;
+  const std::vector<double>& free_memory_ratios;
+  const Knowledge& knowledge;
+  const StudyControl& control;
+  const SearchOptions& options;
+};
+
+std::string NameOf(const SweepPoint& point) {
+  return fmt::format("{} devices, {:g} % of the memory left", point.device_count,
+                     100 * point.free_memory_ratio);
+}
+
+// The failure that ends the sweep, with the point that it came of.
+absl::Status Named(const absl::Status& status, const SweepPoint& point) {
+  absl::Status named(status.code(),
+                     fmt::format("{}: {}", NameOf(point), std::string(status.message())));
+  status.ForEachPayload(
+      [&](absl::string_view type, const absl::Cord& payload) { named.SetPayload(type, payload); });
+  return named;
+}
+
+struct SweepRun {
+  Sweep sweep = {};
+  std::vector<NamedWarnings> warnings = {};
+  // The vendor's model could not be asked, which the request allows: the points are not complete.
+  std::optional<CostModelSource> fallback = {};
+};
+
+// Adds the points of one cluster.
+absl::Status AddPoints(const SweepAsked& asked, const Problem& problem, const PointSearch& by,
+                       SweepRun& run) {
   const double tokens =
       static_cast<double>(problem.workload.global_batch_size) * problem.workload.sequence_length;
-  if (point.best.has_value()) {
-    point.device_seconds_per_token =
-        point.device_count * point.best->estimate.step_time.count() / tokens;
+  for (const double free_ratio : asked.free_memory_ratios) {
+    SweepPoint point = {.device_count = DeviceCount(problem.cluster),
+                        .free_memory_ratio = free_ratio};
+    absl::StatusOr<PointFound> found = BestWithin(problem, free_ratio, by);
+    if (!found.ok()) return Named(found.status(), point);
+    run.fallback = found->fallback;
+    if (run.fallback.has_value()) return absl::OkStatus();
+    run.warnings.push_back({.name = NameOf(point), .warnings = std::move(found->warnings)});
+    point.best = std::move(found->best);
+    if (point.best.has_value()) {
+      point.device_seconds_per_token =
+          point.device_count * point.best->estimate.step_time.count() / tokens;
+    }
+    run.sweep.points.push_back(std::move(point));
   }
-  return point;
+  return absl::OkStatus();
+}
+
+// All points by the model that is asked for, or all by the built-in one under `fallback`.
+absl::StatusOr<SweepRun> RunBy(const SweepAsked& asked, std::optional<CostModelSource> fallback) {
+  SweepRun run;
+  std::vector<NamedWarnings> warnings;
+  for (const int nodes : asked.node_counts) {
+    StudyRequest own = asked.request;
+    for (NodePoolRequest& pool : own.question.cluster.pools) pool.node_count = nodes;
+    ASSIGN_OR_RETURN(const Problem problem, SearchableProblem(own, asked.knowledge));
+    ASSIGN_OR_RETURN(
+        own, WithStoreHistory(std::move(own), problem, asked.knowledge, asked.control.history));
+    ASSIGN_OR_RETURN(const LearntCalibration learnt,
+                     LearnCalibration(own, problem, asked.knowledge));
+    warnings.push_back({.name = fmt::format("{} devices", DeviceCount(problem.cluster)),
+                        .warnings = WarningsOf(problem, learnt.calibration)});
+    if (run.sweep.points.empty()) run.sweep.applied_defaults = problem.applied_defaults;
+    RETURN_IF_ERROR(AddPoints(asked, problem,
+                              {.request = own,
+                               .calibration = learnt.calibration,
+                               .options = asked.options,
+                               .control = asked.control,
+                               .fallback = fallback},
+                              run));
+    if (run.fallback.has_value()) return run;
+  }
+  run.sweep.warnings = JoinedWarnings(warnings);
+  for (std::string& warning : JoinedWarnings(run.warnings)) {
+    run.sweep.warnings.push_back(std::move(warning));
+  }
+  return run;
 }
 
 }  // namespace
@@ -82,29 +153,20 @@ absl::StatusOr<Sweep> RunSweep(const StudyRequest& request, const std::vector<in
     return InvalidFields(violations);
   }
   RETURN_IF_ERROR(RequireExhaustive(request, "a sweep"));
-  RETURN_IF_ERROR(RefuseCostModel(request, "a sweep"));
   SearchOptions options = SearchOptionsOf(request, control, Clock::now());
   options.plan_count = 1;
-  Sweep sweep;
-  std::vector<NamedWarnings> warnings;
-  for (const int nodes : node_counts) {
-    StudyRequest own = request;
-    for (NodePoolRequest& pool : own.question.cluster.pools) pool.node_count = nodes;
-    ASSIGN_OR_RETURN(const Problem problem, SearchableProblem(own, knowledge));
-    ASSIGN_OR_RETURN(own, WithStoreHistory(std::move(own), problem, knowledge, control.history));
-    ASSIGN_OR_RETURN(const LearntCalibration learnt, LearnCalibration(own, problem, knowledge));
-    const Calibration& calibration = learnt.calibration;
-    warnings.push_back({.name = fmt::format("{} devices", DeviceCount(problem.cluster)),
-                        .warnings = WarningsOf(problem, calibration)});
-    if (sweep.points.empty()) sweep.applied_defaults = problem.applied_defaults;
-    for (const double free_ratio : free_memory_ratios) {
-      ASSIGN_OR_RETURN(SweepPoint point, PointOf(problem, free_ratio, calibration, options));
-      sweep.points.push_back(std::move(point));
-    }
+  const SweepAsked asked = {.request = request,
+                            .node_counts = node_counts,
+                            .free_memory_ratios = free_memory_ratios,
+                            .knowledge = knowledge,
+                            .control = control,
+                            .options = options};
+  ASSIGN_OR_RETURN(SweepRun run, RunBy(asked, {}));
+  if (const std::optional<CostModelSource> fallback = run.fallback; fallback.has_value()) {
+    ASSIGN_OR_RETURN(run, RunBy(asked, fallback));
   }
-  MarkFront(sweep.points);
-  sweep.warnings = JoinedWarnings(warnings);
-  return sweep;
+  MarkFront(run.sweep.points);
+  return std::move(run.sweep);
 }
 
 }  // namespace meshwright

@@ -121,6 +121,34 @@ class ModelTest(programs.Folder):
                                          "roofline-cpp").stdout)
         self.assertEqual(served["plans"], own["plans"])
 
+    def test_fronts_and_sweeps_embedded_and_served_alike(self):
+        address = self.start_server_with_models()
+        model = ["--cost-model", "roofline-cpp"]
+        front = ["tune", *self.question(), "--pareto", "--output", "json"]
+        own = json.loads(self.with_models(*front, *model).stdout)
+        served = json.loads(self.run_cli("--server", address, *front, *model).stdout)
+        plans = [point["plan"] for point in own["pareto_front"]]
+        self.assertEqual(plans[0]["plan"], own["plans"][0]["plan"])
+        self.assertEqual(served["pareto_front"], own["pareto_front"])
+        sweep = ["tune", *self.question(), "--devices", "8,16", "--free-memory", "0,0.3", "--output", "json"]
+        own = json.loads(self.with_models(*sweep, *model).stdout)
+        served = json.loads(self.run_cli("--server", address, *sweep, *model).stdout)
+        self.assertEqual(served, own)
+        self.assertEqual(len(own["points"]), 4)
+        plain = json.loads(self.run_cli(*sweep).stdout)
+        for mine, built_in in zip(own["points"], plain["points"]):
+            plans.append(mine["best"])
+            self.assertNotEqual(mine["best"]["estimate"]["step_time_seconds"],
+                                built_in["best"]["estimate"]["step_time_seconds"])
+        for plan in plans:
+            self.assertEqual(plan["estimate"]["cost_model"]["name"], "roofline-cpp")
+            self.assertEqual(plan["estimate"]["cost_model"]["state"], "used")
+        text = self.with_models(*sweep[:-2], *model).stdout
+        self.assertIn("Step times by cost model roofline-cpp", text)
+        self.with_models(*sweep, "--cost-model", "bad", expect=8)
+        fallen = self.with_models(*sweep[:-2], "--cost-model", "bad", "--allow-fallback").stdout
+        self.assertIn("FALLBACK: all by the built-in model", fallen)
+
     def test_a_model_that_cannot_be_asked(self):
         question = ["tune", *self.question(), "--output", "json"]
         self.run_cli(*question, "--cost-model", "roofline-c", expect=6)  # no folder

@@ -102,7 +102,8 @@ TEST(ParetoFrontTest, WhatIsCutIsLeftOut) {
   StudyResult result = Result(request);
   SearchOptions options;
   options.stop = [] { return std::optional(StopCause::kDeadline); };
-  AddParetoFront(problem, {}, options, result);
+  AddParetoFront(
+      problem, {.request = request, .calibration = {}, .options = options, .control = {}}, result);
   ASSERT_EQ(result.pareto_front.size(), 1U);
   EXPECT_EQ(result.pareto_front.front().plan.plan, result.plans.front().plan);
   EXPECT_THAT(result.warnings, Contains(HasSubstr("pareto_front has no proven point that leaves")));

@@ -1,0 +1,188 @@
+// Fronts and sweeps by a vendor's model.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "search_space/status.h"
+#include "server/tuner/pareto_front.h"
+#include "server/tuner/sweep.h"
+#include "tests/tuner/fake_model.h"
+#include "tests/tuner/questions.h"
+
+namespace meshwright {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// Four devices whose fastest plan leaves little of the memory free.
+Question TightQuestion() {
+  Question question = TinyQuestion();
+  question.cluster.pools.front().memory_capacity = GiB(3);
+  return question;
+}
+
+StudyRequest Tight(const std::string& model, bool allow_fallback = false) {
+  StudyRequest request = Asking(model, allow_fallback);
+  request.question = TightQuestion();
+  return request;
+}
+
+StudyResult Front(StudyRequest request, const StudyControl& control) {
+  request.pareto = true;
+  return std::get<StudyResult>(RunStudy(request, Known(), control).value());
+}
+
+const std::vector<double> kLevels(std::begin(kFreeMemoryLevels), std::end(kFreeMemoryLevels));
+
+TEST(ModelFrontTest, AModelThatAgreesGivesTheBuiltInFront) {
+  const StudyResult own = Front({.question = TightQuestion()}, {});
+  const StudyResult asked = Front(Tight("fake"), With(AsBuiltIn));
+  ASSERT_GE(own.pareto_front.size(), 2U);
+  ASSERT_EQ(asked.pareto_front.size(), own.pareto_front.size());
+  for (std::size_t i = 0; i < own.pareto_front.size(); ++i) {
+    const RankedPlan& plan = asked.pareto_front[i].plan;
+    EXPECT_EQ(plan.plan, own.pareto_front[i].plan.plan);
+    EXPECT_EQ(plan.estimate.step_time, own.pareto_front[i].plan.estimate.step_time);
+    EXPECT_EQ(asked.pareto_front[i].free_memory_ratio, own.pareto_front[i].free_memory_ratio);
+    ASSERT_TRUE(plan.estimate.cost_model.has_value());
+    EXPECT_EQ(plan.estimate.cost_model->name, "fake");
+    EXPECT_FALSE(plan.estimate.cost_model->is_fallback);
+  }
+}
+
+// A model's own verdict of memory is of what the point leaves of it.
+TEST(ModelFrontTest, EachLevelOpensTheModelForItsMemory) {
+  StudyControl control = With(AsBuiltIn);
+  std::vector<Bytes> opened;
+  control.open_model = [&, open = control.open_model](std::string_view name, const Problem& problem,
+                                                      const std::stop_token& cancel) {
+    opened.push_back(problem.cluster.pools.front().memory_capacity);
+    return open(name, problem, cancel);
+  };
+  ASSERT_TRUE(RunSweep(Tight("fake"), {1}, {0, 0.25}, Known(), control).ok());
+  EXPECT_THAT(opened, ElementsAre(GiB(3), GiB(2.25)));
+}
+
+// What the model says once it has failed is nobody's point.
+TEST(ModelFrontTest, LevelsThatTheModelCannotAnswerAreLeftOut) {
+  StudyControl control = With(AsBuiltIn);
+  int opened = 0;
+  control.open_model = [&, open = control.open_model](std::string_view name, const Problem& problem,
+                                                      const std::stop_token& cancel) {
+    return open(++opened == 1 ? name : "broken", problem, cancel);
+  };
+  for (const bool allow_fallback : {false, true}) {
+    opened = 0;
+    const StudyResult result = Front(Tight("fake", allow_fallback), control);
+    ASSERT_EQ(result.pareto_front.size(), 1U);
+    EXPECT_EQ(result.pareto_front.front().plan.plan, result.plans.front().plan);
+    EXPECT_THAT(result.warnings, Contains(HasSubstr("has no proven point that leaves")));
+    EXPECT_THAT(result.warnings, Contains(HasSubstr("does not start")));
+  }
+}
+
+TEST(ModelFrontTest, FallbackMarksEveryPoint) {
+  const StudyResult own = Front({.question = TightQuestion()}, {});
+  const StudyResult asked = Front(Tight("broken", true), With(AsBuiltIn));
+  ASSERT_EQ(asked.pareto_front.size(), own.pareto_front.size());
+  for (const ParetoPoint& point : asked.pareto_front) {
+    ASSERT_TRUE(point.plan.estimate.cost_model.has_value());
+    EXPECT_TRUE(point.plan.estimate.cost_model->is_fallback);
+  }
+}
+
+TEST(ModelSweepTest, AModelThatAgreesGivesTheBuiltInPoints) {
+  const Sweep own = RunSweep({.question = TightQuestion()}, {1, 2}, kLevels, Known(), {}).value();
+  const Sweep asked = RunSweep(Tight("fake"), {1, 2}, kLevels, Known(), With(AsBuiltIn)).value();
+  ASSERT_EQ(asked.points.size(), own.points.size());
+  ASSERT_TRUE(own.points.front().best.has_value());
+  for (std::size_t i = 0; i < own.points.size(); ++i) {
+    ASSERT_EQ(asked.points[i].best.has_value(), own.points[i].best.has_value());
+    if (!own.points[i].best.has_value()) continue;  // nothing fits by the built-in memory model
+    EXPECT_EQ(asked.points[i].best->plan, own.points[i].best->plan);
+    EXPECT_EQ(asked.points[i].is_on_front, own.points[i].is_on_front);
+    EXPECT_EQ(asked.points[i].best->estimate.cost_model->name, "fake");
+  }
+  EXPECT_THAT(asked.warnings, Contains("calibrated long ago"));
+}
+
+TEST(ModelSweepTest, PointsAreRankedByTheModelsTimes) {
+  const auto judge = [](const ParallelPlan& plan, Seconds /*built_in*/) {
+    return PlanFigures{.verdict = PlanVerdict::kOk,
+                       .step_time = Seconds(plan.tensor_parallel == 2 ? 50 : 100)};
+  };
+  const Sweep sweep = RunSweep(Asking("fake"), {1}, {0}, Known(), With(judge)).value();
+  ASSERT_TRUE(sweep.points.front().best.has_value());
+  EXPECT_EQ(sweep.points.front().best->plan.tensor_parallel, 2);
+  // 4 devices, 16 x 1,024 tokens a step.
+  EXPECT_DOUBLE_EQ(sweep.points.front().device_seconds_per_token, 4 * 50.0 / 16384);
+}
+
+// Points of two models cannot be compared: one that fails makes all of them the built-in model's.
+TEST(ModelSweepTest, FallsBackAsAWhole) {
+  StudyControl control = With(AsBuiltIn);
+  int opened = 0;
+  control.open_model = [&, open = control.open_model](std::string_view name, const Problem& problem,
+                                                      const std::stop_token& cancel) {
+    return open(++opened == 1 ? name : "broken", problem, cancel);
+  };
+  const Sweep own = RunSweep({.question = TightQuestion()}, {1, 2}, {0}, Known(), {}).value();
+  const Sweep asked = RunSweep(Tight("fake", true), {1, 2}, {0}, Known(), control).value();
+  ASSERT_EQ(asked.points.size(), 2U);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const Estimate& estimate = asked.points[i].best->estimate;
+    EXPECT_EQ(estimate.step_time, own.points[i].best->estimate.step_time);
+    ASSERT_TRUE(estimate.cost_model.has_value());
+    EXPECT_TRUE(estimate.cost_model->is_fallback);
+    EXPECT_EQ(estimate.cost_model->reason, "does not start");
+  }
+  opened = 0;
+  const absl::Status refused = RunSweep(Tight("fake"), {1, 2}, {0}, Known(), control).status();
+  EXPECT_TRUE(absl::IsUnavailable(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("8 devices, 0 % of the memory left: "));
+}
+
+TEST(ModelSweepTest, AModelThatFailsOnTheWayEndsIt) {
+  const absl::Status status =
+      RunSweep(Asking("fake"), {1}, {0}, Known(), With(AsBuiltIn, 2)).status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  const Sweep built_in =
+      RunSweep(Asking("fake", true), {1}, {0}, Known(), With(AsBuiltIn, 2)).value();
+  EXPECT_TRUE(built_in.points.front().best->estimate.cost_model->is_fallback);
+}
+
+TEST(ModelSweepTest, WhatIsNotProvenIsNamed) {
+  StudyRequest limited = Asking("fake");
+  limited.evaluation_limit = 10;
+  const absl::Status cut = RunSweep(limited, {1}, {0}, Known(), With(AsBuiltIn)).status();
+  EXPECT_EQ(Reason(cut), "EVALUATION_LIMIT");
+  EXPECT_THAT(std::string(cut.message()), HasSubstr("more than 10 plans"));
+  const auto unsupported = [](const ParallelPlan& /*plan*/, Seconds /*built_in*/) {
+    return PlanFigures{.verdict = PlanVerdict::kUnsupported, .reason = "no such chip"};
+  };
+  const absl::Status none =
+      RunSweep(Asking("fake"), {1}, {0}, Known(), With(unsupported)).status();
+  EXPECT_EQ(Reason(none), "COST_MODEL_NO_ESTIMATE");
+  EXPECT_THAT(std::string(none.message()), HasSubstr("4 devices, 0 % of the memory left"));
+  EXPECT_THAT(std::string(none.message()), HasSubstr("no such chip"));
+  EXPECT_EQ(Reason(RunSweep(Asking("fake"), {1}, {0}, Known(), {}).status()), "NO_COST_MODELS");
+}
+
+// What the model left out stands in the answer.
+TEST(ModelSweepTest, WarnsOfPlansWithoutAnEstimate) {
+  const auto judge = [](const ParallelPlan& plan, Seconds built_in) {
+    if (plan.tensor_parallel == 1) {
+      return PlanFigures{.verdict = PlanVerdict::kUnsupported, .reason = "no data parallelism"};
+    }
+    return AsBuiltIn(plan, built_in);
+  };
+  const Sweep sweep = RunSweep(Asking("fake"), {1, 2}, {0}, Known(), With(judge)).value();
+  EXPECT_THAT(sweep.warnings, Contains(HasSubstr("not supported by it; the first: no data")));
+}
+
+}  // namespace
+}  // namespace meshwright
