@@ -341,7 +341,8 @@ void ReadTrials(const MessageReader& in, StudyRequest& request) {
     RefuseSearch(in, request);
   }
   if (request.pareto) {
-    in.Add("pareto", "true; a front is of estimates of one model, while trials measure some of them");
+    in.Add("pareto",
+           "true; a front is of estimates of one model, while trials measure some of them");
   }
   ReadTrialJob(*stated, trials);
   ReadTrialBudget(*stated, trials.budget);

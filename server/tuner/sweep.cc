@@ -114,7 +114,8 @@ absl::Status AddPoints(const SweepAsked& asked, const Problem& problem, const Po
 }
 
 // All points by the model that is asked for, or all by the built-in one under `fallback`.
-absl::StatusOr<SweepRun> RunBy(const SweepAsked& asked, std::optional<CostModelSource> fallback) {
+absl::StatusOr<SweepRun> RunBy(const SweepAsked& asked,
+                               const std::optional<CostModelSource>& fallback) {
   SweepRun run;
   std::vector<NamedWarnings> warnings;
   for (const int nodes : asked.node_counts) {

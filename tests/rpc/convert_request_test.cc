@@ -343,8 +343,8 @@ TEST(ConvertRequestTest, TrialsNeedALauncherAndALimit) {
               ElementsAre(AllOf(Field(&FieldViolation::field, "trials.launcher"),
                                 Field(&FieldViolation::description,
                                       HasSubstr("\"pbs\"; must be one of replay, local, slurm")))));
-  const auto front = Read(
-      WithQuestion(R"("pareto": true, "trials": {"launcher": "local", "max_trials": 1, "job": {
+  const auto front =
+      Read(WithQuestion(R"("pareto": true, "trials": {"launcher": "local", "max_trials": 1, "job": {
           "folder": "jobs", "command": ["x"], "workloads_folder": "w"}})"));
   EXPECT_THAT(FieldViolations(front.status()), Contains(Field(&FieldViolation::field, "pareto")));
   const auto empty = Read(WithQuestion(R"("trials": {"launcher": "replay", "max_trials": 1})"));

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "estimator/analytic_model.h"
-#include "server/tuner/plan_model.h"
 #include "server/tuner/calibrate.h"
+#include "server/tuner/plan_model.h"
 #include "server/tuner/study.h"
 #include "tests/tuner/questions.h"
 

@@ -164,8 +164,7 @@ TEST(ModelSweepTest, WhatIsNotProvenIsNamed) {
   const auto unsupported = [](const ParallelPlan& /*plan*/, Seconds /*built_in*/) {
     return PlanFigures{.verdict = PlanVerdict::kUnsupported, .reason = "no such chip"};
   };
-  const absl::Status none =
-      RunSweep(Asking("fake"), {1}, {0}, Known(), With(unsupported)).status();
+  const absl::Status none = RunSweep(Asking("fake"), {1}, {0}, Known(), With(unsupported)).status();
   EXPECT_EQ(Reason(none), "COST_MODEL_NO_ESTIMATE");
   EXPECT_THAT(std::string(none.message()), HasSubstr("4 devices, 0 % of the memory left"));
   EXPECT_THAT(std::string(none.message()), HasSubstr("no such chip"));
