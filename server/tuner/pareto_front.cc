@@ -129,6 +129,11 @@ void AddParetoFront(const Problem& problem, const PointSearch& by, StudyResult& 
                                                    .fallback = by.fallback});
     if (!found.ok()) return warn(level, std::string(found.status().message()));
     if (found->fallback.has_value()) return warn(level, found->fallback->reason);
+    for (const std::string& warning : found->warnings) {
+      if (std::ranges::find(result.warnings, warning) != result.warnings.end()) continue;
+      result.warnings.push_back(
+          fmt::format("pareto_front, {:.0f} % of the memory free: {}", 100 * level, warning));
+    }
     if (!found->best.has_value()) return;
     add(*std::move(found->best));
   }

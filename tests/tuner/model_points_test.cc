@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -17,6 +18,7 @@ namespace {
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 // Four devices whose fastest plan leaves little of the memory free.
 Question TightQuestion() {
@@ -83,6 +85,21 @@ TEST(ModelFrontTest, LevelsThatTheModelCannotAnswerAreLeftOut) {
     EXPECT_THAT(result.warnings, Contains(HasSubstr("has no proven point that leaves")));
     EXPECT_THAT(result.warnings, Contains(HasSubstr("does not start")));
   }
+}
+
+// Each level is a search of its own, of which the model leaves out other plans.
+TEST(ModelFrontTest, WarnsOfWhatTheLevelsLeftOut) {
+  const auto judge = [](const ParallelPlan& plan, Seconds built_in) {
+    if (plan.micro_batch_size == 2) {
+      return PlanFigures{.verdict = PlanVerdict::kUnsupported, .reason = "no two at once"};
+    }
+    return AsBuiltIn(plan, built_in);
+  };
+  const StudyResult result = Front(Tight("fake"), With(judge));
+  ASSERT_GE(result.pareto_front.size(), 2U);
+  EXPECT_THAT(result.warnings, Contains(StartsWith("cost model fake: ")));
+  EXPECT_THAT(result.warnings, Contains(StartsWith("pareto_front, 10 % of the memory free: ")));
+  EXPECT_EQ(std::ranges::count(result.warnings, "calibrated long ago"), 1);
 }
 
 TEST(ModelFrontTest, FallbackMarksEveryPoint) {
