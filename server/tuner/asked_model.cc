@@ -228,6 +228,12 @@ std::vector<std::string> WarningsOf(const ModelFound& found, const ModelVersion&
   return warnings;
 }
 
+absl::Status NothingEstimated(const ModelFound& found, const ModelVersion& version) {
+  std::string text = "no plan that fits has an estimate";
+  for (const std::string& warning : WarningsOf(found, version)) text += "; " + warning;
+  return WithReason(absl::FailedPreconditionError(text), "COST_MODEL_NO_ESTIMATE");
+}
+
 absl::Status CaseModel::Open(const Question& question) {
   if (question_.has_value() && *question_ == question) return absl::OkStatus();
   question_.reset();

@@ -42,6 +42,10 @@ absl::Status ApplyModel(AskedModel& asked, const Problem& problem, const ModelFo
 // own that it leans on.
 std::vector<std::string> WarningsOf(const ModelFound& found, const ModelVersion& version);
 
+// FAILED_PRECONDITION, COST_MODEL_NO_ESTIMATE: the model estimated none of the plans that fit by
+// the built-in memory model.
+absl::Status NothingEstimated(const ModelFound& found, const ModelVersion& version);
+
 // Times of cases of `evaluate` by a vendor's model; keeps the last question's model open, since
 // cases of one question mostly come together. One thread; the referents outlive it.
 class CaseModel {

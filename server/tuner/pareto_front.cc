@@ -29,31 +29,34 @@ double LevelOf(const Estimate& estimate) {
   return most;
 }
 
-// OK where the search has seen all that it must.
-absl::Status CutOf(const SearchSummary& summary, std::int64_t limit) {
+// OK where the search had the time that it needs.
+absl::Status CutOf(const SearchSummary& summary) {
   switch (summary.stop_cause) {
     case StopCause::kCancelled:
       return absl::CancelledError("cancelled");
     case StopCause::kDeadline:
       return absl::DeadlineExceededError("the deadline leaves no time for all points");
     case StopCause::kEvaluationLimit:
-      return WithReason(absl::ResourceExhaustedError(fmt::format(
-                            "evaluation limit reached: more than {} plans to ask for", limit)),
-                        "EVALUATION_LIMIT");
     case StopCause::kFinished:
       break;
   }
   return absl::OkStatus();
 }
 
-// Why what a vendor's model answered is no point; OK where it is one, or nothing fits.
-absl::Status Unproven(const ModelFound& searched, const ModelVersion& version) {
-  const bool is_complete = searched.found.summary.complete;
-  const bool has_best = !searched.found.best.empty();
-  if (is_complete && (has_best || searched.unanswered.empty())) return absl::OkStatus();
-  std::string text = is_complete ? "no plan that fits has an estimate" : "the search was misled";
-  for (const std::string& warning : WarningsOf(searched, version)) text += "; " + warning;
-  return WithReason(absl::FailedPreconditionError(text), "COST_MODEL_NO_ESTIMATE");
+// What a vendor's model left open of a point.
+std::vector<std::string> NotesOf(const ModelFound& searched, const PlanModel& model) {
+  std::vector<std::string> notes = model.warnings();
+  for (std::string& warning : WarningsOf(searched, model.version())) {
+    notes.push_back(std::move(warning));
+  }
+  const SearchSummary& summary = searched.found.summary;
+  if (summary.stop_cause == StopCause::kEvaluationLimit) {
+    notes.push_back(
+        fmt::format("cost model {}: the best of {} plans that it was asked about, not "
+                    "proven best",
+                    model.version().name, summary.evaluated_count));
+  }
+  return notes;
 }
 
 absl::StatusOr<PointFound> BestByModel(const Problem& smaller, const Problem& problem,
@@ -68,14 +71,13 @@ absl::StatusOr<PointFound> BestByModel(const Problem& smaller, const Problem& pr
     RETURN_IF_ERROR(FallBack(*by.request.cost_model, searched.failure, asked));
     return PointFound{.fallback = asked.fallback};
   }
-  RETURN_IF_ERROR(CutOf(searched.found.summary, limit));
-  const ModelVersion& version = asked.model->version();
-  RETURN_IF_ERROR(Unproven(searched, version));
-  PointFound point = {.warnings = asked.model->warnings()};
-  for (std::string& warning : WarningsOf(searched, version)) {
-    point.warnings.push_back(std::move(warning));
+  RETURN_IF_ERROR(CutOf(searched.found.summary));
+  PointFound point = {.warnings = NotesOf(searched, *asked.model),
+                      .is_proven = searched.found.summary.complete};
+  if (searched.found.best.empty()) {
+    if (searched.unanswered.empty()) return point;
+    return NothingEstimated(searched, asked.model->version());
   }
-  if (searched.found.best.empty()) return point;
   AnalyticModel model(ViewOf(problem), by.calibration);
   point.best = RankPlan(searched.found.best.front().plan, problem, model);
   RankedPlan* const best[] = {&*point.best};
@@ -95,7 +97,7 @@ absl::StatusOr<PointFound> BestWithin(const Problem& problem, double free_ratio,
   }
   const SearchFound found =
       SearchExhaustively(SpaceOf(smaller), ViewOf(smaller), by.calibration, by.options);
-  RETURN_IF_ERROR(CutOf(found.summary, found.summary.evaluated_count));
+  RETURN_IF_ERROR(CutOf(found.summary));
   PointFound point;
   if (found.best.empty()) return point;
   AnalyticModel model(ViewOf(problem), by.calibration);
@@ -104,39 +106,65 @@ absl::StatusOr<PointFound> BestWithin(const Problem& problem, double free_ratio,
   return point;
 }
 
-void AddParetoFront(const Problem& problem, const PointSearch& by, StudyResult& result) {
-  const auto warn = [&](double level, std::string_view why) {
-    result.warnings.push_back(fmt::format(
-        "pareto_front has no proven point that leaves {:.0f} % or more of the memory free: {}",
-        100 * level, why));
-  };
-  const auto add = [&](RankedPlan plan) {
-    const double level = LevelOf(plan.estimate);
-    result.pareto_front.push_back({.free_memory_ratio = level, .plan = std::move(plan)});
-  };
-  if (!result.search.complete) return warn(0, "the search was cut");
-  add(result.plans.front());
-  SearchOptions one = by.options;
-  one.plan_count = 1;
-  one.on_progress = {};  // the counts of the answer's own search stand
+namespace {
+
+void WarnOfLevel(double level, std::string_view why, StudyResult& result) {
+  result.warnings.push_back(
+      fmt::format("pareto_front has no point that leaves {:.0f} % or more of the memory free: {}",
+                  100 * level, why));
+}
+
+void AddPoint(RankedPlan plan, StudyResult& result) {
+  const double level = LevelOf(plan.estimate);
+  result.pareto_front.push_back({.free_memory_ratio = level, .plan = std::move(plan)});
+}
+
+void NoteLevel(double level, const PointFound& found, StudyResult& result) {
+  for (const std::string& warning : found.warnings) {
+    if (std::ranges::find(result.warnings, warning) != result.warnings.end()) continue;
+    result.warnings.push_back(
+        fmt::format("pareto_front, {:.0f} % of the memory free: {}", 100 * level, warning));
+  }
+}
+
+// Whether all points are proven best.
+bool AddLevels(const Problem& problem, const PointSearch& by, StudyResult& result) {
+  SearchOptions options = by.options;
+  options.plan_count = 1;
+  options.on_progress = {};  // the counts of the answer's own search stand
+  const PointSearch one = {.request = by.request,
+                           .calibration = by.calibration,
+                           .options = options,
+                           .control = by.control,
+                           .fallback = by.fallback};
+  bool is_proven = result.search.complete;
   for (const double level : kFreeMemoryLevels) {
     if (Leaves(result.pareto_front.back().plan.estimate, level)) continue;
-    absl::StatusOr<PointFound> found = BestWithin(problem, level,
-                                                  {.request = by.request,
-                                                   .calibration = by.calibration,
-                                                   .options = one,
-                                                   .control = by.control,
-                                                   .fallback = by.fallback});
-    if (!found.ok()) return warn(level, std::string(found.status().message()));
-    if (found->fallback.has_value()) return warn(level, found->fallback->reason);
-    for (const std::string& warning : found->warnings) {
-      if (std::ranges::find(result.warnings, warning) != result.warnings.end()) continue;
-      result.warnings.push_back(
-          fmt::format("pareto_front, {:.0f} % of the memory free: {}", 100 * level, warning));
+    absl::StatusOr<PointFound> found = BestWithin(problem, level, one);
+    if (!found.ok()) {
+      WarnOfLevel(level, std::string(found.status().message()), result);
+      return is_proven;
     }
-    if (!found->best.has_value()) return;
-    add(*std::move(found->best));
+    if (found->fallback.has_value()) {
+      WarnOfLevel(level, found->fallback->reason, result);
+      return is_proven;
+    }
+    NoteLevel(level, *found, result);
+    is_proven = is_proven && found->is_proven;
+    if (!found->best.has_value()) break;
+    AddPoint(*std::move(found->best), result);
   }
+  return is_proven;
+}
+
+}  // namespace
+
+void AddParetoFront(const Problem& problem, const PointSearch& by, StudyResult& result) {
+  if (!CutOf(result.search).ok()) return WarnOfLevel(0, "the search was cut", result);
+  AddPoint(result.plans.front(), result);
+  const bool is_proven = AddLevels(problem, by, result);
+  // A search that proves nothing may find a faster plan where it has less memory to look at.
+  if (!is_proven) result.pareto_front = FrontOf(std::move(result.pareto_front));
 }
 
 std::vector<ParetoPoint> FrontOf(std::vector<ParetoPoint> points) {

@@ -148,13 +148,6 @@ void NoteModelCut(const ModelFound& found, const Problem& problem, const ModelVe
   result.warnings.emplace_back("the search was cut short; the plans are the best seen so far");
 }
 
-// That the model left every plan out that fits by the built-in memory model.
-absl::Status NothingEstimated(const ModelFound& found, const ModelVersion& version) {
-  std::string text = "no plan that fits has an estimate";
-  for (const std::string& warning : WarningsOf(found, version)) text += "; " + warning;
-  return WithReason(absl::FailedPreconditionError(text), "COST_MODEL_NO_ESTIMATE");
-}
-
 std::vector<RankedPlan*> PlansOf(StudyResult& result) {
   std::vector<RankedPlan*> plans;
   for (RankedPlan& plan : result.plans) plans.push_back(&plan);

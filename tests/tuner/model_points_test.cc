@@ -82,7 +82,7 @@ TEST(ModelFrontTest, LevelsThatTheModelCannotAnswerAreLeftOut) {
     const StudyResult result = Front(Tight("fake", allow_fallback), control);
     ASSERT_EQ(result.pareto_front.size(), 1U);
     EXPECT_EQ(result.pareto_front.front().plan.plan, result.plans.front().plan);
-    EXPECT_THAT(result.warnings, Contains(HasSubstr("has no proven point that leaves")));
+    EXPECT_THAT(result.warnings, Contains(HasSubstr("has no point that leaves")));
     EXPECT_THAT(result.warnings, Contains(HasSubstr("does not start")));
   }
 }
@@ -172,12 +172,31 @@ TEST(ModelSweepTest, AModelThatFailsOnTheWayEndsIt) {
   EXPECT_TRUE(built_in.points.front().best->estimate.cost_model->is_fallback);
 }
 
-TEST(ModelSweepTest, WhatIsNotProvenIsNamed) {
+// A model that is asked about few plans answers with the best of them, and says so.
+TEST(ModelFrontTest, PointsThatAreNotProvenAreAFrontAllTheSame) {
+  StudyRequest limited = Tight("fake");
+  limited.evaluation_limit = 20;
+  const StudyResult result = Front(limited, With(AsBuiltIn));
+  EXPECT_FALSE(result.search.complete);
+  const std::vector<ParetoPoint>& front = result.pareto_front;
+  ASSERT_GE(front.size(), 2U);
+  for (std::size_t i = 1; i < front.size(); ++i) {
+    EXPECT_GT(front[i].plan.estimate.step_time, front[i - 1].plan.estimate.step_time);
+    EXPECT_GT(front[i].free_memory_ratio, front[i - 1].free_memory_ratio);
+  }
+  EXPECT_THAT(result.warnings, Contains(HasSubstr("free: cost model fake: the best of 20 plans")));
+}
+
+TEST(ModelSweepTest, PointsThatAreNotProvenAreNamed) {
   StudyRequest limited = Asking("fake");
-  limited.evaluation_limit = 10;
-  const absl::Status cut = RunSweep(limited, {1}, {0}, Known(), With(AsBuiltIn)).status();
-  EXPECT_EQ(Reason(cut), "EVALUATION_LIMIT");
-  EXPECT_THAT(std::string(cut.message()), HasSubstr("more than 10 plans"));
+  limited.evaluation_limit = 20;
+  const Sweep sweep = RunSweep(limited, {1}, {0}, Known(), With(AsBuiltIn)).value();
+  EXPECT_TRUE(sweep.points.front().best.has_value());
+  EXPECT_THAT(sweep.warnings, Contains(HasSubstr("the best of 20 plans that it was asked about, "
+                                                 "not proven best")));
+}
+
+TEST(ModelSweepTest, APointWithoutAnEstimateIsNamed) {
   const auto unsupported = [](const ParallelPlan& /*plan*/, Seconds /*built_in*/) {
     return PlanFigures{.verdict = PlanVerdict::kUnsupported, .reason = "no such chip"};
   };

@@ -106,7 +106,7 @@ TEST(ParetoFrontTest, WhatIsCutIsLeftOut) {
       problem, {.request = request, .calibration = {}, .options = options, .control = {}}, result);
   ASSERT_EQ(result.pareto_front.size(), 1U);
   EXPECT_EQ(result.pareto_front.front().plan.plan, result.plans.front().plan);
-  EXPECT_THAT(result.warnings, Contains(HasSubstr("pareto_front has no proven point that leaves")));
+  EXPECT_THAT(result.warnings, Contains(HasSubstr("pareto_front has no point that leaves")));
 }
 
 ParetoPoint Point(double free_ratio, double seconds) {
