@@ -30,8 +30,8 @@ double LevelOf(const Estimate& estimate) {
 }
 
 // OK where the search had the time that it needs.
-absl::Status CutOf(const SearchSummary& summary) {
-  switch (summary.stop_cause) {
+absl::Status CutOf(StopCause cause) {
+  switch (cause) {
     case StopCause::kCancelled:
       return absl::CancelledError("cancelled");
     case StopCause::kDeadline:
@@ -59,30 +59,49 @@ std::vector<std::string> NotesOf(const ModelFound& searched, const PlanModel& mo
   return notes;
 }
 
-absl::StatusOr<PointFound> BestByModel(const Problem& smaller, const Problem& problem,
-                                       const PointSearch& by) {
-  ASSIGN_OR_RETURN(AskedModel asked, OpenAskedModel(by.request.cost_model, smaller,
-                                                    by.control.open_model, by.control.cancel));
-  if (asked.fallback.has_value()) return PointFound{.fallback = asked.fallback};
-  const int limit = by.request.evaluation_limit.value_or(kDefaultModelLimit);
-  const ModelFound searched =
-      SearchByModel(smaller, by.calibration, *asked.model, by.options, limit);
-  if (!searched.failure.ok()) {
-    RETURN_IF_ERROR(FallBack(*by.request.cost_model, searched.failure, asked));
-    return PointFound{.fallback = asked.fallback};
+// OK where nothing fits, by the built-in memory model or by the vendor's.
+absl::Status WhyNone(const ModelFound& searched, const ModelVersion& version) {
+  if (searched.found.summary.stop_cause == StopCause::kEvaluationLimit) {
+    std::string text = "evaluation limit reached; no plan has an estimate yet";
+    for (const std::string& warning : WarningsOf(searched, version)) text += "; " + warning;
+    return WithReason(absl::ResourceExhaustedError(text), "EVALUATION_LIMIT");
   }
-  RETURN_IF_ERROR(CutOf(searched.found.summary));
-  PointFound point = {.warnings = NotesOf(searched, *asked.model),
-                      .is_proven = searched.found.summary.complete};
+  const bool is_of_memory = std::ranges::all_of(searched.unanswered, [](const auto& unanswered) {
+    return unanswered.first == PlanVerdict::kInfeasibleMemory;
+  });
+  return is_of_memory ? absl::OkStatus() : NothingEstimated(searched, version);
+}
+
+absl::StatusOr<PointFound> PointOf(const ModelFound& searched, AskedModel& asked,
+                                   const Problem& problem, const PointSearch& by) {
+  RETURN_IF_ERROR(CutOf(searched.found.summary.stop_cause));
+  PointFound point = {.warnings = NotesOf(searched, *asked.model)};
   if (searched.found.best.empty()) {
-    if (searched.unanswered.empty()) return point;
-    return NothingEstimated(searched, asked.model->version());
+    RETURN_IF_ERROR(WhyNone(searched, asked.model->version()));
+    return point;
   }
   AnalyticModel model(ViewOf(problem), by.calibration);
   point.best = RankPlan(searched.found.best.front().plan, problem, model);
   RankedPlan* const best[] = {&*point.best};
   RETURN_IF_ERROR(ApplyModel(asked, problem, searched, best, by.control.cancel));
   return point;
+}
+
+absl::StatusOr<PointFound> BestByModel(const Problem& smaller, const Problem& problem,
+                                       const PointSearch& by) {
+  // A program is not started when there is no time to ask it.
+  if (by.options.stop) {
+    RETURN_IF_ERROR(CutOf(by.options.stop().value_or(StopCause::kFinished)));
+  }
+  ASSIGN_OR_RETURN(AskedModel asked, OpenAskedModel(by.request.cost_model, smaller,
+                                                    by.control.open_model, by.control.cancel));
+  if (asked.fallback.has_value()) return PointFound{.fallback = asked.fallback};
+  const int limit = by.request.evaluation_limit.value_or(kDefaultModelLimit);
+  const ModelFound searched =
+      SearchByModel(smaller, by.calibration, *asked.model, by.options, limit);
+  if (searched.failure.ok()) return PointOf(searched, asked, problem, by);
+  RETURN_IF_ERROR(FallBack(*by.request.cost_model, searched.failure, asked));
+  return PointFound{.fallback = asked.fallback};
 }
 
 }  // namespace
@@ -97,7 +116,7 @@ absl::StatusOr<PointFound> BestWithin(const Problem& problem, double free_ratio,
   }
   const SearchFound found =
       SearchExhaustively(SpaceOf(smaller), ViewOf(smaller), by.calibration, by.options);
-  RETURN_IF_ERROR(CutOf(found.summary));
+  RETURN_IF_ERROR(CutOf(found.summary.stop_cause));
   PointFound point;
   if (found.best.empty()) return point;
   AnalyticModel model(ViewOf(problem), by.calibration);
@@ -127,8 +146,7 @@ void NoteLevel(double level, const PointFound& found, StudyResult& result) {
   }
 }
 
-// Whether all points are proven best.
-bool AddLevels(const Problem& problem, const PointSearch& by, StudyResult& result) {
+void AddLevels(const Problem& problem, const PointSearch& by, StudyResult& result) {
   SearchOptions options = by.options;
   options.plan_count = 1;
   options.on_progress = {};  // the counts of the answer's own search stand
@@ -137,34 +155,43 @@ bool AddLevels(const Problem& problem, const PointSearch& by, StudyResult& resul
                            .options = options,
                            .control = by.control,
                            .fallback = by.fallback};
-  bool is_proven = result.search.complete;
   for (const double level : kFreeMemoryLevels) {
     if (Leaves(result.pareto_front.back().plan.estimate, level)) continue;
     absl::StatusOr<PointFound> found = BestWithin(problem, level, one);
     if (!found.ok()) {
       WarnOfLevel(level, std::string(found.status().message()), result);
-      return is_proven;
+      return;
     }
     if (found->fallback.has_value()) {
       WarnOfLevel(level, found->fallback->reason, result);
-      return is_proven;
+      return;
     }
     NoteLevel(level, *found, result);
-    is_proven = is_proven && found->is_proven;
-    if (!found->best.has_value()) break;
+    if (!found->best.has_value()) return;
     AddPoint(*std::move(found->best), result);
   }
-  return is_proven;
 }
 
 }  // namespace
 
 void AddParetoFront(const Problem& problem, const PointSearch& by, StudyResult& result) {
-  if (!CutOf(result.search).ok()) return WarnOfLevel(0, "the search was cut", result);
+  if (!CutOf(result.search.stop_cause).ok()) {
+    result.warnings.emplace_back("pareto_front is empty: the search was cut");
+    return;
+  }
   AddPoint(result.plans.front(), result);
-  const bool is_proven = AddLevels(problem, by, result);
-  // A search that proves nothing may find a faster plan where it has less memory to look at.
-  if (!is_proven) result.pareto_front = FrontOf(std::move(result.pareto_front));
+  AddLevels(problem, by, result);
+  if (!by.request.cost_model.has_value() || by.fallback.has_value()) return;
+  // A vendor's model may answer differently where it has less memory to look at, and a search that
+  // proves nothing may find there what it has not seen before.
+  result.pareto_front = FrontOf(std::move(result.pareto_front));
+  const Seconds fastest = result.pareto_front.front().plan.estimate.step_time;
+  const Seconds answered = result.plans.front().estimate.step_time;
+  if (fastest >= answered) return;
+  result.warnings.push_back(fmt::format(
+      "pareto_front begins with a plan of {:.4g} s, found in a search with less memory, while plan "
+      "1 takes {:.4g} s: the search of the answer has not seen it",
+      fastest.count(), answered.count()));
 }
 
 std::vector<ParetoPoint> FrontOf(std::vector<ParetoPoint> points) {

@@ -28,8 +28,6 @@ struct PointSearch {
 struct PointFound {
   std::optional<RankedPlan> best = {};     // nothing when none fits
   std::vector<std::string> warnings = {};  // of the vendor's model
-  // The best of the whole space; else, by a vendor's model, of what it was asked about (warnings).
-  bool is_proven = true;
   // The vendor's model could not be asked, which the request allows: no plan was looked for.
   std::optional<CostModelSource> fallback = {};
 };
@@ -39,7 +37,8 @@ struct PointFound {
 // verdicts hold for that. Points of two models cannot be compared, so none is answered in part by
 // another than the one that is asked for. CANCELLED or DEADLINE_EXCEEDED when the
 // search was cut; FAILED_PRECONDITION, COST_MODEL_NO_ESTIMATE, when the model estimates none of the
-// plans that fit; what the model fails with.
+// plans that fit; RESOURCE_EXHAUSTED, EVALUATION_LIMIT, when it estimated none up to its limit;
+// what the model fails with.
 absl::StatusOr<PointFound> BestWithin(const Problem& problem, double free_ratio,
                                       const PointSearch& by);
 

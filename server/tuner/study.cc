@@ -165,7 +165,7 @@ struct Asked {
 };
 
 // The answer of one precision.
-absl::StatusOr<StudyAnswer> Answer(const Asked& asked, AskedModel model_asked,
+absl::StatusOr<StudyAnswer> Answer(const Asked& asked, AskedModel& model_asked,
                                    const SearchOptions& options) {
   const auto& [request, problem, learnt, knowledge, control] = asked;
   const Calibration& calibration = learnt.calibration;
@@ -223,34 +223,59 @@ absl::StatusOr<StudyAnswer> Answer(const Asked& asked, AskedModel model_asked,
   return result;
 }
 
-}  // namespace
+// The answers of all precisions.
+struct Answers {
+  std::vector<PrecisionAnswer> by_precision = {};
+  // The vendor's model could not be asked about the last of them, which the request allows.
+  std::optional<CostModelSource> fallback = {};
+};
 
-absl::StatusOr<StudyAnswer> RunStudy(const StudyRequest& request, const Knowledge& knowledge,
-                                     const StudyControl& control) {
-  const SearchOptions options = SearchOptionsOf(request, control, Clock::now());
-  if (request.pareto) RETURN_IF_ERROR(RequireExhaustive(request, "a Pareto front"));
-  if (request.cost_model) RETURN_IF_ERROR(RequireExhaustive(request, "a vendor's model"));
+// By the model that the request names; ends with the first that it cannot be asked about. Under a
+// `fallback` by the built-in model.
+absl::StatusOr<Answers> AnswersBy(const StudyRequest& request, const Knowledge& knowledge,
+                                  const StudyControl& control, const SearchOptions& options,
+                                  const std::optional<CostModelSource>& fallback) {
   ASSIGN_OR_RETURN(const std::vector<PrecisionChoice> choices, PrecisionChoices(request));
-  std::vector<PrecisionAnswer> answers;
+  Answers answers;
   for (const PrecisionChoice& choice : choices) {
     ASSIGN_OR_RETURN(const Problem problem, SearchableProblem(choice.request, knowledge));
     ASSIGN_OR_RETURN(const StudyRequest asked,
                      WithStoreHistory(choice.request, problem, knowledge, control.history));
     ASSIGN_OR_RETURN(const LearntCalibration learnt, LearnCalibration(asked, problem, knowledge));
-    ASSIGN_OR_RETURN(AskedModel model,
-                     OpenAskedModel(asked.cost_model, problem, control.open_model, control.cancel));
+    AskedModel model = {.fallback = fallback};
+    if (!fallback.has_value()) {
+      ASSIGN_OR_RETURN(
+          model, OpenAskedModel(asked.cost_model, problem, control.open_model, control.cancel));
+    }
     const Seconds floor =
         model.model == nullptr ? FloorOfStep(problem, learnt.calibration) : LeastStep(problem);
-    answers.push_back({.precision = choice.precision,
-                       .floor = floor,
-                       .answer = Answer({.request = asked,
-                                         .problem = problem,
-                                         .learnt = learnt,
-                                         .knowledge = knowledge,
-                                         .control = control},
-                                        std::move(model), options)});
+    const Asked about = {.request = asked,
+                         .problem = problem,
+                         .learnt = learnt,
+                         .knowledge = knowledge,
+                         .control = control};
+    answers.by_precision.push_back(
+        {.precision = choice.precision, .floor = floor, .answer = Answer(about, model, options)});
+    answers.fallback = model.fallback;
+    if (answers.fallback.has_value() && !fallback.has_value()) return answers;
   }
-  absl::StatusOr<StudyAnswer> answer = BestOf(answers, options.plan_count);
+  return answers;
+}
+
+}  // namespace
+
+absl::StatusOr<StudyAnswer> RunStudy(const StudyRequest& request, const Knowledge& knowledge,
+                                     const StudyControl& control) {
+  if (request.pareto) RETURN_IF_ERROR(RequireExhaustive(request, "a Pareto front"));
+  if (request.cost_model) RETURN_IF_ERROR(RequireExhaustive(request, "a vendor's model"));
+  const SearchOptions options = SearchOptionsOf(request, control, Clock::now());
+  ASSIGN_OR_RETURN(Answers answers, AnswersBy(request, knowledge, control, options, {}));
+  // Times of two models are not ranked beside each other.
+  const bool is_of_many = answers.by_precision.front().precision.has_value();
+  if (answers.fallback.has_value() && is_of_many) {
+    ASSIGN_OR_RETURN(answers, AnswersBy(request, knowledge, control, options, answers.fallback));
+  }
+  absl::StatusOr<StudyAnswer> answer = BestOf(answers.by_precision, options.plan_count);
   if (auto* result = answer.ok() ? std::get_if<StudyResult>(&*answer) : nullptr) {
     NoteBaseline(*result);
   }

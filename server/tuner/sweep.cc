@@ -59,6 +59,33 @@ void MarkFront(std::vector<SweepPoint>& points) {
   }
 }
 
+std::string NameOf(const SweepPoint& point) {
+  return fmt::format("{} devices at {:g} % of the memory free", point.device_count,
+                     100 * point.free_memory_ratio);
+}
+
+// A search that proves nothing may have missed what one with less memory has found.
+void TakeOverFaster(std::vector<SweepPoint>& points, std::vector<std::string>& warnings) {
+  const std::vector<SweepPoint> own = points;
+  for (SweepPoint& point : points) {
+    for (const SweepPoint& other : own) {
+      const bool leaves_more = other.device_count == point.device_count &&
+                               other.free_memory_ratio > point.free_memory_ratio;
+      if (!leaves_more || !other.best.has_value()) continue;
+      if (point.best.has_value() &&
+          point.best->estimate.step_time <= other.best->estimate.step_time) {
+        continue;
+      }
+      point.best = other.best;
+      point.device_seconds_per_token = other.device_seconds_per_token;
+      warnings.push_back(
+          fmt::format("{}: the plan of {:g} %, which the point's own search has "
+                      "not seen",
+                      NameOf(point), 100 * other.free_memory_ratio));
+    }
+  }
+}
+
 // What a sweep is asked with.
 struct SweepAsked {
   const StudyRequest& request;
@@ -69,18 +96,24 @@ struct SweepAsked {
   const SearchOptions& options;
 };
 
-std::string NameOf(const SweepPoint& point) {
-  return fmt::format("{} devices, {:g} % of the memory left", point.device_count,
-                     100 * point.free_memory_ratio);
+absl::Status WithText(const absl::Status& status, const std::string& text) {
+  absl::Status changed(status.code(), text);
+  status.ForEachPayload([&](absl::string_view type, const absl::Cord& payload) {
+    changed.SetPayload(type, payload);
+  });
+  return changed;
 }
 
 // The failure that ends the sweep, with the point that it came of.
 absl::Status Named(const absl::Status& status, const SweepPoint& point) {
-  absl::Status named(status.code(),
-                     fmt::format("{}: {}", NameOf(point), std::string(status.message())));
-  status.ForEachPayload(
-      [&](absl::string_view type, const absl::Cord& payload) { named.SetPayload(type, payload); });
-  return named;
+  return WithText(status, fmt::format("{}: {}", NameOf(point), std::string(status.message())));
+}
+
+// That of the built-in model, with why it was asked.
+absl::Status Because(const absl::Status& status, const CostModelSource& fallback) {
+  return WithText(status,
+                  fmt::format("{}; before, cost model {} could not be asked: {}",
+                              std::string(status.message()), fallback.name, fallback.reason));
 }
 
 struct SweepRun {
@@ -164,7 +197,16 @@ absl::StatusOr<Sweep> RunSweep(const StudyRequest& request, const std::vector<in
                             .options = options};
   ASSIGN_OR_RETURN(SweepRun run, RunBy(asked, {}));
   if (const std::optional<CostModelSource> fallback = run.fallback; fallback.has_value()) {
-    ASSIGN_OR_RETURN(run, RunBy(asked, fallback));
+    absl::StatusOr<SweepRun> built_in = RunBy(asked, fallback);
+    if (!built_in.ok()) return Because(built_in.status(), *fallback);
+    run = *std::move(built_in);
+    run.fallback = fallback;
+    run.sweep.warnings.push_back(
+        fmt::format("cost model {} could not be asked, all points are the built-in model's: {}",
+                    fallback->name, fallback->reason));
+  }
+  if (request.cost_model.has_value() && !run.fallback.has_value()) {
+    TakeOverFaster(run.sweep.points, run.sweep.warnings);
   }
   MarkFront(run.sweep.points);
   return std::move(run.sweep);

@@ -26,10 +26,11 @@ struct Sweep {
 };
 
 // Every pair of the two lists, each answered by a search of its own, with the history of its own
-// size: the exact Pareto front of step time, device count and free memory at these points.
-// Where the request names a vendor's model, all points are by that; or, where it allows that and
-// the model cannot be asked for one of them, all by the built-in one, and marked. `node_counts` in
-// place of the pool's; `free_memory_ratios` in [0, 1). INVALID_ARGUMENT names what is wrong.
+// size: by the built-in model the exact Pareto front of step time, device count and free memory at
+// these points. Where the request names a vendor's model, all points are by that, and exact as far
+// as its searches ended (the warnings name those that did not); or, where the request allows that
+// and the model cannot be asked for one of them, all by the built-in one, and marked. `node_counts`
+// in place of the pool's; `free_memory_ratios` in [0, 1). INVALID_ARGUMENT names what is wrong.
 absl::StatusOr<Sweep> RunSweep(const StudyRequest& request, const std::vector<int>& node_counts,
                                const std::vector<double>& free_memory_ratios,
                                const Knowledge& knowledge, const StudyControl& control);

@@ -57,7 +57,7 @@ TEST(ModelFrontTest, AModelThatAgreesGivesTheBuiltInFront) {
 }
 
 // A model's own verdict of memory is of what the point leaves of it.
-TEST(ModelFrontTest, EachLevelOpensTheModelForItsMemory) {
+TEST(ModelSweepTest, EachPointOpensTheModelForItsMemory) {
   StudyControl control = With(AsBuiltIn);
   std::vector<Bytes> opened;
   control.open_model = [&, open = control.open_model](std::string_view name, const Problem& problem,
@@ -69,7 +69,7 @@ TEST(ModelFrontTest, EachLevelOpensTheModelForItsMemory) {
   EXPECT_THAT(opened, ElementsAre(GiB(3), GiB(2.25)));
 }
 
-// What the model says once it has failed is nobody's point.
+// A model that does not start again is no reason for points of another.
 TEST(ModelFrontTest, LevelsThatTheModelCannotAnswerAreLeftOut) {
   StudyControl control = With(AsBuiltIn);
   int opened = 0;
@@ -157,10 +157,11 @@ TEST(ModelSweepTest, FallsBackAsAWhole) {
     EXPECT_TRUE(estimate.cost_model->is_fallback);
     EXPECT_EQ(estimate.cost_model->reason, "does not start");
   }
+  EXPECT_THAT(asked.warnings, Contains(HasSubstr("all points are the built-in model's")));
   opened = 0;
   const absl::Status refused = RunSweep(Tight("fake"), {1, 2}, {0}, Known(), control).status();
   EXPECT_TRUE(absl::IsUnavailable(refused)) << refused;
-  EXPECT_THAT(std::string(refused.message()), HasSubstr("8 devices, 0 % of the memory left: "));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("8 devices at 0 % of the memory free: "));
 }
 
 TEST(ModelSweepTest, AModelThatFailsOnTheWayEndsIt) {
@@ -172,19 +173,76 @@ TEST(ModelSweepTest, AModelThatFailsOnTheWayEndsIt) {
   EXPECT_TRUE(built_in.points.front().best->estimate.cost_model->is_fallback);
 }
 
-// A model that is asked about few plans answers with the best of them, and says so.
-TEST(ModelFrontTest, PointsThatAreNotProvenAreAFrontAllTheSame) {
+// What the built-in model likes least is best here, so that a search of few plans finds faster ones
+// where less memory leaves only worse favourites.
+TEST(ModelFrontTest, AFasterPlanOfALevelBeginsTheFrontAndIsTold) {
+  const auto judge = [](const ParallelPlan& /*plan*/, Seconds built_in) {
+    return PlanFigures{.verdict = PlanVerdict::kOk, .step_time = Seconds(100) - built_in};
+  };
   StudyRequest limited = Tight("fake");
   limited.evaluation_limit = 20;
-  const StudyResult result = Front(limited, With(AsBuiltIn));
+  const StudyResult result = Front(limited, With(judge));
   EXPECT_FALSE(result.search.complete);
   const std::vector<ParetoPoint>& front = result.pareto_front;
-  ASSERT_GE(front.size(), 2U);
+  ASSERT_FALSE(front.empty());
+  EXPECT_LT(front.front().plan.estimate.step_time, result.plans.front().estimate.step_time);
   for (std::size_t i = 1; i < front.size(); ++i) {
     EXPECT_GT(front[i].plan.estimate.step_time, front[i - 1].plan.estimate.step_time);
     EXPECT_GT(front[i].free_memory_ratio, front[i - 1].free_memory_ratio);
   }
   EXPECT_THAT(result.warnings, Contains(HasSubstr("free: cost model fake: the best of 20 plans")));
+  EXPECT_THAT(result.warnings, Contains(StartsWith("pareto_front begins with a plan of ")));
+}
+
+// The same for a sweep: the plan leaves enough of the memory for the point with more of it, too.
+TEST(ModelSweepTest, APointTakesOverTheFasterPlanOfOneThatLeavesMore) {
+  const auto judge = [](const ParallelPlan& /*plan*/, Seconds built_in) {
+    return PlanFigures{.verdict = PlanVerdict::kOk, .step_time = Seconds(100) - built_in};
+  };
+  StudyRequest limited = Tight("fake");
+  limited.evaluation_limit = 20;
+  const Sweep sweep = RunSweep(limited, {1}, {0, 0.1, 0.2, 0.3}, Known(), With(judge)).value();
+  ASSERT_EQ(sweep.points.size(), 4U);
+  for (std::size_t i = 1; i < sweep.points.size(); ++i) {
+    ASSERT_TRUE(sweep.points[i].best.has_value());
+    EXPECT_LE(sweep.points[i - 1].best->estimate.step_time,
+              sweep.points[i].best->estimate.step_time);
+  }
+  EXPECT_THAT(sweep.warnings,
+              Contains(StartsWith("4 devices at 0 % of the memory free: the plan of ")));
+}
+
+// Precisions of two models cannot be ranked: one that fails makes all of them the built-in model's.
+TEST(ModelPrecisionTest, FallsBackAsAWhole) {
+  StudyRequest request = Asking("fake", true);
+  request.dimensions = {{.name = "precision", .values = {"bf16", "fp32"}}};
+  StudyControl control = With(AsBuiltIn);
+  control.open_model = [open = control.open_model](std::string_view name, const Problem& problem,
+                                                   const std::stop_token& cancel) {
+    return open(problem.workload.precision == Precision::kBf16 ? name : "broken", problem, cancel);
+  };
+  const auto plans = std::get<StudyResult>(RunStudy(request, Known(), control).value()).plans;
+  ASSERT_FALSE(plans.empty());
+  for (const RankedPlan& plan : plans) {
+    ASSERT_TRUE(plan.estimate.cost_model.has_value());
+    EXPECT_TRUE(plan.estimate.cost_model->is_fallback);
+    EXPECT_EQ(plan.estimate.cost_model->reason, "does not start");
+  }
+  request.cost_model->allow_fallback = false;
+  EXPECT_TRUE(absl::IsUnavailable(RunStudy(request, Known(), control).status()));
+}
+
+// Nothing fits by the vendor's memory model: an outcome of the point, and no failure of the sweep.
+TEST(ModelSweepTest, APointThatDoesNotFitByTheModelIsNoFailure) {
+  const auto judge = [](const ParallelPlan& /*plan*/, Seconds /*built_in*/) {
+    return PlanFigures{.verdict = PlanVerdict::kInfeasibleMemory, .reason = "too large"};
+  };
+  const Sweep sweep = RunSweep(Asking("fake"), {1}, {0}, Known(), With(judge)).value();
+  EXPECT_FALSE(sweep.points.front().best.has_value());
+  EXPECT_THAT(sweep.warnings, Contains(HasSubstr("too large")));
+  StudyRequest limited = Asking("fake");
+  limited.evaluation_limit = 5;
+  EXPECT_EQ(Reason(RunSweep(limited, {1}, {0}, Known(), With(judge)).status()), "EVALUATION_LIMIT");
 }
 
 TEST(ModelSweepTest, PointsThatAreNotProvenAreNamed) {
@@ -202,7 +260,7 @@ TEST(ModelSweepTest, APointWithoutAnEstimateIsNamed) {
   };
   const absl::Status none = RunSweep(Asking("fake"), {1}, {0}, Known(), With(unsupported)).status();
   EXPECT_EQ(Reason(none), "COST_MODEL_NO_ESTIMATE");
-  EXPECT_THAT(std::string(none.message()), HasSubstr("4 devices, 0 % of the memory left"));
+  EXPECT_THAT(std::string(none.message()), HasSubstr("4 devices at 0 % of the memory free"));
   EXPECT_THAT(std::string(none.message()), HasSubstr("no such chip"));
   EXPECT_EQ(Reason(RunSweep(Asking("fake"), {1}, {0}, Known(), {}).status()), "NO_COST_MODELS");
 }
