@@ -25,6 +25,7 @@ constexpr std::int64_t kMostMemoryBytes = std::int64_t{16} << 40;
 constexpr std::int64_t kMostCpuSeconds = 31'536'000;  // 365 days
 constexpr std::int64_t kMostFileBytes = std::int64_t{1} << 40;
 constexpr std::int64_t kMostOpenFiles = 1 << 20;
+constexpr std::int64_t kMostProcesses = 4096;
 constexpr std::int64_t kMostDeadlineMilliseconds = 3'600'000;
 
 bool IsName(std::string_view text) {
@@ -124,6 +125,7 @@ class ManifestReader {
     Positive("cpu_limit_seconds", kMostCpuSeconds, limits.cpu_seconds);
     Positive("file_limit_bytes", kMostFileBytes, limits.file_bytes);
     Positive("open_file_limit", kMostOpenFiles, limits.open_files);
+    Positive("process_limit", kMostProcesses, limits.processes);
     std::int64_t milliseconds = limits.batch_deadline.count();
     Positive("batch_deadline_milliseconds", kMostDeadlineMilliseconds, milliseconds);
     limits.batch_deadline = std::chrono::milliseconds(milliseconds);

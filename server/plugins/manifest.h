@@ -17,6 +17,7 @@ struct ModelLimits {
   std::int64_t cpu_seconds = 3600;                    // of each process
   std::int64_t file_bytes = 64 << 20;                 // a file that it writes
   std::int64_t open_files = 256;
+  std::int64_t processes = 64;  // that run at once, where it has process ids of its own
   std::chrono::milliseconds batch_deadline{10'000};
 };
 

@@ -104,6 +104,8 @@ std::vector<std::string> ArgumentsOf(const ProcessSpec& spec, const std::string&
                                         std::to_string(limits.file_bytes),
                                         "--open-files",
                                         std::to_string(limits.open_files),
+                                        "--processes",
+                                        std::to_string(limits.processes),
                                         "--"};
   arguments.insert(arguments.end(), spec.command.begin(), spec.command.end());
   arguments.insert(arguments.end(), {kSocketFlag, socket});

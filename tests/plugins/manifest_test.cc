@@ -23,7 +23,7 @@ TEST(ManifestTest, ReadsAllFields) {
   const TemporaryFolder folder;
   folder.Write("acme.json", With(R"(, "arguments": ["--fast"], "environment": {"LICENCE": "x"},
       "memory_limit_bytes": 1000, "cpu_limit_seconds": 2, "file_limit_bytes": 3,
-      "open_file_limit": 4, "batch_deadline_milliseconds": 5)"));
+      "open_file_limit": 4, "process_limit": 6, "batch_deadline_milliseconds": 5)"));
   folder.Write("notes.txt", "not a manifest");
   const auto manifests = LoadManifests(folder.path());
   ASSERT_TRUE(manifests.ok()) << manifests.status();
@@ -37,6 +37,7 @@ TEST(ManifestTest, ReadsAllFields) {
   EXPECT_EQ(acme.limits.cpu_seconds, 2);
   EXPECT_EQ(acme.limits.file_bytes, 3);
   EXPECT_EQ(acme.limits.open_files, 4);
+  EXPECT_EQ(acme.limits.processes, 6);
   EXPECT_EQ(acme.limits.batch_deadline.count(), 5);
 }
 

@@ -118,6 +118,24 @@ TEST(ModelProcessTest, LimitsHold) {
   EXPECT_THAT(process->log_tail(), testing::Not(HasSubstr("MESHWRIGHT_SECRET")));
 }
 
+TEST(ModelProcessTest, TooManyProcessesAreEnded) {
+  ProcessSpec spec = ShellSpec("for i in 1 2 3 4 5 6 7 8 9; do sleep 1000 & done; wait");
+  spec.limits.processes = 10;  // the shell is one
+  const auto within = ModelProcess::Start(spec).value();
+  // Orphans that end without end must not keep it from counting.
+  spec = ShellSpec("for i in 1 2 3 4 5 6 7 8 9; do sleep 1000 & done; while :; do (true &); done");
+  spec.limits.processes = 9;
+  const auto above = ModelProcess::Start(spec).value();
+  const bool has_ended = above->WaitForEnd(kStart);
+  if (above->isolation().find("processes=own") == std::string::npos) {
+    GTEST_SKIP() << "the kernel allows no process ids of one's own";
+  }
+  ASSERT_TRUE(has_ended);
+  EXPECT_THAT(above->log_tail(), HasSubstr("more than 9 processes at once"));
+  EXPECT_THAT(ProcessesLeft(FolderOf(*above)), IsEmpty());
+  EXPECT_FALSE(within->WaitForEnd(std::chrono::milliseconds(500)));
+}
+
 TEST(ModelProcessTest, AFloodOfOutputIsCut) {
   const auto process =
       ModelProcess::Start(ShellSpec("head -c 3000000 /dev/zero | tr '\\0' x; echo the end"))

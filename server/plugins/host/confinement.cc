@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -24,7 +25,11 @@
 namespace meshwright {
 namespace {
 
+constexpr int kTooManyProcesses = 125;
 constexpr int kCannotExecute = 127;
+// Between two counts. What starts processes as fast as it can has some thousands by then.
+constexpr timespec kCountPeriod = {.tv_sec = 0, .tv_nsec = 50'000'000};
+constexpr int kReapedBetweenCounts = 64;  // orphans may end faster than they are reaped
 constexpr int kNobody = 65534;
 constexpr int kSignalBase = 128;
 
@@ -122,6 +127,42 @@ void Limit(__rlimit_resource resource, std::int64_t value) {
   _exit(kCannotExecute);
 }
 
+// Running besides this one, the first of its namespace; 0 where /proc shows another namespace.
+std::int64_t ProcessesBesides() {
+  std::error_code error;
+  if (std::filesystem::read_symlink("/proc/self", error) != std::to_string(getpid())) return 0;
+  std::int64_t count = -1;
+  std::filesystem::directory_iterator entry("/proc", error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().filename();
+    if (name.find_first_not_of("0123456789") == std::string::npos) ++count;
+  }
+  return count;
+}
+
+// Until the program ends; the code of its end. An rlimit would count the processes of the server's
+// user as well, and none of root's.
+int Watch(pid_t program, std::int64_t most_processes) {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGCHLD);
+  for (;;) {
+    pid_t ended = 1;
+    for (int reaped = 0; ended > 0 && reaped < kReapedBetweenCounts; ++reaped) {
+      int status = 0;
+      ended = waitpid(-1, &status, WNOHANG);
+      if (ended == program) return CodeOf(status);
+      if (ended < 0) return kCannotExecute;
+    }
+    if (most_processes >= 0 && ProcessesBesides() > most_processes) {
+      fmt::print(stderr, "more than {} processes at once: all are ended\n", most_processes);
+      std::fflush(stderr);
+      return kTooManyProcesses;
+    }
+    if (ended == 0) sigtimedwait(&signals, nullptr, &kCountPeriod);
+  }
+}
+
 // The first process of its namespace: when it ends, the kernel ends all others there. It looks
 // after orphans, which a vendor's program does not know it must.
 [[noreturn]] void RunFirst(const Confinement& confinement, Allowed allowed) {
@@ -137,11 +178,7 @@ void Limit(__rlimit_resource resource, std::int64_t value) {
     Execute(confinement);
   }
   if (program < 0) _exit(kCannotExecute);
-  for (int status = 0;;) {
-    const pid_t ended = wait(&status);
-    if (ended == program) _exit(CodeOf(status));
-    if (ended < 0 && errno != EINTR) _exit(kCannotExecute);
-  }
+  _exit(Watch(program, allowed.sees_others ? -1 : confinement.processes));
 }
 
 // Children, and what was left to this process when their own parents ended.

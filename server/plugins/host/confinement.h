@@ -16,6 +16,7 @@ struct Confinement {
   std::int64_t cpu_seconds = 0;           // of each process
   std::int64_t file_bytes = 0;            // a file's size
   std::int64_t open_files = 0;            // of each process
+  std::int64_t processes = 0;             // that run at once; below 0: no limit
   std::vector<std::string> command = {};  // the program and its arguments
 };
 
@@ -23,7 +24,8 @@ struct Confinement {
 // network without any device, a read-only view of the file system), says on stdout in one line what
 // it was allowed, and waits. Ends everything that the command has started when the command ends,
 // when the parent ends, or on SIGTERM. Gives the command's exit code, 128 + the number of the
-// signal that ended it. The process has one thread.
+// signal that ended it, or 125 where more processes ran than allowed: counting them needs process
+// ids of their own. The process has one thread.
 absl::StatusOr<int> RunConfined(const Confinement& confinement);
 
 }  // namespace meshwright

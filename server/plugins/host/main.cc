@@ -81,6 +81,7 @@ int Confine(const Flags& flags) {
                                  .cpu_seconds = Number(flags, "--cpu-seconds"),
                                  .file_bytes = Number(flags, "--file-bytes"),
                                  .open_files = Number(flags, "--open-files"),
+                                 .processes = Number(flags, "--processes"),
                                  .command = flags.command});
   return code.ok() ? *code : Fail(code.status());
 }
