@@ -205,6 +205,7 @@ absl::StatusOr<ModelManifest> FindManifest(const std::vector<ModelManifest>& man
   const auto found = std::ranges::find(manifests, name, &ModelManifest::name);
   if (found != manifests.end()) return *found;
   std::vector<std::string> names;
+  names.reserve(manifests.size());
   for (const ModelManifest& manifest : manifests) names.push_back(manifest.name);
   return WithReason(absl::NotFoundError(fmt::format(
                         "cost model '{}' is not known; there are: {}", name,
