@@ -115,7 +115,7 @@ class ManifestReader {
     if (number > 0 && number <= static_cast<std::uint64_t>(most)) {
       out = static_cast<std::int64_t>(number);
     } else {
-      Add(field, fmt::format("= {}; must be a whole number above 0 and at most {}",
+      Add(field, fmt::format("{}; must be a whole number above 0 and at most {}",
                              value->dump(-1, ' ', false, Json::error_handler_t::replace), most));
     }
   }

@@ -35,7 +35,7 @@ class ModelProcess {
 
   [[nodiscard]] const std::string& socket() const;  // path
   [[nodiscard]] int pid() const;                    // of the keeper, which all else is below
-  // "network=none processes=own files=read_only"; empty until it began to run.
+  // "network=none processes=own memory=own ..."; empty until it began to run.
   [[nodiscard]] std::string isolation() const;
   [[nodiscard]] bool has_ended() const;
   // Whether it has ended by then.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "search_space/status.h"
+#include "server/plugins/checksum.h"
 #include "server/plugins/output_check.h"
 #include "server/plugins/question_wire.h"
 
@@ -64,7 +65,7 @@ absl::StatusOr<std::unique_ptr<PlanModel>> MakePlanModel(std::shared_ptr<Running
                                                          CalibrationParameters calibration,
                                                          std::vector<std::string> warnings,
                                                          const std::stop_token& cancel) {
-  std::string key = ToContext(problem, calibration).SerializeAsString();
+  std::string key = Checksum(ToContext(problem, calibration).SerializeAsString());
   RunningModel::Context context = {
       .problem = &problem, .calibration = std::move(calibration), .key = std::move(key)};
   if (absl::Status opened = model->Open(context, cancel); !opened.ok()) return opened;

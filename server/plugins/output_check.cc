@@ -38,6 +38,9 @@ double BytesPerParameter(Precision precision) {
   return 2;
 }
 
+// Nobody trains by such steps: the unit is wrong, or the answer.
+constexpr Seconds kLongestStep(365.0 * 24 * 3600);
+
 bool IsTime(Seconds time) { return std::isfinite(time.count()) && time.count() > 0; }
 
 std::string WhyBadInterval(const PlanFigures& figures) {
@@ -95,6 +98,9 @@ std::string OutputCheck::WhyImpossible(const ParallelPlan& plan, const PlanFigur
   if (step < least_step_) {
     return fmt::format("its step time is {} s, the chips' nominal peak allows {} s", step.count(),
                        least_step_.count());
+  }
+  if (step > kLongestStep) {
+    return fmt::format("its step time is {} s, more than a year", step.count());
   }
   if (figures.peak_memory.has_value() && *figures.peak_memory < LeastMemory(plan)) {
     return fmt::format("its peak memory is {} bytes, the parameters of a device take {}",

@@ -18,7 +18,7 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 // While a poison plan is looked for, a model that answered before is given so many times its
-// slowest answer, instead of the whole deadline for each half.
+// slowest answer, instead of the whole deadline for each part.
 constexpr int kPatience = 20;
 constexpr milliseconds kLeastPatience(1'000);
 constexpr int kMostIsolated = 8;  // plans of a batch: then what is left of it is not asked
@@ -257,8 +257,8 @@ absl::Status RunningModel::Ask(Batch& batch, Plans plans, Figures figures) {
                                           .cancel = batch.options.cancel,
                                           .with_breakdown = batch.options.with_breakdown});
   if (answered.ok()) {
-    const auto spent = std::chrono::duration_cast<milliseconds>(Clock::now() - start);
-    slowest_batch_ = std::max(slowest_batch_, spent);
+    const Clock::duration spent = Clock::now() - start;
+    slowest_batch_ = std::max(slowest_batch_.value_or(spent), spent);
     std::ranges::move(*answered, figures.begin());
     return absl::OkStatus();
   }
@@ -267,6 +267,14 @@ absl::Status RunningModel::Ask(Batch& batch, Plans plans, Figures figures) {
     return absl::CancelledError("cancelled");
   }
   return WithReason(absl::UnavailableError(EndProcess(answered.status())), "COST_MODEL_FAILED");
+}
+
+// For a part of a batch that had `whole`. Who never answered one has a part of it.
+milliseconds RunningModel::Patience(milliseconds whole, std::size_t part, std::size_t size) const {
+  const auto due = slowest_batch_.has_value()
+                       ? std::chrono::ceil<milliseconds>(kPatience * *slowest_batch_)
+                       : whole * static_cast<std::int64_t>(part) / static_cast<std::int64_t>(size);
+  return std::max(kLeastPatience, due);
 }
 
 // The plans that a failed batch fails on, by halves. What fails alone is asked once more: a model
@@ -279,6 +287,11 @@ absl::Status RunningModel::Isolate(Batch& batch, Plans plans, Figures figures) {
     bool is_first_half = false;  // and the other half is the next that is left
   };
   const milliseconds whole = batch.deadline;
+  if (!slowest_batch_.has_value()) {
+    // One plan, to know what an answer takes, the first of a process above all.
+    absl::Status known = Ask(batch, plans.last(1), figures.last(1));
+    if (!known.ok() && Reason(known) != "COST_MODEL_FAILED") return known;
+  }
   std::vector<Range> left = {{.begin = 0, .size = plans.size(), .has_failed = true}};
   int isolated = 0;
   while (!left.empty()) {
@@ -290,9 +303,7 @@ absl::Status RunningModel::Isolate(Batch& batch, Plans plans, Figures figures) {
       left.push_back({.begin = range.begin, .size = half, .is_first_half = true});
       continue;
     }
-    if (slowest_batch_ > milliseconds(0)) {
-      batch.deadline = std::min(whole, std::max(kLeastPatience, kPatience * slowest_batch_));
-    }
+    batch.deadline = std::min(whole, Patience(whole, range.size, plans.size()));
     absl::Status asked = Ask(batch, plans.subspan(range.begin, range.size),
                              figures.subspan(range.begin, range.size));
     if (asked.ok()) {
@@ -335,6 +346,9 @@ absl::Status RunningModel::EstimateBatch(Batch& batch, Plans plans, Figures figu
   absl::Status asked = Ask(batch, plans, figures);
   if (asked.ok() || Reason(asked) != "COST_MODEL_FAILED") return asked;
   CountFailure(std::string(asked.message()));
+  // Where none was ever answered there is nothing to be found by halves.
+  const bool is_hopeless = !slowest_batch_.has_value() && RecentFailures() >= policy_.most_failures;
+  if (is_hopeless) return BackOff(batch.options.cancel);
   // The failure is one, however many processes it takes to find its plans.
   const std::vector<Clock::time_point> counted = std::exchange(failures_, {});
   absl::Status isolated = Isolate(batch, plans, figures);

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <span>
 #include <stop_token>
@@ -102,6 +103,8 @@ class RunningModel {
   absl::Status Ask(Batch& batch, Plans plans, Figures figures);
   absl::Status EstimateBatch(Batch& batch, Plans plans, Figures figures);
   absl::Status Isolate(Batch& batch, Plans plans, Figures figures);
+  [[nodiscard]] std::chrono::milliseconds Patience(std::chrono::milliseconds whole,
+                                                   std::size_t part, std::size_t size) const;
   void Condemn(const Context& context, const ParallelPlan& plan, PlanFigures& figures,
                const absl::Status& failure);
   template <typename Call>
@@ -130,7 +133,7 @@ class RunningModel {
   // Processes up to this number are not asked for bounds: one failed on them, and the next, which
   // takes its place, would fail like it and bring the model nearer to being given up.
   std::int64_t last_without_bounds_ = 0;
-  std::chrono::milliseconds slowest_batch_{0};  // of those that were answered
+  std::optional<std::chrono::nanoseconds> slowest_batch_;  // of those that were answered
 };
 
 }  // namespace meshwright

@@ -68,6 +68,7 @@ constexpr std::string_view kEigenIn[] = {"estimator"};
 constexpr std::string_view kHashIn[] = {"estimator"};
 constexpr std::string_view kAsioIn[] = {"server/launchers", "server/plugins", "server/http"};
 constexpr std::string_view kHttpClientIn[] = {"server/launchers"};
+constexpr std::string_view kCallFilterIn[] = {"server/plugins"};
 constexpr std::string_view kLogIn[] = {"server/tuner", "server/launchers", "server/plugins",
                                        "server/rpc",   "server/http",      "server",
                                        "cli"};
@@ -89,6 +90,7 @@ constexpr LibraryRule kLibraries[] = {
     {.prefix = "nlopt.h", .folders = kEigenIn, .sources_only = true},
     {.prefix = "sqlite3.h", .folders = kSqlIn, .sources_only = true},
     {.prefix = "openssl/", .folders = kChecksumsIn, .sources_only = true},
+    {.prefix = "seccomp.h", .folders = kCallFilterIn, .sources_only = true},
     {.prefix = "curl/", .folders = kHttpClientIn, .sources_only = true},
     {.prefix = "spdlog/", .folders = kLogIn, .sources_only = true},
     {.prefix = "CLI/", .folders = kFlagsIn},

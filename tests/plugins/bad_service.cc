@@ -235,6 +235,7 @@ class BadService final : public wire::CostModelService::Service {
     if (mode_ == "leak") Leak(kBatchLeak);
     if (mode_ == "racing") std::this_thread::sleep_for(milliseconds(5));
     if (mode_ == "slow" && count >= 1'000) std::this_thread::sleep_for(milliseconds(300));
+    if (mode_ == "slow_to_warm" && batch == 1) std::this_thread::sleep_for(milliseconds(1'200));
     if (mode_ == "crash_third_batch" && batch == 3) raise(SIGSEGV);
     if (mode_ == "flood") {
       const std::string line(4096, 'x');
@@ -256,7 +257,7 @@ class BadService final : public wire::CostModelService::Service {
   }
 
   void MisbehaveOnPoison() const {
-    if (mode_ == "crash_on_candidate") std::abort();
+    if (mode_ == "crash_on_candidate" || mode_ == "slow_to_warm") std::abort();
     if (mode_ == "hang_on_candidate") Hang();
   }
 

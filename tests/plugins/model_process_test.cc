@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "search_space/status.h"
 #include "server/plugins/sanitizer.h"
@@ -159,6 +162,56 @@ TEST(ModelProcessTest, WritesOnlyToItsFolderAndReachesNoNetwork) {
     EXPECT_THAT(process->log_tail(), testing::Not(HasSubstr("eth")));
   }
   std::filesystem::remove("/var/tmp/meshwright-model-was-here");
+}
+
+// What a socket, a device or memory of the machine would give it: the way out of its view, or what
+// outlives it.
+TEST(ModelProcessTest, ReachesNoSocketAndNoDeviceOfTheMachine) {
+  const ModelFolders folders;  // in which the test listens
+  const std::string socket = folders.path() + "/others";
+  const int listening = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = {}};
+  socket.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  ASSERT_EQ(bind(listening, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+  ASSERT_EQ(listen(listening, 1), 0);
+  const auto process =
+      ModelProcess::Start(
+          ShellSpec(
+              "ls /dev | tr '\\n' ' '; echo x > /dev/null && echo null; ipcmk -M 12345;"
+              "/usr/bin/python3 -c '\n"
+              "import socket, sys\n"
+              "def tried(what, call):\n"
+              "  try: call(); print(what, \"reached\")\n"
+              "  except OSError as error: print(what, \"refused\")\n"
+              "path = sys.argv[1]\n"
+              "tried(\"stream\", lambda: socket.socket(socket.AF_UNIX).connect(path))\n"
+              "tried(\"datagram\", lambda: socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))\n"
+              "tried(\"internet\", lambda: socket.socket())\n"
+              "tried(\"pair\", lambda: socket.socketpair())\n"
+              // The kernel reads the lower half of a family, a filter all of it.
+              "import ctypes\n"
+              "pair = (ctypes.c_int * 2)()\n"
+              "code = ctypes.CDLL(None).syscall(ctypes.c_long(53), ctypes.c_long(2**32 + 1),"
+              " ctypes.c_long(2), ctypes.c_long(0), pair)\n"
+              "print(\"datagram pair\", \"refused\" if code else \"reached\")\n' " +
+              socket))
+          .value();
+  ASSERT_TRUE(process->WaitForEnd(kStart));
+  close(listening);
+  const std::string seen = process->log_tail();
+  EXPECT_THAT(seen, HasSubstr("null\n"));
+  EXPECT_THAT(seen, HasSubstr("pair reached"));
+  EXPECT_THAT(seen, HasSubstr("Shared memory id: "));
+  // Where the kernel allows namespaces it allows the others as well.
+  if (process->isolation().find("network=none") == std::string::npos) return;
+  EXPECT_THAT(process->isolation(), HasSubstr("memory=own files=read_only devices=few "
+                                              "connections=none"));
+  EXPECT_THAT(seen, HasSubstr("stream refused\ndatagram refused\ninternet refused\n"));
+  EXPECT_THAT(seen, HasSubstr("datagram pair refused\n"));
+  EXPECT_THAT(seen, HasSubstr("fd full null random stderr stdin stdout urandom zero null\n"));
+  std::ifstream segments("/proc/sysvipc/shm");
+  std::string line;
+  while (std::getline(segments, line)) EXPECT_THAT(line, testing::Not(HasSubstr(" 12345 ")));
 }
 
 // Exactly the two descriptors of the log's pipe are free.

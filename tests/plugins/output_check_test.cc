@@ -56,6 +56,7 @@ const Case kCases[] = {
     {"Infinite", Of(std::numeric_limits<double>::infinity()), "inf s"},
     {"Negative", Of(-1), "-1 s"},
     {"Zero", Of(0), "0 s"},
+    {"EndlessStep", Of(1e300), "more than a year"},
     {"FasterThanPeak", Of(8), "nominal peak allows 8.1"},
     {"EnoughMemory", WithMemory(1'700'000'000)},
     {"TooLittleMemory", WithMemory(1'600'000'000), "parameters of a device take 168"},

@@ -133,6 +133,24 @@ TEST(RunningModelTest, SeveralPlansOfABatchAreIsolated) {
   }
 }
 
+// The first answer of each of its processes takes longer than a part's share of the deadline.
+TEST(RunningModelTest, WhatIsSlowToWarmIsNoHang) {
+  ModelManifest manifest = BadModel("slow_to_warm");
+  manifest.limits.batch_deadline = std::chrono::seconds(3);
+  std::vector<ParallelPlan> plans = WithPoison(1'024, 1);
+  const auto poison = std::ranges::find_if(plans, IsPoison);
+  ASSERT_NE(poison, plans.end());
+  plans = {*poison, plans[0], plans[1], plans[2]};
+  ASSERT_EQ(std::ranges::count_if(plans, IsPoison), 1);
+  const auto opened = MakePlanModel(Make(manifest), SmallProblem());
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  const auto figures = (*opened)->Estimate(plans, {});
+  ASSERT_TRUE(figures.ok()) << figures.status();
+  const Tally tally = Count(plans, *figures);
+  EXPECT_EQ(tally.ok, 3U);
+  EXPECT_EQ(tally.bad, 1U);
+}
+
 TEST(RunningModelTest, AllPlansOfALyingModelAreErrors) {
   for (const std::string mode : {"lie_memory", "wrong_units"}) {
     const auto opened = MakePlanModel(Make(BadModel(mode)), SmallProblem());

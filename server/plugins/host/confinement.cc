@@ -1,10 +1,8 @@
 #include "server/plugins/host/confinement.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -20,6 +18,8 @@
 #include <fstream>
 #include <system_error>
 
+#include "server/plugins/host/call_filter.h"
+#include "server/plugins/host/file_view.h"
 #include "server/plugins/sanitizer.h"
 
 namespace meshwright {
@@ -32,20 +32,6 @@ constexpr timespec kCountPeriod = {.tv_sec = 0, .tv_nsec = 50'000'000};
 constexpr int kReapedBetweenCounts = 64;  // orphans may end faster than they are reaped
 constexpr int kNobody = 65534;
 constexpr int kSignalBase = 128;
-
-// What of mount_setattr(2) glibc 2.36 and older kernels' headers may lack.
-struct MountAttributes {
-  std::uint64_t set = 0;
-  std::uint64_t clear = 0;
-  std::uint64_t propagation = 0;
-  std::uint64_t user_namespace = 0;
-};
-constexpr std::uint64_t kReadOnly = 1;
-constexpr unsigned kRecursive = 0x8000;
-
-bool SetMount(const char* path, const MountAttributes& attributes, unsigned flags) {
-  return syscall(SYS_mount_setattr, AT_FDCWD, path, flags, &attributes, sizeof(attributes)) == 0;
-}
 
 bool WriteFile(const char* path, const std::string& text) {
   std::ofstream file(path);
@@ -63,13 +49,16 @@ int CodeOf(int status) {
 
 // What the kernel allowed.
 struct Allowed {
-  bool has_network = true;  // the machine's own
-  bool sees_others = true;  // processes of others
-  bool can_write = true;    // outside the folder
+  bool has_network = true;    // the machine's own
+  bool sees_others = true;    // processes of others
+  bool shares_memory = true;  // of System V, and POSIX message queues
+  bool can_connect = true;    // to sockets of others
+  bool can_write = true;      // outside the folder
+  bool has_devices = true;    // of the machine
 };
 
 // A new user namespace gives the rights over the other namespaces, and loses them at exec, since
-// the user is nobody in it.
+// the user is nobody in it. System V's shared memory outlives processes, but not its namespace.
 Allowed EnterNamespaces() {
   const uid_t user = geteuid();
   const gid_t group = getegid();
@@ -80,21 +69,11 @@ Allowed EnterNamespaces() {
     return allowed;
   }
   allowed.has_network = false;
+  allowed.shares_memory = unshare(CLONE_NEWIPC) != 0;
   WriteFile("/proc/self/setgroups", "deny");
   WriteFile("/proc/self/uid_map", fmt::format("{} {} 1", kNobody, user));
   WriteFile("/proc/self/gid_map", fmt::format("{} {} 1", kNobody, group));
   return allowed;
-}
-
-// In a namespace of mounts of its own; false: the view is as it was.
-bool MakeReadOnly(const std::string& folder) {
-  if (unshare(CLONE_NEWNS) != 0) return false;
-  if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return false;
-  if (mount(folder.c_str(), folder.c_str(), nullptr, MS_BIND, nullptr) != 0) return false;
-  // Programs that look at /proc/self see their own ids; not allowed everywhere, and no loss.
-  mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr);
-  if (!SetMount("/", {.set = kReadOnly}, kRecursive)) return false;
-  return SetMount(folder.c_str(), {.clear = kReadOnly}, 0);
 }
 
 void Limit(__rlimit_resource resource, std::int64_t value) {
@@ -108,7 +87,6 @@ void Limit(__rlimit_resource resource, std::int64_t value) {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
-  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   Limit(RLIMIT_CORE, 0);
   // AddressSanitizer's shadow memory is address space of terabytes: with the limit no model that is
   // built as this program is would start.
@@ -167,10 +145,19 @@ int Watch(pid_t program, std::int64_t most_processes) {
 // after orphans, which a vendor's program does not know it must.
 [[noreturn]] void RunFirst(const Confinement& confinement, Allowed allowed) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (!allowed.has_network) allowed.can_write = !MakeReadOnly(confinement.folder);
-  fmt::print("meshwright-confinement network={} processes={} files={}\n",
-             allowed.has_network ? "host" : "none", allowed.sees_others ? "host" : "own",
-             allowed.can_write ? "writable" : "read_only");
+  if (!allowed.has_network) {
+    const FileView view = EnterFileView(confinement.folder);
+    allowed.can_write = !view.is_read_only;
+    allowed.has_devices = !view.has_own_devices;
+  }
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  allowed.can_connect = !ForbidConnections();
+  fmt::print(
+      "meshwright-confinement network={} processes={} memory={} files={} devices={} "
+      "connections={}\n",
+      allowed.has_network ? "host" : "none", allowed.sees_others ? "host" : "own",
+      allowed.shares_memory ? "host" : "own", allowed.can_write ? "writable" : "read_only",
+      allowed.has_devices ? "host" : "few", allowed.can_connect ? "host" : "none");
   std::fflush(stdout);
   const pid_t program = fork();
   if (program == 0) {

@@ -21,8 +21,9 @@ struct Confinement {
 };
 
 // Runs the command in namespaces of its own where the kernel allows them (user, process ids,
-// network without any device, a read-only view of the file system), says on stdout in one line what
-// it was allowed, and waits. Ends everything that the command has started when the command ends,
+// network without any device, shared memory, a read-only view of the file system with few devices),
+// behind a filter of calls (call_filter.h), says on stdout in one line what it was allowed, and
+// waits. Ends everything that the command has started when the command ends,
 // when the parent ends, or on SIGTERM. Gives the command's exit code, 128 + the number of the
 // signal that ended it, or 125 where more processes ran than allowed: counting them needs process
 // ids of their own. The process has one thread.

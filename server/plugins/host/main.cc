@@ -29,7 +29,8 @@ constexpr int kMaxMessageBytes = 64 << 20;
 constexpr char kUsage[] =
     "meshwright-costmodel-host --library FILE --socket FILE\n"
     "meshwright-costmodel-host --confine --parent PID --folder FOLDER --memory-bytes N\n"
-    "    --cpu-seconds N --file-bytes N --open-files N -- PROGRAM [ARGUMENT...]\n";
+    "    --cpu-seconds N --file-bytes N --open-files N --processes N\n"
+    "    -- PROGRAM [ARGUMENT...]\n";
 
 struct Flags {
   std::map<std::string, std::string, std::less<>> values = {};

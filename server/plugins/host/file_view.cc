@@ -1,0 +1,95 @@
+#include "server/plugins/host/file_view.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace meshwright {
+namespace {
+
+bool Change(const char* path, std::uint64_t set, std::uint64_t clear, unsigned flags) {
+  mount_attr attributes = {};
+  attributes.attr_set = set;
+  attributes.attr_clr = clear;
+  return mount_setattr(AT_FDCWD, path, flags, &attributes, sizeof(attributes)) == 0;
+}
+
+// Nodes behind which no machine stands.
+constexpr const char* kDevices[] = {"/dev/null", "/dev/zero", "/dev/full", "/dev/random",
+                                    "/dev/urandom"};
+constexpr std::pair<const char*, const char*> kLinks[] = {{"/proc/self/fd", "/dev/fd"},
+                                                          {"/proc/self/fd/0", "/dev/stdin"},
+                                                          {"/proc/self/fd/1", "/dev/stdout"},
+                                                          {"/proc/self/fd/2", "/dev/stderr"}};
+
+bool Attach(int mount, const char* node) {
+  const int file = open(node, O_CREAT | O_RDONLY | O_CLOEXEC, 0600);
+  if (file < 0) return false;
+  close(file);
+  return move_mount(mount, "", AT_FDCWD, node, MOVE_MOUNT_F_EMPTY_PATH) == 0;
+}
+
+using Nodes = std::vector<std::pair<int, const char*>>;
+
+// Another user's own mounts open no devices, so nodes are taken along from the machine's /dev.
+Nodes TakeNodes() {
+  Nodes nodes;
+  for (const char* device : kDevices) {
+    const int node = open_tree(AT_FDCWD, device, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    if (node >= 0) nodes.emplace_back(node, device);
+  }
+  return nodes;
+}
+
+// Fills a /dev of its own; then no other mount has devices.
+bool FillDevices(const Nodes& nodes) {
+  for (const auto& [mount, node] : nodes) {
+    if (!Attach(mount, node)) return false;
+  }
+  for (const auto& [target, link] : kLinks) {
+    if (symlink(target, link) != 0) return false;
+  }
+  if (!Change("/", MOUNT_ATTR_NODEV, 0, AT_RECURSIVE)) return false;
+  return std::ranges::all_of(
+      nodes, [](const auto& node) { return Change(node.second, 0, MOUNT_ATTR_NODEV, 0); });
+}
+
+// True: /dev is its own. False: it is the machine's, as before.
+bool ReplaceDevices(const std::string& folder) {
+  std::error_code error;
+  const std::string place = std::filesystem::weakly_canonical(folder, error).string();
+  if (error || place.starts_with("/dev/")) return false;  // would be hidden
+  const Nodes nodes = TakeNodes();
+  bool is_done = mount("tmpfs", "/dev", "tmpfs", MS_NOSUID | MS_NOEXEC, "mode=755,size=64k") == 0;
+  if (is_done && !FillDevices(nodes)) {
+    umount2("/dev", MNT_DETACH);
+    is_done = false;
+  }
+  for (const auto& [mount, node] : nodes) close(mount);
+  return is_done;
+}
+
+}  // namespace
+
+FileView EnterFileView(const std::string& folder) {
+  FileView view;
+  if (unshare(CLONE_NEWNS) != 0) return view;
+  if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return view;
+  if (mount(folder.c_str(), folder.c_str(), nullptr, MS_BIND, nullptr) != 0) return view;
+  // Programs that look at /proc/self see their own ids; not allowed everywhere, and no loss.
+  mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr);
+  view.has_own_devices = ReplaceDevices(folder);
+  view.is_read_only = Change("/", MOUNT_ATTR_RDONLY, 0, AT_RECURSIVE) &&
+                      Change(folder.c_str(), 0, MOUNT_ATTR_RDONLY, 0);
+  return view;
+}
+
+}  // namespace meshwright
