@@ -155,6 +155,7 @@ struct ChipSpec {
   AttentionModel attention = {};
   std::vector<CollectiveFit> collectives = {};  // inside one scale-up domain
   ScaleUpLink scale_up = {};
+  std::optional<int> torus_axis_count = {};  // of its scale-up fabric, where that is a torus
   UsualNode usual_node = {};
   Bytes runtime_context = GiB(1.2);  // what the runtime takes before the first tensor
   // Weakest provenance of: peaks and memory; gemm; attention; collectives; memory-bound rates.

@@ -111,6 +111,12 @@ class ChipFileReader {
         !given.contains("peak_fp16_flops_per_second")) {
       reader.Reject("peak_bf16_flops_per_second", "missing, and so is peak_fp16_flops_per_second");
     }
+    if (given.contains("torus_axis_count") &&
+        entry_.spec.scale_up.topology != NodeTopology::kTorus) {
+      reader.Reject("torus_axis_count",
+                    fmt::format("given, but scale_up_topology is {}; leave it out, or state torus",
+                                Word(entry_.spec.scale_up.topology)));
+    }
     DeriveDefaults(given, entry_.spec);
     entry_.spec.usual_node.is_published = NodeIsPublished();
     ListDefaults(given);

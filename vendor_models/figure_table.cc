@@ -15,9 +15,11 @@ constexpr double Raw(BytesPerSecond value) { return value.rate; }
 constexpr double Raw(FlopsPerSecond value) { return value.rate; }
 constexpr double Raw(Seconds value) { return value.count(); }
 constexpr std::optional<double> Raw(std::optional<double> value) { return value; }
+constexpr std::optional<double> Raw(std::optional<int> value) { return value; }
 
 void Assign(double& to, double raw) { to = raw; }
 void Assign(std::optional<double>& to, double raw) { to = raw; }
+void Assign(std::optional<int>& to, double raw) { to = static_cast<int>(raw); }
 void Assign(int& to, double raw) { to = static_cast<int>(raw); }
 void Assign(Bytes& to, double raw) { to = RoundedBytes(raw); }
 void Assign(BytesPerSecond& to, double raw) { to = {raw}; }
@@ -181,6 +183,7 @@ constexpr NumberFigure kNumberFigures[] = {
                                                   Group::kNone, Need::kDefaulted, {1e7, 1e14}),
     Number<&S::scale_up, &ScaleUpLink::domain_size>("scale_up_domain_device_count", Group::kNone,
                                                     Need::kDefaulted, kDevices, true),
+    Number<&S::torus_axis_count>("torus_axis_count", Group::kNone, Need::kDefaulted, {2, 6}, true),
     Shown("measured_all_reduce_2_ranks_bytes_per_second", kReachedRange),
     Shown("measured_all_reduce_4_ranks_bytes_per_second", kReachedRange),
     Shown("measured_all_reduce_8_ranks_bytes_per_second", kReachedRange),
@@ -229,6 +232,9 @@ void DeriveDefaults(const std::set<std::string_view>& given, ChipSpec& spec) {
   }
   if (is_missing("scale_up_domain_device_count")) {
     spec.scale_up.domain_size = spec.usual_node.device_count;
+  }
+  if (is_missing("torus_axis_count") && spec.scale_up.topology == NodeTopology::kTorus) {
+    spec.torus_axis_count = 3;  // TPU v4, v5p and 7x
   }
   if (is_missing("usual_node_nic_count")) {
     spec.usual_node.nic_count = spec.usual_node.device_count;

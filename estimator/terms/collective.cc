@@ -6,6 +6,9 @@
 #include <cstdint>
 #include <cstdlib>
 #include <iterator>
+#include <limits>
+#include <utility>
+#include <vector>
 
 namespace meshwright {
 namespace {
@@ -14,6 +17,8 @@ namespace {
 constexpr double kSwitchedBusShare = 0.75;  // bus bandwidth / link rate: A100 222/300, H100 335/450
 constexpr double kMeshBusShare = 0.7;       // 910B 125/196, MI300X 313/448 at 8 ranks
 constexpr double kPcieBusShare = 0.5;       // assumed; SimuMax has 0.65 for two A100-PCIe
+constexpr int kTorusAxes = 3;               // where a site states a torus and the chip has none
+constexpr double kRounding = 1e-9;          // of whole numbers that went through roots and ratios
 constexpr double kInNodeAlpha = 2.0e-6;     // per rank of the group: A100 21 us at 8 ranks
 constexpr double kInNodeHalfBytes = 4.4e6;  // x0 of the A100 fits
 constexpr double kNicShare = 0.78;          // sustained share of the NIC rate inside a collective
@@ -26,18 +31,67 @@ double MovedBytes(CollectiveKind kind, double bytes, int ranks) {
   return (kind == CollectiveKind::kAllReduce ? 2 : 1) * share * bytes;
 }
 
-// Links of a ring or torus of `devices` that a group of `ranks` of them can use, as a share. Part
-// of a ring is a line, whose ends have one of two links. On a torus a group has the links of the
-// axes that it spans, and along a of d equal axes lie devices^(a/d) ranks; other groups are put on
-// the same line, never below one link of the six of three axes. docs/cost_model.md "Collectives".
-double LinkShare(NodeTopology topology, int ranks, int devices) {
+int AxisCount(const NodePool& pool) {
+  if (pool.intra_node.topology == NodeTopology::kRing) return 1;
+  return pool.chip.torus_axis_count.value_or(kTorusAxes);
+}
+
+// Links of a ring or torus that a group of `ranks` can use, as a share. Part of a ring is a line,
+// whose ends have one of two links. On a torus a group has the links of the axes that it spans, and
+// along a of d equal axes lie devices^(a/d) ranks; other groups are put on the same line, never
+// below one link of the two of each axis. docs/cost_model.md "Collectives".
+double LinkShare(const NodePool& pool, int ranks) {
+  const int devices = ScaleUpDeviceCount(pool);
   if (ranks >= devices) return 1;
-  if (topology == NodeTopology::kRing) return 1.0 / 2;
-  return std::max(1.0 / 6, std::log(ranks) / std::log(devices));
+  if (pool.intra_node.topology == NodeTopology::kRing) return 1.0 / 2;
+  return std::max(0.5 / AxisCount(pool), std::log(ranks) / std::log(devices));
+}
+
+// Lengths of the axes, as equal as whole numbers allow: 8 and 4 of 32 devices in two axes.
+std::vector<int> AxisLengths(int devices, int axes) {
+  std::vector<int> lengths;
+  for (int left = axes; left > 0; --left) {
+    int length = static_cast<int>(std::ceil(std::pow(devices, 1.0 / left) - kRounding));
+    while (devices % length != 0) ++length;
+    lengths.push_back(length);
+    devices /= length;
+  }
+  return lengths;
+}
+
+// How many times what a device sends in an all-to-all goes over the two links of its busiest axis,
+// since messages pass through the devices between. Half of a group's messages cross its middle: on
+// a ring of L over two links in each direction, L/4 times, on a line of n over one, n/2 times, and
+// an axis of two devices is a line. (The ring: jax-ml/scaling-book, sharding.md @04d8de5; the line
+// and several axes follow from the same count.) A group fills whole axes where its size allows, as
+// a mesh of devices is laid, else one more in part, in the way that loads the busiest least.
+double AllToAllLoad(const std::vector<int>& lengths, int ranks) {
+  std::pair<bool, double> least(true, std::numeric_limits<double>::infinity());
+  for (unsigned filled = 0; filled < 1U << lengths.size(); ++filled) {
+    double rest = ranks;
+    double load = 0;
+    for (std::size_t axis = 0; axis < lengths.size(); ++axis) {
+      const int length = lengths[axis];
+      if ((filled >> axis & 1U) == 0 || length == 1) continue;
+      rest /= length;
+      load = std::max(load, length == 2 ? 1.0 : length / 4.0);
+    }
+    if (rest < 1 - kRounding) continue;
+    const bool is_split = rest > 1 + kRounding;
+    least = std::min(least, std::pair(is_split, is_split ? std::max(load, rest / 2) : load));
+  }
+  return least.second;
+}
+
+// LinkShare for an all-to-all.
+double AllToAllShare(const NodePool& pool, int ranks) {
+  const int axes = AxisCount(pool);
+  const std::vector<int> lengths = AxisLengths(ScaleUpDeviceCount(pool), axes);
+  return (ranks - 1.0) / ranks / (axes * AllToAllLoad(lengths, ranks));
 }
 
 // Bus bandwidth of `ranks` devices of one domain, from the link rate and its wiring.
-double BusBandwidth(const NodePool& pool, int ranks) {
+double BusBandwidth(CollectiveKind kind, const NodePool& pool, int ranks) {
   const ScaleUpLink& link = pool.intra_node;
   switch (link.topology) {
     case NodeTopology::kFullMesh: {
@@ -49,7 +103,8 @@ double BusBandwidth(const NodePool& pool, int ranks) {
     case NodeTopology::kTorus:
     case NodeTopology::kRing:
       return link.bandwidth.rate * kSwitchedBusShare *
-             LinkShare(link.topology, ranks, ScaleUpDeviceCount(pool));
+             (kind == CollectiveKind::kAllToAll ? AllToAllShare(pool, ranks)
+                                                : LinkShare(pool, ranks));
     case NodeTopology::kSwitched:
     case NodeTopology::kRackSwitched:
       return link.bandwidth.rate * kSwitchedBusShare;
@@ -114,7 +169,7 @@ double InNodeTime(CollectiveKind kind, double bytes, int ranks, const NodePool& 
     return formula * CurveRatio(*fit, bytes);
   }
   const double alpha = kInNodeAlpha * ranks + 5e-6;
-  return alpha + (x + std::sqrt(x * kInNodeHalfBytes)) / BusBandwidth(pool, ranks);
+  return alpha + (x + std::sqrt(x * kInNodeHalfBytes)) / BusBandwidth(kind, pool, ranks);
 }
 
 double AcrossTime(CollectiveKind kind, double bytes, int nodes, double bandwidth, double latency) {

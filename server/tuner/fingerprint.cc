@@ -73,8 +73,8 @@ void AddPool(const NodePool& pool, Text& text) {
   static_cast<void>(name);
   text.Add(chip.id, nodes, devices, intra_kind, intra_bandwidth, domain, topology, inter_kind, nics,
            nic_bandwidth, latency, memory, power);
-  if (physical.has_value())
-    text.Add(*physical);  // what was kept before there was such a thing stays
+  // Only when there is one: what was kept before there was such a thing stays.
+  if (physical.has_value()) text.Add(*physical);
 }
 
 void AddCluster(const ClusterSpec& cluster, Text& text) {
@@ -149,6 +149,7 @@ std::string ChipFingerprint(const ChipSpec& chip) {
            chip.memory_bound_fixed, chip.permutation_efficiency, chip.host_link,
            chip.overlap_slowdown, chip.runtime_context, chip.peak.size());
   for (const auto& [precision, peak] : chip.peak) text.Add(precision, peak);
+  if (chip.torus_axis_count.has_value()) text.Add(*chip.torus_axis_count);
   const auto& [efficiency, sequence, wave, flash2, small_head, backward, backward_sequence,
                backward_wave] = chip.attention;
   text.Add(efficiency, sequence, wave, flash2, small_head, backward, backward_sequence,

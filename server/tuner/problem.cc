@@ -362,8 +362,8 @@ bool IsEstimatedFromAxes(const NodePool& pool) {
 
 std::string AxesNote(const NodePool& pool) {
   return fmt::format(
-      "chip {}: all-to-all and messages between stages are estimated as over a switch, though its "
-      "devices form a {} (docs/cost_model.md \"Collectives\")",
+      "chip {}: messages between stages are estimated as over a switch, and all axes as closed "
+      "to rings, though its devices form a {} (docs/cost_model.md \"Collectives\")",
       pool.chip.id, Word(pool.intra_node.topology));
 }
 

@@ -142,6 +142,64 @@ TEST_P(TorusTest, AGroupHasTheLinksOfItsAxes) {
 INSTANTIATE_TEST_SUITE_P(All, TorusTest, testing::ValuesIn(kTorusCases),
                          [](const auto& test) { return std::string(test.param.name); });
 
+struct ExchangeCase {
+  const char* name;
+  int nodes;  // of 8 devices, all in one torus
+  std::optional<int> axes;
+  int ranks;
+  double load;  // of what a device sends, on the links of the busiest axis
+};
+
+void PrintTo(const ExchangeCase& c, std::ostream* out) { *out << c.name; }
+
+// A whole axis of L devices carries L/4 times what a device sends, n devices in a line n/2 times.
+const ExchangeCase kExchangeCases[] = {
+    {"SquareWhole", 32, 2, 256, 16 / 4.0},      // 16 x 16
+    {"SquareAxis", 32, 2, 16, 16 / 4.0},        //
+    {"SquarePart", 32, 2, 4, 4 / 2.0},          // 4 of an axis
+    {"SquareTwoNeighbours", 32, 2, 2, 1},       //
+    {"SquareAxisAndPart", 32, 2, 64, 16 / 4},   // 16 x 4 of 16: 4 and 2
+    {"OblongShortAxis", 4, 2, 4, 4 / 4.0},      // 8 x 4
+    {"OblongLongAxis", 4, 2, 8, 8 / 4.0},       //
+    {"OblongWhole", 4, 2, 32, 8 / 4.0},         //
+    {"CubesShortAxis", 16, 3, 4, 4 / 4.0},      // 8 x 4 x 4
+    {"CubesLongAxis", 16, 3, 8, 8 / 4.0},       //
+    {"CubesTwoShortAxes", 16, 3, 16, 4 / 4.0},  //
+    {"CubesTwoAxes", 16, 3, 32, 8 / 4.0},       //
+    {"CubesOddSize", 16, 3, 6, 1},              // 4 and half an axis more
+    {"NoNeighboursTwice", 1, 3, 8, 1},          // 2 x 2 x 2: one link to each
+    {"ThreeAxesUnlessTold", 32, {}, 256, 2},    // 8 x 8 x 4
+};
+
+class ExchangeTest : public testing::TestWithParam<ExchangeCase> {};
+
+// An axis has 1/d of the links, so an all-to-all of S takes load d S / links, and S is x n/(n-1).
+TEST_P(ExchangeTest, MessagesPassThroughTheDevicesBetween) {
+  const ExchangeCase& c = GetParam();
+  NodePool pool = TorusPool(c.nodes);
+  pool.chip.torus_axis_count = c.axes;
+  const double time =
+      CollectiveTime(CollectiveKind::kAllToAll, kGigabyte, {c.ranks, 1}, pool, {}).count();
+  const double alpha = 2e-6 * c.ranks + 5e-6;
+  const double x = (c.ranks - 1.0) / c.ranks * 1e9;
+  const double share = (c.ranks - 1.0) / c.ranks / (c.axes.value_or(3) * c.load);
+  EXPECT_NEAR((x + std::sqrt(x * 4.4e6)) / (time - alpha) / 135e9, share, 1e-9);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ExchangeTest, testing::ValuesIn(kExchangeCases),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+// One of the four links of two axes.
+TEST(CollectiveTime, TwoNeighboursOfTwoAxesHaveOneLinkOfFour) {
+  NodePool pool = TorusPool(32);
+  const auto time = [&pool] {
+    return CollectiveTime(CollectiveKind::kAllGather, kGigabyte, {2, 1}, pool, {}).count() - 9e-6;
+  };
+  const double of_six = time();
+  pool.chip.torus_axis_count = 2;
+  EXPECT_NEAR(of_six / time(), 6.0 / 4, 1e-9);
+}
+
 // A bf16 array of 2048 x 8192 gathered over the axis of 4 of 32 TPU v5e took 680 us
 // (jax-ml/scaling-book, sharding.md @04d8de5). Here a share of log(4) / log(32) = 0.4:
 //   13 us + (25,165,824 + sqrt(25,165,824 * 4.4e6)) / 54e9 = 673.9 us; over a switch 277.4 us
@@ -164,6 +222,13 @@ TEST(CollectiveTime, PartOfARingHasOneOfTwoLinks) {
   const Seconds alpha(9e-6);  // 2 us * 2 + 5 us
   EXPECT_NEAR((time(2) - alpha) / (switched_pair - alpha), 2, 1e-9);
   EXPECT_EQ(time(8), switched_all);
+  // All-to-all on a ring of n: n/4 times S over both links.
+  const auto exchange =
+      CollectiveTime(CollectiveKind::kAllToAll, kGigabyte, {8, 1}, pool, {}) - Seconds(21e-6);
+  const double x = 7.0 / 8 * 1e9;
+  EXPECT_NEAR(exchange.count(),
+              (x + std::sqrt(x * 4.4e6)) / x * 2 * 1e9 / (0.75 * pool.intra_node.bandwidth.rate),
+              1e-9);
 }
 
 // A group that spans more nodes than a segment pays the oversubscription, a smaller one does not.

@@ -97,6 +97,9 @@ TEST(ChipFingerprintTest, CountsEveryFigure) {
   ChipSpec refitted = chip;
   refitted.gemm.fill += 1;
   EXPECT_NE(before, ChipFingerprint(refitted));
+  ChipSpec torus = chip;
+  torus.torus_axis_count = 2;
+  EXPECT_NE(before, ChipFingerprint(torus));
 }
 
 }  // namespace

@@ -117,6 +117,24 @@ TEST(ChipFileTest, ReadsResidualTables) {
   EXPECT_EQ(entry->spec.gemm_provenance, Provenance::kAssumed);
 }
 
+constexpr char kTorus[] =
+    R"("scale_up_topology": {"value": "torus", "source": "data sheet", "provenance": "published", "confidence": "high"},)";
+constexpr char kTwoAxes[] =
+    R"("torus_axis_count": {"value": 2, "source": "data sheet", "provenance": "published", "confidence": "high"},)";
+
+TEST(ChipFileTest, OnlyATorusHasAxes) {
+  EXPECT_EQ(ParseChipFile("site-board", kGood)->spec.torus_axis_count, std::nullopt);
+  const std::string at = R"("scale_up_kind")";
+  const auto assumed = ParseChipFile("site-board", Edited({{at, kTorus + at}}));
+  EXPECT_EQ(assumed->spec.torus_axis_count, 3);
+  const auto figure = std::ranges::find(assumed->figures, "torus_axis_count", &ChipFigure::name);
+  ASSERT_NE(figure, assumed->figures.end());
+  EXPECT_EQ(figure->provenance, Provenance::kAssumed);
+  const auto stated =
+      ParseChipFile("site-board", Edited({{at, std::string(kTorus) + kTwoAxes + at}}));
+  EXPECT_EQ(stated->spec.torus_axis_count, 2);
+}
+
 struct BadFile {
   const char* name;
   std::vector<Edit> edits;
@@ -200,6 +218,14 @@ const BadFile kBadFiles[] = {
       {R"(sweep", "provenance": "measured")", R"(sheet", "provenance": "published")"}},
      {"figures.measured_peak_bf16_flops_per_second.provenance = published; must be measured"}},
     {"FractionOfACore", {{"80", "80.5"}}, {"figures.core_count.value = 80.5; must be a whole"}},
+    {"AxesOfASwitch",
+     {{R"("scale_up_kind")", std::string(kTwoAxes) + R"("scale_up_kind")"}},
+     {"figures.torus_axis_count = given, but scale_up_topology is switched"}},
+    {"TooManyAxes",
+     {{R"("scale_up_kind")",
+       std::string(kTorus) +
+           R"("torus_axis_count": {"value": 7, "source": "data sheet", "provenance": "published", "confidence": "high"}, "scale_up_kind")"}},
+     {"figures.torus_axis_count.value = 7; must be"}},
     {"WrongProvenance",
      {{R"("measured")", R"("guessed")"}},
      {"figures.memory_bandwidth_bytes_per_second.provenance = \"guessed\"; must be one of "
