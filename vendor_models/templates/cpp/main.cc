@@ -12,7 +12,7 @@
 #include <string>
 
 #include "meshwright/costmodel/v1/costmodel.grpc.pb.h"
-#include "vendor_models/templates/cpp/roofline.h"
+#include "roofline.h"
 
 namespace roofline {
 namespace {

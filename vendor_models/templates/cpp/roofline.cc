@@ -1,4 +1,4 @@
-#include "vendor_models/templates/cpp/roofline.h"
+#include "roofline.h"
 
 #include <algorithm>
 #include <cmath>

@@ -63,7 +63,7 @@ struct Rates {
   // What is wrong with the measurements; empty: nothing, and these are set. The chip's nominal
   // rates come with a question: rates above them are refused there, before the parameters are kept.
   std::string Fit(const wire::FitCalibrationRequest& request);
-  std::string Text() const;  // the parameters that are given back with a question
+  [[nodiscard]] std::string Text() const;  // the parameters that are given back with a question
   bool Read(const std::string& text);
 };
 
@@ -75,20 +75,20 @@ class Roofline {
 
   explicit Roofline(const wire::OpenContextRequest& request);
 
-  Estimate Of(const Candidate& candidate) const;
+  [[nodiscard]] Estimate Of(const Candidate& candidate) const;
   // The candidate's estimate is not below: its matrix multiplications and their pipeline bubble. 0:
   // not known.
-  double LeastSeconds(const Candidate& candidate) const;
-  int layers() const { return layers_; }
+  [[nodiscard]] double LeastSeconds(const Candidate& candidate) const;
+  [[nodiscard]] int layers() const { return layers_; }
 
  private:
-  const char* WhyWrong(const Candidate& candidate) const;
-  double MicroBatches(const Candidate& candidate) const;
-  double MatmulSeconds(const Candidate& candidate) const;
-  double Bandwidth(int group) const;
-  double ParametersOfDevice(const Candidate& candidate) const;
+  [[nodiscard]] const char* WhyWrong(const Candidate& candidate) const;
+  [[nodiscard]] double MicroBatches(const Candidate& candidate) const;
+  [[nodiscard]] double MatmulSeconds(const Candidate& candidate) const;
+  [[nodiscard]] double Bandwidth(int group) const;
+  [[nodiscard]] double ParametersOfDevice(const Candidate& candidate) const;
   void AddCommunication(const Candidate& candidate, double micro_batches, Estimate& e) const;
-  double Memory(const Candidate& candidate, double micro_batches) const;
+  [[nodiscard]] double Memory(const Candidate& candidate, double micro_batches) const;
 
   int layers_ = 0;
   int devices_ = 0;
@@ -112,7 +112,7 @@ class Roofline {
 class Columns {
  public:
   Columns(const wire::Candidates& candidates, int layers);
-  Candidate At(int index) const;
+  [[nodiscard]] Candidate At(int index) const;
 
  private:
   const wire::Candidates& c_;

@@ -1,11 +1,15 @@
 #!/usr/bin/env bash
-# Makes the Python code of the contract beside this script: generated/. Debian: protobuf-compiler,
-# protobuf-compiler-grpc. With pip: python -m grpc_tools.protoc takes the same arguments without
-# --plugin.
+# Makes the Python code of the contract beside this script: generated/. Arguments: Meshwright's
+# folder proto, and that of grpc-proto. Debian: protobuf-compiler, protobuf-compiler-grpc, grpc-proto.
 set -euo pipefail
-cd -- "$(dirname -- "${BASH_SOURCE[0]}")"
-proto=${1:-../../../proto}
-health=${2:-/usr/share/grpc-proto}
+here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
+proto=$(realpath -m -- "${1:-$here/../../../proto}")
+health=$(realpath -m -- "${2:-/usr/share/grpc-proto}")
+if [[ ! -f $proto/meshwright/costmodel/v1/costmodel.proto || ! -f $health/grpc/health/v1/health.proto ]]; then
+  echo "no contract in $proto, or no health service in $health: usage: generate.sh [MESHWRIGHT/proto [GRPC-PROTO]]" >&2
+  exit 2
+fi
+cd -- "$here"
 mkdir -p generated
 protoc --proto_path="$proto" --python_out=generated --grpc_out=generated \
   --plugin=protoc-gen-grpc="$(command -v grpc_python_plugin)" \
