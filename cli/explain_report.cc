@@ -58,7 +58,7 @@ std::string ExplainReport(const v1::ExplainResponse& explanation) {
   const v1::RankedPlan& plan = explanation.plan();
   const bool is_best = plan.plan_digest() == explanation.best().plan_digest();
   std::string text = fmt::format("{}\n", PlanWords(plan.plan()));
-  text += is_best ? fmt::format("is the best of the space: {} a step.\n",
+  text += is_best ? fmt::format("is the best plan that was found: {} a step.\n",
                                 SecondsText(plan.estimate().step_time_seconds()))
                   : fmt::format("takes {} a step; the best is {}\n",
                                 SecondsText(plan.estimate().step_time_seconds()),

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "search_space/status.h"
+#include "server/tuner/infeasible.h"
 
 namespace meshwright {
 namespace {
@@ -228,9 +229,41 @@ std::vector<std::string> WarningsOf(const ModelFound& found, const ModelVersion&
   return warnings;
 }
 
-absl::Status NothingEstimated(const ModelFound& found, const ModelVersion& version) {
-  std::string text = "no plan that fits has an estimate";
-  for (const std::string& warning : WarningsOf(found, version)) text += "; " + warning;
+namespace {
+
+std::string WithWarnings(std::string text, const ModelFound& searched,
+                         const ModelVersion& version) {
+  for (const std::string& warning : WarningsOf(searched, version)) text += "; " + warning;
+  return text;
+}
+
+}  // namespace
+
+absl::Status NothingFits(const ModelFound& searched, const ModelVersion& version) {
+  return WithReason(absl::FailedPreconditionError(
+                        WithWarnings("no plan fits by the cost model", searched, version)),
+                    kNoFeasiblePlanReason);
+}
+
+absl::Status WhyNothing(const ModelFound& searched, const ModelVersion& version) {
+  if (!searched.found.best.empty() || searched.unanswered.empty()) return absl::OkStatus();
+  const std::string text = WithWarnings("no plan that fits has an estimate", searched, version);
+  // What it does not support beside what does not fit is an answer too; an error is none.
+  const bool is_answer = searched.unanswered.contains(PlanVerdict::kInfeasibleMemory) &&
+                         !searched.unanswered.contains(PlanVerdict::kError);
+  switch (searched.found.summary.stop_cause) {
+    case StopCause::kCancelled:
+      return absl::CancelledError("cancelled; " + text);
+    case StopCause::kDeadline:
+      return absl::DeadlineExceededError("deadline reached; " + text);
+    case StopCause::kEvaluationLimit:
+      if (!is_answer) break;
+      return WithReason(absl::ResourceExhaustedError("evaluation limit reached; " + text),
+                        "EVALUATION_LIMIT");
+    case StopCause::kFinished:
+      if (!is_answer) break;
+      return absl::OkStatus();
+  }
   return WithReason(absl::FailedPreconditionError(text), "COST_MODEL_NO_ESTIMATE");
 }
 

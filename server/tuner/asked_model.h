@@ -16,8 +16,9 @@ namespace meshwright {
 
 // The vendor's model that a question asks for, or what stands in for it.
 struct AskedModel {
-  std::unique_ptr<PlanModel> model = {};         // none: the built-in model answers
-  std::optional<CostModelSource> fallback = {};  // because this one could not be asked
+  std::unique_ptr<PlanModel> model = {};  // none: the built-in model answers
+  // Because this one could not be asked, or estimated nothing.
+  std::optional<CostModelSource> fallback = {};
 };
 
 // Opens what the request names. FAILED_PRECONDITION, NO_COST_MODELS: there is no folder of models;
@@ -42,9 +43,15 @@ absl::Status ApplyModel(AskedModel& asked, const Problem& problem, const ModelFo
 // own that it leans on.
 std::vector<std::string> WarningsOf(const ModelFound& found, const ModelVersion& version);
 
-// FAILED_PRECONDITION, COST_MODEL_NO_ESTIMATE: the model estimated none of the plans that fit by
-// the built-in memory model.
-absl::Status NothingEstimated(const ModelFound& found, const ModelVersion& version);
+// Why a search has no plan, where the model's answers are the cause: FAILED_PRECONDITION,
+// COST_MODEL_NO_ESTIMATE, where it failed on plans, or supports none; RESOURCE_EXHAUSTED,
+// EVALUATION_LIMIT, where nothing asked about fits by its reckoning; CANCELLED and
+// DEADLINE_EXCEEDED, with what it said until then. OK where there is a plan, the cause is another,
+// or nothing fits by its reckoning and all was asked.
+absl::Status WhyNothing(const ModelFound& searched, const ModelVersion& version);
+
+// FAILED_PRECONDITION, NO_FEASIBLE_PLAN: by the model's reckoning of memory nothing fits.
+absl::Status NothingFits(const ModelFound& searched, const ModelVersion& version);
 
 // Times of cases of `evaluate` by a vendor's model; keeps the last question's model open, since
 // cases of one question mostly come together. One thread; the referents outlive it.

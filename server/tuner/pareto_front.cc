@@ -59,27 +59,11 @@ std::vector<std::string> NotesOf(const ModelFound& searched, const PlanModel& mo
   return notes;
 }
 
-// OK where nothing fits, by the built-in memory model or by the vendor's.
-absl::Status WhyNone(const ModelFound& searched, const ModelVersion& version) {
-  if (searched.found.summary.stop_cause == StopCause::kEvaluationLimit) {
-    std::string text = "evaluation limit reached; no plan has an estimate yet";
-    for (const std::string& warning : WarningsOf(searched, version)) text += "; " + warning;
-    return WithReason(absl::ResourceExhaustedError(text), "EVALUATION_LIMIT");
-  }
-  const bool is_of_memory = std::ranges::all_of(searched.unanswered, [](const auto& unanswered) {
-    return unanswered.first == PlanVerdict::kInfeasibleMemory;
-  });
-  return is_of_memory ? absl::OkStatus() : NothingEstimated(searched, version);
-}
-
 absl::StatusOr<PointFound> PointOf(const ModelFound& searched, AskedModel& asked,
                                    const Problem& problem, const PointSearch& by) {
   RETURN_IF_ERROR(CutOf(searched.found.summary.stop_cause));
   PointFound point = {.warnings = NotesOf(searched, *asked.model)};
-  if (searched.found.best.empty()) {
-    RETURN_IF_ERROR(WhyNone(searched, asked.model->version()));
-    return point;
-  }
+  if (searched.found.best.empty()) return point;
   AnalyticModel model(ViewOf(problem), by.calibration);
   point.best = RankPlan(searched.found.best.front().plan, problem, model);
   RankedPlan* const best[] = {&*point.best};
@@ -99,8 +83,11 @@ absl::StatusOr<PointFound> BestByModel(const Problem& smaller, const Problem& pr
   const int limit = by.request.evaluation_limit.value_or(kDefaultModelLimit);
   const ModelFound searched =
       SearchByModel(smaller, by.calibration, *asked.model, by.options, limit);
-  if (searched.failure.ok()) return PointOf(searched, asked, problem, by);
-  RETURN_IF_ERROR(FallBack(*by.request.cost_model, searched.failure, asked));
+  const absl::Status why =
+      searched.failure.ok() ? WhyNothing(searched, asked.model->version()) : searched.failure;
+  if (why.ok()) return PointOf(searched, asked, problem, by);
+  if (searched.failure.ok() && Reason(why) != "COST_MODEL_NO_ESTIMATE") return why;
+  RETURN_IF_ERROR(FallBack(*by.request.cost_model, why, asked));
   return PointFound{.fallback = asked.fallback};
 }
 

@@ -28,7 +28,7 @@ struct PointSearch {
 struct PointFound {
   std::optional<RankedPlan> best = {};     // nothing when none fits
   std::vector<std::string> warnings = {};  // of the vendor's model
-  // The vendor's model could not be asked, which the request allows: no plan was looked for.
+  // The vendor's model gave no answer, which the request allows: no plan was looked for.
   std::optional<CostModelSource> fallback = {};
 };
 

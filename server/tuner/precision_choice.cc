@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 
 #include "search_space/status.h"
+#include "server/tuner/infeasible.h"
 #include "server/tuner/joined_warnings.h"
 #include "server/tuner/pareto_front.h"
 
@@ -59,6 +61,9 @@ bool IsCut(const absl::Status& status) {
          Reason(status) == "EVALUATION_LIMIT";
 }
 
+// By a vendor's model nothing fits, which another precision may.
+bool FitsNothing(const absl::Status& status) { return Reason(status) == kNoFeasiblePlanReason; }
+
 StopCause CauseOf(const absl::Status& status) {
   if (absl::IsCancelled(status)) return StopCause::kCancelled;
   return absl::IsDeadlineExceeded(status) ? StopCause::kDeadline : StopCause::kEvaluationLimit;
@@ -70,6 +75,7 @@ struct Gathered {
   std::vector<NamedWarnings> warnings = {};  // of the precisions that have plans
   std::unique_ptr<Infeasible> nearest = {};
   absl::Status cut = absl::OkStatus();
+  absl::Status fits_nothing = absl::OkStatus();
   std::optional<Seconds> floor = {};  // of the precisions that were not searched to the end
 };
 
@@ -77,7 +83,12 @@ void Gather(const PrecisionAnswer& each, Gathered& all) {
   SearchSummary& search = all.result.search;
   bool is_complete = false;
   std::optional<Seconds> least_time;
-  if (!each.answer.ok()) {
+  if (FitsNothing(each.answer.status())) {
+    all.fits_nothing = each.answer.status();
+    all.result.warnings.push_back(
+        fmt::format("with {}: {}", Word(*each.precision), std::string(all.fits_nothing.message())));
+    is_complete = true;
+  } else if (!each.answer.ok()) {
     all.cut = each.answer.status();
     search.complete = false;
     search.stop_cause = CauseOf(all.cut);
@@ -138,12 +149,14 @@ absl::StatusOr<StudyAnswer> BestOf(const std::vector<PrecisionAnswer>& answers,
   Gathered all;
   all.result.search.complete = true;
   for (const PrecisionAnswer& each : answers) {
-    if (!each.answer.ok() && !IsCut(each.answer.status())) return each.answer.status();
+    const absl::Status& status = each.answer.status();
+    if (!status.ok() && !IsCut(status) && !FitsNothing(status)) return status;
     Gather(each, all);
   }
   StudyResult& best = all.result;
   if (best.plans.empty()) {
     if (!all.cut.ok()) return all.cut;
+    if (!all.fits_nothing.ok()) return all.fits_nothing;
     all.nearest->search = best.search;
     return std::move(*all.nearest);
   }
@@ -152,7 +165,7 @@ absl::StatusOr<StudyAnswer> BestOf(const std::vector<PrecisionAnswer>& answers,
   best.calibration = CalibrationOf(*best.plans.front().precision, answers);
   best.pareto_front = FrontOf(std::move(best.pareto_front));
   if (best.plans.size() > plan_count) best.plans.resize(plan_count);
-  best.warnings = JoinedWarnings(all.warnings);
+  std::ranges::move(JoinedWarnings(all.warnings), std::back_inserter(best.warnings));
   if (all.floor.has_value()) {
     best.search.optimality_gap =
         std::max(0.0, best.plans.front().estimate.step_time / *all.floor - 1);

@@ -120,15 +120,19 @@ void NoteBestRun(const StudyRequest& request, const Problem& problem, const Know
       MakePlanKey(best->second).text, best->first.count(), first.estimate.step_time.count()));
 }
 
-// The search by the vendor's model, or by the built-in one where that cannot be asked.
+// The search by the vendor's model, or by the built-in one where that cannot be asked or estimates
+// nothing.
 absl::StatusOr<ModelFound> SearchBy(AskedModel& asked, const StudyRequest& request,
                                     const Problem& problem, const Calibration& calibration,
                                     const SearchOptions& options) {
   if (asked.model != nullptr) {
     ModelFound found = SearchByModel(problem, calibration, *asked.model, options,
                                      request.evaluation_limit.value_or(kDefaultModelLimit));
-    if (found.failure.ok() || !found.found.best.empty()) return found;
-    RETURN_IF_ERROR(FallBack(*request.cost_model, found.failure, asked));
+    const absl::Status why =
+        found.failure.ok() ? WhyNothing(found, asked.model->version()) : found.failure;
+    if (why.ok() || !found.found.best.empty()) return found;
+    if (found.failure.ok() && Reason(why) != "COST_MODEL_NO_ESTIMATE") return why;
+    RETURN_IF_ERROR(FallBack(*request.cost_model, why, asked));
   }
   return ModelFound{.found = Search(request, problem, calibration, options)};
 }
@@ -182,9 +186,8 @@ absl::StatusOr<StudyAnswer> Answer(const Asked& asked, AskedModel& model_asked,
   const bool is_vendors = model_asked.model != nullptr;
   result.search = found.summary;
   if (found.best.empty()) {
-    if (is_vendors && found.summary.stop_cause == StopCause::kFinished &&
-        !searched.unanswered.empty()) {
-      return NothingEstimated(searched, model_asked.model->version());
+    if (is_vendors && !searched.unanswered.empty()) {
+      return NothingFits(searched, model_asked.model->version());
     }
     // A strategy without proof that has no further plan has tried them all.
     const bool is_cut = found.summary.stop_cause != StopCause::kFinished;
@@ -226,7 +229,7 @@ absl::StatusOr<StudyAnswer> Answer(const Asked& asked, AskedModel& model_asked,
 // The answers of all precisions.
 struct Answers {
   std::vector<PrecisionAnswer> by_precision = {};
-  // The vendor's model could not be asked about the last of them, which the request allows.
+  // The vendor's model did not answer for the last of them, which the request allows.
   std::optional<CostModelSource> fallback = {};
 };
 

@@ -112,14 +112,14 @@ absl::Status Named(const absl::Status& status, const SweepPoint& point) {
 // That of the built-in model, with why it was asked.
 absl::Status Because(const absl::Status& status, const CostModelSource& fallback) {
   return WithText(status,
-                  fmt::format("{}; before, cost model {} could not be asked: {}",
+                  fmt::format("{}; before, cost model {} gave no answer: {}",
                               std::string(status.message()), fallback.name, fallback.reason));
 }
 
 struct SweepRun {
   Sweep sweep = {};
   std::vector<NamedWarnings> warnings = {};
-  // The vendor's model could not be asked, which the request allows: the points are not complete.
+  // The vendor's model gave no answer, which the request allows: the points are not complete.
   std::optional<CostModelSource> fallback = {};
 };
 
@@ -202,7 +202,7 @@ absl::StatusOr<Sweep> RunSweep(const StudyRequest& request, const std::vector<in
     run = *std::move(built_in);
     run.fallback = fallback;
     run.sweep.warnings.push_back(
-        fmt::format("cost model {} could not be asked, all points are the built-in model's: {}",
+        fmt::format("cost model {} gave no answer, all points are the built-in model's: {}",
                     fallback->name, fallback->reason));
   }
   if (request.cost_model.has_value() && !run.fallback.has_value()) {

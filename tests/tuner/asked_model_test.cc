@@ -82,6 +82,71 @@ TEST(AskedModelTest, NoEstimateAtAllIsAFailureWithItsReason) {
   EXPECT_THAT(std::string(answer.status().message()), HasSubstr("nan s"));
 }
 
+TEST(AskedModelTest, NoEstimateUpToTheLimitIsAFailureThatFallsBackWhereAllowed) {
+  const auto judge = [](const ParallelPlan& /*plan*/, Seconds /*built_in*/) {
+    return PlanFigures{.verdict = PlanVerdict::kError, .reason = "nan s"};
+  };
+  StudyRequest request = Asking("fake");
+  request.evaluation_limit = 5;
+  const auto answer = RunStudy(request, Known(), With(judge));
+  EXPECT_EQ(Reason(answer.status()), "COST_MODEL_NO_ESTIMATE");
+  EXPECT_THAT(std::string(answer.status().message()), HasSubstr("5 of 5 plans"));
+  request.cost_model->allow_fallback = true;
+  for (const std::optional<int> limit : {std::optional(5), std::optional<int>()}) {
+    request.evaluation_limit = limit;
+    const StudyResult fallen = Result(RunStudy(request, Known(), With(judge)));
+    ASSERT_TRUE(fallen.plans.front().estimate.cost_model.has_value());
+    EXPECT_TRUE(fallen.plans.front().estimate.cost_model->is_fallback);
+    EXPECT_THAT(fallen.plans.front().estimate.cost_model->reason, HasSubstr("nan s"));
+  }
+}
+
+// A plan that it does not support changes nothing of what does not fit; one that it fails on does.
+TEST(AskedModelTest, WhatFitsNotBesideWhatIsNotSupportedIsAnAnswer) {
+  for (const PlanVerdict other : {PlanVerdict::kUnsupported, PlanVerdict::kError}) {
+    const auto judge = [other](const ParallelPlan& plan, Seconds /*built_in*/) {
+      return PlanFigures{
+          .verdict = plan.pipeline_parallel > 1 ? other : PlanVerdict::kInfeasibleMemory,
+          .reason = "no"};
+    };
+    EXPECT_EQ(Reason(RunStudy(Asking("fake"), Known(), With(judge)).status()),
+              other == PlanVerdict::kError ? "COST_MODEL_NO_ESTIMATE" : "NO_FEASIBLE_PLAN");
+  }
+}
+
+// A precision in which nothing fits leaves the answer to the others, and is told of.
+TEST(AskedModelTest, APrecisionInWhichNothingFitsIsAWarning) {
+  StudyRequest request = Asking("fake");
+  request.question.workload.precision.reset();
+  request.dimensions = {{.name = "precision", .values = {"bf16", "fp32"}}};
+  StudyControl control = With(AsBuiltIn);
+  control.open_model = [all = control.open_model,
+                        none = With([](const ParallelPlan&, Seconds) {
+                                 return PlanFigures{.verdict = PlanVerdict::kInfeasibleMemory,
+                                                    .reason = "too large"};
+                               }).open_model](std::string_view name, const Problem& problem,
+                                              const std::stop_token& cancel) {
+    return (problem.workload.precision == Precision::kFp32 ? none : all)(name, problem, cancel);
+  };
+  const StudyResult found = Result(RunStudy(request, Known(), control));
+  EXPECT_EQ(found.plans.front().precision, Precision::kBf16);
+  EXPECT_THAT(found.warnings, Contains(HasSubstr("no plan fits by the cost model")));
+}
+
+// What does not fit by the model's own reckoning is its answer, and no failure of it.
+TEST(AskedModelTest, NothingThatFitsByTheModelIsNoReasonToFallBack) {
+  const auto judge = [](const ParallelPlan& /*plan*/, Seconds /*built_in*/) {
+    return PlanFigures{.verdict = PlanVerdict::kInfeasibleMemory, .reason = "too large"};
+  };
+  StudyRequest request = Asking("fake");
+  request.cost_model->allow_fallback = true;
+  const absl::Status none = RunStudy(request, Known(), With(judge)).status();
+  EXPECT_EQ(Reason(none), "NO_FEASIBLE_PLAN");
+  EXPECT_THAT(std::string(none.message()), HasSubstr("no plan fits by the cost model"));
+  request.evaluation_limit = 5;
+  EXPECT_EQ(Reason(RunStudy(request, Known(), With(judge)).status()), "EVALUATION_LIMIT");
+}
+
 TEST(AskedModelTest, FailsWithoutFallback) {
   EXPECT_TRUE(absl::IsUnavailable(RunStudy(Asking("broken"), Known(), With(AsBuiltIn)).status()));
   EXPECT_TRUE(absl::IsUnavailable(RunStudy(Asking("fake"), Known(), With(AsBuiltIn, 1)).status()));
