@@ -21,6 +21,21 @@ std::string PeakText(const v1::Chip& chip) {
   return "-";
 }
 
+std::string GigaText(double value) { return fmt::format("{:.1f}", value / 1e9); }
+
+Table GroupTable(const v1::Chip& chip) {
+  Table groups({{.title = "ranks of a domain", .align = Align::kRight},
+                {.title = "all-reduce GB/s", .align = Align::kRight},
+                {.title = "all-to-all GB/s", .align = Align::kRight},
+                {.title = "as estimated, bus bandwidth at 1 GiB"}});
+  for (const v1::GroupBandwidth& group : chip.group_bandwidths()) {
+    groups.AddRow({fmt::format("{}", group.rank_count()),
+                   GigaText(group.all_reduce_bytes_per_second()),
+                   GigaText(group.all_to_all_bytes_per_second()), group.provenance()});
+  }
+  return groups;
+}
+
 }  // namespace
 
 std::string ChipTable(const v1::ListChipsResponse& chips) {
@@ -50,6 +65,7 @@ std::string ChipReport(const v1::Chip& chip) {
   if (!chip.aliases().empty()) {
     text += fmt::format("{}aliases: {}\n", kIndent, fmt::join(chip.aliases(), ", "));
   }
+  if (!chip.notes().empty()) text += fmt::format("{}notes: {}\n", kIndent, chip.notes());
   Table figures({{.title = "figure"},
                  {.title = "value"},
                  {.title = "provenance"},
@@ -59,7 +75,8 @@ std::string ChipReport(const v1::Chip& chip) {
     figures.AddRow(
         {figure.name(), figure.value(), figure.provenance(), figure.confidence(), figure.source()});
   }
-  return text + "\n" + figures.Text(kIndent);
+  text += "\n" + figures.Text(kIndent);
+  return chip.group_bandwidths().empty() ? text : text + "\n" + GroupTable(chip).Text(kIndent);
 }
 
 std::string ServerTable(const v1::GetServerInfoResponse& server) {

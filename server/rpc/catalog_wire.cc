@@ -5,6 +5,7 @@
 #include "search_space/choices.h"
 #include "search_space/status.h"
 #include "server/rpc/status_wire.h"
+#include "server/tuner/group_bandwidth.h"
 #include "server/tuner/study.h"
 
 namespace meshwright {
@@ -35,6 +36,14 @@ v1::Chip ToWire(const ChipEntry& entry, bool with_figures) {
     figure.set_source(from.source);
     figure.set_provenance(std::string(Word(from.provenance)));
     figure.set_confidence(std::string(Word(from.confidence)));
+  }
+  chip.set_notes(entry.notes);
+  for (const GroupBandwidth& from : GroupBandwidths(spec)) {
+    v1::GroupBandwidth& group = *chip.add_group_bandwidths();
+    group.set_rank_count(from.ranks);
+    group.set_all_reduce_bytes_per_second(from.all_reduce.rate);
+    group.set_all_to_all_bytes_per_second(from.all_to_all.rate);
+    group.set_provenance(std::string(Word(spec.collectives_provenance)));
   }
   return chip;
 }

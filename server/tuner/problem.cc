@@ -352,6 +352,33 @@ std::string Doubt(const ChipSpec& chip) {
       chip.id);
 }
 
+// Empty where each kind of operator rests on something of the chip, or of one like it.
+std::string AssumedNote(const ChipSpec& chip) {
+  const std::pair<std::string_view, Provenance> kinds[] = {
+      {"GEMM", chip.gemm_provenance},
+      {"attention", chip.attention_provenance},
+      {"memory-bound operators", chip.memory_bound_provenance},
+      {"collectives", chip.collectives_provenance}};
+  std::string names;
+  for (const auto& [name, provenance] : kinds) {
+    if (provenance != Provenance::kAssumed) continue;
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
+  }
+  if (names.empty()) return "";
+  return fmt::format(
+      "chip {}: constants of {} are assumed, so that intervals are wider; measure it (`meshwright "
+      "calibrate`)",
+      chip.id, names);
+}
+
+void AddDoubts(const ChipSpec& chip, std::vector<std::string>& warnings) {
+  if (chip.confidence == Confidence::kLow) {
+    warnings.push_back(Doubt(chip));
+  } else if (std::string note = AssumedNote(chip); !note.empty()) {
+    warnings.push_back(std::move(note));
+  }
+}
+
 // Whether collectives of the pool are estimated from a ring's or torus's links: measured ones of
 // the chip file go before its wiring.
 bool IsEstimatedFromAxes(const NodePool& pool) {
@@ -418,9 +445,7 @@ absl::StatusOr<Problem> ResolveProblem(const Question& question, const Knowledge
     const bool is_known = std::ranges::any_of(
         std::span(problem.cluster.pools).first(i),
         [entry](const NodePool& pool) { return pool.chip.id == entry->spec.id; });
-    if (entry->spec.confidence == Confidence::kLow && !is_known) {
-      problem.warnings.push_back(Doubt(entry->spec));
-    }
+    if (!is_known) AddDoubts(entry->spec, problem.warnings);
     const NodePool& pool = problem.cluster.pools.back();
     if (IsEstimatedFromAxes(pool) && !is_known) problem.warnings.push_back(AxesNote(pool));
   }

@@ -12,9 +12,11 @@ namespace meshwright {
 namespace {
 
 using testing::Contains;
+using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 std::vector<std::string> Fields(const absl::Status& status) {
   std::vector<std::string> fields;
@@ -276,7 +278,17 @@ TEST(ResolveProblemTest, SaysWhereNoRunWasChecked) {
   EXPECT_THAT(Resolved(question).warnings, ElementsAre(HasSubstr("up to 128 devices")));
   question.cluster.pools.front().node_count = 1;
   question.cluster.pools.front().chip = "nvidia-b200-sxm-180gb";
-  EXPECT_THAT(Resolved(question).warnings, ElementsAre(HasSubstr("nvidia-h100-sxm5-80gb")));
+  EXPECT_THAT(Resolved(question).warnings, Contains(HasSubstr("nvidia-h100-sxm5-80gb")));
+}
+
+// What nothing of the chip, or of one like it, stands behind is named; A100 was measured.
+TEST(ResolveProblemTest, NamesKindsOfOperatorsThatAreAssumed) {
+  Question question = TinyQuestion();
+  question.cluster.pools.front().chip = "nvidia-v100-sxm2-32gb";
+  EXPECT_THAT(Resolved(question).warnings,
+              Contains(HasSubstr("constants of memory-bound operators, collectives are assumed")));
+  question.cluster.pools.front().chip = "nvidia-a100-sxm4-80gb";
+  EXPECT_THAT(Resolved(question).warnings, Each(Not(HasSubstr("are assumed"))));
 }
 
 struct MistakeCase {
