@@ -10,7 +10,10 @@ namespace {
 
 constexpr char kIndent[] = "  ";
 
-std::string TeraText(double value) { return fmt::format("{:.1f}", value / 1e12); }
+// A host's rates are a hundredth of an accelerator's.
+std::string TeraText(double value) {
+  return value < 1e11 ? fmt::format("{:.3f}", value / 1e12) : fmt::format("{:.1f}", value / 1e12);
+}
 
 // The nominal dense 16-bit peak, by which chips are compared; a few have only one of the two.
 std::string PeakText(const v1::Chip& chip) {

@@ -207,6 +207,8 @@ NodePool ResolvePool(const NodePoolRequest& stated, const ChipSpec& chip, std::s
   pool.node_count = stated.node_count.value_or(1);
   pool.devices_per_node =
       defaults.Number("devices_per_node", stated.devices_per_node, chip.usual_node.device_count);
+  // Its link is a figure of the chip, whether its node is known or not.
+  if (!chip.usual_node.is_published) defaults.set_source("chip " + chip.id);
   pool.intra_node = ResolveIntraNode(stated.intra_node, chip, defaults);
   defaults.set_source(source);
   pool.inter_node = ResolveInterNode(stated.inter_node, chip, defaults);
