@@ -69,12 +69,15 @@ v1::StepCheck CheckStep(const MeasuredStep& step, const std::string& chip, const
   check.set_measured_seconds(step.time.count());
   const auto old = Expected(step, chip, before);
   const auto now = Expected(step, chip, after);
-  if (!old.ok() || !now.ok()) {
-    const absl::Status& status = now.ok() ? old.status() : now.status();
-    check.set_error(std::string(status.message()));
+  if (old.ok()) {
+    check.set_expected_before_seconds(old->step_time.count());
+  } else {
+    check.set_error_before(std::string(old.status().message()));
+  }
+  if (!now.ok()) {
+    check.set_error(std::string(now.status().message()));
     return check;
   }
-  check.set_expected_before_seconds(old->step_time.count());
   check.set_expected_seconds(now->step_time.count());
   check.set_expected_low_seconds(now->step_time_low.count());
   check.set_expected_high_seconds(now->step_time_high.count());

@@ -24,10 +24,12 @@ std::string Operators(const v1::ChipCalibration& calibration) {
                {.title = "verdict"}});
   std::string advice;
   for (const v1::OperatorFit& fit : calibration.operators()) {
+    const std::string limit =
+        fmt::format("{:.0f} / {:.0f} %", 100 * fit.limit_ratio(), 100 * fit.p90_limit_ratio());
     table.AddRow({fit.detail().empty() ? fit.name() : fit.name() + ", " + fit.detail(),
                   fmt::format("{}", fit.point_count()), ErrorText(fit.before()),
-                  ErrorText(fit.held_out()),
-                  fit.limit_ratio() > 0 ? PercentText(fit.limit_ratio()) : "-", fit.verdict()});
+                  ErrorText(fit.held_out()), fit.limit_ratio() > 0 ? limit : "-",
+                  fit.is_needed() ? fit.verdict() : fit.verdict() + ", not needed"});
     if (!fit.advice().empty()) {
       advice += fmt::format("{}{}: {}\n", kMargin, fit.name(), fit.advice());
     }
@@ -40,6 +42,8 @@ std::string RanText(double measured_seconds, double expected_seconds) {
   return expected_seconds > 0 ? fmt::format("{:.2f} x", measured_seconds / expected_seconds) : "-";
 }
 
+std::string ExpectedText(double seconds) { return seconds > 0 ? SecondsText(seconds) : "-"; }
+
 std::string Steps(const v1::ChipCalibration& calibration) {
   if (calibration.steps().empty()) return "";
   Table table({{.title = "whole step"},
@@ -49,32 +53,36 @@ std::string Steps(const v1::ChipCalibration& calibration) {
                {.title = "expected now", .align = Align::kRight},
                {.title = "ran", .align = Align::kRight},
                {.title = "80 %"}});
+  std::string notes;
   for (const v1::StepCheck& step : calibration.steps()) {
-    if (!step.error().empty()) {
-      table.AddRow(
-          {step.plan(), SecondsText(step.measured_seconds()), "-", "-", "-", "-", step.error()});
-      continue;
-    }
+    const std::string interval = fmt::format("{} .. {}", SecondsText(step.expected_low_seconds()),
+                                             SecondsText(step.expected_high_seconds()));
     table.AddRow({step.plan(), SecondsText(step.measured_seconds()),
-                  SecondsText(step.expected_before_seconds()),
+                  ExpectedText(step.expected_before_seconds()),
                   RanText(step.measured_seconds(), step.expected_before_seconds()),
-                  SecondsText(step.expected_seconds()),
+                  ExpectedText(step.expected_seconds()),
                   RanText(step.measured_seconds(), step.expected_seconds()),
-                  fmt::format("{} .. {}", SecondsText(step.expected_low_seconds()),
-                              SecondsText(step.expected_high_seconds()))});
+                  step.error().empty() ? interval : step.error()});
+    if (!step.error_before().empty() && step.error_before() != step.error()) {
+      notes += fmt::format("{}{}, before: {}\n", kMargin, step.plan(), step.error_before());
+    }
   }
   return fmt::format(
-      "\n{}{}ran: measured over expected, 1.00 x is as expected. No figure was fitted to these "
+      "\n{}{}{}ran: measured over expected, 1.00 x is as expected. No figure was fitted to these "
       "steps.\n",
-      table.Text(kMargin), kMargin);
+      table.Text(kMargin), notes, kMargin);
 }
 
 }  // namespace
 
 std::string CalibrationReportText(const v1::ChipCalibration& calibration) {
-  std::string text =
-      fmt::format("calibration {} of {}: {}\n\n", calibration.name(), calibration.chip(),
-                  calibration.verdict() == "ready" ? "ready" : "not ready");
+  std::string text = fmt::format("calibration {} of {}, measured on {}: {}\n", calibration.name(),
+                                 calibration.chip(), calibration.device_name(),
+                                 calibration.verdict() == "ready" ? "ready" : "not ready, since");
+  for (const std::string& reason : calibration.reasons()) {
+    text += fmt::format("{}{}\n", kMargin, reason);
+  }
+  text += "\n";
   text += Operators(calibration) + Steps(calibration);
   Table changes(
       {{.title = "figure"}, {.title = "before"}, {.title = "now"}, {.title = "provenance"}});

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <string>
+#include <utility>
 
 #include "search_space/choices.h"
 
@@ -36,7 +37,9 @@ v1::ChipCalibration ToWire(const ChipCalibration& calibration) {
   v1::ChipCalibration wire;
   wire.set_name(calibration.name);
   wire.set_chip(calibration.entry.spec.id);
-  wire.set_verdict(IsReady(calibration) ? "ready" : "not_ready");
+  wire.set_device_name(calibration.device_name);
+  for (std::string& reason : WhyNotReady(calibration)) wire.add_reasons(std::move(reason));
+  wire.set_verdict(wire.reasons().empty() ? "ready" : "not_ready");
   for (const OperatorFit& from : calibration.operators) {
     v1::OperatorFit& to = *wire.add_operators();
     to.set_name(from.name);
@@ -45,6 +48,8 @@ v1::ChipCalibration ToWire(const ChipCalibration& calibration) {
     Fill(from.before, *to.mutable_before());
     Fill(from.held_out, *to.mutable_held_out());
     to.set_limit_ratio(from.limit_ratio);
+    to.set_p90_limit_ratio(kP90OverMedianLimit * from.limit_ratio);
+    to.set_is_needed(from.is_needed);
     to.set_verdict(VerdictWord(from.verdict));
     to.set_advice(from.advice);
   }

@@ -37,6 +37,42 @@ TEST(CalibrationReportTest, SaysWhyNothingCouldBeExpected) {
               testing::ContainsRegex("750 ms +- +- +- +- +chip has no bf16"));
 }
 
+// A chip that had no peak before: 0.94 of the 0.8 s of now is said all the same.
+TEST(CalibrationReportTest, SaysWhatIsExpectedNowWhereNothingWasBefore) {
+  v1::ChipCalibration calibration;
+  v1::StepCheck& step = AddStep(calibration);
+  step.set_error_before("chip has no fp32");
+  step.set_expected_seconds(0.8);
+  step.set_expected_low_seconds(0.6);
+  step.set_expected_high_seconds(1.0);
+  const std::string text = CalibrationReportText(calibration);
+  EXPECT_THAT(text, testing::ContainsRegex("750 ms +- +- +800 ms +0\\.94 x +600 ms .. 1"));
+  EXPECT_THAT(text, HasSubstr("  dp2 mb1, before: chip has no fp32\n"));
+}
+
+TEST(CalibrationReportTest, TheVerdictNamesItsReasons) {
+  v1::ChipCalibration calibration;
+  calibration.set_name("node7");
+  calibration.set_chip("acme-x1");
+  calibration.set_device_name("X1");
+  calibration.set_verdict("not_ready");
+  calibration.add_reasons("gemm, bf16 is poor");
+  EXPECT_THAT(CalibrationReportText(calibration),
+              testing::StartsWith("calibration node7 of acme-x1, measured on X1: not ready, since\n"
+                                  "  gemm, bf16 is poor\n\n"));
+}
+
+TEST(CalibrationReportTest, LimitsAreOfBothFiguresOfTheError) {
+  v1::ChipCalibration calibration;
+  v1::OperatorFit& fit = *calibration.add_operators();
+  fit.set_name("overlap");
+  fit.set_limit_ratio(0.15);
+  fit.set_p90_limit_ratio(0.75);
+  fit.set_verdict("good");
+  EXPECT_THAT(CalibrationReportText(calibration),
+              testing::ContainsRegex("15 / 75 % +good, not needed"));
+}
+
 TEST(CalibrationReportTest, HasNoTableWithoutSteps) {
   EXPECT_THAT(CalibrationReportText({}), Not(HasSubstr("whole step")));
 }

@@ -4,6 +4,7 @@ With Release's program, the whole of workloads/microbench.py on this machine; el
 
 import json
 import pathlib
+import shutil
 import subprocess
 import sys
 import unittest
@@ -60,8 +61,10 @@ class CalibrateTest(Folder):
         self.assertEqual(answer["verdict"], "not_ready")
         self.assertEqual(answer["stored_as"], "")
         self.assertIn("not stored", " ".join(answer["warnings"]))
+        self.assertEqual((answer["device_name"], answer["reasons"][0]), ("board", "stream was not measured"))
+        self.assertIn("collectives was not measured", answer["reasons"])
         text = self.calibrate().stdout
-        self.assertIn("not ready", text)
+        self.assertIn("calibration board-1 of cpu-generic, measured on board: not ready, since\n  stream was not", text)
         self.assertIn("item elementwise is not in the file", text)
 
     def test_a_chip_file_is_not_written_over_unasked(self):
@@ -94,9 +97,35 @@ class CalibrateTest(Folder):
         text = self.calibrate(content=broken, expect=3).stderr
         self.assertIn("items.gemm.rows[0].time_seconds", text)
         self.assertIn("items.gemm.rows[0].pass", text)
-        self.calibrate(content="{", expect=3)
+        text = self.calibrate(content="{", expect=3).stderr
+        self.assertIn("measurements = no JSON: parse error at line 1, column 2", text)
+        self.assertNotIn("json.exception", text)
         self.calibrate(chip="no-such-chip", expect=5)
         self.assertIn("--server", self.calibrate("--server", "127.0.0.1:1", expect=3).stderr)
+
+    def test_measurements_of_another_chip_are_refused(self):
+        site = self.site()
+        shutil.copy(EXAMPLES / "new-chip/acme-x1.json", site)
+        # 2 x 4096^3 operations in 2.14e-4 s: 643 TFLOP/s of 320.
+        content = measurements(gemm=[{**gemm(4096, 2.14e-4), "precision": "bf16"}])
+        text = self.calibrate("--chips", site, "--replace", content=content, expect=3, chip="acme-x1").stderr
+        self.assertIn("items.gemm = 6.422e+14 a second in the fastest bf16 GEMM, 2.01 times the published "
+                      "peak_bf16_flops_per_second of 3.2e+14; must be 0.05 to 1.1 times", text)
+        self.assertEqual(pathlib.Path(site, "acme-x1.json").read_bytes(),
+                         (EXAMPLES / "new-chip/acme-x1.json").read_bytes())
+
+    def test_a_step_that_could_not_be_expected_before_is_expected_now(self):
+        """acme-x1 has no peak of fp32, in which the steps were measured."""
+        raw = json.loads((EXAMPLES.parent / "bench/chips/cpu-generic.microbench.json").read_text(encoding="utf-8"))
+        answer = json.loads(self.calibrate(
+            "--output", "json", "--chips", str(EXAMPLES / "new-chip"), "--folder", self.site(), chip="acme-x1",
+            content=measurements(gemm=self.ROWS, step=raw["items"]["step"]["rows"])).stdout)
+        self.assertEqual(len(answer["steps"]), 2)
+        for step in answer["steps"]:
+            self.assertIn("fp32", step["error_before"])
+            self.assertEqual((step["error"], step["expected_before_seconds"]), ("", 0))
+            self.assertGreater(step["expected_high_seconds"], step["expected_seconds"])
+            self.assertGreater(step["expected_seconds"], 0)
 
     def test_the_same_file_gives_the_same_bytes(self):
         self.assertEqual(self.calibrate("--output", "json").stdout, self.calibrate("--output", "json").stdout)

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cmath>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "estimator/fit/fit_error.h"
+#include "search_space/status.h"
 #include "server/tuner/chip_calibration/chip_calibration.h"
 #include "server/tuner/chip_calibration/chip_draft.h"
 #include "server/tuner/chip_calibration/measurements.h"
@@ -24,7 +26,7 @@ struct CalibrationWork {
   [[nodiscard]] ChipSpec& spec() { return draft.spec(); }
 };
 
-// Of a median of held-out errors.
+// `limit` is that of the median of held-out errors.
 OperatorVerdict VerdictOf(const FitError& error, double limit);
 std::string ErrorText(const FitError& error);
 
@@ -38,6 +40,18 @@ void SetAll(CalibrationWork& work, const Figures& figures, const FigureOrigin& o
 
 // An operator that was not measured, and why.
 void AddMissing(CalibrationWork& work, std::string_view name, std::string_view item);
+
+// The fastest that was measured, and the figure that is published for it.
+struct ReachedRate {
+  std::string item = {};  // of the microbenchmarks
+  std::string what = {};  // the fastest bf16 GEMM
+  double measured = 0;
+  std::string figure = {};
+  double published = 0;
+};
+
+// Nothing where a chip can have reached it.
+std::optional<FieldViolation> Implausible(const ReachedRate& reached, bool is_quick);
 
 // |modelled / measured - 1| of points with a `time`.
 template <typename Point, typename Model>

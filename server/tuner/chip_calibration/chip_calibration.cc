@@ -1,6 +1,7 @@
 #include "server/tuner/chip_calibration/chip_calibration.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
 #include <map>
 #include <utility>
@@ -31,6 +32,34 @@ constexpr double kCollectiveLimit = 0.15;
 constexpr double kStreamLimit = 0.15;
 constexpr double kSmallLimit = 0.15;  // host link, overlap
 constexpr Bytes kLargeHostCopy = {16 << 20};
+
+// The bandwidth that is published, where copies cannot have reached or missed it so. Of the largest
+// working set: a cache that the chip file does not know holds it least.
+std::optional<FieldViolation> ImplausibleCopies(CalibrationWork& work) {
+  constexpr std::string_view kBandwidth = "memory_bandwidth_bytes_per_second";
+  Bytes largest = {2 * work.spec().cache.count};
+  for (const MeasuredStream& s : work.measured.streams) {
+    largest = std::max(largest, s.working_set);
+  }
+  std::vector<MeasuredTraffic> copies;
+  for (const MeasuredStream& s : work.measured.streams) {
+    if (s.working_set == largest) copies.push_back(s.traffic);
+  }
+  if (copies.empty() || !work.draft.IsPublished(kBandwidth)) return std::nullopt;
+  return Implausible({.item = "memory",
+                      .what = "the fastest large copy",
+                      .measured = FitStreams(copies).fastest,
+                      .figure = std::string(kBandwidth),
+                      .published = work.before.spec.memory_bandwidth.rate},
+                     work.measured.is_quick);
+}
+
+absl::Status CheckPlausible(CalibrationWork& work) {
+  std::vector<FieldViolation> violations = ImplausibleGemms(work);
+  const auto copies = ImplausibleCopies(work);
+  if (copies.has_value()) violations.push_back(*copies);
+  return violations.empty() ? absl::OkStatus() : InvalidFields(violations);
+}
 
 void FitMemory(CalibrationWork& work) {
   std::vector<MeasuredTraffic> large;  // the others run from the cache
@@ -123,16 +152,24 @@ void SetAttentionFigures(CalibrationWork& work, const AttentionModel& model,
 
 void FitFusedAttention(CalibrationWork& work) {
   if (work.measured.attention.empty()) {
-    if (work.measured.has_fused_attention) AddMissing(work, "attention", "attention");
+    AddMissing(work, "attention", "attention");
+    // CPUs run it as GEMMs and a softmax. Accelerators have a fused kernel, whether this PyTorch
+    // reaches it or not.
+    const bool has_none =
+        work.measured.device == "cpu" && work.measured.has_fused_attention == false;
+    work.result.operators.back().is_needed = !has_none;
     return;
   }
   const std::vector<MeasuredAttention> points = AttentionOfOnePrecision(work);
   const Precision precision = points.front().precision;
   if (!NominalPeak(work.spec(), precision).has_value()) {
-    work.result.warnings.push_back(
-        fmt::format("attention is left as it was: the chip has no peak of {}, in which it was "
-                    "measured",
-                    Word(precision)));
+    work.result.operators.push_back(
+        {.name = "attention",
+         .detail = std::string(Word(precision)),
+         .point_count = static_cast<int>(points.size()),
+         .advice = fmt::format("the chip has no peak of {}, in which it was measured: the figures "
+                               "stand as they were",
+                               Word(precision))});
     return;
   }
   const FitError before = Errors<MeasuredAttention>(
@@ -211,7 +248,9 @@ void FitCollectives(CalibrationWork& work) {
     if (c.ranks > 1) curves[{c.kind, c.ranks}].push_back(c);
   }
   if (curves.empty()) {
-    if (work.measured.ranks > 1) AddMissing(work, "collectives", "collectives");
+    AddMissing(work, "collectives", "collectives");
+    work.result.operators.back().is_needed =
+        work.measured.ranks > 1 || work.spec().usual_node.device_count > 1;
     return;
   }
   for (const auto& [key, points] : curves) FitCurve(work, points);
@@ -250,14 +289,16 @@ void AddSmall(CalibrationWork& work, const SmallFigure& small, const RateFit& fi
     work.result.operators.back().is_needed = false;
     return;
   }
-  const OperatorVerdict verdict = VerdictOf(fit.error, kSmallLimit);
+  const bool is_allowed = IsAllowed(small.figure, fit.value);
+  const OperatorVerdict verdict =
+      is_allowed ? VerdictOf(fit.error, kSmallLimit) : OperatorVerdict::kPoor;
   work.result.operators.push_back({.name = std::string(small.name),
                                    .point_count = fit.row_count,
                                    .held_out = fit.error,
                                    .limit_ratio = kSmallLimit,
                                    .verdict = verdict,
                                    .is_needed = false});
-  if (!IsAllowed(small.figure, fit.value)) {
+  if (!is_allowed) {
     work.result.warnings.push_back(
         fmt::format("{} was measured as {}, which no chip file may hold: it stays as it was",
                     small.figure, NumberText(fit.value)));
@@ -318,6 +359,21 @@ void WarnOfItems(CalibrationWork& work) {
   work.result.warnings.push_back("measured with --quick, by which no chip should be judged");
 }
 
+std::string_view WhatStandsInTheWay(OperatorVerdict verdict) {
+  switch (verdict) {
+    case OperatorVerdict::kGood:
+    case OperatorVerdict::kMeasured:
+      return "";
+    case OperatorVerdict::kTooFew:
+      return "has too few points";
+    case OperatorVerdict::kPoor:
+      return "is poor";
+    case OperatorVerdict::kAssumed:
+      return "was not measured";
+  }
+  std::abort();
+}
+
 }  // namespace
 
 absl::StatusOr<ChipCalibration> CalibrateChip(const ChipEntry& base,
@@ -329,7 +385,9 @@ absl::StatusOr<ChipCalibration> CalibrateChip(const ChipEntry& base,
       .draft = ChipDraft(
           base, fmt::format("calibration {} on {}, PyTorch {}, {}", name, measurements.device_name,
                             measurements.torch, measurements.backend))};
+  RETURN_IF_ERROR(CheckPlausible(work));
   work.result.name = name;
+  work.result.device_name = measurements.device_name;
   FitMemory(work);
   FitGemms(work);
   FitSustained(work);
@@ -355,12 +413,18 @@ absl::StatusOr<ChipCalibration> CalibrateChip(const ChipEntry& base,
   return std::move(work.result);
 }
 
-bool IsReady(const ChipCalibration& calibration) {
-  return !calibration.is_quick &&
-         std::ranges::all_of(calibration.operators, [](const OperatorFit& fit) {
-           return !fit.is_needed || fit.verdict == OperatorVerdict::kGood ||
-                  fit.verdict == OperatorVerdict::kMeasured;
-         });
+std::vector<std::string> WhyNotReady(const ChipCalibration& calibration) {
+  std::vector<std::string> reasons;
+  for (const OperatorFit& fit : calibration.operators) {
+    const std::string_view what = WhatStandsInTheWay(fit.verdict);
+    if (!fit.is_needed || what.empty()) continue;
+    reasons.push_back(
+        fmt::format("{}{}{} {}", fit.name, fit.detail.empty() ? "" : ", ", fit.detail, what));
+  }
+  if (calibration.is_quick) reasons.emplace_back("it was measured with --quick");
+  return reasons;
 }
+
+bool IsReady(const ChipCalibration& calibration) { return WhyNotReady(calibration).empty(); }
 
 }  // namespace meshwright

@@ -19,31 +19,54 @@ constexpr double kGemmLimit = 0.08;
 
 constexpr int kShapesOfATable = 100;  // of a pass, from which a table of residuals says more
 
-// The best rate that was measured, which is also the peak where nobody published one.
-void SetPeak(CalibrationWork& work, Precision precision, std::span<const MeasuredGemm> gemms) {
+using GemmsByPrecision = std::map<Precision, std::vector<MeasuredGemm>>;
+
+GemmsByPrecision ByPrecision(const ChipMeasurements& measured) {
+  GemmsByPrecision by_precision;
+  for (const MeasuredGemm& g : measured.gemms) by_precision[g.precision].push_back(g);
+  return by_precision;
+}
+
+std::string PeakKey(Precision precision) {
+  return fmt::format("peak_{}_flops_per_second", Word(precision));
+}
+
+double BestRate(std::span<const MeasuredGemm> gemms) {
   double best = 0;
   for (const MeasuredGemm& g : gemms) {
     best = std::max(best, 2 * g.shape.m * g.shape.n * g.shape.k * g.shape.count / g.time.count());
   }
-  const std::string key = fmt::format("peak_{}_flops_per_second", Word(precision));
-  const std::string value = fmt::format("{:.4g}", best);
+  return best;
+}
+
+// Of two half precisions that with the higher nominal peak; nothing where the chip has neither.
+std::optional<Precision> HalfOf(const ChipSpec& chip) {
+  const auto bf16 = NominalPeak(chip, Precision::kBf16);
+  const auto fp16 = NominalPeak(chip, Precision::kFp16);
+  if (!bf16.has_value() && !fp16.has_value()) return std::nullopt;
+  const bool is_bf16 = bf16.has_value() && (!fp16.has_value() || bf16->rate >= fp16->rate);
+  return is_bf16 ? Precision::kBf16 : Precision::kFp16;
+}
+
+// The best rate that was measured, which is also the peak where nobody published one.
+void SetPeak(CalibrationWork& work, Precision precision, std::span<const MeasuredGemm> gemms) {
+  const std::string key = PeakKey(precision);
+  const std::string value = fmt::format("{:.4g}", BestRate(gemms));
   const FigureOrigin origin = {.provenance = Provenance::kMeasured, .what = "the fastest GEMM"};
   work.draft.Set("measured_" + key, value, origin);
   if (!work.draft.IsPublished(key)) work.draft.Set(key, value, origin);
 }
 
 // That of the highest measured rate among those of 16 bits and more.
-Precision Leading(const std::map<Precision, std::vector<MeasuredGemm>>& by_precision) {
+Precision Leading(const GemmsByPrecision& by_precision) {
   Precision leading = by_precision.begin()->first;
   double best = 0;
   for (const auto& [precision, gemms] : by_precision) {
     if (precision == Precision::kFp8) continue;
-    for (const MeasuredGemm& g : gemms) {
-      const double rate = 2 * g.shape.m * g.shape.n * g.shape.k * g.shape.count / g.time.count();
-      if (rate > best) {
-        best = rate;
-        leading = precision;
-      }
+    const double rate = BestRate(gemms);
+    if (rate > best) {
+      best = rate;
+      leading = precision;
     }
   }
   return leading;
@@ -163,11 +186,46 @@ void AddPrecision(CalibrationWork& work, Precision precision,
   work.result.operators.push_back(std::move(fit));
 }
 
+// Training runs in a half precision where the chip is faster in it.
+void WarnOfPrecision(CalibrationWork& work, Precision leading) {
+  const std::optional<Precision> half = HalfOf(work.before.spec);
+  if (!half.has_value() || work.before.spec.peak.at(*half) <= *NominalPeak(work.spec(), leading)) {
+    return;
+  }
+  if (IsHalf(leading) && work.before.spec.peak.contains(leading)) return;
+  work.result.warnings.push_back(
+      fmt::format("GEMM constants are fitted to {}, the fastest precision of the file, but the "
+                  "chip's half precision is {}: microbench.py --precisions {},fp32",
+                  Word(leading), Word(*half), Word(*half)));
+}
+
 }  // namespace
 
+std::vector<FieldViolation> ImplausibleGemms(const CalibrationWork& work) {
+  std::vector<FieldViolation> violations;
+  for (const auto& [precision, gemms] : ByPrecision(work.measured)) {
+    if (!work.draft.IsPublished(PeakKey(precision))) continue;
+    const double published = work.before.spec.peak.at(precision).rate;
+    ReachedRate reached = {.item = "gemm",
+                           .what = fmt::format("the fastest {} GEMM", Word(precision)),
+                           .measured = BestRate(gemms),
+                           .figure = PeakKey(precision),
+                           .published = published};
+    // Libraries may run fp32 in a shorter format (TF32), whose peak is below that of 16 bits.
+    const std::optional<Precision> half = HalfOf(work.before.spec);
+    if (precision == Precision::kFp32 && reached.measured > published && half.has_value() &&
+        work.draft.IsPublished(PeakKey(*half))) {
+      reached.figure = PeakKey(*half);
+      reached.published = std::max(published, work.before.spec.peak.at(*half).rate);
+    }
+    const auto violation = Implausible(reached, work.measured.is_quick);
+    if (violation.has_value()) violations.push_back(*violation);
+  }
+  return violations;
+}
+
 void FitGemms(CalibrationWork& work) {
-  std::map<Precision, std::vector<MeasuredGemm>> by_precision;
-  for (const MeasuredGemm& g : work.measured.gemms) by_precision[g.precision].push_back(g);
+  const GemmsByPrecision by_precision = ByPrecision(work.measured);
   if (by_precision.empty()) {
     AddMissing(work, "gemm", "gemm");
     return;
@@ -175,6 +233,7 @@ void FitGemms(CalibrationWork& work) {
   // The chip has one set of constants; other precisions get a table of what differs.
   const Precision leading = Leading(by_precision);
   for (const auto& [precision, gemms] : by_precision) SetPeak(work, precision, gemms);
+  WarnOfPrecision(work, leading);
   FitLeadingGemm(work, leading, by_precision.at(leading));
   for (const auto& [precision, gemms] : by_precision) {
     if (precision == leading) continue;

@@ -22,6 +22,9 @@ constexpr NumberLimits kMessage = {.low = 1, .high = 1e14};
 constexpr NumberLimits kSize = {.low = 1, .high = 1e9, .is_whole = true};
 constexpr NumberLimits kRankCount = {.low = 1, .high = 1e6, .is_whole = true};
 
+constexpr std::string_view kStatuses[] = {"measured", "skipped", "failed"};
+constexpr std::string_view kStreams[] = {"copy", "scale", "triad"};
+
 struct KindWord {
   CollectiveKind kind;
   std::string_view word;
@@ -78,6 +81,7 @@ class MeasurementsReader {
 
   void ReadMachine(const Json& object) {
     ObjectReader machine(object, "machine.", violations_);
+    result_.device = machine.Text("device");
     result_.device_name = machine.Text("device_name");
     result_.backend = machine.Text("backend");
     result_.torch = machine.Text("torch");
@@ -107,6 +111,10 @@ class MeasurementsReader {
     ItemState state = {.name = name, .status = item.Text("status")};
     if (object.contains("reason") && object["reason"].is_string()) {
       state.reason = object["reason"].get<std::string>();
+    }
+    if (!state.status.empty() && std::ranges::count(kStatuses, state.status) == 0) {
+      item.Reject("status",
+                  fmt::format("{}; must be one of {}", state.status, fmt::join(kStatuses, ", ")));
     }
     result_.items.push_back(std::move(state));
     const auto* const reader = std::find_if(std::begin(kReaders), std::end(kReaders),
@@ -144,13 +152,18 @@ class MeasurementsReader {
   }
 
   void ReadDevice(ObjectReader& row, const Json& object) {
-    result_.has_fused_attention = row.Flag("has_fused_attention").value_or(false);
+    result_.has_fused_attention = row.Flag("has_fused_attention");
     if (object.contains("runtime_context_bytes")) {
       result_.runtime_context = Size(row, "runtime_context_bytes");
     }
   }
 
   void ReadStream(ObjectReader& row, const Json& /*object*/) {
+    const std::string operation = row.Text("operation");
+    if (!operation.empty() && std::ranges::count(kStreams, operation) == 0) {
+      row.Reject("operation",
+                 fmt::format("{}; must be one of {}", operation, fmt::join(kStreams, ", ")));
+    }
     result_.streams.push_back({.traffic = {.bytes = Size(row), .time = Time(row)},
                                .working_set = Size(row, "working_set_bytes")});
   }
@@ -253,6 +266,13 @@ class MeasurementsReader {
   std::vector<FieldViolation> violations_;
 };
 
+// Without the library's own "[json.exception.parse_error.101] ".
+std::string WhatIsWrong(const Json::exception& error) {
+  const std::string_view text = error.what();
+  const std::size_t end = text.find("] ");
+  return std::string(end == std::string_view::npos ? text : text.substr(end + 2));
+}
+
 }  // namespace
 
 absl::StatusOr<ChipMeasurements> ParseMeasurements(std::string_view text) {
@@ -260,7 +280,8 @@ absl::StatusOr<ChipMeasurements> ParseMeasurements(std::string_view text) {
   try {
     file = Json::parse(text);
   } catch (const Json::exception& error) {
-    return InvalidFields({{.field = "measurements", .description = error.what()}});
+    return InvalidFields(
+        {{.field = "measurements", .description = "no JSON: " + WhatIsWrong(error)}});
   }
   if (!file.is_object()) {
     return InvalidFields(

@@ -56,12 +56,13 @@ struct ItemState {
 };
 
 struct ChipMeasurements {
+  std::string device = {};  // cpu, cuda, npu, ...
   std::string device_name = {};
   std::string backend = {};
   std::string torch = {};
   int ranks = 1;
-  bool is_quick = false;  // points too few and short to judge a chip by
-  bool has_fused_attention = false;
+  bool is_quick = false;                         // points too few and short to judge a chip by
+  std::optional<bool> has_fused_attention = {};  // none: item device was not measured
   std::optional<Bytes> runtime_context = {};
   std::vector<ItemState> items = {};
   std::vector<MeasuredStream> streams = {};
