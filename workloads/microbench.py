@@ -23,6 +23,8 @@ def main(arguments):
     from train_step import place
     try:
         rank, starts_others = place(options.processes)
+        if rank.rank == 0:
+            wrong += flags.unwritable(options.output)
     except ValueError as error:
         wrong.append(str(error))
     if wrong:

@@ -4,6 +4,7 @@ import collections
 import contextlib
 import io
 import json
+import os
 import pathlib
 import sys
 import tempfile
@@ -108,6 +109,22 @@ class FlagsTest(unittest.TestCase):
                      "--max-bytes is 5", "--processes is 0", "--timeout is -1"):
             self.assertIn(text, said)
         self.assertIn("--again needs --only", self.refused("--again"))
+
+    def test_what_cannot_be_written_is_refused_before_anything_is_measured(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for path, why in ((folder, "is a folder"), (f"{folder}/none/chip.json", "No such file or directory"),
+                              ("/proc/chip.json", "cannot be written")):
+                said = self.refused("--output", path)
+                self.assertIn(f"--output {path} ", said)
+                self.assertIn(why, said)
+            self.assertEqual(flags.unwritable(f"{folder}/chip.json"), [])
+            self.assertEqual(os.listdir(folder), [])
+
+    def test_a_device_that_is_not_here_is_refused(self):
+        self.assertIn("--device npu: its PyTorch is not here (No module named 'torch_npu')",
+                      self.refused("--device", "npu"))
+        with mock.patch.object(devices, "module_of", lambda _row: types.SimpleNamespace(device_count=lambda: 0)):
+            self.assertIn("--device cuda: PyTorch sees no such device", self.refused("--device", "cuda"))
 
     def test_presets(self):
         def options(*arguments):

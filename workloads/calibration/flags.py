@@ -1,6 +1,8 @@
 """The flags of microbench.py, and what they are where they are not given."""
 
 import argparse
+import os
+import tempfile
 
 from .document import ITEMS
 
@@ -56,6 +58,8 @@ def wrong_use(options):
             if name not in all_names:
                 wrong.append(f"--{flag} {name}; there are {', '.join(all_names)}")
     known("device", [options.device], tuple(DEVICES))
+    if options.device in DEVICES:
+        wrong += _missing_device(DEVICES[options.device])
     known("only", options.only, ITEMS)
     known("skip", options.skip, ITEMS)
     known("precisions", options.precisions, _PRECISIONS)
@@ -72,6 +76,28 @@ def wrong_use(options):
         if value is not None and not low <= value <= high:  # so for NaN
             wrong.append(f"--{name.replace('_', '-')} is {value}; must be {low:g} to {high:g}")
     return wrong
+
+
+def _missing_device(row):
+    from train.devices import module_of
+    try:
+        module = module_of(row)
+        if module is not None and module.device_count() < 1:
+            return [f"--device {row.name}: PyTorch sees no such device"]
+    except (ImportError, AttributeError, OSError, RuntimeError) as error:  # no plug-in, or one that cannot load
+        return [f"--device {row.name}: its PyTorch is not here ({error})"]
+    return []
+
+
+def unwritable(path):
+    """Why rank 0 could not write the file, so that nobody measures for nothing."""
+    if os.path.isdir(path):
+        return [f"--output {path} is a folder"]
+    try:
+        with tempfile.TemporaryFile(dir=os.path.dirname(os.path.abspath(path))):
+            return []
+    except OSError as error:
+        return [f"--output {path} cannot be written: {error.strerror}"]
 
 
 def asked(options):
