@@ -44,7 +44,9 @@ absl::Status ConformanceSession::Restart() {
   Stop();
   ASSIGN_OR_RETURN(process_, ModelProcess::Start(spec_));
   RETURN_IF_ERROR(process_->WaitForSocket(kStartTimeout));
-  ASSIGN_OR_RETURN(const auto client, ModelClient::Connect(process_->socket(), kStartTimeout));
+  const auto connected = ModelClient::Connect(process_->socket(), kStartTimeout);
+  if (!connected.ok()) return process_->WithLastWords(connected.status());
+  const std::unique_ptr<ModelClient>& client = *connected;
   ASSIGN_OR_RETURN(info_, client->AskInfo({.timeout = kStartTimeout}));
   RETURN_IF_ERROR(client->CheckHealth({.timeout = kStartTimeout}));
   ASSIGN_OR_RETURN(const auto channel, ConnectModel(process_->socket(), kStartTimeout));

@@ -48,6 +48,9 @@ class ConformanceSession {
   [[nodiscard]] const ModelInfo& info() const { return info_; }
   // Of a model that was started, whether or not it runs.
   [[nodiscard]] ModelProcess& process() { return *process_; }
+  [[nodiscard]] std::string isolation() const {
+    return process_ == nullptr ? std::string() : process_->isolation();
+  }
   [[nodiscard]] std::string log_tail() const {
     return process_ == nullptr ? std::string() : process_->log_tail();
   }

@@ -115,7 +115,9 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> ConnectModel(const std::string& s
     if (channel->WaitForConnected(std::min(now + kConnectLook, end))) return channel;
     if (cancel.stop_requested()) return absl::CancelledError("cancelled");
   }
-  return absl::UnavailableError(fmt::format("no cost model answers at {}", socket));
+  return absl::UnavailableError(
+      fmt::format("the model made its socket, and gave no gRPC answer there within {:.3g} s",
+                  std::chrono::duration<double>(timeout).count()));
 }
 
 struct ModelClient::Channel {

@@ -201,8 +201,8 @@ class Log {
     const auto taken = std::min(text.size(), static_cast<std::size_t>(allowance_));
     allowance_ -= static_cast<double>(taken);
     dropped_ += text.size() - taken;
-    ReadIsolation(text.substr(0, taken));
     tail_.append(text.substr(0, taken));
+    ReadIsolation(text.substr(0, taken));
     if (tail_.size() > kLogTail) tail_.erase(0, tail_.size() - kLogTail);
     return taken < text.size();
   }
@@ -214,13 +214,14 @@ class Log {
   }
   // As a message has it.
   [[nodiscard]] std::string LastWords() const {
-    return CleanText(tail_, {.longest_bytes = kLongestWords, .keeps_end = true});
+    if (tail_.empty()) return "it wrote nothing";
+    return "it wrote: " + CleanText(tail_, {.longest_bytes = kLongestWords, .keeps_end = true});
   }
   [[nodiscard]] bool has_first_line() const { return has_first_line_; }
   [[nodiscard]] const std::string& isolation() const { return isolation_; }
 
  private:
-  // The keeper writes the first line, before the model runs.
+  // The keeper writes the first line, before the model runs: it is not the model's.
   void ReadIsolation(std::string_view text) {
     if (has_first_line_) return;
     first_.append(text);
@@ -230,6 +231,7 @@ class Log {
     if (!first_.starts_with(kIsolationWord)) return;
     const std::string_view words = std::string_view(first_).substr(0, end);
     isolation_ = CleanText(words.substr(sizeof(kIsolationWord) - 1), {});
+    tail_.erase(0, words.size() + 1);
   }
 
   Clock::time_point last_ = Clock::now();
@@ -247,9 +249,11 @@ struct ModelProcess::State {
   void Run(const ProcessSpec& spec);
   void Follow(int log, int process);
   void ReadLog(int log);
+  [[nodiscard]] std::string EndingAtStart() const;
 
   std::string folder;
   std::string socket;
+  std::int64_t memory_bytes = 0;  // the limit
   mutable std::mutex mutex;
   mutable std::condition_variable changed;
   absl::Status start = absl::OkStatus();
@@ -260,6 +264,12 @@ struct ModelProcess::State {
   Log log;
   std::thread keeper;  // makes the process and looks after it until it ends
 };
+
+// Programs die of a signal where they find no memory, and seldom say so.
+std::string ModelProcess::State::EndingAtStart() const {
+  if (!ending.starts_with("signal")) return ending;
+  return fmt::format("{}, with memory_limit_bytes = {}", ending, memory_bytes);
+}
 
 void ModelProcess::State::ReadLog(int descriptor) {
   std::array<char, 64 << 10> part;
@@ -342,6 +352,7 @@ absl::StatusOr<std::unique_ptr<ModelProcess>> ModelProcess::Start(const ProcessS
   auto state = std::make_unique<State>();
   ASSIGN_OR_RETURN(state->folder, MakeFolder());
   state->socket = state->folder + "/model.sock";
+  state->memory_bytes = spec.limits.memory_bytes;
   State& shared = *state;
   std::unique_ptr<ModelProcess> process(new ModelProcess(std::move(state)));
   shared.keeper = std::thread([&shared, spec] { shared.Run(spec); });
@@ -405,14 +416,15 @@ absl::Status ModelProcess::WaitForSocket(std::chrono::milliseconds timeout,
   while (access(state_->socket.c_str(), F_OK) != 0) {
     if (state_->is_ended) {
       return WithReason(
-          absl::UnavailableError(fmt::format("the model ended at its start, {}; it wrote: {}",
-                                             state_->ending, state_->log.LastWords())),
+          absl::UnavailableError(fmt::format("the model ended at its start, {}; {}",
+                                             state_->EndingAtStart(), state_->log.LastWords())),
           "COST_MODEL_START");
     }
     if (Clock::now() >= end) {
       return WithReason(
-          absl::UnavailableError(fmt::format("the model did not serve within {} ms; it wrote: {}",
-                                             timeout.count(), state_->log.LastWords())),
+          absl::UnavailableError(fmt::format("the model did not serve within {:.3g} s; {}",
+                                             std::chrono::duration<double>(timeout).count(),
+                                             state_->log.LastWords())),
           "COST_MODEL_START");
     }
     if (cancel.stop_requested()) return absl::CancelledError("cancelled");
@@ -423,6 +435,14 @@ absl::Status ModelProcess::WaitForSocket(std::chrono::milliseconds timeout,
     state_->changed.wait_for(lock, kLook);
   }
   return absl::OkStatus();
+}
+
+absl::Status ModelProcess::WithLastWords(const absl::Status& failure) const {
+  const std::lock_guard lock(state_->mutex);
+  const std::string ended =
+      state_->is_ended ? fmt::format("; it ended, {}", state_->EndingAtStart()) : "";
+  return {failure.code(),
+          fmt::format("{}{}; {}", std::string(failure.message()), ended, state_->log.LastWords())};
 }
 
 void ModelProcess::Stop() {

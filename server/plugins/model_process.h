@@ -44,6 +44,8 @@ class ModelProcess {
   [[nodiscard]] std::string how_it_ended() const;
   // The last lines that it wrote, as clean text.
   [[nodiscard]] std::string log_tail() const;
+  // A failure to speak with it, and what it wrote.
+  [[nodiscard]] absl::Status WithLastWords(const absl::Status& failure) const;
   // Resident bytes of all that is below the keeper.
   [[nodiscard]] std::int64_t memory_in_use() const;
   // Waits for the socket; UNAVAILABLE with the log when the process ends first or time is out;

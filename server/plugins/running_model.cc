@@ -61,10 +61,10 @@ int RunningModel::RecentFailures() {
   return static_cast<int>(failures_.size());
 }
 
-void RunningModel::CountFailure(const std::string& what) {
+void RunningModel::CountFailure(const std::string& what, std::string_view event) {
   failures_.push_back(Clock::now());
   last_failure_ = what;
-  Tell("failed", what);
+  Tell(event, what);
   if (RecentFailures() >= policy_.most_failures) {
     Tell("given_up", fmt::format("{} failures", RecentFailures()));
   }
@@ -125,7 +125,9 @@ absl::Status RunningModel::StartOnce(const std::stop_token& cancel) {
     const auto spent = std::chrono::duration_cast<milliseconds>(Clock::now() - start);
     return std::max(milliseconds(1), policy_.start_timeout - spent);
   };
-  ASSIGN_OR_RETURN(client_, ModelClient::Connect(process_->socket(), left(), cancel));
+  auto connected = ModelClient::Connect(process_->socket(), left(), cancel);
+  if (!connected.ok()) return process_->WithLastWords(connected.status());
+  client_ = *std::move(connected);
   RETURN_IF_ERROR(client_->CheckHealth({.timeout = left(), .cancel = cancel}));
   ASSIGN_OR_RETURN(info_, client_->GetInfo({.timeout = left(), .cancel = cancel}));
   ++process_number_;
@@ -143,7 +145,7 @@ absl::Status RunningModel::EnsureRunning(const std::stop_token& cancel) {
   process_.reset();
   if (cancel.stop_requested()) return absl::CancelledError("cancelled");
   if (absl::IsFailedPrecondition(started) || absl::IsNotFound(started)) return started;
-  CountFailure(TextOf(started));
+  CountFailure(TextOf(started), "not_started");
   return WithReason(absl::UnavailableError(fmt::format("cost model {}: {}", manifest_.name,
                                                        std::string(started.message()))),
                     "COST_MODEL_START");
@@ -206,7 +208,7 @@ absl::Status RunningModel::OpenLocked(Context& context, const std::stop_token& c
                       "COST_MODEL_REFUSED");
   }
   const std::string what = EndProcess(opened.status());
-  CountFailure(what);
+  CountFailure(what, "not_opened");
   return WithReason(
       absl::UnavailableError(fmt::format("cost model {}: OpenContext: {}", manifest_.name, what)),
       "COST_MODEL_FAILED");

@@ -31,7 +31,8 @@ struct FailurePolicy {
   std::chrono::milliseconds window{600'000};
 };
 
-// One event of a model's life, for the log: "started", "failed", "poisoned", "given_up".
+// One event of a model's life, for the log: "started", "failed", "poisoned", "given_up"; and
+// "not_started" and "not_opened", of which the error tells whoever asked.
 using ModelEvent = std::function<void(std::string_view event, const std::string& what)>;
 
 // A model of the folder, started when it is first asked and again when it has crashed or hung. A
@@ -113,7 +114,7 @@ class RunningModel {
   [[nodiscard]] std::size_t BatchLimit() const;
   void LookAfterCancel();
   std::string EndProcess(const absl::Status& failure);
-  void CountFailure(const std::string& what);
+  void CountFailure(const std::string& what, std::string_view event = "failed");
   [[nodiscard]] int RecentFailures();
   void Tell(std::string_view event, const std::string& what) const;
 

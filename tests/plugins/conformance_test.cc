@@ -79,6 +79,15 @@ INSTANTIATE_TEST_SUITE_P(All, SaneModelTest,
                          testing::Values("good", "bounds", "explain", "calibration", "batch"),
                          [](const auto& row) { return row.param; });
 
+// A device of 4 GiB, of whose question no plan would fit.
+TEST(ConformanceTest, AsksOfSmallDevicesWhatFits) {
+  const Knowledge knowledge = LoadKnowledge("").value();
+  const Problem problem = ConformanceProblem("cpu-generic", {}, knowledge).value();
+  const ConformanceReport report = CheckConformance(SpecOf(CppTemplate()).value(), problem);
+  EXPECT_EQ(Failures(report), "") << report.log_tail;
+  EXPECT_EQ(Found(report, "units").outcome, CheckOutcome::kPassed);
+}
+
 // A model is wrong in one way: its check fails, and no other.
 struct Case {
   std::string name;  // mode
@@ -90,7 +99,7 @@ struct Case {
 
 const Case kCases[] = {
     {"crash_at_start", "handshake", "no licence found"},
-    {"garbage", "handshake", ""},
+    {"garbage", "handshake", "no gRPC answer there within 10 s; it wrote"},
     {"not_serving", "handshake", "it is not serving"},
     {"handshake_name", "handshake", "'The Bad Model' is not lower-case letters"},
     {"handshake_chips", "handshake", "no chips"},

@@ -51,7 +51,16 @@ TEST(ModelProcessTest, SaysHowItEndedAndWhatItWrote) {
   EXPECT_TRUE(absl::IsUnavailable(status));
   EXPECT_EQ(process->how_it_ended(), "exit code 3");
   EXPECT_THAT(process->log_tail(), HasSubstr("no licence"));
-  EXPECT_THAT(std::string(status.message()), HasSubstr("no licence"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("exit code 3; it wrote: no licence"));
+}
+
+TEST(ModelProcessTest, NamesTheLimitOfMemoryWhereASignalEndsTheStart) {
+  ProcessSpec spec = ShellSpec("kill -SEGV $$");
+  spec.limits.memory_bytes = 100 << 20;
+  const absl::Status status = ModelProcess::Start(spec).value()->WaitForSocket(kStart);
+  EXPECT_THAT(
+      std::string(status.message()),
+      HasSubstr("(Segmentation fault), with memory_limit_bytes = 104857600; it wrote nothing"));
 }
 
 TEST(ModelProcessTest, NamesTheSignal) {

@@ -173,7 +173,7 @@ struct Unusable {
 
 const Unusable kUnusable[] = {
     {"crash_at_start", "COST_MODEL_START", "no licence found"},
-    {"garbage", "COST_MODEL_START", "", true},
+    {"garbage", "COST_MODEL_START", "no gRPC answer there within", true},
     {"hang_at_start", "COST_MODEL_START", "did not serve within", true},
     {"wrong_version", "COST_MODEL_PROTOCOL", "protocol 9.0"},
     {"refuse", "COST_MODEL_REFUSED", "no such chip"},
