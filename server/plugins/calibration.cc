@@ -19,7 +19,8 @@ namespace {
 using OrderedJson = nlohmann::ordered_json;
 using std::filesystem::path;
 
-constexpr std::size_t kNamedDigits = 12;  // of a checksum, in a name
+constexpr std::size_t kNamedDigits = 12;    // of a checksum, in a name
+constexpr std::size_t kLongestShown = 100;  // of a wrong value, in a message
 // Its texts are short beside the parameters, of which each byte is two digits.
 constexpr std::uintmax_t kMostCalibrationFileBytes = 3 * kMostParameterBytes;
 
@@ -56,6 +57,11 @@ std::string Text(const OrderedJson& json, const char* field) {
   return CleanText(found->get<std::string>(), {.longest_bytes = kMostCalibrationFileBytes});
 }
 
+std::string Shown(const OrderedJson& value) {
+  return CleanText(value.dump(-1, ' ', false, OrderedJson::error_handler_t::replace),
+                   {.longest_bytes = kLongestShown});
+}
+
 absl::StatusOr<StoredCalibration> Parse(const path& file, const std::string& text) {
   const OrderedJson json = OrderedJson::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return Unusable(file, "is no JSON object");
@@ -90,9 +96,15 @@ std::string CalibrationName(const CalibrationParameters& parameters) {
 
 absl::StatusOr<std::vector<TestMeasurement>> ReadMeasurements(
     std::string_view json, const std::vector<CalibrationTest>& tests) {
-  const OrderedJson values = OrderedJson::parse(json, nullptr, /*allow_exceptions=*/false);
+  OrderedJson values;
+  try {
+    values = OrderedJson::parse(json);
+  } catch (const OrderedJson::exception& error) {
+    return InvalidFields({{.field = "measurements", .description = error.what()}});
+  }
   if (!values.is_object()) {
-    return InvalidFields({{.field = "measurements", .description = "is no JSON object"}});
+    return InvalidFields(
+        {{.field = "measurements", .description = Shown(values) + "; must be a JSON object"}});
   }
   std::vector<FieldViolation> violations;
   const auto add = [&](const std::string& test, std::string description) {
@@ -101,7 +113,7 @@ absl::StatusOr<std::vector<TestMeasurement>> ReadMeasurements(
   };
   for (const auto& [name, value] : values.items()) {
     if (std::ranges::find(tests, name, &CalibrationTest::name) == tests.end()) {
-      add(name, "is no test of this model");
+      add(name, Shown(value) + "; is no test of this model");
     }
   }
   std::vector<TestMeasurement> measurements;
@@ -110,7 +122,7 @@ absl::StatusOr<std::vector<TestMeasurement>> ReadMeasurements(
     if (value == values.end()) {
       add(test.name, "missing; " + test.what);
     } else if (!value->is_number() || !std::isfinite(value->get<double>())) {
-      add(test.name, "must be a finite number, " + test.unit);
+      add(test.name, fmt::format("{}; must be a finite number, {}", Shown(*value), test.unit));
     } else {
       measurements.push_back({.name = test.name, .value = value->get<double>()});
     }
@@ -128,6 +140,20 @@ absl::StatusOr<CalibrationFile> FileOf(const std::string& folder,
       .path = PathOf(folder, calibration.model, calibration.chip),
       .text =
           JsonOf(calibration).dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n"};
+}
+
+std::vector<std::string> CalibratedChips(const std::string& folder, std::string_view model) {
+  const std::string begin = std::string(model) + ".";
+  std::vector<std::string> chips;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(path(folder) / "calibrations", error), end;
+       !error && entry != end; entry.increment(error)) {
+    const std::string stem = entry->path().stem().string();
+    if (entry->path().extension() != ".json" || !stem.starts_with(begin)) continue;
+    chips.push_back(stem.substr(begin.size()));
+  }
+  std::ranges::sort(chips);
+  return chips;
 }
 
 absl::StatusOr<std::optional<StoredCalibration>> LoadCalibration(const std::string& folder,

@@ -59,6 +59,9 @@ struct CalibrationFile {
 absl::StatusOr<CalibrationFile> FileOf(const std::string& folder,
                                        const StoredCalibration& calibration);
 
+// The chips that a model has such a file for, in their order.
+std::vector<std::string> CalibratedChips(const std::string& folder, std::string_view model);
+
 // Absent: there is none. INVALID_ARGUMENT: the file cannot be used, and why.
 absl::StatusOr<std::optional<StoredCalibration>> LoadCalibration(const std::string& folder,
                                                                  std::string_view model,

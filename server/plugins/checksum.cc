@@ -75,7 +75,7 @@ absl::StatusOr<std::string> FileChecksum(const std::string& path) {
     in.read(part.data(), static_cast<std::streamsize>(part.size()));
     digest.Add({part.data(), static_cast<std::size_t>(in.gcount())});
   }
-  if (in.bad()) return absl::InternalError(fmt::format("no checksum of {}", path));
+  if (in.bad()) return absl::NotFoundError(fmt::format("{} cannot be read", path));
   return digest.Hex();
 }
 

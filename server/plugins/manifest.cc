@@ -11,6 +11,7 @@
 #include <set>
 #include <system_error>
 
+#include "search_space/clean_text.h"
 #include "search_space/status.h"
 #include "server/plugins/checksum.h"
 
@@ -20,7 +21,8 @@ namespace {
 using Json = nlohmann::json;
 using std::filesystem::path;
 
-// Far above what a model needs, and far below what a sum with it overflows.
+// The most is far above what a model needs, and far below what a sum with it overflows.
+constexpr std::int64_t kLeastMemoryBytes = std::int64_t{64} << 20;  // none starts with less
 constexpr std::int64_t kMostMemoryBytes = std::int64_t{16} << 40;
 constexpr std::int64_t kMostCpuSeconds = 31'536'000;  // 365 days
 constexpr std::int64_t kMostFileBytes = std::int64_t{1} << 40;
@@ -31,6 +33,12 @@ constexpr std::int64_t kMostDeadlineMilliseconds = 3'600'000;
 bool IsName(std::string_view text) {
   return !text.empty() && text.size() <= 63 && text.front() != '-' &&
          text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string_view::npos;
+}
+
+std::string Shown(const Json& value) {
+  constexpr std::size_t kLongest = 100;
+  return CleanText(value.dump(-1, ' ', false, Json::error_handler_t::replace),
+                   {.longest_bytes = kLongest});
 }
 
 bool IsChecksum(std::string_view text) {
@@ -45,7 +53,7 @@ class ManifestReader {
   ModelManifest Read() {
     ModelManifest manifest;
     if (!json_.is_object()) {
-      Add("", "is no JSON object");
+      Add("", Shown(json_) + "; must be a JSON object");
       return manifest;
     }
     Text("name", manifest.name);
@@ -56,7 +64,9 @@ class ManifestReader {
     Environment(manifest.environment);
     Limits(manifest.limits);
     for (const auto& [key, value] : json_.items()) {
-      if (!known_.contains(key)) Add(key, "is no field of a manifest");
+      if (known_.contains(key)) continue;
+      Add(key,
+          fmt::format("{}; is no field of a manifest: {}", Shown(value), fmt::join(known_, ", ")));
     }
     Check(manifest);
     return manifest;
@@ -82,7 +92,7 @@ class ManifestReader {
     if (value->is_string()) {
       out = value->get<std::string>();
     } else {
-      Add(field, "must be a string");
+      Add(field, Shown(*value) + "; must be a string");
     }
   }
 
@@ -90,44 +100,51 @@ class ManifestReader {
     const Json* const value = Find("arguments");
     if (value == nullptr) return;
     const bool is_list = value->is_array() && std::ranges::all_of(*value, &Json::is_string);
-    if (!is_list) return Add("arguments", "must be a list of strings");
+    if (!is_list) return Add("arguments", Shown(*value) + "; must be a list of strings");
     for (const Json& word : *value) out.push_back(word.get<std::string>());
   }
 
   void Environment(std::map<std::string, std::string>& out) {
     const Json* const value = Find("environment");
     if (value == nullptr) return;
-    if (!value->is_object()) return Add("environment", "must be an object of strings");
+    if (!value->is_object()) {
+      return Add("environment", Shown(*value) + "; must be an object of strings");
+    }
     for (const auto& [name, text] : value->items()) {
       if (!text.is_string()) {
-        Add("environment." + name, "must be a string");
+        Add("environment." + name, Shown(text) + "; must be a string");
       } else {
         out[name] = text.get<std::string>();
       }
     }
   }
 
-  void Positive(const char* field, std::int64_t most, std::int64_t& out) {
+  struct Range {
+    std::int64_t least = 1;
+    std::int64_t most = 1;
+  };
+  void Whole(const char* field, Range range, std::int64_t& out) {
     const Json* const value = Find(field);
     if (value == nullptr) return;
     // A number above 0 is unsigned to the parser.
     const std::uint64_t number = value->is_number_unsigned() ? value->get<std::uint64_t>() : 0;
-    if (number > 0 && number <= static_cast<std::uint64_t>(most)) {
+    if (number >= static_cast<std::uint64_t>(range.least) &&
+        number <= static_cast<std::uint64_t>(range.most)) {
       out = static_cast<std::int64_t>(number);
     } else {
-      Add(field, fmt::format("{}; must be a whole number above 0 and at most {}",
-                             value->dump(-1, ' ', false, Json::error_handler_t::replace), most));
+      Add(field, fmt::format("{}; must be a whole number of at least {} and at most {}",
+                             Shown(*value), range.least, range.most));
     }
   }
 
   void Limits(ModelLimits& limits) {
-    Positive("memory_limit_bytes", kMostMemoryBytes, limits.memory_bytes);
-    Positive("cpu_limit_seconds", kMostCpuSeconds, limits.cpu_seconds);
-    Positive("file_limit_bytes", kMostFileBytes, limits.file_bytes);
-    Positive("open_file_limit", kMostOpenFiles, limits.open_files);
-    Positive("process_limit", kMostProcesses, limits.processes);
+    Whole("memory_limit_bytes", {kLeastMemoryBytes, kMostMemoryBytes}, limits.memory_bytes);
+    Whole("cpu_limit_seconds", {.most = kMostCpuSeconds}, limits.cpu_seconds);
+    Whole("file_limit_bytes", {.most = kMostFileBytes}, limits.file_bytes);
+    Whole("open_file_limit", {.most = kMostOpenFiles}, limits.open_files);
+    Whole("process_limit", {.most = kMostProcesses}, limits.processes);
     std::int64_t milliseconds = limits.batch_deadline.count();
-    Positive("batch_deadline_milliseconds", kMostDeadlineMilliseconds, milliseconds);
+    Whole("batch_deadline_milliseconds", {.most = kMostDeadlineMilliseconds}, milliseconds);
     limits.batch_deadline = std::chrono::milliseconds(milliseconds);
   }
 
@@ -136,13 +153,16 @@ class ManifestReader {
       Add("name", fmt::format("'{}'; must be lower-case letters, digits and -", manifest.name));
     }
     if (manifest.program.empty() == manifest.library.empty()) {
-      Add("program", "must be stated, or library, and not both");
+      Add("program", fmt::format("'{}', and library = '{}'; one of the two must be stated, and not "
+                                 "both",
+                                 manifest.program, manifest.library));
     }
     if (!manifest.library.empty() && !manifest.arguments.empty()) {
-      Add("arguments", "a library takes none");
+      Add("arguments", Shown(manifest.arguments) + "; a library takes none");
     }
     if (!IsChecksum(manifest.sha256)) {
-      Add("sha256", "must be the 64 hexadecimal digits that sha256sum prints of the file");
+      Add("sha256", Shown(manifest.sha256) +
+                        "; must be the 64 hexadecimal digits that sha256sum prints of the file");
     }
   }
 
@@ -181,9 +201,22 @@ absl::StatusOr<std::vector<ModelManifest>> LoadManifests(const std::string& fold
   std::vector<FieldViolation> violations;
   std::set<std::string> names;
   for (const path& file : files) {
+    const auto refuse = [&, name = file.filename().string()](std::string why) {
+      violations.push_back({.field = name, .description = std::move(why)});
+    };
+    if (!std::filesystem::is_regular_file(file, error)) {
+      refuse("is no regular file");
+      continue;
+    }
     std::ifstream in(file, std::ios::binary);
     const std::string text{std::istreambuf_iterator<char>(in), {}};
-    const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+    Json json;
+    try {
+      json = Json::parse(text);
+    } catch (const Json::exception& mistake) {
+      refuse(mistake.what());
+      continue;
+    }
     ManifestReader reader(json, file.filename().string());
     ModelManifest manifest = reader.Read();
     violations.insert(violations.end(), reader.violations().begin(), reader.violations().end());

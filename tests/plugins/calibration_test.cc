@@ -42,6 +42,9 @@ TEST(MeasurementsTest, OneErrorNamesAllThatIsWrong) {
   std::vector<std::string> fields;
   for (const FieldViolation& violation : FieldViolations(wrong)) fields.push_back(violation.field);
   EXPECT_THAT(fields, ElementsAre("measurements.tiem", "measurements.rate", "measurements.time"));
+  EXPECT_THAT(std::string(wrong.message()), HasSubstr("\"fast\"; must be a finite number"));
+  const absl::Status broken = ReadMeasurements("{\n1", TwoTests()).status();
+  EXPECT_THAT(std::string(broken.message()), HasSubstr("line 2, column 1"));
   for (const std::string text : {"[]", "{", R"({"rate": 1e999, "time": 1})"}) {
     EXPECT_TRUE(absl::IsInvalidArgument(ReadMeasurements(text, TwoTests()).status())) << text;
   }
@@ -76,6 +79,8 @@ TEST(StoredCalibrationTest, ComesBackAsItWas) {
   const auto path = Store(folder.path(), stored);
   ASSERT_TRUE(path.ok()) << path.status();
   EXPECT_EQ(*path, folder.path() + "/calibrations/a." + kChip + ".json");
+  EXPECT_THAT(CalibratedChips(folder.path(), "a"), ElementsAre(kChip));
+  EXPECT_THAT(CalibratedChips(folder.path(), "b"), IsEmpty());
   const auto back = LoadCalibration(folder.path(), "a", kChip);
   ASSERT_TRUE(back.ok()) << back.status();
   ASSERT_TRUE(back->has_value());

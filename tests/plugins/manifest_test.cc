@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "search_space/status.h"
 #include "server/plugins/checksum.h"
 #include "tests/plugins/models.h"
@@ -22,7 +24,7 @@ std::string With(const std::string& fields) {
 TEST(ManifestTest, ReadsAllFields) {
   const TemporaryFolder folder;
   folder.Write("acme.json", With(R"(, "arguments": ["--fast"], "environment": {"LICENCE": "x"},
-      "memory_limit_bytes": 1000, "cpu_limit_seconds": 2, "file_limit_bytes": 3,
+      "memory_limit_bytes": 67108864, "cpu_limit_seconds": 2, "file_limit_bytes": 3,
       "open_file_limit": 4, "process_limit": 6, "batch_deadline_milliseconds": 5)"));
   folder.Write("notes.txt", "not a manifest");
   const auto manifests = LoadManifests(folder.path());
@@ -33,7 +35,7 @@ TEST(ManifestTest, ReadsAllFields) {
   EXPECT_EQ(acme.program, folder.path() + "/acme");
   EXPECT_EQ(acme.arguments, std::vector<std::string>{"--fast"});
   EXPECT_EQ(acme.environment.at("LICENCE"), "x");
-  EXPECT_EQ(acme.limits.memory_bytes, 1000);
+  EXPECT_EQ(acme.limits.memory_bytes, 64 << 20);
   EXPECT_EQ(acme.limits.cpu_seconds, 2);
   EXPECT_EQ(acme.limits.file_bytes, 3);
   EXPECT_EQ(acme.limits.open_files, 4);
@@ -48,23 +50,34 @@ struct Case {
 };
 
 const Case kCases[] = {
-    {"NoJson", "{", "no JSON object"},
-    {"NoObject", "[]", "no JSON object"},
-    {"UnknownField", With(R"(, "pogram": 1)"), "pogram"},
-    {"BothKinds", With(R"(, "library": "x.so")"), "not both"},
+    {"NoJson", "{\n1", "parse error at line 2, column 1"},
+    {"NoObject", "[]", "[]; must be a JSON object"},
+    {"UnknownField", With(R"(, "pogram": 1)"),
+     "pogram = 1; is no field of a manifest: arguments, "},
+    {"BothKinds", With(R"(, "library": "x.so")"),
+     "program = 'acme', and library = 'x.so'; one of the two"},
     {"BadName", R"({"name": "A B", "program": "x", "sha256": ")" + kDigits + "\"}", "lower-case"},
-    {"NoChecksum", R"({"name": "a", "program": "x"})", "sha256"},
+    {"NoChecksum", R"({"name": "a", "program": "x"})", "sha256 = \"\"; must be the 64"},
+    {"BadChecksum", R"({"name": "a", "program": "x", "sha256": "AB"})", R"("AB"; must be the 64)"},
+    {"NameNoText", With(R"(, "library": 7)"), "library = 7; must be a string"},
+    {"EnvironmentNoObject", With(R"(, "environment": [1])"),
+     "environment = [1]; must be an object"},
+    {"EnvironmentNoText", With(R"(, "environment": {"A": 5})"),
+     "environment.A = 5; must be a string"},
     {"ArgumentsOfLibrary",
      R"({"name": "a", "library": "x", "arguments": ["y"], "sha256": ")" + kDigits + "\"}",
-     "takes none"},
-    {"NegativeLimit", With(R"(, "memory_limit_bytes": -1)"), "above 0"},
-    {"TextLimit", With(R"(, "cpu_limit_seconds": "1")"), "above 0"},
+     R"(["y"]; a library takes none)"},
+    {"NegativeLimit", With(R"(, "file_limit_bytes": -1)"),
+     "-1; must be a whole number of at least 1"},
+    {"TextLimit", With(R"(, "cpu_limit_seconds": "1")"), R"("1"; must be a whole number)"},
+    {"MemoryTooSmall", With(R"(, "memory_limit_bytes": 67108863)"),
+     "67108863; must be a whole number of at least 67108864"},
     {"DeadlineTooLong", With(R"(, "batch_deadline_milliseconds": 9223372036854775807)"),
-     "9223372036854775807; must be a whole number above 0 and at most 3600000"},
+     "9223372036854775807; must be a whole number of at least 1 and at most 3600000"},
     {"MoreThanSigned", With(R"(, "open_file_limit": 18446744073709551615)"), "at most 1048576"},
     {"MemoryTooLarge", With(R"(, "memory_limit_bytes": 17592186044417)"),
-     "17592186044417; must be a whole number above 0 and at most 17592186044416"},
-    {"ArgumentsNoList", With(R"(, "arguments": "x")"), "list of strings"},
+     "17592186044417; must be a whole number of at least 67108864 and at most 17592186044416"},
+    {"ArgumentsNoList", With(R"(, "arguments": "x")"), R"("x"; must be a list of strings)"},
 };
 
 class ManifestMistakeTest : public testing::TestWithParam<Case> {};
@@ -86,6 +99,14 @@ TEST(ManifestTest, TwoOfOneNameAreRefused) {
   folder.Write("a.json", With(""));
   folder.Write("b.json", With(""));
   EXPECT_THAT(std::string(LoadManifests(folder.path()).status().message()), HasSubstr("taken"));
+}
+
+TEST(ManifestTest, AFolderIsNoManifest) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder.path() + "/dir.json");
+  const absl::Status status = LoadManifests(folder.path()).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("dir.json"));
 }
 
 TEST(ManifestTest, NoFolderIsNotFound) {
