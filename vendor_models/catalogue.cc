@@ -106,6 +106,11 @@ absl::StatusOr<std::vector<std::filesystem::path>> ChipFiles(std::string_view fo
 }
 
 absl::StatusOr<std::string> ReadText(const std::filesystem::path& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    return InvalidFields(
+        {{.field = path.filename().string(), .description = "a folder; must be a chip file"}});
+  }
   std::ifstream stream(path, std::ios::binary);
   std::string text((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
   if (!stream) return absl::NotFoundError(fmt::format("cannot read chip file {}", path.string()));
@@ -133,8 +138,10 @@ absl::StatusOr<Catalogue> Catalogue::Load(std::string_view extra_folder) {
   ASSIGN_OR_RETURN(const std::vector<std::filesystem::path> files, ChipFiles(extra_folder));
   std::vector<FieldViolation> violations;
   for (const std::filesystem::path& file : files) {
-    ASSIGN_OR_RETURN(const std::string text, ReadText(file));
-    const absl::Status status = catalogue.AddFile(file.stem().string(), text);
+    const absl::StatusOr<std::string> text = ReadText(file);
+    if (!text.ok() && !absl::IsInvalidArgument(text.status())) return text.status();
+    const absl::Status status =
+        text.ok() ? catalogue.AddFile(file.stem().string(), *text) : text.status();
     const std::vector<FieldViolation> found = FieldViolations(status);
     violations.insert(violations.end(), found.begin(), found.end());
   }

@@ -119,6 +119,32 @@ TEST(CatalogueTest, FittedConstantsSayTheirError) {
   EXPECT_GT(count, 100);
 }
 
+// A constant that ships says how far it is itself from the table that it was fitted to, not only
+// how far a fit is; so do measured curves, and constants of memory-bound operators.
+TEST(CatalogueTest, ShippedConstantsSayTheirOwnError) {
+  int count = 0;
+  for (const ChipEntry& chip : BuiltIn().chips()) {
+    const bool is_calibration = chip.spec.id == "cpu-generic";
+    for (const ChipFigure& figure : chip.figures) {
+      if (figure.provenance != Provenance::kFitted || is_calibration) continue;
+      SCOPED_TRACE(chip.spec.id + " " + figure.name);
+      if (figure.name == "attention_efficiency_ratio") {
+        EXPECT_THAT(figure.source, HasSubstr("as shipped "));
+      } else if (figure.name.starts_with("collective_") &&
+                 figure.source.find("aiconfigurator") != std::string::npos) {
+        EXPECT_THAT(figure.source, HasSubstr("a curve through every second size is "));
+      } else if (figure.name == "memory_bound_fixed_seconds" ||
+                 figure.name == "cache_bandwidth_ratio") {
+        EXPECT_THAT(figure.source, HasSubstr("held-out error "));
+      } else {
+        continue;
+      }
+      ++count;
+    }
+  }
+  EXPECT_GT(count, 60);
+}
+
 TEST(CatalogueTest, ChipsOfManyVendors) {
   std::set<std::string> vendors;
   for (const ChipEntry& chip : BuiltIn().chips()) {
@@ -372,6 +398,13 @@ TEST_F(FolderTest, NamesTheMistakesOfAllFiles) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("site-a.json = "));
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("site-b.json: id = site-c; must be the name of the file"));
+}
+
+TEST_F(FolderTest, AFolderIsNoChipFile) {
+  std::filesystem::create_directory(folder_ / "dir.json");
+  const absl::Status status = Catalogue::Load(folder_.string()).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("dir.json"));
 }
 
 TEST_F(FolderTest, SaysThatAFolderIsAbsent) {
