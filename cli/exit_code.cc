@@ -18,6 +18,8 @@ struct ReasonCode {
 // Reasons whose canonical code says less than they do: gRPC has one code for "nothing fits", "the
 // study has ended" and "this store cannot be used".
 constexpr std::array kReasonCodes = {
+    ReasonCode{"USAGE", kExitUsage},
+    ReasonCode{"NO_COST_MODELS", kExitUsage},
     ReasonCode{"NO_FEASIBLE_PLAN", kExitInfeasible},
     ReasonCode{"ALL_TRIALS_FAILED", kExitTrialsFailed},
     ReasonCode{"UNKNOWN_CHIP", kExitNotFound},

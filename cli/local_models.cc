@@ -13,7 +13,9 @@ absl::StatusOr<LocalModels> LocalModels::Open(const std::string& folder) {
   LocalModels models;
   if (folder.empty()) return models;
   const auto tell = [](std::string_view event, const std::string& what) {
-    if (event != "started") PrintNote(fmt::format("cost model {}: {}", event, what));
+    // Of the last two the command's own error, or its answer, tells.
+    if (event == "started" || event == "not_started" || event == "not_opened") return;
+    PrintNote(fmt::format("cost model {}: {}", event, what));
   };
   ASSIGN_OR_RETURN(models.shelf_, ModelShelf::Open(folder, {}, tell));
   return models;
@@ -27,9 +29,23 @@ OpenPlanModel LocalModels::opener() const {
   };
 }
 
-absl::StatusOr<LocalModels> RequireModels(const std::string& folder) {
-  if (!folder.empty()) return LocalModels::Open(folder);
-  return InvalidFields({{.field = "cost-models", .description = "missing; names the folder"}});
+absl::Status RefuseServer(const GlobalFlags& flags) {
+  if (flags.server.empty()) return absl::OkStatus();
+  return WithReason(
+      InvalidFields(
+          {{.field = "--server",
+            .description = flags.server + "; not taken: this command runs the model itself, "
+                                          "on the model's own machine, with --cost-models "
+                                          "there"}}),
+      "USAGE");
+}
+
+absl::StatusOr<LocalModels> RequireModels(const GlobalFlags& flags) {
+  RETURN_IF_ERROR(RefuseServer(flags));
+  if (!flags.cost_models.empty()) return LocalModels::Open(flags.cost_models);
+  return WithReason(
+      absl::FailedPreconditionError("no folder of cost models was given (--cost-models)"),
+      "NO_COST_MODELS");
 }
 
 }  // namespace meshwright

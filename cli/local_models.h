@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "cli/program.h"
 #include "server/plugins/model_shelf.h"
 #include "server/tuner/plan_model.h"
 
@@ -22,7 +23,11 @@ class LocalModels {
   std::unique_ptr<ModelShelf> shelf_;
 };
 
-// The models of a folder that must be given. INVALID_ARGUMENT: it is not.
-absl::StatusOr<LocalModels> RequireModels(const std::string& folder);
+// Of a command that runs a model on this machine. INVALID_ARGUMENT, USAGE: a server was named.
+absl::Status RefuseServer(const GlobalFlags& flags);
+
+// The same, of the models of the folder, which must be given: else FAILED_PRECONDITION,
+// NO_COST_MODELS.
+absl::StatusOr<LocalModels> RequireModels(const GlobalFlags& flags);
 
 }  // namespace meshwright

@@ -37,16 +37,11 @@ struct Asked {
 };
 
 absl::StatusOr<Asked> Open(const CalibrationFlags& asked, const GlobalFlags& flags) {
-  if (!flags.server.empty()) {
-    return InvalidFields({{.field = "--server",
-                           .description = "a calibration is a file of the folder that meshwrightd "
-                                          "reads (--cost-models): run this where that is"}});
-  }
   Asked out;
+  ASSIGN_OR_RETURN(out.models, RequireModels(flags));
   ASSIGN_OR_RETURN(out.knowledge, LoadKnowledge(flags.chips));
   ASSIGN_OR_RETURN(const ChipEntry* const chip, out.knowledge.chips.Find(asked.chip));
   out.chip = chip->spec.id;
-  ASSIGN_OR_RETURN(out.models, RequireModels(flags.cost_models));
   ASSIGN_OR_RETURN(out.manifest, FindManifest(out.models.shelf()->manifests(), asked.name));
   ASSIGN_OR_RETURN(out.model, out.models.shelf()->Find(asked.name));
   ASSIGN_OR_RETURN(out.info, out.model->Start({}));
@@ -76,8 +71,8 @@ absl::Status Try(const Asked& asked, const CalibrationParameters& parameters) {
                    ConformanceProblem(asked.chip, asked.info, asked.knowledge));
   const absl::Status opened = MakePlanModel(asked.model, problem, parameters).status();
   if (Reason(opened) != "COST_MODEL_REFUSED") return opened;
-  return WithReason(absl::FailedPreconditionError("not calibrated: with what it fitted, " +
-                                                  std::string(opened.message())),
+  return WithReason(absl::InvalidArgumentError("not calibrated: with what it fitted, " +
+                                               std::string(opened.message())),
                     "COST_MODEL_REFUSED");
 }
 

@@ -17,6 +17,7 @@
 #include "search_space/status.h"
 #include "server/plugins/checksum.h"
 #include "server/plugins/conformance.h"
+#include "server/plugins/model_list.h"
 #include "server/plugins/report_json.h"
 #include "server/rpc/client.h"
 
@@ -39,36 +40,36 @@ int PrintText(const std::string& text) {
   return kExitDone;
 }
 
-int ListServed(const GlobalFlags& flags) {
-  auto client = Client::Connect(flags.server);
-  if (!client.ok()) return Fail(client.status(), flags.output);
-  const auto info = client->GetServerInfo();
-  if (!info.ok()) return Fail(info.status(), flags.output);
-  std::vector<ModelManifest> manifests;  // a server tells their names alone
-  for (const std::string& name : info->cost_models()) manifests.push_back({.name = name});
-  return PrintText(flags.output == OutputForm::kJson ? ListJson(manifests) : ModelTable(manifests));
+absl::StatusOr<v1::ListCostModelsResponse> ModelsOf(const GlobalFlags& flags) {
+  if (flags.server.empty()) {
+    ASSIGN_OR_RETURN(const LocalModels models, RequireModels(flags));
+    return ListCostModels(models.shelf()->manifests());
+  }
+  ASSIGN_OR_RETURN(Client client, Client::Connect(flags.server));
+  return client.ListCostModels();
 }
 
 int List(const GlobalFlags& flags) {
-  if (!flags.server.empty()) return ListServed(flags);
-  const auto models = RequireModels(flags.cost_models);
-  if (!models.ok()) return Fail(models.status(), flags.output);
-  const auto& manifests = models->shelf()->manifests();
-  return PrintText(flags.output == OutputForm::kJson ? ListJson(manifests) : ModelTable(manifests));
+  const auto list = ModelsOf(flags);
+  if (!list.ok()) return Fail(list.status(), flags.output);
+  return PrintText(flags.output == OutputForm::kJson ? ListJson(*list) : ModelTable(*list));
+}
+
+absl::StatusOr<ShownModel> StartModel(const std::string& name, const GlobalFlags& flags) {
+  ASSIGN_OR_RETURN(const LocalModels models, RequireModels(flags));
+  ShownModel shown;
+  ASSIGN_OR_RETURN(shown.manifest, FindManifest(models.shelf()->manifests(), name));
+  ASSIGN_OR_RETURN(const std::shared_ptr<RunningModel> model, models.shelf()->Find(name));
+  ASSIGN_OR_RETURN(shown.info, model->Start({}));
+  shown.isolation = model->Isolation();
+  shown.calibrated_chips = CalibratedChips(flags.cost_models, name);
+  return shown;
 }
 
 int Show(const std::string& name, const GlobalFlags& flags) {
-  const auto models = RequireModels(flags.cost_models);
-  if (!models.ok()) return Fail(models.status(), flags.output);
-  const auto manifest = FindManifest(models->shelf()->manifests(), name);
-  if (!manifest.ok()) return Fail(manifest.status(), flags.output);
-  const auto model = models->shelf()->Find(name);
-  if (!model.ok()) return Fail(model.status(), flags.output);
-  const auto info = (*model)->Start({});
-  if (!info.ok()) return Fail(info.status(), flags.output);
-  const std::string isolation = (*model)->Isolation();
-  return PrintText(flags.output == OutputForm::kJson ? ShowJson(*manifest, *info, isolation)
-                                                     : ModelReport(*manifest, *info, isolation));
+  const auto shown = StartModel(name, flags);
+  if (!shown.ok()) return Fail(shown.status(), flags.output);
+  return PrintText(flags.output == OutputForm::kJson ? ShowJson(*shown) : ModelReport(*shown));
 }
 
 // A file that a vendor names on the own command line is run as it is.
@@ -76,11 +77,16 @@ absl::StatusOr<ModelManifest> ManifestOf(const CheckFlags& check, const GlobalFl
   const int stated = (check.name.empty() ? 0 : 1) + (check.program.empty() ? 0 : 1) +
                      (check.library.empty() ? 0 : 1);
   if (stated != 1) {
-    return InvalidFields(
-        {{.field = "model", .description = "state one of NAME, --program and --library"}});
+    return WithReason(InvalidFields({{.field = "model",
+                                      .description = fmt::format(
+                                          "{} were stated; must be one of NAME, --program and "
+                                          "--library",
+                                          stated)}}),
+                      "USAGE");
   }
+  RETURN_IF_ERROR(RefuseServer(flags));
   if (!check.name.empty()) {
-    ASSIGN_OR_RETURN(const LocalModels models, RequireModels(flags.cost_models));
+    ASSIGN_OR_RETURN(const LocalModels models, RequireModels(flags));
     return FindManifest(models.shelf()->manifests(), check.name);
   }
   std::error_code error;
@@ -119,9 +125,9 @@ absl::StatusOr<Accuracy> Compare(const std::vector<HistoryRow>& runs, const Mode
 }
 
 absl::StatusOr<ConformanceReport> RunCheck(const CheckFlags& check, const GlobalFlags& flags) {
+  ASSIGN_OR_RETURN(const ModelManifest manifest, ManifestOf(check, flags));
   ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
   ASSIGN_OR_RETURN(const History measured, ReadHistory(check.measured, knowledge));
-  ASSIGN_OR_RETURN(const ModelManifest manifest, ManifestOf(check, flags));
   ASSIGN_OR_RETURN(const Problem problem, ProblemOf(check, manifest, knowledge));
   ASSIGN_OR_RETURN(const ProcessSpec spec, SpecOf(manifest));
   ConformanceReport report = CheckConformance(spec, problem);

@@ -40,17 +40,22 @@ std::string AccuracyText(const Accuracy& accuracy) {
 
 }  // namespace
 
-std::string ModelTable(const std::vector<ModelManifest>& manifests) {
-  Table table({{.title = "cost model"}, {.title = "kind"}, {.title = "file"}});
-  for (const ModelManifest& manifest : manifests) {
-    table.AddRow(
-        {manifest.name, manifest.program.empty() ? "library" : "program", FileOf(manifest)});
+std::string ModelTable(const v1::ListCostModelsResponse& list) {
+  Table table({{.title = "cost model"},
+               {.title = "kind"},
+               {.title = "file"},
+               {.title = "state"},
+               {.title = "SHA-256"}});
+  for (const v1::CostModel& model : list.models()) {
+    table.AddRow({model.name(), model.kind(), model.file(), model.state(), model.sha256()});
   }
   return table.Text("");
 }
 
-std::string ModelReport(const ModelManifest& manifest, const ModelInfo& info,
-                        const std::string& isolation) {
+std::string ModelReport(const ShownModel& shown) {
+  const ModelManifest& manifest = shown.manifest;
+  const ModelInfo& info = shown.info;
+  const auto yes_no = [](bool is_so) { return is_so ? "yes" : "no"; };
   Table table({{}, {}});
   table.AddRow({"file", FileOf(manifest)});
   table.AddRow({"SHA-256", manifest.sha256});
@@ -60,8 +65,16 @@ std::string ModelReport(const ModelManifest& manifest, const ModelInfo& info,
   table.AddRow({"chips", Joined(info.chips)});
   table.AddRow({"precisions", Joined(info.precisions)});
   table.AddRow({"operators", Joined(info.operators)});
-  table.AddRow({"deterministic", info.is_deterministic ? "yes" : "no"});
-  table.AddRow({"isolation", isolation});
+  table.AddRow({"deterministic", yes_no(info.is_deterministic)});
+  table.AddRow({"batch limit", info.max_batch_size > 0
+                                   ? fmt::format("{} plans", info.max_batch_size)
+                                   : "none stated"});
+  table.AddRow({"lower bounds", yes_no(info.has_lower_bound)});
+  table.AddRow({"explains", yes_no(info.has_explain)});
+  table.AddRow({"can be calibrated", yes_no(info.has_calibration)});
+  table.AddRow({"calibrated for",
+                shown.calibrated_chips.empty() ? "no chip" : Joined(shown.calibrated_chips)});
+  table.AddRow({"isolation", shown.isolation});
   return manifest.name + "\n" + table.Text(kIndent);
 }
 
@@ -97,7 +110,8 @@ std::string CheckReport(const ConformanceReport& report) {
   }
   const auto failed =
       std::ranges::count(report.checks, CheckOutcome::kFailed, &CheckResult::outcome);
-  text += fmt::format("\n\nisolation: {}\n", report.isolation);
+  text += "\n\n";
+  if (!report.isolation.empty()) text += fmt::format("isolation: {}\n", report.isolation);
   if (failed > 0 && !report.log_tail.empty()) {
     text += fmt::format("the model wrote:\n{}\n", report.log_tail);
   }

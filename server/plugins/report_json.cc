@@ -57,16 +57,23 @@ OrderedJson AccuracyOf(const Accuracy& accuracy) {
 
 }  // namespace
 
-std::string ListJson(const std::vector<ModelManifest>& manifests) {
+std::string ListJson(const v1::ListCostModelsResponse& list) {
   OrderedJson models = OrderedJson::array();
-  for (const ModelManifest& manifest : manifests) models.push_back(ManifestOf(manifest));
+  for (const v1::CostModel& model : list.models()) {
+    models.push_back({{"name", model.name()},
+                      {"kind", model.kind()},
+                      {"file", model.file()},
+                      {"sha256", model.sha256()},
+                      {"state", model.state()}});
+  }
   return Printed({{"models", models}});
 }
 
-std::string ShowJson(const ModelManifest& manifest, const ModelInfo& info,
-                     const std::string& isolation) {
-  return Printed(
-      {{"manifest", ManifestOf(manifest)}, {"info", InfoOf(info)}, {"isolation", isolation}});
+std::string ShowJson(const ShownModel& shown) {
+  return Printed({{"manifest", ManifestOf(shown.manifest)},
+                  {"info", InfoOf(shown.info)},
+                  {"calibrated_chips", shown.calibrated_chips},
+                  {"isolation", shown.isolation}});
 }
 
 std::string TestsJson(const std::vector<CalibrationTest>& tests) {

@@ -6,14 +6,22 @@
 #include "server/plugins/calibration.h"
 #include "server/plugins/conformance.h"
 #include "server/plugins/manifest.h"
+#include "server/plugins/model_list.h"
 
 namespace meshwright {
 
+// A model that was started.
+struct ShownModel {
+  ModelManifest manifest = {};
+  ModelInfo info = {};
+  std::string isolation = {};
+  std::vector<std::string> calibrated_chips = {};
+};
+
 // What `meshwright model` prints for programs, with a newline at the end.
 
-std::string ListJson(const std::vector<ModelManifest>& manifests);
-std::string ShowJson(const ModelManifest& manifest, const ModelInfo& info,
-                     const std::string& isolation);
+std::string ListJson(const v1::ListCostModelsResponse& list);
+std::string ShowJson(const ShownModel& shown);
 std::string TestsJson(const std::vector<CalibrationTest>& tests);
 std::string CalibrationJson(const std::string& path, const StoredCalibration& calibration);
 std::string CheckJson(const ConformanceReport& report);

@@ -272,4 +272,9 @@ absl::StatusOr<v1::GetServerInfoResponse> Client::GetServerInfo() {
               {});
 }
 
+absl::StatusOr<v1::ListCostModelsResponse> Client::ListCostModels() {
+  return Call(*stubs_->server, &v1::ServerService::Stub::ListCostModels,
+              v1::ListCostModelsRequest(), {});
+}
+
 }  // namespace meshwright

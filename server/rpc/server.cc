@@ -81,7 +81,12 @@ struct Server::State {
   State(const ServerOptions& options_in, const Knowledge& knowledge, Engine& engine)
       : options(options_in),
         pool(options_in.worker_count, kWaitingCalls),
-        context{knowledge, engine, pool, options_in.open_model, options_in.cost_models},
+        context{knowledge,
+                engine,
+                pool,
+                options_in.open_model,
+                options_in.cost_models,
+                options_in.list_cost_models},
         recommendation(MakeRecommendationService(context)),
         tuning(MakeTuningService(context, options_in.heartbeat)),
         catalog(MakeCatalogService(context)),

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "meshwright/v1/catalog.pb.h"
 #include "server/tuner/engine.h"
 #include "server/tuner/problem.h"
 
@@ -19,7 +21,8 @@ struct ServerOptions {
   std::chrono::milliseconds heartbeat = std::chrono::seconds(15);  // of WatchStudy
   std::chrono::milliseconds drain = std::chrono::seconds(5);       // that calls get to end in
   OpenPlanModel open_model = {};  // vendors' models; none: there are none. Outlive the server
-  std::vector<std::string> cost_models = {};  // their names
+  std::vector<std::string> cost_models = {};                          // their names
+  std::function<v1::ListCostModelsResponse()> list_cost_models = {};  // their files as they are now
 };
 
 // The gRPC face of an engine: its services, the standard health service (SERVING for the whole

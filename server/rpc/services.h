@@ -3,8 +3,10 @@
 #include <grpcpp/impl/service_type.h>
 
 #include <chrono>
+#include <functional>
 #include <memory>
 
+#include "meshwright/v1/catalog.pb.h"
 #include "server/rpc/work_pool.h"
 #include "server/tuner/engine.h"
 #include "server/tuner/problem.h"
@@ -18,6 +20,7 @@ struct ServiceContext {
   WorkPool& pool;
   const OpenPlanModel open_model = {};              // none: there are no vendors' models
   const std::vector<std::string> cost_models = {};  // their names
+  const std::function<v1::ListCostModelsResponse()> list_cost_models = {};
 };
 
 // A service whose streams must be told when the server stops. Close() is called once, from the

@@ -53,8 +53,23 @@ class ModelTest(programs.Folder):
         listed = json.loads(self.with_models("--output", "json", "model", "list").stdout)
         self.assertEqual([model["name"] for model in listed["models"]],
                          ["bad", "roofline-c", "roofline-cpp"])
+        self.assertEqual({model["state"] for model in listed["models"]}, {"ok"})
+        self.assertEqual([(model["kind"], model["file"]) for model in listed["models"]],
+                         [("program", "bad_cost_model"), ("library", "libtemplate_cost_model_c.so"),
+                          ("program", "template_cost_model_cpp")])
         shown = json.loads(self.with_models("--output", "json", "model", "show",
                                             "roofline-c").stdout)
+        text = self.with_models("model", "show", "roofline-cpp").stdout
+        self.assertRegex(text, r"batch limit +8192 plans")
+        self.assertRegex(text, r"lower bounds +yes")
+        self.assertRegex(text, r"calibrated for +no chip")
+        for command in (["show", "roofline-cpp"], ["check", "roofline-cpp"],
+                        ["check", "--program", "x"], ["tests", "roofline-cpp", "--chip", "x"]):
+            wrong = self.run_cli("--server", "127.0.0.1:1", "model", *command, expect=2)
+            self.assertIn("on the model's own machine, with --cost-models there", wrong.stderr)
+            self.assertEqual(wrong.stderr.count("\n"), 1)
+        for command in (["list"], ["show", "x"], ["check", "x"], ["tests", "x", "--chip", "x"]):
+            self.run_cli("model", *command, expect=2)  # no folder
         self.assertEqual(shown["info"]["version"], "1.0.0")
         self.assertIn("network=", shown["isolation"])
         self.with_models("model", "show", "nobody", expect=5)
@@ -77,7 +92,12 @@ class ModelTest(programs.Folder):
                                              expect=10).stdout)
         self.assertFalse(report["passed"])
         self.assertEqual(report["checks"][0]["outcome"], "failed")
-        self.run_cli("model", "check", expect=3)
+        self.assertEqual(report["isolation"].split("=")[0], "network")
+        detail = report["checks"][0]["detail"]
+        self.assertIn("it wrote: no licence found", detail)
+        self.assertNotIn("meshwright-confinement", detail)
+        self.run_cli("model", "check", expect=2)
+        self.run_cli("model", "check", "bad", "--program", "/nowhere", expect=2)
         self.run_cli("model", "check", "--program", "/nowhere", expect=5)
 
     def test_tune_embedded_and_served_alike(self):
@@ -151,9 +171,10 @@ class ModelTest(programs.Folder):
 
     def test_a_model_that_cannot_be_asked(self):
         question = ["tune", *self.question(), "--output", "json"]
-        self.run_cli(*question, "--cost-model", "roofline-c", expect=6)  # no folder
+        self.run_cli(*question, "--cost-model", "roofline-c", expect=2)  # no folder
         self.with_models(*question, "--cost-model", "nobody", expect=5)
-        self.with_models(*question, "--cost-model", "bad", expect=8)
+        failed = self.with_models(*question, "--cost-model", "bad", expect=8)
+        self.assertEqual(failed.stderr.count("no licence found"), 1, failed.stderr)
         answer = json.loads(self.with_models(*question, "--cost-model", "bad",
                                              "--allow-fallback").stdout)
         for plan in answer["plans"]:
@@ -180,7 +201,7 @@ class ModelTest(programs.Folder):
         self.assertEqual(baseline["best"]["plan_digest"], own["best"]["plan_digest"])
         self.assertEqual(baseline["plan"]["plan"]["tensor_parallel"], 2)
         self.assertNotEqual(baseline["model_lines"], own["model_lines"])
-        self.run_cli(*question, expect=6)  # no folder
+        self.run_cli(*question, expect=2)  # no folder
 
     def test_calibrate(self):
         chip = ["roofline-cpp", "--chip", "nvidia-a100-sxm4-80gb"]
@@ -201,7 +222,7 @@ class ModelTest(programs.Folder):
         rates = {"matmul_bf16": 93.6e12, "memory_copy": 1.2e12}
         path = self.models / "calibrations" / "roofline-cpp.nvidia-a100-sxm4-80gb.json"
         # Above the data sheet's 312e12: the model refuses its own parameters, and none are kept.
-        refused = calibrate({**rates, "matmul_bf16": 400e12}, expect=6)
+        refused = calibrate({**rates, "matmul_bf16": 400e12}, expect=3)
         self.assertIn("matmul_bf16 = 4e+14 flops_per_second; must be <= 3.12e+14", refused.stderr)
         self.assertFalse(path.exists())
         written = json.loads(calibrate(rates).stdout)
@@ -210,6 +231,8 @@ class ModelTest(programs.Folder):
         self.assertEqual(stored["checksum"], hashlib.sha256(
             (BIN / "template_cost_model_cpp").read_bytes()).hexdigest())
         calibrate(rates, expect=6)  # is there
+        shown = json.loads(self.with_models("--output", "json", "model", "show", chip[0]).stdout)
+        self.assertEqual(shown["calibrated_chips"], [chip[2]])
         calibrate(rates, "--replace")
 
         after = json.loads(self.with_models(*question).stdout)
@@ -231,7 +254,7 @@ class ModelTest(programs.Folder):
         self.assertEqual(foreign["plans"], before["plans"])
         # A chip without bf16: the test is held against its fp16 peak of 125e12.
         chip[2] = "nvidia-v100-sxm2-32gb"
-        refused = calibrate({**rates, "memory_copy": 0.6e12, "matmul_bf16": 126e12}, expect=6)
+        refused = calibrate({**rates, "memory_copy": 0.6e12, "matmul_bf16": 126e12}, expect=3)
         self.assertIn("must be <= 1.25e+14", refused.stderr)
         calibrate({**rates, "memory_copy": 0.6e12})
         self.with_models("model", "tests", "roofline-c", *chip[1:], expect=6)
@@ -273,6 +296,8 @@ class ModelTest(programs.Folder):
         manifest = json.loads(path.read_text())
         manifest["sha256"] = "0" * 64
         path.write_text(json.dumps(manifest))
+        self.assertRegex(self.with_models("model", "list").stdout,
+                         r"roofline-cpp +program +template_cost_model_cpp +changed +0{64}\n")
         done = self.with_models("model", "show", "roofline-cpp", expect=6)
         self.assertIn("it was changed", done.stderr)
 
