@@ -1,16 +1,18 @@
 // Held-out errors of the fits of estimator/fit on public measured tables: docs/chips.md "Fits".
 //
-//   chip_fits FOLDER [gemm|few|collective|attention]
+//   chip_fits FOLDER [gemm|few|collective|curves|attention|memory]
 //
 // FOLDER holds the tables gemm_<chip>_<precision>.csv, collectives_single_node.csv,
-// attention_fwd_aiconfigurator.csv and attention_training_simumax.csv (their README gives sources
-// and columns).
+// attention_fwd_aiconfigurator.csv, attention_training_simumax.csv and elementwise_memory_bound.csv
+// (their README gives sources and columns). `curves` prints what
+// bench/chips/collective_curves.py puts into the sources of single collectives.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <random>
 #include <set>
@@ -24,6 +26,8 @@
 #include "estimator/fit/collective_fit.h"
 #include "estimator/fit/fit_error.h"
 #include "estimator/fit/gemm_fit.h"
+#include "estimator/fit/traffic_fit.h"
+#include "estimator/terms/stream.h"
 #include "vendor_models/catalogue.h"
 
 namespace meshwright {
@@ -85,6 +89,7 @@ constexpr GemmTable kGemmTables[] = {
 
 // Of a fit of many; more change its constants little and take long.
 constexpr std::size_t kManyShapes = 500;
+constexpr Bytes kLargeMessage = {256 << 10};
 
 // Those of at least 512 in every size, which training has.
 std::vector<MeasuredGemm> ReadGemms(const std::string& folder, const GemmTable& table) {
@@ -148,14 +153,16 @@ void ReportFew(const std::string& folder, const Catalogue& catalogue) {
   }
 }
 
-void ReportCollectives(const std::string& folder) {
+using CurvesByKind = std::map<std::string, std::vector<MeasuredCollective>>;
+
+// By ranks and chip, then by operation.
+std::map<std::pair<int, std::string>, CurvesByKind> ReadCollectives(const std::string& folder) {
   const std::map<std::string, CollectiveKind> kinds = {
       {"all_reduce", CollectiveKind::kAllReduce},
       {"all_gather", CollectiveKind::kAllGather},
       {"reduce_scatter", CollectiveKind::kReduceScatter},
       {"alltoall", CollectiveKind::kAllToAll}};
-  std::map<std::pair<int, std::string>, std::map<std::string, std::vector<MeasuredCollective>>>
-      curves;
+  std::map<std::pair<int, std::string>, CurvesByKind> curves;
   for (const Row& row : ReadTable(folder + "/collectives_single_node.csv")) {
     const int ranks = std::stoi(row.at("n_ranks"));
     curves[{ranks, row.at("chip")}][row.at("op")].push_back(
@@ -164,10 +171,25 @@ void ReportCollectives(const std::string& folder) {
          .bytes = {std::stoll(row.at("bytes"))},
          .time = Seconds(Number(row, "latency_us") * 1e-6)});
   }
+  return curves;
+}
+
+void ReportCurves(const std::string& folder) {
+  for (const auto& [key, by_kind] : ReadCollectives(folder)) {
+    for (const auto& [name, points] : by_kind) {
+      fmt::print("{} {} {} {}\n", key.second, name, key.first,
+                 Shown(ErrorOf(CurveHeldOutErrors(points))));
+    }
+  }
+}
+
+void ReportCollectives(const std::string& folder) {
+  const std::map<std::pair<int, std::string>, CurvesByKind> curves = ReadCollectives(folder);
   fmt::print(
       "| ranks | chip | all-gather | all-reduce | all-to-all | reduce-scatter | all |\n"
       "|---|---|---|---|---|---|---|\n");
   std::map<int, std::vector<double>> pooled;
+  std::map<int, std::vector<double>> pooled_large;
   for (const auto& [key, by_kind] : curves) {
     fmt::print("| {} | {} |", key.first, key.second);
     std::vector<double> all;
@@ -179,12 +201,18 @@ void ReportCollectives(const std::string& folder) {
     if (key.second != "l40s" && key.second != "rtx_pro_6000_server") {
       std::vector<double>& pool = pooled[key.first];
       pool.insert(pool.end(), all.begin(), all.end());
+      for (const auto& [name, points] : by_kind) {
+        std::ranges::copy(CurveHeldOutErrors(points, kLargeMessage),
+                          std::back_inserter(pooled_large[key.first]));
+      }
     }
     fmt::print(" {} |\n", Shown(ErrorOf(std::move(all))));
   }
   for (auto& [ranks, errors] : pooled) {
     fmt::print("| {} | all but PCIe hosts | | | | | {} |\n", ranks,
                Shown(ErrorOf(std::move(errors))));
+    fmt::print("| {} | these, from 256 KiB on | | | | | {} |\n", ranks,
+               Shown(ErrorOf(std::move(pooled_large[ranks]))));
   }
 }
 
@@ -258,10 +286,50 @@ void ReportTrainingAttention(const std::string& folder, const Catalogue& catalog
   }
 }
 
+// One kernel of inference, 3 bytes an element, inside a graph: no share of bandwidth of training
+// kernels follows from it.
+void ReportMemory(const std::string& folder, const Catalogue& catalogue) {
+  const std::map<std::string, std::string> chips = {
+      {"h100_sxm", "nvidia-h100-sxm5-80gb"},
+      {"h200_sxm", "nvidia-h200-sxm5-141gb"},
+      {"b200_sxm", "nvidia-b200-sxm-180gb"},
+      {"b300_sxm", "nvidia-b300-sxm-288gb"},
+      {"gb200", "nvidia-gb200-nvl72"},
+      {"gb300", "nvidia-gb300-nvl72"},
+      {"l40s", "nvidia-l40s"},
+      {"rtx_pro_6000_server", "nvidia-rtx-pro-6000-blackwell-server"}};
+  std::map<std::string, std::vector<MeasuredTraffic>> tables;
+  for (const Row& row : ReadTable(folder + "/elementwise_memory_bound.csv")) {
+    tables[row.at("chip")].push_back({.bytes = {std::stoll(row.at("bytes_moved"))},
+                                      .time = Seconds(Number(row, "latency_us") * 1e-6)});
+  }
+  fmt::print(
+      "| chip | sizes | fixed, us | share | cache ratio | held out | shipped, kernels of a layer "
+      "| shipped, large copies |\n");
+  fmt::print("|---|---|---|---|---|---|---|---|\n");
+  for (const auto& [name, points] : tables) {
+    const ChipSpec& spec = (*catalogue.Find(chips.at(name)))->spec;
+    const TrafficFit fit = FitTraffic(points, spec);
+    std::vector<double> errors;
+    std::vector<double> copy_errors;
+    for (const MeasuredTraffic& p : points) {
+      errors.push_back(
+          std::abs(StreamTime(p.bytes, spec.memory_bound_efficiency, spec) / p.time - 1));
+      if (p.bytes.count < spec.cache.count / 2) continue;
+      copy_errors.push_back(
+          std::abs(StreamTime(p.bytes, spec.stream_efficiency, spec) / p.time - 1));
+    }
+    fmt::print("| {} | {} | {:.3g} | {:.3g} | {:.3g} | {} | {} | {} |\n", name, points.size(),
+               fit.fixed.count() * 1e6, fit.efficiency, fit.cache_bandwidth_ratio,
+               Shown(TrafficHeldOutError(points, spec)), Shown(ErrorOf(std::move(errors))),
+               Shown(ErrorOf(std::move(copy_errors))));
+  }
+}
+
 int Run(const std::vector<std::string>& arguments) {
   const absl::StatusOr<Catalogue> catalogue = Catalogue::LoadBuiltIn();
   if (arguments.empty() || arguments.size() > 2 || !catalogue.ok()) {
-    fmt::print(stderr, "usage: chip_fits FOLDER [gemm|few|collective|attention]\n");
+    fmt::print(stderr, "usage: chip_fits FOLDER [gemm|few|collective|curves|attention|memory]\n");
     return 2;
   }
   const std::string& folder = arguments[0];
@@ -269,6 +337,8 @@ int Run(const std::vector<std::string>& arguments) {
   if (part.empty() || part == "gemm") ReportGemm(folder, *catalogue);
   if (part.empty() || part == "few") ReportFew(folder, *catalogue);
   if (part.empty() || part == "collective") ReportCollectives(folder);
+  if (part == "curves") ReportCurves(folder);
+  if (part.empty() || part == "memory") ReportMemory(folder, *catalogue);
   if (part.empty() || part == "attention") {
     ReportAttention(folder, *catalogue);
     ReportTrainingAttention(folder, *catalogue);

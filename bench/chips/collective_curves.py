@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Puts measured curves into the collectives of chip files.
 
-    bench/chips/collective_curves.py collectives_single_node.csv
+    bench/chips/collective_curves.py FOLDER
 
-The table has the columns chip, library, version, op, n_ranks, bytes, latency_us (bytes as nccl-tests counts them). Rows
-of a chip file that were fitted to it get its points; those transferred from another chip do not. The source of a row
-says how far the formula, which stands for what lies beyond the points, is from them.
+FOLDER/collectives_single_node.csv has the columns chip, library, version, op, n_ranks, bytes, latency_us (bytes as
+nccl-tests counts them). Rows of a chip file that were fitted to it get its points; those transferred from another chip
+do not. The source of a row says how far a curve through every second point is from the others (`chip_fits FOLDER
+curves`, of a release build), and how far the formula, which stands for what lies beyond the points, is from them.
 """
 import collections
 import csv
@@ -13,9 +14,11 @@ import json
 import math
 import pathlib
 import re
+import subprocess
 import sys
 
-CHIPS = pathlib.Path(__file__).resolve().parent.parent.parent / "vendor_models/chips"
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+CHIPS = ROOT / "vendor_models/chips"
 FILES = {"a100_sxm": "nvidia-a100-sxm4-80gb", "h100_sxm": "nvidia-h100-sxm5-80gb", "h200_sxm": "nvidia-h200-sxm5-141gb",
          "b200_sxm": "nvidia-b200-sxm-180gb", "b300_sxm": "nvidia-b300-sxm-288gb", "gb200": "nvidia-gb200-nvl72",
          "rtx_pro_6000_server": "nvidia-rtx-pro-6000-blackwell-server", "b60": "intel-arc-pro-b60"}
@@ -33,7 +36,16 @@ def read(path):
     return curves
 
 
-ERROR = re.compile(r'("source": "[^"%]*?)(; the formula is [\d.]+ / [\d.]+ % off its points)?"')
+def read_held_out(folder):
+    errors = {}
+    command = [ROOT / "build/release/bin/chip_fits", folder, "curves"]
+    for line in subprocess.check_output(command, text=True).splitlines():
+        chip, op, ranks, error = line.split(" ", 3)
+        errors[(chip, KINDS[op], int(ranks))] = error
+    return errors
+
+
+ERROR = re.compile(r'("source": "[^"%;]*)(; [^"]*)?"')
 
 
 def quantile(values, share):
@@ -43,8 +55,8 @@ def quantile(values, share):
     return values[low] + (values[min(low + 1, len(values) - 1)] - values[low]) * (at - low)
 
 
-def with_error(line):
-    """Median and 90th percentile of the formula (docs/cost_model.md "Collectives") at the row's own points."""
+def with_error(line, held_out):
+    """Medians and 90th percentiles; of the formula (docs/cost_model.md "Collectives") at the row's own points."""
     row = json.loads(line.strip().rstrip(","))
     ranks = row["rank_count"]
     share = (2 if row["kind"] == "all_reduce" else 1) * (ranks - 1) / ranks
@@ -53,28 +65,31 @@ def with_error(line):
         moved = share * size
         expected = row["alpha_seconds"] + (moved + math.sqrt(moved * row["half_bytes"])) / row["bandwidth_bytes_per_second"]
         errors.append(100 * abs(expected / seconds - 1))
-    said = f"; the formula is {quantile(errors, 0.5):.1f} / {quantile(errors, 0.9):.1f} % off its points"
+    formula = f"{quantile(errors, 0.5):.1f} / {quantile(errors, 0.9):.1f}"
+    said = f"; a curve through every second size is {held_out} % off the others, the formula {formula} % off all"
     return ERROR.sub(lambda found: f'{found[1]}{said}"', line, count=1)
 
 
-def put(line, chip, curves):
+def put(line, chip, curves, held_out):
     found = ROW.search(line)
     if not found or '"provenance": "fitted"' not in line:
         return line
-    points = curves.get((chip, found[1], int(found[2])))
+    key = (chip, found[1], int(found[2]))
+    points = curves.get(key)
     if not points:
         return line
     text = ", ".join(f"[{size}, {seconds:.6g}]" for size, seconds in sorted(points.items()))
     end = found.end() if found["curve"] is None else found.start("curve")
-    return with_error(f'{line[:end]}"curve": [{text}], {line[found.end():]}')
+    return with_error(f'{line[:end]}"curve": [{text}], {line[found.end():]}', held_out[key])
 
 
-def main(path):
-    curves = read(path)
+def main(folder):
+    curves = read(pathlib.Path(folder) / "collectives_single_node.csv")
+    held_out = read_held_out(folder)
     for chip, name in FILES.items():
         file = CHIPS / f"{name}.json"
         lines = file.read_text(encoding="utf-8").split("\n")
-        file.write_text("\n".join(put(line, chip, curves) for line in lines), encoding="utf-8")
+        file.write_text("\n".join(put(line, chip, curves, held_out) for line in lines), encoding="utf-8")
 
 
 if __name__ == "__main__":

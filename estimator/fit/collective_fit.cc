@@ -60,7 +60,7 @@ CollectiveFit FitCollective(std::span<const MeasuredCollective> points) {
   return like;
 }
 
-std::vector<double> CurveHeldOutErrors(std::span<const MeasuredCollective> points) {
+std::vector<double> CurveHeldOutErrors(std::span<const MeasuredCollective> points, Bytes least) {
   std::set<std::int64_t> sizes;
   for (const MeasuredCollective& p : points) sizes.insert(p.bytes.count);
   if (sizes.size() < kLeastSizes) return {};
@@ -76,7 +76,7 @@ std::vector<double> CurveHeldOutErrors(std::span<const MeasuredCollective> point
   const CollectiveFit fit = FitCollective(seen);
   std::vector<double> errors;
   for (const MeasuredCollective& p : points) {
-    if (!held_out.contains(p.bytes.count)) continue;
+    if (!held_out.contains(p.bytes.count) || p.bytes < least) continue;
     errors.push_back(std::abs(FitTime(fit, p.bytes) / p.time - 1));
   }
   return errors;

@@ -12,8 +12,9 @@ namespace meshwright {
 // is not empty.
 CollectiveFit FitCollective(std::span<const MeasuredCollective> points);
 
-// Relative errors at every second size, by the curve of the others; none where there are fewer than
-// five sizes.
-std::vector<double> CurveHeldOutErrors(std::span<const MeasuredCollective> points);
+// Relative errors at every second size, of those from `least` on, by the curve of the others; none
+// where there are fewer than five sizes.
+std::vector<double> CurveHeldOutErrors(std::span<const MeasuredCollective> points,
+                                       Bytes least = {});
 
 }  // namespace meshwright
