@@ -43,9 +43,9 @@ TEST(ChipCalibrationTest, EveryMeasuredOperatorIsFitted) {
   EXPECT_NEAR(spec.memory_bound_fixed.count(), 5e-6, 3e-7);
   EXPECT_NEAR(spec.memory_bound_efficiency, 1e12 / 2.039e12, 0.01);
   EXPECT_NEAR(spec.sustained_time_ratio, 1.3, 1e-9);
-  ASSERT_EQ(spec.collectives.size(), Base().spec.collectives.size());  // one of them is new
+  ASSERT_EQ(spec.collectives.size(), Base().spec.collectives.size());  // three of them are new
   EXPECT_EQ(spec.collectives.back().curve.size(), 9u);
-  EXPECT_EQ(spec.collectives.back().kind, CollectiveKind::kAllGather);
+  EXPECT_EQ(spec.collectives.back().kind, CollectiveKind::kReduceScatter);
   EXPECT_TRUE(IsReady(calibration));
   for (const OperatorFit& fit : calibration.operators) {
     if (!fit.is_needed) continue;

@@ -31,6 +31,15 @@ TEST(ChipReadinessTest, CollectivesOfAChipThatComesInNodesAreNeeded) {
   EXPECT_THAT(OperatorOf(calibration, "collectives").advice, HasSubstr("skipped (one rank)"));
 }
 
+// As of an item that failed in the middle. Experts alone need the all-to-all.
+TEST(ChipReadinessTest, EveryKindOfCollectiveIsNeeded) {
+  const ChipCalibration calibration =
+      Calibrated(WithoutCollectives() + ", " + Collectives({"all_reduce"}));
+  EXPECT_THAT(WhyNotReady(calibration),
+              ElementsAre("all_gather was not measured", "reduce_scatter was not measured"));
+  EXPECT_FALSE(OperatorOf(calibration, "all_to_all").is_needed);
+}
+
 TEST(ChipReadinessTest, CollectivesOfAChipThatComesAloneAreNot) {
   std::string file = FileOf(WithoutCollectives());
   file.replace(file.find("\"device_count\": 2"), 17, "\"device_count\": 1");

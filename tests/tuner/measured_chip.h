@@ -86,17 +86,20 @@ inline std::string Kernels() {
   return Item("elementwise", rows);
 }
 
-inline std::string Collectives() {
+inline std::string Collectives(const std::vector<std::string>& kinds = {"all_reduce", "all_gather",
+                                                                        "reduce_scatter"}) {
   const CollectiveFit fabric = {.kind = CollectiveKind::kAllGather,
                                 .ranks = 2,
                                 .alpha = Seconds(3e-5),
                                 .bandwidth = {5e10},
                                 .half = {1000000}};
   std::vector<std::string> rows;
-  for (std::int64_t bytes = 4096; bytes < std::int64_t{1} << 30; bytes *= 4) {
-    rows.push_back(
-        fmt::format(R"({{"kind": "all_gather", "rank_count": 2, "bytes": {}, "time_seconds": {}}})",
-                    bytes, FitTime(fabric, {bytes}).count()));
+  for (const std::string& kind : kinds) {
+    for (std::int64_t bytes = 4096; bytes < std::int64_t{1} << 30; bytes *= 4) {
+      rows.push_back(
+          fmt::format(R"({{"kind": "{}", "rank_count": 2, "bytes": {}, "time_seconds": {}}})", kind,
+                      bytes, FitTime(fabric, {bytes}).count()));
+    }
   }
   rows.push_back(R"({"kind": "point_to_point", "rank_count": 2, "bytes": 1000000,)"
                  R"( "time_seconds": 0.001})");

@@ -254,6 +254,14 @@ void FitCollectives(CalibrationWork& work) {
     return;
   }
   for (const auto& [key, points] : curves) FitCurve(work, points);
+  for (const CollectiveKind kind : {CollectiveKind::kAllReduce, CollectiveKind::kAllGather,
+                                    CollectiveKind::kReduceScatter, CollectiveKind::kAllToAll}) {
+    if (std::ranges::any_of(curves, [kind](const auto& c) { return c.first.first == kind; })) {
+      continue;
+    }
+    AddMissing(work, CollectiveWordOf(kind), "collectives");
+    work.result.operators.back().is_needed = kind != CollectiveKind::kAllToAll;  // by experts alone
+  }
 }
 
 // A link's rate that nobody published is what a large message between two ranks says of it.
