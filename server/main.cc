@@ -20,6 +20,7 @@
 #include "recorder/recorder.h"
 #include "search_space/status.h"
 #include "server/launchers/launchers.h"
+#include "server/plugins/model_list.h"
 #include "server/plugins/model_shelf.h"
 #include "server/rpc/convert.h"
 #include "server/rpc/server.h"
@@ -159,6 +160,7 @@ absl::Status Serve(const Flags& flags, const sigset_t& end_signals) {
       return shelf->OpenModel(name, problem, cancel);
     };
     for (const ModelManifest& model : shelf->manifests()) options.cost_models.push_back(model.name);
+    options.list_cost_models = [&shelf] { return ListCostModels(shelf->manifests()); };
   }
   const auto run = [&open = options.open_model](const StudyRequest& request, const Knowledge& known,
                                                 const StudyControl& control) {

@@ -54,11 +54,7 @@ class ServerService final : public v1::ServerService::CallbackService {
                                            const v1::ListCostModelsRequest* /*request*/,
                                            v1::ListCostModelsResponse* response) override {
     return Answer(*context, "ListCostModels", [&] {
-      if (context_.list_cost_models) {
-        *response = context_.list_cost_models();
-      } else {
-        for (const std::string& name : context_.cost_models) response->add_models()->set_name(name);
-      }
+      if (context_.list_cost_models) *response = context_.list_cost_models();
       return absl::OkStatus();
     });
   }

@@ -57,6 +57,17 @@ class ModelTest(programs.Folder):
         self.assertEqual([(model["kind"], model["file"]) for model in listed["models"]],
                          [("program", "bad_cost_model"), ("library", "libtemplate_cost_model_c.so"),
                           ("program", "template_cost_model_cpp")])
+        address = self.start_server_with_models()
+        (self.models / "bad.json").unlink()  # a server that runs goes on with what it read
+        for form in ("json", "table"):
+            served = self.run_cli("--server", address, "--output", form, "model", "list").stdout
+            self.assertIn("bad_cost_model", served)
+            self.assertNotIn(str(BIN), served)
+        self.manifest("bad", program=BIN / "bad_cost_model", arguments=["--mode", "crash_at_start"])
+        for form in ("json", "table"):
+            self.assertEqual(
+                self.run_cli("--server", address, "--output", form, "model", "list").stdout,
+                self.with_models("--output", form, "model", "list").stdout)
         shown = json.loads(self.with_models("--output", "json", "model", "show",
                                             "roofline-c").stdout)
         text = self.with_models("model", "show", "roofline-cpp").stdout
