@@ -7,7 +7,7 @@
 namespace meshwright {
 namespace {
 
-constexpr Bytes kMessage = {std::int64_t{1} << 30};
+constexpr Bytes kTimedMessage = {std::int64_t{1} << 30};
 constexpr int kLargestGroup = 64;  // of those that are no whole domain
 
 // The usual nodes of one domain.
@@ -21,8 +21,8 @@ NodePool Domain(const ChipSpec& chip) {
 
 BytesPerSecond BusBandwidth(CollectiveKind kind, int ranks, const NodePool& domain) {
   const double moves = kind == CollectiveKind::kAllReduce ? 2 : 1;
-  const double moved = moves * (ranks - 1) / ranks * static_cast<double>(kMessage.count);
-  return {moved / CollectiveTime(kind, kMessage, {ranks, 1}, domain, {}).count()};
+  const double moved = moves * (ranks - 1) / ranks * static_cast<double>(kTimedMessage.count);
+  return {moved / CollectiveTime(kind, kTimedMessage, {ranks, 1}, domain, {}).count()};
 }
 
 }  // namespace
