@@ -16,7 +16,8 @@ const char* StateOf(const ModelManifest& manifest, const std::string& file) {
   if (!std::filesystem::is_regular_file(file, error)) return "missing";
   if (!manifest.program.empty() && access(file.c_str(), X_OK) != 0) return "not_executable";
   const auto checksum = FileChecksum(file);
-  return checksum.ok() && *checksum == manifest.sha256 ? "ok" : "changed";
+  if (!checksum.ok()) return "unreadable";
+  return *checksum == manifest.sha256 ? "ok" : "changed";
 }
 
 }  // namespace

@@ -289,7 +289,7 @@ absl::Status RunningModel::Isolate(Batch& batch, Plans plans, Figures figures) {
     bool is_first_half = false;  // and the other half is the next that is left
   };
   const milliseconds whole = batch.deadline;
-  if (!slowest_batch_.has_value()) {
+  if (!slowest_batch_.has_value() && plans.size() > 1) {
     // One plan, to know what an answer takes, the first of a process above all.
     absl::Status known = Ask(batch, plans.last(1), figures.last(1));
     if (!known.ok() && Reason(known) != "COST_MODEL_FAILED") return known;

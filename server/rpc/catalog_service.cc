@@ -4,6 +4,7 @@
 #include "search_space/status.h"
 #include "server/rpc/answer.h"
 #include "server/rpc/catalog_wire.h"
+#include "server/rpc/pooled_reactor.h"
 #include "server/rpc/services.h"
 
 namespace meshwright {
@@ -50,13 +51,17 @@ class ServerService final : public v1::ServerService::CallbackService {
     });
   }
 
-  grpc::ServerUnaryReactor* ListCostModels(grpc::CallbackServerContext* context,
+  // Every file is read whole.
+  grpc::ServerUnaryReactor* ListCostModels(grpc::CallbackServerContext* /*context*/,
                                            const v1::ListCostModelsRequest* /*request*/,
                                            v1::ListCostModelsResponse* response) override {
-    return Answer(*context, "ListCostModels", [&] {
-      if (context_.list_cost_models) *response = context_.list_cost_models();
-      return absl::OkStatus();
-    });
+    return PooledReactor::Start(context_.pool, "ListCostModels",
+                                [this, response](const std::stop_token& /*cancel*/) {
+                                  if (context_.list_cost_models) {
+                                    *response = context_.list_cost_models();
+                                  }
+                                  return absl::OkStatus();
+                                });
   }
 
  private:

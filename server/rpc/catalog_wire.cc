@@ -43,7 +43,7 @@ v1::Chip ToWire(const ChipEntry& entry, bool with_figures) {
     group.set_rank_count(from.ranks);
     group.set_all_reduce_bytes_per_second(from.all_reduce.rate);
     group.set_all_to_all_bytes_per_second(from.all_to_all.rate);
-    group.set_provenance(std::string(Word(spec.collectives_provenance)));
+    group.set_provenance(std::string(Word(from.provenance)));
   }
   return chip;
 }

@@ -25,6 +25,16 @@ BytesPerSecond BusBandwidth(CollectiveKind kind, int ranks, const NodePool& doma
   return {moved / CollectiveTime(kind, kTimedMessage, {ranks, 1}, domain, {}).count()};
 }
 
+// Whether the chip file has rows of both for groups of this size.
+bool IsKnown(int ranks, const ChipSpec& chip) {
+  const auto has = [&](CollectiveKind kind) {
+    return std::ranges::any_of(chip.collectives, [&](const CollectiveFit& fit) {
+      return fit.kind == kind && fit.ranks == ranks;
+    });
+  };
+  return has(CollectiveKind::kAllReduce) && has(CollectiveKind::kAllToAll);
+}
+
 }  // namespace
 
 std::vector<GroupBandwidth> GroupBandwidths(const ChipSpec& chip) {
@@ -35,9 +45,11 @@ std::vector<GroupBandwidth> GroupBandwidths(const ChipSpec& chip) {
   if (whole > 1) sizes.push_back(whole);
   std::vector<GroupBandwidth> groups;
   for (const int ranks : sizes) {
-    groups.push_back({.ranks = ranks,
-                      .all_reduce = BusBandwidth(CollectiveKind::kAllReduce, ranks, domain),
-                      .all_to_all = BusBandwidth(CollectiveKind::kAllToAll, ranks, domain)});
+    groups.push_back(
+        {.ranks = ranks,
+         .all_reduce = BusBandwidth(CollectiveKind::kAllReduce, ranks, domain),
+         .all_to_all = BusBandwidth(CollectiveKind::kAllToAll, ranks, domain),
+         .provenance = IsKnown(ranks, chip) ? chip.collectives_provenance : Provenance::kAssumed});
   }
   return groups;
 }

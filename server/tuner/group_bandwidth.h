@@ -12,6 +12,8 @@ struct GroupBandwidth {
   int ranks = 0;
   BytesPerSecond all_reduce = {};
   BytesPerSecond all_to_all = {};
+  // Of groups of this size: what the chip's collectives are, else assumed.
+  Provenance provenance = Provenance::kAssumed;
   bool operator==(const GroupBandwidth&) const = default;
 };
 

@@ -1,6 +1,7 @@
 #include "server/tuner/precision_choice.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iterator>
@@ -75,7 +76,6 @@ struct Gathered {
   std::vector<NamedWarnings> warnings = {};  // of the precisions that have plans
   std::unique_ptr<Infeasible> nearest = {};
   absl::Status cut = absl::OkStatus();
-  absl::Status fits_nothing = absl::OkStatus();
   std::optional<Seconds> floor = {};  // of the precisions that were not searched to the end
 };
 
@@ -84,9 +84,8 @@ void Gather(const PrecisionAnswer& each, Gathered& all) {
   bool is_complete = false;
   std::optional<Seconds> least_time;
   if (FitsNothing(each.answer.status())) {
-    all.fits_nothing = each.answer.status();
-    all.result.warnings.push_back(
-        fmt::format("with {}: {}", Word(*each.precision), std::string(all.fits_nothing.message())));
+    all.result.warnings.push_back(fmt::format("with {}: {}", Word(*each.precision),
+                                              std::string(each.answer.status().message())));
     is_complete = true;
   } else if (!each.answer.ok()) {
     all.cut = each.answer.status();
@@ -156,7 +155,12 @@ absl::StatusOr<StudyAnswer> BestOf(const std::vector<PrecisionAnswer>& answers,
   StudyResult& best = all.result;
   if (best.plans.empty()) {
     if (!all.cut.ok()) return all.cut;
-    if (!all.fits_nothing.ok()) return all.fits_nothing;
+    // By a vendor's model in all, which each of the warnings says of one.
+    if (all.nearest == nullptr) {
+      return WithReason(
+          absl::FailedPreconditionError(fmt::format("{}", fmt::join(best.warnings, "; "))),
+          kNoFeasiblePlanReason);
+    }
     all.nearest->search = best.search;
     return std::move(*all.nearest);
   }

@@ -355,15 +355,18 @@ std::string Doubt(const ChipSpec& chip) {
 }
 
 // Empty where each kind of operator rests on something of the chip, or of one like it.
-std::string AssumedNote(const ChipSpec& chip) {
-  const std::pair<std::string_view, Provenance> kinds[] = {
-      {"GEMM", chip.gemm_provenance},
-      {"attention", chip.attention_provenance},
-      {"memory-bound operators", chip.memory_bound_provenance},
-      {"collectives", chip.collectives_provenance}};
+// Attention of no kernel of its own is made of the others.
+std::string AssumedNote(const ChipSpec& chip, const Workload& workload, int device_count) {
+  const bool has_kernel = workload.attention_kernel != AttentionKernel::kUnfused &&
+                          workload.attention_kernel != AttentionKernel::kFusedSoftmax;
+  const std::tuple<std::string_view, Provenance, bool> kinds[] = {
+      {"GEMM", chip.gemm_provenance, true},
+      {"attention", chip.attention_provenance, has_kernel},
+      {"memory-bound operators", chip.memory_bound_provenance, true},
+      {"collectives", chip.collectives_provenance, device_count > 1}};
   std::string names;
-  for (const auto& [name, provenance] : kinds) {
-    if (provenance != Provenance::kAssumed) continue;
+  for (const auto& [name, provenance, is_used] : kinds) {
+    if (provenance != Provenance::kAssumed || !is_used) continue;
     names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
   }
   if (names.empty()) return "";
@@ -371,14 +374,6 @@ std::string AssumedNote(const ChipSpec& chip) {
       "chip {}: constants of {} are assumed, so that intervals are wider; measure it (`meshwright "
       "calibrate`)",
       chip.id, names);
-}
-
-void AddDoubts(const ChipSpec& chip, std::vector<std::string>& warnings) {
-  if (chip.confidence == Confidence::kLow) {
-    warnings.push_back(Doubt(chip));
-  } else if (std::string note = AssumedNote(chip); !note.empty()) {
-    warnings.push_back(std::move(note));
-  }
 }
 
 // Whether collectives of the pool are estimated from a ring's or torus's links: measured ones of
@@ -394,6 +389,23 @@ std::string AxesNote(const NodePool& pool) {
       "chip {}: messages between stages are estimated as over a switch, and all axes as closed "
       "to rings, though its devices form a {} (docs/cost_model.md \"Collectives\")",
       pool.chip.id, Word(pool.intra_node.topology));
+}
+
+// Of each chip once.
+void AddDoubts(Problem& problem) {
+  const std::vector<NodePool>& pools = problem.cluster.pools;
+  for (std::size_t i = 0; i < pools.size(); ++i) {
+    const ChipSpec& chip = pools[i].chip;
+    const bool is_known =
+        std::ranges::any_of(std::span(pools).first(i),
+                            [&chip](const NodePool& pool) { return pool.chip.id == chip.id; });
+    if (is_known) continue;
+    std::string note = chip.confidence == Confidence::kLow
+                           ? Doubt(chip)
+                           : AssumedNote(chip, problem.workload, DeviceCount(problem.cluster));
+    if (!note.empty()) problem.warnings.push_back(std::move(note));
+    if (IsEstimatedFromAxes(pools[i])) problem.warnings.push_back(AxesNote(pools[i]));
+  }
 }
 
 }  // namespace
@@ -444,16 +456,11 @@ absl::StatusOr<Problem> ResolveProblem(const Question& question, const Knowledge
     const NodePoolRequest& stated = question.cluster.pools[i];
     ASSIGN_OR_RETURN(const ChipEntry* entry, knowledge.chips.Find(stated.chip));
     problem.cluster.pools.push_back(ResolvePool(stated, entry->spec, i, problem));
-    const bool is_known = std::ranges::any_of(
-        std::span(problem.cluster.pools).first(i),
-        [entry](const NodePool& pool) { return pool.chip.id == entry->spec.id; });
-    if (!is_known) AddDoubts(entry->spec, problem.warnings);
-    const NodePool& pool = problem.cluster.pools.back();
-    if (IsEstimatedFromAxes(pool) && !is_known) problem.warnings.push_back(AxesNote(pool));
   }
   ResolveNetwork(question.cluster, problem);
   problem.workload =
       ResolveWorkload(question.workload, problem.cluster.pools.front().chip, problem);
+  AddDoubts(problem);
   if (!WasChecked(problem.profile, problem.cluster)) {
     problem.warnings.push_back(Extrapolation(problem.profile));
   }

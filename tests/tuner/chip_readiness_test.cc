@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -111,11 +112,25 @@ TEST(ChipReadinessTest, GemmsThatThisChipCannotHaveRunAreRefused) {
 
 // Of a published bandwidth of 2.039e12: 4e12 is 1.96 times that, 5e10 is 0.0245.
 TEST(ChipReadinessTest, CopiesThatThisChipCannotHaveRunAreRefused) {
-  EXPECT_THAT(Refusal(Streams(4e12)), HasSubstr("items.memory = 4e+12 a second in the fastest "
-                                                "large copy, 1.96 times the published "
-                                                "memory_bandwidth_bytes_per_second"));
+  EXPECT_THAT(Refusal(Streams(4e12)),
+              HasSubstr("items.memory = 4e+12 a second in the fastest copy of 953 MiB "
+                        "(more than its caches?), 1.96 times the published "
+                        "memory_bandwidth_bytes_per_second"));
   EXPECT_THAT(Refusal(Streams(5e10)), HasSubstr("0.0245 times"));
   EXPECT_EQ(Refusal(Streams(1.7e12)), "");
+}
+
+// Of an unverified report the measurement may be what is right.
+TEST(ChipReadinessTest, AFigureOfLowConfidenceRefusesNothing) {
+  ChipEntry base = Base();
+  for (ChipFigure& figure : base.figures) {
+    if (figure.name.starts_with("peak_")) figure.confidence = Confidence::kLow;
+  }
+  const auto measurements = ParseMeasurements(FileOf(OneGemm("bf16", 3.2e-6)));
+  ASSERT_TRUE(measurements.ok());
+  const auto calibration = CalibrateChip(base, *measurements, "x");
+  ASSERT_TRUE(calibration.ok()) << calibration.status();
+  EXPECT_THAT(calibration->warnings, Contains(HasSubstr("or the figure is wrong, which has low")));
 }
 
 TEST(ChipReadinessTest, WhatNobodyPublishedHoldsNothing) {
@@ -166,14 +181,28 @@ TEST(ChipReadinessTest, SaysWhyItIsNotReadyAndOnWhatItWasMeasured) {
 }
 
 TEST(ChipReadinessTest, OnePointIsNotEnoughToBeReady) {
-  std::string items = AllItems();
-  const ChipCalibration whole = Calibrated(items);
-  ASSERT_TRUE(IsReady(whole));
   const ChipCalibration calibration = Calibrated(
-      Streams(1.7e12) + ", " + Kernels() + ", " + Collectives() + ", " + Sustained() + ", " +
+      Device(false) + ", " + Streams(1.7e12) + ", " + Kernels() + ", " + Collectives() + ", " +
+      Sustained() + ", " +
       Item("gemm", {R"({"precision": "bf16", "pass": "forward", "m": 1024, "n": 1024, "k": 1024,)"
                     R"( "count": 1, "accumulates_fp32": false, "time_seconds": 1e-4})"}));
-  EXPECT_FALSE(IsReady(calibration));
+  EXPECT_THAT(WhyNotReady(calibration), ElementsAre("gemm, bf16 has too few points"));
+}
+
+// Plans that run in another precision, or exchange nothing, do not need them.
+TEST(ChipReadinessTest, OtherPrecisionsAndAllToAllAreNotNeeded) {
+  std::string items = AllItems();
+  const std::string gemms = R"({"precision": "fp32", "pass": "forward", "m": 1024, "n": 1024,)"
+                            R"( "k": 1024, "count": 1, "accumulates_fp32": false,)"
+                            R"( "time_seconds": 1e-3}, )";
+  items.insert(items.find(R"({"precision": "bf16")"), gemms);
+  const std::string exchange = R"({"kind": "all_to_all", "rank_count": 2, "bytes": 4096,)"
+                               R"( "time_seconds": 1e-4}, )";
+  items.insert(items.find(R"({"kind": "all_reduce")"), exchange);
+  const ChipCalibration calibration = Calibrated(items);
+  EXPECT_FALSE(OperatorOf(calibration, "all_to_all").is_needed);
+  EXPECT_EQ(std::ranges::count(calibration.operators, "gemm", &OperatorFit::name), 2);
+  EXPECT_THAT(WhyNotReady(calibration), ElementsAre());
 }
 
 TEST(ChipReadinessTest, AQuickRunIsNothingToJudgeBy) {

@@ -28,8 +28,12 @@ TEST(GroupBandwidthTest, MeasuredCurvesShow) {
   EXPECT_NEAR(eight.all_to_all.rate, 325e9, 20e9);
 }
 
+// Curves of 2 and 4 ranks were measured.
 TEST(GroupBandwidthTest, ARackIsOneDomain) {
-  EXPECT_EQ(GroupBandwidths(Chip("nvidia-gb200-nvl72")).back().ranks, 72);
+  const std::vector<GroupBandwidth> groups = GroupBandwidths(Chip("nvidia-gb200-nvl72"));
+  EXPECT_EQ(groups.front().provenance, Provenance::kFitted);
+  EXPECT_EQ(groups.back().ranks, 72);
+  EXPECT_EQ(groups.back().provenance, Provenance::kAssumed);
 }
 
 }  // namespace

@@ -287,6 +287,17 @@ TEST(ResolveProblemTest, NamesKindsOfOperatorsThatAreAssumed) {
   question.cluster.pools.front().chip = "nvidia-v100-sxm2-32gb";
   EXPECT_THAT(Resolved(question).warnings,
               Contains(HasSubstr("constants of memory-bound operators, collectives are assumed")));
+  // What the question has no use for is not.
+  question.cluster.pools.front().node_count = 1;
+  question.cluster.pools.front().devices_per_node = 1;
+  EXPECT_THAT(Resolved(question).warnings,
+              Contains(HasSubstr("constants of memory-bound operators are assumed")));
+  question.cluster.pools.front().chip = "huawei-ascend-910b-313t";
+  question.workload.attention_kernel = AttentionKernel::kFlash2;
+  EXPECT_THAT(Resolved(question).warnings,
+              Contains(HasSubstr("constants of attention are assumed")));
+  question.workload.attention_kernel = AttentionKernel::kUnfused;
+  EXPECT_THAT(Resolved(question).warnings, Each(Not(HasSubstr("are assumed"))));
   question.cluster.pools.front().chip = "nvidia-a100-sxm4-80gb";
   EXPECT_THAT(Resolved(question).warnings, Each(Not(HasSubstr("are assumed"))));
 }

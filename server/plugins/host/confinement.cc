@@ -146,7 +146,7 @@ int Watch(pid_t program, std::int64_t most_processes) {
 [[noreturn]] void RunFirst(const Confinement& confinement, Allowed allowed) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (!allowed.has_network) {
-    const FileView view = EnterFileView(confinement.folder);
+    const FileView view = EnterFileView(confinement.folder, confinement.command);
     allowed.can_write = !view.is_read_only;
     allowed.has_devices = !view.has_own_devices;
   }

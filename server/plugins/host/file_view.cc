@@ -63,10 +63,7 @@ bool FillDevices(const Nodes& nodes) {
 }
 
 // True: /dev is its own. False: it is the machine's, as before.
-bool ReplaceDevices(const std::string& folder) {
-  std::error_code error;
-  const std::string place = std::filesystem::weakly_canonical(folder, error).string();
-  if (error || place.starts_with("/dev/")) return false;  // would be hidden
+bool ReplaceDevices() {
   const Nodes nodes = TakeNodes();
   bool is_done = mount("tmpfs", "/dev", "tmpfs", MS_NOSUID | MS_NOEXEC, "mode=755,size=64k") == 0;
   if (is_done && !FillDevices(nodes)) {
@@ -77,16 +74,24 @@ bool ReplaceDevices(const std::string& folder) {
   return is_done;
 }
 
+bool IsBelowDevices(const std::string& path) {
+  std::error_code error;
+  return path.starts_with("/") &&
+         std::filesystem::weakly_canonical(path, error).string().starts_with("/dev/");
+}
+
 }  // namespace
 
-FileView EnterFileView(const std::string& folder) {
+FileView EnterFileView(const std::string& folder, const std::vector<std::string>& command) {
   FileView view;
   if (unshare(CLONE_NEWNS) != 0) return view;
   if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return view;
   if (mount(folder.c_str(), folder.c_str(), nullptr, MS_BIND, nullptr) != 0) return view;
   // Programs that look at /proc/self see their own ids; not allowed everywhere, and no loss.
   mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr);
-  view.has_own_devices = ReplaceDevices(folder);
+  const bool hides =
+      IsBelowDevices(folder) || std::ranges::any_of(command, IsBelowDevices);  // what it needs
+  view.has_own_devices = !hides && ReplaceDevices();
   view.is_read_only = Change("/", MOUNT_ATTR_RDONLY, 0, AT_RECURSIVE) &&
                       Change(folder.c_str(), 0, MOUNT_ATTR_RDONLY, 0);
   return view;

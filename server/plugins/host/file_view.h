@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace meshwright {
 
@@ -12,7 +13,8 @@ struct FileView {
 
 // Gives the process, which has the rights over namespaces of mounts, a view of its own of the
 // files: its own processes under /proc, few devices, and nothing that can be written but `folder`.
-// What the kernel does not allow, or would hide a folder below /dev, stays as it was.
-FileView EnterFileView(const std::string& folder);
+// What the kernel does not allow stays as it was, and so does /dev where the folder or a path of
+// `command` lies below it.
+FileView EnterFileView(const std::string& folder, const std::vector<std::string>& command);
 
 }  // namespace meshwright

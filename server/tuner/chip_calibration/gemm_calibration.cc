@@ -15,6 +15,9 @@ namespace meshwright {
 namespace {
 
 // Above this median of held-out errors GEMM is poor (chips.md 8, item 3).
+constexpr char kMoreShapes[] =
+    "measure 200 more shapes, for a table of residuals: microbench.py --only gemm --gemm-shapes "
+    "232";
 constexpr double kGemmLimit = 0.08;
 
 constexpr int kShapesOfATable = 100;  // of a pass, from which a table of residuals says more
@@ -150,9 +153,7 @@ void FitLeadingGemm(CalibrationWork& work, Precision precision,
       gemms, work.spec(), with_table ? GemmFitParts::kConstantsAndTable : GemmFitParts::kConstants);
   fit.verdict = VerdictOf(fit.held_out, kGemmLimit);
   if (fit.verdict == OperatorVerdict::kPoor && !with_table) {
-    fit.advice =
-        "measure 200 more shapes, for a table of residuals: "
-        "microbench.py --only gemm --gemm-shapes 232";
+    fit.advice = kMoreShapes;
   }
   const GemmModel fitted = FitGemm(gemms, work.spec());
   SetGemm(work, fitted, OriginOf(Provenance::kFitted, ErrorText(fit.held_out), fit.verdict));
@@ -174,7 +175,8 @@ void AddPrecision(CalibrationWork& work, Precision precision,
                      .detail = std::string(Word(precision)),
                      .point_count = static_cast<int>(single.size()),
                      .before = ErrorBefore(work, single),
-                     .limit_ratio = kGemmLimit};
+                     .limit_ratio = kGemmLimit,
+                     .is_needed = false};
   // Where they share one, none of them was fitted to.
   fit.held_out =
       shares_table
@@ -182,6 +184,7 @@ void AddPrecision(CalibrationWork& work, Precision precision,
                 single, [&work](const MeasuredGemm& g) { return GemmTime(g, work.spec()); })
           : GemmHeldOutError(single, work.spec(), GemmFitParts::kTable);
   fit.verdict = VerdictOf(fit.held_out, kGemmLimit);
+  if (fit.verdict == OperatorVerdict::kPoor && !shares_table) fit.advice = kMoreShapes;
   if (!shares_table) AddTable(work, precision, single, fit);
   work.result.operators.push_back(std::move(fit));
 }
@@ -201,8 +204,8 @@ void WarnOfPrecision(CalibrationWork& work, Precision leading) {
 
 }  // namespace
 
-std::vector<FieldViolation> ImplausibleGemms(const CalibrationWork& work) {
-  std::vector<FieldViolation> violations;
+std::vector<ReachedRate> ReachedByGemms(const CalibrationWork& work) {
+  std::vector<ReachedRate> all;
   for (const auto& [precision, gemms] : ByPrecision(work.measured)) {
     if (!work.draft.IsPublished(PeakKey(precision))) continue;
     const double published = work.before.spec.peak.at(precision).rate;
@@ -218,10 +221,9 @@ std::vector<FieldViolation> ImplausibleGemms(const CalibrationWork& work) {
       reached.figure = PeakKey(*half);
       reached.published = std::max(published, work.before.spec.peak.at(*half).rate);
     }
-    const auto violation = Implausible(reached, work.measured.is_quick);
-    if (violation.has_value()) violations.push_back(*violation);
+    all.push_back(std::move(reached));
   }
-  return violations;
+  return all;
 }
 
 void FitGemms(CalibrationWork& work) {

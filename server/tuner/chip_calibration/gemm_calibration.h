@@ -4,8 +4,8 @@
 
 namespace meshwright {
 
-// Peaks that are published, and that GEMMs cannot have reached or missed so.
-std::vector<FieldViolation> ImplausibleGemms(const CalibrationWork& work);
+// Of each precision whose peak is published.
+std::vector<ReachedRate> ReachedByGemms(const CalibrationWork& work);
 
 // Peaks that nobody has published, the constants of the leading precision, and tables of residuals.
 void FitGemms(CalibrationWork& work);
