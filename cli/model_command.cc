@@ -14,6 +14,7 @@
 #include "cli/model_report.h"
 #include "cli/program.h"
 #include "cli/terminal.h"
+#include "cli/whole_file.h"
 #include "search_space/status.h"
 #include "server/plugins/checksum.h"
 #include "server/plugins/conformance.h"
@@ -33,6 +34,7 @@ struct CheckFlags {
   std::string library = {};
   std::string chip = {};      // empty: the first of the model's own that the catalogue has
   std::string measured = {};  // path; empty: none
+  std::string json = {};      // path; empty: none
 };
 
 int PrintText(const std::string& text) {
@@ -145,6 +147,10 @@ absl::StatusOr<ConformanceReport> RunCheck(const CheckFlags& check, const Global
 int Check(const CheckFlags& check, const GlobalFlags& flags) {
   const auto report = RunCheck(check, flags);
   if (!report.ok()) return Fail(report.status(), flags.output);
+  if (!check.json.empty()) {
+    const absl::Status written = WriteWholeFile(check.json, CheckJson(*report), /*replaces=*/true);
+    if (!written.ok()) return Fail(written, flags.output);
+  }
   PrintData(flags.output == OutputForm::kJson ? CheckJson(*report) : CheckReport(*report));
   return IsPassed(*report) ? kExitDone : kExitTrialsFailed;
 }
@@ -172,6 +178,7 @@ void AddModelCommand(CLI::App& app, Program& program) {
       "--measured", flags->measured,
       "JSON lines as those of --history: how near the model comes to them, and whether "
       "it would have chosen as they do; decides nothing");
+  check.add_option("--json", flags->json, "writes the report as JSON into this file as well");
   check.callback([flags, &program] {
     program.run = [flags, &program] { return Check(*flags, program.flags); };
   });

@@ -99,6 +99,11 @@ class ModelTest(programs.Folder):
         else:
             self.assertEqual(done.returncode, 0, done.stdout)
             self.assertIn("passed: a study may use this model", done.stdout)
+        written = self.models / "report" / "bad.json"
+        text = self.with_models("model", "check", "bad", "--json", str(written), expect=10).stdout
+        names = [check["name"] for check in json.loads(written.read_text())["checks"]]
+        for name in names:
+            self.assertIn(name, text)
         report = json.loads(self.with_models("--output", "json", "model", "check", "bad",
                                              expect=10).stdout)
         self.assertFalse(report["passed"])
