@@ -69,7 +69,7 @@ absl::StatusOr<std::vector<CalibrationTest>> ListTests(const CalibrationFlags& a
 absl::Status Try(const Asked& asked, const CalibrationParameters& parameters) {
   ASSIGN_OR_RETURN(const Problem problem,
                    ConformanceProblem(asked.chip, asked.info, asked.knowledge));
-  const absl::Status opened = MakePlanModel(asked.model, problem, parameters).status();
+  absl::Status opened = MakePlanModel(asked.model, problem, parameters).status();
   if (Reason(opened) != "COST_MODEL_REFUSED") return opened;
   return WithReason(absl::InvalidArgumentError("not calibrated: with what it fitted, " +
                                                std::string(opened.message())),

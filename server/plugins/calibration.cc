@@ -165,8 +165,9 @@ absl::StatusOr<std::optional<StoredCalibration>> LoadCalibration(const std::stri
   std::error_code error;
   if (!std::filesystem::exists(file, error)) return none;
   const std::uintmax_t size = std::filesystem::file_size(file, error);
-  if (error || size > kMostCalibrationFileBytes)
+  if (error || size > kMostCalibrationFileBytes) {
     return Unusable(file, "cannot be read, or is too large");
+  }
   std::ifstream in(file, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(in), {}};
   ASSIGN_OR_RETURN(StoredCalibration calibration, Parse(file, text));

@@ -37,6 +37,11 @@ bool IsRefusal(const absl::Status& status) {
          absl::IsFailedPrecondition(status);
 }
 
+PlanFigures NotAskedAfter(int failed) {
+  return {.verdict = PlanVerdict::kError,
+          .reason = fmt::format("in a batch of which the model failed on {} other plans", failed)};
+}
+
 }  // namespace
 
 // One call of Estimate.
@@ -279,6 +284,14 @@ milliseconds RunningModel::Patience(milliseconds whole, std::size_t part, std::s
   return std::max(kLeastPatience, due);
 }
 
+// Asks for one plan where nothing was answered yet: what an answer takes, the first of a process
+// above all. OK also where the model fails on it.
+absl::Status RunningModel::LearnItsPace(Batch& batch, Plans plans, Figures figures) {
+  if (slowest_batch_.has_value() || plans.size() == 1) return absl::OkStatus();
+  absl::Status asked = Ask(batch, plans.last(1), figures.last(1));
+  return Reason(asked) == "COST_MODEL_FAILED" ? absl::OkStatus() : asked;
+}
+
 // The plans that a failed batch fails on, by halves. What fails alone is asked once more: a model
 // that fails now and then has another chance in a process of its own.
 absl::Status RunningModel::Isolate(Batch& batch, Plans plans, Figures figures) {
@@ -289,11 +302,7 @@ absl::Status RunningModel::Isolate(Batch& batch, Plans plans, Figures figures) {
     bool is_first_half = false;  // and the other half is the next that is left
   };
   const milliseconds whole = batch.deadline;
-  if (!slowest_batch_.has_value() && plans.size() > 1) {
-    // One plan, to know what an answer takes, the first of a process above all.
-    absl::Status known = Ask(batch, plans.last(1), figures.last(1));
-    if (!known.ok() && Reason(known) != "COST_MODEL_FAILED") return known;
-  }
+  RETURN_IF_ERROR(LearnItsPace(batch, plans, figures));
   std::vector<Range> left = {{.begin = 0, .size = plans.size(), .has_failed = true}};
   int isolated = 0;
   while (!left.empty()) {
@@ -324,11 +333,7 @@ absl::Status RunningModel::Isolate(Batch& batch, Plans plans, Figures figures) {
     }
   }
   for (const Range& range : left) {
-    for (PlanFigures& figure : figures.subspan(range.begin, range.size)) {
-      figure = {.verdict = PlanVerdict::kError,
-                .reason = fmt::format("in a batch of which the model failed on {} other plans",
-                                      isolated)};
-    }
+    std::ranges::fill(figures.subspan(range.begin, range.size), NotAskedAfter(isolated));
   }
   if (!left.empty()) CountFailure(fmt::format("it failed on {} plans of one batch", isolated));
   batch.deadline = whole;

@@ -103,6 +103,7 @@ class RunningModel {
   absl::Status BackOff(const std::stop_token& cancel);
   absl::Status Ask(Batch& batch, Plans plans, Figures figures);
   absl::Status EstimateBatch(Batch& batch, Plans plans, Figures figures);
+  absl::Status LearnItsPace(Batch& batch, Plans plans, Figures figures);
   absl::Status Isolate(Batch& batch, Plans plans, Figures figures);
   [[nodiscard]] std::chrono::milliseconds Patience(std::chrono::milliseconds whole,
                                                    std::size_t part, std::size_t size) const;

@@ -44,6 +44,7 @@ std::vector<GroupBandwidth> GroupBandwidths(const ChipSpec& chip) {
   for (int ranks = 2; ranks < whole && ranks <= kLargestGroup; ranks *= 2) sizes.push_back(ranks);
   if (whole > 1) sizes.push_back(whole);
   std::vector<GroupBandwidth> groups;
+  groups.reserve(sizes.size());
   for (const int ranks : sizes) {
     groups.push_back(
         {.ranks = ranks,

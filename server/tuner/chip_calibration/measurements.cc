@@ -257,8 +257,9 @@ class MeasurementsReader {
         .time = Time(row, "step_time_seconds")};
     if (object.contains("peak_memory_bytes")) step.peak_memory = Size(row, "peak_memory_bytes");
     const Json* asked = Object(row, "case");
-    if (asked != nullptr)
+    if (asked != nullptr) {
       step.case_json = asked->dump(-1, ' ', true, Json::error_handler_t::replace);
+    }
     result_.steps.push_back(std::move(step));
   }
 
