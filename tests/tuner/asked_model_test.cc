@@ -147,6 +147,19 @@ TEST(AskedModelTest, NothingThatFitsByTheModelIsNoReasonToFallBack) {
   EXPECT_EQ(Reason(RunStudy(request, Known(), With(judge)).status()), "EVALUATION_LIMIT");
 }
 
+TEST(AskedModelTest, NothingThatFitsInAnyPrecisionNamesEach) {
+  StudyRequest request = Asking("fake");
+  request.question.workload.precision.reset();
+  request.dimensions = {{.name = "precision", .values = {"bf16", "fp32"}}};
+  const auto judge = [](const ParallelPlan& /*plan*/, Seconds /*built_in*/) {
+    return PlanFigures{.verdict = PlanVerdict::kInfeasibleMemory, .reason = "too large"};
+  };
+  const absl::Status none = RunStudy(request, Known(), With(judge)).status();
+  EXPECT_EQ(Reason(none), "NO_FEASIBLE_PLAN");
+  EXPECT_THAT(std::string(none.message()), HasSubstr("with bf16: no plan fits"));
+  EXPECT_THAT(std::string(none.message()), HasSubstr("with fp32: no plan fits"));
+}
+
 TEST(AskedModelTest, FailsWithoutFallback) {
   EXPECT_TRUE(absl::IsUnavailable(RunStudy(Asking("broken"), Known(), With(AsBuiltIn)).status()));
   EXPECT_TRUE(absl::IsUnavailable(RunStudy(Asking("fake"), Known(), With(AsBuiltIn, 1)).status()));
