@@ -26,8 +26,13 @@
 #include "estimator/fit/collective_fit.h"
 #include "estimator/fit/fit_error.h"
 #include "estimator/fit/gemm_fit.h"
+#include "estimator/fit/measured.h"
 #include "estimator/fit/traffic_fit.h"
+#include "estimator/terms/kernel.h"
 #include "estimator/terms/stream.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/chip.h"
+#include "search_space/spec/choices.h"
 #include "vendor_models/catalogue.h"
 
 namespace meshwright {

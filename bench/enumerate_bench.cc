@@ -2,6 +2,8 @@
 #include <benchmark/benchmark.h>
 
 #include "bench/questions.h"
+#include "search_space/space/space.h"
+#include "server/tuner/question/problem.h"
 
 namespace meshwright {
 namespace {

@@ -3,6 +3,12 @@
 #include <benchmark/benchmark.h>
 
 #include "bench/questions.h"
+#include "estimator/model/analytic_model.h"
+#include "estimator/pipeline/simulation.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/plan.h"
+#include "server/tuner/question/problem.h"
 
 namespace meshwright {
 namespace {

@@ -20,9 +20,14 @@
 #include <vector>
 
 #include "estimator/fit/gemm_fit.h"
+#include "estimator/terms/kernel.h"
 #include "estimator/terms/matmul.h"
 #include "estimator/terms/matmul_residual.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/chip.h"
+#include "search_space/spec/choices.h"
 #include "vendor_models/catalogue.h"
+#include "vendor_models/chip_file.h"
 
 namespace meshwright {
 namespace {

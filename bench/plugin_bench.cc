@@ -8,10 +8,12 @@
 #include <memory>
 #include <vector>
 
-#include "server/plugins/conformance_session.h"
-#include "server/plugins/model_client.h"
+#include "server/plugins/conformance/conformance.h"
+#include "server/plugins/conformance/conformance_session.h"
 #include "server/plugins/model_process.h"
-#include "server/plugins/question_wire.h"
+#include "server/plugins/wire/model_client.h"
+#include "server/plugins/wire/question_wire.h"
+#include "server/tuner/question/problem.h"
 
 namespace meshwright {
 namespace {

@@ -3,6 +3,14 @@
 #include <benchmark/benchmark.h>
 
 #include "bench/questions.h"
+#include "estimator/model/analytic_model.h"
+#include "estimator/problem/estimator_problem.h"
+#include "pruner/pruner.h"
+#include "pruner/rules/prune_rule.h"
+#include "pruner/rules/recompute.h"
+#include "search_space/space/space.h"
+#include "search_space/spec/plan.h"
+#include "server/tuner/question/problem.h"
 
 namespace meshwright {
 namespace {

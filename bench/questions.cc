@@ -8,7 +8,11 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "search_space/hugging_face.h"
+#include "pruner/rules/prune_rule.h"
+#include "search_space/import/hugging_face.h"
+#include "search_space/space/space.h"
+#include "search_space/spec/plan.h"
+#include "server/tuner/question/problem.h"
 
 namespace meshwright {
 namespace {

@@ -6,8 +6,11 @@
 #include <vector>
 
 #include "pruner/pruner.h"
-#include "server/tuner/calibrate.h"
-#include "server/tuner/infeasible.h"
+#include "search_space/space/space.h"
+#include "search_space/spec/plan.h"
+#include "server/tuner/learning/calibrate.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/search/infeasible.h"
 
 namespace meshwright {
 

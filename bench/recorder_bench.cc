@@ -13,8 +13,13 @@
 #include <system_error>
 #include <vector>
 
+#include "recorder/history_records.h"
 #include "recorder/recorder.h"
-#include "server/tuner/store_writer.h"
+#include "recorder/records.h"
+#include "recorder/trial_records.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/choices.h"
+#include "server/engine/store_writer.h"
 
 namespace meshwright {
 namespace {

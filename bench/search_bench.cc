@@ -2,7 +2,9 @@
 #include <benchmark/benchmark.h>
 
 #include "bench/questions.h"
-#include "server/tuner/strategies/exhaustive.h"
+#include "search_space/space/space.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/search/exhaustive.h"
 
 namespace meshwright {
 namespace {

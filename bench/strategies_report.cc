@@ -8,9 +8,15 @@
 #include <ctime>
 
 #include "bench/questions.h"
+#include "estimator/model/analytic_model.h"
 #include "fmt/format.h"
-#include "server/tuner/strategies/search_by_asking.h"
-#include "server/tuner/strategies/strategies.h"
+#include "search_space/base/units.h"
+#include "search_space/space/space.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_control.h"
+#include "server/tuner/search/exhaustive.h"
+#include "server/tuner/search/search_by_asking.h"
+#include "server/tuner/search/strategies.h"
 
 namespace meshwright {
 namespace {

@@ -8,9 +8,9 @@
 #include <map>
 #include <string>
 
-#include "cli/exit_code.h"
-#include "cli/local_store.h"
-#include "cli/program.h"
+#include "cli/local/local_store.h"
+#include "cli/program/exit_code.h"
+#include "cli/program/program.h"
 
 namespace meshwright {
 namespace {

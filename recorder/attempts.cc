@@ -11,7 +11,12 @@
 #include "recorder/columns.h"
 #include "recorder/recorder.h"
 #include "recorder/rows.h"
-#include "search_space/status.h"
+#include "recorder/sql.h"
+#include "recorder/trial_records.h"
+#include "search_space/base/status.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/attempt.h"
+#include "search_space/spec/choices.h"
 
 namespace meshwright {
 namespace {

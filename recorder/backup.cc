@@ -8,7 +8,7 @@
 
 #include "recorder/file_system.h"
 #include "recorder/sql.h"
-#include "search_space/status.h"
+#include "search_space/base/status.h"
 
 namespace meshwright {
 namespace {

@@ -4,10 +4,12 @@
 #include <utility>
 
 #include "recorder/columns.h"
+#include "recorder/history_records.h"
 #include "recorder/page_token.h"
 #include "recorder/recorder.h"
 #include "recorder/rows.h"
-#include "search_space/status.h"
+#include "recorder/sql.h"
+#include "search_space/base/status.h"
 
 namespace meshwright {
 namespace {

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "search_space/status.h"
+#include "search_space/base/status.h"
 
 namespace meshwright {
 namespace {

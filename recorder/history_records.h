@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "search_space/choices.h"
-#include "search_space/units.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/choices.h"
 
 namespace meshwright {
 

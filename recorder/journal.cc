@@ -6,10 +6,14 @@
 #include <utility>
 
 #include "recorder/columns.h"
+#include "recorder/history_records.h"
 #include "recorder/page_token.h"
 #include "recorder/recorder.h"
+#include "recorder/records.h"
 #include "recorder/rows.h"
-#include "search_space/status.h"
+#include "recorder/sql.h"
+#include "search_space/base/status.h"
+#include "search_space/base/units.h"
 
 namespace meshwright {
 namespace {

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <optional>
 
-#include "search_space/status.h"
+#include "search_space/base/status.h"
 
 namespace meshwright {
 namespace {

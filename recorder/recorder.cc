@@ -10,7 +10,7 @@
 #include "recorder/backup.h"
 #include "recorder/file_system.h"
 #include "recorder/schema.h"
-#include "search_space/status.h"
+#include "search_space/base/status.h"
 
 namespace meshwright {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "recorder/sql.h"
-#include "search_space/status.h"
+#include "search_space/base/status.h"
 
 namespace meshwright {
 namespace {

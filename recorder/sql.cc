@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "search_space/status.h"
+#include "search_space/base/status.h"
 
 namespace meshwright {
 namespace {

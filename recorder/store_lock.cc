@@ -12,7 +12,7 @@
 #include <fstream>
 #include <utility>
 
-#include "search_space/status.h"
+#include "search_space/base/status.h"
 
 namespace meshwright {
 namespace {

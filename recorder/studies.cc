@@ -7,8 +7,10 @@
 #include "recorder/columns.h"
 #include "recorder/page_token.h"
 #include "recorder/recorder.h"
+#include "recorder/records.h"
 #include "recorder/rows.h"
-#include "search_space/status.h"
+#include "recorder/sql.h"
+#include "search_space/base/status.h"
 
 namespace meshwright {
 namespace {

@@ -9,11 +9,13 @@
 #include <utility>
 
 #include "recorder/digest.h"
+#include "recorder/history_records.h"
 #include "recorder/page_token.h"
 #include "recorder/recorder.h"
 #include "recorder/rows.h"
+#include "recorder/sql.h"
 #include "recorder/transfer_line.h"
-#include "search_space/status.h"
+#include "search_space/base/status.h"
 
 namespace meshwright {
 namespace {

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "recorder/digest.h"
-#include "search_space/choices.h"
-#include "search_space/status.h"
-#include "search_space/units.h"
+#include "search_space/base/status.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/choices.h"
 
 namespace meshwright {
 namespace {

@@ -8,8 +8,9 @@
 
 #include "recorder/history_records.h"
 #include "recorder/records.h"
-#include "search_space/choices.h"
-#include "search_space/units.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/attempt.h"
+#include "search_space/spec/choices.h"
 
 namespace meshwright {
 
@@ -19,18 +20,6 @@ namespace meshwright {
 enum class TrialState { kOpen, kEnded };
 template <>
 std::span<const ChoiceWord<TrialState>> Choices<TrialState>();
-
-// In the order that an attempt goes through. kIntended: written down before anything is submitted,
-// so that after a crash one knows what may be running.
-enum class AttemptState { kIntended, kSubmitted, kRunning, kEnded };
-template <>
-std::span<const ChoiceWord<AttemptState>> Choices<AttemptState>();
-
-// Why a plan runs: to learn what it takes, to compare the next trial with, or because it is among
-// the fastest.
-enum class TrialPurpose { kSearch, kReference, kConfirm };
-template <>
-std::span<const ChoiceWord<TrialPurpose>> Choices<TrialPurpose>();
 
 // A plan that is to be measured.
 struct TrialIntent {
@@ -64,18 +53,6 @@ struct TrialRecord {
   std::optional<std::int64_t> end_time_ms = {};
   std::optional<std::int64_t> measurement_sequence = {};
   bool operator==(const TrialRecord&) const = default;
-};
-
-// How well an attempt was measured, as far as whoever measured it tells (docs/harness.md).
-struct AttemptQuality {
-  std::optional<int> step_count = {};  // samples that count
-  std::optional<Seconds> step_time_low = {};
-  std::optional<Seconds> step_time_high = {};
-  std::optional<double> spread_ratio = {};        // of the samples, to their median
-  std::vector<std::string> suspect_reasons = {};  // sentences of one line; none: no doubt
-  std::string environment = {};                   // JSON: host, devices, drivers, variables
-  std::string environment_digest = {};            // equal where all that matters to speed is
-  bool operator==(const AttemptQuality&) const = default;
 };
 
 struct AttemptRecord {

@@ -37,9 +37,9 @@ OWN, OTHERS, LEAST = 3, 20, 4  # runs of a history, and the fewest to score
 
 def shipped():
     """The constants of the program: its prior of step times, and the one of its scale."""
-    with open("estimator/run_residuals.h") as header:
+    with open("estimator/learning/run_residuals.h") as header:
         prior = re.search(r"kTimePrior = \{(.*?)\};", header.read(), re.DOTALL)[1]
-    with open("estimator/run_residuals.cc") as source:
+    with open("estimator/learning/run_residuals.cc") as source:
         scale_rows = re.search(r"kScaleRows = ([\d.]+);", source.read())[1]
     stated = {name: float(value) for name, value in re.findall(r"\.(\w+) = ([\d.]+)", prior)}
     alike = {"similarity": stated.pop("same_nodes_similarity"), "other_nodes": stated.pop("other_nodes_similarity")}

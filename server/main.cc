@@ -17,15 +17,19 @@
 #include <string>
 #include <utility>
 
+#include "recorder/history_records.h"
 #include "recorder/recorder.h"
-#include "search_space/status.h"
+#include "search_space/base/status.h"
+#include "server/convert/convert.h"
+#include "server/engine/engine.h"
 #include "server/launchers/launchers.h"
+#include "server/plugins/manifest.h"
 #include "server/plugins/model_list.h"
 #include "server/plugins/model_shelf.h"
-#include "server/rpc/convert.h"
 #include "server/rpc/server.h"
-#include "server/tuner/engine.h"
-#include "server/tuner/problem.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_control.h"
+#include "server/tuner/question/study_request.h"
 
 namespace meshwright {
 namespace {

@@ -13,7 +13,9 @@
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "nlohmann/json.hpp"
-#include "search_space/status.h"
+#include "search_space/base/embedded_file.h"
+#include "search_space/base/status.h"
+#include "search_space/spec/chip.h"
 #include "vendor_models/chip_files.h"
 #include "vendor_models/unmodelled_files.h"
 

@@ -9,7 +9,8 @@
 
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
-#include "search_space/status.h"
+#include "search_space/base/status.h"
+#include "search_space/spec/choices.h"
 #include "vendor_models/collective_row.h"
 #include "vendor_models/figure_table.h"
 #include "vendor_models/gemm_tiles.h"

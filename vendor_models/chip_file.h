@@ -5,7 +5,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "search_space/chip.h"
+#include "search_space/spec/chip.h"
+#include "search_space/spec/choices.h"
 
 namespace meshwright {
 

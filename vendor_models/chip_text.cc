@@ -8,6 +8,7 @@
 
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
+#include "search_space/spec/chip.h"
 #include "vendor_models/collective_row.h"
 #include "vendor_models/figure_table.h"
 #include "vendor_models/residual_table.h"

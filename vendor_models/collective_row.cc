@@ -8,6 +8,7 @@
 
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
+#include "search_space/base/units.h"
 
 namespace meshwright {
 namespace {

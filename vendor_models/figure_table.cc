@@ -5,6 +5,9 @@
 #include <type_traits>
 #include <utility>
 
+#include "search_space/base/units.h"
+#include "search_space/spec/choices.h"
+
 namespace meshwright {
 namespace {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "search_space/chip.h"
+#include "search_space/spec/chip.h"
 
 namespace meshwright {
 

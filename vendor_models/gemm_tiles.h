@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "search_space/chip.h"
+#include "search_space/spec/chip.h"
 #include "vendor_models/object_reader.h"
 
 namespace meshwright {

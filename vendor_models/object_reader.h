@@ -8,8 +8,8 @@
 
 #include "fmt/format.h"
 #include "nlohmann/json_fwd.hpp"
-#include "search_space/choices.h"
-#include "search_space/status.h"
+#include "search_space/base/status.h"
+#include "search_space/spec/choices.h"
 
 namespace meshwright {
 

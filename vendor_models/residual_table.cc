@@ -7,6 +7,7 @@
 
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
+#include "search_space/spec/choices.h"
 
 namespace meshwright {
 namespace {

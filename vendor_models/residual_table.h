@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "search_space/chip.h"
+#include "search_space/spec/chip.h"
 #include "vendor_models/object_reader.h"
 
 namespace meshwright {

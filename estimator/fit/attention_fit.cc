@@ -9,6 +9,9 @@
 #include "estimator/fit/fit_error.h"
 #include "estimator/fit/minimise.h"
 #include "estimator/terms/attention.h"
+#include "estimator/terms/matmul.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/chip.h"
 
 namespace meshwright {
 namespace {

@@ -11,6 +11,8 @@
 #include "estimator/fit/fit_error.h"
 #include "estimator/fit/minimise.h"
 #include "estimator/terms/collective.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/chip.h"
 
 namespace meshwright {
 namespace {

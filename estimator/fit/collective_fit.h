@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "estimator/fit/measured.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/chip.h"
 
 namespace meshwright {
 

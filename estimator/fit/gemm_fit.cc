@@ -9,6 +9,9 @@
 #include "estimator/fit/minimise.h"
 #include "estimator/terms/matmul.h"
 #include "estimator/terms/matmul_residual.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/chip.h"
+#include "search_space/spec/choices.h"
 
 namespace meshwright {
 namespace {

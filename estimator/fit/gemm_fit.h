@@ -5,6 +5,9 @@
 #include <vector>
 
 #include "estimator/fit/measured.h"
+#include "estimator/terms/kernel.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/chip.h"
 
 namespace meshwright {
 

@@ -1,9 +1,9 @@
 #pragma once
 
-#include "estimator/kernel.h"
-#include "search_space/chip.h"
-#include "search_space/choices.h"
-#include "search_space/units.h"
+#include "estimator/terms/kernel.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/chip.h"
+#include "search_space/spec/choices.h"
 
 namespace meshwright {
 

@@ -7,6 +7,8 @@
 #include "estimator/fit/fit_error.h"
 #include "estimator/fit/minimise.h"
 #include "estimator/terms/stream.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/chip.h"
 
 namespace meshwright {
 

@@ -3,6 +3,8 @@
 #include <span>
 
 #include "estimator/fit/measured.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/chip.h"
 
 namespace meshwright {
 

@@ -4,6 +4,10 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "search_space/base/units.h"
+#include "search_space/spec/chip.h"
+#include "search_space/spec/choices.h"
+
 namespace meshwright {
 namespace {
 

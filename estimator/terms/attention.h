@@ -1,7 +1,10 @@
 #pragma once
 
-#include "estimator/kernel.h"
+#include "estimator/terms/kernel.h"
 #include "estimator/terms/matmul.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/chip.h"
+#include "search_space/spec/choices.h"
 
 namespace meshwright {
 

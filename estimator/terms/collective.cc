@@ -10,6 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "search_space/spec/chip.h"
+#include "search_space/spec/choices.h"
+
 namespace meshwright {
 namespace {
 

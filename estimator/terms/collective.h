@@ -1,8 +1,9 @@
 #pragma once
 
-#include "estimator/sharding.h"
-#include "search_space/cluster.h"
-#include "search_space/units.h"
+#include "estimator/terms/sharding.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/chip.h"
+#include "search_space/spec/cluster.h"
 
 namespace meshwright {
 

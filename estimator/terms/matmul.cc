@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "estimator/terms/matmul_residual.h"
+#include "search_space/base/units.h"
 
 namespace meshwright {
 namespace {

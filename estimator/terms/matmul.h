@@ -3,9 +3,10 @@
 #include <optional>
 
 #include "absl/container/flat_hash_map.h"
-#include "estimator/kernel.h"
-#include "search_space/chip.h"
-#include "search_space/choices.h"
+#include "estimator/terms/kernel.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/chip.h"
+#include "search_space/spec/choices.h"
 
 namespace meshwright {
 

@@ -2,9 +2,9 @@
 
 #include <vector>
 
-#include "estimator/kernel.h"
-#include "search_space/chip.h"
-#include "search_space/choices.h"
+#include "estimator/terms/kernel.h"
+#include "search_space/spec/chip.h"
+#include "search_space/spec/choices.h"
 
 namespace meshwright {
 

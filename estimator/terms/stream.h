@@ -1,7 +1,7 @@
 #pragma once
 
-#include "search_space/chip.h"
-#include "search_space/units.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/chip.h"
 
 namespace meshwright {
 

@@ -1,6 +1,12 @@
-#include "estimator/pipeline_layout.h"
-#include "estimator/sharding.h"
+#include "estimator/pipeline/pipeline_layout.h"
+#include "estimator/problem/estimator_problem.h"
+#include "estimator/terms/sharding.h"
+#include "pruner/rules/prune_rule.h"
 #include "pruner/rules/rules.h"
+#include "search_space/space/space.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/model.h"
+#include "search_space/spec/plan.h"
 
 namespace meshwright {
 namespace {

@@ -1,6 +1,10 @@
-#include "estimator/memory.h"
-#include "estimator/pipeline_layout.h"
+#include "estimator/model/memory.h"
+#include "estimator/pipeline/pipeline_layout.h"
+#include "estimator/problem/estimator_problem.h"
+#include "pruner/rules/prune_rule.h"
 #include "pruner/rules/rules.h"
+#include "search_space/space/space.h"
+#include "search_space/spec/plan.h"
 
 namespace meshwright {
 

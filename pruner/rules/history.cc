@@ -1,13 +1,18 @@
+#include "pruner/rules/history.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <string_view>
 
-#include "estimator/layer_split.h"
-#include "pruner/history_rule.h"
-#include "pruner/memory_order.h"
-#include "pruner/pruner.h"
+#include "estimator/layer/layer_split.h"
+#include "estimator/learning/calibration.h"
+#include "estimator/problem/estimator_problem.h"
+#include "pruner/rules/memory_order.h"
+#include "pruner/rules/prune_rule.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/choices.h"
 
 namespace meshwright {
 namespace {

@@ -1,10 +1,13 @@
+#include "pruner/rules/recompute.h"
+
 #include <algorithm>
 #include <set>
 #include <span>
 
-#include "estimator/pipeline_layout.h"
-#include "pruner/history_rule.h"
-#include "pruner/pruner.h"
+#include "estimator/pipeline/pipeline_layout.h"
+#include "pruner/rules/history.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/estimate.h"
 
 namespace meshwright {
 namespace {

@@ -2,7 +2,10 @@
 
 #include <optional>
 
-#include "pruner/pruner.h"
+#include "estimator/problem/estimator_problem.h"
+#include "pruner/rules/prune_rule.h"
+#include "search_space/space/space.h"
+#include "search_space/spec/plan.h"
 
 namespace meshwright {
 

@@ -11,10 +11,15 @@
 #include <sstream>
 #include <utility>
 
-#include "search_space/status.h"
-#include "server/launchers/kubernetes_check.h"
-#include "server/launchers/kubernetes_object.h"
+#include "search_space/base/status.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/cluster.h"
+#include "server/launchers/kubernetes/kubernetes_check.h"
+#include "server/launchers/kubernetes/kubernetes_object.h"
+#include "server/launchers/kubernetes/kubernetes_template.h"
 #include "server/tuner/export/export.h"
+#include "server/tuner/question/job_template.h"
+#include "server/tuner/question/kubernetes_options.h"
 
 namespace meshwright {
 namespace {

@@ -4,12 +4,13 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "search_space/plan.h"
-#include "server/launchers/job_engine.h"
-#include "server/launchers/local_engine.h"
-#include "server/tuner/attempt_journal.h"
-#include "server/tuner/problem.h"
-#include "server/tuner/trial.h"
+#include "search_space/spec/plan.h"
+#include "server/launchers/jobs/job_engine.h"
+#include "server/launchers/local/local_engine.h"
+#include "server/tuner/question/job_template.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/trial.h"
+#include "server/tuner/trials/attempt_journal.h"
 
 namespace meshwright {
 

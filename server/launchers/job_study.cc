@@ -10,15 +10,27 @@
 #include <thread>
 #include <utility>
 
-#include "search_space/status.h"
-#include "server/launchers/job_launcher.h"
+#include "search_space/base/status.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/cluster.h"
+#include "search_space/spec/plan.h"
 #include "server/launchers/job_spec.h"
-#include "server/launchers/kubernetes_engine.h"
-#include "server/launchers/local_engine.h"
-#include "server/launchers/slurm_engine.h"
-#include "server/tuner/search_plan.h"
-#include "server/tuner/trial_journal.h"
-#include "server/tuner/trial_study.h"
+#include "server/launchers/jobs/job_engine.h"
+#include "server/launchers/jobs/job_launcher.h"
+#include "server/launchers/kubernetes/kubernetes_engine.h"
+#include "server/launchers/local/local_engine.h"
+#include "server/launchers/slurm/slurm_engine.h"
+#include "server/tuner/answers/run_study.h"
+#include "server/tuner/question/job_template.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_answer.h"
+#include "server/tuner/question/study_control.h"
+#include "server/tuner/question/study_request.h"
+#include "server/tuner/question/trial.h"
+#include "server/tuner/search/search_plan.h"
+#include "server/tuner/trials/attempt_journal.h"
+#include "server/tuner/trials/trial_journal.h"
+#include "server/tuner/trials/trial_study.h"
 
 namespace meshwright {
 namespace {

@@ -1,7 +1,10 @@
 #pragma once
 
 #include "absl/status/statusor.h"
-#include "server/tuner/study.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_answer.h"
+#include "server/tuner/question/study_control.h"
+#include "server/tuner/question/study_request.h"
 
 namespace meshwright {
 

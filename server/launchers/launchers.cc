@@ -6,10 +6,16 @@
 #include <algorithm>
 #include <memory>
 
-#include "search_space/status.h"
+#include "search_space/base/status.h"
 #include "server/launchers/job_study.h"
 #include "server/launchers/replay_launcher.h"
-#include "server/tuner/trial_study.h"
+#include "server/tuner/answers/run_study.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_answer.h"
+#include "server/tuner/question/study_control.h"
+#include "server/tuner/question/study_request.h"
+#include "server/tuner/question/trial.h"
+#include "server/tuner/trials/trial_study.h"
 
 namespace meshwright {
 namespace {

@@ -3,9 +3,13 @@
 #include <algorithm>
 #include <utility>
 
-#include "search_space/median.h"
-#include "search_space/status.h"
-#include "server/tuner/search_plan.h"
+#include "search_space/base/median.h"
+#include "search_space/base/status.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/plan.h"
+#include "server/tuner/question/trial.h"
+#include "server/tuner/search/search_plan.h"
 
 namespace meshwright {
 namespace {

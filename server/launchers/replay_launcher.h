@@ -8,8 +8,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "server/tuner/launcher.h"
-#include "server/tuner/problem.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/plan.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/trial.h"
+#include "server/tuner/trials/launcher.h"
 
 namespace meshwright {
 
@@ -18,7 +21,8 @@ namespace meshwright {
 // most of them did not, it fails, by memory if one of them did. Occupied time is TrialTime's.
 class ReplayLauncher final : public Launcher {
  public:
-  // Rows hold plans that are legal for the problem (server/rpc/convert.h names those that are not).
+  // Rows hold plans that are legal for the problem (server/convert/convert.h names those that are
+  // not).
   static absl::StatusOr<std::unique_ptr<ReplayLauncher>> Make(const std::vector<MeasuredPlan>& rows,
                                                               const Problem& problem);
 

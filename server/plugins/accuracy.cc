@@ -7,9 +7,13 @@
 #include <numeric>
 #include <utility>
 
-#include "search_space/median.h"
-#include "search_space/status.h"
-#include "server/tuner/model_search.h"
+#include "search_space/base/median.h"
+#include "search_space/base/status.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/plan.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_request.h"
+#include "server/tuner/search/model_search.h"
 
 namespace meshwright {
 namespace {

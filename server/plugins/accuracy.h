@@ -7,8 +7,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "server/tuner/plan_model.h"
-#include "server/tuner/study.h"
+#include "server/tuner/question/plan_model.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_request.h"
 
 namespace meshwright {
 

@@ -11,9 +11,9 @@
 #include <set>
 #include <system_error>
 
-#include "search_space/clean_text.h"
-#include "search_space/status.h"
-#include "server/plugins/checksum.h"
+#include "search_space/base/clean_text.h"
+#include "search_space/base/status.h"
+#include "server/plugins/wire/checksum.h"
 
 namespace meshwright {
 namespace {

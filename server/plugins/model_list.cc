@@ -6,7 +6,7 @@
 #include <string>
 #include <system_error>
 
-#include "server/plugins/checksum.h"
+#include "server/plugins/wire/checksum.h"
 
 namespace meshwright {
 namespace {

@@ -24,10 +24,10 @@
 #include <thread>
 #include <utility>
 
-#include "search_space/clean_text.h"
-#include "search_space/status.h"
-#include "server/plugins/protocol.h"
+#include "search_space/base/clean_text.h"
+#include "search_space/base/status.h"
 #include "server/plugins/sanitizer.h"
+#include "server/plugins/wire/protocol.h"
 
 namespace meshwright {
 namespace {

@@ -5,10 +5,15 @@
 #include <cmath>
 #include <utility>
 
-#include "search_space/status.h"
-#include "server/plugins/checksum.h"
+#include "search_space/base/status.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/estimate.h"
+#include "search_space/spec/plan.h"
 #include "server/plugins/output_check.h"
-#include "server/plugins/question_wire.h"
+#include "server/plugins/wire/calibration.h"
+#include "server/plugins/wire/checksum.h"
+#include "server/plugins/wire/question_wire.h"
+#include "server/tuner/question/problem.h"
 
 namespace meshwright {
 namespace {

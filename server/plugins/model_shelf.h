@@ -11,7 +11,9 @@
 #include "absl/status/statusor.h"
 #include "server/plugins/manifest.h"
 #include "server/plugins/running_model.h"
-#include "server/tuner/plan_model.h"
+#include "server/plugins/wire/calibration.h"
+#include "server/tuner/question/plan_model.h"
+#include "server/tuner/question/problem.h"
 
 namespace meshwright {
 
@@ -28,9 +30,10 @@ class ModelShelf {
 
   // The model of a name; NOT_FOUND lists those that there are.
   absl::StatusOr<std::shared_ptr<RunningModel>> Find(std::string_view name);
-  // OpenPlanModel (server/tuner/plan_model.h): started, and willing to answer for the problem,
-  // which outlives it. All that it answers was checked (output_check.h). With the parameters of
-  // `calibrations/` for the problem's chip, if they are of this very program; else a warning.
+  // OpenPlanModel (server/tuner/question/plan_model.h): started, and willing to answer for the
+  // problem, which outlives it. All that it answers was checked (output_check.h). With the
+  // parameters of `calibrations/` for the problem's chip, if they are of this very program; else a
+  // warning.
   absl::StatusOr<std::unique_ptr<PlanModel>> OpenModel(std::string_view name,
                                                        const Problem& problem,
                                                        const std::stop_token& cancel = {});

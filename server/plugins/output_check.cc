@@ -5,7 +5,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "server/tuner/checker.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/model.h"
+#include "server/tuner/question/checker.h"
+#include "server/tuner/question/problem.h"
 
 namespace meshwright {
 namespace {

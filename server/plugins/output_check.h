@@ -1,7 +1,9 @@
 #pragma once
 
-#include "search_space/plan.h"
-#include "server/tuner/plan_model.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/plan.h"
+#include "server/tuner/question/plan_model.h"
+#include "server/tuner/question/problem.h"
 
 namespace meshwright {
 

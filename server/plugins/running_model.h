@@ -14,10 +14,14 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "search_space/spec/estimate.h"
+#include "search_space/spec/plan.h"
 #include "server/plugins/manifest.h"
-#include "server/plugins/model_client.h"
 #include "server/plugins/model_process.h"
-#include "server/tuner/plan_model.h"
+#include "server/plugins/wire/calibration.h"
+#include "server/plugins/wire/model_client.h"
+#include "server/tuner/question/plan_model.h"
+#include "server/tuner/question/problem.h"
 
 namespace meshwright {
 

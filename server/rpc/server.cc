@@ -13,10 +13,10 @@
 #include "meshwright/v1/catalog.grpc.pb.h"
 #include "meshwright/v1/history.grpc.pb.h"
 #include "meshwright/v1/service.grpc.pb.h"
-#include "search_space/status.h"
-#include "server/rpc/limits.h"
-#include "server/rpc/services.h"
-#include "server/rpc/work_pool.h"
+#include "search_space/base/status.h"
+#include "server/rpc/calls/limits.h"
+#include "server/rpc/calls/work_pool.h"
+#include "server/rpc/services/services.h"
 
 namespace meshwright {
 namespace {

@@ -8,8 +8,9 @@
 
 #include "absl/status/statusor.h"
 #include "meshwright/v1/catalog.pb.h"
-#include "server/tuner/engine.h"
-#include "server/tuner/problem.h"
+#include "server/engine/engine.h"
+#include "server/tuner/question/plan_model.h"
+#include "server/tuner/question/problem.h"
 
 namespace meshwright {
 

@@ -1,4 +1,4 @@
-#include "cli/calibration_report.h"
+#include "cli/reports/calibration_report.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

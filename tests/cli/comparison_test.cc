@@ -1,4 +1,4 @@
-#include "cli/comparison.h"
+#include "cli/reports/comparison.h"
 
 #include <gmock/gmock.h>
 #include <google/protobuf/text_format.h>

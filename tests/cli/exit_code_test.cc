@@ -1,8 +1,8 @@
-#include "cli/exit_code.h"
+#include "cli/program/exit_code.h"
 
 #include <gtest/gtest.h>
 
-#include "search_space/status.h"
+#include "search_space/base/status.h"
 
 namespace meshwright {
 namespace {

@@ -9,11 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include "cli/study_answer.h"
+#include "cli/reports/study_answer.h"
 #include "meshwright/v1/service.grpc.pb.h"
-#include "search_space/status.h"
-#include "server/rpc/client.h"
-#include "server/rpc/status_wire.h"
+#include "search_space/base/status.h"
+#include "server/convert/status_wire.h"
+#include "server/rpc/client/client.h"
 
 namespace meshwright {
 namespace {

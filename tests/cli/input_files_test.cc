@@ -1,4 +1,4 @@
-#include "cli/input_files.h"
+#include "cli/input/input_files.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,9 @@
 #include <fstream>
 #include <string>
 
-#include "server/rpc/convert.h"
+#include "search_space/base/status.h"
+#include "server/convert/convert.h"
+#include "server/tuner/question/problem.h"
 
 namespace meshwright {
 namespace {

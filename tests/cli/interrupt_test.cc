@@ -1,4 +1,4 @@
-#include "cli/interrupt.h"
+#include "cli/program/interrupt.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

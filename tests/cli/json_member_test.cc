@@ -1,4 +1,4 @@
-#include "cli/json_member.h"
+#include "cli/input/json_member.h"
 
 #include <gtest/gtest.h>
 

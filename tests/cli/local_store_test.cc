@@ -1,4 +1,4 @@
-#include "cli/local_store.h"
+#include "cli/local/local_store.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,8 +9,9 @@
 #include <string>
 
 #include "recorder/recorder.h"
-#include "search_space/status.h"
-#include "server/tuner/owner.h"
+#include "recorder/records.h"
+#include "search_space/base/status.h"
+#include "server/process/owner.h"
 #include "tests/tuner/questions.h"
 
 namespace meshwright {

@@ -1,11 +1,11 @@
-#include "cli/study_answer.h"
+#include "cli/reports/study_answer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cli/exit_code.h"
-#include "search_space/status.h"
-#include "server/tuner/study_ending.h"
+#include "cli/program/exit_code.h"
+#include "search_space/base/status.h"
+#include "server/engine/study_record.h"
 
 namespace meshwright {
 namespace {

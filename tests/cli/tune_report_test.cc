@@ -1,12 +1,13 @@
-#include "cli/tune_report.h"
+#include "cli/reports/tune_report.h"
 
 #include <gmock/gmock.h>
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
-#include "cli/chip_table.h"
-#include "cli/progress_line.h"
-#include "cli/study_table.h"
+#include "cli/reports/chip_table.h"
+#include "cli/reports/progress_line.h"
+#include "cli/reports/study_table.h"
+#include "server/tuner/question/study_answer.h"
 
 namespace meshwright {
 namespace {

@@ -1,4 +1,4 @@
-#include "cli/whole_file.h"
+#include "cli/input/whole_file.h"
 
 #include <gtest/gtest.h>
 

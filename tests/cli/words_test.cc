@@ -1,7 +1,9 @@
-#include "cli/words.h"
+#include "cli/reports/words.h"
 
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
+
+#include "server/tuner/chip_calibration/calibration_work.h"
 
 namespace meshwright {
 namespace {

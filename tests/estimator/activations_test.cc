@@ -2,7 +2,14 @@
 
 #include <ostream>
 
+#include "estimator/terms/kernel.h"
+#include "estimator/terms/sharding.h"
+#include "search_space/spec/chip.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/estimate.h"
+#include "search_space/spec/plan.h"
 #include "tests/estimator/problems.h"
+#include "tests/search_space/models.h"
 
 namespace meshwright {
 namespace {

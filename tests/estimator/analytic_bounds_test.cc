@@ -5,7 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "estimator/model/analytic_model.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/plan.h"
 #include "tests/estimator/problems.h"
+#include "tests/search_space/models.h"
 
 namespace meshwright {
 namespace {

@@ -5,7 +5,16 @@
 #include <optional>
 #include <ostream>
 
-#include "estimator/layer_program.h"
+#include "estimator/layer/layer_program.h"
+#include "estimator/terms/kernel.h"
+#include "estimator/terms/matmul.h"
+#include "estimator/terms/sharding.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/chip.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/framework_profile.h"
+#include "search_space/spec/model.h"
+#include "search_space/spec/workload.h"
 #include "tests/search_space/models.h"
 
 namespace meshwright {

@@ -6,6 +6,12 @@
 #include <ostream>
 #include <string>
 
+#include "estimator/terms/kernel.h"
+#include "estimator/terms/sharding.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/chip.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/cluster.h"
 #include "tests/estimator/problems.h"
 
 namespace meshwright {

@@ -1,4 +1,4 @@
-#include "estimator/data_parallel.h"
+#include "estimator/model/data_parallel.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,15 @@
 #include <ostream>
 
 #include "estimator/terms/collective.h"
+#include "estimator/terms/sharding.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/chip.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/cluster.h"
+#include "search_space/spec/estimate.h"
+#include "search_space/spec/plan.h"
 #include "tests/estimator/problems.h"
+#include "tests/search_space/models.h"
 
 namespace meshwright {
 namespace {

@@ -1,4 +1,4 @@
-#include "estimator/device_sharing.h"
+#include "estimator/model/device_sharing.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,17 @@
 #include <string>
 #include <vector>
 
+#include "estimator/model/analytic_model.h"
+#include "estimator/model/stage.h"
+#include "estimator/pipeline/pipeline.h"
+#include "estimator/pipeline/simulation.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/estimate.h"
+#include "search_space/spec/plan.h"
+#include "server/tuner/chip_calibration/chip_calibration.h"
 #include "tests/estimator/problems.h"
+#include "tests/search_space/models.h"
 
 namespace meshwright {
 namespace {

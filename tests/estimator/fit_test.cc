@@ -8,10 +8,17 @@
 #include "estimator/fit/collective_fit.h"
 #include "estimator/fit/fit_error.h"
 #include "estimator/fit/gemm_fit.h"
+#include "estimator/fit/measured.h"
 #include "estimator/fit/minimise.h"
 #include "estimator/fit/traffic_fit.h"
 #include "estimator/terms/attention.h"
 #include "estimator/terms/collective.h"
+#include "estimator/terms/kernel.h"
+#include "estimator/terms/matmul.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/chip.h"
+#include "search_space/spec/choices.h"
+#include "server/tuner/answers/sweep.h"
 
 namespace meshwright {
 namespace {

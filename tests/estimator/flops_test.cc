@@ -2,7 +2,12 @@
 
 #include <ostream>
 
+#include "estimator/model/analytic_model.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/estimate.h"
+#include "search_space/spec/model.h"
 #include "tests/estimator/problems.h"
+#include "tests/search_space/models.h"
 
 namespace meshwright {
 namespace {

@@ -1,10 +1,12 @@
-#include "estimator/framework_library.h"
+#include "estimator/frameworks/framework_library.h"
 
 #include <gmock/gmock.h>
 
 #include <ostream>
 #include <string>
 
+#include "search_space/spec/choices.h"
+#include "search_space/spec/framework_profile.h"
 #include "vendor_models/catalogue.h"
 
 namespace meshwright {

@@ -1,6 +1,10 @@
 #include <gtest/gtest.h>
 
+#include "estimator/layer/layer_cost.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/estimate.h"
 #include "tests/estimator/problems.h"
+#include "tests/search_space/models.h"
 
 namespace meshwright {
 namespace {

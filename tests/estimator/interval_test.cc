@@ -1,4 +1,4 @@
-#include "estimator/interval.h"
+#include "estimator/learning/interval.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,19 @@
 #include <string>
 #include <vector>
 
+#include "estimator/learning/calibration.h"
+#include "estimator/learning/run_residuals.h"
+#include "estimator/model/analytic_model.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/chip.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/cluster.h"
+#include "search_space/spec/estimate.h"
+#include "search_space/spec/framework_profile.h"
+#include "search_space/spec/plan.h"
 #include "tests/estimator/problems.h"
+#include "tests/search_space/models.h"
+#include "vendor_models/chip_file.h"
 
 namespace meshwright {
 namespace {

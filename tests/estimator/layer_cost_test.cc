@@ -1,4 +1,4 @@
-#include "estimator/layer_cost.h"
+#include "estimator/layer/layer_cost.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,17 @@
 #include <ostream>
 
 #include "estimator/terms/collective.h"
+#include "estimator/terms/kernel.h"
+#include "estimator/terms/matmul.h"
+#include "estimator/terms/sharding.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/chip.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/cluster.h"
+#include "search_space/spec/estimate.h"
+#include "search_space/spec/plan.h"
 #include "tests/estimator/problems.h"
+#include "tests/search_space/models.h"
 
 namespace meshwright {
 namespace {

@@ -1,10 +1,17 @@
-#include "estimator/layer_program.h"
+#include "estimator/layer/layer_program.h"
 
 #include <gtest/gtest.h>
 
 #include <ostream>
 
+#include "estimator/terms/kernel.h"
+#include "estimator/terms/sharding.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/chip.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/model.h"
 #include "tests/estimator/problems.h"
+#include "tests/search_space/models.h"
 
 namespace meshwright {
 namespace {

@@ -1,10 +1,12 @@
-#include "estimator/layer_split.h"
+#include "estimator/layer/layer_split.h"
 
 #include <gtest/gtest.h>
 
 #include <numeric>
 #include <ostream>
 
+#include "search_space/spec/framework_profile.h"
+#include "search_space/spec/model.h"
 #include "tests/search_space/models.h"
 
 namespace meshwright {

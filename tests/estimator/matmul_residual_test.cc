@@ -6,6 +6,10 @@
 #include <ostream>
 #include <vector>
 
+#include "estimator/terms/kernel.h"
+#include "search_space/spec/chip.h"
+#include "search_space/spec/choices.h"
+
 namespace meshwright {
 namespace {
 

@@ -4,6 +4,11 @@
 
 #include <ostream>
 
+#include "estimator/terms/kernel.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/chip.h"
+#include "search_space/spec/choices.h"
+
 namespace meshwright {
 namespace {
 

@@ -2,6 +2,10 @@
 
 #include <ostream>
 
+#include "search_space/spec/choices.h"
+#include "search_space/spec/estimate.h"
+#include "search_space/spec/model.h"
+#include "search_space/spec/plan.h"
 #include "tests/estimator/problems.h"
 
 namespace meshwright {

@@ -1,10 +1,16 @@
-#include "estimator/memory.h"
+#include "estimator/model/memory.h"
 
 #include <gtest/gtest.h>
 
 #include <ostream>
 
+#include "search_space/spec/choices.h"
+#include "search_space/spec/estimate.h"
+#include "search_space/spec/framework_profile.h"
+#include "search_space/spec/plan.h"
+#include "search_space/spec/workload.h"
 #include "tests/estimator/problems.h"
+#include "tests/search_space/models.h"
 
 namespace meshwright {
 namespace {

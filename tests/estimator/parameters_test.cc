@@ -1,8 +1,12 @@
-#include "estimator/parameters.h"
+#include "estimator/layer/parameters.h"
 
 #include <gtest/gtest.h>
 
+#include "search_space/spec/choices.h"
+#include "search_space/spec/estimate.h"
+#include "search_space/spec/model.h"
 #include "tests/estimator/problems.h"
+#include "tests/search_space/models.h"
 
 namespace meshwright {
 namespace {

@@ -1,4 +1,4 @@
-#include "estimator/pipeline.h"
+#include "estimator/pipeline/pipeline.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,9 @@
 #include <random>
 #include <vector>
 
-#include "estimator/simulation.h"
+#include "estimator/pipeline/simulation.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/choices.h"
 
 namespace meshwright {
 namespace {

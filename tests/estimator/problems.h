@@ -6,9 +6,21 @@
 #include <utility>
 #include <vector>
 
-#include "estimator/analytic_model.h"
-#include "estimator/framework_library.h"
-#include "estimator/layer_program.h"
+#include "estimator/frameworks/framework_library.h"
+#include "estimator/layer/layer_program.h"
+#include "estimator/model/analytic_model.h"
+#include "estimator/problem/estimator_problem.h"
+#include "estimator/terms/kernel.h"
+#include "estimator/terms/sharding.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/chip.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/cluster.h"
+#include "search_space/spec/estimate.h"
+#include "search_space/spec/framework_profile.h"
+#include "search_space/spec/model.h"
+#include "search_space/spec/plan.h"
+#include "search_space/spec/workload.h"
 #include "tests/search_space/models.h"
 #include "vendor_models/catalogue.h"
 

@@ -1,10 +1,13 @@
-#include "estimator/profile_facts.h"
+#include "estimator/frameworks/profile_facts.h"
 
 #include <gmock/gmock.h>
 
 #include <ostream>
 #include <string>
 #include <vector>
+
+#include "search_space/spec/choices.h"
+#include "search_space/spec/framework_profile.h"
 
 namespace meshwright {
 namespace {

@@ -1,4 +1,4 @@
-#include "estimator/run_residuals.h"
+#include "estimator/learning/run_residuals.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,6 +7,7 @@
 
 #include "gtest/gtest.h"
 #include "tests/estimator/problems.h"
+#include "tests/search_space/models.h"
 
 namespace meshwright {
 namespace {

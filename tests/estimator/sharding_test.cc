@@ -1,9 +1,11 @@
-#include "estimator/sharding.h"
+#include "estimator/terms/sharding.h"
 
 #include <gtest/gtest.h>
 
 #include <ostream>
 #include <string>
+
+#include "search_space/spec/model.h"
 
 namespace meshwright {
 namespace {

@@ -1,4 +1,4 @@
-#include "estimator/simulation.h"
+#include "estimator/pipeline/simulation.h"
 
 #include <gtest/gtest.h>
 
@@ -11,8 +11,11 @@
 #include <tuple>
 #include <vector>
 
-#include "estimator/memory.h"
-#include "estimator/pipeline_layout.h"
+#include "estimator/model/memory.h"
+#include "estimator/pipeline/pipeline_layout.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/workload.h"
 
 namespace meshwright {
 namespace {

@@ -3,9 +3,18 @@
 #include <ostream>
 #include <random>
 
-#include "estimator/pipeline_layout.h"
-#include "search_space/space.h"
+#include "estimator/model/analytic_model.h"
+#include "estimator/pipeline/pipeline_layout.h"
+#include "search_space/base/units.h"
+#include "search_space/space/space.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/cluster.h"
+#include "search_space/spec/estimate.h"
+#include "search_space/spec/framework_profile.h"
+#include "search_space/spec/model.h"
+#include "search_space/spec/plan.h"
 #include "tests/estimator/problems.h"
+#include "tests/search_space/models.h"
 
 namespace meshwright {
 namespace {

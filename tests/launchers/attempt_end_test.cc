@@ -1,9 +1,11 @@
-#include "server/launchers/attempt_end.h"
+#include "server/launchers/jobs/attempt_end.h"
 
 #include <string>
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "search_space/spec/choices.h"
+#include "server/launchers/jobs/job_engine.h"
 
 namespace meshwright {
 namespace {

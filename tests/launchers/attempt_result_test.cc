@@ -1,9 +1,11 @@
-#include "server/launchers/attempt_result.h"
+#include "server/launchers/jobs/attempt_result.h"
 
 #include <string>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/attempt.h"
 
 namespace meshwright {
 namespace {

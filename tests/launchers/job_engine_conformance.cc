@@ -14,6 +14,7 @@
 
 #include "fmt/format.h"
 #include "gmock/gmock.h"
+#include "search_space/base/units.h"
 
 namespace meshwright {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "gtest/gtest.h"
-#include "server/launchers/job_engine.h"
+#include "server/launchers/jobs/job_engine.h"
 
 namespace meshwright {
 

@@ -1,4 +1,4 @@
-#include "server/launchers/job_launcher.h"
+#include "server/launchers/jobs/job_launcher.h"
 
 #include <stdlib.h>
 
@@ -9,8 +9,15 @@
 
 #include "fmt/format.h"
 #include "gmock/gmock.h"
-#include "search_space/status.h"
-#include "server/launchers/local_engine.h"
+#include "search_space/base/status.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/attempt.h"
+#include "search_space/spec/plan.h"
+#include "server/launchers/jobs/job_engine.h"
+#include "server/launchers/local/local_engine.h"
+#include "server/tuner/question/trial.h"
+#include "server/tuner/trials/attempt_journal.h"
+#include "server/tuner/trials/launcher.h"
 
 namespace meshwright {
 namespace {

@@ -9,7 +9,13 @@
 #include "fmt/format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "search_space/status.h"
+#include "search_space/base/status.h"
+#include "search_space/base/units.h"
+#include "server/launchers/jobs/job_engine.h"
+#include "server/launchers/local/local_engine.h"
+#include "server/tuner/question/job_template.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/trial.h"
 #include "tests/tuner/questions.h"
 
 namespace meshwright {

@@ -6,8 +6,11 @@
 
 #include "fmt/format.h"
 #include "gmock/gmock.h"
-#include "server/launchers/http_client.h"
-#include "server/launchers/kubernetes_engine.h"
+#include "search_space/base/units.h"
+#include "server/launchers/jobs/job_engine.h"
+#include "server/launchers/kubernetes/http_client.h"
+#include "server/launchers/kubernetes/kubernetes_engine.h"
+#include "server/tuner/question/kubernetes_options.h"
 #include "tests/launchers/fake_kubernetes.h"
 #include "tests/launchers/job_engine_conformance.h"
 

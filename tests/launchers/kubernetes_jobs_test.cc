@@ -1,10 +1,13 @@
 // On objects shaped after the public documentation of the API (Kubernetes 1.31, Kueue 0.14, Volcano
 // 1.9); none was recorded on a cluster.
-#include "server/launchers/kubernetes_jobs.h"
+#include "server/launchers/kubernetes/kubernetes_jobs.h"
 
 #include "fmt/format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "search_space/base/units.h"
+#include "server/launchers/jobs/job_engine.h"
+#include "server/launchers/kubernetes/kubernetes_template.h"
 
 namespace meshwright {
 namespace {

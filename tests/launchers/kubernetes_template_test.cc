@@ -1,12 +1,15 @@
-#include "server/launchers/kubernetes_template.h"
+#include "server/launchers/kubernetes/kubernetes_template.h"
 
 #include <fstream>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "search_space/status.h"
-#include "server/launchers/kubernetes_object.h"
+#include "search_space/base/status.h"
+#include "search_space/base/units.h"
+#include "server/launchers/jobs/job_engine.h"
+#include "server/launchers/kubernetes/kubernetes_object.h"
+#include "server/tuner/question/kubernetes_options.h"
 
 namespace meshwright {
 namespace {

@@ -1,4 +1,4 @@
-#include "server/launchers/local_engine.h"
+#include "server/launchers/local/local_engine.h"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -10,6 +10,8 @@
 #include <thread>
 
 #include "gmock/gmock.h"
+#include "search_space/base/units.h"
+#include "server/launchers/jobs/job_engine.h"
 #include "tests/launchers/job_engine_conformance.h"
 
 namespace meshwright {

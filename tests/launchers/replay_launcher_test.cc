@@ -8,9 +8,20 @@
 #include <stop_token>
 #include <string>
 
-#include "search_space/status.h"
+#include "search_space/base/status.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/estimate.h"
+#include "search_space/spec/plan.h"
 #include "server/launchers/launchers.h"
-#include "server/tuner/plan_model.h"
+#include "server/tuner/answers/evaluate.h"
+#include "server/tuner/answers/run_study.h"
+#include "server/tuner/question/plan_model.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_answer.h"
+#include "server/tuner/question/study_control.h"
+#include "server/tuner/question/study_request.h"
+#include "server/tuner/question/trial.h"
 #include "tests/tuner/questions.h"
 
 namespace meshwright {

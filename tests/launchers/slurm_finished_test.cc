@@ -9,7 +9,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/launchers/slurm_engine.h"
+#include "server/launchers/jobs/job_engine.h"
+#include "server/launchers/slurm/slurm_engine.h"
 
 namespace meshwright {
 namespace {

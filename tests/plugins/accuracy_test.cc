@@ -5,6 +5,15 @@
 
 #include <cmath>
 
+#include "search_space/base/units.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/estimate.h"
+#include "search_space/spec/plan.h"
+#include "server/plugins/model_shelf.h"
+#include "server/plugins/running_model.h"
+#include "server/tuner/question/plan_model.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_request.h"
 #include "tests/plugins/models.h"
 #include "tests/tuner/questions.h"
 

@@ -1,4 +1,4 @@
-#include "server/plugins/calibration.h"
+#include "server/plugins/wire/calibration.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,8 +7,12 @@
 #include <fstream>
 #include <iterator>
 
-#include "search_space/status.h"
+#include "search_space/base/status.h"
+#include "search_space/spec/plan.h"
+#include "server/plugins/manifest.h"
 #include "server/plugins/model_shelf.h"
+#include "server/plugins/running_model.h"
+#include "server/tuner/question/plan_model.h"
 #include "tests/plugins/models.h"
 
 namespace meshwright {

@@ -1,4 +1,4 @@
-#include "server/plugins/checksum.h"
+#include "server/plugins/wire/checksum.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "search_space/clean_text.h"
+#include "search_space/base/clean_text.h"
 
 #include <gtest/gtest.h>
 

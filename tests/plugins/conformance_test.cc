@@ -1,4 +1,4 @@
-#include "server/plugins/conformance.h"
+#include "server/plugins/conformance/conformance.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -11,6 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "server/plugins/conformance/conformance_report.h"
+#include "server/plugins/manifest.h"
+#include "server/plugins/model_process.h"
+#include "server/tuner/question/problem.h"
 #include "tests/plugins/models.h"
 
 namespace meshwright {

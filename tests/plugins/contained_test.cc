@@ -12,9 +12,16 @@
 #include <thread>
 #include <utility>
 
-#include "search_space/status.h"
+#include "search_space/base/status.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/plan.h"
+#include "server/plugins/manifest.h"
 #include "server/plugins/model_shelf.h"
-#include "server/tuner/study.h"
+#include "server/tuner/answers/run_study.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_answer.h"
+#include "server/tuner/question/study_control.h"
+#include "server/tuner/question/study_request.h"
 #include "tests/plugins/models.h"
 #include "tests/tuner/questions.h"
 

@@ -5,8 +5,8 @@
 
 #include <filesystem>
 
-#include "search_space/status.h"
-#include "server/plugins/checksum.h"
+#include "search_space/base/status.h"
+#include "server/plugins/wire/checksum.h"
 #include "tests/plugins/models.h"
 
 namespace meshwright {

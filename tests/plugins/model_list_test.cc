@@ -6,10 +6,13 @@
 #include <filesystem>
 
 #include "recorder/recorder.h"
-#include "server/plugins/checksum.h"
-#include "server/rpc/client.h"
-#include "server/rpc/convert.h"
+#include "server/convert/convert.h"
+#include "server/engine/engine.h"
+#include "server/plugins/manifest.h"
+#include "server/plugins/wire/checksum.h"
+#include "server/rpc/client/client.h"
 #include "server/rpc/server.h"
+#include "server/tuner/question/problem.h"
 #include "tests/plugins/models.h"
 
 namespace meshwright {

@@ -11,7 +11,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "search_space/status.h"
+#include "search_space/base/status.h"
 #include "server/plugins/sanitizer.h"
 #include "tests/plugins/models.h"
 

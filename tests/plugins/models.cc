@@ -11,7 +11,8 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "server/plugins/checksum.h"
+#include "cli/program/program.h"
+#include "server/plugins/wire/checksum.h"
 
 namespace meshwright {
 namespace {

@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "search_space/plan.h"
+#include "search_space/spec/plan.h"
 #include "server/plugins/manifest.h"
 #include "server/plugins/model_shelf.h"
 #include "server/plugins/running_model.h"
-#include "server/tuner/problem.h"
+#include "server/tuner/question/problem.h"
 
 namespace meshwright {
 

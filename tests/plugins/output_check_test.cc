@@ -6,7 +6,10 @@
 #include <cmath>
 #include <limits>
 
-#include "search_space/model.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/model.h"
+#include "search_space/spec/plan.h"
+#include "server/tuner/question/plan_model.h"
 #include "tests/plugins/models.h"
 
 namespace meshwright {

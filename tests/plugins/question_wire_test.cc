@@ -1,4 +1,4 @@
-#include "server/plugins/question_wire.h"
+#include "server/plugins/wire/question_wire.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

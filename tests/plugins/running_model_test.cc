@@ -11,9 +11,15 @@
 #include <filesystem>
 #include <thread>
 
-#include "search_space/status.h"
+#include "search_space/base/status.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/model.h"
+#include "search_space/spec/plan.h"
+#include "server/plugins/manifest.h"
 #include "server/plugins/model_shelf.h"
 #include "server/plugins/sanitizer.h"
+#include "server/tuner/question/plan_model.h"
+#include "server/tuner/question/problem.h"
 #include "tests/plugins/models.h"
 
 namespace meshwright {

@@ -6,7 +6,8 @@
 
 #include "google/protobuf/descriptor.h"
 #include "meshwright/v1/service.pb.h"
-#include "proto/json.h"
+#include "proto/json/json.h"
+#include "search_space/base/status.h"
 
 namespace meshwright {
 namespace {
@@ -202,7 +203,7 @@ bool IsReadable(const FieldDescriptor& field) {
   return false;
 }
 
-// proto/json.h knows the kinds of fields that the schema uses, and no others.
+// proto/json/json.h knows the kinds of fields that the schema uses, and no others.
 TEST(JsonTest, SchemaHasOnlyFieldsThatJsonKnows) {
   for (const auto* file : {v1::Model::descriptor()->file(), v1::Estimate::descriptor()->file(),
                            v1::TuneRequest::descriptor()->file()}) {

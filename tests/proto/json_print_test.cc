@@ -6,7 +6,7 @@
 
 #include "google/protobuf/util/message_differencer.h"
 #include "meshwright/v1/service.pb.h"
-#include "proto/json.h"
+#include "proto/json/json.h"
 
 namespace meshwright {
 namespace {

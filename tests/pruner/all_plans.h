@@ -5,11 +5,21 @@
 #include <string_view>
 #include <vector>
 
-#include "estimator/layer_split.h"
-#include "estimator/pipeline_layout.h"
+#include "estimator/layer/layer_split.h"
+#include "estimator/learning/calibration.h"
+#include "estimator/model/analytic_model.h"
+#include "estimator/pipeline/pipeline_layout.h"
 #include "pruner/pruner.h"
-#include "server/tuner/calibrate.h"
-#include "server/tuner/checker.h"
+#include "pruner/rules/prune_rule.h"
+#include "pruner/rules/recompute.h"
+#include "search_space/space/space.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/cluster.h"
+#include "search_space/spec/framework_profile.h"
+#include "search_space/spec/plan.h"
+#include "server/tuner/learning/calibrate.h"
+#include "server/tuner/question/checker.h"
+#include "server/tuner/question/problem.h"
 
 namespace meshwright {
 

@@ -1,15 +1,23 @@
-#include "pruner/history_rule.h"
-
 #include <algorithm>
 #include <functional>
 #include <tuple>
 
+#include "estimator/learning/calibration.h"
+#include "estimator/model/analytic_model.h"
 #include "fmt/format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "pruner/pruner.h"
-#include "server/tuner/infeasible.h"
-#include "server/tuner/strategies/exhaustive.h"
+#include "pruner/rules/history.h"
+#include "search_space/base/units.h"
+#include "search_space/space/space.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/model.h"
+#include "search_space/spec/plan.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_answer.h"
+#include "server/tuner/search/exhaustive.h"
+#include "server/tuner/search/infeasible.h"
 #include "tests/pruner/all_plans.h"
 #include "tests/tuner/questions.h"
 

@@ -1,4 +1,4 @@
-#include "pruner/memory_order.h"
+#include "pruner/rules/memory_order.h"
 
 #include <cstdlib>
 #include <map>
@@ -7,6 +7,11 @@
 #include "fmt/format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/model.h"
+#include "search_space/spec/plan.h"
+#include "search_space/spec/workload.h"
+#include "server/tuner/question/problem.h"
 #include "tests/pruner/all_plans.h"
 #include "tests/tuner/questions.h"
 

@@ -1,10 +1,19 @@
+#include "pruner/rules/recompute.h"
+
 #include <algorithm>
 #include <random>
 
+#include "estimator/model/analytic_model.h"
 #include "gtest/gtest.h"
 #include "pruner/pruner.h"
-#include "server/tuner/calibrate.h"
-#include "server/tuner/infeasible.h"
+#include "search_space/base/units.h"
+#include "search_space/space/space.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/estimate.h"
+#include "search_space/spec/plan.h"
+#include "server/tuner/learning/calibrate.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/search/infeasible.h"
 #include "tests/tuner/questions.h"
 
 namespace meshwright {

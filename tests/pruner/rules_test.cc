@@ -4,7 +4,14 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "pruner/pruner.h"
-#include "server/tuner/calibrate.h"
+#include "pruner/rules/prune_rule.h"
+#include "search_space/space/space.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/cluster.h"
+#include "search_space/spec/plan.h"
+#include "server/tuner/answers/run_study.h"
+#include "server/tuner/learning/calibrate.h"
+#include "server/tuner/question/problem.h"
 #include "tests/tuner/questions.h"
 
 namespace meshwright {

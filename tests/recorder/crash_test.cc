@@ -11,8 +11,13 @@
 #include <random>
 #include <thread>
 
+#include "recorder/history_records.h"
 #include "recorder/recorder.h"
-#include "search_space/status.h"
+#include "recorder/records.h"
+#include "recorder/trial_records.h"
+#include "search_space/base/status.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/attempt.h"
 #include "tests/recorder/temporary_store.h"
 
 namespace meshwright {

@@ -8,7 +8,9 @@
 
 #include "recorder/recorder.h"
 #include "recorder/sql.h"
-#include "search_space/status.h"
+#include "recorder/trial_records.h"
+#include "search_space/base/status.h"
+#include "search_space/base/units.h"
 #include "tests/recorder/faulty_vfs.h"
 #include "tests/recorder/run_sql.h"
 #include "tests/recorder/temporary_store.h"

@@ -5,7 +5,7 @@
 
 #include <fstream>
 
-#include "search_space/status.h"
+#include "search_space/base/status.h"
 #include "tests/recorder/temporary_store.h"
 
 namespace meshwright {

@@ -1,8 +1,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "recorder/history_records.h"
 #include "recorder/recorder.h"
-#include "search_space/status.h"
+#include "search_space/base/status.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/choices.h"
 #include "tests/recorder/temporary_store.h"
 
 namespace meshwright {

@@ -8,7 +8,7 @@
 
 #include "recorder/recorder.h"
 #include "recorder/schema.h"
-#include "search_space/status.h"
+#include "search_space/base/status.h"
 #include "tests/recorder/run_sql.h"
 #include "tests/recorder/temporary_store.h"
 

@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include "search_space/status.h"
+#include "search_space/base/status.h"
 
 namespace meshwright {
 namespace {

@@ -3,7 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "recorder/recorder.h"
-#include "search_space/status.h"
+#include "recorder/records.h"
+#include "search_space/base/status.h"
 #include "tests/recorder/temporary_store.h"
 
 namespace meshwright {

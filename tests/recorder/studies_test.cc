@@ -5,7 +5,9 @@
 #include <set>
 
 #include "recorder/recorder.h"
-#include "search_space/status.h"
+#include "recorder/records.h"
+#include "search_space/base/status.h"
+#include "search_space/base/units.h"
 #include "tests/recorder/temporary_store.h"
 
 namespace meshwright {

@@ -7,7 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "recorder/history_records.h"
 #include "recorder/recorder.h"
+#include "recorder/records.h"
+#include "recorder/trial_records.h"
+#include "search_space/base/units.h"
 
 namespace meshwright {
 

@@ -1,3 +1,5 @@
+#include "recorder/transfer.h"
+
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,9 +8,12 @@
 #include <regex>
 
 #include "recorder/digest.h"
+#include "recorder/history_records.h"
 #include "recorder/recorder.h"
 #include "recorder/transfer_line.h"
-#include "search_space/status.h"
+#include "search_space/base/status.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/choices.h"
 #include "tests/recorder/temporary_store.h"
 
 namespace meshwright {

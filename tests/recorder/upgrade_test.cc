@@ -7,9 +7,15 @@
 #include <string>
 #include <vector>
 
+#include "recorder/history_records.h"
 #include "recorder/recorder.h"
+#include "recorder/records.h"
 #include "recorder/schema.h"
-#include "search_space/status.h"
+#include "recorder/trial_records.h"
+#include "search_space/base/status.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/attempt.h"
+#include "search_space/spec/choices.h"
 #include "tests/recorder/run_sql.h"
 #include "tests/recorder/temporary_store.h"
 

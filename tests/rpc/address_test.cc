@@ -3,9 +3,12 @@
 #include <string>
 #include <utility>
 
-#include "server/rpc/client.h"
-#include "server/rpc/convert.h"
+#include "recorder/recorder.h"
+#include "server/convert/convert.h"
+#include "server/engine/engine.h"
+#include "server/rpc/client/client.h"
 #include "server/rpc/server.h"
+#include "server/tuner/question/problem.h"
 #include "tests/rpc/server_folder.h"
 
 namespace meshwright {

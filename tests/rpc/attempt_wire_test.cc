@@ -1,4 +1,4 @@
-#include "server/rpc/attempt_wire.h"
+#include "server/convert/attempt_wire.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,12 @@
 #include <fstream>
 
 #include "fmt/format.h"
-#include "search_space/status.h"
+#include "recorder/recorder.h"
+#include "recorder/trial_records.h"
+#include "search_space/base/status.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/attempt.h"
+#include "search_space/spec/choices.h"
 #include "tests/rpc/full_samples.h"
 
 namespace meshwright {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "server/rpc/client.h"
+#include "server/rpc/client/client.h"
 #include "tests/rpc/daemon.h"
 #include "tests/rpc/questions.h"
 #include "tests/rpc/server_folder.h"

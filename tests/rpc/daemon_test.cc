@@ -12,6 +12,7 @@
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "grpc/reflection/v1alpha/reflection.grpc.pb.h"
 #include "recorder/recorder.h"
+#include "recorder/records.h"
 #include "tests/rpc/server_folder.h"
 
 namespace meshwright {

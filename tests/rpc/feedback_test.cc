@@ -5,8 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "search_space/status.h"
-#include "server/rpc/job_report_wire.h"
+#include "recorder/recorder.h"
+#include "search_space/base/status.h"
+#include "server/convert/job_report_wire.h"
+#include "server/rpc/client/client.h"
+#include "tests/rpc/questions.h"
 #include "tests/rpc/server_fixture.h"
 
 namespace meshwright {

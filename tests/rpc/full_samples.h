@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "google/protobuf/message.h"
-#include "search_space/cluster.h"
-#include "search_space/model.h"
-#include "search_space/plan.h"
-#include "search_space/workload.h"
+#include "search_space/spec/cluster.h"
+#include "search_space/spec/model.h"
+#include "search_space/spec/plan.h"
+#include "search_space/spec/workload.h"
 
 namespace meshwright {
 

@@ -13,11 +13,19 @@
 #include <span>
 #include <string>
 
-#include "search_space/status.h"
+#include "recorder/recorder.h"
+#include "recorder/records.h"
+#include "search_space/base/status.h"
+#include "search_space/spec/plan.h"
+#include "server/convert/convert.h"
+#include "server/engine/engine.h"
 #include "server/launchers/launchers.h"
-#include "server/rpc/convert.h"
-#include "server/tuner/engine.h"
-#include "server/tuner/trial_journal.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_answer.h"
+#include "server/tuner/question/study_control.h"
+#include "server/tuner/question/study_request.h"
+#include "server/tuner/question/trial.h"
+#include "server/tuner/trials/trial_journal.h"
 #include "tests/rpc/kill_study.h"
 
 namespace meshwright {

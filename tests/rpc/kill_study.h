@@ -1,6 +1,13 @@
 #pragma once
 
-#include "server/tuner/study.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/plan.h"
+#include "server/tuner/answers/evaluate.h"
+#include "server/tuner/answers/run_study.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_request.h"
+#include "server/tuner/question/trial.h"
 #include "tests/tuner/questions.h"
 
 namespace meshwright {

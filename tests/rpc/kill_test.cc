@@ -17,7 +17,10 @@
 #include <string>
 #include <vector>
 
+#include "recorder/history_records.h"
 #include "recorder/recorder.h"
+#include "recorder/records.h"
+#include "recorder/trial_records.h"
 #include "tests/rpc/kill_study.h"
 #include "tests/rpc/server_folder.h"
 

@@ -6,9 +6,12 @@
 #include <vector>
 
 #include "meshwright/v1/service.pb.h"
-#include "proto/json.h"
-#include "search_space/status.h"
-#include "server/rpc/convert.h"
+#include "proto/json/json.h"
+#include "search_space/base/status.h"
+#include "search_space/base/units.h"
+#include "server/convert/convert.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_request.h"
 
 namespace meshwright {
 namespace {

@@ -8,10 +8,12 @@
 #include <utility>
 #include <vector>
 
-#include "server/rpc/client.h"
-#include "server/rpc/convert.h"
+#include "recorder/recorder.h"
+#include "server/convert/convert.h"
+#include "server/engine/engine.h"
+#include "server/rpc/client/client.h"
 #include "server/rpc/server.h"
-#include "server/tuner/engine.h"
+#include "server/tuner/question/problem.h"
 #include "tests/rpc/questions.h"
 #include "tests/rpc/server_folder.h"
 

@@ -7,8 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "search_space/status.h"
-#include "server/rpc/status_wire.h"
+#include "search_space/base/status.h"
+#include "server/convert/status_wire.h"
+#include "server/rpc/client/client.h"
+#include "server/tuner/answers/run_study.h"
+#include "server/tuner/question/study_answer.h"
+#include "tests/rpc/questions.h"
 #include "tests/rpc/server_fixture.h"
 
 namespace meshwright {

@@ -1,4 +1,4 @@
-#include "server/rpc/status_wire.h"
+#include "server/convert/status_wire.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
-#include "search_space/status.h"
+#include "search_space/base/status.h"
 
 namespace meshwright {
 namespace {

@@ -1,5 +1,5 @@
 // A server's answers lean on what its store has measured, and say on what.
-#include "server/tuner/store_history.h"
+#include "server/engine/store_history.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -9,10 +9,21 @@
 #include <vector>
 
 #include "google/protobuf/util/message_differencer.h"
-#include "server/rpc/client.h"
-#include "server/rpc/convert.h"
+#include "recorder/history_records.h"
+#include "recorder/recorder.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/chip.h"
+#include "search_space/spec/plan.h"
+#include "server/convert/convert.h"
+#include "server/engine/engine.h"
+#include "server/engine/measurement.h"
+#include "server/engine/study_codec.h"
+#include "server/rpc/client/client.h"
 #include "server/rpc/server.h"
-#include "server/tuner/measurement.h"
+#include "server/tuner/answers/run_study.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_answer.h"
+#include "server/tuner/question/study_request.h"
 #include "tests/rpc/questions.h"
 #include "tests/rpc/server_folder.h"
 

@@ -12,8 +12,13 @@
 
 #include "meshwright/v1/estimate.pb.h"
 #include "meshwright/v1/service.pb.h"
-#include "proto/json.h"
-#include "server/rpc/convert.h"
+#include "proto/json/json.h"
+#include "search_space/base/status.h"
+#include "server/convert/convert.h"
+#include "server/tuner/answers/run_study.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_answer.h"
+#include "server/tuner/question/study_request.h"
 
 namespace meshwright {
 namespace {

@@ -1,4 +1,4 @@
-#include "search_space/choices.h"
+#include "search_space/spec/choices.h"
 
 #include <set>
 #include <string_view>

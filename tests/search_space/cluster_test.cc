@@ -1,4 +1,4 @@
-#include "search_space/cluster.h"
+#include "search_space/spec/cluster.h"
 
 #include <functional>
 #include <limits>
@@ -6,6 +6,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "search_space/base/status.h"
+#include "search_space/base/units.h"
 
 namespace meshwright {
 namespace {

@@ -1,4 +1,4 @@
-#include "search_space/estimate.h"
+#include "search_space/spec/estimate.h"
 
 #include <set>
 #include <string_view>

@@ -1,4 +1,4 @@
-#include "search_space/hugging_face.h"
+#include "search_space/import/hugging_face.h"
 
 #include <fstream>
 #include <sstream>
@@ -7,6 +7,9 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "search_space/base/status.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/model.h"
 #include "tests/search_space/models.h"
 
 namespace meshwright {

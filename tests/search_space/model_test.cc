@@ -1,4 +1,4 @@
-#include "search_space/model.h"
+#include "search_space/spec/model.h"
 
 #include <cstdint>
 #include <functional>
@@ -7,6 +7,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "search_space/base/status.h"
+#include "search_space/spec/choices.h"
 #include "tests/search_space/models.h"
 
 namespace meshwright {

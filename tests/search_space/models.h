@@ -1,6 +1,7 @@
 #pragma once
 
-#include "search_space/model.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/model.h"
 
 namespace meshwright {
 

@@ -1,4 +1,4 @@
-#include "search_space/plan.h"
+#include "search_space/spec/plan.h"
 
 #include <limits>
 #include <map>
@@ -6,6 +6,7 @@
 #include <string>
 
 #include "gtest/gtest.h"
+#include "search_space/spec/choices.h"
 
 namespace meshwright {
 namespace {

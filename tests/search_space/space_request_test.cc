@@ -1,10 +1,12 @@
-#include "search_space/space_request.h"
+#include "search_space/space/space_request.h"
 
 #include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "search_space/space/space.h"
+#include "search_space/spec/choices.h"
 
 namespace meshwright {
 namespace {

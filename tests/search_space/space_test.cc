@@ -1,4 +1,4 @@
-#include "search_space/space.h"
+#include "search_space/space/space.h"
 
 #include <algorithm>
 #include <set>
@@ -7,6 +7,9 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/model.h"
+#include "search_space/spec/plan.h"
 #include "tests/search_space/models.h"
 
 namespace meshwright {

@@ -1,4 +1,4 @@
-#include "search_space/status.h"
+#include "search_space/base/status.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -1,4 +1,4 @@
-#include "search_space/units.h"
+#include "search_space/base/units.h"
 
 #include "gtest/gtest.h"
 

@@ -1,12 +1,23 @@
-#include "server/tuner/asked_model.h"
+#include "server/tuner/search/asked_model.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "estimator/analytic_model.h"
-#include "search_space/status.h"
+#include "estimator/model/analytic_model.h"
+#include "search_space/base/status.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/estimate.h"
+#include "search_space/spec/plan.h"
+#include "server/tuner/answers/evaluate.h"
+#include "server/tuner/answers/run_study.h"
+#include "server/tuner/question/plan_model.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_answer.h"
+#include "server/tuner/question/study_control.h"
+#include "server/tuner/question/study_request.h"
 #include "tests/tuner/fake_model.h"
 #include "tests/tuner/questions.h"
 

@@ -1,10 +1,15 @@
-#include "server/tuner/baseline.h"
+#include "server/tuner/search/baseline.h"
 
 #include <set>
 
+#include "estimator/model/analytic_model.h"
 #include "gtest/gtest.h"
-#include "server/tuner/calibrate.h"
-#include "server/tuner/checker.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/plan.h"
+#include "server/tuner/learning/calibrate.h"
+#include "server/tuner/question/checker.h"
+#include "server/tuner/question/problem.h"
 #include "tests/tuner/questions.h"
 
 namespace meshwright {

@@ -1,13 +1,25 @@
-#include "server/tuner/calibrate.h"
+#include "server/tuner/learning/calibrate.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <string>
 #include <vector>
 
+#include "estimator/learning/calibration.h"
+#include "estimator/model/analytic_model.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/tuner/infeasible.h"
+#include "search_space/base/units.h"
+#include "search_space/space/space.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/cluster.h"
+#include "search_space/spec/estimate.h"
+#include "search_space/spec/plan.h"
+#include "server/tuner/answers/evaluate.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_request.h"
+#include "server/tuner/question/trial.h"
+#include "server/tuner/search/infeasible.h"
 #include "tests/tuner/questions.h"
 
 namespace meshwright {

@@ -1,4 +1,4 @@
-#include "server/tuner/calibration_report.h"
+#include "server/tuner/learning/calibration_report.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "server/tuner/calibrate.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/estimate.h"
+#include "search_space/spec/plan.h"
+#include "server/tuner/answers/evaluate.h"
+#include "server/tuner/learning/calibrate.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_answer.h"
+#include "server/tuner/question/study_request.h"
 #include "tests/tuner/questions.h"
 
 namespace meshwright {

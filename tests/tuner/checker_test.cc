@@ -1,9 +1,15 @@
-#include "server/tuner/checker.h"
+#include "server/tuner/question/checker.h"
 
 #include <string>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "search_space/base/status.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/estimate.h"
+#include "search_space/spec/plan.h"
+#include "server/tuner/question/problem.h"
 #include "tests/tuner/questions.h"
 
 namespace meshwright {

@@ -12,11 +12,18 @@
 
 #include "estimator/fit/attention_fit.h"
 #include "estimator/fit/gemm_fit.h"
+#include "estimator/fit/measured.h"
 #include "estimator/terms/collective.h"
-#include "search_space/status.h"
+#include "search_space/base/status.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/chip.h"
+#include "search_space/spec/choices.h"
+#include "server/tuner/chip_calibration/calibrated_chip.h"
+#include "server/tuner/chip_calibration/chip_draft.h"
 #include "server/tuner/chip_calibration/measurements.h"
 #include "tests/tuner/measured_chip.h"
 #include "vendor_models/catalogue.h"
+#include "vendor_models/chip_file.h"
 #include "vendor_models/chip_text.h"
 
 namespace meshwright {

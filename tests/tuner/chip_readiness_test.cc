@@ -7,9 +7,12 @@
 #include <string_view>
 #include <vector>
 
+#include "search_space/spec/choices.h"
+#include "server/tuner/chip_calibration/calibrated_chip.h"
 #include "server/tuner/chip_calibration/chip_calibration.h"
 #include "server/tuner/chip_calibration/measurements.h"
 #include "tests/tuner/measured_chip.h"
+#include "vendor_models/chip_file.h"
 #include "vendor_models/chip_text.h"
 
 namespace meshwright {

@@ -1,4 +1,4 @@
-#include "server/tuner/drift.h"
+#include "server/engine/drift.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,6 +8,11 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "recorder/history_records.h"
+#include "recorder/recorder.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/choices.h"
 
 namespace meshwright {
 namespace {

@@ -17,7 +17,17 @@
 #include <utility>
 #include <vector>
 
-#include "server/tuner/engine.h"
+#include "recorder/recorder.h"
+#include "recorder/records.h"
+#include "search_space/spec/estimate.h"
+#include "search_space/spec/plan.h"
+#include "server/engine/engine.h"
+#include "server/engine/study_codec.h"
+#include "server/tuner/answers/run_study.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_answer.h"
+#include "server/tuner/question/study_control.h"
+#include "server/tuner/question/study_request.h"
 #include "tests/search_space/models.h"
 
 namespace meshwright {

@@ -1,4 +1,4 @@
-#include "server/tuner/engine.h"
+#include "server/engine/engine.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "search_space/status.h"
+#include "recorder/recorder.h"
+#include "recorder/records.h"
+#include "search_space/base/status.h"
+#include "server/tuner/answers/run_study.h"
+#include "server/tuner/question/study_request.h"
 #include "tests/tuner/engine_fixture.h"
 
 namespace meshwright {

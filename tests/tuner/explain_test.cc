@@ -1,4 +1,4 @@
-#include "server/tuner/explain.h"
+#include "server/tuner/answers/explain.h"
 
 #include <fmt/format.h>
 
@@ -6,8 +6,17 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "search_space/status.h"
-#include "server/tuner/sweep.h"
+#include "search_space/base/status.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/estimate.h"
+#include "search_space/spec/plan.h"
+#include "server/tuner/answers/evaluate.h"
+#include "server/tuner/answers/run_study.h"
+#include "server/tuner/answers/sweep.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_answer.h"
+#include "server/tuner/question/study_control.h"
+#include "server/tuner/question/study_request.h"
 #include "tests/tuner/questions.h"
 
 namespace meshwright {

@@ -5,7 +5,12 @@
 
 #include <functional>
 
-#include "search_space/status.h"
+#include "search_space/base/status.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/model.h"
+#include "search_space/spec/plan.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_answer.h"
 
 namespace meshwright {
 namespace {

@@ -5,7 +5,10 @@
 #include <utility>
 #include <vector>
 
-#include "server/tuner/launcher.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/plan.h"
+#include "server/tuner/question/trial.h"
+#include "server/tuner/trials/launcher.h"
 
 namespace meshwright {
 

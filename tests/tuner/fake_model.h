@@ -7,10 +7,16 @@
 #include <utility>
 #include <vector>
 
-#include "estimator/analytic_model.h"
-#include "server/tuner/calibrate.h"
-#include "server/tuner/plan_model.h"
-#include "server/tuner/study.h"
+#include "estimator/model/analytic_model.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/estimate.h"
+#include "search_space/spec/plan.h"
+#include "server/tuner/answers/run_study.h"
+#include "server/tuner/learning/calibrate.h"
+#include "server/tuner/question/plan_model.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_control.h"
+#include "server/tuner/question/study_request.h"
 #include "tests/tuner/questions.h"
 
 namespace meshwright {

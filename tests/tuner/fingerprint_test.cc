@@ -1,8 +1,12 @@
-#include "server/tuner/fingerprint.h"
+#include "server/tuner/question/fingerprint.h"
 
 #include <gtest/gtest.h>
 
-#include "server/tuner/calibrate.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/chip.h"
+#include "search_space/spec/choices.h"
+#include "server/tuner/learning/calibrate.h"
+#include "server/tuner/question/problem.h"
 #include "tests/tuner/questions.h"
 
 namespace meshwright {

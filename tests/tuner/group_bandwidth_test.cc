@@ -1,7 +1,9 @@
-#include "server/tuner/group_bandwidth.h"
+#include "server/tuner/chip_calibration/group_bandwidth.h"
 
 #include <gtest/gtest.h>
 
+#include "search_space/spec/chip.h"
+#include "search_space/spec/choices.h"
 #include "tests/tuner/questions.h"
 
 namespace meshwright {

@@ -1,4 +1,4 @@
-#include "server/tuner/harness_progress.h"
+#include "server/tuner/trials/harness_progress.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>

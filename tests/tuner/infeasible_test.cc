@@ -1,4 +1,4 @@
-#include "server/tuner/infeasible.h"
+#include "server/tuner/search/infeasible.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -6,6 +6,14 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/cluster.h"
+#include "search_space/spec/estimate.h"
+#include "search_space/spec/workload.h"
+#include "server/tuner/answers/run_study.h"
+#include "server/tuner/question/study_answer.h"
+#include "server/tuner/question/study_request.h"
 #include "tests/search_space/models.h"
 #include "tests/tuner/questions.h"
 

@@ -1,4 +1,4 @@
-#include "server/tuner/job_template.h"
+#include "server/tuner/question/job_template.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

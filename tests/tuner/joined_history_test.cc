@@ -1,11 +1,16 @@
-#include "server/tuner/joined_history.h"
+#include "server/tuner/learning/joined_history.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
-#include "server/tuner/calibrate.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/plan.h"
+#include "server/tuner/learning/calibrate.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_request.h"
 #include "tests/tuner/questions.h"
 
 namespace meshwright {

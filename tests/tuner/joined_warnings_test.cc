@@ -1,4 +1,4 @@
-#include "server/tuner/joined_warnings.h"
+#include "server/tuner/answers/joined_warnings.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

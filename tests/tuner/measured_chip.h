@@ -12,10 +12,15 @@
 #include <vector>
 
 #include "estimator/fit/gemm_fit.h"
+#include "estimator/fit/measured.h"
 #include "estimator/terms/collective.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/chip.h"
+#include "server/tuner/chip_calibration/calibrated_chip.h"
 #include "server/tuner/chip_calibration/chip_calibration.h"
 #include "server/tuner/chip_calibration/measurements.h"
 #include "vendor_models/catalogue.h"
+#include "vendor_models/chip_file.h"
 
 namespace meshwright {
 

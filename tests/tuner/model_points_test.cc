@@ -6,9 +6,19 @@
 #include <memory>
 #include <vector>
 
-#include "search_space/status.h"
-#include "server/tuner/pareto_front.h"
-#include "server/tuner/sweep.h"
+#include "search_space/base/status.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/estimate.h"
+#include "search_space/spec/plan.h"
+#include "server/tuner/answers/pareto_front.h"
+#include "server/tuner/answers/run_study.h"
+#include "server/tuner/answers/sweep.h"
+#include "server/tuner/question/plan_model.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_answer.h"
+#include "server/tuner/question/study_control.h"
+#include "server/tuner/question/study_request.h"
 #include "tests/tuner/fake_model.h"
 #include "tests/tuner/questions.h"
 

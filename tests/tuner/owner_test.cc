@@ -1,4 +1,4 @@
-#include "server/tuner/owner.h"
+#include "server/process/owner.h"
 
 #include <gtest/gtest.h>
 

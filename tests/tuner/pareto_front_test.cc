@@ -1,10 +1,18 @@
-#include "server/tuner/pareto_front.h"
+#include "server/tuner/answers/pareto_front.h"
 
 #include <stop_token>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/tuner/sweep.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/estimate.h"
+#include "server/tuner/answers/run_study.h"
+#include "server/tuner/answers/sweep.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_answer.h"
+#include "server/tuner/question/study_control.h"
+#include "server/tuner/question/study_request.h"
+#include "server/tuner/search/exhaustive.h"
 #include "tests/search_space/models.h"
 #include "tests/tuner/questions.h"
 

@@ -1,10 +1,18 @@
-#include "server/tuner/precision_choice.h"
+#include "server/tuner/answers/precision_choice.h"
 
 #include <algorithm>
 
+#include "cli/reports/table.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "search_space/status.h"
+#include "search_space/base/status.h"
+#include "search_space/spec/choices.h"
+#include "server/tuner/answers/evaluate.h"
+#include "server/tuner/answers/run_study.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_answer.h"
+#include "server/tuner/question/study_control.h"
+#include "server/tuner/question/study_request.h"
 #include "tests/tuner/questions.h"
 
 namespace meshwright {

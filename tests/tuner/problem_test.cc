@@ -1,4 +1,4 @@
-#include "server/tuner/problem.h"
+#include "server/tuner/question/problem.h"
 
 #include <algorithm>
 #include <functional>
@@ -6,6 +6,14 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "search_space/base/status.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/chip.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/cluster.h"
+#include "search_space/spec/estimate.h"
+#include "search_space/spec/plan.h"
+#include "search_space/spec/workload.h"
 #include "tests/tuner/questions.h"
 
 namespace meshwright {

@@ -2,9 +2,12 @@
 
 #include <vector>
 
-#include "search_space/model.h"
-#include "server/tuner/problem.h"
-#include "server/tuner/study.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/cluster.h"
+#include "search_space/spec/model.h"
+#include "search_space/spec/plan.h"
+#include "server/tuner/answers/run_study.h"
+#include "server/tuner/question/problem.h"
 
 namespace meshwright {
 

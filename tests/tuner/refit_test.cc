@@ -1,11 +1,17 @@
-#include "server/tuner/refit.h"
+#include "server/tuner/answers/refit.h"
 
 #include <sstream>
 
-#include "estimator/profile_facts.h"
+#include "estimator/frameworks/profile_facts.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "search_space/status.h"
+#include "search_space/base/status.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/estimate.h"
+#include "search_space/spec/workload.h"
+#include "server/tuner/answers/evaluate.h"
+#include "server/tuner/question/study_request.h"
 #include "tests/tuner/questions.h"
 
 namespace meshwright {

@@ -1,8 +1,11 @@
-#include "server/tuner/residual_process.h"
+#include "server/tuner/learning/residual_process.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
+
+#include "search_space/spec/choices.h"
+#include "search_space/spec/plan.h"
 
 namespace meshwright {
 namespace {

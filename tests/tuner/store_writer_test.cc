@@ -1,4 +1,4 @@
-#include "server/tuner/store_writer.h"
+#include "server/engine/store_writer.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -11,7 +11,8 @@
 #include <stdexcept>
 #include <thread>
 
-#include "search_space/status.h"
+#include "recorder/recorder.h"
+#include "search_space/base/status.h"
 
 namespace meshwright {
 namespace {

@@ -1,12 +1,27 @@
-#include "server/tuner/stored_trials.h"
+#include "server/engine/stored_trials.h"
 
 #include <gtest/gtest.h>
 
 #include <future>
 #include <utility>
 
-#include "search_space/status.h"
-#include "server/tuner/trial_study.h"
+#include "recorder/history_records.h"
+#include "recorder/recorder.h"
+#include "recorder/records.h"
+#include "recorder/trial_records.h"
+#include "search_space/base/status.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/attempt.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/plan.h"
+#include "server/engine/engine.h"
+#include "server/engine/study_codec.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_answer.h"
+#include "server/tuner/question/study_control.h"
+#include "server/tuner/question/study_request.h"
+#include "server/tuner/question/trial.h"
+#include "server/tuner/trials/trial_study.h"
 #include "tests/tuner/engine_fixture.h"
 #include "tests/tuner/fake_launcher.h"
 

@@ -5,13 +5,24 @@
 #include <string>
 #include <vector>
 
+#include "estimator/model/analytic_model.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/tuner/calibrate.h"
-#include "server/tuner/checker.h"
-#include "server/tuner/infeasible.h"
-#include "server/tuner/strategies/search_by_asking.h"
-#include "server/tuner/strategies/strategies.h"
+#include "pruner/pruner.h"
+#include "pruner/rules/prune_rule.h"
+#include "search_space/base/units.h"
+#include "search_space/space/space.h"
+#include "search_space/spec/estimate.h"
+#include "search_space/spec/plan.h"
+#include "server/tuner/learning/calibrate.h"
+#include "server/tuner/question/checker.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_answer.h"
+#include "server/tuner/search/exhaustive.h"
+#include "server/tuner/search/infeasible.h"
+#include "server/tuner/search/search_by_asking.h"
+#include "server/tuner/search/strategies.h"
+#include "server/tuner/search/strategy.h"
 #include "tests/tuner/questions.h"
 
 namespace meshwright {

@@ -1,5 +1,3 @@
-#include "server/tuner/study.h"
-
 #include <algorithm>
 #include <cmath>
 #include <stop_token>
@@ -8,9 +6,19 @@
 #include "fmt/format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/tuner/calibrate.h"
-#include "server/tuner/checker.h"
-#include "server/tuner/explain.h"
+#include "search_space/base/status.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/estimate.h"
+#include "search_space/spec/plan.h"
+#include "server/tuner/answers/evaluate.h"
+#include "server/tuner/answers/explain.h"
+#include "server/tuner/answers/run_study.h"
+#include "server/tuner/learning/calibrate.h"
+#include "server/tuner/question/checker.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_answer.h"
+#include "server/tuner/question/study_request.h"
 #include "tests/search_space/models.h"
 #include "tests/tuner/questions.h"
 

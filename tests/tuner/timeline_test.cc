@@ -1,9 +1,16 @@
-#include "server/tuner/timeline.h"
+#include "server/tuner/answers/timeline.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "estimator/model/analytic_model.h"
+#include "estimator/pipeline/simulation.h"
 #include "gtest/gtest.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/estimate.h"
+#include "server/tuner/answers/evaluate.h"
+#include "server/tuner/question/study_request.h"
 #include "tests/tuner/questions.h"
 
 namespace meshwright {

@@ -1,11 +1,16 @@
-#include "server/tuner/trial_journal.h"
+#include "server/tuner/trials/trial_journal.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <string>
 
-#include "server/tuner/trial_study.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/plan.h"
+#include "server/tuner/question/study_answer.h"
+#include "server/tuner/question/study_request.h"
+#include "server/tuner/question/trial.h"
+#include "server/tuner/trials/trial_study.h"
 #include "tests/tuner/fake_launcher.h"
 #include "tests/tuner/questions.h"
 

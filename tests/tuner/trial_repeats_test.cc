@@ -1,13 +1,22 @@
-#include "server/tuner/trial_repeats.h"
+#include "server/tuner/trials/trial_repeats.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <string>
 
-#include "server/tuner/trial_pruning.h"
-#include "server/tuner/trial_study.h"
-#include "server/tuner/trials.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/attempt.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/plan.h"
+#include "server/tuner/question/study_answer.h"
+#include "server/tuner/question/study_request.h"
+#include "server/tuner/question/trial.h"
+#include "server/tuner/trials/trial_chooser.h"
+#include "server/tuner/trials/trial_journal.h"
+#include "server/tuner/trials/trial_pruning.h"
+#include "server/tuner/trials/trial_study.h"
+#include "server/tuner/trials/trials.h"
 #include "tests/tuner/fake_launcher.h"
 #include "tests/tuner/questions.h"
 

@@ -1,4 +1,4 @@
-#include "server/tuner/trial_study.h"
+#include "server/tuner/trials/trial_study.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,15 @@
 #include <optional>
 #include <vector>
 
-#include "server/tuner/calibrate.h"
+#include "estimator/model/analytic_model.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/estimate.h"
+#include "search_space/spec/plan.h"
+#include "server/tuner/learning/calibrate.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_answer.h"
+#include "server/tuner/question/study_request.h"
+#include "server/tuner/question/trial.h"
 #include "tests/tuner/fake_launcher.h"
 #include "tests/tuner/questions.h"
 

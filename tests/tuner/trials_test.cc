@@ -1,4 +1,4 @@
-#include "server/tuner/trials.h"
+#include "server/tuner/trials/trials.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,14 @@
 #include <set>
 #include <vector>
 
-#include "estimator/analytic_model.h"
-#include "server/tuner/trial_pruning.h"
+#include "estimator/model/analytic_model.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/plan.h"
+#include "server/tuner/question/study_answer.h"
+#include "server/tuner/question/trial.h"
+#include "server/tuner/trials/trial_chooser.h"
+#include "server/tuner/trials/trial_pruning.h"
 #include "tests/tuner/fake_launcher.h"
 
 namespace meshwright {

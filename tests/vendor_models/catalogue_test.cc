@@ -8,7 +8,11 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "search_space/status.h"
+#include "search_space/base/status.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/chip.h"
+#include "search_space/spec/choices.h"
+#include "vendor_models/chip_file.h"
 
 namespace meshwright {
 namespace {

@@ -7,7 +7,9 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "search_space/status.h"
+#include "search_space/base/status.h"
+#include "search_space/spec/chip.h"
+#include "search_space/spec/choices.h"
 
 namespace meshwright {
 namespace {

@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include "search_space/base/units.h"
+#include "search_space/spec/chip.h"
+#include "search_space/spec/choices.h"
 #include "vendor_models/catalogue.h"
+#include "vendor_models/chip_file.h"
 
 namespace meshwright {
 namespace {

@@ -11,10 +11,11 @@
 #include <vector>
 
 #include "meshwright/costmodel/v1/costmodel.grpc.pb.h"
-#include "search_space/clean_text.h"
-#include "server/plugins/candidate_columns.h"
+#include "search_space/base/clean_text.h"
+#include "search_space/spec/estimate.h"
+#include "server/plugins/columns/candidate_columns.h"
 #include "server/plugins/host/library_question.h"
-#include "server/plugins/protocol.h"
+#include "server/plugins/wire/protocol.h"
 
 namespace meshwright {
 namespace {

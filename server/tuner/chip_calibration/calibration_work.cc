@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "estimator/fit/measured.h"
 #include "fmt/format.h"
+#include "search_space/spec/choices.h"
 
 namespace meshwright {
 namespace {

@@ -9,10 +9,14 @@
 #include <vector>
 
 #include "estimator/fit/fit_error.h"
-#include "search_space/status.h"
-#include "server/tuner/chip_calibration/chip_calibration.h"
+#include "estimator/fit/measured.h"
+#include "search_space/base/status.h"
+#include "search_space/spec/chip.h"
+#include "search_space/spec/choices.h"
+#include "server/tuner/chip_calibration/calibrated_chip.h"
 #include "server/tuner/chip_calibration/chip_draft.h"
 #include "server/tuner/chip_calibration/measurements.h"
+#include "vendor_models/chip_file.h"
 
 namespace meshwright {
 

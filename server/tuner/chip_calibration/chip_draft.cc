@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "search_space/spec/choices.h"
 #include "vendor_models/chip_text.h"
 
 namespace meshwright {

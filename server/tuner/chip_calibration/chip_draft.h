@@ -4,6 +4,8 @@
 #include <string_view>
 #include <vector>
 
+#include "search_space/spec/chip.h"
+#include "search_space/spec/choices.h"
 #include "vendor_models/chip_file.h"
 
 namespace meshwright {

@@ -7,8 +7,14 @@
 
 #include "estimator/fit/fit_error.h"
 #include "estimator/fit/gemm_fit.h"
+#include "estimator/fit/measured.h"
 #include "estimator/terms/matmul.h"
 #include "fmt/format.h"
+#include "search_space/spec/chip.h"
+#include "search_space/spec/choices.h"
+#include "server/tuner/chip_calibration/calibrated_chip.h"
+#include "server/tuner/chip_calibration/chip_draft.h"
+#include "server/tuner/chip_calibration/measurements.h"
 #include "vendor_models/residual_table.h"
 
 namespace meshwright {

@@ -6,7 +6,10 @@
 
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
-#include "search_space/status.h"
+#include "search_space/base/status.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/chip.h"
+#include "search_space/spec/choices.h"
 #include "vendor_models/object_reader.h"
 
 namespace meshwright {

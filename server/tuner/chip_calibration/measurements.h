@@ -7,6 +7,8 @@
 
 #include "absl/status/statusor.h"
 #include "estimator/fit/measured.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/choices.h"
 
 namespace meshwright {
 

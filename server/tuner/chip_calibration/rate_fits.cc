@@ -6,7 +6,8 @@
 #include <iterator>
 
 #include "estimator/fit/fit_error.h"
-#include "search_space/median.h"
+#include "search_space/base/median.h"
+#include "search_space/base/units.h"
 
 namespace meshwright {
 namespace {

@@ -5,8 +5,9 @@
 #include <algorithm>
 #include <array>
 
-#include "search_space/status.h"
+#include "search_space/base/status.h"
 #include "server/tuner/export/megatron_core.h"
+#include "server/tuner/question/study_answer.h"
 
 namespace meshwright {
 namespace {

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "search_space/plan.h"
-#include "server/tuner/problem.h"
-#include "server/tuner/study.h"
+#include "search_space/spec/plan.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_answer.h"
 
 namespace meshwright {
 

@@ -4,7 +4,10 @@
 
 #include <utility>
 
-#include "estimator/sharding.h"
+#include "estimator/terms/sharding.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/cluster.h"
+#include "search_space/spec/workload.h"
 
 namespace meshwright {
 namespace {

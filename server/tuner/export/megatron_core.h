@@ -3,9 +3,11 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "search_space/plan.h"
+#include "search_space/spec/model.h"
+#include "search_space/spec/plan.h"
+#include "search_space/spec/workload.h"
 #include "server/tuner/export/flag_list.h"
-#include "server/tuner/problem.h"
+#include "server/tuner/question/problem.h"
 
 namespace meshwright {
 

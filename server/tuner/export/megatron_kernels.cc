@@ -1,6 +1,10 @@
 #include <fmt/format.h>
 
+#include "search_space/spec/choices.h"
+#include "search_space/spec/workload.h"
+#include "server/tuner/export/flag_list.h"
 #include "server/tuner/export/megatron_core.h"
+#include "server/tuner/question/problem.h"
 
 namespace meshwright {
 namespace {

@@ -1,5 +1,9 @@
 #include <fmt/format.h>
 
+#include "search_space/spec/choices.h"
+#include "search_space/spec/model.h"
+#include "search_space/spec/workload.h"
+#include "server/tuner/export/flag_list.h"
 #include "server/tuner/export/megatron_core.h"
 
 namespace meshwright {

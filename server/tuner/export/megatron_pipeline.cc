@@ -6,8 +6,12 @@
 #include <optional>
 #include <span>
 
-#include "estimator/layer_split.h"
+#include "estimator/layer/layer_split.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/plan.h"
+#include "server/tuner/export/flag_list.h"
 #include "server/tuner/export/megatron_core.h"
+#include "server/tuner/question/problem.h"
 
 namespace meshwright {
 namespace {

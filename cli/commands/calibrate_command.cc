@@ -1,0 +1,154 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cli/input/input_files.h"
+#include "cli/input/whole_file.h"
+#include "cli/program/exit_code.h"
+#include "cli/program/program.h"
+#include "cli/program/terminal.h"
+#include "cli/reports/calibration_report.h"
+#include "cli/reports/print_answer.h"
+#include "cli/reports/words.h"
+#include "search_space/base/status.h"
+#include "search_space/spec/estimate.h"
+#include "server/convert/chip_calibration_wire.h"
+#include "server/convert/convert.h"
+#include "server/tuner/answers/evaluate.h"
+#include "server/tuner/chip_calibration/calibrated_chip.h"
+#include "server/tuner/chip_calibration/chip_calibration.h"
+#include "server/tuner/chip_calibration/measurements.h"
+#include "server/tuner/learning/calibrate.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_request.h"
+#include "vendor_models/chip_file.h"
+#include "vendor_models/chip_text.h"
+
+namespace meshwright {
+namespace {
+
+struct CalibrateOptions {
+  std::string chip = {};
+  std::string measurements = {};  // path
+  std::string name = {};
+  std::string folder = {};  // empty: --chips
+  bool replaces = false;
+};
+
+bool IsName(std::string_view name) {
+  constexpr std::string_view kAllowed =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
+  return !name.empty() && name.size() <= 64 &&
+         name.find_first_not_of(kAllowed) == std::string_view::npos;
+}
+
+// What `knowledge` expects of a measured step on one node of `chip`.
+absl::StatusOr<Estimate> Expected(const MeasuredStep& step, const std::string& chip,
+                                  const Knowledge& knowledge) {
+  Parsed<v1::EvaluateCase> asked = ParseCase(step.case_json);
+  v1::NodePool& pool = *asked.message.mutable_cluster()->add_pools();
+  pool.set_name("calibrated");
+  pool.set_chip(chip);
+  pool.set_node_count(1);
+  pool.set_devices_per_node(step.ranks);
+  ASSIGN_OR_RETURN(const EvaluateRequest request, CheckCase(asked, knowledge));
+  const std::vector<HistoryRow> no_history;
+  Calibrator nothing(no_history, knowledge);
+  ASSIGN_OR_RETURN(const CalibratedEstimate estimate, EvaluatePlan(request, knowledge, nothing));
+  return estimate.estimate;
+}
+
+std::string PlanOf(const MeasuredStep& step) {
+  return PlanWords(ParseCase(step.case_json).message.plan());
+}
+
+v1::StepCheck CheckStep(const MeasuredStep& step, const std::string& chip, const Knowledge& before,
+                        const Knowledge& after) {
+  v1::StepCheck check;
+  check.set_rank_count(step.ranks);
+  check.set_plan(PlanOf(step));
+  check.set_measured_seconds(step.time.count());
+  const auto old = Expected(step, chip, before);
+  const auto now = Expected(step, chip, after);
+  if (old.ok()) {
+    check.set_expected_before_seconds(old->step_time.count());
+  } else {
+    check.set_error_before(std::string(old.status().message()));
+  }
+  if (!now.ok()) {
+    check.set_error(std::string(now.status().message()));
+    return check;
+  }
+  check.set_expected_seconds(now->step_time.count());
+  check.set_expected_low_seconds(now->step_time_low.count());
+  check.set_expected_high_seconds(now->step_time_high.count());
+  return check;
+}
+
+absl::StatusOr<v1::ChipCalibration> RunCalibration(const CalibrateOptions& options,
+                                                   const GlobalFlags& flags) {
+  if (!flags.server.empty()) {
+    return InvalidFields({{.field = "--server",
+                           .description = "a calibration is a chip file: write it into the folder "
+                                          "that meshwrightd reads (--chips)"}});
+  }
+  if (!IsName(options.name)) {
+    return InvalidFields({{.field = "--name",
+                           .description = "must be 1 to 64 letters, digits, dots, dashes and "
+                                          "underscores"}});
+  }
+  ASSIGN_OR_RETURN(const Knowledge before, LoadKnowledge(flags.chips));
+  ASSIGN_OR_RETURN(const ChipEntry* const base, before.chips.Find(options.chip));
+  ASSIGN_OR_RETURN(const std::string text, ReadTextFile(options.measurements));
+  ASSIGN_OR_RETURN(const ChipMeasurements measurements, ParseMeasurements(text));
+  ASSIGN_OR_RETURN(const ChipCalibration calibration,
+                   CalibrateChip(*base, measurements, options.name));
+  v1::ChipCalibration wire = ToWire(calibration);
+  Knowledge after = before;
+  RETURN_IF_ERROR(after.chips.AddFile(base->spec.id, ChipFileText(calibration.entry)));
+  for (const MeasuredStep& step : measurements.steps) {
+    *wire.add_steps() = CheckStep(step, calibration.entry.spec.id, before, after);
+  }
+  const std::string& folder = options.folder.empty() ? flags.chips : options.folder;
+  if (folder.empty()) {
+    wire.add_warnings("not stored: --chips or --folder names the folder of the site's chip files");
+    return wire;
+  }
+  const std::string path =
+      std::filesystem::path(folder) / fmt::format("{}.json", calibration.entry.spec.id);
+  RETURN_IF_ERROR(WriteWholeFile(path, ChipFileText(calibration.entry), options.replaces));
+  wire.set_stored_as(path);
+  return wire;
+}
+
+}  // namespace
+
+void AddCalibrateCommand(CLI::App& app, Program& program) {
+  auto options = std::make_shared<CalibrateOptions>();
+  CLI::App& calibrate =
+      *app.add_subcommand("calibrate", "fits a chip's figures to microbenchmarks of it");
+  calibrate.add_option("--chip", options->chip, "id or alias of what was measured")->required();
+  calibrate
+      .add_option("--measurements", options->measurements,
+                  "file of workloads/microbench.py, - for stdin")
+      ->required();
+  calibrate.add_option("--name", options->name, "of the calibration: which machine, when")
+      ->required();
+  calibrate.add_option("--folder", options->folder,
+                       "where the chip file goes; left out: the folder of --chips");
+  calibrate.add_flag("--replace", options->replaces, "writes over the chip file of that folder");
+  calibrate.callback([options, &program] {
+    program.run = [options, &program] {
+      return Print(RunCalibration(*options, program.flags), program.flags.output,
+                   CalibrationReportText);
+    };
+  });
+}
+
+}  // namespace meshwright

@@ -1,0 +1,79 @@
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+
+#include "cli/program/program.h"
+#include "cli/reports/chip_table.h"
+#include "cli/reports/print_answer.h"
+#include "recorder/schema.h"
+#include "search_space/base/status.h"
+#include "server/convert/catalog_wire.h"
+#include "server/rpc/client/client.h"
+#include "server/tuner/question/problem.h"
+#include "vendor_models/catalogue.h"
+
+namespace meshwright {
+namespace {
+
+absl::StatusOr<v1::ListChipsResponse> AllChips(const GlobalFlags& flags) {
+  if (flags.server.empty()) {
+    ASSIGN_OR_RETURN(const Catalogue chips, Catalogue::Load(flags.chips));
+    return ListChips(chips);
+  }
+  ASSIGN_OR_RETURN(Client client, Client::Connect(flags.server));
+  return client.ListChips();
+}
+
+absl::StatusOr<v1::Chip> OneChip(const std::string& id, const GlobalFlags& flags) {
+  if (flags.server.empty()) {
+    ASSIGN_OR_RETURN(const Catalogue chips, Catalogue::Load(flags.chips));
+    ASSIGN_OR_RETURN(const v1::GetChipResponse response, GetChip(chips, id));
+    return response.chip();
+  }
+  ASSIGN_OR_RETURN(Client client, Client::Connect(flags.server));
+  ASSIGN_OR_RETURN(const v1::GetChipResponse response, client.GetChip(id));
+  return response.chip();
+}
+
+absl::StatusOr<v1::GetServerInfoResponse> Server(const GlobalFlags& flags) {
+  if (flags.server.empty()) {
+    ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
+    return ServerInfo(knowledge, kSchemaVersion);
+  }
+  ASSIGN_OR_RETURN(Client client, Client::Connect(flags.server));
+  return client.GetServerInfo();
+}
+
+}  // namespace
+
+void AddChipCommand(CLI::App& app, Program& program) {
+  CLI::App& group = *app.add_subcommand("chip", "chips that can be named in a cluster");
+  group.require_subcommand(1);
+  CLI::App& list = *group.add_subcommand("list", "all chips, and what others lack");
+  list.callback([&program] {
+    program.run = [&program] {
+      return Print(AllChips(program.flags), program.flags.output, ChipTable);
+    };
+  });
+  auto id = std::make_shared<std::string>();
+  CLI::App& show = *group.add_subcommand("show", "every figure of a chip with its source");
+  show.add_option("id", *id, "or an alias")->required();
+  show.callback([id, &program] {
+    program.run = [id, &program] {
+      return Print(OneChip(*id, program.flags), program.flags.output, ChipReport);
+    };
+  });
+}
+
+void AddServerCommand(CLI::App& app, Program& program) {
+  CLI::App& group = *app.add_subcommand("server", "what answers: a server, or this program");
+  group.require_subcommand(1);
+  CLI::App& show = *group.add_subcommand("info", "versions, rules, strategies, frameworks");
+  show.callback([&program] {
+    program.run = [&program] {
+      return Print(Server(program.flags), program.flags.output, ServerTable);
+    };
+  });
+}
+
+}  // namespace meshwright

@@ -1,0 +1,189 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cli/input/input_files.h"
+#include "cli/local/local_store.h"
+#include "cli/program/exit_code.h"
+#include "cli/program/program.h"
+#include "cli/program/terminal.h"
+#include "cli/reports/comparison.h"
+#include "proto/json/json.h"
+#include "search_space/base/status.h"
+#include "server/convert/convert.h"
+#include "server/rpc/client/client.h"
+#include "server/tuner/answers/evaluate.h"
+#include "server/tuner/learning/calibrate.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_request.h"
+
+namespace meshwright {
+namespace {
+
+struct CompareOptions {
+  std::string first = {};
+  std::string second = {};
+  std::string history = {};  // empty: none
+};
+
+// `name` stands before every wrong field of the case.
+struct NamedCase {
+  std::string name = {};
+  Parsed<v1::EvaluateCase> asked = {};
+};
+
+NamedCase ReadCase(const std::string& name, const std::string& path) {
+  NamedCase named = {.name = name};
+  const auto text = ReadTextFile(path);
+  if (text.ok()) {
+    named.asked = ParseCase(*text);
+    return named;
+  }
+  named.asked.is_json_object = false;
+  named.asked.violations = {{.field = "", .description = std::string(text.status().message())}};
+  return named;
+}
+
+// The two estimates, or why there is none.
+using Answers = std::array<absl::StatusOr<v1::Estimate>, 2>;
+
+absl::StatusOr<v1::Estimate> AnswerHere(const Parsed<v1::EvaluateCase>& asked,
+                                        const Knowledge& knowledge, Calibrator& calibrator) {
+  ASSIGN_OR_RETURN(const EvaluateRequest request, CheckCase(asked, knowledge));
+  ASSIGN_OR_RETURN(const CalibratedEstimate evaluated,
+                   EvaluatePlan(request, knowledge, calibrator));
+  return ToWire(evaluated);
+}
+
+absl::Status FromCaseError(const v1::CaseError& error) {
+  std::vector<FieldViolation> violations;
+  for (const v1::FieldError& field : error.fields()) {
+    violations.push_back({.field = field.field(), .description = field.description()});
+  }
+  return WithReason(
+      violations.empty() ? absl::InvalidArgumentError(error.message()) : InvalidFields(violations),
+      error.reason());
+}
+
+// A case whose JSON is wrong is answered here, because a server cannot be asked about it.
+absl::StatusOr<Answers> AskServer(const std::string& server, const Knowledge& knowledge,
+                                  v1::EvaluatePlansRequest request,
+                                  const std::array<NamedCase, 2>& cases) {
+  Answers answers;
+  std::vector<std::size_t> asked;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const Parsed<v1::EvaluateCase>& stated = cases[i].asked;
+    if (!stated.violations.empty()) {
+      answers[i] = CheckCase(stated, knowledge).status();
+      continue;
+    }
+    asked.push_back(i);
+    *request.add_cases() = stated.message;
+    request.mutable_cases()->rbegin()->clear_id();  // both files may have the same
+  }
+  if (asked.empty()) return answers;
+  ASSIGN_OR_RETURN(Client client, Client::Connect(server));
+  ASSIGN_OR_RETURN(const v1::EvaluatePlansResponse response, client.EvaluatePlans(request));
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    const v1::EvaluateAnswer& answer = response.answers(static_cast<int>(i));
+    if (answer.has_estimate()) {
+      answers[asked[i]] = answer.estimate();
+    } else {
+      answers[asked[i]] = FromCaseError(answer.failed().error());
+    }
+  }
+  return answers;
+}
+
+// What is wrong with both cases, in one list; a mistake that has no fields alone.
+absl::Status Mistakes(const std::array<NamedCase, 2>& cases, const Answers& answers) {
+  std::vector<FieldViolation> violations;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    for (FieldViolation& violation : FieldViolations(answers[i].status())) {
+      violation.field = cases[i].name + (violation.field.empty() ? "" : ".") + violation.field;
+      violations.push_back(std::move(violation));
+    }
+  }
+  if (!violations.empty()) {
+    const bool is_one = answers[0].ok() || answers[1].ok();
+    return is_one ? WithReason(InvalidFields(violations),
+                               Reason(answers[0].ok() ? answers[1].status() : answers[0].status()))
+                  : InvalidFields(violations);
+  }
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const absl::Status& status = answers[i].status();
+    if (status.ok()) continue;
+    return WithReason(
+        absl::Status(status.code(), cases[i].name + ": " + std::string(status.message())),
+        Reason(status));
+  }
+  return absl::OkStatus();
+}
+
+// Stdin can be read once.
+absl::Status CheckStdin(const CompareOptions& options) {
+  std::string_view reader;
+  for (const auto& [name, path] :
+       {std::pair<std::string_view, std::string_view>{"first", options.first},
+        {"second", options.second},
+        {"history", options.history}}) {
+    if (path != "-") continue;
+    if (!reader.empty()) {
+      return InvalidFields({{.field = std::string(name),
+                             .description = fmt::format("-; {} is stdin already", reader)}});
+    }
+    reader = name;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<v1::PlanComparison> Compare(const CompareOptions& options,
+                                           const GlobalFlags& flags) {
+  RETURN_IF_ERROR(CheckStdin(options));
+  ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
+  const std::array cases = {ReadCase("first", options.first), ReadCase("second", options.second)};
+  ASSIGN_OR_RETURN(const History history, ReadHistory(options.history, knowledge));
+  Answers answers;
+  if (flags.server.empty()) {
+    ASSIGN_OR_RETURN(const HistorySource source,
+                     LocalHistory(flags.store, knowledge, std::nullopt));
+    Calibrator calibrator(history.rows, knowledge, source);
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      answers[i] = AnswerHere(cases[i].asked, knowledge, calibrator);
+    }
+  } else {
+    ASSIGN_OR_RETURN(answers, AskServer(flags.server, knowledge, history.stated, cases));
+  }
+  RETURN_IF_ERROR(Mistakes(cases, answers));
+  return CompareEstimates(*answers[0], *answers[1]);
+}
+
+int RunCompare(const CompareOptions& options, const GlobalFlags& flags) {
+  const auto comparison = Compare(options, flags);
+  if (!comparison.ok()) return Fail(comparison.status(), flags.output);
+  PrintData(flags.output == OutputForm::kTable
+                ? ComparisonReport(*comparison)
+                : PrintJson(*comparison, {.multiline = true}) + "\n");
+  return kExitDone;
+}
+
+}  // namespace
+
+void AddCompareCommand(CLI::App& app, Program& program) {
+  auto options = std::make_shared<CompareOptions>();
+  CLI::App& command = *app.add_subcommand("compare", "two plans term by term: time and memory");
+  command.add_option("first", options->first, "one case of `evaluate`; - is stdin")->required();
+  command.add_option("second", options->second, "another")->required();
+  command.add_option("--history", options->history, "JSON lines: measured results of earlier runs");
+  command.callback([options, &program] {
+    program.run = [options, &program] { return RunCompare(*options, program.flags); };
+  });
+}
+
+}  // namespace meshwright

@@ -1,0 +1,67 @@
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <utility>
+
+#include "cli/input/input_files.h"
+#include "cli/input/tune_flags.h"
+#include "cli/local/local_models.h"
+#include "cli/local/local_store.h"
+#include "cli/program/exit_code.h"
+#include "cli/program/interrupt.h"
+#include "cli/program/program.h"
+#include "cli/program/terminal.h"
+#include "cli/reports/explain_report.h"
+#include "proto/json/json.h"
+#include "server/convert/convert.h"
+#include "server/rpc/client/client.h"
+#include "server/tuner/answers/explain.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_request.h"
+
+namespace meshwright {
+namespace {
+
+absl::StatusOr<v1::ExplainResponse> AskFor(const TuneFlags& question, const GlobalFlags& flags) {
+  Parsed<v1::TuneRequest> asked = ReadTuneRequest(question);
+  const Interrupt interrupt;
+  if (flags.server.empty()) {
+    ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
+    ASSIGN_OR_RETURN(const StudyRequest request,
+                     FromWire(asked.message, knowledge, std::move(asked.violations)));
+    ASSIGN_OR_RETURN(HistorySource history,
+                     LocalHistory(flags.store, knowledge, request.history_sequence));
+    ASSIGN_OR_RETURN(const LocalModels models, LocalModels::Open(flags.cost_models));
+    ASSIGN_OR_RETURN(const Explanation explanation, Explain(request, knowledge,
+                                                            {.cancel = interrupt.token(),
+                                                             .history = std::move(history),
+                                                             .open_model = models.opener()}));
+    return ToWire(explanation);
+  }
+  if (!asked.violations.empty()) return RequestMistakes(asked, flags);
+  ASSIGN_OR_RETURN(Client client, Client::Connect(flags.server));
+  v1::ExplainRequest request;
+  *request.mutable_question() = asked.message;
+  return client.Explain(request, {.cancel = interrupt.token()});
+}
+
+int RunExplain(const TuneFlags& question, const GlobalFlags& flags) {
+  const auto answer = AskFor(question, flags);
+  if (!answer.ok()) return Fail(answer.status(), flags.output);
+  PrintData(flags.output == OutputForm::kTable ? ExplainReport(*answer)
+                                               : PrintJson(*answer, {.multiline = true}) + "\n");
+  return kExitDone;
+}
+
+}  // namespace
+
+void AddExplainCommand(CLI::App& app, Program& program) {
+  auto question = std::make_shared<TuneFlags>();
+  CLI::App& command = *app.add_subcommand(
+      "explain", "why the best plan is best, or, with --baseline, why that plan is not");
+  AddQuestionOptions(command, *question);
+  command.callback([question, &program] {
+    program.run = [question, &program] { return RunExplain(*question, program.flags); };
+  });
+}
+
+}  // namespace meshwright

@@ -1,0 +1,66 @@
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "cli/input/input_files.h"
+#include "cli/program/exit_code.h"
+#include "cli/program/program.h"
+#include "cli/program/terminal.h"
+#include "proto/json/json.h"
+#include "search_space/base/status.h"
+#include "search_space/spec/plan.h"
+#include "server/convert/convert.h"
+#include "server/tuner/export/export.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_request.h"
+
+namespace meshwright {
+namespace {
+
+struct ExportOptions {
+  std::string plan = {};
+  std::string framework = "megatron-core";
+};
+
+absl::StatusOr<v1::RankedPlan> Export(const ExportOptions& options, const GlobalFlags& flags) {
+  const auto text = ReadTextFile(options.plan);
+  if (!text.ok()) {
+    return InvalidFields({{.field = "plan", .description = std::string(text.status().message())}});
+  }
+  const Parsed<v1::EvaluateCase> asked = ParseCase(*text);
+  ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
+  ASSIGN_OR_RETURN(const EvaluateRequest request, CheckCase(asked, knowledge));
+  ASSIGN_OR_RETURN(const Problem problem, ResolveProblem(request.question, knowledge));
+  ASSIGN_OR_RETURN(const ResolvedPlan resolved, ResolvePlan(request.plan, problem, "plan"));
+  ASSIGN_OR_RETURN(const std::string flag_text,
+                   ExportPlan(options.framework, problem, resolved.plan));
+  v1::RankedPlan exported;
+  *exported.mutable_plan() = ToWire(resolved.plan);
+  exported.set_plan_digest(MakePlanKey(resolved.plan).digest);
+  (*exported.mutable_exports())[options.framework] = flag_text;
+  return exported;
+}
+
+int RunExport(const ExportOptions& options, const GlobalFlags& flags) {
+  const auto exported = Export(options, flags);
+  if (!exported.ok()) return Fail(exported.status(), flags.output);
+  PrintData(flags.output == OutputForm::kTable ? exported->exports().at(options.framework)
+                                               : PrintJson(*exported, {.multiline = true}) + "\n");
+  return kExitDone;
+}
+
+}  // namespace
+
+void AddExportCommand(CLI::App& app, Program& program) {
+  auto options = std::make_shared<ExportOptions>();
+  CLI::App& command =
+      *app.add_subcommand("export", "launch flags of a training framework for one plan");
+  command.add_option("--plan", options->plan, "one case of `evaluate`; - is stdin")->required();
+  command.add_option("--framework", options->framework, "whose flags")->capture_default_str();
+  command.callback([options, &program] {
+    program.run = [options, &program] { return RunExport(*options, program.flags); };
+  });
+}
+
+}  // namespace meshwright

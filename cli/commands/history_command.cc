@@ -1,0 +1,222 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "cli/commands/study_command.h"
+#include "cli/input/history_flags.h"
+#include "cli/local/local_history.h"
+#include "cli/local/local_store.h"
+#include "cli/program/exit_code.h"
+#include "cli/program/program.h"
+#include "cli/program/terminal.h"
+#include "cli/reports/history_table.h"
+#include "cli/reports/print_answer.h"
+#include "proto/json/json.h"
+#include "recorder/recorder.h"
+#include "recorder/transfer.h"
+#include "search_space/base/status.h"
+#include "server/convert/convert.h"
+#include "server/convert/history_wire.h"
+#include "server/engine/saving.h"
+#include "server/rpc/client/client.h"
+#include "server/tuner/question/problem.h"
+
+namespace meshwright {
+namespace {
+
+struct HistoryOptions {
+  MeasurementFlags rows = {};
+  std::string source = {};
+  std::string order = {};
+  std::string id = {};
+  std::string file = {};
+  bool validate_only = false;
+  std::string conflict_policy = {};
+};
+
+constexpr std::size_t kPartBytes = 65'536;
+
+// An answer of the server, or of the store here.
+template <typename Served, typename Embedded>
+auto Ask(const GlobalFlags& flags, const Served& served, const Embedded& embedded)
+    -> decltype(embedded(std::declval<const Recorder&>())) {
+  if (flags.server.empty()) {
+    ASSIGN_OR_RETURN(const Recorder store, OpenLocalReader(flags.store));
+    return embedded(store);
+  }
+  ASSIGN_OR_RETURN(Client client, Client::Connect(flags.server));
+  return served(client);
+}
+
+int List(const HistoryOptions& options, const GlobalFlags& flags) {
+  return ListStudyPage(options.rows.page_size, options.rows.page_token, flags);
+}
+
+int Measurements(const HistoryOptions& options, const GlobalFlags& flags) {
+  v1::ListMeasurementsRequest request;
+  request.set_page_size(options.rows.page_size);
+  request.set_page_token(options.rows.page_token);
+  *request.mutable_filter() = FilterOf(options.rows);
+  if (!options.source.empty()) request.mutable_filter()->set_source(options.source);
+  if (!options.order.empty()) request.set_order(options.order);
+  return Print(Ask(
+                   flags, [&](Client& client) { return client.ListMeasurements(request); },
+                   [&](const Recorder& store) { return ListMeasurements(store, request); }),
+               flags.output, MeasurementTable);
+}
+
+int Calibrations(const HistoryOptions& options, const GlobalFlags& flags) {
+  v1::ListCalibrationsRequest request;
+  request.set_page_size(options.rows.page_size);
+  request.set_page_token(options.rows.page_token);
+  if (!options.rows.chip.empty()) request.set_chip(options.rows.chip);
+  return Print(Ask(
+                   flags, [&](Client& client) { return client.ListCalibrations(request); },
+                   [&](const Recorder& store) { return ListCalibrations(store, request); }),
+               flags.output, CalibrationTable);
+}
+
+// "m-" or "calibration-" and 32 hexadecimal digits (server/engine/measurement.h); studies have
+// other ids.
+bool IsDigestWith(std::string_view prefix, std::string_view id) {
+  constexpr std::size_t kDigits = 32;
+  return id.starts_with(prefix) && id.size() == prefix.size() + kDigits &&
+         id.substr(prefix.size()).find_first_not_of("0123456789abcdef") == id.npos;
+}
+
+int ShowMeasurement(const std::string& id, const GlobalFlags& flags) {
+  const auto knowledge = LoadKnowledge(flags.chips);
+  if (!knowledge.ok()) return Fail(knowledge.status(), flags.output);
+  return Print(Ask(
+                   flags, [&](Client& client) { return client.GetMeasurement(id); },
+                   [&](const Recorder& store) {
+                     return GetMeasurement(store, id, ProtobufCodec(*knowledge));
+                   }),
+               flags.output, MeasurementText);
+}
+
+int Show(const HistoryOptions& options, const GlobalFlags& flags) {
+  const std::string& id = options.id;
+  if (IsDigestWith("m-", id)) return ShowMeasurement(id, flags);
+  if (!IsDigestWith("calibration-", id)) return ShowStudy(id, flags);
+  return Print(Ask(
+                   flags, [&](Client& client) { return client.GetCalibration(id); },
+                   [&](const Recorder& store) { return GetCalibration(store, id); }),
+               flags.output, CalibrationText);
+}
+
+int Export(const HistoryOptions& options, const GlobalFlags& flags) {
+  v1::ExportHistoryRequest request;
+  *request.mutable_filter() = FilterOf(options.rows);
+  if (!options.source.empty()) request.mutable_filter()->set_source(options.source);
+  const auto print = [](const std::string& part) {
+    PrintData(part);
+    return absl::OkStatus();
+  };
+  const absl::Status status = Ask(
+      flags, [&](Client& client) { return client.ExportHistory(request, print); },
+      [&](const Recorder& store) { return ExportHistory(store, request, print); });
+  return status.ok() ? kExitDone : Fail(status, flags.output);
+}
+
+absl::StatusOr<v1::ImportHistoryResponse> ImportFrom(std::istream& in,
+                                                     const v1::ImportHistoryRequest& request,
+                                                     const GlobalFlags& flags) {
+  if (!flags.server.empty()) {
+    ASSIGN_OR_RETURN(Client client, Client::Connect(flags.server));
+    return client.ImportHistory(request, [&in] {
+      std::string part(kPartBytes, '\0');
+      in.read(part.data(), static_cast<std::streamsize>(part.size()));
+      part.resize(static_cast<std::size_t>(in.gcount()));
+      return part;
+    });
+  }
+  ASSIGN_OR_RETURN(const ImportOptions import_options, ReadImportOptions(request));
+  ASSIGN_OR_RETURN(Recorder store, OpenLocalWriter(flags.store, "meshwright history import"));
+  const LineSource lines = [&in]() -> absl::StatusOr<std::optional<std::string>> {
+    std::string line;
+    return std::getline(in, line) ? std::optional(std::move(line)) : std::nullopt;
+  };
+  return ImportHistory(store, lines, import_options);
+}
+
+int Import(const HistoryOptions& options, const GlobalFlags& flags) {
+  v1::ImportHistoryRequest request;
+  request.set_validate_only(options.validate_only);
+  if (!options.conflict_policy.empty()) request.set_conflict_policy(options.conflict_policy);
+  std::ifstream file;
+  if (options.file != "-") {
+    file.open(options.file, std::ios::binary);
+    if (!file) {
+      return Fail(
+          InvalidFields({{.field = "file", .description = options.file + "; cannot be read"}}),
+          flags.output);
+    }
+  }
+  std::istream& in = options.file == "-" ? std::cin : file;
+  return Print(ImportFrom(in, request, flags), flags.output, ImportText);
+}
+
+int Backup(const HistoryOptions& /*options*/, const GlobalFlags& flags) {
+  const auto backup = [&]() -> absl::StatusOr<v1::BackupStoreResponse> {
+    if (flags.server.empty()) {
+      // Unlike a list, a copy of a store that is not there is a mistake.
+      ASSIGN_OR_RETURN(const Recorder store,
+                       Recorder::Open({.path = flags.store, .read_only = true}));
+      return BackupStore(store, NowMs());
+    }
+    ASSIGN_OR_RETURN(Client client, Client::Connect(flags.server));
+    return client.BackupStore();
+  };
+  return Print(backup(), flags.output, BackupText);
+}
+
+using HistoryAction = int (*)(const HistoryOptions&, const GlobalFlags&);
+
+CLI::App& AddAction(CLI::App& group, const char* name, const char* help, HistoryAction action,
+                    const std::shared_ptr<HistoryOptions>& options, Program& program) {
+  CLI::App& command = *group.add_subcommand(name, help);
+  command.callback([action, options, &program] {
+    program.run = [action, options, &program] { return action(*options, program.flags); };
+  });
+  return command;
+}
+
+}  // namespace
+
+void AddHistoryCommand(CLI::App& app, Program& program) {
+  CLI::App& group = *app.add_subcommand("history", "what was asked, measured and learnt");
+  group.require_subcommand(1);
+  auto options = std::make_shared<HistoryOptions>();
+  const auto add = [&](const char* name, const char* help, HistoryAction action) -> CLI::App& {
+    return AddAction(group, name, help, action, options, program);
+  };
+  AddPageOptions(add("list", "studies, newest first", List), options->rows);
+  add("show", "a study, a measurement or a calibration, by its id", Show)
+      .add_option("id", options->id, "of what is shown")
+      ->required();
+  CLI::App& rows = add("measurements", "what trials and jobs achieved, newest first", Measurements);
+  AddMeasurementOptions(rows, options->rows);
+  rows.add_option("--source", options->source, "trial, job_report, import or replay only");
+  rows.add_option("--order", options->order, "newest (default) or fastest");
+  CLI::App& learnt = add("calibrations", "what was learnt of chips, newest first", Calibrations);
+  learnt.add_option("--chip", options->rows.chip, "of this chip (its id) only");
+  AddPageOptions(learnt, options->rows);
+  CLI::App& out = add("export", "measurements and calibrations as JSON lines, to stdout", Export);
+  AddFilterOptions(out, options->rows);
+  out.add_option("--source", options->source, "trial, job_report, import or replay only");
+  CLI::App& in = add("import", "take in an export: all of it or nothing", Import);
+  in.add_option("file", options->file, "of history export; - is stdin")->required();
+  in.add_flag("--validate-only", options->validate_only, "say what it would do, and store nothing");
+  in.add_option("--conflict", options->conflict_policy,
+                "when a measurement is here with another content: fail (default), or keep ours");
+  add("backup", "copy the store beside itself, also while a server uses it", Backup);
+}
+
+}  // namespace meshwright

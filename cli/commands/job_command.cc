@@ -1,0 +1,130 @@
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "cli/input/history_flags.h"
+#include "cli/input/input_files.h"
+#include "cli/local/local_history.h"
+#include "cli/local/local_store.h"
+#include "cli/program/exit_code.h"
+#include "cli/program/program.h"
+#include "cli/program/terminal.h"
+#include "cli/reports/history_table.h"
+#include "cli/reports/print_answer.h"
+#include "proto/json/json.h"
+#include "recorder/recorder.h"
+#include "search_space/base/status.h"
+#include "server/convert/history_wire.h"
+#include "server/convert/job_report_wire.h"
+#include "server/engine/saving.h"
+#include "server/rpc/client/client.h"
+#include "server/tuner/question/problem.h"
+
+namespace meshwright {
+namespace {
+
+struct JobOptions {
+  ReportFlags report = {};
+  std::string file = {};  // empty: the flags are the report
+  MeasurementFlags list = {};
+};
+
+// What a request comes to, here or at the server. One whose JSON has mistakes is sent nowhere.
+template <typename Response, typename Request>
+absl::StatusOr<Response> Keep(const Parsed<Request>& asked, const GlobalFlags& flags,
+                              absl::StatusOr<Response> (Client::*served)(const Request&),
+                              absl::StatusOr<Response> (*embedded)(const Request&,
+                                                                   const ReportContext&)) {
+  if (!flags.server.empty() && asked.violations.empty()) {
+    ASSIGN_OR_RETURN(Client client, Client::Connect(flags.server));
+    return (client.*served)(asked.message);
+  }
+  ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
+  if (!asked.violations.empty()) return ReportMistakes(asked.message, knowledge, asked.violations);
+  // Opened when it is used: a report that is wrong leaves no store behind.
+  std::optional<Recorder> store;
+  const auto access = [&](const StoreCall& use) -> absl::Status {
+    if (!store.has_value()) {
+      ASSIGN_OR_RETURN(store, OpenLocalWriter(flags.store, "meshwright job report"));
+    }
+    return use(*store);
+  };
+  return embedded(asked.message, {.knowledge = knowledge, .store = access, .time_ms = NowMs()});
+}
+
+int Report(const JobOptions& options, const GlobalFlags& flags) {
+  if (options.file.empty()) {
+    return Print(
+        Keep(ReadReportFlags(options.report), flags, &Client::CreateJobReport, CreateJobReport),
+        flags.output, ReportText);
+  }
+  if (options.report != ReportFlags()) {
+    PrintNote("error: --file has the whole reports; no other flag of a report beside it");
+    return kExitUsage;
+  }
+  return Print(Keep(ReadReportsFile(options.file), flags, &Client::BatchCreateJobReports,
+                    BatchCreateJobReports),
+               flags.output, ReportsText);
+}
+
+absl::StatusOr<v1::ListJobReportsResponse> ListReports(const JobOptions& options,
+                                                       const GlobalFlags& flags) {
+  v1::ListJobReportsRequest request;
+  request.set_page_size(options.list.page_size);
+  request.set_page_token(options.list.page_token);
+  *request.mutable_filter() = FilterOf(options.list);
+  if (flags.server.empty()) {
+    ASSIGN_OR_RETURN(const Recorder store, OpenLocalReader(flags.store));
+    return ListJobReports(store, request);
+  }
+  ASSIGN_OR_RETURN(Client client, Client::Connect(flags.server));
+  return client.ListJobReports(request);
+}
+
+void AddReportOptions(CLI::App& command, JobOptions& options) {
+  ReportFlags& flags = options.report;
+  command.add_option("--study", flags.study_id, "the study whose plan was launched");
+  command.add_option("--rank", flags.rank, "of its plan (1); 0: its baseline");
+  command.add_option("--model", flags.model, "without --study: the model's file");
+  command.add_option("--workload", flags.workload, "JSON file: how the model was trained");
+  command.add_option("--cluster", flags.cluster, "JSON file: chips, nodes, links");
+  command.add_option("--plan", flags.plan, "JSON file: the plan that ran, instead of --rank");
+  command.add_option("--framework-version", flags.framework_version,
+                     "that the job ran under, where it is not the question's");
+  command.add_option("--outcome", flags.outcome, "ok, oom, crash, hang, timeout, cancelled");
+  command.add_option("--step-time", flags.step_time_seconds,
+                     "seconds, median of a warm step; required with ok");
+  command.add_option("--peak-memory", flags.peak_memory_bytes,
+                     "bytes of the allocator on the busiest device");
+  command.add_option("--job", flags.job_name, "what the job is called");
+  command.add_option("--note", flags.note, "kept beside it");
+  command.add_option("--request-id", flags.request_id, "the same id twice makes one report");
+  command.add_option("--file", options.file,
+                     "instead of the flags: JSON lines, a report each, all or none; - is stdin");
+}
+
+}  // namespace
+
+void AddJobCommand(CLI::App& app, Program& program) {
+  CLI::App& group = *app.add_subcommand("job", "what jobs that were really launched achieved");
+  group.require_subcommand(1);
+  auto options = std::make_shared<JobOptions>();
+  CLI::App& report =
+      *group.add_subcommand("report", "keep what a job achieved; later answers learn");
+  AddReportOptions(report, *options);
+  report.callback([options, &program] {
+    program.run = [options, &program] { return Report(*options, program.flags); };
+  });
+  CLI::App& list =
+      *group.add_subcommand("list", "job reports against what was expected, newest first");
+  AddMeasurementOptions(list, options->list);
+  list.callback([options, &program] {
+    program.run = [options, &program] {
+      return Print(ListReports(*options, program.flags), program.flags.output, ReportTable);
+    };
+  });
+}
+
+}  // namespace meshwright

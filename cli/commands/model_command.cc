@@ -1,0 +1,196 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "cli/commands/model_calibration.h"
+#include "cli/input/input_files.h"
+#include "cli/input/whole_file.h"
+#include "cli/local/local_models.h"
+#include "cli/program/exit_code.h"
+#include "cli/program/program.h"
+#include "cli/program/terminal.h"
+#include "cli/reports/model_report.h"
+#include "search_space/base/status.h"
+#include "server/plugins/accuracy.h"
+#include "server/plugins/conformance/conformance.h"
+#include "server/plugins/conformance/conformance_report.h"
+#include "server/plugins/conformance/report_json.h"
+#include "server/plugins/manifest.h"
+#include "server/plugins/model_list.h"
+#include "server/plugins/model_process.h"
+#include "server/plugins/model_shelf.h"
+#include "server/plugins/running_model.h"
+#include "server/plugins/wire/checksum.h"
+#include "server/rpc/client/client.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_request.h"
+
+namespace meshwright {
+namespace {
+
+// Of a model that names no chip of the catalogue.
+constexpr char kUsualChip[] = "nvidia-a100-sxm4-80gb";
+
+struct CheckFlags {
+  std::string name = {};  // one of these three
+  std::string program = {};
+  std::string library = {};
+  std::string chip = {};      // empty: the first of the model's own that the catalogue has
+  std::string measured = {};  // path; empty: none
+  std::string json = {};      // path; empty: none
+};
+
+int PrintText(const std::string& text) {
+  PrintData(text);
+  return kExitDone;
+}
+
+absl::StatusOr<v1::ListCostModelsResponse> ModelsOf(const GlobalFlags& flags) {
+  if (flags.server.empty()) {
+    ASSIGN_OR_RETURN(const LocalModels models, RequireModels(flags));
+    return ListCostModels(models.shelf()->manifests());
+  }
+  ASSIGN_OR_RETURN(Client client, Client::Connect(flags.server));
+  return client.ListCostModels();
+}
+
+int List(const GlobalFlags& flags) {
+  const auto list = ModelsOf(flags);
+  if (!list.ok()) return Fail(list.status(), flags.output);
+  return PrintText(flags.output == OutputForm::kJson ? ListJson(*list) : ModelTable(*list));
+}
+
+absl::StatusOr<ShownModel> StartModel(const std::string& name, const GlobalFlags& flags) {
+  ASSIGN_OR_RETURN(const LocalModels models, RequireModels(flags));
+  ShownModel shown;
+  ASSIGN_OR_RETURN(shown.manifest, FindManifest(models.shelf()->manifests(), name));
+  ASSIGN_OR_RETURN(const std::shared_ptr<RunningModel> model, models.shelf()->Find(name));
+  ASSIGN_OR_RETURN(shown.info, model->Start({}));
+  shown.isolation = model->Isolation();
+  shown.calibrated_chips = CalibratedChips(flags.cost_models, name);
+  return shown;
+}
+
+int Show(const std::string& name, const GlobalFlags& flags) {
+  const auto shown = StartModel(name, flags);
+  if (!shown.ok()) return Fail(shown.status(), flags.output);
+  return PrintText(flags.output == OutputForm::kJson ? ShowJson(*shown) : ModelReport(*shown));
+}
+
+// A file that a vendor names on the own command line is run as it is.
+absl::StatusOr<ModelManifest> ManifestOf(const CheckFlags& check, const GlobalFlags& flags) {
+  const int stated = (check.name.empty() ? 0 : 1) + (check.program.empty() ? 0 : 1) +
+                     (check.library.empty() ? 0 : 1);
+  if (stated != 1) {
+    return WithReason(InvalidFields({{.field = "model",
+                                      .description = fmt::format(
+                                          "{} were stated; must be one of NAME, --program and "
+                                          "--library",
+                                          stated)}}),
+                      "USAGE");
+  }
+  RETURN_IF_ERROR(RefuseServer(flags));
+  if (!check.name.empty()) {
+    ASSIGN_OR_RETURN(const LocalModels models, RequireModels(flags));
+    return FindManifest(models.shelf()->manifests(), check.name);
+  }
+  std::error_code error;
+  const auto absolute = [&](const std::string& file) {
+    return file.empty() ? file : std::filesystem::absolute(file, error).string();
+  };
+  ModelManifest manifest = {
+      .name = "checked", .program = absolute(check.program), .library = absolute(check.library)};
+  ASSIGN_OR_RETURN(manifest.sha256,
+                   FileChecksum(manifest.program.empty() ? manifest.library : manifest.program));
+  return manifest;
+}
+
+// What a model is asked about: the chip that is stated, or the first that both the model and the
+// catalogue know; bf16, or the first precision that the model knows.
+absl::StatusOr<Problem> ProblemOf(const CheckFlags& check, const ModelManifest& manifest,
+                                  const Knowledge& knowledge) {
+  const auto info = RunningModel(manifest, {}, {}).Start({});
+  std::string chip = check.chip.empty() ? kUsualChip : check.chip;
+  if (!info.ok()) return ConformanceProblem(chip, {}, knowledge);  // the check says why
+  const auto is_known = [&](const std::string& id) { return knowledge.chips.Find(id).ok(); };
+  const auto own = std::ranges::find_if(info->chips, is_known);
+  if (check.chip.empty() && own != info->chips.end()) chip = *own;
+  return ConformanceProblem(chip, *info, knowledge);
+}
+
+// A model of the folder is asked as a study would, with its calibration.
+absl::StatusOr<Accuracy> Compare(const std::vector<HistoryRow>& runs, const ModelManifest& manifest,
+                                 const Knowledge& knowledge, const std::string& folder) {
+  ASSIGN_OR_RETURN(const LocalModels models, LocalModels::Open(folder));
+  const auto model = std::make_shared<RunningModel>(manifest, FailurePolicy(), ModelEvent());
+  return CompareWithRuns(runs, knowledge, [&](const Problem& problem) {
+    return folder.empty() ? MakePlanModel(model, problem)
+                          : models.shelf()->OpenModel(manifest.name, problem);
+  });
+}
+
+absl::StatusOr<ConformanceReport> RunCheck(const CheckFlags& check, const GlobalFlags& flags) {
+  ASSIGN_OR_RETURN(const ModelManifest manifest, ManifestOf(check, flags));
+  ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
+  ASSIGN_OR_RETURN(const History measured, ReadHistory(check.measured, knowledge));
+  ASSIGN_OR_RETURN(const Problem problem, ProblemOf(check, manifest, knowledge));
+  ASSIGN_OR_RETURN(const ProcessSpec spec, SpecOf(manifest));
+  ConformanceReport report = CheckConformance(spec, problem);
+  if (measured.rows.empty() || report.info.name.empty()) return report;  // or it does not start
+  auto accuracy =
+      Compare(measured.rows, manifest, knowledge, check.name.empty() ? "" : flags.cost_models);
+  if (accuracy.ok()) {
+    report.accuracy = *std::move(accuracy);
+  } else {
+    PrintNote("not compared with the measured runs: " + std::string(accuracy.status().message()));
+  }
+  return report;
+}
+
+int Check(const CheckFlags& check, const GlobalFlags& flags) {
+  const auto report = RunCheck(check, flags);
+  if (!report.ok()) return Fail(report.status(), flags.output);
+  if (!check.json.empty()) {
+    const absl::Status written = WriteWholeFile(check.json, CheckJson(*report), /*replaces=*/true);
+    if (!written.ok()) return Fail(written, flags.output);
+  }
+  PrintData(flags.output == OutputForm::kJson ? CheckJson(*report) : CheckReport(*report));
+  return IsPassed(*report) ? kExitDone : kExitTrialsFailed;
+}
+
+}  // namespace
+
+void AddModelCommand(CLI::App& app, Program& program) {
+  CLI::App& group = *app.add_subcommand("model", "vendors' own cost models (--cost-models)");
+  group.require_subcommand(1);
+  CLI::App& list = *group.add_subcommand("list", "all models of the folder, or of a server");
+  list.callback([&program] { program.run = [&program] { return List(program.flags); }; });
+  auto name = std::make_shared<std::string>();
+  CLI::App& show = *group.add_subcommand("show", "starts a model: what it is and knows");
+  show.add_option("name", *name)->required();
+  show.callback(
+      [name, &program] { program.run = [name, &program] { return Show(*name, program.flags); }; });
+  auto flags = std::make_shared<CheckFlags>();
+  CLI::App& check = *group.add_subcommand(
+      "check", "whether a model keeps the contract; exits 10 when a check fails");
+  check.add_option("name", flags->name, "of the folder");
+  check.add_option("--program", flags->program, "instead: a program that serves the contract");
+  check.add_option("--library", flags->library, "instead: a shared library with the C ABI");
+  check.add_option("--chip", flags->chip, "that it is asked about (the first that it names)");
+  check.add_option(
+      "--measured", flags->measured,
+      "JSON lines as those of --history: how near the model comes to them, and whether "
+      "it would have chosen as they do; decides nothing");
+  check.add_option("--json", flags->json, "writes the report as JSON into this file as well");
+  check.callback([flags, &program] {
+    program.run = [flags, &program] { return Check(*flags, program.flags); };
+  });
+  AddModelCalibration(group, program);
+}
+
+}  // namespace meshwright

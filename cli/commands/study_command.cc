@@ -1,0 +1,264 @@
+#include "cli/commands/study_command.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "cli/input/input_files.h"
+#include "cli/input/tune_flags.h"
+#include "cli/local/embedded_study.h"
+#include "cli/local/local_models.h"
+#include "cli/local/local_store.h"
+#include "cli/program/exit_code.h"
+#include "cli/program/interrupt.h"
+#include "cli/program/program.h"
+#include "cli/program/terminal.h"
+#include "cli/reports/progress_line.h"
+#include "cli/reports/study_answer.h"
+#include "cli/reports/study_table.h"
+#include "cli/reports/tune_report.h"
+#include "proto/json/json.h"
+#include "search_space/base/status.h"
+#include "server/convert/convert.h"
+#include "server/convert/status_wire.h"
+#include "server/rpc/client/client.h"
+#include "server/tuner/question/problem.h"
+
+namespace meshwright {
+namespace {
+
+struct StudyOptions {
+  std::string id = {};
+  std::optional<int> trial = {};
+  int page_size = 0;  // 0: the store's own
+  std::string page_token = {};
+  TuneFlags question = {};
+  std::string new_id = {};      // empty: the server makes one
+  std::string request_id = {};  // empty: none
+};
+
+using StudyAction = int (*)(const StudyOptions&, const GlobalFlags&);
+
+absl::StatusOr<v1::ListStudiesResponse> ListStudies(const StudyOptions& options,
+                                                    const GlobalFlags& flags) {
+  if (flags.server.empty()) {
+    return ListLocalStudies(flags.store, options.page_size, options.page_token);
+  }
+  ASSIGN_OR_RETURN(Client client, Client::Connect(flags.server));
+  v1::ListStudiesRequest request;
+  request.set_page_size(options.page_size);
+  request.set_page_token(options.page_token);
+  return client.ListStudies(request);
+}
+
+int List(const StudyOptions& options, const GlobalFlags& flags) {
+  const auto studies = ListStudies(options, flags);
+  if (!studies.ok()) return Fail(studies.status(), flags.output);
+  PrintData(flags.output == OutputForm::kJson ? PrintJson(*studies, {.multiline = true}) + "\n"
+                                              : StudyTable(*studies));
+  return kExitDone;
+}
+
+absl::StatusOr<v1::GetStudyResponse> GetStudy(const std::string& id, const GlobalFlags& flags) {
+  if (flags.server.empty()) return GetLocalStudy(flags.store, id);
+  ASSIGN_OR_RETURN(Client client, Client::Connect(flags.server));
+  return client.GetStudy(id);
+}
+
+// Shows whatever the study has come to, also that it failed: finding it is what was asked for.
+int Show(const StudyOptions& options, const GlobalFlags& flags) {
+  const auto study = GetStudy(options.id, flags);
+  if (!study.ok()) return Fail(study.status(), flags.output);
+  PrintData(flags.output == OutputForm::kJson
+                ? PrintJson(*study, {.multiline = true}) + "\n"
+                : StudyReport(*study, {.has_color = StdoutHasColor()}));
+  return kExitDone;
+}
+
+absl::StatusOr<v1::ListAttemptsResponse> ListAttempts(const v1::ListAttemptsRequest& request,
+                                                      const GlobalFlags& flags) {
+  if (flags.server.empty()) return ListLocalAttempts(flags.store, request);
+  ASSIGN_OR_RETURN(Client client, Client::Connect(flags.server));
+  return client.ListAttempts(request);
+}
+
+int Attempts(const StudyOptions& options, const GlobalFlags& flags) {
+  v1::ListAttemptsRequest request;
+  request.set_study_id(options.id);
+  if (options.trial.has_value()) request.set_trial_number(*options.trial);
+  const auto attempts = ListAttempts(request, flags);
+  if (!attempts.ok()) return Fail(attempts.status(), flags.output);
+  PrintData(flags.output == OutputForm::kJson ? PrintJson(*attempts, {.multiline = true}) + "\n"
+                                              : AttemptTable(*attempts));
+  return kExitDone;
+}
+
+int PrintStudy(const v1::Study& study, OutputForm output) {
+  v1::ListStudiesResponse studies;
+  *studies.add_studies() = study;
+  PrintData(output == OutputForm::kJson ? PrintJson(study, {.multiline = true}) + "\n"
+                                        : StudyTable(studies));
+  return kExitDone;
+}
+
+int Create(const StudyOptions& options, const GlobalFlags& flags) {
+  const Parsed<v1::TuneRequest> asked = ReadTuneRequest(options.question);
+  if (!asked.violations.empty()) return Fail(RequestMistakes(asked, flags), flags.output);
+  v1::CreateStudyRequest request;
+  *request.mutable_question() = asked.message;
+  if (!options.new_id.empty()) request.set_study_id(options.new_id);
+  if (!options.request_id.empty()) request.set_request_id(options.request_id);
+  auto client = Client::Connect(flags.server);
+  if (!client.ok()) return Fail(client.status(), flags.output);
+  const auto created = client->CreateStudy(request);
+  if (!created.ok()) return Fail(created.status(), flags.output);
+  return PrintStudy(created->study(), flags.output);
+}
+
+// Events on stdout as they come; the study's answer is `study show`'s.
+int Watch(const StudyOptions& options, const GlobalFlags& flags) {
+  const Interrupt interrupt;
+  auto client = Client::Connect(flags.server);
+  if (!client.ok()) return Fail(client.status(), flags.output);
+  const auto print = [&](const v1::WatchStudyResponse& event) {
+    PrintData(flags.output == OutputForm::kJson ? PrintJson(event, {}) + "\n" : EventLine(event));
+    std::fflush(stdout);
+  };
+  const absl::Status status = FollowStudy(*client, options.id, print, interrupt.token());
+  if (!status.ok()) return Fail(status, flags.output);
+  const auto answer = client->GetStudy(options.id);
+  if (!answer.ok()) return Fail(answer.status(), flags.output);
+  return ExitCode(EndingStatus(*answer));
+}
+
+// Takes up a study that an earlier process left in the store.
+int TakeUp(const std::string& id, LeftStudy wanted, const GlobalFlags& flags,
+           int (*action)(const LocalStudy&, const LocalSite&, OutputForm)) {
+  const auto knowledge = LoadKnowledge(flags.chips);
+  if (!knowledge.ok()) return Fail(knowledge.status(), flags.output);
+  const auto models = LocalModels::Open(flags.cost_models);
+  if (!models.ok()) return Fail(models.status(), flags.output);
+  const auto study = TakeLocalStudy(flags.store, id, wanted, *knowledge);
+  if (!study.ok()) return Fail(study.status(), flags.output);
+  return action(*study,
+                {.knowledge = *knowledge, .open_model = models->opener(), .store = flags.store},
+                flags.output);
+}
+
+// What fails may go well another time: with the folder of models, or an engine that answers.
+int PutBack(const absl::Status& failure, const LocalStudy& study, const LocalSite& site,
+            OutputForm output) {
+  const absl::Status left = LeaveLocalStudy(site.store, study.record.id);
+  PrintNote(fmt::format("study {} stays as it was", study.record.id));
+  return Fail(left.ok() ? failure : left, output);
+}
+
+int GoOn(const LocalStudy& study, const LocalSite& site, OutputForm output) {
+  const auto answer = RunLocalStudy(study, site);
+  const bool has_failed = !answer.ok() && !absl::IsCancelled(answer.status());
+  return has_failed ? PutBack(answer.status(), study, site, output)
+                    : ConcludeLocalStudy(answer, site, study.record, output);
+}
+
+int Stop(const LocalStudy& study, const LocalSite& site, OutputForm output) {
+  const auto ended = CancelLocalStudy(study, site);
+  return ended.ok() ? PrintStudy(ToWire(*ended), output)
+                    : PutBack(ended.status(), study, site, output);
+}
+
+int Resume(const StudyOptions& options, const GlobalFlags& flags) {
+  if (flags.server.empty()) return TakeUp(options.id, LeftStudy::kToGoOn, flags, &GoOn);
+  PrintNote("error: study resume: a server goes on with its studies by itself");
+  return kExitUsage;
+}
+
+int Cancel(const StudyOptions& options, const GlobalFlags& flags) {
+  if (flags.server.empty()) return TakeUp(options.id, LeftStudy::kToEnd, flags, &Stop);
+  auto client = Client::Connect(flags.server);
+  if (!client.ok()) return Fail(client.status(), flags.output);
+  const auto cancelled = client->CancelStudy(options.id);
+  if (!cancelled.ok()) return Fail(cancelled.status(), flags.output);
+  return PrintStudy(cancelled->study(), flags.output);
+}
+
+struct StudyCommand {
+  const char* name;
+  const char* help;
+  StudyAction action;
+  bool needs_server;
+};
+
+// Sets `run` to the action; gives the command for its options.
+CLI::App& AddAction(CLI::App& group, const StudyCommand& row,
+                    const std::shared_ptr<StudyOptions>& options, Program& program) {
+  CLI::App& command = *group.add_subcommand(row.name, row.help);
+  command.callback([row, options, &program] {
+    program.run = [row, options, &program] {
+      if (row.needs_server && program.flags.server.empty()) {
+        PrintNote(fmt::format("error: study {} needs --server", row.name));
+        return kExitUsage;
+      }
+      return row.action(*options, program.flags);
+    };
+  });
+  return command;
+}
+
+CLI::App& AddListAndShow(CLI::App& app, const char* name, const char* help,
+                         const std::shared_ptr<StudyOptions>& options, Program& program) {
+  CLI::App& group = *app.add_subcommand(name, help);
+  group.require_subcommand(1);
+  CLI::App& list =
+      AddAction(group, {"list", "studies, newest first", List, false}, options, program);
+  list.add_option("--page-size", options->page_size, "studies in the answer (50)");
+  list.add_option("--page-token", options->page_token, "where the page before ended");
+  CLI::App& show =
+      AddAction(group, {"show", "one study with its answer", Show, false}, options, program);
+  show.add_option("id", options->id, "of the study")->required();
+  return group;
+}
+
+}  // namespace
+
+int ShowStudy(const std::string& id, const GlobalFlags& flags) {
+  StudyOptions options;
+  options.id = id;
+  return Show(options, flags);
+}
+
+int ListStudyPage(int page_size, const std::string& page_token, const GlobalFlags& flags) {
+  StudyOptions options;
+  options.page_size = page_size;
+  options.page_token = page_token;
+  return List(options, flags);
+}
+
+void AddStudyCommand(CLI::App& app, Program& program) {
+  auto options = std::make_shared<StudyOptions>();
+  CLI::App& group = AddListAndShow(app, "study", "studies of a server, or those that were kept",
+                                   options, program);
+  CLI::App& attempts = AddAction(
+      group, {"attempts", "the jobs of a study's trials", Attempts, false}, options, program);
+  attempts.add_option("id", options->id, "of the study")->required();
+  attempts.add_option("--trial", options->trial, "this one alone, with its output");
+  CLI::App& create =
+      AddAction(group, {"create", "start a study and leave it", Create, true}, options, program);
+  AddQuestionOptions(create, options->question);
+  create.add_option("--study-id", options->new_id, "its id; left out: the server makes one");
+  create.add_option("--request-id", options->request_id, "the same id twice creates one study");
+  CLI::App& watch =
+      AddAction(group, {"watch", "follow a study to its end", Watch, true}, options, program);
+  watch.add_option("id", options->id, "of the study")->required();
+  CLI::App& resume =
+      AddAction(group, {"resume", "go on with a study whose process is gone", Resume, false},
+                options, program);
+  resume.add_option("id", options->id, "of the study")->required();
+  CLI::App& cancel = AddAction(
+      group, {"cancel", "end a study, with the best plan so far", Cancel, false}, options, program);
+  cancel.add_option("id", options->id, "of the study")->required();
+}
+
+}  // namespace meshwright

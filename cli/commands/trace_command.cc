@@ -1,0 +1,64 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+
+#include "cli/input/input_files.h"
+#include "cli/program/exit_code.h"
+#include "cli/program/program.h"
+#include "cli/program/terminal.h"
+#include "cli/reports/words.h"
+#include "estimator/model/analytic_model.h"
+#include "search_space/base/status.h"
+#include "server/tuner/answers/timeline.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_request.h"
+
+namespace meshwright {
+namespace {
+
+struct TraceOptions {
+  std::string plan = {};
+  std::string history = {};  // empty: none
+};
+
+absl::StatusOr<Timeline> TimelineFor(const TraceOptions& options, const GlobalFlags& flags) {
+  if (!flags.server.empty()) {
+    return InvalidFields({{.field = "server", .description = flags.server + "; trace runs here"}});
+  }
+  const auto text = ReadTextFile(options.plan);
+  if (!text.ok()) {
+    return InvalidFields({{.field = "plan", .description = std::string(text.status().message())}});
+  }
+  const Parsed<v1::EvaluateCase> asked = ParseCase(*text);
+  ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
+  ASSIGN_OR_RETURN(const EvaluateRequest request, CheckCase(asked, knowledge));
+  ASSIGN_OR_RETURN(const History history, ReadHistory(options.history, knowledge));
+  return TimelineOfPlan(request, knowledge, history.rows);
+}
+
+int RunTrace(const TraceOptions& options, const GlobalFlags& flags) {
+  const auto timeline = TimelineFor(options, flags);
+  if (!timeline.ok()) return Fail(timeline.status(), flags.output);
+  PrintNote(fmt::format("{} operations, step {}; open the file at https://ui.perfetto.dev",
+                        CountText(static_cast<std::int64_t>(timeline->operations.size())),
+                        SecondsText(timeline->step.count())));
+  PrintData(TraceEvents(*timeline));
+  return kExitDone;
+}
+
+}  // namespace
+
+void AddTraceCommand(CLI::App& app, Program& program) {
+  auto options = std::make_shared<TraceOptions>();
+  CLI::App& command =
+      *app.add_subcommand("trace", "the pipeline of one plan over time, for Perfetto");
+  command.add_option("--plan", options->plan, "one case of `evaluate`; - is stdin")->required();
+  command.add_option("--history", options->history, "JSON lines: measured results of earlier runs");
+  command.callback([options, &program] {
+    program.run = [options, &program] { return RunTrace(*options, program.flags); };
+  });
+}
+
+}  // namespace meshwright

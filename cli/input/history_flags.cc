@@ -1,0 +1,37 @@
+#include "cli/input/history_flags.h"
+
+#include <CLI/CLI.hpp>
+
+namespace meshwright {
+
+void AddFilterOptions(CLI::App& command, MeasurementFlags& flags) {
+  command.add_option("--chip", flags.chip, "of this chip (its id) only");
+  command.add_option("--framework", flags.framework, "under this framework only");
+  command.add_option("--model-name", flags.model_name, "of models of this name only");
+  command.add_option("--study", flags.study_id, "of this study only");
+  command.add_option("--outcome", flags.outcome, "with this outcome only");
+  command.add_option("--up-to", flags.up_to_sequence, "up to this number only");
+}
+
+void AddPageOptions(CLI::App& command, MeasurementFlags& flags) {
+  command.add_option("--page-size", flags.page_size, "rows in the answer (50)");
+  command.add_option("--page-token", flags.page_token, "where the page before ended");
+}
+
+void AddMeasurementOptions(CLI::App& command, MeasurementFlags& flags) {
+  AddFilterOptions(command, flags);
+  AddPageOptions(command, flags);
+}
+
+v1::MeasurementFilter FilterOf(const MeasurementFlags& flags) {
+  v1::MeasurementFilter filter;
+  if (!flags.chip.empty()) filter.set_chip(flags.chip);
+  if (!flags.framework.empty()) filter.set_framework(flags.framework);
+  if (!flags.model_name.empty()) filter.set_model_name(flags.model_name);
+  if (!flags.study_id.empty()) filter.set_study_id(flags.study_id);
+  if (!flags.outcome.empty()) filter.set_outcome(flags.outcome);
+  if (flags.up_to_sequence.has_value()) filter.set_up_to_sequence(*flags.up_to_sequence);
+  return filter;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,315 @@
+#include "cli/input/input_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <sstream>
+#include <utility>
+
+#include "cli/input/json_member.h"
+#include "proto/json/json.h"
+#include "search_space/import/hugging_face.h"
+#include "search_space/spec/model.h"
+#include "server/convert/convert.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_request.h"
+
+namespace meshwright {
+namespace {
+
+bool IsBlank(std::string_view text) {
+  return text.find_first_not_of(" \t\r\n") == std::string_view::npos;
+}
+
+void Append(std::vector<FieldViolation>&& from, std::vector<FieldViolation>& to) {
+  to.insert(to.end(), std::move_iterator(from.begin()), std::move_iterator(from.end()));
+}
+
+// A config.json is called by its folder, any other file by its own name.
+std::string ModelName(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path file = std::filesystem::absolute(path, error);
+  const bool is_config = file.filename() == "config.json";
+  const std::string name = is_config ? file.parent_path().filename() : file.stem();
+  return name.empty() ? "model" : name;
+}
+
+// The file's text, or a mistake of the field.
+std::optional<std::string> ReadFor(const std::string& field, const std::string& path,
+                                   std::vector<FieldViolation>& violations) {
+  auto text = ReadTextFile(path);
+  if (text.ok()) return *std::move(text);
+  violations.push_back({.field = field, .description = std::string(text.status().message())});
+  return std::nullopt;
+}
+
+void ReadModelFile(const std::string& path, Parsed<v1::TuneRequest>& out) {
+  const auto text = ReadFor("model", path, out.violations);
+  if (!text.has_value()) return;
+  if (!LooksLikeHuggingFaceConfig(*text)) {
+    Append(ParseJson(*text, "model", *out.message.mutable_model()), out.violations);
+    return;
+  }
+  const auto model = ImportHuggingFaceConfig(*text, ModelName(path));
+  if (model.ok()) {
+    *out.message.mutable_model() = ToWire(*model);
+  } else {
+    out.message.set_hugging_face_config_json(*text);  // FromWire says what is wrong with it
+  }
+}
+
+void ReadPartFile(const std::string& field, const std::string& path,
+                  google::protobuf::Message& part, std::vector<FieldViolation>& violations) {
+  const auto text = ReadFor(field, path, violations);
+  if (text.has_value()) Append(ParseJson(*text, field, part), violations);
+}
+
+std::optional<int> NumberIn(std::string_view text) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool is_number = error == std::errc() && end == text.data() + text.size();
+  return is_number ? std::optional(value) : std::nullopt;
+}
+
+// "name=a,b", "name=a..b", "name=a.." or "name=..b".
+void ReadDimension(const std::string& text, Parsed<v1::TuneRequest>& out) {
+  const std::string field = fmt::format("dimensions[{}]", out.message.dimensions_size());
+  v1::SearchDimension& dimension = *out.message.add_dimensions();
+  const std::size_t equals = text.find('=');
+  dimension.set_name(text.substr(0, equals));
+  if (equals == std::string::npos) return;  // no values; said with the other mistakes
+  const std::string values = text.substr(equals + 1);
+  const std::size_t dots = values.find("..");
+  if (dots == std::string::npos) {
+    std::istringstream parts(values);
+    for (std::string part; std::getline(parts, part, ',');) dimension.add_values(part);
+    return;
+  }
+  const std::string low = values.substr(0, dots);
+  const std::string high = values.substr(dots + 2);
+  const std::optional<int> least = NumberIn(low);
+  const std::optional<int> most = NumberIn(high);
+  if (least.has_value()) dimension.set_at_least(*least);
+  if (most.has_value()) dimension.set_at_most(*most);
+  if ((!low.empty() && !least.has_value()) || (!high.empty() && !most.has_value())) {
+    out.violations.push_back(
+        {.field = field, .description = values + "; must be a range of whole numbers, 2..16"});
+  }
+}
+
+// The lines of a file of JSON lines that are not blank.
+std::vector<std::string> LinesOf(const std::optional<std::string>& text) {
+  std::vector<std::string> kept;
+  std::istringstream lines(text.value_or(""));
+  for (std::string line; std::getline(lines, line);) {
+    if (!IsBlank(line)) kept.push_back(std::move(line));
+  }
+  return kept;
+}
+
+void ReadTrialFlags(const TrialFlags& flags, Parsed<v1::TuneRequest>& out) {
+  if (flags == TrialFlags()) return;
+  v1::TrialRequest& trials = *out.message.mutable_trials();
+  if (flags.launcher.has_value()) trials.set_launcher(*flags.launcher);
+  if (flags.max_trials.has_value()) trials.set_max_trials(*flags.max_trials);
+  if (flags.max_device_seconds.has_value()) {
+    trials.set_max_device_seconds(*flags.max_device_seconds);
+  }
+  if (flags.max_seconds.has_value()) trials.set_max_seconds(*flags.max_seconds);
+  if (flags.stop_within_ratio.has_value()) trials.set_stop_within_ratio(*flags.stop_within_ratio);
+  if (flags.interleave_baseline) trials.set_interleave_baseline(true);
+  if (flags.confirm_plans.has_value()) trials.set_confirm_plans(*flags.confirm_plans);
+  if (!flags.job.empty()) {
+    ReadPartFile("trials.job", flags.job, *trials.mutable_job(), out.violations);
+  }
+  if (flags.replay.empty()) return;
+  for (const std::string& line : LinesOf(ReadFor("trials.replay", flags.replay, out.violations))) {
+    const std::string prefix = fmt::format("trials.replay[{}]", trials.replay_size());
+    Append(ParseJson(line, prefix, *trials.add_replay()), out.violations);
+  }
+}
+
+// A line in two parts: its Hugging Face config, imported, and all else.
+struct SplitLine {
+  absl::StatusOr<ModelSpec> model;
+  std::string rest;
+};
+
+// Nothing when the line has no Hugging Face config.
+std::optional<SplitLine> SplitHuggingFaceModel(std::string_view json) {
+  // Spares all other lines a second parser.
+  if (json.find("\"model_type\"") == json.npos && json.find("\"architectures\"") == json.npos) {
+    return std::nullopt;
+  }
+  const auto config = FindJsonMember(json, "model");
+  if (!config.has_value() || !LooksLikeHuggingFaceConfig(*config)) return std::nullopt;
+  const auto before = static_cast<std::size_t>(config->data() - json.data());
+  return SplitLine{.model = ImportHuggingFaceConfig(*config, "model"),
+                   .rest = fmt::format("{}null{}", json.substr(0, before),
+                                       json.substr(before + config->size()))};
+}
+
+// A message with a "model". `model_status` is of its Hugging Face config.
+template <typename Message>
+std::vector<FieldViolation> ParseLine(std::string_view json, const std::string& prefix,
+                                      Message& message, absl::Status& model_status) {
+  const auto split = SplitHuggingFaceModel(json);
+  if (!split.has_value()) return ParseJson(json, prefix, message);
+  auto violations = ParseJson(split->rest, prefix, message);
+  model_status = split->model.status();
+  if (split->model.ok()) *message.mutable_model() = ToWire(*split->model);
+  for (FieldViolation& violation : FieldViolations(model_status)) {
+    if (!prefix.empty()) violation.field = prefix + "." + violation.field;
+    violations.push_back(std::move(violation));
+  }
+  return violations;
+}
+
+void ReadReportedModel(const std::string& path, Parsed<v1::CreateJobReportRequest>& out) {
+  Parsed<v1::TuneRequest> asked;
+  ReadModelFile(path, asked);
+  Append(std::move(asked.violations), out.violations);
+  if (asked.message.has_model()) *out.message.mutable_model() = asked.message.model();
+  if (!asked.message.has_hugging_face_config_json()) return;  // else it cannot be imported
+  const std::string& config = asked.message.hugging_face_config_json();
+  Append(FieldViolations(ImportHuggingFaceConfig(config, "model").status()), out.violations);
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
+  std::ostringstream text;
+  if (path == "-") {
+    text << std::cin.rdbuf();
+    return std::move(text).str();
+  }
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    return absl::InvalidArgumentError(fmt::format("{}; is a folder, must be a file", path));
+  }
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    return absl::InvalidArgumentError(
+        fmt::format("{}; cannot be read: {}", path, std::strerror(errno)));
+  }
+  text << file.rdbuf();
+  return std::move(text).str();
+}
+
+Parsed<v1::TuneRequest> ReadTuneRequest(const TuneFlags& flags) {
+  Parsed<v1::TuneRequest> out;
+  v1::TuneRequest& request = out.message;
+  ReadModelFile(flags.model, out);
+  ReadPartFile("workload", flags.workload, *request.mutable_workload(), out.violations);
+  ReadPartFile("cluster", flags.cluster, *request.mutable_cluster(), out.violations);
+  if (!flags.baseline.empty()) {
+    ReadPartFile("baseline", flags.baseline, *request.mutable_baseline(), out.violations);
+  }
+  if (!flags.history.empty()) {
+    auto history = ReadHistoryFile(flags.history);
+    request.mutable_history()->Swap(history.message.mutable_history());
+    Append(std::move(history.violations), out.violations);
+  }
+  if (flags.plan_count.has_value()) request.set_plan_count(*flags.plan_count);
+  if (flags.history_sequence.has_value()) request.set_history_sequence(*flags.history_sequence);
+  if (flags.deadline_seconds.has_value()) request.set_deadline_seconds(*flags.deadline_seconds);
+  if (flags.strategy.has_value()) request.set_strategy(*flags.strategy);
+  if (flags.evaluation_limit.has_value()) request.set_evaluation_limit(*flags.evaluation_limit);
+  if (flags.pareto) request.set_pareto(true);
+  if (!flags.cost_model.name.empty()) {
+    request.mutable_cost_model()->set_name(flags.cost_model.name);
+    request.mutable_cost_model()->set_allow_fallback(flags.cost_model.allow_fallback);
+  }
+  for (const std::string& rule : flags.disabled_rules) request.add_disabled_rules(rule);
+  for (const std::string& text : flags.dimensions) ReadDimension(text, out);
+  ReadTrialFlags(flags.trials, out);
+  return out;
+}
+
+Parsed<v1::EvaluateCase> ParseCase(std::string_view json) {
+  Parsed<v1::EvaluateCase> out;
+  out.violations = ParseLine(json, "", out.message, out.model);
+  // ParseJson says of a text that is no object that the whole message is wrong.
+  for (FieldViolation& violation : out.violations) {
+    if (!violation.field.empty()) continue;
+    violation.field = "case";
+    out.is_json_object = false;
+  }
+  return out;
+}
+
+absl::StatusOr<EvaluateRequest> CheckCase(const Parsed<v1::EvaluateCase>& asked,
+                                          const Knowledge& knowledge) {
+  // Nothing was read: what the case lacks says nothing.
+  if (!asked.is_json_object) return InvalidFields(asked.violations);
+  auto request = FromWire(asked.message, knowledge, asked.violations);
+  if (request.ok() || asked.model.ok()) return request;
+  const bool is_model_only = FieldViolations(request.status()) == FieldViolations(asked.model);
+  return is_model_only ? asked.model : request.status();
+}
+
+Parsed<v1::EvaluatePlansRequest> ReadHistoryFile(const std::string& path) {
+  Parsed<v1::EvaluatePlansRequest> out;
+  for (const std::string& line : LinesOf(ReadFor("history", path, out.violations))) {
+    const std::string prefix = fmt::format("history[{}]", out.message.history_size());
+    absl::Status model;  // its mistakes are in the list
+    Append(ParseLine(line, prefix, *out.message.add_history(), model), out.violations);
+  }
+  return out;
+}
+
+Parsed<v1::CreateJobReportRequest> ReadReportFlags(const ReportFlags& flags) {
+  Parsed<v1::CreateJobReportRequest> out;
+  v1::CreateJobReportRequest& report = out.message;
+  const auto set = [&report](const std::string& text, auto field) {
+    if (!text.empty()) *(report.*field)() = text;
+  };
+  using Report = v1::CreateJobReportRequest;
+  set(flags.request_id, &Report::mutable_request_id);
+  set(flags.study_id, &Report::mutable_study_id);
+  set(flags.framework_version, &Report::mutable_framework_version);
+  set(flags.outcome, &Report::mutable_outcome);
+  set(flags.job_name, &Report::mutable_job_name);
+  set(flags.note, &Report::mutable_note);
+  if (flags.rank.has_value()) report.set_rank(*flags.rank);
+  if (flags.step_time_seconds.has_value()) report.set_step_time_seconds(*flags.step_time_seconds);
+  if (flags.peak_memory_bytes.has_value()) report.set_peak_memory_bytes(*flags.peak_memory_bytes);
+  if (!flags.model.empty()) ReadReportedModel(flags.model, out);
+  const auto read = [&out](const char* field, const std::string& path, auto part) {
+    if (!path.empty()) ReadPartFile(field, path, *(out.message.*part)(), out.violations);
+  };
+  read("workload", flags.workload, &Report::mutable_workload);
+  read("cluster", flags.cluster, &Report::mutable_cluster);
+  read("plan", flags.plan, &Report::mutable_plan);
+  return out;
+}
+
+Parsed<v1::BatchCreateJobReportsRequest> ReadReportsFile(const std::string& path) {
+  Parsed<v1::BatchCreateJobReportsRequest> out;
+  for (const std::string& line : LinesOf(ReadFor("file", path, out.violations))) {
+    const std::string prefix = fmt::format("requests[{}]", out.message.requests_size());
+    absl::Status model;  // its mistakes are in the list
+    Append(ParseLine(line, prefix, *out.message.add_requests(), model), out.violations);
+  }
+  return out;
+}
+
+absl::StatusOr<History> ReadHistory(const std::string& path, const Knowledge& knowledge) {
+  History history;
+  if (path.empty()) return history;
+  Parsed<v1::EvaluatePlansRequest> file = ReadHistoryFile(path);
+  ASSIGN_OR_RETURN(history.rows,
+                   HistoryFromWire(file.message, knowledge, std::move(file.violations)));
+  history.stated = std::move(file.message);
+  return history;
+}
+
+}  // namespace meshwright

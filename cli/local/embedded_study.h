@@ -1,0 +1,34 @@
+#pragma once
+
+#include <stop_token>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "cli/local/local_store.h"
+#include "cli/program/program.h"
+#include "recorder/records.h"
+#include "server/tuner/question/plan_model.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_answer.h"
+
+namespace meshwright {
+
+// What a study needs that this program runs itself.
+struct LocalSite {
+  const Knowledge& knowledge;
+  OpenPlanModel open_model = {};
+  std::string store = {};  // of its trials; empty: none are kept
+};
+
+// With a line of progress on stderr; Ctrl-C ends it with the best plan so far.
+absl::StatusOr<StudyAnswer> RunLocalStudy(const LocalStudy& study, const LocalSite& site);
+
+// Ends the job of a study that an earlier process left, and writes down that it is cancelled.
+// Whatever fails leaves the study as it was.
+absl::StatusOr<StudyRecord> CancelLocalStudy(const LocalStudy& study, const LocalSite& site);
+
+// Writes down how the study ended, where it has an id, prints the answer, and gives the exit code.
+int ConcludeLocalStudy(const absl::StatusOr<StudyAnswer>& answer, const LocalSite& site,
+                       const StudyRecord& record, OutputForm output);
+
+}  // namespace meshwright

@@ -1,0 +1,25 @@
+#include "cli/local/local_history.h"
+
+#include <chrono>
+
+#include "search_space/base/status.h"
+
+namespace meshwright {
+namespace {
+
+// Other commands hold the store for milliseconds; a server holds it as long as it runs.
+constexpr std::chrono::seconds kLockWait(3);
+
+}  // namespace
+
+absl::StatusOr<Recorder> OpenLocalReader(const std::string& store) {
+  auto reader = Recorder::Open({.path = store, .read_only = true});
+  if (Reason(reader.status()) != "NO_STORE") return reader;
+  return Recorder::Open({.path = ":memory:"});
+}
+
+absl::StatusOr<Recorder> OpenLocalWriter(const std::string& store, const std::string& who) {
+  return Recorder::Open({.path = store, .lock_wait = kLockWait, .who = who});
+}
+
+}  // namespace meshwright

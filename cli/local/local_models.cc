@@ -1,0 +1,52 @@
+#include "cli/local/local_models.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "cli/program/terminal.h"
+#include "search_space/base/status.h"
+#include "server/tuner/question/problem.h"
+
+namespace meshwright {
+
+absl::StatusOr<LocalModels> LocalModels::Open(const std::string& folder) {
+  LocalModels models;
+  if (folder.empty()) return models;
+  const auto tell = [](std::string_view event, const std::string& what) {
+    // Of the last two the command's own error, or its answer, tells.
+    if (event == "started" || event == "not_started" || event == "not_opened") return;
+    PrintNote(fmt::format("cost model {}: {}", event, what));
+  };
+  ASSIGN_OR_RETURN(models.shelf_, ModelShelf::Open(folder, {}, tell));
+  return models;
+}
+
+OpenPlanModel LocalModels::opener() const {
+  if (shelf_ == nullptr) return {};
+  return [shelf = shelf_.get()](std::string_view name, const Problem& problem,
+                                const std::stop_token& cancel) {
+    return shelf->OpenModel(name, problem, cancel);
+  };
+}
+
+absl::Status RefuseServer(const GlobalFlags& flags) {
+  if (flags.server.empty()) return absl::OkStatus();
+  return WithReason(
+      InvalidFields(
+          {{.field = "--server",
+            .description = flags.server + "; not taken: this command runs the model itself, "
+                                          "on the model's own machine, with --cost-models "
+                                          "there"}}),
+      "USAGE");
+}
+
+absl::StatusOr<LocalModels> RequireModels(const GlobalFlags& flags) {
+  RETURN_IF_ERROR(RefuseServer(flags));
+  if (!flags.cost_models.empty()) return LocalModels::Open(flags.cost_models);
+  return WithReason(
+      absl::FailedPreconditionError("no folder of cost models was given (--cost-models)"),
+      "NO_COST_MODELS");
+}
+
+}  // namespace meshwright

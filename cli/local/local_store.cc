@@ -1,0 +1,276 @@
+#include "cli/local/local_store.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "cli/local/local_history.h"
+#include "cli/program/terminal.h"
+#include "recorder/recorder.h"
+#include "search_space/base/status.h"
+#include "search_space/spec/cluster.h"
+#include "server/convert/attempt_wire.h"
+#include "server/convert/convert.h"
+#include "server/engine/measurement.h"
+#include "server/engine/saving.h"
+#include "server/engine/store_history.h"
+#include "server/engine/study_codec.h"
+#include "server/engine/study_id.h"
+#include "server/engine/study_record.h"
+#include "server/process/owner.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_request.h"
+
+namespace meshwright {
+namespace {
+
+std::string EnvironmentOr(const char* name, const std::string& fallback) {
+  const char* const value = std::getenv(name);
+  return value == nullptr || *value == '\0' ? fallback : value;
+}
+
+absl::Status WithAdvice(const absl::Status& status) {
+  if (status.ok()) return status;
+  const std::string message(status.message());
+  const bool names_db = message.find("--db") != message.npos;
+  const char* const advice = names_db ? ", or do not record the study with --no-record"
+                                      : "; name another file with --db, or do not record the study "
+                                        "with --no-record";
+  return WithReason(absl::Status(status.code(), message + advice), Reason(status));
+}
+
+absl::StatusOr<Recorder> OpenWriter(const std::string& store) {
+  auto recorder = OpenLocalWriter(store, "meshwright tune");
+  if (!recorder.ok()) return WithAdvice(recorder.status());
+  return recorder;
+}
+
+// Cancelled ones among them leave no trial open; those with a job are left to who can end it.
+// `taken_up` is spoken of by whoever takes it up.
+absl::Status InterruptOrphans(Recorder& recorder, std::int64_t now, std::string_view taken_up) {
+  const auto has_job_left = [&](const std::string& id) { return HasJobLeft(recorder, id); };
+  ASSIGN_OR_RETURN(const std::vector<StudyRecord> orphans,
+                   recorder.InterruptOrphans(IsAlive, now, has_job_left));
+  for (const StudyRecord& orphan : orphans) {
+    if (IsTerminal(orphan.state)) {
+      RETURN_IF_ERROR(CancelOpenTrials(recorder, orphan.id, now));
+    } else if (orphan.id != taken_up && HasJobLeft(recorder, orphan.id)) {
+      const bool is_cancelling = orphan.state == StudyState::kCancelling;
+      const std::string advice =
+          is_cancelling ? ""
+                        : fmt::format("study resume {} goes on with it, meshwright ", orphan.id);
+      PrintNote(fmt::format(
+          "study {0} {1}, and its job may still run: meshwright {2}study cancel {0} ends it",
+          orphan.id, is_cancelling ? "was being cancelled" : "was interrupted", advice));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Whether a study can be taken up.
+absl::Status CheckLeft(const StudyRecord& study, LeftStudy wanted) {
+  const bool is_cancelling = study.state == StudyState::kCancelling && !IsAlive(study.owner);
+  if (study.state == StudyState::kInterrupted) return absl::OkStatus();
+  if (is_cancelling && wanted == LeftStudy::kToEnd) return absl::OkStatus();
+  std::string why = fmt::format("is {}: a process runs it", Word(study.state));
+  if (IsTerminal(study.state)) why = fmt::format("has ended ({})", Word(study.state));
+  if (is_cancelling) why = "was being cancelled: study cancel ends it";
+  return WithReason(absl::FailedPreconditionError(fmt::format("study '{}' {}", study.id, why)),
+                    "STUDY_NOT_INTERRUPTED");
+}
+
+absl::StatusOr<StudyRecord> InsertStudy(Recorder& recorder, StudyRecord record) {
+  for (;;) {
+    record.id = NewStudyId();
+    auto inserted = recorder.InsertStudy(record);
+    if (inserted.ok()) return std::move(inserted->study);
+    if (!absl::IsAlreadyExists(inserted.status())) return WithAdvice(inserted.status());
+  }
+}
+
+// Nothing when there is nothing to learn from. Who only asks for an answer gets it also where the
+// store cannot be read.
+std::optional<Recorder> OpenMeasurements(const std::string& store) {
+  auto recorder = Recorder::Open({.path = store, .read_only = true});
+  if (recorder.ok()) return *std::move(recorder);
+  if (Reason(recorder.status()) != "NO_STORE") {
+    PrintNote("nothing is learnt from the store: " + std::string(recorder.status().message()));
+  }
+  return std::nullopt;
+}
+
+HistorySource SourceOf(Recorder reader, std::int64_t sequence, const Knowledge& knowledge) {
+  struct Shared {
+    explicit Shared(Recorder open) : recorder(std::move(open)) {}
+    Recorder recorder;
+    std::mutex mutex = {};
+  };
+  const auto shared = std::make_shared<Shared>(std::move(reader));
+  return {.sequence = sequence,
+          .read = [shared, sequence, codec = ProtobufCodec(knowledge),
+                   &knowledge](const Problem& problem) {
+            const std::lock_guard lock(shared->mutex);
+            return ReadStoreHistory(shared->recorder, problem, knowledge, codec, sequence);
+          }};
+}
+
+// A killed process leaves its studies in the store as they were until the next writer comes; they
+// are shown as that writer will make them (Recorder::InterruptOrphans).
+v1::Study ShownStudy(StudyRecord record) {
+  const bool has_ended = IsTerminal(record.state) || record.state == StudyState::kInterrupted;
+  if (has_ended || IsAlive(record.owner)) return ToWire(record);
+  const bool is_cancelling = record.state == StudyState::kCancelling;
+  record.state = is_cancelling ? StudyState::kCancelled : StudyState::kInterrupted;
+  if (is_cancelling) record.outcome = "cancelled";
+  return ToWire(record);
+}
+
+// What the study may learn from. It is read beside the writer, so that the search leaves the store
+// to others.
+absl::StatusOr<HistorySource> HistoryOf(const Recorder& writer, const std::string& store,
+                                        const StudyRequest& request, const Knowledge& knowledge) {
+  ASSIGN_OR_RETURN(const std::int64_t last, writer.LastMeasurementSequence());
+  const std::int64_t sequence = std::min(last, request.history_sequence.value_or(last));
+  ASSIGN_OR_RETURN(Recorder reader, Recorder::Open({.path = store, .read_only = true}));
+  return SourceOf(std::move(reader), sequence, knowledge);
+}
+
+}  // namespace
+
+std::string DefaultStorePath() {
+  const std::string home = EnvironmentOr("HOME", ".");
+  return EnvironmentOr("XDG_STATE_HOME", home + "/.local/state") + "/meshwright/history.db";
+}
+
+absl::StatusOr<LocalStudy> BeginLocalStudy(const std::string& store, const StudyRequest& request,
+                                           const Knowledge& knowledge) {
+  const StudyCodec codec = ProtobufCodec(knowledge);
+  ASSIGN_OR_RETURN(StudyRecord record, NewStudyRecord(request, knowledge, codec));
+  ASSIGN_OR_RETURN(Recorder recorder, OpenWriter(store));
+  const std::int64_t now = NowMs();
+  RETURN_IF_ERROR(WithAdvice(InterruptOrphans(recorder, now, "")));
+  record.state = StudyState::kRunning;
+  record.owner = OwnOwner();
+  record.create_time_ms = now;
+  record.start_time_ms = now;
+  auto history = HistoryOf(recorder, store, request, knowledge);
+  if (!history.ok()) return WithAdvice(history.status());
+  record.history_sequence = history->sequence;
+  ASSIGN_OR_RETURN(StudyRecord study, InsertStudy(recorder, std::move(record)));
+  return LocalStudy{.record = std::move(study), .request = request, .history = *std::move(history)};
+}
+
+absl::StatusOr<LocalStudy> TakeLocalStudy(const std::string& store, const std::string& id,
+                                          LeftStudy wanted, const Knowledge& knowledge) {
+  const StudyCodec codec = ProtobufCodec(knowledge);
+  // Looked for first: a writer would make a store that is not there.
+  RETURN_IF_ERROR(Recorder::Open({.path = store, .read_only = true}).status());
+  ASSIGN_OR_RETURN(Recorder recorder, OpenLocalWriter(store, "meshwright study"));
+  RETURN_IF_ERROR(InterruptOrphans(recorder, NowMs(), id));
+  ASSIGN_OR_RETURN(StudyRecord record, recorder.GetStudy(id));
+  RETURN_IF_ERROR(CheckLeft(record, wanted));
+  ASSIGN_OR_RETURN(StudyRequest request, codec.decode_request(record.question));
+  if (record.state == StudyState::kInterrupted) {
+    ASSIGN_OR_RETURN(record, recorder.UpdateStudy({.study_id = id,
+                                                   .state = StudyState::kRunning,
+                                                   .time_ms = NowMs(),
+                                                   .owner = OwnOwner()}));
+  }
+  // What it may learn from was settled when it first started.
+  ASSIGN_OR_RETURN(const std::int64_t last, recorder.LastMeasurementSequence());
+  ASSIGN_OR_RETURN(
+      request.history_sequence,
+      recorder.SetStudyHistory(id, std::min(last, request.history_sequence.value_or(last))));
+  ASSIGN_OR_RETURN(HistorySource history, HistoryOf(recorder, store, request, knowledge));
+  return LocalStudy{
+      .record = std::move(record), .request = std::move(request), .history = std::move(history)};
+}
+
+absl::Status LeaveLocalStudy(const std::string& store, const std::string& id) {
+  ASSIGN_OR_RETURN(Recorder recorder, OpenLocalWriter(store, "meshwright study"));
+  ASSIGN_OR_RETURN(const StudyRecord record, recorder.GetStudy(id));
+  if (record.state == StudyState::kCancelling) return absl::OkStatus();  // it never was another
+  return recorder
+      .UpdateStudy({.study_id = id, .state = StudyState::kInterrupted, .time_ms = NowMs()})
+      .status();
+}
+
+absl::StatusOr<std::unique_ptr<StoredTrials>> OpenLocalTrials(const std::string& store,
+                                                              const LocalStudy& study,
+                                                              const Knowledge& knowledge,
+                                                              const std::stop_token& cancel) {
+  const StudyCodec codec = ProtobufCodec(knowledge);
+  const Question& question = study.request.question;
+  ASSIGN_OR_RETURN(const Problem problem, ResolveProblem(question, knowledge));
+  const auto access = [store](const StoreCall& call) -> absl::Status {
+    ASSIGN_OR_RETURN(Recorder recorder, OpenWriter(store));
+    return call(recorder);
+  };
+  return StoredTrials::Open({.study_id = study.record.id,
+                             .access = access,
+                             .codec = codec,
+                             .question = QuestionRecordOf(question, problem, codec),
+                             .launcher = study.request.trials->launcher,
+                             .device_count = DeviceCount(problem.cluster),
+                             .cancel = cancel});
+}
+
+absl::StatusOr<StudyRecord> EndLocalStudy(const std::string& store, const StudyEnding& ending,
+                                          const std::optional<CalibrationRecord>& calibration) {
+  ASSIGN_OR_RETURN(Recorder recorder, OpenWriter(store));
+  RETURN_IF_ERROR(WithAdvice(CancelOpenTrials(recorder, ending.study_id, ending.time_ms)));
+  if (calibration.has_value()) {
+    RETURN_IF_ERROR(WithAdvice(recorder.InsertCalibration(*calibration)));
+  }
+  auto study = recorder.FinishStudy(ending);
+  if (!study.ok()) return WithAdvice(study.status());
+  return study;
+}
+
+absl::StatusOr<HistorySource> LocalHistory(const std::string& store, const Knowledge& knowledge,
+                                           std::optional<std::int64_t> up_to_sequence) {
+  std::optional<Recorder> recorder = OpenMeasurements(store);
+  if (!recorder.has_value()) return HistorySource();
+  ASSIGN_OR_RETURN(const std::int64_t last, recorder->LastMeasurementSequence());
+  const std::int64_t sequence = std::min(last, up_to_sequence.value_or(last));
+  return SourceOf(*std::move(recorder), sequence, knowledge);
+}
+
+absl::StatusOr<v1::ListStudiesResponse> ListLocalStudies(const std::string& store, int page_size,
+                                                         std::string_view page_token) {
+  v1::ListStudiesResponse response;
+  const auto recorder = Recorder::Open({.path = store, .read_only = true});
+  if (Reason(recorder.status()) == "NO_STORE") return response;
+  if (!recorder.ok()) return recorder.status();
+  ASSIGN_OR_RETURN(StudyPage page, recorder->ListStudies(page_size, page_token));
+  for (StudyRecord& study : page.studies) *response.add_studies() = ShownStudy(std::move(study));
+  response.set_next_page_token(page.next_page_token);
+  return response;
+}
+
+absl::StatusOr<v1::ListAttemptsResponse> ListLocalAttempts(const std::string& store,
+                                                           const v1::ListAttemptsRequest& request) {
+  ASSIGN_OR_RETURN(const Recorder recorder, Recorder::Open({.path = store, .read_only = true}));
+  return ListAttempts(recorder, request);
+}
+
+absl::StatusOr<v1::GetStudyResponse> GetLocalStudy(const std::string& store,
+                                                   const std::string& id) {
+  ASSIGN_OR_RETURN(const Recorder recorder, Recorder::Open({.path = store, .read_only = true}));
+  ASSIGN_OR_RETURN(const StudyRecord study, recorder.GetStudy(id));
+  v1::GetStudyResponse response;
+  *response.mutable_study() = ShownStudy(study);
+  if (!response.mutable_question()->ParseFromString(study.question)) {
+    return WithReason(
+        absl::DataLossError(fmt::format("the stored question of study '{}' cannot be read", id)),
+        "STORE_CORRUPT");
+  }
+  if (study.result.has_value()) RETURN_IF_ERROR(FillAnswer(*study.result, response));
+  return response;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,97 @@
+#include "cli/reports/chip_table.h"
+
+#include <fmt/format.h>
+
+#include "cli/reports/table.h"
+#include "cli/reports/words.h"
+
+namespace meshwright {
+namespace {
+
+constexpr char kIndent[] = "  ";
+
+// A host's rates are a hundredth of an accelerator's.
+std::string TeraText(double value) {
+  return value < 1e11 ? fmt::format("{:.3f}", value / 1e12) : fmt::format("{:.1f}", value / 1e12);
+}
+
+// The nominal dense 16-bit peak, by which chips are compared; a few have only one of the two.
+std::string PeakText(const v1::Chip& chip) {
+  for (const char* precision : {"bf16", "fp16"}) {
+    const auto peak = chip.peak_flops_per_second().find(precision);
+    if (peak != chip.peak_flops_per_second().end()) return TeraText(peak->second);
+  }
+  return "-";
+}
+
+std::string GigaText(double value) { return fmt::format("{:.1f}", value / 1e9); }
+
+Table GroupTable(const v1::Chip& chip) {
+  Table groups({{.title = "ranks of a domain", .align = Align::kRight},
+                {.title = "all-reduce GB/s", .align = Align::kRight},
+                {.title = "all-to-all GB/s", .align = Align::kRight},
+                {.title = "as estimated, bus bandwidth at 1 GiB"}});
+  for (const v1::GroupBandwidth& group : chip.group_bandwidths()) {
+    groups.AddRow({fmt::format("{}", group.rank_count()),
+                   GigaText(group.all_reduce_bytes_per_second()),
+                   GigaText(group.all_to_all_bytes_per_second()), group.provenance()});
+  }
+  return groups;
+}
+
+}  // namespace
+
+std::string ChipTable(const v1::ListChipsResponse& chips) {
+  Table table({{.title = "chip"},
+               {.title = "memory GiB", .align = Align::kRight},
+               {.title = "TB/s", .align = Align::kRight},
+               {.title = "16-bit TFLOP/s", .align = Align::kRight},
+               {.title = "confidence"},
+               {.title = "name"}});
+  for (const v1::Chip& chip : chips.chips()) {
+    table.AddRow({chip.id(), GibText(chip.memory_capacity_bytes()),
+                  TeraText(chip.memory_bandwidth_bytes_per_second()), PeakText(chip),
+                  chip.confidence(), chip.name()});
+  }
+  std::string text = table.Text("");
+  if (chips.unmodelled().empty()) return text;
+  Table unmodelled({{.title = "not modelled"}, {.title = "missing"}});
+  for (const v1::UnmodelledChip& chip : chips.unmodelled()) {
+    unmodelled.AddRow({chip.id(), chip.missing()});
+  }
+  return text + "\n" + unmodelled.Text("");
+}
+
+std::string ChipReport(const v1::Chip& chip) {
+  std::string text = fmt::format("{}: {}\n{}vendor: {}\n{}confidence: {}\n", chip.id(), chip.name(),
+                                 kIndent, chip.vendor(), kIndent, chip.confidence());
+  if (!chip.aliases().empty()) {
+    text += fmt::format("{}aliases: {}\n", kIndent, fmt::join(chip.aliases(), ", "));
+  }
+  if (!chip.notes().empty()) text += fmt::format("{}notes: {}\n", kIndent, chip.notes());
+  Table figures({{.title = "figure"},
+                 {.title = "value"},
+                 {.title = "provenance"},
+                 {.title = "confidence"},
+                 {.title = "source"}});
+  for (const v1::Figure& figure : chip.figures()) {
+    figures.AddRow(
+        {figure.name(), figure.value(), figure.provenance(), figure.confidence(), figure.source()});
+  }
+  text += "\n" + figures.Text(kIndent);
+  return chip.group_bandwidths().empty() ? text : text + "\n" + GroupTable(chip).Text(kIndent);
+}
+
+std::string ServerTable(const v1::GetServerInfoResponse& server) {
+  Table table({{}, {}});
+  table.AddRow({"version", server.version()});
+  table.AddRow({"API", server.api_version()});
+  table.AddRow({"store schema", fmt::format("{}", server.store_schema_version())});
+  table.AddRow({"prune rules", fmt::format("{}", fmt::join(server.prune_rules(), ", "))});
+  table.AddRow({"strategies", fmt::format("{}", fmt::join(server.strategies(), ", "))});
+  table.AddRow({"frameworks", fmt::format("{}", fmt::join(server.frameworks(), ", "))});
+  table.AddRow({"chips", fmt::format("{}", server.chip_count())});
+  return table.Text("");
+}
+
+}  // namespace meshwright

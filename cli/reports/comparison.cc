@@ -1,0 +1,131 @@
+#include "cli/reports/comparison.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "cli/reports/learnt_lines.h"
+#include "cli/reports/table.h"
+#include "cli/reports/words.h"
+
+namespace meshwright {
+namespace {
+
+template <typename Value>
+Value At(const google::protobuf::Map<std::string, Value>& map, const std::string& key) {
+  const auto found = map.find(key);
+  return found == map.end() ? Value() : found->second;
+}
+
+template <typename Value>
+void Subtract(const google::protobuf::Map<std::string, Value>& first,
+              const google::protobuf::Map<std::string, Value>& second,
+              google::protobuf::Map<std::string, Value>& difference) {
+  for (const auto& [key, value] : second) difference[key] = value - At(first, key);
+  for (const auto& [key, value] : first) {
+    if (!second.contains(key)) difference[key] = -value;
+  }
+}
+
+std::string Signed(double value, const std::string& text) { return (value < 0 ? "-" : "+") + text; }
+
+// One row a term that differs, the largest difference first.
+template <typename Value, typename Format>
+std::string DifferenceTable(const google::protobuf::Map<std::string, Value>& first,
+                            const google::protobuf::Map<std::string, Value>& second,
+                            const google::protobuf::Map<std::string, Value>& difference,
+                            Format format) {
+  std::vector<std::pair<std::string, double>> rows;
+  for (const auto& [key, value] : difference) {
+    if (value != 0) rows.emplace_back(key, static_cast<double>(value));
+  }
+  std::ranges::sort(rows, [](const auto& a, const auto& b) {
+    return std::pair(-std::abs(a.second), a.first) < std::pair(-std::abs(b.second), b.first);
+  });
+  Table table({{},
+               {.title = "first", .align = Align::kRight},
+               {.title = "second", .align = Align::kRight},
+               {.title = "difference", .align = Align::kRight}});
+  for (const auto& [key, value] : rows) {
+    table.AddRow({key, format(static_cast<double>(At(first, key))),
+                  format(static_cast<double>(At(second, key))),
+                  Signed(value, format(std::abs(value)))});
+  }
+  return rows.empty() ? "  no term differs\n" : table.Text("  ");
+}
+
+std::string Verdict(const v1::PlanComparison& comparison) {
+  const v1::Estimate& first = comparison.first();
+  const v1::Estimate& second = comparison.second();
+  const double difference = comparison.step_time_difference_seconds();
+  if (difference == 0) return "Both take " + SecondsText(first.step_time_seconds()) + " a step.\n";
+  const bool second_is_faster = difference < 0;
+  const v1::Estimate& fast = second_is_faster ? second : first;
+  const v1::Estimate& slow = second_is_faster ? first : second;
+  std::string text = fmt::format(
+      "The {} is {:.2f}x as fast: {} against {} a step.\n", second_is_faster ? "second" : "first",
+      slow.step_time_seconds() / fast.step_time_seconds(), SecondsText(fast.step_time_seconds()),
+      SecondsText(slow.step_time_seconds()));
+  if (!fast.fits()) text += "But it does not fit.\n";
+  if (fast.step_time_high_seconds() >= slow.step_time_low_seconds()) {
+    text +=
+        "Their 80 % intervals overlap; errors that both share cancel, so the order is surer than "
+        "that.\n";
+  }
+  return text;
+}
+
+std::string MemoryLine(const char* name, const v1::Estimate& estimate) {
+  return fmt::format(
+      "  {}: peak {} GiB, in use {} GiB of {} GiB, {}\n", name,
+      GibText(estimate.peak_memory_bytes()), GibText(estimate.reserved_memory_bytes()),
+      GibText(estimate.memory_capacity_bytes()), estimate.fits() ? "fits" : "does not fit");
+}
+
+// Once where both lean on the same.
+std::string LearntReport(const v1::Estimate& first, const v1::Estimate& second) {
+  const bool is_same = first.calibration().id() == second.calibration().id();
+  std::string text;
+  if (first.has_calibration()) {
+    text += fmt::format("\nLearnt from measured runs{}\n", is_same ? "" : ", of the first");
+    text += LearntLines(first.calibration());
+  }
+  if (second.has_calibration() && !is_same) {
+    text += "\nLearnt from measured runs, of the second\n" + LearntLines(second.calibration());
+  }
+  return text;
+}
+
+}  // namespace
+
+v1::PlanComparison CompareEstimates(const v1::Estimate& first, const v1::Estimate& second) {
+  v1::PlanComparison comparison;
+  *comparison.mutable_first() = first;
+  *comparison.mutable_second() = second;
+  comparison.set_step_time_difference_seconds(second.step_time_seconds() -
+                                              first.step_time_seconds());
+  Subtract(first.breakdown_seconds(), second.breakdown_seconds(),
+           *comparison.mutable_breakdown_difference_seconds());
+  Subtract(first.memory_breakdown_bytes(), second.memory_breakdown_bytes(),
+           *comparison.mutable_memory_difference_bytes());
+  return comparison;
+}
+
+std::string ComparisonReport(const v1::PlanComparison& comparison) {
+  const v1::Estimate& first = comparison.first();
+  const v1::Estimate& second = comparison.second();
+  return Verdict(comparison) + "\nStep time\n" +
+         DifferenceTable(first.breakdown_seconds(), second.breakdown_seconds(),
+                         comparison.breakdown_difference_seconds(), SecondsText) +
+         "\nMemory of the busiest device\n" +
+         DifferenceTable(
+             first.memory_breakdown_bytes(), second.memory_breakdown_bytes(),
+             comparison.memory_difference_bytes(),
+             [](double bytes) { return GibText(static_cast<std::int64_t>(bytes)) + " GiB"; }) +
+         MemoryLine("first", first) + MemoryLine("second", second) + LearntReport(first, second);
+}
+
+}  // namespace meshwright

@@ -1,0 +1,207 @@
+#include "cli/reports/history_table.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "cli/reports/table.h"
+#include "cli/reports/words.h"
+#include "search_space/spec/plan.h"
+#include "server/convert/convert.h"
+
+namespace meshwright {
+namespace {
+
+std::string OrDash(const std::string& text) { return text.empty() ? "-" : text; }
+
+std::string PlanText(const v1::Measurement& measurement) {
+  const std::optional<ParallelPlan> plan = ParsePlanKey(measurement.plan_key());
+  return plan.has_value() ? PlanWords(ToWire(*plan)) : measurement.plan_digest();
+}
+
+std::string MeasuredText(const v1::Measurement& measurement) {
+  const double seconds = measurement.step_time_seconds();
+  return seconds > 0 ? SecondsText(seconds) : "-";
+}
+
+std::string ExpectedText(const v1::Measurement& measurement) {
+  if (!measurement.has_expected()) return "-";
+  const v1::Expectation& expected = measurement.expected();
+  return fmt::format("{} ({} .. {})", SecondsText(expected.step_time_seconds()),
+                     SecondsText(expected.step_time_low_seconds()),
+                     SecondsText(expected.step_time_high_seconds()));
+}
+
+// "1.10x", and a star where it has left its interval.
+std::string RatioText(const v1::Measurement& measurement) {
+  if (!measurement.has_step_time_ratio()) return "-";
+  const bool is_outside = measurement.has_is_within_interval() && !measurement.is_within_interval();
+  return fmt::format("{:.2f}x{}", measurement.step_time_ratio(), is_outside ? " *" : "");
+}
+
+template <typename Measurements>
+std::string TableOf(const Measurements& measurements, const std::string& next_page_token) {
+  Table table({{.title = "measurement"},
+               {.title = "time"},
+               {.title = "source"},
+               {.title = "model"},
+               {.title = "cluster"},
+               {.title = "outcome"},
+               {.title = "step time", .align = Align::kRight},
+               {.title = "expected (80 % interval)"},
+               {.title = "ratio"},
+               {.title = "plan"}});
+  for (const v1::Measurement& row : measurements) {
+    table.AddRow({row.id(), row.create_time(), row.source(), row.model_name(), row.cluster_name(),
+                  row.outcome(), MeasuredText(row), ExpectedText(row), RatioText(row),
+                  PlanText(row)});
+  }
+  std::string text = table.Text("");
+  if (!next_page_token.empty()) text += fmt::format("more: --page-token {}\n", next_page_token);
+  return text;
+}
+
+template <typename Warnings>
+std::string WarningLines(const Warnings& warnings) {
+  std::string text;
+  for (const std::string& warning : warnings) text += fmt::format("warning: {}\n", warning);
+  return text;
+}
+
+std::string PeakText(std::int64_t bytes) { return bytes > 0 ? GibText(bytes) + " GiB" : "-"; }
+
+std::string RowsText(const v1::Calibration& calibration) {
+  Table table({{.title = "measured"},
+               {.title = "similarity", .align = Align::kRight},
+               {.title = "time", .align = Align::kRight},
+               {.title = "memory", .align = Align::kRight},
+               {.title = "model"},
+               {.title = "cluster"},
+               {.title = "version"},
+               {.title = "outcome"}});
+  const auto ratio = [](bool is_there, double value) {
+    return is_there ? fmt::format("{:.3f}x", value) : std::string("-");
+  };
+  for (const v1::PastRun& run : calibration.evidence()) {
+    const bool is_stored = run.source_case() == v1::PastRun::kMeasurementId;
+    table.AddRow({is_stored ? run.measurement_id() : fmt::format("row {}", run.history_index()),
+                  fmt::format("{:.2f}", run.similarity_ratio()),
+                  ratio(run.has_time_ratio(), run.time_ratio()),
+                  ratio(run.has_memory_ratio(), run.memory_ratio()), OrDash(run.model_name()),
+                  OrDash(run.cluster_name()), run.framework_version(), run.outcome()});
+  }
+  return table.Text("  ");
+}
+
+}  // namespace
+
+std::string ReportText(const v1::CreateJobReportResponse& kept) {
+  const v1::Measurement& report = kept.report();
+  std::string text = fmt::format("Report {} of {} on {} is kept.\n", report.id(),
+                                 report.model_name(), report.cluster_name());
+  if (kept.has_recommended_step_time_seconds()) {
+    text += fmt::format("recommended with {} a step by {}\n",
+                        SecondsText(kept.recommended_step_time_seconds()), report.study_id());
+  }
+  text += fmt::format("expected now   {}\n", ExpectedText(report));
+  if (report.has_step_time_ratio()) {
+    text += fmt::format("measured       {}, {:.2f} times the expected: {} the interval\n",
+                        MeasuredText(report), report.step_time_ratio(),
+                        report.is_within_interval() ? "inside" : "outside");
+  } else {
+    text += fmt::format("measured       {}\n", report.outcome());
+  }
+  return text + WarningLines(kept.warnings());
+}
+
+std::string ReportsText(const v1::BatchCreateJobReportsResponse& kept) {
+  v1::ListJobReportsResponse reports;
+  for (const v1::CreateJobReportResponse& response : kept.responses()) {
+    *reports.add_reports() = response.report();
+    reports.mutable_warnings()->MergeFrom(response.warnings());
+  }
+  return ReportTable(reports);
+}
+
+std::string ReportTable(const v1::ListJobReportsResponse& reports) {
+  if (reports.reports().empty()) return "no job reports\n";
+  return TableOf(reports.reports(), reports.next_page_token()) + WarningLines(reports.warnings());
+}
+
+std::string MeasurementTable(const v1::ListMeasurementsResponse& measurements) {
+  if (measurements.measurements().empty()) return "no measurements\n";
+  return TableOf(measurements.measurements(), measurements.next_page_token());
+}
+
+std::string MeasurementText(const v1::GetMeasurementResponse& response) {
+  const v1::Measurement& row = response.measurement();
+  Table table({{}, {}});
+  table.AddRow({"measurement", fmt::format("{} (number {})", row.id(), row.sequence())});
+  table.AddRow({"source", row.source()});
+  table.AddRow({"time", row.create_time()});
+  table.AddRow({"study", OrDash(row.study_id())});
+  table.AddRow({"job", OrDash(row.job_name())});
+  table.AddRow({"note", OrDash(row.note())});
+  table.AddRow({"model", row.model_name()});
+  table.AddRow({"cluster", fmt::format("{} ({} devices, {})", row.cluster_name(),
+                                       row.device_count(), row.chip())});
+  table.AddRow({"framework", fmt::format("{} {}", row.framework(), row.framework_version())});
+  table.AddRow({"plan", PlanText(row)});
+  table.AddRow({"outcome", row.outcome()});
+  table.AddRow({"step time", MeasuredText(row)});
+  table.AddRow({"expected", ExpectedText(row)});
+  table.AddRow({"ratio", RatioText(row)});
+  table.AddRow({"peak memory", PeakText(row.peak_memory_bytes())});
+  table.AddRow({"expected", PeakText(row.expected().peak_memory_bytes())});
+  table.AddRow({"calibration", OrDash(row.expected().calibration_id())});
+  return table.Text("");
+}
+
+std::string CalibrationTable(const v1::ListCalibrationsResponse& calibrations) {
+  if (calibrations.calibrations().empty()) return "no calibrations\n";
+  Table table({{.title = "calibration"},
+               {.title = "time"},
+               {.title = "chip"},
+               {.title = "framework"},
+               {.title = "runs", .align = Align::kRight},
+               {.title = "up to", .align = Align::kRight},
+               {.title = "step time", .align = Align::kRight},
+               {.title = "memory", .align = Align::kRight}});
+  for (const v1::StoredCalibration& stored : calibrations.calibrations()) {
+    const v1::Calibration& row = stored.calibration();
+    table.AddRow({row.id(), stored.create_time(), row.chip(),
+                  fmt::format("{} {}", row.framework(), row.framework_version()),
+                  CountText(row.run_count()), CountText(row.history_sequence()),
+                  fmt::format("{:.3f}x", row.time_ratio()),
+                  fmt::format("{:.3f}x", row.memory_ratio())});
+  }
+  std::string text = table.Text("");
+  if (!calibrations.next_page_token().empty()) {
+    text += fmt::format("more: --page-token {}\n", calibrations.next_page_token());
+  }
+  return text;
+}
+
+std::string CalibrationText(const v1::GetCalibrationResponse& response) {
+  const v1::StoredCalibration& stored = response.calibration();
+  const v1::Calibration& row = stored.calibration();
+  return fmt::format(
+      "{} of {}\n{} under {} {}: measured step times are {:.3f} times the modelled, peak memory "
+      "{:.3f} times; learnt from {} runs up to number {}, cost model of {}\n{}",
+      row.id(), stored.create_time(), row.chip(), row.framework(), row.framework_version(),
+      row.time_ratio(), row.memory_ratio(), row.run_count(), row.history_sequence(),
+      row.model_version(), RowsText(row));
+}
+
+std::string ImportText(const v1::ImportHistoryResponse& imported) {
+  return fmt::format(
+      "{} measurements imported, {} were here already, {} are here with another content and stay\n",
+      imported.imported_count(), imported.skipped_count(), imported.kept_count());
+}
+
+std::string BackupText(const v1::BackupStoreResponse& backup) {
+  return fmt::format("{} ({} bytes), beside the store\n", backup.file_name(),
+                     CountText(backup.size_bytes()));
+}
+
+}  // namespace meshwright

@@ -1,0 +1,102 @@
+#include "cli/reports/study_answer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <thread>
+
+#include "cli/program/exit_code.h"
+#include "cli/program/terminal.h"
+#include "proto/json/json.h"
+#include "search_space/base/status.h"
+#include "server/convert/status_wire.h"
+#include "server/engine/study_record.h"
+#include "server/tuner/search/infeasible.h"
+
+namespace meshwright {
+namespace {
+
+// A restarting server opens its store and answers within seconds.
+constexpr int kReconnects = 10;
+constexpr std::chrono::seconds kReconnectPause(1);
+
+absl::Status InfeasibleError(const v1::Infeasible& infeasible) {
+  std::string message = infeasible.has_nearest()
+                            ? fmt::format(
+                                  "no plan fits: {} bytes a device are missing, {} take "
+                                  "most of the least-memory plan",
+                                  infeasible.missing_bytes(), infeasible.binding_memory_kind())
+                            : "no plan is legal for this model, workload and cluster";
+  for (const std::string& suggestion : infeasible.suggestions()) message += "; " + suggestion;
+  return WithReason(absl::FailedPreconditionError(message), kNoFeasiblePlanReason);
+}
+
+// Whether the stream goes on where it ended: the server went, or it dropped a slow watcher.
+bool CanResume(const absl::Status& status) {
+  return absl::IsUnavailable(status) || (absl::IsAborted(status) && Reason(status) == "RESYNC");
+}
+
+}  // namespace
+
+absl::Status EndingStatus(const v1::GetStudyResponse& answer) {
+  const v1::Study& study = answer.study();
+  if (answer.has_infeasible()) return InfeasibleError(answer.infeasible());
+  if (study.state() == "cancelled") {
+    return absl::CancelledError(answer.has_result() ? "cancelled; this is the best plan so far"
+                                                    : "cancelled before a plan was found");
+  }
+  if (study.outcome() == "all_trials_failed") {
+    return WithReason(
+        absl::FailedPreconditionError(
+            fmt::format("none of {} trials ran to a measured step", answer.result().trials_size())),
+        "ALL_TRIALS_FAILED");
+  }
+  if (answer.has_result()) return absl::OkStatus();
+  if (const auto error = ParseErrorText(study.error_message())) return *error;
+  // Written by an earlier version, as the message alone.
+  if (study.outcome() == "deadline_cut") return absl::DeadlineExceededError(study.error_message());
+  return absl::InternalError(study.error_message());
+}
+
+int PrintAnswer(const v1::GetStudyResponse& answer, const ReportNotes& notes, OutputForm output) {
+  const absl::Status status = EndingStatus(answer);
+  if (output == OutputForm::kTable) {
+    // The report of an infeasible study is the error, at length.
+    const bool has_report = answer.has_result() || answer.has_infeasible();
+    if (has_report) PrintData(StudyReport(answer, notes));
+    return status.ok() || answer.has_infeasible() ? ExitCode(status) : Fail(status, output);
+  }
+  if (answer.has_result()) {
+    PrintData(PrintJson(answer.result(), {.multiline = true}) + "\n");
+  } else if (answer.has_infeasible()) {
+    v1::GetStudyResponse infeasible;
+    *infeasible.mutable_infeasible() = answer.infeasible();
+    PrintData(PrintJson(infeasible, {.multiline = true}) + "\n");
+  }
+  return status.ok() ? kExitDone : Fail(status, output);
+}
+
+absl::Status FollowStudy(Client& client, const std::string& study_id,
+                         const std::function<void(const v1::WatchStudyResponse&)>& sink,
+                         const std::stop_token& cancel) {
+  v1::WatchStudyRequest request;
+  request.set_study_id(study_id);
+  const auto take = [&](const v1::WatchStudyResponse& event) {
+    request.set_after_revision(std::max(request.after_revision(), event.revision()));
+    sink(event);
+    return true;
+  };
+  for (int attempt = 0;; ++attempt) {
+    const std::int64_t seen = request.after_revision();
+    absl::Status status = client.WatchStudy(request, take, {.cancel = cancel});
+    if (cancel.stop_requested()) return absl::CancelledError("stopped watching");
+    if (!CanResume(status)) return status;
+    if (request.after_revision() > seen) attempt = 0;
+    if (attempt == kReconnects) return status;
+    std::this_thread::sleep_for(kReconnectPause);
+  }
+}
+
+}  // namespace meshwright

@@ -1,0 +1,137 @@
+#include "cli/reports/words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "search_space/spec/choices.h"
+
+namespace meshwright {
+namespace {
+
+constexpr RankOrder kUsualOrder = RankOrder::kTpCpEpDpPp;  // goes without saying
+
+// Three significant digits, without an exponent.
+std::string ThreeDigits(double value) {
+  const double size = std::abs(value);
+  const int decimals = size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2;
+  return fmt::format("{:.{}f}", value, decimals);
+}
+
+template <typename Counts>
+bool AllEqual(const Counts& counts) {
+  return std::all_of(counts.begin(), counts.end(), [&](int n) { return n == *counts.begin(); });
+}
+
+// "13x4+3x3": 13 stages of 4, then 3 of 3.
+template <typename Counts>
+std::string Runs(const Counts& counts) {
+  std::vector<std::string> runs;
+  for (auto at = counts.begin(); at != counts.end();) {
+    const auto end = std::find_if(at, counts.end(), [&](int n) { return n != *at; });
+    runs.push_back(end - at == 1 ? fmt::format("{}", *at) : fmt::format("{}x{}", end - at, *at));
+    at = end;
+  }
+  return fmt::format("{}", fmt::join(runs, "+"));
+}
+
+std::string RecomputedLayers(const v1::Plan& plan) {
+  const auto& counts = plan.recompute().layer_counts();
+  const auto& layers = plan.layers_per_stage();
+  if (counts.empty() || std::equal(counts.begin(), counts.end(), layers.begin(), layers.end())) {
+    return " every layer";
+  }
+  if (!AllEqual(counts)) return fmt::format(" {} layers", Runs(counts));
+  if (layers.empty() || !AllEqual(layers)) return fmt::format(" {} layers a stage", counts[0]);
+  return fmt::format(" {}/{} layers", counts[0], layers[0]);
+}
+
+std::string RecomputeWords(const v1::Plan& plan) {
+  const v1::Recompute& recompute = plan.recompute();
+  if (!recompute.selective_layer_counts().empty()) {
+    return fmt::format("full {} and selective {} layers", Runs(recompute.layer_counts()),
+                       Runs(recompute.selective_layer_counts()));
+  }
+  if (recompute.granularity() == "full") return "full" + RecomputedLayers(plan);
+  if (recompute.granularity() != "selective") return "none";
+  return recompute.modules().empty()
+             ? "selective"
+             : fmt::format("selective {}", fmt::join(recompute.modules(), "+"));
+}
+
+void AddSizes(const v1::Plan& plan, std::vector<std::string>& words) {
+  const auto add = [&](const char* name, int size) {
+    if (size > 1) words.push_back(fmt::format("{}{}", name, size));
+  };
+  add("tp", plan.tensor_parallel());
+  if (plan.sequence_parallel()) words.emplace_back("sp");
+  add("pp", plan.pipeline_parallel());
+  add("vp", plan.virtual_pipeline());
+  words.push_back(fmt::format("dp{}", plan.data_parallel()));
+  add("cp", plan.context_parallel());
+  if (plan.context_parallel() > 1) words.push_back(plan.context_parallel_kind());
+  add("ep", plan.expert_parallel());
+  add("etp", plan.expert_tensor_parallel());
+  words.push_back(fmt::format("mb{}", plan.micro_batch_size()));
+  words.push_back(fmt::format("zero{}", plan.zero_stage()));
+  add("in groups of ", plan.zero_group_size());
+}
+
+}  // namespace
+
+std::string SecondsText(double seconds) {
+  if (seconds == 0) return "0 s";
+  const double size = std::abs(seconds);
+  if (size < 1e-3) return ThreeDigits(seconds * 1e6) + " us";
+  if (size < 1) return ThreeDigits(seconds * 1e3) + " ms";
+  return ThreeDigits(seconds) + " s";
+}
+
+std::string GibText(std::int64_t bytes) {
+  return fmt::format("{:.1f}", static_cast<double>(bytes) / 1073741824.0);
+}
+
+std::string PercentText(double ratio) { return fmt::format("{:.1f} %", ratio * 100); }
+
+std::string CountText(std::int64_t count) {
+  std::string text = fmt::format("{}", count);
+  const std::size_t first_digit = count < 0 ? 1 : 0;
+  for (std::size_t at = text.size(); at > first_digit + 3;) {
+    at -= 3;
+    text.insert(at, ",");
+  }
+  return text;
+}
+
+std::string EndWords(const std::string& outcome, const std::string& failure_class) {
+  if (outcome.empty()) return "-";
+  if (failure_class.empty() || failure_class == outcome) return outcome;
+  return fmt::format("{} ({})", outcome, failure_class);
+}
+
+std::string PlanWords(const v1::Plan& plan) {
+  std::vector<std::string> words;
+  AddSizes(plan, words);
+  if (plan.pipeline_parallel() > 1) words.push_back(plan.schedule());
+  if (ParseChoice<RankOrder>(plan.rank_order()).value_or(kUsualOrder) != kUsualOrder) {
+    words.push_back(plan.rank_order());
+  }
+  if (!plan.layers_per_stage().empty() && !AllEqual(plan.layers_per_stage())) {
+    words.push_back("layers " + Runs(plan.layers_per_stage()));
+  }
+  if (plan.whole_weights_ratio() > 0) {
+    words.push_back("whole weights " + PercentText(plan.whole_weights_ratio()));
+  }
+  if (plan.optimizer_offload_ratio() > 0) {
+    words.push_back("offload " + PercentText(plan.optimizer_offload_ratio()));
+  }
+  if (plan.activation_offload_ratio() > 0) {
+    words.push_back("activation offload " + PercentText(plan.activation_offload_ratio()));
+  }
+  if (!plan.stages().empty()) words.push_back(fmt::format("{} stages", plan.stages_size()));
+  return fmt::format("{}, recompute {}", fmt::join(words, " "), RecomputeWords(plan));
+}
+
+}  // namespace meshwright

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "search_space/spec/framework_profile.h"
+
+namespace meshwright {
+
+// One fact of a profile as its file states it.
+struct FrameworkFact {
+  std::string key = {};
+  std::string value = {};
+  std::string source = {};
+  std::string confidence = {};
+};
+
+struct FrameworkEntry {
+  FrameworkProfile profile = {};
+  std::vector<std::string> versions = {};  // prefixes of the versions that it describes
+  bool is_default = false;                 // of its framework
+  std::vector<FrameworkFact> facts = {};   // its own; the rest comes from what it extends
+};
+
+struct FoundFramework {
+  const FrameworkEntry* entry = nullptr;
+  std::vector<std::string> warnings = {};  // unknown name or version
+};
+
+// The framework profiles that are compiled in (estimator/frameworks/*.json).
+class FrameworkLibrary {
+ public:
+  static absl::StatusOr<FrameworkLibrary> LoadBuiltIn();
+
+  // Adds one file; errors name the file and every bad key. What it extends must be there already.
+  absl::Status AddFile(std::string_view name, std::string_view text);
+
+  // The profile of a framework and version. An empty version takes the default one; another version
+  // than those described takes the default with a warning, an unknown name takes `generic` with
+  // one.
+  [[nodiscard]] FoundFramework Find(std::string_view name, std::string_view version) const;
+
+  [[nodiscard]] const std::vector<FrameworkEntry>& entries() const { return entries_; }
+  [[nodiscard]] std::vector<std::string> Names() const;  // sorted, each once
+
+ private:
+  std::vector<FrameworkEntry> entries_;
+};
+
+}  // namespace meshwright

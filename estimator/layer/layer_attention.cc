@@ -1,0 +1,266 @@
+#include <algorithm>
+#include <cmath>
+
+#include "estimator/layer/layer_program.h"
+#include "estimator/terms/attention.h"
+#include "estimator/terms/kernel.h"
+#include "estimator/terms/sharding.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/chip.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/model.h"
+
+namespace meshwright {
+namespace {
+
+// Bytes per score element of attention without a fused kernel, forward and backward: scale, mask,
+// softmax and dropout as separate passes, or one fused scale-mask-softmax
+// (docs/cost_model.md "Unfused attention").
+struct ScoreTraffic {
+  double forward;
+  double backward;
+  int launches;
+  int backward_launches;
+};
+constexpr ScoreTraffic kEagerScores = {24, 20, 6, 5};
+constexpr ScoreTraffic kFusedSoftmaxScores = {4, 6, 1, 1};
+constexpr ScoreTraffic kDropoutScores = {5, 5, 1, 1};
+// Kept of each score: the softmax output (2); with dropout its mask (1) and its output (2)
+// (Korthikanti et al. 2022, arXiv 2205.05198, section 4.1). Eager softmax runs in fp32 and keeps
+// its output (4) beside the 16-bit copy that the next product takes.
+constexpr double kStoredScoreBytes = 2;
+constexpr double kEagerStoredScoreBytes = 6;
+constexpr double kStoredDropoutBytes = 3;
+constexpr int kAlignedElements = 8;  // of 16 bit
+constexpr double kCopyBytes = 4;
+constexpr double kRotaryFusedBytes = 4;
+constexpr double kRotaryEagerBytes = 16;
+
+// Elements a token of all heads, before tensor parallelism divides them.
+struct HeadWidths {
+  double queries = 0;
+  double keys_and_values = 0;
+  double output = 0;
+};
+
+bool IsFused(AttentionKernel kernel) {
+  return kernel != AttentionKernel::kUnfused && kernel != AttentionKernel::kFusedSoftmax;
+}
+
+// How the heads and the sequence of one rank look inside the attention kernel.
+AttentionShape RankAttention(const LayerContext& c) {
+  const ModelSpec& model = c.model;
+  const LayerSharding& s = c.sharding;
+  const double heads = static_cast<double>(model.attention_head_count) / s.tensor_parallel;
+  const double tokens = c.workload.sequence_length;
+  double head_dim = model.head_dim;
+  if (model.mla.has_value()) {
+    // Scores use nope + rope dimensions, the values their own; the mean counts both products.
+    head_dim =
+        (model.mla->qk_nope_head_dim + model.mla->qk_rope_head_dim + model.mla->v_head_dim) / 2.0;
+  }
+  AttentionShape shape = {.batch = static_cast<double>(s.micro_batch_size),
+                          .heads = heads,
+                          .head_dim = head_dim,
+                          .query_tokens = tokens,
+                          .key_tokens = tokens,
+                          .window = static_cast<double>(model.sliding_window)};
+  const double exchange = ExchangeRanks(s);
+  shape.heads = heads / exchange;
+  shape.query_tokens = tokens * exchange / s.context_parallel;  // zig-zag balances the causal half
+  return shape;
+}
+
+void AppendRotary(const LayerContext& c, double width, double n, LayerProgram& program) {
+  const double bytes =
+      (c.profile.rotary_is_fused ? kRotaryFusedBytes : kRotaryEagerBytes) * n * width;
+  Kernel rotary = MemoryBound("rotary", bytes, bytes);
+  rotary.launches = rotary.backward_launches = c.profile.rotary_is_fused ? 2 : 8;
+  program.kernels.push_back(rotary);
+}
+
+void AppendUnfusedScores(const LayerContext& c, LayerProgram& program) {
+  const AttentionShape shape = RankAttention(c);
+  const double scores = shape.batch * shape.heads * shape.query_tokens * shape.key_tokens;
+  const bool is_aligned = c.model.head_dim % kAlignedElements == 0;
+  const MatmulShape product = {.m = shape.query_tokens,
+                               .n = shape.key_tokens,
+                               .k = shape.head_dim,
+                               .count = shape.batch * shape.heads,
+                               .is_aligned = is_aligned};
+  const MatmulShape values = {.m = shape.query_tokens,
+                              .n = shape.head_dim,
+                              .k = shape.key_tokens,
+                              .count = shape.batch * shape.heads,
+                              .is_aligned = is_aligned};
+  const bool eager = c.workload.attention_kernel == AttentionKernel::kUnfused;
+  ScoreTraffic traffic = eager ? kEagerScores : kFusedSoftmaxScores;
+  double stored = eager ? kEagerStoredScoreBytes : kStoredScoreBytes;
+  if (c.workload.dropout_ratio > 0) {
+    traffic.forward += kDropoutScores.forward;
+    traffic.backward += kDropoutScores.backward;
+    traffic.launches += kDropoutScores.launches;
+    traffic.backward_launches += kDropoutScores.backward_launches;
+    stored += kStoredDropoutBytes;
+  }
+  program.kernels.push_back(Matmul("scores", product, 0, kCoreAttention));
+  Kernel softmax = MemoryBound("softmax", traffic.forward * scores, traffic.backward * scores);
+  softmax.launches = traffic.launches;
+  softmax.backward_launches = traffic.backward_launches;
+  softmax.stored_bytes = RoundedBytes(stored * scores);
+  softmax.modules = kCoreAttention;
+  program.kernels.push_back(softmax);
+  program.kernels.push_back(Matmul("weighted values", values, 0, kCoreAttention));
+}
+
+void AppendFusedAttention(const LayerContext& c, double n, LayerProgram& program) {
+  Kernel kernel = {.name = "attention", .kind = KernelKind::kAttention};
+  kernel.attention = RankAttention(c);
+  kernel.flops = AttentionFlops(kernel.attention);
+  kernel.backward_launches = 2;
+  // Log-sum-exp of each row and head, fp32.
+  kernel.stored_bytes =
+      RoundedBytes(4 * n * c.model.attention_head_count / c.sharding.tensor_parallel);
+  kernel.modules = kCoreAttention;
+  program.kernels.push_back(kernel);
+}
+
+// Exchange of heads against sequence (Ulysses), of keys and values (ring, gather), or of both
+// (hybrid: a rank then has fewer heads of more tokens, so as many bytes go around the ring).
+void AppendContextParallel(const LayerContext& c, double n, const HeadWidths& widths,
+                           LayerProgram& program) {
+  const int exchange = ExchangeRanks(c.sharding);
+  const int ranks = c.sharding.context_parallel / exchange;
+  const double t = c.sharding.tensor_parallel;
+  if (exchange > 1) {
+    // Q, K, V before and the output after.
+    const double bytes = 2 * n * (widths.queries + widths.keys_and_values + widths.output) / t;
+    program.collectives.push_back({.kind = CollectiveKind::kAllToAll,
+                                   .group = CommunicationGroup::kContextExchange,
+                                   .bytes = RoundedBytes(bytes / 2),
+                                   .forward_count = 2,
+                                   .backward_count = 2});
+    // The output before the second exchange is kept (TransformerEngine >= 2.8).
+    Kernel copy = Kept("attention output copy", 2 * widths.output * n / t);
+    copy.modules = kCoreAttention;
+    program.kernels.push_back(copy);
+  }
+  if (ranks == 1) return;
+  // K and V of every rank pass every rank, around the ring or in one gather; backward also returns
+  // their gradients.
+  const bool is_gather = c.sharding.context_parallel_kind == ContextParallelKind::kAllGather;
+  program.collectives.push_back(
+      {.kind = is_gather ? CollectiveKind::kAllGather : CollectiveKind::kRing,
+       .group = CommunicationGroup::kContext,
+       .bytes = RoundedBytes(2 * n * widths.keys_and_values * ranks / t),
+       .forward_count = 1,
+       .backward_count = 2,
+       .hidden_by_compute = !is_gather});
+}
+
+// Queries, keys and values into the kernel's layout and its output back, one kernel each; without a
+// fused kernel the products take strided heads and only the output is copied.
+void AppendHeadCopies(const LayerContext& c, double n, const HeadWidths& widths,
+                      LayerProgram& program) {
+  if (!c.profile.attention_copies_heads) return;
+  const bool is_fused = IsFused(c.workload.attention_kernel);
+  const double into = is_fused ? widths.queries + widths.keys_and_values : 0;
+  const double bytes = kCopyBytes * n * (into + widths.output) / c.sharding.tensor_parallel;
+  Kernel copies = MemoryBound("head copies", bytes, bytes);
+  copies.launches = copies.backward_launches = is_fused ? 4 : 1;
+  program.kernels.push_back(copies);
+}
+
+void AppendCore(const LayerContext& c, double n, const HeadWidths& widths, LayerProgram& program) {
+  AppendHeadCopies(c, n, widths, program);
+  const bool is_fused = IsFused(c.workload.attention_kernel);
+  if (KeptInputBytes(c) < 2 && is_fused && ExchangeRanks(c.sharding) == 1) {
+    // The projection keeps it in 8 bits; the backward pass of a fused kernel needs it in 16, and
+    // under an exchange of heads keeps its own copy in any case.
+    Kernel output = Kept("attention output", 2 * n * widths.output / c.sharding.tensor_parallel);
+    output.modules = kCoreAttention;
+    program.kernels.push_back(output);
+  }
+  AppendContextParallel(c, n, widths, program);
+  if (is_fused) {
+    AppendFusedAttention(c, n, program);
+  } else {
+    AppendUnfusedScores(c, program);
+  }
+}
+
+void AppendGroupedQuery(const LayerContext& c, LayerProgram& program) {
+  const double t = c.sharding.tensor_parallel;
+  const double n = TokensPerRank(c);
+  const double h = c.model.hidden_size;
+  const double q = static_cast<double>(c.model.attention_head_count) * c.model.head_dim;
+  // Fewer key-value heads than ranks are copied to every rank.
+  const double kv_heads = std::max<double>(c.model.kv_head_count, t);
+  const double u = std::min(kv_heads * c.model.head_dim, q);
+  const double stored = 2 * n * (q + 2 * u) / t;
+  AppendTensorParallel(c, h, 0, program);
+  if (c.profile.qkv_is_one_gemm) {
+    program.kernels.push_back(Matmul("qkv", {.m = n, .n = (q + 2 * u) / t, .k = h}, stored, 0));
+  } else {
+    program.kernels.push_back(Matmul("q", {.m = n, .n = q / t, .k = h}, 2 * n * q / t, 0));
+    program.kernels.push_back(Matmul("k", {.m = n, .n = u / t, .k = h}, 2 * n * u / t, 0));
+    program.kernels.push_back(Matmul("v", {.m = n, .n = u / t, .k = h}, 2 * n * u / t, 0));
+  }
+  if (c.model.norm == NormKind::kRmsnorm) AppendRotary(c, (q + u) / t, n, program);
+  AppendCore(c, n, {.queries = q, .keys_and_values = 2 * u, .output = q}, program);
+  Kernel projection =
+      Matmul("projection", {.m = n, .n = h, .k = q / t}, KeptInputBytes(c) * n * q / t, 0);
+  program.kernels.push_back(projection);
+}
+
+// Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1); the compressed parts
+// are computed on every tensor-parallel rank's tokens, gathered, and the up-projections are split
+// by heads.
+void AppendLatent(const LayerContext& c, LayerProgram& program) {
+  const MlaSpec& mla = *c.model.mla;
+  const double t = c.sharding.tensor_parallel;
+  const double n = TokensPerRank(c);
+  const double sharded = n / (c.sharding.sequence_parallel ? t : 1);
+  const double h = c.model.hidden_size;
+  const double a = c.model.attention_head_count;
+  const double qk = mla.qk_nope_head_dim + mla.qk_rope_head_dim;
+  const double kv_up = mla.qk_nope_head_dim + mla.v_head_dim;
+  const double rope = mla.qk_rope_head_dim;
+  const double queries = mla.q_lora_rank > 0 ? mla.q_lora_rank : c.model.hidden_size;
+  AppendTensorParallel(c, queries + mla.kv_lora_rank + rope, 0, program);
+  if (mla.q_lora_rank > 0) {
+    const double r = mla.q_lora_rank;
+    program.kernels.push_back(Matmul("q down", {.m = sharded, .n = r, .k = h}, 2 * sharded * r, 0));
+    AppendNorm(c, r, sharded, KeptInputBytes(c), program);
+    program.kernels.push_back(
+        Matmul("q up", {.m = n, .n = a * qk / t, .k = r}, 2 * n * a * qk / t, kMlaUpProjection));
+  } else {
+    program.kernels.push_back(
+        Matmul("q", {.m = n, .n = a * qk / t, .k = h}, 2 * n * a * qk / t, 0));
+  }
+  const double r = mla.kv_lora_rank;
+  program.kernels.push_back(
+      Matmul("kv down", {.m = sharded, .n = r + rope, .k = h}, 2 * sharded * (r + rope), 0));
+  AppendNorm(c, r, sharded, KeptInputBytes(c), program);
+  // Keys are assembled with the shared rotary part: qk + v dimensions a head are kept.
+  program.kernels.push_back(Matmul("kv up", {.m = n, .n = a * kv_up / t, .k = r},
+                                   2 * n * a * (qk + mla.v_head_dim) / t, kMlaUpProjection));
+  AppendRotary(c, a * 2 * qk / t, n, program);
+  const double value = a * mla.v_head_dim;
+  AppendCore(c, n, {.queries = a * qk, .keys_and_values = a * qk + value, .output = value},
+             program);
+  program.kernels.push_back(
+      Matmul("projection", {.m = n, .n = h, .k = value / t}, KeptInputBytes(c) * n * value / t, 0));
+}
+
+}  // namespace
+
+void AppendAttention(const LayerContext& c, LayerProgram& program) {
+  if (c.model.mla.has_value()) {
+    AppendLatent(c, program);
+  } else {
+    AppendGroupedQuery(c, program);
+  }
+}
+
+}  // namespace meshwright

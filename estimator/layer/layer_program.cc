@@ -1,0 +1,312 @@
+#include "estimator/layer/layer_program.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "estimator/layer/parameters.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/chip.h"
+#include "search_space/spec/choices.h"
+
+namespace meshwright {
+namespace {
+
+// Bytes per element of one norm: fused reads and writes 16-bit values; eager RMSNorm runs as seven
+// fp32 kernels (twelve backward) and keeps its fp32 intermediate (docs/cost_model.md
+// "Memory-bound operators").
+constexpr double kFusedNormBytes = 4;
+constexpr double kUnfusedNormBytes = 36;
+constexpr double kUnfusedNormBackwardBytes = 96;
+constexpr int kUnfusedNormLaunches = 7;
+constexpr int kUnfusedNormBackwardLaunches = 12;
+constexpr double kUnfusedNormExtraStoredBytes = 6;
+
+// Weight tensors of a layer whose gradients are accumulated one by one: four matrices, two norms.
+constexpr int kAccumulatedTensors = 6;
+
+struct ModuleName {
+  std::string_view name;
+  ModuleSet module;
+};
+constexpr ModuleName kModules[] = {
+    {"core_attn", kCoreAttention},
+    {"layernorm", kLayernorm},
+    {"mlp", kMlp},
+    {"moe", kMoe},
+    {"moe_act", kMoeActivation},
+    {"mla_up_proj", kMlaUpProjection},
+    {"shared_experts", kSharedExperts},
+};
+
+// Tokens that one rank holds outside the tensor-parallel regions.
+double ShardedTokens(const LayerContext& c) {
+  return TokensPerRank(c) / (c.sharding.sequence_parallel ? c.sharding.tensor_parallel : 1);
+}
+
+// Addition of a branch's output to the residual stream: reads two tensors, writes one; in backward
+// the sum of the gradients of both branches. Dropout also writes its mask, and in backward reads a
+// gradient and the mask and writes a gradient.
+void AppendResidual(const LayerContext& c, LayerProgram& program) {
+  const double elements = ShardedTokens(c) * c.model.hidden_size;
+  const bool drops = c.workload.dropout_ratio > 0;
+  Kernel add = MemoryBound("residual", (drops ? 7 : 6) * elements, (drops ? 11 : 6) * elements);
+  if (drops) add.stored_bytes = RoundedBytes(elements);  // the mask
+  program.kernels.push_back(add);
+}
+
+bool KeepsGatheredInput(const LayerContext& c) {
+  return !c.profile.sequence_parallel_regathers_input ||
+         (c.profile.keeps_gathered_input_without_pipeline && !c.sharding.is_pipelined);
+}
+
+// Column sums of the gradients of the linear layers' outputs (q + 2u, h, f, h wide; experts have no
+// bias), one kernel each: layers with a bias are those of the LayerNorm families.
+void AppendBiasGradients(const LayerContext& c, bool is_moe, LayerProgram& program) {
+  if (c.profile.bias_gradient_is_fused || c.model.norm != NormKind::kLayernorm) return;
+  const double t = c.sharding.tensor_parallel;
+  const double heads =
+      c.model.attention_head_count + 2 * std::max<double>(c.model.kv_head_count, t);
+  const double f = is_moe ? 0 : c.model.ffn_hidden_size;
+  const int blocks = is_moe ? 1 : 2;
+  const double split = TokensPerRank(c) * (heads * c.model.head_dim + f) / t;
+  const double whole = blocks * ShardedTokens(c) * c.model.hidden_size;
+  Kernel sums = MemoryBound("bias gradients", 0, 2 * (split + whole));
+  sums.launches = 0;
+  sums.backward_launches = 2 * blocks;
+  program.kernels.push_back(sums);
+}
+
+// Adds the gradients of `tensors` weights, `parameters` on this rank, to their accumulators: reads
+// both, writes one.
+void AppendGradientAccumulation(const LayerContext& c, double parameters, int tensors,
+                                LayerProgram& program) {
+  if (c.profile.gradient_accumulation_is_fused) return;
+  const double accumulator = c.workload.gradient_dtype == GradientDtype::kFp32 ? 4 : 2;
+  Kernel add = MemoryBound("gradient accumulation", 0, (2 + 2 * accumulator) * parameters);
+  add.launches = 0;
+  add.backward_launches = tensors;
+  program.kernels.push_back(add);
+}
+
+double AccumulatedVocabulary(const LayerContext& c) {
+  const int t = c.sharding.tensor_parallel;
+  return PaddedVocabulary(c.model, t) * c.model.hidden_size / t / c.sharding.gradient_shards;
+}
+
+}  // namespace
+
+double TokensPerRank(const LayerContext& c) {
+  return static_cast<double>(c.sharding.micro_batch_size) * c.workload.sequence_length /
+         c.sharding.context_parallel;
+}
+
+double KeptInputBytes(const LayerContext& c) {
+  return c.workload.precision == Precision::kFp8 && c.profile.fp8_inputs_are_kept ? 1 : 2;
+}
+
+double PaddedVocabulary(const ModelSpec& model, int tensor_parallel) {
+  const double unit = 128.0 * tensor_parallel;
+  return std::ceil(model.vocab_size / unit) * unit;
+}
+
+ModuleSet ModuleOf(std::string_view name) {
+  const auto* row = std::find_if(std::begin(kModules), std::end(kModules),
+                                 [&](const ModuleName& m) { return m.name == name; });
+  return row == std::end(kModules) ? 0 : row->module;
+}
+
+ModuleSet ModulesOf(std::span<const std::string> names) {
+  ModuleSet set = 0;
+  for (const std::string& name : names) set |= ModuleOf(name);
+  return set;
+}
+
+std::string AllowedModules() {
+  std::string words;
+  for (const ModuleName& row : kModules) {
+    if (!words.empty()) words += ", ";
+    words += row.name;
+  }
+  return words;
+}
+
+Kernel Matmul(std::string_view name, const MatmulShape& shape, double stored_bytes,
+              ModuleSet modules) {
+  return {.name = name,
+          .kind = KernelKind::kMatmul,
+          .matmul = shape,
+          .flops = {2 * shape.m * shape.n * shape.k * shape.count},
+          .launches = 1,
+          .backward_launches = 2,
+          .stored_bytes = RoundedBytes(stored_bytes),
+          .modules = modules};
+}
+
+Kernel MemoryBound(std::string_view name, double bytes, double backward_bytes) {
+  return {.name = name,
+          .kind = KernelKind::kMemoryBound,
+          .bytes = RoundedBytes(bytes),
+          .backward_bytes = RoundedBytes(backward_bytes)};
+}
+
+Kernel Kept(std::string_view name, double stored_bytes) {
+  return {.name = name,
+          .launches = 0,
+          .backward_launches = 0,
+          .stored_bytes = RoundedBytes(stored_bytes)};
+}
+
+void AppendNorm(const LayerContext& c, double width, double tokens, double kept_bytes,
+                LayerProgram& program) {
+  const double elements = tokens * width;
+  const bool fused = c.workload.norm_kernel == KernelFusion::kFused;
+  Kernel norm = MemoryBound("norm", (fused ? kFusedNormBytes : kUnfusedNormBytes) * elements,
+                            (fused ? 2 * kFusedNormBytes : kUnfusedNormBackwardBytes) * elements);
+  norm.launches = fused ? 1 : kUnfusedNormLaunches;
+  norm.backward_launches = fused ? 1 : kUnfusedNormBackwardLaunches;
+  // Its output is the next GEMM's input; recomputing the norm drops it.
+  norm.stored_bytes =
+      RoundedBytes((kept_bytes + (fused ? 0 : kUnfusedNormExtraStoredBytes)) * elements);
+  norm.modules = kLayernorm;
+  program.kernels.push_back(norm);
+}
+
+// Korthikanti et al. 2022, arXiv 2205.05198, section 4.2.2: with sequence parallelism a gather
+// before and a scatter after the block, in backward the reverse and, where the framework did not
+// keep it, the input gathered once more; without, one all-reduce each way.
+void AppendTensorParallel(const LayerContext& c, double input_width, ModuleSet modules,
+                          LayerProgram& program) {
+  if (c.sharding.tensor_parallel == 1) return;
+  const Bytes input = RoundedBytes(2 * TokensPerRank(c) * input_width);
+  const Bytes output = RoundedBytes(2 * TokensPerRank(c) * c.model.hidden_size);
+  const int beside = c.profile.hides_backward_tensor_parallel ? 1 : 0;
+  const auto append = [&](CollectiveKind kind, Bytes bytes, int forward, int backward, int hidden) {
+    program.collectives.push_back({.kind = kind,
+                                   .bytes = bytes,
+                                   .forward_count = forward,
+                                   .backward_count = backward,
+                                   .hidden_by_compute = c.workload.overlap.tensor_parallel,
+                                   .backward_beside_gemm = hidden,
+                                   .modules = modules});
+  };
+  if (!c.sharding.sequence_parallel) {
+    const double ratio = c.profile.tensor_parallel_bytes_ratio;
+    append(CollectiveKind::kAllReduce, Scale(output, ratio), 1, 0, 0);
+    append(CollectiveKind::kAllReduce, Scale(input, ratio), 0, 1, beside);
+    return;
+  }
+  const int regather = KeepsGatheredInput(c) ? 0 : 1;
+  append(CollectiveKind::kAllGather, input, 1, regather, std::min(beside, regather));
+  append(CollectiveKind::kReduceScatter, input, 0, 1, beside);
+  append(CollectiveKind::kReduceScatter, output, 1, 0, 0);
+  append(CollectiveKind::kAllGather, output, 0, 1, 0);
+  if (regather == 0) {
+    // Beside the rank's own share, which is kept in any case.
+    Kernel gathered = Kept("gathered input",
+                           KeptInputBytes(c) * (TokensPerRank(c) - ShardedTokens(c)) * input_width);
+    gathered.modules = modules;
+    program.kernels.push_back(gathered);
+  }
+}
+
+Bytes LayerInputBytes(const LayerContext& c) {
+  return RoundedBytes(2 * ShardedTokens(c) * c.model.hidden_size);
+}
+
+LayerProgram BuildLayer(const LayerContext& c, bool is_moe) {
+  LayerProgram program;
+  program.kernels.reserve(24);
+  program.collectives.reserve(16);
+  const double elements = ShardedTokens(c) * c.model.hidden_size;
+  for (const bool attention : {true, false}) {
+    // The input of the norm is kept for its backward pass.
+    program.kernels.push_back(Kept("layer input", 2 * elements));
+    // A router reads 16 bits.
+    const double kept = attention || !is_moe ? KeptInputBytes(c) : 2;
+    AppendNorm(c, c.model.hidden_size, ShardedTokens(c), kept, program);
+    if (attention) {
+      AppendAttention(c, program);
+    } else if (is_moe) {
+      AppendMoe(c, program);
+    } else {
+      AppendTensorParallel(c, c.model.hidden_size, kMlp, program);
+      AppendDenseMlp(c, c.model.ffn_hidden_size, kMlp, program);
+    }
+    AppendResidual(c, program);
+  }
+  if (c.profile.extra_stored_bytes_per_hidden > 0) {
+    const double sharded = TokensPerRank(c) * c.model.hidden_size / c.sharding.tensor_parallel;
+    program.kernels.push_back(
+        Kept("framework copies", c.profile.extra_stored_bytes_per_hidden * sharded));
+  }
+  AppendBiasGradients(c, is_moe, program);
+  const LayerParameters layer = ParametersOf(c.model, is_moe);
+  const double parameters =
+      DenseParameters(layer, c.sharding.tensor_parallel) / c.sharding.gradient_shards +
+      ExpertParameters(layer, c.sharding.expert_parallel, c.sharding.expert_tensor_parallel) /
+          c.sharding.expert_gradient_shards;
+  AppendGradientAccumulation(c, parameters, kAccumulatedTensors, program);
+  return program;
+}
+
+LayerProgram BuildEmbedding(const LayerContext& c) {
+  LayerProgram program;
+  const double elements = TokensPerRank(c) * c.model.hidden_size;
+  // Gathers rows (read and write 2 bytes); backward adds into fp32 rows.
+  program.kernels.push_back(MemoryBound("embedding", 4 * elements, 10 * elements));
+  AppendGradientAccumulation(c, AccumulatedVocabulary(c), 1, program);
+  if (c.sharding.tensor_parallel > 1) {
+    const bool scatter = c.sharding.sequence_parallel;
+    program.collectives.push_back(
+        {.kind = scatter ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce,
+         .bytes = RoundedBytes(2 * elements),
+         .forward_count = 1,
+         .backward_count = scatter ? 1 : 0});
+  }
+  return program;
+}
+
+LayerProgram BuildHead(const LayerContext& c) {
+  LayerProgram program;
+  const int t = c.sharding.tensor_parallel;
+  const double n = TokensPerRank(c);
+  const double h = c.model.hidden_size;
+  const double vocabulary = PaddedVocabulary(c.model, t);
+  AppendNorm(c, h, ShardedTokens(c), 2, program);
+  program.kernels.push_back(Matmul("output layer", {.m = n, .n = vocabulary / t, .k = h}, 0, 0));
+  const bool fused = c.workload.cross_entropy_kernel == KernelFusion::kFused;
+  const double traffic =
+      fused ? c.profile.logit_traffic_bytes_fused : c.profile.logit_traffic_bytes_unfused;
+  const double logits = n * vocabulary / (c.profile.logits_are_gathered ? 1 : t);
+  // A third of the loss's traffic is the gradient of the logits.
+  Kernel loss = MemoryBound("loss", traffic * logits * 2 / 3, traffic * logits / 3);
+  loss.launches = fused ? 2 : 8;
+  loss.backward_launches = fused ? 1 : 4;
+  program.kernels.push_back(loss);
+  AppendGradientAccumulation(c, AccumulatedVocabulary(c), 1, program);
+  if (t > 1) {
+    if (c.sharding.sequence_parallel) {
+      program.collectives.push_back({.kind = CollectiveKind::kAllGather,
+                                     .bytes = RoundedBytes(2 * n * h),
+                                     .forward_count = 1,
+                                     .backward_count = 1});
+    }
+    program.collectives.push_back({.kind = c.sharding.sequence_parallel
+                                               ? CollectiveKind::kReduceScatter
+                                               : CollectiveKind::kAllReduce,
+                                   .bytes = RoundedBytes(2 * n * h),
+                                   .backward_count = 1});
+    // Maximum, sum and target logit of each token, fp32 (vocabulary-parallel cross entropy).
+    program.collectives.push_back(
+        {.kind = CollectiveKind::kAllReduce, .bytes = RoundedBytes(4 * n), .forward_count = 3});
+    if (c.profile.logits_are_gathered) {
+      program.collectives.push_back({.kind = CollectiveKind::kAllGather,
+                                     .bytes = RoundedBytes(2 * n * vocabulary),
+                                     .forward_count = 1,
+                                     .backward_count = 0});
+    }
+  }
+  return program;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,38 @@
+#include "estimator/layer/layer_split.h"
+
+namespace meshwright {
+namespace {
+
+std::vector<int> Even(int layers, int stages) {
+  std::vector<int> split(static_cast<std::size_t>(stages), layers / stages);
+  for (int i = 0; i < layers % stages; ++i) ++split[static_cast<std::size_t>(i)];
+  return split;
+}
+
+// nanotron's model builder: blocks in order, each on the current stage; the stage ends when the
+// running cost passes its share of the total (docs/cost_model.md "Layer split").
+std::vector<int> ByCost(const ModelSpec& model, int stages) {
+  const double h = model.hidden_size;
+  const double layer = 4 * h * h + 3 * h * model.ffn_hidden_size;
+  const double head = static_cast<double>(model.vocab_size) * h;
+  const double total = layer * model.layer_count + head;
+  std::vector<int> split(static_cast<std::size_t>(stages), 0);
+  double sum = 0;
+  int stage = 0;
+  for (int i = 0; i < model.layer_count; ++i) {
+    ++split[static_cast<std::size_t>(stage)];
+    sum += layer;
+    if (sum > total * (stage + 1) / stages && stage + 1 < stages) ++stage;
+  }
+  return split;
+}
+
+}  // namespace
+
+std::vector<int> SplitLayers(const ModelSpec& model, const FrameworkProfile& profile,
+                             int stage_count) {
+  if (profile.layer_split == LayerSplit::kByCost) return ByCost(model, stage_count);
+  return Even(model.layer_count, stage_count);
+}
+
+}  // namespace meshwright

@@ -1,0 +1,140 @@
+#include "estimator/learning/interval.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "estimator/learning/calibration.h"
+#include "estimator/learning/run_residuals.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/cluster.h"
+#include "search_space/spec/framework_profile.h"
+
+namespace meshwright {
+namespace {
+
+// What weakly known constants of a chip add to the spread of its framework, which was found on
+// chips whose operators were measured: held-out p90 errors of operator forms are 9-14 %, chips
+// without them differ by a factor of two in the share of their nominal peak (docs/cost_model.md
+// "Intervals").
+double SigmaOf(Provenance provenance) {
+  switch (provenance) {
+    case Provenance::kMeasured:
+    case Provenance::kFitted:
+      return 0;
+    case Provenance::kTransferred:
+      return 0.06;
+    case Provenance::kPublished:
+      return 0.15;
+    case Provenance::kAssumed:
+      return 0.25;
+  }
+  std::abort();
+}
+
+// What low confidence in a chip's own figures adds. Where reports of one chip differ they do
+// by 1.38 (memory bandwidth of the MLU590, 2000 to 2760 GB/s) and 1.4 (of the BR100, 1640 to 2300):
+// 80 % within a factor of 1.18 of the middle.
+constexpr double kDoubtSigma = 0.13;
+
+// What an extrapolation to other chips or many more devices adds; assumed.
+constexpr double kExtrapolatedSigma = 0.05;
+constexpr int kLargestScale = 4;       // devices over those of the largest run checked
+constexpr double kMattersAbove = 0.1;  // share of the step
+constexpr double kMemorySigma = 0.05;
+constexpr double kAssumedMemorySigma = 0.10;
+constexpr double kLeastMemorySigma = 0.02;
+// Above this share of the capacity the allocator starts to retry and the step slows down.
+constexpr double kMemoryPressure = 0.9;
+constexpr double kPressureRatio = 1.3;
+
+Provenance ProvenanceOf(TimeCause cause, const ChipSpec& chip, const FrameworkProfile& profile) {
+  switch (cause) {
+    case TimeCause::kMatmul:
+      return chip.gemm_provenance;
+    case TimeCause::kAttention:
+      return chip.attention_provenance;
+    case TimeCause::kMemoryBound:
+    case TimeCause::kVocabulary:
+    case TimeCause::kOptimizer:
+      return chip.memory_bound_provenance;
+    case TimeCause::kTensorParallel:
+    case TimeCause::kContextParallel:
+    case TimeCause::kExpertParallel:
+    case TimeCause::kPipelineP2p:
+    case TimeCause::kDataParallel:
+      return chip.collectives_provenance;
+    case TimeCause::kRecompute:
+    case TimeCause::kPipelineBubble:
+      return chip.gemm_provenance;  // made of the same kernels
+    case TimeCause::kActivationOffload:
+      return Provenance::kAssumed;  // the host link
+    case TimeCause::kHost:
+    case TimeCause::kFixed:
+      return profile.provenance;
+  }
+  std::abort();
+}
+
+// Log-normal spread whose central 80 % ends at `ratio`, with `variance` added.
+double WithVariance(double ratio, double variance) {
+  const double sigma = std::max(0.0, std::log(ratio)) / kCentral80;
+  return std::sqrt(sigma * sigma + variance);
+}
+
+}  // namespace
+
+bool WasChecked(const FrameworkProfile& profile, const ClusterSpec& cluster) {
+  const std::vector<std::string>& chips = profile.checked_chips;
+  const bool knows_chips =
+      std::all_of(cluster.pools.begin(), cluster.pools.end(), [&](const NodePool& pool) {
+        return std::find(chips.begin(), chips.end(), pool.chip.id) != chips.end();
+      });
+  return knows_chips && DeviceCount(cluster) <= kLargestScale * profile.checked_device_count;
+}
+
+Spread SpreadOf(const Estimate& estimate, const ChipSpec& chip, const EstimatorProblem& problem,
+                const Calibration& calibration, const PlanPoint& point) {
+  Spread spread;
+  spread.provenance = Provenance::kMeasured;
+  double variance =
+      WasChecked(problem.profile, problem.cluster) ? 0 : kExtrapolatedSigma * kExtrapolatedSigma;
+  if (chip.confidence == Confidence::kLow) variance += kDoubtSigma * kDoubtSigma;
+  for (std::size_t i = 0; i < kTimeCauseCount; ++i) {
+    const double share = estimate.breakdown[i] / estimate.step_time;
+    const Provenance from = ProvenanceOf(static_cast<TimeCause>(i), chip, problem.profile);
+    variance += share * share * SigmaOf(from) * SigmaOf(from);
+    if (share >= kMattersAbove) spread.provenance = std::max(spread.provenance, from);
+  }
+  spread.provenance = std::max(spread.provenance, problem.profile.provenance);
+  spread.time_low = WithVariance(1 / problem.profile.low_time_ratio, variance);
+  spread.time_high = WithVariance(problem.profile.high_time_ratio, variance);
+  if (!calibration.time.points.empty()) {
+    // What the runs say replaces what the constants leave open, as far as they say it of this plan.
+    const double own = FactorVariance(calibration.time, point);
+    const double open = OpenShare(calibration.time, own);
+    const auto blend = [&](double cold) {
+      return std::sqrt(open * cold * cold + (1 - open) * own + calibration.time.noise_variance);
+    };
+    spread.time_low = blend(spread.time_low);
+    spread.time_high = blend(spread.time_high);
+  }
+  if (estimate.reserved_memory / estimate.memory_capacity > kMemoryPressure) {
+    spread.time_high *= kPressureRatio;
+  }
+  const bool known = problem.profile.provenance < Provenance::kAssumed;
+  spread.memory = known ? kMemorySigma : kAssumedMemorySigma;
+  if (!calibration.memory.points.empty()) {
+    const double own =
+        FactorVariance(calibration.memory, point) + calibration.memory.noise_variance;
+    spread.memory = std::max(kLeastMemorySigma, std::sqrt(own));
+  }
+  return spread;
+}
+
+double ProbabilityBelow(double median, double limit, double log_sigma) {
+  if (median <= 0) return 1;
+  return 0.5 * std::erfc(-std::log(limit / median) / (log_sigma * std::sqrt(2.0)));
+}
+
+}  // namespace meshwright

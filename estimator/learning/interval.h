@@ -1,0 +1,37 @@
+#pragma once
+
+#include "estimator/learning/calibration.h"
+#include "estimator/learning/run_residuals.h"
+#include "estimator/problem/estimator_problem.h"
+#include "search_space/spec/chip.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/cluster.h"
+#include "search_space/spec/estimate.h"
+#include "search_space/spec/framework_profile.h"
+
+namespace meshwright {
+
+// How far the truth may lie from a prediction, as standard deviations of the logarithm.
+struct Spread {
+  double time_low = 0.1;   // below the prediction
+  double time_high = 0.1;  // above: runs are slowed by more than a model knows
+  double memory = 0.05;
+  Provenance provenance = Provenance::kAssumed;  // the weakest that matters
+};
+
+// Whether measured runs of this framework stand behind an estimate for this cluster: on its chips,
+// and on at least a quarter of its devices.
+bool WasChecked(const FrameworkProfile& profile, const ClusterSpec& cluster);
+
+// From the share that each cause has in the step and the provenance of the constants behind it:
+// docs/cost_model.md "Intervals". `point` is that of the estimate's plan.
+Spread SpreadOf(const Estimate& estimate, const ChipSpec& chip, const EstimatorProblem& problem,
+                const Calibration& calibration, const PlanPoint& point);
+
+// 80 % of a normal distribution lie within this many standard deviations.
+inline constexpr double kCentral80 = 1.2815515655446004;
+
+// Probability that a log-normal quantity with this median stays below the limit.
+double ProbabilityBelow(double median, double limit, double log_sigma);
+
+}  // namespace meshwright

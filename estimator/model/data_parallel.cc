@@ -1,0 +1,281 @@
+#include "estimator/model/data_parallel.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "estimator/layer/unit_costs.h"
+#include "estimator/problem/estimator_problem.h"
+#include "estimator/terms/collective.h"
+#include "estimator/terms/sharding.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/chip.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/cluster.h"
+#include "search_space/spec/framework_profile.h"
+#include "search_space/spec/plan.h"
+#include "search_space/spec/workload.h"
+
+namespace meshwright {
+namespace {
+
+// Share of a window that can really hide communication (docs/cost_model.md "Overlap").
+constexpr double kUsableWindow = 0.9;
+// Of a parameter whose optimizer states live in host memory (docs/cost_model.md "Host link").
+constexpr double kOffloadedBytes = 16;
+
+// What communication runs beside.
+struct Window {
+  Seconds whole = Seconds(0);
+  // Interleaved, the messages of one of `chunks` chunks, the first or the last of the step, have
+  // only their own share of a micro-batch.
+  Seconds own = Seconds(0);
+  double chunks = 1;
+};
+
+// What hides communication, and how well.
+struct Hiding {
+  double visible_share = 0;  // that nothing hides
+  double slowdown = 0;       // ChipSpec's
+};
+
+Seconds Exposed(Seconds total, const Window& window, const Hiding& hiding) {
+  if (total.count() <= 0) return Seconds(0);
+  const Seconds bare = std::max({hiding.visible_share * total, total - kUsableWindow * window.whole,
+                                 total / window.chunks - kUsableWindow * window.own});
+  return bare + hiding.slowdown * (total - bare);
+}
+
+// `pass` of a micro-batch. Where chunks synchronise apart, each waits for p micro-batches of the
+// others.
+Window WindowOf(Seconds pass, const PipelineShape& shape, const FrameworkProfile& profile) {
+  const double v = shape.schedule == Schedule::kInterleaved1f1b && profile.syncs_chunk_by_chunk
+                       ? shape.virtual_stages
+                       : 1;
+  return {.whole = (shape.stages * (v - 1) + 1) / v * pass, .own = pass / v, .chunks = v};
+}
+
+// Parameters that travel together at least: under ZeRO-3 those of one layer, the unit that is
+// gathered; its experts go over their own ranks.
+StageParameters LeastMessage(const Stage& stage) {
+  if (stage.devices->states.zero_stage < 3) return {};
+  const UnitCosts& unit = *stage.devices->unit;
+  return {.dense = std::max(stage.dense_layers > 0 ? unit.dense_layer_parameters : 0,
+                            stage.moe_layers > 0 ? unit.moe_layer_parameters : 0),
+          .expert = stage.moe_layers > 0 ? unit.expert_parameters : 0};
+}
+
+// What goes over one group, and how it is divided into messages.
+struct Load {
+  double bytes_per_parameter = 0;
+  double parameters = 0;
+  double bucket = 0;  // parameters that travel together
+  double least = 0;   // and at least
+};
+
+class Tail {
+ public:
+  Tail(const Stage& stage, const StateBytes& bytes, const EstimatorProblem& problem)
+      : stage_(stage),
+        sharding_(stage.devices->states),
+        groups_(stage.devices->groups),
+        problem_(problem),
+        bytes_(bytes),
+        parameters_(stage.parameters),
+        least_(LeastMessage(stage)) {}
+
+  // Gradients of the whole stage, once.
+  [[nodiscard]] Seconds ReduceGradients() const {
+    const CollectiveKind kind =
+        sharding_.zero_stage >= 1 ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce;
+    const double bucket = Bucket(problem_.workload.overlap.gradient_reduce);
+    const Load dense = {.bytes_per_parameter = bytes_.reduced_gradient,
+                        .parameters = parameters_.dense,
+                        .bucket = bucket,
+                        .least = least_.dense};
+    const Load expert = {.bytes_per_parameter = bytes_.reduced_gradient,
+                         .parameters = parameters_.expert,
+                         .bucket = bucket,
+                         .least = least_.expert};
+    // Each bucket's shard is reduced once more across the copies of the sharding group.
+    const int shards = Ranks(groups_.dense);
+    const Load shard = {.bytes_per_parameter = bytes_.reduced_gradient,
+                        .parameters = dense.parameters / shards,
+                        .bucket = bucket / shards,
+                        .least = dense.least / shards};
+    return Over(kind, dense, groups_.dense) + Over(kind, expert, groups_.expert) +
+           Over(CollectiveKind::kAllReduce, shard, groups_.dense_replicas);
+  }
+
+  // Weights of the whole stage, once.
+  [[nodiscard]] Seconds GatherParameters() const { return Gather(parameters_); }
+
+  // Those of them that are sharded again after each pass.
+  [[nodiscard]] Seconds GatherShardedParameters() const {
+    const StageParameters whole = WholeParametersOf(stage_);
+    return Gather({.dense = parameters_.dense - whole.dense,
+                   .vocabulary = parameters_.vocabulary,
+                   .expert = parameters_.expert - whole.expert});
+  }
+
+  // Whether any gradient is reduced before the end of the backward pass.
+  [[nodiscard]] bool FillsBuckets() const {
+    return !problem_.profile.buckets_have_owners ||
+           parameters_.dense / Ranks(groups_.dense) >= Bucket(true);
+  }
+
+  [[nodiscard]] Seconds Optimizer() const {
+    const FrameworkProfile& profile = problem_.profile;
+    const ChipSpec& chip = stage_.devices->pool->chip;
+    const bool sharded = sharding_.zero_stage >= 1;
+    const double owned = parameters_.dense / (sharded ? sharding_.dense_group : 1) +
+                         parameters_.expert / (sharded ? sharding_.expert_group : 1);
+    // Norm and clipping see the reduced gradients, of which a sharded optimizer reads its own part.
+    const double bytes =
+        owned * ((1 - sharding_.offload_ratio) * profile.optimizer_traffic_bytes_per_parameter +
+                 profile.gradient_traffic_bytes_per_parameter);
+    const Seconds on_device =
+        RoundedBytes(bytes) / (chip.memory_bandwidth * chip.stream_efficiency);
+    return on_device +
+           RoundedBytes(owned * sharding_.offload_ratio * kOffloadedBytes) / chip.host_link;
+  }
+
+ private:
+  [[nodiscard]] Seconds Gather(const StageParameters& gathered) const {
+    const double bucket = Bucket(problem_.workload.overlap.parameter_gather);
+    // The vocabulary's weights stay in 16 bits.
+    const double vocabulary = gathered.dense > 0 ? (bytes_.weight - bytes_.gathered_weight) *
+                                                       gathered.vocabulary / gathered.dense
+                                                 : 0;
+    return Over(CollectiveKind::kAllGather,
+                {.bytes_per_parameter = bytes_.gathered_weight + vocabulary,
+                 .parameters = gathered.dense,
+                 .bucket = bucket,
+                 .least = least_.dense},
+                groups_.dense) +
+           Over(CollectiveKind::kAllGather,
+                {.bytes_per_parameter = bytes_.gathered_weight,
+                 .parameters = gathered.expert,
+                 .bucket = bucket,
+                 .least = least_.expert},
+                groups_.expert);
+  }
+
+  // They travel in buckets; every bucket pays the latency of its collective.
+  [[nodiscard]] Seconds Over(CollectiveKind kind, const Load& load, const GroupShape& shape) const {
+    if (Ranks(shape) <= 1 || load.parameters <= 0) return Seconds(0);
+    const double buckets = std::max(1.0, load.parameters / std::max(load.bucket, load.least));
+    const double bytes = load.bytes_per_parameter * load.parameters;
+    return buckets * CollectiveTime(kind, RoundedBytes(bytes / buckets), shape,
+                                    *stage_.devices->pool, problem_.cluster.topology);
+  }
+
+  // Parameters of a bucket, sized once by the ranks that share the dense part.
+  [[nodiscard]] double Bucket(bool overlaps) const {
+    const FrameworkProfile& profile = problem_.profile;
+    if (!overlaps && !profile.buckets_without_overlap) {
+      return std::numeric_limits<double>::infinity();
+    }
+    return std::max(profile.bucket_parameters,
+                    profile.bucket_parameters_per_rank * Ranks(groups_.dense));
+  }
+
+  const Stage& stage_;
+  const StateSharding& sharding_;
+  const DataGroups& groups_;
+  const EstimatorProblem& problem_;
+  const StateBytes& bytes_;
+  const StageParameters& parameters_;
+  StageParameters least_;  // of one message
+};
+
+}  // namespace
+
+DataGroups PlaceDataGroups(const StageDevices& d) {
+  const int g = ScaleUpDeviceCount(*d.pool);
+  const int all = d.data_parallel * d.directions * d.sharding.context_parallel;
+  const int inside = d.states.zero_stage >= 1 ? d.states.dense_group : all;
+  const int t = d.sharding.tensor_parallel;
+  const int expert_stride = d.sharding.expert_parallel * d.sharding.expert_tensor_parallel;
+  StageBlocks blocks = BlocksOf(d);
+  // The copy on the way back lies in the same pipeline, as far off on the mean.
+  blocks.stride = std::max(1, blocks.stride / d.directions);
+  return {.dense = PlaceInStage(inside, t, blocks, g),
+          .dense_replicas = PlaceInStage(all / inside, t * inside, blocks, g),
+          .expert = PlaceInStage(std::max(1, all * t / expert_stride), expert_stride, blocks, g)};
+}
+
+bool OffloadCostsTime(const EstimatorProblem& problem) {
+  const double traffic = problem.profile.optimizer_traffic_bytes_per_parameter;
+  return std::ranges::all_of(problem.cluster.pools, [&](const NodePool& pool) {
+    const BytesPerSecond memory = pool.chip.memory_bandwidth * pool.chip.stream_efficiency;
+    return kOffloadedBytes / pool.chip.host_link.rate >= traffic / memory.rate;
+  });
+}
+
+StateSharding ShardingOf(const ParallelPlan& plan, const StageDevices& d) {
+  const int all = d.data_parallel * d.directions * d.sharding.context_parallel;
+  const int experts =
+      std::max(1, all * d.sharding.tensor_parallel /
+                      (d.sharding.expert_parallel * d.sharding.expert_tensor_parallel));
+  const int group = plan.zero_group_size > 0 ? plan.zero_group_size : all;
+  return {.zero_stage = plan.zero_stage,
+          .dense_group = group,
+          .expert_group = experts,
+          .offload_ratio = plan.optimizer_offload_ratio};
+}
+
+StepTail TailOf(const Stage& s, const StageTime& time, const PipelineShape& shape,
+                const StateBytes& bytes, const EstimatorProblem& problem) {
+  const Tail tail(s, bytes, problem);
+  const StateSharding& sharding = s.devices->states;
+  const FrameworkProfile& profile = problem.profile;
+  const Overlap& overlap = problem.workload.overlap;
+  const Hiding hiding = {.visible_share = profile.gradient_bucket_exposed_ratio,
+                         .slowdown = s.devices->pool->chip.overlap_slowdown};
+  const int micro_batches = shape.micro_batches;
+  // What is sharded is exchanged in each micro-batch, all else once a step.
+  const auto window = [&](Seconds pass, int sharded_from) {
+    return sharding.zero_stage >= sharded_from ? Window{.whole = pass, .own = pass}
+                                               : WindowOf(pass, shape, profile);
+  };
+  const Window backward = window(time.backward_window, 2);
+  const Window forward = window(time.forward_window, 3);
+  const Seconds reduce = tail.ReduceGradients();
+  const bool hides_reduction = overlap.gradient_reduce && tail.FillsBuckets();
+  const Seconds exposed_reduce = hides_reduction ? Exposed(reduce, backward, hiding) : reduce;
+  StepTail result;
+  result.optimizer = tail.Optimizer();
+  if (sharding.zero_stage == 0) {
+    result.communication = exposed_reduce;
+    return result;
+  }
+  const Seconds gather = tail.GatherParameters();
+  const auto beside_forward = [&](Seconds messages) {
+    return overlap.parameter_gather ? Exposed(messages, forward, hiding) : messages;
+  };
+  const Seconds exposed_gather = beside_forward(gather);
+  switch (sharding.zero_stage) {
+    case 1:
+      result.communication = exposed_reduce + exposed_gather;
+      break;
+    case 2:  // gradients are scattered after each micro-batch, or they could not stay sharded
+      result.communication = micro_batches * exposed_reduce + exposed_gather;
+      break;
+    default: {  // weights are gathered in forward and again in backward of each micro-batch
+      // Those that stay whole only in the first forward pass.
+      const Seconds again = s.whole_layers > 0 ? tail.GatherShardedParameters() : gather;
+      // The second gather and the reduction share the window of the backward pass.
+      Seconds beside_backward(0);
+      Seconds bare(0);
+      (overlap.parameter_gather ? beside_backward : bare) += again;
+      (hides_reduction ? beside_backward : bare) += reduce;
+      const Seconds once =
+          beside_forward(again) + Exposed(beside_backward, backward, hiding) + bare;
+      result.communication = micro_batches * once + (exposed_gather - beside_forward(again));
+      break;
+    }
+  }
+  return result;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "search_space/base/units.h"
+#include "search_space/spec/chip.h"
+
+namespace meshwright {
+
+// A layer, under a plan and a framework, is a list of kernels and a list of collectives. Device
+// time, host time and stored activations are all derived from these lists, so that they cannot
+// disagree about which norm, loss or attention ran.
+
+enum class KernelKind { kMatmul, kAttention, kMemoryBound };
+
+// Which parts of a layer a framework can recompute one by one; a kernel may belong to several.
+using ModuleSet = unsigned;
+inline constexpr ModuleSet kCoreAttention = 1;
+inline constexpr ModuleSet kLayernorm = 2;
+inline constexpr ModuleSet kMlp = 4;
+inline constexpr ModuleSet kMoe = 8;
+inline constexpr ModuleSet kMoeActivation = 16;
+inline constexpr ModuleSet kMlaUpProjection = 32;
+inline constexpr ModuleSet kSharedExperts = 64;
+
+// C[m x n] = A[m x k] B[k x n], `count` times; the backward pass runs two of them.
+struct MatmulShape {
+  double m = 0;
+  double n = 0;
+  double k = 0;
+  double count = 1;         // > 1: batched or grouped
+  bool is_aligned = true;   // rows of 16 bytes, as the matrix units need
+  bool is_grouped = false;  // one kernel for `count` experts
+  bool operator==(const MatmulShape&) const = default;
+};
+
+// Attention of `batch` x `heads` independent heads.
+struct AttentionShape {
+  double batch = 0;
+  double heads = 0;
+  double head_dim = 0;  // (query/key size + value size) / 2
+  double query_tokens = 0;
+  double key_tokens = 0;  // mean number that a query attends to is half of it, or the window
+  double window = 0;      // 0: none
+};
+
+struct Kernel {
+  std::string_view name = {};
+  KernelKind kind = KernelKind::kMemoryBound;
+  MatmulShape matmul = {};
+  AttentionShape attention = {};
+  Flops flops = {};             // forward
+  Bytes bytes = {};             // memory traffic, forward
+  Bytes backward_bytes = {};    // memory traffic, backward
+  bool is_permutation = false;  // memory-bound, of tokens to experts and back: a rate of its own
+  int launches = 1;             // forward
+  int backward_launches = 1;
+  Bytes stored_bytes = {};  // output kept for the backward pass, of one micro-batch
+  ModuleSet modules = 0;    // stored_bytes are dropped when one of these is recomputed
+  bool is_expert = false;   // of a routed expert, which no collective of attention runs beside
+};
+
+// Context parallelism has two: ranks that exchange heads against sequence, and ranks around which
+// keys and values go.
+enum class CommunicationGroup { kTensor, kContextExchange, kContext, kExpert, kExpertTensor };
+
+// Collectives of one micro-batch; `bytes` is the whole message as nccl-tests counts it: the full
+// tensor of an all-reduce, the larger side of a gather or scatter, the send buffer of an
+// all-to-all.
+struct Collective {
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  CommunicationGroup group = CommunicationGroup::kTensor;
+  Bytes bytes = {};
+  int forward_count = 0;
+  int backward_count = 0;
+  bool hidden_by_compute = false;  // the framework overlaps it
+  int backward_beside_gemm = 0;    // how many of backward_count run beside a GEMM of their block
+  ModuleSet modules = 0;
+};
+
+struct LayerProgram {
+  std::vector<Kernel> kernels = {};
+  std::vector<Collective> collectives = {};
+};
+
+}  // namespace meshwright

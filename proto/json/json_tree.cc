@@ -1,0 +1,104 @@
+#include "proto/json/json_tree.h"
+
+#include <limits>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "fmt/format.h"
+#include "nlohmann/json.hpp"
+
+namespace meshwright {
+namespace {
+
+// The schema nests nine levels; reading and destroying a tree takes stack for each.
+constexpr std::size_t kMaxDepth = 64;
+
+// Called by nlohmann's reader, value by value.
+class TreeBuilder final : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  bool null() override { return Add(nullptr); }
+  bool boolean(bool value) override { return Add(value); }
+  bool number_integer(std::int64_t value) override { return Add(value); }
+  bool number_unsigned(std::uint64_t value) override {
+    if (value > std::uint64_t{std::numeric_limits<std::int64_t>::max()}) {
+      return Add(static_cast<double>(value));
+    }
+    return Add(static_cast<std::int64_t>(value));
+  }
+  bool number_float(double value, const std::string&) override { return Add(value); }
+  bool string(std::string& value) override { return Add(std::move(value)); }
+  bool binary(nlohmann::json::binary_t&) override { return false; }  // never in text
+  bool start_object(std::size_t) override { return Open(JsonObject()); }
+  bool start_array(std::size_t) override { return Open(JsonArray()); }
+  bool end_object() override { return Close(); }
+  bool end_array() override { return Close(); }
+  bool key(std::string& name) override {
+    std::get<JsonObject>(open_.back()->value).emplace_back(std::move(name), JsonValue());
+    return true;
+  }
+  bool parse_error(std::size_t, const std::string&,
+                   const nlohmann::json::exception& exception) override {
+    // "[json.exception.parse_error.101] parse error at line 1, column 2: ..."
+    const std::string_view what = exception.what();
+    const std::size_t end = what.find("] ");
+    error_ = what.substr(end == std::string_view::npos ? 0 : end + 2);
+    return false;
+  }
+
+  [[nodiscard]] const std::string& error() const { return error_; }
+  JsonValue root() && { return std::move(root_); }
+
+ private:
+  template <typename Value>
+  JsonValue& Place(Value value) {
+    if (open_.empty()) {
+      root_.value = std::move(value);
+      return root_;
+    }
+    if (auto* object = std::get_if<JsonObject>(&open_.back()->value)) {
+      JsonValue& member = object->back().second;
+      member.value = std::move(value);
+      return member;
+    }
+    return std::get<JsonArray>(open_.back()->value).emplace_back(JsonValue{std::move(value)});
+  }
+  template <typename Value>
+  bool Add(Value value) {
+    Place(std::move(value));
+    return true;
+  }
+  template <typename Value>
+  bool Open(Value value) {
+    if (open_.size() == kMaxDepth) {
+      error_ = fmt::format("nested deeper than {} levels", kMaxDepth);
+      return false;
+    }
+    // Stays in place while it is open: the container it stands in does not grow until it closes.
+    open_.push_back(&Place(std::move(value)));
+    return true;
+  }
+  bool Close() {
+    open_.pop_back();
+    return true;
+  }
+
+  JsonValue root_;
+  std::vector<JsonValue*> open_;  // from the root inwards
+  std::string error_;
+};
+
+}  // namespace
+
+absl::StatusOr<JsonValue> ReadJsonTree(std::string_view text) {
+  TreeBuilder builder;
+  if (!nlohmann::json::sax_parse(text.begin(), text.end(), &builder)) {
+    return absl::InvalidArgumentError(builder.error());
+  }
+  return std::move(builder).root();
+}
+
+std::string QuotedJson(std::string_view text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace meshwright

@@ -1,0 +1,76 @@
+#include "search_space/base/clean_text.h"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace meshwright {
+namespace {
+
+constexpr std::size_t kLongestCharacter = 4;
+
+std::uint8_t ByteAt(std::string_view text, std::size_t at) {
+  return static_cast<std::uint8_t>(text[at]);
+}
+
+bool IsContinuation(std::uint8_t byte) { return (byte & 0xC0) == 0x80; }
+
+// Bytes of the character that the text begins with; 0: it begins with none. The second byte's range
+// is narrower after four first bytes (Unicode 15, table 3-7): no overlong forms, no surrogates,
+// nothing above U+10FFFF.
+std::size_t CharacterLength(std::string_view text) {
+  const std::uint8_t first = ByteAt(text, 0);
+  if (first < 0x80) return 1;
+  if (first < 0xC2 || first > 0xF4) return 0;
+  const std::size_t length = first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+  if (text.size() < length) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if (!IsContinuation(ByteAt(text, i))) return 0;
+  }
+  const std::uint8_t second = ByteAt(text, 1);
+  const bool is_refused = (first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F) ||
+                          (first == 0xF0 && second < 0x90) || (first == 0xF4 && second > 0x8F);
+  return is_refused ? 0 : length;
+}
+
+// C0, DEL, and C1, which is two bytes.
+bool IsControl(std::string_view character) {
+  const std::uint8_t first = ByteAt(character, 0);
+  if (character.size() == 1) return first < 0x20 || first == 0x7F;
+  return first == 0xC2 && ByteAt(character, 1) < 0xA0;
+}
+
+// A first guess at what to keep: no more than is looked at, and no character's rest at its begin.
+std::string_view LastPart(std::string_view text, std::size_t length) {
+  if (text.size() <= length) return text;
+  text.remove_prefix(text.size() - length);
+  for (std::size_t i = 1; i < kLongestCharacter && !text.empty(); ++i) {
+    if (!IsContinuation(ByteAt(text, 0))) break;
+    text.remove_prefix(1);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string CleanText(std::string_view text, const TextForm& form) {
+  if (form.keeps_end) text = LastPart(text, form.longest_bytes);
+  std::string clean;
+  clean.reserve(std::min(text.size(), form.longest_bytes));
+  while (!text.empty()) {
+    const std::size_t length = CharacterLength(text);
+    const std::string_view character = text.substr(0, std::max<std::size_t>(length, 1));
+    text.remove_prefix(character.size());
+    const bool is_layout = form.keeps_lines && (character == "\n" || character == "\t");
+    std::string_view kept = character;
+    if (length == 0) {
+      kept = "?";
+    } else if (IsControl(character) && !is_layout) {
+      kept = " ";
+    }
+    if (clean.size() + kept.size() > form.longest_bytes) break;
+    clean.append(kept);
+  }
+  return clean;
+}
+
+}  // namespace meshwright

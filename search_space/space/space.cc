@@ -1,0 +1,434 @@
+#include "search_space/space/space.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+namespace meshwright {
+
+std::vector<int> Divisors(int n) {
+  std::vector<int> low;
+  std::vector<int> high;
+  for (int d = 1; static_cast<std::int64_t>(d) * d <= n; ++d) {
+    if (n % d != 0) continue;
+    low.push_back(d);
+    if (d != n / d) high.push_back(n / d);
+  }
+  low.insert(low.end(), high.rbegin(), high.rend());
+  return low;
+}
+
+namespace {
+
+// Empty where the framework splits the layers.
+std::vector<int> EqualStages(int layers, int stages) {
+  if (layers == 0) return {};
+  return std::vector<int>(static_cast<std::size_t>(stages), layers);
+}
+
+void SetRecompute(int code, int stages, RecomputePlan& recompute) {
+  recompute.granularity = code == 0   ? RecomputeGranularity::kNone
+                          : code == 1 ? RecomputeGranularity::kSelective
+                                      : RecomputeGranularity::kFull;
+  if (code > 1) recompute.layer_counts.assign(static_cast<std::size_t>(stages), code - 1);
+}
+
+void SetShare(Dimension dimension, double ratio, ParallelPlan& plan) {
+  if (dimension == Dimension::kWholeWeights) plan.whole_weights_ratio = ratio;
+  if (dimension == Dimension::kOptimizerOffload) plan.optimizer_offload_ratio = ratio;
+  if (dimension == Dimension::kActivationOffload) plan.activation_offload_ratio = ratio;
+}
+
+// Numbers of chunks, all of as many layers, that the stages can share out: evenly, or with fewer
+// layers on the first and the last stage. One chunk a stage is no interleaving.
+std::vector<int> ChunkCounts(int layers, int stages, const SpaceOptions& options) {
+  std::vector<int> counts = Divisors(layers);
+  std::erase_if(counts, [&](int chunks) {
+    const int shares = layers / chunks;
+    const int largest = (shares + stages - 1) / stages;
+    const bool leaves_the_ends = (stages - 2) * largest <= shares - 2;
+    const bool has_split = shares % stages == 0 || (options.sizes_end_stages && leaves_the_ends);
+    return chunks == 1 || !has_split;
+  });
+  return counts;
+}
+
+}  // namespace
+
+bool DimensionChoice::Allows(int value) const {
+  if (at_least.has_value() && value < *at_least) return false;
+  if (at_most.has_value() && value > *at_most) return false;
+  return values.empty() || std::ranges::find(values, value) != values.end();
+}
+
+SearchSpace::SearchSpace(const ModelSpec& model, int device_count, int global_batch_size,
+                         SpaceOptions options)
+    : model_(model),
+      device_count_(device_count),
+      global_batch_size_(global_batch_size),
+      options_(std::move(options)) {
+  for (const int stages : Divisors(device_count)) {
+    pipeline_counts_[stages] =
+        CountPipelines({.pipeline_parallel = stages}, static_cast<int>(Dimension::kSchedule));
+  }
+}
+
+ParallelPlan SearchSpace::Root() const {
+  ParallelPlan plan;
+  plan.data_parallel = device_count_;
+  plan.context_parallel_kind = options_.context_parallel_kinds.front();
+  return plan;
+}
+
+std::vector<int> SearchSpace::ContextParallelKinds(const ParallelPlan& p) const {
+  std::vector<int> kinds;
+  for (const ContextParallelKind kind : options_.context_parallel_kinds) {
+    kinds.push_back(static_cast<int>(kind));
+    if (p.context_parallel == 1) break;  // all alike
+  }
+  std::ranges::sort(kinds);
+  return kinds;
+}
+
+// Whether stages between the ranks of data parallelism change what is near: nothing does where one
+// fabric joins all devices, or where each block of tensor x context devices fills whole ones.
+bool SearchSpace::RankOrdersDiffer(const ParallelPlan& p) const {
+  const int fabric = options_.fabric_devices;
+  return p.pipeline_parallel > 1 && p.data_parallel > 1 && device_count_ > fabric &&
+         p.tensor_parallel * p.context_parallel % fabric != 0;
+}
+
+std::vector<int> SearchSpace::RankOrders(const ParallelPlan& p) const {
+  if (!RankOrdersDiffer(p)) return {static_cast<int>(RankOrder::kTpCpEpDpPp)};
+  std::vector<int> orders;
+  for (const RankOrder order : options_.rank_orders) orders.push_back(static_cast<int>(order));
+  std::ranges::sort(orders);
+  return orders;
+}
+
+std::vector<int> SearchSpace::ShardingGroups(const ParallelPlan& p) const {
+  std::vector<int> groups = {0};  // the whole
+  if (!options_.shards_in_groups || p.zero_stage == 0) return groups;
+  const int all = p.data_parallel * p.context_parallel;
+  for (const int group : Divisors(all)) {
+    if (group > 1 && group < all) groups.push_back(group);
+  }
+  return groups;
+}
+
+std::vector<int> SearchSpace::Schedules(const ParallelPlan& p) const {
+  std::vector<int> schedules;
+  for (const Schedule schedule : options_.schedules) {
+    if (schedule == Schedule::kInterleaved1f1b &&
+        ChunkCounts(model_.layer_count, p.pipeline_parallel, options_).empty()) {
+      continue;
+    }
+    const bool is_folded = schedule == Schedule::kZbV || schedule == Schedule::kDualpipeV;
+    if (is_folded && model_.layer_count % (2 * p.pipeline_parallel) != 0) continue;
+    schedules.push_back(static_cast<int>(schedule));
+  }
+  std::ranges::sort(schedules);
+  return schedules;
+}
+
+std::vector<int> SearchSpace::VirtualStages(const ParallelPlan& p) const {
+  if (p.schedule != Schedule::kInterleaved1f1b) return {1};
+  return ChunkCounts(model_.layer_count, p.pipeline_parallel, options_);
+}
+
+// Layers of the stages between the first and the last, which have as many or fewer. Of two stages
+// it is the larger one's. The chunks of a stage are alike, so that all are multiples of their
+// number.
+std::vector<int> SearchSpace::LargestStages(const ParallelPlan& p) const {
+  const int stages = p.pipeline_parallel;
+  const int chunks = p.virtual_pipeline;
+  const int shares = model_.layer_count / chunks;
+  std::vector<int> largest;
+  if (chunks == 1 || shares % stages == 0) largest.push_back(0);
+  const bool is_folded = p.schedule == Schedule::kZbV || p.schedule == Schedule::kDualpipeV;
+  if (!options_.sizes_end_stages || stages == 1 || is_folded) return largest;
+  // More than an even share; what is no larger is the framework's own split.
+  const int most = stages == 2 ? shares - 1 : (shares - 2) / (stages - 2);
+  for (int share = shares / stages + 1; share <= most; ++share) largest.push_back(share * chunks);
+  return largest;
+}
+
+// `prefix` has the largest stage everywhere.
+std::vector<int> SearchSpace::FirstStages(const ParallelPlan& p) const {
+  if (p.layers_per_stage.empty()) return {0};
+  const int stages = p.pipeline_parallel;
+  const int chunks = p.virtual_pipeline;
+  const int largest = p.layers_per_stage[static_cast<std::size_t>(stages / 2)];
+  const int ends = model_.layer_count - (stages - 2) * largest;
+  std::vector<int> first;
+  for (int layers = std::max(chunks, ends - largest); layers <= std::min(largest, ends - chunks);
+       layers += chunks) {
+    const int last = ends - layers;
+    const bool is_smaller = stages == 2 && layers != largest && last != largest;
+    if (!is_smaller && !IsEvenSplit(largest, layers, last, stages)) first.push_back(layers);
+  }
+  return first;
+}
+
+// The split of most frameworks: equal, the remainder to the first stages.
+bool SearchSpace::IsEvenSplit(int largest, int first, int last, int stages) const {
+  const int remainder = model_.layer_count % stages;
+  if (first != largest || largest != (model_.layer_count + stages - 1) / stages) return false;
+  return (remainder == 0 && last == largest) || (remainder == stages - 1 && last == largest - 1);
+}
+
+std::vector<int> SearchSpace::ActivationOffloads(const ParallelPlan& p) const {
+  const bool is_barred = options_.activation_offload_needs_one_stage && p.pipeline_parallel > 1;
+  return is_barred ? std::vector<int>{0} : options_.activation_offload_percents;
+}
+
+std::vector<int> SearchSpace::RecomputeCodes(const ParallelPlan& p) const {
+  const auto chosen = options_.chosen.find(Dimension::kRecompute);
+  const auto allows = [&](RecomputeGranularity granularity) {
+    return chosen == options_.chosen.end() || chosen->second.Allows(static_cast<int>(granularity));
+  };
+  const int stages = p.pipeline_parallel;
+  const int largest_stage =
+      p.layers_per_stage.empty()
+          ? (model_.layer_count + stages - 1) / stages
+          : *std::max_element(p.layers_per_stage.begin(), p.layers_per_stage.end());
+  std::vector<int> codes;
+  if (allows(RecomputeGranularity::kNone)) codes.push_back(kNoRecomputeCode);
+  if (p.activation_offload_ratio > 0) return codes;  // nothing is recomputed beside it
+  if (allows(RecomputeGranularity::kSelective)) codes.push_back(kSelectiveRecomputeCode);
+  if (!allows(RecomputeGranularity::kFull)) return codes;
+  // A virtual stage recomputes as many layers as its sisters.
+  for (int layers = p.virtual_pipeline; layers <= largest_stage; layers += p.virtual_pipeline) {
+    if (options_.recomputed_layers.Allows(layers))
+      codes.push_back(kSelectiveRecomputeCode + layers);
+  }
+  return codes;
+}
+
+// What a user calls a value: 0 stands for the framework's split and for the whole sharding group.
+int SearchSpace::Meaning(Dimension dimension, int value, const ParallelPlan& p) const {
+  if (value != 0) return value;
+  if (dimension == Dimension::kLargestStage || dimension == Dimension::kFirstStage) {
+    return (model_.layer_count + p.pipeline_parallel - 1) / p.pipeline_parallel;
+  }
+  if (dimension == Dimension::kZeroGroupSize && p.zero_stage > 0) {
+    return p.data_parallel * p.context_parallel;
+  }
+  return value;
+}
+
+// Whether the user leaves a value; where a dimension means nothing, whatever it is.
+bool SearchSpace::Allows(Dimension dimension, int value, const ParallelPlan& p) const {
+  if (dimension == Dimension::kRecompute) return true;  // RecomputeCodes knows
+  if (dimension == Dimension::kPipelineParallel) {
+    const int data = device_count_ / (p.tensor_parallel * p.context_parallel * value);
+    if (!options_.data_parallel.Allows(data)) return false;
+  }
+  const bool is_of_pipelines = dimension == Dimension::kSchedule ||
+                               dimension == Dimension::kLargestStage ||
+                               dimension == Dimension::kFirstStage;
+  if (is_of_pipelines && p.pipeline_parallel == 1) return true;
+  if (dimension == Dimension::kContextParallelKind && p.context_parallel == 1) return true;
+  if (dimension == Dimension::kRankOrder && !RankOrdersDiffer(p)) return true;
+  const auto chosen = options_.chosen.find(dimension);
+  return chosen == options_.chosen.end() || chosen->second.Allows(value) ||
+         chosen->second.Allows(Meaning(dimension, value, p));
+}
+
+std::vector<int> SearchSpace::Values(Dimension dimension, const ParallelPlan& p) const {
+  std::vector<int> values = AllValues(dimension, p);
+  std::erase_if(values, [&](int value) { return !Allows(dimension, value, p); });
+  return values;
+}
+
+std::vector<int> SearchSpace::AllValues(Dimension dimension, const ParallelPlan& p) const {
+  const int rest = device_count_ / p.tensor_parallel;
+  switch (dimension) {
+    case Dimension::kTensorParallel:
+      return Divisors(device_count_);
+    case Dimension::kContextParallel:
+      return Divisors(rest);
+    case Dimension::kContextParallelKind:
+      return ContextParallelKinds(p);
+    case Dimension::kPipelineParallel:
+      return Divisors(rest / p.context_parallel);
+    case Dimension::kExpertParallel:
+    case Dimension::kExpertTensorParallel: {
+      if (!model_.moe.has_value()) return {1};
+      const bool experts = dimension == Dimension::kExpertParallel;
+      const int group = device_count_ / p.pipeline_parallel / (experts ? 1 : p.expert_parallel);
+      std::vector<int> values = Divisors(experts ? model_.moe->expert_count : p.tensor_parallel);
+      std::erase_if(values, [&](int value) { return group % value != 0; });
+      return values;
+    }
+    case Dimension::kRankOrder:
+      return RankOrders(p);
+    case Dimension::kSequenceParallel:
+      return {0, 1};
+    case Dimension::kMicroBatchSize:
+      if (global_batch_size_ % p.data_parallel != 0) return {};
+      return Divisors(global_batch_size_ / p.data_parallel);
+    case Dimension::kSchedule:
+      if (p.pipeline_parallel == 1) return {static_cast<int>(Schedule::k1f1b)};
+      return Schedules(p);
+    case Dimension::kVirtualPipeline:
+      return VirtualStages(p);
+    case Dimension::kLargestStage:
+      return LargestStages(p);
+    case Dimension::kFirstStage:
+      return FirstStages(p);
+    case Dimension::kZeroStage:
+      return {0, 1, 2, 3};
+    case Dimension::kZeroGroupSize:
+      return ShardingGroups(p);
+    case Dimension::kWholeWeights:
+      return p.zero_stage == 3 ? options_.whole_weights_percents : std::vector<int>{0};
+    case Dimension::kOptimizerOffload:
+      return p.zero_stage > 0 ? options_.offload_percents : std::vector<int>{0};
+    case Dimension::kActivationOffload:
+      return ActivationOffloads(p);
+    case Dimension::kRecompute:
+      return RecomputeCodes(p);
+  }
+  std::abort();
+}
+
+// The dimensions after this one as they are at the root.
+void SearchSpace::ResetAfter(Dimension dimension, ParallelPlan& plan) const {
+  switch (dimension) {
+    case Dimension::kTensorParallel:
+      plan.context_parallel = 1;
+      [[fallthrough]];
+    case Dimension::kContextParallel:
+      plan.context_parallel_kind = options_.context_parallel_kinds.front();
+      [[fallthrough]];
+    case Dimension::kContextParallelKind:
+      plan.pipeline_parallel = 1;
+      [[fallthrough]];
+    case Dimension::kPipelineParallel:
+      plan.sequence_parallel = false;
+      [[fallthrough]];
+    case Dimension::kSequenceParallel:
+      plan.micro_batch_size = 1;
+      [[fallthrough]];
+    case Dimension::kMicroBatchSize:
+      plan.expert_parallel = 1;
+      [[fallthrough]];
+    case Dimension::kExpertParallel:
+      plan.expert_tensor_parallel = 1;
+      [[fallthrough]];
+    case Dimension::kExpertTensorParallel:
+      plan.rank_order = RankOrder::kTpCpEpDpPp;
+      [[fallthrough]];
+    case Dimension::kRankOrder:
+      plan.schedule = Schedule::k1f1b;
+      [[fallthrough]];
+    case Dimension::kSchedule:
+      plan.virtual_pipeline = 1;
+      [[fallthrough]];
+    case Dimension::kVirtualPipeline:
+      plan.layers_per_stage.clear();
+      [[fallthrough]];
+    case Dimension::kLargestStage:
+    case Dimension::kFirstStage:
+      plan.zero_stage = 0;
+      [[fallthrough]];
+    case Dimension::kZeroStage:
+      plan.zero_group_size = 0;
+      [[fallthrough]];
+    case Dimension::kZeroGroupSize:
+      plan.whole_weights_ratio = 0;
+      [[fallthrough]];
+    case Dimension::kWholeWeights:
+      plan.optimizer_offload_ratio = 0;
+      [[fallthrough]];
+    case Dimension::kOptimizerOffload:
+      plan.activation_offload_ratio = 0;
+      [[fallthrough]];
+    case Dimension::kActivationOffload:
+      plan.recompute.granularity = RecomputeGranularity::kNone;
+      plan.recompute.layer_counts.clear();
+      plan.recompute.selective_layer_counts.clear();
+      [[fallthrough]];
+    case Dimension::kRecompute:
+      return;
+  }
+}
+
+void SearchSpace::Set(Dimension dimension, int value, ParallelPlan& plan) const {
+  ResetAfter(dimension, plan);
+  switch (dimension) {
+    case Dimension::kTensorParallel:
+      plan.tensor_parallel = value;
+      break;
+    case Dimension::kContextParallel:
+      plan.context_parallel = value;
+      break;
+    case Dimension::kContextParallelKind:
+      plan.context_parallel_kind = static_cast<ContextParallelKind>(value);
+      return;
+    case Dimension::kPipelineParallel:
+      plan.pipeline_parallel = value;
+      break;
+    case Dimension::kExpertParallel:
+      plan.expert_parallel = value;
+      return;
+    case Dimension::kExpertTensorParallel:
+      plan.expert_tensor_parallel = value;
+      return;
+    case Dimension::kRankOrder:
+      plan.rank_order = static_cast<RankOrder>(value);
+      return;
+    case Dimension::kSequenceParallel:
+      plan.sequence_parallel = value == 1;
+      return;
+    case Dimension::kMicroBatchSize:
+      plan.micro_batch_size = value;
+      return;
+    case Dimension::kSchedule:
+      plan.schedule = static_cast<Schedule>(value);
+      return;
+    case Dimension::kVirtualPipeline:
+      plan.virtual_pipeline = value;
+      return;
+    case Dimension::kLargestStage:
+      plan.layers_per_stage = EqualStages(value, plan.pipeline_parallel);
+      return;
+    case Dimension::kFirstStage:
+      if (value > 0) SetEndStages(value, plan);
+      return;
+    case Dimension::kZeroStage:
+      plan.zero_stage = value;
+      return;
+    case Dimension::kZeroGroupSize:
+      plan.zero_group_size = value;
+      return;
+    case Dimension::kWholeWeights:
+    case Dimension::kOptimizerOffload:
+    case Dimension::kActivationOffload:
+      return SetShare(dimension, value / 100.0, plan);
+    case Dimension::kRecompute:
+      SetRecompute(value, plan.pipeline_parallel, plan.recompute);
+      return;
+  }
+  plan.data_parallel =
+      device_count_ / (plan.tensor_parallel * plan.context_parallel * plan.pipeline_parallel);
+}
+
+// The first stage has `first` layers and the last what is left beside the largest.
+void SearchSpace::SetEndStages(int first, ParallelPlan& plan) const {
+  const int stages = plan.pipeline_parallel;
+  const int largest =
+      stages > 2 ? plan.layers_per_stage[1]
+                 : *std::max_element(plan.layers_per_stage.begin(), plan.layers_per_stage.end());
+  plan.layers_per_stage.assign(static_cast<std::size_t>(stages), largest);
+  plan.layers_per_stage.front() = first;
+  plan.layers_per_stage.back() = model_.layer_count - (stages - 2) * largest - first;
+}
+
+MostOffloaded SearchSpace::MostOffloadedBelow(const ParallelPlan& p) const {
+  return {.optimizer = options_.offload_percents.back() / 100.0,  // ascending
+          .activations = ActivationOffloads(p).back() / 100.0};
+}
+
+}  // namespace meshwright

@@ -1,0 +1,179 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "search_space/spec/choices.h"
+#include "search_space/spec/model.h"
+#include "search_space/spec/plan.h"
+
+namespace meshwright {
+
+// The dimensions of a plan in the order in which the space is walked: what divides the devices
+// comes first, so that whole subtrees can be cut and counted; then what decides the work of a layer
+// but for its experts, whose shares are many.
+enum class Dimension {
+  kTensorParallel,
+  kContextParallel,
+  kContextParallelKind,
+  kPipelineParallel,
+  kSequenceParallel,
+  kMicroBatchSize,
+  kExpertParallel,
+  kExpertTensorParallel,
+  kRankOrder,
+  kSchedule,
+  kVirtualPipeline,
+  kLargestStage,
+  kFirstStage,
+  kZeroStage,
+  kZeroGroupSize,
+  kWholeWeights,
+  kOptimizerOffload,
+  kActivationOffload,
+  kRecompute,
+};
+inline constexpr int kDimensionCount = 19;
+
+// Values of kRecompute; those above stand for full recomputation (SearchSpace::Values).
+inline constexpr int kNoRecomputeCode = 0;
+inline constexpr int kSelectiveRecomputeCode = 1;
+
+// The largest shares of what plans put into host memory.
+struct MostOffloaded {
+  double optimizer = 0;    // of the optimizer's states
+  double activations = 0;  // of a stage's layers
+};
+
+// What a user leaves of a dimension.
+struct DimensionChoice {
+  std::vector<int> values = {};  // empty: any
+  std::optional<int> at_least = {};
+  std::optional<int> at_most = {};
+  [[nodiscard]] bool Allows(int value) const;
+  bool operator==(const DimensionChoice&) const = default;
+};
+
+// How far the space is open. Values of choices are coded: words by their enumerator, false and true
+// as 0 and 1, recomputation by its granularity, shares of offload and of whole weights by their per
+// cent.
+struct SpaceOptions {
+  std::vector<ContextParallelKind> context_parallel_kinds = {ContextParallelKind::kRing};
+  std::vector<Schedule> schedules = {Schedule::k1f1b, Schedule::kInterleaved1f1b};
+  std::vector<RankOrder> rank_orders = {RankOrder::kTpCpEpDpPp};
+  int fabric_devices = 1;         // that one fabric joins: which of them matters to rank orders
+  bool sizes_end_stages = false;  // first and last stage may have fewer layers than those between
+  bool shards_in_groups = false;  // sharding groups smaller than the data-parallel group
+  std::vector<int> whole_weights_percents = {0};  // of the layers, under ZeRO 3
+  std::vector<int> offload_percents = {0};  // of the optimizer's states, where ZeRO shards them
+  std::vector<int> activation_offload_percents = {0};  // of the layers, without recomputation
+  bool activation_offload_needs_one_stage = false;     // no pipeline
+  // Stages may recompute different numbers of layers, under schedules of fixed order. Of all such
+  // numbers only the least that fit can be best, so the pruner finds them; they are not listed.
+  bool recomputes_by_stage = false;
+  // Layers of a stage may recompute fully, others selectively, others not; as many of each as are
+  // best for the stage, under the same schedules, found and not listed like these numbers.
+  bool mixes_recompute = false;
+  std::map<Dimension, DimensionChoice> chosen = {};
+  DimensionChoice data_parallel = {};
+  DimensionChoice recomputed_layers = {};  // of a stage, under full recomputation
+  // Left open by the workload: no part of a plan, each has a space of its own.
+  DimensionChoice precisions = {};
+  bool operator==(const SpaceOptions&) const = default;
+};
+
+// All the ways to cut a model over one pool of equal devices: every split of the devices into
+// tensor x context x pipeline x data, every kind of context parallelism, orders of ranks, every
+// micro-batch that divides the batch, expert and expert-tensor parallelism, sequence parallelism,
+// schedules and virtual stages, lighter first and last stages, ZeRO 0-3, its groups, layers whose
+// weights it leaves whole and what of its optimizer is on the host, and activations of some layers
+// on the host, or recomputation of nothing, of the framework's selected modules, or of 1 .. all
+// layers of a stage; as far as SpaceOptions leave it open. Nothing is left out because it looks
+// bad: that is the pruner's work.
+class SearchSpace {
+ public:
+  SearchSpace(const ModelSpec& model, int device_count, int global_batch_size,
+              SpaceOptions options);
+
+  // Of all plans with the pipeline of `prefix`.
+  [[nodiscard]] MostOffloaded MostOffloadedBelow(const ParallelPlan& prefix) const;
+  // Plans in the space.
+  [[nodiscard]] std::int64_t Count() const;
+  // Plans that share the first `depth` dimensions of `prefix`.
+  [[nodiscard]] std::int64_t CountBelow(const ParallelPlan& prefix, int depth) const;
+
+  // Values of a dimension after the earlier ones of `prefix`, ascending. Words are coded by their
+  // enumerator; recomputation as kNoRecomputeCode, kSelectiveRecomputeCode, or that + k for full
+  // recomputation of k layers a stage; the largest
+  // stage as 0 where the framework splits the layers, with 0 for the first.
+  [[nodiscard]] std::vector<int> Values(Dimension dimension, const ParallelPlan& prefix) const;
+  // Later dimensions get their value at the root.
+  void Set(Dimension dimension, int value, ParallelPlan& plan) const;
+
+  [[nodiscard]] const SpaceOptions& options() const { return options_; }
+
+  // The plan that every walk starts from.
+  [[nodiscard]] ParallelPlan Root() const;
+
+ private:
+  [[nodiscard]] std::vector<int> AllValues(Dimension dimension, const ParallelPlan& prefix) const;
+  [[nodiscard]] std::vector<int> ContextParallelKinds(const ParallelPlan& prefix) const;
+  [[nodiscard]] std::vector<int> RankOrders(const ParallelPlan& prefix) const;
+  [[nodiscard]] bool RankOrdersDiffer(const ParallelPlan& prefix) const;
+  [[nodiscard]] std::vector<int> ShardingGroups(const ParallelPlan& prefix) const;
+  [[nodiscard]] std::vector<int> Schedules(const ParallelPlan& prefix) const;
+  [[nodiscard]] std::vector<int> VirtualStages(const ParallelPlan& prefix) const;
+  [[nodiscard]] std::vector<int> LargestStages(const ParallelPlan& prefix) const;
+  [[nodiscard]] std::vector<int> FirstStages(const ParallelPlan& prefix) const;
+  [[nodiscard]] std::vector<int> ActivationOffloads(const ParallelPlan& prefix) const;
+  [[nodiscard]] std::vector<int> RecomputeCodes(const ParallelPlan& prefix) const;
+  [[nodiscard]] int Meaning(Dimension dimension, int value, const ParallelPlan& prefix) const;
+  [[nodiscard]] bool Allows(Dimension dimension, int value, const ParallelPlan& prefix) const;
+  [[nodiscard]] std::int64_t CountBranch(const ParallelPlan& prefix, int depth, int end) const;
+  [[nodiscard]] std::int64_t CountAfterDevices(const ParallelPlan& prefix, int depth) const;
+  [[nodiscard]] std::int64_t CountPipelines(const ParallelPlan& prefix, int depth) const;
+  [[nodiscard]] bool IsEvenSplit(int largest, int first, int last, int stages) const;
+  void ResetAfter(Dimension dimension, ParallelPlan& plan) const;
+  void SetEndStages(int first, ParallelPlan& plan) const;
+
+  ModelSpec model_;
+  int device_count_;
+  int global_batch_size_;
+  SpaceOptions options_;
+  std::map<int, std::int64_t> pipeline_counts_;  // CountPipelines by number of stages
+};
+
+// Visits the nodes of the space depth first without listing it. A node is a plan whose first
+// depth() dimensions are set; Skip() leaves out what is below it.
+class PlanWalk {
+ public:
+  explicit PlanWalk(const SearchSpace& space);
+  // Only what is below the first `depth` dimensions of `prefix`.
+  PlanWalk(const SearchSpace& space, const ParallelPlan& prefix, int depth);
+
+  bool Next();  // false at the end
+  void Skip() { descend_ = false; }
+  [[nodiscard]] int depth() const { return depth_; }
+  // Of the dimension that was set last; after a Next that was true.
+  [[nodiscard]] int value() const { return levels_.back().values[levels_.back().next - 1]; }
+  [[nodiscard]] bool is_plan() const { return depth_ == kDimensionCount; }
+  [[nodiscard]] const ParallelPlan& plan() const { return plan_; }
+
+ private:
+  struct Level {
+    std::vector<int> values;
+    std::size_t next = 0;
+  };
+  const SearchSpace& space_;
+  std::vector<Level> levels_;
+  ParallelPlan plan_;
+  int root_depth_ = 0;
+  int depth_ = 0;
+  bool descend_ = true;
+};
+
+std::vector<int> Divisors(int n);  // ascending
+
+}  // namespace meshwright

@@ -1,0 +1,126 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "search_space/base/status.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/chip.h"
+#include "search_space/spec/choices.h"
+
+namespace meshwright {
+
+// The cluster as the user stated it. What is absent comes from the chip's usual node.
+struct IntraNodeRequest {
+  std::optional<LinkKind> kind = {};
+  std::optional<BytesPerSecond> bandwidth = {};  // per device and direction
+  bool operator==(const IntraNodeRequest&) const = default;
+};
+
+struct InterNodeRequest {
+  std::optional<LinkKind> kind = {};
+  std::optional<int> nic_count = {};  // per node
+  std::optional<double> nic_gigabits_per_second = {};
+  std::optional<Seconds> latency = {};
+  bool operator==(const InterNodeRequest&) const = default;
+};
+
+struct NodePoolRequest {
+  std::string name = {};
+  std::string chip = {};  // id or alias
+  std::optional<int> node_count = {};
+  std::optional<int> devices_per_node = {};
+  IntraNodeRequest intra_node = {};
+  InterNodeRequest inter_node = {};
+  std::optional<Bytes> memory_capacity = {};
+  std::optional<double> power_limit_watts = {};
+  std::optional<int> physical_devices_per_node = {};
+  bool operator==(const NodePoolRequest&) const = default;
+};
+
+struct TopologyRequest {
+  std::optional<ClusterTopology> kind = {};
+  std::optional<int> nodes_per_segment = {};
+  std::optional<double> oversubscription_ratio = {};
+  bool operator==(const TopologyRequest&) const = default;
+};
+
+struct InterPoolRequest {
+  std::optional<BytesPerSecond> bandwidth_per_node = {};
+  std::optional<Seconds> latency = {};
+  bool operator==(const InterPoolRequest&) const = default;
+};
+
+struct ClusterRequest {
+  std::string name = {};
+  std::vector<NodePoolRequest> pools = {};
+  TopologyRequest topology = {};
+  InterPoolRequest inter_pool = {};
+  bool operator==(const ClusterRequest&) const = default;
+};
+
+// Limits that need no catalogue; ResolveProblem (server/tuner) adds unknown chips.
+std::vector<FieldViolation> Validate(const ClusterRequest& cluster, std::string_view prefix);
+
+// The network between the nodes of a pool.
+struct InterNodeLink {
+  LinkKind kind = LinkKind::kInfiniband;
+  int nic_count = 8;                  // per node
+  BytesPerSecond nic_bandwidth = {};  // one NIC, one direction
+  Seconds latency = Seconds(40e-6);   // one message between two nodes inside a collective
+  bool operator==(const InterNodeLink&) const = default;
+};
+
+// Equal nodes with equal chips. A mixed cluster is several pools.
+struct NodePool {
+  std::string name = {};
+  ChipSpec chip = {};
+  int node_count = 0;
+  int devices_per_node = 0;
+  ScaleUpLink intra_node = {};
+  InterNodeLink inter_node = {};
+  Bytes memory_capacity = {};
+  double power_limit_watts = 0;  // 0: not known
+  // Fewer than devices_per_node, which share them (CPU cores, time-sliced GPUs); absent: as many.
+  std::optional<int> physical_devices_per_node = {};
+  bool operator==(const NodePool&) const = default;
+};
+
+struct Topology {
+  ClusterTopology kind = ClusterTopology::kRailOptimized;
+  int nodes_per_segment = 128;
+  double oversubscription_ratio = 1.0;  // >= 1
+  bool operator==(const Topology&) const = default;
+};
+
+// The link that carries traffic from one pool to another.
+struct InterPoolLink {
+  BytesPerSecond bandwidth_per_node = {};
+  Seconds latency = Seconds(30e-6);
+  bool operator==(const InterPoolLink&) const = default;
+};
+
+struct ClusterSpec {
+  std::string name = {};
+  std::vector<NodePool> pools = {};
+  Topology topology = {};
+  InterPoolLink inter_pool = {};
+  bool operator==(const ClusterSpec&) const = default;
+};
+
+int DeviceCount(const NodePool& pool);
+
+// How many devices share a physical one, at least 1: while all of them are busy, each is as many
+// times slower.
+double DevicesPerPhysical(const NodePool& pool);
+
+int DeviceCount(const ClusterSpec& cluster);
+
+// Devices of the pool that one scale-up fabric joins: those of a node, or, for chips whose fabric
+// spans nodes by design (NVL72 racks, TPU pods), of the most whole nodes inside its domain that
+// divide the pool evenly.
+int ScaleUpDeviceCount(const NodePool& pool);
+
+}  // namespace meshwright

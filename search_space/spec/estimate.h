@@ -1,0 +1,113 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/plan.h"
+
+namespace meshwright {
+
+// What a step's time is made of. The lines of a breakdown add up to the step time.
+enum class TimeCause {
+  kMatmul,             // dense and grouped GEMMs of the layers
+  kAttention,          // attention kernels
+  kMemoryBound,        // norms, activations, rotary, residuals, routing
+  kVocabulary,         // embedding, output layer, loss
+  kRecompute,          // forward work done again
+  kActivationOffload,  // exposed copies of activations to the host and back
+  kHost,               // launches that the device waited for
+  kTensorParallel,     // exposed collectives, each by its group
+  kContextParallel,
+  kExpertParallel,
+  kPipelineP2p,
+  kPipelineBubble,  // warm-up, drain and imbalance of the stages
+  kDataParallel,    // exposed gradient reduction and parameter gathering
+  kOptimizer,
+  kFixed,  // per-step work of the framework that no other line has
+};
+inline constexpr std::size_t kTimeCauseCount = 15;
+
+enum class MemoryKind {
+  kWeights,
+  kGradients,
+  kOptimizerStates,
+  kActivations,     // stored for the backward pass, all micro-batches in flight
+  kTransient,       // working set on top: logits, gathered weights, recomputation
+  kFrameworkCache,  // what the framework keeps between steps
+};
+inline constexpr std::size_t kMemoryKindCount = 6;
+
+std::string_view Word(TimeCause cause);  // "matmul", ...: keys of breakdown_seconds
+std::string_view Word(MemoryKind kind);  // "weights", ...: keys of memory_breakdown_bytes
+
+using TimeBreakdown = std::array<Seconds, kTimeCauseCount>;
+using MemoryBreakdown = std::array<Bytes, kMemoryKindCount>;
+
+// A value that the user did not state, where it was taken from.
+struct AppliedDefault {
+  std::string field = {};
+  std::string value = {};
+  std::string source = {};
+  bool operator==(const AppliedDefault&) const = default;
+};
+
+struct StageMemory {
+  Bytes peak = {};
+  MemoryBreakdown breakdown = {};
+  bool operator==(const StageMemory&) const = default;
+};
+
+// The vendor's cost model that made an estimate's times, by what it was when it answered.
+struct CostModelSource {
+  std::string name = {};
+  std::string vendor = {};
+  std::string version = {};
+  std::string protocol = {};
+  std::string checksum = {};     // SHA-256
+  std::string calibration = {};  // version of the parameters fitted for the chip; empty: its own
+  bool is_fallback = false;      // it could not be asked: the times are the built-in model's
+  std::string reason = {};       // of a fallback
+  std::optional<Bytes> peak_memory = {};
+  bool operator==(const CostModelSource&) const = default;
+};
+
+// What a plan is predicted to cost. Definitions of each figure: docs/glossary.md.
+struct Estimate {
+  Seconds step_time = Seconds(0);
+  Seconds step_time_low = Seconds(0);  // low and high bound the central 80%
+  Seconds step_time_high = Seconds(0);
+  double tokens_per_second_per_device = 0;
+  double model_flops_utilization = 0;
+  Bytes peak_memory = {};      // allocated, busiest stage
+  Bytes reserved_memory = {};  // what the device shows in use
+  Bytes memory_capacity = {};  // of the busiest stage's device
+  bool fits = false;
+  double fit_probability = 0;
+  int busiest_stage = 0;
+  TimeBreakdown breakdown = {};
+  MemoryBreakdown memory_breakdown = {};       // of the busiest stage
+  std::vector<StageMemory> stage_memory = {};  // every pipeline stage
+  Tier tier = Tier::kClosedForm;
+  Provenance provenance = Provenance::kAssumed;
+  std::vector<AppliedDefault> applied_defaults = {};  // those of the plan
+  std::vector<std::string> warnings = {};
+  std::optional<CostModelSource> cost_model = {};  // absent: the built-in model made all
+  bool operator==(const Estimate&) const = default;
+};
+
+// The two figures that rank and filter plans; equal to Estimate's, bit for bit.
+struct QuickEstimate {
+  Seconds step_time = Seconds(0);
+  Bytes reserved_memory = {};
+  bool fits = false;
+};
+
+}  // namespace meshwright

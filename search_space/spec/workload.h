@@ -1,0 +1,79 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "search_space/base/status.h"
+#include "search_space/spec/choices.h"
+
+namespace meshwright {
+
+// Which communication the framework hides behind computation.
+struct Overlap {
+  bool gradient_reduce = false;
+  bool parameter_gather = false;
+  bool tensor_parallel = false;
+  bool pipeline_p2p = false;
+  bool operator==(const Overlap&) const = default;
+};
+
+struct OverlapRequest {
+  std::optional<bool> gradient_reduce = {};
+  std::optional<bool> parameter_gather = {};
+  std::optional<bool> tensor_parallel = {};
+  std::optional<bool> pipeline_p2p = {};
+  bool operator==(const OverlapRequest&) const = default;
+};
+
+// A fact of the framework's profile that is otherwise in this workload: "host_per_launch_seconds".
+struct FrameworkFactRequest {
+  std::string name = {};
+  std::string value = {};
+  bool operator==(const FrameworkFactRequest&) const = default;
+};
+
+// How the model is trained, as the user stated it: what is absent takes the framework profile's
+// value (estimator/framework_profile.h), and each default taken is echoed in the answer.
+struct WorkloadRequest {
+  std::optional<int> sequence_length = {};    // tokens
+  std::optional<int> global_batch_size = {};  // sequences a step
+  std::optional<Precision> precision = {};
+  std::optional<AttentionKernel> attention_kernel = {};
+  std::optional<KernelFusion> norm_kernel = {};
+  std::optional<KernelFusion> cross_entropy_kernel = {};
+  std::optional<Optimizer> optimizer = {};
+  std::optional<GradientDtype> gradient_dtype = {};
+  std::optional<Fp8Recipe> fp8_recipe = {};
+  std::optional<bool> grouped_gemm = {};
+  std::optional<double> dropout_ratio = {};
+  OverlapRequest overlap = {};
+  std::optional<std::string> framework_name = {};
+  std::optional<std::string> framework_version = {};
+  std::vector<FrameworkFactRequest> framework_facts = {};
+  bool operator==(const WorkloadRequest&) const = default;
+};
+
+// The same with every choice made.
+struct Workload {
+  int sequence_length = 0;
+  int global_batch_size = 0;
+  Precision precision = Precision::kBf16;
+  AttentionKernel attention_kernel = AttentionKernel::kFlash2;
+  KernelFusion norm_kernel = KernelFusion::kFused;
+  KernelFusion cross_entropy_kernel = KernelFusion::kFused;
+  Optimizer optimizer = Optimizer::kAdam;
+  GradientDtype gradient_dtype = GradientDtype::kFp32;
+  Fp8Recipe fp8_recipe = Fp8Recipe::kTensorwise;
+  bool grouped_gemm = true;
+  double dropout_ratio = 0.0;
+  Overlap overlap = {};
+  std::string framework_name = {};
+  std::string framework_version = {};
+  bool operator==(const Workload&) const = default;
+};
+
+std::vector<FieldViolation> Validate(const WorkloadRequest& workload, std::string_view prefix);
+
+}  // namespace meshwright

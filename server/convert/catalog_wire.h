@@ -1,0 +1,18 @@
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "meshwright/v1/catalog.pb.h"
+#include "server/tuner/question/problem.h"
+#include "vendor_models/catalogue.h"
+#include "vendor_models/chip_file.h"
+
+namespace meshwright {
+
+// Answers about what the program knows; the server and an embedded command line give the same.
+
+v1::Chip ToWire(const ChipEntry& entry, bool with_figures);
+v1::ListChipsResponse ListChips(const Catalogue& catalogue);
+absl::StatusOr<v1::GetChipResponse> GetChip(const Catalogue& catalogue, const std::string& id);
+v1::GetServerInfoResponse ServerInfo(const Knowledge& knowledge, int store_schema_version);
+
+}  // namespace meshwright

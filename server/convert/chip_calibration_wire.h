@@ -1,0 +1,11 @@
+#pragma once
+
+#include "meshwright/v1/calibration.pb.h"
+#include "server/tuner/chip_calibration/calibrated_chip.h"
+
+namespace meshwright {
+
+// Without its steps, which the caller holds against estimates.
+v1::ChipCalibration ToWire(const ChipCalibration& calibration);
+
+}  // namespace meshwright

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "meshwright/v1/estimate.pb.h"
+#include "meshwright/v1/problem.pb.h"
+#include "meshwright/v1/service.pb.h"
+#include "recorder/records.h"
+#include "search_space/base/status.h"
+#include "search_space/spec/cluster.h"
+#include "search_space/spec/estimate.h"
+#include "search_space/spec/model.h"
+#include "search_space/spec/plan.h"
+#include "search_space/spec/workload.h"
+#include "server/engine/engine.h"
+#include "server/engine/study_codec.h"
+#include "server/tuner/answers/evaluate.h"
+#include "server/tuner/answers/explain.h"
+#include "server/tuner/answers/sweep.h"
+#include "server/tuner/learning/calibrate.h"
+#include "server/tuner/question/plan_model.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_answer.h"
+#include "server/tuner/question/study_control.h"
+#include "server/tuner/question/study_request.h"
+
+namespace meshwright {
+
+// The only place where wire types meet domain types. Converting a request also validates it, so
+// that one error names every bad field; nothing deeper checks again. `already_found` are the
+// mistakes that reading the JSON has shown (proto/json/json.h); one mistake a field is kept.
+
+absl::StatusOr<StudyRequest> FromWire(const v1::TuneRequest& request, const Knowledge& knowledge,
+                                      std::vector<FieldViolation> already_found = {});
+absl::StatusOr<EvaluateRequest> FromWire(const v1::EvaluateCase& evaluate_case,
+                                         const Knowledge& knowledge,
+                                         std::vector<FieldViolation> already_found = {});
+absl::StatusOr<HistoryRow> FromWire(const v1::HistoryRow& row, const Knowledge& knowledge,
+                                    std::vector<FieldViolation> already_found = {});
+// The measured rows of a request; paths start with history[<index>].
+absl::StatusOr<std::vector<HistoryRow>> HistoryFromWire(
+    const v1::EvaluatePlansRequest& request, const Knowledge& knowledge,
+    std::vector<FieldViolation> already_found = {});
+
+v1::Model ToWire(const ModelSpec& model);
+v1::Workload ToWire(const WorkloadRequest& workload);
+v1::Cluster ToWire(const ClusterRequest& cluster);
+v1::Plan ToWire(const ParallelPlan& plan);
+v1::Plan ToWire(const PlanRequest& plan);
+v1::Estimate ToWire(const Estimate& estimate);
+v1::Estimate ToWire(const CalibratedEstimate& evaluated);
+v1::RankedPlan ToWire(const RankedPlan& plan);
+v1::TuneRequest ToWire(const StudyRequest& request);
+v1::TuneResult ToWire(const StudyResult& result);
+v1::Calibration ToWire(const CalibrationReport& report);
+v1::Infeasible ToWire(const Infeasible& infeasible);
+v1::Progress ToWire(const Progress& progress);
+v1::Study ToWire(const StudyRecord& record);
+
+// {"id","error":{"reason","message","fields":[...]}} of an evaluate case.
+v1::CaseError ToCaseError(const absl::Status& status);
+
+v1::ExplainResponse ToWire(const Explanation& explanation);
+v1::SweepResponse ToWire(const Sweep& sweep);
+
+// What a sweep is asked for beside its question, with what is absent filled in.
+std::vector<int> NodeCounts(const v1::SweepRequest& request, const StudyRequest& question);
+std::vector<double> FreeMemoryRatios(const v1::SweepRequest& request);
+
+// Answers every case, bad ones with their error; in order. `source`: further history of each case.
+// CANCELLED once `cancel` is requested, which is looked at between two cases.
+absl::StatusOr<v1::EvaluatePlansResponse> AnswerCases(const v1::EvaluatePlansRequest& request,
+                                                      const Knowledge& knowledge,
+                                                      const HistorySource& source = {},
+                                                      const std::stop_token& cancel = {},
+                                                      const OpenPlanModel& open = {});
+
+// A case of `evaluate` on one line.
+std::string PrintCase(const Question& question, const ParallelPlan& plan);
+
+// How the engine and the embedded CLI write studies to the store: serialized messages.
+StudyCodec ProtobufCodec(const Knowledge& knowledge);
+
+// The oneof of GetStudyResponse from a stored answer.
+absl::Status FillAnswer(const std::string& stored_answer, v1::GetStudyResponse& response);
+
+}  // namespace meshwright

@@ -1,0 +1,136 @@
+#include <cstddef>
+#include <optional>
+
+#include "search_space/base/status.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/estimate.h"
+#include "server/convert/convert.h"
+#include "server/convert/fill_wire.h"
+#include "server/convert/message_reader.h"
+#include "server/convert/read_wire.h"
+#include "server/tuner/answers/evaluate.h"
+#include "server/tuner/learning/calibrate.h"
+#include "server/tuner/question/plan_model.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_request.h"
+#include "server/tuner/search/asked_model.h"
+
+namespace meshwright {
+namespace {
+
+template <typename Message>
+void FillId(const v1::EvaluateCase& evaluate_case, Message& message) {
+  if (evaluate_case.has_id()) message.set_id(evaluate_case.id());
+}
+
+void FillBreakdowns(const Estimate& estimate, v1::Estimate& wire) {
+  auto& seconds = *wire.mutable_breakdown_seconds();
+  for (std::size_t i = 0; i < kTimeCauseCount; ++i) {
+    seconds[std::string(Word(static_cast<TimeCause>(i)))] = estimate.breakdown[i].count();
+  }
+  auto& bytes = *wire.mutable_memory_breakdown_bytes();
+  for (std::size_t i = 0; i < kMemoryKindCount; ++i) {
+    bytes[std::string(Word(static_cast<MemoryKind>(i)))] = estimate.memory_breakdown[i].count;
+  }
+  for (const StageMemory& stage : estimate.stage_memory) {
+    wire.add_peak_memory_bytes_by_stage(stage.peak.count);
+  }
+}
+
+void FillSource(const CostModelSource& source, v1::CostModelSource& wire) {
+  wire.set_name(source.name);
+  wire.set_vendor(source.vendor);
+  wire.set_version(source.version);
+  wire.set_protocol(source.protocol);
+  wire.set_checksum(source.checksum);
+  wire.set_calibration_version(source.calibration);
+  wire.set_state(source.is_fallback ? "fallback" : "used");
+  wire.set_reason(source.reason);
+  if (source.peak_memory) wire.set_peak_memory_bytes(source.peak_memory->count);
+}
+
+}  // namespace
+
+void FillAppliedDefaults(const std::vector<AppliedDefault>& defaults,
+                         google::protobuf::RepeatedPtrField<v1::AppliedDefault>& wire) {
+  for (const AppliedDefault& applied : defaults) {
+    v1::AppliedDefault& out = *wire.Add();
+    out.set_field(applied.field);
+    out.set_value(applied.value);
+    out.set_source(applied.source);
+  }
+}
+
+v1::Estimate ToWire(const Estimate& estimate) {
+  v1::Estimate wire;
+  wire.set_step_time_seconds(estimate.step_time.count());
+  wire.set_step_time_low_seconds(estimate.step_time_low.count());
+  wire.set_step_time_high_seconds(estimate.step_time_high.count());
+  wire.set_tokens_per_second_per_device(estimate.tokens_per_second_per_device);
+  wire.set_model_flops_utilization_ratio(estimate.model_flops_utilization);
+  wire.set_peak_memory_bytes(estimate.peak_memory.count);
+  wire.set_reserved_memory_bytes(estimate.reserved_memory.count);
+  wire.set_memory_capacity_bytes(estimate.memory_capacity.count);
+  wire.set_fits(estimate.fits);
+  wire.set_fit_probability_ratio(estimate.fit_probability);
+  FillBreakdowns(estimate, wire);
+  wire.set_tier(std::string(Word(estimate.tier)));
+  wire.set_provenance(std::string(Word(estimate.provenance)));
+  FillAppliedDefaults(estimate.applied_defaults, *wire.mutable_applied_defaults());
+  wire.mutable_warnings()->Assign(estimate.warnings.begin(), estimate.warnings.end());
+  if (estimate.cost_model) FillSource(*estimate.cost_model, *wire.mutable_cost_model());
+  return wire;
+}
+
+v1::Estimate ToWire(const CalibratedEstimate& evaluated) {
+  v1::Estimate wire = ToWire(evaluated.estimate);
+  if (evaluated.calibration) *wire.mutable_calibration() = ToWire(*evaluated.calibration);
+  return wire;
+}
+
+v1::CaseError ToCaseError(const absl::Status& status) {
+  v1::CaseError error;
+  error.set_reason(Reason(status));
+  error.set_message(std::string(status.message()));
+  for (const FieldViolation& violation : FieldViolations(status)) {
+    v1::FieldError& field = *error.add_fields();
+    field.set_field(violation.field);
+    field.set_description(violation.description);
+  }
+  return error;
+}
+
+absl::StatusOr<v1::EvaluatePlansResponse> AnswerCases(const v1::EvaluatePlansRequest& request,
+                                                      const Knowledge& knowledge,
+                                                      const HistorySource& source,
+                                                      const std::stop_token& cancel,
+                                                      const OpenPlanModel& open) {
+  const auto history = HistoryFromWire(request, knowledge);
+  std::vector<FieldViolation> found;
+  CaseModel model(ReadCostModelRequest(MessageReader(request, "", found)), knowledge, open);
+  std::optional<Calibrator> calibrator;
+  if (history.ok()) calibrator.emplace(*history, knowledge, source);
+  const auto answer = [&](const v1::EvaluateCase& wire) -> absl::StatusOr<CalibratedEstimate> {
+    if (!calibrator.has_value()) return history.status();
+    if (!found.empty()) return InvalidFields(found);
+    ASSIGN_OR_RETURN(const EvaluateRequest evaluate, FromWire(wire, knowledge));
+    ASSIGN_OR_RETURN(CalibratedEstimate evaluated, EvaluatePlan(evaluate, knowledge, *calibrator));
+    RETURN_IF_ERROR(model.Apply(evaluate, evaluated.estimate));
+    return evaluated;
+  };
+  v1::EvaluatePlansResponse response;
+  for (const v1::EvaluateCase& wire : request.cases()) {
+    if (cancel.stop_requested()) return absl::CancelledError("the caller has gone");
+    v1::EvaluateAnswer& out = *response.add_answers();
+    if (const absl::StatusOr<CalibratedEstimate> evaluated = answer(wire); evaluated.ok()) {
+      *out.mutable_estimate() = ToWire(*evaluated);
+      FillId(wire, *out.mutable_estimate());
+    } else {
+      *out.mutable_failed()->mutable_error() = ToCaseError(evaluated.status());
+      FillId(wire, *out.mutable_failed());
+    }
+  }
+  return response;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,138 @@
+#include "search_space/spec/choices.h"
+#include "search_space/spec/cluster.h"
+#include "search_space/spec/model.h"
+#include "search_space/spec/workload.h"
+#include "server/convert/convert.h"
+
+namespace meshwright {
+namespace {
+
+void Fill(const MoeSpec& moe, v1::Moe& wire) {
+  wire.set_expert_count(moe.expert_count);
+  wire.set_experts_per_token(moe.experts_per_token);
+  wire.set_expert_ffn_hidden_size(moe.expert_ffn_hidden_size);
+  wire.set_shared_expert_ffn_hidden_size(moe.shared_expert_ffn_hidden_size);
+  wire.set_first_dense_layer_count(moe.first_dense_layer_count);
+  wire.set_imbalance_ratio(moe.imbalance_ratio);
+}
+
+void Fill(const MlaSpec& mla, v1::Mla& wire) {
+  wire.set_q_lora_rank(mla.q_lora_rank);
+  wire.set_kv_lora_rank(mla.kv_lora_rank);
+  wire.set_qk_nope_head_dim(mla.qk_nope_head_dim);
+  wire.set_qk_rope_head_dim(mla.qk_rope_head_dim);
+  wire.set_v_head_dim(mla.v_head_dim);
+}
+
+template <typename Enum>
+std::string Text(Enum value) {
+  return std::string(Word(value));
+}
+
+void Fill(const NodePoolRequest& pool, v1::NodePool& wire) {
+  if (!pool.name.empty()) wire.set_name(pool.name);
+  if (!pool.chip.empty()) wire.set_chip(pool.chip);
+  if (pool.node_count) wire.set_node_count(*pool.node_count);
+  if (pool.devices_per_node) wire.set_devices_per_node(*pool.devices_per_node);
+  const IntraNodeRequest& intra = pool.intra_node;
+  if (intra.kind) wire.mutable_intra_node()->set_kind(Text(*intra.kind));
+  if (intra.bandwidth) {
+    wire.mutable_intra_node()->set_bandwidth_bytes_per_second(intra.bandwidth->rate);
+  }
+  const InterNodeRequest& inter = pool.inter_node;
+  if (inter.kind) wire.mutable_inter_node()->set_kind(Text(*inter.kind));
+  if (inter.nic_count) wire.mutable_inter_node()->set_nic_count(*inter.nic_count);
+  if (inter.nic_gigabits_per_second) {
+    wire.mutable_inter_node()->set_nic_gigabits_per_second(*inter.nic_gigabits_per_second);
+  }
+  if (inter.latency) wire.mutable_inter_node()->set_latency_seconds(inter.latency->count());
+  if (pool.memory_capacity) wire.set_memory_capacity_bytes(pool.memory_capacity->count);
+  if (pool.power_limit_watts) wire.set_power_limit_watts(*pool.power_limit_watts);
+  if (pool.physical_devices_per_node) {
+    wire.set_physical_devices_per_node(*pool.physical_devices_per_node);
+  }
+}
+
+void FillOverlap(const OverlapRequest& overlap, v1::Workload& wire) {
+  if (overlap == OverlapRequest()) return;
+  v1::Overlap& out = *wire.mutable_overlap();
+  if (overlap.gradient_reduce) out.set_gradient_reduce(*overlap.gradient_reduce);
+  if (overlap.parameter_gather) out.set_parameter_gather(*overlap.parameter_gather);
+  if (overlap.tensor_parallel) out.set_tensor_parallel(*overlap.tensor_parallel);
+  if (overlap.pipeline_p2p) out.set_pipeline_p2p(*overlap.pipeline_p2p);
+}
+
+}  // namespace
+
+v1::Model ToWire(const ModelSpec& model) {
+  v1::Model wire;
+  wire.set_name(model.name);
+  wire.set_layer_count(model.layer_count);
+  wire.set_hidden_size(model.hidden_size);
+  wire.set_ffn_hidden_size(model.ffn_hidden_size);
+  wire.set_attention_head_count(model.attention_head_count);
+  wire.set_kv_head_count(model.kv_head_count);
+  wire.set_head_dim(model.head_dim);
+  wire.set_vocab_size(model.vocab_size);
+  wire.set_mlp(Text(model.mlp));
+  wire.set_norm(Text(model.norm));
+  wire.set_tied_embeddings(model.tied_embeddings);
+  if (model.moe) Fill(*model.moe, *wire.mutable_moe());
+  if (model.mla) Fill(*model.mla, *wire.mutable_mla());
+  wire.set_sliding_window(model.sliding_window);
+  wire.set_mtp_layer_count(model.mtp_layer_count);
+  return wire;
+}
+
+v1::Workload ToWire(const WorkloadRequest& workload) {
+  v1::Workload wire;
+  if (workload.sequence_length) wire.set_sequence_length(*workload.sequence_length);
+  if (workload.global_batch_size) wire.set_global_batch_size(*workload.global_batch_size);
+  if (workload.precision) wire.set_precision(Text(*workload.precision));
+  if (workload.attention_kernel) wire.set_attention_kernel(Text(*workload.attention_kernel));
+  if (workload.norm_kernel) wire.set_norm_kernel(Text(*workload.norm_kernel));
+  if (workload.cross_entropy_kernel) {
+    wire.set_cross_entropy_kernel(Text(*workload.cross_entropy_kernel));
+  }
+  if (workload.optimizer) wire.set_optimizer(Text(*workload.optimizer));
+  if (workload.gradient_dtype) wire.set_gradient_dtype(Text(*workload.gradient_dtype));
+  if (workload.fp8_recipe) wire.set_fp8_recipe(Text(*workload.fp8_recipe));
+  if (workload.grouped_gemm) wire.set_grouped_gemm(*workload.grouped_gemm);
+  if (workload.dropout_ratio) wire.set_dropout_ratio(*workload.dropout_ratio);
+  FillOverlap(workload.overlap, wire);
+  if (workload.framework_name) wire.mutable_framework()->set_name(*workload.framework_name);
+  if (workload.framework_version) {
+    wire.mutable_framework()->set_version(*workload.framework_version);
+  }
+  for (const FrameworkFactRequest& fact : workload.framework_facts) {
+    v1::FrameworkFact& stated = *wire.mutable_framework()->add_facts();
+    stated.set_name(fact.name);
+    stated.set_value(fact.value);
+  }
+  return wire;
+}
+
+v1::Cluster ToWire(const ClusterRequest& cluster) {
+  v1::Cluster wire;
+  if (!cluster.name.empty()) wire.set_name(cluster.name);
+  for (const NodePoolRequest& pool : cluster.pools) Fill(pool, *wire.add_pools());
+  const TopologyRequest& topology = cluster.topology;
+  if (topology.kind) wire.mutable_topology()->set_kind(Text(*topology.kind));
+  if (topology.nodes_per_segment) {
+    wire.mutable_topology()->set_nodes_per_segment(*topology.nodes_per_segment);
+  }
+  if (topology.oversubscription_ratio) {
+    wire.mutable_topology()->set_oversubscription_ratio(*topology.oversubscription_ratio);
+  }
+  const InterPoolRequest& inter_pool = cluster.inter_pool;
+  if (inter_pool.bandwidth_per_node) {
+    wire.mutable_inter_pool()->set_bandwidth_bytes_per_second_per_node(
+        inter_pool.bandwidth_per_node->rate);
+  }
+  if (inter_pool.latency) {
+    wire.mutable_inter_pool()->set_latency_seconds(inter_pool.latency->count());
+  }
+  return wire;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,475 @@
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "fmt/format.h"
+#include "search_space/base/status.h"
+#include "search_space/base/units.h"
+#include "search_space/import/hugging_face.h"
+#include "search_space/space/space.h"
+#include "search_space/space/space_request.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/cluster.h"
+#include "search_space/spec/model.h"
+#include "search_space/spec/plan.h"
+#include "search_space/spec/workload.h"
+#include "server/convert/convert.h"
+#include "server/convert/message_reader.h"
+#include "server/convert/read_wire.h"
+#include "server/tuner/answers/run_study.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_request.h"
+#include "server/tuner/question/trial.h"
+
+namespace meshwright {
+namespace {
+
+constexpr int kMaxPlanCount = 1000;
+
+// Whether a message that holds the field is listed.
+bool IsInside(const std::string& field, const std::set<std::string>& listed) {
+  if (!field.empty() && listed.contains("")) return true;
+  for (std::size_t i = 0; i < field.size(); ++i) {
+    const bool ends_name = field[i] == '.' || field[i] == '[';
+    if (ends_name && listed.contains(field.substr(0, i))) return true;
+  }
+  return false;
+}
+
+// A part that every request must have; nothing, and a mistake, when it is absent.
+template <typename Part>
+std::optional<Part> ReadPart(const MessageReader& in, std::string_view field,
+                             Part (*read)(const MessageReader&)) {
+  const std::optional<MessageReader> child = in.Child(field);
+  if (child.has_value()) return read(*child);
+  // What could not be read has been complained about.
+  if (!in.HasMistakes(field)) in.Add(field, "missing; required");
+  return std::nullopt;
+}
+
+PlanRequest ReadValidPlan(const MessageReader& in) {
+  PlanRequest plan = ReadPlan(in);
+  for (FieldViolation& violation : Validate(plan, "")) {
+    in.Add(violation.field, std::move(violation.description));
+  }
+  return plan;
+}
+
+// `model` is nothing when it could not be read, which has been complained about.
+Question ReadQuestion(const MessageReader& in, std::optional<ModelSpec> model,
+                      const Knowledge& knowledge) {
+  const bool has_model = model.has_value();
+  Question question;
+  if (has_model) question.model = *std::move(model);
+  question.workload = ReadPart(in, "workload", ReadWorkload).value_or(WorkloadRequest());
+  question.cluster = ReadPart(in, "cluster", ReadCluster).value_or(ClusterRequest());
+  for (FieldViolation& violation : CheckQuestion(question, knowledge)) {
+    if (!has_model && violation.field.starts_with("model")) continue;
+    in.Add(violation.field, std::move(violation.description));
+  }
+  return question;
+}
+
+Question ReadQuestion(const MessageReader& in, const Knowledge& knowledge) {
+  return ReadQuestion(in, ReadPart(in, "model", ReadModel), knowledge);
+}
+
+absl::StatusOr<ModelSpec> ImportModel(const MessageReader& in, const std::string& config) {
+  absl::StatusOr<ModelSpec> model = ImportHuggingFaceConfig(config, "model");
+  for (const FieldViolation& violation : FieldViolations(model.status())) {
+    in.Add(violation.field, violation.description);
+  }
+  return model;
+}
+
+// An error has been added to what is wrong, also when it is the returned status.
+absl::StatusOr<ModelSpec> ReadModelOrConfig(const MessageReader& in) {
+  const std::optional<std::string> config = in.Text("hugging_face_config_json");
+  if (config.has_value() && !in.Child("model").has_value()) return ImportModel(in, *config);
+  if (config.has_value()) {
+    in.Add("hugging_face_config_json", "stated beside model; must be one of the two");
+  }
+  std::optional<ModelSpec> model = ReadPart(in, "model", ReadModel);
+  if (model.has_value()) return *std::move(model);
+  return absl::InvalidArgumentError("model is missing");
+}
+
+std::string Listed(const std::vector<std::string>& words) {
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+bool Contains(const std::vector<std::string>& words, const std::string& word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+// Which strategy searches, and what is stated beside it that it has not.
+void ReadStrategy(const MessageReader& in, StudyRequest& request) {
+  if (const std::optional<std::string> strategy = in.Text("strategy")) {
+    request.strategy = *strategy;
+    const std::vector<std::string> names = StrategyNames();
+    if (!Contains(names, *strategy)) {
+      in.AddWordMistake("strategy", *strategy, Listed(names));
+      return;
+    }
+  }
+  const bool is_exhaustive = request.strategy == StudyRequest().strategy;
+  if (const std::optional<int> limit = in.Int("evaluation_limit")) {
+    request.evaluation_limit = *limit;
+    if (is_exhaustive && !in.Child("cost_model").has_value()) {
+      in.Add("evaluation_limit",
+             fmt::format("{}; strategy {} tries what it must, so it takes no limit", *limit,
+                         request.strategy));
+    } else {
+      in.RequirePositive("evaluation_limit", *limit);
+    }
+  }
+  request.pareto = in.Bool("pareto").value_or(false);
+  if (!is_exhaustive && request.pareto) {
+    in.Add("pareto", fmt::format("true; a front is of plans that are proven best, so strategy must "
+                                 "be {}",
+                                 StudyRequest().strategy));
+  }
+  if (!is_exhaustive && !request.disabled_rules.empty()) {
+    in.Add("disabled_rules",
+           fmt::format("stated; strategy {} takes none, rules can be switched off with {} only",
+                       request.strategy, StudyRequest().strategy));
+  }
+}
+
+// A vendor's model judges every plan of the space that fits.
+void ReadCostModel(const MessageReader& in, StudyRequest& request) {
+  request.cost_model = ReadCostModelRequest(in);
+  if (!request.cost_model.has_value()) return;
+  const auto refuse = [&](std::string_view field, bool is_stated) {
+    if (is_stated) in.Add(field, "stated beside cost_model, which has no use for it");
+  };
+  refuse("strategy", request.strategy != StudyRequest().strategy);
+}
+
+// What the search may do.
+void ReadSearch(const MessageReader& in, StudyRequest& request) {
+  if (const std::optional<int> count = in.Int("plan_count")) {
+    request.plan_count = *count;
+    if (*count < 1 || *count > kMaxPlanCount) {
+      in.Add("plan_count", fmt::format("{}; must be between 1 and {}", *count, kMaxPlanCount));
+    }
+  }
+  if (const std::optional<double> deadline = in.Double("deadline_seconds")) {
+    request.deadline = Seconds(*deadline);
+    in.RequirePositive("deadline_seconds", *deadline);
+  }
+  request.disabled_rules = in.Texts("disabled_rules");
+  ReadStrategy(in, request);
+  ReadCostModel(in, request);
+  for (const MessageReader& dimension : in.Children("dimensions")) {
+    request.dimensions.push_back({.name = dimension.Required("name", dimension.Text("name")),
+                                  .values = dimension.Texts("values"),
+                                  .at_least = dimension.Int("at_least"),
+                                  .at_most = dimension.Int("at_most")});
+  }
+  SpaceOptions options;
+  for (const FieldViolation& found : ApplyDimensions(request.dimensions, "dimensions", options)) {
+    in.Add(found.field, found.description);
+  }
+  const std::vector<std::string> rules = PruneRuleNames();
+  for (std::size_t i = 0; i < request.disabled_rules.size(); ++i) {
+    const std::string& rule = request.disabled_rules[i];
+    if (Contains(rules, rule)) continue;
+    in.AddWordMistake(fmt::format("disabled_rules[{}]", i), rule, Listed(rules));
+  }
+}
+
+// Far beyond what a step takes (a year) and a device has (a petabyte); sums of such stay finite.
+constexpr Seconds kLongestStep(31'536'000);
+constexpr Bytes kLargestPeak = {1'000'000'000'000'000};
+// Choosing a trial likens every plan to every earlier trial: these take half a minute or less.
+constexpr std::size_t kMostReplayRows = 20'000;
+constexpr std::size_t kMostReplayLikenesses = 2'000'000'000;  // rows x trials x trials
+
+// What was measured. A run that did not end well may give 0 for what it could not measure.
+template <typename Row>
+void ReadMeasured(const MessageReader& in, Row& row) {
+  const bool is_ok = row.outcome == Outcome::kOk;
+  const std::optional<double> step_time = in.Double("step_time_seconds");
+  if (step_time.has_value() && (is_ok || *step_time != 0)) {
+    row.step_time = Seconds(*step_time);
+    in.RequirePositive("step_time_seconds", *step_time);
+    if (*step_time > kLongestStep.count()) {
+      in.Add("step_time_seconds",
+             fmt::format("{}; must be <= {}", *step_time, kLongestStep.count()));
+    }
+  }
+  if (is_ok && !step_time.has_value()) {
+    in.Add("step_time_seconds", "missing; required where outcome is ok");
+  }
+  const std::optional<std::int64_t> peak = in.Int64("peak_memory_bytes");
+  if (peak.has_value() && (is_ok || *peak != 0)) {
+    row.peak_memory = Bytes{*peak};
+    in.RequirePositive("peak_memory_bytes", static_cast<double>(*peak));
+    if (*peak > kLargestPeak.count) {
+      in.Add("peak_memory_bytes", fmt::format("{}; must be <= {}", *peak, kLargestPeak.count));
+    }
+  }
+}
+
+// A plan that its own question does not allow cannot have run.
+void CheckRanPlan(const MessageReader& in, const HistoryRow& row, const Knowledge& knowledge) {
+  const absl::StatusOr<Problem> problem = ResolveProblem(row.question, knowledge);
+  if (!problem.ok()) return;  // ReadQuestion has said so
+  for (FieldViolation& violation :
+       FieldViolations(ResolvePlan(row.plan, *problem, "plan").status())) {
+    in.Add(violation.field, std::move(violation.description));
+  }
+}
+
+// Whether the plans are legal for the question is CheckReplay's.
+std::vector<MeasuredPlan> ReadReplay(const MessageReader& in) {
+  std::vector<MeasuredPlan> rows;
+  const std::vector<MessageReader> children = in.Children("replay");
+  if (children.size() > kMostReplayRows) {
+    in.Add("replay", fmt::format("{} rows; must be <= {}", children.size(), kMostReplayRows));
+    return rows;
+  }
+  for (const MessageReader& row : children) {
+    MeasuredPlan& measured = rows.emplace_back();
+    measured.plan = ReadPart(row, "plan", ReadValidPlan).value_or(PlanRequest());
+    measured.outcome = row.Required("outcome", row.Choice<Outcome>("outcome"));
+    if (measured.outcome == Outcome::kCancelled) {
+      row.Add("outcome", "cancelled; proves nothing of the plan: leave the row out");
+    }
+    ReadMeasured(row, measured);
+  }
+  return rows;
+}
+
+void ReadTrialBudget(const MessageReader& in, TrialBudget& budget) {
+  budget.trials = in.RequiredInt("max_trials");
+  if (in.Int("max_trials").has_value()) in.RequirePositive("max_trials", budget.trials);
+  const auto read = [&](std::string_view field, std::optional<Seconds>& limit) {
+    const std::optional<double> value = in.Double(field);
+    if (!value.has_value()) return;
+    limit = Seconds(*value);
+    in.RequirePositive(field, *value);
+  };
+  read("max_device_seconds", budget.device_time);
+  read("max_seconds", budget.time);
+  budget.stop_within = in.Double("stop_within_ratio");
+  const double ratio = budget.stop_within.value_or(0);
+  if (!(ratio >= 0 && ratio < 1)) {
+    in.Add("stop_within_ratio", fmt::format("{}; must be at least 0 and below 1", ratio));
+  }
+}
+
+void ReadRepeats(const MessageReader& in, TrialRequest& trials) {
+  const std::optional<int> confirmed = in.Int("confirm_plans");
+  trials.repeats = {.interleaves_baseline = in.Bool("interleave_baseline").value_or(false),
+                    .confirmed_plans = confirmed.value_or(0)};
+  if (confirmed.has_value()) in.RequirePositive("confirm_plans", *confirmed);
+  const auto refuse = [&](std::string_view field, bool is_stated) {
+    if (!is_stated || trials.launcher != kReplayLauncher) return;
+    in.Add(field, fmt::format("stated; launcher {} has one time of a plan", kReplayLauncher));
+  };
+  refuse("interleave_baseline", trials.repeats.interleaves_baseline);
+  refuse("confirm_plans", confirmed.has_value());
+}
+
+// What is stated for a search that a replay does not do.
+void RefuseSearch(const MessageReader& in, const StudyRequest& request) {
+  const auto refuse = [&](std::string_view field, bool is_stated) {
+    if (!is_stated) return;
+    in.Add(field,
+           fmt::format("stated; launcher {} tries the plans of its rows, nothing is searched",
+                       kReplayLauncher));
+  };
+  refuse("strategy", request.strategy != StudyRequest().strategy);
+  refuse("evaluation_limit", request.evaluation_limit.has_value());
+  refuse("dimensions", !request.dimensions.empty());
+  refuse("disabled_rules", !request.disabled_rules.empty());
+}
+
+// What is of launcher local alone.
+void RefuseLocal(const MessageReader& job, const TrialRequest& trials) {
+  if (!trials.job->slots_folder.empty()) {
+    job.Add("slots_folder", fmt::format("stated; launcher {} has none", trials.launcher));
+  }
+  if (trials.job->memory_limit.has_value()) {
+    job.Add("memory_limit_bytes",
+            fmt::format("{}; of launcher {} alone, while {}", trials.job->memory_limit->count,
+                        kLocalLauncher,
+                        trials.launcher == kSlurmLauncher
+                            ? "Slurm's is an engine flag: --mem or --mem-per-cpu"
+                            : "that of Kubernetes is the job template's (resources)"));
+  }
+  if (!trials.job->visible_devices_variable.empty()) {
+    job.Add("visible_devices_variable",
+            fmt::format("'{}'; of launcher {} alone: others show a job its devices themselves",
+                        trials.job->visible_devices_variable, kLocalLauncher));
+  }
+}
+
+// What is of one engine alone.
+void CheckEngine(const MessageReader& job, const TrialRequest& trials) {
+  if (trials.launcher != kSlurmLauncher && !trials.job->engine_flags.empty()) {
+    job.Add("engine_flags", fmt::format("stated; launcher {} has none", trials.launcher));
+  }
+  if (trials.launcher != kLocalLauncher) RefuseLocal(job, trials);
+  const bool is_kubernetes = trials.launcher == kKubernetesLauncher;
+  if (is_kubernetes == trials.job->kubernetes.has_value()) return;
+  job.Add("kubernetes",
+          is_kubernetes ? "missing; required of launcher kubernetes"
+                        : fmt::format("stated; launcher {} has no use for it", trials.launcher));
+}
+
+// What a launcher needs another has no use for.
+void ReadTrialJob(const MessageReader& in, TrialRequest& trials) {
+  const std::optional<MessageReader> job = in.Child("job");
+  if (job.has_value()) trials.job = ReadJob(*job);
+  if (!Contains(LauncherNames(), trials.launcher)) return;
+  const bool is_replay = trials.launcher == kReplayLauncher;
+  if (is_replay && job.has_value()) in.Add("job", "stated; launcher replay runs no jobs");
+  if (is_replay) return;
+  if (!job.has_value()) {
+    in.Add("job",
+           fmt::format("missing; launcher {} needs to know how to run a plan", trials.launcher));
+  }
+  if (job.has_value()) CheckEngine(*job, trials);
+  if (!trials.replay.empty()) {
+    in.Add("replay", fmt::format("stated; launcher {} measures by jobs", trials.launcher));
+  }
+}
+
+void ReadTrials(const MessageReader& in, StudyRequest& request) {
+  const std::optional<MessageReader> stated = in.Child("trials");
+  if (!stated.has_value()) return;
+  TrialRequest& trials = request.trials.emplace();
+  trials.launcher = stated->Required("launcher", stated->Text("launcher"));
+  if (stated->Text("launcher").has_value() && !Contains(LauncherNames(), trials.launcher)) {
+    stated->AddWordMistake("launcher", trials.launcher, Listed(LauncherNames()));
+  }
+  trials.replay = ReadReplay(*stated);
+  if (trials.launcher == kReplayLauncher) {
+    if (trials.replay.empty() && !stated->HasMistakes("replay")) {
+      stated->Add("replay", "missing; launcher replay needs at least one measured plan");
+    }
+    RefuseSearch(in, request);
+  }
+  if (request.pareto) {
+    in.Add("pareto",
+           "true; a front is of estimates of one model, while trials measure some of them");
+  }
+  ReadTrialJob(*stated, trials);
+  ReadTrialBudget(*stated, trials.budget);
+  ReadRepeats(*stated, trials);
+  const std::size_t rows = trials.replay.size();
+  const auto asked = static_cast<std::size_t>(std::max(0, trials.budget.trials));
+  const std::size_t tried = std::min(rows, asked);
+  if (rows * tried * tried > kMostReplayLikenesses) {
+    stated->Add("max_trials", fmt::format("{} of {} rows; rows x trials x trials must be <= {}",
+                                          asked, rows, kMostReplayLikenesses));
+  }
+}
+
+// Of the rows of a replay whose question is right.
+void CheckReplay(const StudyRequest& request, const MessageReader& in, const Knowledge& knowledge) {
+  const absl::StatusOr<Problem> problem = ResolveProblem(request.question, knowledge);
+  if (!problem.ok()) return;
+  const MessageReader trials = *in.Child("trials");
+  const std::vector<MessageReader> rows = trials.Children("replay");
+  for (std::size_t i = 0; i < request.trials->replay.size(); ++i) {
+    if (rows[i].HasMistakes("")) continue;
+    for (FieldViolation& violation :
+         FieldViolations(ResolvePlan(request.trials->replay[i].plan, *problem, "plan").status())) {
+      rows[i].Add(violation.field, std::move(violation.description));
+    }
+  }
+}
+
+}  // namespace
+
+std::optional<CostModelRequest> ReadCostModelRequest(const MessageReader& in) {
+  const std::optional<MessageReader> stated = in.Child("cost_model");
+  if (!stated.has_value()) return std::nullopt;
+  return CostModelRequest{.name = stated->Required("name", stated->Text("name")),
+                          .allow_fallback = stated->Bool("allow_fallback").value_or(false)};
+}
+
+absl::Status FoundStatus(const std::vector<FieldViolation>& found) {
+  std::set<std::string> listed;
+  std::vector<FieldViolation> kept;
+  for (const FieldViolation& violation : found) {
+    if (IsInside(violation.field, listed) || !listed.insert(violation.field).second) continue;
+    kept.push_back(violation);
+  }
+  return kept.empty() ? absl::OkStatus() : InvalidFields(kept);
+}
+
+HistoryRow ReadHistoryRow(const MessageReader& in, const Knowledge& knowledge) {
+  HistoryRow row;
+  row.question = ReadQuestion(in, knowledge);
+  row.plan = ReadPart(in, "plan", ReadValidPlan).value_or(PlanRequest());
+  row.outcome = in.Required("outcome", in.Choice<Outcome>("outcome"));
+  ReadMeasured(in, row);
+  // Only a plan that was read whole, for a question that was: else the complaint may be about what
+  // was taken in place of a mistake.
+  if (!in.HasMistakes("")) CheckRanPlan(in, row, knowledge);
+  return row;
+}
+
+std::vector<HistoryRow> ReadHistory(const MessageReader& in, const Knowledge& knowledge) {
+  std::vector<HistoryRow> rows;
+  for (const MessageReader& row : in.Children("history")) {
+    rows.push_back(ReadHistoryRow(row, knowledge));
+  }
+  return rows;
+}
+
+absl::StatusOr<StudyRequest> FromWire(const v1::TuneRequest& request, const Knowledge& knowledge,
+                                      std::vector<FieldViolation> already_found) {
+  const MessageReader in(request, "", already_found);
+  StudyRequest study;
+  const absl::StatusOr<ModelSpec> model = ReadModelOrConfig(in);
+  study.question = ReadQuestion(in, model.ok() ? std::optional(*model) : std::nullopt, knowledge);
+  if (const auto baseline = in.Child("baseline")) study.baseline = ReadValidPlan(*baseline);
+  ReadSearch(in, study);
+  study.history = ReadHistory(in, knowledge);
+  study.history_sequence = in.Int64("history_sequence");
+  if (study.history_sequence.value_or(0) < 0) {
+    in.Add("history_sequence", fmt::format("{}; must be >= 0", *study.history_sequence));
+  }
+  ReadTrials(in, study);
+  if (study.trials.has_value()) CheckReplay(study, in, knowledge);
+  const absl::Status found = FoundStatus(already_found);
+  // What is wrong with the model alone keeps its own reason, UNKNOWN_MODEL_FAMILY.
+  const bool is_model_only = FieldViolations(found) == FieldViolations(model.status());
+  if (!found.ok()) return is_model_only && !model.ok() ? model.status() : found;
+  return study;
+}
+
+absl::StatusOr<EvaluateRequest> FromWire(const v1::EvaluateCase& evaluate_case,
+                                         const Knowledge& knowledge,
+                                         std::vector<FieldViolation> already_found) {
+  const MessageReader in(evaluate_case, "", already_found);
+  EvaluateRequest request;
+  request.question = ReadQuestion(in, knowledge);
+  request.plan = ReadPart(in, "plan", ReadValidPlan).value_or(PlanRequest());
+  RETURN_IF_ERROR(FoundStatus(already_found));
+  return request;
+}
+
+absl::StatusOr<HistoryRow> FromWire(const v1::HistoryRow& row, const Knowledge& knowledge,
+                                    std::vector<FieldViolation> already_found) {
+  const MessageReader in(row, "", already_found);
+  HistoryRow history_row = ReadHistoryRow(in, knowledge);
+  RETURN_IF_ERROR(FoundStatus(already_found));
+  return history_row;
+}
+
+absl::StatusOr<std::vector<HistoryRow>> HistoryFromWire(const v1::EvaluatePlansRequest& request,
+                                                        const Knowledge& knowledge,
+                                                        std::vector<FieldViolation> already_found) {
+  std::vector<HistoryRow> rows = ReadHistory(MessageReader(request, "", already_found), knowledge);
+  RETURN_IF_ERROR(FoundStatus(already_found));
+  return rows;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,361 @@
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "proto/json/json.h"
+#include "recorder/records.h"
+#include "search_space/base/status.h"
+#include "search_space/base/units.h"
+#include "search_space/space/space_request.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/plan.h"
+#include "server/convert/convert.h"
+#include "server/convert/fill_wire.h"
+#include "server/convert/wire_time.h"
+#include "server/engine/study_codec.h"
+#include "server/tuner/answers/run_study.h"
+#include "server/tuner/question/job_template.h"
+#include "server/tuner/question/kubernetes_options.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_answer.h"
+#include "server/tuner/question/study_control.h"
+#include "server/tuner/question/study_request.h"
+#include "server/tuner/question/trial.h"
+
+namespace meshwright {
+namespace {
+
+void Fill(const HistoryRow& row, v1::HistoryRow& wire) {
+  *wire.mutable_model() = ToWire(row.question.model);
+  *wire.mutable_workload() = ToWire(row.question.workload);
+  *wire.mutable_cluster() = ToWire(row.question.cluster);
+  *wire.mutable_plan() = ToWire(row.plan);
+  wire.set_outcome(std::string(Word(row.outcome)));
+  if (row.step_time) wire.set_step_time_seconds(row.step_time->count());
+  if (row.peak_memory) wire.set_peak_memory_bytes(row.peak_memory->count);
+}
+
+void Fill(const JobMetrics& metrics, v1::JobMetrics& wire) {
+  if (metrics.format) wire.set_format(*metrics.format);
+  if (metrics.pattern) wire.set_pattern(*metrics.pattern);
+  wire.mutable_fields()->Assign(metrics.fields.begin(), metrics.fields.end());
+  if (metrics.measuring_rank) wire.set_measuring_rank(*metrics.measuring_rank);
+  if (metrics.warmup_steps) wire.set_warmup_steps(*metrics.warmup_steps);
+  if (metrics.min_steps) wire.set_min_steps(*metrics.min_steps);
+  if (metrics.max_steps) wire.set_max_steps(*metrics.max_steps);
+  if (metrics.interval_ratio) wire.set_interval_ratio(*metrics.interval_ratio);
+  if (metrics.start_limit) wire.set_start_limit_seconds(metrics.start_limit->count());
+  if (metrics.hang_limit) wire.set_hang_limit_seconds(metrics.hang_limit->count());
+}
+
+void Fill(const KubernetesOptions& options, v1::KubernetesOptions& wire) {
+  wire.set_server(options.server);
+  wire.set_namespace_(options.name_space);
+  wire.set_job_template(options.job_template);
+  wire.set_image(options.image);
+  if (!options.token_file.empty()) wire.set_token_file(options.token_file);
+  if (!options.ca_file.empty()) wire.set_ca_file(options.ca_file);
+  if (!options.queue.empty()) wire.set_queue(options.queue);
+  if (!options.device_resource.empty()) wire.set_device_resource(options.device_resource);
+  if (options.devices_per_node) wire.set_devices_per_node(*options.devices_per_node);
+  if (!options.volume_claim.empty()) wire.set_volume_claim(options.volume_claim);
+  if (!options.mount_path.empty()) wire.set_mount_path(options.mount_path);
+  for (const auto& [key, value] : options.labels) wire.add_labels(fmt::format("{}={}", key, value));
+  wire.set_request_limit_seconds(options.request_limit.count());
+  wire.set_hopeless_limit_seconds(options.hopeless_limit.count());
+  wire.set_start_limit_seconds(options.start_limit.count());
+  wire.set_deletion_limit_seconds(options.deletion_limit.count());
+}
+
+void Fill(const JobTemplate& job, v1::JobTemplate& wire) {
+  wire.set_folder(job.folder);
+  wire.mutable_command()->Assign(job.command.begin(), job.command.end());
+  wire.mutable_environment()->Assign(job.environment.begin(), job.environment.end());
+  wire.mutable_engine_flags()->Assign(job.engine_flags.begin(), job.engine_flags.end());
+  if (job.processes_per_node) wire.set_processes_per_node(*job.processes_per_node);
+  wire.set_time_limit_seconds(job.time_limit.count());
+  wire.set_queue_limit_seconds(job.queue_limit.count());
+  wire.set_python(job.python);
+  if (!job.workloads_folder.empty()) wire.set_workloads_folder(job.workloads_folder);
+  if (job.poll_interval) wire.set_poll_interval_seconds(job.poll_interval->count());
+  if (!job.slots_folder.empty()) wire.set_slots_folder(job.slots_folder);
+  if (job.memory_limit) wire.set_memory_limit_bytes(job.memory_limit->count);
+  if (!job.visible_devices_variable.empty()) {
+    wire.set_visible_devices_variable(job.visible_devices_variable);
+  }
+  if (job.kubernetes) Fill(*job.kubernetes, *wire.mutable_kubernetes());
+  Fill(job.metrics, *wire.mutable_metrics());
+}
+
+void Fill(const TrialRequest& trials, v1::TrialRequest& wire) {
+  wire.set_launcher(trials.launcher);
+  if (trials.job) Fill(*trials.job, *wire.mutable_job());
+  for (const MeasuredPlan& row : trials.replay) {
+    v1::MeasuredPlan& out = *wire.add_replay();
+    *out.mutable_plan() = ToWire(row.plan);
+    out.set_outcome(std::string(Word(row.outcome)));
+    if (row.step_time) out.set_step_time_seconds(row.step_time->count());
+    if (row.peak_memory) out.set_peak_memory_bytes(row.peak_memory->count);
+  }
+  const TrialBudget& budget = trials.budget;
+  wire.set_max_trials(budget.trials);
+  if (budget.device_time) wire.set_max_device_seconds(budget.device_time->count());
+  if (budget.time) wire.set_max_seconds(budget.time->count());
+  if (budget.stop_within) wire.set_stop_within_ratio(*budget.stop_within);
+  const TrialRepeats& repeats = trials.repeats;
+  if (repeats.interleaves_baseline) wire.set_interleave_baseline(true);
+  if (repeats.confirmed_plans > 0) wire.set_confirm_plans(repeats.confirmed_plans);
+}
+
+void Fill(const TriedPlan& trial, v1::TriedPlan& wire) {
+  *wire.mutable_plan() = ToWire(trial.plan);
+  wire.set_plan_digest(MakePlanKey(trial.plan).digest);
+  wire.set_outcome(std::string(Word(WordOf(trial.outcome))));
+  if (const Ran* ran = std::get_if<Ran>(&trial.outcome)) {
+    wire.set_step_time_seconds(ran->step_time.count());
+    wire.set_peak_memory_bytes(ran->peak_memory.value_or(Bytes{0}).count);
+  }
+  wire.set_expected_step_time_seconds(trial.expected_step_time.count());
+  wire.set_success_probability_ratio(trial.success_probability);
+  wire.set_device_seconds(trial.device_time.count());
+  wire.set_failure_class(trial.failure_class);
+  wire.set_failure_message(trial.failure_message);
+  wire.set_purpose(std::string(Word(trial.purpose)));
+  if (trial.reference_step_time) {
+    wire.set_reference_step_time_seconds(trial.reference_step_time->count());
+  }
+  wire.mutable_suspect_reasons()->Assign(trial.suspect_reasons.begin(),
+                                         trial.suspect_reasons.end());
+}
+
+void Fill(const TrialSummary& summary, v1::TrialSummary& wire) {
+  wire.set_stop_reason(std::string(Word(summary.stop)));
+  wire.set_candidate_count(summary.candidate_count);
+  wire.set_device_seconds(summary.device_time.count());
+  wire.set_seconds(summary.time.count());
+  wire.set_remaining_gain_ratio(summary.remaining_gain);
+  if (summary.best) wire.set_best_step_time_seconds(summary.best->count());
+  if (summary.optimistic) wire.set_optimistic_step_time_seconds(summary.optimistic->count());
+}
+
+void Fill(const PastRun& run, v1::PastRun& wire) {
+  if (run.measurement_id.empty()) {
+    wire.set_history_index(run.history_index);
+  } else {
+    wire.set_measurement_id(run.measurement_id);
+  }
+  wire.set_model_name(run.model_name);
+  wire.set_cluster_name(run.cluster_name);
+  wire.set_framework_version(run.framework_version);
+  wire.set_plan_key(run.plan_key);
+  wire.set_outcome(std::string(Word(run.outcome)));
+  if (run.time_ratio) wire.set_time_ratio(*run.time_ratio);
+  if (run.memory_ratio) wire.set_memory_ratio(*run.memory_ratio);
+  wire.set_similarity_ratio(run.similarity);
+}
+
+void FillPrunedCounts(const SearchSummary& search,
+                      google::protobuf::Map<std::string, std::int64_t>& wire) {
+  for (const auto& [rule, count] : search.pruned_count_by_rule) wire[rule] = count;
+}
+
+// The same bytes for equal messages: maps in the order of their keys.
+std::string StableBytes(const google::protobuf::Message& message) {
+  std::string bytes;
+  google::protobuf::io::StringOutputStream stream(&bytes);
+  google::protobuf::io::CodedOutputStream out(&stream);
+  out.SetSerializationDeterministic(true);
+  message.SerializeToCodedStream(&out);
+  out.Trim();
+  return bytes;
+}
+
+// An answer is stored as the response that shows it, with only the answer set.
+std::string AnswerBytes(const StudyAnswer& answer) {
+  v1::GetStudyResponse response;
+  if (const auto* result = std::get_if<StudyResult>(&answer)) {
+    *response.mutable_result() = ToWire(*result);
+  } else {
+    *response.mutable_infeasible() = ToWire(std::get<Infeasible>(answer));
+  }
+  return StableBytes(response);
+}
+
+v1::TuneRequest ToWire(const Question& question) {
+  v1::TuneRequest wire;
+  *wire.mutable_model() = ToWire(question.model);
+  *wire.mutable_workload() = ToWire(question.workload);
+  *wire.mutable_cluster() = ToWire(question.cluster);
+  return wire;
+}
+
+// A question is stored as a request that states nothing else.
+absl::StatusOr<StudyRequest> RequestFromBytes(std::string_view bytes, const Knowledge& knowledge,
+                                              std::string_view what) {
+  v1::TuneRequest request;
+  if (!request.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return absl::DataLossError(fmt::format("stored {} cannot be read", what));
+  }
+  return FromWire(request, knowledge);
+}
+
+}  // namespace
+
+v1::TuneRequest ToWire(const StudyRequest& request) {
+  v1::TuneRequest wire = ToWire(request.question);
+  if (request.baseline) *wire.mutable_baseline() = ToWire(*request.baseline);
+  wire.set_plan_count(request.plan_count);
+  if (request.deadline) wire.set_deadline_seconds(request.deadline->count());
+  wire.set_strategy(request.strategy);
+  if (request.evaluation_limit) wire.set_evaluation_limit(*request.evaluation_limit);
+  wire.mutable_disabled_rules()->Assign(request.disabled_rules.begin(),
+                                        request.disabled_rules.end());
+  for (const HistoryRow& row : request.history) Fill(row, *wire.add_history());
+  for (const DimensionRequest& dimension : request.dimensions) {
+    v1::SearchDimension& out = *wire.add_dimensions();
+    out.set_name(dimension.name);
+    out.mutable_values()->Assign(dimension.values.begin(), dimension.values.end());
+    if (dimension.at_least) out.set_at_least(*dimension.at_least);
+    if (dimension.at_most) out.set_at_most(*dimension.at_most);
+  }
+  if (request.pareto) wire.set_pareto(true);
+  if (request.cost_model) {
+    wire.mutable_cost_model()->set_name(request.cost_model->name);
+    wire.mutable_cost_model()->set_allow_fallback(request.cost_model->allow_fallback);
+  }
+  if (request.trials) Fill(*request.trials, *wire.mutable_trials());
+  if (request.history_sequence) wire.set_history_sequence(*request.history_sequence);
+  return wire;
+}
+
+v1::RankedPlan ToWire(const RankedPlan& plan) {
+  v1::RankedPlan wire;
+  *wire.mutable_plan() = ToWire(plan.plan);
+  *wire.mutable_estimate() = ToWire(plan.estimate);
+  wire.mutable_exports()->insert(plan.exports.begin(), plan.exports.end());
+  wire.set_plan_digest(MakePlanKey(plan.plan).digest);
+  if (plan.precision) wire.set_precision(std::string(Word(*plan.precision)));
+  return wire;
+}
+
+v1::TuneResult ToWire(const StudyResult& result) {
+  v1::TuneResult wire;
+  for (const RankedPlan& plan : result.plans) *wire.add_plans() = ToWire(plan);
+  if (result.baseline) *wire.mutable_baseline() = ToWire(*result.baseline);
+  v1::Search& search = *wire.mutable_search();
+  search.set_space_count(result.search.space_count);
+  FillPrunedCounts(result.search, *search.mutable_pruned_count_by_rule());
+  search.set_evaluated_count(result.search.evaluated_count);
+  search.set_seconds(RoundedUpSeconds(result.search.seconds).count());
+  search.set_complete(result.search.complete);
+  search.set_optimality_gap_ratio(result.search.optimality_gap);
+  FillAppliedDefaults(result.applied_defaults, *wire.mutable_applied_defaults());
+  wire.mutable_warnings()->Assign(result.warnings.begin(), result.warnings.end());
+  for (const TriedPlan& trial : result.trials) Fill(trial, *wire.add_trials());
+  for (const ParetoPoint& point : result.pareto_front) {
+    v1::ParetoPoint& out = *wire.add_pareto_front();
+    out.set_free_memory_ratio(point.free_memory_ratio);
+    *out.mutable_plan() = ToWire(point.plan);
+  }
+  if (result.trial_summary) Fill(*result.trial_summary, *wire.mutable_trial_summary());
+  if (result.calibration) *wire.mutable_calibration() = ToWire(*result.calibration);
+  return wire;
+}
+
+v1::Calibration ToWire(const CalibrationReport& report) {
+  v1::Calibration wire;
+  wire.set_id(report.id);
+  wire.set_time_ratio(report.time_ratio);
+  wire.set_memory_ratio(report.memory_ratio);
+  wire.set_run_count(report.run_count);
+  wire.set_history_sequence(report.history_sequence);
+  wire.set_model_version(report.model_version);
+  for (const PastRun& run : report.evidence) Fill(run, *wire.add_evidence());
+  wire.set_chip(report.chip);
+  wire.set_framework(report.framework);
+  wire.set_framework_version(report.framework_version);
+  wire.set_job_fingerprint(report.job_fingerprint);
+  return wire;
+}
+
+v1::Infeasible ToWire(const Infeasible& infeasible) {
+  v1::Infeasible wire;
+  wire.set_binding_memory_kind(std::string(Word(infeasible.binding_kind)));
+  if (infeasible.nearest) *wire.mutable_nearest() = ToWire(*infeasible.nearest);
+  wire.set_missing_bytes(infeasible.missing.count);
+  wire.mutable_suggestions()->Assign(infeasible.suggestions.begin(), infeasible.suggestions.end());
+  FillPrunedCounts(infeasible.search, *wire.mutable_pruned_count_by_rule());
+  return wire;
+}
+
+v1::Progress ToWire(const Progress& progress) {
+  v1::Progress wire;
+  wire.set_phase(progress.phase);
+  wire.set_space_count(progress.space_count);
+  wire.set_considered_count(progress.considered_count);
+  wire.set_evaluated_count(progress.evaluated_count);
+  if (progress.best_step_time) wire.set_best_step_time_seconds(progress.best_step_time->count());
+  wire.set_job_status(progress.job_status);
+  return wire;
+}
+
+v1::Study ToWire(const StudyRecord& record) {
+  v1::Study wire;
+  wire.set_id(record.id);
+  wire.set_state(std::string(Word(record.state)));
+  wire.set_outcome(record.outcome);
+  wire.set_model_name(record.model_name);
+  wire.set_cluster_name(record.cluster_name);
+  wire.set_device_count(record.device_count);
+  wire.set_create_time(WireTime(record.create_time_ms));
+  if (record.end_time_ms) wire.set_end_time(WireTime(*record.end_time_ms));
+  if (record.search_time) wire.set_search_seconds(record.search_time->count());
+  if (record.best_step_time) wire.set_best_step_time_seconds(record.best_step_time->count());
+  if (record.gain_over_baseline) wire.set_gain_over_baseline_ratio(*record.gain_over_baseline);
+  wire.set_best_plan_digest(record.best_plan_digest);
+  wire.set_error_message(record.error_message);
+  wire.set_revision(record.revision);
+  return wire;
+}
+
+std::string PrintCase(const Question& question, const ParallelPlan& plan) {
+  v1::EvaluateCase wire;
+  *wire.mutable_model() = ToWire(question.model);
+  *wire.mutable_workload() = ToWire(question.workload);
+  *wire.mutable_cluster() = ToWire(question.cluster);
+  *wire.mutable_plan() = ToWire(plan);
+  return PrintJson(wire, {});
+}
+
+StudyCodec ProtobufCodec(const Knowledge& knowledge) {
+  const auto encode = [](const auto& value) { return StableBytes(ToWire(value)); };
+  return {.encode_request = encode,
+          .decode_request = [&knowledge](std::string_view bytes) -> absl::StatusOr<StudyRequest> {
+            return RequestFromBytes(bytes, knowledge, "request of the study");
+          },
+          .encode_answer = AnswerBytes,
+          .encode_plan = encode,
+          .encode_estimate = encode,
+          .encode_progress = encode,
+          .encode_calibration = encode,
+          .encode_question = encode,
+          .decode_question = [&knowledge](std::string_view bytes) -> absl::StatusOr<Question> {
+            ASSIGN_OR_RETURN(StudyRequest request,
+                             RequestFromBytes(bytes, knowledge, "question of a measurement"));
+            return std::move(request.question);
+          },
+          .print_case = PrintCase};
+}
+
+absl::Status FillAnswer(const std::string& stored_answer, v1::GetStudyResponse& response) {
+  v1::GetStudyResponse answer;
+  if (!answer.ParseFromString(stored_answer)) {
+    return absl::DataLossError("stored answer of the study cannot be read");
+  }
+  response.MergeFrom(answer);
+  return absl::OkStatus();
+}
+
+}  // namespace meshwright

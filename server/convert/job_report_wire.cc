@@ -1,0 +1,287 @@
+#include "server/convert/job_report_wire.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "recorder/recorder.h"
+#include "recorder/records.h"
+#include "search_space/spec/choices.h"
+#include "server/convert/convert.h"
+#include "server/convert/history_wire.h"
+#include "server/convert/message_reader.h"
+#include "server/convert/read_wire.h"
+#include "server/convert/status_wire.h"
+#include "server/engine/job_report.h"
+#include "server/tuner/question/checker.h"
+#include "server/tuner/question/fingerprint.h"
+#include "server/tuner/question/study_request.h"
+
+namespace meshwright {
+namespace {
+
+constexpr std::size_t kLongestName = 200;
+constexpr std::size_t kLongestNote = 4000;
+// The fields of a question, which a study's report takes from the study.
+constexpr std::string_view kQuestionFields[] = {"model", "workload", "cluster"};
+
+using NamedStudy = absl::StatusOr<v1::GetStudyResponse>;  // with its answer
+using NamedStudies = std::map<std::string, NamedStudy>;
+
+// A report as it was read, and what its study promised.
+struct ReadReport {
+  JobReport report = {};
+  std::optional<double> recommended_seconds = {};
+};
+
+NamedStudy FindStudy(const Recorder& store, const std::string& id) {
+  const absl::StatusOr<StudyRecord> record = store.GetStudy(id);
+  if (!record.ok()) {
+    return absl::IsNotFound(record.status()) ? WithResource(record.status(), "study", id)
+                                             : record.status();
+  }
+  v1::GetStudyResponse study;
+  if (!study.mutable_question()->ParseFromString(record->question)) {
+    return WithReason(
+        absl::DataLossError(fmt::format("the stored question of study '{}' cannot be read", id)),
+        "STORE_CORRUPT");
+  }
+  if (record->result.has_value()) RETURN_IF_ERROR(FillAnswer(*record->result, study));
+  if (study.result().plans().empty()) {
+    return WithReason(
+        absl::FailedPreconditionError(fmt::format("study '{}' has no plan to report on; it is {}",
+                                                  id, std::string(Word(record->state)))),
+        "STUDY_WITHOUT_PLANS");
+  }
+  return study;
+}
+
+absl::StatusOr<NamedStudies> FindStudies(std::span<const v1::CreateJobReportRequest* const> asked,
+                                         const StoreAccess& store) {
+  NamedStudies studies;
+  const auto names_study = [](const auto* request) { return request->has_study_id(); };
+  if (std::ranges::none_of(asked, names_study)) return studies;
+  RETURN_IF_ERROR(store([&](Recorder& open) {
+    for (const auto* request : asked) {
+      if (!request->has_study_id() || studies.contains(request->study_id())) continue;
+      studies.emplace(request->study_id(), FindStudy(open, request->study_id()));
+    }
+    return absl::OkStatus();
+  }));
+  return studies;
+}
+
+void CheckLength(const MessageReader& in, std::string_view field, std::size_t longest) {
+  const std::optional<std::string> text = in.Text(field);
+  if (!text.has_value() || text->size() <= longest) return;
+  in.Add(field, fmt::format("{} bytes; must be at most {}", text->size(), longest));
+}
+
+// What says which plan was run: a study's, or a question's of the report itself.
+void CheckForm(const MessageReader& in, const v1::CreateJobReportRequest& request) {
+  if (request.has_study_id()) {
+    for (const std::string_view field : kQuestionFields) {
+      if (in.Child(field).has_value()) {
+        in.Add(field, "stated beside study_id; must be one of the two");
+      }
+    }
+    if (request.has_rank() && request.has_plan()) {
+      in.Add("rank", fmt::format("{} beside plan; must be one of the two", request.rank()));
+    }
+  } else if (request.has_rank()) {
+    in.Add("rank",
+           fmt::format("{} without study_id; a rank is of a study's plans", request.rank()));
+  }
+  if (request.has_request_id() && request.request_id().empty()) {
+    in.Add("request_id", "empty; must be left out or say which request it is");
+  }
+  CheckLength(in, "request_id", kLongestName);
+  CheckLength(in, "job_name", kLongestName);
+  CheckLength(in, "note", kLongestNote);
+}
+
+// The study's plan of that rank; nothing, and a mistake, when it has none.
+const v1::RankedPlan* PlanOfRank(const v1::TuneResult& result, int rank, const MessageReader& in) {
+  if (rank == 0 && result.has_baseline()) return &result.baseline();
+  if (rank >= 1 && rank <= result.plans_size()) return &result.plans(rank - 1);
+  in.Add("rank", fmt::format("{}; must be between {} and {}, the plans of the study", rank,
+                             result.has_baseline() ? 0 : 1, result.plans_size()));
+  return nullptr;
+}
+
+// The request with its study's question and plan, and what was said of the plan; nothing when it
+// names none of the study's.
+std::optional<v1::CreateJobReportRequest> Completed(const v1::CreateJobReportRequest& request,
+                                                    const v1::GetStudyResponse& study,
+                                                    const MessageReader& in,
+                                                    std::optional<double>& recommended_seconds) {
+  v1::CreateJobReportRequest whole = request;
+  *whole.mutable_model() = study.question().model();
+  *whole.mutable_workload() = study.question().workload();
+  *whole.mutable_cluster() = study.question().cluster();
+  if (request.has_plan()) return whole;
+  const int rank = request.has_rank() ? request.rank() : 1;
+  const v1::RankedPlan* const plan = PlanOfRank(study.result(), rank, in);
+  if (plan == nullptr) return std::nullopt;
+  *whole.mutable_plan() = plan->plan();
+  // Where the question leaves it open, the plan's answer chose it.
+  if (plan->has_precision()) whole.mutable_workload()->set_precision(plan->precision());
+  recommended_seconds = plan->estimate().step_time_seconds();
+  return whole;
+}
+
+// Drops what was found of the question and the plan, which were not there to be read.
+void KeepMeasuredMistakes(const MessageReader& in, std::vector<FieldViolation>& found) {
+  std::erase_if(found, [&](const FieldViolation& violation) {
+    const auto is_at = [&](std::string_view field) {
+      return violation.field.starts_with(in.At(field));
+    };
+    return is_at("plan") || std::ranges::any_of(kQuestionFields, is_at);
+  });
+}
+
+// Milliseconds taken for seconds, most often: no answer would learn from such a step.
+void CheckPossible(const MessageReader& in, const HistoryRow& run, const Knowledge& knowledge) {
+  if (run.outcome != Outcome::kOk || !run.step_time.has_value() || in.HasMistakes("")) return;
+  const absl::StatusOr<Problem> problem = ResolveProblem(run.question, knowledge);
+  if (!problem.ok() || *run.step_time >= LeastStep(*problem)) return;
+  in.Add("step_time_seconds",
+         fmt::format("{}; the devices' nominal peak allows no step below {:.3g}",
+                     run.step_time->count(), LeastStep(*problem).count()));
+}
+
+// `study` is null when the report names none, or none that could be read.
+ReadReport ReadOne(const v1::CreateJobReportRequest& request, const v1::GetStudyResponse* study,
+                   const std::string& path, const Knowledge& knowledge,
+                   std::vector<FieldViolation>& found) {
+  const MessageReader in(request, path, found);
+  CheckForm(in, request);
+  ReadReport out;
+  JobReport& report = out.report;
+  std::optional<v1::CreateJobReportRequest> whole = request;
+  if (request.has_study_id()) {
+    whole.reset();
+    if (study != nullptr) whole = Completed(request, *study, in, out.recommended_seconds);
+  }
+  if (!whole.has_value()) {
+    std::vector<FieldViolation> measured;
+    ReadHistoryRow(MessageReader(request, path, measured), knowledge);
+    KeepMeasuredMistakes(in, measured);
+    found.insert(found.end(), measured.begin(), measured.end());
+    return out;
+  }
+  if (request.has_framework_version()) {
+    v1::Framework& framework = *whole->mutable_workload()->mutable_framework();
+    if (!framework.has_name()) {
+      in.Add("framework_version", fmt::format("'{}'; workload.framework.name says nothing of whose",
+                                              request.framework_version()));
+    }
+    framework.set_version(request.framework_version());
+  }
+  report.run = ReadHistoryRow(MessageReader(*whole, path, found), knowledge);
+  CheckPossible(in, report.run, knowledge);
+  if (request.has_study_id()) report.study_id = request.study_id();
+  if (request.has_request_id()) report.request_id = request.request_id();
+  v1::CreateJobReportRequest hashed = request;
+  hashed.clear_request_id();
+  report.request_hash = Digest(hashed.SerializeAsString());
+  report.job_name = request.job_name();
+  report.note = request.note();
+  return out;
+}
+
+// Every mistake of all reports at once.
+absl::StatusOr<std::vector<ReadReport>> ReadAll(
+    std::span<const v1::CreateJobReportRequest* const> asked, bool is_batch,
+    const ReportContext& context) {
+  ASSIGN_OR_RETURN(const NamedStudies studies, FindStudies(asked, context.store));
+  std::vector<FieldViolation> found;
+  absl::Status lost;  // of the first study that could not be read
+  std::vector<ReadReport> read;
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    const auto named = studies.find(asked[i]->study_id());
+    const bool is_named = asked[i]->has_study_id();
+    if (is_named && lost.ok()) lost = named->second.status();
+    read.push_back(ReadOne(*asked[i], is_named && named->second.ok() ? &*named->second : nullptr,
+                           is_batch ? fmt::format("requests[{}]", i) : "", context.knowledge,
+                           found));
+  }
+  RETURN_IF_ERROR(FoundStatus(found));
+  RETURN_IF_ERROR(lost);
+  return read;
+}
+
+absl::StatusOr<std::vector<v1::CreateJobReportResponse>> Create(
+    std::span<const v1::CreateJobReportRequest* const> asked, bool is_batch,
+    const ReportContext& context) {
+  ASSIGN_OR_RETURN(std::vector<ReadReport> read, ReadAll(asked, is_batch, context));
+  std::vector<JobReport> reports;
+  reports.reserve(read.size());
+  for (ReadReport& one : read) reports.push_back(std::move(one.report));
+  ASSIGN_OR_RETURN(const std::vector<KeptReport> kept,
+                   KeepJobReports(reports, context.store, context.knowledge,
+                                  ProtobufCodec(context.knowledge), context.time_ms));
+  std::vector<v1::CreateJobReportResponse> responses(kept.size());
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    *responses[i].mutable_report() = ToWire(kept[i].measurement);
+    if (read[i].recommended_seconds.has_value()) {
+      responses[i].set_recommended_step_time_seconds(*read[i].recommended_seconds);
+    }
+    responses[i].mutable_warnings()->Assign(kept[i].warnings.begin(), kept[i].warnings.end());
+  }
+  return responses;
+}
+
+std::optional<FieldViolation> CheckCount(int count) {
+  if (count >= 1 && count <= kMostReports) return std::nullopt;
+  return FieldViolation{
+      .field = "requests",
+      .description = fmt::format("{} reports; must be between 1 and {}", count, kMostReports)};
+}
+
+}  // namespace
+
+absl::StatusOr<v1::CreateJobReportResponse> CreateJobReport(
+    const v1::CreateJobReportRequest& request, const ReportContext& context) {
+  const v1::CreateJobReportRequest* const asked[] = {&request};
+  ASSIGN_OR_RETURN(std::vector<v1::CreateJobReportResponse> responses,
+                   Create(asked, /*is_batch=*/false, context));
+  return std::move(responses.front());
+}
+
+absl::StatusOr<v1::BatchCreateJobReportsResponse> BatchCreateJobReports(
+    const v1::BatchCreateJobReportsRequest& request, const ReportContext& context) {
+  if (auto violation = CheckCount(request.requests_size())) return InvalidFields({*violation});
+  const std::vector<const v1::CreateJobReportRequest*> asked(request.requests().pointer_begin(),
+                                                             request.requests().pointer_end());
+  ASSIGN_OR_RETURN(std::vector<v1::CreateJobReportResponse> responses,
+                   Create(asked, /*is_batch=*/true, context));
+  v1::BatchCreateJobReportsResponse batch;
+  for (v1::CreateJobReportResponse& response : responses) {
+    *batch.add_responses() = std::move(response);
+  }
+  return batch;
+}
+
+absl::Status ReportMistakes(const v1::CreateJobReportRequest& request, const Knowledge& knowledge,
+                            std::vector<FieldViolation> found) {
+  ReadOne(request, nullptr, "", knowledge, found);
+  return FoundStatus(found);
+}
+
+absl::Status ReportMistakes(const v1::BatchCreateJobReportsRequest& request,
+                            const Knowledge& knowledge, std::vector<FieldViolation> found) {
+  for (int i = 0; i < request.requests_size(); ++i) {
+    ReadOne(request.requests(i), nullptr, fmt::format("requests[{}]", i), knowledge, found);
+  }
+  if (auto violation = CheckCount(request.requests_size())) found.push_back(*violation);
+  return FoundStatus(found);
+}
+
+}  // namespace meshwright

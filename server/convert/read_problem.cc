@@ -1,0 +1,151 @@
+#include "fmt/format.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/cluster.h"
+#include "search_space/spec/model.h"
+#include "search_space/spec/workload.h"
+#include "server/convert/message_reader.h"
+#include "server/convert/read_wire.h"
+
+namespace meshwright {
+namespace {
+
+MoeSpec ReadMoe(const MessageReader& in) {
+  return {.expert_count = in.RequiredInt("expert_count"),
+          .experts_per_token = in.RequiredInt("experts_per_token"),
+          .expert_ffn_hidden_size = in.RequiredInt("expert_ffn_hidden_size"),
+          .shared_expert_ffn_hidden_size = in.Int("shared_expert_ffn_hidden_size").value_or(0),
+          .first_dense_layer_count = in.Int("first_dense_layer_count").value_or(0),
+          .imbalance_ratio = in.Double("imbalance_ratio").value_or(1.0)};
+}
+
+MlaSpec ReadMla(const MessageReader& in) {
+  return {.q_lora_rank = in.Int("q_lora_rank").value_or(0),
+          .kv_lora_rank = in.RequiredInt("kv_lora_rank"),
+          .qk_nope_head_dim = in.RequiredInt("qk_nope_head_dim"),
+          .qk_rope_head_dim = in.RequiredInt("qk_rope_head_dim"),
+          .v_head_dim = in.RequiredInt("v_head_dim")};
+}
+
+// Heads and their size have defaults that follow from other fields. Where those are wrong, the 1
+// keeps a default from being a second mistake: nobody stated it.
+void ReadHeads(const MessageReader& in, ModelSpec& model) {
+  model.attention_head_count = in.RequiredInt("attention_head_count");
+  const int heads = model.attention_head_count;
+  model.kv_head_count = in.Int("kv_head_count").value_or(heads >= 1 ? heads : 1);
+  if (const std::optional<int> head_dim = in.Int("head_dim")) {
+    model.head_dim = *head_dim;
+    return;
+  }
+  model.head_dim = 1;
+  if (heads < 1 || model.hidden_size < 1) return;
+  if (model.hidden_size % heads == 0) {
+    model.head_dim = model.hidden_size / heads;
+  } else {
+    in.Add("head_dim",
+           fmt::format("missing; required where attention_head_count {} does not divide "
+                       "hidden_size {}",
+                       heads, model.hidden_size));
+  }
+}
+
+NodePoolRequest ReadPool(const MessageReader& in) {
+  NodePoolRequest pool = {.name = in.Text("name").value_or(""),
+                          .chip = in.Text("chip").value_or(""),
+                          .node_count = in.Int("node_count"),
+                          .devices_per_node = in.Int("devices_per_node"),
+                          .power_limit_watts = in.Double("power_limit_watts"),
+                          .physical_devices_per_node = in.Int("physical_devices_per_node")};
+  if (const auto intra = in.Child("intra_node")) {
+    pool.intra_node.kind = intra->Choice<LinkKind>("kind");
+    if (const auto bandwidth = intra->Double("bandwidth_bytes_per_second")) {
+      pool.intra_node.bandwidth = BytesPerSecond{*bandwidth};
+    }
+  }
+  if (const auto inter = in.Child("inter_node")) {
+    pool.inter_node.kind = inter->Choice<LinkKind>("kind");
+    pool.inter_node.nic_count = inter->Int("nic_count");
+    pool.inter_node.nic_gigabits_per_second = inter->Double("nic_gigabits_per_second");
+    if (const auto latency = inter->Double("latency_seconds")) {
+      pool.inter_node.latency = Seconds(*latency);
+    }
+  }
+  if (const auto capacity = in.Int64("memory_capacity_bytes")) {
+    pool.memory_capacity = Bytes{*capacity};
+  }
+  return pool;
+}
+
+}  // namespace
+
+ModelSpec ReadModel(const MessageReader& in) {
+  ModelSpec model;
+  model.name = in.Text("name").value_or("model");
+  model.layer_count = in.RequiredInt("layer_count");
+  model.hidden_size = in.RequiredInt("hidden_size");
+  if (const auto moe = in.Child("moe")) model.moe = ReadMoe(*moe);
+  // A model whose every layer is routed has no dense feed-forward.
+  const bool is_all_routed = model.moe.has_value() && model.moe->first_dense_layer_count == 0;
+  model.ffn_hidden_size =
+      is_all_routed ? in.Int("ffn_hidden_size").value_or(0) : in.RequiredInt("ffn_hidden_size");
+  ReadHeads(in, model);
+  model.vocab_size = in.RequiredInt("vocab_size");
+  model.mlp = in.Required("mlp", in.Choice<MlpKind>("mlp"));
+  model.norm = in.Required("norm", in.Choice<NormKind>("norm"));
+  model.tied_embeddings = in.Bool("tied_embeddings").value_or(false);
+  if (const auto mla = in.Child("mla")) model.mla = ReadMla(*mla);
+  model.sliding_window = in.Int("sliding_window").value_or(0);
+  model.mtp_layer_count = in.Int("mtp_layer_count").value_or(0);
+  return model;
+}
+
+WorkloadRequest ReadWorkload(const MessageReader& in) {
+  WorkloadRequest workload = {
+      .sequence_length = in.Int("sequence_length"),
+      .global_batch_size = in.Int("global_batch_size"),
+      .precision = in.Choice<Precision>("precision"),
+      .attention_kernel = in.Choice<AttentionKernel>("attention_kernel"),
+      .norm_kernel = in.Choice<KernelFusion>("norm_kernel"),
+      .cross_entropy_kernel = in.Choice<KernelFusion>("cross_entropy_kernel"),
+      .optimizer = in.Choice<Optimizer>("optimizer"),
+      .gradient_dtype = in.Choice<GradientDtype>("gradient_dtype"),
+      .fp8_recipe = in.Choice<Fp8Recipe>("fp8_recipe"),
+      .grouped_gemm = in.Bool("grouped_gemm"),
+      .dropout_ratio = in.Double("dropout_ratio")};
+  if (const auto overlap = in.Child("overlap")) {
+    workload.overlap = {.gradient_reduce = overlap->Bool("gradient_reduce"),
+                        .parameter_gather = overlap->Bool("parameter_gather"),
+                        .tensor_parallel = overlap->Bool("tensor_parallel"),
+                        .pipeline_p2p = overlap->Bool("pipeline_p2p")};
+  }
+  if (const auto framework = in.Child("framework")) {
+    workload.framework_name = framework->Text("name");
+    workload.framework_version = framework->Text("version");
+    for (const MessageReader& fact : framework->Children("facts")) {
+      workload.framework_facts.push_back({.name = fact.Required("name", fact.Text("name")),
+                                          .value = fact.Required("value", fact.Text("value"))});
+    }
+  }
+  return workload;
+}
+
+ClusterRequest ReadCluster(const MessageReader& in) {
+  ClusterRequest cluster = {.name = in.Text("name").value_or("")};
+  for (const MessageReader& pool : in.Children("pools")) cluster.pools.push_back(ReadPool(pool));
+  if (const auto topology = in.Child("topology")) {
+    cluster.topology = {.kind = topology->Choice<ClusterTopology>("kind"),
+                        .nodes_per_segment = topology->Int("nodes_per_segment"),
+                        .oversubscription_ratio = topology->Double("oversubscription_ratio")};
+  }
+  if (const auto inter_pool = in.Child("inter_pool")) {
+    if (const auto bandwidth = inter_pool->Double("bandwidth_bytes_per_second_per_node")) {
+      cluster.inter_pool.bandwidth_per_node = BytesPerSecond{*bandwidth};
+    }
+    if (const auto latency = inter_pool->Double("latency_seconds")) {
+      cluster.inter_pool.latency = Seconds(*latency);
+    }
+  }
+  return cluster;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,162 @@
+#include "server/convert/status_wire.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/cord.h"
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
+#include "search_space/base/status.h"
+#include "server/tuner/search/infeasible.h"
+
+namespace meshwright {
+namespace {
+
+constexpr char kInfeasibleUrl[] = "meshwright/infeasible";
+constexpr char kResourceTypeUrl[] = "meshwright/resource_type";
+constexpr char kResourceNameUrl[] = "meshwright/resource_name";
+constexpr char kStudyIdUrl[] = "meshwright/study_id";
+constexpr char kStudyIdKey[] = "study_id";
+
+// Trailing metadata of 8 KiB is all that a client takes by default (GRPC_ARG_MAX_METADATA_SIZE),
+// and a list of wrong fields stands in both the message and the details; a long message is cut to
+// its count. Our own client builds the message again from the details.
+constexpr std::size_t kLongestMessage = 1500;
+
+std::optional<std::string> Payload(const absl::Status& status, const char* url) {
+  const auto payload = status.GetPayload(url);
+  if (!payload.has_value()) return std::nullopt;
+  return std::string(*payload);
+}
+
+absl::Status WithPayload(absl::Status status, const char* url, const std::string& text) {
+  status.SetPayload(url, absl::Cord(text));
+  return status;
+}
+
+void AddErrorInfo(const absl::Status& status, google::rpc::Status& wire) {
+  google::rpc::ErrorInfo info;
+  info.set_reason(Reason(status));
+  info.set_domain(kErrorDomain);
+  if (const auto id = StudyIdOf(status)) (*info.mutable_metadata())[kStudyIdKey] = *id;
+  wire.add_details()->PackFrom(info);
+}
+
+void AddBadRequest(const std::vector<FieldViolation>& violations, google::rpc::Status& wire) {
+  google::rpc::BadRequest bad_request;
+  for (const FieldViolation& violation : violations) {
+    auto& field = *bad_request.add_field_violations();
+    field.set_field(violation.field);
+    field.set_description(violation.description);
+  }
+  wire.add_details()->PackFrom(bad_request);
+}
+
+void AddResourceInfo(const std::string& type, const std::string& name, google::rpc::Status& wire) {
+  google::rpc::ResourceInfo resource;
+  resource.set_resource_type(type);
+  resource.set_resource_name(name);
+  wire.add_details()->PackFrom(resource);
+}
+
+std::vector<FieldViolation> Violations(const google::rpc::BadRequest& bad_request) {
+  std::vector<FieldViolation> violations;
+  for (const auto& field : bad_request.field_violations()) {
+    violations.push_back({.field = field.field(), .description = field.description()});
+  }
+  return violations;
+}
+
+// `status` with what one detail says.
+absl::Status ApplyDetail(absl::Status status, const google::protobuf::Any& detail) {
+  google::rpc::ErrorInfo info;
+  google::rpc::ResourceInfo resource;
+  v1::Infeasible infeasible;
+  if (detail.UnpackTo(&info)) {
+    if (info.reason() != absl::StatusCodeToString(status.code())) {
+      status = WithReason(std::move(status), info.reason());
+    }
+    const auto id = info.metadata().find(kStudyIdKey);
+    return id == info.metadata().end() ? status : WithStudyId(std::move(status), id->second);
+  }
+  if (detail.UnpackTo(&resource)) {
+    return WithResource(std::move(status), resource.resource_type(), resource.resource_name());
+  }
+  if (detail.UnpackTo(&infeasible)) {
+    return WithPayload(std::move(status), kInfeasibleUrl, infeasible.SerializeAsString());
+  }
+  return status;
+}
+
+}  // namespace
+
+absl::Status InfeasibleStatus(const v1::Infeasible& infeasible) {
+  absl::Status status =
+      WithReason(absl::FailedPreconditionError(
+                     fmt::format("no plan fits: {} binds, {} bytes a device missing",
+                                 infeasible.binding_memory_kind(), infeasible.missing_bytes())),
+                 kNoFeasiblePlanReason);
+  return WithPayload(std::move(status), kInfeasibleUrl, infeasible.SerializeAsString());
+}
+
+std::optional<v1::Infeasible> InfeasibleOf(const absl::Status& status) {
+  const auto payload = Payload(status, kInfeasibleUrl);
+  v1::Infeasible infeasible;
+  if (!payload.has_value() || !infeasible.ParseFromString(*payload)) return std::nullopt;
+  return infeasible;
+}
+
+absl::Status WithResource(absl::Status status, const std::string& type, const std::string& name) {
+  return WithPayload(WithPayload(std::move(status), kResourceTypeUrl, type), kResourceNameUrl,
+                     name);
+}
+
+absl::Status WithStudyId(absl::Status status, const std::string& study_id) {
+  return WithPayload(std::move(status), kStudyIdUrl, study_id);
+}
+
+std::optional<std::string> StudyIdOf(const absl::Status& status) {
+  return Payload(status, kStudyIdUrl);
+}
+
+grpc::Status ToGrpc(const absl::Status& status) {
+  if (status.ok()) return grpc::Status::OK;
+  google::rpc::Status wire;
+  const bool unknown = status.code() == absl::StatusCode::kUnknown;
+  const auto code = unknown ? absl::StatusCode::kInternal : status.code();
+  wire.set_code(static_cast<int>(code));
+  wire.set_message(std::string(status.message()));
+
+  AddErrorInfo(status, wire);
+  const auto violations = FieldViolations(status);
+  if (!violations.empty()) {
+    AddBadRequest(violations, wire);
+    if (wire.message().size() > kLongestMessage) {
+      wire.set_message(fmt::format("{} invalid fields", violations.size()));
+    }
+  }
+  const auto resource_type = Payload(status, kResourceTypeUrl);
+  if (resource_type.has_value()) {
+    AddResourceInfo(*resource_type, Payload(status, kResourceNameUrl).value_or(""), wire);
+  }
+  if (const auto infeasible = InfeasibleOf(status)) wire.add_details()->PackFrom(*infeasible);
+  return {static_cast<grpc::StatusCode>(code), wire.message(), wire.SerializeAsString()};
+}
+
+absl::Status FromGrpc(const grpc::Status& status) {
+  if (status.ok()) return absl::OkStatus();
+  const auto code = static_cast<absl::StatusCode>(status.error_code());
+  absl::Status result(code, status.error_message());
+  google::rpc::Status wire;
+  if (!wire.ParseFromString(status.error_details())) return result;
+  for (const auto& detail : wire.details()) {
+    google::rpc::BadRequest bad_request;
+    if (detail.UnpackTo(&bad_request)) result = InvalidFields(Violations(bad_request));
+  }
+  for (const auto& detail : wire.details()) result = ApplyDetail(std::move(result), detail);
+  return result;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,23 @@
+#include "server/convert/wire_time.h"
+
+#include <fmt/chrono.h>
+
+#include <chrono>
+#include <ctime>
+
+namespace meshwright {
+
+std::string WireTime(std::int64_t unix_milliseconds) {
+  const std::chrono::sys_time<std::chrono::milliseconds> time{
+      std::chrono::milliseconds(unix_milliseconds)};
+  const auto second = std::chrono::floor<std::chrono::seconds>(time);
+  return fmt::format("{:%FT%T}.{:03}Z", fmt::gmtime(std::chrono::system_clock::to_time_t(second)),
+                     (time - second).count());
+}
+
+std::string WireTimeNow() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return WireTime(std::chrono::duration_cast<std::chrono::milliseconds>(now).count());
+}
+
+}  // namespace meshwright

@@ -1,0 +1,78 @@
+#include "server/engine/drift.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "estimator/learning/interval.h"
+#include "search_space/base/status.h"
+#include "search_space/spec/choices.h"
+
+namespace meshwright {
+namespace {
+
+// Of a mean of independent runs: by chance in 1 of 370 cases.
+constexpr double kChance = 3;
+// More than count, because an interval without width says nothing.
+constexpr int kLookedAt = 100;
+
+// How far the run lies from what was expected, in standard deviations of its own interval, whose
+// two sides need not be alike.
+std::optional<double> DeviationOf(const MeasurementRecord& run) {
+  const ExpectedFigures& expected = run.expected;
+  const bool has_interval = expected.step_time && expected.low && expected.high;
+  if (run.outcome != Outcome::kOk || !run.step_time || !has_interval) return std::nullopt;
+  const double residual = std::log(*run.step_time / *expected.step_time);
+  const double side = residual > 0 ? std::log(*expected.high / *expected.step_time)
+                                   : std::log(*expected.step_time / *expected.low);
+  const double deviation = residual / side * kCentral80;
+  if (!(side > 0) || !std::isfinite(deviation)) return std::nullopt;
+  return deviation;
+}
+
+}  // namespace
+
+std::optional<Drift> FindDrift(std::span<const MeasurementRecord> newest_first) {
+  Drift drift;
+  double deviations = 0;
+  double log_ratios = 0;
+  for (const MeasurementRecord& run : newest_first) {
+    const std::optional<double> deviation = DeviationOf(run);
+    if (!deviation.has_value()) continue;
+    deviations += *deviation;
+    log_ratios += std::log(*run.step_time / *run.expected.step_time);
+    if (++drift.run_count == kMostDriftRuns) break;
+  }
+  if (drift.run_count < kLeastDriftRuns) return std::nullopt;
+  drift.mean_deviation = deviations / drift.run_count;
+  drift.mean_ratio = std::exp(log_ratios / drift.run_count);
+  drift.limit = std::max(kCentral80, kChance / std::sqrt(drift.run_count));
+  return std::abs(drift.mean_deviation) > drift.limit ? std::optional(drift) : std::nullopt;
+}
+
+absl::StatusOr<std::optional<std::string>> DriftWarning(
+    const Recorder& store, std::string_view chip, std::string_view framework,
+    std::optional<std::int64_t> up_to_sequence) {
+  const MeasurementFilter filter = {
+      .chip = std::string(chip),
+      .framework = std::string(framework),
+      .sources = {MeasurementSource::kTrial, MeasurementSource::kJobReport},
+      .outcome = Outcome::kOk,
+      .up_to_sequence = up_to_sequence,
+      .has_interval = true};
+  // By time and not by number: an import gives old runs new numbers.
+  ASSIGN_OR_RETURN(const MeasurementPage page,
+                   store.ListMeasurements(filter, MeasurementOrder::kLatest, kLookedAt, ""));
+  const std::optional<Drift> drift = FindDrift(page.measurements);
+  if (!drift.has_value()) return std::nullopt;
+  return fmt::format(
+      "drift: the newest {} runs on {} under {} took {:.2f} times what was expected of them, on "
+      "average {:+.1f} standard deviations of their intervals; limit {:.2f}. Something has changed "
+      "that the history does not know (driver, firmware, network, framework), or the runs are of "
+      "another kind than those it has",
+      drift->run_count, chip, framework, drift->mean_ratio, drift->mean_deviation, drift->limit);
+}
+
+}  // namespace meshwright

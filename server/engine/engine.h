@@ -1,0 +1,112 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "recorder/recorder.h"
+#include "recorder/records.h"
+#include "server/engine/store_access.h"
+#include "server/engine/study_codec.h"
+#include "server/tuner/answers/run_study.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_answer.h"
+#include "server/tuner/question/study_control.h"
+#include "server/tuner/question/study_request.h"
+
+namespace meshwright {
+
+struct CreateStudyOptions {
+  std::optional<std::string> study_id = {};
+  std::optional<std::string> request_id = {};
+};
+
+// When a study that was run outside the engine began, and what it may have learnt from.
+struct OutsideRun {
+  std::int64_t start_time_ms = 0;
+  std::int64_t history_sequence = 0;
+};
+
+// Called with each new event of a study and once with nothing when no more will come, from the
+// thread that caused the event, while the engine is locked: it must return at once and not call the
+// engine. A receiver that is slower than the study keeps a bounded queue of its own.
+using EventSink = std::function<void(const std::optional<EventRecord>&)>;
+
+struct EngineHooks {
+  // Told, on the engine's thread, what no caller can be told: the store failed under a study.
+  std::function<void(std::string_view study_id, const absl::Status&)> on_error = {};
+  // What runs a study; tests hold it up to meet a running study.
+  std::function<absl::StatusOr<StudyAnswer>(const StudyRequest&, const Knowledge&,
+                                            const StudyControl&)>
+      run = RunStudy;
+  // Whether studies may run the commands that they state, as this process's user.
+  bool allows_jobs = false;
+};
+
+// Runs studies on threads of its own and keeps them in the store: searches one after the other,
+// those whose trials are jobs beside them. All methods may be called from any thread. At start,
+// studies that an earlier process left behind are shown as interrupted and then run again from
+// their stored request; one that has taken its process down three times fails.
+class Engine {
+ public:
+  // `knowledge` must outlive the engine.
+  static absl::StatusOr<std::unique_ptr<Engine>> Start(Recorder recorder,
+                                                       const Knowledge& knowledge, StudyCodec codec,
+                                                       EngineHooks hooks = {});
+  // Stops what runs and leaves it interrupted in the store, to be resumed; jobs run on.
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // Makes a study and queues it. PERMISSION_DENIED with reason JOBS_NOT_ALLOWED: it would run jobs.
+  // The same request_id with the same request gives the study that it
+  // made before.
+  absl::StatusOr<StudyRecord> CreateStudy(const StudyRequest& request,
+                                          const CreateStudyOptions& options);
+
+  // Keeps a study that was run outside the engine.
+  absl::StatusOr<StudyRecord> RecordStudy(const StudyRequest& request,
+                                          const absl::StatusOr<StudyAnswer>& answer,
+                                          const OutsideRun& run);
+
+  // What the store has measured for any question, as of one moment: this one, or `up_to_sequence`
+  // if that is earlier.
+  absl::StatusOr<HistorySource> History(std::optional<std::int64_t> up_to_sequence);
+
+  absl::StatusOr<StudyRecord> GetStudy(std::string_view id);
+  absl::StatusOr<StudyPage> ListStudies(int page_size, std::string_view page_token);
+  absl::StatusOr<PlanPage> ListPlans(std::string_view id, int page_size,
+                                     std::string_view page_token);
+  absl::StatusOr<std::vector<EventRecord>> ListEvents(std::string_view id,
+                                                      std::int64_t after_revision);
+  // Idempotent. The study ends as CANCELLED, with the best plan so far when there is one; of a
+  // study that has ended already nothing changes.
+  absl::StatusOr<StudyRecord> CancelStudy(std::string_view id);
+
+  // Replays the journal after `after_revision`, then follows it, without a gap or a repeat, because
+  // both come from the journal. The replay calls `sink` before this returns.
+  absl::StatusOr<std::int64_t> Subscribe(std::string_view id, std::int64_t after_revision,
+                                         EventSink sink);
+  // Returns when `sink` is not being called any more.
+  void Unsubscribe(std::int64_t subscription);
+
+  // Between two steps of the studies (store_access.h).
+  absl::Status UseStore(const StoreCall& use);
+  // The same for what is stored: calls that arrive together are made durable together
+  // (store_writer.h). Not to be called from another call.
+  absl::Status WriteStore(StoreCall call);
+
+  [[nodiscard]] int schema_version() const;
+
+ private:
+  struct State;
+  explicit Engine(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace meshwright

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "recorder/history_records.h"
+#include "server/engine/store_access.h"
+#include "server/engine/study_codec.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_request.h"
+
+namespace meshwright {
+
+// What a job that was really launched achieved.
+struct JobReport {
+  HistoryRow run = {};
+  std::optional<std::string> study_id = {};    // whose plan was launched
+  std::optional<std::string> request_id = {};  // makes keeping it idempotent
+  std::string request_hash = {};               // of the whole request
+  std::string job_name = {};
+  std::string note = {};
+};
+
+struct KeptReport {
+  MeasurementRecord measurement = {};  // as it was stored first
+  // Of drift, as it stood with this report; of several reports on a chip under a framework, the
+  // last of them has it.
+  std::vector<std::string> warnings = {};
+};
+
+// Different questions in one batch, each of which is calibrated anew.
+inline constexpr std::size_t kMostReportedQuestions = 50;
+
+// Keeps reports beside what is expected of their plans at this moment, by what the store had
+// measured before them: all or none, in their order. The reports are valid (convert_job_report.cc).
+// Reads no clock: `time_ms` is now. More than kMostReportedQuestions: INVALID_ARGUMENT. Else errors
+// are the store's; REQUEST_ID_REUSED for a request_id that made another report.
+absl::StatusOr<std::vector<KeptReport>> KeepJobReports(std::span<const JobReport> reports,
+                                                       const StoreAccess& store,
+                                                       const Knowledge& knowledge,
+                                                       const StudyCodec& codec,
+                                                       std::int64_t time_ms);
+
+}  // namespace meshwright

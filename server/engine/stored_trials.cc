@@ -1,0 +1,336 @@
+#include "server/engine/stored_trials.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "recorder/history_records.h"
+#include "recorder/page_token.h"
+#include "recorder/records.h"
+#include "recorder/trial_records.h"
+#include "search_space/base/status.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/attempt.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/plan.h"
+#include "server/engine/followers.h"
+#include "server/engine/measurement.h"
+#include "server/engine/saving.h"
+#include "server/tuner/question/study_answer.h"
+#include "server/tuner/question/trial.h"
+#include "server/tuner/trials/attempt_journal.h"
+
+namespace meshwright {
+namespace {
+
+absl::StatusOr<ParallelPlan> PlanOf(const TrialRecord& trial) {
+  std::optional<ParallelPlan> plan = ParsePlanKey(trial.plan_key);
+  if (plan.has_value()) return *std::move(plan);
+  return WithReason(absl::DataLossError(fmt::format("the plan of trial {} of study '{}' cannot be "
+                                                    "read: {}",
+                                                    trial.number, trial.study_id, trial.plan_key)),
+                    "STORE_CORRUPT");
+}
+
+// Of one that was measured there is nothing to say.
+std::string MessageOf(const AttemptRecord& attempt) {
+  return attempt.failure_class.empty() ? "" : attempt.message;
+}
+
+absl::StatusOr<TriedPlan> TriedOf(const Recorder& recorder, const TrialRecord& trial) {
+  ASSIGN_OR_RETURN(ParallelPlan plan, PlanOf(trial));
+  ASSIGN_OR_RETURN(const std::vector<AttemptRecord> attempts,
+                   recorder.ListAttempts(trial.study_id, trial.number));
+  return TriedPlan{.plan = std::move(plan),
+                   .outcome = OutcomeOf(trial.outcome.value_or(Outcome::kCancelled),
+                                        trial.step_time.value_or(Seconds(0)), trial.peak_memory),
+                   .expected_step_time = trial.expected_step_time,
+                   .success_probability = trial.success_probability,
+                   .device_time = trial.device_time,
+                   .failure_class = attempts.back().failure_class,
+                   .failure_message = MessageOf(attempts.back()),
+                   .suspect_reasons = attempts.back().quality.suspect_reasons,
+                   .environment_digest = attempts.back().quality.environment_digest};
+}
+
+EventRecord TrialEvent(const std::string& study_id, int number, std::int64_t time_ms) {
+  return {.study_id = study_id,
+          .time_ms = time_ms,
+          .kind = kTrialEventKind,
+          .payload = std::to_string(number)};
+}
+
+}  // namespace
+
+StoredTrials::StoredTrials(StoredTrialsOptions options) : options_(std::move(options)) {
+  journal_.learnt = [this](const std::optional<CalibrationReport>& report) {
+    return Learnt(report);
+  };
+  journal_.begin = [this](const ExpectedTrial& expected) { return Begin(expected); };
+  journal_.end = [this](int number, const TriedPlan& tried) { return End(number, tried); };
+  journal_.attempts = Attempts();
+}
+
+AttemptJournal StoredTrials::Attempts() {
+  return {.newest = [this]() -> absl::StatusOr<OpenAttempt> { return Newest(); },
+          .update =
+              [this](AttemptState state, const std::string& external_id,
+                     const std::vector<std::string>& nodes) {
+                return Update(state, external_id, nodes);
+              },
+          .again = [this](const AttemptReport& report) { return Again(report); },
+          .report = [this](const AttemptReport& report) { report_ = report; }};
+}
+
+absl::StatusOr<std::unique_ptr<StoredTrials>> StoredTrials::Open(StoredTrialsOptions options) {
+  std::unique_ptr<StoredTrials> trials(new StoredTrials(std::move(options)));
+  RETURN_IF_ERROR(
+      trials->options_.access([&](Recorder& recorder) { return trials->Load(recorder); }));
+  return trials;
+}
+
+absl::Status StoredTrials::Load(const Recorder& recorder) {
+  std::string page_token;
+  do {
+    ASSIGN_OR_RETURN(const TrialPage page,
+                     recorder.ListTrials({.study_id = options_.study_id}, TrialOrder::kNumber,
+                                         kMaxPageSize, page_token));
+    for (const TrialRecord& trial : page.trials) {
+      if (trial.state == TrialState::kEnded) {
+        ASSIGN_OR_RETURN(TriedPlan tried, TriedOf(recorder, trial));
+        journal_.ended.push_back(std::move(tried));
+        continue;
+      }
+      RETURN_IF_ERROR(LoadOpen(recorder, trial));
+    }
+    page_token = page.next_page_token;
+  } while (!page_token.empty());
+  return absl::OkStatus();
+}
+
+absl::Status StoredTrials::LoadOpen(const Recorder& recorder, const TrialRecord& trial) {
+  ASSIGN_OR_RETURN(journal_.open, PlanOf(trial));
+  open_number_ = trial.number;
+  ASSIGN_OR_RETURN(earlier_attempts_, recorder.ListAttempts(trial.study_id, trial.number));
+  // A table that stands in for a cluster runs nothing that could have gone on.
+  if (options_.launcher == kReplayLauncher) return absl::OkStatus();
+  if (earlier_attempts_.back().state == AttemptState::kEnded) return absl::OkStatus();
+  attempt_ = std::move(earlier_attempts_.back());
+  earlier_attempts_.pop_back();
+  is_adopted_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status StoredTrials::Learnt(const std::optional<CalibrationReport>& report) {
+  calibration_id_ = report.has_value() ? report->id : "";
+  if (!report.has_value()) return absl::OkStatus();
+  return options_.access([&](Recorder& recorder) {
+    return recorder.InsertCalibration(CalibrationRecordOf(*report, options_.codec, NowMs()));
+  });
+}
+
+absl::Status StoredTrials::Begin(const ExpectedTrial& expected) {
+  expected_ = expected;
+  report_.reset();
+  const bool is_open = open_number_.has_value() && journal_.open == expected.plan;
+  if (is_open && is_adopted_) return absl::OkStatus();
+  return options_.access([&](Recorder& recorder) -> absl::Status {
+    if (is_open) {
+      ASSIGN_OR_RETURN(attempt_, recorder.AddAttempt({.study_id = options_.study_id,
+                                                      .trial_number = *open_number_,
+                                                      .launcher = options_.launcher,
+                                                      .time_ms = NowMs()}));
+      return absl::OkStatus();
+    }
+    const PlanKey key = MakePlanKey(expected.plan);
+    ASSIGN_OR_RETURN(BegunTrial begun,
+                     recorder.BeginTrial({.study_id = options_.study_id,
+                                          .purpose = expected.purpose,
+                                          .plan_key = key.text,
+                                          .plan_digest = key.digest,
+                                          .plan = options_.codec.encode_plan(expected.plan),
+                                          .expected_step_time = expected.step_time,
+                                          .success_probability = expected.success_probability,
+                                          .launcher = options_.launcher,
+                                          .time_ms = NowMs()}));
+    attempt_ = std::move(begun.attempt);
+    is_adopted_ = false;  // nor the open one, of a plan that is no candidate any more
+    earlier_attempts_.clear();
+    open_number_ = begun.trial.number;
+    journal_.open = expected.plan;
+    return absl::OkStatus();
+  });
+}
+
+absl::Status StoredTrials::Update(AttemptState state, const std::string& external_id,
+                                  const std::vector<std::string>& nodes) {
+  return options_.access([&](Recorder& recorder) -> absl::Status {
+    ASSIGN_OR_RETURN(attempt_, recorder.UpdateAttempt({.attempt_id = attempt_.id,
+                                                       .fencing_token = attempt_.fencing_token,
+                                                       .state = state,
+                                                       .external_id = external_id,
+                                                       .nodes = nodes,
+                                                       .time_ms = NowMs()}));
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<OpenAttempt> StoredTrials::Again(const AttemptReport& report) {
+  const AttemptEnding ending = EndingOf(report, Outcome::kCancelled);
+  RETURN_IF_ERROR(Save([&](Recorder& recorder) -> absl::Status {
+    ASSIGN_OR_RETURN(const AttemptRecord ended, recorder.FinishAttempt(ending));
+    ASSIGN_OR_RETURN(attempt_, recorder.AddAttempt({.study_id = options_.study_id,
+                                                    .trial_number = ended.trial_number,
+                                                    .launcher = options_.launcher,
+                                                    .time_ms = ending.time_ms}));
+    earlier_attempts_.push_back(ended);
+    return absl::OkStatus();
+  }));
+  is_adopted_ = false;
+  return Newest();
+}
+
+OpenAttempt StoredTrials::Newest() const {
+  OpenAttempt open = {.id = attempt_.id,
+                      .token = attempt_.fencing_token,
+                      .external_id = attempt_.external_id,
+                      .is_adopted = is_adopted_,
+                      .state = attempt_.state};
+  if (attempt_.start_time_ms.has_value()) {
+    open.time = Seconds(
+        1e-3 * static_cast<double>(std::max<std::int64_t>(0, NowMs() - *attempt_.start_time_ms)));
+  }
+  for (const AttemptRecord& earlier : earlier_attempts_) {
+    open.earlier.push_back({.failure_class = earlier.failure_class, .nodes = earlier.nodes});
+    open.earlier_time += earlier.device_time / options_.device_count;
+  }
+  return open;
+}
+
+AttemptEnding StoredTrials::EndingOf(const AttemptReport& report, Outcome outcome) const {
+  return {.attempt_id = attempt_.id,
+          .fencing_token = attempt_.fencing_token,
+          .outcome = outcome,
+          .failure_class = report.failure_class,
+          .message = report.message,
+          .device_time = options_.device_count * report.time,
+          .log_head = report.log_head,
+          .log_tail = report.log_tail,
+          .nodes = report.nodes,
+          .quality = report.quality,
+          .time_ms = NowMs()};
+}
+
+// Tries again, since what was measured was paid for.
+absl::Status StoredTrials::Save(const StoreCall& save) const {
+  absl::Status saved = options_.access(save);
+  for (int i = 1; i < kSaveAttempts && !saved.ok(); ++i) {
+    std::this_thread::sleep_for(kSavePause);
+    saved = options_.access(save);
+  }
+  return saved;
+}
+
+absl::Status StoredTrials::End(int number, const TriedPlan& tried) {
+  AttemptEnding attempt = EndingOf(report_.value_or(AttemptReport()), WordOf(tried.outcome));
+  if (!report_.has_value()) attempt.device_time = tried.device_time;
+  const bool is_cancelled = std::holds_alternative<Cancelled>(tried.outcome);
+  is_adopted_ = false;
+  return Save([&](Recorder& recorder) {
+    // What is cancelled because its study stops may be begun again by a later process.
+    if (is_cancelled && options_.cancel.stop_requested()) {
+      return recorder.FinishAttempt(attempt).status();
+    }
+    return Finish(recorder, attempt, open_number_.value_or(number), tried);
+  });
+}
+
+MeasurementRecord StoredTrials::MeasurementOf(const TriedPlan& tried, std::int64_t time_ms) const {
+  const PlanKey key = MakePlanKey(tried.plan);
+  const bool is_replay = options_.launcher == kReplayLauncher;
+  MeasurementRecord measurement = {
+      .source = is_replay ? MeasurementSource::kReplay : MeasurementSource::kTrial,
+      .question = options_.question,
+      .study_id = options_.study_id,
+      .plan_key = key.text,
+      .plan_digest = key.digest,
+      .plan = options_.codec.encode_plan(tried.plan),
+      .outcome = WordOf(tried.outcome),
+      .device_time = tried.device_time,
+      .time_ms = time_ms};
+  // Of a plan that runs again nothing is predicted: what it took is known.
+  if (expected_.purpose == TrialPurpose::kSearch) {
+    measurement.expected = {.step_time = expected_.step_time,
+                            .low = expected_.step_time_low,
+                            .high = expected_.step_time_high,
+                            .peak_memory = expected_.peak_memory,
+                            .calibration_id = calibration_id_};
+  }
+  if (const Ran* ran = std::get_if<Ran>(&tried.outcome)) {
+    measurement.step_time = ran->step_time;
+    measurement.peak_memory = ran->peak_memory;
+  }
+  measurement.id = MeasurementId(measurement, attempt_.id);
+  return measurement;
+}
+
+absl::Status StoredTrials::Finish(Recorder& recorder, const AttemptEnding& attempt, int number,
+                                  const TriedPlan& tried) {
+  TrialEnding ending = {.study_id = options_.study_id,
+                        .trial_number = number,
+                        .attempt = attempt,
+                        .events = {TrialEvent(options_.study_id, number, attempt.time_ms)}};
+  if (const Ran* ran = std::get_if<Ran>(&tried.outcome)) {
+    ending.step_time = ran->step_time;
+    ending.peak_memory = ran->peak_memory;
+  }
+  // What was stopped from outside proves nothing.
+  if (!std::holds_alternative<Cancelled>(tried.outcome)) {
+    ending.measurement = MeasurementOf(tried, attempt.time_ms);
+  }
+  RETURN_IF_ERROR(recorder.FinishTrial(ending).status());
+  open_number_.reset();
+  journal_.open.reset();
+  return absl::OkStatus();
+}
+
+bool HasJobLeft(const Recorder& recorder, const std::string& study_id) {
+  const auto open = recorder.ListTrials({.study_id = study_id, .state = TrialState::kOpen},
+                                        TrialOrder::kNumber, 1, "");
+  if (!open.ok() || open->trials.empty()) return false;
+  const auto attempts = recorder.ListAttempts(study_id, open->trials.front().number);
+  return attempts.ok() && attempts->back().state != AttemptState::kEnded &&
+         attempts->back().launcher != kReplayLauncher;
+}
+
+absl::Status CancelOpenTrials(Recorder& recorder, std::string_view study_id, std::int64_t time_ms) {
+  const std::string id(study_id);
+  ASSIGN_OR_RETURN(const TrialPage open,
+                   recorder.ListTrials({.study_id = id, .state = TrialState::kOpen},
+                                       TrialOrder::kNumber, kMaxPageSize, ""));
+  for (const TrialRecord& trial : open.trials) {
+    ASSIGN_OR_RETURN(const std::vector<AttemptRecord> attempts,
+                     recorder.ListAttempts(id, trial.number));
+    const AttemptRecord& last = attempts.back();
+    TrialEnding ending = {.study_id = id,
+                          .trial_number = trial.number,
+                          .attempt = {.attempt_id = last.id,
+                                      .fencing_token = last.fencing_token,
+                                      .outcome = last.outcome.value_or(Outcome::kCancelled),
+                                      .failure_class = last.failure_class,
+                                      .message = last.message,
+                                      .device_time = last.device_time,
+                                      .log_head = last.log_head,
+                                      .log_tail = last.log_tail,
+                                      .nodes = last.nodes,
+                                      .quality = last.quality,
+                                      .time_ms = last.end_time_ms.value_or(time_ms)},
+                          .events = {TrialEvent(id, trial.number, time_ms)}};
+    RETURN_IF_ERROR(recorder.FinishTrial(ending).status());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace meshwright

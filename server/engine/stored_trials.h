@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "recorder/history_records.h"
+#include "recorder/recorder.h"
+#include "recorder/trial_records.h"
+#include "search_space/spec/attempt.h"
+#include "search_space/spec/choices.h"
+#include "server/engine/store_access.h"
+#include "server/engine/study_codec.h"
+#include "server/tuner/question/study_answer.h"
+#include "server/tuner/question/trial.h"
+#include "server/tuner/trials/attempt_journal.h"
+#include "server/tuner/trials/trial_journal.h"
+
+namespace meshwright {
+
+struct StoredTrialsOptions {
+  std::string study_id = {};
+  StoreAccess access = {};
+  StudyCodec codec = {};
+  QuestionRecord question = {};
+  std::string launcher = {};
+  int device_count = 1;         // that an attempt occupies
+  std::stop_token cancel = {};  // of the study
+};
+
+// The trial journal of a study in its store. Every end of a trial is a measurement too; those of
+// the replay launcher are of a measured table, not of a cluster, and are kept apart as such.
+class StoredTrials {
+ public:
+  // With what an earlier process has written.
+  static absl::StatusOr<std::unique_ptr<StoredTrials>> Open(StoredTrialsOptions options);
+  StoredTrials(const StoredTrials&) = delete;
+  StoredTrials& operator=(const StoredTrials&) = delete;
+
+  // Valid as long as this is.
+  [[nodiscard]] const TrialJournal& journal() const { return journal_; }
+
+ private:
+  explicit StoredTrials(StoredTrialsOptions options);
+  absl::Status Load(const Recorder& recorder);
+  absl::Status LoadOpen(const Recorder& recorder, const TrialRecord& trial);
+  AttemptJournal Attempts();
+  absl::Status Learnt(const std::optional<CalibrationReport>& report);
+  absl::Status Begin(const ExpectedTrial& expected);
+  absl::Status End(int number, const TriedPlan& tried);
+  absl::Status Finish(Recorder& recorder, const AttemptEnding& attempt, int number,
+                      const TriedPlan& tried);
+  absl::Status Update(AttemptState state, const std::string& external_id,
+                      const std::vector<std::string>& nodes);
+  absl::StatusOr<OpenAttempt> Again(const AttemptReport& report);
+  [[nodiscard]] OpenAttempt Newest() const;
+  [[nodiscard]] AttemptEnding EndingOf(const AttemptReport& report, Outcome outcome) const;
+  absl::Status Save(const StoreCall& save) const;
+  [[nodiscard]] MeasurementRecord MeasurementOf(const TriedPlan& tried, std::int64_t time_ms) const;
+
+  const StoredTrialsOptions options_;
+  TrialJournal journal_;
+  std::string calibration_id_;
+  ExpectedTrial expected_;                       // of the newest trial
+  AttemptRecord attempt_;                        // the newest
+  std::vector<AttemptRecord> earlier_attempts_;  // at the same trial
+  bool is_adopted_ = false;                      // the newest
+  std::optional<AttemptReport> report_;          // of the newest, by its launcher
+  std::optional<int> open_number_;               // of the trial that has begun and not ended
+};
+
+// Whether an earlier process may have left a job of the study running.
+bool HasJobLeft(const Recorder& recorder, const std::string& study_id);
+
+// Ends as cancelled what is open of a study's trials: for the end of the study. One that is only
+// interrupted leaves its trial open, to be begun again.
+absl::Status CancelOpenTrials(Recorder& recorder, std::string_view study_id, std::int64_t time_ms);
+
+}  // namespace meshwright

@@ -1,0 +1,13 @@
+#include "server/engine/study_queue.h"
+
+#include "server/tuner/question/study_request.h"
+#include "server/tuner/question/trial.h"
+
+namespace meshwright {
+
+Lane LaneOf(const StudyRequest& request) {
+  const bool runs_jobs = request.trials.has_value() && request.trials->launcher != kReplayLauncher;
+  return runs_jobs ? Lane::kJobs : Lane::kSearches;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <map>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "server/tuner/question/study_request.h"
+
+namespace meshwright {
+
+// Studies whose trials are jobs wait for a cluster, for hours: they have threads of their own, so
+// that they hold up no search.
+enum class Lane { kSearches, kJobs };
+inline constexpr int kLaneCount = 2;
+
+// A study on a thread of the engine.
+struct RunningStudy {
+  std::stop_source cancel = {};
+  std::stop_source leave = {};  // StudyControl's
+  bool is_cancelled_by_user = false;
+  std::optional<absl::Status> failure = {};  // that it ends with, whatever it answers
+};
+
+Lane LaneOf(const StudyRequest& request);
+
+// The studies that wait, and those that run. Guarded by the engine's mutex.
+class StudyQueue {
+ public:
+  void Push(std::string id, Lane lane) { Waiting(lane).push_back(std::move(id)); }
+
+  [[nodiscard]] bool IsEmpty(Lane lane) { return Waiting(lane).empty(); }
+
+  // The oldest that waits; it runs from now on.
+  std::string Begin(Lane lane) {
+    std::string id = std::move(Waiting(lane).front());
+    Waiting(lane).pop_front();
+    RunningStudy& study = running_[id];
+    if (const auto ends = to_end_.extract(id); !ends.empty()) {
+      study.failure = ends.mapped();
+      study.is_cancelled_by_user = !study.failure.has_value();
+      study.cancel.request_stop();
+    }
+    return id;
+  }
+
+  // Nothing when it does not run.
+  RunningStudy* Running(std::string_view id) {
+    const auto found = running_.find(id);
+    return found == running_.end() ? nullptr : &found->second;
+  }
+
+  void End(std::string_view id) { running_.erase(running_.find(id)); }
+
+  void Remove(const std::string& id) {
+    for (std::deque<std::string>& waiting : waiting_) std::erase(waiting, id);
+  }
+
+  // It is stopped as soon as it begins, because a job of it is to be ended; as cancelled by its
+  // user without a failure.
+  void EndWhenItBegins(const std::string& id, std::optional<absl::Status> failure) {
+    to_end_.insert_or_assign(id, std::move(failure));
+  }
+
+  // What stops all that runs, and leaves its jobs to the next process.
+  [[nodiscard]] std::vector<RunningStudy> All() const {
+    std::vector<RunningStudy> all;
+    for (const auto& [id, study] : running_) all.push_back(study);
+    return all;
+  }
+
+ private:
+  std::deque<std::string>& Waiting(Lane lane) {
+    return waiting_.at(static_cast<std::size_t>(lane));
+  }
+
+  std::array<std::deque<std::string>, kLaneCount> waiting_ = {};
+  std::map<std::string, RunningStudy, std::less<>> running_ = {};
+  std::map<std::string, std::optional<absl::Status>> to_end_ = {};
+};
+
+}  // namespace meshwright

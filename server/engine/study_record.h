@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "recorder/records.h"
+#include "server/engine/study_codec.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_answer.h"
+#include "server/tuner/question/study_request.h"
+
+namespace meshwright {
+
+// The row of a new study: what lists show of its question, and the question itself. `id`, `state`,
+// `owner` and the times are the caller's. INVALID_ARGUMENT with every bad field at once when the
+// question cannot be asked, UNIMPLEMENTED with reason MIXED_CLUSTER_SEARCH when it has several
+// pools.
+absl::StatusOr<StudyRecord> NewStudyRecord(const StudyRequest& request, const Knowledge& knowledge,
+                                           const StudyCodec& codec);
+
+// How a run is written down:
+//   state      outcome
+//
+//   succeeded  improved, baseline_best, all_trials_failed, no_feasible_plan;
+//              deadline_cut when the deadline ended it
+//
+//   cancelled  cancelled, with the best so far when there is one
+//
+//   failed     deadline_cut when nothing was found by then;
+//              else failed, with the error's message
+StudyEnding EndingOf(const std::string& id, const absl::StatusOr<StudyAnswer>& answer,
+                     const StudyCodec& codec, std::int64_t time_ms);
+
+// The error of a study as the store keeps it: "UNIMPLEMENTED MIXED_CLUSTER_SEARCH: <message>", or
+// "INTERNAL: <message>" for an error without a reason of its own. Code, reason and message survive,
+// so that whoever reads the study has the status that an embedded search would have returned.
+std::string ErrorText(const absl::Status& status);
+// Nothing for a text that ErrorText did not write.
+std::optional<absl::Status> ParseErrorText(std::string_view text);
+
+StudyEnding FailedEnding(const std::string& id, const absl::Status& status);
+StudyEnding CancelledEnding(const std::string& id);
+
+// Whether it was stopped from outside.
+bool WasCut(const absl::StatusOr<StudyAnswer>& answer);
+
+}  // namespace meshwright

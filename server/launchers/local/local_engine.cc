@@ -1,0 +1,293 @@
+#include "server/launchers/local/local_engine.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <sstream>
+#include <string_view>
+#include <thread>
+
+#include "search_space/base/units.h"
+#include "server/launchers/local/local_supervisor.h"
+#include "server/process/owner.h"
+#include "server/process/spawn_attributes.h"
+
+namespace meshwright {
+namespace {
+
+constexpr int kStartPolls = 500;
+constexpr std::chrono::milliseconds kStartPoll(10);
+constexpr std::chrono::seconds kRestLimit(60);  // for which killed processes are waited for
+
+std::string PrefixOf(const std::string& folder, const std::string& attempt_id) {
+  return folder + "/" + attempt_id;
+}
+
+std::optional<std::string> ReadLine(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  if (!std::getline(file, line)) return std::nullopt;
+  return line;
+}
+
+// "<pid>:<start time>", as OwnOwner has it.
+std::optional<std::string> SupervisorOf(const std::string& prefix) {
+  std::optional<std::string> line = ReadLine(prefix + ".pid");
+  if (!line.has_value()) return std::nullopt;
+  std::replace(line->begin(), line->end(), ' ', ':');
+  return line;
+}
+
+int PidOf(const std::string& supervisor) {
+  int pid = 0;
+  std::from_chars(supervisor.data(), supervisor.data() + supervisor.size(), pid);
+  return pid;
+}
+
+// From its slots taken to its end, by the supervisor's clock; nothing when it never began.
+std::optional<Seconds> SupervisedTime(const std::string& prefix, const std::string& exit_line) {
+  const std::optional<std::string> running = ReadLine(prefix + ".running");
+  if (!running.has_value()) return std::nullopt;
+  std::istringstream words(*running + " " + exit_line);
+  std::int64_t start_ms = 0;
+  std::int64_t end_ms = 0;
+  int code = 0;
+  std::string cause;
+  words >> start_ms >> code >> cause >> end_ms;
+  // Clocks are set back, too.
+  if (!words || end_ms < start_ms) return std::nullopt;
+  return Seconds(1e-3 * static_cast<double>(end_ms - start_ms));
+}
+
+JobEnd ParseEnd(const std::string& line) {
+  std::istringstream words(line);
+  int code = 0;
+  std::string cause;
+  words >> code >> cause;
+  if (cause == "cancelled") return {.kind = JobEndKind::kCancelled};
+  if (cause == "time_limit") return {.kind = JobEndKind::kTimeLimit};
+  return {.kind = JobEndKind::kExited, .exit_code = code};
+}
+
+std::string ReasonOf(const JobEnd& end) {
+  if (!end.exit_code.has_value()) return std::string(Word(end.kind));
+  return fmt::format("exit code {}", *end.exit_code);
+}
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Of a job whose supervisor is gone. Ids of processes come again, and a process may leave its
+// session: what holds the attempt's id in its environment is the job's. By descriptor, so that it
+// is the process that was looked at which is killed. Whether there was anything: what is killed
+// takes a moment to go.
+bool KillRest(const std::string& attempt_id) {
+  bool has_found = false;
+  const std::string mark = fmt::format("{}={}", kAttemptVariable, attempt_id) + '\0';
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
+    const int pid = PidOf(entry.path().filename().string());
+    if (pid <= 1) continue;
+    const int process = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+    if (process < 0) continue;
+    if (('\0' + ReadFile(entry.path() / "environ")).find('\0' + mark) != std::string::npos) {
+      syscall(SYS_pidfd_send_signal, process, SIGKILL, nullptr, 0);
+      has_found = true;
+    }
+    close(process);
+  }
+  return has_found;
+}
+
+using Times = std::map<std::string, std::chrono::steady_clock::time_point>;
+
+// Whether processes of the job are waited for; those that do not even go when they are killed, as
+// in a driver, are not for ever. `since`: when each job was first seen to have some.
+bool WaitsForRest(const std::string& prefix, Times& since) {
+  if (!KillRest(prefix.substr(prefix.rfind('/') + 1))) {
+    since.erase(prefix);
+    return false;
+  }
+  const auto now = std::chrono::steady_clock::now();
+  return now - since.emplace(prefix, now).first->second < kRestLimit;
+}
+
+JobStatus StatusOf(const std::string& prefix, Times& rest_since) {
+  const std::optional<std::string> supervisor = SupervisorOf(prefix);
+  if (!supervisor.has_value()) return {};
+  JobStatus status = {.external_id = *supervisor, .nodes = {"localhost"}};
+  const bool is_alive = IsAlive(*supervisor);
+  // In this order: it writes the line, and then goes.
+  const auto exit = ReadLine(prefix + ".exit");
+  const bool is_ending = is_alive ? exit.has_value() : WaitsForRest(prefix, rest_since);
+  if (is_ending) {
+    status.state = JobState::kRunning;
+    status.reason = "its processes are being ended";
+  } else if (exit.has_value()) {
+    status.state = JobState::kEnded;
+    status.end = ParseEnd(*exit);
+    status.reason = ReasonOf(*status.end);
+    status.run_time = SupervisedTime(prefix, *exit);
+  } else if (!is_alive) {
+    status.state = JobState::kEnded;
+    status.end = {.kind = JobEndKind::kExited, .exit_code = 128 + SIGKILL};
+    status.reason = "its supervisor was killed";
+  } else if (access((prefix + ".running").c_str(), F_OK) == 0) {
+    status.state = JobState::kRunning;
+  } else {
+    status.state = JobState::kPending;
+    status.reason = "waits for free device slots";
+  }
+  return status;
+}
+
+absl::Status Check(const JobSpec& spec, const LocalEngineOptions& options) {
+  const int slot_count = options.slot_count;
+  if (access(options.slots_folder.c_str(), W_OK | X_OK) != 0) {
+    return absl::FailedPreconditionError(fmt::format("the folder of device slots, {}: {}",
+                                                     options.slots_folder, std::strerror(errno)));
+  }
+  if (spec.node_count != 1) {
+    return absl::FailedPreconditionError(
+        fmt::format("node_count = {}; must be 1 on this machine", spec.node_count));
+  }
+  if (spec.processes_per_node <= slot_count) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      fmt::format("processes_per_node = {}; must be at most {}, the device slots of this machine",
+                  spec.processes_per_node, slot_count));
+}
+
+// The environment of this process and what the job adds.
+std::vector<std::string> EnvironmentOf(const JobSpec& spec) {
+  std::vector<std::string> lines;
+  for (char** line = environ; *line != nullptr; ++line) {
+    const std::string_view text = *line;
+    const std::string name(text.substr(0, text.find('=')));
+    if (!spec.environment.contains(name) && name != kAttemptVariable) lines.emplace_back(text);
+  }
+  for (const auto& [name, value] : spec.environment) {
+    lines.push_back(fmt::format("{}={}", name, value));
+  }
+  lines.push_back(fmt::format("{}={}", kAttemptVariable, spec.attempt_id));
+  return lines;
+}
+
+std::vector<char*> Pointers(std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  pointers.reserve(words.size() + 1);
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+std::vector<std::string> ArgumentsOf(const JobSpec& spec, const LocalEngineOptions& options) {
+  std::vector<std::string> arguments = {
+      "bash",
+      "-c",
+      std::string(local_supervisor().front().text),
+      "bash",
+      PrefixOf(spec.folder, spec.attempt_id),
+      std::to_string(spec.processes_per_node),
+      fmt::format("{}", std::ceil(spec.time_limit.count() * 10) / 10),
+      options.slots_folder,
+      std::to_string(options.slot_count),
+      std::to_string(std::max(spec.processes_per_node, options.slots_per_job.value_or(1))),
+      options.memory_limit.has_value() ? std::to_string(options.memory_limit->count >> 10) : "",
+      options.visible_devices_variable,
+      fmt::format("{}", fmt::join(options.device_names, ","))};
+  arguments.insert(arguments.end(), spec.command.begin(), spec.command.end());
+  return arguments;
+}
+
+absl::StatusOr<int> Spawn(const JobSpec& spec, const LocalEngineOptions& options) {
+  std::vector<std::string> arguments = ArgumentsOf(spec, options);
+  std::vector<std::string> environment = EnvironmentOf(spec);
+  const std::string output = PrefixOf(spec.folder, spec.attempt_id) + ".log";
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, output.c_str(),
+                                   O_WRONLY | O_CREAT | O_APPEND, 0644);
+  posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
+  posix_spawn_file_actions_addchdir_np(&actions, spec.folder.c_str());
+  const SpawnAttributes attributes(/*has_own_session=*/true);
+  pid_t pid = 0;
+  const int error = posix_spawnp(&pid, "bash", &actions, attributes.get(),
+                                 Pointers(arguments).data(), Pointers(environment).data());
+  posix_spawn_file_actions_destroy(&actions);
+  if (error == 0) return pid;
+  return absl::UnavailableError(
+      fmt::format("the job cannot be started in {}: {}", spec.folder, std::strerror(error)));
+}
+
+}  // namespace
+
+// In /tmp and not in TMPDIR, which differs between the programs of one user.
+std::string UsersSlotsFolder() { return fmt::format("/tmp/meshwright-slots-{}", geteuid()); }
+
+absl::Status MakeSlotsFolder(const std::string& folder) {
+  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
+    return absl::FailedPreconditionError(
+        fmt::format("{} cannot be made: {}", folder, std::strerror(errno)));
+  }
+  // One that a site names is the site's to guard.
+  if (folder != UsersSlotsFolder()) return absl::OkStatus();
+  struct stat found = {};
+  const bool is_own = lstat(folder.c_str(), &found) == 0 && S_ISDIR(found.st_mode) &&
+                      found.st_uid == geteuid() && (found.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+  if (is_own) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      fmt::format("{} must be a folder that this user alone can write to", folder));
+}
+
+absl::StatusOr<std::string> LocalEngine::Submit(const JobSpec& spec) {
+  if (absl::Status checked = Check(spec, options_); !checked.ok()) return checked;
+  const std::string prefix = PrefixOf(spec.folder, spec.attempt_id);
+  if (auto supervisor = SupervisorOf(prefix); supervisor.has_value()) return *supervisor;
+  const auto pid = Spawn(spec, options_);
+  if (!pid.ok()) return pid.status();
+  children_.push_back(*pid);
+  for (int i = 0; i < kStartPolls; ++i) {
+    if (auto supervisor = SupervisorOf(prefix); supervisor.has_value()) return *supervisor;
+    std::this_thread::sleep_for(kStartPoll);
+  }
+  kill(-*pid, SIGKILL);
+  return absl::UnavailableError(fmt::format("the job did not begin to run; see {}.log", prefix));
+}
+
+absl::StatusOr<std::vector<JobStatus>> LocalEngine::Poll(std::span<const JobHandle> jobs) {
+  std::erase_if(children_, [](int pid) { return waitpid(pid, nullptr, WNOHANG) != 0; });
+  std::vector<JobStatus> statuses;
+  for (const JobHandle& job : jobs) {
+    statuses.push_back(StatusOf(PrefixOf(job.folder, job.attempt_id), rest_since_));
+  }
+  return statuses;
+}
+
+absl::Status LocalEngine::Cancel(const JobHandle& job) {
+  const auto supervisor = SupervisorOf(PrefixOf(job.folder, job.attempt_id));
+  if (supervisor.has_value() && IsAlive(*supervisor)) kill(PidOf(*supervisor), SIGTERM);
+  return absl::OkStatus();
+}
+
+}  // namespace meshwright

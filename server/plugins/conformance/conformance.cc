@@ -1,0 +1,125 @@
+#include "server/plugins/conformance/conformance.h"
+
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+
+#include "search_space/base/units.h"
+#include "search_space/spec/choices.h"
+#include "server/plugins/conformance/conformance_session.h"
+#include "server/plugins/wire/protocol.h"
+
+namespace meshwright {
+namespace {
+
+constexpr std::string_view kHandshake = "handshake";
+constexpr std::string_view kHandshakeWhat =
+    "starts and serves within 10 s, is healthy, states its name, chips and precisions";
+
+// Of the question's devices. The states of its plans take 6.7 GB of one and more, and
+// conformance_memory.cc has them: on a smaller chip none would be OK, and nothing checked.
+constexpr Bytes kLeastMemory = GiB(32);
+
+Finding CheckHandshake(ConformanceSession& session) {
+  if (const absl::Status started = session.Restart(); !started.ok()) {
+    return Failed(std::string(started.message()));
+  }
+  const ModelInfo& info = session.info();
+  if (info.name.empty()) return Failed("it states no name");
+  const bool is_name =
+      info.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string::npos;
+  if (!is_name) return Failed("its name '" + info.name + "' is not lower-case letters, digits, -");
+  if (info.chips.empty()) return Failed("it names no chips");
+  if (info.precisions.empty()) return Failed("it names no precisions");
+  return Passed(info.name);
+}
+
+// What a check has found, and what has become of the model: one that it brought down fails this
+// check, and not the next.
+Finding RunCheck(const ConformanceCheck& check, ConformanceSession& session) {
+  constexpr std::chrono::milliseconds kEnd(20);  // a crash closes the socket a moment before
+  constexpr std::chrono::milliseconds kEndOfSilent(1000);
+  if (!session.Ping().ok()) {
+    if (const absl::Status again = session.Restart(); !again.ok()) {
+      return Failed("it cannot be started again", again);
+    }
+  }
+  Finding finding = check.run(session);
+  if (!session.is_running()) return finding;
+  const absl::Status after = session.Ping();
+  const bool may_have_ended = !after.ok() || finding.outcome == CheckOutcome::kFailed;
+  // One that does not answer is given a second to be found dead; one that does has not ended.
+  if (may_have_ended && session.process().WaitForEnd(after.ok() ? kEnd : kEndOfSilent)) {
+    return Failed("the model ended, " + session.process().how_it_ended() + "; " + finding.detail);
+  }
+  if (after.ok() || finding.outcome == CheckOutcome::kFailed) return finding;
+  return Failed("after it the model does not answer", after);
+}
+
+std::vector<ConformanceCheck> AllChecks() {
+  std::vector<ConformanceCheck> all;
+  for (const auto& checks :
+       {VersionChecks(), AnswerChecks(), MemoryChecks(), OptionalChecks(), BehaviourChecks()}) {
+    std::ranges::copy(checks, std::back_inserter(all));
+  }
+  return all;
+}
+
+}  // namespace
+
+Question ConformanceQuestion(std::string_view chip) {
+  return {
+      .model = {.name = "conformance-7b",
+                .layer_count = 32,
+                .hidden_size = 4096,
+                .ffn_hidden_size = 11008,
+                .attention_head_count = 32,
+                .kv_head_count = 32,
+                .head_dim = 128,
+                .vocab_size = 32000},
+      .workload = {.sequence_length = 2048, .global_batch_size = 512},
+      .cluster = {
+          .name = "conformance",
+          .pools = {
+              {.name = "a", .chip = std::string(chip), .node_count = 2, .devices_per_node = 8}}}};
+}
+
+absl::StatusOr<Problem> ConformanceProblem(std::string_view chip, const ModelInfo& model,
+                                           const Knowledge& knowledge) {
+  Question question = ConformanceQuestion(chip);
+  const bool has_bf16 = std::ranges::find(model.precisions, "bf16") != model.precisions.end();
+  if (!has_bf16 && !model.precisions.empty()) {
+    question.workload.precision = ParseChoice<Precision>(model.precisions.front());
+  }
+  ASSIGN_OR_RETURN(Problem problem, ResolveProblem(question, knowledge));
+  Bytes& memory = problem.cluster.pools.front().memory_capacity;
+  memory = std::max(memory, kLeastMemory);
+  return problem;
+}
+
+ConformanceReport CheckConformance(const ProcessSpec& model, const Problem& problem) {
+  ConformanceSession session(model, problem);
+  ConformanceReport report;
+  const auto add = [&](std::string_view name, std::string_view what, Finding finding) {
+    report.checks.push_back({.name = std::string(name),
+                             .what = std::string(what),
+                             .outcome = finding.outcome,
+                             .detail = std::move(finding.detail)});
+  };
+  add(kHandshake, kHandshakeWhat, CheckHandshake(session));
+  report.isolation = session.isolation();
+  if (!session.is_running()) return report;  // nothing more can be asked
+  report.info = session.info();
+  for (const ConformanceCheck& check : AllChecks()) {
+    add(check.name, check.what, RunCheck(check, session));
+    const bool has_failed = report.checks.back().outcome == CheckOutcome::kFailed;
+    // Its log, before another process takes its place.
+    if (has_failed && report.log_tail.empty()) report.log_tail = session.log_tail();
+    // Cannot be started again, or means something else by what it says.
+    if (!session.is_running() || session.info().protocol_major != kProtocolMajor) return report;
+  }
+  if (report.log_tail.empty()) report.log_tail = session.log_tail();
+  return report;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,356 @@
+#include "server/plugins/wire/question_wire.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "search_space/base/clean_text.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/cluster.h"
+#include "search_space/spec/model.h"
+#include "search_space/spec/workload.h"
+
+namespace meshwright {
+namespace {
+
+namespace wire = costmodel::v1;
+
+// Modules that selective recomputation may name; the bits of a batch.
+constexpr std::string_view kModules[] = {"core_attn", "layernorm",   "mlp",           "moe",
+                                         "moe_act",   "mla_up_proj", "shared_experts"};
+
+// Words of the wire are those of the vocabulary, in its order, from 1.
+template <typename Enum>
+int CodeOf(Enum value) {
+  return static_cast<int>(value) + 1;
+}
+static_assert(static_cast<int>(Schedule::kChimera) + 1 == wire::SCHEDULE_CHIMERA);
+static_assert(static_cast<int>(Schedule::k1f1b) + 1 == wire::SCHEDULE_1F1B);
+static_assert(static_cast<int>(ContextParallelKind::kHybrid) + 1 ==
+              wire::CONTEXT_PARALLEL_KIND_HYBRID);
+static_assert(static_cast<int>(RecomputeGranularity::kFull) + 1 ==
+              wire::RECOMPUTE_GRANULARITY_FULL);
+static_assert(static_cast<int>(RankOrder::kTpCpEpPpDp) + 1 == wire::RANK_ORDER_TP_CP_EP_PP_DP);
+
+void FillModel(const ModelSpec& model, wire::Model& out) {
+  out.set_name(model.name);
+  out.set_layer_count(model.layer_count);
+  out.set_hidden_size(model.hidden_size);
+  out.set_ffn_hidden_size(model.ffn_hidden_size);
+  out.set_attention_head_count(model.attention_head_count);
+  out.set_kv_head_count(model.kv_head_count);
+  out.set_head_dim(model.head_dim);
+  out.set_vocab_size(model.vocab_size);
+  out.set_mlp(std::string(Word(model.mlp)));
+  out.set_norm(std::string(Word(model.norm)));
+  out.set_has_tied_embeddings(model.tied_embeddings);
+  out.set_sliding_window(model.sliding_window);
+  out.set_mtp_layer_count(model.mtp_layer_count);
+  out.set_parameter_count(ParameterCount(model, /*active_only=*/false));
+  out.set_active_parameter_count(ParameterCount(model, /*active_only=*/true));
+  if (model.moe.has_value()) {
+    wire::Moe& moe = *out.mutable_moe();
+    moe.set_expert_count(model.moe->expert_count);
+    moe.set_experts_per_token(model.moe->experts_per_token);
+    moe.set_expert_ffn_hidden_size(model.moe->expert_ffn_hidden_size);
+    moe.set_shared_expert_ffn_hidden_size(model.moe->shared_expert_ffn_hidden_size);
+    moe.set_first_dense_layer_count(model.moe->first_dense_layer_count);
+    moe.set_imbalance_ratio(model.moe->imbalance_ratio);
+  }
+  if (model.mla.has_value()) {
+    wire::Mla& mla = *out.mutable_mla();
+    mla.set_q_lora_rank(model.mla->q_lora_rank);
+    mla.set_kv_lora_rank(model.mla->kv_lora_rank);
+    mla.set_qk_nope_head_dim(model.mla->qk_nope_head_dim);
+    mla.set_qk_rope_head_dim(model.mla->qk_rope_head_dim);
+    mla.set_v_head_dim(model.mla->v_head_dim);
+  }
+}
+
+void FillWorkload(const Workload& workload, wire::Workload& out) {
+  out.set_sequence_length(workload.sequence_length);
+  out.set_global_batch_size(workload.global_batch_size);
+  out.set_precision(std::string(Word(workload.precision)));
+  out.set_attention_kernel(std::string(Word(workload.attention_kernel)));
+  out.set_norm_kernel(std::string(Word(workload.norm_kernel)));
+  out.set_cross_entropy_kernel(std::string(Word(workload.cross_entropy_kernel)));
+  out.set_optimizer(std::string(Word(workload.optimizer)));
+  out.set_gradient_dtype(std::string(Word(workload.gradient_dtype)));
+  out.set_fp8_recipe(std::string(Word(workload.fp8_recipe)));
+  out.set_has_grouped_gemm(workload.grouped_gemm);
+  out.set_dropout_ratio(workload.dropout_ratio);
+  out.set_overlaps_gradient_reduce(workload.overlap.gradient_reduce);
+  out.set_overlaps_parameter_gather(workload.overlap.parameter_gather);
+  out.set_overlaps_tensor_parallel(workload.overlap.tensor_parallel);
+  out.set_overlaps_pipeline_p2p(workload.overlap.pipeline_p2p);
+  out.set_framework_name(workload.framework_name);
+  out.set_framework_version(workload.framework_version);
+  for (const std::string_view module : kModules) {
+    out.add_recompute_module_names(std::string(module));
+  }
+}
+
+void FillPool(const NodePool& pool, wire::Pool& out) {
+  out.set_name(pool.name);
+  out.set_node_count(pool.node_count);
+  out.set_devices_per_node(pool.devices_per_node);
+  out.set_memory_capacity_bytes(pool.memory_capacity.count);
+  out.set_power_limit_watts(pool.power_limit_watts);
+  wire::Link& inside = *out.mutable_intra_node();
+  inside.set_kind(std::string(Word(pool.intra_node.kind)));
+  inside.set_bandwidth_bytes_per_second(pool.intra_node.bandwidth.rate);
+  inside.set_device_count(ScaleUpDeviceCount(pool));
+  wire::Link& outside = *out.mutable_inter_node();
+  outside.set_kind(std::string(Word(pool.inter_node.kind)));
+  outside.set_bandwidth_bytes_per_second(pool.inter_node.nic_bandwidth.rate *
+                                         pool.inter_node.nic_count);
+  outside.set_latency_seconds(pool.inter_node.latency.count());
+  outside.set_device_count(pool.inter_node.nic_count);
+  wire::Chip& chip = *out.mutable_chip();
+  chip.set_id(pool.chip.id);
+  chip.set_vendor(pool.chip.vendor);
+  chip.set_name(pool.chip.name);
+  chip.set_memory_capacity_bytes(pool.chip.memory_capacity.count);
+  chip.set_memory_bandwidth_bytes_per_second(pool.chip.memory_bandwidth.rate);
+  chip.set_core_count(pool.chip.core_count);
+  chip.set_cache_bytes(pool.chip.cache.count);
+  for (const auto& [precision, peak] : pool.chip.peak) {
+    wire::Peak& out_peak = *chip.add_peaks();
+    out_peak.set_precision(std::string(Word(precision)));
+    out_peak.set_flops_per_second(peak.rate);
+  }
+}
+
+// Adds a column unless every plan has its default.
+template <typename Column, typename ValueOf, typename Value>
+void FillColumn(std::span<const ParallelPlan> plans, Column& column, const ValueOf& value_of,
+                Value absent) {
+  const auto is_default = [&](const ParallelPlan& plan) { return value_of(plan) == absent; };
+  if (std::ranges::all_of(plans, is_default)) return;
+  column.Reserve(static_cast<int>(plans.size()));
+  for (const ParallelPlan& plan : plans) column.AddAlreadyReserved(value_of(plan));
+}
+
+using Numbers = google::protobuf::RepeatedField<std::int32_t>;
+
+template <typename ListOf>
+void FillList(std::span<const ParallelPlan> plans, Numbers& lengths, Numbers& values,
+              const ListOf& list_of) {
+  const auto is_empty = [&](const ParallelPlan& plan) { return list_of(plan).empty(); };
+  if (std::ranges::all_of(plans, is_empty)) return;
+  for (const ParallelPlan& plan : plans) {
+    const auto& list = list_of(plan);
+    lengths.Add(static_cast<int>(list.size()));
+    values.Add(list.begin(), list.end());
+  }
+}
+
+std::uint32_t ModuleBits(const ParallelPlan& plan, const Problem& problem) {
+  const bool has_selective = plan.recompute.granularity == RecomputeGranularity::kSelective ||
+                             !plan.recompute.selective_layer_counts.empty();
+  if (!has_selective) return 0;
+  const std::vector<std::string>& modules =
+      plan.recompute.modules.empty() ? problem.profile.selective_modules : plan.recompute.modules;
+  std::uint32_t bits = 0;
+  for (const std::string& module : modules) {
+    const auto* const found = std::ranges::find(kModules, module);
+    if (found != std::end(kModules)) bits |= 1U << (found - std::begin(kModules));
+  }
+  return bits;
+}
+
+absl::Status BadShape(std::string_view column, int length, std::size_t count) {
+  return absl::InternalError(
+      fmt::format("the answer's column {} has {} entries; must have {}", column, length, count));
+}
+
+// Of a breakdown: its names are kept for each plan.
+constexpr int kMostBreakdownLines = 64;
+constexpr std::size_t kLongestLineName = 64;
+
+bool IsWhole(int length, std::size_t count) { return static_cast<std::size_t>(length) == count; }
+
+// Columns that may be missing.
+absl::Status CheckOptional(const wire::EstimateBatchResponse& r, std::size_t count,
+                           bool with_breakdown) {
+  const std::pair<std::string_view, int> columns[] = {
+      {"status", r.status_size()},
+      {"step_time_low_seconds", r.step_time_low_seconds_size()},
+      {"step_time_high_seconds", r.step_time_high_seconds_size()},
+      {"peak_memory_bytes", r.peak_memory_bytes_size()}};
+  for (const auto& [name, length] : columns) {
+    if (length != 0 && !IsWhole(length, count)) return BadShape(name, length, count);
+  }
+  if (!with_breakdown) return absl::OkStatus();
+  if (r.breakdown_names_size() > kMostBreakdownLines) {
+    return absl::InternalError(
+        fmt::format("the answer's breakdown has {} lines; must be at most {}",
+                    r.breakdown_names_size(), kMostBreakdownLines));
+  }
+  for (const std::string& name : r.breakdown_names()) {
+    if (name.size() <= kLongestLineName) continue;
+    return absl::InternalError(
+        fmt::format("a name of the answer's breakdown has {} bytes; must have at most {}",
+                    name.size(), kLongestLineName));
+  }
+  const auto lines = static_cast<std::size_t>(r.breakdown_names_size());
+  if (r.breakdown_seconds_size() != 0 && !IsWhole(r.breakdown_seconds_size(), count * lines)) {
+    return BadShape("breakdown_seconds", r.breakdown_seconds_size(), count * lines);
+  }
+  return absl::OkStatus();
+}
+
+PlanVerdict VerdictOf(int status) {
+  switch (status) {
+    case wire::CANDIDATE_STATUS_OK:
+      return PlanVerdict::kOk;
+    case wire::CANDIDATE_STATUS_INFEASIBLE_MEMORY:
+      return PlanVerdict::kInfeasibleMemory;
+    case wire::CANDIDATE_STATUS_UNSUPPORTED:
+      return PlanVerdict::kUnsupported;
+    default:  // of a foreign program: any number
+      return PlanVerdict::kError;
+  }
+}
+
+// Of columns that are whole.
+PlanFigures FiguresAt(const wire::EstimateBatchResponse& r, int i, bool with_breakdown) {
+  PlanFigures figures;
+  figures.verdict = r.status_size() == 0 ? PlanVerdict::kOk : VerdictOf(r.status(i));
+  if (figures.verdict != PlanVerdict::kOk) return figures;
+  figures.step_time = Seconds(r.step_time_seconds(i));
+  // 0 stands for "not known" here, as a library cannot leave out a column.
+  const bool has_interval = r.step_time_low_seconds_size() > 0 &&
+                            r.step_time_high_seconds_size() > 0 &&
+                            r.step_time_low_seconds(i) != 0 && r.step_time_high_seconds(i) != 0;
+  if (has_interval) {
+    figures.step_time_low = Seconds(r.step_time_low_seconds(i));
+    figures.step_time_high = Seconds(r.step_time_high_seconds(i));
+  }
+  if (r.peak_memory_bytes_size() > 0 && r.peak_memory_bytes(i) != 0) {
+    figures.peak_memory = Bytes{r.peak_memory_bytes(i)};
+  }
+  if (!with_breakdown || r.breakdown_seconds_size() == 0) return figures;
+  for (int line = 0; line < r.breakdown_names_size(); ++line) {
+    figures.breakdown.emplace_back(
+        CleanText(r.breakdown_names(line), {.longest_bytes = kLongestLineName}),
+        Seconds(r.breakdown_seconds(i * r.breakdown_names_size() + line)));
+  }
+  return figures;
+}
+
+}  // namespace
+
+wire::OpenContextRequest ToContext(const Problem& problem,
+                                   const CalibrationParameters& calibration) {
+  wire::OpenContextRequest context;
+  context.set_calibration(calibration.bytes);
+  context.set_calibration_version(calibration.version);
+  FillModel(problem.model, *context.mutable_model());
+  FillWorkload(problem.workload, *context.mutable_workload());
+  wire::Cluster& cluster = *context.mutable_cluster();
+  cluster.set_name(problem.cluster.name);
+  cluster.set_topology(std::string(Word(problem.cluster.topology.kind)));
+  cluster.set_nodes_per_segment(problem.cluster.topology.nodes_per_segment);
+  cluster.set_oversubscription_ratio(problem.cluster.topology.oversubscription_ratio);
+  for (const NodePool& pool : problem.cluster.pools) FillPool(pool, *cluster.add_pools());
+  return context;
+}
+
+std::vector<std::string_view> OperatorsOf(const ModelSpec& model) {
+  std::vector<std::string_view> operators;
+  if (model.moe.has_value()) operators.emplace_back("moe");
+  if (model.mla.has_value()) operators.emplace_back("mla");
+  if (model.sliding_window > 0) operators.emplace_back("sliding_window");
+  if (model.mtp_layer_count > 0) operators.emplace_back("mtp");
+  return operators;
+}
+
+wire::Candidates ToCandidates(std::span<const ParallelPlan> plans, const Problem& problem) {
+  using Plan = ParallelPlan;
+  wire::Candidates c;
+  c.set_count(static_cast<int>(plans.size()));
+  const auto fill = [&](auto& column, const auto& value_of, auto absent) {
+    FillColumn(plans, column, value_of, absent);
+  };
+  fill(
+      *c.mutable_tensor_parallel(), [](const Plan& p) { return p.tensor_parallel; }, 1);
+  fill(
+      *c.mutable_sequence_parallel(), [](const Plan& p) { return p.sequence_parallel; }, false);
+  fill(
+      *c.mutable_pipeline_parallel(), [](const Plan& p) { return p.pipeline_parallel; }, 1);
+  fill(
+      *c.mutable_virtual_pipeline(), [](const Plan& p) { return p.virtual_pipeline; }, 1);
+  fill(
+      *c.mutable_data_parallel(), [](const Plan& p) { return p.data_parallel; }, 1);
+  fill(
+      *c.mutable_context_parallel(), [](const Plan& p) { return p.context_parallel; }, 1);
+  fill(
+      *c.mutable_context_parallel_kind(),
+      [](const Plan& p) { return CodeOf(p.context_parallel_kind); }, 1);
+  fill(
+      *c.mutable_expert_parallel(), [](const Plan& p) { return p.expert_parallel; }, 1);
+  fill(
+      *c.mutable_expert_tensor_parallel(), [](const Plan& p) { return p.expert_tensor_parallel; },
+      1);
+  fill(
+      *c.mutable_micro_batch_size(), [](const Plan& p) { return p.micro_batch_size; }, 1);
+  fill(
+      *c.mutable_zero_stage(), [](const Plan& p) { return p.zero_stage; }, 0);
+  fill(
+      *c.mutable_zero_group_size(), [](const Plan& p) { return p.zero_group_size; }, 0);
+  fill(
+      *c.mutable_schedule(), [](const Plan& p) { return CodeOf(p.schedule); },
+      static_cast<int>(wire::SCHEDULE_1F1B));
+  fill(
+      *c.mutable_recompute(), [](const Plan& p) { return CodeOf(p.recompute.granularity); }, 1);
+  fill(
+      *c.mutable_recompute_modules(), [&](const Plan& p) { return ModuleBits(p, problem); }, 0U);
+  fill(
+      *c.mutable_rank_order(), [](const Plan& p) { return CodeOf(p.rank_order); }, 1);
+  fill(
+      *c.mutable_optimizer_offload_ratio(), [](const Plan& p) { return p.optimizer_offload_ratio; },
+      0.0);
+  fill(
+      *c.mutable_activation_offload_ratio(),
+      [](const Plan& p) { return p.activation_offload_ratio; }, 0.0);
+  fill(
+      *c.mutable_whole_weights_ratio(), [](const Plan& p) { return p.whole_weights_ratio; }, 0.0);
+  using List = const std::vector<int>&;
+  FillList(plans, *c.mutable_layers_per_stage_length(), *c.mutable_layers_per_stage(),
+           [](const Plan& p) -> List { return p.layers_per_stage; });
+  FillList(plans, *c.mutable_recompute_layers_length(), *c.mutable_recompute_layers(),
+           [](const Plan& p) -> List { return p.recompute.layer_counts; });
+  FillList(plans, *c.mutable_selective_layers_length(), *c.mutable_selective_layers(),
+           [](const Plan& p) -> List { return p.recompute.selective_layer_counts; });
+  return c;
+}
+
+absl::StatusOr<std::vector<PlanFigures>> FromWire(const wire::EstimateBatchResponse& r,
+                                                  std::size_t count, bool with_breakdown) {
+  if (!IsWhole(r.step_time_seconds_size(), count)) {
+    return BadShape("step_time_seconds", r.step_time_seconds_size(), count);
+  }
+  if (absl::Status shape = CheckOptional(r, count, with_breakdown); !shape.ok()) {
+    return shape;
+  }
+  std::vector<PlanFigures> all;
+  all.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    all.push_back(FiguresAt(r, static_cast<int>(i), with_breakdown));
+  }
+  constexpr std::size_t kLongestReason = 400;
+  for (const wire::CandidateReason& reason : r.reasons()) {
+    const bool is_known = reason.index() >= 0 && static_cast<std::size_t>(reason.index()) < count;
+    if (is_known) {
+      all[static_cast<std::size_t>(reason.index())].reason =
+          CleanText(reason.text(), {.longest_bytes = kLongestReason});
+    }
+  }
+  return all;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "search_space/base/units.h"
+
+namespace meshwright {
+
+struct CommandOutput {
+  int exit_code = 0;  // 128 + the signal that ended it
+  std::string out = {};
+  std::string err = {};
+};
+
+// Runs a program (found in PATH) to its end with `input` as its standard input. NOT_FOUND when
+// there is no such program, DEADLINE_EXCEEDED when it has not ended by `limit`: it is killed then.
+// That it ends with another exit code than 0 is no error of this call.
+absl::StatusOr<CommandOutput> RunCommand(const std::vector<std::string>& arguments,
+                                         std::string_view input, Seconds limit);
+
+}  // namespace meshwright

@@ -1,0 +1,57 @@
+#include "server/rpc/calls/answer.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <chrono>
+#include <exception>
+#include <string>
+
+#include "search_space/base/status.h"
+#include "server/convert/status_wire.h"
+#include "server/engine/study_id.h"
+
+namespace meshwright {
+namespace {
+
+absl::Status Incident(std::string_view method, std::string_view what) {
+  const std::string id = "incident-" + NewStudyId().substr(std::string_view("study-").size());
+  spdlog::error("event=incident id={} method={} what=\"{}\"", id, method, what);
+  return WithReason(
+      absl::InternalError(fmt::format("a fault of the server; its log tells more under {}", id)),
+      "INCIDENT");
+}
+
+absl::Status Guard(std::string_view method, const std::function<absl::Status()>& work) {
+  try {
+    return work();
+  } catch (const std::exception& e) {
+    return Incident(method, e.what());
+  } catch (...) {
+    return Incident(method, "not a std::exception");
+  }
+}
+
+}  // namespace
+
+absl::Status RunCall(std::string_view method, const std::function<absl::Status()>& work) {
+  const auto start = std::chrono::steady_clock::now();
+  absl::Status status = Guard(method, work);
+  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+  if (status.ok()) {
+    spdlog::debug("event=call method={} code=OK ms={:.1f}", method, took.count());
+  } else {
+    spdlog::info("event=call method={} code={} reason={} ms={:.1f}", method,
+                 absl::StatusCodeToString(status.code()), Reason(status), took.count());
+  }
+  return status;
+}
+
+grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext& context, std::string_view method,
+                                 const std::function<absl::Status()>& work) {
+  grpc::ServerUnaryReactor* reactor = context.DefaultReactor();
+  reactor->Finish(ToGrpc(RunCall(method, work)));
+  return reactor;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,25 @@
+#include "server/rpc/calls/pooled_reactor.h"
+
+#include <utility>
+
+#include "server/convert/status_wire.h"
+#include "server/rpc/calls/answer.h"
+
+namespace meshwright {
+
+PooledReactor* PooledReactor::Start(WorkPool& pool, const char* method, Work work) {
+  auto* reactor = new PooledReactor(method, std::move(work));
+  const absl::Status submitted = pool.Submit([reactor] { reactor->Run(); });
+  if (!submitted.ok()) reactor->Finish(ToGrpc(submitted));
+  return reactor;
+}
+
+PooledReactor::PooledReactor(const char* method, Work work)
+    : method_(method), work_(std::move(work)) {}
+
+void PooledReactor::Run() {
+  const absl::Status status = RunCall(method_, [this] { return work_(cancel_.get_token()); });
+  Finish(ToGrpc(status));  // last: the reactor may be gone when this returns
+}
+
+}  // namespace meshwright

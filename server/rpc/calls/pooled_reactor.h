@@ -1,0 +1,33 @@
+#pragma once
+
+#include <grpcpp/support/server_callback.h>
+
+#include <functional>
+#include <stop_token>
+
+#include "absl/status/status.h"
+#include "server/rpc/calls/work_pool.h"
+
+namespace meshwright {
+
+// A call that is answered by the pool; cancelling the call stops its work.
+class PooledReactor final : public grpc::ServerUnaryReactor {
+ public:
+  using Work = std::function<absl::Status(std::stop_token)>;
+
+  // `method` must outlive the call.
+  static PooledReactor* Start(WorkPool& pool, const char* method, Work work);
+
+  void OnCancel() override { cancel_.request_stop(); }
+  void OnDone() override { delete this; }
+
+ private:
+  PooledReactor(const char* method, Work work);
+  void Run();
+
+  const char* const method_;
+  const Work work_;
+  std::stop_source cancel_;
+};
+
+}  // namespace meshwright

@@ -1,0 +1,96 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "meshwright/v1/catalog.pb.h"
+#include "meshwright/v1/history.pb.h"
+#include "meshwright/v1/service.pb.h"
+#include "server/tuner/answers/sweep.h"
+
+namespace meshwright {
+
+// How long a call may take and what breaks it off.
+struct CallOptions {
+  std::optional<std::chrono::milliseconds> timeout = {};  // absent: none (Recommend: the server's)
+  std::stop_token cancel = {};
+};
+
+// Gives whether to go on watching.
+using WatchSink = std::function<bool(const v1::WatchStudyResponse&)>;
+
+// Parts of an export, which end anywhere.
+using PartSink = std::function<absl::Status(const std::string& part)>;
+using PartSource = std::function<std::string()>;  // the next part; empty at the end
+
+// A thin client of a running server; blocking, may be used from several threads. Errors are those
+// of an embedded engine: code, message, reason and field violations (search_space/base/status.h),
+// and InfeasibleOf (server/convert/status_wire.h) when nothing fits.
+class Client {
+ public:
+  // "127.0.0.1:50551" or "unix:/path". UNAVAILABLE, naming the address, when no server answers
+  // there within `timeout`.
+  static absl::StatusOr<Client> Connect(
+      const std::string& address, std::chrono::milliseconds timeout = std::chrono::seconds(2));
+  ~Client();
+  Client(Client&&) noexcept;
+  Client& operator=(Client&&) noexcept;
+
+  absl::StatusOr<v1::RecommendResponse> Recommend(const v1::RecommendRequest& request,
+                                                  const CallOptions& options = {});
+  // Any number of cases: they are sent in parts, and the answers come in the order of the cases.
+  absl::StatusOr<v1::EvaluatePlansResponse> EvaluatePlans(const v1::EvaluatePlansRequest& request,
+                                                          const CallOptions& options = {});
+
+  absl::StatusOr<v1::ExplainResponse> Explain(const v1::ExplainRequest& request,
+                                              const CallOptions& options = {});
+  absl::StatusOr<v1::SweepResponse> Sweep(const v1::SweepRequest& request,
+                                          const CallOptions& options = {});
+
+  absl::StatusOr<v1::CreateStudyResponse> CreateStudy(const v1::CreateStudyRequest& request);
+  absl::StatusOr<v1::GetStudyResponse> GetStudy(const std::string& study_id);
+  absl::StatusOr<v1::ListStudiesResponse> ListStudies(const v1::ListStudiesRequest& request);
+  absl::StatusOr<v1::CancelStudyResponse> CancelStudy(const std::string& study_id);
+  absl::StatusOr<v1::ListTrialsResponse> ListTrials(const v1::ListTrialsRequest& request);
+  absl::StatusOr<v1::ListAttemptsResponse> ListAttempts(const v1::ListAttemptsRequest& request);
+  // Calls `sink` with each event until the study ends, `sink` has enough or the call fails.
+  absl::Status WatchStudy(const v1::WatchStudyRequest& request, const WatchSink& sink,
+                          const CallOptions& options = {});
+
+  absl::StatusOr<v1::CreateJobReportResponse> CreateJobReport(
+      const v1::CreateJobReportRequest& request);
+  absl::StatusOr<v1::BatchCreateJobReportsResponse> BatchCreateJobReports(
+      const v1::BatchCreateJobReportsRequest& request);
+  absl::StatusOr<v1::ListJobReportsResponse> ListJobReports(
+      const v1::ListJobReportsRequest& request);
+
+  absl::StatusOr<v1::ListMeasurementsResponse> ListMeasurements(
+      const v1::ListMeasurementsRequest& request);
+  absl::StatusOr<v1::GetMeasurementResponse> GetMeasurement(const std::string& id);
+  absl::StatusOr<v1::ListCalibrationsResponse> ListCalibrations(
+      const v1::ListCalibrationsRequest& request);
+  absl::StatusOr<v1::GetCalibrationResponse> GetCalibration(const std::string& id);
+  // Calls `sink` with each part until all are there or it fails, with its error.
+  absl::Status ExportHistory(const v1::ExportHistoryRequest& request, const PartSink& sink);
+  // `options` without lines, which `source` gives.
+  absl::StatusOr<v1::ImportHistoryResponse> ImportHistory(const v1::ImportHistoryRequest& options,
+                                                          const PartSource& source);
+  absl::StatusOr<v1::BackupStoreResponse> BackupStore();
+
+  absl::StatusOr<v1::ListChipsResponse> ListChips();
+  absl::StatusOr<v1::GetChipResponse> GetChip(const std::string& id);
+  absl::StatusOr<v1::GetServerInfoResponse> GetServerInfo();
+  absl::StatusOr<v1::ListCostModelsResponse> ListCostModels();
+
+ private:
+  struct Stubs;
+  explicit Client(std::unique_ptr<Stubs> stubs);
+  std::unique_ptr<Stubs> stubs_;
+};
+
+}  // namespace meshwright

@@ -1,0 +1,82 @@
+#include <memory>
+
+#include "meshwright/v1/catalog.grpc.pb.h"
+#include "search_space/base/status.h"
+#include "server/convert/catalog_wire.h"
+#include "server/rpc/calls/answer.h"
+#include "server/rpc/calls/pooled_reactor.h"
+#include "server/rpc/services/services.h"
+#include "server/tuner/question/problem.h"
+
+namespace meshwright {
+namespace {
+
+class CatalogService final : public v1::CatalogService::CallbackService {
+ public:
+  explicit CatalogService(const Knowledge& knowledge) : knowledge_(knowledge) {}
+
+  grpc::ServerUnaryReactor* ListChips(grpc::CallbackServerContext* context,
+                                      const v1::ListChipsRequest* /*request*/,
+                                      v1::ListChipsResponse* response) override {
+    return Answer(*context, "ListChips", [&] {
+      *response = meshwright::ListChips(knowledge_.chips);
+      return absl::OkStatus();
+    });
+  }
+
+  grpc::ServerUnaryReactor* GetChip(grpc::CallbackServerContext* context,
+                                    const v1::GetChipRequest* request,
+                                    v1::GetChipResponse* response) override {
+    return Answer(*context, "GetChip", [&]() -> absl::Status {
+      ASSIGN_OR_RETURN(*response, meshwright::GetChip(knowledge_.chips, request->id()));
+      return absl::OkStatus();
+    });
+  }
+
+ private:
+  const Knowledge& knowledge_;
+};
+
+class ServerService final : public v1::ServerService::CallbackService {
+ public:
+  explicit ServerService(const ServiceContext& context) : context_(context) {}
+
+  grpc::ServerUnaryReactor* GetServerInfo(grpc::CallbackServerContext* context,
+                                          const v1::GetServerInfoRequest* /*request*/,
+                                          v1::GetServerInfoResponse* response) override {
+    return Answer(*context, "GetServerInfo", [&] {
+      *response = ServerInfo(context_.knowledge, context_.engine.schema_version());
+      response->mutable_cost_models()->Assign(context_.cost_models.begin(),
+                                              context_.cost_models.end());
+      return absl::OkStatus();
+    });
+  }
+
+  // Every file is read whole.
+  grpc::ServerUnaryReactor* ListCostModels(grpc::CallbackServerContext* /*context*/,
+                                           const v1::ListCostModelsRequest* /*request*/,
+                                           v1::ListCostModelsResponse* response) override {
+    return PooledReactor::Start(context_.pool, "ListCostModels",
+                                [this, response](const std::stop_token& /*cancel*/) {
+                                  if (context_.list_cost_models) {
+                                    *response = context_.list_cost_models();
+                                  }
+                                  return absl::OkStatus();
+                                });
+  }
+
+ private:
+  const ServiceContext context_;
+};
+
+}  // namespace
+
+std::unique_ptr<grpc::Service> MakeCatalogService(const ServiceContext& context) {
+  return std::make_unique<CatalogService>(context.knowledge);
+}
+
+std::unique_ptr<grpc::Service> MakeServerService(const ServiceContext& context) {
+  return std::make_unique<ServerService>(context);
+}
+
+}  // namespace meshwright

@@ -1,0 +1,233 @@
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <utility>
+
+#include "meshwright/v1/history.grpc.pb.h"
+#include "recorder/recorder.h"
+#include "recorder/transfer.h"
+#include "search_space/base/status.h"
+#include "server/convert/convert.h"
+#include "server/convert/history_wire.h"
+#include "server/convert/status_wire.h"
+#include "server/engine/engine.h"
+#include "server/engine/saving.h"
+#include "server/engine/study_codec.h"
+#include "server/rpc/calls/answer.h"
+#include "server/rpc/calls/pooled_reactor.h"
+#include "server/rpc/calls/spool.h"
+#include "server/rpc/services/services.h"
+
+namespace meshwright {
+namespace {
+
+constexpr std::size_t kPartBytes = 64 * 1024;
+
+// A reader of its own, so that what takes long keeps no study waiting.
+absl::StatusOr<Recorder> OpenReader(Engine& engine) {
+  std::string path;
+  RETURN_IF_ERROR(engine.UseStore([&](const Recorder& store) {
+    path = store.path();
+    return absl::OkStatus();
+  }));
+  return Recorder::Open({.path = path, .read_only = true});
+}
+
+// Writes the export to a spool on the pool's thread, then sends it as fast as the caller takes it.
+class ExportReactor final : public grpc::ServerWriteReactor<v1::ExportHistoryResponse> {
+ public:
+  static ExportReactor* Start(const ServiceContext& context,
+                              const v1::ExportHistoryRequest& request) {
+    auto* reactor = new ExportReactor();
+    const absl::Status submitted = context.pool.Submit([reactor, context, &request] {
+      const absl::Status status =
+          RunCall("ExportHistory", [&] { return reactor->Fill(context.engine, request); });
+      if (status.ok()) {
+        reactor->SendNext();
+      } else {
+        reactor->Finish(ToGrpc(status));
+      }
+    });
+    if (!submitted.ok()) reactor->Finish(ToGrpc(submitted));
+    return reactor;
+  }
+
+  void OnWriteDone(bool ok) override {
+    if (ok) {
+      SendNext();
+    } else {
+      Finish(ToGrpc(absl::CancelledError("the caller has gone")));
+    }
+  }
+  void OnDone() override { delete this; }
+
+ private:
+  absl::Status Fill(Engine& engine, const v1::ExportHistoryRequest& request) {
+    ASSIGN_OR_RETURN(const Recorder store, OpenReader(engine));
+    ASSIGN_OR_RETURN(Spool spool, Spool::Open());
+    RETURN_IF_ERROR(
+        ExportHistory(store, request, [&](const std::string& part) { return spool.Append(part); }));
+    RETURN_IF_ERROR(spool.Rewind());
+    spool_.emplace(std::move(spool));
+    return absl::OkStatus();
+  }
+
+  void SendNext() {
+    const absl::StatusOr<std::string> part = spool_->Read(kPartBytes);
+    if (!part.ok() || part->empty()) {
+      Finish(ToGrpc(part.status()));
+      return;
+    }
+    response_.set_lines(*part);
+    StartWrite(&response_);
+  }
+
+  std::optional<Spool> spool_;
+  v1::ExportHistoryResponse response_;
+};
+
+// Takes the lines into a spool, then imports them on the pool's thread.
+class ImportReactor final : public grpc::ServerReadReactor<v1::ImportHistoryRequest> {
+ public:
+  ImportReactor(grpc::CallbackServerContext& call, const ServiceContext& context,
+                v1::ImportHistoryResponse& response)
+      : call_(call), context_(context), response_(response), spool_(Spool::Open()) {
+    StartRead(&request_);
+  }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) {
+      Submit();
+      return;
+    }
+    if (const absl::Status taken = Take(); !taken.ok()) {
+      Finish(ToGrpc(taken));
+      return;
+    }
+    StartRead(&request_);
+  }
+  void OnDone() override { delete this; }
+
+ private:
+  absl::Status Take() {
+    if (!options_.has_value()) {
+      ASSIGN_OR_RETURN(const ImportOptions options, ReadImportOptions(request_));
+      options_ = options;
+    }
+    RETURN_IF_ERROR(spool_.status());
+    return spool_->Append(request_.lines());
+  }
+
+  void Submit() {
+    if (call_.IsCancelled()) {
+      Finish(ToGrpc(absl::CancelledError("the caller has gone")));
+      return;
+    }
+    const absl::Status submitted = context_.pool.Submit(
+        [this] { Finish(ToGrpc(RunCall("ImportHistory", [this] { return Import(); }))); });
+    if (!submitted.ok()) Finish(ToGrpc(submitted));
+  }
+
+  absl::Status Import() {
+    RETURN_IF_ERROR(spool_.status());
+    RETURN_IF_ERROR(spool_->Rewind());
+    return context_.engine.UseStore([this](Recorder& store) -> absl::Status {
+      ASSIGN_OR_RETURN(response_, ImportHistory(
+                                      store, [this] { return spool_->ReadLine(); },
+                                      options_.value_or(ImportOptions())));
+      return absl::OkStatus();
+    });
+  }
+
+  grpc::CallbackServerContext& call_;
+  const ServiceContext& context_;
+  v1::ImportHistoryResponse& response_;
+  v1::ImportHistoryRequest request_;
+  std::optional<ImportOptions> options_;
+  absl::StatusOr<Spool> spool_;
+};
+
+class HistoryService final : public v1::HistoryService::CallbackService {
+ public:
+  explicit HistoryService(const ServiceContext& context)
+      : context_(context), codec_(ProtobufCodec(context.knowledge)) {}
+
+  grpc::ServerUnaryReactor* ListMeasurements(grpc::CallbackServerContext* context,
+                                             const v1::ListMeasurementsRequest* request,
+                                             v1::ListMeasurementsResponse* response) override {
+    return AnswerFromStore(*context, "ListMeasurements", *response, [request](const auto& store) {
+      return meshwright::ListMeasurements(store, *request);
+    });
+  }
+
+  grpc::ServerUnaryReactor* GetMeasurement(grpc::CallbackServerContext* context,
+                                           const v1::GetMeasurementRequest* request,
+                                           v1::GetMeasurementResponse* response) override {
+    return AnswerFromStore(*context, "GetMeasurement", *response, [&](const auto& store) {
+      return meshwright::GetMeasurement(store, request->id(), codec_);
+    });
+  }
+
+  grpc::ServerUnaryReactor* ListCalibrations(grpc::CallbackServerContext* context,
+                                             const v1::ListCalibrationsRequest* request,
+                                             v1::ListCalibrationsResponse* response) override {
+    return AnswerFromStore(*context, "ListCalibrations", *response, [request](const auto& store) {
+      return meshwright::ListCalibrations(store, *request);
+    });
+  }
+
+  grpc::ServerUnaryReactor* GetCalibration(grpc::CallbackServerContext* context,
+                                           const v1::GetCalibrationRequest* request,
+                                           v1::GetCalibrationResponse* response) override {
+    return AnswerFromStore(*context, "GetCalibration", *response, [request](const auto& store) {
+      return meshwright::GetCalibration(store, request->id());
+    });
+  }
+
+  grpc::ServerWriteReactor<v1::ExportHistoryResponse>* ExportHistory(
+      grpc::CallbackServerContext* /*context*/, const v1::ExportHistoryRequest* request) override {
+    return ExportReactor::Start(context_, *request);
+  }
+
+  grpc::ServerReadReactor<v1::ImportHistoryRequest>* ImportHistory(
+      grpc::CallbackServerContext* context, v1::ImportHistoryResponse* response) override {
+    return new ImportReactor(*context, context_, *response);
+  }
+
+  grpc::ServerUnaryReactor* BackupStore(grpc::CallbackServerContext* /*context*/,
+                                        const v1::BackupStoreRequest* /*request*/,
+                                        v1::BackupStoreResponse* response) override {
+    return PooledReactor::Start(
+        context_.pool, "BackupStore",
+        [this, response](const std::stop_token& /*cancel*/) -> absl::Status {
+          ASSIGN_OR_RETURN(const Recorder store, OpenReader(context_.engine));
+          ASSIGN_OR_RETURN(*response, meshwright::BackupStore(store, NowMs()));
+          return absl::OkStatus();
+        });
+  }
+
+ private:
+  template <typename Response, typename Read>
+  grpc::ServerUnaryReactor* AnswerFromStore(grpc::CallbackServerContext& context,
+                                            const char* method, Response& response,
+                                            const Read& read) {
+    return Answer(context, method, [&] {
+      return context_.engine.UseStore([&](const Recorder& store) -> absl::Status {
+        ASSIGN_OR_RETURN(response, read(store));
+        return absl::OkStatus();
+      });
+    });
+  }
+
+  const ServiceContext context_;
+  const StudyCodec codec_;
+};
+
+}  // namespace
+
+std::unique_ptr<grpc::Service> MakeHistoryService(const ServiceContext& context) {
+  return std::make_unique<HistoryService>(context);
+}
+
+}  // namespace meshwright

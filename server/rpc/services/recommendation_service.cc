@@ -1,0 +1,186 @@
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <utility>
+#include <variant>
+
+#include "meshwright/v1/service.grpc.pb.h"
+#include "search_space/base/status.h"
+#include "search_space/base/units.h"
+#include "server/convert/convert.h"
+#include "server/convert/status_wire.h"
+#include "server/engine/engine.h"
+#include "server/rpc/calls/answer.h"
+#include "server/rpc/calls/pooled_reactor.h"
+#include "server/rpc/services/services.h"
+#include "server/tuner/answers/explain.h"
+#include "server/tuner/answers/run_study.h"
+#include "server/tuner/answers/sweep.h"
+#include "server/tuner/question/study_answer.h"
+#include "server/tuner/question/study_control.h"
+#include "server/tuner/question/study_request.h"
+
+namespace meshwright {
+namespace {
+
+using SystemClock = std::chrono::system_clock;
+
+// A call without a deadline must not hold one of the few threads for ever.
+constexpr std::chrono::seconds kDefaultDeadline(30);
+// What is kept of the time for recording and sending the answer.
+constexpr std::chrono::milliseconds kLeastMargin(50);
+constexpr double kMarginRatio = 0.05;
+
+std::int64_t Milliseconds(SystemClock::time_point time) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count();
+}
+
+// When the search of a call must end: its deadline less the guard margin.
+SystemClock::time_point SearchEnd(const grpc::CallbackServerContext& context,
+                                  SystemClock::time_point now) {
+  // gRPC's infinite deadline is the end of time, and subtracting from that overflows.
+  const bool has_deadline = context.deadline() < now + std::chrono::hours(24 * 365);
+  const auto total =
+      has_deadline ? context.deadline() - now : SystemClock::duration(kDefaultDeadline);
+  const auto margin = std::max<SystemClock::duration>(
+      kLeastMargin, std::chrono::duration_cast<SystemClock::duration>(total * kMarginRatio));
+  return now + total - margin;
+}
+
+class RecommendationService final : public v1::RecommendationService::CallbackService {
+ public:
+  explicit RecommendationService(const ServiceContext& context) : context_(context) {}
+
+  grpc::ServerUnaryReactor* Recommend(grpc::CallbackServerContext* context,
+                                      const v1::RecommendRequest* request,
+                                      v1::RecommendResponse* response) override {
+    const auto search_end = SearchEnd(*context, SystemClock::now());
+    return PooledReactor::Start(
+        context_.pool, "Recommend",
+        [this, request, response, search_end](std::stop_token cancel) -> absl::Status {
+          return Answer(*request, *response, {search_end, std::move(cancel)});
+        });
+  }
+
+  grpc::ServerUnaryReactor* EvaluatePlans(grpc::CallbackServerContext* /*context*/,
+                                          const v1::EvaluatePlansRequest* request,
+                                          v1::EvaluatePlansResponse* response) override {
+    return PooledReactor::Start(
+        context_.pool, "EvaluatePlans",
+        [this, request, response](const std::stop_token& cancel) -> absl::Status {
+          ASSIGN_OR_RETURN(const HistorySource history, context_.engine.History(std::nullopt));
+          ASSIGN_OR_RETURN(*response, AnswerCases(*request, context_.knowledge, history, cancel,
+                                                  context_.open_model));
+          return absl::OkStatus();
+        });
+  }
+
+  grpc::ServerUnaryReactor* Explain(grpc::CallbackServerContext* context,
+                                    const v1::ExplainRequest* request,
+                                    v1::ExplainResponse* response) override {
+    const auto search_end = SearchEnd(*context, SystemClock::now());
+    return PooledReactor::Start(
+        context_.pool, "Explain",
+        [this, request, response, search_end](const std::stop_token& cancel) -> absl::Status {
+          ASSIGN_OR_RETURN(const Bounded asked, Ask(request->question(), {search_end, cancel}));
+          ASSIGN_OR_RETURN(const Explanation explanation,
+                           meshwright::Explain(asked.request, context_.knowledge, asked.control));
+          *response = ToWire(explanation);
+          return absl::OkStatus();
+        });
+  }
+
+  grpc::ServerUnaryReactor* Sweep(grpc::CallbackServerContext* context,
+                                  const v1::SweepRequest* request,
+                                  v1::SweepResponse* response) override {
+    const auto search_end = SearchEnd(*context, SystemClock::now());
+    return PooledReactor::Start(
+        context_.pool, "Sweep",
+        [this, request, response, search_end](const std::stop_token& cancel) -> absl::Status {
+          ASSIGN_OR_RETURN(const Bounded asked, Ask(request->question(), {search_end, cancel}));
+          ASSIGN_OR_RETURN(const meshwright::Sweep sweep,
+                           RunSweep(asked.request, NodeCounts(*request, asked.request),
+                                    FreeMemoryRatios(*request), context_.knowledge, asked.control));
+          *response = ToWire(sweep);
+          return absl::OkStatus();
+        });
+  }
+
+ private:
+  struct Limits {
+    SystemClock::time_point search_end = {};
+    std::stop_token cancel = {};
+  };
+
+  // A question as it was asked, and with what is left of the call's time and the store's history.
+  struct Bounded {
+    StudyRequest asked = {};
+    StudyRequest request = {};
+    StudyControl control = {};
+  };
+
+  absl::StatusOr<Bounded> Ask(const v1::TuneRequest& question, const Limits& limits) const {
+    Bounded bounded;
+    ASSIGN_OR_RETURN(bounded.asked, FromWire(question, context_.knowledge));
+    bounded.request = bounded.asked;
+    bounded.control.cancel = limits.cancel;
+    bounded.control.open_model = context_.open_model;
+    ASSIGN_OR_RETURN(bounded.control.history,
+                     context_.engine.History(bounded.asked.history_sequence));
+    const Seconds left = limits.search_end - SystemClock::now();
+    if (left <= Seconds(0)) {
+      return absl::DeadlineExceededError("the deadline leaves no time to search");
+    }
+    bounded.request.deadline = std::min(left, bounded.asked.deadline.value_or(left));
+    return bounded;
+  }
+
+  absl::Status Answer(const v1::RecommendRequest& request, v1::RecommendResponse& response,
+                      const Limits& limits) {
+    const auto start = SystemClock::now();
+    ASSIGN_OR_RETURN(const Bounded bounded, Ask(request.question(), limits));
+    const auto answer = RunStudy(bounded.request, context_.knowledge, bounded.control);
+    if (absl::IsCancelled(answer.status())) return answer.status();
+
+    const OutsideRun run = {.start_time_ms = Milliseconds(start),
+                            .history_sequence = bounded.control.history.sequence};
+    const std::optional<std::string> study_id = Record(bounded.asked, answer, run);
+    response.set_study_id(study_id.value_or(""));
+    const auto failure = [&](const absl::Status& status) {
+      return study_id.has_value() ? WithStudyId(status, *study_id) : status;
+    };
+    if (!answer.ok()) return failure(answer.status());
+    if (const auto* infeasible = std::get_if<Infeasible>(&*answer)) {
+      return failure(InfeasibleStatus(ToWire(*infeasible)));
+    }
+    *response.mutable_result() = ToWire(std::get<StudyResult>(*answer));
+    return absl::OkStatus();
+  }
+
+  // An answer is worth more than its record: when the store fails, it goes out without a study.
+  std::optional<std::string> Record(const StudyRequest& request,
+                                    const absl::StatusOr<StudyAnswer>& answer,
+                                    const OutsideRun& run) {
+    const auto study = context_.engine.RecordStudy(request, answer, run);
+    if (study.ok()) return study->id;
+    spdlog::warn("event=not_recorded method=Recommend reason={} what=\"{}\"",
+                 Reason(study.status()), std::string(study.status().message()));
+    return std::nullopt;
+  }
+
+  const ServiceContext context_;
+};
+
+}  // namespace
+
+std::unique_ptr<grpc::Service> MakeRecommendationService(const ServiceContext& context) {
+  return std::make_unique<RecommendationService>(context);
+}
+
+}  // namespace meshwright

@@ -1,0 +1,172 @@
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "meshwright/v1/service.grpc.pb.h"
+#include "recorder/recorder.h"
+#include "recorder/records.h"
+#include "search_space/base/status.h"
+#include "server/convert/attempt_wire.h"
+#include "server/convert/convert.h"
+#include "server/convert/status_wire.h"
+#include "server/engine/engine.h"
+#include "server/engine/study_id.h"
+#include "server/rpc/calls/answer.h"
+#include "server/rpc/services/services.h"
+#include "server/rpc/services/watch.h"
+#include "server/tuner/question/study_request.h"
+
+namespace meshwright {
+namespace {
+
+absl::Status NameStudy(const absl::Status& status, const std::string& id) {
+  return absl::IsNotFound(status) ? WithResource(status, "study", id) : status;
+}
+
+absl::Status Damaged(const char* what, const std::string& id) {
+  return WithReason(
+      absl::DataLossError(fmt::format("the stored {} of study '{}' cannot be read", what, id)),
+      "STORE_CORRUPT");
+}
+
+absl::StatusOr<v1::Trial> ToTrial(const PlanRecord& record) {
+  v1::Trial trial;
+  trial.set_rank(record.rank);
+  trial.set_state(record.state);
+  trial.mutable_plan()->set_plan_digest(record.plan_digest);
+  if (!trial.mutable_plan()->mutable_plan()->ParseFromString(record.plan)) {
+    return Damaged("plan", record.study_id);
+  }
+  if (!trial.mutable_plan()->mutable_estimate()->ParseFromString(record.estimate)) {
+    return Damaged("estimate", record.study_id);
+  }
+  return trial;
+}
+
+class TuningService final : public v1::TuningService::CallbackService, public ClosableService {
+ public:
+  TuningService(const ServiceContext& context, std::chrono::milliseconds heartbeat)
+      : context_(context), watchers_(heartbeat) {}
+
+  grpc::Service& service() override { return *this; }
+  void Close() override { watchers_.Close(); }
+
+  grpc::ServerUnaryReactor* CreateStudy(grpc::CallbackServerContext* context,
+                                        const v1::CreateStudyRequest* request,
+                                        v1::CreateStudyResponse* response) override {
+    return Answer(*context, "CreateStudy", [&] { return AnswerCreate(*request, *response); });
+  }
+
+  grpc::ServerUnaryReactor* GetStudy(grpc::CallbackServerContext* context,
+                                     const v1::GetStudyRequest* request,
+                                     v1::GetStudyResponse* response) override {
+    return Answer(*context, "GetStudy", [&] {
+      return NameStudy(AnswerGet(request->study_id(), *response), request->study_id());
+    });
+  }
+
+  grpc::ServerUnaryReactor* ListStudies(grpc::CallbackServerContext* context,
+                                        const v1::ListStudiesRequest* request,
+                                        v1::ListStudiesResponse* response) override {
+    return Answer(*context, "ListStudies", [&]() -> absl::Status {
+      ASSIGN_OR_RETURN(const StudyPage page,
+                       context_.engine.ListStudies(request->page_size(), request->page_token()));
+      for (const StudyRecord& study : page.studies) *response->add_studies() = ToWire(study);
+      response->set_next_page_token(page.next_page_token);
+      return absl::OkStatus();
+    });
+  }
+
+  grpc::ServerWriteReactor<v1::WatchStudyResponse>* WatchStudy(
+      grpc::CallbackServerContext* context, const v1::WatchStudyRequest* request) override {
+    auto* watch = new WatchReactor(*context, context_.engine, watchers_);
+    watch->Follow(request->study_id(), request->after_revision());
+    return watch;
+  }
+
+  grpc::ServerUnaryReactor* CancelStudy(grpc::CallbackServerContext* context,
+                                        const v1::CancelStudyRequest* request,
+                                        v1::CancelStudyResponse* response) override {
+    return Answer(*context, "CancelStudy", [&]() -> absl::Status {
+      const auto study = context_.engine.CancelStudy(request->study_id());
+      if (!study.ok()) return NameStudy(study.status(), request->study_id());
+      *response->mutable_study() = ToWire(*study);
+      return absl::OkStatus();
+    });
+  }
+
+  grpc::ServerUnaryReactor* ListTrials(grpc::CallbackServerContext* context,
+                                       const v1::ListTrialsRequest* request,
+                                       v1::ListTrialsResponse* response) override {
+    return Answer(*context, "ListTrials", [&] {
+      return NameStudy(AnswerListTrials(*request, *response), request->study_id());
+    });
+  }
+
+  grpc::ServerUnaryReactor* ListAttempts(grpc::CallbackServerContext* context,
+                                         const v1::ListAttemptsRequest* request,
+                                         v1::ListAttemptsResponse* response) override {
+    return Answer(*context, "ListAttempts", [&] {
+      return context_.engine.UseStore([&](const Recorder& store) -> absl::Status {
+        ASSIGN_OR_RETURN(*response, meshwright::ListAttempts(store, *request));
+        return absl::OkStatus();
+      });
+    });
+  }
+
+ private:
+  absl::Status AnswerCreate(const v1::CreateStudyRequest& request,
+                            v1::CreateStudyResponse& response) {
+    CreateStudyOptions options;
+    std::vector<FieldViolation> violations;
+    if (request.has_study_id()) {
+      options.study_id = request.study_id();
+      const std::string& launcher = request.question().trials().launcher();
+      if (auto violation = CheckStudyId(request.study_id(), launcher)) {
+        violations.push_back(*std::move(violation));
+      }
+    }
+    if (request.has_request_id()) options.request_id = request.request_id();
+    ASSIGN_OR_RETURN(const StudyRequest question,
+                     FromWire(request.question(), context_.knowledge, std::move(violations)));
+    ASSIGN_OR_RETURN(const StudyRecord study, context_.engine.CreateStudy(question, options));
+    *response.mutable_study() = ToWire(study);
+    return absl::OkStatus();
+  }
+
+  absl::Status AnswerGet(const std::string& id, v1::GetStudyResponse& response) {
+    ASSIGN_OR_RETURN(const StudyRecord study, context_.engine.GetStudy(id));
+    *response.mutable_study() = ToWire(study);
+    if (!response.mutable_question()->ParseFromString(study.question)) {
+      return Damaged("question", id);
+    }
+    return study.result.has_value() ? FillAnswer(*study.result, response) : absl::OkStatus();
+  }
+
+  absl::Status AnswerListTrials(const v1::ListTrialsRequest& request,
+                                v1::ListTrialsResponse& response) {
+    ASSIGN_OR_RETURN(
+        const PlanPage page,
+        context_.engine.ListPlans(request.study_id(), request.page_size(), request.page_token()));
+    for (const PlanRecord& plan : page.plans) {
+      ASSIGN_OR_RETURN(*response.add_trials(), ToTrial(plan));
+    }
+    response.set_next_page_token(page.next_page_token);
+    return absl::OkStatus();
+  }
+
+  const ServiceContext context_;
+  Watchers watchers_;
+};
+
+}  // namespace
+
+std::unique_ptr<ClosableService> MakeTuningService(const ServiceContext& context,
+                                                   std::chrono::milliseconds heartbeat) {
+  return std::make_unique<TuningService>(context, heartbeat);
+}
+
+}  // namespace meshwright

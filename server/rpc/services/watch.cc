@@ -1,0 +1,219 @@
+#include "server/rpc/services/watch.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "recorder/records.h"
+#include "search_space/base/status.h"
+#include "search_space/spec/choices.h"
+#include "server/convert/status_wire.h"
+#include "server/convert/wire_time.h"
+#include "server/engine/followers.h"
+
+namespace meshwright {
+namespace {
+
+// More than the journal of a day-long study (engine.cc, kProgressInterval), so that a replay fits.
+constexpr std::size_t kQueueLimit = 4096;
+
+absl::Status StoppingError() {
+  return WithReason(absl::UnavailableError("the server is stopping; watch again from the last "
+                                           "revision"),
+                    "SERVER_STOPPING");
+}
+
+v1::WatchStudyResponse ToMessage(const EventRecord& event) {
+  v1::WatchStudyResponse message;
+  message.set_revision(event.revision);
+  message.set_time(WireTime(event.time_ms));
+  message.set_kind(event.kind);
+  if (event.kind == kStateEventKind) message.set_state(event.payload);
+  if (event.kind == kProgressEventKind) message.mutable_progress()->ParseFromString(event.payload);
+  return message;
+}
+
+bool EndsStudy(const EventRecord& event) {
+  if (event.kind != kStateEventKind) return false;
+  const auto state = ParseChoice<StudyState>(event.payload);
+  return state.has_value() && IsTerminal(*state);
+}
+
+}  // namespace
+
+WatchReactor::WatchReactor(grpc::CallbackServerContext& context, Engine& engine, Watchers& watchers)
+    : context_(context), engine_(engine), watchers_(watchers) {
+  watchers_.Add(this);
+}
+
+void WatchReactor::Follow(const std::string& study_id, std::int64_t after_revision) {
+  if (after_revision < 0) {
+    Close(InvalidFields({{.field = "after_revision", .description = "negative; must be >= 0"}}));
+    return;
+  }
+  // A study that has ended, and whose last event the reader has seen, gives no event at all.
+  if (const auto study = engine_.GetStudy(study_id);
+      study.ok() && IsTerminal(study->state) && after_revision >= study->revision) {
+    Close(absl::OkStatus());
+    return;
+  }
+  const auto subscription =
+      engine_.Subscribe(study_id, after_revision,
+                        [this](const std::optional<EventRecord>& event) { Receive(event); });
+  if (subscription.ok()) {
+    subscription_ = *subscription;
+  } else {
+    Close(absl::IsNotFound(subscription.status())
+              ? WithResource(subscription.status(), "study", study_id)
+              : subscription.status());
+  }
+}
+
+void WatchReactor::Receive(const std::optional<EventRecord>& event) {
+  if (event.has_value()) {
+    if (EndsStudy(*event)) {
+      const std::lock_guard lock(mutex_);
+      has_seen_end_ = true;
+    }
+    Push(ToMessage(*event));
+    return;
+  }
+  bool has_seen_end = false;
+  {
+    const std::lock_guard lock(mutex_);
+    has_seen_end = has_seen_end_;
+  }
+  Close(has_seen_end ? absl::OkStatus() : StoppingError());
+}
+
+void WatchReactor::Push(v1::WatchStudyResponse message) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (closing_.has_value()) return;
+    if (queue_.size() >= kQueueLimit) {
+      queue_.clear();
+      closing_ = WithReason(absl::AbortedError("the reader is too slow; watch again from the last "
+                                               "revision"),
+                            "RESYNC");
+    } else {
+      last_revision_ = std::max(last_revision_, message.revision());
+      queue_.push_back(std::move(message));
+    }
+  }
+  Advance();
+}
+
+void WatchReactor::Close(const absl::Status& status) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!closing_.has_value()) closing_ = status;
+  }
+  Advance();
+}
+
+void WatchReactor::Heartbeat() {
+  v1::WatchStudyResponse message;
+  bool is_stuck = false;
+  {
+    const std::lock_guard lock(mutex_);
+    // A reader that does not even take the message under way is not told why.
+    is_stuck = is_writing_ && closing_.has_value();
+    // What waits will show that the server lives.
+    if (!is_stuck && !queue_.empty()) return;
+    message.set_revision(last_revision_);
+  }
+  if (is_stuck) {
+    context_.TryCancel();
+    return;
+  }
+  message.set_kind("heartbeat");
+  message.set_time(WireTimeNow());
+  Push(std::move(message));
+}
+
+void WatchReactor::Advance() {
+  grpc::Status status;
+  bool finishes = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (is_writing_ || is_finished_) return;
+    if (!queue_.empty()) {
+      current_ = std::move(queue_.front());
+      queue_.pop_front();
+      is_writing_ = true;
+    } else if (closing_.has_value()) {
+      is_finished_ = true;
+      finishes = true;
+      status = ToGrpc(*closing_);
+    } else {
+      return;
+    }
+  }
+  if (finishes) {
+    Finish(status);  // last: the reactor may be gone when this returns
+  } else {
+    StartWrite(&current_);
+  }
+}
+
+void WatchReactor::OnWriteDone(bool ok) {
+  {
+    const std::lock_guard lock(mutex_);
+    is_writing_ = false;
+    if (!ok) {
+      queue_.clear();
+      if (!closing_.has_value()) closing_ = absl::CancelledError("the reader is gone");
+    }
+  }
+  Advance();
+}
+
+void WatchReactor::OnCancel() {
+  {
+    const std::lock_guard lock(mutex_);
+    queue_.clear();
+    if (!closing_.has_value()) closing_ = absl::CancelledError("the reader is gone");
+  }
+  Advance();
+}
+
+void WatchReactor::OnDone() {
+  if (subscription_.has_value()) engine_.Unsubscribe(*subscription_);
+  watchers_.Remove(this);
+  delete this;
+}
+
+Watchers::Watchers(std::chrono::milliseconds heartbeat)
+    : thread_([this, heartbeat](const std::stop_token& stop) { Run(stop, heartbeat); }) {}
+
+void Watchers::Add(WatchReactor* watch) {
+  bool is_closed = false;
+  {
+    const std::lock_guard lock(mutex_);
+    watches_.insert(watch);
+    is_closed = is_closed_;
+  }
+  if (is_closed) watch->Close(StoppingError());
+}
+
+void Watchers::Remove(WatchReactor* watch) {
+  const std::lock_guard lock(mutex_);
+  watches_.erase(watch);
+}
+
+void Watchers::Close() {
+  const std::lock_guard lock(mutex_);
+  is_closed_ = true;
+  for (WatchReactor* watch : watches_) watch->Close(StoppingError());
+}
+
+void Watchers::Run(const std::stop_token& stop, std::chrono::milliseconds heartbeat) {
+  std::unique_lock lock(mutex_);
+  while (!stop.stop_requested()) {
+    changed_.wait_for(lock, stop, heartbeat, [] { return false; });
+    if (stop.stop_requested()) return;
+    for (WatchReactor* watch : watches_) watch->Heartbeat();
+  }
+}
+
+}  // namespace meshwright

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <grpcpp/server_context.h>
+#include <grpcpp/support/server_callback.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <stop_token>
+#include <string>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "meshwright/v1/service.pb.h"
+#include "recorder/records.h"
+#include "server/engine/engine.h"
+
+namespace meshwright {
+
+class Watchers;
+
+// One open WatchStudy. Events wait in a bounded queue: a reader that falls behind by more than that
+// is closed with ABORTED, reason RESYNC, and comes back with the last revision it has seen.
+class WatchReactor final : public grpc::ServerWriteReactor<v1::WatchStudyResponse> {
+ public:
+  WatchReactor(grpc::CallbackServerContext& context, Engine& engine, Watchers& watchers);
+
+  // Called by gRPC's method before it returns the reactor.
+  void Follow(const std::string& study_id, std::int64_t after_revision);
+  void Close(const absl::Status& status);
+  void Heartbeat();
+
+  void OnWriteDone(bool ok) override;
+  void OnCancel() override;
+  void OnDone() override;
+
+ private:
+  void Receive(const std::optional<EventRecord>& event);
+  void Push(v1::WatchStudyResponse message);
+  // Starts the next write, or ends the call, unless one is under way.
+  void Advance();
+
+  grpc::CallbackServerContext& context_;
+  Engine& engine_;
+  Watchers& watchers_;
+  std::optional<std::int64_t> subscription_ = {};
+
+  std::mutex mutex_;  // guards all below; never held while gRPC is called
+  std::deque<v1::WatchStudyResponse> queue_;
+  v1::WatchStudyResponse current_;  // being written
+  std::int64_t last_revision_ = 0;
+  bool has_seen_end_ = false;
+  bool is_writing_ = false;
+  bool is_finished_ = false;
+  std::optional<absl::Status> closing_ = {};  // what the call ends with once the queue is empty
+};
+
+// All open watches of a server: gives each its heartbeats and closes them when the server stops.
+class Watchers {
+ public:
+  explicit Watchers(std::chrono::milliseconds heartbeat);
+  ~Watchers() = default;
+  Watchers(const Watchers&) = delete;
+  Watchers& operator=(const Watchers&) = delete;
+
+  void Add(WatchReactor* watch);
+  void Remove(WatchReactor* watch);
+  void Close();  // also those that come later
+
+ private:
+  void Run(const std::stop_token& stop, std::chrono::milliseconds heartbeat);
+
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::set<WatchReactor*> watches_;  // not owned: each deletes itself when it is done
+  bool is_closed_ = false;
+  std::jthread thread_;  // last: it uses all above
+};
+
+}  // namespace meshwright

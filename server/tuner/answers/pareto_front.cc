@@ -1,0 +1,205 @@
+#include "server/tuner/answers/pareto_front.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "estimator/model/analytic_model.h"
+#include "search_space/base/status.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/cluster.h"
+#include "search_space/spec/estimate.h"
+#include "server/tuner/learning/calibrate.h"
+#include "server/tuner/question/plan_model.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_answer.h"
+#include "server/tuner/search/asked_model.h"
+#include "server/tuner/search/infeasible.h"
+#include "server/tuner/search/model_search.h"
+#include "server/tuner/search/search_plan.h"
+
+namespace meshwright {
+namespace {
+
+bool Leaves(const Estimate& estimate, double free_ratio) {
+  return estimate.reserved_memory <= Scale(estimate.memory_capacity, 1 - free_ratio);
+}
+
+// The most of the levels that the plan leaves free; 0 where it leaves none.
+double LevelOf(const Estimate& estimate) {
+  double most = 0;
+  for (const double level : kFreeMemoryLevels) {
+    if (Leaves(estimate, level)) most = level;
+  }
+  return most;
+}
+
+// OK where the search had the time that it needs.
+absl::Status CutOf(StopCause cause) {
+  switch (cause) {
+    case StopCause::kCancelled:
+      return absl::CancelledError("cancelled");
+    case StopCause::kDeadline:
+      return absl::DeadlineExceededError("the deadline leaves no time for all points");
+    case StopCause::kEvaluationLimit:
+    case StopCause::kFinished:
+      break;
+  }
+  return absl::OkStatus();
+}
+
+// What a vendor's model left open of a point.
+std::vector<std::string> NotesOf(const ModelFound& searched, const PlanModel& model) {
+  std::vector<std::string> notes = model.warnings();
+  for (std::string& warning : WarningsOf(searched, model.version())) {
+    notes.push_back(std::move(warning));
+  }
+  const SearchSummary& summary = searched.found.summary;
+  if (summary.stop_cause == StopCause::kEvaluationLimit) {
+    notes.push_back(
+        fmt::format("cost model {}: the best of {} plans that it was asked about, not "
+                    "proven best",
+                    model.version().name, summary.evaluated_count));
+  }
+  return notes;
+}
+
+absl::StatusOr<PointFound> PointOf(const ModelFound& searched, AskedModel& asked,
+                                   const Problem& problem, const PointSearch& by) {
+  RETURN_IF_ERROR(CutOf(searched.found.summary.stop_cause));
+  PointFound point = {.warnings = NotesOf(searched, *asked.model)};
+  if (searched.found.best.empty()) return point;
+  AnalyticModel model(ViewOf(problem), by.calibration);
+  point.best = RankPlan(searched.found.best.front().plan, problem, model);
+  RankedPlan* const best[] = {&*point.best};
+  RETURN_IF_ERROR(ApplyModel(asked, problem, searched, best, by.control.cancel));
+  return point;
+}
+
+absl::StatusOr<PointFound> BestByModel(const Problem& smaller, const Problem& problem,
+                                       const PointSearch& by) {
+  // A program is not started when there is no time to ask it.
+  if (by.options.stop) {
+    RETURN_IF_ERROR(CutOf(by.options.stop().value_or(StopCause::kFinished)));
+  }
+  ASSIGN_OR_RETURN(AskedModel asked, OpenAskedModel(by.request.cost_model, smaller,
+                                                    by.control.open_model, by.control.cancel));
+  if (asked.fallback.has_value()) return PointFound{.fallback = asked.fallback};
+  const int limit = by.request.evaluation_limit.value_or(kDefaultModelLimit);
+  const ModelFound searched =
+      SearchByModel(smaller, by.calibration, *asked.model, by.options, limit);
+  const absl::Status why =
+      searched.failure.ok() ? WhyNothing(searched, asked.model->version()) : searched.failure;
+  if (why.ok()) return PointOf(searched, asked, problem, by);
+  if (searched.failure.ok() && Reason(why) != "COST_MODEL_NO_ESTIMATE") return why;
+  RETURN_IF_ERROR(FallBack(*by.request.cost_model, why, asked));
+  return PointFound{.fallback = asked.fallback};
+}
+
+}  // namespace
+
+absl::StatusOr<PointFound> BestWithin(const Problem& problem, double free_ratio,
+                                      const PointSearch& by) {
+  Problem smaller = problem;
+  NodePool& pool = smaller.cluster.pools.front();
+  pool.memory_capacity = Scale(pool.memory_capacity, 1 - free_ratio);
+  if (by.request.cost_model.has_value() && !by.fallback.has_value()) {
+    return BestByModel(smaller, problem, by);
+  }
+  const SearchFound found =
+      SearchExhaustively(SpaceOf(smaller), ViewOf(smaller), by.calibration, by.options);
+  RETURN_IF_ERROR(CutOf(found.summary.stop_cause));
+  PointFound point;
+  if (found.best.empty()) return point;
+  AnalyticModel model(ViewOf(problem), by.calibration);
+  point.best = RankPlan(found.best.front().plan, problem, model);
+  point.best->estimate.cost_model = by.fallback;
+  return point;
+}
+
+namespace {
+
+void WarnOfLevel(double level, std::string_view why, StudyResult& result) {
+  result.warnings.push_back(
+      fmt::format("pareto_front has no point that leaves {:.0f} % or more of the memory free: {}",
+                  100 * level, why));
+}
+
+void AddPoint(RankedPlan plan, StudyResult& result) {
+  const double level = LevelOf(plan.estimate);
+  result.pareto_front.push_back({.free_memory_ratio = level, .plan = std::move(plan)});
+}
+
+void NoteLevel(double level, const PointFound& found, StudyResult& result) {
+  for (const std::string& warning : found.warnings) {
+    if (std::ranges::find(result.warnings, warning) != result.warnings.end()) continue;
+    result.warnings.push_back(
+        fmt::format("pareto_front, {:.0f} % of the memory free: {}", 100 * level, warning));
+  }
+}
+
+void AddLevels(const Problem& problem, const PointSearch& by, StudyResult& result) {
+  SearchOptions options = by.options;
+  options.plan_count = 1;
+  options.on_progress = {};  // the counts of the answer's own search stand
+  const PointSearch one = {.request = by.request,
+                           .calibration = by.calibration,
+                           .options = options,
+                           .control = by.control,
+                           .fallback = by.fallback};
+  for (const double level : kFreeMemoryLevels) {
+    if (Leaves(result.pareto_front.back().plan.estimate, level)) continue;
+    absl::StatusOr<PointFound> found = BestWithin(problem, level, one);
+    if (!found.ok()) {
+      WarnOfLevel(level, std::string(found.status().message()), result);
+      return;
+    }
+    if (found->fallback.has_value()) {
+      WarnOfLevel(level, found->fallback->reason, result);
+      return;
+    }
+    NoteLevel(level, *found, result);
+    if (!found->best.has_value()) return;
+    AddPoint(*std::move(found->best), result);
+  }
+}
+
+}  // namespace
+
+void AddParetoFront(const Problem& problem, const PointSearch& by, StudyResult& result) {
+  if (!CutOf(result.search.stop_cause).ok()) {
+    result.warnings.emplace_back("pareto_front is empty: the search was cut");
+    return;
+  }
+  AddPoint(result.plans.front(), result);
+  AddLevels(problem, by, result);
+  if (!by.request.cost_model.has_value() || by.fallback.has_value()) return;
+  // A vendor's model may answer differently where it has less memory to look at, and a search that
+  // proves nothing may find there what it has not seen before.
+  result.pareto_front = FrontOf(std::move(result.pareto_front));
+  const Seconds fastest = result.pareto_front.front().plan.estimate.step_time;
+  const Seconds answered = result.plans.front().estimate.step_time;
+  if (fastest >= answered) return;
+  result.warnings.push_back(fmt::format(
+      "pareto_front begins with a plan of {:.4g} s, found in a search with less memory, while plan "
+      "1 takes {:.4g} s: the search of the answer has not seen it",
+      fastest.count(), answered.count()));
+}
+
+std::vector<ParetoPoint> FrontOf(std::vector<ParetoPoint> points) {
+  std::ranges::stable_sort(points, [](const ParetoPoint& a, const ParetoPoint& b) {
+    return std::pair(a.plan.estimate.step_time, -a.free_memory_ratio) <
+           std::pair(b.plan.estimate.step_time, -b.free_memory_ratio);
+  });
+  std::vector<ParetoPoint> front;
+  for (ParetoPoint& point : points) {
+    const bool is_better =
+        front.empty() || point.free_memory_ratio > front.back().free_memory_ratio;
+    if (is_better) front.push_back(std::move(point));
+  }
+  return front;
+}
+
+}  // namespace meshwright

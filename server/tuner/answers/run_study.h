@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "search_space/base/units.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_answer.h"
+#include "server/tuner/question/study_control.h"
+#include "server/tuner/question/study_request.h"
+
+namespace meshwright {
+
+// One study from question to answer: history -> calibrate -> ask, prune, estimate, keep -> check ->
+// answer. Pure but for the wall clock of the deadline; needs no recorder. Same request, same
+// answer. A cancelled or late study answers with the best so far and says so; when it has found
+// nothing by then the status is CANCELLED or DEADLINE_EXCEEDED; RESOURCE_EXHAUSTED with reason
+// EVALUATION_LIMIT when a strategy found nothing with the evaluations that it had. Trials are
+// refused: whoever has launchers calls RunStudyWithTrials (server/launchers/).
+absl::StatusOr<StudyAnswer> RunStudy(const StudyRequest& request, const Knowledge& knowledge,
+                                     const StudyControl& control);
+
+// Wall time rounded up to 10, 100, 1000 ... s: what an answer reports, so that equal requests give
+// equal bytes.
+Seconds RoundedUpSeconds(Seconds wall_time);
+
+// Names of the prune rules in the order in which they run, and of the strategies.
+std::vector<std::string> PruneRuleNames();
+std::vector<std::string> StrategyNames();
+
+}  // namespace meshwright

@@ -1,0 +1,122 @@
+#include "server/tuner/answers/timeline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+#include <vector>
+
+#include "estimator/learning/calibration.h"
+#include "estimator/pipeline/simulation.h"
+#include "search_space/base/status.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/plan.h"
+#include "server/tuner/learning/calibrate.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_request.h"
+
+namespace meshwright {
+namespace {
+
+constexpr double kMostOperations = 2e6;  // a file of 300 MB
+
+std::string_view Word(OperationKind kind) {
+  switch (kind) {
+    case OperationKind::kForward:
+      return "forward";
+    case OperationKind::kBackward:
+      return "backward";
+    case OperationKind::kWeightGradient:
+      return "weight gradient";
+  }
+  std::abort();
+}
+
+double Microseconds(Seconds time) { return time.count() * 1e6; }
+
+struct Span {
+  std::string name = {};
+  std::string_view category = {};
+  int device = 0;
+  Seconds start = Seconds(0);
+  Seconds duration = Seconds(0);
+};
+
+// `arguments` are members of a JSON object.
+void AppendSpan(const Span& span, std::string_view arguments, std::string& text) {
+  fmt::format_to(std::back_inserter(text),
+                 ",\n{{\"name\":\"{}\",\"cat\":\"{}\",\"ph\":\"X\",\"pid\":0,\"tid\":{},"
+                 "\"ts\":{:.3f},\"dur\":{:.3f},\"args\":{{{}}}}}",
+                 span.name, span.category, span.device, Microseconds(span.start),
+                 Microseconds(span.duration), arguments);
+}
+
+}  // namespace
+
+absl::StatusOr<Timeline> TimelineOfPlan(const EvaluateRequest& request, const Knowledge& knowledge,
+                                        const std::vector<HistoryRow>& history) {
+  ASSIGN_OR_RETURN(const Problem problem, ResolveProblem(request.question, knowledge));
+  ASSIGN_OR_RETURN(const ResolvedPlan resolved, ResolvePlan(request.plan, problem, "plan"));
+  ASSIGN_OR_RETURN(const Calibration calibration, Calibrate(history, problem, knowledge));
+  const double operations = 3.0 *
+                            MicroBatchCount(resolved.plan, problem.workload.global_batch_size) *
+                            StageCount(resolved.plan) * resolved.plan.virtual_pipeline;
+  if (operations > kMostOperations) {
+    return InvalidFields({{.field = "plan.micro_batch_size",
+                           .description = fmt::format(
+                               "{}; up to {:.0f} operations, a trace has at most {:.0f}",
+                               resolved.plan.micro_batch_size, operations, kMostOperations)}});
+  }
+  AnalyticModel model(ViewOf(problem), calibration);
+  return model.TimelineOf(resolved.plan);
+}
+
+std::string TraceEvents(const Timeline& timeline) {
+  int devices = 0;
+  for (const ScheduledOperation& op : timeline.operations) {
+    devices = std::max(devices, op.device + 1);
+  }
+  std::string text =
+      "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"
+      "{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":0,\"args\":{\"name\":\"pipeline\"}}";
+  for (int device = 0; device < devices; ++device) {
+    fmt::format_to(std::back_inserter(text),
+                   ",\n{{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":0,\"tid\":{0},"
+                   "\"args\":{{\"name\":\"stage {0}\"}}}}",
+                   device);
+  }
+  for (const ScheduledOperation& op : timeline.operations) {
+    AppendSpan({.name = fmt::format("{} {}", Word(op.kind), op.micro_batch),
+                .category = Word(op.kind),
+                .device = op.device,
+                .start = op.start,
+                .duration = op.end - op.start},
+               fmt::format("\"micro_batch\":{},\"chunk\":{},\"direction\":{}", op.micro_batch,
+                           op.chunk, op.direction),
+               text);
+  }
+  struct Part {
+    std::string_view name;
+    Seconds duration;
+  };
+  for (int device = 0; device < devices; ++device) {
+    Seconds at = timeline.pipeline;
+    for (const Part& part :
+         {Part{"exposed data parallelism", timeline.communication},
+          Part{"optimizer", timeline.optimizer}, Part{"fixed", timeline.fixed}}) {
+      if (part.duration > Seconds(0)) {
+        AppendSpan({.name = std::string(part.name),
+                    .category = part.name,
+                    .device = device,
+                    .start = at,
+                    .duration = part.duration},
+                   "", text);
+      }
+      at += part.duration;
+    }
+  }
+  return text + "\n]}\n";
+}
+
+}  // namespace meshwright

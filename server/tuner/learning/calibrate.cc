@@ -1,0 +1,426 @@
+#include "server/tuner/learning/calibrate.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <set>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "estimator/learning/calibration.h"
+#include "estimator/learning/run_residuals.h"
+#include "estimator/model/analytic_model.h"
+#include "pruner/rules/prune_rule.h"
+#include "search_space/base/status.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/cluster.h"
+#include "search_space/spec/estimate.h"
+#include "search_space/spec/model.h"
+#include "search_space/spec/plan.h"
+#include "search_space/spec/workload.h"
+#include "server/tuner/learning/calibration_report.h"
+#include "server/tuner/learning/joined_history.h"
+#include "server/tuner/question/fingerprint.h"
+#include "server/tuner/question/problem.h"
+
+namespace meshwright {
+namespace {
+
+// Beyond this many standard deviations, what other jobs' runs say is not about this job.
+constexpr double kMostDisagreement = 2;
+
+bool IsComparable(const Problem& row, const Problem& problem) {
+  return row.profile.name == problem.profile.name &&
+         row.cluster.pools.front().chip.id == problem.cluster.pools.front().chip.id;
+}
+
+// What must be equal for runs to be of one job; what users call things does not count.
+struct Fingerprint {
+  ModelSpec model = {};
+  Workload workload = {};
+  ClusterSpec cluster = {};
+  bool operator==(const Fingerprint&) const = default;
+};
+
+Fingerprint FingerprintOf(const Problem& problem) {
+  Fingerprint print = {
+      .model = problem.model, .workload = problem.workload, .cluster = problem.cluster};
+  print.model.name.clear();
+  print.cluster.name.clear();
+  for (NodePool& pool : print.cluster.pools) pool.name.clear();
+  return print;
+}
+
+// Equal for clusters of the same nodes, however many: chips, devices a node and links. What limits
+// a chip's memory or power does not count.
+std::string NodesOf(const Problem& problem) {
+  ClusterSpec nodes;
+  for (const NodePool& pool : problem.cluster.pools) {
+    nodes.pools.push_back({.chip = {.id = pool.chip.id},
+                           .devices_per_node = pool.devices_per_node,
+                           .intra_node = pool.intra_node,
+                           .inter_node = pool.inter_node,
+                           .physical_devices_per_node = pool.physical_devices_per_node});
+  }
+  return HardwareFingerprint(nodes);
+}
+
+// The place of `value` among those seen before; the first is the question's.
+template <typename T>
+int IndexOf(T value, std::vector<T>& seen) {
+  const auto found = std::find(seen.begin(), seen.end(), value);
+  const auto index = static_cast<int>(found - seen.begin());
+  if (found == seen.end()) seen.push_back(std::move(value));
+  return index;
+}
+
+// Numbers that do not depend on which came first; the question's stays 0.
+std::vector<int> Ranks(const std::vector<std::string>& seen) {
+  std::vector<int> ranks(seen.size());
+  for (std::size_t i = 1; i < seen.size(); ++i) {
+    const auto before = std::count_if(seen.begin() + 1, seen.end(),
+                                      [&](const std::string& other) { return other < seen[i]; });
+    ranks[i] = 1 + static_cast<int>(before);
+  }
+  return ranks;
+}
+
+// Of another job than the question's; two may share it.
+std::string JobName(const Problem& problem) {
+  return fmt::format("{} on {} devices",
+                     problem.model.name.empty() ? "another model" : problem.model.name,
+                     DeviceCount(problem.cluster));
+}
+
+struct Evidence {
+  std::vector<Fingerprint> jobs = {};
+  std::vector<std::string> versions = {};
+  std::vector<std::string> nodes = {};
+  std::vector<RunResidual> time = {};
+  std::vector<RunResidual> memory = {};
+  std::vector<FailedRun> failed = {};
+  std::vector<ParallelPlan> ran = {};      // plans of the question's own job
+  Bytes largest_run = {};                  // modelled, of devices with no more memory
+  std::vector<PastRun> runs = {};          // all that teach anything
+  int by_own_facts_count = 0;              // runs that the question's facts do not allow
+  int other_facts_count = 0;               // of the rest, runs that stated others than the question
+  std::set<std::string> other_facts = {};  // their names
+};
+
+// Of the facts that one of the two states and the other does not, or otherwise.
+std::set<std::string> DifferingFacts(const std::vector<FrameworkFactRequest>& a,
+                                     const std::vector<FrameworkFactRequest>& b) {
+  std::set<std::string> names;
+  const auto add_missing = [&names](const auto& facts, const auto& others) {
+    for (const FrameworkFactRequest& fact : facts) {
+      if (std::ranges::find(others, fact) == others.end()) names.insert(fact.name);
+    }
+  };
+  add_missing(a, b);
+  add_missing(b, a);
+  return names;
+}
+
+PastRun PastRunOf(const HistoryRow& row, std::size_t index, const Problem& own,
+                  const ParallelPlan& plan) {
+  return {.measurement_id = row.measurement_id,
+          .history_index = static_cast<int>(index),
+          .model_name = own.model.name,
+          .cluster_name = own.cluster.name,
+          .framework_version = own.workload.framework_version,
+          .plan_key = MakePlanKey(plan).text,
+          .outcome = row.outcome};
+}
+
+struct HeldAgainst {
+  Problem problem = {};
+  ParallelPlan plan = {};
+  bool is_by_own_facts = false;
+};
+
+// What is learnt is the factor on today's model: the run is held against the facts that the
+// question states, or a run that they were refitted from would count twice. One that these facts do
+// not allow is held against its own.
+absl::StatusOr<HeldAgainst> WithFactsOf(const Problem& problem, const HistoryRow& row,
+                                        Problem stated, const Knowledge& knowledge) {
+  ASSIGN_OR_RETURN(ResolvedPlan plan, ResolvePlan(row.plan, stated, "plan"));
+  Question question = row.question;
+  question.workload.framework_facts = problem.framework_facts;
+  absl::StatusOr<Problem> asked = ResolveProblem(question, knowledge);
+  if (asked.ok() && IsComparable(*asked, problem)) {
+    absl::StatusOr<ResolvedPlan> same = ResolvePlan(row.plan, *asked, "plan");
+    if (same.ok()) return HeldAgainst{.problem = *std::move(asked), .plan = std::move(same->plan)};
+  }
+  return HeldAgainst{
+      .problem = std::move(stated), .plan = std::move(plan.plan), .is_by_own_facts = true};
+}
+
+void CountFacts(const HistoryRow& row, const Problem& problem, bool is_by_own_facts,
+                Evidence& evidence) {
+  evidence.by_own_facts_count += is_by_own_facts ? 1 : 0;
+  if (is_by_own_facts) return;
+  std::set<std::string> names =
+      DifferingFacts(row.question.workload.framework_facts, problem.framework_facts);
+  evidence.other_facts_count += names.empty() ? 0 : 1;
+  evidence.other_facts.merge(names);
+}
+
+absl::Status Collect(const HistoryRow& row, std::size_t index, const Problem& problem,
+                     const Knowledge& knowledge, Evidence& evidence) {
+  const std::string path = fmt::format("history[{}]", index);
+  const auto located = [&](const absl::Status& status) {
+    std::vector<FieldViolation> violations = FieldViolations(status);
+    for (FieldViolation& violation : violations) violation.field = path + "." + violation.field;
+    if (!violations.empty()) return InvalidFields(violations);
+    return WithReason(absl::Status(status.code(), path + ": " + std::string(status.message())),
+                      Reason(status));
+  };
+  absl::StatusOr<Problem> stated = ResolveProblem(row.question, knowledge);
+  if (!stated.ok()) return located(stated.status());
+  if (!IsComparable(*stated, problem)) return absl::OkStatus();
+  const auto held = WithFactsOf(problem, row, *std::move(stated), knowledge);
+  if (!held.ok()) return located(held.status());
+  CountFacts(row, problem, held->is_by_own_facts, evidence);
+  const Problem& own = held->problem;
+  const ParallelPlan& plan = held->plan;
+  AnalyticModel model(ViewOf(own));
+  const Estimate estimate = model.Full(plan);
+  const int job = IndexOf(FingerprintOf(own), evidence.jobs);
+  const Bytes capacity = own.cluster.pools.front().memory_capacity;
+  RunResidual run = {.point = PointOf(plan, ViewOf(own)),
+                     .job = job,
+                     .version = IndexOf(own.workload.framework_version, evidence.versions),
+                     .nodes = IndexOf(NodesOf(own), evidence.nodes)};
+  PastRun& past = evidence.runs.emplace_back(PastRunOf(row, index, own, plan));
+  past.similarity = SimilarityToQuestion(run, kTimePrior);
+  if (row.outcome != Outcome::kOk) {
+    evidence.failed.push_back({.plan = plan,
+                               .outcome = row.outcome,
+                               .reserved_memory = estimate.reserved_memory,
+                               .memory_capacity = capacity,
+                               .job = job == 0 ? "" : JobName(own)});
+    return absl::OkStatus();
+  }
+  if (job == 0) evidence.ran.push_back(plan);
+  if (capacity <= problem.cluster.pools.front().memory_capacity) {
+    evidence.largest_run = std::max(evidence.largest_run, estimate.reserved_memory);
+  }
+  if (row.step_time.has_value() && row.step_time->count() > 0) {
+    past.time_ratio = *row.step_time / estimate.step_time;
+    run.log_ratio = std::log(*past.time_ratio);
+    evidence.time.push_back(run);
+  }
+  if (row.peak_memory.has_value() && row.peak_memory->count > 0) {
+    past.memory_ratio = *row.peak_memory / estimate.peak_memory;
+    run.log_ratio = std::log(*past.memory_ratio);
+    evidence.memory.push_back(run);
+  }
+  return absl::OkStatus();
+}
+
+// Of out-of-memory runs the smallest by the model, on devices with no less memory than the
+// question's, where none that is larger ran.
+std::optional<FailedRun> SmallestOutOfMemory(const Evidence& evidence, Bytes capacity) {
+  std::optional<FailedRun> smallest;
+  for (const FailedRun& run : evidence.failed) {
+    const bool counts = run.outcome == Outcome::kOom && run.memory_capacity >= capacity &&
+                        run.reserved_memory > evidence.largest_run;
+    if (!counts) continue;
+    // The question's own first: their names are shorter.
+    const auto order = [](const FailedRun& r) {
+      return std::tie(r.reserved_memory, r.job, r.plan, r.memory_capacity);
+    };
+    if (!smallest.has_value() || order(run) < order(*smallest)) smallest = run;
+  }
+  return smallest;
+}
+
+// Whether so many failures of a plan that never ran rule it out. A crash or a hang may have been
+// the machine's, but not twice; what took too long may have been given too little time.
+bool RulesOut(Outcome outcome, std::ptrdiff_t count) {
+  return outcome == Outcome::kOom ||
+         ((outcome == Outcome::kCrash || outcome == Outcome::kHang) && count > 1);
+}
+
+// Those of the question's own job whose plans never ran, one of each plan.
+std::vector<FailedRun> OwnFailures(const Evidence& evidence) {
+  std::vector<FailedRun> own;
+  for (const FailedRun& run : evidence.failed) {
+    const bool ran = std::ranges::find(evidence.ran, run.plan) != evidence.ran.end();
+    const auto count = std::ranges::count_if(evidence.failed, [&run](const FailedRun& other) {
+      return other.job.empty() && other.plan == run.plan && other.outcome == run.outcome;
+    });
+    if (run.job.empty() && !ran && RulesOut(run.outcome, count)) own.push_back(run);
+  }
+  std::ranges::sort(own);
+  const auto is_repeat = [](const FailedRun& a, const FailedRun& b) { return a.plan == b.plan; };
+  own.erase(std::unique(own.begin(), own.end(), is_repeat), own.end());
+  return own;
+}
+
+struct Fitted {
+  FittedResiduals residuals = {};
+  bool leaves_out_others = false;
+};
+
+// Leaves out other jobs' runs when those of the question contradict them, and says which of the two
+// was done.
+Fitted Fit(std::vector<RunResidual> runs, const ResidualPrior& prior, std::string_view what,
+           const Problem& problem, std::vector<std::string>& warnings) {
+  const auto is_other = [](const RunResidual& run) { return run.job != 0; };
+  const auto is_other_version = [](const RunResidual& run) { return run.version != 0; };
+  const auto others = std::ranges::count_if(runs, is_other);
+  const auto versions = std::ranges::count_if(runs, is_other_version);
+  const auto nodes = std::ranges::count_if(
+      runs, [&](const RunResidual& run) { return run.nodes != 0 && !is_other_version(run); });
+  const double disagreement = Disagreement(runs, prior);
+  const bool leaves_out_others = disagreement > kMostDisagreement;
+  if (leaves_out_others) {
+    std::erase_if(runs, is_other);
+    warnings.push_back(fmt::format(
+        "{}: {} runs of other models, workloads or clusters in the history were left out: this "
+        "job's own runs are {:.1f} standard deviations away from what they say; limit {}",
+        what, others, disagreement, kMostDisagreement));
+  } else if (others > 0) {
+    warnings.push_back(fmt::format(
+        "{}: learnt from {} runs of this job and {} of other models, workloads or clusters on {} "
+        "under {}, which count as {} alike ({} of them on other nodes: {}; {} under another "
+        "version: {})",
+        what, std::ssize(runs) - others, others, problem.cluster.pools.front().chip.id,
+        problem.profile.name, prior.same_nodes_similarity, nodes, prior.other_nodes_similarity,
+        versions, kOtherVersionSimilarity));
+  }
+  return {.residuals = FitResiduals(runs, prior), .leaves_out_others = leaves_out_others};
+}
+
+void ForgetOthers(std::vector<PastRun>& runs, std::optional<double> PastRun::*ratio) {
+  for (PastRun& run : runs) {
+    if (run.similarity < 1) (run.*ratio).reset();
+  }
+}
+
+// A failure other than for memory teaches where it rules its plan out.
+void ForgetFailuresThatProveNothing(const std::vector<FailedRun>& own, std::vector<PastRun>& runs) {
+  std::erase_if(runs, [&own](const PastRun& run) {
+    if (run.outcome == Outcome::kOk || run.outcome == Outcome::kOom) return false;
+    return run.similarity < 1 || std::ranges::none_of(own, [&run](const FailedRun& failed) {
+             return MakePlanKey(failed.plan).text == run.plan_key;
+           });
+  });
+}
+
+struct Gathered {
+  Calibration calibration = {};
+  std::vector<PastRun> runs = {};
+};
+
+absl::StatusOr<Gathered> Gather(const std::vector<HistoryRow>& history, const Problem& problem,
+                                const Knowledge& knowledge) {
+  Evidence evidence = {.jobs = {FingerprintOf(problem)},
+                       .versions = {problem.workload.framework_version},
+                       .nodes = {NodesOf(problem)}};
+  for (std::size_t i = 0; i < history.size(); ++i) {
+    RETURN_IF_ERROR(Collect(history[i], i, problem, knowledge, evidence));
+  }
+  const std::vector<int> versions = Ranks(evidence.versions);
+  const std::vector<int> nodes = Ranks(evidence.nodes);
+  for (std::vector<RunResidual>* runs : {&evidence.time, &evidence.memory}) {
+    for (RunResidual& run : *runs) {
+      run.version = versions[static_cast<std::size_t>(run.version)];
+      run.nodes = nodes[static_cast<std::size_t>(run.nodes)];
+    }
+  }
+  Calibration calibration;
+  if (evidence.by_own_facts_count > 0) {
+    calibration.warnings.push_back(
+        fmt::format("{} runs of the history are of plans that this question's framework facts do "
+                    "not allow: they are held against the model under their own",
+                    evidence.by_own_facts_count));
+  }
+  if (evidence.other_facts_count > 0) {
+    calibration.warnings.push_back(
+        fmt::format("{} runs of the history were under other framework facts ({}): they are held "
+                    "against this question's and count as alike as runs under the same",
+                    evidence.other_facts_count, fmt::join(evidence.other_facts, ", ")));
+  }
+  Fitted time =
+      Fit(std::move(evidence.time), kTimePrior, "step times", problem, calibration.warnings);
+  if (time.leaves_out_others) ForgetOthers(evidence.runs, &PastRun::time_ratio);
+  calibration.leaves_out_other_times = time.leaves_out_others;
+  calibration.time = std::move(time.residuals);
+  Fitted memory =
+      Fit(std::move(evidence.memory), kMemoryPrior, "memory", problem, calibration.warnings);
+  if (memory.leaves_out_others) ForgetOthers(evidence.runs, &PastRun::memory_ratio);
+  calibration.leaves_out_other_memory = memory.leaves_out_others;
+  calibration.memory = std::move(memory.residuals);
+  calibration.time_ratio = std::exp(JobLogFactor(calibration.time));
+  calibration.memory_ratio = std::exp(JobLogFactor(calibration.memory));
+  calibration.out_of_memory =
+      SmallestOutOfMemory(evidence, problem.cluster.pools.front().memory_capacity);
+  calibration.failed = OwnFailures(evidence);
+  ForgetFailuresThatProveNothing(calibration.failed, evidence.runs);
+  return Gathered{.calibration = std::move(calibration), .runs = std::move(evidence.runs)};
+}
+
+}  // namespace
+
+bool ForgetFailuresIfOff(const std::vector<std::string>& disabled_rules, Calibration& calibration) {
+  if (std::ranges::find(disabled_rules, kHistoryRule) == disabled_rules.end()) return false;
+  calibration.out_of_memory.reset();
+  calibration.failed.clear();
+  return true;
+}
+
+bool IsSameJob(const Problem& a, const Problem& b) { return FingerprintOf(a) == FingerprintOf(b); }
+
+const absl::StatusOr<LearntCalibration>& Calibrator::For(const Question& question,
+                                                         const Problem& problem) {
+  if (question_ != question) {
+    learnt_ = Learn(problem);
+    question_ = question;
+  }
+  return learnt_;
+}
+
+absl::StatusOr<LearntCalibration> Calibrator::Learn(const Problem& problem) const {
+  ASSIGN_OR_RETURN(const StudyRequest request,
+                   WithStoreHistory({.history = history_}, problem, knowledge_, source_));
+  return LearnCalibration(request, problem, knowledge_);
+}
+
+std::vector<std::string> WarningsOf(const Problem& problem, const Calibration& calibration) {
+  std::vector<std::string> warnings = problem.warnings;
+  warnings.insert(warnings.end(), calibration.warnings.begin(), calibration.warnings.end());
+  return warnings;
+}
+
+absl::StatusOr<Calibration> Calibrate(const std::vector<HistoryRow>& history,
+                                      const Problem& problem, const Knowledge& knowledge) {
+  ASSIGN_OR_RETURN(Gathered gathered, Gather(history, problem, knowledge));
+  return std::move(gathered.calibration);
+}
+
+absl::StatusOr<LearntCalibration> LearnCalibration(const StudyRequest& request,
+                                                   const Problem& problem,
+                                                   const Knowledge& knowledge) {
+  ASSIGN_OR_RETURN(Gathered gathered, Gather(request.history, problem, knowledge));
+  LearntCalibration learnt = {.calibration = std::move(gathered.calibration)};
+  if (ForgetFailuresIfOff(request.disabled_rules, learnt.calibration)) {
+    std::erase_if(gathered.runs, [](const PastRun& run) { return run.outcome != Outcome::kOk; });
+  }
+  std::vector<std::string>& warnings = learnt.calibration.warnings;
+  warnings.insert(warnings.end(), request.history_warnings.begin(), request.history_warnings.end());
+  learnt.report = ReportCalibration(problem, learnt.calibration, std::move(gathered.runs));
+  if (learnt.report.has_value()) {
+    learnt.report->history_sequence = request.history_sequence.value_or(0);
+  }
+  return learnt;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "estimator/learning/calibration.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_answer.h"
+
+namespace meshwright {
+
+// What there is to say of a calibration that was learnt from `runs`; nothing when none of them
+// taught anything. Its id is a digest of the job, the program's version and all runs that count.
+std::optional<CalibrationReport> ReportCalibration(const Problem& problem,
+                                                   const Calibration& calibration,
+                                                   std::vector<PastRun> runs);
+
+}  // namespace meshwright

@@ -1,0 +1,391 @@
+#include "server/tuner/question/checker.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "estimator/layer/layer_program.h"
+#include "estimator/layer/layer_split.h"
+#include "estimator/pipeline/pipeline.h"
+#include "estimator/pipeline/pipeline_layout.h"
+#include "estimator/terms/matmul.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/cluster.h"
+#include "search_space/spec/model.h"
+
+namespace meshwright {
+namespace {
+
+// Products of plan sizes, which one mistaken size may push past 32 bits.
+using Product = std::int64_t;
+
+class PlanChecker {
+ public:
+  PlanChecker(const ParallelPlan& plan, const Problem& problem, std::string_view prefix)
+      : plan_(plan), problem_(problem), prefix_(prefix) {}
+
+  std::vector<FieldViolation> Check() {
+    violations_ = Validate(StatedPlan(plan_), prefix_);
+    if (!violations_.empty()) return violations_;  // nothing below divides by zero or overflows
+    if (plan_.stages.empty()) {
+      CheckDevices();
+      CheckDegrees("", plan_.tensor_parallel, plan_.context_parallel);
+      CheckExperts("",
+                   Product{plan_.tensor_parallel} * plan_.context_parallel * plan_.data_parallel);
+    } else {
+      CheckStages();
+    }
+    CheckPipeline();
+    CheckRankOrder();
+    CheckSharding();
+    CheckRecompute();
+    CheckActivationOffload();
+    return violations_;
+  }
+
+ private:
+  template <typename... Args>
+  void Add(std::string_view field, fmt::format_string<Args...> format, Args&&... args) {
+    violations_.push_back({.field = fmt::format("{}.{}", prefix_, field),
+                           .description = fmt::format(format, std::forward<Args>(args)...)});
+  }
+
+  void CheckDevices() {
+    if (problem_.cluster.pools.size() > 1) {
+      Add("stages", "empty; a cluster of {} pools needs one entry for each pipeline stage",
+          problem_.cluster.pools.size());
+      return;
+    }
+    // Each factor is at most 10^4 or 10^8 (Validate), so that two stay inside 64 bits; the third
+    // and fourth are compared by division.
+    const Product devices = DeviceCount(problem_.cluster);
+    const Product shards = Product{plan_.tensor_parallel} * plan_.pipeline_parallel;
+    const Product copies = Product{plan_.context_parallel} * plan_.data_parallel;
+    if (devices % shards != 0 || devices / shards != copies) {
+      Add("data_parallel",
+          "{}; tensor x pipeline = {} times context x data = {} is not the cluster's {} devices",
+          plan_.data_parallel, shards, copies, devices);
+    }
+    const Product per_round = Product{plan_.data_parallel} * plan_.micro_batch_size;
+    if (problem_.workload.global_batch_size % per_round != 0) {
+      Add("micro_batch_size",
+          "{}; data_parallel x micro_batch_size = {} must divide the global batch of {}",
+          plan_.micro_batch_size, per_round, problem_.workload.global_batch_size);
+    }
+  }
+
+  void CheckStages() {
+    const Product per_round =
+        Product{plan_.stages.front().data_parallel} * plan_.stages.front().micro_batch_size;
+    Product layers = 0;
+    for (std::size_t i = 0; i < plan_.stages.size(); ++i) {
+      const StagePlan& stage = plan_.stages[i];
+      const std::string at = fmt::format("stages[{}].", i);
+      layers += stage.layer_count;
+      CheckStageDevices(at, stage);
+      CheckDegrees(at, stage.tensor_parallel, stage.context_parallel);
+      CheckExperts(at,
+                   Product{stage.tensor_parallel} * stage.context_parallel * stage.data_parallel);
+      if (Product{stage.data_parallel} * stage.micro_batch_size != per_round) {
+        Add(at + "micro_batch_size",
+            "{}; data_parallel x micro_batch_size must be {} on every stage",
+            stage.micro_batch_size, per_round);
+      }
+    }
+    if (problem_.workload.global_batch_size % per_round != 0) {
+      Add("stages[0].micro_batch_size",
+          "{}; data_parallel x micro_batch_size must divide the global batch of {}",
+          plan_.stages.front().micro_batch_size, problem_.workload.global_batch_size);
+    }
+    if (layers != problem_.model.layer_count) {
+      Add("stages", "hold {} layers; the model has {}", layers, problem_.model.layer_count);
+    }
+    CheckNodes();
+  }
+
+  void CheckStageDevices(const std::string& at, const StagePlan& stage) {
+    const auto pool = std::find_if(problem_.cluster.pools.begin(), problem_.cluster.pools.end(),
+                                   [&](const NodePool& p) { return p.name == stage.pool; });
+    if (pool == problem_.cluster.pools.end()) {
+      Add(at + "pool", "\"{}\"; no pool of the cluster has this name", stage.pool);
+      return;
+    }
+    const Product used =
+        Product{stage.tensor_parallel} * stage.context_parallel * stage.data_parallel;
+    const Product has = Product{stage.node_count} * pool->devices_per_node;
+    if (used != has) {
+      Add(at + "node_count", "{}; tensor x data x context is {}, the nodes have {} devices",
+          stage.node_count, used, has);
+    }
+  }
+
+  void CheckNodes() {
+    for (const NodePool& pool : problem_.cluster.pools) {
+      Product nodes = 0;
+      for (const StagePlan& stage : plan_.stages) {
+        nodes += stage.pool == pool.name ? stage.node_count : 0;
+      }
+      if (nodes != pool.node_count) {
+        Add("stages", "use {} nodes of pool \"{}\"; it has {}", nodes, pool.name, pool.node_count);
+      }
+    }
+  }
+
+  // Heads and sequence of one stage; `at` is "" or "stages[i].".
+  void CheckDegrees(const std::string& at, int t, int c) {
+    const ModelSpec& model = problem_.model;
+    const int heads = model.attention_head_count;
+    if (heads % t != 0) {
+      Add(at + "tensor_parallel", "{}; must divide the {} attention heads", t, heads);
+    } else if (model.kv_head_count % t != 0 && t % model.kv_head_count != 0) {
+      Add(at + "tensor_parallel", "{}; must divide the {} key-value heads or be a multiple", t,
+          model.kv_head_count);
+    }
+    if (at.empty() && plan_.sequence_parallel && t == 1) {
+      Add("sequence_parallel", "true; needs tensor_parallel > 1");
+    }
+    if (problem_.workload.sequence_length % c != 0) {
+      Add(at + "context_parallel", "{}; must divide the sequence of {}", c,
+          problem_.workload.sequence_length);
+    }
+    if (c == 1) return;
+    if (plan_.context_parallel_kind != ContextParallelKind::kUlysses || heads % t != 0) return;
+    // Fewer key-value heads than ranks are copied; latent attention has one for every head.
+    const int keys = model.mla.has_value() ? heads / t : std::max(1, model.kv_head_count / t);
+    if (heads / t % c != 0 || keys % c != 0) {
+      Add(at + "context_parallel",
+          "{}; ulysses must divide the {} attention and {} key-value heads of a tensor-parallel "
+          "rank",
+          c, heads / t, keys);
+    }
+  }
+
+  // `group`: the devices of one stage.
+  void CheckExperts(const std::string& at, Product group) {
+    const int e = plan_.expert_parallel;
+    const Product both = Product{e} * plan_.expert_tensor_parallel;
+    const int experts = problem_.model.moe.has_value() ? problem_.model.moe->expert_count : 1;
+    if (experts % e != 0) Add("expert_parallel", "{}; must divide the {} experts", e, experts);
+    if (group % both != 0) {
+      Add(at.empty() ? "expert_parallel" : at + "tensor_parallel",
+          "expert x expert_tensor = {} must divide tensor x context x data = {}", both, group);
+    }
+  }
+
+  // Layers of a stage; the framework's own split when the plan states none.
+  [[nodiscard]] std::vector<int> Layers() const {
+    std::vector<int> layers = plan_.layers_per_stage;
+    for (const StagePlan& stage : plan_.stages) layers.push_back(stage.layer_count);
+    if (layers.empty()) {
+      layers = SplitLayers(problem_.model, problem_.profile, plan_.pipeline_parallel);
+    }
+    return layers;
+  }
+
+  // p stages.
+  void CheckMicroBatches(int p) {
+    const Product sequences =
+        plan_.stages.empty()
+            ? Product{plan_.data_parallel} * plan_.micro_batch_size
+            : Product{plan_.stages.front().data_parallel} * plan_.stages.front().micro_batch_size;
+    const int batch = problem_.workload.global_batch_size;
+    if (sequences < 1 || batch % sequences != 0) return;  // said elsewhere
+    const Product m = batch / sequences;
+    if (plan_.schedule == Schedule::kInterleaved1f1b && m % p != 0) {
+      Add("schedule",
+          "interleaved_1f1b; runs groups of pipeline_parallel = {}, not {} micro-batches", p, m);
+    }
+    if (plan_.schedule == Schedule::kChimera && m > p) {
+      Add("schedule", "chimera; is modelled for up to pipeline_parallel = {}, not {} micro-batches",
+          p, m);
+    }
+    if (LayoutOf(plan_.schedule, p, 1).directions() == 2 && (p % 2 != 0 || m % 2 != 0)) {
+      Add("schedule", "{}; needs even numbers of stages and micro-batches, not {} and {}",
+          Word(plan_.schedule), p, m);
+    }
+  }
+
+  void CheckPipeline() {
+    const int p = StageCount(plan_);
+    if (!plan_.stages.empty() && !HasClosedForm(plan_.schedule)) {
+      Add("schedule", "\"{}\"; stages of their own shape run gpipe, 1f1b or interleaved_1f1b",
+          Word(plan_.schedule));
+    }
+    const bool interleaved = plan_.schedule == Schedule::kInterleaved1f1b;
+    if (plan_.virtual_pipeline > 1 && (!interleaved || p == 1)) {
+      Add("virtual_pipeline", "{}; needs schedule interleaved_1f1b and pipeline_parallel > 1",
+          plan_.virtual_pipeline);
+    }
+    CheckMicroBatches(p);
+    if (!plan_.layers_per_stage.empty() && static_cast<int>(plan_.layers_per_stage.size()) != p) {
+      Add("layers_per_stage", "{} entries; pipeline_parallel is {}", plan_.layers_per_stage.size(),
+          p);
+      return;
+    }
+    const std::vector<int> layers = Layers();
+    const Product sum = std::accumulate(layers.begin(), layers.end(), Product{0});
+    if (plan_.stages.empty() && sum != problem_.model.layer_count) {
+      Add("layers_per_stage", "add up to {}; the model has {} layers", sum,
+          problem_.model.layer_count);
+    }
+    const bool has_odd = std::any_of(layers.begin(), layers.end(),
+                                     [](int count) { return count < 2 || count % 2 != 0; });
+    if (LayoutOf(plan_.schedule, p, 1).IsFolded() && p > 1 && has_odd) {
+      Add("schedule", "{}; needs an even number of layers on every stage", Word(plan_.schedule));
+    }
+    const int most = *std::max_element(layers.begin(), layers.end());
+    if (plan_.virtual_pipeline > std::max(1, most)) {
+      Add("virtual_pipeline", "{}; the largest stage has {} layers", plan_.virtual_pipeline, most);
+    }
+  }
+
+  void CheckRankOrder() {
+    if (!plan_.stages.empty() && plan_.rank_order != RankOrder::kTpCpEpDpPp) {
+      Add("rank_order", "{}; stages of their own shape are whole nodes and run {}",
+          Word(plan_.rank_order), Word(RankOrder::kTpCpEpDpPp));
+    }
+  }
+
+  void CheckSharding() {
+    if (plan_.whole_weights_ratio > 0 && plan_.zero_stage < 3) {
+      Add("whole_weights_ratio", "{} with zero_stage {}; needs zero_stage 3",
+          plan_.whole_weights_ratio, plan_.zero_stage);
+    }
+    if (plan_.zero_group_size == 0 || !plan_.stages.empty()) return;
+    const Product group = Product{plan_.data_parallel} * plan_.context_parallel;
+    if (group % plan_.zero_group_size != 0) {
+      Add("zero_group_size", "{}; must divide data x context = {}", plan_.zero_group_size, group);
+    }
+  }
+
+  void CheckRecompute() {
+    const std::vector<int> layers = Layers();
+    CheckRecomputePlan("recompute", plan_.recompute, layers);
+    for (std::size_t i = 0; i < plan_.stages.size(); ++i) {
+      CheckRecomputePlan(fmt::format("stages[{}].recompute", i), plan_.stages[i].recompute,
+                         {plan_.stages[i].layer_count});
+    }
+  }
+
+  // A layer's activations wait on the host or are computed again, not both (Megatron-Core,
+  // transformer_config.py: "CPU offloading does not work when activation recomputation is
+  // enabled").
+  void CheckActivationOffload() {
+    const double ratio = plan_.activation_offload_ratio;
+    if (ratio == 0) return;
+    const auto recomputes = [](const RecomputePlan& r) {
+      return r.granularity != RecomputeGranularity::kNone;
+    };
+    const bool stage_recomputes = std::ranges::any_of(
+        plan_.stages, [&](const StagePlan& stage) { return recomputes(stage.recompute); });
+    if (recomputes(plan_.recompute) || stage_recomputes) {
+      Add("activation_offload_ratio", "{}; needs recompute.granularity none", ratio);
+    }
+    if (problem_.profile.activation_offload_needs_one_stage && StageCount(plan_) > 1) {
+      Add("activation_offload_ratio", "{} with {} pipeline stages; framework profile {} needs one",
+          ratio, StageCount(plan_), problem_.profile.name);
+    }
+  }
+
+  void CheckRecomputePlan(const std::string& at, const RecomputePlan& r,
+                          const std::vector<int>& layers) {
+    for (const std::string& name : r.modules) {
+      if (ModuleOf(name) == 0) {
+        Add(at + ".modules", "\"{}\"; must be one of {}", name, AllowedModules());
+      }
+    }
+    CheckSelectiveCounts(at, r, layers);
+    if (r.layer_counts.empty()) return;
+    if (r.granularity != RecomputeGranularity::kFull) {
+      Add(at + ".layer_counts", "given; need granularity full");
+    }
+    if (r.layer_counts.size() != layers.size()) {
+      Add(at + ".layer_counts", "{} entries; there are {} stages", r.layer_counts.size(),
+          layers.size());
+      return;
+    }
+    const int most = *std::max_element(layers.begin(), layers.end());
+    for (const int count : r.layer_counts) {
+      // One count for all stages is usual; a smaller stage recomputes all that it has.
+      if (count > most) {
+        Add(at + ".layer_counts", "{}; the largest stage has {} layers", count, most);
+      }
+    }
+  }
+
+  void CheckSelectiveCounts(const std::string& at, const RecomputePlan& r,
+                            const std::vector<int>& layers) {
+    const std::vector<int>& counts = r.selective_layer_counts;
+    if (counts.empty()) return;
+    if (r.granularity != RecomputeGranularity::kFull || r.layer_counts.empty()) {
+      Add(at + ".selective_layer_counts", "given; need granularity full with layer_counts");
+      return;
+    }
+    if (counts.size() != r.layer_counts.size()) {
+      Add(at + ".selective_layer_counts", "{} entries; layer_counts has {}", counts.size(),
+          r.layer_counts.size());
+      return;
+    }
+    const int most = *std::max_element(layers.begin(), layers.end());
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+      if (counts[i] + r.layer_counts[i] > most) {
+        Add(at + ".selective_layer_counts", "{} after {} of layer_counts; the largest stage has {}",
+            counts[i], r.layer_counts[i], most);
+      }
+    }
+  }
+
+  const ParallelPlan& plan_;
+  const Problem& problem_;
+  std::string_view prefix_;
+  std::vector<FieldViolation> violations_;
+};
+
+}  // namespace
+
+std::vector<FieldViolation> CheckPlan(const ParallelPlan& plan, const Problem& problem,
+                                      std::string_view prefix) {
+  return PlanChecker(plan, problem, prefix).Check();
+}
+
+Seconds LeastStep(const Problem& problem) {
+  double peak = 0;
+  for (const NodePool& pool : problem.cluster.pools) {
+    peak += DeviceCount(pool) *
+            NominalPeak(pool.chip, problem.workload.precision).value_or(FlopsPerSecond{0}).rate;
+  }
+  const ModelSpec& model = problem.model;
+  const double embedding = static_cast<double>(model.vocab_size) * model.hidden_size;
+  const double active = static_cast<double>(ParameterCount(model, true)) - 2 * embedding;
+  const double tokens =
+      static_cast<double>(problem.workload.global_batch_size) * problem.workload.sequence_length;
+  return peak > 0 ? Seconds(6 * active * tokens / peak) : Seconds(0);
+}
+
+absl::Status CheckEstimate(const ParallelPlan& plan, const Estimate& estimate,
+                           const Problem& problem) {
+  if (!estimate.fits || estimate.reserved_memory > estimate.memory_capacity) {
+    return absl::InternalError(fmt::format("checker: {} needs {} bytes of {}",
+                                           MakePlanKey(plan).text, estimate.reserved_memory.count,
+                                           estimate.memory_capacity.count));
+  }
+  // 16-bit weights of the whole model, spread over as many devices as could share them.
+  const double devices = DeviceCount(problem.cluster);
+  const double weights = 2.0 * static_cast<double>(ParameterCount(problem.model, false)) / devices;
+  if (static_cast<double>(estimate.peak_memory.count) < weights) {
+    return absl::InternalError(
+        fmt::format("checker: {} claims a peak of {} bytes, its weights alone take {:.0f}",
+                    MakePlanKey(plan).text, estimate.peak_memory.count, weights));
+  }
+  const Seconds least = LeastStep(problem);
+  if (estimate.step_time < least) {
+    return absl::InternalError(
+        fmt::format("checker: {} claims a step of {} s, the nominal peak allows {} s",
+                    MakePlanKey(plan).text, estimate.step_time.count(), least.count()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace meshwright

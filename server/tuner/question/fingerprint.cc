@@ -1,0 +1,175 @@
+#include "server/tuner/question/fingerprint.h"
+
+#include <fmt/format.h>
+
+#include <concepts>
+#include <cstdint>
+#include <optional>
+#include <type_traits>
+
+#include "search_space/base/units.h"
+#include "search_space/spec/chip.h"
+#include "search_space/spec/cluster.h"
+#include "search_space/spec/model.h"
+#include "search_space/spec/workload.h"
+
+namespace meshwright {
+namespace {
+
+// Every field is named in a structured binding, so that a new one does not compile until it is
+// written down here.
+class Text {
+ public:
+  template <typename... Fields>
+  void Add(const Fields&... fields) {
+    (AddOne(fields), ...);
+  }
+  [[nodiscard]] const std::string& text() const { return text_; }
+
+ private:
+  void AddOne(std::string_view field) { text_ += fmt::format("{}:{};", field.size(), field); }
+  void AddOne(const std::string& field) { AddOne(std::string_view(field)); }
+  template <typename Field>
+  requires std::is_arithmetic_v<Field>
+  void AddOne(Field field) { text_ += fmt::format("{};", field); }
+  template <typename Field>
+  requires std::is_enum_v<Field>
+  void AddOne(Field field) { AddOne(Word(field)); }
+  void AddOne(Bytes field) { AddOne(field.count); }
+  void AddOne(Seconds field) { AddOne(field.count()); }
+  void AddOne(BytesPerSecond field) { AddOne(field.rate); }
+  void AddOne(FlopsPerSecond field) { AddOne(field.rate); }
+  template <typename Field>
+  void AddOne(const std::optional<Field>& field) {
+    AddOne(field.has_value());
+    if (field.has_value()) AddOne(*field);
+  }
+
+  std::string text_;
+};
+
+void AddModel(const ModelSpec& model, Text& text) {
+  const auto& [name, layers, hidden, ffn, heads, kv_heads, head_dim, vocabulary, mlp, norm, tied,
+               moe, mla, window, mtp] = model;
+  static_cast<void>(name);
+  text.Add(layers, hidden, ffn, heads, kv_heads, head_dim, vocabulary, mlp, norm, tied, window, mtp,
+           moe.has_value(), mla.has_value());
+  if (moe.has_value()) {
+    const auto& [experts, chosen, expert_ffn, shared_ffn, dense, imbalance] = *moe;
+    text.Add(experts, chosen, expert_ffn, shared_ffn, dense, imbalance);
+  }
+  if (mla.has_value()) {
+    const auto& [q_rank, kv_rank, nope, rope, value] = *mla;
+    text.Add(q_rank, kv_rank, nope, rope, value);
+  }
+}
+
+void AddWorkload(const Workload& workload, Text& text) {
+  const auto& [sequence, batch, precision, attention, norm, cross_entropy, optimizer, gradient, fp8,
+               grouped, dropout, overlap, framework, version] = workload;
+  const auto& [reduce, gather, tensor, p2p] = overlap;
+  text.Add(sequence, batch, precision, attention, norm, cross_entropy, optimizer, gradient, fp8,
+           grouped, dropout, reduce, gather, tensor, p2p, framework, version);
+}
+
+void AddPool(const NodePool& pool, Text& text) {
+  const auto& [name, chip, nodes, devices, intra, inter, memory, power, physical] = pool;
+  const auto& [intra_kind, intra_bandwidth, domain, topology] = intra;
+  const auto& [inter_kind, nics, nic_bandwidth, latency] = inter;
+  static_cast<void>(name);
+  text.Add(chip.id, nodes, devices, intra_kind, intra_bandwidth, domain, topology, inter_kind, nics,
+           nic_bandwidth, latency, memory, power);
+  // Only when there is one: what was kept before there was such a thing stays.
+  if (physical.has_value()) text.Add(*physical);
+}
+
+void AddCluster(const ClusterSpec& cluster, Text& text) {
+  const auto& [name, pools, topology, inter_pool] = cluster;
+  const auto& [kind, segment, oversubscription] = topology;
+  const auto& [bandwidth, latency] = inter_pool;
+  static_cast<void>(name);
+  text.Add(pools.size(), kind, segment, oversubscription, bandwidth, latency);
+  for (const NodePool& pool : pools) AddPool(pool, text);
+}
+
+void AddGemm(const ChipSpec& chip, Text& text) {
+  const auto& [compute, memory, fixed, intensity, fill, quantisation, norm, split_k] = chip.gemm;
+  text.Add(compute, memory, fixed, intensity, fill, quantisation, norm, split_k);
+  for (const GemmTile& tile : chip.gemm_tiles) text.Add(tile.rows, tile.columns);
+  for (const GemmResidualTable& table : chip.gemm_residuals) {
+    text.Add(table.precision, table.pass.has_value(), table.is_grouped, table.shapes.size());
+    if (table.pass.has_value()) text.Add(static_cast<int>(*table.pass));
+    for (const GemmResidual& shape : table.shapes) {
+      const auto& [count, m, n, k, ratio] = shape;
+      text.Add(count, m, n, k, ratio);
+    }
+  }
+}
+
+void AddLinks(const ChipSpec& chip, Text& text) {
+  for (const CollectiveFit& fit : chip.collectives) {
+    const auto& [kind, ranks, alpha, bandwidth, half, curve] = fit;
+    text.Add(static_cast<int>(kind), ranks, alpha, bandwidth, half, curve.size());
+    for (const auto& [bytes, time] : curve) text.Add(bytes, time);
+  }
+  const auto& [kind, bandwidth, domain, topology] = chip.scale_up;
+  const auto& [devices, nics, gigabits, nic_kind, is_published] = chip.usual_node;
+  text.Add(chip.collectives.size(), kind, bandwidth, domain, topology, devices, nics, gigabits,
+           nic_kind, is_published);
+}
+
+}  // namespace
+
+std::string Digest(std::string_view text) {
+  // FNV-1a, 128 bits (draft-eastlake-fnv-17).
+  __extension__ using Wide = unsigned __int128;
+  constexpr Wide kPrime = (Wide{0x0000000001000000U} << 64U) | 0x000000000000013bU;
+  Wide hash = (Wide{0x6c62272e07bb0142U} << 64U) | 0x62b821756295c58dU;
+  for (const char c : text) {
+    hash ^= static_cast<unsigned char>(c);
+    hash *= kPrime;
+  }
+  return fmt::format("{:016x}{:016x}", static_cast<std::uint64_t>(hash >> 64U),
+                     static_cast<std::uint64_t>(hash));
+}
+
+std::string JobFingerprint(const Problem& problem) {
+  Text text;
+  AddModel(problem.model, text);
+  AddWorkload(problem.workload, text);
+  AddCluster(problem.cluster, text);
+  return Digest(text.text());
+}
+
+std::string HardwareFingerprint(const ClusterSpec& cluster) {
+  Text text;
+  AddCluster(cluster, text);
+  return Digest(text.text());
+}
+
+std::string ChipFingerprint(const ChipSpec& chip) {
+  Text text;
+  text.Add(chip.id, chip.memory_capacity, chip.memory_bandwidth, chip.vector_peak,
+           chip.power_limit_watts, chip.core_count, chip.cache, chip.cache_bandwidth_ratio,
+           chip.sustained_time_ratio, chip.memory_bound_efficiency, chip.stream_efficiency,
+           chip.memory_bound_fixed, chip.permutation_efficiency, chip.host_link,
+           chip.overlap_slowdown, chip.runtime_context, chip.peak.size());
+  for (const auto& [precision, peak] : chip.peak) text.Add(precision, peak);
+  if (chip.torus_axis_count.has_value()) text.Add(*chip.torus_axis_count);
+  const auto& [efficiency, sequence, wave, flash2, small_head, backward, backward_sequence,
+               backward_wave] = chip.attention;
+  text.Add(efficiency, sequence, wave, flash2, small_head, backward, backward_sequence,
+           backward_wave);
+  AddGemm(chip, text);
+  AddLinks(chip, text);
+  return Digest(text.text());
+}
+
+std::string SoftwareFingerprint(const Problem& problem) {
+  Text text;
+  text.Add(problem.workload.framework_name, problem.workload.framework_version);
+  for (const FrameworkFactRequest& fact : problem.framework_facts) text.Add(fact.name, fact.value);
+  return Digest(text.text());
+}
+
+}  // namespace meshwright

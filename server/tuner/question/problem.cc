@@ -1,0 +1,489 @@
+#include "server/tuner/question/problem.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <span>
+
+#include "estimator/frameworks/profile_facts.h"
+#include "estimator/learning/interval.h"
+#include "estimator/problem/estimator_problem.h"
+#include "estimator/terms/matmul.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/chip.h"
+#include "search_space/spec/choices.h"
+#include "vendor_models/chip_file.h"
+
+namespace meshwright {
+namespace {
+
+// What a NIC of a pool that states none gets, and the latency of one message inside a collective,
+// by kind of link (docs/cost_model.md "Collectives": InfiniBand and RoCE about 40 us a step, EFA
+// 353 us).
+constexpr Seconds kLatency = Seconds(40e-6);
+constexpr Seconds kEfaLatency = Seconds(350e-6);
+constexpr BytesPerSecond kInterPool = {25e9};
+
+// Per device and direction, nominal, for a node that states a link other than the chip's own.
+struct LinkRate {
+  LinkKind kind;
+  BytesPerSecond bandwidth;
+};
+constexpr LinkRate kLinkRates[] = {
+    {LinkKind::kNvlink2, {150e9}}, {LinkKind::kNvlink3, {300e9}}, {LinkKind::kNvlink4, {450e9}},
+    {LinkKind::kNvlink5, {900e9}}, {LinkKind::kPcie4, {32e9}},    {LinkKind::kPcie5, {64e9}},
+};
+
+// Takes stated values or defaults, and notes the latter.
+class Defaults {
+ public:
+  Defaults(std::vector<AppliedDefault>& applied, std::string prefix, std::string source)
+      : applied_(applied), prefix_(std::move(prefix)), source_(std::move(source)) {}
+
+  template <typename T>
+  T Choice(std::string_view field, const std::optional<T>& stated, T fallback) {
+    if (stated.has_value()) return *stated;
+    Note(field, std::string(Word(fallback)));
+    return fallback;
+  }
+
+  template <typename T>
+  T Number(std::string_view field, const std::optional<T>& stated, T fallback) {
+    if (stated.has_value()) return *stated;
+    Note(field, fmt::format("{}", fallback));
+    return fallback;
+  }
+
+  void Note(std::string_view field, std::string value) {
+    applied_.push_back({.field = fmt::format("{}.{}", prefix_, field),
+                        .value = std::move(value),
+                        .source = source_});
+  }
+
+  void set_source(std::string source) { source_ = std::move(source); }
+
+ private:
+  std::vector<AppliedDefault>& applied_;
+  std::string prefix_;
+  std::string source_;
+};
+
+std::string ProfileName(const FrameworkProfile& profile) {
+  return profile.version.empty() ? "framework profile " + profile.name
+                                 : "framework profile " + profile.name + " " + profile.version;
+}
+
+// What stands behind an estimate for a cluster on which no run was checked.
+std::string Extrapolation(const FrameworkProfile& profile) {
+  if (profile.checked_chips.empty()) {
+    return fmt::format("no measured run was checked against {}", ProfileName(profile));
+  }
+  return fmt::format(
+      "{} was checked against measured runs on {} with up to {} devices; this cluster is another",
+      ProfileName(profile), fmt::join(profile.checked_chips, ", "), profile.checked_device_count);
+}
+
+// Whether a default of the workload came from a fact that it states itself.
+bool IsFromFact(std::string_view field, const WorkloadRequest& stated) {
+  return std::ranges::any_of(stated.framework_facts, [&](const FrameworkFactRequest& fact) {
+    std::string_view name = fact.name;
+    if (name == "layernorm_dropout_ratio") name = "dropout_ratio";
+    if (name == "bf16_gradient_dtype") name = "gradient_dtype";
+    return field == fmt::format("workload.{}", name);
+  });
+}
+
+Workload ResolveWorkload(const WorkloadRequest& stated, const ChipSpec& chip, Problem& problem) {
+  const FrameworkProfile& profile = problem.profile;
+  Defaults defaults(problem.applied_defaults, "workload", ProfileName(profile));
+  Workload w;
+  w.sequence_length = stated.sequence_length.value_or(1);
+  w.global_batch_size = stated.global_batch_size.value_or(1);
+  Precision precision = profile.precision;
+  if (!NominalPeak(chip, precision).has_value() && !chip.peak.empty()) {
+    precision = chip.peak.contains(Precision::kFp16) ? Precision::kFp16 : chip.peak.begin()->first;
+  }
+  w.precision = defaults.Choice("precision", stated.precision, precision);
+  w.attention_kernel =
+      defaults.Choice("attention_kernel", stated.attention_kernel, profile.attention_kernel);
+  w.norm_kernel = defaults.Choice("norm_kernel", stated.norm_kernel, profile.norm_kernel);
+  w.cross_entropy_kernel = defaults.Choice("cross_entropy_kernel", stated.cross_entropy_kernel,
+                                           profile.cross_entropy_kernel);
+  w.optimizer = defaults.Choice("optimizer", stated.optimizer, profile.optimizer);
+  const GradientDtype gradient_dtype =
+      w.precision == Precision::kBf16 ? profile.bf16_gradient_dtype.value_or(profile.gradient_dtype)
+                                      : profile.gradient_dtype;
+  w.gradient_dtype = defaults.Choice("gradient_dtype", stated.gradient_dtype, gradient_dtype);
+  w.fp8_recipe = stated.fp8_recipe.value_or(profile.fp8_recipe);
+  if (w.precision == Precision::kFp8 && !stated.fp8_recipe.has_value()) {
+    defaults.Note("fp8_recipe", std::string(Word(w.fp8_recipe)));
+  }
+  w.grouped_gemm = stated.grouped_gemm.value_or(profile.grouped_gemm);
+  if (problem.model.moe.has_value() && !stated.grouped_gemm.has_value()) {
+    defaults.Note("grouped_gemm", w.grouped_gemm ? "true" : "false");
+  }
+  const double dropout = problem.model.norm == NormKind::kLayernorm
+                             ? profile.layernorm_dropout_ratio.value_or(profile.dropout_ratio)
+                             : profile.dropout_ratio;
+  w.dropout_ratio = defaults.Number("dropout_ratio", stated.dropout_ratio, dropout);
+  const Overlap& usual = profile.overlap;
+  w.overlap.gradient_reduce = defaults.Number(
+      "overlap.gradient_reduce", stated.overlap.gradient_reduce, usual.gradient_reduce);
+  w.overlap.parameter_gather = defaults.Number(
+      "overlap.parameter_gather", stated.overlap.parameter_gather, usual.parameter_gather);
+  w.overlap.tensor_parallel = defaults.Number(
+      "overlap.tensor_parallel", stated.overlap.tensor_parallel, usual.tensor_parallel);
+  w.overlap.pipeline_p2p =
+      defaults.Number("overlap.pipeline_p2p", stated.overlap.pipeline_p2p, usual.pipeline_p2p);
+  w.framework_name = profile.name;
+  w.framework_version = profile.version;
+  if (!stated.framework_name.has_value()) {
+    defaults.set_source("no framework stated");
+    defaults.Note("framework.name", profile.name);
+  }
+  if (stated.framework_version.value_or("").empty() && !profile.version.empty()) {
+    defaults.set_source("the framework's default profile");
+    defaults.Note("framework.version", profile.version);
+  }
+  for (AppliedDefault& applied : problem.applied_defaults) {
+    if (IsFromFact(applied.field, stated)) applied.source = "the workload's own fact";
+  }
+  return w;
+}
+
+ScaleUpLink ResolveIntraNode(const IntraNodeRequest& stated, const ChipSpec& chip,
+                             Defaults& defaults) {
+  ScaleUpLink link = chip.scale_up;
+  link.kind = defaults.Choice("intra_node.kind", stated.kind, chip.scale_up.kind);
+  BytesPerSecond usual = chip.scale_up.bandwidth;
+  if (link.kind != chip.scale_up.kind) {
+    defaults.set_source(
+        fmt::format("rate of {} as chip {} has it", Word(chip.scale_up.kind), chip.id));
+    for (const LinkRate& rate : kLinkRates) {
+      if (rate.kind != link.kind) continue;
+      usual = rate.bandwidth;
+      defaults.set_source(fmt::format("nominal rate of {}", Word(link.kind)));
+    }
+    if (link.kind == LinkKind::kPcie4 || link.kind == LinkKind::kPcie5) {
+      link.topology = NodeTopology::kPcieTree;
+    }
+  }
+  link.bandwidth = stated.bandwidth.value_or(usual);
+  if (!stated.bandwidth.has_value()) {
+    defaults.Note("intra_node.bandwidth_bytes_per_second", fmt::format("{}", usual.rate));
+  }
+  return link;
+}
+
+InterNodeLink ResolveInterNode(const InterNodeRequest& stated, const ChipSpec& chip,
+                               Defaults& defaults) {
+  const UsualNode& node = chip.usual_node;
+  InterNodeLink link;
+  link.kind = defaults.Choice("inter_node.kind", stated.kind, node.nic_kind);
+  link.nic_count = defaults.Number("inter_node.nic_count", stated.nic_count, node.nic_count);
+  const double gigabits =
+      defaults.Number("inter_node.nic_gigabits_per_second", stated.nic_gigabits_per_second,
+                      node.nic_gigabits_per_second);
+  link.nic_bandwidth = {gigabits * 1e9 / 8};
+  const Seconds latency = link.kind == LinkKind::kEfa ? kEfaLatency : kLatency;
+  link.latency = stated.latency.value_or(latency);
+  if (!stated.latency.has_value()) {
+    defaults.Note("inter_node.latency_seconds", fmt::format("{}", latency.count()));
+  }
+  return link;
+}
+
+NodePool ResolvePool(const NodePoolRequest& stated, const ChipSpec& chip, std::size_t index,
+                     Problem& problem) {
+  const std::string source = chip.usual_node.is_published
+                                 ? "usual node of " + chip.id
+                                 : "default node (none published for " + chip.id + ")";
+  Defaults defaults(problem.applied_defaults, fmt::format("cluster.pools[{}]", index), source);
+  if (stated.power_limit_watts.has_value() && chip.power_limit_watts <= 0) {
+    problem.warnings.push_back(
+        fmt::format("cluster.pools[{}].power_limit_watts changes nothing: the usual limit of {} is "
+                    "not published",
+                    index, chip.id));
+  }
+  NodePool pool;
+  pool.name = stated.name;
+  pool.chip = chip;
+  pool.node_count = stated.node_count.value_or(1);
+  pool.devices_per_node =
+      defaults.Number("devices_per_node", stated.devices_per_node, chip.usual_node.device_count);
+  // Its link is a figure of the chip, whether its node is known or not.
+  if (!chip.usual_node.is_published) defaults.set_source("chip " + chip.id);
+  pool.intra_node = ResolveIntraNode(stated.intra_node, chip, defaults);
+  defaults.set_source(source);
+  pool.inter_node = ResolveInterNode(stated.inter_node, chip, defaults);
+  defaults.set_source("chip " + chip.id);
+  if (stated.physical_devices_per_node != pool.devices_per_node) {
+    pool.physical_devices_per_node = stated.physical_devices_per_node;
+  }
+  if (pool.physical_devices_per_node.has_value()) {
+    problem.warnings.push_back(fmt::format(
+        "cluster.pools[{}].physical_devices_per_node: step times of pipelines are lower bounds, up "
+        "to 25 % low where a few micro-batches meet many stages",
+        index));
+  }
+  // Who shares a physical device shares its memory.
+  const Bytes own_memory = Scale(chip.memory_capacity, 1 / DevicesPerPhysical(pool));
+  pool.memory_capacity = stated.memory_capacity.value_or(own_memory);
+  if (!stated.memory_capacity.has_value()) {
+    defaults.Note("memory_capacity_bytes", fmt::format("{}", own_memory.count));
+  }
+  pool.power_limit_watts = stated.power_limit_watts.value_or(chip.power_limit_watts);
+  if (!stated.power_limit_watts.has_value() && chip.power_limit_watts > 0) {
+    defaults.Note("power_limit_watts", fmt::format("{}", chip.power_limit_watts));
+  }
+  return pool;
+}
+
+void ResolveNetwork(const ClusterRequest& stated, Problem& problem) {
+  Defaults defaults(problem.applied_defaults, "cluster", "default network");
+  Topology& topology = problem.cluster.topology;
+  const TopologyRequest& t = stated.topology;
+  topology.kind = defaults.Choice("topology.kind", t.kind, topology.kind);
+  if (t.kind.has_value() && *t.kind != ClusterTopology::kRailOptimized) {
+    problem.warnings.push_back(
+        fmt::format("cluster.topology.kind = {} is estimated as rail_optimized", Word(*t.kind)));
+  }
+  topology.nodes_per_segment = defaults.Number("topology.nodes_per_segment", t.nodes_per_segment,
+                                               topology.nodes_per_segment);
+  topology.oversubscription_ratio = defaults.Number(
+      "topology.oversubscription_ratio", t.oversubscription_ratio, topology.oversubscription_ratio);
+  InterPoolLink& link = problem.cluster.inter_pool;
+  link.bandwidth_per_node = stated.inter_pool.bandwidth_per_node.value_or(kInterPool);
+  link.latency = stated.inter_pool.latency.value_or(link.latency);
+  if (problem.cluster.pools.size() < 2) return;
+  if (!stated.inter_pool.bandwidth_per_node.has_value()) {
+    defaults.Note("inter_pool.bandwidth_bytes_per_second_per_node",
+                  fmt::format("{}", kInterPool.rate));
+  }
+  if (!stated.inter_pool.latency.has_value()) {
+    defaults.Note("inter_pool.latency_seconds", fmt::format("{}", link.latency.count()));
+  }
+}
+
+// The precision that the user asks for, with the field that says so.
+struct StatedPrecision {
+  Precision precision = Precision::kBf16;
+  std::string field = {};
+};
+
+std::optional<StatedPrecision> PrecisionOf(const WorkloadRequest& workload) {
+  if (workload.precision) {
+    return StatedPrecision{.precision = *workload.precision, .field = "workload.precision"};
+  }
+  for (std::size_t i = 0; i < workload.framework_facts.size(); ++i) {
+    const FrameworkFactRequest& fact = workload.framework_facts[i];
+    const auto precision = ParseChoice<Precision>(fact.value);
+    if (fact.name != "precision" || !precision.has_value()) continue;
+    return StatedPrecision{.precision = *precision,
+                           .field = fmt::format("workload.framework.facts[{}]", i)};
+  }
+  return std::nullopt;
+}
+
+void CheckChip(const NodePoolRequest& pool, std::string_view path, const Question& question,
+               const Knowledge& knowledge, std::vector<FieldViolation>& violations) {
+  if (pool.chip.empty()) return;  // Validate has said so
+  const auto entry = knowledge.chips.Find(pool.chip);
+  if (!entry.ok()) {
+    violations.push_back({.field = fmt::format("{}.chip", path),
+                          .description = fmt::format("\"{}\"; {}", pool.chip,
+                                                     std::string(entry.status().message()))});
+    return;
+  }
+  const std::optional<StatedPrecision> stated = PrecisionOf(question.workload);
+  if (!stated.has_value() || NominalPeak((*entry)->spec, stated->precision).has_value()) return;
+  std::string known;
+  for (const auto& [word, peak] : (*entry)->spec.peak) {
+    known += (known.empty() ? "" : ", ") + std::string(Word(word));
+  }
+  violations.push_back(
+      {.field = stated->field,
+       .description = fmt::format("\"{}\"; {} has a known peak for {} only",
+                                  Word(stated->precision), (*entry)->spec.id, known)});
+}
+
+// Facts that tell what a profile was checked on: measured runs say so, not a workload.
+constexpr std::string_view kEvidence[] = {"low_time_ratio", "high_time_ratio", "checked_chips",
+                                          "checked_device_count"};
+
+// The workload's own facts in place of the profile's; says which cannot be.
+std::vector<FieldViolation> ApplyFacts(const WorkloadRequest& workload, FrameworkProfile& profile) {
+  std::vector<FieldViolation> violations;
+  const std::vector<FrameworkFactRequest>& facts = workload.framework_facts;
+  for (std::size_t i = 0; i < facts.size(); ++i) {
+    const auto reject = [&](std::string description) {
+      violations.push_back({.field = fmt::format("workload.framework.facts[{}]", i),
+                            .description = std::move(description)});
+    };
+    const bool is_repeated = std::any_of(
+        facts.begin(), facts.begin() + static_cast<std::ptrdiff_t>(i),
+        [&](const FrameworkFactRequest& before) { return before.name == facts[i].name; });
+    if (is_repeated) reject(facts[i].name + "; stated twice");
+    if (std::ranges::find(kEvidence, facts[i].name) != std::end(kEvidence)) {
+      reject(facts[i].name + "; is found from measured runs");
+      continue;
+    }
+    if (facts[i].name.empty() || facts[i].value.empty()) continue;  // said by who read it
+    const absl::Status status = SetFact(facts[i].name, facts[i].value, profile);
+    if (!status.ok()) reject(std::string(status.message()));
+  }
+  return violations;
+}
+
+FoundFramework FindFramework(const WorkloadRequest& workload, const Knowledge& knowledge) {
+  return knowledge.frameworks.Find(workload.framework_name.value_or("generic"),
+                                   workload.framework_version.value_or(""));
+}
+
+std::string FactsNote(const WorkloadRequest& workload, const FrameworkProfile& profile) {
+  std::string names;
+  for (const FrameworkFactRequest& fact : workload.framework_facts) {
+    names += (names.empty() ? "" : ", ") + fact.name;
+  }
+  return fmt::format(
+      "the workload's own in place of framework profile {}'s: {}; its interval was found without "
+      "them",
+      profile.name, names);
+}
+
+std::string Doubt(const ChipSpec& chip) {
+  return fmt::format(
+      "chip {}: its figures have low confidence, so that intervals are wider; measure it "
+      "(`meshwright calibrate`) before plans or chips are chosen by them",
+      chip.id);
+}
+
+// Empty where each kind of operator rests on something of the chip, or of one like it.
+// Attention of no kernel of its own is made of the others.
+std::string AssumedNote(const ChipSpec& chip, const Workload& workload, int device_count) {
+  const bool has_kernel = workload.attention_kernel != AttentionKernel::kUnfused &&
+                          workload.attention_kernel != AttentionKernel::kFusedSoftmax;
+  const std::tuple<std::string_view, Provenance, bool> kinds[] = {
+      {"GEMM", chip.gemm_provenance, true},
+      {"attention", chip.attention_provenance, has_kernel},
+      {"memory-bound operators", chip.memory_bound_provenance, true},
+      {"collectives", chip.collectives_provenance, device_count > 1}};
+  std::string names;
+  for (const auto& [name, provenance, is_used] : kinds) {
+    if (provenance != Provenance::kAssumed || !is_used) continue;
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
+  }
+  if (names.empty()) return "";
+  return fmt::format(
+      "chip {}: constants of {} are assumed, so that intervals are wider; measure it (`meshwright "
+      "calibrate`)",
+      chip.id, names);
+}
+
+// Whether collectives of the pool are estimated from a ring's or torus's links: measured ones of
+// the chip file go before its wiring.
+bool IsEstimatedFromAxes(const NodePool& pool) {
+  const NodeTopology topology = pool.intra_node.topology;
+  return pool.chip.collectives.empty() &&
+         (topology == NodeTopology::kRing || topology == NodeTopology::kTorus);
+}
+
+std::string AxesNote(const NodePool& pool) {
+  return fmt::format(
+      "chip {}: messages between stages are estimated as over a switch, and all axes as closed "
+      "to rings, though its devices form a {} (docs/cost_model.md \"Collectives\")",
+      pool.chip.id, Word(pool.intra_node.topology));
+}
+
+// Of each chip once.
+void AddDoubts(Problem& problem) {
+  const std::vector<NodePool>& pools = problem.cluster.pools;
+  for (std::size_t i = 0; i < pools.size(); ++i) {
+    const ChipSpec& chip = pools[i].chip;
+    const bool is_known =
+        std::ranges::any_of(std::span(pools).first(i),
+                            [&chip](const NodePool& pool) { return pool.chip.id == chip.id; });
+    if (is_known) continue;
+    std::string note = chip.confidence == Confidence::kLow
+                           ? Doubt(chip)
+                           : AssumedNote(chip, problem.workload, DeviceCount(problem.cluster));
+    if (!note.empty()) problem.warnings.push_back(std::move(note));
+    if (IsEstimatedFromAxes(pools[i])) problem.warnings.push_back(AxesNote(pools[i]));
+  }
+}
+
+}  // namespace
+
+std::vector<FieldViolation> CheckQuestion(const Question& question, const Knowledge& knowledge) {
+  std::vector<FieldViolation> violations = Validate(question.model, "model");
+  const auto append = [&](const std::vector<FieldViolation>& more) {
+    violations.insert(violations.end(), more.begin(), more.end());
+  };
+  append(Validate(question.workload, "workload"));
+  append(Validate(question.cluster, "cluster"));
+  FrameworkProfile profile = FindFramework(question.workload, knowledge).entry->profile;
+  append(ApplyFacts(question.workload, profile));
+  for (std::size_t i = 0; i < question.cluster.pools.size(); ++i) {
+    CheckChip(question.cluster.pools[i], fmt::format("cluster.pools[{}]", i), question, knowledge,
+              violations);
+  }
+  return violations;
+}
+
+absl::StatusOr<Problem> ResolveProblem(const Question& question, const Knowledge& knowledge) {
+  const std::vector<FieldViolation> violations = CheckQuestion(question, knowledge);
+  if (!violations.empty()) return InvalidFields(violations);
+  Problem problem;
+  problem.model = question.model;
+  const FoundFramework found = FindFramework(question.workload, knowledge);
+  problem.profile = found.entry->profile;
+  problem.warnings = found.warnings;
+  problem.framework_facts = question.workload.framework_facts;
+  ApplyFacts(question.workload, problem.profile);  // CheckQuestion found nothing wrong with them
+  if (!question.workload.framework_facts.empty()) {
+    problem.warnings.push_back(FactsNote(question.workload, problem.profile));
+  }
+  problem.space = {
+      .context_parallel_kinds = problem.profile.context_parallel_kinds,
+      .schedules = problem.profile.schedules,
+      .rank_orders = problem.profile.rank_orders,
+      .sizes_end_stages = problem.profile.sizes_end_stages,
+      .shards_in_groups = problem.profile.shards_in_groups,
+      .activation_offload_needs_one_stage = problem.profile.activation_offload_needs_one_stage,
+      .recomputes_by_stage = problem.profile.recomputes_by_stage,
+      .mixes_recompute = problem.profile.mixes_recompute};
+  const std::vector<int> percents = {0, 25, 50, 75, 100};
+  if (problem.profile.offloads_optimizer) problem.space.offload_percents = percents;
+  if (problem.profile.offloads_activations) problem.space.activation_offload_percents = percents;
+  problem.cluster.name = question.cluster.name;
+  for (std::size_t i = 0; i < question.cluster.pools.size(); ++i) {
+    const NodePoolRequest& stated = question.cluster.pools[i];
+    ASSIGN_OR_RETURN(const ChipEntry* entry, knowledge.chips.Find(stated.chip));
+    problem.cluster.pools.push_back(ResolvePool(stated, entry->spec, i, problem));
+  }
+  ResolveNetwork(question.cluster, problem);
+  problem.workload =
+      ResolveWorkload(question.workload, problem.cluster.pools.front().chip, problem);
+  AddDoubts(problem);
+  if (!WasChecked(problem.profile, problem.cluster)) {
+    problem.warnings.push_back(Extrapolation(problem.profile));
+  }
+  return problem;
+}
+
+SearchSpace SpaceOf(const Problem& problem) {
+  SpaceOptions options = problem.space;
+  options.fabric_devices = ScaleUpDeviceCount(problem.cluster.pools.front());
+  return SearchSpace(problem.model, DeviceCount(problem.cluster),
+                     problem.workload.global_batch_size, std::move(options));
+}
+
+EstimatorProblem ViewOf(const Problem& problem) {
+  return {.model = problem.model,
+          .workload = problem.workload,
+          .profile = problem.profile,
+          .cluster = problem.cluster};
+}
+
+}  // namespace meshwright

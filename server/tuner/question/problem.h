@@ -1,0 +1,74 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "estimator/frameworks/framework_library.h"
+#include "estimator/problem/estimator_problem.h"
+#include "search_space/base/status.h"
+#include "search_space/space/space.h"
+#include "search_space/spec/cluster.h"
+#include "search_space/spec/estimate.h"
+#include "search_space/spec/framework_profile.h"
+#include "search_space/spec/model.h"
+#include "search_space/spec/plan.h"
+#include "search_space/spec/workload.h"
+#include "vendor_models/catalogue.h"
+
+namespace meshwright {
+
+// A question as the user stated it.
+struct Question {
+  ModelSpec model = {};
+  WorkloadRequest workload = {};
+  ClusterRequest cluster = {};
+  bool operator==(const Question&) const = default;
+};
+
+// The same with every choice made: what the pruner and the estimator work on.
+struct Problem {
+  ModelSpec model = {};
+  Workload workload = {};
+  ClusterSpec cluster = {};
+  FrameworkProfile profile = {};  // with the workload's own facts
+  std::vector<FrameworkFactRequest> framework_facts = {};
+  SpaceOptions space = {};  // what a search looks at, as far as the framework goes
+  std::vector<AppliedDefault> applied_defaults = {};
+  std::vector<std::string> warnings = {};
+};
+
+// What the program knows: chips and frameworks. Read-only after start, shared by all threads.
+struct Knowledge {
+  Catalogue chips;
+  FrameworkLibrary frameworks;
+};
+
+absl::StatusOr<Knowledge> LoadKnowledge(std::string_view extra_chip_folder);
+
+// Everything that is wrong with a question, unknown chips included; paths start with "model",
+// "workload" and "cluster".
+std::vector<FieldViolation> CheckQuestion(const Question& question, const Knowledge& knowledge);
+
+// Validates the whole question and applies defaults. INVALID_ARGUMENT with every bad field at once.
+absl::StatusOr<Problem> ResolveProblem(const Question& question, const Knowledge& knowledge);
+
+struct ResolvedPlan {
+  ParallelPlan plan = {};
+  std::vector<AppliedDefault> applied_defaults = {};
+};
+
+// Applies the plan's defaults and checks that it is legal for the problem (device count, divisors,
+// schedule). INVALID_ARGUMENT with every bad field at once, paths starting with `prefix`.
+absl::StatusOr<ResolvedPlan> ResolvePlan(const PlanRequest& plan, const Problem& problem,
+                                         std::string_view prefix);
+
+// The request that states every field of `plan`.
+PlanRequest StatedPlan(const ParallelPlan& plan);
+
+// Returns the search space of a problem with one pool of devices.
+SearchSpace SpaceOf(const Problem& problem);
+
+// Returns the problem as the estimator sees it; it refers to `problem`, which must outlive it.
+EstimatorProblem ViewOf(const Problem& problem);
+
+}  // namespace meshwright

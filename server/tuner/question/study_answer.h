@@ -1,0 +1,102 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "search_space/base/units.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/estimate.h"
+#include "search_space/spec/plan.h"
+#include "server/tuner/question/trial.h"
+
+namespace meshwright {
+
+struct RankedPlan {
+  ParallelPlan plan = {};
+  std::optional<Precision> precision = {};  // where the question leaves it open
+  Estimate estimate = {};
+  std::map<std::string, std::string> exports = {};  // framework -> launch flags
+};
+
+enum class StopCause { kFinished, kDeadline, kCancelled, kEvaluationLimit };
+
+struct SearchSummary {
+  std::int64_t space_count = 0;
+  std::vector<std::pair<std::string, std::int64_t>> pruned_count_by_rule = {};  // in rule order
+  std::int64_t evaluated_count = 0;
+  Seconds seconds = Seconds(0);  // wall time, exact
+  bool complete = false;
+  double optimality_gap = 0;  // 0: proven best of the space
+  // Of a search that is not complete: no plan that it left is faster. Absent where no bound is
+  // known.
+  std::optional<Seconds> least_time = {};
+  StopCause stop_cause = StopCause::kFinished;
+};
+
+// A measured run that an answer leans on.
+struct PastRun {
+  std::string measurement_id = {};  // of the store; empty: of the request's history
+  int history_index = 0;            // its row there
+  std::string model_name = {};
+  std::string cluster_name = {};
+  std::string framework_version = {};
+  std::string plan_key = {};
+  Outcome outcome = Outcome::kOk;
+  std::optional<double> time_ratio = {};  // measured / modelled; absent: not learnt from
+  std::optional<double> memory_ratio = {};
+  double similarity = 1;  // to the question's job, of step times; contract: similarity_ratio
+  bool operator==(const PastRun&) const = default;
+};
+
+// What the history has changed in an answer, and by which of its runs.
+struct CalibrationReport {
+  std::string id = {};  // equal for equal calibrations
+  double time_ratio = 1;
+  double memory_ratio = 1;
+  int run_count = 0;
+  std::int64_t history_sequence = 0;
+  std::string model_version = {};
+  // Of the question's job.
+  std::string chip = {};
+  std::string framework = {};
+  std::string framework_version = {};
+  std::string job_fingerprint = {};
+  std::vector<PastRun> evidence = {};  // most alike first, at most 20
+  bool operator==(const CalibrationReport&) const = default;
+};
+
+// No plan that leaves this share of every device's memory free is faster.
+struct ParetoPoint {
+  double free_memory_ratio = 0;  // the most of kFreeMemoryLevels that the plan leaves
+  RankedPlan plan = {};
+};
+
+struct StudyResult {
+  std::vector<RankedPlan> plans = {};  // best first
+  std::optional<RankedPlan> baseline = {};
+  SearchSummary search = {};
+  std::vector<AppliedDefault> applied_defaults = {};
+  std::vector<std::string> warnings = {};
+  std::vector<TriedPlan> trials = {};  // in the order tried
+  std::optional<TrialSummary> trial_summary = {};
+  std::optional<CalibrationReport> calibration = {};  // absent: nothing was learnt
+  std::vector<ParetoPoint> pareto_front = {};         // when asked for; the fastest first
+};
+
+// Nothing fits: what binds and the smallest changes that would help.
+struct Infeasible {
+  MemoryKind binding_kind = MemoryKind::kWeights;
+  std::optional<RankedPlan> nearest = {};  // needs least memory; absent: no legal plan at all
+  Bytes missing = {};                      // per device, of `nearest`
+  std::vector<std::string> suggestions = {};
+  SearchSummary search = {};
+};
+
+using StudyAnswer = std::variant<StudyResult, Infeasible>;
+
+}  // namespace meshwright

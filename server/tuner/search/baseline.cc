@@ -1,0 +1,90 @@
+#include "server/tuner/search/baseline.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "search_space/base/status.h"
+#include "search_space/space/space.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/cluster.h"
+#include "search_space/spec/estimate.h"
+#include "server/tuner/question/checker.h"
+#include "server/tuner/question/study_answer.h"
+#include "server/tuner/question/study_request.h"
+#include "server/tuner/search/search_plan.h"
+
+namespace meshwright {
+namespace {
+
+ParallelPlan HandMade(const Problem& problem, int t, int p, int experts) {
+  ParallelPlan plan;
+  plan.tensor_parallel = t;
+  plan.sequence_parallel = t > 1;
+  plan.pipeline_parallel = p;
+  plan.data_parallel = DeviceCount(problem.cluster) / (t * p);
+  plan.context_parallel_kind = problem.profile.context_parallel_kinds.front();
+  plan.expert_parallel = experts;
+  plan.rank_order = problem.profile.rank_orders.front();
+  plan.zero_stage = 1;
+  return plan;
+}
+
+// Fits and is legal, without recomputation or with all of it.
+bool Works(const ParallelPlan& plan, const Problem& problem, AnalyticModel& model) {
+  if (plan.pipeline_parallel > problem.model.layer_count) return false;
+  return CheckPlan(plan, problem, "baseline").empty() && model.CheckMemory(plan).fits;
+}
+
+}  // namespace
+
+std::optional<ParallelPlan> DefaultBaseline(const Problem& problem, AnalyticModel& model) {
+  const int devices = DeviceCount(problem.cluster);
+  const int node = problem.cluster.pools.front().devices_per_node;
+  const std::vector<int> experts = problem.model.moe.has_value()
+                                       ? Divisors(problem.model.moe->expert_count)
+                                       : std::vector<int>{1};
+  for (const RecomputeGranularity recompute :
+       {RecomputeGranularity::kNone, RecomputeGranularity::kFull}) {
+    for (const int product : Divisors(devices)) {
+      std::vector<int> tensor = Divisors(product);
+      std::reverse(tensor.begin(), tensor.end());  // tensor inside the node first
+      for (const int t : tensor) {
+        if (node % t != 0) continue;
+        for (const int e : experts) {
+          ParallelPlan plan = HandMade(problem, t, product / t, e);
+          plan.recompute.granularity = recompute;
+          if (Works(plan, problem, model)) return plan;
+        }
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<std::optional<RankedPlan>> BaselineOf(const StudyRequest& request,
+                                                     const Problem& problem, AnalyticModel& model,
+                                                     std::vector<AppliedDefault>& applied) {
+  if (request.baseline.has_value()) {
+    ASSIGN_OR_RETURN(ResolvedPlan baseline, ResolvePlan(*request.baseline, problem, "baseline"));
+    RankedPlan ranked = RankPlan(baseline.plan, problem, model);
+    applied.insert(applied.end(), baseline.applied_defaults.begin(),
+                   baseline.applied_defaults.end());
+    return ranked;
+  }
+  const std::optional<ParallelPlan> plan = DefaultBaseline(problem, model);
+  if (!plan.has_value()) return std::nullopt;
+  return RankPlan(*plan, problem, model);
+}
+
+void NoteBaseline(StudyResult& result) {
+  if (!result.baseline.has_value()) {
+    result.warnings.push_back("no hand-made baseline plan fits");
+    return;
+  }
+  const Estimate& baseline = result.baseline->estimate;
+  if (baseline.fits && baseline.step_time <= result.plans.front().estimate.step_time) {
+    result.warnings.push_back("keep yours: the baseline is as fast as the best plan found");
+  }
+}
+
+}  // namespace meshwright

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "pruner/rules/recompute.h"
+#include "search_space/base/units.h"
+
+namespace meshwright {
+
+// The best plans so far that differ in more than the micro-batch and offload, and of those that do
+// not fit the nearest. Ties go to the plan that is first in the canonical order, so that what is
+// kept does not depend on the order of the offers.
+class BestPlans {
+ public:
+  explicit BestPlans(std::size_t limit) : limit_(limit) {}
+
+  void Offer(const RecomputeChoice& choice);
+  void OfferNearest(const OversizedPlan& plan);
+  void Merge(const BestPlans& other);
+
+  // A plan that takes longer is of no use.
+  [[nodiscard]] std::optional<Seconds> SlowestUseful() const;
+
+  [[nodiscard]] const std::vector<RecomputeChoice>& best() const { return best_; }  // best first
+  [[nodiscard]] const std::optional<OversizedPlan>& nearest() const { return nearest_; }
+
+ private:
+  std::size_t limit_;
+  std::vector<RecomputeChoice> best_;
+  std::optional<OversizedPlan> nearest_;
+};
+
+}  // namespace meshwright

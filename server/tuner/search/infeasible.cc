@@ -1,0 +1,166 @@
+#include "server/tuner/search/infeasible.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "estimator/layer/layer_split.h"
+#include "estimator/learning/calibration.h"
+#include "estimator/model/analytic_model.h"
+#include "pruner/rules/history.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/estimate.h"
+#include "server/tuner/learning/calibrate.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_answer.h"
+
+namespace meshwright {
+namespace {
+
+// Growth that is tried: doublings of the nodes, halvings of the sequence.
+constexpr int kMostDoublings = 6;
+
+// Searches for any plan that fits, with the history that the study had.
+class FitProbe {
+ public:
+  FitProbe(const Calibration& calibration, const SearchOptions& options)
+      : calibration_(calibration),
+        options_({.plan_count = 1,
+                  .disabled_rules = options.disabled_rules,
+                  .stop = options.stop,
+                  .first_fit_is_enough = true}) {}
+
+  bool SomethingFits(const Problem& problem) {
+    const SearchFound found =
+        SearchExhaustively(SpaceOf(problem), ViewOf(problem), calibration_, options_);
+    was_cut_ = was_cut_ || (found.best.empty() && !found.summary.complete);
+    return !found.best.empty();
+  }
+
+  [[nodiscard]] bool was_cut() const { return was_cut_; }
+
+ private:
+  const Calibration& calibration_;
+  SearchOptions options_;
+  bool was_cut_ = false;
+};
+
+// The least value of [low, high] that works, where everything above a working value works; nothing
+// when `high` does not.
+template <typename Works>
+std::optional<int> LeastThatWorks(int low, int high, const Works& works) {
+  if (low > high || !works(high)) return std::nullopt;
+  while (low < high) {
+    const int middle = low + (high - low) / 2;
+    if (works(middle)) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return high;
+}
+
+std::optional<std::string> MoreNodes(const Problem& problem, FitProbe& probe) {
+  const int nodes = problem.cluster.pools.front().node_count;
+  const auto works = [&](int count) {
+    Problem larger = problem;
+    larger.cluster.pools.front().node_count = count;
+    return probe.SomethingFits(larger);
+  };
+  // Powers of two first: they divide well, so that more of them never fit less.
+  const auto doublings =
+      LeastThatWorks(1, kMostDoublings, [&](int k) { return works(nodes << k); });
+  if (!doublings.has_value()) return std::nullopt;
+  const int enough = nodes << *doublings;
+  const int least = LeastThatWorks(enough / 2 + 1, enough, works).value_or(enough);
+  return fmt::format("use {} nodes instead of {}", least, nodes);
+}
+
+std::optional<std::string> ShorterSequence(const Problem& problem, FitProbe& probe) {
+  const int tokens = problem.workload.sequence_length;
+  int halvings = 0;
+  while (halvings < kMostDoublings && tokens % (2 << halvings) == 0) ++halvings;
+  const auto least = LeastThatWorks(1, halvings, [&](int k) {
+    Problem shorter = problem;
+    shorter.workload.sequence_length = tokens >> k;
+    return probe.SomethingFits(shorter);
+  });
+  if (!least.has_value()) return std::nullopt;
+  return fmt::format("train with sequences of {} tokens instead of {}", tokens >> *least, tokens);
+}
+
+std::optional<std::string> SmallerStates(const Problem& problem, FitProbe& probe) {
+  Problem lighter = problem;
+  if (problem.workload.gradient_dtype == GradientDtype::kFp32) {
+    lighter.workload.gradient_dtype = GradientDtype::kBf16;
+    if (probe.SomethingFits(lighter)) return "accumulate gradients in bf16 instead of fp32";
+  }
+  if (problem.workload.optimizer == Optimizer::kAdam) {
+    lighter.workload.optimizer = Optimizer::kAdam8bit;
+    if (probe.SomethingFits(lighter)) {
+      return lighter.workload.gradient_dtype == problem.workload.gradient_dtype
+                 ? "use adam8bit instead of adam"
+                 : "use adam8bit and bf16 gradients";
+    }
+  }
+  return std::nullopt;
+}
+
+// What the memory of the device would have to be, or that history contradicts the model.
+std::string MemoryAdvice(const RankedPlan& nearest, const Calibration& calibration,
+                         const Problem& problem) {
+  const Estimate& estimate = nearest.estimate;
+  const auto by_history = WhyRuledOut(nearest.plan, calibration, ViewOf(problem));
+  if (by_history.has_value()) {
+    return fmt::format("the model has {:.1f} GiB in use of {:.1f} GiB, but {}",
+                       estimate.reserved_memory / GiB(1), estimate.memory_capacity / GiB(1),
+                       *by_history);
+  }
+  // Rounded up, so that the memory that is suggested is enough.
+  const double needed = std::ceil(estimate.reserved_memory / GiB(0.1)) / 10;
+  return fmt::format("use devices with at least {:.1f} GiB instead of {:.1f} GiB", needed,
+                     estimate.memory_capacity / GiB(1));
+}
+
+}  // namespace
+
+Infeasible ExplainInfeasible(const Problem& problem, const Calibration& calibration,
+                             const SearchFound& found, const SearchOptions& options) {
+  Infeasible answer;
+  answer.search = found.summary;
+  if (!found.nearest.has_value()) {
+    answer.suggestions.push_back(
+        "no legal plan is left by the rules; see pruned_count_by_rule, or switch a rule off");
+    return answer;
+  }
+  AnalyticModel model(ViewOf(problem), calibration);
+  RankedPlan nearest;
+  nearest.plan = found.nearest->plan;
+  if (nearest.plan.layers_per_stage.empty()) {
+    nearest.plan.layers_per_stage =
+        SplitLayers(problem.model, problem.profile, nearest.plan.pipeline_parallel);
+  }
+  nearest.estimate = model.Full(nearest.plan);
+  const MemoryBreakdown& lines = nearest.estimate.memory_breakdown;
+  const auto most = std::max_element(lines.begin(), lines.end());
+  answer.binding_kind = static_cast<MemoryKind>(std::distance(lines.begin(), most));
+  answer.missing =
+      std::max(Bytes{0}, nearest.estimate.reserved_memory - nearest.estimate.memory_capacity);
+  answer.suggestions.push_back(MemoryAdvice(nearest, calibration, problem));
+  FitProbe probe(calibration, options);
+  for (const auto& change : {MoreNodes(problem, probe), SmallerStates(problem, probe),
+                             ShorterSequence(problem, probe)}) {
+    if (change.has_value()) answer.suggestions.push_back(*change);
+  }
+  if (probe.was_cut()) {
+    answer.suggestions.emplace_back("the deadline cut the look for further changes");
+  }
+  answer.nearest = std::move(nearest);
+  return answer;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,32 @@
+#include "server/tuner/search/least_time.h"
+
+#include <algorithm>
+
+#include "pruner/pruner.h"
+#include "pruner/rules/prune_rule.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/plan.h"
+
+namespace meshwright {
+
+std::optional<Seconds> LeastTimeOf(const SearchSpace& space, const ParallelPlan& prefix, int depth,
+                                   const std::vector<std::string>& disabled_rules,
+                                   AnalyticModel& model) {
+  constexpr int kDepth = static_cast<int>(Dimension::kMicroBatchSize) + 1;
+  std::optional<Seconds> least;
+  for (PlanWalk walk(space, prefix, depth); walk.Next();) {
+    const bool is_cut = std::ranges::any_of(PruneRules(), [&](const PruneRule& rule) {
+      return rule.check != nullptr &&
+             std::ranges::find(disabled_rules, rule.name) == disabled_rules.end() &&
+             rule.check(model.problem(), walk.plan(), walk.depth()).has_value();
+    });
+    if (is_cut || walk.depth() == kDepth) walk.Skip();
+    if (is_cut || walk.depth() < kDepth) continue;
+    const std::optional<Seconds> own = model.LeastTimeOfAnyExperts(walk.plan());
+    if (!own.has_value()) return std::nullopt;
+    least = std::min(least.value_or(*own), *own);
+  }
+  return least;
+}
+
+}  // namespace meshwright

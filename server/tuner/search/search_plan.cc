@@ -1,0 +1,198 @@
+#include "server/tuner/search/search_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "estimator/layer/layer_cost.h"
+#include "estimator/layer/layer_split.h"
+#include "estimator/learning/calibration.h"
+#include "estimator/terms/matmul.h"
+#include "pruner/rules/history.h"
+#include "search_space/base/status.h"
+#include "search_space/base/units.h"
+#include "search_space/space/space.h"
+#include "search_space/space/space_request.h"
+#include "search_space/spec/cluster.h"
+#include "search_space/spec/estimate.h"
+#include "search_space/spec/plan.h"
+#include "server/tuner/learning/calibrate.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_answer.h"
+#include "server/tuner/question/study_control.h"
+#include "server/tuner/question/study_request.h"
+#include "server/tuner/search/infeasible.h"
+#include "server/tuner/search/strategies.h"
+
+namespace meshwright {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kProgressEvery(100);
+
+Bytes ActivationsOf(const StageMemory& stage) {
+  return stage.breakdown[static_cast<std::size_t>(MemoryKind::kActivations)];
+}
+
+// What leaves the device that offloads most activations.
+Bytes LargestOffload(ParallelPlan plan, const Estimate& estimate, AnalyticModel& model) {
+  plan.activation_offload_ratio = 0;
+  const Estimate plain = model.Full(plan);
+  Bytes largest = {};
+  for (std::size_t i = 0; i < plain.stage_memory.size(); ++i) {
+    const Bytes kept = ActivationsOf(estimate.stage_memory[i]);
+    largest = std::max(largest, ActivationsOf(plain.stage_memory[i]) - kept);
+  }
+  return largest;
+}
+
+int LargestStage(const ParallelPlan& plan) {
+  int largest = 0;
+  for (const int layers : plan.layers_per_stage) largest = std::max(largest, layers);
+  for (const StagePlan& stage : plan.stages) largest = std::max(largest, stage.layer_count);
+  return largest;
+}
+
+// What one estimate adds to the question's defaults and warnings.
+void AddWarnings(const ParallelPlan& plan, AnalyticModel& model, Estimate& estimate) {
+  if (plan.optimizer_offload_ratio > 0) {
+    estimate.warnings.emplace_back(
+        "optimizer offload is timed by an assumed host link alone: the host's own arithmetic and "
+        "memory are not known, so the step may be slower");
+  }
+  if (plan.activation_offload_ratio > 0) {
+    const Bytes offloaded = LargestOffload(plan, estimate, model);
+    estimate.warnings.push_back(
+        offloaded.count == 0
+            ? "activation_offload_ratio is too small for one layer: nothing is offloaded"
+            : fmt::format("offload of activations puts {:.1f} GB of a device into host memory, "
+                          "whose size is not known, over an assumed host link that no other "
+                          "device shares",
+                          static_cast<double>(offloaded.count) / 1e9));
+  }
+  if (plan.whole_weights_ratio > 0) {
+    const bool is_any = WholeLayers(plan.whole_weights_ratio, LargestStage(plan)) > 0;
+    estimate.warnings.emplace_back(
+        is_any ? "whole_weights_ratio: no framework profile says who can keep the weights of some "
+                 "layers whole; PyTorch FSDP2 can, set layer by layer"
+               : "whole_weights_ratio is too small for one layer: all weights are sharded");
+  }
+  const auto ruled_out = WhyRuledOut(plan, model.calibration(), model.problem());
+  if (ruled_out.has_value()) estimate.warnings.push_back(*ruled_out);
+  if (estimate.reserved_memory / estimate.memory_capacity > 0.9 && estimate.fits) {
+    estimate.warnings.push_back("within 10% of the device's memory: the step may be slower");
+  }
+}
+
+}  // namespace
+
+absl::Status RequireOnePool(const Problem& problem) {
+  if (problem.cluster.pools.size() == 1) return absl::OkStatus();
+  return WithReason(
+      absl::UnimplementedError("cluster.pools: a search over several pools is not available; "
+                               "`evaluate` takes plans with explicit stages"),
+      "MIXED_CLUSTER_SEARCH");
+}
+
+absl::Status RequireExhaustive(const StudyRequest& request, std::string_view what) {
+  if (request.strategy == kExhaustive) return absl::OkStatus();
+  return InvalidFields(
+      {{.field = "strategy",
+        .description = fmt::format("{}; {} compares plans that are proven best, so it must be {}",
+                                   request.strategy, what, kExhaustive)}});
+}
+
+absl::Status NarrowSpace(const std::vector<DimensionRequest>& dimensions, Problem& problem) {
+  const auto violations = ApplyDimensions(dimensions, "dimensions", problem.space);
+  if (!violations.empty()) return InvalidFields(violations);
+  const auto warn = [&](std::string_view what, const auto& asked, const auto& listed) {
+    for (const auto& word : asked) {
+      if (std::ranges::find(listed, word) != listed.end()) continue;
+      problem.warnings.push_back(
+          fmt::format("{} {} was asked for; framework profile {} has no such", what, Word(word),
+                      problem.profile.name));
+    }
+  };
+  warn("schedule", problem.space.schedules, problem.profile.schedules);
+  warn("context_parallel_kind", problem.space.context_parallel_kinds,
+       problem.profile.context_parallel_kinds);
+  warn("rank_order", problem.space.rank_orders, problem.profile.rank_orders);
+  if (problem.space.mixes_recompute && !problem.profile.mixes_recompute) {
+    problem.warnings.push_back(fmt::format(
+        "recompute mixed was asked for; framework profile {} has no such", problem.profile.name));
+  }
+  if (SpaceOf(problem).Count() == 0) {
+    return InvalidFields({{.field = "dimensions", .description = "leave no plan of the space"}});
+  }
+  return absl::OkStatus();
+}
+
+Seconds FloorOfStep(const Problem& problem, const Calibration& calibration) {
+  double rate = 0;
+  for (const NodePool& pool : problem.cluster.pools) {
+    const MatmulTimes products(pool.chip, RatesOf(pool, problem.workload));
+    rate += DeviceCount(pool) / products.Least({1}).count();
+  }
+  const double tokens =
+      static_cast<double>(problem.workload.global_batch_size) * problem.workload.sequence_length;
+  return LeastTimeRatio(calibration) *
+         Seconds(3 * ForwardFlopsPerToken(ViewOf(problem)) * tokens / rate);
+}
+
+ParallelPlan WithStatedSplit(ParallelPlan plan, const Problem& problem) {
+  if (plan.layers_per_stage.empty() && plan.stages.empty()) {
+    plan.layers_per_stage = SplitLayers(problem.model, problem.profile, plan.pipeline_parallel);
+  }
+  return plan;
+}
+
+RankedPlan RankPlan(ParallelPlan plan, const Problem& problem, AnalyticModel& model) {
+  plan = WithStatedSplit(std::move(plan), problem);
+  RankedPlan ranked = {.plan = plan, .estimate = model.Full(plan)};
+  AddWarnings(ranked.plan, model, ranked.estimate);
+  return ranked;
+}
+
+absl::StatusOr<Problem> SearchableProblem(const StudyRequest& request, const Knowledge& knowledge) {
+  if (request.trials.has_value()) {
+    return InvalidFields({{.field = "trials",
+                           .description = "stated; this question is answered at once, nothing is "
+                                          "run for it: create a study"}});
+  }
+  ASSIGN_OR_RETURN(Problem problem, ResolveProblem(request.question, knowledge));
+  RETURN_IF_ERROR(RequireOnePool(problem));
+  RETURN_IF_ERROR(NarrowSpace(request.dimensions, problem));
+  const bool is_open =
+      problem.space.precisions != DimensionChoice() && !request.question.workload.precision;
+  if (is_open) {
+    return InvalidFields({{.field = "dimensions",
+                           .description = "precision: this question is about one; state it in the "
+                                          "workload"}});
+  }
+  return problem;
+}
+
+SearchOptions SearchOptionsOf(const StudyRequest& request, const StudyControl& control,
+                              std::chrono::steady_clock::time_point start) {
+  SearchOptions options;
+  options.plan_count = static_cast<std::size_t>(std::max(1, request.plan_count));
+  options.disabled_rules = request.disabled_rules;
+  options.stop = [&control, deadline = request.deadline, start]() -> std::optional<StopCause> {
+    if (control.cancel.stop_requested()) return StopCause::kCancelled;
+    if (deadline.has_value() && Clock::now() - start >= *deadline) return StopCause::kDeadline;
+    return std::nullopt;
+  };
+  if (control.on_progress) {
+    options.on_progress = [&control, last = start](const Progress& progress) mutable {
+      if (Clock::now() - last < kProgressEvery) return;
+      last = Clock::now();
+      control.on_progress(progress);
+    };
+  }
+  return options;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,25 @@
+#include "server/tuner/search/strategies.h"
+
+#include <algorithm>
+
+namespace meshwright {
+
+std::span<const StrategyRow> Strategies() {
+  static constexpr StrategyRow kRows[] = {
+      {kExhaustive, "branch and bound over the whole space; proves its answer", &MakeExhaustive},
+      {"coordinate_descent", "the best of one dimension after the other, from many beginnings",
+       &MakeCoordinateDescent},
+      {"mcmc", "a Markov chain that takes worse plans now and then (Metropolis)", &MakeMcmc},
+      {"evolutionary", "crosses and mutates the best plans so far", &MakeEvolutionary},
+      {"random", "draws from the whole space, every plan equally likely", &MakeRandom},
+  };
+  return kRows;
+}
+
+std::unique_ptr<SearchStrategy> MakeStrategy(std::string_view name, const StrategyInput& input) {
+  const auto rows = Strategies();
+  const auto row = std::ranges::find(rows, name, &StrategyRow::name);
+  return row == rows.end() ? nullptr : row->make(input);
+}
+
+}  // namespace meshwright

@@ -1,0 +1,498 @@
+#include "server/tuner/trials/trial_study.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "estimator/learning/calibration.h"
+#include "estimator/learning/interval.h"
+#include "estimator/model/analytic_model.h"
+#include "pruner/rules/history.h"
+#include "pruner/rules/prune_rule.h"
+#include "search_space/base/status.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/attempt.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/cluster.h"
+#include "search_space/spec/estimate.h"
+#include "search_space/spec/plan.h"
+#include "server/tuner/export/export.h"
+#include "server/tuner/learning/calibrate.h"
+#include "server/tuner/learning/joined_history.h"
+#include "server/tuner/question/checker.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_answer.h"
+#include "server/tuner/question/study_control.h"
+#include "server/tuner/question/study_request.h"
+#include "server/tuner/question/trial.h"
+#include "server/tuner/search/baseline.h"
+#include "server/tuner/search/search_plan.h"
+#include "server/tuner/trials/trial_chooser.h"
+#include "server/tuner/trials/trial_journal.h"
+#include "server/tuner/trials/trial_model.h"
+#include "server/tuner/trials/trial_pruning.h"
+#include "server/tuner/trials/trial_repeats.h"
+#include "server/tuner/trials/trials.h"
+
+namespace meshwright {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Repeats of one layout differ by this (docs/cost_model.md "Learning from runs").
+constexpr double kRepeatSigma = 0.03;
+// The trials of a job that its history is held against; what they do not contradict stays.
+constexpr std::size_t kGateTrials = 3;
+
+// Once each, in canonical order: the answer does not depend on the order in which they were stated.
+std::vector<RankedPlan> Estimated(std::vector<ParallelPlan> plans, const Problem& problem,
+                                  AnalyticModel& model) {
+  std::sort(plans.begin(), plans.end());
+  plans.erase(std::unique(plans.begin(), plans.end()), plans.end());
+  std::vector<RankedPlan> ranked;
+  ranked.reserve(plans.size());
+  for (ParallelPlan& plan : plans) ranked.push_back(RankPlan(std::move(plan), problem, model));
+  return ranked;
+}
+
+std::vector<HistoryRow> WithTrials(const StudyRequest& request,
+                                   const std::vector<TriedPlan>& tried) {
+  std::vector<HistoryRow> rows = request.history;
+  const std::map<ParallelPlan, PlanRuns> runs = RunsByPlan(tried);
+  for (const TriedPlan& trial : tried) {
+    if (trial.purpose != TrialPurpose::kSearch) continue;
+    const TrialOutcome& outcome = runs.at(trial.plan).outcome;
+    const auto* ran = std::get_if<Ran>(&outcome);
+    rows.push_back({.question = request.question,
+                    .plan = StatedPlan(trial.plan),
+                    .outcome = WordOf(outcome),
+                    .step_time = ran == nullptr ? std::nullopt : std::optional(ran->step_time),
+                    .peak_memory = ran == nullptr ? std::nullopt : ran->peak_memory});
+  }
+  return rows;
+}
+
+// What is known of a job's plans once its trials are over.
+struct Learnt {
+  Calibration calibration = {};  // from history and trials
+  std::map<ParallelPlan, TrialOutcome> outcomes = {};
+};
+
+// A plan that ran: by the cost model with the factors that make its figures the measured ones.
+RankedPlan Measured(const Ran& run, const ParallelPlan& plan, const Problem& problem,
+                    const Calibration& learnt) {
+  const Estimate modelled = AnalyticModel(ViewOf(problem)).Full(plan);
+  Calibration own = learnt;
+  own.time = {};
+  own.time_ratio = run.step_time / modelled.step_time;
+  if (run.peak_memory.has_value()) {
+    own.memory = {};
+    own.memory_ratio = *run.peak_memory / modelled.peak_memory;
+  }
+  AnalyticModel model(ViewOf(problem), own);
+  RankedPlan ranked = RankPlan(plan, problem, model);
+  Estimate& estimate = ranked.estimate;
+  estimate.step_time = run.step_time;  // to the last bit
+  estimate.peak_memory = run.peak_memory.value_or(estimate.peak_memory);
+  estimate.step_time_low = run.step_time * std::exp(-kCentral80 * kRepeatSigma);
+  estimate.step_time_high = run.step_time * std::exp(kCentral80 * kRepeatSigma);
+  estimate.fits = true;
+  estimate.fit_probability = 1;
+  estimate.provenance = Provenance::kMeasured;
+  estimate.warnings.clear();  // of what was expected of it
+  return ranked;
+}
+
+struct Entry {
+  RankedPlan plan = {};
+  bool is_measured = false;
+};
+
+// By what the trials have taught.
+RankedPlan NotTried(const TrialChooser& chooser, std::size_t candidate, const Problem& problem,
+                    AnalyticModel& model) {
+  const RankedPlan& before = chooser.candidates()[candidate];
+  RankedPlan ranked = RankPlan(before.plan, problem, model);
+  if (IsByVendor(before.estimate)) {
+    return AtExpectation(std::move(ranked), before.estimate, chooser.Expect(candidate));
+  }
+  ranked.estimate.cost_model = before.estimate.cost_model;  // that it is a fallback, and why
+  return ranked;
+}
+
+std::vector<RankedPlan> Rank(const TrialChooser& chooser, const Learnt& learnt,
+                             const Problem& problem, int plan_count) {
+  std::vector<Entry> entries;
+  AnalyticModel model(ViewOf(problem), learnt.calibration);
+  for (std::size_t i = 0; i < chooser.candidates().size(); ++i) {
+    const ParallelPlan& plan = chooser.candidates()[i].plan;
+    const auto outcome = learnt.outcomes.find(plan);
+    const bool was_tried = outcome != learnt.outcomes.end();
+    const Ran* run = was_tried ? std::get_if<Ran>(&outcome->second) : nullptr;
+    if (was_tried && run == nullptr) continue;
+    entries.push_back({.plan = was_tried ? Measured(*run, plan, problem, learnt.calibration)
+                                         : NotTried(chooser, i, problem, model),
+                       .is_measured = was_tried});
+  }
+  // Stable: ties stay in canonical order.
+  std::ranges::stable_sort(entries, {}, [](const Entry& entry) {
+    const Estimate& estimate = entry.plan.estimate;
+    return std::tuple(!entry.is_measured, !estimate.fits, estimate.step_time);
+  });
+  if (entries.size() > static_cast<std::size_t>(plan_count)) {
+    entries.resize(static_cast<std::size_t>(plan_count));
+  }
+  std::vector<RankedPlan> plans;
+  plans.reserve(entries.size());
+  for (Entry& entry : entries) plans.push_back(std::move(entry.plan));
+  return plans;
+}
+
+// What the times of the trials may be worth, by what measured them.
+void NoteQuality(const std::vector<TriedPlan>& tried, StudyResult& result) {
+  std::vector<std::size_t> suspect;
+  std::set<std::string> environments;
+  // The trial before is a load that is expected.
+  const auto counts = [](const std::string& reason) { return !reason.starts_with("load_before"); };
+  for (std::size_t i = 0; i < tried.size(); ++i) {
+    if (!std::holds_alternative<Ran>(tried[i].outcome)) continue;
+    if (std::ranges::any_of(tried[i].suspect_reasons, counts)) suspect.push_back(i + 1);
+    if (!tried[i].environment_digest.empty()) environments.insert(tried[i].environment_digest);
+  }
+  if (!suspect.empty()) {
+    result.warnings.push_back(fmt::format("{} of {} trials were measured under doubt: {}",
+                                          suspect.size(), tried.size(), fmt::join(suspect, ", ")));
+  }
+  if (environments.size() > 1) {
+    result.warnings.push_back(
+        fmt::format("the trials ran in {} different environments", environments.size()));
+  }
+}
+
+void NoteTrials(const TrialsRun& run, const TrialRepeats& repeats, bool has_best,
+                StudyResult& result) {
+  NoteQuality(run.tried, result);
+  const bool has_reference = std::ranges::any_of(
+      run.tried, [](const TriedPlan& trial) { return trial.reference_step_time.has_value(); });
+  if (repeats.interleaves_baseline && !run.tried.empty() && !has_reference) {
+    result.warnings.emplace_back("no trial could be compared with a run of the baseline");
+  }
+  if (run.confirming_limit.has_value()) {
+    result.warnings.push_back(
+        fmt::format("the fastest plans were not all confirmed: {}", Word(*run.confirming_limit)));
+  }
+  for (const auto& [plan, runs] : RunsByPlan(run.tried)) {
+    if (runs.ran_count == 0 || runs.failed_count == 0) continue;
+    result.warnings.push_back(fmt::format("plan {} failed in {} of {} runs", MakePlanKey(plan).text,
+                                          runs.failed_count, runs.ran_count + runs.failed_count));
+  }
+  if (!has_best) {
+    result.warnings.push_back(
+        fmt::format("none of {} trials ran to a measured step", run.tried.size()));
+  }
+  if (!run.failure.ok()) {
+    const bool is_launcher = run.summary.stop == TrialStop::kLauncherFailed;
+    result.warnings.push_back(fmt::format("the {} failed: {}", is_launcher ? "launcher" : "store",
+                                          std::string(run.failure.message())));
+  }
+}
+
+class TrialStudy {
+ public:
+  TrialStudy(const StudyRequest& request, const Knowledge& knowledge, Problem problem)
+      : request_(request), knowledge_(knowledge), problem_(std::move(problem)) {}
+
+  absl::StatusOr<StudyAnswer> Run(const TrialSetup& setup, Launcher& launcher,
+                                  const StudyControl& control) {
+    const Clock::time_point start = Clock::now();
+    ASSIGN_OR_RETURN(history_, LearnFromHistory(control.trials));
+    AnalyticModel model(ViewOf(problem_), history_);
+    result_.applied_defaults = problem_.applied_defaults;
+    history_warnings_ = history_.warnings;
+    ASSIGN_OR_RETURN(result_.baseline,
+                     BaselineOf(request_, problem_, model, result_.applied_defaults));
+    const bool measures_baseline = setup.runs_jobs && result_.baseline.has_value();
+    ASSIGN_OR_RETURN(std::vector<RankedPlan> candidates,
+                     Candidates(setup.candidates, measures_baseline, model, control));
+    TrialChooser chooser(std::move(candidates), problem_.model.layer_count,
+                         request_.disabled_rules);
+    LearnFromRuns(chooser);
+    LearnFromFailures(chooser);
+    TrialOptions options = OptionsOf(chooser, control, start);
+    if (setup.runs_jobs) SpareJobs(options.budget);
+    options.journal = control.trials;
+    options.skips_ruled_out = setup.runs_jobs;
+    options.repeats = request_.trials->repeats;
+    options.reconsider = [&](const std::vector<TriedPlan>& tried) {
+      return Reconsidered(tried, chooser, control.trials);
+    };
+    if (measures_baseline && !learnt_.outcomes.contains(result_.baseline->plan)) {
+      options.baseline = IndexOf(result_.baseline->plan, chooser);
+    }
+    TrialsRun run = RunTrials(chooser, launcher, options);
+    if (run.tried.empty() && !run.failure.ok()) return run.failure;
+    const bool is_late =
+        run.summary.stop == TrialStop::kCancelled && !control.cancel.stop_requested();
+    if (is_late) run.summary.stop = TrialStop::kTimeLimit;
+    RETURN_IF_ERROR(Conclude(chooser, run, control.trials));
+    if (is_late) result_.search.stop_cause = StopCause::kDeadline;
+    if (control.cancel.stop_requested()) result_.search.stop_cause = StopCause::kCancelled;
+    result_.search.seconds = Clock::now() - start;
+    return std::move(result_);
+  }
+
+ private:
+  // With the times of the vendor's model, where the request names one, as the baseline then has.
+  absl::StatusOr<std::vector<RankedPlan>> Candidates(std::vector<ParallelPlan> plans,
+                                                     bool has_baseline, AnalyticModel& model,
+                                                     const StudyControl& control) {
+    if (has_baseline) plans.push_back(result_.baseline->plan);
+    std::vector<RankedPlan> candidates = Estimated(std::move(plans), problem_, model);
+    std::vector<RankedPlan*> asked;
+    asked.reserve(candidates.size() + 1);
+    for (RankedPlan& candidate : candidates) asked.push_back(&candidate);
+    if (!has_baseline && result_.baseline.has_value()) asked.push_back(&*result_.baseline);
+    RETURN_IF_ERROR(EstimateByAskedModel(request_, problem_, control, asked, result_.warnings));
+    if (has_baseline) {
+      result_.baseline = *std::ranges::find(candidates, result_.baseline->plan, &RankedPlan::plan);
+    }
+    return candidates;
+  }
+
+  // What the history teaches, which is written down before anything is run.
+  absl::StatusOr<Calibration> LearnFromHistory(const TrialJournal* journal) {
+    ASSIGN_OR_RETURN(LearntCalibration learnt, LearnCalibration(request_, problem_, knowledge_));
+    if (journal != nullptr && journal->learnt && learnt.report.has_value()) {
+      RETURN_IF_ERROR(journal->learnt(*learnt.report));
+    }
+    result_.calibration = std::move(learnt.report);
+    return std::move(learnt.calibration);
+  }
+
+  // Candidates that ran before, in this very job, need not run again: but what they took when the
+  // machine was as fast as it was then does not compare with ratios to its speed today.
+  void LearnFromRuns(TrialChooser& chooser) {
+    if (request_.trials->repeats.interleaves_baseline) return;
+    std::map<std::size_t, std::vector<Ran>> runs;
+    for (const HistoryRow& row : request_.history) {
+      if (row.outcome != Outcome::kOk || !row.step_time) continue;
+      const absl::StatusOr<Problem> own = ResolveProblem(row.question, knowledge_);
+      if (!own.ok() || !IsSameJob(*own, problem_)) continue;
+      const absl::StatusOr<ResolvedPlan> plan = ResolvePlan(row.plan, problem_, "plan");
+      if (!plan.ok()) continue;  // Calibrate has said so
+      const std::size_t i = *IndexOf(WithStatedSplit(plan->plan, problem_), chooser);
+      if (i == chooser.candidates().size()) continue;
+      runs[i].push_back({.step_time = *row.step_time, .peak_memory = row.peak_memory});
+    }
+    for (auto& [i, same] : runs) {
+      std::ranges::sort(same, {}, &Ran::step_time);
+      const Ran& median = same[(same.size() - 1) / 2];
+      chooser.Learn(i, median);
+      learnt_.outcomes[chooser.candidates()[i].plan] = median;
+    }
+  }
+
+  // Nor do those that failed.
+  void LearnFromFailures(TrialChooser& chooser) {
+    for (const FailedRun& run : history_.failed) {
+      const std::size_t i = *IndexOf(WithStatedSplit(run.plan, problem_), chooser);
+      if (i == chooser.candidates().size() || chooser.was_tried(i)) continue;
+      const TrialOutcome outcome = OutcomeOf(run.outcome, Seconds(0), std::nullopt);
+      chooser.Learn(i, outcome);
+      learnt_.outcomes[chooser.candidates()[i].plan] = outcome;
+      result_.warnings.push_back(fmt::format("rule {}: not tried: {} {} in the history",
+                                             kHistoryRule, MakePlanKey(run.plan).text,
+                                             FailureWords(run.outcome)));
+    }
+  }
+
+  // The candidates by what is left of the history, once the first trials contradict what other
+  // jobs' runs have taught of this one; else nothing.
+  std::optional<std::vector<RankedPlan>> Reconsidered(const std::vector<TriedPlan>& tried,
+                                                      const TrialChooser& chooser,
+                                                      const TrialJournal* journal) {
+    // A vendor's times do not lean on our history.
+    const bool is_by_vendor = std::ranges::any_of(
+        chooser.candidates(),
+        [](const RankedPlan& candidate) { return IsByVendor(candidate.estimate); });
+    if (tried.size() > kGateTrials || is_by_vendor || !DropContradicted(tried, journal)) {
+      return std::nullopt;
+    }
+    std::vector<ParallelPlan> plans;
+    for (const RankedPlan& candidate : chooser.candidates()) plans.push_back(candidate.plan);
+    AnalyticModel model(ViewOf(problem_), history_);
+    return Estimated(std::move(plans), problem_, model);
+  }
+
+  // Leaves out, for good, what other jobs' runs say that the trials contradict; whether that is
+  // more than before.
+  bool DropContradicted(const std::vector<TriedPlan>& tried, const TrialJournal* journal) {
+    if (request_.history.empty()) return false;
+    const auto judged = Calibrate(WithTrials(request_, tried), problem_, knowledge_);
+    if (!judged.ok()) return false;  // Conclude says so
+    const bool drops_times = judged->leaves_out_other_times || history_.leaves_out_other_times;
+    const bool drops_memory = judged->leaves_out_other_memory || history_.leaves_out_other_memory;
+    if (drops_times == history_.leaves_out_other_times &&
+        drops_memory == history_.leaves_out_other_memory) {
+      return false;
+    }
+    auto learnt = LearnCalibration(WithoutOthers(drops_times, drops_memory), problem_, knowledge_);
+    if (!learnt.ok()) return false;
+    history_ = std::move(learnt->calibration);
+    history_.leaves_out_other_times = drops_times;
+    history_.leaves_out_other_memory = drops_memory;
+    history_warnings_ = judged->warnings;
+    history_warnings_.insert(history_warnings_.end(), request_.history_warnings.begin(),
+                             request_.history_warnings.end());
+    result_.calibration = std::move(learnt->report);
+    if (journal != nullptr && journal->learnt) {
+      const absl::Status written = journal->learnt(result_.calibration);
+      if (!written.ok()) result_.warnings.emplace_back(written.message());
+    }
+    return true;
+  }
+
+  // The request without what other jobs' runs say of times or memory. A run is of this job by this
+  // question's facts, as where it is learnt from (calibrate.cc).
+  [[nodiscard]] StudyRequest WithoutOthers(bool drops_times, bool drops_memory) const {
+    StudyRequest left = request_;
+    for (HistoryRow& row : left.history) {
+      Question question = row.question;
+      question.workload.framework_facts = problem_.framework_facts;
+      const absl::StatusOr<Problem> own = ResolveProblem(question, knowledge_);
+      if (own.ok() && IsSameJob(*own, problem_)) continue;
+      if (drops_times) row.step_time.reset();
+      if (drops_memory) row.peak_memory.reset();
+    }
+    return left;
+  }
+
+  [[nodiscard]] TrialOptions OptionsOf(const TrialChooser& chooser, const StudyControl& control,
+                                       Clock::time_point start) const {
+    const int count = static_cast<int>(chooser.candidates().size());
+    const auto report = [&control, count](int tried, std::optional<Seconds> best) {
+      if (!control.on_progress) return;
+      control.on_progress({.phase = "trials",
+                           .space_count = count,
+                           .considered_count = tried,
+                           .evaluated_count = count,
+                           .best_step_time = best});
+    };
+    return {
+        .budget = request_.trials->budget,
+        .device_count = DeviceCount(problem_.cluster),
+        .should_stop =
+            [stop = SearchOptionsOf(request_, control, start).stop] { return stop().has_value(); },
+        .should_leave = [leave = control.leave] { return leave.stop_requested(); },
+        .on_trial = report};
+  }
+
+  // A replay, whose trials cost nothing, has no such default.
+  void SpareJobs(TrialBudget& budget) {
+    if (budget.stop_within.has_value()) return;
+    budget.stop_within = kJobsStopWithin;
+    result_.applied_defaults.push_back({.field = "trials.stop_within_ratio",
+                                        .value = fmt::format("{}", kJobsStopWithin),
+                                        .source = "trials of real jobs"});
+  }
+
+  static std::optional<std::size_t> IndexOf(const ParallelPlan& plan, const TrialChooser& chooser) {
+    const std::vector<RankedPlan>& all = chooser.candidates();
+    const auto found = std::ranges::find(all, plan, &RankedPlan::plan);
+    return static_cast<std::size_t>(found - all.begin());
+  }
+
+  absl::Status Conclude(const TrialChooser& chooser, const TrialsRun& run,
+                        const TrialJournal* journal) {
+    DropContradicted(run.tried, journal);
+    const StudyRequest left =
+        WithoutOthers(history_.leaves_out_other_times, history_.leaves_out_other_memory);
+    ASSIGN_OR_RETURN(learnt_.calibration,
+                     Calibrate(WithTrials(left, run.tried), problem_, knowledge_));
+    ForgetFailuresIfOff(request_.disabled_rules, learnt_.calibration);
+    for (const auto& [plan, runs] : RunsByPlan(run.tried)) learnt_.outcomes[plan] = runs.outcome;
+    result_.plans = Rank(chooser, learnt_, problem_, request_.plan_count);
+    result_.trials = run.tried;
+    const bool has_baseline = result_.baseline.has_value();
+    if (has_baseline) RankBaseline(chooser);
+    result_.trial_summary = run.summary;
+    SearchSummary& search = result_.search;
+    search.space_count = run.summary.candidate_count;
+    search.evaluated_count = run.summary.candidate_count;
+    search.complete = run.summary.stop == TrialStop::kAllTried;
+    if (!search.complete && !result_.plans.empty()) {
+      const bool is_vendors = request_.cost_model.has_value();
+      const Seconds floor =
+          is_vendors ? LeastStep(problem_) : FloorOfStep(problem_, learnt_.calibration);
+      search.optimality_gap = std::max(0.0, result_.plans.front().estimate.step_time / floor - 1);
+    }
+    NoteTrials(run, request_.trials->repeats, chooser.best().has_value(), result_);
+    NotePruned(chooser, history_.out_of_memory, result_);
+    std::vector<std::string> before = problem_.warnings;
+    before.insert(before.end(), history_warnings_.begin(), history_warnings_.end());
+    result_.warnings.insert(result_.warnings.begin(), before.begin(), before.end());
+    if (result_.plans.empty()) return absl::OkStatus();
+    if (result_.baseline.has_value() || !has_baseline) NoteBaseline(result_);
+    AddExports(problem_, result_);
+    return absl::OkStatus();
+  }
+
+  // As what is known of it after the trials, whether it is a candidate or not; none when it failed.
+  void RankBaseline(const TrialChooser& chooser) {
+    const ParallelPlan plan = result_.baseline->plan;
+    const auto outcome = learnt_.outcomes.find(plan);
+    if (outcome == learnt_.outcomes.end()) {
+      AnalyticModel model(ViewOf(problem_), learnt_.calibration);
+      if (IsByVendor(result_.baseline->estimate)) {
+        const std::size_t i = *IndexOf(plan, chooser);
+        if (i == chooser.candidates().size()) return;  // the trials say nothing of it
+        result_.baseline = NotTried(chooser, i, problem_, model);
+        return;
+      }
+      result_.baseline = RankPlan(plan, problem_, model);
+      return;
+    }
+    if (const Ran* run = std::get_if<Ran>(&outcome->second)) {
+      result_.baseline = Measured(*run, plan, problem_, learnt_.calibration);
+      return;
+    }
+    result_.baseline.reset();
+    const bool was_tried =
+        std::ranges::find(result_.trials, plan, &TriedPlan::plan) != result_.trials.end();
+    result_.warnings.push_back(
+        fmt::format("{} ended as {}: there is nothing to compare with",
+                    was_tried ? "the baseline's trial" : "the baseline's run in the history",
+                    Word(WordOf(outcome->second))));
+  }
+
+  const StudyRequest& request_;
+  const Knowledge& knowledge_;
+  Problem problem_;
+  Calibration history_ = {};  // what is taken from it
+  std::vector<std::string> history_warnings_ = {};
+  Learnt learnt_;
+  StudyResult result_;
+};
+
+}  // namespace
+
+absl::StatusOr<StudyAnswer> RunTrialStudy(const StudyRequest& request, const Knowledge& knowledge,
+                                          const TrialSetup& setup, Launcher& launcher,
+                                          const StudyControl& control) {
+  ASSIGN_OR_RETURN(Problem problem, ResolveProblem(request.question, knowledge));
+  RETURN_IF_ERROR(RequireOnePool(problem));
+  ASSIGN_OR_RETURN(const StudyRequest asked,
+                   WithStoreHistory(request, problem, knowledge, control.history));
+  return TrialStudy(asked, knowledge, std::move(problem)).Run(setup, launcher, control);
+}
+
+}  // namespace meshwright
