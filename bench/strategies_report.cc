@@ -3,13 +3,14 @@
 // search has found a better plan, and a last one; scripts/strategies_report.sh makes docs/search/.
 //
 //   strategies_report [SEEDS [EVALUATIONS [QUESTION]]]
+#include <fmt/format.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
 
 #include "bench/questions.h"
 #include "estimator/model/analytic_model.h"
-#include "fmt/format.h"
 #include "search_space/base/units.h"
 #include "search_space/space/space.h"
 #include "server/tuner/question/problem.h"

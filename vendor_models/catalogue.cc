@@ -1,5 +1,8 @@
 #include "vendor_models/catalogue.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cctype>
 #include <compare>
@@ -7,12 +10,10 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
 
-#include "fmt/format.h"
-#include "fmt/ranges.h"
-#include "nlohmann/json.hpp"
 #include "search_space/base/embedded_file.h"
 #include "search_space/base/status.h"
 #include "search_space/spec/chip.h"

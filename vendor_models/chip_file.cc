@@ -1,14 +1,15 @@
 #include "vendor_models/chip_file.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <utility>
 
-#include "fmt/format.h"
-#include "nlohmann/json.hpp"
 #include "search_space/base/status.h"
 #include "search_space/spec/choices.h"
 #include "vendor_models/collective_row.h"

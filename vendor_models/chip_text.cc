@@ -1,13 +1,14 @@
 #include "vendor_models/chip_text.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 #include <string_view>
 #include <vector>
 
-#include "fmt/format.h"
-#include "nlohmann/json.hpp"
 #include "search_space/spec/chip.h"
 #include "vendor_models/collective_row.h"
 #include "vendor_models/figure_table.h"

@@ -1,13 +1,14 @@
 #include "vendor_models/collective_row.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <optional>
 
-#include "fmt/format.h"
-#include "nlohmann/json.hpp"
 #include "search_space/base/units.h"
 
 namespace meshwright {

@@ -1,11 +1,11 @@
 #include "vendor_models/gemm_tiles.h"
 
+#include <fmt/format.h>
+
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
-
-#include "fmt/format.h"
-#include "nlohmann/json.hpp"
 
 namespace meshwright {
 namespace {

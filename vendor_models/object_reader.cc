@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <utility>
-
-#include "nlohmann/json.hpp"
 
 namespace meshwright {
 namespace {

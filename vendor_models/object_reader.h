@@ -1,13 +1,14 @@
 #pragma once
 
+#include <fmt/format.h>
+
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "fmt/format.h"
-#include "nlohmann/json_fwd.hpp"
 #include "search_space/base/status.h"
 #include "search_space/spec/choices.h"
 

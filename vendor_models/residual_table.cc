@@ -1,12 +1,13 @@
 #include "vendor_models/residual_table.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 
-#include "fmt/format.h"
-#include "nlohmann/json.hpp"
 #include "search_space/spec/choices.h"
 
 namespace meshwright {

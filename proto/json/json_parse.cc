@@ -1,3 +1,7 @@
+#include <fmt/format.h>
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
@@ -6,9 +10,6 @@
 #include <set>
 #include <utility>
 
-#include "fmt/format.h"
-#include "google/protobuf/descriptor.h"
-#include "google/protobuf/message.h"
 #include "proto/json/closest_word.h"
 #include "proto/json/json.h"
 #include "proto/json/json_tree.h"

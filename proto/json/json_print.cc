@@ -1,12 +1,13 @@
+#include <fmt/format.h>
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <optional>
 #include <utility>
 
-#include "fmt/format.h"
-#include "google/protobuf/descriptor.h"
-#include "google/protobuf/message.h"
 #include "proto/json/json.h"
 #include "proto/json/json_tree.h"
 

@@ -1,11 +1,12 @@
 #include "proto/json/json_tree.h"
 
+#include <fmt/format.h>
+
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "absl/status/status.h"
-#include "fmt/format.h"
-#include "nlohmann/json.hpp"
 
 namespace meshwright {
 namespace {

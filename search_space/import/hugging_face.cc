@@ -1,13 +1,14 @@
 #include "search_space/import/hugging_face.h"
 
+#include <fmt/format.h>
+
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "fmt/format.h"
-#include "nlohmann/json.hpp"
 #include "search_space/base/status.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/limits.h"

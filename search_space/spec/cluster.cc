@@ -1,11 +1,12 @@
 #include "search_space/spec/cluster.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
 
-#include "fmt/format.h"
 #include "search_space/spec/limits.h"
 
 namespace meshwright {

@@ -1,9 +1,9 @@
 #include "search_space/spec/limits.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <utility>
-
-#include "fmt/format.h"
 
 namespace meshwright {
 

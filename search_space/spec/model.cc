@@ -1,9 +1,10 @@
 #include "search_space/spec/model.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <utility>
 
-#include "fmt/format.h"
 #include "search_space/spec/limits.h"
 
 namespace meshwright {

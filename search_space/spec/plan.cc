@@ -12,7 +12,6 @@
 #include <type_traits>
 #include <utility>
 
-#include "fmt/format.h"
 #include "search_space/spec/limits.h"
 
 namespace meshwright {

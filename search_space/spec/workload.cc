@@ -1,8 +1,9 @@
 #include "search_space/spec/workload.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
-#include "fmt/format.h"
 #include "search_space/spec/limits.h"
 
 namespace meshwright {

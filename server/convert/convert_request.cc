@@ -1,8 +1,9 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 #include <utility>
 
-#include "fmt/format.h"
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
 #include "search_space/import/hugging_face.h"

@@ -1,14 +1,14 @@
 #include "server/convert/message_reader.h"
 
+#include <fmt/format.h>
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+#include <google/protobuf/reflection.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <utility>
-
-#include "fmt/format.h"
-#include "google/protobuf/descriptor.h"
-#include "google/protobuf/message.h"
-#include "google/protobuf/reflection.h"
 
 namespace meshwright {
 

@@ -1,4 +1,5 @@
-#include "fmt/format.h"
+#include <fmt/format.h>
+
 #include "search_space/base/units.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/cluster.h"

@@ -1,11 +1,12 @@
 #include "estimator/learning/run_residuals.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cmath>
 #include <random>
 #include <vector>
 
-#include "gtest/gtest.h"
 #include "tests/estimator/problems.h"
 #include "tests/search_space/models.h"
 

@@ -1,9 +1,10 @@
 #include "server/launchers/jobs/attempt_end.h"
 
+#include <gtest/gtest.h>
+
 #include <string>
 #include <vector>
 
-#include "gtest/gtest.h"
 #include "search_space/spec/choices.h"
 #include "server/launchers/jobs/job_engine.h"
 

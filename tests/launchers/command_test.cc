@@ -1,7 +1,8 @@
 #include "server/process/command.h"
 
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include "search_space/base/units.h"
 
 namespace meshwright {

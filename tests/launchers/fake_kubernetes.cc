@@ -1,14 +1,13 @@
 #include "tests/launchers/fake_kubernetes.h"
 
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <fstream>
-
-#include "gtest/gtest.h"
 
 namespace meshwright {
 

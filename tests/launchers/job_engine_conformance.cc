@@ -1,5 +1,7 @@
 #include "tests/launchers/job_engine_conformance.h"
 
+#include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -12,8 +14,6 @@
 #include <thread>
 #include <vector>
 
-#include "fmt/format.h"
-#include "gmock/gmock.h"
 #include "search_space/base/units.h"
 
 namespace meshwright {

@@ -1,10 +1,11 @@
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <functional>
 #include <memory>
 #include <string>
 
-#include "gtest/gtest.h"
 #include "server/launchers/jobs/job_engine.h"
 
 namespace meshwright {

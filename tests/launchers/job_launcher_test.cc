@@ -1,5 +1,7 @@
 #include "server/launchers/jobs/job_launcher.h"
 
+#include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <stdlib.h>
 
 #include <deque>
@@ -7,8 +9,6 @@
 #include <fstream>
 #include <utility>
 
-#include "fmt/format.h"
-#include "gmock/gmock.h"
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/attempt.h"

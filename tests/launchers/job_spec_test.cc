@@ -1,14 +1,14 @@
 #include "server/launchers/job_spec.h"
 
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include <stdlib.h>
 
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 
-#include "fmt/format.h"
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
 #include "server/launchers/jobs/job_engine.h"

@@ -1,11 +1,12 @@
 // Against fake_kubernetes.py, whose pods are processes of this machine.
 #include "server/launchers/kubernetes/kubernetes_engine.h"
 
+#include <gmock/gmock.h>
+
 #include <memory>
 #include <string>
 #include <utility>
 
-#include "gmock/gmock.h"
 #include "search_space/base/units.h"
 #include "server/launchers/jobs/job_engine.h"
 #include "tests/launchers/fake_kubernetes.h"

@@ -1,11 +1,12 @@
 // What goes wrong with a cluster, by fake_kubernetes.py.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
 #include <chrono>
 #include <fstream>
 #include <memory>
 #include <thread>
 
-#include "fmt/format.h"
-#include "gmock/gmock.h"
 #include "search_space/base/units.h"
 #include "server/launchers/jobs/job_engine.h"
 #include "server/launchers/kubernetes/http_client.h"

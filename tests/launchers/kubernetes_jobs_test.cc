@@ -2,9 +2,10 @@
 // 1.9); none was recorded on a cluster.
 #include "server/launchers/kubernetes/kubernetes_jobs.h"
 
-#include "fmt/format.h"
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include "search_space/base/units.h"
 #include "server/launchers/jobs/job_engine.h"
 #include "server/launchers/kubernetes/kubernetes_template.h"

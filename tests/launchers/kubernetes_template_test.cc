@@ -1,10 +1,11 @@
 #include "server/launchers/kubernetes/kubernetes_template.h"
 
-#include <fstream>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
-#include "nlohmann/json.hpp"
+#include <fstream>
+#include <nlohmann/json.hpp>
+
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
 #include "server/launchers/jobs/job_engine.h"

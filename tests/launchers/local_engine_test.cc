@@ -1,5 +1,6 @@
 #include "server/launchers/local/local_engine.h"
 
+#include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,7 +10,6 @@
 #include <fstream>
 #include <thread>
 
-#include "gmock/gmock.h"
 #include "search_space/base/units.h"
 #include "server/launchers/jobs/job_engine.h"
 #include "tests/launchers/job_engine_conformance.h"

@@ -1,10 +1,11 @@
 // Against the Slurm of scripts/slurm_up.sh, which ctest starts for these tests (SLURM_CONF).
 #include "server/launchers/slurm/slurm_engine.h"
 
+#include <gmock/gmock.h>
+
 #include <chrono>
 #include <thread>
 
-#include "gmock/gmock.h"
 #include "search_space/base/units.h"
 #include "server/launchers/jobs/job_engine.h"
 #include "tests/launchers/job_engine_conformance.h"

@@ -1,14 +1,14 @@
 // What becomes of a job that squeue has forgotten (MinJobAge), at sites with accounting, without
 // it, and where Slurm does not answer: programs of the same names stand in for Slurm's, whose
 // forgetting takes minutes. The real ones are slurm_engine_test.cc's.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include <stdlib.h>
 
 #include <filesystem>
 #include <fstream>
 #include <string>
 
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "server/launchers/jobs/job_engine.h"
 #include "server/launchers/slurm/slurm_engine.h"
 

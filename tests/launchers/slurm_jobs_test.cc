@@ -1,7 +1,8 @@
 #include "server/launchers/slurm/slurm_jobs.h"
 
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include "search_space/base/units.h"
 #include "server/launchers/jobs/job_engine.h"
 

@@ -1,10 +1,10 @@
 #include <gmock/gmock.h>
+#include <google/protobuf/descriptor.h>
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
-#include "google/protobuf/descriptor.h"
 #include "meshwright/v1/service.pb.h"
 #include "proto/json/json.h"
 #include "search_space/base/status.h"

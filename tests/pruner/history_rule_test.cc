@@ -1,12 +1,13 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <functional>
 #include <tuple>
 
 #include "estimator/learning/calibration.h"
 #include "estimator/model/analytic_model.h"
-#include "fmt/format.h"
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "pruner/pruner.h"
 #include "pruner/rules/history.h"
 #include "search_space/base/units.h"

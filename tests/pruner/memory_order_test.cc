@@ -1,12 +1,13 @@
 #include "pruner/rules/memory_order.h"
 
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <cstdlib>
 #include <map>
 #include <random>
 
-#include "fmt/format.h"
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/model.h"
 #include "search_space/spec/plan.h"

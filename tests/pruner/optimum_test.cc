@@ -1,3 +1,6 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -11,8 +14,6 @@
 #include "estimator/learning/calibration.h"
 #include "estimator/learning/run_residuals.h"
 #include "estimator/model/analytic_model.h"
-#include "fmt/format.h"
-#include "gtest/gtest.h"
 #include "pruner/pruner.h"
 #include "pruner/rules/prune_rule.h"
 #include "search_space/base/units.h"

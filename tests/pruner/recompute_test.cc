@@ -1,10 +1,11 @@
 #include "pruner/rules/recompute.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <random>
 
 #include "estimator/model/analytic_model.h"
-#include "gtest/gtest.h"
 #include "pruner/pruner.h"
 #include "search_space/base/units.h"
 #include "search_space/space/space.h"

@@ -1,8 +1,9 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <functional>
 #include <string>
 
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "pruner/pruner.h"
 #include "pruner/rules/prune_rule.h"
 #include "search_space/space/space.h"

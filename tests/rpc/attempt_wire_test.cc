@@ -1,12 +1,12 @@
 #include "server/convert/attempt_wire.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
 
-#include "fmt/format.h"
 #include "recorder/recorder.h"
 #include "recorder/trial_records.h"
 #include "search_space/base/status.h"

@@ -1,4 +1,7 @@
 #include <gmock/gmock.h>
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+#include <google/protobuf/util/message_differencer.h>
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -8,9 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "google/protobuf/descriptor.h"
-#include "google/protobuf/message.h"
-#include "google/protobuf/util/message_differencer.h"
 #include "meshwright/v1/service.pb.h"
 #include "proto/json/json.h"
 #include "search_space/base/status.h"

@@ -1,10 +1,10 @@
 #include <gmock/gmock.h>
+#include <google/protobuf/util/message_differencer.h>
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
-#include "google/protobuf/util/message_differencer.h"
 #include "meshwright/v1/service.pb.h"
 #include "proto/json/json.h"
 #include "recorder/records.h"

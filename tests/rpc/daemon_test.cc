@@ -1,6 +1,8 @@
 #include "tests/rpc/daemon.h"
 
 #include <gmock/gmock.h>
+#include <grpc/health/v1/health.grpc.pb.h>
+#include <grpc/reflection/v1alpha/reflection.grpc.pb.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -9,8 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "grpc/health/v1/health.grpc.pb.h"
-#include "grpc/reflection/v1alpha/reflection.grpc.pb.h"
 #include "recorder/recorder.h"
 #include "recorder/records.h"
 #include "tests/rpc/server_folder.h"

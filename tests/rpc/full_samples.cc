@@ -1,6 +1,7 @@
 #include "tests/rpc/full_samples.h"
 
-#include "google/protobuf/descriptor.h"
+#include <google/protobuf/descriptor.h>
+
 #include "search_space/base/units.h"
 #include "search_space/spec/choices.h"
 

@@ -1,9 +1,10 @@
 #pragma once
 
+#include <google/protobuf/message.h>
+
 #include <string>
 #include <vector>
 
-#include "google/protobuf/message.h"
 #include "search_space/spec/cluster.h"
 #include "search_space/spec/model.h"
 #include "search_space/spec/plan.h"

@@ -2,13 +2,13 @@
 #include "server/engine/store_history.h"
 
 #include <fmt/format.h>
+#include <google/protobuf/util/message_differencer.h>
 #include <gtest/gtest.h>
 
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "google/protobuf/util/message_differencer.h"
 #include "recorder/history_records.h"
 #include "recorder/recorder.h"
 #include "search_space/base/units.h"

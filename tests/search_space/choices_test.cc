@@ -1,9 +1,9 @@
 #include "search_space/spec/choices.h"
 
+#include <gtest/gtest.h>
+
 #include <set>
 #include <string_view>
-
-#include "gtest/gtest.h"
 
 namespace meshwright {
 namespace {

@@ -1,11 +1,12 @@
 #include "search_space/spec/cluster.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <functional>
 #include <limits>
 #include <string>
 
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
 

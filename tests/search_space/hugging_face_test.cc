@@ -1,12 +1,13 @@
 #include "search_space/import/hugging_face.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
-#include "nlohmann/json.hpp"
 #include "search_space/base/status.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/model.h"

@@ -1,11 +1,12 @@
 #include "search_space/spec/plan.h"
 
+#include <gtest/gtest.h>
+
 #include <limits>
 #include <map>
 #include <random>
 #include <string>
 
-#include "gtest/gtest.h"
 #include "search_space/spec/choices.h"
 
 namespace meshwright {

@@ -1,10 +1,11 @@
 #include "search_space/space/space_request.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <string>
 #include <vector>
 
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "search_space/space/space.h"
 #include "search_space/spec/choices.h"
 

@@ -1,12 +1,13 @@
 #include "search_space/space/space.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/model.h"
 #include "search_space/spec/plan.h"

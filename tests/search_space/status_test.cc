@@ -1,7 +1,7 @@
 #include "search_space/base/status.h"
 
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 namespace meshwright {
 namespace {

@@ -1,6 +1,6 @@
 #include "search_space/base/units.h"
 
-#include "gtest/gtest.h"
+#include <gtest/gtest.h>
 
 namespace meshwright {
 namespace {

@@ -1,9 +1,10 @@
 #include "server/tuner/search/baseline.h"
 
+#include <gtest/gtest.h>
+
 #include <set>
 
 #include "estimator/model/analytic_model.h"
-#include "gtest/gtest.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/plan.h"

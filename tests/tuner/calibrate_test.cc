@@ -1,5 +1,8 @@
 #include "server/tuner/learning/calibrate.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <string>
@@ -7,8 +10,6 @@
 
 #include "estimator/learning/calibration.h"
 #include "estimator/model/analytic_model.h"
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "search_space/base/units.h"
 #include "search_space/space/space.h"
 #include "search_space/spec/choices.h"

@@ -1,9 +1,10 @@
 #include "server/tuner/question/checker.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <string>
 
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/choices.h"

@@ -1,11 +1,11 @@
 #include "server/tuner/answers/explain.h"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/estimate.h"

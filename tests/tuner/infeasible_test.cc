@@ -1,11 +1,12 @@
 #include "server/tuner/search/infeasible.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <string>
 
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/cluster.h"

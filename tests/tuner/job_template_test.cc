@@ -1,7 +1,7 @@
 #include "server/tuner/question/job_template.h"
 
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 namespace meshwright {
 namespace {

@@ -1,7 +1,7 @@
 #include "server/tuner/answers/joined_warnings.h"
 
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 namespace meshwright {
 namespace {

@@ -1,9 +1,10 @@
 #include "server/tuner/answers/pareto_front.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <stop_token>
 
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/estimate.h"
 #include "server/tuner/answers/run_study.h"

@@ -1,10 +1,11 @@
 #include "server/tuner/answers/precision_choice.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <algorithm>
 
 #include "cli/reports/table.h"
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "search_space/base/status.h"
 #include "search_space/spec/choices.h"
 #include "server/tuner/answers/evaluate.h"

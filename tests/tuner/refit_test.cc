@@ -1,10 +1,11 @@
 #include "server/tuner/answers/refit.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <sstream>
 
 #include "estimator/frameworks/profile_facts.h"
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/choices.h"

@@ -1,3 +1,6 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -6,8 +9,6 @@
 #include <vector>
 
 #include "estimator/model/analytic_model.h"
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "pruner/pruner.h"
 #include "pruner/rules/prune_rule.h"
 #include "search_space/base/units.h"

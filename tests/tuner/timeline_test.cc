@@ -1,11 +1,12 @@
 #include "server/tuner/answers/timeline.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "estimator/model/analytic_model.h"
 #include "estimator/pipeline/simulation.h"
-#include "gtest/gtest.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/estimate.h"

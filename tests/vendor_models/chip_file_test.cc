@@ -1,12 +1,13 @@
 #include "vendor_models/chip_file.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
 
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "search_space/base/status.h"
 #include "search_space/spec/chip.h"
 #include "search_space/spec/choices.h"

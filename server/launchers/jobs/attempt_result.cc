@@ -7,10 +7,10 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
-#include "nlohmann/json.hpp"
 #include "search_space/base/clean_text.h"
 #include "search_space/base/status.h"
 #include "search_space/spec/attempt.h"

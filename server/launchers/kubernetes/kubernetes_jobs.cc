@@ -6,11 +6,11 @@
 #include <array>
 #include <ctime>
 #include <iomanip>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <tuple>
 #include <utility>
 
-#include "nlohmann/json.hpp"
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
 #include "server/launchers/kubernetes/kubernetes_object.h"

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "nlohmann/json.hpp"
 #include "search_space/base/status.h"
 #include "server/launchers/kubernetes/kubernetes_pod.h"
 #include "server/tuner/question/kubernetes_options.h"

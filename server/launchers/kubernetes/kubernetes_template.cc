@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <nlohmann/json.hpp>
 
-#include "nlohmann/json.hpp"
 #include "search_space/base/embedded_file.h"
 #include "search_space/base/status.h"
 #include "search_space/spec/choices.h"

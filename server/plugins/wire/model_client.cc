@@ -1,12 +1,12 @@
 #include "server/plugins/wire/model_client.h"
 
 #include <fmt/format.h>
+#include <grpc/health/v1/health.grpc.pb.h>
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
-#include "grpc/health/v1/health.grpc.pb.h"
 #include "search_space/base/clean_text.h"
 #include "search_space/base/status.h"
 #include "search_space/spec/plan.h"

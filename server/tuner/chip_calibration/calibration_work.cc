@@ -1,9 +1,10 @@
 #include "server/tuner/chip_calibration/calibration_work.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "estimator/fit/measured.h"
-#include "fmt/format.h"
 #include "search_space/spec/choices.h"
 
 namespace meshwright {

@@ -1,5 +1,7 @@
 #include "server/tuner/chip_calibration/chip_calibration.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <iterator>
@@ -14,7 +16,6 @@
 #include "estimator/terms/collective.h"
 #include "estimator/terms/matmul.h"
 #include "estimator/terms/stream.h"
-#include "fmt/format.h"
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/chip.h"

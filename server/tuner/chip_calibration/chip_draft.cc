@@ -1,8 +1,9 @@
 #include "server/tuner/chip_calibration/chip_draft.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
-#include "fmt/format.h"
 #include "search_space/spec/choices.h"
 #include "vendor_models/chip_text.h"
 

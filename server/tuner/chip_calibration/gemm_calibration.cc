@@ -1,5 +1,7 @@
 #include "server/tuner/chip_calibration/gemm_calibration.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -9,7 +11,6 @@
 #include "estimator/fit/gemm_fit.h"
 #include "estimator/fit/measured.h"
 #include "estimator/terms/matmul.h"
-#include "fmt/format.h"
 #include "search_space/spec/chip.h"
 #include "search_space/spec/choices.h"
 #include "server/tuner/chip_calibration/calibrated_chip.h"

@@ -1,11 +1,12 @@
 #include "server/tuner/chip_calibration/measurements.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <utility>
 
-#include "fmt/format.h"
-#include "nlohmann/json.hpp"
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/chip.h"

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <fstream>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "nlohmann/json.hpp"
 #include "server/tuner/trials/file_text.h"
 
 namespace meshwright {
