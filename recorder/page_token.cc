@@ -6,6 +6,8 @@
 #include <optional>
 
 #include "search_space/base/status.h"
+#include "search_space/digest/base_encoding.h"
+#include "search_space/digest/fnv.h"
 
 namespace meshwright {
 namespace {
@@ -13,35 +15,16 @@ namespace {
 constexpr int kDefaultPageSize = 50;
 constexpr std::size_t kChecksumDigits = 8;
 
-// FNV-1a, 32 bits (RFC draft-eastlake-fnv, section 5). It guards against damage, not against
-// intent.
-std::uint32_t Checksum(std::string_view list, std::string_view body) {
-  std::uint32_t hash = 0x811C9DC5;
-  const auto add = [&hash](char c) { hash = (hash ^ static_cast<unsigned char>(c)) * 0x01000193U; };
-  for (const char c : list) add(c);
-  add('\0');
-  for (const char c : body) add(c);
-  return hash;
-}
-
-std::optional<std::string> FromHex(std::string_view digits) {
-  if (digits.size() % 2 != 0) return std::nullopt;
-  std::string bytes;
-  for (std::size_t i = 0; i < digits.size(); i += 2) {
-    unsigned char byte = 0;
-    const char* end = digits.data() + i + 2;
-    const auto parsed = std::from_chars(digits.data() + i, end, byte, 16);
-    if (parsed.ec != std::errc() || parsed.ptr != end) return std::nullopt;
-    bytes += static_cast<char>(byte);
-  }
-  return bytes;
+// Guards against damage, not against intent.
+std::string Checksum(std::string_view list, std::string_view body) {
+  return fmt::format("{:08x}", Fnv1a32(fmt::format("{}{}{}", list, '\0', body)));
 }
 
 std::optional<PageKey> Decode(std::string_view list, std::string_view token) {
   if (token.size() < kChecksumDigits) return std::nullopt;
   const auto body = FromHex(token.substr(kChecksumDigits));
   if (!body.has_value()) return std::nullopt;
-  if (token.substr(0, kChecksumDigits) != fmt::format("{:08x}", Checksum(list, *body))) {
+  if (token.substr(0, kChecksumDigits) != Checksum(list, *body)) {
     return std::nullopt;
   }
   PageKey key;
@@ -56,9 +39,7 @@ std::optional<PageKey> Decode(std::string_view list, std::string_view token) {
 
 std::string EncodePageToken(std::string_view list, const PageKey& key) {
   const std::string body = fmt::format("{} {}", key.number, key.text);
-  std::string token = fmt::format("{:08x}", Checksum(list, body));
-  for (const char c : body) token += fmt::format("{:02x}", static_cast<unsigned char>(c));
-  return token;
+  return Checksum(list, body) + ToHex(body);
 }
 
 absl::StatusOr<PageKey> DecodePageToken(std::string_view list, std::string_view token) {

@@ -8,7 +8,6 @@
 #include <set>
 #include <utility>
 
-#include "recorder/digest.h"
 #include "recorder/history_records.h"
 #include "recorder/page_token.h"
 #include "recorder/recorder.h"
@@ -16,6 +15,7 @@
 #include "recorder/sql.h"
 #include "recorder/transfer_line.h"
 #include "search_space/base/status.h"
+#include "search_space/digest/sha256.h"
 
 namespace meshwright {
 namespace {

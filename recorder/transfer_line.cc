@@ -9,9 +9,9 @@
 #include <type_traits>
 #include <utility>
 
-#include "recorder/digest.h"
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
+#include "search_space/digest/base_encoding.h"
 #include "search_space/spec/choices.h"
 
 namespace meshwright {

@@ -14,6 +14,7 @@
 #include <system_error>
 #include <utility>
 
+#include "search_space/base/edit_distance.h"
 #include "search_space/base/embedded_file.h"
 #include "search_space/base/status.h"
 #include "search_space/spec/chip.h"
@@ -35,22 +36,6 @@ bool IsNamed(const std::string& lower_wanted, std::string_view name,
   return Lower(name) == lower_wanted ||
          std::any_of(aliases.begin(), aliases.end(),
                      [&](const std::string& alias) { return Lower(alias) == lower_wanted; });
-}
-
-// Levenshtein: the least number of letters to change, add or remove.
-std::size_t EditDistance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t change = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({change, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row.back();
 }
 
 // How a chip ranks among those that a name could have meant; the least is the closest. A part of an

@@ -10,6 +10,7 @@
 #include <set>
 #include <utility>
 
+#include "search_space/base/shown_value.h"
 #include "search_space/base/status.h"
 #include "search_space/spec/choices.h"
 #include "vendor_models/collective_row.h"

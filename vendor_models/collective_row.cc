@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "search_space/base/shown_value.h"
 #include "search_space/base/units.h"
 
 namespace meshwright {

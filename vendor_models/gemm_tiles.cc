@@ -7,6 +7,8 @@
 #include <optional>
 #include <string_view>
 
+#include "search_space/base/shown_value.h"
+
 namespace meshwright {
 namespace {
 

@@ -5,19 +5,14 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "search_space/base/shown_value.h"
+
 namespace meshwright {
 namespace {
 
 using Json = nlohmann::json;
 
 }  // namespace
-
-std::string ShownValue(const Json& value) {
-  constexpr std::size_t kLongest = 60;
-  std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
-  if (text.size() > kLongest) text = text.substr(0, kLongest) + "...";
-  return text;
-}
 
 ObjectReader::ObjectReader(const Json& object, std::string path,
                            std::vector<FieldViolation>& violations)

@@ -21,9 +21,6 @@ struct NumberLimits {
   bool is_whole = false;
 };
 
-// A value as it goes into a message: on one line, and not the whole file.
-std::string ShownValue(const nlohmann::json& value);
-
 // Reads one object of a JSON file and notes what is wrong with it in `violations`, under
 // `path`; a wrong key reads as nothing, so that the next wrong key is found too. The object and
 // the list outlive the reader.

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string_view>
 
+#include "search_space/base/shown_value.h"
 #include "search_space/spec/choices.h"
 
 namespace meshwright {

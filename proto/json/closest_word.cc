@@ -3,28 +3,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
-#include <numeric>
 #include <string>
 #include <vector>
 
+#include "search_space/base/edit_distance.h"
+
 namespace meshwright {
 namespace {
-
-// Levenshtein's distance: insertions, deletions and substitutions.
-std::size_t EditDistance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t substituted = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({substituted, row[j] + 1, row[j + 1] + 1});
-    }
-  }
-  return row[b.size()];
-}
 
 std::vector<std::string> SortedPairs(std::string_view word) {
   std::vector<std::string> pairs;

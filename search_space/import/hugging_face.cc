@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "search_space/base/shown_value.h"
 #include "search_space/base/status.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/limits.h"
@@ -20,14 +21,6 @@ using Json = nlohmann::json;
 
 // Above every size of a real model, and low enough that four times it stays inside int.
 constexpr std::int64_t kMaxValue = 100'000'000;
-
-// A value as it goes into a message: ASCII, and not the whole file.
-std::string Shown(const Json& value) {
-  constexpr std::size_t kLongest = 60;
-  std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
-  if (text.size() > kLongest) text = text.substr(0, kLongest) + "...";
-  return text;
-}
 
 // Reads keys of one config and collects what is wrong with them; a wrong key reads as 0, so
 // that the importer goes on and the next wrong key is found too.
@@ -68,11 +61,11 @@ class ConfigReader {
   // A key for which only one value, also its default, can be modelled.
   void Only(const char* key, const Json& supported) {
     if (IsAbsent(key) || config_[key] == supported) return;
-    Reject(key, fmt::format("only {} is supported", Shown(supported)));
+    Reject(key, fmt::format("only {} is supported", ShownValue(supported)));
   }
 
   void Reject(const char* key, std::string_view demand) {
-    const std::string value = config_.contains(key) ? Shown(config_[key]) : "missing";
+    const std::string value = config_.contains(key) ? ShownValue(config_[key]) : "missing";
     check_.Add(key, fmt::format("{}; {}", value, demand));
   }
 
@@ -364,10 +357,10 @@ absl::StatusOr<Family> FindFamily(const Json& config) {
     known += known.empty() ? "" : ", ";
     known += family.model_type;
   }
-  return WithReason(
-      InvalidFields({{.field = "model.model_type",
-                      .description = fmt::format("{}; must be one of {}", Shown(name), known)}}),
-      "UNKNOWN_MODEL_FAMILY");
+  return WithReason(InvalidFields({{.field = "model.model_type",
+                                    .description = fmt::format("{}; must be one of {}",
+                                                               ShownValue(name), known)}}),
+                    "UNKNOWN_MODEL_FAMILY");
 }
 
 }  // namespace
@@ -381,7 +374,7 @@ absl::StatusOr<ModelSpec> ImportHuggingFaceConfig(std::string_view json_text,
                                                   std::string_view name) {
   const Json config = Json::parse(json_text, nullptr, /*allow_exceptions=*/false);
   if (!config.is_object()) {
-    const std::string given = config.is_discarded() ? "not JSON" : Shown(config);
+    const std::string given = config.is_discarded() ? "not JSON" : ShownValue(config);
     return InvalidFields(
         {{.field = "model", .description = fmt::format("{}; must be a JSON object", given)}});
   }

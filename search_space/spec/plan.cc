@@ -12,6 +12,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "search_space/digest/fnv.h"
 #include "search_space/spec/limits.h"
 
 namespace meshwright {
@@ -232,16 +233,6 @@ class Reader {
   bool ok_ = true;
 };
 
-// FNV-1a, 64 bits (Fowler, Noll, Vo): short, the same on every machine, needs no library.
-std::uint64_t Fnv1a(std::string_view text) {
-  std::uint64_t hash = 0xcbf29ce484222325u;
-  for (const char c : text) {
-    hash ^= static_cast<unsigned char>(c);
-    hash *= 0x100000001b3u;
-  }
-  return hash;
-}
-
 std::string KeyText(const ParallelPlan& plan) {
   std::string text;
   text.reserve(160);
@@ -260,7 +251,7 @@ int ShareOf(int layers, double ratio) {
 
 PlanKey MakePlanKey(const ParallelPlan& plan) {
   std::string text = KeyText(plan);
-  std::string digest = fmt::format("{:016x}", Fnv1a(text));
+  std::string digest = Fnv1a64Hex(text);
   return {.text = std::move(text), .digest = std::move(digest)};
 }
 

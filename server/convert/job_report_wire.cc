@@ -12,6 +12,7 @@
 
 #include "recorder/recorder.h"
 #include "recorder/records.h"
+#include "search_space/digest/fnv.h"
 #include "search_space/spec/choices.h"
 #include "server/convert/convert.h"
 #include "server/convert/history_wire.h"
@@ -190,7 +191,7 @@ ReadReport ReadOne(const v1::CreateJobReportRequest& request, const v1::GetStudy
   if (request.has_request_id()) report.request_id = request.request_id();
   v1::CreateJobReportRequest hashed = request;
   hashed.clear_request_id();
-  report.request_hash = Digest(hashed.SerializeAsString());
+  report.request_hash = Fnv1a128Hex(hashed.SerializeAsString());
   report.job_name = request.job_name();
   report.note = request.note();
   return out;

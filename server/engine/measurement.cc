@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "search_space/base/units.h"
+#include "search_space/digest/fnv.h"
 #include "search_space/spec/chip.h"
 #include "search_space/spec/cluster.h"
 #include "server/tuner/question/fingerprint.h"
@@ -26,16 +27,17 @@ QuestionRecord QuestionRecordOf(const Question& question, const Problem& problem
                            .chip_fingerprint = ChipFingerprint(chip),
                            .question = codec.encode_question(question)};
   // The same bytes mean something else when a chip's figures or a default have changed.
-  record.digest =
-      Digest(fmt::format("{}\n{}\n{}\n{}\n{}", record.job_fingerprint, record.hardware_fingerprint,
-                         record.software_fingerprint, record.chip_fingerprint, record.question));
+  record.digest = Fnv1a128Hex(fmt::format("{}\n{}\n{}\n{}\n{}", record.job_fingerprint,
+                                          record.hardware_fingerprint, record.software_fingerprint,
+                                          record.chip_fingerprint, record.question));
   return record;
 }
 
 std::string MeasurementId(const MeasurementRecord& measurement, std::string_view origin) {
   const double step_time = measurement.step_time.value_or(Seconds(0)).count();
-  return "m-" + Digest(fmt::format("{}\n{}\n{}\n{}\n{}", origin, measurement.time_ms,
-                                   measurement.question.digest, measurement.plan_key, step_time));
+  return "m-" +
+         Fnv1a128Hex(fmt::format("{}\n{}\n{}\n{}\n{}", origin, measurement.time_ms,
+                                 measurement.question.digest, measurement.plan_key, step_time));
 }
 
 CalibrationRecord CalibrationRecordOf(const CalibrationReport& report, const StudyCodec& codec,

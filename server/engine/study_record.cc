@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "search_space/base/status.h"
+#include "search_space/digest/fnv.h"
 #include "search_space/spec/cluster.h"
 #include "search_space/spec/plan.h"
 #include "server/engine/saving.h"
@@ -18,17 +19,6 @@
 
 namespace meshwright {
 namespace {
-
-// FNV-1a, 64 bits: tells a repeated request from another one with the same request_id. Not against
-// an attacker, who could send the other request with its own id anyway.
-std::uint64_t Hash(std::string_view text) {
-  std::uint64_t hash = 14695981039346656037U;
-  for (const char c : text) {
-    hash ^= static_cast<unsigned char>(c);
-    hash *= 1099511628211U;
-  }
-  return hash;
-}
 
 PlanRecord ToRecord(const std::string& study_id, int rank, const RankedPlan& ranked,
                     const StudyCodec& codec, const std::vector<TriedPlan>& trials) {
@@ -136,7 +126,9 @@ absl::StatusOr<StudyRecord> NewStudyRecord(const StudyRequest& request, const Kn
                         .chip = problem.cluster.pools.front().chip.id,
                         .device_count = DeviceCount(problem.cluster),
                         .question = codec.encode_request(request)};
-  record.request_hash = fmt::format("{:016x}", Hash(record.question));
+  // It tells a repeated request from another one with the same request_id. An attacker could send
+  // that other request with an id of its own anyway.
+  record.request_hash = Fnv1a64Hex(record.question);
   return record;
 }
 

@@ -7,11 +7,11 @@
 
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
+#include "search_space/digest/sha256.h"
 #include "search_space/spec/estimate.h"
 #include "search_space/spec/plan.h"
 #include "server/plugins/output_check.h"
 #include "server/plugins/wire/calibration.h"
-#include "server/plugins/wire/checksum.h"
 #include "server/plugins/wire/question_wire.h"
 #include "server/tuner/question/problem.h"
 
@@ -70,7 +70,7 @@ absl::StatusOr<std::unique_ptr<PlanModel>> MakePlanModel(std::shared_ptr<Running
                                                          CalibrationParameters calibration,
                                                          std::vector<std::string> warnings,
                                                          const std::stop_token& cancel) {
-  std::string key = Checksum(ToContext(problem, calibration).SerializeAsString());
+  std::string key = Sha256Hex(ToContext(problem, calibration).SerializeAsString());
   RunningModel::Context context = {
       .problem = &problem, .calibration = std::move(calibration), .key = std::move(key)};
   if (absl::Status opened = model->Open(context, cancel); !opened.ok()) return opened;

@@ -6,10 +6,10 @@
 #include <filesystem>
 
 #include "recorder/recorder.h"
+#include "search_space/digest/sha256.h"
 #include "server/convert/convert.h"
 #include "server/engine/engine.h"
 #include "server/plugins/manifest.h"
-#include "server/plugins/wire/checksum.h"
 #include "server/rpc/client/client.h"
 #include "server/rpc/server.h"
 #include "server/tuner/question/problem.h"
@@ -28,11 +28,11 @@ class ModelListTest : public testing::Test {
     const auto mode = std::filesystem::perms::owner_read | std::filesystem::perms::owner_write;
     std::filesystem::permissions(folder_.path() + "/ok", mode | std::filesystem::perms::owner_exec);
     std::filesystem::permissions(folder_.path() + "/shut", mode);
-    const std::string sum = Checksum("text");
+    const std::string sum = Sha256Hex("text");
     manifests_ = {{.name = "a", .program = folder_.path() + "/ok", .sha256 = sum},
                   {.name = "b", .program = folder_.path() + "/gone", .sha256 = sum},
                   {.name = "c", .program = folder_.path() + "/shut", .sha256 = sum},
-                  {.name = "d", .library = folder_.path() + "/other", .sha256 = Checksum("x")},
+                  {.name = "d", .library = folder_.path() + "/other", .sha256 = Sha256Hex("x")},
                   {.name = "e", .library = folder_.path() + "/shut", .sha256 = sum}};
   }
   const TemporaryFolder folder_;

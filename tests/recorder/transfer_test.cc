@@ -7,12 +7,12 @@
 #include <fstream>
 #include <regex>
 
-#include "recorder/digest.h"
 #include "recorder/history_records.h"
 #include "recorder/recorder.h"
 #include "recorder/transfer_line.h"
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
+#include "search_space/digest/sha256.h"
 #include "search_space/spec/choices.h"
 #include "tests/recorder/temporary_store.h"
 
@@ -91,31 +91,6 @@ Recorder Filled() {
   EXPECT_TRUE(
       recorder.InsertMeasurements(std::vector{Full(), failed, MakeMeasurement("again")}).ok());
   return recorder;
-}
-
-TEST(DigestTest, Sha256AndBase64AreThePublishedOnes) {
-  Sha256 digest;
-  // FIPS 180-4's example "abc", in two pieces.
-  digest.Add("a");
-  digest.Add("bc");
-  EXPECT_EQ(digest.Hex(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-  EXPECT_EQ(digest.Hex(), digest.Hex());
-  // RFC 4648, section 10.
-  const std::pair<const char*, const char*> kPairs[] = {{"", ""},
-                                                        {"f", "Zg=="},
-                                                        {"fo", "Zm8="},
-                                                        {"foo", "Zm9v"},
-                                                        {"foob", "Zm9vYg=="},
-                                                        {"fooba", "Zm9vYmE="},
-                                                        {"foobar", "Zm9vYmFy"}};
-  for (const auto& [bytes, text] : kPairs) {
-    EXPECT_EQ(ToBase64(bytes), text);
-    EXPECT_EQ(FromBase64(text), bytes);
-  }
-  for (const char* bad :
-       {"Z", "Zg", "Zg=", "Zg==\n", " Zm9v", "Zh==", "Zm9v=", "====", "Z===", "Zm9!"}) {
-    EXPECT_EQ(FromBase64(bad), std::nullopt) << bad;
-  }
 }
 
 TEST(TransferTest, AnExportComesBackTheSame) {

@@ -11,7 +11,8 @@
 
 #include "search_space/base/clean_text.h"
 #include "search_space/base/status.h"
-#include "server/plugins/wire/checksum.h"
+#include "search_space/digest/base_encoding.h"
+#include "search_space/digest/sha256.h"
 
 namespace meshwright {
 namespace {
@@ -91,7 +92,7 @@ absl::StatusOr<StoredCalibration> Parse(const path& file, const std::string& tex
 
 std::string CalibrationName(const CalibrationParameters& parameters) {
   if (parameters.bytes.empty()) return "";
-  return parameters.version + "+" + Checksum(parameters.bytes).substr(0, kNamedDigits);
+  return parameters.version + "+" + Sha256Hex(parameters.bytes).substr(0, kNamedDigits);
 }
 
 absl::StatusOr<std::vector<TestMeasurement>> ReadMeasurements(

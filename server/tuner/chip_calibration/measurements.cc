@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "search_space/base/shown_value.h"
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/chip.h"

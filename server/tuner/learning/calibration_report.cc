@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "estimator/learning/calibration.h"
+#include "search_space/digest/fnv.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/plan.h"
 #include "server/tuner/question/fingerprint.h"
@@ -47,7 +48,7 @@ std::string IdOf(const Problem& problem, const Calibration& calibration,
     text += fmt::format("\n{} {} {} {} {} {}", run.measurement_id, run.plan_key, Word(run.outcome),
                         run.similarity, number(run.time_ratio), number(run.memory_ratio));
   }
-  return "calibration-" + Digest(text);
+  return "calibration-" + Fnv1a128Hex(text);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "search_space/base/units.h"
+#include "search_space/digest/fnv.h"
 #include "search_space/spec/chip.h"
 #include "search_space/spec/cluster.h"
 #include "search_space/spec/model.h"
@@ -120,31 +121,18 @@ void AddLinks(const ChipSpec& chip, Text& text) {
 
 }  // namespace
 
-std::string Digest(std::string_view text) {
-  // FNV-1a, 128 bits (draft-eastlake-fnv-17).
-  __extension__ using Wide = unsigned __int128;
-  constexpr Wide kPrime = (Wide{0x0000000001000000U} << 64U) | 0x000000000000013bU;
-  Wide hash = (Wide{0x6c62272e07bb0142U} << 64U) | 0x62b821756295c58dU;
-  for (const char c : text) {
-    hash ^= static_cast<unsigned char>(c);
-    hash *= kPrime;
-  }
-  return fmt::format("{:016x}{:016x}", static_cast<std::uint64_t>(hash >> 64U),
-                     static_cast<std::uint64_t>(hash));
-}
-
 std::string JobFingerprint(const Problem& problem) {
   Text text;
   AddModel(problem.model, text);
   AddWorkload(problem.workload, text);
   AddCluster(problem.cluster, text);
-  return Digest(text.text());
+  return Fnv1a128Hex(text.text());
 }
 
 std::string HardwareFingerprint(const ClusterSpec& cluster) {
   Text text;
   AddCluster(cluster, text);
-  return Digest(text.text());
+  return Fnv1a128Hex(text.text());
 }
 
 std::string ChipFingerprint(const ChipSpec& chip) {
@@ -162,14 +150,14 @@ std::string ChipFingerprint(const ChipSpec& chip) {
            backward_wave);
   AddGemm(chip, text);
   AddLinks(chip, text);
-  return Digest(text.text());
+  return Fnv1a128Hex(text.text());
 }
 
 std::string SoftwareFingerprint(const Problem& problem) {
   Text text;
   text.Add(problem.workload.framework_name, problem.workload.framework_version);
   for (const FrameworkFactRequest& fact : problem.framework_facts) text.Add(fact.name, fact.value);
-  return Digest(text.text());
+  return Fnv1a128Hex(text.text());
 }
 
 }  // namespace meshwright

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -9,16 +8,13 @@ struct evp_md_ctx_st;
 
 namespace meshwright {
 
-// Bytes as text (RFC 4648, section 4), and back; nothing for what is no such text.
-std::string ToBase64(std::string_view bytes);
-std::optional<std::string> FromBase64(std::string_view text);
-
-// SHA-256 of text that comes in pieces. OpenSSL's, so that no line of it is ours.
+// SHA-256 (FIPS 180-4) of bytes that come in pieces. OpenSSL computes it.
 class Sha256 {
  public:
   Sha256();
   void Add(std::string_view piece);
-  [[nodiscard]] std::string Hex() const;  // of all pieces so far
+  // Returns the digest of all pieces so far as 64 lower-case hexadecimal digits.
+  [[nodiscard]] std::string Hex() const;
 
  private:
   struct Free {
@@ -26,5 +22,7 @@ class Sha256 {
   };
   std::unique_ptr<evp_md_ctx_st, Free> context_;
 };
+
+std::string Sha256Hex(std::string_view bytes);
 
 }  // namespace meshwright
