@@ -3,27 +3,16 @@
 #include <algorithm>
 #include <cmath>
 
-#include "estimator/layer/layer_cost.h"
-#include "estimator/layer/layer_program.h"
 #include "estimator/layer/layer_split.h"
 #include "estimator/layer/parameters.h"
-#include "estimator/layer/unit_costs.h"
-#include "estimator/learning/calibration.h"
 #include "estimator/learning/interval.h"
 #include "estimator/model/data_parallel.h"
 #include "estimator/model/device_sharing.h"
-#include "estimator/model/memory.h"
 #include "estimator/pipeline/pipeline_layout.h"
-#include "estimator/pipeline/simulation.h"
 #include "estimator/terms/collective.h"
-#include "estimator/terms/kernel.h"
-#include "estimator/terms/sharding.h"
-#include "search_space/base/units.h"
 #include "search_space/spec/chip.h"
 #include "search_space/spec/choices.h"
-#include "search_space/spec/cluster.h"
 #include "search_space/spec/model.h"
-#include "search_space/spec/plan.h"
 #include "search_space/spec/workload.h"
 
 namespace meshwright {

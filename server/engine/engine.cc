@@ -11,7 +11,6 @@
 #include <thread>
 #include <utility>
 
-#include "recorder/records.h"
 #include "search_space/base/status.h"
 #include "search_space/spec/cluster.h"
 #include "server/engine/followers.h"
@@ -24,10 +23,6 @@
 #include "server/engine/study_queue.h"
 #include "server/engine/study_record.h"
 #include "server/process/owner.h"
-#include "server/tuner/question/problem.h"
-#include "server/tuner/question/study_answer.h"
-#include "server/tuner/question/study_control.h"
-#include "server/tuner/question/study_request.h"
 
 namespace meshwright {
 namespace {

@@ -26,8 +26,8 @@
 
 #include "search_space/base/clean_text.h"
 #include "search_space/base/status.h"
-#include "server/plugins/sanitizer.h"
-#include "server/plugins/wire/protocol.h"
+#include "server/plugins/protocol/protocol.h"
+#include "server/process/sanitizer.h"
 
 namespace meshwright {
 namespace {

@@ -5,14 +5,11 @@
 
 #include <algorithm>
 #include <condition_variable>
-#include <utility>
 
 #include "search_space/base/status.h"
-#include "search_space/spec/plan.h"
-#include "server/plugins/wire/calibration.h"
+#include "server/plugins/protocol/protocol.h"
 #include "server/plugins/wire/call_limits.h"
 #include "server/plugins/wire/declared.h"
-#include "server/plugins/wire/protocol.h"
 #include "server/tuner/chip_calibration/calibration_work.h"
 
 namespace meshwright {

@@ -9,15 +9,7 @@
 #include <fstream>
 #include <utility>
 
-#include "search_space/base/status.h"
-#include "search_space/base/units.h"
-#include "search_space/spec/attempt.h"
-#include "search_space/spec/plan.h"
-#include "server/launchers/jobs/job_engine.h"
 #include "server/launchers/local/local_engine.h"
-#include "server/tuner/question/trial.h"
-#include "server/tuner/trials/attempt_journal.h"
-#include "server/tuner/trials/launcher.h"
 
 namespace meshwright {
 namespace {

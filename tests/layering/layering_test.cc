@@ -37,42 +37,52 @@ std::string Lines(int count) {
 
 const Case kCases[] = {
     // Arrows between folders.
-    {"ItselfIsAllowed", "pruner/rules/memory.cc", "#include \"pruner/pruner.h\"\n"},
-    {"FloorBelowIsAllowed", "pruner/pruner.cc", "#include \"estimator/estimator.h\"\n"},
+    {"ItselfIsAllowed", "pruner/rules/memory.cc", "#include \"pruner/rules/prune_rule.h\"\n"},
+    {"FloorBelowIsAllowed", "pruner/rules/memory.cc",
+     "#include \"estimator/model/analytic_model.h\"\n"},
     {"FloorAbove", "search_space/spec/plan.cc", "#include \"pruner/pruner.h\"\n",
-     "search_space/ may not use pruner/"},
+     "search_space/spec/ may not use pruner/"},
     {"SameFloor", "estimator/model/memory.cc", "\n\n#include \"vendor_models/catalogue.h\"\n",
-     "estimator/ may not use vendor_models/", 3},
+     "estimator/model/ may not use vendor_models/", 3},
     {"PrunerUsesNoRecorder", "pruner/rules/history.cc", "#include \"recorder/recorder.h\"\n",
-     "pruner/ may not use recorder/"},
-    {"TunerUsesFloorsBelow", "server/tuner/run_study.cc",
-     "#include \"recorder/recorder.h\"\n#include \"pruner/pruner.h\"\n"},
-    {"TunerUsesNoRpc", "server/tuner/run_study.cc", "#include \"server/rpc/service.h\"\n",
-     "server/tuner/ may not use server/rpc/"},
-    {"RpcUsesProto", "server/rpc/service.cc", "#include \"proto/convert.h\"\n"},
-    {"ProtoUsesNoRpc", "proto/convert.cc", "#include \"server/rpc/service.h\"\n",
-     "proto/ may not use server/rpc/"},
-    {"RpcUsesNoEstimator", "server/rpc/service.cc", "#include \"estimator/estimator.h\"\n",
-     "server/rpc/ may not use estimator/"},
-    {"LauncherUsesNoRecorder", "server/launchers/slurm.cc", "#include \"recorder/recorder.h\"\n",
-     "server/launchers/ may not use recorder/"},
+     "pruner/rules/ may not use recorder/"},
+    {"TunerUsesFloorsBelow", "server/tuner/answers/run_study.cc",
+     "#include \"estimator/model/memory.h\"\n#include \"pruner/pruner.h\"\n"},
+    {"TunerUsesNoRecorder", "server/tuner/answers/run_study.cc",
+     "#include \"recorder/recorder.h\"\n", "server/tuner/answers/ may not use recorder/"},
+    {"TrialsAndAnswersNeverMeet", "server/tuner/trials/trial_study.cc",
+     "#include \"server/tuner/answers/run_study.h\"\n",
+     "server/tuner/trials/ may not use server/tuner/answers/"},
+    {"RoomsAreOrdered", "server/tuner/question/problem.cc",
+     "#include \"server/tuner/search/exhaustive.h\"\n",
+     "server/tuner/question/ may not use server/tuner/search/"},
+    {"TunerUsesNoRpc", "server/tuner/answers/run_study.cc", "#include \"server/rpc/server.h\"\n",
+     "server/tuner/answers/ may not use server/rpc/"},
+    {"ConvertUsesProto", "server/convert/convert.cc", "#include \"proto/json/json.h\"\n"},
+    {"ProtoUsesNoRpc", "proto/json/json.cc", "#include \"server/rpc/server.h\"\n",
+     "proto/json/ may not use server/rpc/"},
+    {"RpcUsesNoEstimator", "server/rpc/service.cc", "#include \"estimator/model/memory.h\"\n",
+     "server/rpc/ may not use estimator/model/"},
+    {"LauncherUsesNoRecorder", "server/launchers/slurm/slurm_engine.cc",
+     "#include \"recorder/recorder.h\"\n", "server/launchers/slurm/ may not use recorder/"},
     {"ServerUsesAllBelow", "server/main.cc",
-     "#include \"server/rpc/service.h\"\n#include \"recorder/recorder.h\"\n"},
+     "#include \"server/rpc/server.h\"\n#include \"recorder/recorder.h\"\n"},
     {"ServerUsesNoCli", "server/main.cc", "#include \"cli/reports/table.h\"\n",
-     "server/ may not use cli/"},
+     "server/ may not use cli/reports/"},
     {"CliUsesAll", "cli/main.cc",
      "#include \"server/rpc/client/client.h\"\n#include \"pruner/pruner.h\"\n"},
     {"NothingUsesTests", "server/main.cc", "#include \"tests/fake.h\"\n",
      "server/ may not use tests/"},
-    {"SpacedDirective", "estimator/x.cc", "  #  include  \"pruner/pruner.h\"  // why\n",
-     "estimator/ may not use pruner/"},
+    {"SpacedDirective", "estimator/terms/x.cc", "  #  include  \"pruner/pruner.h\"  // why\n",
+     "estimator/terms/ may not use pruner/"},
     {"UnknownFolder", "engine/x.cc", "int x;\n", "lies in no folder"},
     {"UnknownServerFolder", "server/cache/x.cc", "int x;\n", "lies in no folder"},
+    {"ParentIsNoRoom", "server/tuner/x.cc", "int x;\n", "lies in no folder"},
     {"FolderNameIsNoPrefix", "pruner_old/x.cc", "int x;\n", "lies in no folder"},
     {"IncludeBesideTheFile", "pruner/pruner.cc", "#include \"rules.h\"\n", "starts at no folder"},
     {"GeneratedChipFiles", "vendor_models/catalogue.cc",
      "#include \"vendor_models/chip_files.h\"\n"},
-    {"GeneratedFrameworkFiles", "estimator/profile.cc",
+    {"GeneratedFrameworkFiles", "estimator/frameworks/profile.cc",
      "#include \"estimator/frameworks/framework_files.h\"\n"},
     // Libraries.
     {"FmtEverywhere", "search_space/spec/plan.cc", "#include <fmt/format.h>\n"},
@@ -84,34 +94,35 @@ const Case kCases[] = {
      "#pragma once\n#include <nlohmann/json.hpp>\n", "belongs into .cc files", 2},
     {"JsonDeclarationsInHeader", "vendor_models/object_reader.h",
      "#pragma once\n#include <nlohmann/json_fwd.hpp>\n"},
-    {"JsonInPruner", "pruner/rules.cc", "#include <nlohmann/json.hpp>\n",
+    {"JsonInPruner", "pruner/pruner.cc", "#include <nlohmann/json.hpp>\n",
      "pruner/ may not include nlohmann/json.hpp"},
     {"JsonInCli", "cli/output.cc", "#include <nlohmann/json_fwd.hpp>\n", "cli/ may not include"},
-    {"ChecksumsInTuner", "server/tuner/digest.cc", "#include <openssl/evp.h>\n",
-     "server/tuner/ may not include openssl/evp.h"},
+    {"ChecksumsInTuner", "server/tuner/question/digest.cc", "#include <openssl/evp.h>\n",
+     "server/tuner/question/ may not include openssl/evp.h"},
     {"SqlInRecorder", "recorder/sql.cc", "#include <sqlite3.h>\n"},
     {"SqlInHeader", "recorder/sql.h", "#pragma once\n#include <sqlite3.h>\n",
      "belongs into .cc files", 2},
-    {"SqlInTuner", "server/tuner/store.cc", "#include <sqlite3.h>\n",
-     "server/tuner/ may not include sqlite3.h"},
+    {"SqlInEngine", "server/engine/store.cc", "#include <sqlite3.h>\n",
+     "server/engine/ may not include sqlite3.h"},
     {"SqlQuoted", "pruner/rules/history.cc", "#include \"sqlite3.h\"\n",
-     "pruner/ may not include sqlite3.h"},
+     "pruner/rules/ may not include sqlite3.h"},
     {"EigenInPruner", "pruner/pruner.cc", "#include <Eigen/Dense>\n", "pruner/ may not include"},
     {"LogInLibrary", "recorder/recorder.cc", "#include <spdlog/spdlog.h>\n",
      "recorder/ may not include spdlog"},
     {"LogInServer", "server/engine/engine.cc", "#include <spdlog/spdlog.h>\n"},
-    {"GrpcInTuner", "server/engine/engine.cc", "#include <grpcpp/grpcpp.h>\n",
-     "server/tuner/ may not include grpcpp"},
+    {"GrpcInEngine", "server/engine/engine.cc", "#include <grpcpp/grpcpp.h>\n",
+     "server/engine/ may not include grpcpp"},
     {"GrpcInRpc", "server/rpc/service.h", "#pragma once\n#include <grpcpp/grpcpp.h>\n"},
-    {"ProtobufInEstimator", "estimator/x.cc", "#include <google/protobuf/message.h>\n",
-     "estimator/ may not include google/protobuf"},
-    {"GeneratedMessages", "proto/convert.h",
+    {"ProtobufInEstimator", "estimator/fit/x.cc", "#include <google/protobuf/message.h>\n",
+     "estimator/fit/ may not include google/protobuf"},
+    {"GeneratedMessages", "server/convert/convert.h",
      "#pragma once\n#include \"meshwright/v1/problem.pb.h\"\n#include "
      "\"google/rpc/status.pb.h\"\n"},
-    {"GeneratedMessagesInTuner", "server/tuner/x.cc", "#include \"meshwright/v1/problem.pb.h\"\n",
-     "server/tuner/ may not include meshwright/v1"},
+    {"GeneratedMessagesInTuner", "server/tuner/search/x.cc",
+     "#include \"meshwright/v1/problem.pb.h\"\n",
+     "server/tuner/search/ may not include meshwright/v1"},
     {"GeneratedErrorsInSearchSpace", "search_space/base/status.cc",
-     "#include \"google/rpc/status.pb.h\"\n", "search_space/ may not include google/rpc"},
+     "#include \"google/rpc/status.pb.h\"\n", "search_space/base/ may not include google/rpc"},
     {"FlagsInRpc", "server/rpc/x.cc", "#include <CLI/CLI.hpp>\n",
      "server/rpc/ may not include CLI"},
     {"GtestInLibrary", "pruner/x.cc", "#include <gtest/gtest.h>\n", "only in tests/"},
@@ -119,7 +130,7 @@ const Case kCases[] = {
     {"TestsUseAll", "tests/recorder/x_test.cc",
      "#include <sqlite3.h>\n#include <gtest/gtest.h>\n#include \"server/rpc/service.h\"\n"},
     // Floors 1-3 are pure.
-    {"ThreadInEstimator", "estimator/x.cc", "#include <vector>\n#include <thread>\n",
+    {"ThreadInEstimator", "estimator/fit/x.cc", "#include <vector>\n#include <thread>\n",
      "starts no threads", 2},
     {"MutexInRecorder", "recorder/x.cc", "#include <mutex>\n", "starts no threads"},
     {"ThreadInTuner", "server/engine/engine.cc", "#include <thread>\n"},
@@ -130,7 +141,7 @@ const Case kCases[] = {
     {"ClockInRecorder", "recorder/x.cc", "auto t = std::chrono::system_clock::now();\n",
      "reads no clock"},
     {"ClockInComment", "recorder/x.cc", "int x;  // from system_clock, by the caller\n"},
-    {"ClockInTuner", "server/tuner/x.cc", "auto t = std::chrono::steady_clock::now();\n"},
+    {"ClockInTuner", "server/tuner/search/x.cc", "auto t = std::chrono::steady_clock::now();\n"},
     // Files.
     {"HeaderWithoutPragma", "pruner/x.h", "int x;\n", "without #pragma once"},
     {"FiveHundredLines", "pruner/x.cc", Lines(500)},
@@ -154,59 +165,6 @@ TEST_P(CheckSourceTest, FindsExactlyWhatIsWrong) {
 
 INSTANTIATE_TEST_SUITE_P(All, CheckSourceTest, testing::ValuesIn(kCases),
                          [](const auto& test) { return test.param.name; });
-
-std::string ReadFile(const std::filesystem::path& path) {
-  std::ifstream stream(path, std::ios::binary);
-  EXPECT_TRUE(stream.is_open()) << path;
-  return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-}
-
-const std::filesystem::path kRoot = MESHWRIGHT_SOURCE_DIR;
-
-// Every .h and .cc outside build/ and hidden folders, as paths from the root.
-std::vector<std::string> SourcesOfTheTree() {
-  std::vector<std::string> sources;
-  std::filesystem::recursive_directory_iterator entry(kRoot);
-  for (; entry != std::filesystem::recursive_directory_iterator(); ++entry) {
-    const std::string name = entry->path().filename().string();
-    if (entry->is_directory() &&
-        (name.starts_with('.') || (entry.depth() == 0 && name == "build"))) {
-      entry.disable_recursion_pending();
-    }
-    const std::string extension = entry->path().extension().string();
-    if (!entry->is_regular_file() || (extension != ".h" && extension != ".cc")) {
-      continue;
-    }
-    sources.push_back(entry->path().lexically_relative(kRoot).generic_string());
-  }
-  std::ranges::sort(sources);
-  return sources;
-}
-
-TEST(TreeTest, KeepsTheRules) {
-  for (const std::string& path : SourcesOfTheTree()) {
-    for (const Violation& violation : CheckSource(path, ReadFile(kRoot / path))) {
-      ADD_FAILURE() << fmt::format("{}:{}: {}", violation.file, violation.line, violation.message);
-    }
-  }
-}
-
-// The walk above would also pass if it saw nothing.
-TEST(TreeTest, IsSeen) {
-  std::set<std::string> folders;
-  for (const std::string& path : SourcesOfTheTree()) {
-    folders.insert(path.substr(0, path.find('/')));
-  }
-  EXPECT_THAT(folders, testing::IsSupersetOf({"search_space", "tests"}));
-}
-
-// The picture and the check must not drift apart.
-TEST(TreeTest, ArchitectureNamesEveryFolder) {
-  const std::string text = ReadFile(kRoot / "docs" / "architecture.md");
-  for (const FolderRule& rule : FolderRules()) {
-    EXPECT_THAT(text, HasSubstr(fmt::format("`{}/`", rule.path)));
-  }
-}
 
 }  // namespace
 }  // namespace meshwright

@@ -12,7 +12,7 @@
 #include <fstream>
 
 #include "search_space/base/status.h"
-#include "server/plugins/sanitizer.h"
+#include "server/process/sanitizer.h"
 #include "tests/plugins/models.h"
 
 namespace meshwright {

@@ -17,7 +17,7 @@
 #include "search_space/spec/plan.h"
 #include "server/plugins/manifest.h"
 #include "server/plugins/model_shelf.h"
-#include "server/plugins/sanitizer.h"
+#include "server/process/sanitizer.h"
 #include "server/tuner/question/plan_model.h"
 #include "server/tuner/question/problem.h"
 #include "tests/plugins/models.h"

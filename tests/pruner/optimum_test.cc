@@ -11,23 +11,9 @@
 #include <random>
 #include <tuple>
 
-#include "estimator/learning/calibration.h"
-#include "estimator/learning/run_residuals.h"
-#include "estimator/model/analytic_model.h"
 #include "pruner/pruner.h"
-#include "pruner/rules/prune_rule.h"
-#include "search_space/base/units.h"
-#include "search_space/space/space.h"
-#include "search_space/spec/choices.h"
-#include "search_space/spec/cluster.h"
-#include "search_space/spec/estimate.h"
-#include "search_space/spec/model.h"
-#include "search_space/spec/plan.h"
-#include "search_space/spec/workload.h"
 #include "server/tuner/learning/calibrate.h"
 #include "server/tuner/question/checker.h"
-#include "server/tuner/question/problem.h"
-#include "server/tuner/question/study_answer.h"
 #include "server/tuner/search/exhaustive.h"
 #include "server/tuner/search/infeasible.h"
 #include "tests/pruner/all_plans.h"

@@ -10,13 +10,8 @@
 
 #include "meshwright/v1/service.pb.h"
 #include "proto/json/json.h"
-#include "search_space/base/status.h"
-#include "search_space/spec/choices.h"
-#include "search_space/spec/model.h"
 #include "server/convert/convert.h"
 #include "server/tuner/answers/run_study.h"
-#include "server/tuner/question/problem.h"
-#include "server/tuner/question/study_request.h"
 
 namespace meshwright {
 namespace {

@@ -7,7 +7,7 @@
 #include "search_space/base/units.h"
 #include "search_space/spec/choices.h"
 #include "server/plugins/conformance/conformance_session.h"
-#include "server/plugins/wire/protocol.h"
+#include "server/plugins/protocol/protocol.h"
 
 namespace meshwright {
 namespace {

@@ -13,7 +13,7 @@
 #include "search_space/spec/plan.h"
 #include "server/plugins/conformance/conformance_report.h"
 #include "server/plugins/conformance/conformance_session.h"
-#include "server/plugins/wire/protocol.h"
+#include "server/plugins/protocol/protocol.h"
 #include "server/plugins/wire/question_wire.h"
 #include "server/tuner/question/plan_model.h"
 #include "server/tuner/question/problem.h"

@@ -20,7 +20,7 @@
 
 #include "server/plugins/host/call_filter.h"
 #include "server/plugins/host/file_view.h"
-#include "server/plugins/sanitizer.h"
+#include "server/process/sanitizer.h"
 
 namespace meshwright {
 namespace {

@@ -12,10 +12,9 @@
 
 #include "meshwright/costmodel/v1/costmodel.grpc.pb.h"
 #include "search_space/base/clean_text.h"
-#include "search_space/spec/estimate.h"
-#include "server/plugins/columns/candidate_columns.h"
 #include "server/plugins/host/library_question.h"
-#include "server/plugins/wire/protocol.h"
+#include "server/plugins/protocol/candidate_columns.h"
+#include "server/plugins/protocol/protocol.h"
 
 namespace meshwright {
 namespace {

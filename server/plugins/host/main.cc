@@ -17,7 +17,7 @@
 #include "server/plugins/host/confinement.h"
 #include "server/plugins/host/library_model.h"
 #include "server/plugins/host/library_service.h"
-#include "server/plugins/wire/protocol.h"
+#include "server/plugins/protocol/protocol.h"
 
 namespace meshwright {
 namespace {

@@ -10,8 +10,8 @@
 #include "search_space/base/clean_text.h"
 #include "search_space/base/status.h"
 #include "search_space/spec/plan.h"
+#include "server/plugins/protocol/protocol.h"
 #include "server/plugins/wire/model_stub.h"
-#include "server/plugins/wire/protocol.h"
 #include "server/plugins/wire/question_wire.h"
 #include "server/tuner/question/problem.h"
 

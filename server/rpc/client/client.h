@@ -11,7 +11,6 @@
 #include "meshwright/v1/catalog.pb.h"
 #include "meshwright/v1/history.pb.h"
 #include "meshwright/v1/service.pb.h"
-#include "server/tuner/answers/sweep.h"
 
 namespace meshwright {
 

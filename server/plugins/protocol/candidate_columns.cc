@@ -1,4 +1,4 @@
-#include "server/plugins/columns/candidate_columns.h"
+#include "server/plugins/protocol/candidate_columns.h"
 
 #include <fmt/format.h>
 

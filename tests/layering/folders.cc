@@ -1,0 +1,211 @@
+#include "tests/layering/folders.h"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace meshwright {
+namespace {
+
+// The arrows of docs/architecture.md. A folder may always use itself.
+constexpr FolderRule kFolders[] = {
+    // The vocabulary, and all the ways to cut a model.
+    {.path = "search_space/base", .is_pure = true},
+    {.path = "search_space/digest", .is_pure = true},
+    {.path = "search_space/spec",
+     .may_use = "search_space/base search_space/digest",
+     .is_pure = true},
+    {.path = "search_space/space",
+     .may_use = "search_space/base search_space/spec",
+     .is_pure = true},
+    {.path = "search_space/import",
+     .may_use = "search_space/base search_space/spec",
+     .is_pure = true},
+
+    // Facts about chips, the cost model, the history.
+    {.path = "vendor_models", .may_use = "search_space/", .is_pure = true},
+    {.path = "vendor_models/abi", .is_pure = true},
+    {.path = "recorder", .may_use = "search_space/", .is_pure = true},
+    {.path = "estimator/problem", .may_use = "search_space/spec", .is_pure = true},
+    {.path = "estimator/terms", .may_use = "search_space/", .is_pure = true},
+    {.path = "estimator/layer", .may_use = "search_space/ estimator/terms", .is_pure = true},
+    {.path = "estimator/pipeline", .may_use = "search_space/", .is_pure = true},
+    {.path = "estimator/learning", .may_use = "search_space/ estimator/problem", .is_pure = true},
+    {.path = "estimator/model",
+     .may_use = "search_space/ estimator/problem estimator/terms estimator/layer "
+                "estimator/pipeline estimator/learning",
+     .is_pure = true},
+    {.path = "estimator/frameworks", .may_use = "search_space/ estimator/layer", .is_pure = true},
+    {.path = "estimator/fit", .may_use = "search_space/ estimator/terms", .is_pure = true},
+
+    // Why a plan need not be tried.
+    {.path = "pruner/rules", .may_use = "search_space/ estimator/", .is_pure = true},
+    {.path = "pruner", .may_use = "pruner/rules", .is_pure = true},
+
+    // One study from question to answer.
+    {.path = "server/tuner/question", .may_use = "search_space/ vendor_models estimator/"},
+    {.path = "server/tuner/export", .may_use = "search_space/ estimator/ server/tuner/question"},
+    {.path = "server/tuner/learning",
+     .may_use = "search_space/ estimator/ pruner/rules server/tuner/question"},
+    {.path = "server/tuner/search",
+     .may_use = "search_space/ estimator/ pruner/ server/tuner/question server/tuner/learning"},
+    {.path = "server/tuner/chip_calibration", .may_use = "search_space/ vendor_models estimator/"},
+    {.path = "server/tuner/trials",
+     .may_use = "search_space/ estimator/ pruner/rules server/tuner/question server/tuner/export "
+                "server/tuner/learning server/tuner/search"},
+    {.path = "server/tuner/answers",
+     .may_use = "search_space/ estimator/ pruner/ server/tuner/question server/tuner/export "
+                "server/tuner/learning server/tuner/search"},
+
+    // Who runs studies, and what they run with.
+    {.path = "server/process", .may_use = "search_space/base"},
+    {.path = "server/engine",
+     .may_use = "search_space/ recorder estimator/ server/tuner/ server/process"},
+    {.path = "server/launchers/jobs", .may_use = "search_space/ server/tuner/"},
+    {.path = "server/launchers/local",
+     .may_use = "search_space/base server/process server/launchers/jobs"},
+    {.path = "server/launchers/slurm",
+     .may_use = "search_space/base server/process server/launchers/jobs"},
+    {.path = "server/launchers/kubernetes",
+     .may_use = "search_space/ server/tuner/question server/launchers/jobs"},
+    {.path = "server/launchers",
+     .may_use = "search_space/ server/tuner/ server/launchers/jobs server/launchers/local "
+                "server/launchers/slurm server/launchers/kubernetes"},
+
+    // The wire.
+    {.path = "proto/json", .may_use = "search_space/base"},
+    {.path = "server/plugins/protocol", .may_use = "search_space/base"},
+    {.path = "server/plugins/host",
+     .may_use = "search_space/base vendor_models/abi server/process server/plugins/protocol"},
+    {.path = "server/plugins/wire",
+     .may_use = "search_space/ server/tuner/question server/plugins/protocol"},
+    {.path = "server/plugins",
+     .may_use = "search_space/ server/tuner/ server/process server/plugins/protocol "
+                "server/plugins/wire"},
+    {.path = "server/plugins/conformance",
+     .may_use = "search_space/ server/tuner/question server/plugins/protocol server/plugins/wire "
+                "server/plugins"},
+    {.path = "server/convert",
+     .may_use = "search_space/ vendor_models recorder estimator/fit server/tuner/ server/engine "
+                "proto/json"},
+    {.path = "server/rpc/calls", .may_use = "search_space/base server/engine server/convert"},
+    {.path = "server/rpc/client", .may_use = "search_space/base server/convert server/rpc/calls"},
+    {.path = "server/rpc/services",
+     .may_use = "search_space/ recorder server/tuner/ server/engine server/convert "
+                "server/rpc/calls"},
+    {.path = "server/rpc",
+     .may_use = "search_space/base server/tuner/question server/engine server/rpc/calls "
+                "server/rpc/services"},
+    {.path = "server",
+     .may_use = "search_space/base recorder server/tuner/question server/engine server/launchers "
+                "server/plugins server/convert server/rpc"},
+
+    // The programs.
+    {.path = "cli/program", .may_use = "search_space/base proto/json server/convert"},
+    {.path = "cli/input",
+     .may_use = "search_space/ recorder server/tuner/ proto/json server/convert cli/program"},
+    {.path = "cli/reports",
+     .may_use = "search_space/ server/tuner/search server/engine proto/json server/plugins/ "
+                "server/convert server/rpc/client cli/program"},
+    {.path = "cli/local",
+     .may_use = "search_space/ recorder server/tuner/question server/process server/engine "
+                "server/launchers server/plugins server/convert cli/program cli/reports"},
+    {.path = "cli/commands", .may_use = "*"},
+    {.path = "cli", .may_use = "*"},
+
+    // Not part of the product.
+    {.path = "vendor_models/templates",
+     .may_use = "vendor_models/abi",
+     .may_use_any_library = true,
+     .has_subfolders = true},
+    {.path = "tests", .may_use = "*", .may_use_any_library = true, .has_subfolders = true},
+    {.path = "bench", .may_use = "*", .may_use_any_library = true, .has_subfolders = true},
+};
+
+constexpr std::string_view kJson =
+    "search_space/import vendor_models estimator/frameworks recorder server/tuner/ "
+    "server/launchers/ server/plugins/ proto/json";
+constexpr std::string_view kWire =
+    "proto/json server/convert server/rpc/ server/plugins/ server cli/";
+// POSIX: files that are locked and copied, processes, sockets, the terminal, signals.
+constexpr std::string_view kSystem =
+    "recorder server/process server/launchers/ server/plugins/ server/rpc/ server cli/";
+
+constexpr LibraryRule kLibraries[] = {
+    {.prefix = "fmt/", .folders = "*"},
+    {.prefix = "absl/status/", .folders = "*"},
+    {.prefix = "absl/strings/cord.h", .folders = "*", .sources_only = true},  // status payloads
+    // Costs are looked up hundreds of thousands of times a search; std::unordered_map took a fifth
+    // of its time.
+    {.prefix = "absl/container/flat_hash_map.h", .folders = "estimator/"},
+    {.prefix = "absl/", .folders = "", .reason = "only absl/status is used"},
+    {.prefix = "nlohmann/json_fwd.hpp", .folders = kJson},  // declarations only
+    {.prefix = "nlohmann/", .folders = kJson, .sources_only = true},
+    {.prefix = "Eigen/", .folders = "estimator/", .sources_only = true},
+    {.prefix = "nlopt.h", .folders = "estimator/fit", .sources_only = true},
+    {.prefix = "sqlite3.h", .folders = "recorder", .sources_only = true},
+    {.prefix = "openssl/", .folders = "search_space/digest", .sources_only = true},
+    {.prefix = "seccomp.h", .folders = "server/plugins/host", .sources_only = true},
+    {.prefix = "curl/", .folders = "server/launchers/kubernetes", .sources_only = true},
+    {.prefix = "spdlog/",
+     .folders = "server/tuner/ server/engine server/launchers/ server/plugins/ server/rpc/ server "
+                "cli/",
+     .sources_only = true},
+    {.prefix = "CLI/", .folders = "server cli/"},
+    {.prefix = "grpc", .folders = kWire},  // grpc/, grpcpp/, grpc++/
+    {.prefix = "google/protobuf/", .folders = kWire},
+    {.prefix = "google/rpc/", .folders = kWire},
+    {.prefix = "meshwright/", .folders = kWire},  // generated from proto/meshwright
+    {.prefix = "sys/", .folders = kSystem, .sources_only = true},
+    {.prefix = "gtest/", .folders = "", .reason = "only in tests/"},
+    {.prefix = "gmock/", .folders = "", .reason = "only in tests/"},
+    {.prefix = "benchmark/", .folders = "", .reason = "only in bench/"},
+};
+
+// "estimator" holds "estimator/terms/tp.cc", but not "estimator_x/y.cc".
+bool IsInside(std::string_view path, std::string_view folder) {
+  return path.size() > folder.size() && path.starts_with(folder) && path[folder.size()] == '/';
+}
+
+bool NameHolds(std::string_view name, std::string_view folder) {
+  if (name == "*" || name == folder) return true;
+  if (!name.ends_with('/')) return false;
+  name.remove_suffix(1);
+  return name == folder || IsInside(folder, name);
+}
+
+}  // namespace
+
+std::span<const FolderRule> FolderRules() { return kFolders; }
+
+std::span<const LibraryRule> LibraryRules() { return kLibraries; }
+
+const FolderRule* FindFolder(std::string_view path) {
+  const FolderRule* found = nullptr;
+  for (const FolderRule& rule : kFolders) {
+    if (!IsInside(path, rule.path)) continue;
+    const bool is_deeper = path.find('/', rule.path.size() + 1) != std::string_view::npos;
+    if (is_deeper && !rule.has_subfolders) continue;
+    if (found == nullptr || rule.path.size() > found->path.size()) found = &rule;
+  }
+  return found;
+}
+
+const LibraryRule* FindLibrary(std::string_view header) {
+  const LibraryRule* found = nullptr;
+  for (const LibraryRule& rule : kLibraries) {
+    if (!header.starts_with(rule.prefix)) continue;
+    if (found == nullptr || rule.prefix.size() > found->prefix.size()) found = &rule;
+  }
+  return found;
+}
+
+bool Names(std::string_view list, std::string_view folder) {
+  while (!list.empty()) {
+    const std::size_t end = std::min(list.find(' '), list.size());
+    if (NameHolds(list.substr(0, end), folder)) return true;
+    list.remove_prefix(std::min(end + 1, list.size()));
+  }
+  return false;
+}
+
+}  // namespace meshwright

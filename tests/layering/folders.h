@@ -1,0 +1,45 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace meshwright {
+
+// The tables of docs/architecture.md: the folders, the arrows between them, and the third-party
+// headers that each folder may include.
+//
+// A list of folders is one text with a space between names. "server/rpc" means that folder only;
+// "server/rpc/" means that folder and every folder inside it; "*" means every folder.
+
+// One folder of the project. The row with the longest path that a file lies in holds for the file.
+struct FolderRule {
+  std::string_view path;
+  std::string_view may_use = {};     // list of folders whose headers may be included
+  bool is_pure = false;              // no threads and no clock
+  bool may_use_any_library = false;  // tests, benchmarks and templates, which are not the product
+  bool has_subfolders = false;       // true if the row also holds for the folders inside it
+};
+
+std::span<const FolderRule> FolderRules();
+
+// Third-party headers, by how their path begins. The longest prefix that matches holds. A header
+// with a folder in its path that matches no prefix is refused.
+struct LibraryRule {
+  std::string_view prefix;
+  std::string_view folders;      // list of folders that may include it
+  bool sources_only = false;     // true if it may be included in .cc files only
+  std::string_view reason = {};  // added to the message
+};
+
+std::span<const LibraryRule> LibraryRules();
+
+// Returns the row that holds for a file or header with this path from the root; nullptr if none.
+const FolderRule* FindFolder(std::string_view path);
+
+// Returns the row of the library that a header belongs to; nullptr if no row matches.
+const LibraryRule* FindLibrary(std::string_view header);
+
+// Returns true if a list of folders names `folder`.
+bool Names(std::string_view list, std::string_view folder);
+
+}  // namespace meshwright

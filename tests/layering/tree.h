@@ -1,0 +1,32 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tests/layering/layering.h"
+
+namespace meshwright {
+
+// The sources of the product: text by path from the root of the repository.
+using SourceTree = std::map<std::string, std::string>;
+
+// A room is a source with its header; a folder may hold this many.
+inline constexpr int kMostRooms = 25;
+
+// Returns one violation for each circle of rooms that include each other, and for each circle of
+// folders.
+std::vector<Violation> FindCircles(const SourceTree& tree);
+
+// Returns a violation for each room that names a type of another folder without including the
+// header that declares the type: such an arrow between folders would be invisible.
+std::vector<Violation> FindHiddenArrows(const SourceTree& tree);
+
+// Returns a violation for each folder with more than kMostRooms rooms.
+std::vector<Violation> FindLargeFolders(const SourceTree& tree);
+
+// Returns the folders by floor, lowest first: a folder stands one floor above the highest folder
+// that it includes headers of. The tree has no circle.
+std::vector<std::vector<std::string>> FloorsOf(const SourceTree& tree);
+
+}  // namespace meshwright

@@ -1,0 +1,210 @@
+#include "tests/layering/tree.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/layering/declarations.h"
+#include "tests/layering/folders.h"
+
+namespace meshwright {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::Field;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+
+// A small product: two floors, and a room that names a type of the floor below.
+SourceTree SmallTree() {
+  return {
+      {"low/size.h", "#pragma once\nstruct Size { int bytes = 0; };\n"},
+      {"low/size.cc", "#include \"low/size.h\"\nint x;\n"},
+      {"high/box.h", "#pragma once\n#include \"low/size.h\"\nstruct Box { Size size; };\n"},
+      {"high/box.cc", "#include \"high/box.h\"\nSize SizeOf(Box box) { return box.size; }\n"},
+      {"high/shelf.h", "#pragma once\n#include \"high/box.h\"\nstruct Shelf { Box box; };\n"},
+  };
+}
+
+testing::Matcher<const Violation&> Says(const std::string& file, const std::string& words) {
+  return AllOf(Field(&Violation::file, file), Field(&Violation::message, HasSubstr(words)));
+}
+
+TEST(SmallTreeTest, IsInOrder) {
+  EXPECT_THAT(FindCircles(SmallTree()), IsEmpty());
+  EXPECT_THAT(FindHiddenArrows(SmallTree()), IsEmpty());
+  EXPECT_THAT(FindLargeFolders(SmallTree()), IsEmpty());
+  EXPECT_THAT(FloorsOf(SmallTree()), ElementsAre(ElementsAre("low"), ElementsAre("high")));
+}
+
+TEST(SmallTreeTest, CircleOfRoomsIsFound) {
+  SourceTree tree = SmallTree();
+  tree["high/box.cc"] += "#include \"high/shelf.h\"\n";
+  EXPECT_THAT(FindCircles(tree), ElementsAre(Says("high/box",
+                                                  "rooms that include each other in a "
+                                                  "circle: high/box, high/shelf")));
+}
+
+TEST(SmallTreeTest, CircleOfFoldersIsFound) {
+  SourceTree tree = SmallTree();
+  // No rooms in a circle: size.cc and box.h are of different rooms than lid.
+  tree["low/lid.cc"] = "#include \"high/shelf.h\"\n";
+  EXPECT_THAT(FindCircles(tree), ElementsAre(Says("high", "folders")));
+}
+
+TEST(SmallTreeTest, HiddenArrowIsFound) {
+  SourceTree tree = SmallTree();
+  tree["high/shelf.cc"] =
+      "#include \"high/shelf.h\"\n\nint Bytes(Size size) { return size.bytes; }\n";
+  EXPECT_THAT(FindHiddenArrows(tree),
+              ElementsAre(AllOf(Says("high/shelf.cc", "names Size without including low/size.h"),
+                                Field(&Violation::line, 3))));
+}
+
+struct NoArrow {
+  std::string name;
+  std::string text;  // of high/shelf.cc, which does not include low/size.h
+};
+
+class NoArrowTest : public testing::TestWithParam<NoArrow> {};
+
+TEST_P(NoArrowTest, IsNotReported) {
+  SourceTree tree = SmallTree();
+  tree["high/shelf.cc"] = "#include \"high/shelf.h\"\n" + GetParam().text;
+  EXPECT_THAT(FindHiddenArrows(tree), IsEmpty());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, NoArrowTest,
+    testing::Values(NoArrow{"Comment", "// Size of a shelf.\n"},
+                    NoArrow{"String", "const char* text = \"Size\";\n"},
+                    NoArrow{"ForwardDeclared", "struct Size;\nvoid Print(const Size& size);\n"},
+                    NoArrow{"OtherNamespace", "wire::Size size;\n"},
+                    NoArrow{"OwnFunction", "int Size(Box box) { return box.size.bytes; }\n"},
+                    NoArrow{"OwnType", "namespace { struct Size {}; }\nSize size;\n"},
+                    NoArrow{"Included", "#include \"low/size.h\"\nSize size;\n"}),
+    [](const auto& test) { return test.param.name; });
+
+TEST(SmallTreeTest, LargeFolderIsFound) {
+  SourceTree tree = SmallTree();
+  for (int i = 0; i < kMostRooms; ++i) {
+    tree[fmt::format("low/room{}.h", i)] = "#pragma once\n";
+    tree[fmt::format("low/room{}.cc", i)] = "int x;\n";  // the same room
+  }
+  EXPECT_THAT(FindLargeFolders(tree), ElementsAre(Says("low", "26 rooms; at most 25")));
+}
+
+std::string ReadFile(const std::filesystem::path& path) {
+  std::ifstream stream(path, std::ios::binary);
+  EXPECT_TRUE(stream.is_open()) << path;
+  return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+}
+
+const std::filesystem::path kRoot = MESHWRIGHT_SOURCE_DIR;
+
+// Every .h and .cc outside build/ and hidden folders, as paths from the root.
+std::vector<std::string> SourcesOfTheTree() {
+  std::vector<std::string> sources;
+  std::filesystem::recursive_directory_iterator entry(kRoot);
+  for (; entry != std::filesystem::recursive_directory_iterator(); ++entry) {
+    const std::string name = entry->path().filename().string();
+    if (entry->is_directory() &&
+        (name.starts_with('.') || (entry.depth() == 0 && name == "build"))) {
+      entry.disable_recursion_pending();
+    }
+    const std::string extension = entry->path().extension().string();
+    if (!entry->is_regular_file() || (extension != ".h" && extension != ".cc")) {
+      continue;
+    }
+    sources.push_back(entry->path().lexically_relative(kRoot).generic_string());
+  }
+  std::ranges::sort(sources);
+  return sources;
+}
+
+SourceTree ProductOf(const std::vector<std::string>& sources) {
+  SourceTree tree;
+  for (const std::string& path : sources) {
+    const FolderRule* const folder = FindFolder(path);
+    if (folder == nullptr || folder->may_use_any_library) continue;
+    tree[path] = ReadFile(kRoot / path);
+  }
+  return tree;
+}
+
+void ExpectNone(const std::vector<Violation>& violations) {
+  for (const Violation& violation : violations) {
+    ADD_FAILURE() << fmt::format("{}:{}: {}", violation.file, violation.line, violation.message);
+  }
+}
+
+TEST(TreeTest, KeepsTheRules) {
+  for (const std::string& path : SourcesOfTheTree()) {
+    ExpectNone(CheckSource(path, ReadFile(kRoot / path)));
+  }
+}
+
+// The walk above would also pass if it saw nothing.
+TEST(TreeTest, IsSeen) {
+  std::set<std::string> folders;
+  for (const std::string& path : SourcesOfTheTree()) {
+    folders.insert(path.substr(0, path.find('/')));
+  }
+  EXPECT_THAT(folders, testing::IsSupersetOf({"search_space", "tests"}));
+}
+
+// The picture and the check must not drift apart.
+TEST(TreeTest, ArchitectureNamesEveryFolder) {
+  const std::string text = ReadFile(kRoot / "docs" / "architecture.md");
+  for (const FolderRule& rule : FolderRules()) {
+    // EXPECT_THAT would print the whole page.
+    EXPECT_NE(text.find(fmt::format("`{}/`", rule.path)), std::string::npos)
+        << "docs/architecture.md does not name " << rule.path;
+  }
+}
+
+// Floor by floor, so that a reader of the log sees the house.
+TEST(TreeTest, HasFloors) {
+  const SourceTree product = ProductOf(SourcesOfTheTree());
+  ExpectNone(FindCircles(product));
+  if (HasFailure()) return;
+  const std::vector<std::vector<std::string>> floors = FloorsOf(product);
+  for (std::size_t i = floors.size(); i-- > 0;) {
+    std::cout << fmt::format("floor {:2}  {}\n", i + 1, fmt::join(floors[i], "  "));
+  }
+  EXPECT_THAT(floors.front(), testing::Contains("search_space/base"));
+}
+
+TEST(TreeTest, HidesNoArrow) { ExpectNone(FindHiddenArrows(ProductOf(SourcesOfTheTree()))); }
+
+TEST(TreeTest, HasNoLargeFolder) { ExpectNone(FindLargeFolders(ProductOf(SourcesOfTheTree()))); }
+
+// One folder is one target of the build, and one row of the table.
+TEST(TreeTest, EachFolderIsATarget) {
+  std::set<std::string> folders;
+  for (const auto& [path, text] : ProductOf(SourcesOfTheTree())) {
+    folders.insert(path.substr(0, path.rfind('/')));
+  }
+  for (const std::string& folder : folders) {
+    if (folder == "vendor_models/abi") continue;  // a header that vendors copy
+    EXPECT_TRUE(std::filesystem::exists(kRoot / folder / "CMakeLists.txt")) << folder;
+    const FolderRule* const rule = FindFolder(folder + "/x.cc");
+    ASSERT_NE(rule, nullptr) << folder;
+    EXPECT_EQ(rule->path, folder);
+  }
+}
+
+}  // namespace
+}  // namespace meshwright
