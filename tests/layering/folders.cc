@@ -122,7 +122,8 @@ constexpr FolderRule kFolders[] = {
 };
 
 constexpr std::string_view kJson =
-    "search_space/import vendor_models estimator/frameworks recorder server/tuner/ "
+    "search_space/base search_space/import vendor_models estimator/frameworks recorder "
+    "server/tuner/ "
     "server/launchers/ server/plugins/ proto/json";
 constexpr std::string_view kWire =
     "proto/json server/convert server/rpc/ server/plugins/ server cli/";
