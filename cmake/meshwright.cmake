@@ -19,7 +19,7 @@ target_compile_options(
   INTERFACE -Wall
             -Wextra
             -Wpedantic
-            -Werror
+            $<$<BOOL:${MESHWRIGHT_WERROR}>:-Werror>
             -Wshadow
             -Wconversion
             -Wsign-conversion
@@ -52,7 +52,9 @@ endfunction()
 
 # meshwright_test(NAME SOURCES x_test.cc ... LINK dep ... [PROPERTIES name value ...])
 # A GoogleTest program; ctest runs every test of it apart, with these properties.
-include(GoogleTest)
+if(MESHWRIGHT_BUILD_TESTS)
+  include(GoogleTest)
+endif()
 function(meshwright_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK;PROPERTIES" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})

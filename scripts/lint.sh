@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# Layout and static checks of the C++ sources.
+# Checks the layout and style of the C++ sources, and the messages of commits.
 #
-#   scripts/lint.sh format          clang-format over every tracked file; `format --fix` rewrites them
-#   scripts/lint.sh tidy [FILE...]  clang-tidy over the given files, else over the changed ones
+#   scripts/lint.sh format           clang-format over every tracked file; `format --fix` rewrites them
+#   scripts/lint.sh tidy [FILE...]   clang-tidy over the given files, else over the changed ones
+#   scripts/lint.sh commits [RANGE]  messages of the commits in RANGE, else of those not yet upstream
 #
-# Changed: against the upstream branch, committed or not. Where that is nothing (a fresh clone): what the
-# last commit changed. tidy takes the flags of build/release, which must be built (generated headers).
+# Changed files are those that differ from the upstream branch, committed or not. In a fresh clone, where
+# none differ, they are those of the last commit, and its message is the one that is checked. tidy takes
+# the flags of build/release, which must be built because of its generated headers.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." >/dev/null
 
@@ -77,7 +79,46 @@ tidy() {
   printf '%s\n' "${units[@]}" | xargs -d '\n' -P "$(nproc)" -I{} bash -c 'tidy_one "$@"' - "$build" {}
 }
 
+# Prints what is wrong with the message of commit $1, one fault a line.
+faults_of_commit() {
+  local subject body lines folder word short
+  subject=$(repository log -1 --format=%s "$1")
+  body=$(repository log -1 --format=%b "$1")
+  lines=$(repository show --format= --numstat -M "$1" | awk '{ sum += $1 + $2 } END { print sum + 0 }')
+  short="$(repository log -1 --format=%h "$1") \"$subject\":"
+  [[ ${#subject} -le 72 ]] || echo "$short ${#subject} characters; at most 72"
+  if [[ $subject =~ ^([a-z0-9_./-]+):\ ([a-z][a-z-]*)\  ]]; then
+    folder=${BASH_REMATCH[1]} word=${BASH_REMATCH[2]}
+    # "repo" stands for the whole tree; else a folder by its path or its last name.
+    [[ $folder == repo || " $(folders_of "$1") " == *" $folder "* ]] || echo "$short no folder is called $folder"
+    case $word in
+      a | an | the | of | what | where | whether | which | how | no | not | nothing | in | on | by | for | more | some | all)
+        echo "$short begins with \"$word\"; it must begin with a verb" ;;
+    esac
+  else
+    echo "$short is not of the form \"folder: verb ...\""
+  fi
+  [[ $lines -le 50 || -n $body ]] || echo "$short changes $lines lines without a body; one is needed above 50"
+  # A machine's own folders in a message mean nothing to others.
+  [[ ! "$subject $body" =~ (^|[[:space:]\"\'\`\(])/(home|root|tmp|work|Users)/ ]] || echo "$short names a path of one machine"
+}
+
+# The folders of commit $1, each by its path and its last name, in one line.
+folders_of() { repository ls-tree -d -r --name-only "$1" | awk -F/ '{ print $0; print $NF }' | sort -u | tr '\n' ' '; }
+
+commits() {
+  local range=${1-} commit faults
+  in_repository || return 0
+  if [[ -z $range ]]; then
+    range='@{upstream}..HEAD'
+    [[ -n $(repository rev-list --no-merges "$range" 2>/dev/null) ]] || range=HEAD~1..HEAD
+    repository rev-parse -q --verify HEAD~1 >/dev/null || range=HEAD
+  fi
+  faults=$(for commit in $(repository rev-list --no-merges "$range"); do faults_of_commit "$commit"; done)
+  [[ -z $faults ]] || { printf '%s\n' "$faults" >&2; return 1; }
+}
+
 case "${1-}" in
-  format | tidy) "$@" ;;
-  *) sed -n '2,9s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
+  format | tidy | commits) "$@" ;;
+  *) sed -n '2,11s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
 esac

@@ -206,5 +206,18 @@ TEST(TreeTest, EachFolderIsATarget) {
   }
 }
 
+TEST(TreeTest, TableOfScriptsNamesEachOfThem) {
+  const std::string table = ReadFile(kRoot / "scripts" / "README.md");
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(kRoot / "scripts")) {
+    const std::string name = entry.path().filename().string();
+    if (!name.ends_with(".sh") && !name.ends_with(".py")) continue;
+    ++count;
+    EXPECT_NE(table.find(fmt::format("`{}`", name)), std::string::npos)
+        << "scripts/README.md does not name " << name;
+  }
+  EXPECT_GT(count, 10);
+}
+
 }  // namespace
 }  // namespace meshwright

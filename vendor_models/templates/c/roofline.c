@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "vendor_models/abi/meshwright_costmodel.h"
+#include "meshwright_costmodel.h"
 
 enum { kLineCount = 4 };
 

@@ -1,9 +1,12 @@
 #!/usr/bin/env bash
-# Makes the Python code of the contract beside this script: generated/. Arguments: Meshwright's
-# folder proto, and that of grpc-proto. Debian: protobuf-compiler, protobuf-compiler-grpc, grpc-proto.
+# Writes the Python code of the contract into generated/ beside this script. Arguments: Meshwright's
+# folder proto and the folder of grpc-proto. The first is found where Meshwright is installed and in
+# a checkout. Debian's packages: protobuf-compiler, protobuf-compiler-grpc, grpc-proto.
 set -euo pipefail
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
-proto=$(realpath -m -- "${1:-$here/../../../proto}")
+proto=$here/../../proto # of an installation
+[[ -d $proto ]] || proto=$here/../../../proto
+proto=$(realpath -m -- "${1:-$proto}")
 health=$(realpath -m -- "${2:-/usr/share/grpc-proto}")
 if [[ ! -f $proto/meshwright/costmodel/v1/costmodel.proto || ! -f $health/grpc/health/v1/health.proto ]]; then
   echo "no contract in $proto, or no health service in $health: usage: generate.sh [MESHWRIGHT/proto [GRPC-PROTO]]" >&2

@@ -1,0 +1,38 @@
+# What `cmake --install BUILD --prefix X` puts into X. The installed programs find each other and
+# share/meshwright by where they lie, so that any prefix works and nothing of the build is needed.
+include(GNUInstallDirs)
+set(MESHWRIGHT_SHARE ${CMAKE_INSTALL_DATADIR}/meshwright)
+
+# The host of vendors' libraries lies beside the programs that start it.
+install(TARGETS meshwright meshwrightd meshwright-costmodel-host
+        RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+
+# Vendors: the C ABI, the contract as protobuf, templates to begin with. The programs hold the chip
+# files and framework profiles themselves; these copies are for people to read and start from.
+install(FILES vendor_models/abi/meshwright_costmodel.h
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/meshwright)
+install(DIRECTORY proto/meshwright DESTINATION ${MESHWRIGHT_SHARE}/proto
+        FILES_MATCHING PATTERN "*.proto")
+install(
+  DIRECTORY vendor_models/templates/c vendor_models/templates/cpp vendor_models/templates/python
+  DESTINATION ${MESHWRIGHT_SHARE}/templates
+  USE_SOURCE_PERMISSIONS
+  PATTERN "generated" EXCLUDE
+  PATTERN "__pycache__" EXCLUDE)
+install(DIRECTORY vendor_models/chips DESTINATION ${MESHWRIGHT_SHARE} FILES_MATCHING
+        PATTERN "*.json")
+install(DIRECTORY estimator/frameworks DESTINATION ${MESHWRIGHT_SHARE} FILES_MATCHING
+        PATTERN "*.json")
+
+# Jobs run the workloads from here; the microbenchmark of a chip is one of them.
+install(
+  DIRECTORY workloads
+  DESTINATION ${MESHWRIGHT_SHARE}
+  USE_SOURCE_PERMISSIONS FILES_MATCHING
+  PATTERN "*.py"
+  PATTERN "*.json"
+  PATTERN "__pycache__" EXCLUDE)
+install(DIRECTORY examples DESTINATION ${MESHWRIGHT_SHARE})
+
+install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")
