@@ -1,0 +1,88 @@
+"""The installed product: every program and file comes from the prefix, none from the build or the source.
+
+    install_test.py CMAKE BUILD SOURCE PYTHON_WITH_TORCH
+"""
+
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+CMAKE, BUILD, SOURCE, TORCH_PYTHON = sys.argv[1:5]
+
+
+class InstallTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="meshwright-install-"))
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        cls.prefix = cls.folder / "prefix"
+        subprocess.run([CMAKE, "--install", BUILD, "--prefix", cls.prefix], check=True, stdout=subprocess.DEVNULL)
+        cls.elsewhere = cls.folder / "elsewhere"
+        cls.elsewhere.mkdir()
+        cls.share = cls.prefix / "share" / "meshwright"
+        cls.meshwright = cls.prefix / "bin" / "meshwright"
+
+    def run_there(self, *arguments):
+        """Standard output of a program that was run in another folder; the test fails unless it exits with 0."""
+        done = subprocess.run([str(argument) for argument in arguments], cwd=self.elsewhere, text=True,
+                              capture_output=True, timeout=600, env={"PATH": "/usr/bin:/bin", "HOME": str(self.folder)})
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return done.stdout
+
+    def question(self, example):
+        folder = self.share / "examples" / example
+        model = "config.json" if (folder / "config.json").exists() else "model.json"
+        return ["--model", folder / model, "--workload", folder / "workload.json", "--cluster", folder / "cluster.json"]
+
+    def test_everything_is_there(self):
+        for path in ("bin/meshwrightd", "bin/meshwright-costmodel-host", "include/meshwright/meshwright_costmodel.h",
+                     "share/meshwright/proto/meshwright/costmodel/v1/costmodel.proto",
+                     "share/meshwright/chips/nvidia-a100-sxm-80gb.json", "share/meshwright/frameworks/megatron-core.json",
+                     "share/meshwright/workloads/microbench.py", "share/meshwright/templates/cpp/CMakeLists.txt",
+                     "share/doc/meshwright/LICENSE"):
+            self.assertTrue((self.prefix / path).is_file(), path)
+
+    def test_nothing_points_back(self):
+        for path in self.prefix.rglob("*"):
+            if not path.is_file():
+                continue
+            content = path.read_bytes()
+            for folder in (BUILD, SOURCE):
+                self.assertNotIn(folder.encode(), content, path)
+
+    def test_tune(self):
+        answer = json.loads(self.run_there(self.meshwright, "tune", *self.question("llama2-70b"), "--no-record",
+                                           "--output", "json"))
+        self.assertTrue(answer["plans"])
+
+    def test_template_outside_of_the_tree(self):
+        source = self.elsewhere / "acme"
+        shutil.copytree(self.share / "templates" / "c", source)
+        library = self.elsewhere / "libacme.so"
+        # As the template's README says.
+        self.run_there("cc", "-std=c11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden",
+                       f"-I{self.prefix / 'include' / 'meshwright'}", source / "roofline.c", "-o", library, "-lm")
+        self.assertIn("passed", self.run_there(self.meshwright, "model", "check", "--library", library))
+
+    def test_microbenchmark(self):
+        measured = self.elsewhere / "chip.json"
+        self.run_there(TORCH_PYTHON, self.share / "workloads" / "microbench.py", "--output", measured, "--processes", 2,
+                       "--quick", "--only", "gemm,copy")
+        self.assertTrue(json.loads(measured.read_text()))
+
+    def test_local_job(self):
+        job = self.elsewhere / "job.json"
+        job.write_text(json.dumps({"folder": str(self.elsewhere / "jobs"), "python": TORCH_PYTHON,
+                                   "environment": ["OMP_NUM_THREADS=1"], "time_limit_seconds": 300,
+                                   "metrics": {"warmup_steps": 1, "min_steps": 2, "max_steps": 3}}))
+        answer = json.loads(self.run_there(self.meshwright, "tune", *self.question("two-cores"), "--no-record",
+                                           "--launcher", "local", "--job", job, "--max-trials", 1, "--output", "json"))
+        self.assertEqual([trial["outcome"] for trial in answer["trials"]], ["ok"])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
