@@ -150,6 +150,10 @@ std::vector<Violation> FindLargeFolders(const SourceTree& tree) {
   return violations;
 }
 
+std::map<std::string, std::set<std::string>> FolderArrows(const SourceTree& tree) {
+  return ArrowsBetween(tree, FolderOf);
+}
+
 std::vector<std::vector<std::string>> FloorsOf(const SourceTree& tree) {
   const Graph graph = ArrowsBetween(tree, FolderOf);
   std::map<std::string, std::size_t> floor;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,9 @@ std::vector<Violation> FindHiddenArrows(const SourceTree& tree);
 
 // Returns a violation for each folder with more than kMostRooms rooms.
 std::vector<Violation> FindLargeFolders(const SourceTree& tree);
+
+// Returns, for each folder, the other folders that it includes headers of.
+std::map<std::string, std::set<std::string>> FolderArrows(const SourceTree& tree);
 
 // Returns the folders by floor, lowest first: a folder stands one floor above the highest folder
 // that it includes headers of. The tree has no circle.

@@ -206,6 +206,26 @@ TEST(TreeTest, EachFolderIsATarget) {
   }
 }
 
+// What a folder includes it also links, so that no target leans on what another happens to link.
+TEST(TreeTest, EachFolderLinksWhatItIncludes) {
+  const auto target_of = [](std::string folder) {
+    std::ranges::replace(folder, '/', '_');
+    return "mw_" + folder;
+  };
+  for (const auto& [folder, used] : FolderArrows(ProductOf(SourcesOfTheTree()))) {
+    const std::filesystem::path list = kRoot / folder / "CMakeLists.txt";
+    if (used.empty() || !std::filesystem::exists(list)) continue;
+    const std::string text = ReadFile(list) + "\n";
+    for (const std::string& other : used) {
+      if (other == "vendor_models/abi") continue;  // a header without a target
+      const bool is_linked = text.find(target_of(other) + "\n") != std::string::npos ||
+                             text.find(target_of(other) + ")") != std::string::npos ||
+                             text.find(target_of(other) + " ") != std::string::npos;
+      EXPECT_TRUE(is_linked) << folder << "/CMakeLists.txt does not link " << target_of(other);
+    }
+  }
+}
+
 TEST(TreeTest, TableOfScriptsNamesEachOfThem) {
   const std::string table = ReadFile(kRoot / "scripts" / "README.md");
   int count = 0;

@@ -11,7 +11,6 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "cli/program/program.h"
 #include "server/plugins/wire/checksum.h"
 
 namespace meshwright {

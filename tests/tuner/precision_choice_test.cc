@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "cli/reports/table.h"
 #include "search_space/base/status.h"
 #include "search_space/spec/choices.h"
 #include "server/tuner/answers/evaluate.h"
