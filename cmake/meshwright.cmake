@@ -6,11 +6,12 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 
 # Paths within the checkout count as relative, so that a second checkout finds what the first compiled.
+# The sloppiness is what ccache asks for before it caches anything that uses a precompiled header.
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM)
   set(CMAKE_CXX_COMPILER_LAUNCHER
       ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
-      ${CCACHE_PROGRAM})
+      CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE_PROGRAM})
 endif()
 
 add_library(meshwright_warnings INTERFACE)
@@ -31,6 +32,10 @@ target_compile_options(
             # A false alarm of g++ 12 on std::string concatenation (GCC bug 105651).
             $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
 
+# Folders whose code a sanitizer's build leaves unoptimised, as a regular expression: clang takes half
+# the time for them, and they wait for files, sockets and processes rather than compute.
+set(MESHWRIGHT_UNOPTIMISED_FOLDERS "" CACHE STRING "Folders compiled with -O0 (the sanitizers' presets)")
+
 # meshwright_library(NAME SOURCES a.cc ... PUBLIC dep ... PRIVATE dep ...)
 # One static library per folder; headers are included from the repository's root.
 function(meshwright_library name)
@@ -41,6 +46,23 @@ function(meshwright_library name)
     ${name}
     PUBLIC ${ARG_PUBLIC}
     PRIVATE ${ARG_PRIVATE} meshwright_warnings)
+  file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+  if(MESHWRIGHT_UNOPTIMISED_FOLDERS AND folder MATCHES "${MESHWRIGHT_UNOPTIMISED_FOLDERS}")
+    target_compile_options(${name} PRIVATE -O0)
+  endif()
+endfunction()
+
+# meshwright_generated_library(NAME FOLDER SOURCES...)
+# What protoc wrote into FOLDER: no warnings, and no sanitizer of code that is not ours (it would take
+# ten times as long to compile). Its headers are SYSTEM for those who include them.
+function(meshwright_generated_library name folder)
+  add_library(${name} STATIC ${ARGN})
+  set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)  # each of its files is large
+  target_include_directories(${name} SYSTEM PUBLIC ${folder})
+  target_link_libraries(${name} PUBLIC gRPC::grpc++ protobuf::libprotobuf)
+  if(CMAKE_CXX_FLAGS MATCHES "-fsanitize")
+    target_compile_options(${name} PRIVATE -O0 -g0 -fno-sanitize=all)
+  endif()
 endfunction()
 
 # meshwright_program(NAME SOURCES a.cc ... LINK dep ...)
@@ -50,20 +72,44 @@ function(meshwright_program name)
   target_link_libraries(${name} PRIVATE ${ARG_LINK} meshwright_warnings)
 endfunction()
 
-# meshwright_test(NAME SOURCES x_test.cc ... LINK dep ... [PROPERTIES name value ...])
-# A GoogleTest program; ctest runs every test of it apart, with these properties.
-if(MESHWRIGHT_BUILD_TESTS)
-  include(GoogleTest)
-endif()
+# meshwright_test(NAME SOURCES x_test.cc ... LINK dep ... [MAIN] [OPTIMISED] [PROPERTIES name value ...])
+# A GoogleTest program; ctest runs every suite of it once, with these properties. MAIN: one of the
+# sources has the main function. OPTIMISED: for tests that compute much; without the shared header.
 function(meshwright_test name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LINK;PROPERTIES" ${ARGN})
+  cmake_parse_arguments(ARG "MAIN;OPTIMISED" "" "SOURCES;LINK;PROPERTIES" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
-  target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gtest GTest::gmock GTest::gtest_main
-                                        meshwright_warnings)
-  # Else most of the time of a build goes into optimising what runs once.
-  target_compile_options(${name} PRIVATE -O0)
+  target_link_libraries(${name} PRIVATE ${ARG_LINK} fmt::fmt absl::statusor GTest::gtest
+                                        GTest::gmock meshwright_warnings)
+  if(NOT ARG_MAIN)
+    target_link_libraries(${name} PRIVATE GTest::gtest_main)
+  endif()
   set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)  # every file has its Case and kCases
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 NO_PRETTY_VALUES PROPERTIES ${ARG_PROPERTIES})
+  if(ARG_OPTIMISED)
+    target_compile_options(${name} PRIVATE -O1)
+  else()
+    # Otherwise most of the time of a build goes into optimising what runs once.
+    target_compile_options(${name} PRIVATE -O0)
+    target_precompile_headers(${name} REUSE_FROM test_headers)
+  endif()
+  meshwright_list_suites(${name} ${ARG_PROPERTIES})
+endfunction()
+
+# meshwright_list_suites(NAME [property value ...]): makes a test of ctest of every suite, as soon as
+# the program is built. A process for each single test costs more than the tests do.
+function(meshwright_list_suites name)
+  set(suites ${CMAKE_CURRENT_BINARY_DIR}/${name}_suites.cmake)
+  add_custom_command(
+    TARGET ${name}
+    POST_BUILD
+    COMMAND ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:${name}> -DNAME=${name} -DOUT=${suites}
+            -DFOLDER=${CMAKE_CURRENT_BINARY_DIR} "-DPROPERTIES=${ARGN}" -P
+            ${PROJECT_SOURCE_DIR}/cmake/list_suites.cmake
+    BYPRODUCTS ${suites}
+    VERBATIM)
+  set(included ${CMAKE_CURRENT_BINARY_DIR}/${name}_include.cmake)
+  file(WRITE ${included} "if(EXISTS [=[${suites}]=])\n  include([=[${suites}]=])\nelse()\n"
+                         "  add_test(${name}_NOT_BUILT ${name}_NOT_BUILT)\nendif()\n")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${included})
 endfunction()
 
 # meshwright_embed(TARGET VARIABLE FILES...)

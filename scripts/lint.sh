@@ -69,6 +69,10 @@ tidy_one() {
 tidy() {
   local build=build/release file files units=()
   [[ -f $build/compile_commands.json ]] || { echo "scripts/lint.sh: build first: scripts/build.sh release" >&2; return 1; }
+  # Without g++'s precompiled header, which clang cannot read; so each file must include what it uses.
+  mkdir -p "$build/tidy"
+  sed 's/ -Winvalid-pch//; s/ -include [^ ]*cmake_pch.hxx / /' "$build/compile_commands.json" >"$build/tidy/compile_commands.json"
+  build=$build/tidy
   [[ $# -gt 0 ]] || { mapfile -t files < <(changed); set -- "${files[@]}"; }
   mapfile -t units < <(for file in "$@"; do unit_of "$file"; done | sort -u)
   # A unit that this build does not know has no flags: leave it to a build that does.

@@ -37,8 +37,14 @@ run_tests() {
   ctest --preset "$1" --parallel "$(($(nproc) + 1))" --timeout 600 --no-tests=error 2>&1 | tee "build/$1/ctest.log"
 }
 
+# times PRESET: how many tests ran, which took longest, and the names of those that failed.
+times() {
+  local log=build/$1/Testing/Temporary/LastTest.log
+  [[ ! -f $log ]] || { echo; echo "preset $1: $(scripts/test_times.py "$log")"; }
+}
+
 build_and_test() {
-  rm -f "build/$1/ctest.log"
+  rm -f "build/$1/ctest.log" "build/$1/Testing/Temporary/LastTest.log"
   scripts/build.sh "$1" && run_tests "$1"
 }
 
@@ -52,6 +58,7 @@ if [[ -z $quick ]]; then
   presets=(tsan dev release)
 fi
 
+for preset in "${presets[@]}"; do times "$preset"; done
 echo
 printf '%s\n' "${summary[@]}" "$([[ $failures -eq 0 ]] && echo "All parts passed." || echo "$failures parts FAILED.")"
 

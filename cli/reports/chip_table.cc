@@ -8,8 +8,6 @@
 namespace meshwright {
 namespace {
 
-constexpr char kIndent[] = "  ";
-
 // A host's rates are a hundredth of an accelerator's.
 std::string TeraText(double value) {
   return value < 1e11 ? fmt::format("{:.3f}", value / 1e12) : fmt::format("{:.1f}", value / 1e12);

@@ -14,8 +14,6 @@
 namespace meshwright {
 namespace {
 
-constexpr char kIndent[] = "  ";
-
 std::string FileOf(const ModelManifest& manifest) {
   return manifest.program.empty() ? manifest.library : manifest.program;
 }

@@ -14,6 +14,9 @@ struct Column {
   Align align = Align::kLeft;
 };
 
+// The indent of what stands below a heading.
+inline constexpr char kIndent[] = "  ";
+
 // Rows of text under titles, as wide as their widest cell, two spaces between columns; no trailing
 // spaces. Widths count code points, because units such as "±" are one column wide.
 class Table {

@@ -16,7 +16,6 @@ namespace meshwright {
 namespace {
 
 constexpr int kBarWidth = 30;
-constexpr char kIndent[] = "  ";
 
 std::string Heading(const std::string& text, const ReportNotes& notes) {
   return notes.has_color ? fmt::format("\n\x1b[1m{}\x1b[0m\n", text) : fmt::format("\n{}\n", text);

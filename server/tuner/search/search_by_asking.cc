@@ -18,7 +18,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::int64_t kLookEvery = 8;  // evaluations between two looks at the clock
+constexpr std::int64_t kEvaluationsPerLook = 8;  // at the clock
 
 // The time of a plan that does not fit, or failed when it was run, is of no use.
 Observation Judge(AnalyticModel& model, const FailedPlans& failed, const ParallelPlan& plan,
@@ -49,7 +49,8 @@ SearchFound SearchByAsking(SearchStrategy& strategy, AnalyticModel& model, const
   summary.stop_cause = StopCause::kEvaluationLimit;
   while (summary.evaluated_count < evaluation_limit) {
     const std::optional<StopCause> cause =
-        options.stop && summary.evaluated_count % kLookEvery == 0 ? options.stop() : std::nullopt;
+        options.stop && summary.evaluated_count % kEvaluationsPerLook == 0 ? options.stop()
+                                                                           : std::nullopt;
     const std::optional<ParallelPlan> plan = cause.has_value() ? std::nullopt : strategy.Ask();
     if (!plan.has_value()) {
       summary.stop_cause = cause.value_or(StopCause::kFinished);

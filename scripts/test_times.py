@@ -1,0 +1,42 @@
+#!/usr/bin/env python3
+"""Tells of a run of ctest how many tests it was, which failed, and which took longest.
+
+    scripts/test_times.py build/release/Testing/Temporary/LastTest.log
+
+ctest counts suites of GoogleTest and programs; here their tests are counted, of which one suite has many.
+"""
+import re
+import sys
+
+MOST = 10
+
+
+def read(log):
+    """(seconds, name, output) of each test of ctest."""
+    for entry in re.split(r"(?m)^\d+/\d+ Testing: ", log)[1:]:
+        name, _, rest = entry.partition("\n")
+        seconds = re.search(r"^Test time = *([\d.]+) sec", rest, re.M)
+        yield float(seconds.group(1)) if seconds else 0.0, name, rest
+
+
+def count(output):
+    """Tests that GoogleTest or Python's unittest ran; 1 of any other program."""
+    found = re.search(r"^\[==========\] (\d+) tests? from .* ran\.", output, re.M) or re.search(
+        r"^Ran (\d+) tests? in ", output, re.M)
+    return int(found.group(1)) if found else 1
+
+
+def main(path):
+    with open(path, encoding="utf-8", errors="replace") as file:
+        runs = sorted(read(file.read()), reverse=True)
+    print(f"{sum(count(output) for _, _, output in runs)} tests in {len(runs)} runs, the slowest of which:")
+    for seconds, name, _ in runs[:MOST]:
+        print(f"{seconds:8.1f} s  {name}")
+    for _, name, output in runs:
+        for failed in sorted(set(re.findall(r"^\[  FAILED  \] ([^\s,]+\.[^\s,]+)", output, re.M) +
+                                 re.findall(r"^(?:FAIL|ERROR): (\S+ \(\S+\))", output, re.M))):
+            print(f"FAILED: {name}: {failed}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
