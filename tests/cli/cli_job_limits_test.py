@@ -2,9 +2,9 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
-import time
 import unittest
 
 from jobs_folder import CLUSTER, LAUNCHER, MODEL, PYTHON, WORKLOAD, JobsFolder, ServedFolder
@@ -13,13 +13,12 @@ from programs import MESHWRIGHT
 
 # Prints steps until it is ended, after BODY.
 STEPS = """
-import json, os, pathlib, sys, time
+import json, os, pathlib, signal, sys
 {body}
 for step in range(40):
     print(json.dumps({{"meshwright": 1, "event": "step", "step": step, "step_time_seconds": 0.5, "is_warmup": False}}),
           flush=True)
-    time.sleep(0.02)
-time.sleep(600)
+signal.pause()
 """
 
 
@@ -99,14 +98,13 @@ path.write_text(os.environ["CUDA_VISIBLE_DEVICES"] + " of " + os.environ["MESHWR
 
 # A training program whose steps take as long as the model says.
 AS_MODELLED = """
-import json, subprocess, sys, time
+import json, signal, subprocess, sys
 evaluate = [sys.argv[1], "evaluate", "--cases", sys.argv[2], "--db", sys.argv[2] + ".none"]
 seconds = json.loads(subprocess.run(evaluate, capture_output=True, check=True).stdout)["step_time_seconds"]
 for step in range(40):
     print(json.dumps({"meshwright": 1, "event": "step", "step": step, "step_time_seconds": seconds, "is_warmup": False}),
           flush=True)
-    time.sleep(0.02)
-time.sleep(600)
+signal.pause()
 """
 
 
@@ -143,20 +141,27 @@ class EndOfTrialsTest(JobsFolder):
 class ProgressTest(ServedFolder):
 
     def test_how_far_a_running_job_has_come(self):
-        self.behave({"1": {"sleeps": 2}, "2": {"sleeps": 2}})
+        self.let_jobs_wait(waits=3)  # one to warm up, and two that are measured
         address = self.start("--allow-jobs")
         study = self.create(address, trials=1)
         self.wait_for(lambda: self.states() == ["running"])
         self.wait_for(lambda: self.attempts(address, study)[-1]["harness_state"] == "measuring")
         table = self.run_cli("--server", address, "study", "attempts", study).stdout
         self.assertRegex(table, r"running: measuring, \d+ steps")
+        self.let_go()
         answer = self.ended(address, study)
         self.assertEqual(answer["result"]["trials"][0]["outcome"], "ok")
         self.assertEqual(self.attempts(address, study)[-1]["harness_state"], "")
 
     def test_it_is_told_while_one_waits(self):
-        self.behave({"1": {"sleeps": 1}, "2": {"sleeps": 1}})
-        self.assertRegex(self.tune(trials=1).stderr, "running.*; measuring")
+        self.let_jobs_wait(waits=3)
+        environment = {**os.environ, "XDG_STATE_HOME": str(self.folder / "state")}
+        with subprocess.Popen([MESHWRIGHT, *self.tune_command(trials=1)], stdout=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE, text=True, env=environment) as tune:
+            self.assertTrue(any(re.search("running.*; measuring", line) for line in tune.stderr), "is not told")
+            self.let_go()
+            tune.stderr.read()
+        self.assertEqual(tune.returncode, 0)
 
 
 class BudgetTest(LimitsTest):
@@ -169,15 +174,12 @@ class BudgetTest(LimitsTest):
         self.behave({"later": {"stalls": 2}})  # after two steps, which are not enough
         job = self.job(time_limit_seconds=900)
         job["metrics"].update(start_limit_seconds=600, hang_limit_seconds=600)
-        start = time.monotonic()
         answer = json.loads(self.tune("--max-device-seconds", str(self.BUDGET), trials=3, job=job).stdout)
-        took = time.monotonic() - start
         first, cut = answer["trials"]
         self.assertEqual([(t["outcome"], t["failure_class"]) for t in (first, cut)],
                          [("ok", ""), ("cancelled", "budget")])
         self.assertRegex(cut["failure_message"], "left of the budget")
-        # Cut by what was left, and not by its own limit; not long after.
-        self.assertGreater(took, 100)
+        # Cut by what was left, and not by its own limit.
         summary = answer["trial_summary"]
         self.assertEqual(summary["stop_reason"], "device_time_limit")
         self.assertGreater(summary["device_seconds"], 0.8 * self.BUDGET)

@@ -8,9 +8,11 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+
+from events.wait_for import wait_until
 from programs import MESHWRIGHTD, Folder
 
 LAUNCHER, PYTHON = sys.argv[4:6]
@@ -43,7 +45,8 @@ def setUpModule():
 
 
 # Writes down that it began, and then does what FOLDER/behaviour.json says of plans with so much tensor parallelism;
-# "drift": the machine is slower by that share with each job; "later": what all jobs but the first do.
+# "drift": the machine is slower by that share with each job; "later": what all jobs but the first do. One that "waits"
+# prints so many steps and goes on when the file FOLDER/go is there.
 TRAINER = """
 import json, os, pathlib, signal, sys, time
 folder, case, attempt = pathlib.Path(sys.argv[1]), json.load(open(sys.argv[2])), sys.argv[3]
@@ -71,15 +74,16 @@ if does.get("garbage"):
 if does.get("deaf"):
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 if does.get("hangs"):
-    time.sleep(600)
+    signal.pause()
 slower = 1 + behaviour.get("drift", 0) * (len(list(folder.glob("*.began.0"))) - 1)
 for step in range(40):
     if step == does.get("stalls"):
-        time.sleep(600)
-    time.sleep(does.get("sleeps", 0.02))
+        signal.pause()
+    while step == does.get("waits") and not (folder / "go").exists():
+        time.sleep(0.01)
     print(json.dumps({"meshwright": 1, "event": "step", "step": step, "step_time_seconds": slower / tensor,
                       "is_warmup": False}), flush=True)
-time.sleep(600)
+signal.pause()
 """
 
 
@@ -96,19 +100,30 @@ class JobsFolder(Folder):
     def behave(self, by_tensor_parallel):
         (self.jobs / "behaviour.json").write_text(json.dumps(by_tensor_parallel))
 
+    def let_jobs_wait(self, key=None, **more):
+        """All jobs, or those that `key` names, run until `let_go`."""
+        (self.jobs / "go").unlink(missing_ok=True)
+        does = {"waits": 1, **more}
+        self.behave({key: does} if key else {"1": does, "2": does})
+
+    def let_go(self):
+        (self.jobs / "go").touch()
+
     def job(self, **changes):
         trainer = self.write("trainer.py", TRAINER)
-        return {"folder": str(self.jobs), "python": PYTHON, "time_limit_seconds": 120, **SITE,
+        return {"folder": str(self.jobs), "python": PYTHON, "time_limit_seconds": 300, **SITE,
                 "command": [PYTHON, trainer, "{folder}", "{case_file}", "{attempt}"],
-                "metrics": {"warmup_steps": 1, "min_steps": 4, "max_steps": 8, "start_limit_seconds": 60,
-                            "hang_limit_seconds": 60}, **changes}
+                "metrics": {"warmup_steps": 1, "min_steps": 4, "max_steps": 8, "start_limit_seconds": 240,
+                            "hang_limit_seconds": 240}, **changes}
 
-    def tune(self, *args, trials=3, job=None, expect=0, cluster=CLUSTER, stop_within="0"):
+    def tune_command(self, *args, trials=3, job=None, cluster=CLUSTER, stop_within="0"):
         """With as many trials as it may have, unless a ratio ends them; None: the default."""
         ends = [] if stop_within is None else ["--stop-within", stop_within]
-        return self.run_cli("tune", *self.question(MODEL, WORKLOAD, cluster), "--launcher", LAUNCHER,
-                            "--job", self.write("job.json", job or self.job()), "--max-trials", str(trials), *ends,
-                            "--output", "json", *args, expect=expect, seconds=300)
+        return ["tune", *self.question(MODEL, WORKLOAD, cluster), "--launcher", LAUNCHER, "--job",
+                self.write("job.json", job or self.job()), "--max-trials", str(trials), *ends, "--output", "json", *args]
+
+    def tune(self, *args, expect=0, **how):
+        return self.run_cli(*self.tune_command(*args, **how), expect=expect, seconds=600)
 
     def modelled_memory(self, plan):
         line = {"id": "1", "model": MODEL, "workload": WORKLOAD, "cluster": CLUSTER, "plan": plan}
@@ -148,11 +163,8 @@ class ServedFolder(JobsFolder):
         shown = self.run_cli("--server", address, "study", "list", "--output", "json")
         return next(s["state"] for s in json.loads(shown.stdout)["studies"] if s["id"] == study)
 
-    def wait_for(self, what, seconds=60):
-        end = time.monotonic() + seconds
-        while not what():
-            self.assertLess(time.monotonic(), end, "does not come")
-            time.sleep(0.02)
+    def wait_for(self, what):
+        self.assertTrue(wait_until(what), "does not come")
 
     def check_whole(self, answer, trials=3):
         tried = answer["result"]["trials"]

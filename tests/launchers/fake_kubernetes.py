@@ -45,6 +45,7 @@ script = {}
 store = {}  # (path of the API, plural) -> {name: object}
 processes = {}  # name of a pod -> Process
 requests = []  # (method, path)
+rounds = 0  # of the controllers
 
 
 def now():
@@ -339,6 +340,7 @@ def tick_kueue(key, job):
 
 
 def control():
+    global rounds
     while True:
         with lock:
             for key in KINDS:
@@ -346,6 +348,7 @@ def control():
                     if "kueue" in script:
                         tick_kueue(key, job)
                     tick_job(key, job)
+            rounds += 1
         time.sleep(TICK)
 
 
@@ -408,6 +411,8 @@ class Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         if url.path == "/requests":  # of the tests
             return self.answer(200, requests)
+        if url.path == "/rounds":  # how often the controllers have looked at everything
+            return self.answer(200, rounds)
         requests.append([self.command, url.path])
         if "token" in script and self.headers.get("Authorization") != "Bearer " + script["token"]:
             return self.refuse(401, "Unauthorized", "Unauthorized")

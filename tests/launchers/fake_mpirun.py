@@ -6,9 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
-
-TICK = 0.02
 
 
 def mpirun(workers, words):
@@ -16,13 +13,14 @@ def mpirun(workers, words):
     signal.signal(signal.SIGTERM, lambda *_: [child.terminate() for child in children])
     code = 0
     while children:
-        time.sleep(TICK)
-        for child in [each for each in children if each.poll() is not None]:
-            children.remove(child)
-            if child.returncode != 0 and code == 0:
-                code = child.returncode
-                for other in children:
-                    other.terminate()
+        pid, status = os.wait()
+        child = next(each for each in children if each.pid == pid)
+        children.remove(child)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        if child.returncode != 0 and code == 0:
+            code = child.returncode
+            for other in children:
+                other.terminate()
     return code
 
 

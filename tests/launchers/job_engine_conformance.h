@@ -33,9 +33,9 @@ class JobEngineTest : public testing::TestWithParam<EngineCase> {
   JobStatus Until(JobState state, const JobSpec& job);
   JobStatus Run(const JobSpec& spec);
   [[nodiscard]] std::string Output(const JobSpec& spec) const;
-  // Of the job that run on this machine.
+  // Counts the processes of the job that run on this machine.
   static int ProcessCount(const JobSpec& spec);
-  // Whether there are any, once it is as expected or has not become so in half a minute.
+  // Returns if there are any, as soon as that is as expected; otherwise after two minutes.
   static bool HasProcesses(const JobSpec& spec, bool expected);
   [[nodiscard]] JobHandle HandleOf(const JobSpec& spec) const;
 

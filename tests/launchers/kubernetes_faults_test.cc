@@ -2,16 +2,16 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
-#include <chrono>
 #include <fstream>
 #include <memory>
-#include <thread>
 
 #include "search_space/base/units.h"
 #include "server/launchers/jobs/job_engine.h"
 #include "server/launchers/kubernetes/http_client.h"
 #include "server/launchers/kubernetes/kubernetes_engine.h"
 #include "server/tuner/question/kubernetes_options.h"
+#include "tests/events/gate.h"
+#include "tests/events/wait_for.h"
 #include "tests/launchers/fake_kubernetes.h"
 #include "tests/launchers/job_engine_conformance.h"
 
@@ -54,15 +54,13 @@ class KubernetesFaultTest : public JobEngineTest {
   JobStatus UntilReason(const std::string& words, const JobSpec& spec) {
     const JobHandle handle = HandleOf(spec);
     JobStatus status;
-    for (int i = 0; i < 200; ++i) {
+    EXPECT_TRUE(WaitFor([&] {
       const auto polled = engine_->Poll({&handle, 1});
       EXPECT_TRUE(polled.ok()) << polled.status();
-      if (!polled.ok()) break;
-      status = polled->front();
-      if (status.reason.find(words) != std::string::npos) return status;
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    }
-    ADD_FAILURE() << "the reason is '" << status.reason << "'; must hold '" << words << "'";
+      if (polled.ok()) status = polled->front();
+      return !polled.ok() || status.reason.find(words) != std::string::npos;
+    })) << "the reason is '"
+        << status.reason << "'; must hold '" << words << "'";
     return status;
   }
 
@@ -193,8 +191,9 @@ TEST_P(KubernetesFaultTest, ShowsWhyAPodHasNoNode) {
   EXPECT_EQ(status.state, JobState::kPending);
   EXPECT_EQ(status.reason,
             "Unschedulable: 0/3 nodes are available: 3 Insufficient nvidia.com/gpu.");
-  // It may yet get one.
-  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  // It may yet get one, however often the cluster has looked for it.
+  const int looks = std::stoi(Ask("GET", "/rounds", "")) + 25;
+  EXPECT_TRUE(WaitFor([&] { return std::stoi(Ask("GET", "/rounds", "")) >= looks; }));
   EXPECT_EQ(Until(JobState::kPending, spec).state, JobState::kPending);
   EXPECT_TRUE(engine_->Cancel(HandleOf(spec)).ok());
   EXPECT_EQ(Until(JobState::kEnded, spec).end, (JobEnd{.kind = JobEndKind::kCancelled}));
@@ -350,20 +349,19 @@ TEST_P(KubernetesFaultTest, NodesOfPodsThatAreGone) {
       Ask("PATCH", std::string(kJobs) + "/" + spec.attempt_id, R"({"spec": {"suspend": true}})"),
       HasSubstr("uid"));
   UntilReason("JobSuspended", spec);
-  for (int i = 0; i < 200; ++i) {
-    if (Ask("GET", "/api/v1/namespaces/tests/pods", "").find(R"("items": [])") !=
-        std::string::npos) {
-      break;
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
+  EXPECT_TRUE(WaitFor([&] {
+    return Ask("GET", "/api/v1/namespaces/tests/pods", "").find(R"("items": [])") !=
+           std::string::npos;
+  }));
   EXPECT_THAT(Until(JobState::kPending, spec).nodes, ElementsAre("n1"));
 }
 
 TEST_P(KubernetesFaultTest, ProcessesMayCleanUp) {
   Use("{}");
-  JobSpec spec =
-      Script("((RANK == 0)) || exit 7; trap 'echo clean; exit 0' TERM; sleep 600 & wait");
+  const Gate trapped(folder_ + "/trapped");
+  JobSpec spec = Script(fmt::format(
+      "if ((RANK)); then {}; exit 7; fi; trap 'echo clean; exit 0' TERM; {}; sleep 600 & wait",
+      trapped.WaitCommand(), trapped.OpenCommand()));
   spec.processes_per_node = 2;
   EXPECT_EQ(Run(spec).end, (JobEnd{.exit_code = 7}));
   EXPECT_EQ(Output(spec), "clean\n");

@@ -5,13 +5,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <thread>
 
 #include "search_space/base/units.h"
 #include "server/launchers/jobs/job_engine.h"
+#include "tests/events/wait_for.h"
 #include "tests/launchers/job_engine_conformance.h"
 
 namespace meshwright {
@@ -111,10 +110,10 @@ TEST_P(LocalEngineTest, TimeLimit) {
 }
 
 TEST_P(LocalEngineTest, WhatIgnoresTermIsKilled) {
-  const JobSpec spec = Script("trap '' TERM; setsid sleep 600 & sleep 600; wait");
+  const JobSpec spec = Script("trap '' TERM; echo deaf; setsid sleep 600 & sleep 600; wait");
   ASSERT_TRUE(engine_->Submit(spec).ok());
   Until(JobState::kRunning, spec);
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  EXPECT_TRUE(WaitFor([&] { return Output(spec).find("deaf") != std::string::npos; }));
   EXPECT_TRUE(engine_->Cancel(HandleOf(spec)).ok());
   EXPECT_EQ(Until(JobState::kEnded, spec).end, (JobEnd{.kind = JobEndKind::kCancelled}));
   EXPECT_EQ(ProcessCount(spec), 0);

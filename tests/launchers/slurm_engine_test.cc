@@ -3,11 +3,9 @@
 
 #include <gmock/gmock.h>
 
-#include <chrono>
-#include <thread>
-
 #include "search_space/base/units.h"
 #include "server/launchers/jobs/job_engine.h"
+#include "tests/events/wait_for.h"
 #include "tests/launchers/job_engine_conformance.h"
 
 namespace meshwright {
@@ -37,10 +35,7 @@ TEST_P(SlurmEngineTest, ShowsWhyItWaits) {
   Until(JobState::kRunning, all);
   ASSERT_TRUE(engine_->Submit(next).ok());
   // The scheduler comes by once a second, and says nothing of the job before.
-  for (int i = 0; i < 300 && Until(JobState::kPending, next).reason != "Resources"; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  }
-  EXPECT_EQ(Until(JobState::kPending, next).reason, "Resources");
+  EXPECT_TRUE(WaitFor([&] { return Until(JobState::kPending, next).reason == "Resources"; }));
   EXPECT_TRUE(engine_->Cancel(HandleOf(next)).ok());
   EXPECT_EQ(Until(JobState::kEnded, next).end, (JobEnd{.kind = JobEndKind::kCancelled}));
   EXPECT_TRUE(engine_->Cancel(HandleOf(all)).ok());

@@ -8,12 +8,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <memory>
 #include <string>
-#include <thread>
 
 #include "tests/plugins/bad_service.h"
 
@@ -41,11 +39,13 @@ void StartOrphan() {
   if (fork() != 0) return;
   setsid();
   if (fork() != 0) _exit(0);
-  for (;;) sleep(1000);
+  for (;;) pause();
 }
 
+std::string FolderOf(const std::string& socket) { return socket.substr(0, socket.rfind('/')); }
+
 int Serve(const std::string& mode, const std::string& socket) {
-  const std::unique_ptr<grpc::Service> service = MakeBadService(mode);
+  const std::unique_ptr<grpc::Service> service = MakeBadService(mode, FolderOf(socket));
   grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
   builder.AddListeningPort("unix:" + socket, grpc::InsecureServerCredentials());
@@ -79,7 +79,7 @@ int Main(const Options& options) {
     std::fputs("no licence found\n", stderr);
     return 3;
   }
-  if (mode == "hang_at_start") std::this_thread::sleep_for(std::chrono::hours(1));
+  if (mode == "hang_at_start") Hang(FolderOf(options.socket));
   if (mode == "garbage") return ServeGarbage(options.socket);
   if (mode == "orphans") StartOrphan();
   return Serve(mode, options.socket);

@@ -2,6 +2,7 @@
 
 #include <grpcpp/grpcpp.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -11,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <limits>
 #include <map>
 #include <mutex>
@@ -44,10 +46,6 @@ void Leak(std::size_t bytes) {
   kept.push_back(block);
 }
 
-void Hang() {
-  for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
-}
-
 grpc::Status Invalid(const std::string& message) {
   return {grpc::StatusCode::INVALID_ARGUMENT, message};
 }
@@ -76,8 +74,9 @@ void AddReason(int index, const std::string& text, wire::EstimateBatchResponse& 
 
 class BadService final : public wire::CostModelService::Service {
  public:
-  explicit BadService(std::string mode)
+  BadService(std::string mode, std::string folder)
       : mode_(std::move(mode)),
+        folder_(std::move(folder)),
         start_(1e-10 * static_cast<double>(std::random_device()()) /
                std::numeric_limits<std::random_device::result_type>::max()) {}
 
@@ -230,7 +229,7 @@ class BadService final : public wire::CostModelService::Service {
 
   void Misbehave(int count) {
     const int batch = ++batches_;
-    if (mode_ == "hang") Hang();
+    if (mode_ == "hang") Hang(folder_);
     if (mode_ == "crash") std::abort();
     if (mode_ == "leak") Leak(kBatchLeak);
     if (mode_ == "racing") std::this_thread::sleep_for(milliseconds(5));
@@ -258,7 +257,7 @@ class BadService final : public wire::CostModelService::Service {
 
   void MisbehaveOnPoison() const {
     if (mode_ == "crash_on_candidate" || mode_ == "slow_to_warm") std::abort();
-    if (mode_ == "hang_on_candidate") Hang();
+    if (mode_ == "hang_on_candidate") Hang(folder_);
   }
 
   // What the whole batch, the process or another caller makes of each time.
@@ -309,6 +308,7 @@ class BadService final : public wire::CostModelService::Service {
   }
 
   const std::string mode_;
+  const std::string folder_;
   const double start_;  // of this process alone
   std::atomic<int> batches_ = 0;
   std::atomic<int> callers_ = 0;
@@ -322,8 +322,13 @@ class BadService final : public wire::CostModelService::Service {
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeBadService(const std::string& mode) {
-  return std::make_unique<BadService>(mode);
+std::unique_ptr<grpc::Service> MakeBadService(const std::string& mode, const std::string& folder) {
+  return std::make_unique<BadService>(mode, folder);
+}
+
+void Hang(const std::string& folder) {
+  std::ofstream(folder + "/begun").flush();
+  for (;;) pause();
 }
 
 }  // namespace meshwright

@@ -22,6 +22,7 @@
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_control.h"
 #include "server/tuner/question/study_request.h"
+#include "tests/events/moment.h"
 #include "tests/plugins/models.h"
 #include "tests/tuner/questions.h"
 
@@ -80,7 +81,7 @@ class Killer {
   explicit Killer(std::string folder)
       : thread_([folder = std::move(folder)](const std::stop_token& stop) {
           for (int i = 1; !stop.stop_requested(); ++i) {
-            std::this_thread::sleep_for(std::chrono::milliseconds(i * 7));  // some come through
+            PassRounds(i * 5'000'000L);  // longer each time, so that some come through
             for (const int pid : ProcessesNow(folder)) kill(pid, SIGKILL);
           }
         }) {}

@@ -1,6 +1,7 @@
 #include "tests/plugins/models.h"
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -9,9 +10,9 @@
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "server/plugins/wire/checksum.h"
+#include "tests/events/wait_for.h"
 
 namespace meshwright {
 namespace {
@@ -157,12 +158,12 @@ std::vector<int> ProcessesNow(const std::string& folder) {
 }
 
 std::vector<int> ProcessesLeft(const std::string& folder) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
-  std::vector<int> left = ProcessesNow(folder);
-  while (!left.empty() && std::chrono::steady_clock::now() < end) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  std::vector<int> left;
+  const bool are_gone = WaitFor([&] {
     left = ProcessesNow(folder);
-  }
+    return left.empty();
+  });
+  EXPECT_TRUE(are_gone);
   return left;
 }
 

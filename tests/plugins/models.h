@@ -69,7 +69,7 @@ std::vector<ParallelPlan> SmallPlans(std::size_t count);
 
 // Ids of processes whose command line or environment names the folder, which are not this one.
 std::vector<int> ProcessesNow(const std::string& folder);
-// The same; waits for them to go for at most 5 s.
+// The same, once they have gone or will not go.
 std::vector<int> ProcessesLeft(const std::string& folder);
 
 }  // namespace meshwright

@@ -7,9 +7,7 @@
 #include <unistd.h>
 
 #include <array>
-#include <chrono>
 #include <random>
-#include <thread>
 
 #include "recorder/history_records.h"
 #include "recorder/recorder.h"
@@ -18,6 +16,7 @@
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/attempt.h"
+#include "tests/events/moment.h"
 #include "tests/recorder/temporary_store.h"
 
 namespace meshwright {
@@ -25,10 +24,10 @@ namespace {
 
 constexpr int kGroup = 10;
 
-// When the writer is killed: so long after so many calls have been acknowledged.
+// When the writer is killed: so many rounds after so many calls have been acknowledged.
 struct Moment {
   int acknowledged = 0;
-  std::chrono::microseconds later = std::chrono::microseconds(0);
+  long rounds = 0;
 };
 
 // A writer in a process of its own: each byte that comes through the pipe acknowledges one more
@@ -50,7 +49,7 @@ int KillWriter(const std::string& path, Moment moment, const WriteOne& write_one
   int acknowledged = 0;
   char byte = 0;
   while (acknowledged < moment.acknowledged && read(ends[0], &byte, 1) == 1) ++acknowledged;
-  std::this_thread::sleep_for(moment.later);
+  PassRounds(moment.rounds);
   kill(child, SIGKILL);
   while (read(ends[0], &byte, 1) == 1) ++acknowledged;  // what the pipe still holds
   close(ends[0]);
@@ -241,7 +240,7 @@ TEST(CrashOfTrialsTest, LosesNothingAndDoublesNothing) {
   int ended = 0;
   for (int i = 0; i < 40; ++i) {
     const Moment moment = {.acknowledged = static_cast<int>(random() % 4),
-                           .later = std::chrono::microseconds(random() % 8000)};
+                           .rounds = static_cast<long>(random() % 8'000'000)};
     const int acknowledged = KillWriter(path, moment, RunTrial);
     auto recorder = Recorder::Open({.path = path});
     ASSERT_TRUE(recorder.ok()) << recorder.status();

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -224,8 +226,10 @@ TEST_F(EngineTest, AStudyThatThrowsFailsAndTheNextOneRuns) {
   EXPECT_EQ(Ended(next).state, StudyState::kSucceeded);
 }
 
-// At 200 ms an event, however fast the study reports: what a reader gets is bounded.
+// Progress comes every 200 ms at most, however fast the study reports.
 TEST_F(EngineTest, ThinsProgress) {
+  constexpr std::chrono::milliseconds kInterval(200);
+  const auto begin = std::chrono::steady_clock::now();
   Engine& engine = StartEngine();
   const std::string id = Create(EndlessStudy());
   EventLog log;
@@ -233,13 +237,10 @@ TEST_F(EngineTest, ThinsProgress) {
   ASSERT_TRUE(log.WaitForProgress(3));
   ASSERT_TRUE(engine.CancelStudy(id).ok());
   ASSERT_TRUE(log.WaitForEnd());
-  std::vector<EventRecord> progress;
-  for (const EventRecord& event : log.Events()) {
-    if (event.kind == "progress") progress.push_back(event);
-  }
-  // The second and the third are at least 200 ms after the one before; a little less is allowed for
-  // the two clocks. The last one may have been held back until the end.
-  EXPECT_GE(progress[2].time_ms - progress[0].time_ms, 390);
+  const auto whole = std::chrono::steady_clock::now() - begin;
+  const std::vector<EventRecord> events = log.Events();
+  // One at the begin, one an interval, and one that was held back until the end.
+  EXPECT_LE(std::ranges::count(events, "progress", &EventRecord::kind), 2 + whole / kInterval);
 }
 
 TEST_F(EngineTest, KeepsAStudyThatRanOutside) {

@@ -9,13 +9,13 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
 FOLDER = pathlib.Path(__file__).resolve().parent
 WORKLOADS = FOLDER.parent.parent / "workloads"
-sys.path.insert(0, str(WORKLOADS))
+sys.path[:0] = [str(WORKLOADS), str(FOLDER.parent)]
 
+from events.wait_for import wait_until  # noqa: E402
 from measure import formats, machine  # noqa: E402
 from measure.masking import MASK, Masker  # noqa: E402
 from measure.output import KEPT_BYTES, LINE_BYTES, Lines, Output  # noqa: E402
@@ -344,7 +344,7 @@ class SuspectsTest(unittest.TestCase):
     def test_the_time_of_our_children_is_ours(self):
         own = f"parts{os.getpid()}"
         before = Sample(own).own
-        burn = "import time\nwhile time.process_time() < 0.5: pass\nprint(flush=True); time.sleep(60)"
+        burn = "import signal, time\nwhile time.process_time() < 0.5: pass\nprint(flush=True); signal.pause()"
         child = subprocess.Popen([sys.executable, "-c", burn], stdout=subprocess.PIPE)
         child.stdout.readline()
         alive = Sample(own).own - before
@@ -355,7 +355,8 @@ class SuspectsTest(unittest.TestCase):
         self.assertGreaterEqual(Sample(own).own - before, alive)  # also when it is gone
 
     def test_the_time_of_other_ranks_of_the_attempt_is_ours(self):
-        burn = "import os, time\nwhile time.process_time() < 0.5: pass\nprint(os.getpid(), flush=True); time.sleep(60)"
+        burn = ("import os, signal, time\nwhile time.process_time() < 0.5: pass\nprint(os.getpid(), flush=True)\n"
+                "signal.pause()")
         # No other test's, which may run at the same time.
         own = f"parts{os.getpid()}"
         for attempt, is_ours in ((own, True), (own + "-2", False), ("x" + own, False)):
@@ -378,10 +379,7 @@ class SuspectsTest(unittest.TestCase):
             suspects = Suspects({"tools": [{"tool": str(tool), "throttle": ["-q"], "throttled": ", Active"}]}, "a1")
             suspects.begin()
             suspects.sample()
-            deadline = time.monotonic() + 30
-            while not any(row["reason"] == "device_throttled" for row in suspects.reasons()):
-                self.assertLess(time.monotonic(), deadline)
-                time.sleep(0.05)
+            self.assertTrue(wait_until(lambda: any(row["reason"] == "device_throttled" for row in suspects.reasons())))
         reason = next(row for row in suspects.reasons() if row["reason"] == "device_throttled")
         self.assertEqual(reason["times"], 1)
         self.assertIn("1, Not Active, Active", reason["message"])

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import unittest
 
 from jobs import CODES, Folder, is_alive, wait_until
@@ -14,13 +13,17 @@ from jobs import CODES, Folder, is_alive, wait_until
 # Starts a helper in its group and one in a session of its own (as torchrun does), which ignore TERM; orphans one more.
 FAMILY = """
 here = os.path.dirname(os.path.abspath(__file__))
-stubborn = "import os, signal, time; signal.signal(15, signal.SIG_IGN); print(os.getpid(), flush=True); time.sleep(100)"
+stubborn = "import os, signal; signal.signal(15, signal.SIG_IGN); print(os.getpid(), flush=True); signal.pause()"
 pids = open(os.path.join(here, "pids"), "a")
 subprocess.Popen([sys.executable, "-c", stubborn], stdout=pids)
 subprocess.Popen([sys.executable, "-c", stubborn], stdout=pids, start_new_session=True)
 subprocess.run(["setsid", "sh", "-c", "sleep 100 & echo $! >>" + os.path.join(here, "pids")])
 print(os.getpid(), os.getppid(), file=open(os.path.join(here, "command"), "w"), flush=True)
 print(os.getpid(), file=pids, flush=True)
+"""
+# The job goes on when all four have said so.
+ALL_ARE_THERE = """
+while open(os.path.join(here, "pids")).read().count("\\n") < 4: pass
 """
 
 
@@ -32,11 +35,11 @@ class NothingIsLeftTest(Folder):
         return [int(text) for text in (self.folder / "command").read_text().split()]
 
     def test_after_the_command_ended_by_itself(self):
-        self.result(self.command(FAMILY + "time.sleep(0.3); steps(20)", "--max-steps", "15"), "ok")
+        self.result(self.command(FAMILY + ALL_ARE_THERE + "steps(20)", "--max-steps", "15"), "ok")
         self.assertFalse(any(map(is_alive, self.pids(4))))
 
     def test_after_term(self):
-        process = self.started(self.command(FAMILY + "steps(3); time.sleep(100)", "--grace", "0.5"))
+        process = self.started(self.command(FAMILY + "steps(3); signal.pause()", "--grace", "0.5"))
         pids = self.pids(4)
         self.assertTrue(all(map(is_alive, pids)))
         process.send_signal(signal.SIGTERM)
@@ -47,14 +50,14 @@ class NothingIsLeftTest(Folder):
         self.assertIn("SIGTERM", result["message"])
 
     def test_after_the_harness_was_killed(self):
-        process = self.started(self.command(FAMILY + "steps(3); time.sleep(100)"))
+        process = self.started(self.command(FAMILY + "steps(3); signal.pause()"))
         pids = self.pids(4)
         process.kill()
         self.assertTrue(self.gone(pids), [pid for pid in pids if is_alive(pid)])
         self.assertFalse((self.results / "a1.result.json").exists())
 
     def test_after_the_keeper_was_killed(self):
-        process = self.started(self.command(FAMILY + "steps(3); time.sleep(100)"))
+        process = self.started(self.command(FAMILY + "steps(3); signal.pause()"))
         pids = self.pids(4)
         _, keeper = self.command_and_keeper()
         self.assertNotEqual(keeper, process.pid)
@@ -64,7 +67,7 @@ class NothingIsLeftTest(Folder):
         self.assertFalse(any(map(is_alive, pids)))
 
     def test_the_command_itself_goes_even_when_both_are_killed(self):
-        process = self.started(self.command(FAMILY + "steps(3); time.sleep(100)"))
+        process = self.started(self.command(FAMILY + "steps(3); signal.pause()"))
         pids = self.pids(4)
         command, keeper = self.command_and_keeper()
         process.send_signal(signal.SIGSTOP)  # it cannot clean up behind the keeper
@@ -79,7 +82,7 @@ class NothingIsLeftTest(Folder):
         self.environment["RANK"] = "3"
         done = self.finished(self.command("print('rank three'); print('and', file=sys.stderr)"))
         self.assertEqual((done.returncode, set(done.stdout.splitlines())), (0, {b"rank three", b"and"}))
-        process = self.started(self.command(FAMILY + "time.sleep(100)", "--grace", "0.5"))
+        process = self.started(self.command(FAMILY + "signal.pause()", "--grace", "0.5"))
         pids = self.pids(4)
         process.terminate()
         self.assertEqual(process.wait(60), CODES["cancelled"])

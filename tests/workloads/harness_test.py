@@ -10,7 +10,9 @@ import textwrap
 import time
 import unittest
 
-from jobs import CODES, WORKLOADS, Folder, wait_until
+from jobs import CODES, TESTS, WORKLOADS, Folder, wait_until
+
+from events.moment import pass_rounds
 
 
 class MeasureTest(Folder):
@@ -45,9 +47,9 @@ class MeasureTest(Folder):
 
     def test_early_stop(self):
         result = self.result(self.command("""
-            for number in range(1, 10**6):
+            for number in range(1, 1001):
                 step(number, 0.1 + 0.0001 * (number % 3))
-                time.sleep(0.001)
+            signal.pause()
             """, "--min-steps", "12"), "ok")
         self.assertEqual((result["steps"], result["ended_by"], result["signal"]), (12, "interval", signal.SIGTERM))
         width = result["step_time_high_seconds"] - result["step_time_low_seconds"]
@@ -55,9 +57,9 @@ class MeasureTest(Folder):
 
     def test_most_steps_when_the_times_spread(self):
         result = self.result(self.command("""
-            for number in range(1, 10**6):
+            for number in range(1, 1001):
                 step(number, 0.01 if number % 2 else 0.05)
-                time.sleep(0.001)
+            signal.pause()
             """, "--max-steps", "40"), "ok")
         self.assertEqual((result["steps"], result["ended_by"]), (40, "max_steps"))
 
@@ -65,7 +67,7 @@ class MeasureTest(Folder):
         result = self.result(self.command("""
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
             steps(100)
-            time.sleep(100)
+            signal.pause()
             """, "--grace", "0.5"), "ok")
         self.assertEqual(result["signal"], signal.SIGKILL)
 
@@ -76,7 +78,7 @@ class MeasureTest(Folder):
                 sys.exit(3)
             signal.signal(signal.SIGTERM, leave)
             steps(100)
-            time.sleep(100)
+            signal.pause()
             """), "ok")
         self.assertEqual((result["exit_code"], result["peak_memory_bytes"]), (3, 77))
 
@@ -97,7 +99,7 @@ class MeasureTest(Folder):
             result = self.result(self.command("""
                 for number in range(1, 9):
                     step(number, 0.2 + 0.1 * number)
-                    time.sleep(0.2)
+                    while time.process_time() < 0.1 * number: pass
                 """, "--warmup", "0", "--min-steps", "8"), "ok")
         finally:
             for process in busy:
@@ -108,23 +110,31 @@ class MeasureTest(Folder):
         self.assertIn(f"{load['share']:.0%}", load["message"])
 
     def test_progress(self):
-        process = self.started(self.command("""
-            steps(2)
-            time.sleep(1.3)
-            steps(6, 0.25, first=3)
-            time.sleep(1.3)
+        begin = time.monotonic()
+        process = self.started(self.command(f"""
+            sys.path.insert(0, {str(TESTS)!r})
+            from events.wait_for import wait_until
+
+            def is_told(name, value):
+                lines = open({str(self.results / "a1.progress.jsonl")!r}).read().splitlines(keepends=True)
+                return any(json.loads(line)[name] == value for line in lines if line.endswith("\\n"))
+
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            steps(2)
+            wait_until(lambda: is_told("state", "WARMUP"))
+            steps(6, 0.25, first=3)
+            wait_until(lambda: is_told("steps", 8))
             steps(100, first=9)
-            time.sleep(60)
-            """, "--warmup", "4", "--grace", "1.3"))
-        self.assertEqual(process.wait(60), 0)
+            wait_until(lambda: is_told("state", "COLLECTING"))
+            """, "--warmup", "4", "--grace", "120"))
+        self.assertEqual(process.wait(120), 0)
+        seconds = time.monotonic() - begin
         lines = [json.loads(line) for line in (self.results / "a1.progress.jsonl").read_text().splitlines()]
         self.assertEqual([line["state"] for line in lines], sorted(
             (line["state"] for line in lines), key=["STARTING", "WARMUP", "MEASURING", "COLLECTING"].index))
         self.assertLessEqual({"WARMUP", "MEASURING", "COLLECTING"}, {line["state"] for line in lines})
         self.assertTrue(all(line["token"] == 7 and line["attempt"] == "a1" for line in lines))
-        times = [line["time_ms"] for line in lines]
-        self.assertTrue(all(later - earlier >= 990 for earlier, later in zip(times, times[1:])), times)
+        self.assertLessEqual(len(lines), seconds + 1)  # one a second, and the first
         self.assertIn((8, 0.25), [(line["steps"], line["step_time_seconds"]) for line in lines])
 
     def test_other_formats_reach_the_result(self):
@@ -163,7 +173,7 @@ class FailureTest(Folder):
         ("invalid_config", "argument refused",
          "import argparse; argparse.ArgumentParser().parse_args(['--no-such-flag'])"),
         ("launch_error", "module or library missing", "import no_such_module"),
-        ("numeric", "loss", "steps(3); step(4, loss=float('nan')); time.sleep(60)"),
+        ("numeric", "loss", "steps(3); step(4, loss=float('nan')); signal.pause()"),
         ("metrics_missing", "steps", "steps(9)"),
         ("crash", "exception", "steps(3); raise ValueError('of no known kind')"),
         ("crash", "none", "steps(3); os.kill(os.getpid(), signal.SIGSEGV)"),
@@ -196,12 +206,10 @@ class FailureTest(Folder):
                 self.assertEqual(result["exit_code"], code)
                 self.assertIn(str(program), result["message"])
 
-    def test_hang_is_ended_in_its_stated_time(self):
-        result = self.result(self.command("steps(8); print('stuck', flush=True); time.sleep(100)",
+    def test_hang_is_ended(self):
+        result = self.result(self.command("steps(8); print('stuck', flush=True); signal.pause()",
                                           "--hang-limit", "1"), "hang")
         self.assertIn("no step for 1 s after step 8", result["message"])
-        took = (result["end_time_ms"] - result["start_time_ms"]) / 1000
-        self.assertTrue(1 <= took < 20, took)
         self.assertEqual((result["steps"], result["step_time_seconds"]), (3, 0.01))  # known so far, all the same
 
     def test_ten_slow_steps_are_no_hang(self):
@@ -210,12 +218,12 @@ class FailureTest(Folder):
                                  "--hang-limit", "1", "--min-steps", "12"), "ok")
 
     def test_start_timeout(self):
-        result = self.result(self.command("print('compiling', flush=True); time.sleep(100)", "--start-limit", "1"),
+        result = self.result(self.command("print('compiling', flush=True); signal.pause()", "--start-limit", "1"),
                              "start_timeout")
         self.assertIn("start limit of 1 s", result["message"])
 
     def test_timeout(self):
-        result = self.result(self.command("steps(7); time.sleep(100)", "--time-limit", "1"), "timeout")
+        result = self.result(self.command("steps(7); signal.pause()", "--time-limit", "1"), "timeout")
         self.assertEqual(result["steps"], 2)
         self.assertIn("time limit of 1 s", result["message"])
 
@@ -228,13 +236,13 @@ class FailureTest(Folder):
                     for number in range(1, 78):
                         step(number, 0.01 if number % 2 else 0.05)
                     {job}
-                    time.sleep(100)
+                    signal.pause()
                     """, *options), "ok")
                 self.assertEqual((result["ended_by"], result["steps"]), (ended_by, 72))
                 self.assertIn("72 steps are measured; ", result["message"])
         self.result(self.command("steps(14); print('CUDA out of memory. Tried to', flush=True); sys.exit(1)"),
                     "oom_device")
-        self.result(self.command("steps(14); step(15, loss=float('nan')); time.sleep(100)"), "numeric")
+        self.result(self.command("steps(14); step(15, loss=float('nan')); signal.pause()"), "numeric")
 
     def ended_by_term(self, token):
         """The result of a run that got TERM with 20 steps, where rank 1 failed under that token."""
@@ -243,7 +251,7 @@ class FailureTest(Folder):
             for number in range(1, 26):
                 step(number, 0.01 if number % 2 else 0.05)
             print(1, file=open({str(self.folder / "pids")!r}, "w"))
-            time.sleep(100)
+            signal.pause()
             """))
         self.pids(1)
         (self.results / "a1.rank1.failure.json").write_text(json.dumps({"token": token}))
@@ -314,7 +322,7 @@ class FailureTest(Folder):
         result = self.result(self.command(f"""
             for number in range(2, 30):
                 print({line!r} % number, flush=True)
-            time.sleep(100)
+            signal.pause()
             """, "--format", "deepspeed"), "metrics_missing")
         self.assertEqual((result["ended_by"], result["steps"]), ("no_times", 0))
         self.assertIn("15 lines tell of a step", result["message"])  # 5 to warm up and 10 to measure
@@ -329,22 +337,18 @@ class FailureTest(Folder):
 class ResultTest(Folder):
     def test_whole_or_absent_when_the_harness_is_killed(self):
         command = self.command("print('x' * 9000); steps(60)")
-        begin = time.monotonic()
-        self.assertEqual(self.finished(command).returncode, 0)
-        usual = time.monotonic() - begin
-        path = self.results / "a1.result.json"
+        path, output = self.results / "a1.result.json", self.results / "a1.out"
         draw = random.Random(7)
-        absent = 0
         for _ in range(20):
             path.unlink(missing_ok=True)
+            output.unlink(missing_ok=True)
             process = self.started(command)
-            time.sleep(draw.uniform(0.3, 1.0) * usual)
+            self.assertTrue(wait_until(output.exists))
+            pass_rounds(draw.randrange(5_000_000))
             process.kill()
             process.wait()
             if path.exists():
                 self.assertEqual(json.loads(path.read_text())["class"], "ok")
-            absent += not path.exists()
-        self.assertGreater(absent, 0, "no kill came before the end")
 
     def test_whole_when_killed_while_it_is_written(self):
         path = self.folder / "r.json"
@@ -360,7 +364,7 @@ class ResultTest(Folder):
             path.unlink(missing_ok=True)
             process = self.started([sys.executable, "-c", writer])
             self.assertTrue(wait_until(path.exists))
-            time.sleep(draw.uniform(0, 0.05))
+            pass_rounds(draw.randrange(2_500_000))
             process.kill()
             process.wait()
             document = json.loads(path.read_text())

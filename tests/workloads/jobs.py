@@ -7,10 +7,14 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-import time
 import unittest
 
-WORKLOADS = pathlib.Path(__file__).resolve().parent.parent.parent / "workloads"
+TESTS = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(TESTS))
+
+from events.wait_for import wait_until
+
+WORKLOADS = TESTS.parent / "workloads"
 HARNESS = WORKLOADS / "harness.py"
 CODES = {"ok": 0, "oom_device": 40, "oom_host": 41, "invalid_config": 42, "numeric": 43, "hang": 44, "crash": 45,
          "timeout": 46, "start_timeout": 47, "node_failure": 48, "launch_error": 49, "metrics_missing": 50,
@@ -35,15 +39,6 @@ def is_alive(pid):
         return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
         return False
-
-
-def wait_until(what, seconds=60):
-    deadline = time.monotonic() + seconds
-    while not what():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True
 
 
 class Folder(unittest.TestCase):

@@ -231,7 +231,7 @@ class LauncherTest(unittest.TestCase):
                                      ExitCode.OUT_OF_HOST_MEMORY if count > 2 else ExitCode.CRASH)
 
     def test_told_to_end(self):
-        process = self.launch("import os, time; os.write(1, b'%d\\n' % os.getpid()); time.sleep(60)")
+        process = self.launch("import os, signal; os.write(1, b'%d\\n' % os.getpid()); signal.pause()")
         ranks = [int(process.stdout.readline()) for _ in range(3)]
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=60)

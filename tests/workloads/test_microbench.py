@@ -8,14 +8,14 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
 WORKLOADS = pathlib.Path(__file__).resolve().parents[2] / "workloads"
-sys.path.insert(0, str(WORKLOADS))
+sys.path[:0] = [str(WORKLOADS), str(WORKLOADS.parent / "tests")]
 
 from calibration.document import ITEMS
 from calibration.flags import SOME_FAILED
+from events.wait_for import wait_until
 from train.exit_codes import ExitCode
 
 GEMM = {"precision", "pass", "count", "m", "n", "k", "accumulates_fp32", "time_seconds"}
@@ -118,10 +118,8 @@ class MicrobenchTest(unittest.TestCase):
 
         def items():
             return json.loads(self.path.read_text())["items"] if self.path.exists() else {}
-        deadline = time.monotonic() + 60
-        while items().get("memory", {}).get("status") != "measured" and time.monotonic() < deadline:
-            time.sleep(0.05)
-        time.sleep(0.5)  # into the 60 seconds of the next
+        self.assertTrue(wait_until(lambda: items().get("memory", {}).get("status") == "measured"))
+        # The next item takes 60 seconds.
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
         before = json.loads(self.path.read_text())
