@@ -35,4 +35,20 @@ std::vector<int> SplitLayers(const ModelSpec& model, const FrameworkProfile& pro
   return Even(model.layer_count, stage_count);
 }
 
+std::vector<int> LayersPerStage(const ParallelPlan& plan, const ModelSpec& model,
+                                const FrameworkProfile& profile) {
+  if (!plan.layers_per_stage.empty()) return plan.layers_per_stage;
+  if (plan.stages.empty()) return SplitLayers(model, profile, plan.pipeline_parallel);
+  std::vector<int> layers;
+  layers.reserve(plan.stages.size());
+  for (const StagePlan& stage : plan.stages) layers.push_back(stage.layer_count);
+  return layers;
+}
+
+ParallelPlan WithStatedSplit(ParallelPlan plan, const ModelSpec& model,
+                             const FrameworkProfile& profile) {
+  if (plan.stages.empty()) plan.layers_per_stage = LayersPerStage(plan, model, profile);
+  return plan;
+}
+
 }  // namespace meshwright

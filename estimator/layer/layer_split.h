@@ -4,12 +4,22 @@
 
 #include "search_space/spec/framework_profile.h"
 #include "search_space/spec/model.h"
+#include "search_space/spec/plan.h"
 
 namespace meshwright {
 
-// Layers per pipeline stage as the framework splits them when the plan does not say; sums to the
-// model's layer_count, may hold empty stages (LayerSplit::kByCost).
+// Returns the layers of each pipeline stage as the framework splits them when a plan does not say.
+// They sum to the model's layer_count; stages may be empty (LayerSplit::kByCost).
 std::vector<int> SplitLayers(const ModelSpec& model, const FrameworkProfile& profile,
                              int stage_count);
+
+// Returns the layers of each pipeline stage of a plan: those that it states, or else the
+// framework's.
+std::vector<int> LayersPerStage(const ParallelPlan& plan, const ModelSpec& model,
+                                const FrameworkProfile& profile);
+
+// Returns the plan with the framework's split stated if it states none.
+ParallelPlan WithStatedSplit(ParallelPlan plan, const ModelSpec& model,
+                             const FrameworkProfile& profile);
 
 }  // namespace meshwright

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <string_view>
+#include <utility>
 
 #include "estimator/layer/layer_split.h"
 #include "estimator/learning/calibration.h"
@@ -55,10 +56,8 @@ FailedPlans::FailedPlans(const Calibration& calibration, const EstimatorProblem&
 
 // With the split of layers, and numbers of recomputed layers as each stage has them.
 ParallelPlan FailedPlans::Written(ParallelPlan plan) const {
-  std::vector<int>& layers = plan.layers_per_stage;
-  if (layers.empty() && plan.stages.empty()) {
-    layers = SplitLayers(problem_.model, problem_.profile, plan.pipeline_parallel);
-  }
+  plan = WithStatedSplit(std::move(plan), problem_.model, problem_.profile);
+  const std::vector<int>& layers = plan.layers_per_stage;
   RecomputePlan& recompute = plan.recompute;
   const bool is_selective = recompute.granularity == RecomputeGranularity::kSelective ||
                             !recompute.selective_layer_counts.empty();

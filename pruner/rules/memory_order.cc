@@ -29,10 +29,7 @@ struct Subject {
 };
 
 Subject SubjectOf(const ParallelPlan& plan, const EstimatorProblem& problem) {
-  Subject s = {.plan = plan, .layers = plan.layers_per_stage};
-  if (s.layers.empty()) {
-    s.layers = SplitLayers(problem.model, problem.profile, plan.pipeline_parallel);
-  }
+  Subject s = {.plan = plan, .layers = LayersPerStage(plan, problem.model, problem.profile)};
   s.recomputed.assign(s.layers.size(), 0);
   if (plan.recompute.granularity == RecomputeGranularity::kFull) {
     const std::vector<int>& counts = plan.recompute.layer_counts;

@@ -64,6 +64,25 @@ TEST_P(SplitLayersTest, Split) {
 INSTANTIATE_TEST_SUITE_P(All, SplitLayersTest, testing::ValuesIn(kCases),
                          [](const auto& test) { return std::string(test.param.name); });
 
+// Three stages of a model with 80 layers: 27 + 27 + 26 by an even split.
+TEST(LayersPerStage, ThoseThatThePlanStatesOrTheFrameworks) {
+  const ModelSpec model = Llama2_70b();
+  FrameworkProfile profile;
+  profile.layer_split = LayerSplit::kEven;
+  const std::vector<int> even = SplitLayers(model, profile, 3);
+  const ParallelPlan unstated = {.pipeline_parallel = 3};
+  EXPECT_EQ(LayersPerStage(unstated, model, profile), even);
+  EXPECT_EQ(WithStatedSplit(unstated, model, profile).layers_per_stage, even);
+
+  const ParallelPlan stated = {.pipeline_parallel = 2, .layers_per_stage = {30, 50}};
+  EXPECT_EQ(LayersPerStage(stated, model, profile), stated.layers_per_stage);
+  EXPECT_EQ(WithStatedSplit(stated, model, profile), stated);
+
+  const ParallelPlan mixed = {.stages = {{.layer_count = 60}, {.layer_count = 20}}};
+  EXPECT_EQ(LayersPerStage(mixed, model, profile), (std::vector<int>{60, 20}));
+  EXPECT_EQ(WithStatedSplit(mixed, model, profile), mixed);
+}
+
 TEST(SplitLayers, NoLayerIsLost) {
   for (const LayerSplit rule : {LayerSplit::kEven, LayerSplit::kByCost}) {
     FrameworkProfile profile;

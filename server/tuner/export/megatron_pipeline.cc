@@ -130,8 +130,7 @@ bool MixesRecomputation(const ParallelPlan& plan) {
 }  // namespace
 
 std::vector<int> StageLayers(const Problem& problem, const ParallelPlan& plan) {
-  if (!plan.layers_per_stage.empty()) return plan.layers_per_stage;
-  return SplitLayers(problem.model, problem.profile, plan.pipeline_parallel);
+  return LayersPerStage(plan, problem.model, problem.profile);
 }
 
 void AddMegatronPipelineFlags(const Problem& problem, const ParallelPlan& plan, FlagList& flags) {

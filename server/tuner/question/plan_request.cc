@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "estimator/layer/layer_split.h"
 #include "search_space/base/status.h"
 #include "search_space/spec/choices.h"
@@ -103,7 +105,7 @@ absl::StatusOr<ResolvedPlan> ResolvePlan(const PlanRequest& stated, const Proble
   const std::vector<FieldViolation> violations = CheckPlan(plan, problem, prefix);
   if (!violations.empty()) return InvalidFields(violations);
   if (plan.layers_per_stage.empty() && plan.stages.empty()) {
-    plan.layers_per_stage = SplitLayers(problem.model, profile, plan.pipeline_parallel);
+    plan = WithStatedSplit(std::move(plan), problem.model, profile);
     if (plan.pipeline_parallel > 1) {
       defaults.Note("layers_per_stage", fmt::format("{}", fmt::join(plan.layers_per_stage, " ")),
                     source);

@@ -139,11 +139,7 @@ Infeasible ExplainInfeasible(const Problem& problem, const Calibration& calibrat
   }
   AnalyticModel model(ViewOf(problem), calibration);
   RankedPlan nearest;
-  nearest.plan = found.nearest->plan;
-  if (nearest.plan.layers_per_stage.empty()) {
-    nearest.plan.layers_per_stage =
-        SplitLayers(problem.model, problem.profile, nearest.plan.pipeline_parallel);
-  }
+  nearest.plan = WithStatedSplit(found.nearest->plan, problem.model, problem.profile);
   nearest.estimate = model.Full(nearest.plan);
   const MemoryBreakdown& lines = nearest.estimate.memory_breakdown;
   const auto most = std::max_element(lines.begin(), lines.end());

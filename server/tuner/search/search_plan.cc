@@ -143,10 +143,7 @@ Seconds FloorOfStep(const Problem& problem, const Calibration& calibration) {
 }
 
 ParallelPlan WithStatedSplit(ParallelPlan plan, const Problem& problem) {
-  if (plan.layers_per_stage.empty() && plan.stages.empty()) {
-    plan.layers_per_stage = SplitLayers(problem.model, problem.profile, plan.pipeline_parallel);
-  }
-  return plan;
+  return WithStatedSplit(std::move(plan), problem.model, problem.profile);
 }
 
 RankedPlan RankPlan(ParallelPlan plan, const Problem& problem, AnalyticModel& model) {
