@@ -5,6 +5,7 @@
 
 #include <array>
 #include <chrono>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -96,13 +97,11 @@ absl::StatusOr<HttpResponse> SendHttp(const HttpRequest& request, const HttpOpti
 }
 
 std::string UrlEncoded(const std::string& text) {
-  std::string encoded;
-  for (const char c : text) {
-    const bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                          (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_' || c == '~';
-    encoded += is_plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
-  }
-  return encoded;
+  if (text.empty()) return "";  // libcurl would take the length 0 as "up to the end"
+  const std::unique_ptr<char, decltype(&curl_free)> encoded(
+      curl_easy_escape(nullptr, text.data(), static_cast<int>(text.size())), &curl_free);
+  if (encoded == nullptr) std::abort();  // only if memory has run out
+  return encoded.get();
 }
 
 }  // namespace meshwright
