@@ -15,6 +15,7 @@ build_packages=(
   git                      # which files changed (scripts/lint.sh)
   libabsl-dev              # absl::Status
   libfmt-dev               # messages
+  libboost-dev             # Boost.Asio: waiting for child processes, their streams and timers
   libeigen3-dev            # small linear algebra: what runs have taught
   libnlopt-dev             # fits of chips' constants to microbenchmarks
   nlohmann-json3-dev       # Hugging Face configs, chip files, framework profiles

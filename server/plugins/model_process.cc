@@ -1,17 +1,13 @@
 #include "server/plugins/model_process.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <condition_variable>
 #include <cstdio>
@@ -27,7 +23,10 @@
 #include "search_space/base/clean_text.h"
 #include "search_space/base/status.h"
 #include "server/plugins/protocol/protocol.h"
+#include "server/process/descriptor.h"
+#include "server/process/follow_output.h"
 #include "server/process/sanitizer.h"
+#include "server/process/spawn.h"
 
 namespace meshwright {
 namespace {
@@ -62,14 +61,6 @@ absl::StatusOr<std::string> MakeFolder() {
     return absl::UnavailableError(fmt::format("{}: {}", folder, std::strerror(errno)));
   }
   return folder;
-}
-
-std::vector<char*> Pointers(std::vector<std::string>& words) {
-  std::vector<char*> pointers;
-  pointers.reserve(words.size() + 1);
-  for (std::string& word : words) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-  return pointers;
 }
 
 std::vector<std::string> EnvironmentOf(const ProcessSpec& spec, const std::string& folder) {
@@ -135,64 +126,23 @@ std::string EndingText(int status) {
   return fmt::format("signal {} ({})", signal, strsignal(signal));
 }
 
-// A pipe whose ends close with this.
-struct Pipe {
-  Pipe() {
-    if (pipe2(ends.data(), O_CLOEXEC) != 0) ends = {-1, -1};
-  }
-  ~Pipe() {
-    CloseWriter();
-    if (ends[0] >= 0) close(ends[0]);
-  }
-  Pipe(const Pipe&) = delete;
-  Pipe& operator=(const Pipe&) = delete;
-  void CloseWriter() {
-    if (ends[1] >= 0) close(std::exchange(ends[1], -1));
-  }
-  std::array<int, 2> ends = {-1, -1};
-};
-
-absl::StatusOr<int> Spawn(const ProcessSpec& spec, const std::string& folder,
-                          const std::string& socket, int log) {
-  std::vector<std::string> arguments = ArgumentsOf(spec, folder, socket);
-  std::vector<std::string> environment = EnvironmentOf(spec, folder);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, log, STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, log, STDERR_FILENO);
-  posix_spawn_file_actions_addchdir_np(&actions, folder.c_str());
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t signals;
-  sigemptyset(&signals);
-  posix_spawnattr_setsigmask(&attributes, &signals);
-  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGPIPE, SIGCHLD}) sigaddset(&signals, signal);
-  posix_spawnattr_setsigdefault(&attributes, &signals);
-  posix_spawnattr_setflags(
-      &attributes,
-      static_cast<short>(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID));
-  const std::string host = HostProgram();
-  pid_t pid = 0;
-  const int error = posix_spawn(&pid, host.c_str(), &actions, &attributes,
-                                Pointers(arguments).data(), Pointers(environment).data());
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&actions);
-  if (error == 0) return pid;
-  return absl::UnavailableError(fmt::format("{}: {}", host, std::strerror(error)));
-}
-
-// A process whose end cannot be waited for with its log is not left running.
-absl::Status EndUnwatched(int pid, int error) {
-  kill(-pid, SIGKILL);  // its group, whose leader it is
-  waitpid(pid, nullptr, 0);
-  return absl::UnavailableError(fmt::format("pidfd_open: {}", std::strerror(error)));
+absl::StatusOr<int> StartKeeper(const ProcessSpec& spec, const std::string& folder,
+                                const std::string& socket, const FileHandle& log) {
+  ASSIGN_OR_RETURN(const FileHandle no_input, OpenEmptyInput());
+  return Spawn({.arguments = ArgumentsOf(spec, folder, socket),
+                .program = HostProgram(),
+                .environment = EnvironmentOf(spec, folder),
+                .folder = folder,
+                .descriptors = {{STDIN_FILENO, no_input.number()},
+                                {STDOUT_FILENO, log.number()},
+                                {STDERR_FILENO, log.number()}},
+                .has_own_session = true});
 }
 
 // What a model writes: the last of it, at a bounded rate.
 class Log {
  public:
-  // Whether the writer is too fast.
+  // Returns true if the writer is too fast.
   bool Add(std::string_view text) {
     const Clock::time_point now = Clock::now();
     const double seconds = std::chrono::duration<double>(now - last_).count();
@@ -247,8 +197,7 @@ class Log {
 
 struct ModelProcess::State {
   void Run(const ProcessSpec& spec);
-  void Follow(int log, int process);
-  void ReadLog(int log);
+  absl::Status Begin(const ProcessSpec& spec, const FileHandle& log);
   [[nodiscard]] std::string EndingAtStart() const;
 
   std::string folder;
@@ -257,8 +206,8 @@ struct ModelProcess::State {
   mutable std::mutex mutex;
   mutable std::condition_variable changed;
   absl::Status start = absl::OkStatus();
-  int pid = 0;       // 0: not started
-  int process = -1;  // descriptor of the process
+  int pid = 0;         // 0: not started
+  FileHandle process;  // closed when it has ended
   bool is_ended = false;
   std::string ending;
   Log log;
@@ -271,66 +220,49 @@ std::string ModelProcess::State::EndingAtStart() const {
   return fmt::format("{}, with memory_limit_bytes = {}", ending, memory_bytes);
 }
 
-void ModelProcess::State::ReadLog(int descriptor) {
-  std::array<char, 64 << 10> part;
-  const ssize_t length = read(descriptor, part.data(), part.size());
-  if (length <= 0) return;
-  bool is_too_fast = false;
-  {
-    const std::lock_guard lock(mutex);
-    is_too_fast = log.Add({part.data(), static_cast<std::size_t>(length)});
+// Makes the process. One whose end cannot be waited for is not left running.
+absl::Status ModelProcess::State::Begin(const ProcessSpec& spec, const FileHandle& log_writer) {
+  ASSIGN_OR_RETURN(const int child, StartKeeper(spec, folder, socket, log_writer));
+  absl::StatusOr<FileHandle> handle = OpenProcess(child);
+  if (!handle.ok()) {
+    kill(-child, SIGKILL);  // its group, whose leader it is
+    waitpid(child, nullptr, 0);
+    return handle.status();
   }
-  if (is_too_fast) std::this_thread::sleep_for(kLogPause);
-}
-
-// Until the process ends, and then what is left in the pipe.
-void ModelProcess::State::Follow(int descriptor, int child) {
-  for (bool is_running = true; is_running;) {
-    std::array<pollfd, 2> waits = {pollfd{.fd = descriptor, .events = POLLIN, .revents = 0},
-                                   pollfd{.fd = child, .events = POLLIN, .revents = 0}};
-    if (poll(waits.data(), waits.size(), -1) < 0 && errno != EINTR) break;
-    is_running = (waits[1].revents & POLLIN) == 0;
-    if ((waits[0].revents & POLLIN) != 0) ReadLog(descriptor);
-    // Closed by the model, which goes on: only its end is waited for.
-    if (waits[0].revents == POLLHUP) descriptor = -1;
-  }
-  for (int i = 0; descriptor >= 0 && i < 16; ++i) {  // a pipe holds no more
-    pollfd wait = {.fd = descriptor, .events = POLLIN, .revents = 0};
-    if (poll(&wait, 1, 0) <= 0 || (wait.revents & POLLIN) == 0) break;
-    ReadLog(descriptor);
-  }
+  const std::lock_guard lock(mutex);
+  process = *std::move(handle);
+  pid = child;
+  changed.notify_all();
+  return absl::OkStatus();
 }
 
 void ModelProcess::State::Run(const ProcessSpec& spec) {
-  Pipe pipe;
-  const absl::StatusOr<int> spawned =
-      pipe.ends[0] < 0 ? absl::UnavailableError(fmt::format("pipe: {}", std::strerror(errno)))
-                       : Spawn(spec, folder, socket, pipe.ends[1]);
-  int child = -1;
-  {
+  absl::StatusOr<Pipe> pipe = MakePipe();
+  const absl::Status begun = pipe.ok() ? Begin(spec, pipe->write) : pipe.status();
+  if (!begun.ok()) {
     const std::lock_guard lock(mutex);
-    start = spawned.status();
-    if (spawned.ok()) child = static_cast<int>(syscall(SYS_pidfd_open, *spawned, 0));
-    if (spawned.ok() && child < 0) start = EndUnwatched(*spawned, errno);
-    is_ended = !start.ok();
-    process = child;
-    if (start.ok()) pid = *spawned;
+    start = absl::UnavailableError(begun.message());
+    is_ended = true;
     changed.notify_all();
+    return;
   }
-  pipe.CloseWriter();
-  if (child < 0) return;
-  Follow(pipe.ends[0], child);
-  // Not reaped before: until here its id is its own. Nothing of its group is left when the keeper
-  // ended by itself.
+  pipe->write.Close();
+  const auto add = [this](std::string_view piece) {
+    const std::lock_guard lock(mutex);
+    return log.Add(piece) ? kLogPause : std::chrono::milliseconds(0);
+  };
+  if (!FollowOutput(std::move(pipe->read), process, add).ok()) kill(-pid, SIGKILL);
+  // The keeper is not reaped before this point, so that its id stays its own. If it ended by
+  // itself, nothing of its group may be left.
   siginfo_t looked = {};
-  waitid(P_PID, static_cast<id_t>(*spawned), &looked, WEXITED | WNOWAIT);
-  kill(-*spawned, SIGKILL);
+  waitid(P_PID, static_cast<id_t>(pid), &looked, WEXITED | WNOWAIT);
+  kill(-pid, SIGKILL);
   const std::lock_guard lock(mutex);
   int status = 0;
-  waitpid(*spawned, &status, 0);
+  waitpid(pid, &status, 0);
   ending = EndingText(status);
   is_ended = true;
-  close(std::exchange(process, -1));
+  process.Close();
   changed.notify_all();
 }
 
@@ -450,8 +382,8 @@ void ModelProcess::Stop() {
   {
     std::unique_lock lock(state_->mutex);
     const auto send = [&](int signal) {
-      if (state_->process >= 0) {
-        syscall(SYS_pidfd_send_signal, state_->process, signal, nullptr, 0);
+      if (state_->process.is_open()) {
+        syscall(SYS_pidfd_send_signal, state_->process.number(), signal, nullptr, 0);
       }
     };
     const auto has_ended = [&] { return state_->is_ended; };

@@ -1,176 +1,147 @@
 #include "server/process/command.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
 #include <signal.h>
-#include <spawn.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
-#include <cerrno>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/write.hpp>
 #include <chrono>
-#include <cstring>
+#include <cstddef>
 #include <optional>
-#include <thread>
+#include <string>
 #include <utility>
 
-#include "server/process/spawn_attributes.h"
+#include "search_space/base/status.h"
+#include "server/process/descriptor.h"
+#include "server/process/spawn.h"
 
 namespace meshwright {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+namespace asio = boost::asio;
+using boost::system::error_code;
 
-constexpr std::chrono::milliseconds kExitPoll(5);
+// A child with our ends of the pipes to it.
+struct Child {
+  int pid = 0;
+  FileHandle input;
+  FileHandle output;
+  FileHandle errors;
+};
 
-class Descriptor {
+absl::StatusOr<Child> Start(const std::vector<std::string>& arguments) {
+  ASSIGN_OR_RETURN(Pipe input, MakeInputPipe());
+  ASSIGN_OR_RETURN(Pipe output, MakePipe());
+  ASSIGN_OR_RETURN(Pipe errors, MakePipe());
+  ASSIGN_OR_RETURN(const int pid, Spawn({.arguments = arguments,
+                                         .descriptors = {{STDIN_FILENO, input.read.number()},
+                                                         {STDOUT_FILENO, output.write.number()},
+                                                         {STDERR_FILENO, errors.write.number()}}}));
+  return Child{.pid = pid,
+               .input = std::move(input.write),
+               .output = std::move(output.read),
+               .errors = std::move(errors.read)};
+}
+
+// Serves a child's streams until both that it writes to have ended and it has ended itself.
+class Exchange {
  public:
-  explicit Descriptor(int number = -1) : number_(number) {}
-  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(number_, other.number_);
-    return *this;
+  Exchange(Child child, FileHandle process, CommandOutput& output)
+      : input_(loop_, asio::local::stream_protocol(), child.input.Release()),
+        output_{{loop_, child.output.Release()}, output.out},
+        errors_{{loop_, child.errors.Release()}, output.err},
+        process_(loop_, process.Release()) {}
+
+  void Run(std::string_view input, Seconds limit) {
+    Read(output_);
+    Read(errors_);
+    process_.async_wait(asio::posix::stream_descriptor::wait_read,
+                        [this](const error_code&) { NoteEnd(); });
+    // A program need not read its input: how the write ends does not matter.
+    asio::async_write(input_, asio::buffer(input), [this](const error_code&, std::size_t) {
+      error_code ignored;
+      input_.close(ignored);
+    });
+    loop_.run_for(std::chrono::duration_cast<std::chrono::steady_clock::duration>(limit));
   }
-  ~Descriptor() { Close(); }
-  void Close() {
-    if (number_ >= 0) close(std::exchange(number_, -1));
-  }
-  [[nodiscard]] int number() const { return number_; }
-  [[nodiscard]] bool is_open() const { return number_ >= 0; }
 
  private:
-  int number_;
+  struct Stream {
+    asio::posix::stream_descriptor end;
+    std::string& text;
+    std::array<char, 16384> piece = {};
+  };
+
+  void Read(Stream& stream) {
+    stream.end.async_read_some(asio::buffer(stream.piece),
+                               [this, &stream](const error_code& error, std::size_t size) {
+                                 if (error) return NoteEnd();
+                                 stream.text.append(stream.piece.data(), size);
+                                 Read(stream);
+                               });
+  }
+  void NoteEnd() {
+    if (--open_count_ == 0) loop_.stop();
+  }
+
+  asio::io_context loop_;
+  asio::local::stream_protocol::socket input_;
+  Stream output_;
+  Stream errors_;
+  asio::posix::stream_descriptor process_;
+  int open_count_ = 3;  // both streams and the process
 };
 
-struct Pipe {
-  Descriptor read;
-  Descriptor write;
-};
-
-absl::StatusOr<Pipe> MakePipe() {
-  std::array<int, 2> ends = {};
-  if (pipe2(ends.data(), O_CLOEXEC) != 0) {
-    return absl::ResourceExhaustedError(fmt::format("pipe: {}", std::strerror(errno)));
+// Kills and reaps a child unless it has been reaped.
+class Reaper {
+ public:
+  explicit Reaper(int pid) : pid_(pid) {}
+  Reaper(const Reaper&) = delete;
+  Reaper& operator=(const Reaper&) = delete;
+  ~Reaper() {
+    if (pid_ == 0) return;
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
   }
-  return Pipe{Descriptor(ends[0]), Descriptor(ends[1])};
-}
-
-// A pipe whose broken end is an error of a write, and not a signal to this process.
-absl::StatusOr<Pipe> MakeInputPipe() {
-  std::array<int, 2> ends = {};
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-    return absl::ResourceExhaustedError(fmt::format("socketpair: {}", std::strerror(errno)));
-  }
-  return Pipe{Descriptor(ends[0]), Descriptor(ends[1])};
-}
-
-// Our ends of the pipes to a child.
-struct Child {
-  pid_t pid = 0;
-  Descriptor in;
-  Descriptor out;
-  Descriptor err;
-};
-
-absl::StatusOr<Child> Spawn(const std::vector<std::string>& arguments) {
-  auto in = MakeInputPipe();
-  auto out = MakePipe();
-  auto err = MakePipe();
-  for (const auto* made : {&in, &out, &err}) {
-    if (!made->ok()) return made->status();
-  }
-  std::vector<char*> words;
-  words.reserve(arguments.size() + 1);
-  for (const std::string& word : arguments) words.push_back(const_cast<char*>(word.c_str()));
-  words.push_back(nullptr);
-
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, in->read.number(), STDIN_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, out->write.number(), STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, err->write.number(), STDERR_FILENO);
-  SpawnAttributes attributes;
-  Child child;
-  const int error =
-      posix_spawnp(&child.pid, words.front(), &actions, attributes.get(), words.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) {
-    const std::string message = fmt::format("{}: {}", arguments.front(), std::strerror(error));
-    return error == ENOENT ? absl::NotFoundError(message) : absl::UnavailableError(message);
-  }
-  child.in = std::move(in->write);
-  child.out = std::move(out->read);
-  child.err = std::move(err->read);
-  return child;
-}
-
-// Reads what is there; closes at the end of the stream.
-void ReadSome(Descriptor& from, std::string& text) {
-  std::array<char, 16384> buffer = {};
-  const ssize_t count = read(from.number(), buffer.data(), buffer.size());
-  if (count > 0) {
-    text.append(buffer.data(), static_cast<std::size_t>(count));
-  } else if (count == 0 || errno != EINTR) {
-    from.Close();
-  }
-}
-
-void WriteSome(Descriptor& to, std::string_view& rest) {
-  const ssize_t count = send(to.number(), rest.data(), rest.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-  if (count >= 0) rest.remove_prefix(static_cast<std::size_t>(count));
-  const bool is_broken = count < 0 && errno != EINTR && errno != EAGAIN;
-  if (rest.empty() || is_broken) to.Close();  // a program need not read its input
-}
-
-// Nothing when it has not ended by `end`. It is looked at once at least.
-std::optional<int> ExitCode(pid_t pid, Clock::time_point end) {
-  while (true) {
+  // Returns the exit code if the child has ended.
+  std::optional<int> ExitCode() {
     int status = 0;
-    const pid_t ended = waitpid(pid, &status, WNOHANG);
-    if (ended == pid) return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    if (Clock::now() >= end) return std::nullopt;
-    std::this_thread::sleep_for(kExitPoll);
+    if (waitpid(pid_, &status, WNOHANG) != pid_) return std::nullopt;
+    pid_ = 0;
+    return ExitCodeOf(status);
   }
-}
 
-// Until both streams have ended, or the end.
-void Exchange(Child& child, std::string_view input, CommandOutput& output, Clock::time_point end) {
-  if (input.empty()) child.in.Close();
-  while (child.out.is_open() || child.err.is_open()) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
-    if (left.count() <= 0) return;
-    std::array<pollfd, 3> waits = {{{child.out.number(), POLLIN, 0},
-                                    {child.err.number(), POLLIN, 0},
-                                    {child.in.number(), POLLOUT, 0}}};
-    if (poll(waits.data(), waits.size(), static_cast<int>(left.count()) + 1) <= 0) continue;
-    if (waits[0].revents != 0) ReadSome(child.out, output.out);
-    if (waits[1].revents != 0) ReadSome(child.err, output.err);
-    if (waits[2].revents != 0) WriteSome(child.in, input);
-  }
-}
+ private:
+  int pid_;
+};
 
 }  // namespace
 
 absl::StatusOr<CommandOutput> RunCommand(const std::vector<std::string>& arguments,
                                          std::string_view input, Seconds limit) {
-  auto child = Spawn(arguments);
-  if (!child.ok()) return child.status();
+  ASSIGN_OR_RETURN(Child child, Start(arguments));
+  Reaper reaper(child.pid);
+  ASSIGN_OR_RETURN(FileHandle process, OpenProcess(child.pid));
   CommandOutput output;
-  const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(limit);
-  Exchange(*child, input, output, end);
-  // A program that has left its streams to a child of its own has ended too.
-  const std::optional<int> exit_code = ExitCode(child->pid, end);
-  if (exit_code.has_value()) {
-    output.exit_code = *exit_code;
-    return output;
+  try {
+    Exchange(std::move(child), std::move(process), output).Run(input, limit);
+  } catch (const boost::system::system_error& error) {  // no descriptor is left for the loop
+    return absl::ResourceExhaustedError(fmt::format("{}: {}", arguments.front(), error.what()));
   }
-  kill(child->pid, SIGKILL);
-  waitpid(child->pid, nullptr, 0);
-  return absl::DeadlineExceededError(
-      fmt::format("{} had not ended after {} s", arguments.front(), limit.count()));
+  // A program that has left its streams to a child of its own has ended too.
+  const std::optional<int> exit_code = reaper.ExitCode();
+  if (!exit_code.has_value()) {
+    return absl::DeadlineExceededError(
+        fmt::format("{} had not ended after {} s", arguments.front(), limit.count()));
+  }
+  output.exit_code = *exit_code;
+  return output;
 }
 
 }  // namespace meshwright

@@ -152,6 +152,7 @@ constexpr LibraryRule kLibraries[] = {
                 "cli/",
      .sources_only = true},
     {.prefix = "CLI/", .folders = "server cli/"},
+    {.prefix = "boost/", .folders = "server/process", .sources_only = true},
     {.prefix = "grpc", .folders = kWire},  // grpc/, grpcpp/, grpc++/
     {.prefix = "google/protobuf/", .folders = kWire},
     {.prefix = "google/rpc/", .folders = kWire},

@@ -1,10 +1,8 @@
 #include "server/launchers/local/local_engine.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -23,18 +21,20 @@
 #include <map>
 #include <sstream>
 #include <string_view>
-#include <thread>
 
+#include "search_space/base/status.h"
 #include "search_space/base/units.h"
 #include "server/launchers/local/local_supervisor.h"
+#include "server/process/descriptor.h"
+#include "server/process/follow_output.h"
 #include "server/process/owner.h"
-#include "server/process/spawn_attributes.h"
+#include "server/process/spawn.h"
 
 namespace meshwright {
 namespace {
 
-constexpr int kStartPolls = 500;
-constexpr std::chrono::milliseconds kStartPoll(10);
+constexpr std::chrono::seconds kStartLimit(5);
+constexpr int kReadyDescriptor = 3;             // as local_supervisor.sh has it
 constexpr std::chrono::seconds kRestLimit(60);  // for which killed processes are waited for
 
 std::string PrefixOf(const std::string& folder, const std::string& attempt_id) {
@@ -192,14 +192,6 @@ std::vector<std::string> EnvironmentOf(const JobSpec& spec) {
   return lines;
 }
 
-std::vector<char*> Pointers(std::vector<std::string>& words) {
-  std::vector<char*> pointers;
-  pointers.reserve(words.size() + 1);
-  for (std::string& word : words) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
 std::vector<std::string> ArgumentsOf(const JobSpec& spec, const LocalEngineOptions& options) {
   std::vector<std::string> arguments = {
       "bash",
@@ -219,25 +211,21 @@ std::vector<std::string> ArgumentsOf(const JobSpec& spec, const LocalEngineOptio
   return arguments;
 }
 
-absl::StatusOr<int> Spawn(const JobSpec& spec, const LocalEngineOptions& options) {
-  std::vector<std::string> arguments = ArgumentsOf(spec, options);
-  std::vector<std::string> environment = EnvironmentOf(spec);
-  const std::string output = PrefixOf(spec.folder, spec.attempt_id) + ".log";
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, output.c_str(),
-                                   O_WRONLY | O_CREAT | O_APPEND, 0644);
-  posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
-  posix_spawn_file_actions_addchdir_np(&actions, spec.folder.c_str());
-  const SpawnAttributes attributes(/*has_own_session=*/true);
-  pid_t pid = 0;
-  const int error = posix_spawnp(&pid, "bash", &actions, attributes.get(),
-                                 Pointers(arguments).data(), Pointers(environment).data());
-  posix_spawn_file_actions_destroy(&actions);
-  if (error == 0) return pid;
-  return absl::UnavailableError(
-      fmt::format("the job cannot be started in {}: {}", spec.folder, std::strerror(error)));
+// Starts the supervisor of a job. It holds the write end of `ready` until the job can be found by
+// its files.
+absl::StatusOr<int> StartSupervisor(const JobSpec& spec, const LocalEngineOptions& options,
+                                    const FileHandle& ready) {
+  ASSIGN_OR_RETURN(const FileHandle no_input, OpenEmptyInput());
+  ASSIGN_OR_RETURN(const FileHandle output,
+                   OpenForAppending(PrefixOf(spec.folder, spec.attempt_id) + ".log"));
+  return Spawn({.arguments = ArgumentsOf(spec, options),
+                .environment = EnvironmentOf(spec),
+                .folder = spec.folder,
+                .descriptors = {{STDIN_FILENO, no_input.number()},
+                                {STDOUT_FILENO, output.number()},
+                                {STDERR_FILENO, output.number()},
+                                {kReadyDescriptor, ready.number()}},
+                .has_own_session = true});
 }
 
 }  // namespace
@@ -264,13 +252,16 @@ absl::StatusOr<std::string> LocalEngine::Submit(const JobSpec& spec) {
   if (absl::Status checked = Check(spec, options_); !checked.ok()) return checked;
   const std::string prefix = PrefixOf(spec.folder, spec.attempt_id);
   if (auto supervisor = SupervisorOf(prefix); supervisor.has_value()) return *supervisor;
-  const auto pid = Spawn(spec, options_);
-  if (!pid.ok()) return pid.status();
-  children_.push_back(*pid);
-  for (int i = 0; i < kStartPolls; ++i) {
-    if (auto supervisor = SupervisorOf(prefix); supervisor.has_value()) return *supervisor;
-    std::this_thread::sleep_for(kStartPoll);
+  ASSIGN_OR_RETURN(Pipe ready, MakePipe());
+  const auto pid = StartSupervisor(spec, options_, ready.write);
+  if (!pid.ok()) {
+    return absl::UnavailableError(fmt::format("the job cannot be started in {}: {}", spec.folder,
+                                              std::string(pid.status().message())));
   }
+  children_.push_back(*pid);
+  ready.write.Close();
+  WaitForClose(ready.read, kStartLimit);
+  if (auto supervisor = SupervisorOf(prefix); supervisor.has_value()) return *supervisor;
   kill(-*pid, SIGKILL);
   return absl::UnavailableError(fmt::format("the job did not begin to run; see {}.log", prefix));
 }

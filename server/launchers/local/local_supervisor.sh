@@ -1,13 +1,13 @@
-# Runs one job of the local engine to its end, whether or not the server that began it lives so long.
+# Runs one job of the local engine to its end, even if the server that began it does not live so long.
 # It leads a process group of its own and leaves none of it behind.
 #
 #   bash -c "$(<local_supervisor.sh)" bash PREFIX PROCESSES TIME_LIMIT_SECONDS SLOTS_FOLDER SLOTS \
 #       SLOTS_OF_JOB MEMORY_LIMIT_KIB DEVICES_VARIABLE DEVICE_NAMES COMMAND...
 #
-# Empty: no limit of memory; no such variable. DEVICE_NAMES: of all slots, with commas.
-# Writes, each whole or not at all: PREFIX.pid "PID START_TIME" at once, PREFIX.running "TIME_MS" when it
-# has the locks of the job's device slots, PREFIX.exit "CODE CAUSE TIME_MS" (exited, cancelled,
-# time_limit). TERM ends the job; processes get 10 seconds to go.
+# An empty limit is none, and an empty variable is not set. DEVICE_NAMES are those of all slots, separated by
+# commas. Writes, each file whole or not at all: PREFIX.pid "PID START_TIME" at once, after which it closes
+# descriptor 3; PREFIX.running "TIME_MS" when it has the locks of the job's device slots; PREFIX.exit
+# "CODE CAUSE TIME_MS" (exited, cancelled, time_limit). TERM ends the job; processes get 10 seconds to end.
 set -u
 prefix=$1 processes=$2 limit=$3 slots=$4 slot_count=$5
 job_slots=$6 memory_limit=$7 devices_variable=$8
@@ -21,7 +21,7 @@ put() {
   mv "$prefix.$1.part" "$prefix.$1"
 }
 
-# Whatever is left of the job goes with us.
+# Ends, and ends whatever is left of the job.
 finish() {
   trap '' TERM ALRM
   put exit "$code $cause $(date +%s%3N)"
@@ -31,14 +31,15 @@ finish() {
 trap 'cause=cancelled' TERM
 trap 'cause=time_limit' ALRM
 put pid "$$ $(cut -d ' ' -f 22 "/proc/$$/stat")"
+exec 3>&-  # whoever started us waits for this, or for our end
 
-# A lock is of a slot, or of a device that has a name: others may list the same one elsewhere.
+# Names the lock of a slot: by its device if that has a name, since others may list the device elsewhere.
 lock_of() {
   local name=${device_names[$1]-$1}
   echo "$slots/${name//[^A-Za-z0-9._-]/_}"
 }
 
-# The locks are the processes' too, so that a slot is free when they are gone.
+# Takes the locks, which the processes inherit, so that a slot is free only when they have ended.
 take_slots() {
   local i fd held=() mask
   devices=()
@@ -71,8 +72,8 @@ if [[ -n $devices_variable ]]; then
   for i in "${devices[@]}"; do visible+=("${device_names[i]}"); done
   export "$devices_variable=$(IFS=, && echo "${visible[*]}")"
 fi
-# Of what each process maps to write to and shares with none (RLIMIT_DATA). Not of its address space,
-# which programs of GPUs reserve by the terabyte. A lower limit of the site's stays.
+# The limit is on private writable memory of each process (RLIMIT_DATA), not on its address space, which
+# programs on GPUs reserve by the terabyte. A lower limit of the site stays.
 if [[ -n $memory_limit ]] && { [[ $(ulimit -d) == unlimited ]] || (($(ulimit -d) > memory_limit)); }; then
   ulimit -d "$memory_limit"
 fi
@@ -84,7 +85,7 @@ for ((rank = 0; rank < processes; rank++)); do
   pids+=("$!")
 done
 
-# Looks, since "wait -n" does not tell of a process that ended before it was called (bash 5.2).
+# Polls, because "wait -n" does not report a process that ended before it was called (bash 5.2).
 running=("${pids[@]}")
 while ((code == 0 && ${#running[@]} > 0)) && [[ $cause == exited ]]; do
   sleep 0.05

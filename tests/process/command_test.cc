@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "search_space/base/units.h"
-
 namespace meshwright {
 namespace {
 
