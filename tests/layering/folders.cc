@@ -133,12 +133,13 @@ constexpr std::string_view kSystem =
 
 constexpr LibraryRule kLibraries[] = {
     {.prefix = "fmt/", .folders = "*"},
-    {.prefix = "absl/status/", .folders = "*"},
-    {.prefix = "absl/strings/cord.h", .folders = "*", .sources_only = true},  // status payloads
+    {.prefix = "absl/status/", .folders = "*", .is_quoted = true},
+    // Payloads of statuses.
+    {.prefix = "absl/strings/cord.h", .folders = "*", .sources_only = true, .is_quoted = true},
     // Costs are looked up hundreds of thousands of times a search; std::unordered_map took a fifth
     // of its time.
-    {.prefix = "absl/container/flat_hash_map.h", .folders = "estimator/"},
-    {.prefix = "absl/", .folders = "", .reason = "only absl/status is used"},
+    {.prefix = "absl/container/flat_hash_map.h", .folders = "estimator/", .is_quoted = true},
+    {.prefix = "absl/", .folders = "", .reason = "only absl/status is used", .is_quoted = true},
     {.prefix = "nlohmann/json_fwd.hpp", .folders = kJson},  // declarations only
     {.prefix = "nlohmann/", .folders = kJson, .sources_only = true},
     {.prefix = "Eigen/", .folders = "estimator/", .sources_only = true},
@@ -155,8 +156,9 @@ constexpr LibraryRule kLibraries[] = {
     {.prefix = "boost/", .folders = "server/process", .sources_only = true},
     {.prefix = "grpc", .folders = kWire},  // grpc/, grpcpp/, grpc++/
     {.prefix = "google/protobuf/", .folders = kWire},
-    {.prefix = "google/rpc/", .folders = kWire},
-    {.prefix = "meshwright/", .folders = kWire},  // generated from proto/meshwright
+    // Generated from proto/.
+    {.prefix = "google/rpc/", .folders = kWire, .is_quoted = true},
+    {.prefix = "meshwright/", .folders = kWire, .is_quoted = true},
     {.prefix = "sys/", .folders = kSystem, .sources_only = true},
     {.prefix = "gtest/", .folders = "", .reason = "only in tests/"},
     {.prefix = "gmock/", .folders = "", .reason = "only in tests/"},

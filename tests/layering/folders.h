@@ -29,6 +29,8 @@ struct LibraryRule {
   std::string_view folders;      // list of folders that may include it
   bool sources_only = false;     // true if it may be included in .cc files only
   std::string_view reason = {};  // added to the message
+  bool is_quoted =
+      false;  // true for what is generated here, and for absl, as its documentation does
 };
 
 std::span<const LibraryRule> LibraryRules();

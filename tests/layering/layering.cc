@@ -44,11 +44,16 @@ std::optional<std::string> CheckInclude(const Include& include, const FolderRule
     }
     return fmt::format("{}/ may not use {}/ ({})", folder.path, used->path, header);
   }
-  if (folder.may_use_any_library) {
-    return std::nullopt;
+  const LibraryRule* const library = FindLibrary(header);
+  if (library != nullptr && !folder.may_use_any_library) {
+    std::optional<std::string> wrong = CheckLibrary(*library, folder, is_header, header);
+    if (wrong.has_value()) return wrong;
   }
-  if (const LibraryRule* library = FindLibrary(header); library != nullptr) {
-    return CheckLibrary(*library, folder, is_header, header);
+  if (library != nullptr && include.is_quoted != library->is_quoted) {
+    return fmt::format("{} belongs in {}", header, library->is_quoted ? "quotes" : "brackets");
+  }
+  if (library != nullptr || folder.may_use_any_library) {
+    return std::nullopt;
   }
   if (include.is_quoted) {
     return fmt::format("\"{}\" starts at no folder of the project", header);

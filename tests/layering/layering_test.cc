@@ -87,6 +87,13 @@ const Case kCases[] = {
     // Libraries.
     {"FmtEverywhere", "search_space/spec/plan.cc", "#include <fmt/format.h>\n"},
     {"StatusEverywhere", "pruner/pruner.cc", "#include \"absl/status/statusor.h\"\n"},
+    {"LibraryInQuotes", "pruner/pruner.cc", "#include \"fmt/format.h\"\n", "in brackets"},
+    {"TestLibraryInQuotes", "tests/pruner/pruner_test.cc", "#include \"gtest/gtest.h\"\n",
+     "in brackets"},
+    {"StatusInBrackets", "pruner/pruner.cc", "#include <absl/status/statusor.h>\n", "in quotes"},
+    {"AsioInProcess", "server/process/command.cc", "#include <boost/asio/io_context.hpp>\n"},
+    {"AsioInLaunchers", "server/launchers/jobs/job.cc", "#include <boost/asio/io_context.hpp>\n",
+     "server/launchers/jobs/ may not include boost/asio/io_context.hpp"},
     {"OtherAbsl", "pruner/pruner.cc", "#include \"absl/strings/str_cat.h\"\n",
      "only absl/status is used"},
     {"JsonInSource", "search_space/import/hugging_face.cc", "#include <nlohmann/json.hpp>\n"},
