@@ -78,7 +78,7 @@ endfunction()
 function(meshwright_test name)
   cmake_parse_arguments(ARG "MAIN;OPTIMISED" "" "SOURCES;LINK;PROPERTIES" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
-  target_link_libraries(${name} PRIVATE ${ARG_LINK} fmt::fmt absl::statusor GTest::gtest
+  target_link_libraries(${name} PRIVATE ${ARG_LINK} absl::statusor fmt::fmt GTest::gtest
                                         GTest::gmock meshwright_warnings)
   if(NOT ARG_MAIN)
     target_link_libraries(${name} PRIVATE GTest::gtest_main)
@@ -88,7 +88,7 @@ function(meshwright_test name)
     target_compile_options(${name} PRIVATE -O1)
   else()
     # Otherwise most of the time of a build goes into optimising what runs once.
-    target_compile_options(${name} PRIVATE -O0)
+    target_compile_options(${name} PRIVATE -O0 -pthread)
     target_precompile_headers(${name} REUSE_FROM test_headers)
   endif()
   meshwright_list_suites(${name} ${ARG_PROPERTIES})

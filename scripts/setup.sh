@@ -41,6 +41,7 @@ test_packages=(
   llvm                     # llvm-symbolizer: their reports name functions and lines
   clang-format             # layout of the source
   clang-tidy               # static checks of changed files
+  stress                   # load beside the tests (scripts/stress_tests.sh)
   slurm-wlm                # a real Slurm on this machine (scripts/slurm_up.sh)
   munge                    # its authentication
   python3-grpcio           # the Python template of a vendor's cost model

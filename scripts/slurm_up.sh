@@ -49,7 +49,7 @@ host=$(hostname -s) user=$(id -un)
 (umask 077 && head -c 128 /dev/urandom >"$folder/munge/key")
 munged --force --key-file="$folder/munge/key" --socket="$folder/run/munge" --pid-file="$folder/run/munge.pid" \
   --log-file="$folder/munge/log" --seed-file="$folder/munge/seed" 2>"$folder/log/munged.err"
-until_true 5 test -s "$folder/run/munge.pid" || fail "munged did not start; see $folder/log/munged.err"
+until_true 60 test -s "$folder/run/munge.pid" || fail "munged did not start; see $folder/log/munged.err"
 echo "munged $(<"$folder/run/munge.pid")" >>"$folder/pids"
 
 {
@@ -81,7 +81,7 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 # Nodes may claim more cores than the machine has.
 SlurmdParameters=config_overrides
-SlurmdTimeout=10
+SlurmdTimeout=60
 KillWait=2
 ReturnToService=2
 # A site without accounting, as many are; completed jobs are lines of a file.
@@ -99,14 +99,14 @@ EOF
 export SLURM_CONF=$folder/slurm.conf
 
 slurmctld -c -f "$SLURM_CONF" 2>"$folder/log/slurmctld.err"
-until_true 10 scontrol ping >/dev/null || fail "slurmctld does not answer; see $folder/log"
+until_true 60 scontrol ping >/dev/null || fail "slurmctld does not answer; see $folder/log"
 echo "slurmctld $(<"$folder/run/slurmctld.pid")" >>"$folder/pids"
 for ((i = 1; i <= nodes; i++)); do
   mkdir -p "$folder/run/spool-n$i"
   slurmd -N "n$i" -f "$SLURM_CONF" 2>"$folder/log/slurmd-n$i.err"
-  until_true 10 test -s "$folder/run/slurmd-n$i.pid" || fail "slurmd n$i did not start; see $folder/log"
+  until_true 60 test -s "$folder/run/slurmd-n$i.pid" || fail "slurmd n$i did not start; see $folder/log"
   echo "slurmd-n$i $(<"$folder/run/slurmd-n$i.pid")" >>"$folder/pids"
 done
 all_idle() { [[ $(sinfo -h -N -t idle -o %N | sort -u | wc -l) -eq $nodes ]]; }
-until_true 30 all_idle || fail "the nodes did not become idle; see $folder/log"
+until_true 120 all_idle || fail "the nodes did not become idle; see $folder/log"
 echo "export SLURM_CONF=$SLURM_CONF"

@@ -32,9 +32,9 @@ part() {
 }
 
 # No test takes minutes, even under sanitizers on a busy machine; one that hangs must not hold up the rest.
-# One more at once than there are cores: tests of jobs mostly wait.
+# Twice as many at once as there are cores: tests of jobs mostly wait.
 run_tests() {
-  ctest --preset "$1" --parallel "$(($(nproc) + 1))" --timeout 600 --no-tests=error 2>&1 | tee "build/$1/ctest.log"
+  ctest --preset "$1" --parallel "$((2 * $(nproc)))" --timeout 600 --no-tests=error 2>&1 | tee "build/$1/ctest.log"
 }
 
 # times PRESET: how many tests ran, which took longest, and the names of those that failed.

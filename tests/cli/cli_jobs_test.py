@@ -178,7 +178,8 @@ class ConformanceTest(JobsFolder):
             with self.subTest(name):
                 self.behave({"1": does, "2": does})
                 job = self.job(**({"time_limit_seconds": 4} if name == "timeout" else {}))
-                job["metrics"]["hang_limit_seconds"] = 1
+                if name == "hang":
+                    job["metrics"]["hang_limit_seconds"] = 1
                 answer = json.loads(self.tune(trials=1, job=job, expect=0 if end[0] == "ok" else 10).stdout)
                 self.assertEqual([(t["outcome"], t["failure_class"]) for t in answer["trials"]], [end])
                 self.assertEqual(list(self.began().values()), [1] * attempts)

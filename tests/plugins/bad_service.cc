@@ -142,7 +142,7 @@ class BadService final : public wire::CostModelService::Service {
                        wire::ExplainResponse* response) override {
     if (!has_explain()) return {grpc::StatusCode::UNIMPLEMENTED, "none"};
     if (mode_ == "explain_crash") std::abort();
-    if (mode_ == "explain_hang") Hang();
+    if (mode_ == "explain_hang") Hang(folder_);
     if (mode_ != "explain_many" && request->candidate().count() != 1) return Invalid("not one");
     const int lines = mode_ == "explain_silent" ? 0 : 1'000;
     for (int i = 0; i < lines; ++i) response->add_lines("\x1B[2Jline " + std::string(1'000, 'x'));

@@ -38,6 +38,28 @@ using testing::SizeIs;
 // Longer than any test may run.
 constexpr std::chrono::hours kForever(1);
 
+// Waits until a bad model hangs whose folder is below this one; returns false if none does.
+bool Hangs(const std::string& folders) {
+  return WaitFor([&] {
+    std::error_code error;  // folders come and go
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folders, error)) {
+      if (entry.path().filename() == "begun") return true;
+    }
+    return false;
+  });
+}
+
+// Waits until the thread sleeps, as it does when it waits for a lock or an answer.
+bool Sleeps(pid_t thread) {
+  return WaitFor([&] {
+    std::ifstream stat(fmt::format("/proc/self/task/{}/stat", thread));
+    std::string text;
+    std::getline(stat, text);
+    const std::size_t name_end = text.rfind(") ");
+    return name_end != std::string::npos && text[name_end + 2] == 'S';
+  });
+}
+
 std::shared_ptr<RunningModel> Make(const ModelManifest& manifest,
                                    const FailurePolicy& policy = QuickPolicy()) {
   return std::make_shared<RunningModel>(manifest, policy, ModelEvent());
@@ -277,28 +299,6 @@ TEST(RunningModelTest, ACancelOfAHungCallIsQuickAndLeavesNothing) {
   model.reset();
   EXPECT_THAT(ProcessesLeft(folders.path()), IsEmpty());
   EXPECT_TRUE(std::filesystem::is_empty(folders.path()));
-}
-
-// Waits until a bad model hangs whose folder is below this one; returns false if none does.
-bool Hangs(const std::string& folders) {
-  return WaitFor([&] {
-    std::error_code error;  // folders come and go
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(folders, error)) {
-      if (entry.path().filename() == "begun") return true;
-    }
-    return false;
-  });
-}
-
-// Waits until the thread sleeps, as it does when it waits for a lock or an answer.
-bool Sleeps(pid_t thread) {
-  return WaitFor([&] {
-    std::ifstream stat(fmt::format("/proc/self/task/{}/stat", thread));
-    std::string text;
-    std::getline(stat, text);
-    const std::size_t name_end = text.rfind(") ");
-    return name_end != std::string::npos && text[name_end + 2] == 'S';
-  });
 }
 
 // One process answers one call at a time: who waits for another's gets away at once.

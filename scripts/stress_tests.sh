@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Runs the tests that use processes, sockets or timers (ctest's label "processes") again and again while
+# `stress` keeps every core busy, and fails if one fails once. Twenty rounds take less than two hours on
+# two cores.
+#
+#   scripts/stress_tests.sh [ROUNDS [PRESET [REGEX]]]    20 rounds, preset release, all such tests
+set -euo pipefail
+cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." >/dev/null
+[[ $# -le 3 ]] || { sed -n '2,7s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+rounds=${1:-20} preset=${2:-release} names=${3:-.}
+
+scripts/setup.sh --test
+scripts/build.sh "$preset"
+
+stress --cpu "$(nproc)" >/dev/null &
+load=$!
+trap 'kill "$load" 2>/dev/null || true' EXIT
+
+# A deadline that a test reaches only when it hangs; one round of the longest takes some minutes.
+passed=0
+ctest --preset "$preset" -L processes -R "$names" --repeat "until-fail:$rounds" --timeout 1200 \
+  --parallel "$((2 * $(nproc)))" --no-tests=error || passed=$?
+echo
+scripts/test_times.py "build/$preset/Testing/Temporary/LastTest.log"
+echo "$rounds rounds in $SECONDS s: $([[ $passed -eq 0 ]] && echo "no failure" || echo "FAILED")"
+exit "$passed"
