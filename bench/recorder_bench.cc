@@ -14,8 +14,11 @@
 #include <vector>
 
 #include "recorder/history_records.h"
+#include "recorder/import.h"
 #include "recorder/recorder.h"
 #include "recorder/records.h"
+#include "recorder/store_access.h"
+#include "recorder/transfer.h"
 #include "recorder/trial_records.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/choices.h"
@@ -217,11 +220,16 @@ void ImportMeasurements(benchmark::State& state) {
     auto store = std::make_unique<BenchStore>(state);
     state.ResumeTiming();
     std::size_t next = 0;
-    const auto counts = store->recorder().Import(
-        [&]() -> absl::StatusOr<std::optional<std::string>> {
-          return next < lines->size() ? std::optional((*lines)[next++]) : std::nullopt;
-        },
-        {});
+    const LineSource source = {.next = [&]() -> absl::StatusOr<std::optional<std::string>> {
+                                 return next < lines->size() ? std::optional((*lines)[next++])
+                                                             : std::nullopt;
+                               },
+                               .rewind =
+                                   [&next] {
+                                     next = 0;
+                                     return absl::OkStatus();
+                                   }};
+    const auto counts = ImportMeasurements(source, {}, DirectAccess(store->recorder()));
     if (!counts.ok()) return state.SkipWithError("import failed");
     state.PauseTiming();
     store.reset();

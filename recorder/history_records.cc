@@ -1,5 +1,15 @@
 #include "recorder/history_records.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "search_space/base/status.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/choices.h"
+
 namespace meshwright {
 
 template <>
@@ -11,6 +21,67 @@ std::span<const ChoiceWord<MeasurementSource>> Choices<MeasurementSource>() {
       {MeasurementSource::kReplay, "replay"},
   };
   return kTable;
+}
+
+namespace {
+
+// An id is shown on a terminal, and no text is without end.
+absl::Status CheckTexts(const MeasurementRecord& measurement) {
+  constexpr std::size_t kLongestId = 100;
+  constexpr std::size_t kLongestText = 4000;
+  const auto is_of_id = [](char c) { return c >= ' ' && c <= '~'; };
+  std::string id = measurement.id;
+  if (id.empty() || id.size() > kLongestId || !std::ranges::all_of(id, is_of_id)) {
+    id.resize(std::min(id.size(), kLongestId));
+    std::ranges::replace_if(id, std::not_fn(is_of_id), '?');
+    return absl::InvalidArgumentError(fmt::format(
+        "measurement id = '{}'; must be 1 to {} printable characters of ASCII", id, kLongestId));
+  }
+  if (std::max(measurement.job_name.size(), measurement.note.size()) > kLongestText) {
+    return absl::InvalidArgumentError(
+        fmt::format("measurement '{}': job_name or note has more than {} bytes", id, kLongestText));
+  }
+  return absl::OkStatus();
+}
+
+// What is there of them must be a figure.
+absl::Status CheckFigures(const MeasurementRecord& measurement) {
+  const auto check = [&](const char* name, double value, bool is_fine) -> absl::Status {
+    if (is_fine && std::isfinite(value)) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        fmt::format("measurement '{}': {} = {}; must be a positive figure or absent",
+                    measurement.id, name, value));
+  };
+  const auto time = [&](const char* name, const std::optional<Seconds>& value) {
+    return check(name, value.value_or(Seconds(1)).count(), value.value_or(Seconds(1)).count() > 0);
+  };
+  const auto memory = [&](const char* name, const std::optional<Bytes>& value) {
+    const std::int64_t count = value.value_or(Bytes{1}).count;
+    return check(name, static_cast<double>(count), count > 0);
+  };
+  const ExpectedFigures& expected = measurement.expected;
+  const double device_time = measurement.device_time.count();
+  RETURN_IF_ERROR(memory("peak_memory_bytes", measurement.peak_memory));
+  RETURN_IF_ERROR(time("expected_step_time_seconds", expected.step_time));
+  RETURN_IF_ERROR(time("expected_low_seconds", expected.low));
+  RETURN_IF_ERROR(time("expected_high_seconds", expected.high));
+  RETURN_IF_ERROR(memory("expected_peak_memory_bytes", expected.peak_memory));
+  return check("device_seconds", device_time, device_time >= 0);
+}
+
+}  // namespace
+
+absl::Status Validate(const MeasurementRecord& measurement) {
+  RETURN_IF_ERROR(CheckTexts(measurement));
+  RETURN_IF_ERROR(CheckFigures(measurement));
+  const bool has_time = measurement.step_time.has_value() && *measurement.step_time > Seconds(0);
+  if (measurement.outcome == Outcome::kOk && !has_time) {
+    return absl::InvalidArgumentError(fmt::format(
+        "measurement '{}': step_time = {}; must be > 0 with outcome ok", measurement.id,
+        measurement.step_time.has_value() ? fmt::format("{} s", measurement.step_time->count())
+                                          : "absent"));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace meshwright

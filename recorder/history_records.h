@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/choices.h"
 
@@ -69,6 +70,10 @@ struct MeasurementRecord {
   bool operator==(const MeasurementRecord&) const = default;
 };
 
+// Returns INVALID_ARGUMENT if the id or a text is too long or cannot be shown, if a figure is not
+// positive, or if a run that ended well has no step time.
+absl::Status Validate(const MeasurementRecord& measurement);
+
 struct InsertedMeasurement {
   MeasurementRecord measurement = {};
   bool is_new = true;  // false: the same request stored it before
@@ -122,35 +127,11 @@ struct CalibrationPage {
   std::string next_page_token = {};
 };
 
-// What measurements came from. Kept as questions arrive; a chip whose figures changed, or a cluster
-// that grew, is a further row.
-struct ClusterRecord {
-  std::string hardware_fingerprint = {};
-  std::string name = {};  // as the first question called it
-  std::string chip = {};
-  int device_count = 0;
-  std::int64_t first_seen_ms = 0;
-  std::int64_t last_seen_ms = 0;
-  bool operator==(const ClusterRecord&) const = default;
-};
-struct ChipRecord {
-  std::string id = {};
-  std::string fingerprint = {};
-  std::int64_t first_seen_ms = 0;
-  bool operator==(const ChipRecord&) const = default;
-};
-struct ClusterPage {
-  std::vector<ClusterRecord> clusters = {};
-  std::string next_page_token = {};
-};
-struct ChipPage {
-  std::vector<ChipRecord> chips = {};
-  std::string next_page_token = {};
-};
-
+// What one call of Recorder::DeleteEstimates has deleted.
 struct DeletedEstimates {
   std::int64_t plan_count = 0;
   std::int64_t event_count = 0;
+  std::string last_study = {};  // the last study that was looked at; empty if none is left
 };
 
 }  // namespace meshwright

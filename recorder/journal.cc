@@ -42,6 +42,22 @@ absl::Status PlanError(const absl::Status& status, const PlanRecord& plan) {
                     "PLAN_EXISTS");
 }
 
+// Returns the next studies, by id, that ended before a time: as many as one call looks at.
+absl::StatusOr<std::vector<std::string>> EndedStudies(sqlite3* connection, std::int64_t before_ms,
+                                                      std::string_view after_study) {
+  constexpr int kMostStudies = 10;
+  // Only studies that have ended have an end time.
+  ASSIGN_OR_RETURN(Statement query, Statement::Prepare(connection, R"sql(
+SELECT id FROM studies WHERE end_time_ms < ?1 AND id > ?2 ORDER BY id LIMIT ?3)sql"));
+  RETURN_IF_ERROR(query.Bind(before_ms, after_study, kMostStudies));
+  std::vector<std::string> studies;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool has_row, query.Step());
+    if (!has_row) return studies;
+    studies.push_back(query.Text(0));
+  }
+}
+
 }  // namespace
 
 absl::Status CheckStudyExists(sqlite3* connection, std::string_view id) {
@@ -147,19 +163,28 @@ absl::StatusOr<std::vector<EventRecord>> Recorder::ListEvents(std::string_view s
   }
 }
 
-absl::StatusOr<DeletedEstimates> Recorder::DeleteEstimates(std::int64_t before_ms) {
+absl::StatusOr<DeletedEstimates> Recorder::DeleteEstimates(std::int64_t before_ms,
+                                                           std::string_view after_study) {
   ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(connection_.get()));
-  // Only studies that have ended have an end time.
-  RETURN_IF_ERROR(Run(connection_.get(), R"sql(
-DELETE FROM plans WHERE rank > 1 AND state = 'estimated'
-  AND study_id IN (SELECT id FROM studies WHERE end_time_ms < ?1))sql",
-                      before_ms));
-  DeletedEstimates deleted = {.plan_count = sqlite3_changes64(connection_.get())};
-  RETURN_IF_ERROR(Run(connection_.get(), R"sql(
-DELETE FROM events WHERE kind <> ?2
-  AND study_id IN (SELECT id FROM studies WHERE end_time_ms < ?1))sql",
-                      before_ms, std::string_view(kStateEventKind)));
-  deleted.event_count = sqlite3_changes64(connection_.get());
+  DeletedEstimates deleted;
+  {
+    ASSIGN_OR_RETURN(const std::vector<std::string> studies,
+                     EndedStudies(connection_.get(), before_ms, after_study));
+    ASSIGN_OR_RETURN(Statement plans, Statement::Prepare(connection_.get(), R"sql(
+DELETE FROM plans WHERE study_id = ?1 AND rank > 1 AND state = 'estimated')sql"));
+    ASSIGN_OR_RETURN(Statement events,
+                     Statement::Prepare(connection_.get(),
+                                        "DELETE FROM events WHERE study_id = ?1 AND kind <> ?2"));
+    for (const std::string& study : studies) {
+      RETURN_IF_ERROR(plans.Bind(study));
+      RETURN_IF_ERROR(plans.Run());
+      deleted.plan_count += sqlite3_changes64(connection_.get());
+      RETURN_IF_ERROR(events.Bind(study, std::string_view(kStateEventKind)));
+      RETURN_IF_ERROR(events.Run());
+      deleted.event_count += sqlite3_changes64(connection_.get());
+      deleted.last_study = study;
+    }
+  }
   RETURN_IF_ERROR(transaction.Commit());
   return deleted;
 }

@@ -1,11 +1,10 @@
 // The Recorder's calls that concern measurements.
 #include <fmt/format.h>
+#include <sqlite3.h>
 
-#include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <cstdlib>
-#include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -84,93 +83,63 @@ absl::StatusOr<MeasurementRecord> ReadMeasurementRow(const Statement& row, bool 
   return read;
 }
 
-// The only measurement of which `where` holds for ?1, if any.
-absl::StatusOr<std::optional<MeasurementRecord>> Find(sqlite3* connection, std::string_view where,
-                                                      std::string_view value) {
-  ASSIGN_OR_RETURN(Statement query, Statement::Prepare(connection, Select(true, where)));
-  RETURN_IF_ERROR(query.Bind(value));
+absl::Status UnknownMeasurement(std::string_view id) {
+  return WithReason(absl::NotFoundError(fmt::format("measurement '{}' does not exist", id)),
+                    "UNKNOWN_MEASUREMENT");
+}
+
+// Returns the measurement of the query's next row, if there is one.
+absl::StatusOr<std::optional<MeasurementRecord>> ReadNext(Statement& query) {
   ASSIGN_OR_RETURN(const bool is_there, query.Step());
   if (!is_there) return std::nullopt;
   return ReadMeasurementRow(query, true);
 }
 
-// An id is shown on a terminal, and no text is without end.
-absl::Status CheckTexts(const MeasurementRecord& measurement) {
-  constexpr std::size_t kLongestId = 100;
-  constexpr std::size_t kLongestText = 4000;
-  const auto is_of_id = [](char c) { return c >= ' ' && c <= '~'; };
-  std::string id = measurement.id;
-  if (id.empty() || id.size() > kLongestId || !std::ranges::all_of(id, is_of_id)) {
-    id.resize(std::min(id.size(), kLongestId));
-    std::ranges::replace_if(id, std::not_fn(is_of_id), '?');
-    return absl::InvalidArgumentError(fmt::format(
-        "measurement id = '{}'; must be 1 to {} printable characters of ASCII", id, kLongestId));
+// Stores measurements that may carry a request_id.
+class Inserter {
+ public:
+  static absl::StatusOr<Inserter> Prepare(sqlite3* connection) {
+    ASSIGN_OR_RETURN(MeasurementWriter writer, MeasurementWriter::Prepare(connection));
+    ASSIGN_OR_RETURN(MeasurementFinder finder, MeasurementFinder::Prepare(connection));
+    ASSIGN_OR_RETURN(Statement by_request,
+                     Statement::Prepare(connection, Select(true, "WHERE request_id = ?1")));
+    return Inserter(std::move(writer), std::move(finder), std::move(by_request));
   }
-  if (std::max(measurement.job_name.size(), measurement.note.size()) > kLongestText) {
-    return absl::InvalidArgumentError(
-        fmt::format("measurement '{}': job_name or note has more than {} bytes", id, kLongestText));
-  }
-  return absl::OkStatus();
-}
 
-// What is there of them must be a figure.
-absl::Status CheckFigures(const MeasurementRecord& measurement) {
-  const auto check = [&](const char* name, double value, bool is_fine) -> absl::Status {
-    if (is_fine && std::isfinite(value)) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        fmt::format("measurement '{}': {} = {}; must be a positive figure or absent",
-                    measurement.id, name, value));
-  };
-  const auto time = [&](const char* name, const std::optional<Seconds>& value) {
-    return check(name, value.value_or(Seconds(1)).count(), value.value_or(Seconds(1)).count() > 0);
-  };
-  const auto memory = [&](const char* name, const std::optional<Bytes>& value) {
-    const std::int64_t count = value.value_or(Bytes{1}).count;
-    return check(name, static_cast<double>(count), count > 0);
-  };
-  const ExpectedFigures& expected = measurement.expected;
-  const double device_time = measurement.device_time.count();
-  RETURN_IF_ERROR(memory("peak_memory_bytes", measurement.peak_memory));
-  RETURN_IF_ERROR(time("expected_step_time_seconds", expected.step_time));
-  RETURN_IF_ERROR(time("expected_low_seconds", expected.low));
-  RETURN_IF_ERROR(time("expected_high_seconds", expected.high));
-  RETURN_IF_ERROR(memory("expected_peak_memory_bytes", expected.peak_memory));
-  return check("device_seconds", device_time, device_time >= 0);
-}
-
-absl::Status CheckMeasurement(const MeasurementRecord& measurement) {
-  RETURN_IF_ERROR(CheckTexts(measurement));
-  RETURN_IF_ERROR(CheckFigures(measurement));
-  const bool has_time = measurement.step_time.has_value() && *measurement.step_time > Seconds(0);
-  if (measurement.outcome == Outcome::kOk && !has_time) {
-    return absl::InvalidArgumentError(fmt::format(
-        "measurement '{}': step_time = {}; must be > 0 with outcome ok", measurement.id,
-        measurement.step_time.has_value() ? fmt::format("{} s", measurement.step_time->count())
-                                          : "absent"));
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<InsertedMeasurement> InsertOne(sqlite3* connection,
-                                              const MeasurementRecord& measurement) {
-  if (measurement.request_id.has_value()) {
-    ASSIGN_OR_RETURN(auto found,
-                     Find(connection, "WHERE request_id = ?1", *measurement.request_id));
-    if (found.has_value()) {
-      if (found->request_hash == measurement.request_hash) {
-        return InsertedMeasurement{.measurement = *std::move(found), .is_new = false};
-      }
-      return WithReason(absl::InvalidArgumentError(fmt::format(
-                            "request_id = '{}'; was used by another request, which made "
-                            "measurement '{}'; must be new",
-                            *measurement.request_id, found->id)),
-                        "REQUEST_ID_REUSED");
+  absl::StatusOr<InsertedMeasurement> Insert(const MeasurementRecord& measurement) {
+    if (measurement.request_id.has_value()) {
+      RETURN_IF_ERROR(by_request_.Bind(*measurement.request_id));
+      ASSIGN_OR_RETURN(auto found, ReadNext(by_request_));
+      if (found.has_value()) return Known(measurement, *std::move(found));
     }
+    RETURN_IF_ERROR(writer_.Insert(measurement).status());
+    ASSIGN_OR_RETURN(auto stored, finder_.Find(measurement.id));
+    if (!stored.has_value()) return UnknownMeasurement(measurement.id);
+    return InsertedMeasurement{.measurement = *std::move(stored), .is_new = true};
   }
-  RETURN_IF_ERROR(InsertMeasurement(connection, measurement).status());
-  ASSIGN_OR_RETURN(MeasurementRecord stored, ReadMeasurement(connection, measurement.id));
-  return InsertedMeasurement{.measurement = std::move(stored), .is_new = true};
-}
+
+ private:
+  Inserter(MeasurementWriter writer, MeasurementFinder finder, Statement by_request)
+      : writer_(std::move(writer)),
+        finder_(std::move(finder)),
+        by_request_(std::move(by_request)) {}
+
+  static absl::StatusOr<InsertedMeasurement> Known(const MeasurementRecord& measurement,
+                                                   MeasurementRecord found) {
+    if (found.request_hash == measurement.request_hash) {
+      return InsertedMeasurement{.measurement = std::move(found), .is_new = false};
+    }
+    return WithReason(absl::InvalidArgumentError(
+                          fmt::format("request_id = '{}'; was used by another request, which made "
+                                      "measurement '{}'; must be new",
+                                      *measurement.request_id, found.id)),
+                      "REQUEST_ID_REUSED");
+  }
+
+  MeasurementWriter writer_;
+  MeasurementFinder finder_;
+  Statement by_request_;
+};
 
 struct Condition {
   bool is_there = false;
@@ -305,43 +274,54 @@ double TimeOf(const PageKey& key) {
 
 }  // namespace
 
-absl::StatusOr<std::int64_t> InsertMeasurement(sqlite3* connection,
-                                               const MeasurementRecord& measurement) {
-  RETURN_IF_ERROR(CheckMeasurement(measurement));
-  ASSIGN_OR_RETURN(const std::int64_t question_id,
-                   InsertQuestion(connection, measurement.question, measurement.time_ms));
-  const ExpectedFigures& expected = measurement.expected;
-  const absl::Status status =
-      Run(connection, R"sql(
+absl::StatusOr<MeasurementWriter> MeasurementWriter::Prepare(sqlite3* connection) {
+  ASSIGN_OR_RETURN(QuestionWriter questions, QuestionWriter::Prepare(connection));
+  // VALUES and not SELECT ... FROM questions: SQLite would begin a journal of its own for each row,
+  // and end it with a walk through all that its transaction has changed so far.
+  ASSIGN_OR_RETURN(Statement insert, Statement::Prepare(connection, R"sql(
 INSERT INTO measurements (question_id, chip, framework, model_name, job_fingerprint, id, source,
   study_id, plan_key, plan_digest, plan, outcome, step_time_seconds, peak_memory_bytes,
   expected_step_time_seconds, expected_low_seconds, expected_high_seconds,
   expected_peak_memory_bytes, calibration_id, device_seconds, time_ms, request_id, request_hash,
   job_name, note)
-SELECT id, chip, framework, model_name, job_fingerprint, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,
-  ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21
-FROM questions WHERE id = ?1)sql",
-          question_id, measurement.id, Word(measurement.source), measurement.study_id,
-          measurement.plan_key, measurement.plan_digest, Blob{measurement.plan},
-          Word(measurement.outcome), Count(measurement.step_time), Count(measurement.peak_memory),
-          Count(expected.step_time), Count(expected.low), Count(expected.high),
-          Count(expected.peak_memory), expected.calibration_id, measurement.device_time.count(),
-          measurement.time_ms, measurement.request_id, measurement.request_hash,
-          measurement.job_name, measurement.note);
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
+  ?21, ?22, ?23, ?24, ?25))sql"));
+  return MeasurementWriter(connection, std::move(questions), std::move(insert));
+}
+
+absl::StatusOr<std::int64_t> MeasurementWriter::Insert(const MeasurementRecord& measurement) {
+  RETURN_IF_ERROR(Validate(measurement));
+  ASSIGN_OR_RETURN(const FiledQuestion* question,
+                   questions_.Insert(measurement.question, measurement.time_ms));
+  const ExpectedFigures& expected = measurement.expected;
+  RETURN_IF_ERROR(
+      insert_.Bind(question->id, question->chip, question->framework, question->model_name,
+                   question->job_fingerprint, measurement.id, Word(measurement.source),
+                   measurement.study_id, measurement.plan_key, measurement.plan_digest,
+                   Blob{measurement.plan}, Word(measurement.outcome), Count(measurement.step_time),
+                   Count(measurement.peak_memory), Count(expected.step_time), Count(expected.low),
+                   Count(expected.high), Count(expected.peak_memory), expected.calibration_id,
+                   measurement.device_time.count(), measurement.time_ms, measurement.request_id,
+                   measurement.request_hash, measurement.job_name, measurement.note));
+  const absl::Status status = insert_.Run();
   if (absl::IsAlreadyExists(status)) {
     return WithReason(absl::AlreadyExistsError(fmt::format(
                           "measurement id = '{}'; exists; must be new", measurement.id)),
                       "MEASUREMENT_EXISTS");
   }
   RETURN_IF_ERROR(status);
-  return QueryInteger(connection, "SELECT last_insert_rowid()");
+  return sqlite3_last_insert_rowid(connection_);
 }
 
-absl::StatusOr<MeasurementRecord> ReadMeasurement(sqlite3* connection, std::string_view id) {
-  ASSIGN_OR_RETURN(auto found, Find(connection, "WHERE measurements.id = ?1", id));
-  if (found.has_value()) return *std::move(found);
-  return WithReason(absl::NotFoundError(fmt::format("measurement '{}' does not exist", id)),
-                    "UNKNOWN_MEASUREMENT");
+absl::StatusOr<MeasurementFinder> MeasurementFinder::Prepare(sqlite3* connection) {
+  ASSIGN_OR_RETURN(Statement query,
+                   Statement::Prepare(connection, Select(true, "WHERE measurements.id = ?1")));
+  return MeasurementFinder(std::move(query));
+}
+
+absl::StatusOr<std::optional<MeasurementRecord>> MeasurementFinder::Find(std::string_view id) {
+  RETURN_IF_ERROR(query_.Bind(id));
+  return ReadNext(query_);
 }
 
 absl::StatusOr<std::vector<InsertedMeasurement>> Recorder::InsertMeasurements(
@@ -349,16 +329,34 @@ absl::StatusOr<std::vector<InsertedMeasurement>> Recorder::InsertMeasurements(
   ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(connection_.get()));
   std::vector<InsertedMeasurement> inserted;
   inserted.reserve(measurements.size());
-  for (const MeasurementRecord& measurement : measurements) {
-    ASSIGN_OR_RETURN(InsertedMeasurement one, InsertOne(connection_.get(), measurement));
-    inserted.push_back(std::move(one));
+  {
+    ASSIGN_OR_RETURN(Inserter inserter, Inserter::Prepare(connection_.get()));
+    for (const MeasurementRecord& measurement : measurements) {
+      ASSIGN_OR_RETURN(InsertedMeasurement one, inserter.Insert(measurement));
+      inserted.push_back(std::move(one));
+    }
   }
   RETURN_IF_ERROR(transaction.Commit());
   return inserted;
 }
 
 absl::StatusOr<MeasurementRecord> Recorder::GetMeasurement(std::string_view id) const {
-  return ReadMeasurement(connection_.get(), id);
+  ASSIGN_OR_RETURN(MeasurementFinder finder, MeasurementFinder::Prepare(connection_.get()));
+  ASSIGN_OR_RETURN(auto found, finder.Find(id));
+  if (!found.has_value()) return UnknownMeasurement(id);
+  return *std::move(found);
+}
+
+absl::StatusOr<std::vector<std::optional<MeasurementRecord>>> Recorder::FindMeasurements(
+    std::span<const MeasurementRecord> like) const {
+  ASSIGN_OR_RETURN(MeasurementFinder finder, MeasurementFinder::Prepare(connection_.get()));
+  std::vector<std::optional<MeasurementRecord>> found;
+  found.reserve(like.size());
+  for (const MeasurementRecord& measurement : like) {
+    ASSIGN_OR_RETURN(auto ours, finder.Find(measurement.id));
+    found.push_back(std::move(ours));
+  }
+  return found;
 }
 
 absl::StatusOr<std::int64_t> Recorder::LastMeasurementSequence() const {

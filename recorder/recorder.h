@@ -146,6 +146,10 @@ class Recorder {
   // With the question's bytes. NOT_FOUND: UNKNOWN_MEASUREMENT.
   [[nodiscard]] absl::StatusOr<MeasurementRecord> GetMeasurement(std::string_view id) const;
 
+  // Returns, for each of them, the measurement that has its id here, if there is one.
+  [[nodiscard]] absl::StatusOr<std::vector<std::optional<MeasurementRecord>>> FindMeasurements(
+      std::span<const MeasurementRecord> like) const;
+
   [[nodiscard]] absl::StatusOr<MeasurementPage> ListMeasurements(const MeasurementFilter& filter,
                                                                  MeasurementOrder order,
                                                                  int page_size,
@@ -157,13 +161,6 @@ class Recorder {
   // NOT_FOUND: UNKNOWN_QUESTION.
   [[nodiscard]] absl::StatusOr<QuestionRecord> GetQuestion(std::string_view digest) const;
 
-  // By fingerprint.
-  [[nodiscard]] absl::StatusOr<ClusterPage> ListClusters(int page_size,
-                                                         std::string_view page_token) const;
-  // By id, then fingerprint.
-  [[nodiscard]] absl::StatusOr<ChipPage> ListChips(int page_size,
-                                                   std::string_view page_token) const;
-
   // An id that is there changes nothing, since it says what the calibration was made of.
   absl::Status InsertCalibration(const CalibrationRecord& calibration);
 
@@ -174,21 +171,23 @@ class Recorder {
   [[nodiscard]] absl::StatusOr<CalibrationPage> ListCalibrations(
       const std::optional<std::string>& chip, int page_size, std::string_view page_token) const;
 
-  // Forgets what was merely estimated by studies that ended before: ranked plans, but for the
-  // baseline (0) and the best (1), and the journal but for the changes of state. What was measured
-  // stays.
-  absl::StatusOr<DeletedEstimates> DeleteEstimates(std::int64_t before_ms);
+  // Forgets what was only estimated by the next few studies, by id after `after_study`, that ended
+  // before: ranked plans, but for the baseline (0) and the best (1), and the journal but for the
+  // changes of state. What was measured stays. The caller goes on after `last_study` until that is
+  // empty, so that others get to the store meanwhile.
+  absl::StatusOr<DeletedEstimates> DeleteEstimates(std::int64_t before_ms,
+                                                   std::string_view after_study = "");
 
   // Measurements with their questions and the calibrations that they name, as lines without line
   // ends (transfer.h), the oldest first. Of one moment, while others write. Stops with the sink's
   // error.
   absl::Status Export(const MeasurementFilter& filter, const LineSink& sink) const;
 
-  // Takes in what Export gave, all or none; identity is a measurement's id. DATA_LOSS with reason
-  // DAMAGED_EXPORT names the line that is damaged or says that the end is missing; a conflict under
-  // kFail is ALREADY_EXISTS with reason IMPORT_CONFLICT and names both. The store is being written
-  // to until the source ends, so read from a network into a file first.
-  absl::StatusOr<ImportCounts> Import(const LineSource& source, const ImportOptions& options);
+  // Stores a part of an import (import.h), all or none: what is here with the same content is
+  // skipped; other content is ALREADY_EXISTS with reason IMPORT_CONFLICT, or stays under kKeep.
+  absl::StatusOr<ImportCounts> InsertImported(std::span<const CalibrationRecord> calibrations,
+                                              std::span<const MeasurementRecord> measurements,
+                                              ConflictPolicy policy);
 
   // A consistent copy into a new file, while others read and write. ALREADY_EXISTS if it is there.
   absl::Status Backup(const std::string& path) const;

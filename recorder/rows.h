@@ -1,14 +1,19 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "recorder/history_records.h"
 #include "recorder/records.h"
+#include "recorder/sql.h"
 #include "recorder/trial_records.h"
 
 struct sqlite3;
@@ -32,17 +37,77 @@ absl::Status InsertPlans(sqlite3* connection, std::span<const PlanRecord> plans)
 absl::StatusOr<std::vector<std::int64_t>> InsertEvents(sqlite3* connection,
                                                        std::span<const EventRecord> events);
 
-// The question's row number, with the rows of its cluster and chip; `time_ms`: when it was seen. A
-// question whose digest is there stays as it is.
-absl::StatusOr<std::int64_t> InsertQuestion(sqlite3* connection, const QuestionRecord& question,
-                                            std::int64_t time_ms);
+// A question's row, with what stands in its measurements' rows too.
+struct FiledQuestion {
+  std::int64_t id = 0;
+  std::string chip = {};
+  std::string framework = {};
+  std::string model_name = {};
+  std::string job_fingerprint = {};
+};
 
-// Gives the sequence. ALREADY_EXISTS with reason MEASUREMENT_EXISTS. Looks at no request_id.
-absl::StatusOr<std::int64_t> InsertMeasurement(sqlite3* connection,
-                                               const MeasurementRecord& measurement);
+// Stores questions within one transaction, with statements that are prepared once, because
+// preparing them takes longer than running them.
+class QuestionWriter {
+ public:
+  static absl::StatusOr<QuestionWriter> Prepare(sqlite3* connection);
 
-// By id, with the question's bytes.
-absl::StatusOr<MeasurementRecord> ReadMeasurement(sqlite3* connection, std::string_view id);
+  // Returns the question's row; stores its cluster and chip too, as seen at `time_ms`. A question
+  // whose digest is there stays as it is. Valid until the next call.
+  absl::StatusOr<const FiledQuestion*> Insert(const QuestionRecord& question, std::int64_t time_ms);
+
+ private:
+  struct Statements {
+    Statement see_cluster;
+    Statement see_chip;
+    Statement find;
+    Statement insert;
+  };
+  struct Seen {
+    FiledQuestion row = {};
+    std::int64_t first_ms = 0;
+    std::int64_t last_ms = 0;
+  };
+  QuestionWriter(sqlite3* connection, Statements statements)
+      : connection_(connection), statements_(std::move(statements)) {}
+
+  absl::Status See(const QuestionRecord& question, std::int64_t time_ms);
+  absl::StatusOr<FiledQuestion> File(const QuestionRecord& question);
+
+  sqlite3* connection_;
+  Statements statements_;
+  std::map<std::string, Seen> seen_;  // by digest, in this transaction
+};
+
+// Stores measurements, with statements that are prepared once.
+class MeasurementWriter {
+ public:
+  static absl::StatusOr<MeasurementWriter> Prepare(sqlite3* connection);
+
+  // Returns the sequence. ALREADY_EXISTS with reason MEASUREMENT_EXISTS. Ignores request_id.
+  absl::StatusOr<std::int64_t> Insert(const MeasurementRecord& measurement);
+
+ private:
+  MeasurementWriter(sqlite3* connection, QuestionWriter questions, Statement insert)
+      : connection_(connection), questions_(std::move(questions)), insert_(std::move(insert)) {}
+
+  sqlite3* connection_;
+  QuestionWriter questions_;
+  Statement insert_;
+};
+
+// Finds measurements by their ids, with the question's bytes; with one statement.
+class MeasurementFinder {
+ public:
+  static absl::StatusOr<MeasurementFinder> Prepare(sqlite3* connection);
+
+  absl::StatusOr<std::optional<MeasurementRecord>> Find(std::string_view id);
+
+ private:
+  explicit MeasurementFinder(Statement query) : query_(std::move(query)) {}
+
+  Statement query_;
+};
 
 absl::StatusOr<TrialRecord> ReadTrial(sqlite3* connection, std::string_view study_id, int number);
 

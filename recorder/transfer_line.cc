@@ -209,7 +209,12 @@ struct ToJson {
   }
 };
 
-// Nothing when no such kind of line is known.
+bool HasFormat(const Json& header) {
+  const auto format = header.find("format");
+  return format != header.end() && *format == kFormat;
+}
+
+// Returns nullopt if no such kind of line is known.
 std::optional<TransferLine> FromJson(std::string_view kind, Reader& reader) {
   TransferLine line;
   if (kind == "header") {
@@ -232,6 +237,12 @@ std::optional<TransferLine> FromJson(std::string_view kind, Reader& reader) {
 
 }  // namespace
 
+void LineTally::Add(std::string_view line) {
+  ++count_;
+  digest_.Add(line);
+  digest_.Add("\n");
+}
+
 std::string EncodeLine(const TransferLine& line) { return Dump(std::visit(ToJson(), line)); }
 
 absl::StatusOr<TransferLine> DecodeLine(std::string_view line) {
@@ -245,7 +256,7 @@ absl::StatusOr<TransferLine> DecodeLine(std::string_view line) {
     return absl::InvalidArgumentError(fmt::format(
         "kind = '{}'; must be one of header, question, calibration, measurement, end", kind));
   }
-  if (std::holds_alternative<TransferHeader>(*decoded) && json.value("format", "") != kFormat) {
+  if (std::holds_alternative<TransferHeader>(*decoded) && !HasFormat(json)) {
     return absl::InvalidArgumentError(fmt::format("format: must be '{}'", kFormat));
   }
   if (!reader.errors().empty()) {

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "recorder/history_records.h"
+#include "search_space/digest/sha256.h"
 
 namespace meshwright {
 
@@ -23,9 +24,21 @@ struct TransferEnd {
   std::string sha256 = {};  // of the lines before, each with a line feed
   bool operator==(const TransferEnd&) const = default;
 };
-// A measurement's question has its digest alone.
+// A measurement's question has only its digest.
 using TransferLine =
     std::variant<TransferHeader, QuestionRecord, CalibrationRecord, MeasurementRecord, TransferEnd>;
+
+// The number and digest of the lines that went by, which the last line of an export states.
+class LineTally {
+ public:
+  void Add(std::string_view line);
+  [[nodiscard]] std::int64_t count() const { return count_; }
+  [[nodiscard]] TransferEnd End() const { return {.count = count_, .sha256 = digest_.Hex()}; }
+
+ private:
+  std::int64_t count_ = 0;
+  Sha256 digest_ = {};
+};
 
 std::string EncodeLine(const TransferLine& line);
 

@@ -92,7 +92,8 @@ bool IsSame(const TrialRecord& ended, const TrialEnding& ending) {
 absl::Status SetEnding(sqlite3* connection, const TrialEnding& ending) {
   std::optional<std::int64_t> sequence;
   if (ending.measurement.has_value()) {
-    ASSIGN_OR_RETURN(sequence, InsertMeasurement(connection, *ending.measurement));
+    ASSIGN_OR_RETURN(MeasurementWriter writer, MeasurementWriter::Prepare(connection));
+    ASSIGN_OR_RETURN(sequence, writer.Insert(*ending.measurement));
   }
   return Run(connection, R"sql(
 UPDATE trials

@@ -19,6 +19,7 @@
 
 #include "recorder/history_records.h"
 #include "recorder/recorder.h"
+#include "recorder/store_access.h"
 #include "search_space/base/status.h"
 #include "server/convert/convert.h"
 #include "server/engine/engine.h"
@@ -114,16 +115,27 @@ sigset_t BlockEndSignals() {
   return signals;
 }
 
-void ForgetEstimates(Engine& engine, int keep_days) {
+// Deletes in small steps, between which others get to the store.
+absl::Status DeleteEstimates(const StoreAccess& store, std::int64_t before_ms,
+                             DeletedEstimates& deleted) {
+  do {
+    ASSIGN_OR_RETURN(const DeletedEstimates step, WriteTo(store, [&](Recorder& recorder) {
+                       return recorder.DeleteEstimates(before_ms, deleted.last_study);
+                     }));
+    deleted.plan_count += step.plan_count;
+    deleted.event_count += step.event_count;
+    deleted.last_study = step.last_study;
+  } while (!deleted.last_study.empty());
+  return absl::OkStatus();
+}
+
+void ForgetEstimates(const Engine& engine, int keep_days) {
   using std::chrono::milliseconds;
   const auto before = std::chrono::system_clock::now() - std::chrono::hours(24) * keep_days;
   const auto before_ms =
       std::chrono::duration_cast<milliseconds>(before.time_since_epoch()).count();
   DeletedEstimates deleted;
-  const absl::Status status = engine.WriteStore([&](Recorder& store) -> absl::Status {
-    ASSIGN_OR_RETURN(deleted, store.DeleteEstimates(before_ms));
-    return absl::OkStatus();
-  });
+  const absl::Status status = DeleteEstimates(engine.store(), before_ms, deleted);
   if (!status.ok()) {
     spdlog::error("event=retention_failed reason={} what=\"{}\"", Reason(status),
                   std::string(status.message()));
@@ -134,7 +146,7 @@ void ForgetEstimates(Engine& engine, int keep_days) {
 }
 
 // Waits for the signal that ends the program; once a day it forgets what is too old.
-int WaitForEnd(const sigset_t& end_signals, const Flags& flags, Engine& engine) {
+int WaitForEnd(const sigset_t& end_signals, const Flags& flags, const Engine& engine) {
   constexpr timespec kDay = {.tv_sec = 86400, .tv_nsec = 0};
   while (true) {
     if (flags.keep_estimates_days.has_value()) {
@@ -193,6 +205,8 @@ absl::Status Serve(const Flags& flags, const sigset_t& end_signals) {
   const int signal = WaitForEnd(end_signals, flags, *engine);
   spdlog::info("event=stopping signal={}", signal);
   server->Shutdown();
+  spdlog::info("event=store longest_store_hold_ms={:.1f}",
+               1000 * engine->longest_store_hold().count());
   return absl::OkStatus();
 }
 

@@ -5,7 +5,9 @@
 #include <fstream>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "cli/commands/study_command.h"
@@ -19,11 +21,14 @@
 #include "cli/reports/print_answer.h"
 #include "proto/json/json.h"
 #include "recorder/recorder.h"
+#include "recorder/store_access.h"
 #include "recorder/transfer.h"
 #include "search_space/base/status.h"
 #include "server/convert/convert.h"
 #include "server/convert/history_wire.h"
+#include "server/engine/history_queries.h"
 #include "server/engine/saving.h"
+#include "server/engine/spool.h"
 #include "server/rpc/client/client.h"
 #include "server/tuner/question/problem.h"
 
@@ -45,10 +50,10 @@ constexpr std::size_t kPartBytes = 65'536;
 // An answer of the server, or of the store here.
 template <typename Served, typename Embedded>
 auto Ask(const GlobalFlags& flags, const Served& served, const Embedded& embedded)
-    -> decltype(embedded(std::declval<const Recorder&>())) {
+    -> decltype(embedded(std::declval<const HistoryQueries&>())) {
   if (flags.server.empty()) {
-    ASSIGN_OR_RETURN(const Recorder store, OpenLocalReader(flags.store));
-    return embedded(store);
+    ASSIGN_OR_RETURN(Recorder store, OpenLocalReader(flags.store));
+    return embedded(HistoryQueries(DirectAccess(store)));
   }
   ASSIGN_OR_RETURN(Client client, Client::Connect(flags.server));
   return served(client);
@@ -65,10 +70,11 @@ int Measurements(const HistoryOptions& options, const GlobalFlags& flags) {
   *request.mutable_filter() = FilterOf(options.rows);
   if (!options.source.empty()) request.mutable_filter()->set_source(options.source);
   if (!options.order.empty()) request.set_order(options.order);
-  return Print(Ask(
-                   flags, [&](Client& client) { return client.ListMeasurements(request); },
-                   [&](const Recorder& store) { return ListMeasurements(store, request); }),
-               flags.output, MeasurementTable);
+  return Print(
+      Ask(
+          flags, [&](Client& client) { return client.ListMeasurements(request); },
+          [&](const HistoryQueries& history) { return ListMeasurements(history, request); }),
+      flags.output, MeasurementTable);
 }
 
 int Calibrations(const HistoryOptions& options, const GlobalFlags& flags) {
@@ -76,10 +82,11 @@ int Calibrations(const HistoryOptions& options, const GlobalFlags& flags) {
   request.set_page_size(options.rows.page_size);
   request.set_page_token(options.rows.page_token);
   if (!options.rows.chip.empty()) request.set_chip(options.rows.chip);
-  return Print(Ask(
-                   flags, [&](Client& client) { return client.ListCalibrations(request); },
-                   [&](const Recorder& store) { return ListCalibrations(store, request); }),
-               flags.output, CalibrationTable);
+  return Print(
+      Ask(
+          flags, [&](Client& client) { return client.ListCalibrations(request); },
+          [&](const HistoryQueries& history) { return ListCalibrations(history, request); }),
+      flags.output, CalibrationTable);
 }
 
 // "m-" or "calibration-" and 32 hexadecimal digits (server/engine/measurement.h); studies have
@@ -95,8 +102,8 @@ int ShowMeasurement(const std::string& id, const GlobalFlags& flags) {
   if (!knowledge.ok()) return Fail(knowledge.status(), flags.output);
   return Print(Ask(
                    flags, [&](Client& client) { return client.GetMeasurement(id); },
-                   [&](const Recorder& store) {
-                     return GetMeasurement(store, id, ProtobufCodec(*knowledge));
+                   [&](const HistoryQueries& history) {
+                     return GetMeasurement(history, id, ProtobufCodec(*knowledge));
                    }),
                flags.output, MeasurementText);
 }
@@ -107,7 +114,7 @@ int Show(const HistoryOptions& options, const GlobalFlags& flags) {
   if (!IsDigestWith("calibration-", id)) return ShowStudy(id, flags);
   return Print(Ask(
                    flags, [&](Client& client) { return client.GetCalibration(id); },
-                   [&](const Recorder& store) { return GetCalibration(store, id); }),
+                   [&](const HistoryQueries& history) { return GetCalibration(history, id); }),
                flags.output, CalibrationText);
 }
 
@@ -121,8 +128,27 @@ int Export(const HistoryOptions& options, const GlobalFlags& flags) {
   };
   const absl::Status status = Ask(
       flags, [&](Client& client) { return client.ExportHistory(request, print); },
-      [&](const Recorder& store) { return ExportHistory(store, request, print); });
+      [&](const HistoryQueries& history) { return ExportHistory(history, request, print); });
   return status.ok() ? kExitDone : Fail(status, flags.output);
+}
+
+// Goes back to the start of a file; a pipe has no way back.
+absl::Status Rewind(std::istream& in) {
+  in.clear();
+  if (in.seekg(0)) return absl::OkStatus();
+  in.clear();
+  return absl::UnavailableError("the file to import cannot be read from its start again");
+}
+
+// Copies a pipe to a file, because an import reads its lines twice.
+absl::StatusOr<Spool> SpoolOf(std::istream& in) {
+  ASSIGN_OR_RETURN(Spool spool, Spool::Open());
+  std::string part(kPartBytes, '\0');
+  while (in.read(part.data(), static_cast<std::streamsize>(part.size())), in.gcount() > 0) {
+    RETURN_IF_ERROR(
+        spool.Append(std::string_view(part).substr(0, static_cast<std::size_t>(in.gcount()))));
+  }
+  return spool;
 }
 
 absl::StatusOr<v1::ImportHistoryResponse> ImportFrom(std::istream& in,
@@ -139,11 +165,17 @@ absl::StatusOr<v1::ImportHistoryResponse> ImportFrom(std::istream& in,
   }
   ASSIGN_OR_RETURN(const ImportOptions import_options, ReadImportOptions(request));
   ASSIGN_OR_RETURN(Recorder store, OpenLocalWriter(flags.store, "meshwright history import"));
-  const LineSource lines = [&in]() -> absl::StatusOr<std::optional<std::string>> {
-    std::string line;
-    return std::getline(in, line) ? std::optional(std::move(line)) : std::nullopt;
-  };
-  return ImportHistory(store, lines, import_options);
+  if (!Rewind(in).ok()) {
+    ASSIGN_OR_RETURN(Spool spool, SpoolOf(in));
+    return ImportHistory(DirectAccess(store), spool.Lines(), import_options);
+  }
+  const LineSource lines = {.next = [&in]() -> absl::StatusOr<std::optional<std::string>> {
+                              std::string line;
+                              return std::getline(in, line) ? std::optional(std::move(line))
+                                                            : std::nullopt;
+                            },
+                            .rewind = [&in] { return Rewind(in); }};
+  return ImportHistory(DirectAccess(store), lines, import_options);
 }
 
 int Import(const HistoryOptions& options, const GlobalFlags& flags) {
@@ -167,9 +199,8 @@ int Backup(const HistoryOptions& /*options*/, const GlobalFlags& flags) {
   const auto backup = [&]() -> absl::StatusOr<v1::BackupStoreResponse> {
     if (flags.server.empty()) {
       // Unlike a list, a copy of a store that is not there is a mistake.
-      ASSIGN_OR_RETURN(const Recorder store,
-                       Recorder::Open({.path = flags.store, .read_only = true}));
-      return BackupStore(store, NowMs());
+      ASSIGN_OR_RETURN(Recorder store, Recorder::Open({.path = flags.store, .read_only = true}));
+      return BackupStore(HistoryQueries(DirectAccess(store)), NowMs());
     }
     ASSIGN_OR_RETURN(Client client, Client::Connect(flags.server));
     return client.BackupStore();

@@ -15,9 +15,11 @@
 #include "cli/reports/print_answer.h"
 #include "proto/json/json.h"
 #include "recorder/recorder.h"
+#include "recorder/store_access.h"
 #include "search_space/base/status.h"
 #include "server/convert/history_wire.h"
 #include "server/convert/job_report_wire.h"
+#include "server/engine/history_queries.h"
 #include "server/engine/saving.h"
 #include "server/rpc/client/client.h"
 #include "server/tuner/question/problem.h"
@@ -45,12 +47,20 @@ absl::StatusOr<Response> Keep(const Parsed<Request>& asked, const GlobalFlags& f
   if (!asked.violations.empty()) return ReportMistakes(asked.message, knowledge, asked.violations);
   // Opened when it is used: a report that is wrong leaves no store behind.
   std::optional<Recorder> store;
-  const auto access = [&](const StoreCall& use) -> absl::Status {
+  const auto open = [&]() -> absl::StatusOr<StoreAccess> {
     if (!store.has_value()) {
       ASSIGN_OR_RETURN(store, OpenLocalWriter(flags.store, "meshwright job report"));
     }
-    return use(*store);
+    return DirectAccess(*store);
   };
+  const StoreAccess access = {.read = [&](const StoreRead& read) -> absl::Status {
+                                ASSIGN_OR_RETURN(const StoreAccess opened, open());
+                                return opened.read(read);
+                              },
+                              .write = [&](const StoreCall& call) -> absl::Status {
+                                ASSIGN_OR_RETURN(const StoreAccess opened, open());
+                                return opened.write(call);
+                              }};
   return embedded(asked.message, {.knowledge = knowledge, .store = access, .time_ms = NowMs()});
 }
 
@@ -76,8 +86,8 @@ absl::StatusOr<v1::ListJobReportsResponse> ListReports(const JobOptions& options
   request.set_page_token(options.list.page_token);
   *request.mutable_filter() = FilterOf(options.list);
   if (flags.server.empty()) {
-    ASSIGN_OR_RETURN(const Recorder store, OpenLocalReader(flags.store));
-    return ListJobReports(store, request);
+    ASSIGN_OR_RETURN(Recorder store, OpenLocalReader(flags.store));
+    return ListJobReports(HistoryQueries(DirectAccess(store)), request);
   }
   ASSIGN_OR_RETURN(Client client, Client::Connect(flags.server));
   return client.ListJobReports(request);

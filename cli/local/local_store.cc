@@ -11,10 +11,12 @@
 #include "cli/local/local_history.h"
 #include "cli/program/terminal.h"
 #include "recorder/recorder.h"
+#include "recorder/store_access.h"
 #include "search_space/base/status.h"
 #include "search_space/spec/cluster.h"
 #include "server/convert/attempt_wire.h"
 #include "server/convert/convert.h"
+#include "server/engine/history_queries.h"
 #include "server/engine/measurement.h"
 #include "server/engine/saving.h"
 #include "server/engine/store_history.h"
@@ -206,12 +208,16 @@ absl::StatusOr<std::unique_ptr<StoredTrials>> OpenLocalTrials(const std::string&
   const StudyCodec codec = ProtobufCodec(knowledge);
   const Question& question = study.request.question;
   ASSIGN_OR_RETURN(const Problem problem, ResolveProblem(question, knowledge));
-  const auto access = [store](const StoreCall& call) -> absl::Status {
-    ASSIGN_OR_RETURN(Recorder recorder, OpenWriter(store));
-    return call(recorder);
-  };
+  const StoreAccess access = {.read = [store](const StoreRead& read) -> absl::Status {
+                                ASSIGN_OR_RETURN(const Recorder recorder, OpenWriter(store));
+                                return read(recorder);
+                              },
+                              .write = [store](const StoreCall& call) -> absl::Status {
+                                ASSIGN_OR_RETURN(Recorder recorder, OpenWriter(store));
+                                return DirectAccess(recorder).write(call);
+                              }};
   return StoredTrials::Open({.study_id = study.record.id,
-                             .access = access,
+                             .store = access,
                              .codec = codec,
                              .question = QuestionRecordOf(question, problem, codec),
                              .launcher = study.request.trials->launcher,
@@ -254,8 +260,8 @@ absl::StatusOr<v1::ListStudiesResponse> ListLocalStudies(const std::string& stor
 
 absl::StatusOr<v1::ListAttemptsResponse> ListLocalAttempts(const std::string& store,
                                                            const v1::ListAttemptsRequest& request) {
-  ASSIGN_OR_RETURN(const Recorder recorder, Recorder::Open({.path = store, .read_only = true}));
-  return ListAttempts(recorder, request);
+  ASSIGN_OR_RETURN(Recorder recorder, Recorder::Open({.path = store, .read_only = true}));
+  return ListAttempts(HistoryQueries(DirectAccess(recorder)), request);
 }
 
 absl::StatusOr<v1::GetStudyResponse> GetLocalStudy(const std::string& store,

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "recorder/recorder.h"
 #include "recorder/records.h"
 #include "recorder/trial_records.h"
 #include "search_space/base/status.h"
@@ -50,8 +49,9 @@ v1::Attempt ToWire(const AttemptRecord& attempt, bool has_logs) {
 }
 
 // Empty: the study's launcher runs no jobs.
-absl::StatusOr<std::string> JobFolderOf(const Recorder& store, const std::string& study_id) {
-  ASSIGN_OR_RETURN(const StudyRecord study, store.GetStudy(study_id));
+absl::StatusOr<std::string> JobFolderOf(const HistoryQueries& history,
+                                        const std::string& study_id) {
+  ASSIGN_OR_RETURN(const StudyRecord study, history.GetStudy(study_id));
   v1::TuneRequest request;
   if (!request.ParseFromString(study.question)) return std::string();
   return request.trials().job().folder();
@@ -68,7 +68,7 @@ void AddHarnessState(const AttemptRecord& attempt, const std::string& folder, v1
 
 }  // namespace
 
-absl::StatusOr<v1::ListAttemptsResponse> ListAttempts(const Recorder& store,
+absl::StatusOr<v1::ListAttemptsResponse> ListAttempts(const HistoryQueries& history,
                                                       const v1::ListAttemptsRequest& request) {
   std::optional<int> trial;
   if (request.has_trial_number()) trial = request.trial_number();
@@ -77,8 +77,8 @@ absl::StatusOr<v1::ListAttemptsResponse> ListAttempts(const Recorder& store,
         {{.field = "trial_number", .description = fmt::format("{}; must be >= 1", *trial)}});
   }
   ASSIGN_OR_RETURN(const std::vector<AttemptRecord> attempts,
-                   store.ListAttempts(request.study_id(), trial));
-  ASSIGN_OR_RETURN(const std::string folder, JobFolderOf(store, request.study_id()));
+                   history.ListAttempts(request.study_id(), trial));
+  ASSIGN_OR_RETURN(const std::string folder, JobFolderOf(history, request.study_id()));
   v1::ListAttemptsResponse response;
   for (const AttemptRecord& attempt : attempts) {
     v1::Attempt& wire = *response.add_attempts();

@@ -2,13 +2,12 @@
 
 #include "absl/status/statusor.h"
 #include "meshwright/v1/service.pb.h"
-#include "recorder/recorder.h"
-#include "server/engine/store_access.h"
+#include "server/engine/history_queries.h"
 
 namespace meshwright {
 
 // What TuningService.ListAttempts answers from a store. INVALID_ARGUMENT: a trial below 1.
-absl::StatusOr<v1::ListAttemptsResponse> ListAttempts(const Recorder& store,
+absl::StatusOr<v1::ListAttemptsResponse> ListAttempts(const HistoryQueries& history,
                                                       const v1::ListAttemptsRequest& request);
 
 }  // namespace meshwright

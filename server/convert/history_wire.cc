@@ -3,15 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <optional>
-#include <set>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "recorder/history_records.h"
-#include "recorder/recorder.h"
+#include "recorder/import.h"
 #include "recorder/transfer.h"
 #include "search_space/base/status.h"
 #include "search_space/spec/choices.h"
@@ -20,7 +17,6 @@
 #include "server/convert/read_wire.h"
 #include "server/convert/status_wire.h"
 #include "server/convert/wire_time.h"
-#include "server/engine/drift.h"
 #include "server/engine/saving.h"
 #include "server/engine/study_codec.h"
 #include "server/tuner/question/problem.h"
@@ -104,12 +100,12 @@ v1::StoredCalibration ToWire(const CalibrationRecord& record) {
   return wire;
 }
 
-// "history-2026-11-22T07-15-30-123Z.db" beside "history.db".
-std::string BackupName(const std::filesystem::path& store, std::int64_t time_ms) {
+// Returns the time as file names have it: "2026-11-22T07-15-30-123Z".
+std::string FileTime(std::int64_t time_ms) {
   std::string time = WireTime(time_ms);
   std::ranges::replace_if(
       time, [](char c) { return c == ':' || c == '.'; }, '-');
-  return fmt::format("{}-{}{}", store.stem().string(), time, store.extension().string());
+  return time;
 }
 
 }  // namespace
@@ -145,39 +141,31 @@ v1::Measurement ToWire(const MeasurementRecord& record) {
 }
 
 absl::StatusOr<v1::ListJobReportsResponse> ListJobReports(
-    const Recorder& store, const v1::ListJobReportsRequest& request) {
-  ASSIGN_OR_RETURN(MeasurementFilter filter, FilterOf(request));
+    const HistoryQueries& history, const v1::ListJobReportsRequest& request) {
+  ASSIGN_OR_RETURN(const MeasurementFilter filter, FilterOf(request));
   if (request.filter().has_source() && request.filter().source() != "job_report") {
     return InvalidFields({{.field = "filter.source",
                            .description = fmt::format("\"{}\"; must be job_report or left out",
                                                       request.filter().source())}});
   }
-  filter.sources = {MeasurementSource::kJobReport};
-  ASSIGN_OR_RETURN(const MeasurementPage page,
-                   store.ListMeasurements(filter, MeasurementOrder::kNewest, request.page_size(),
-                                          request.page_token()));
+  ASSIGN_OR_RETURN(const JobReportPage reports,
+                   history.ListJobReports(filter, request.page_size(), request.page_token()));
   v1::ListJobReportsResponse response;
-  response.set_next_page_token(page.next_page_token);
-  std::set<std::pair<std::string, std::string>> chips;
-  for (const MeasurementRecord& record : page.measurements) {
+  response.set_next_page_token(reports.page.next_page_token);
+  for (const MeasurementRecord& record : reports.page.measurements) {
     *response.add_reports() = ToWire(record);
-    chips.emplace(record.question.chip, record.question.framework);
   }
-  for (const auto& [chip, framework] : chips) {
-    ASSIGN_OR_RETURN(const std::optional<std::string> warning,
-                     DriftWarning(store, chip, framework, filter.up_to_sequence));
-    if (warning.has_value()) response.add_warnings(*warning);
-  }
+  response.mutable_warnings()->Assign(reports.warnings.begin(), reports.warnings.end());
   return response;
 }
 
 absl::StatusOr<v1::ListMeasurementsResponse> ListMeasurements(
-    const Recorder& store, const v1::ListMeasurementsRequest& request) {
+    const HistoryQueries& history, const v1::ListMeasurementsRequest& request) {
   ASSIGN_OR_RETURN(const MeasurementFilter filter, FilterOf(request));
   ASSIGN_OR_RETURN(const MeasurementOrder order, ReadOrder(request.order()));
   ASSIGN_OR_RETURN(
       const MeasurementPage page,
-      store.ListMeasurements(filter, order, request.page_size(), request.page_token()));
+      history.ListMeasurements(filter, order, request.page_size(), request.page_token()));
   v1::ListMeasurementsResponse response;
   for (const MeasurementRecord& record : page.measurements) {
     *response.add_measurements() = ToWire(record);
@@ -186,10 +174,10 @@ absl::StatusOr<v1::ListMeasurementsResponse> ListMeasurements(
   return response;
 }
 
-absl::StatusOr<v1::GetMeasurementResponse> GetMeasurement(const Recorder& store,
+absl::StatusOr<v1::GetMeasurementResponse> GetMeasurement(const HistoryQueries& history,
                                                           const std::string& id,
                                                           const StudyCodec& codec) {
-  const absl::StatusOr<MeasurementRecord> record = store.GetMeasurement(id);
+  const absl::StatusOr<MeasurementRecord> record = history.GetMeasurement(id);
   if (absl::IsNotFound(record.status())) return WithResource(record.status(), "measurement", id);
   RETURN_IF_ERROR(record.status());
   v1::GetMeasurementResponse response;
@@ -205,11 +193,11 @@ absl::StatusOr<v1::GetMeasurementResponse> GetMeasurement(const Recorder& store,
 }
 
 absl::StatusOr<v1::ListCalibrationsResponse> ListCalibrations(
-    const Recorder& store, const v1::ListCalibrationsRequest& request) {
+    const HistoryQueries& history, const v1::ListCalibrationsRequest& request) {
   const std::optional<std::string> chip =
       request.has_chip() ? std::optional(request.chip()) : std::nullopt;
   ASSIGN_OR_RETURN(const CalibrationPage page,
-                   store.ListCalibrations(chip, request.page_size(), request.page_token()));
+                   history.ListCalibrations(chip, request.page_size(), request.page_token()));
   v1::ListCalibrationsResponse response;
   for (const CalibrationRecord& record : page.calibrations) {
     *response.add_calibrations() = ToWire(record);
@@ -218,9 +206,9 @@ absl::StatusOr<v1::ListCalibrationsResponse> ListCalibrations(
   return response;
 }
 
-absl::StatusOr<v1::GetCalibrationResponse> GetCalibration(const Recorder& store,
+absl::StatusOr<v1::GetCalibrationResponse> GetCalibration(const HistoryQueries& history,
                                                           const std::string& id) {
-  const absl::StatusOr<CalibrationRecord> record = store.GetCalibration(id);
+  const absl::StatusOr<CalibrationRecord> record = history.GetCalibration(id);
   if (absl::IsNotFound(record.status())) return WithResource(record.status(), "calibration", id);
   RETURN_IF_ERROR(record.status());
   v1::GetCalibrationResponse response;
@@ -231,11 +219,11 @@ absl::StatusOr<v1::GetCalibrationResponse> GetCalibration(const Recorder& store,
   return response;
 }
 
-absl::Status ExportHistory(const Recorder& store, const v1::ExportHistoryRequest& request,
+absl::Status ExportHistory(const HistoryQueries& history, const v1::ExportHistoryRequest& request,
                            const std::function<absl::Status(std::string part)>& sink) {
   ASSIGN_OR_RETURN(const MeasurementFilter filter, FilterOf(request));
   std::string part;
-  RETURN_IF_ERROR(store.Export(filter, [&](std::string_view line) -> absl::Status {
+  RETURN_IF_ERROR(history.Export(filter, [&](std::string_view line) -> absl::Status {
     part.append(line).push_back('\n');
     if (part.size() < kPartBytes) return absl::OkStatus();
     return sink(std::exchange(part, {}));
@@ -257,9 +245,10 @@ absl::StatusOr<ImportOptions> ReadImportOptions(const v1::ImportHistoryRequest& 
   return options;
 }
 
-absl::StatusOr<v1::ImportHistoryResponse> ImportHistory(Recorder& store, const LineSource& lines,
+absl::StatusOr<v1::ImportHistoryResponse> ImportHistory(const StoreAccess& store,
+                                                        const LineSource& lines,
                                                         const ImportOptions& options) {
-  ASSIGN_OR_RETURN(const ImportCounts counts, store.Import(lines, options));
+  ASSIGN_OR_RETURN(const ImportCounts counts, ImportMeasurements(lines, options, store));
   v1::ImportHistoryResponse response;
   response.set_imported_count(static_cast<int>(counts.imported));
   response.set_skipped_count(static_cast<int>(counts.skipped));
@@ -267,14 +256,12 @@ absl::StatusOr<v1::ImportHistoryResponse> ImportHistory(Recorder& store, const L
   return response;
 }
 
-absl::StatusOr<v1::BackupStoreResponse> BackupStore(const Recorder& store, std::int64_t time_ms) {
-  const std::filesystem::path path = store.path();
+absl::StatusOr<v1::BackupStoreResponse> BackupStore(const HistoryQueries& history,
+                                                    std::int64_t time_ms) {
+  ASSIGN_OR_RETURN(const BackupFile backup, history.Backup(FileTime(time_ms)));
   v1::BackupStoreResponse response;
-  response.set_file_name(BackupName(path, time_ms));
-  const std::filesystem::path copy = path.parent_path() / response.file_name();
-  RETURN_IF_ERROR(store.Backup(copy.string()));
-  std::error_code ignored;  // the copy is there
-  response.set_size_bytes(static_cast<std::int64_t>(std::filesystem::file_size(copy, ignored)));
+  response.set_file_name(backup.name);
+  response.set_size_bytes(backup.size_bytes);
   return response;
 }
 

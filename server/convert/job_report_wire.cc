@@ -10,7 +10,6 @@
 #include <string_view>
 #include <utility>
 
-#include "recorder/recorder.h"
 #include "recorder/records.h"
 #include "search_space/digest/fnv.h"
 #include "search_space/spec/choices.h"
@@ -19,6 +18,7 @@
 #include "server/convert/message_reader.h"
 #include "server/convert/read_wire.h"
 #include "server/convert/status_wire.h"
+#include "server/engine/history_queries.h"
 #include "server/engine/job_report.h"
 #include "server/tuner/question/checker.h"
 #include "server/tuner/question/fingerprint.h"
@@ -41,8 +41,8 @@ struct ReadReport {
   std::optional<double> recommended_seconds = {};
 };
 
-NamedStudy FindStudy(const Recorder& store, const std::string& id) {
-  const absl::StatusOr<StudyRecord> record = store.GetStudy(id);
+NamedStudy FindStudy(const HistoryQueries& history, const std::string& id) {
+  const absl::StatusOr<StudyRecord> record = history.GetStudy(id);
   if (!record.ok()) {
     return absl::IsNotFound(record.status()) ? WithResource(record.status(), "study", id)
                                              : record.status();
@@ -63,18 +63,13 @@ NamedStudy FindStudy(const Recorder& store, const std::string& id) {
   return study;
 }
 
-absl::StatusOr<NamedStudies> FindStudies(std::span<const v1::CreateJobReportRequest* const> asked,
-                                         const StoreAccess& store) {
+NamedStudies FindStudies(std::span<const v1::CreateJobReportRequest* const> asked,
+                         const HistoryQueries& history) {
   NamedStudies studies;
-  const auto names_study = [](const auto* request) { return request->has_study_id(); };
-  if (std::ranges::none_of(asked, names_study)) return studies;
-  RETURN_IF_ERROR(store([&](Recorder& open) {
-    for (const auto* request : asked) {
-      if (!request->has_study_id() || studies.contains(request->study_id())) continue;
-      studies.emplace(request->study_id(), FindStudy(open, request->study_id()));
-    }
-    return absl::OkStatus();
-  }));
+  for (const auto* request : asked) {
+    if (!request->has_study_id() || studies.contains(request->study_id())) continue;
+    studies.emplace(request->study_id(), FindStudy(history, request->study_id()));
+  }
   return studies;
 }
 
@@ -201,7 +196,7 @@ ReadReport ReadOne(const v1::CreateJobReportRequest& request, const v1::GetStudy
 absl::StatusOr<std::vector<ReadReport>> ReadAll(
     std::span<const v1::CreateJobReportRequest* const> asked, bool is_batch,
     const ReportContext& context) {
-  ASSIGN_OR_RETURN(const NamedStudies studies, FindStudies(asked, context.store));
+  const NamedStudies studies = FindStudies(asked, HistoryQueries(context.store));
   std::vector<FieldViolation> found;
   absl::Status lost;  // of the first study that could not be read
   std::vector<ReadReport> read;

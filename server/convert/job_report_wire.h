@@ -5,8 +5,8 @@
 
 #include "absl/status/statusor.h"
 #include "meshwright/v1/history.pb.h"
+#include "recorder/store_access.h"
 #include "search_space/base/status.h"
-#include "server/engine/store_access.h"
 #include "server/tuner/question/problem.h"
 
 namespace meshwright {

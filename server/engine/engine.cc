@@ -11,13 +11,19 @@
 #include <thread>
 #include <utility>
 
+#include "recorder/history_records.h"
+#include "recorder/records.h"
+#include "recorder/store_access.h"
 #include "search_space/base/status.h"
 #include "search_space/spec/cluster.h"
 #include "server/engine/followers.h"
+#include "server/engine/history_queries.h"
+#include "server/engine/journal_events.h"
 #include "server/engine/measurement.h"
+#include "server/engine/recovery.h"
 #include "server/engine/saving.h"
+#include "server/engine/store.h"
 #include "server/engine/store_history.h"
-#include "server/engine/store_writer.h"
 #include "server/engine/stored_trials.h"
 #include "server/engine/study_id.h"
 #include "server/engine/study_queue.h"
@@ -35,9 +41,6 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kProgressInterval(200);
 constexpr int kIntervalsPerAge = 100;
 
-// A study that took its process down this often is taken for the cause.
-constexpr int kMostCrashes = 3;
-
 // Studies with jobs that run beside each other; more wait.
 constexpr int kJobThreads = 8;
 
@@ -49,27 +52,31 @@ struct Engine::State {
       : knowledge(knowledge_in),
         codec(std::move(codec_in)),
         hooks(std::move(hooks_in)),
-        recorder(std::move(recorder_in)) {}
+        store(std::move(recorder_in)) {}
 
-  absl::Status Recover();
-  absl::Status InterruptOrphans();
-  [[nodiscard]] absl::StatusOr<std::vector<std::string>> Interrupted() const;
-  absl::Status Requeue(const std::string& id);
-  absl::StatusOr<StudyRecord> Finish(const StudyEnding& ending);
-  absl::StatusOr<InsertedStudy> Insert(StudyRecord record, const CreateStudyOptions& options);
+  absl::StatusOr<StudyRecord> Finish(const StudyEnding& ending) const;
+  absl::StatusOr<InsertedStudy> Insert(StudyRecord record, const CreateStudyOptions& options) const;
   void Run(Lane lane, const std::stop_token& stop);
   std::optional<std::string> NextStudy(Lane lane, const std::stop_token& stop);
   absl::StatusOr<StudyRequest> Begin(const std::string& id);
-  HistorySource HistoryUpTo(std::int64_t sequence);
+  absl::Status SetRunning(Recorder& recorder, const std::string& id, bool is_cancelled,
+                          StudyRequest& request) const;
+  HistorySource HistoryUpTo(std::int64_t sequence) const;
   void RunOne(const std::string& id);
   absl::StatusOr<StudyAnswer> Answer(const std::string& id, const StudyRequest& request,
                                      std::optional<Progress>& unsaved_progress);
   absl::StatusOr<StudyAnswer> Try(const std::string& id, const StudyRequest& request,
                                   StudyControl control);
-  absl::Status KeepCalibration(const absl::StatusOr<StudyAnswer>& answer);
+  [[nodiscard]] std::optional<CalibrationRecord> CalibrationOf(
+      const absl::StatusOr<StudyAnswer>& answer) const;
   void AppendProgress(const std::string& id, const Progress& progress);
   [[nodiscard]] EventRecord ProgressEvent(const std::string& id, const Progress& progress) const;
-  absl::Status Interrupt(const std::string& id);
+  absl::Status Interrupt(const std::string& id) const;
+  absl::StatusOr<StudyRecord> Record(const StudyRecord& record,
+                                     const std::optional<CalibrationRecord>& calibration,
+                                     const StudyEnding& ending) const;
+  absl::StatusOr<StudyRecord> Cancel(std::string_view id, std::optional<std::stop_source>& cancel);
+  absl::Status Save(const std::string& id, StudyEnding& ending, bool was_cut);
   void Conclude(const std::string& id, StudyEnding ending, bool was_cut);
   void Report(const std::string& id, const absl::Status& status) const {
     if (!status.ok() && hooks.on_error) hooks.on_error(id, status);
@@ -80,97 +87,38 @@ struct Engine::State {
   const EngineHooks hooks;
   const std::string owner = OwnOwner();
 
-  std::mutex mutex;  // guards all below; held for one use of the store at most
+  Store store;
+  const StoreAccess access = store.Access();
+  const HistoryQueries queries{access};
+  Followers followers{access};
+
+  // Guards what follows. A change of a study in the store and in the queue is one step, so it is
+  // held while the store is written to; reading the store needs none of it.
+  std::mutex mutex;
   std::condition_variable_any changed;
-  Recorder recorder;
-  Followers followers;
   StudyQueue studies;
   bool is_stopping = false;
-
-  StoreWriter writer{[this](std::span<const StoreCall> calls) {
-    const std::lock_guard lock(mutex);
-    return recorder.RunTogether(calls);
-  }};
 
   std::vector<std::jthread> threads;  // last: they use all above
 };
 
-absl::Status Engine::State::Recover() {
-  RETURN_IF_ERROR(InterruptOrphans());
-  ASSIGN_OR_RETURN(const std::vector<std::string> interrupted, Interrupted());
-  for (const std::string& id : interrupted) RETURN_IF_ERROR(Requeue(id));
-  return absl::OkStatus();
-}
-
-absl::Status Engine::State::InterruptOrphans() {
-  // One process writes the store, and its engine is only starting: a study of our own pid is one
-  // that an earlier engine of this process left.
-  const auto is_alive = [&](std::string_view o) { return o != owner && IsAlive(o); };
-  const auto has_job_left = [&](const std::string& id) { return HasJobLeft(recorder, id); };
-  const auto orphans = recorder.InterruptOrphans(is_alive, NowMs(), has_job_left);
-  if (!orphans.ok()) return orphans.status();
-  for (const StudyRecord& orphan : *orphans) {
-    if (orphan.state == StudyState::kCancelling) {
-      studies.EndWhenItBegins(orphan.id, std::nullopt);
-      studies.Push(orphan.id, Lane::kJobs);
-    } else if (IsTerminal(orphan.state)) {
-      RETURN_IF_ERROR(CancelOpenTrials(recorder, orphan.id, NowMs()));
-    }
-  }
-  return absl::OkStatus();
-}
-
-// Oldest first; also those that an orderly stop has left so.
-absl::StatusOr<std::vector<std::string>> Engine::State::Interrupted() const {
-  std::vector<std::string> interrupted;
-  std::string page_token;
-  do {
-    ASSIGN_OR_RETURN(const StudyPage page, recorder.ListStudies(1000, page_token));
-    for (const StudyRecord& study : page.studies) {
-      if (study.state == StudyState::kInterrupted) interrupted.push_back(study.id);
-    }
-    page_token = page.next_page_token;
-  } while (!page_token.empty());
-  std::reverse(interrupted.begin(), interrupted.end());
-  return interrupted;
-}
-
-absl::Status Engine::State::Requeue(const std::string& id) {
-  ASSIGN_OR_RETURN(const int crash_count, CrashCount(recorder, id));
-  if (crash_count >= kMostCrashes) {
-    const auto lost = absl::InternalError(
-        fmt::format("the server was lost {} times while it ran this study; it is not tried again",
-                    crash_count));
-    if (!HasJobLeft(recorder, id)) return Finish(FailedEnding(id, lost)).status();
-    studies.EndWhenItBegins(id, lost);
-  }
-  const auto study = recorder.UpdateStudy(
-      {.study_id = id, .state = StudyState::kQueued, .time_ms = NowMs(), .owner = owner});
-  if (!study.ok()) return study.status();
-  // A request that cannot be read fails where it is read again.
-  const auto request = codec.decode_request(study->question);
-  studies.Push(id, request.ok() ? LaneOf(*request) : Lane::kSearches);
-  return absl::OkStatus();
-}
-
-absl::StatusOr<StudyRecord> Engine::State::Finish(const StudyEnding& ending) {
-  RETURN_IF_ERROR(CancelOpenTrials(recorder, ending.study_id, NowMs()));
-  auto study = recorder.FinishStudy(ending);
-  if (study.ok()) followers.Publish(recorder, ending.study_id);
-  return study;
+// The caller publishes it.
+absl::StatusOr<StudyRecord> Engine::State::Finish(const StudyEnding& ending) const {
+  return WriteTo(access, [&](Recorder& recorder) { return EndStudy(recorder, ending); });
 }
 
 absl::StatusOr<InsertedStudy> Engine::State::Insert(StudyRecord record,
-                                                    const CreateStudyOptions& options) {
+                                                    const CreateStudyOptions& options) const {
   record.owner = owner;
   record.request_id = options.request_id;
   record.request_hash += options.study_id.value_or("");  // part of what the client asked for
   record.create_time_ms = NowMs();
+  const auto insert = [&record](Recorder& recorder) { return recorder.InsertStudy(record); };
   record.id = options.study_id.value_or("");
-  if (options.study_id.has_value()) return recorder.InsertStudy(record);
+  if (options.study_id.has_value()) return WriteTo(access, insert);
   for (;;) {
     record.id = NewStudyId();
-    auto inserted = recorder.InsertStudy(record);
+    auto inserted = WriteTo(access, insert);
     if (!absl::IsAlreadyExists(inserted.status())) return inserted;
   }
 }
@@ -187,27 +135,39 @@ std::optional<std::string> Engine::State::NextStudy(Lane lane, const std::stop_t
 }
 
 absl::StatusOr<StudyRequest> Engine::State::Begin(const std::string& id) {
-  const std::lock_guard lock(mutex);
-  ASSIGN_OR_RETURN(const StudyRecord study, recorder.GetStudy(id));
+  ASSIGN_OR_RETURN(const StudyRecord study, ReadFrom(access, [&](const Recorder& recorder) {
+                     return recorder.GetStudy(id);
+                   }));
   ASSIGN_OR_RETURN(StudyRequest request, codec.decode_request(study.question));
+  {
+    const std::lock_guard lock(mutex);
+    const bool is_cancelled = studies.Running(id)->is_cancelled_by_user;
+    RETURN_IF_ERROR(store.Write(
+        [&](Recorder& recorder) { return SetRunning(recorder, id, is_cancelled, request); }));
+  }
+  followers.Publish(id);
+  return request;
+}
+
+absl::Status Engine::State::SetRunning(Recorder& recorder, const std::string& id, bool is_cancelled,
+                                       StudyRequest& request) const {
   const auto updated = recorder.UpdateStudy(
       {.study_id = id, .state = StudyState::kRunning, .time_ms = NowMs(), .owner = owner});
   // Cancelled between the queue and here: it runs into its cancelled stop token at once.
-  const bool is_cancelled = studies.Running(id)->is_cancelled_by_user;
   if (!updated.ok() && !is_cancelled) return updated.status();
-  followers.Publish(recorder, id);
   // What it may learn from is settled when it first starts.
   ASSIGN_OR_RETURN(const std::int64_t last, recorder.LastMeasurementSequence());
   ASSIGN_OR_RETURN(
       request.history_sequence,
       recorder.SetStudyHistory(id, std::min(last, request.history_sequence.value_or(last))));
-  return request;
+  return absl::OkStatus();
 }
 
-HistorySource Engine::State::HistoryUpTo(std::int64_t sequence) {
+HistorySource Engine::State::HistoryUpTo(std::int64_t sequence) const {
   return {.sequence = sequence, .read = [this, sequence](const Problem& problem) {
-            const std::lock_guard lock(mutex);
-            return ReadStoreHistory(recorder, problem, knowledge, codec, sequence);
+            return ReadFrom(access, [&](const Recorder& recorder) {
+              return ReadStoreHistory(recorder, problem, knowledge, codec, sequence);
+            });
           }};
 }
 
@@ -227,9 +187,9 @@ void Engine::State::RunOne(const std::string& id) {
   if (unsaved_progress.has_value()) {
     ending.events.push_back(ProgressEvent(id, *unsaved_progress));
   }
-  {
-    const std::lock_guard lock(mutex);
-    Report(id, KeepCalibration(answer));
+  if (const auto calibration = CalibrationOf(answer)) {
+    Report(id, store.Write(
+                   [&](Recorder& recorder) { return recorder.InsertCalibration(*calibration); }));
   }
   Conclude(id, std::move(ending), WasCut(answer));
 }
@@ -274,16 +234,15 @@ absl::StatusOr<StudyAnswer> Engine::State::Try(const std::string& id, const Stud
                                                StudyControl control) {
   if (!request.trials.has_value()) return hooks.run(request, knowledge, control);
   ASSIGN_OR_RETURN(const Problem problem, ResolveProblem(request.question, knowledge));
-  const auto access = [this, &id](const StoreCall& call) {
-    const std::lock_guard lock(mutex);
-    absl::Status done = call(recorder);
-    followers.Publish(recorder, id);
+  const auto write = [this, &id](const StoreCall& call) {
+    absl::Status done = store.Write(call);
+    followers.Publish(id);
     return done;
   };
   ASSIGN_OR_RETURN(
       const std::unique_ptr<StoredTrials> trials,
       StoredTrials::Open({.study_id = id,
-                          .access = access,
+                          .store = {.read = access.read, .write = write},
                           .codec = codec,
                           .question = QuestionRecordOf(request.question, problem, codec),
                           .launcher = request.trials->launcher,
@@ -294,10 +253,11 @@ absl::StatusOr<StudyAnswer> Engine::State::Try(const std::string& id, const Stud
   return hooks.run(request, knowledge, control);
 }
 
-absl::Status Engine::State::KeepCalibration(const absl::StatusOr<StudyAnswer>& answer) {
+std::optional<CalibrationRecord> Engine::State::CalibrationOf(
+    const absl::StatusOr<StudyAnswer>& answer) const {
   const auto* result = answer.ok() ? std::get_if<StudyResult>(&*answer) : nullptr;
-  if (result == nullptr || !result->calibration.has_value()) return absl::OkStatus();
-  return recorder.InsertCalibration(CalibrationRecordOf(*result->calibration, codec, NowMs()));
+  if (result == nullptr || !result->calibration.has_value()) return std::nullopt;
+  return CalibrationRecordOf(*result->calibration, codec, NowMs());
 }
 
 EventRecord Engine::State::ProgressEvent(const std::string& id, const Progress& progress) const {
@@ -309,42 +269,92 @@ EventRecord Engine::State::ProgressEvent(const std::string& id, const Progress& 
 
 void Engine::State::AppendProgress(const std::string& id, const Progress& progress) {
   const EventRecord event = ProgressEvent(id, progress);
-  const std::lock_guard lock(mutex);
-  Report(id, recorder.AppendEvents({&event, 1}).status());
-  followers.Publish(recorder, id);
+  Report(id, store.Write([&](Recorder& recorder) {
+    return recorder.AppendEvents({&event, 1}).status();
+  }));
+  followers.Publish(id);
 }
 
-absl::Status Engine::State::Interrupt(const std::string& id) {
+absl::Status Engine::State::Interrupt(const std::string& id) const {
   const EventRecord event = {.study_id = id, .time_ms = NowMs(), .kind = kShutdownEventKind};
-  RETURN_IF_ERROR(recorder.AppendEvents({&event, 1}).status());
-  return recorder
-      .UpdateStudy({.study_id = id, .state = StudyState::kInterrupted, .time_ms = NowMs()})
-      .status();
+  return access.write([&](Recorder& recorder) -> absl::Status {
+    RETURN_IF_ERROR(recorder.AppendEvents({&event, 1}).status());
+    return recorder
+        .UpdateStudy({.study_id = id, .state = StudyState::kInterrupted, .time_ms = NowMs()})
+        .status();
+  });
+}
+
+// The caller holds the mutex, so that a study is not cancelled while its end is being stored.
+absl::Status Engine::State::Save(const std::string& id, StudyEnding& ending, bool was_cut) {
+  if (studies.Running(id)->is_cancelled_by_user && ending.state != StudyState::kFailed) {
+    ending.state = StudyState::kCancelled;
+    ending.outcome = "cancelled";
+    return Finish(ending).status();
+  }
+  if (was_cut) return Interrupt(id);  // by our destructor: nobody else cancels
+  return Finish(ending).status();
 }
 
 void Engine::State::Conclude(const std::string& id, StudyEnding ending, bool was_cut) {
   for (int attempt = 1;; ++attempt) {
+    bool is_over = false;
     {
       const std::lock_guard lock(mutex);
-      absl::Status saved;
-      if (studies.Running(id)->is_cancelled_by_user && ending.state != StudyState::kFailed) {
-        ending.state = StudyState::kCancelled;
-        ending.outcome = "cancelled";
-        saved = Finish(ending).status();
-      } else if (was_cut) {
-        saved = Interrupt(id);  // by our destructor: nobody else cancels
-        followers.Publish(recorder, id);
-      } else {
-        saved = Finish(ending).status();
-      }
-      if (saved.ok() || attempt == kSaveAttempts || is_stopping) {
+      const absl::Status saved = Save(id, ending, was_cut);
+      is_over = saved.ok() || attempt == kSaveAttempts || is_stopping;
+      if (is_over) {
         studies.End(id);
         Report(id, saved);
-        return;
       }
+    }
+    if (is_over) {
+      followers.Publish(id);
+      return;
     }
     std::this_thread::sleep_for(kSavePause);
   }
+}
+
+// One call, and so one sync. The answer is kept whatever becomes of what explains it.
+absl::StatusOr<StudyRecord> Engine::State::Record(
+    const StudyRecord& record, const std::optional<CalibrationRecord>& calibration,
+    const StudyEnding& ending) const {
+  absl::Status explained;
+  ASSIGN_OR_RETURN(StudyRecord study,
+                   WriteTo(access, [&](Recorder& recorder) -> absl::StatusOr<StudyRecord> {
+                     RETURN_IF_ERROR(recorder.InsertStudy(record).status());
+                     if (calibration) explained = recorder.InsertCalibration(*calibration);
+                     return recorder.FinishStudy(ending);
+                   }));
+  Report(study.id, explained);
+  return study;
+}
+
+// The caller holds the mutex and, outside of it, publishes the study and stops it by `cancel`.
+absl::StatusOr<StudyRecord> Engine::State::Cancel(std::string_view id,
+                                                  std::optional<std::stop_source>& cancel) {
+  ASSIGN_OR_RETURN(const StudyRecord study, queries.GetStudy(id));
+  if (IsTerminal(study.state)) return study;
+  RunningStudy* const running = studies.Running(id);
+  ASSIGN_OR_RETURN(const bool has_job_left,
+                   ReadFrom(access, [&](const Recorder& recorder) -> absl::StatusOr<bool> {
+                     return HasJobLeft(recorder, study.id);
+                   }));
+  if (running == nullptr && !has_job_left) {
+    studies.Remove(study.id);
+    return Finish(CancelledEnding(study.id));
+  }
+  if (running != nullptr) {
+    running->is_cancelled_by_user = true;
+    cancel.emplace(running->cancel);
+  } else {
+    studies.EndWhenItBegins(study.id, std::nullopt);
+  }
+  return WriteTo(access, [&](Recorder& recorder) {
+    return recorder.UpdateStudy(
+        {.study_id = study.id, .state = StudyState::kCancelling, .time_ms = NowMs()});
+  });
 }
 
 Engine::Engine(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -353,8 +363,10 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Start(Recorder recorder, const K
                                                       StudyCodec codec, EngineHooks hooks) {
   auto state =
       std::make_unique<State>(std::move(recorder), knowledge, std::move(codec), std::move(hooks));
-  RETURN_IF_ERROR(state->Recover());
   State& s = *state;
+  // One call, and so one sync, however many studies there are.
+  RETURN_IF_ERROR(s.store.Write(
+      [&s](Recorder& writer) { return TakeUpStudies(writer, s.owner, s.codec, s.studies); }));
   for (int i = 0; i <= kJobThreads; ++i) {
     const Lane lane = i == 0 ? Lane::kSearches : Lane::kJobs;
     s.threads.emplace_back([&s, lane](const std::stop_token& stop) { s.Run(lane, stop); });
@@ -375,7 +387,6 @@ Engine::~Engine() {
   }
   for (std::jthread& thread : state_->threads) thread.request_stop();
   state_->threads.clear();
-  const std::lock_guard lock(state_->mutex);
   state_->followers.Close();
 }
 
@@ -392,9 +403,10 @@ absl::StatusOr<StudyRecord> Engine::CreateStudy(const StudyRequest& request,
                                                   "without --allow-jobs"),
                       "JOBS_NOT_ALLOWED");
   }
-  ASSIGN_OR_RETURN(StudyRecord record, NewStudyRecord(request, state_->knowledge, state_->codec));
+  ASSIGN_OR_RETURN(const StudyRecord record,
+                   NewStudyRecord(request, state_->knowledge, state_->codec));
   const std::lock_guard lock(state_->mutex);
-  ASSIGN_OR_RETURN(InsertedStudy inserted, state_->Insert(std::move(record), options));
+  ASSIGN_OR_RETURN(InsertedStudy inserted, state_->Insert(record, options));
   if (inserted.is_new) {
     state_->studies.Push(inserted.study.id, LaneOf(request));
     state_->changed.notify_all();
@@ -407,45 +419,44 @@ absl::StatusOr<StudyRecord> Engine::RecordStudy(const StudyRequest& request,
                                                 const OutsideRun& run) {
   ASSIGN_OR_RETURN(StudyRecord record, NewStudyRecord(request, state_->knowledge, state_->codec));
   record.state = StudyState::kRunning;
+  record.owner = state_->owner;
+  record.create_time_ms = NowMs();
   record.start_time_ms = run.start_time_ms;
-  const std::lock_guard lock(state_->mutex);
-  ASSIGN_OR_RETURN(const InsertedStudy inserted, state_->Insert(std::move(record), {}));
-  const std::string& id = inserted.study.id;
-  // The answer is kept whatever becomes of what explains it.
-  state_->Report(id, state_->recorder.SetStudyHistory(id, run.history_sequence).status());
-  state_->Report(id, state_->KeepCalibration(answer));
-  return state_->Finish(EndingOf(id, answer, state_->codec, NowMs()));
+  record.history_sequence = run.history_sequence;
+  const std::optional<CalibrationRecord> calibration = state_->CalibrationOf(answer);
+  for (;;) {
+    record.id = NewStudyId();
+    const StudyEnding ending = EndingOf(record.id, answer, state_->codec, NowMs());
+    auto study = state_->Record(record, calibration, ending);
+    if (Reason(study.status()) != "STUDY_EXISTS") return study;
+  }
 }
 
 absl::StatusOr<HistorySource> Engine::History(std::optional<std::int64_t> up_to_sequence) {
-  const std::lock_guard lock(state_->mutex);
-  ASSIGN_OR_RETURN(const std::int64_t last, state_->recorder.LastMeasurementSequence());
+  ASSIGN_OR_RETURN(const std::int64_t last, ReadFrom(state_->access, [](const Recorder& recorder) {
+                     return recorder.LastMeasurementSequence();
+                   }));
   return state_->HistoryUpTo(std::min(last, up_to_sequence.value_or(last)));
 }
 
 absl::StatusOr<StudyRecord> Engine::GetStudy(std::string_view id) {
-  const std::lock_guard lock(state_->mutex);
-  return state_->recorder.GetStudy(id);
+  return state_->queries.GetStudy(id);
 }
 
 absl::StatusOr<StudyPage> Engine::ListStudies(int page_size, std::string_view page_token) {
-  const std::lock_guard lock(state_->mutex);
-  return state_->recorder.ListStudies(page_size, page_token);
+  return state_->queries.ListStudies(page_size, page_token);
 }
 
 absl::StatusOr<PlanPage> Engine::ListPlans(std::string_view id, int page_size,
                                            std::string_view page_token) {
-  const std::lock_guard lock(state_->mutex);
-  // An unknown study is an error, not an empty list.
-  if (const auto study = state_->recorder.GetStudy(id); !study.ok()) return study.status();
-  return state_->recorder.ListPlans(id, page_size, page_token);
+  return state_->queries.ListPlans(id, page_size, page_token);
 }
 
 absl::StatusOr<std::vector<EventRecord>> Engine::ListEvents(std::string_view id,
                                                             std::int64_t after_revision) {
-  const std::lock_guard lock(state_->mutex);
-  if (const auto study = state_->recorder.GetStudy(id); !study.ok()) return study.status();
-  return state_->recorder.ListEvents(id, after_revision, 1000);
+  return ReadFrom(state_->access, [&](const Recorder& recorder) {
+    return recorder.ListEvents(id, after_revision, 1000);
+  });
 }
 
 absl::StatusOr<StudyRecord> Engine::CancelStudy(std::string_view id) {
@@ -453,46 +464,28 @@ absl::StatusOr<StudyRecord> Engine::CancelStudy(std::string_view id) {
   absl::StatusOr<StudyRecord> study = absl::UnknownError("");
   {
     const std::lock_guard lock(state_->mutex);
-    study = state_->recorder.GetStudy(id);
-    if (!study.ok() || IsTerminal(study->state)) return study;
-    RunningStudy* const running = state_->studies.Running(id);
-    if (running != nullptr || HasJobLeft(state_->recorder, study->id)) {
-      if (running != nullptr) {
-        running->is_cancelled_by_user = true;
-        cancel.emplace(running->cancel);
-      } else {
-        state_->studies.EndWhenItBegins(study->id, std::nullopt);
-      }
-      study = state_->recorder.UpdateStudy(
-          {.study_id = study->id, .state = StudyState::kCancelling, .time_ms = NowMs()});
-      state_->followers.Publish(state_->recorder, id);
-    } else {
-      state_->studies.Remove(study->id);
-      study = state_->Finish(CancelledEnding(study->id));
-    }
+    study = state_->Cancel(id, cancel);
   }
+  state_->followers.Publish(std::string(id));
   if (cancel.has_value()) cancel->request_stop();
   return study;
 }
 
 absl::StatusOr<std::int64_t> Engine::Subscribe(std::string_view id, std::int64_t after_revision,
                                                EventSink sink) {
-  const std::lock_guard lock(state_->mutex);
-  return state_->followers.Add(state_->recorder, id, after_revision, std::move(sink));
+  return state_->followers.Add(id, after_revision, std::move(sink));
 }
 
-void Engine::Unsubscribe(std::int64_t subscription) {
-  const std::lock_guard lock(state_->mutex);
-  state_->followers.Remove(subscription);
+void Engine::Unsubscribe(std::int64_t subscription) { state_->followers.Remove(subscription); }
+
+const StoreAccess& Engine::store() const { return state_->access; }
+
+const HistoryQueries& Engine::queries() const { return state_->queries; }
+
+std::chrono::duration<double> Engine::longest_store_hold() const {
+  return state_->store.longest_hold();
 }
 
-absl::Status Engine::UseStore(const StoreCall& use) {
-  const std::lock_guard lock(state_->mutex);
-  return use(state_->recorder);
-}
-
-absl::Status Engine::WriteStore(StoreCall call) { return state_->writer.Run(std::move(call)); }
-
-int Engine::schema_version() const { return state_->recorder.schema_version(); }
+int Engine::schema_version() const { return state_->store.schema_version(); }
 
 }  // namespace meshwright

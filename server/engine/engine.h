@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -11,7 +12,9 @@
 #include "absl/status/statusor.h"
 #include "recorder/recorder.h"
 #include "recorder/records.h"
-#include "server/engine/store_access.h"
+#include "recorder/store_access.h"
+#include "server/engine/history_queries.h"
+#include "server/engine/journal_events.h"
 #include "server/engine/study_codec.h"
 #include "server/tuner/answers/run_study.h"
 #include "server/tuner/question/problem.h"
@@ -32,13 +35,8 @@ struct OutsideRun {
   std::int64_t history_sequence = 0;
 };
 
-// Called with each new event of a study and once with nothing when no more will come, from the
-// thread that caused the event, while the engine is locked: it must return at once and not call the
-// engine. A receiver that is slower than the study keeps a bounded queue of its own.
-using EventSink = std::function<void(const std::optional<EventRecord>&)>;
-
 struct EngineHooks {
-  // Told, on the engine's thread, what no caller can be told: the store failed under a study.
+  // Told what no caller can be told: the store failed under a study. From any thread.
   std::function<void(std::string_view study_id, const absl::Status&)> on_error = {};
   // What runs a study; tests hold it up to meet a running study.
   std::function<absl::StatusOr<StudyAnswer>(const StudyRequest&, const Knowledge&,
@@ -95,11 +93,15 @@ class Engine {
   // Returns when `sink` is not being called any more.
   void Unsubscribe(std::int64_t subscription);
 
-  // Between two steps of the studies (store_access.h).
-  absl::Status UseStore(const StoreCall& use);
-  // The same for what is stored: calls that arrive together are made durable together
-  // (store_writer.h). Not to be called from another call.
-  absl::Status WriteStore(StoreCall call);
+  // The store, for code that reads or writes it between two steps of the studies; writes that
+  // arrive together are made durable together (store.h).
+  [[nodiscard]] const StoreAccess& store() const;
+
+  // The questions that clients ask of the store.
+  [[nodiscard]] const HistoryQueries& queries() const;
+
+  // The longest time for which one group of writes kept others waiting.
+  [[nodiscard]] std::chrono::duration<double> longest_store_hold() const;
 
   [[nodiscard]] int schema_version() const;
 

@@ -1,89 +1,88 @@
 #include "server/engine/followers.h"
 
 #include <iterator>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "recorder/page_token.h"
+#include "recorder/recorder.h"
 #include "recorder/records.h"
 #include "search_space/base/status.h"
-#include "search_space/spec/choices.h"
 
 namespace meshwright {
-namespace {
 
-bool EndsStudy(const EventRecord& event) {
-  if (event.kind != kStateEventKind) return false;
-  const auto state = ParseChoice<StudyState>(event.payload);
-  return state.has_value() && IsTerminal(*state);
-}
-
-}  // namespace
-
-absl::StatusOr<std::int64_t> Followers::Add(const Recorder& recorder, std::string_view study_id,
-                                            std::int64_t after_revision, EventSink sink) {
-  ASSIGN_OR_RETURN(const StudyRecord study, recorder.GetStudy(study_id));
-  Follower follower = {
-      .study_id = study.id, .last_revision = after_revision, .sink = std::move(sink)};
+absl::StatusOr<std::int64_t> Followers::Add(std::string_view study_id, std::int64_t after_revision,
+                                            EventSink sink) {
+  const std::lock_guard lock(mutex_);
+  ASSIGN_OR_RETURN(const StudyRecord study, ReadFrom(store_, [&](const Recorder& recorder) {
+                     return recorder.GetStudy(study_id);
+                   }));
   const std::int64_t id = next_id_++;
-  // Who has seen the last event of a study that has ended gets no event, only the end.
+  // A reader that has seen the last event of a study that has ended gets no event, only the end.
   if (IsTerminal(study.state) && after_revision >= study.revision) {
-    follower.sink(std::nullopt);
-  } else if (CatchUp(recorder, follower)) {
-    followers_.emplace(id, std::move(follower));
+    sink(std::nullopt);
+    return id;
   }
+  FollowedStudy replayed = {.last_revision = after_revision};
+  replayed.followers.emplace(id,
+                             Follower{.last_revision = after_revision, .sink = std::move(sink)});
+  if (!CatchUp(study.id, replayed)) return id;
+  const auto [followed, is_new] = studies_.try_emplace(study.id);
+  if (is_new) followed->second.last_revision = replayed.last_revision;
+  followed->second.followers.merge(replayed.followers);
   return id;
 }
 
-void Followers::Publish(const Recorder& recorder, std::string_view study_id) {
-  for (auto it = followers_.begin(); it != followers_.end();) {
-    const bool is_kept = it->second.study_id != study_id || CatchUp(recorder, it->second);
-    it = is_kept ? std::next(it) : followers_.erase(it);
+void Followers::Remove(std::int64_t subscription) {
+  const std::lock_guard lock(mutex_);
+  for (auto study = studies_.begin(); study != studies_.end(); ++study) {
+    if (study->second.followers.erase(subscription) == 0) continue;
+    if (study->second.followers.empty()) studies_.erase(study);
+    return;
   }
+}
+
+void Followers::Publish(const std::string& study_id) {
+  const std::lock_guard lock(mutex_);
+  const auto study = studies_.find(study_id);
+  if (study != studies_.end() && !CatchUp(study_id, study->second)) studies_.erase(study);
 }
 
 void Followers::Close() {
-  for (const auto& [id, follower] : followers_) follower.sink(std::nullopt);
-  followers_.clear();
+  const std::lock_guard lock(mutex_);
+  for (const auto& [id, study] : studies_) End(study);
+  studies_.clear();
 }
 
-bool Followers::CatchUp(const Recorder& recorder, Follower& follower) {
+bool Followers::CatchUp(const std::string& study_id, FollowedStudy& study) {
   for (;;) {
-    const auto events =
-        recorder.ListEvents(follower.study_id, follower.last_revision, kMaxPageSize);
+    auto events = ReadFrom(store_, [&](const Recorder& recorder) {
+      return recorder.ListEvents(study_id, study.last_revision, kMaxPageSize);
+    });
     if (!events.ok()) {
-      follower.sink(std::nullopt);
+      End(study);
       return false;
     }
-    for (const EventRecord& event : *events) {
-      follower.sink(event);
-      follower.last_revision = event.revision;
-      if (EndsStudy(event)) {
-        follower.sink(std::nullopt);
-        return false;
+    const bool is_last_page = std::ssize(*events) < kMaxPageSize;
+    for (EventRecord& read : *events) {
+      const std::optional<EventRecord> event = std::move(read);
+      study.last_revision = event->revision;
+      for (auto& [id, follower] : study.followers) {
+        if (follower.last_revision >= event->revision) continue;
+        follower.sink(event);
+        follower.last_revision = event->revision;
       }
+      if (!EndsStudy(*event)) continue;
+      End(study);
+      return false;
     }
-    if (std::ssize(*events) < kMaxPageSize) return true;
+    if (is_last_page) return true;
   }
 }
 
-absl::StatusOr<int> CrashCount(const Recorder& recorder, std::string_view study_id) {
-  int count = 0;
-  std::int64_t revision = 0;
-  bool is_running = false;
-  for (;;) {
-    ASSIGN_OR_RETURN(const auto events, recorder.ListEvents(study_id, revision, kMaxPageSize));
-    if (events.empty()) return count;
-    for (const EventRecord& event : events) {
-      revision = event.revision;
-      if (event.kind == kShutdownEventKind) is_running = false;
-      if (event.kind == kTrialEventKind) count = 0;  // a study that gets on is not the cause
-      if (event.kind != kStateEventKind) continue;
-      const auto state = ParseChoice<StudyState>(event.payload);
-      if (state == StudyState::kInterrupted && is_running) ++count;
-      is_running = state == StudyState::kRunning;
-    }
-  }
+void Followers::End(const FollowedStudy& study) {
+  for (const auto& [id, follower] : study.followers) follower.sink(std::nullopt);
 }
 
 }  // namespace meshwright

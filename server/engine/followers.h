@@ -2,52 +2,57 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
+#include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "absl/status/statusor.h"
-#include "recorder/recorder.h"
-#include "server/engine/engine.h"
+#include "recorder/store_access.h"
+#include "server/engine/journal_events.h"
 
 namespace meshwright {
 
 // Hands the events of the store's journal to those who follow studies. Every event, replayed or
-// new, is read from the journal by revision, so none is missed or repeated. Guarded by the engine's
-// lock.
+// new, is read from the journal by revision, so none is missed or repeated; what is new is read
+// once for all who follow the study. May be used from any thread.
 class Followers {
  public:
-  // Replays, and keeps `sink` unless the study has ended.
-  absl::StatusOr<std::int64_t> Add(const Recorder& recorder, std::string_view study_id,
-                                   std::int64_t after_revision, EventSink sink);
-  void Remove(std::int64_t subscription) { followers_.erase(subscription); }
+  explicit Followers(StoreAccess store) : store_(std::move(store)) {}
+  Followers(const Followers&) = delete;
+  Followers& operator=(const Followers&) = delete;
 
-  // Hands out what has been appended since the last call.
-  void Publish(const Recorder& recorder, std::string_view study_id);
+  // Replays the journal after a revision, and keeps `sink` unless the study has ended.
+  absl::StatusOr<std::int64_t> Add(std::string_view study_id, std::int64_t after_revision,
+                                   EventSink sink);
+  // Returns when the sink is not being called any more.
+  void Remove(std::int64_t subscription);
+
+  // Hands out what has been committed since the last call. Must not be called from a store call.
+  void Publish(const std::string& study_id);
 
   // Tells everybody that no more will come.
   void Close();
 
  private:
   struct Follower {
-    std::string study_id = {};
-    std::int64_t last_revision = 0;
+    std::int64_t last_revision = 0;  // the newest that it was given
     EventSink sink = {};
   };
-  // Whether the follower is to be kept: its study lives and the journal could be read.
-  static bool CatchUp(const Recorder& recorder, Follower& follower);
+  struct FollowedStudy {
+    std::int64_t last_revision = 0;  // all of its followers were given what is older
+    std::map<std::int64_t, Follower> followers = {};
+  };
 
-  std::map<std::int64_t, Follower> followers_;
+  // Returns false once the followers have been told that no more will come: the study has ended, or
+  // its journal cannot be read.
+  bool CatchUp(const std::string& study_id, FollowedStudy& study);
+  static void End(const FollowedStudy& study);
+
+  const StoreAccess store_;
+  std::mutex mutex_;  // guards all below
+  std::map<std::string, FollowedStudy> studies_;
   std::int64_t next_id_ = 1;
 };
-
-// How often the process was lost while it ran this study and had ended no trial since the last
-// loss: state events that go from running to interrupted, but for those that an orderly stop wrote
-// (kShutdownEventKind stands before them).
-absl::StatusOr<int> CrashCount(const Recorder& recorder, std::string_view study_id);
-
-inline constexpr char kProgressEventKind[] = "progress";
-inline constexpr char kShutdownEventKind[] = "shutdown";
-inline constexpr char kTrialEventKind[] = "trial";  // one has ended; the payload is its number
 
 }  // namespace meshwright

@@ -140,14 +140,12 @@ absl::StatusOr<std::vector<CalibrationRecord>> LearnAll(ReportedQuestions& repor
                                                         const Knowledge& knowledge,
                                                         const StudyCodec& codec,
                                                         std::int64_t time_ms) {
-  std::int64_t last_sequence = 0;
-  RETURN_IF_ERROR(store([&](Recorder& open) -> absl::Status {
-    ASSIGN_OR_RETURN(last_sequence, open.LastMeasurementSequence());
-    return absl::OkStatus();
-  }));
+  ASSIGN_OR_RETURN(const std::int64_t last_sequence, ReadFrom(store, [](const Recorder& open) {
+                     return open.LastMeasurementSequence();
+                   }));
   std::vector<CalibrationRecord> calibrations;
   for (ReportedQuestion& question : reported.questions) {
-    RETURN_IF_ERROR(store([&](Recorder& open) {
+    RETURN_IF_ERROR(store.read([&](const Recorder& open) {
       return ReadHistory(open, knowledge, codec, last_sequence, question);
     }));
     RETURN_IF_ERROR(Learn(knowledge, last_sequence, question));
@@ -183,7 +181,7 @@ absl::StatusOr<std::vector<KeptReport>> KeepJobReports(std::span<const JobReport
   }
   std::vector<KeptReport> kept;
   RETURN_IF_ERROR(
-      store([&](Recorder& open) { return Insert(open, measurements, calibrations, kept); }));
+      store.write([&](Recorder& open) { return Insert(open, measurements, calibrations, kept); }));
   return kept;
 }
 

@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "recorder/history_records.h"
-#include "server/engine/store_access.h"
+#include "recorder/store_access.h"
 #include "server/engine/study_codec.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_request.h"

@@ -15,7 +15,7 @@
 #include "search_space/spec/attempt.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/plan.h"
-#include "server/engine/followers.h"
+#include "server/engine/journal_events.h"
 #include "server/engine/measurement.h"
 #include "server/engine/saving.h"
 #include "server/tuner/question/study_answer.h"
@@ -86,8 +86,8 @@ AttemptJournal StoredTrials::Attempts() {
 
 absl::StatusOr<std::unique_ptr<StoredTrials>> StoredTrials::Open(StoredTrialsOptions options) {
   std::unique_ptr<StoredTrials> trials(new StoredTrials(std::move(options)));
-  RETURN_IF_ERROR(
-      trials->options_.access([&](Recorder& recorder) { return trials->Load(recorder); }));
+  RETURN_IF_ERROR(trials->options_.store.read(
+      [&](const Recorder& recorder) { return trials->Load(recorder); }));
   return trials;
 }
 
@@ -126,9 +126,9 @@ absl::Status StoredTrials::LoadOpen(const Recorder& recorder, const TrialRecord&
 absl::Status StoredTrials::Learnt(const std::optional<CalibrationReport>& report) {
   calibration_id_ = report.has_value() ? report->id : "";
   if (!report.has_value()) return absl::OkStatus();
-  return options_.access([&](Recorder& recorder) {
-    return recorder.InsertCalibration(CalibrationRecordOf(*report, options_.codec, NowMs()));
-  });
+  const CalibrationRecord record = CalibrationRecordOf(*report, options_.codec, NowMs());
+  return options_.store.write(
+      [&](Recorder& recorder) { return recorder.InsertCalibration(record); });
 }
 
 absl::Status StoredTrials::Begin(const ExpectedTrial& expected) {
@@ -136,58 +136,65 @@ absl::Status StoredTrials::Begin(const ExpectedTrial& expected) {
   report_.reset();
   const bool is_open = open_number_.has_value() && journal_.open == expected.plan;
   if (is_open && is_adopted_) return absl::OkStatus();
-  return options_.access([&](Recorder& recorder) -> absl::Status {
-    if (is_open) {
-      ASSIGN_OR_RETURN(attempt_, recorder.AddAttempt({.study_id = options_.study_id,
-                                                      .trial_number = *open_number_,
-                                                      .launcher = options_.launcher,
-                                                      .time_ms = NowMs()}));
-      return absl::OkStatus();
-    }
-    const PlanKey key = MakePlanKey(expected.plan);
-    ASSIGN_OR_RETURN(BegunTrial begun,
-                     recorder.BeginTrial({.study_id = options_.study_id,
-                                          .purpose = expected.purpose,
-                                          .plan_key = key.text,
-                                          .plan_digest = key.digest,
-                                          .plan = options_.codec.encode_plan(expected.plan),
-                                          .expected_step_time = expected.step_time,
-                                          .success_probability = expected.success_probability,
-                                          .launcher = options_.launcher,
-                                          .time_ms = NowMs()}));
-    attempt_ = std::move(begun.attempt);
-    is_adopted_ = false;  // nor the open one, of a plan that is no candidate any more
-    earlier_attempts_.clear();
-    open_number_ = begun.trial.number;
-    journal_.open = expected.plan;
+  if (is_open) {
+    const AttemptIntent intent = {.study_id = options_.study_id,
+                                  .trial_number = *open_number_,
+                                  .launcher = options_.launcher,
+                                  .time_ms = NowMs()};
+    ASSIGN_OR_RETURN(attempt_, WriteTo(options_.store, [&](Recorder& recorder) {
+                       return recorder.AddAttempt(intent);
+                     }));
     return absl::OkStatus();
-  });
+  }
+  const PlanKey key = MakePlanKey(expected.plan);
+  const TrialIntent intent = {.study_id = options_.study_id,
+                              .purpose = expected.purpose,
+                              .plan_key = key.text,
+                              .plan_digest = key.digest,
+                              .plan = options_.codec.encode_plan(expected.plan),
+                              .expected_step_time = expected.step_time,
+                              .success_probability = expected.success_probability,
+                              .launcher = options_.launcher,
+                              .time_ms = NowMs()};
+  ASSIGN_OR_RETURN(BegunTrial begun, WriteTo(options_.store, [&](Recorder& recorder) {
+                     return recorder.BeginTrial(intent);
+                   }));
+  attempt_ = std::move(begun.attempt);
+  is_adopted_ = false;  // nor the open one, of a plan that is no candidate any more
+  earlier_attempts_.clear();
+  open_number_ = begun.trial.number;
+  journal_.open = expected.plan;
+  return absl::OkStatus();
 }
 
 absl::Status StoredTrials::Update(AttemptState state, const std::string& external_id,
                                   const std::vector<std::string>& nodes) {
-  return options_.access([&](Recorder& recorder) -> absl::Status {
-    ASSIGN_OR_RETURN(attempt_, recorder.UpdateAttempt({.attempt_id = attempt_.id,
-                                                       .fencing_token = attempt_.fencing_token,
-                                                       .state = state,
-                                                       .external_id = external_id,
-                                                       .nodes = nodes,
-                                                       .time_ms = NowMs()}));
-    return absl::OkStatus();
-  });
+  const AttemptUpdate update = {.attempt_id = attempt_.id,
+                                .fencing_token = attempt_.fencing_token,
+                                .state = state,
+                                .external_id = external_id,
+                                .nodes = nodes,
+                                .time_ms = NowMs()};
+  ASSIGN_OR_RETURN(attempt_, WriteTo(options_.store, [&](Recorder& recorder) {
+                     return recorder.UpdateAttempt(update);
+                   }));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<OpenAttempt> StoredTrials::Again(const AttemptReport& report) {
   const AttemptEnding ending = EndingOf(report, Outcome::kCancelled);
+  AttemptRecord ended;
+  AttemptRecord next;
   RETURN_IF_ERROR(Save([&](Recorder& recorder) -> absl::Status {
-    ASSIGN_OR_RETURN(const AttemptRecord ended, recorder.FinishAttempt(ending));
-    ASSIGN_OR_RETURN(attempt_, recorder.AddAttempt({.study_id = options_.study_id,
-                                                    .trial_number = ended.trial_number,
-                                                    .launcher = options_.launcher,
-                                                    .time_ms = ending.time_ms}));
-    earlier_attempts_.push_back(ended);
+    ASSIGN_OR_RETURN(ended, recorder.FinishAttempt(ending));
+    ASSIGN_OR_RETURN(next, recorder.AddAttempt({.study_id = options_.study_id,
+                                                .trial_number = ended.trial_number,
+                                                .launcher = options_.launcher,
+                                                .time_ms = ending.time_ms}));
     return absl::OkStatus();
   }));
+  earlier_attempts_.push_back(std::move(ended));
+  attempt_ = std::move(next);
   is_adopted_ = false;
   return Newest();
 }
@@ -225,10 +232,10 @@ AttemptEnding StoredTrials::EndingOf(const AttemptReport& report, Outcome outcom
 
 // Tries again, since what was measured was paid for.
 absl::Status StoredTrials::Save(const StoreCall& save) const {
-  absl::Status saved = options_.access(save);
+  absl::Status saved = options_.store.write(save);
   for (int i = 1; i < kSaveAttempts && !saved.ok(); ++i) {
     std::this_thread::sleep_for(kSavePause);
-    saved = options_.access(save);
+    saved = options_.store.write(save);
   }
   return saved;
 }
@@ -238,13 +245,15 @@ absl::Status StoredTrials::End(int number, const TriedPlan& tried) {
   if (!report_.has_value()) attempt.device_time = tried.device_time;
   const bool is_cancelled = std::holds_alternative<Cancelled>(tried.outcome);
   is_adopted_ = false;
-  return Save([&](Recorder& recorder) {
-    // What is cancelled because its study stops may be begun again by a later process.
-    if (is_cancelled && options_.cancel.stop_requested()) {
-      return recorder.FinishAttempt(attempt).status();
-    }
-    return Finish(recorder, attempt, open_number_.value_or(number), tried);
-  });
+  // What is cancelled because its study stops may be begun again by a later process.
+  if (is_cancelled && options_.cancel.stop_requested()) {
+    return Save([&](Recorder& recorder) { return recorder.FinishAttempt(attempt).status(); });
+  }
+  const TrialEnding ending = EndingOf(attempt, open_number_.value_or(number), tried);
+  RETURN_IF_ERROR(Save([&](Recorder& recorder) { return recorder.FinishTrial(ending).status(); }));
+  open_number_.reset();
+  journal_.open.reset();
+  return absl::OkStatus();
 }
 
 MeasurementRecord StoredTrials::MeasurementOf(const TriedPlan& tried, std::int64_t time_ms) const {
@@ -276,8 +285,8 @@ MeasurementRecord StoredTrials::MeasurementOf(const TriedPlan& tried, std::int64
   return measurement;
 }
 
-absl::Status StoredTrials::Finish(Recorder& recorder, const AttemptEnding& attempt, int number,
-                                  const TriedPlan& tried) {
+TrialEnding StoredTrials::EndingOf(const AttemptEnding& attempt, int number,
+                                   const TriedPlan& tried) const {
   TrialEnding ending = {.study_id = options_.study_id,
                         .trial_number = number,
                         .attempt = attempt,
@@ -290,10 +299,7 @@ absl::Status StoredTrials::Finish(Recorder& recorder, const AttemptEnding& attem
   if (!std::holds_alternative<Cancelled>(tried.outcome)) {
     ending.measurement = MeasurementOf(tried, attempt.time_ms);
   }
-  RETURN_IF_ERROR(recorder.FinishTrial(ending).status());
-  open_number_.reset();
-  journal_.open.reset();
-  return absl::OkStatus();
+  return ending;
 }
 
 bool HasJobLeft(const Recorder& recorder, const std::string& study_id) {
@@ -331,6 +337,11 @@ absl::Status CancelOpenTrials(Recorder& recorder, std::string_view study_id, std
     RETURN_IF_ERROR(recorder.FinishTrial(ending).status());
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<StudyRecord> EndStudy(Recorder& recorder, const StudyEnding& ending) {
+  RETURN_IF_ERROR(CancelOpenTrials(recorder, ending.study_id, NowMs()));
+  return recorder.FinishStudy(ending);
 }
 
 }  // namespace meshwright

@@ -9,10 +9,11 @@
 #include "absl/status/statusor.h"
 #include "recorder/history_records.h"
 #include "recorder/recorder.h"
+#include "recorder/records.h"
+#include "recorder/store_access.h"
 #include "recorder/trial_records.h"
 #include "search_space/spec/attempt.h"
 #include "search_space/spec/choices.h"
-#include "server/engine/store_access.h"
 #include "server/engine/study_codec.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/trial.h"
@@ -23,7 +24,7 @@ namespace meshwright {
 
 struct StoredTrialsOptions {
   std::string study_id = {};
-  StoreAccess access = {};
+  StoreAccess store = {};
   StudyCodec codec = {};
   QuestionRecord question = {};
   std::string launcher = {};
@@ -51,8 +52,8 @@ class StoredTrials {
   absl::Status Learnt(const std::optional<CalibrationReport>& report);
   absl::Status Begin(const ExpectedTrial& expected);
   absl::Status End(int number, const TriedPlan& tried);
-  absl::Status Finish(Recorder& recorder, const AttemptEnding& attempt, int number,
-                      const TriedPlan& tried);
+  [[nodiscard]] TrialEnding EndingOf(const AttemptEnding& attempt, int number,
+                                     const TriedPlan& tried) const;
   absl::Status Update(AttemptState state, const std::string& external_id,
                       const std::vector<std::string>& nodes);
   absl::StatusOr<OpenAttempt> Again(const AttemptReport& report);
@@ -78,5 +79,8 @@ bool HasJobLeft(const Recorder& recorder, const std::string& study_id);
 // Ends as cancelled what is open of a study's trials: for the end of the study. One that is only
 // interrupted leaves its trial open, to be begun again.
 absl::Status CancelOpenTrials(Recorder& recorder, std::string_view study_id, std::int64_t time_ms);
+
+// Ends a study and what is open of its trials.
+absl::StatusOr<StudyRecord> EndStudy(Recorder& recorder, const StudyEnding& ending);
 
 }  // namespace meshwright

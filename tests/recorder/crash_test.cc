@@ -6,17 +6,21 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <random>
 
 #include "recorder/history_records.h"
+#include "recorder/import.h"
 #include "recorder/recorder.h"
 #include "recorder/records.h"
+#include "recorder/store_access.h"
 #include "recorder/trial_records.h"
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/attempt.h"
 #include "tests/events/moment.h"
+#include "tests/recorder/line_source.h"
 #include "tests/recorder/temporary_store.h"
 
 namespace meshwright {
@@ -32,17 +36,15 @@ struct Moment {
 
 // A writer in a process of its own: each byte that comes through the pipe acknowledges one more
 // call. It writes until it is killed.
-template <typename WriteOne>
-int KillWriter(const std::string& path, Moment moment, const WriteOne& write_one) {
+template <typename Write>
+int KillWhile(const std::string& path, Moment moment, const Write& write_some) {
   std::array<int, 2> ends = {};
   if (pipe(ends.data()) != 0) return 0;
   const pid_t child = fork();
   if (child == 0) {
     close(ends[0]);
     auto recorder = Recorder::Open({.path = path});
-    for (int i = 0; recorder.ok() && write_one(*recorder, i); ++i) {
-      if (write(ends[1], "+", 1) != 1) break;
-    }
+    for (int i = 0; recorder.ok() && write_some(*recorder, i, ends[1]);) ++i;
     _exit(1);  // only after an error: the loop has no end
   }
   close(ends[1]);
@@ -57,6 +59,13 @@ int KillWriter(const std::string& path, Moment moment, const WriteOne& write_one
   waitpid(child, &status, 0);
   EXPECT_TRUE(WIFSIGNALED(status)) << "the writer failed on its own";
   return acknowledged;
+}
+
+template <typename WriteOne>
+int KillWriter(const std::string& path, Moment moment, const WriteOne& write_one) {
+  return KillWhile(path, moment, [&](Recorder& recorder, int number, int pipe) {
+    return write_one(recorder, number) && write(pipe, "+", 1) == 1;
+  });
 }
 
 bool AppendGroup(Recorder& recorder, int number) {
@@ -257,6 +266,61 @@ TEST(CrashOfTrialsTest, LosesNothingAndDoublesNothing) {
     }
   }
   EXPECT_GT(ended, 40);  // 1.5 a round on average
+}
+
+constexpr int kImported = 4000;
+
+std::vector<std::string> LinesOf(const Recorder& recorder) {
+  std::vector<std::string> lines;
+  const absl::Status status = recorder.Export({}, [&lines](std::string_view line) {
+    lines.emplace_back(line);
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(status.ok()) << status;
+  return lines;
+}
+
+std::vector<std::string> LinesToImport() {
+  auto source = Recorder::Open({.path = ":memory:"});
+  std::vector<MeasurementRecord> rows;
+  for (int i = 0; i < kImported; ++i) rows.push_back(MakeMeasurement(fmt::format("m{:05}", i)));
+  EXPECT_TRUE(source->InsertMeasurements(rows).ok());
+  return LinesOf(*source);
+}
+
+// Killed in the middle of an import, at another group each time: what is there is a beginning of
+// it, and the same import completes it.
+TEST(CrashOfImportTest, TheSameImportCompletesIt) {
+  const std::vector<std::string> lines = LinesToImport();
+  std::mt19937 random(20261125);
+  for (const int groups : {0, 1, 5, 13, 37}) {
+    const TemporaryFolder folder;
+    const std::string path = folder.File("s.db");
+    const Moment moment = {.acknowledged = groups,
+                           .later = std::chrono::microseconds(random() % 3000)};
+    // Acknowledges each group, and then waits to be killed.
+    const auto import = [&](Recorder& recorder, int /*number*/, int pipe) {
+      StoreAccess access = DirectAccess(recorder);
+      access.write = [&](const StoreCall& call) -> absl::Status {
+        const absl::Status stored = call(recorder);
+        return write(pipe, "+", 1) == 1 ? stored : absl::UnknownError("no pipe");
+      };
+      return ImportMeasurements(SourceOf(lines), {}, access).ok() && pause() == -1;
+    };
+    const int acknowledged = KillWhile(path, moment, import);
+    auto recorder = Recorder::Open({.path = path});
+    ASSERT_TRUE(recorder.ok()) << recorder.status();
+    const auto stored = recorder->LastMeasurementSequence();
+    ASSERT_TRUE(stored.ok()) << stored.status();
+    EXPECT_GE(*stored, std::min(acknowledged * kMostGroupRows, kImported));
+    EXPECT_EQ(*stored % kMostGroupRows, 0) << "whole groups";
+
+    const auto completed = ImportMeasurements(SourceOf(lines), {}, DirectAccess(*recorder));
+    ASSERT_TRUE(completed.ok()) << completed.status();
+    EXPECT_EQ(completed->skipped, *stored);
+    EXPECT_EQ(completed->imported, kImported - *stored);
+    EXPECT_EQ(LinesOf(*recorder), lines);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(After, CrashTest, testing::Values(0, 1, 2, 7, 23, 60),

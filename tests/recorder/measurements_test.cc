@@ -6,6 +6,7 @@
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/choices.h"
+#include "tests/recorder/run_sql.h"
 #include "tests/recorder/temporary_store.h"
 
 namespace meshwright {
@@ -263,26 +264,17 @@ TEST_F(MeasurementsTest, ClustersAndChipsAreSeenOnce) {
   grown.question.chip_fingerprint = "chip 2";
   grown.question.device_count = 128;
   ASSERT_TRUE(Insert({late, early, grown}).ok());
-  const ClusterRecord first = {.hardware_fingerprint = "hardware",
-                               .name = "a100x64",
-                               .chip = "nvidia-a100-sxm4-80gb",
-                               .device_count = 64,
-                               .first_seen_ms = 1000,
-                               .last_seen_ms = 9000};
-  auto clusters = recorder_->ListClusters(1, "");
-  ASSERT_TRUE(clusters.ok()) << clusters.status();
-  EXPECT_THAT(clusters->clusters, ElementsAre(first));
-  clusters = recorder_->ListClusters(1, clusters->next_page_token);
-  ASSERT_TRUE(clusters.ok()) << clusters.status();
-  EXPECT_EQ(clusters->clusters.at(0).device_count, 128);
-  EXPECT_EQ(clusters->next_page_token, "");
-  auto chips = recorder_->ListChips(1, "");
-  ASSERT_TRUE(chips.ok()) << chips.status();
-  EXPECT_THAT(chips->chips, ElementsAre(ChipRecord{"nvidia-a100-sxm4-80gb", "chip", 1000}));
-  chips = recorder_->ListChips(1, chips->next_page_token);
-  ASSERT_TRUE(chips.ok()) << chips.status();
-  EXPECT_THAT(chips->chips, ElementsAre(ChipRecord{"nvidia-a100-sxm4-80gb", "chip 2", 3000}));
-  EXPECT_EQ(chips->next_page_token, "");
+  const std::string path = folder_.File("s.db");
+  const std::string clusters =
+      "SELECT hardware_fingerprint || ' ' || name || ' ' || chip || ' ' || device_count || ' ' || "
+      "first_seen_ms || ' ' || last_seen_ms FROM clusters ORDER BY hardware_fingerprint";
+  EXPECT_THAT(RunSql(path, clusters),
+              ElementsAre("hardware a100x64 nvidia-a100-sxm4-80gb 64 1000 9000",
+                          "hardware 2 a100x64 nvidia-a100-sxm4-80gb 128 3000 3000"));
+  const std::string chips =
+      "SELECT id || ' ' || fingerprint || ' ' || first_seen_ms FROM chips ORDER BY fingerprint";
+  EXPECT_THAT(RunSql(path, chips),
+              ElementsAre("nvidia-a100-sxm4-80gb chip 1000", "nvidia-a100-sxm4-80gb chip 2 3000"));
 }
 
 TEST_F(MeasurementsTest, KeepsCalibrations) {

@@ -1,4 +1,5 @@
 // Calls that run together, and what is forgotten by age.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -114,7 +115,30 @@ TEST_F(TogetherTest, EstimatesAreForgottenAndMeasurementsAreNot) {
   ASSERT_EQ(events->size(), 2U);
   EXPECT_EQ(events->at(1).revision, 4);
   EXPECT_EQ(recorder_->GetStudy("old")->revision, 4);
-  EXPECT_EQ(recorder_->DeleteEstimates(6000)->plan_count, 0);
+  EXPECT_EQ(deleted->last_study, "old");
+  const auto again = recorder_->DeleteEstimates(6000);
+  EXPECT_EQ(again->plan_count, 0);
+  EXPECT_EQ(again->last_study, "old");
+  EXPECT_EQ(recorder_->DeleteEstimates(6000, "old")->last_study, "");
+}
+
+// Ten studies a call, so that a writer waits for no more than that.
+TEST_F(TogetherTest, EstimatesAreDeletedInGroups) {
+  for (int i = 10; i < 35; ++i) {
+    const std::string id = fmt::format("s{}", i);
+    ASSERT_TRUE(recorder_->InsertStudy(MakeStudy(id)).ok());
+    ASSERT_TRUE(recorder_->AppendEvents(std::vector{MakeEvent(id)}).ok());
+    ASSERT_TRUE(recorder_->FinishStudy({.study_id = id, .time_ms = 5000}).ok());
+  }
+  std::vector<std::int64_t> counts;
+  std::string last;
+  do {
+    const auto deleted = recorder_->DeleteEstimates(6000, last);
+    ASSERT_TRUE(deleted.ok()) << deleted.status();
+    counts.push_back(deleted->event_count);
+    last = deleted->last_study;
+  } while (!last.empty());
+  EXPECT_THAT(counts, ElementsAre(10, 10, 5, 0));
 }
 
 }  // namespace

@@ -4,16 +4,21 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <regex>
 
 #include "recorder/history_records.h"
+#include "recorder/import.h"
 #include "recorder/recorder.h"
+#include "recorder/store_access.h"
+#include "recorder/transfer.h"
 #include "recorder/transfer_line.h"
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
 #include "search_space/digest/sha256.h"
 #include "search_space/spec/choices.h"
+#include "tests/recorder/line_source.h"
 #include "tests/recorder/temporary_store.h"
 
 namespace meshwright {
@@ -40,13 +45,7 @@ Lines Export(const Recorder& recorder, const MeasurementFilter& filter = {}) {
 
 absl::StatusOr<ImportCounts> Import(Recorder& recorder, const Lines& lines,
                                     const ImportOptions& options = {}) {
-  std::size_t next = 0;
-  return recorder.Import(
-      [&]() -> absl::StatusOr<std::optional<std::string>> {
-        if (next == lines.size()) return std::nullopt;
-        return lines[next++];
-      },
-      options);
+  return ImportMeasurements(SourceOf(lines), options, DirectAccess(recorder));
 }
 
 // An end that is true of the lines before it, whatever they say.
@@ -221,6 +220,8 @@ TEST(TransferTest, NamesTheLineAndEveryBadMember) {
               testing::AllOf(HasSubstr("line 4: outcome = \"fine\"; must be one of"),
                              HasSubstr("time_ms: must be present"),
                              HasSubstr("peak_memory_bytes = \"40 GiB\"; must be")));
+  EXPECT_THAT(message({R"({"kind":"header","format":7,"version":1})"}),
+              HasSubstr("line 1: format: must be 'meshwright-history'; nothing was imported"));
   lines = {R"({"kind":"header","format":"meshwright-history","version":2})"};
   const auto newer = Import(target, WithEnd(lines));
   EXPECT_EQ(Reason(newer.status()), "NEWER_EXPORT");
@@ -298,11 +299,128 @@ TEST(TransferTest, ErrorsOfSinkAndSourcePassThrough) {
   });
   EXPECT_TRUE(absl::IsResourceExhausted(full));
   EXPECT_EQ(written, 3);
-  const auto gone = recorder.Import(
-      []() -> absl::StatusOr<std::optional<std::string>> { return absl::CancelledError("gone"); },
-      {});
+  const LineSource source = {.next = []() -> absl::StatusOr<std::optional<std::string>> {
+                               return absl::CancelledError("gone");
+                             },
+                             .rewind = [] { return absl::OkStatus(); }};
+  const auto gone = ImportMeasurements(source, {}, DirectAccess(recorder));
   EXPECT_TRUE(absl::IsCancelled(gone.status()));
+  EXPECT_EQ(gone.status().message(), "gone");
   EXPECT_TRUE(recorder.InsertMeasurements(std::vector{MakeMeasurement("n")}).ok());
+}
+
+// Rows enough for many groups.
+Lines ManyLines(int count) {
+  Recorder source = OpenInMemory();
+  std::vector<MeasurementRecord> rows;
+  for (int i = 0; i < count; ++i) rows.push_back(MakeMeasurement(fmt::format("m{:05}", i)));
+  EXPECT_TRUE(source.InsertMeasurements(rows).ok());
+  return Export(source);
+}
+
+// Whoever else wants to write does so between two groups.
+TEST(ImportTest, StoresSmallGroupsAndNothingBeforeAllIsChecked) {
+  const Lines lines = ManyLines(1000);
+  Recorder recorder = OpenInMemory();
+  std::vector<std::string> uses;
+  std::vector<std::int64_t> stored;
+  const StoreAccess direct = DirectAccess(recorder);
+  const StoreAccess watched = {.read =
+                                   [&](const StoreRead& read) {
+                                     uses.emplace_back("read");
+                                     return direct.read(read);
+                                   },
+                               .write =
+                                   [&](const StoreCall& call) {
+                                     uses.emplace_back("write");
+                                     const absl::Status status = direct.write(call);
+                                     stored.push_back(*recorder.LastMeasurementSequence());
+                                     return status;
+                                   }};
+  const auto counts = ImportMeasurements(SourceOf(lines), {}, watched);
+  ASSERT_TRUE(counts.ok()) << counts.status();
+  EXPECT_EQ(counts->imported, 1000);
+  ASSERT_GE(stored.size(), 1000U / kMostGroupRows);
+  std::int64_t before = 0;
+  for (const std::int64_t after : stored) {
+    EXPECT_LE(after - before, kMostGroupRows);
+    before = after;
+  }
+  const auto first_write = std::ranges::find(uses, "write");
+  EXPECT_EQ(std::count(first_write, uses.end(), "read"), 0);
+}
+
+TEST(ImportTest, ALongLineIsAGroupOfItsOwn) {
+  Recorder source = OpenInMemory();
+  std::vector<MeasurementRecord> rows;
+  for (int i = 0; i < 4; ++i) {
+    rows.push_back(MakeMeasurement(fmt::format("m{}", i)));
+    rows.back().plan = std::string(kMostGroupBytes, 'p');
+  }
+  ASSERT_TRUE(source.InsertMeasurements(rows).ok());
+  const Lines lines = Export(source);
+  Recorder recorder = OpenInMemory();
+  int writes = 0;
+  StoreAccess access = DirectAccess(recorder);
+  access.write = [&](const StoreCall& call) {
+    ++writes;
+    return call(recorder);
+  };
+  ASSERT_TRUE(ImportMeasurements(SourceOf(lines), {}, access).ok());
+  EXPECT_EQ(writes, 5);  // one for each line, and one for the end
+  EXPECT_EQ(Export(recorder), lines);
+}
+
+// As after a full disk: what was stored stays, and the same import completes it.
+TEST(ImportTest, AnImportThatFailsHalfwayIsCompletedByTheSame) {
+  const Lines lines = ManyLines(1000);
+  Recorder recorder = OpenInMemory();
+  StoreAccess access = DirectAccess(recorder);
+  int writes = 0;
+  access.write = [&](const StoreCall& call) -> absl::Status {
+    if (++writes == 3) {
+      return WithReason(absl::ResourceExhaustedError("the disk is full"), "STORE_FULL");
+    }
+    return call(recorder);
+  };
+  const auto failed = ImportMeasurements(SourceOf(lines), {}, access);
+  EXPECT_EQ(Reason(failed.status()), "STORE_FULL");
+  EXPECT_EQ(failed.status().message(),
+            fmt::format("the disk is full; {} of 1000 measurements were imported, and the same "
+                        "import again takes in the others",
+                        2 * kMostGroupRows));
+  EXPECT_EQ(*recorder.LastMeasurementSequence(), 2 * kMostGroupRows);
+
+  const auto completed = Import(recorder, lines);
+  ASSERT_TRUE(completed.ok()) << completed.status();
+  EXPECT_EQ(completed->imported, 1000 - 2 * kMostGroupRows);
+  EXPECT_EQ(completed->skipped, 2 * kMostGroupRows);
+  EXPECT_EQ(Export(recorder), lines);
+}
+
+TEST(ImportTest, AMeasurementThatComesTwiceIsSkippedOrAConflict) {
+  const Lines whole = Export(Filled());
+  Lines lines(whole.begin(), whole.end() - 1);
+  lines.push_back(whole[3]);
+  Recorder recorder = OpenInMemory();
+  const auto same = Import(recorder, WithEnd(lines));
+  ASSERT_TRUE(same.ok()) << same.status();
+  EXPECT_EQ(same->imported, 3);
+  EXPECT_EQ(same->skipped, 1);
+
+  lines.back() =
+      std::regex_replace(lines.back(), std::regex(R"("note":"note")"), R"("note":"another")");
+  Recorder other = OpenInMemory();
+  const auto conflict = Import(other, WithEnd(lines));
+  EXPECT_EQ(Reason(conflict.status()), "IMPORT_CONFLICT");
+  EXPECT_EQ(conflict.status().message(),
+            "measurement 'full' is in the import twice with different content; nothing was "
+            "imported");
+  EXPECT_EQ(*other.LastMeasurementSequence(), 0);
+  const auto kept = Import(other, WithEnd(lines), {.policy = ConflictPolicy::kKeep});
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  EXPECT_EQ(kept->kept, 1);
+  EXPECT_EQ(other.GetMeasurement("full")->note, "note");
 }
 
 // A text that a terminal gave is exported all the same.

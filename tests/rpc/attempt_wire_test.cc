@@ -8,11 +8,13 @@
 #include <fstream>
 
 #include "recorder/recorder.h"
+#include "recorder/store_access.h"
 #include "recorder/trial_records.h"
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/attempt.h"
 #include "search_space/spec/choices.h"
+#include "server/engine/history_queries.h"
 #include "tests/rpc/full_samples.h"
 
 namespace meshwright {
@@ -66,7 +68,7 @@ class AttemptWireTest : public testing::Test {
     v1::ListAttemptsRequest request;
     request.set_study_id(study);
     if (trial.has_value()) request.set_trial_number(*trial);
-    return ListAttempts(store_, request);
+    return ListAttempts(HistoryQueries(DirectAccess(store_)), request);
   }
 
   Recorder store_ = Recorder::Open({.path = ":memory:"}).value();

@@ -10,9 +10,12 @@
 #include <vector>
 
 #include "recorder/history_records.h"
+#include "recorder/import.h"
 #include "recorder/recorder.h"
+#include "recorder/store_access.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/choices.h"
+#include "tests/recorder/line_source.h"
 
 namespace meshwright {
 namespace {
@@ -155,12 +158,7 @@ TEST(DriftWarning, AnImportOfManyOldRunsHidesNoNewerOnes) {
                              return absl::OkStatus();
                            })
                   .ok());
-  std::size_t next = 0;
-  const auto imported = store->Import(
-      [&]() -> absl::StatusOr<std::optional<std::string>> {
-        return next < lines.size() ? std::optional(lines[next++]) : std::nullopt;
-      },
-      {});
+  const auto imported = ImportMeasurements(SourceOf(lines), {}, DirectAccess(*store));
   ASSERT_TRUE(imported.ok()) << imported.status();
   ASSERT_EQ(imported->imported, 1500);
   ExpectTwice(*store);

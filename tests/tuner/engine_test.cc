@@ -5,12 +5,16 @@
 
 #include <algorithm>
 #include <chrono>
+#include <latch>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "recorder/history_records.h"
 #include "recorder/recorder.h"
 #include "recorder/records.h"
 #include "search_space/base/status.h"
+#include "server/engine/history_queries.h"
 #include "server/tuner/answers/run_study.h"
 #include "server/tuner/question/study_request.h"
 #include "tests/tuner/engine_fixture.h"
@@ -253,6 +257,38 @@ TEST_F(EngineTest, KeepsAStudyThatRanOutside) {
   EXPECT_EQ(study->start_time_ms, 1000);
   EXPECT_THAT(study->best_plan_digest, Not(""));
   EXPECT_EQ(engine.ListStudies(0, "")->studies.size(), 1U);
+}
+
+// An import, or any other writer, keeps nobody waiting who only asks.
+TEST_F(EngineTest, AnswersFromTheStoreWhileItIsWrittenTo) {
+  Engine& engine = StartEngine();
+  const std::string id = Create(SmallStudy());
+  Ended(id);
+  std::latch has_begun(1);
+  std::latch may_end(1);
+  std::jthread writer([&] {
+    EXPECT_TRUE(engine.store()
+                    .write([&](Recorder&) {
+                      has_begun.count_down();
+                      may_end.wait();
+                      return absl::OkStatus();
+                    })
+                    .ok());
+  });
+  has_begun.wait();
+  EXPECT_EQ(engine.ListStudies(0, "")->studies.size(), 1U);
+  EXPECT_EQ(engine.GetStudy(id)->state, StudyState::kSucceeded);
+  EXPECT_FALSE(engine.ListPlans(id, 0, "")->plans.empty());
+  EXPECT_FALSE(engine.ListEvents(id, 0)->empty());
+  EXPECT_TRUE(engine.queries().ListMeasurements({}, MeasurementOrder::kNewest, 0, "").ok());
+  EventLog log;
+  EXPECT_TRUE(engine.Subscribe(id, 0, log.Sink()).ok());
+  EXPECT_TRUE(log.WaitForEnd());
+  const auto history = engine.History(std::nullopt);
+  ASSERT_TRUE(history.ok()) << history.status();
+  const Problem problem = ResolveProblem(SmallStudy().question, SharedKnowledge()).value();
+  EXPECT_TRUE(history->read(problem).ok());
+  may_end.count_down();
 }
 
 TEST_F(EngineTest, NothingOfAnUnknownStudy) {

@@ -2,10 +2,10 @@
 #include <stop_token>
 
 #include "meshwright/v1/history.grpc.pb.h"
-#include "recorder/recorder.h"
 #include "search_space/base/status.h"
 #include "server/convert/history_wire.h"
 #include "server/convert/job_report_wire.h"
+#include "server/engine/engine.h"
 #include "server/engine/saving.h"
 #include "server/rpc/calls/answer.h"
 #include "server/rpc/calls/pooled_reactor.h"
@@ -43,19 +43,15 @@ class FeedbackService final : public v1::FeedbackService::CallbackService {
   grpc::ServerUnaryReactor* ListJobReports(grpc::CallbackServerContext* context,
                                            const v1::ListJobReportsRequest* request,
                                            v1::ListJobReportsResponse* response) override {
-    return Answer(*context, "ListJobReports", [&] {
-      return context_.engine.UseStore([&](const Recorder& store) -> absl::Status {
-        ASSIGN_OR_RETURN(*response, meshwright::ListJobReports(store, *request));
-        return absl::OkStatus();
-      });
+    return Answer(*context, "ListJobReports", [&]() -> absl::Status {
+      ASSIGN_OR_RETURN(*response, meshwright::ListJobReports(context_.engine.queries(), *request));
+      return absl::OkStatus();
     });
   }
 
  private:
   [[nodiscard]] ReportContext Reports() const {
-    return {.knowledge = context_.knowledge,
-            .store = [this](const StoreCall& use) { return context_.engine.WriteStore(use); },
-            .time_ms = NowMs()};
+    return {.knowledge = context_.knowledge, .store = context_.engine.store(), .time_ms = NowMs()};
   }
 
   const ServiceContext context_;

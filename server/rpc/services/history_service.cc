@@ -5,18 +5,18 @@
 #include <utility>
 
 #include "meshwright/v1/history.grpc.pb.h"
-#include "recorder/recorder.h"
 #include "recorder/transfer.h"
 #include "search_space/base/status.h"
 #include "server/convert/convert.h"
 #include "server/convert/history_wire.h"
 #include "server/convert/status_wire.h"
 #include "server/engine/engine.h"
+#include "server/engine/history_queries.h"
 #include "server/engine/saving.h"
+#include "server/engine/spool.h"
 #include "server/engine/study_codec.h"
 #include "server/rpc/calls/answer.h"
 #include "server/rpc/calls/pooled_reactor.h"
-#include "server/rpc/calls/spool.h"
 #include "server/rpc/services/services.h"
 
 namespace meshwright {
@@ -24,15 +24,8 @@ namespace {
 
 constexpr std::size_t kPartBytes = 64 * 1024;
 
-// A reader of its own, so that what takes long keeps no study waiting.
-absl::StatusOr<Recorder> OpenReader(Engine& engine) {
-  std::string path;
-  RETURN_IF_ERROR(engine.UseStore([&](const Recorder& store) {
-    path = store.path();
-    return absl::OkStatus();
-  }));
-  return Recorder::Open({.path = path, .read_only = true});
-}
+// The most that a server takes in one import: what fits into a temporary file of a small machine.
+constexpr SpoolLimits kImportLimits = {.bytes = 64'000'000, .line_bytes = 1'000'000};
 
 // Writes the export to a spool on the pool's thread, then sends it as fast as the caller takes it.
 class ExportReactor final : public grpc::ServerWriteReactor<v1::ExportHistoryResponse> {
@@ -63,11 +56,10 @@ class ExportReactor final : public grpc::ServerWriteReactor<v1::ExportHistoryRes
   void OnDone() override { delete this; }
 
  private:
-  absl::Status Fill(Engine& engine, const v1::ExportHistoryRequest& request) {
-    ASSIGN_OR_RETURN(const Recorder store, OpenReader(engine));
+  absl::Status Fill(const Engine& engine, const v1::ExportHistoryRequest& request) {
     ASSIGN_OR_RETURN(Spool spool, Spool::Open());
-    RETURN_IF_ERROR(
-        ExportHistory(store, request, [&](const std::string& part) { return spool.Append(part); }));
+    RETURN_IF_ERROR(ExportHistory(engine.queries(), request,
+                                  [&](const std::string& part) { return spool.Append(part); }));
     RETURN_IF_ERROR(spool.Rewind());
     spool_.emplace(std::move(spool));
     return absl::OkStatus();
@@ -92,7 +84,7 @@ class ImportReactor final : public grpc::ServerReadReactor<v1::ImportHistoryRequ
  public:
   ImportReactor(grpc::CallbackServerContext& call, const ServiceContext& context,
                 v1::ImportHistoryResponse& response)
-      : call_(call), context_(context), response_(response), spool_(Spool::Open()) {
+      : call_(call), context_(context), response_(response), spool_(Spool::Open(kImportLimits)) {
     StartRead(&request_);
   }
 
@@ -131,13 +123,9 @@ class ImportReactor final : public grpc::ServerReadReactor<v1::ImportHistoryRequ
 
   absl::Status Import() {
     RETURN_IF_ERROR(spool_.status());
-    RETURN_IF_ERROR(spool_->Rewind());
-    return context_.engine.UseStore([this](Recorder& store) -> absl::Status {
-      ASSIGN_OR_RETURN(response_, ImportHistory(
-                                      store, [this] { return spool_->ReadLine(); },
-                                      options_.value_or(ImportOptions())));
-      return absl::OkStatus();
-    });
+    ASSIGN_OR_RETURN(response_, ImportHistory(context_.engine.store(), spool_->Lines(),
+                                              options_.value_or(ImportOptions())));
+    return absl::OkStatus();
   }
 
   grpc::CallbackServerContext& call_;
@@ -156,33 +144,37 @@ class HistoryService final : public v1::HistoryService::CallbackService {
   grpc::ServerUnaryReactor* ListMeasurements(grpc::CallbackServerContext* context,
                                              const v1::ListMeasurementsRequest* request,
                                              v1::ListMeasurementsResponse* response) override {
-    return AnswerFromStore(*context, "ListMeasurements", *response, [request](const auto& store) {
-      return meshwright::ListMeasurements(store, *request);
-    });
+    return AnswerFromStore(*context, "ListMeasurements", *response,
+                           [request](const HistoryQueries& history) {
+                             return meshwright::ListMeasurements(history, *request);
+                           });
   }
 
   grpc::ServerUnaryReactor* GetMeasurement(grpc::CallbackServerContext* context,
                                            const v1::GetMeasurementRequest* request,
                                            v1::GetMeasurementResponse* response) override {
-    return AnswerFromStore(*context, "GetMeasurement", *response, [&](const auto& store) {
-      return meshwright::GetMeasurement(store, request->id(), codec_);
-    });
+    return AnswerFromStore(*context, "GetMeasurement", *response,
+                           [&](const HistoryQueries& history) {
+                             return meshwright::GetMeasurement(history, request->id(), codec_);
+                           });
   }
 
   grpc::ServerUnaryReactor* ListCalibrations(grpc::CallbackServerContext* context,
                                              const v1::ListCalibrationsRequest* request,
                                              v1::ListCalibrationsResponse* response) override {
-    return AnswerFromStore(*context, "ListCalibrations", *response, [request](const auto& store) {
-      return meshwright::ListCalibrations(store, *request);
-    });
+    return AnswerFromStore(*context, "ListCalibrations", *response,
+                           [request](const HistoryQueries& history) {
+                             return meshwright::ListCalibrations(history, *request);
+                           });
   }
 
   grpc::ServerUnaryReactor* GetCalibration(grpc::CallbackServerContext* context,
                                            const v1::GetCalibrationRequest* request,
                                            v1::GetCalibrationResponse* response) override {
-    return AnswerFromStore(*context, "GetCalibration", *response, [request](const auto& store) {
-      return meshwright::GetCalibration(store, request->id());
-    });
+    return AnswerFromStore(*context, "GetCalibration", *response,
+                           [request](const HistoryQueries& history) {
+                             return meshwright::GetCalibration(history, request->id());
+                           });
   }
 
   grpc::ServerWriteReactor<v1::ExportHistoryResponse>* ExportHistory(
@@ -201,22 +193,19 @@ class HistoryService final : public v1::HistoryService::CallbackService {
     return PooledReactor::Start(
         context_.pool, "BackupStore",
         [this, response](const std::stop_token& /*cancel*/) -> absl::Status {
-          ASSIGN_OR_RETURN(const Recorder store, OpenReader(context_.engine));
-          ASSIGN_OR_RETURN(*response, meshwright::BackupStore(store, NowMs()));
+          ASSIGN_OR_RETURN(*response, meshwright::BackupStore(context_.engine.queries(), NowMs()));
           return absl::OkStatus();
         });
   }
 
  private:
-  template <typename Response, typename Read>
+  template <typename Response, typename Ask>
   grpc::ServerUnaryReactor* AnswerFromStore(grpc::CallbackServerContext& context,
                                             const char* method, Response& response,
-                                            const Read& read) {
-    return Answer(context, method, [&] {
-      return context_.engine.UseStore([&](const Recorder& store) -> absl::Status {
-        ASSIGN_OR_RETURN(response, read(store));
-        return absl::OkStatus();
-      });
+                                            const Ask& ask) {
+    return Answer(context, method, [&]() -> absl::Status {
+      ASSIGN_OR_RETURN(response, ask(context_.engine.queries()));
+      return absl::OkStatus();
     });
   }
 

@@ -109,11 +109,9 @@ class TuningService final : public v1::TuningService::CallbackService, public Cl
   grpc::ServerUnaryReactor* ListAttempts(grpc::CallbackServerContext* context,
                                          const v1::ListAttemptsRequest* request,
                                          v1::ListAttemptsResponse* response) override {
-    return Answer(*context, "ListAttempts", [&] {
-      return context_.engine.UseStore([&](const Recorder& store) -> absl::Status {
-        ASSIGN_OR_RETURN(*response, meshwright::ListAttempts(store, *request));
-        return absl::OkStatus();
-      });
+    return Answer(*context, "ListAttempts", [&]() -> absl::Status {
+      ASSIGN_OR_RETURN(*response, meshwright::ListAttempts(context_.engine.queries(), *request));
+      return absl::OkStatus();
     });
   }
 

@@ -6,10 +6,9 @@
 
 #include "recorder/records.h"
 #include "search_space/base/status.h"
-#include "search_space/spec/choices.h"
 #include "server/convert/status_wire.h"
 #include "server/convert/wire_time.h"
-#include "server/engine/followers.h"
+#include "server/engine/journal_events.h"
 
 namespace meshwright {
 namespace {
@@ -31,12 +30,6 @@ v1::WatchStudyResponse ToMessage(const EventRecord& event) {
   if (event.kind == kStateEventKind) message.set_state(event.payload);
   if (event.kind == kProgressEventKind) message.mutable_progress()->ParseFromString(event.payload);
   return message;
-}
-
-bool EndsStudy(const EventRecord& event) {
-  if (event.kind != kStateEventKind) return false;
-  const auto state = ParseChoice<StudyState>(event.payload);
-  return state.has_value() && IsTerminal(*state);
 }
 
 }  // namespace

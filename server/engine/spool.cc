@@ -1,4 +1,4 @@
-#include "server/rpc/calls/spool.h"
+#include "server/engine/spool.h"
 
 #include <fmt/format.h>
 #include <stdio.h>
@@ -24,17 +24,17 @@ struct Free {
 
 }  // namespace
 
-absl::StatusOr<Spool> Spool::Open() {
+absl::StatusOr<Spool> Spool::Open(const SpoolLimits& limits) {
   std::FILE* const file = std::tmpfile();
   if (file == nullptr) return FileError("cannot be made");
-  return Spool(file);
+  return Spool(file, limits);
 }
 
 absl::Status Spool::Append(std::string_view bytes) {
   size_ += static_cast<std::int64_t>(bytes.size());
-  if (size_ > kMostBytes) {
+  if (limits_.bytes.has_value() && size_ > *limits_.bytes) {
     return WithReason(
-        absl::ResourceExhaustedError(fmt::format("more than {} bytes; send parts", kMostBytes)),
+        absl::ResourceExhaustedError(fmt::format("more than {} bytes; send parts", *limits_.bytes)),
         "TOO_LARGE");
   }
   if (std::fwrite(bytes.data(), 1, bytes.size(), file_.get()) == bytes.size()) {
@@ -65,14 +65,18 @@ absl::StatusOr<std::optional<std::string>> Spool::ReadLine() {
     if (std::ferror(file_.get()) != 0) return FileError("cannot be read");
     return std::optional<std::string>();
   }
-  if (length > kMostLineBytes) {
-    return WithReason(absl::InvalidArgumentError(
-                          fmt::format("a line of {} bytes; at most {}", length, kMostLineBytes)),
+  if (limits_.line_bytes.has_value() && length > *limits_.line_bytes) {
+    return WithReason(absl::InvalidArgumentError(fmt::format("a line of {} bytes; at most {}",
+                                                             length, *limits_.line_bytes)),
                       "TOO_LARGE");
   }
   std::string text(line, static_cast<std::size_t>(length));
   if (text.ends_with('\n')) text.pop_back();
   return std::optional(std::move(text));
+}
+
+LineSource Spool::Lines() {
+  return {.next = [this] { return ReadLine(); }, .rewind = [this] { return Rewind(); }};
 }
 
 }  // namespace meshwright

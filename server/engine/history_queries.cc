@@ -1,0 +1,103 @@
+#include "server/engine/history_queries.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <set>
+#include <system_error>
+
+#include "search_space/base/status.h"
+#include "server/engine/drift.h"
+
+namespace meshwright {
+
+absl::StatusOr<StudyRecord> HistoryQueries::GetStudy(std::string_view id) const {
+  return ReadFrom(store_, [&](const Recorder& recorder) { return recorder.GetStudy(id); });
+}
+
+absl::StatusOr<StudyPage> HistoryQueries::ListStudies(int page_size,
+                                                      std::string_view page_token) const {
+  return ReadFrom(store_, [&](const Recorder& recorder) {
+    return recorder.ListStudies(page_size, page_token);
+  });
+}
+
+absl::StatusOr<PlanPage> HistoryQueries::ListPlans(std::string_view study_id, int page_size,
+                                                   std::string_view page_token) const {
+  return ReadFrom(store_, [&](const Recorder& recorder) {
+    return recorder.ListPlans(study_id, page_size, page_token);
+  });
+}
+
+absl::StatusOr<std::vector<AttemptRecord>> HistoryQueries::ListAttempts(
+    std::string_view study_id, std::optional<int> trial_number) const {
+  return ReadFrom(store_, [&](const Recorder& recorder) {
+    return recorder.ListAttempts(study_id, trial_number);
+  });
+}
+
+absl::StatusOr<MeasurementRecord> HistoryQueries::GetMeasurement(std::string_view id) const {
+  return ReadFrom(store_, [&](const Recorder& recorder) { return recorder.GetMeasurement(id); });
+}
+
+absl::StatusOr<MeasurementPage> HistoryQueries::ListMeasurements(
+    const MeasurementFilter& filter, MeasurementOrder order, int page_size,
+    std::string_view page_token) const {
+  return ReadFrom(store_, [&](const Recorder& recorder) {
+    return recorder.ListMeasurements(filter, order, page_size, page_token);
+  });
+}
+
+absl::StatusOr<CalibrationRecord> HistoryQueries::GetCalibration(std::string_view id) const {
+  return ReadFrom(store_, [&](const Recorder& recorder) { return recorder.GetCalibration(id); });
+}
+
+absl::StatusOr<CalibrationPage> HistoryQueries::ListCalibrations(
+    const std::optional<std::string>& chip, int page_size, std::string_view page_token) const {
+  return ReadFrom(store_, [&](const Recorder& recorder) {
+    return recorder.ListCalibrations(chip, page_size, page_token);
+  });
+}
+
+absl::Status HistoryQueries::Export(const MeasurementFilter& filter, const LineSink& sink) const {
+  return store_.read([&](const Recorder& recorder) { return recorder.Export(filter, sink); });
+}
+
+absl::StatusOr<JobReportPage> HistoryQueries::ListJobReports(MeasurementFilter filter,
+                                                             int page_size,
+                                                             std::string_view page_token) const {
+  filter.sources = {MeasurementSource::kJobReport};
+  return ReadFrom(store_, [&](const Recorder& recorder) -> absl::StatusOr<JobReportPage> {
+    JobReportPage reports;
+    ASSIGN_OR_RETURN(reports.page, recorder.ListMeasurements(filter, MeasurementOrder::kNewest,
+                                                             page_size, page_token));
+    std::set<std::pair<std::string, std::string>> chips;
+    for (const MeasurementRecord& record : reports.page.measurements) {
+      chips.emplace(record.question.chip, record.question.framework);
+    }
+    for (const auto& [chip, framework] : chips) {
+      ASSIGN_OR_RETURN(std::optional<std::string> warning,
+                       DriftWarning(recorder, chip, framework, filter.up_to_sequence));
+      if (warning.has_value()) reports.warnings.push_back(*std::move(warning));
+    }
+    return reports;
+  });
+}
+
+absl::StatusOr<BackupFile> HistoryQueries::Backup(std::string_view label) const {
+  return ReadFrom(store_, [&](const Recorder& recorder) -> absl::StatusOr<BackupFile> {
+    const std::filesystem::path store = recorder.path();
+    if (store.empty()) {
+      return absl::FailedPreconditionError("a store in memory has no file to back up beside");
+    }
+    BackupFile backup = {
+        .name = fmt::format("{}-{}{}", store.stem().string(), label, store.extension().string())};
+    const std::filesystem::path copy = store.parent_path() / backup.name;
+    RETURN_IF_ERROR(recorder.Backup(copy.string()));
+    std::error_code ignored;  // the copy is there
+    backup.size_bytes = static_cast<std::int64_t>(std::filesystem::file_size(copy, ignored));
+    return backup;
+  });
+}
+
+}  // namespace meshwright

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "recorder/history_records.h"
+#include "recorder/recorder.h"
+#include "recorder/records.h"
+#include "recorder/store_access.h"
+#include "recorder/transfer.h"
+#include "recorder/trial_records.h"
+
+namespace meshwright {
+
+// Job reports, and a warning for each chip and framework among them that drifts.
+struct JobReportPage {
+  MeasurementPage page = {};
+  std::vector<std::string> warnings = {};
+};
+
+struct BackupFile {
+  std::string name = {};  // without its folder
+  std::int64_t size_bytes = 0;
+};
+
+// The questions that clients ask of a store: a server's, or the one that a command has open. Each
+// is answered by a Recorder that is lent for it and sees what is committed. May be used from any
+// thread if the access may.
+class HistoryQueries {
+ public:
+  explicit HistoryQueries(StoreAccess store) : store_(std::move(store)) {}
+
+  // As the Recorder's calls of these names.
+  [[nodiscard]] absl::StatusOr<StudyRecord> GetStudy(std::string_view id) const;
+  [[nodiscard]] absl::StatusOr<StudyPage> ListStudies(int page_size,
+                                                      std::string_view page_token) const;
+  [[nodiscard]] absl::StatusOr<PlanPage> ListPlans(std::string_view study_id, int page_size,
+                                                   std::string_view page_token) const;
+  [[nodiscard]] absl::StatusOr<std::vector<AttemptRecord>> ListAttempts(
+      std::string_view study_id, std::optional<int> trial_number) const;
+  [[nodiscard]] absl::StatusOr<MeasurementRecord> GetMeasurement(std::string_view id) const;
+  [[nodiscard]] absl::StatusOr<MeasurementPage> ListMeasurements(const MeasurementFilter& filter,
+                                                                 MeasurementOrder order,
+                                                                 int page_size,
+                                                                 std::string_view page_token) const;
+  [[nodiscard]] absl::StatusOr<CalibrationRecord> GetCalibration(std::string_view id) const;
+  [[nodiscard]] absl::StatusOr<CalibrationPage> ListCalibrations(
+      const std::optional<std::string>& chip, int page_size, std::string_view page_token) const;
+  [[nodiscard]] absl::Status Export(const MeasurementFilter& filter, const LineSink& sink) const;
+
+  // Lists, newest first, the measurements of the filter that came as job reports, whatever sources
+  // it states.
+  [[nodiscard]] absl::StatusOr<JobReportPage> ListJobReports(MeasurementFilter filter,
+                                                             int page_size,
+                                                             std::string_view page_token) const;
+
+  // Copies the store to a new file beside it, "history-LABEL.db" for "history.db", while others
+  // read and write. FAILED_PRECONDITION for a store in memory.
+  [[nodiscard]] absl::StatusOr<BackupFile> Backup(std::string_view label) const;
+
+ private:
+  const StoreAccess store_;
+};
+
+}  // namespace meshwright

@@ -1,0 +1,113 @@
+#include "server/engine/recovery.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "recorder/page_token.h"
+#include "recorder/records.h"
+#include "search_space/base/status.h"
+#include "search_space/spec/choices.h"
+#include "server/engine/journal_events.h"
+#include "server/engine/saving.h"
+#include "server/engine/stored_trials.h"
+#include "server/engine/study_record.h"
+#include "server/process/owner.h"
+
+namespace meshwright {
+namespace {
+
+// A study that took its process down this often is taken for the cause.
+constexpr int kMostCrashes = 3;
+
+// Returns how often the process was lost while it ran this study and had ended no trial since the
+// last loss: the state events that go from running to interrupted, except those that an orderly
+// stop wrote (kShutdownEventKind stands before them).
+absl::StatusOr<int> CrashCount(const Recorder& recorder, std::string_view study_id) {
+  int count = 0;
+  std::int64_t revision = 0;
+  bool is_running = false;
+  for (;;) {
+    ASSIGN_OR_RETURN(const auto events, recorder.ListEvents(study_id, revision, kMaxPageSize));
+    if (events.empty()) return count;
+    for (const EventRecord& event : events) {
+      revision = event.revision;
+      if (event.kind == kShutdownEventKind) is_running = false;
+      if (event.kind == kTrialEventKind) count = 0;  // a study that gets on is not the cause
+      if (event.kind != kStateEventKind) continue;
+      const auto state = ParseChoice<StudyState>(event.payload);
+      if (state == StudyState::kInterrupted && is_running) ++count;
+      is_running = state == StudyState::kRunning;
+    }
+  }
+}
+
+absl::Status InterruptOrphans(Recorder& recorder, const std::string& owner, StudyQueue& studies) {
+  // One process writes the store, and its engine is only starting: a study of our own pid is one
+  // that an earlier engine of this process left.
+  const auto is_alive = [&](std::string_view o) { return o != owner && IsAlive(o); };
+  const auto has_job_left = [&](const std::string& id) { return HasJobLeft(recorder, id); };
+  const auto orphans = recorder.InterruptOrphans(is_alive, NowMs(), has_job_left);
+  if (!orphans.ok()) return orphans.status();
+  for (const StudyRecord& orphan : *orphans) {
+    if (orphan.state == StudyState::kCancelling) {
+      studies.EndWhenItBegins(orphan.id, std::nullopt);
+      studies.Push(orphan.id, Lane::kJobs);
+    } else if (IsTerminal(orphan.state)) {
+      RETURN_IF_ERROR(CancelOpenTrials(recorder, orphan.id, NowMs()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Returns the interrupted studies, the oldest first; also those that an orderly stop has left so.
+absl::StatusOr<std::vector<std::string>> Interrupted(const Recorder& recorder) {
+  std::vector<std::string> interrupted;
+  std::string page_token;
+  do {
+    ASSIGN_OR_RETURN(const StudyPage page, recorder.ListStudies(kMaxPageSize, page_token));
+    for (const StudyRecord& study : page.studies) {
+      if (study.state == StudyState::kInterrupted) interrupted.push_back(study.id);
+    }
+    page_token = page.next_page_token;
+  } while (!page_token.empty());
+  std::reverse(interrupted.begin(), interrupted.end());
+  return interrupted;
+}
+
+absl::Status Requeue(Recorder& recorder, const std::string& id, const std::string& owner,
+                     const StudyCodec& codec, StudyQueue& studies) {
+  ASSIGN_OR_RETURN(const int crash_count, CrashCount(recorder, id));
+  if (crash_count >= kMostCrashes) {
+    const auto lost = absl::InternalError(
+        fmt::format("the server was lost {} times while it ran this study; it is not tried again",
+                    crash_count));
+    if (!HasJobLeft(recorder, id)) return EndStudy(recorder, FailedEnding(id, lost)).status();
+    studies.EndWhenItBegins(id, lost);
+  }
+  const auto study = recorder.UpdateStudy(
+      {.study_id = id, .state = StudyState::kQueued, .time_ms = NowMs(), .owner = owner});
+  if (!study.ok()) return study.status();
+  // A request that cannot be read fails where it is read again.
+  const auto request = codec.decode_request(study->question);
+  studies.Push(id, request.ok() ? LaneOf(*request) : Lane::kSearches);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status TakeUpStudies(Recorder& recorder, const std::string& owner, const StudyCodec& codec,
+                           StudyQueue& studies) {
+  RETURN_IF_ERROR(InterruptOrphans(recorder, owner, studies));
+  ASSIGN_OR_RETURN(const std::vector<std::string> interrupted, Interrupted(recorder));
+  for (const std::string& id : interrupted) {
+    RETURN_IF_ERROR(Requeue(recorder, id, owner, codec, studies));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace meshwright

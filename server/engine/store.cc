@@ -1,0 +1,71 @@
+#include "server/engine/store.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "search_space/base/status.h"
+
+namespace meshwright {
+namespace {
+
+// Readers that are kept open; as many as call at once are opened when needed.
+constexpr std::size_t kMostIdleReaders = 8;
+
+}  // namespace
+
+Store::Store(Recorder writer)
+    : path_(writer.path()),
+      writer_(std::move(writer)),
+      group_commit_([this](std::span<const StoreCall> calls) { return RunTogether(calls); }) {}
+
+absl::Status Store::Read(const StoreRead& read) {
+  if (path_.empty()) {
+    const std::lock_guard lock(writer_mutex_);
+    return read(writer_);
+  }
+  ASSIGN_OR_RETURN(Recorder reader, TakeReader());
+  const absl::Status status = read(reader);
+  GiveBack(std::move(reader));
+  return status;
+}
+
+absl::Status Store::Write(StoreCall call) { return group_commit_.Run(std::move(call)); }
+
+StoreAccess Store::Access() {
+  return {.read = [this](const StoreRead& read) { return Read(read); },
+          .write = [this](const StoreCall& call) { return Write(call); }};
+}
+
+std::chrono::duration<double> Store::longest_hold() const {
+  const std::lock_guard lock(writer_mutex_);
+  return longest_hold_;
+}
+
+absl::StatusOr<Recorder> Store::TakeReader() {
+  {
+    const std::lock_guard lock(readers_mutex_);
+    if (!idle_readers_.empty()) {
+      Recorder reader = std::move(idle_readers_.back());
+      idle_readers_.pop_back();
+      return reader;
+    }
+  }
+  return Recorder::Open({.path = path_, .read_only = true});
+}
+
+void Store::GiveBack(Recorder reader) {
+  const std::lock_guard lock(readers_mutex_);
+  if (idle_readers_.size() < kMostIdleReaders) idle_readers_.push_back(std::move(reader));
+}
+
+std::vector<absl::Status> Store::RunTogether(std::span<const StoreCall> calls) {
+  const std::lock_guard lock(writer_mutex_);
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<absl::Status> results = writer_.RunTogether(calls);
+  longest_hold_ = std::max<std::chrono::duration<double>>(longest_hold_,
+                                                          std::chrono::steady_clock::now() - start);
+  return results;
+}
+
+}  // namespace meshwright
