@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "search_space/space/set_dimension.h"
+
 namespace meshwright {
 
 std::vector<int> Divisors(int n) {
@@ -19,25 +21,6 @@ std::vector<int> Divisors(int n) {
 }
 
 namespace {
-
-// Empty where the framework splits the layers.
-std::vector<int> EqualStages(int layers, int stages) {
-  if (layers == 0) return {};
-  return std::vector<int>(static_cast<std::size_t>(stages), layers);
-}
-
-void SetRecompute(int code, int stages, RecomputePlan& recompute) {
-  recompute.granularity = code == 0   ? RecomputeGranularity::kNone
-                          : code == 1 ? RecomputeGranularity::kSelective
-                                      : RecomputeGranularity::kFull;
-  if (code > 1) recompute.layer_counts.assign(static_cast<std::size_t>(stages), code - 1);
-}
-
-void SetShare(Dimension dimension, double ratio, ParallelPlan& plan) {
-  if (dimension == Dimension::kWholeWeights) plan.whole_weights_ratio = ratio;
-  if (dimension == Dimension::kOptimizerOffload) plan.optimizer_offload_ratio = ratio;
-  if (dimension == Dimension::kActivationOffload) plan.activation_offload_ratio = ratio;
-}
 
 // Numbers of chunks, all of as many layers, that the stages can share out: evenly, or with fewer
 // layers on the first and the last stage. One chunk a stage is no interleaving.
@@ -293,137 +276,10 @@ std::vector<int> SearchSpace::AllValues(Dimension dimension, const ParallelPlan&
   std::abort();
 }
 
-// The dimensions after this one as they are at the root.
-void SearchSpace::ResetAfter(Dimension dimension, ParallelPlan& plan) const {
-  switch (dimension) {
-    case Dimension::kTensorParallel:
-      plan.context_parallel = 1;
-      [[fallthrough]];
-    case Dimension::kContextParallel:
-      plan.context_parallel_kind = options_.context_parallel_kinds.front();
-      [[fallthrough]];
-    case Dimension::kContextParallelKind:
-      plan.pipeline_parallel = 1;
-      [[fallthrough]];
-    case Dimension::kPipelineParallel:
-      plan.sequence_parallel = false;
-      [[fallthrough]];
-    case Dimension::kSequenceParallel:
-      plan.micro_batch_size = 1;
-      [[fallthrough]];
-    case Dimension::kMicroBatchSize:
-      plan.expert_parallel = 1;
-      [[fallthrough]];
-    case Dimension::kExpertParallel:
-      plan.expert_tensor_parallel = 1;
-      [[fallthrough]];
-    case Dimension::kExpertTensorParallel:
-      plan.rank_order = RankOrder::kTpCpEpDpPp;
-      [[fallthrough]];
-    case Dimension::kRankOrder:
-      plan.schedule = Schedule::k1f1b;
-      [[fallthrough]];
-    case Dimension::kSchedule:
-      plan.virtual_pipeline = 1;
-      [[fallthrough]];
-    case Dimension::kVirtualPipeline:
-      plan.layers_per_stage.clear();
-      [[fallthrough]];
-    case Dimension::kLargestStage:
-    case Dimension::kFirstStage:
-      plan.zero_stage = 0;
-      [[fallthrough]];
-    case Dimension::kZeroStage:
-      plan.zero_group_size = 0;
-      [[fallthrough]];
-    case Dimension::kZeroGroupSize:
-      plan.whole_weights_ratio = 0;
-      [[fallthrough]];
-    case Dimension::kWholeWeights:
-      plan.optimizer_offload_ratio = 0;
-      [[fallthrough]];
-    case Dimension::kOptimizerOffload:
-      plan.activation_offload_ratio = 0;
-      [[fallthrough]];
-    case Dimension::kActivationOffload:
-      plan.recompute.granularity = RecomputeGranularity::kNone;
-      plan.recompute.layer_counts.clear();
-      plan.recompute.selective_layer_counts.clear();
-      [[fallthrough]];
-    case Dimension::kRecompute:
-      return;
-  }
-}
-
 void SearchSpace::Set(Dimension dimension, int value, ParallelPlan& plan) const {
-  ResetAfter(dimension, plan);
-  switch (dimension) {
-    case Dimension::kTensorParallel:
-      plan.tensor_parallel = value;
-      break;
-    case Dimension::kContextParallel:
-      plan.context_parallel = value;
-      break;
-    case Dimension::kContextParallelKind:
-      plan.context_parallel_kind = static_cast<ContextParallelKind>(value);
-      return;
-    case Dimension::kPipelineParallel:
-      plan.pipeline_parallel = value;
-      break;
-    case Dimension::kExpertParallel:
-      plan.expert_parallel = value;
-      return;
-    case Dimension::kExpertTensorParallel:
-      plan.expert_tensor_parallel = value;
-      return;
-    case Dimension::kRankOrder:
-      plan.rank_order = static_cast<RankOrder>(value);
-      return;
-    case Dimension::kSequenceParallel:
-      plan.sequence_parallel = value == 1;
-      return;
-    case Dimension::kMicroBatchSize:
-      plan.micro_batch_size = value;
-      return;
-    case Dimension::kSchedule:
-      plan.schedule = static_cast<Schedule>(value);
-      return;
-    case Dimension::kVirtualPipeline:
-      plan.virtual_pipeline = value;
-      return;
-    case Dimension::kLargestStage:
-      plan.layers_per_stage = EqualStages(value, plan.pipeline_parallel);
-      return;
-    case Dimension::kFirstStage:
-      if (value > 0) SetEndStages(value, plan);
-      return;
-    case Dimension::kZeroStage:
-      plan.zero_stage = value;
-      return;
-    case Dimension::kZeroGroupSize:
-      plan.zero_group_size = value;
-      return;
-    case Dimension::kWholeWeights:
-    case Dimension::kOptimizerOffload:
-    case Dimension::kActivationOffload:
-      return SetShare(dimension, value / 100.0, plan);
-    case Dimension::kRecompute:
-      SetRecompute(value, plan.pipeline_parallel, plan.recompute);
-      return;
-  }
-  plan.data_parallel =
-      device_count_ / (plan.tensor_parallel * plan.context_parallel * plan.pipeline_parallel);
-}
-
-// The first stage has `first` layers and the last what is left beside the largest.
-void SearchSpace::SetEndStages(int first, ParallelPlan& plan) const {
-  const int stages = plan.pipeline_parallel;
-  const int largest =
-      stages > 2 ? plan.layers_per_stage[1]
-                 : *std::max_element(plan.layers_per_stage.begin(), plan.layers_per_stage.end());
-  plan.layers_per_stage.assign(static_cast<std::size_t>(stages), largest);
-  plan.layers_per_stage.front() = first;
-  plan.layers_per_stage.back() = model_.layer_count - (stages - 2) * largest - first;
+  SetDimension(dimension, value,
+               {.options = options_, .device_count = device_count_, .layers = model_.layer_count},
+               plan);
 }
 
 MostOffloaded SearchSpace::MostOffloadedBelow(const ParallelPlan& p) const {

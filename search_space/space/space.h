@@ -5,37 +5,12 @@
 #include <optional>
 #include <vector>
 
+#include "search_space/space/dimensions.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/model.h"
 #include "search_space/spec/plan.h"
 
 namespace meshwright {
-
-// The dimensions of a plan in the order in which the space is walked: what divides the devices
-// comes first, so that whole subtrees can be cut and counted; then what decides the work of a layer
-// but for its experts, whose shares are many.
-enum class Dimension {
-  kTensorParallel,
-  kContextParallel,
-  kContextParallelKind,
-  kPipelineParallel,
-  kSequenceParallel,
-  kMicroBatchSize,
-  kExpertParallel,
-  kExpertTensorParallel,
-  kRankOrder,
-  kSchedule,
-  kVirtualPipeline,
-  kLargestStage,
-  kFirstStage,
-  kZeroStage,
-  kZeroGroupSize,
-  kWholeWeights,
-  kOptimizerOffload,
-  kActivationOffload,
-  kRecompute,
-};
-inline constexpr int kDimensionCount = 19;
 
 // Values of kRecompute; those above stand for full recomputation (SearchSpace::Values).
 inline constexpr int kNoRecomputeCode = 0;
@@ -104,10 +79,10 @@ class SearchSpace {
   // Plans that share the first `depth` dimensions of `prefix`.
   [[nodiscard]] std::int64_t CountBelow(const ParallelPlan& prefix, int depth) const;
 
-  // Values of a dimension after the earlier ones of `prefix`, ascending. Words are coded by their
-  // enumerator; recomputation as kNoRecomputeCode, kSelectiveRecomputeCode, or that + k for full
-  // recomputation of k layers a stage; the largest
-  // stage as 0 where the framework splits the layers, with 0 for the first.
+  // Returns the values of a dimension after the earlier ones of `prefix`, ascending and coded as
+  // DimensionRow says. Recomputation is kNoRecomputeCode, kSelectiveRecomputeCode, or that + k for
+  // full recomputation of k layers a stage. The largest and the first stage are 0 if the framework
+  // splits the layers.
   [[nodiscard]] std::vector<int> Values(Dimension dimension, const ParallelPlan& prefix) const;
   // Later dimensions get their value at the root.
   void Set(Dimension dimension, int value, ParallelPlan& plan) const;
@@ -135,8 +110,6 @@ class SearchSpace {
   [[nodiscard]] std::int64_t CountAfterDevices(const ParallelPlan& prefix, int depth) const;
   [[nodiscard]] std::int64_t CountPipelines(const ParallelPlan& prefix, int depth) const;
   [[nodiscard]] bool IsEvenSplit(int largest, int first, int last, int stages) const;
-  void ResetAfter(Dimension dimension, ParallelPlan& plan) const;
-  void SetEndStages(int first, ParallelPlan& plan) const;
 
   ModelSpec model_;
   int device_count_;

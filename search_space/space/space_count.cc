@@ -3,24 +3,30 @@
 #include <optional>
 
 #include "search_space/space/space.h"
-#include "search_space/spec/plan.h"
 
 namespace meshwright {
 namespace {
 
-// Plans over the dimensions between the ZeRO stage and the offload of activations. They depend on
-// the ZeRO stage and not on one another; all but whole weights are alike wherever it shards at all.
+// Counts the plans over the dimensions from the ZeRO stage up to the offload of activations. The
+// later ones do not depend on one another. They depend on the ZeRO stage: whole weights on whether
+// it is 3, the others on whether it shards at all.
 std::int64_t CountShardings(const SearchSpace& space, const ParallelPlan& prefix) {
   ParallelPlan plan = prefix;
   const auto size = [&](Dimension dimension) { return std::ssize(space.Values(dimension, plan)); };
+  const auto size_of_others = [&] {
+    std::int64_t plans = 1;
+    for (int depth = static_cast<int>(Dimension::kZeroStage) + 1;
+         depth < static_cast<int>(Dimension::kActivationOffload); ++depth) {
+      const auto dimension = static_cast<Dimension>(depth);
+      if (dimension != Dimension::kWholeWeights) plans *= size(dimension);
+    }
+    return plans;
+  };
   std::int64_t count = 0;
-  std::optional<std::int64_t> sharded;  // groups and offload of each stage above 0
+  std::optional<std::int64_t> sharded;  // size_of_others() at each stage above 0
   for (const int stage : space.Values(Dimension::kZeroStage, prefix)) {
     space.Set(Dimension::kZeroStage, stage, plan);
-    const std::int64_t plans =
-        stage > 0 && sharded.has_value()
-            ? *sharded
-            : size(Dimension::kZeroGroupSize) * size(Dimension::kOptimizerOffload);
+    const std::int64_t plans = stage > 0 && sharded.has_value() ? *sharded : size_of_others();
     if (stage > 0) sharded = plans;
     count += plans * size(Dimension::kWholeWeights);
   }

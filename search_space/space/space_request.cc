@@ -3,12 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
-#include <iterator>
+#include <cstddef>
 #include <limits>
+#include <type_traits>
 
+#include "search_space/space/dimensions.h"
 #include "search_space/spec/choices.h"
+#include "search_space/spec/plan.h"
+#include "search_space/spec/plan_fields.h"
 
 namespace meshwright {
 namespace {
@@ -54,46 +59,55 @@ std::string RecomputeWords() {
   return fmt::format("{}, {}", AllowedWords<RecomputeGranularity>(), kMixed);
 }
 
+// A dimension, or something else that a user can leave open in part.
 struct Row {
-  std::string_view name;
-  DimensionChoice& (*choice)(SpaceOptions&);
+  std::string_view name = {};
+  std::optional<Dimension> dimension = {};
+  DimensionChoice SpaceOptions::*choice = nullptr;  // of what is no dimension
   WordCode code = nullptr;
   std::string (*words)() = nullptr;
+
+  [[nodiscard]] DimensionChoice& ChoiceIn(SpaceOptions& options) const {
+    return dimension.has_value() ? options.chosen[*dimension] : options.*choice;
+  }
 };
 
-template <Dimension kDimension>
-DimensionChoice& Of(SpaceOptions& options) {
-  return options.chosen[kDimension];
+template <typename Value>
+constexpr Row RequestRow(const DimensionRow<Value>& dimension) {
+  Row row = {.name = dimension.name, .dimension = dimension.dimension};
+  if constexpr (std::is_same_v<Value, RecomputePlan>) {
+    row.code = RecomputeCode;
+    row.words = RecomputeWords;
+  } else if constexpr (std::is_same_v<Value, bool>) {
+    row.code = TruthOf;
+    row.words = Truths;
+  } else if constexpr (std::is_same_v<Value, double>) {
+    row.code = PercentOf;
+    row.words = Ratios;
+  } else if constexpr (std::is_enum_v<Value>) {
+    row.code = CodeOf<Value>;
+    row.words = AllowedWords<Value>;
+  }
+  return row;
 }
-DimensionChoice& DataParallel(SpaceOptions& options) { return options.data_parallel; }
-DimensionChoice& RecomputedLayers(SpaceOptions& options) { return options.recomputed_layers; }
-DimensionChoice& Precisions(SpaceOptions& options) { return options.precisions; }
 
-constexpr Row kRows[] = {
-    {"tensor_parallel", Of<Dimension::kTensorParallel>},
-    {"context_parallel", Of<Dimension::kContextParallel>},
-    {"context_parallel_kind", Of<Dimension::kContextParallelKind>, CodeOf<ContextParallelKind>,
-     AllowedWords<ContextParallelKind>},
-    {"pipeline_parallel", Of<Dimension::kPipelineParallel>},
-    {"data_parallel", DataParallel},
-    {"expert_parallel", Of<Dimension::kExpertParallel>},
-    {"expert_tensor_parallel", Of<Dimension::kExpertTensorParallel>},
-    {"rank_order", Of<Dimension::kRankOrder>, CodeOf<RankOrder>, AllowedWords<RankOrder>},
-    {"sequence_parallel", Of<Dimension::kSequenceParallel>, TruthOf, Truths},
-    {"micro_batch_size", Of<Dimension::kMicroBatchSize>},
-    {"schedule", Of<Dimension::kSchedule>, CodeOf<Schedule>, AllowedWords<Schedule>},
-    {"virtual_pipeline", Of<Dimension::kVirtualPipeline>},
-    {"largest_stage_layers", Of<Dimension::kLargestStage>},  // 0: as the framework splits
-    {"first_stage_layers", Of<Dimension::kFirstStage>},
-    {"zero_stage", Of<Dimension::kZeroStage>},
-    {"zero_group_size", Of<Dimension::kZeroGroupSize>},  // 0: the whole data-parallel group
-    {"whole_weights_ratio", Of<Dimension::kWholeWeights>, PercentOf, Ratios},
-    {"optimizer_offload_ratio", Of<Dimension::kOptimizerOffload>, PercentOf, Ratios},
-    {"activation_offload_ratio", Of<Dimension::kActivationOffload>, PercentOf, Ratios},
-    {"recompute", Of<Dimension::kRecompute>, RecomputeCode, RecomputeWords},
-    {"recomputed_layers", RecomputedLayers},
-    {"precision", Precisions, CodeOf<Precision>, AllowedWords<Precision>},
-};
+// The dimensions, and among them what follows from other dimensions or is no part of a plan.
+constexpr auto kRows = [] {
+  std::array<Row, kDimensionCount + 3> rows = {};
+  std::size_t count = 0;
+  ForEachRow(kDimensions, [&](const auto& dimension) {
+    rows[count++] = RequestRow(dimension);
+    if (dimension.dimension == Dimension::kPipelineParallel) {
+      rows[count++] = {.name = "data_parallel", .choice = &SpaceOptions::data_parallel};
+    }
+  });
+  rows[count++] = {.name = "recomputed_layers", .choice = &SpaceOptions::recomputed_layers};
+  rows[count++] = {.name = "precision",
+                   .choice = &SpaceOptions::precisions,
+                   .code = CodeOf<Precision>,
+                   .words = AllowedWords<Precision>};
+  return rows;
+}();
 
 std::optional<int> NumberOf(std::string_view text) {
   int value = 0;
@@ -164,12 +178,12 @@ std::vector<FieldViolation> ApplyDimensions(const std::vector<DimensionRequest>&
       violations.push_back(
           {.field = fmt::format("{}[{}]", path, i), .description = std::move(description)});
     };
-    const auto* row = std::ranges::find(kRows, request.name, &Row::name);
-    if (row == std::end(kRows)) {
+    const auto row = std::ranges::find(kRows, request.name, &Row::name);
+    if (row == kRows.end()) {
       reject(fmt::format("\"{}\"; must be one of {}", request.name, DimensionNames()));
       continue;
     }
-    DimensionChoice& choice = row->choice(options);
+    DimensionChoice& choice = row->ChoiceIn(options);
     if (choice != DimensionChoice()) {
       reject(request.name + "; stated twice");
       continue;
