@@ -1,6 +1,12 @@
 #include <fmt/format.h>
 
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "estimator/layer/layer_split.h"
 #include "search_space/base/status.h"
@@ -9,11 +15,23 @@
 #include "search_space/spec/estimate.h"
 #include "search_space/spec/framework_profile.h"
 #include "search_space/spec/plan.h"
+#include "search_space/spec/plan_fields.h"
 #include "server/tuner/question/checker.h"
 #include "server/tuner/question/problem.h"
 
 namespace meshwright {
 namespace {
+
+template <typename Value>
+std::string TextOf(const Value& value) {
+  if constexpr (std::is_enum_v<Value>) {
+    return std::string(Word(value));
+  } else if constexpr (std::is_same_v<Value, RecomputePlan>) {
+    return std::string(Word(value.granularity));
+  } else {
+    return fmt::format("{}", value);
+  }
+}
 
 class PlanDefaults {
  public:
@@ -24,7 +42,7 @@ class PlanDefaults {
   T Take(std::string_view field, const std::optional<T>& stated, T fallback,
          std::string_view source = "plan default") {
     if (stated.has_value()) return *stated;
-    Note(field, fmt::format("{}", fallback), source);
+    Note(field, TextOf(fallback), source);
     return fallback;
   }
 
@@ -39,8 +57,9 @@ class PlanDefaults {
   std::string_view prefix_;
 };
 
-void TakeSizes(const PlanRequest& stated, const Problem& problem, PlanDefaults& defaults,
-               ParallelPlan& plan) {
+// The four degrees whose product is the number of devices.
+void TakeDegrees(const PlanRequest& stated, const Problem& problem, PlanDefaults& defaults,
+                 ParallelPlan& plan) {
   plan.tensor_parallel = defaults.Take("tensor_parallel", stated.tensor_parallel, 1);
   const int stages = stated.stages.empty() ? 1 : static_cast<int>(stated.stages.size());
   plan.pipeline_parallel = defaults.Take("pipeline_parallel", stated.pipeline_parallel, stages);
@@ -51,19 +70,23 @@ void TakeSizes(const PlanRequest& stated, const Problem& problem, PlanDefaults& 
       static_cast<int>(divisor > 0 ? DeviceCount(problem.cluster) / divisor : std::int64_t{1});
   plan.data_parallel = defaults.Take("data_parallel", stated.data_parallel, rest,
                                      "devices / (tensor x pipeline x context)");
-  plan.sequence_parallel = defaults.Take("sequence_parallel", stated.sequence_parallel, false);
-  plan.virtual_pipeline = defaults.Take("virtual_pipeline", stated.virtual_pipeline, 1);
-  plan.expert_parallel = defaults.Take("expert_parallel", stated.expert_parallel, 1);
-  plan.expert_tensor_parallel =
-      defaults.Take("expert_tensor_parallel", stated.expert_tensor_parallel, 1);
-  plan.micro_batch_size = defaults.Take("micro_batch_size", stated.micro_batch_size, 1);
-  plan.zero_stage = defaults.Take("zero_stage", stated.zero_stage, 0);
-  plan.zero_group_size = defaults.Take("zero_group_size", stated.zero_group_size, 0);
-  plan.optimizer_offload_ratio =
-      defaults.Take("optimizer_offload_ratio", stated.optimizer_offload_ratio, 0.0);
-  plan.activation_offload_ratio =
-      defaults.Take("activation_offload_ratio", stated.activation_offload_ratio, 0.0);
-  plan.whole_weights_ratio = stated.whole_weights_ratio.value_or(0.0);
+}
+
+// The fields whose default is the one that a plan begins with.
+void TakeFieldsWithFixedDefaults(const PlanRequest& stated, PlanDefaults& defaults,
+                                 ParallelPlan& plan) {
+  ForEachRow(kPlanFields, [&](const auto& field) {
+    using Value = typename std::decay_t<decltype(field)>::value_type;
+    if (field.facts.default_depends_on_problem) return;
+    const auto& own = stated.*field.stated;
+    if constexpr (std::is_same_v<std::decay_t<decltype(own)>, Value>) {  // a list
+      plan.*field.member = own;
+    } else if (field.facts.default_is_written == DefaultIsWritten::kNowhere) {
+      plan.*field.member = own.value_or(DefaultOf(field));
+    } else {
+      plan.*field.member = defaults.Take<Value>(field.facts.name, own, DefaultOf(field));
+    }
+  });
 }
 
 }  // namespace
@@ -73,7 +96,8 @@ absl::StatusOr<ResolvedPlan> ResolvePlan(const PlanRequest& stated, const Proble
   ResolvedPlan resolved;
   ParallelPlan& plan = resolved.plan;
   PlanDefaults defaults(resolved.applied_defaults, prefix);
-  TakeSizes(stated, problem, defaults, plan);
+  TakeDegrees(stated, problem, defaults, plan);
+  TakeFieldsWithFixedDefaults(stated, defaults, plan);
   const FrameworkProfile& profile = problem.profile;
   const std::string source = "framework profile " + profile.name;
   plan.context_parallel_kind =
@@ -114,28 +138,13 @@ absl::StatusOr<ResolvedPlan> ResolvePlan(const PlanRequest& stated, const Proble
   return resolved;
 }
 
-// Whole weights are stated only where there are any.
 PlanRequest StatedPlan(const ParallelPlan& plan) {
-  PlanRequest stated = {.tensor_parallel = plan.tensor_parallel,
-                        .sequence_parallel = plan.sequence_parallel,
-                        .pipeline_parallel = plan.pipeline_parallel,
-                        .virtual_pipeline = plan.virtual_pipeline,
-                        .data_parallel = plan.data_parallel,
-                        .context_parallel = plan.context_parallel,
-                        .context_parallel_kind = plan.context_parallel_kind,
-                        .expert_parallel = plan.expert_parallel,
-                        .expert_tensor_parallel = plan.expert_tensor_parallel,
-                        .micro_batch_size = plan.micro_batch_size,
-                        .zero_stage = plan.zero_stage,
-                        .zero_group_size = plan.zero_group_size,
-                        .schedule = plan.schedule,
-                        .recompute = plan.recompute,
-                        .layers_per_stage = plan.layers_per_stage,
-                        .optimizer_offload_ratio = plan.optimizer_offload_ratio,
-                        .stages = plan.stages,
-                        .rank_order = plan.rank_order,
-                        .activation_offload_ratio = plan.activation_offload_ratio};
-  if (plan.whole_weights_ratio != 0) stated.whole_weights_ratio = plan.whole_weights_ratio;
+  PlanRequest stated;
+  ForEachRow(kPlanFields, [&](const auto& field) {
+    const bool omits_default = field.facts.default_is_written == DefaultIsWritten::kNowhere;
+    if (omits_default && plan.*field.member == DefaultOf(field)) return;
+    stated.*field.stated = plan.*field.member;
+  });
   return stated;
 }
 
