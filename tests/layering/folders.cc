@@ -73,7 +73,7 @@ constexpr FolderRule kFolders[] = {
 
     // The wire.
     {.path = "proto/json", .may_use = "search_space/base"},
-    {.path = "server/plugins/protocol", .may_use = "search_space/base"},
+    {.path = "server/plugins/protocol", .may_use = "search_space/base vendor_models/abi"},
     {.path = "server/plugins/host",
      .may_use = "search_space/base vendor_models/abi server/process server/plugins/protocol"},
     {.path = "server/plugins/wire",

@@ -1,5 +1,9 @@
 #include "server/plugins/host/library_question.h"
 
+#include <cstddef>
+
+#include "server/plugins/protocol/columns.h"
+
 namespace meshwright {
 namespace {
 
@@ -16,7 +20,7 @@ mw_link LinkOf(const wire::Link& link) {
 
 // A column that is not there takes its default.
 template <typename Value>
-const Value* Column(const google::protobuf::RepeatedField<Value>& column) {
+const Value* ColumnData(const google::protobuf::RepeatedField<Value>& column) {
   return column.empty() ? nullptr : column.data();
 }
 
@@ -143,34 +147,18 @@ void LibraryQuestion::AddPool(const wire::Pool& pool) {
 }
 
 mw_candidates LibraryCandidates(const wire::Candidates& c) {
-  return {.size = sizeof(mw_candidates),
-          .extension = nullptr,
-          .count = static_cast<std::size_t>(c.count()),
-          .tensor_parallel = Column(c.tensor_parallel()),
-          .sequence_parallel = Column(c.sequence_parallel()),
-          .pipeline_parallel = Column(c.pipeline_parallel()),
-          .virtual_pipeline = Column(c.virtual_pipeline()),
-          .data_parallel = Column(c.data_parallel()),
-          .context_parallel = Column(c.context_parallel()),
-          .context_parallel_kind = Column(c.context_parallel_kind()),
-          .expert_parallel = Column(c.expert_parallel()),
-          .expert_tensor_parallel = Column(c.expert_tensor_parallel()),
-          .micro_batch_size = Column(c.micro_batch_size()),
-          .zero_stage = Column(c.zero_stage()),
-          .zero_group_size = Column(c.zero_group_size()),
-          .schedule = Column(c.schedule()),
-          .recompute = Column(c.recompute()),
-          .recompute_modules = Column(c.recompute_modules()),
-          .rank_order = Column(c.rank_order()),
-          .optimizer_offload_ratio = Column(c.optimizer_offload_ratio()),
-          .activation_offload_ratio = Column(c.activation_offload_ratio()),
-          .whole_weights_ratio = Column(c.whole_weights_ratio()),
-          .layers_per_stage_length = Column(c.layers_per_stage_length()),
-          .layers_per_stage = Column(c.layers_per_stage()),
-          .recompute_layers_length = Column(c.recompute_layers_length()),
-          .recompute_layers = Column(c.recompute_layers()),
-          .selective_layers_length = Column(c.selective_layers_length()),
-          .selective_layers = Column(c.selective_layers())};
+  mw_candidates out = {};
+  out.size = sizeof(mw_candidates);
+  out.count = static_cast<std::size_t>(c.count());
+  const auto fill = [&](const auto& column) {
+    out.*column.in_library = ColumnData((c.*column.get)());
+  };
+  ForEachColumn(fill);
+  for (const CandidateLists& lists : kListColumns) {
+    fill(lists.lengths);
+    fill(lists.values);
+  }
+  return out;
 }
 
 }  // namespace meshwright

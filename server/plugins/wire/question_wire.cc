@@ -3,15 +3,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
 #include <string_view>
+#include <tuple>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "search_space/base/clean_text.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/cluster.h"
 #include "search_space/spec/model.h"
+#include "search_space/spec/plan.h"
+#include "search_space/spec/plan_fields.h"
 #include "search_space/spec/workload.h"
+#include "server/plugins/protocol/columns.h"
 
 namespace meshwright {
 namespace {
@@ -22,18 +31,16 @@ namespace wire = costmodel::v1;
 constexpr std::string_view kModules[] = {"core_attn", "layernorm",   "mlp",           "moe",
                                          "moe_act",   "mla_up_proj", "shared_experts"};
 
-// Words of the wire are those of the vocabulary, in its order, from 1.
-template <typename Enum>
-int CodeOf(Enum value) {
-  return static_cast<int>(value) + 1;
+// Returns the value of a field as its column has it. The words of the contract are those of the
+// vocabulary, in its order, from 1 (tests/plan_fields).
+template <typename Value>
+constexpr auto CodeOf(Value value) {
+  if constexpr (std::is_enum_v<Value>) {
+    return static_cast<int>(value) + 1;
+  } else {
+    return value;
+  }
 }
-static_assert(static_cast<int>(Schedule::kChimera) + 1 == wire::SCHEDULE_CHIMERA);
-static_assert(static_cast<int>(Schedule::k1f1b) + 1 == wire::SCHEDULE_1F1B);
-static_assert(static_cast<int>(ContextParallelKind::kHybrid) + 1 ==
-              wire::CONTEXT_PARALLEL_KIND_HYBRID);
-static_assert(static_cast<int>(RecomputeGranularity::kFull) + 1 ==
-              wire::RECOMPUTE_GRANULARITY_FULL);
-static_assert(static_cast<int>(RankOrder::kTpCpEpPpDp) + 1 == wire::RANK_ORDER_TP_CP_EP_PP_DP);
 
 void FillModel(const ModelSpec& model, wire::Model& out) {
   out.set_name(model.name);
@@ -137,8 +144,8 @@ void FillColumn(std::span<const ParallelPlan> plans, Column& column, const Value
 using Numbers = google::protobuf::RepeatedField<std::int32_t>;
 
 template <typename ListOf>
-void FillList(std::span<const ParallelPlan> plans, Numbers& lengths, Numbers& values,
-              const ListOf& list_of) {
+void FillLists(std::span<const ParallelPlan> plans, Numbers& lengths, Numbers& values,
+               const ListOf& list_of) {
   const auto is_empty = [&](const ParallelPlan& plan) { return list_of(plan).empty(); };
   if (std::ranges::all_of(plans, is_empty)) return;
   for (const ParallelPlan& plan : plans) {
@@ -160,6 +167,56 @@ std::uint32_t ModuleBits(const ParallelPlan& plan, const Problem& problem) {
     if (found != std::end(kModules)) bits |= 1U << (found - std::begin(kModules));
   }
   return bits;
+}
+
+// Fills the column of a plan field, or the two columns of a list.
+template <std::size_t kIndex>
+void FillField(std::span<const ParallelPlan> plans, wire::Candidates& c) {
+  constexpr auto kField = std::get<kIndex>(kPlanFields);
+  using Value = typename decltype(kField)::value_type;
+  constexpr bool kIsRecompute = std::is_same_v<Value, RecomputePlan>;  // FillRecompute
+  if constexpr (!kField.facts.is_column || kIsRecompute) {
+    return;
+  } else if constexpr (std::is_same_v<Value, std::vector<int>>) {
+    constexpr CandidateLists kLists = *std::ranges::find(
+        kListColumns, kField.facts.name, [](const auto& lists) { return lists.values.name; });
+    FillLists(
+        plans, *(c.*kLists.lengths.get_mutable)(),
+        *(c.*kLists.values.get_mutable)(), [&](const ParallelPlan& plan) -> const auto& {
+          return plan.*kField.member;
+        });
+  } else {
+    constexpr std::size_t kColumn = ColumnIndex(kField.facts.name);
+    static_assert(kColumn < std::tuple_size_v<decltype(kColumns)>,
+                  "this plan field has no row in server/plugins/protocol/columns.h");
+    constexpr auto kFill = std::get<kColumn>(kColumns).get_mutable;
+    FillColumn(
+        plans, *(c.*kFill)(), [&](const ParallelPlan& plan) { return CodeOf(plan.*kField.member); },
+        CodeOf(kDefaultPlan.*kField.member));
+  }
+}
+
+template <std::size_t... kIndex>
+void FillFields(std::span<const ParallelPlan> plans, wire::Candidates& c,
+                std::index_sequence<kIndex...>) {
+  (FillField<kIndex>(plans, c), ...);
+}
+
+void FillRecompute(std::span<const ParallelPlan> plans, const Problem& problem,
+                   wire::Candidates& c) {
+  using Plan = ParallelPlan;
+  FillColumn(
+      plans, *c.mutable_recompute(), [](const Plan& p) { return CodeOf(p.recompute.granularity); },
+      CodeOf(RecomputeGranularity::kNone));
+  FillColumn(
+      plans, *c.mutable_recompute_modules(), [&](const Plan& p) { return ModuleBits(p, problem); },
+      0U);
+  FillLists(
+      plans, *c.mutable_recompute_layers_length(), *c.mutable_recompute_layers(),
+      [](const Plan& p) -> const auto& { return p.recompute.layer_counts; });
+  FillLists(
+      plans, *c.mutable_selective_layers_length(), *c.mutable_selective_layers(),
+      [](const Plan& p) -> const auto& { return p.recompute.selective_layer_counts; });
 }
 
 absl::Status BadShape(std::string_view column, int length, std::size_t count) {
@@ -270,62 +327,10 @@ std::vector<std::string_view> OperatorsOf(const ModelSpec& model) {
 }
 
 wire::Candidates ToCandidates(std::span<const ParallelPlan> plans, const Problem& problem) {
-  using Plan = ParallelPlan;
   wire::Candidates c;
   c.set_count(static_cast<int>(plans.size()));
-  const auto fill = [&](auto& column, const auto& value_of, auto absent) {
-    FillColumn(plans, column, value_of, absent);
-  };
-  fill(
-      *c.mutable_tensor_parallel(), [](const Plan& p) { return p.tensor_parallel; }, 1);
-  fill(
-      *c.mutable_sequence_parallel(), [](const Plan& p) { return p.sequence_parallel; }, false);
-  fill(
-      *c.mutable_pipeline_parallel(), [](const Plan& p) { return p.pipeline_parallel; }, 1);
-  fill(
-      *c.mutable_virtual_pipeline(), [](const Plan& p) { return p.virtual_pipeline; }, 1);
-  fill(
-      *c.mutable_data_parallel(), [](const Plan& p) { return p.data_parallel; }, 1);
-  fill(
-      *c.mutable_context_parallel(), [](const Plan& p) { return p.context_parallel; }, 1);
-  fill(
-      *c.mutable_context_parallel_kind(),
-      [](const Plan& p) { return CodeOf(p.context_parallel_kind); }, 1);
-  fill(
-      *c.mutable_expert_parallel(), [](const Plan& p) { return p.expert_parallel; }, 1);
-  fill(
-      *c.mutable_expert_tensor_parallel(), [](const Plan& p) { return p.expert_tensor_parallel; },
-      1);
-  fill(
-      *c.mutable_micro_batch_size(), [](const Plan& p) { return p.micro_batch_size; }, 1);
-  fill(
-      *c.mutable_zero_stage(), [](const Plan& p) { return p.zero_stage; }, 0);
-  fill(
-      *c.mutable_zero_group_size(), [](const Plan& p) { return p.zero_group_size; }, 0);
-  fill(
-      *c.mutable_schedule(), [](const Plan& p) { return CodeOf(p.schedule); },
-      static_cast<int>(wire::SCHEDULE_1F1B));
-  fill(
-      *c.mutable_recompute(), [](const Plan& p) { return CodeOf(p.recompute.granularity); }, 1);
-  fill(
-      *c.mutable_recompute_modules(), [&](const Plan& p) { return ModuleBits(p, problem); }, 0U);
-  fill(
-      *c.mutable_rank_order(), [](const Plan& p) { return CodeOf(p.rank_order); }, 1);
-  fill(
-      *c.mutable_optimizer_offload_ratio(), [](const Plan& p) { return p.optimizer_offload_ratio; },
-      0.0);
-  fill(
-      *c.mutable_activation_offload_ratio(),
-      [](const Plan& p) { return p.activation_offload_ratio; }, 0.0);
-  fill(
-      *c.mutable_whole_weights_ratio(), [](const Plan& p) { return p.whole_weights_ratio; }, 0.0);
-  using List = const std::vector<int>&;
-  FillList(plans, *c.mutable_layers_per_stage_length(), *c.mutable_layers_per_stage(),
-           [](const Plan& p) -> List { return p.layers_per_stage; });
-  FillList(plans, *c.mutable_recompute_layers_length(), *c.mutable_recompute_layers(),
-           [](const Plan& p) -> List { return p.recompute.layer_counts; });
-  FillList(plans, *c.mutable_selective_layers_length(), *c.mutable_selective_layers(),
-           [](const Plan& p) -> List { return p.recompute.selective_layer_counts; });
+  FillFields(plans, c, std::make_index_sequence<std::tuple_size_v<decltype(kPlanFields)>>());
+  FillRecompute(plans, problem, c);
   return c;
 }
 
