@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <vector>
 
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/message.h"
 #include "search_space/spec/choices.h"
 
 namespace meshwright {
@@ -79,6 +82,37 @@ void AddSizes(const v1::Plan& plan, std::vector<std::string>& words) {
   add("in groups of ", plan.zero_group_size());
 }
 
+// Later fields of the message have no words of their own.
+constexpr int kLastFieldWithWords = v1::Plan::kWholeWeightsRatioFieldNumber;
+
+// Returns the words of a field that has none of its own: its name and its value.
+std::string FieldWords(const v1::Plan& plan, const google::protobuf::FieldDescriptor& field) {
+  using google::protobuf::FieldDescriptor;
+  std::string name = field.name();
+  std::ranges::replace(name, '_', ' ');
+  const auto& reflection = *plan.GetReflection();
+  if (field.is_repeated()) return fmt::format("{} {}", name, reflection.FieldSize(plan, &field));
+  if (field.cpp_type() == FieldDescriptor::CPPTYPE_BOOL) return name;
+  if (field.cpp_type() == FieldDescriptor::CPPTYPE_INT32) {
+    return fmt::format("{} {}", name, reflection.GetInt32(plan, &field));
+  }
+  if (field.cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE) {
+    return fmt::format("{} {}", name, PercentText(reflection.GetDouble(plan, &field)));
+  }
+  if (field.cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
+    return fmt::format("{} {}", name, reflection.GetString(plan, &field));
+  }
+  return name;
+}
+
+void AddOtherFields(const v1::Plan& plan, std::vector<std::string>& words) {
+  std::vector<const google::protobuf::FieldDescriptor*> stated;
+  plan.GetReflection()->ListFields(plan, &stated);
+  for (const auto* const field : stated) {
+    if (field->number() > kLastFieldWithWords) words.push_back(FieldWords(plan, *field));
+  }
+}
+
 }  // namespace
 
 std::string SecondsText(double seconds) {
@@ -130,6 +164,7 @@ std::string PlanWords(const v1::Plan& plan) {
   if (plan.activation_offload_ratio() > 0) {
     words.push_back("activation offload " + PercentText(plan.activation_offload_ratio()));
   }
+  AddOtherFields(plan, words);
   if (!plan.stages().empty()) words.push_back(fmt::format("{} stages", plan.stages_size()));
   return fmt::format("{}, recompute {}", fmt::join(words, " "), RecomputeWords(plan));
 }

@@ -2,11 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "estimator/terms/sharding.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/cluster.h"
+#include "search_space/spec/plan.h"
+#include "search_space/spec/plan_fields.h"
 #include "search_space/spec/workload.h"
 
 namespace meshwright {
@@ -153,6 +159,20 @@ void AddActivationOffload(const Problem& problem, const ParallelPlan& plan, Flag
   if (layers > 0) flags.Add("--cpu-offloading-num-layers", layers);
 }
 
+// Fields that a plan got later, and of which this exporter knows.
+constexpr std::string_view kKnownLaterFields[] = {"whole_weights_ratio"};
+
+// No field that a plan gets later is dropped without a word.
+void RefuseUnknownFields(const ParallelPlan& plan, FlagList& flags) {
+  ForEachRow(kPlanFields, [&](const auto& field) {
+    if (field.facts.default_is_written != DefaultIsWritten::kNowhere) return;
+    const std::string_view name = field.facts.name;
+    const bool is_known = std::ranges::find(kKnownLaterFields, name) != std::end(kKnownLaterFields);
+    if (is_known || plan.*field.member == DefaultOf(field)) return;
+    flags.Refuse(fmt::format("plan.{}", name), "stated; this exporter has no flag for it");
+  });
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> ExportMegatronCore(const Problem& problem, const ParallelPlan& plan) {
@@ -174,6 +194,7 @@ absl::StatusOr<std::string> ExportMegatronCore(const Problem& problem, const Par
   AddSharding(problem, plan, flags);
   AddMegatronRecomputeFlags(problem, plan, flags);
   AddActivationOffload(problem, plan, flags);
+  RefuseUnknownFields(plan, flags);
   AddMegatronModelFlags(problem.model, problem.workload, flags);
   flags.Add("--seq-length", problem.workload.sequence_length);
   flags.Add("--max-position-embeddings", problem.workload.sequence_length);
