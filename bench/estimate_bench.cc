@@ -4,6 +4,7 @@
 
 #include "bench/questions.h"
 #include "estimator/model/analytic_model.h"
+#include "estimator/pipeline/program.h"
 #include "estimator/pipeline/simulation.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/choices.h"

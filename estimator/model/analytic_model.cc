@@ -407,7 +407,7 @@ Timeline AnalyticModel::TimelineOf(const ParallelPlan& plan) {
                        .optimizer = e.tail.optimizer * ratio,
                        .fixed = problem_.profile.fixed_per_step * ratio,
                        .step = e.step};
-  simulator_.Simulate(ProgramOf(e.shape), &timeline.operations);
+  timeline.operations = simulator_.OperationsOf(ProgramOf(e.shape));
   for (ScheduledOperation& operation : timeline.operations) {
     operation.start *= e.stretch * ratio;
     operation.end *= e.stretch * ratio;

@@ -8,6 +8,7 @@
 #include <random>
 #include <vector>
 
+#include "estimator/pipeline/program.h"
 #include "estimator/pipeline/simulation.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/choices.h"
@@ -238,10 +239,11 @@ TEST(PipelineTime, CloseForUnevenStagesOfChunks) {
       works.push_back({.forward = forward, .backward = 2 * forward});
       sums.push_back(3 * forward.count());
     }
-    const double simulated = SimulatePipeline({.schedule = Schedule::kInterleaved1f1b,
-                                               .micro_batches = m,
-                                               .virtual_stages = v,
-                                               .stages = works})
+    const double simulated = PipelineSimulator()
+                                 .Simulate({.schedule = Schedule::kInterleaved1f1b,
+                                            .micro_batches = m,
+                                            .virtual_stages = v,
+                                            .stages = works})
                                  .count();
     const double closed = PipelineTime(EachApart(sums), {.schedule = Schedule::kInterleaved1f1b,
                                                          .micro_batches = m,

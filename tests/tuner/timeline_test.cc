@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "estimator/model/analytic_model.h"
-#include "estimator/pipeline/simulation.h"
+#include "estimator/pipeline/operation.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/estimate.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "estimator/learning/calibration.h"
-#include "estimator/pipeline/simulation.h"
+#include "estimator/pipeline/operation.h"
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/plan.h"

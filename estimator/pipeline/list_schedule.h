@@ -1,0 +1,13 @@
+#pragma once
+
+#include "estimator/pipeline/orders.h"
+#include "estimator/pipeline/program.h"
+
+namespace meshwright {
+
+// Returns the orders of a list schedule: the device that can start first runs what it prefers of
+// what is ready. It prefers backward to forward to weight gradients, and of two directions the one
+// that is behind.
+PipelineOrders ListOrders(const PipelineProgram& program);
+
+}  // namespace meshwright
