@@ -1,10 +1,11 @@
 #pragma once
 
+#include <absl/status/statusor.h>
+
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "search_space/spec/framework_profile.h"
 
 namespace meshwright {

@@ -1,5 +1,7 @@
 #include "estimator/layer/layer_split.h"
 
+#include <cstddef>
+
 namespace meshwright {
 namespace {
 
@@ -49,6 +51,17 @@ ParallelPlan WithStatedSplit(ParallelPlan plan, const ModelSpec& model,
                              const FrameworkProfile& profile) {
   if (plan.stages.empty()) plan.layers_per_stage = LayersPerStage(plan, model, profile);
   return plan;
+}
+
+DefaultSplits::DefaultSplits(const ModelSpec& model, const FrameworkProfile& profile)
+    : model_(model), profile_(profile) {}
+
+const std::vector<int>& DefaultSplits::For(int stage_count) {
+  const auto index = static_cast<std::size_t>(stage_count);
+  if (splits_.size() <= index) splits_.resize(index + 1);
+  std::vector<int>& split = splits_[index];
+  if (split.empty()) split = SplitLayers(model_, profile_, stage_count);
+  return split;
 }
 
 }  // namespace meshwright

@@ -22,4 +22,19 @@ std::vector<int> LayersPerStage(const ParallelPlan& plan, const ModelSpec& model
 ParallelPlan WithStatedSplit(ParallelPlan plan, const ModelSpec& model,
                              const FrameworkProfile& profile);
 
+// The framework's splits for any number of stages, each made once and kept. Not for use from
+// several threads at once.
+class DefaultSplits {
+ public:
+  // Both outlive it.
+  DefaultSplits(const ModelSpec& model, const FrameworkProfile& profile);
+
+  const std::vector<int>& For(int stage_count);
+
+ private:
+  const ModelSpec& model_;
+  const FrameworkProfile& profile_;
+  std::vector<std::vector<int>> splits_;  // by number of stages; empty if not asked for yet
+};
+
 }  // namespace meshwright

@@ -69,7 +69,7 @@ void FillTransients(const LayerContext& c, UnitCosts& unit) {
       RoundedBytes(n * (4 * h / sharded + per_logit * logits + (t > 1 ? 2 * h : 0) + 2 * h));
 }
 
-// `price` is of layers, the vocabulary's programs are always priced alike.
+// `price` prices a layer; the vocabulary's programs are always priced alike.
 template <typename Price>
 UnitTimes PriceAll(const LayerContext& c, const LayerSite& site, const Price& price) {
   UnitTimes times;
@@ -104,7 +104,7 @@ LayerPasses<PassSums> SumsOf(const LayerTime& layer) {
 
 }  // namespace
 
-UnitPasses<PassSums> SumsOf(const UnitTimes& times) {
+UnitSums SumsOf(const UnitTimes& times) {
   return {.dense = SumsOf(times.dense),
           .moe = SumsOf(times.moe),
           .mtp = SumsOf(times.mtp),

@@ -74,10 +74,11 @@ struct Load {
 
 class Tail {
  public:
-  Tail(const Stage& stage, const StateBytes& bytes, const EstimatorProblem& problem)
+  Tail(const Stage& stage, const DataGroups& groups, const StateBytes& bytes,
+       const EstimatorProblem& problem)
       : stage_(stage),
         sharding_(stage.devices->states),
-        groups_(stage.devices->groups),
+        groups_(groups),
         problem_(problem),
         bytes_(bytes),
         parameters_(stage.parameters),
@@ -212,7 +213,7 @@ bool OffloadCostsTime(const EstimatorProblem& problem) {
   });
 }
 
-StateSharding ShardingOf(const ParallelPlan& plan, const StageDevices& d) {
+StateSharding StateShardingOf(const ParallelPlan& plan, const StageDevices& d) {
   const int all = d.data_parallel * d.directions * d.sharding.context_parallel;
   const int experts =
       std::max(1, all * d.sharding.tensor_parallel /
@@ -224,15 +225,18 @@ StateSharding ShardingOf(const ParallelPlan& plan, const StageDevices& d) {
           .offload_ratio = plan.optimizer_offload_ratio};
 }
 
-StepTail TailOf(const Stage& s, const StageTime& time, const PipelineShape& shape,
-                const StateBytes& bytes, const EstimatorProblem& problem) {
-  const Tail tail(s, bytes, problem);
-  const StateSharding& sharding = s.devices->states;
-  const FrameworkProfile& profile = problem.profile;
-  const Overlap& overlap = problem.workload.overlap;
+TailModel::TailModel(const StageDevices& devices, const StateBytes& bytes,
+                     const EstimatorProblem& problem)
+    : devices_(devices), groups_(PlaceDataGroups(devices)), bytes_(bytes), problem_(problem) {}
+
+StepTail TailModel::Of(const Stage& s, const StageTime& time, const PipelineShape& shape) const {
+  const Tail tail(s, groups_, bytes_, problem_);
+  const StateSharding& sharding = devices_.states;
+  const FrameworkProfile& profile = problem_.profile;
+  const Overlap& overlap = problem_.workload.overlap;
   const Hiding hiding = {.visible_share = profile.gradient_bucket_exposed_ratio,
-                         .slowdown = s.devices->pool->chip.overlap_slowdown};
-  const int micro_batches = shape.micro_batches;
+                         .slowdown = devices_.pool->chip.overlap_slowdown};
+  const int micro_batches = shape.micro_batches / devices_.directions;  // of each direction
   // What is sharded is exchanged in each micro-batch, all else once a step.
   const auto window = [&](Seconds pass, int sharded_from) {
     return sharding.zero_stage >= sharded_from ? Window{.whole = pass, .own = pass}

@@ -10,13 +10,13 @@
 
 namespace meshwright {
 
-// Where the ranks lie that share the states of a stage.
+// Returns where the ranks lie that share the states of a stage.
 DataGroups PlaceDataGroups(const StageDevices& devices);
 
-// How the plan divides the states of a stage.
-StateSharding ShardingOf(const ParallelPlan& plan, const StageDevices& devices);
+// Returns how the plan divides the states of a stage.
+StateSharding StateShardingOf(const ParallelPlan& plan, const StageDevices& devices);
 
-// What a step costs on a stage outside its pipeline.
+// The time of a step on a stage after its pipeline.
 struct StepTail {
   Seconds communication = Seconds(0);  // exposed gradient reduction and parameter gathering
   Seconds optimizer = Seconds(0);
@@ -24,14 +24,26 @@ struct StepTail {
 
 inline Seconds Sum(const StepTail& tail) { return tail.communication + tail.optimizer; }
 
-// Whether states on the host make the optimizer's step slower, as they do on all but the slowest
-// memories.
+// Returns whether states on the host make the optimizer's step slower, as they do on all but the
+// slowest memories.
 bool OffloadCostsTime(const EstimatorProblem& problem);
 
-// docs/cost_model.md "Data parallelism" (bucketing: PyTorch DDP, Li et al. 2020, arXiv 2006.15704;
-// sharding: ZeRO, arXiv 1910.02054; FSDP, arXiv 2304.11277).
-// `shape` is of each direction, `bytes` are the problem's.
-StepTail TailOf(const Stage& stage, const StageTime& time, const PipelineShape& shape,
-                const StateBytes& bytes, const EstimatorProblem& problem);
+// Prices what a step costs outside its pipeline: docs/cost_model.md "Data parallelism" (bucketing:
+// PyTorch DDP, Li et al. 2020, arXiv 2006.15704; sharding: ZeRO, arXiv 1910.02054; FSDP, arXiv
+// 2304.11277).
+class TailModel {
+ public:
+  // The tails of stages on `devices`. `bytes` are the problem's; all referents outlive the model.
+  TailModel(const StageDevices& devices, const StateBytes& bytes, const EstimatorProblem& problem);
+
+  [[nodiscard]] StepTail Of(const Stage& stage, const StageTime& time,
+                            const PipelineShape& shape) const;
+
+ private:
+  const StageDevices& devices_;
+  DataGroups groups_;
+  const StateBytes& bytes_;
+  const EstimatorProblem& problem_;
+};
 
 }  // namespace meshwright

@@ -9,7 +9,7 @@
 namespace meshwright {
 namespace {
 
-// Without recomputation.
+// Adds up the passes without recomputation.
 template <typename Pass>
 StagePasses<Pass> PlainPasses(const Stage& s, const UnitPasses<Pass>& unit) {
   StagePasses<Pass> passes;
@@ -60,8 +60,7 @@ RecomputedKinds RecomputedKindsOf(const Stage& s) {
           .selective_moe = s.selective_layers - selective_dense};
 }
 
-StageTime TimeOf(const Stage& s, bool is_pipelined) {
-  const UnitPasses<PassSums>& unit = s.devices->unit->sums;
+StageTime TimeOf(const Stage& s, const UnitSums& unit, bool is_pipelined) {
   auto [forward, backward] = PlainPasses(s, unit);
   StageTime time;
   const Seconds plain_device = forward.device + backward.device;
@@ -83,8 +82,7 @@ StageTime TimeOf(const Stage& s, bool is_pipelined) {
   return time;
 }
 
-StagePasses<PassTime> PassesOf(const Stage& s, const StageTime& time) {
-  const UnitTimes& unit = *s.devices->unit->times;
+StagePasses<PassTime> PassesOf(const Stage& s, const UnitTimes& unit, const StageTime& time) {
   StagePasses<PassTime> passes = PlainPasses(s, unit);
   AddRecompute(s, unit, passes.backward);
   const auto add_copies = [](Seconds copies, PassTime& pass) {

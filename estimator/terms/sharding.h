@@ -1,6 +1,7 @@
 #pragma once
 
 #include <compare>
+#include <cstdint>
 #include <optional>
 #include <utility>
 
@@ -11,6 +12,11 @@
 
 namespace meshwright {
 
+// Two numbers in one word: the time of a hash grows with the words.
+inline std::uint64_t Packed(int high, int low) {
+  return std::uint64_t{static_cast<std::uint32_t>(high)} << 32 | static_cast<std::uint32_t>(low);
+}
+
 // Where the ranks of one communication group sit: `in_node` in each of `nodes` nodes.
 struct GroupShape {
   int in_node = 1;
@@ -20,7 +26,7 @@ struct GroupShape {
 
   template <typename H>
   friend H AbslHashValue(H hash, const GroupShape& s) {
-    return H::combine(std::move(hash), s.in_node, s.nodes, s.node_stride);
+    return H::combine(std::move(hash), Packed(s.in_node, s.nodes), s.node_stride);
   }
 };
 
@@ -65,11 +71,14 @@ struct LayerSharding {
 
   template <typename H>
   friend H AbslHashValue(H hash, const LayerSharding& s) {
-    return H::combine(std::move(hash), s.tensor_parallel, s.sequence_parallel, s.context_parallel,
-                      s.context_parallel_kind, s.hybrid_exchange_ranks, s.expert_parallel,
-                      s.expert_tensor_parallel, s.expert_group.value_or(GroupShape{}),
-                      s.micro_batch_size, s.is_pipelined, s.pipeline_leaves_node, s.gradient_shards,
-                      s.expert_gradient_shards);
+    const int kinds = static_cast<int>(s.context_parallel_kind) << 3 |
+                      int{s.sequence_parallel} << 2 | int{s.is_pipelined} << 1 |
+                      int{s.pipeline_leaves_node};
+    return H::combine(std::move(hash), Packed(s.tensor_parallel, s.context_parallel),
+                      Packed(s.expert_parallel, s.expert_tensor_parallel),
+                      Packed(s.hybrid_exchange_ranks, s.micro_batch_size),
+                      Packed(s.gradient_shards, s.expert_gradient_shards), kinds,
+                      s.expert_group.value_or(GroupShape{}));
   }
 };
 

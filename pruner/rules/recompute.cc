@@ -4,6 +4,8 @@
 #include <set>
 #include <span>
 
+#include "estimator/model/plan_bounds.h"
+#include "estimator/model/recompute_mixes.h"
 #include "estimator/pipeline/pipeline_layout.h"
 #include "pruner/rules/history.h"
 #include "search_space/spec/choices.h"
@@ -26,7 +28,7 @@ class Narrowing {
   // plan_ with its cost; nothing when the bound says that it is of no use.
   std::optional<RecomputeChoice> Estimate() {
     if (options_.slowest_useful.has_value()) {
-      const std::optional<Seconds> least = model_.LeastTimeIfPriced(plan_);
+      const std::optional<Seconds> least = PlanBounds(model_).LeastTimeIfPriced(plan_);
       if (least.has_value() && *least > *options_.slowest_useful) {
         ++result_.pruned_by_bound;
         return std::nullopt;
@@ -146,7 +148,7 @@ class Narrowing {
   // stage at its next slower mix, or next to these where they have failed too.
   void AddNextByStage() {
     const std::vector<std::vector<RecomputeMix>> mixes =
-        model_.FittingMixes(Plain(), space_.options().mixes_recompute);
+        RecomputeMixes(model_, Plain()).Fitting(space_.options().mixes_recompute);
     using Places = std::vector<std::size_t>;  // in the list of each stage
     std::vector<Places> open = {Places(mixes.size(), 0)};
     std::set<Places> seen(open.begin(), open.end());
@@ -197,7 +199,7 @@ class Narrowing {
 
   // The mix of each stage that fits and takes least time; whether there is one for every stage.
   bool MixByStage() {
-    const auto mixes = model_.FastestMixes(Plain());
+    const auto mixes = RecomputeMixes(model_, Plain()).Fastest();
     if (mixes.has_value()) SetMixes(*mixes);
     return mixes.has_value();
   }
@@ -237,34 +239,13 @@ class Narrowing {
     return fits;
   }
 
-  // As few recomputed layers in each stage as fit, at most `most`; whether that many do. A stage's
-  // memory does not depend on the other stages.
+  // Recomputes as few layers in each stage as fit, at most `most`. Returns false if some stage does
+  // not fit with as many.
   bool RecomputeByStage(int most) {
-    std::vector<int>& counts = plan_.recompute.layer_counts;
+    std::optional<std::vector<int>> counts = RecomputeMixes(model_, plan_).LeastFull(most);
+    if (!counts.has_value()) return false;
     plan_.recompute.granularity = RecomputeGranularity::kFull;
-    counts.assign(static_cast<std::size_t>(plan_.pipeline_parallel), 0);
-    const int chunks = plan_.virtual_pipeline;
-    for (std::size_t stage = 0; stage < counts.size(); ++stage) {
-      const auto fits_with = [&](int layers) {
-        counts[stage] = layers;
-        return model_.StageFits(plan_, static_cast<int>(stage));
-      };
-      // The first recomputed layer needs room for its working set, so that none at all may need
-      // less than a few; from there on more never need more.
-      if (fits_with(0)) continue;
-      if (!fits_with(most)) return false;
-      int misses = 1;
-      int fits = most / chunks;
-      while (misses < fits) {
-        const int middle = (misses + fits) / 2;
-        if (fits_with(middle * chunks)) {
-          fits = middle;
-        } else {
-          misses = middle + 1;
-        }
-      }
-      counts[stage] = fits * chunks;
-    }
+    plan_.recompute.layer_counts = *std::move(counts);
     return true;
   }
 
@@ -284,7 +265,7 @@ NarrowedRecompute NarrowRecompute(AnalyticModel& model, const SearchSpace& space
   if (options.slowest_useful.has_value()) {
     ParallelPlan plain = prefix;
     space.Set(Dimension::kRecompute, kNoRecomputeCode, plain);
-    const std::optional<Seconds> least = model.LeastTimeIfPriced(plain);
+    const std::optional<Seconds> least = PlanBounds(model).LeastTimeIfPriced(plain);
     if (least.has_value() && *least > *options.slowest_useful) {
       narrowing.result().pruned_by_bound += static_cast<std::int64_t>(codes.size());
       return std::move(narrowing.result());

@@ -11,9 +11,10 @@
 #include <vector>
 
 #include "estimator/model/analytic_model.h"
+#include "estimator/model/plan_bounds.h"
 #include "estimator/model/stage.h"
+#include "estimator/pipeline/operation.h"
 #include "estimator/pipeline/pipeline.h"
-#include "estimator/pipeline/simulation.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/estimate.h"
@@ -178,9 +179,9 @@ TEST_P(SharedPlanTest, LiesBetweenItsDevicesAloneAndAllBusy) {
               2 * alone.model_flops_utilization, 1e-9);
   EXPECT_EQ(model.Quick(plan).step_time, shared.step_time);
   EXPECT_LE(model.ClosedForm(plan).step_time.count(), 1.2 * shared.step_time.count());
-  EXPECT_LE(*model.LeastTimeIfPriced(plan), shared.step_time);
-  EXPECT_LE(*model.LeastTimeBelow(plan), shared.step_time);
-  EXPECT_LE(model.LeastTimeOfPipeline(plan), shared.step_time);
+  EXPECT_LE(*PlanBounds(model).LeastTimeIfPriced(plan), shared.step_time);
+  EXPECT_LE(*PlanBounds(model).LeastTimeBelow(plan), shared.step_time);
+  EXPECT_LE(PlanBounds(model).LeastTimeOfPipeline(plan), shared.step_time);
   const Timeline timeline = model.TimelineOf(plan);
   EXPECT_EQ(timeline.step, shared.step_time);
   Seconds last(0);

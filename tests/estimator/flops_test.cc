@@ -3,6 +3,7 @@
 #include <ostream>
 
 #include "estimator/model/analytic_model.h"
+#include "estimator/model/forward_flops.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/estimate.h"
 #include "search_space/spec/model.h"

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "estimator/model/analytic_model.h"
+#include "estimator/model/plan_bounds.h"
 #include "estimator/terms/collective.h"
 #include "estimator/terms/sharding.h"
 #include "search_space/base/units.h"
@@ -207,10 +208,10 @@ TEST(RankOrderTest, LayersArePricedOnceWhereTheyLieAlike) {
   ParallelPlan plan = {
       .tensor_parallel = 2, .pipeline_parallel = 4, .data_parallel = 4, .expert_parallel = 2};
   model.Quick(plan);
-  EXPECT_TRUE(model.LeastTimeIfPriced(Inside(plan)).has_value());
+  EXPECT_TRUE(PlanBounds(model).LeastTimeIfPriced(Inside(plan)).has_value());
   plan.expert_parallel = 4;
   model.Quick(plan);
-  EXPECT_FALSE(model.LeastTimeIfPriced(Inside(plan)).has_value());
+  EXPECT_FALSE(PlanBounds(model).LeastTimeIfPriced(Inside(plan)).has_value());
 }
 
 }  // namespace

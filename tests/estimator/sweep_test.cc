@@ -4,6 +4,7 @@
 #include <random>
 
 #include "estimator/model/analytic_model.h"
+#include "estimator/model/plan_bounds.h"
 #include "estimator/pipeline/pipeline_layout.h"
 #include "search_space/base/units.h"
 #include "search_space/space/space.h"
@@ -222,8 +223,9 @@ TEST_P(SweepTest, LeastMemoryBelowIsNotAboveTheMemory) {
   for (const ParallelPlan& plan : DrawPlans(problem)) {
     const int finest = problem.profile.largest_zero_stage_with_pipeline;
     if (plan.pipeline_parallel > 1 && plan.zero_stage > finest) continue;  // not legal
-    EXPECT_LE(model.LeastMemoryBelow(plan, {.activations = plan.activation_offload_ratio}),
-              model.Quick(plan).reserved_memory)
+    EXPECT_LE(
+        PlanBounds(model).LeastMemoryBelow(plan, {.activations = plan.activation_offload_ratio}),
+        model.Quick(plan).reserved_memory)
         << MakePlanKey(plan).text;
   }
 }

@@ -11,6 +11,7 @@
 #include <random>
 #include <tuple>
 
+#include "estimator/model/plan_bounds.h"
 #include "pruner/pruner.h"
 #include "server/tuner/learning/calibrate.h"
 #include "server/tuner/question/checker.h"
@@ -439,12 +440,12 @@ TEST_P(OptimumTest, LeastTimeIfPricedIsNotAboveTheTime) {
     for (PlanWalk walk(space); walk.Next();) {
       if (!walk.is_plan() || ++passed % stride != 0) continue;
       if (!CheckPlan(walk.plan(), problem, "plan").empty()) continue;
-      const std::optional<Seconds> before = model.LeastTimeIfPriced(walk.plan());
+      const std::optional<Seconds> before = PlanBounds(model).LeastTimeIfPriced(walk.plan());
       const Seconds time = model.Quick(walk.plan()).step_time;
       if (before.has_value()) {
         EXPECT_LE(*before, time);
       }
-      const std::optional<Seconds> after = model.LeastTimeIfPriced(walk.plan());
+      const std::optional<Seconds> after = PlanBounds(model).LeastTimeIfPriced(walk.plan());
       ASSERT_TRUE(after.has_value());
       EXPECT_LE(*after, time);
     }

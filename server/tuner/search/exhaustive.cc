@@ -11,6 +11,7 @@
 #include "estimator/learning/calibration.h"
 #include "estimator/model/analytic_model.h"
 #include "estimator/model/data_parallel.h"
+#include "estimator/model/plan_bounds.h"
 #include "estimator/pipeline/pipeline_layout.h"
 #include "estimator/problem/estimator_problem.h"
 #include "pruner/pruner.h"
@@ -184,13 +185,15 @@ class Worker {
   bool IsHopeless(const PlanWalk& walk) {
     Tally* cause = nullptr;
     if (walk.depth() == kMicroBatchDepth) {
-      cause = TooSlow([&] { return model_.LeastTimeOfAnyExperts(walk.plan()); });
+      cause = TooSlow([&] { return PlanBounds(model_).LeastTimeOfAnyExperts(walk.plan()); });
     } else if (walk.depth() == kShardingDepth) {
       cause = TooLarge(walk.plan());
-      if (cause == nullptr) cause = TooSlow([&] { return model_.LeastTimeBelow(walk.plan()); });
+      if (cause == nullptr)
+        cause = TooSlow([&] { return PlanBounds(model_).LeastTimeBelow(walk.plan()); });
     } else if (walk.depth() == kPipelineDepth &&
                model_.problem().profile.gradient_accumulation_is_fused) {
-      cause = TooSlow([&] { return std::optional(model_.LeastTimeOfPipeline(walk.plan())); });
+      cause = TooSlow(
+          [&] { return std::optional(PlanBounds(model_).LeastTimeOfPipeline(walk.plan())); });
     }
     if (cause == nullptr) return false;
     const std::int64_t below = shared_.space.CountBelow(walk.plan(), walk.depth());
@@ -201,9 +204,9 @@ class Worker {
 
   Tally* TooLarge(const ParallelPlan& plan) {
     const MostOffloaded most = shared_.space.MostOffloadedBelow(plan);
-    const Bytes least = model_.LeastMemoryBelow(plan, most);
+    const Bytes least = PlanBounds(model_).LeastMemoryBelow(plan, most);
     const bool is_oversized = least > model_.problem().cluster.pools.front().memory_capacity;
-    if (!is_oversized && !model_.HasFailedBelow(plan, most)) return nullptr;
+    if (!is_oversized && !PlanBounds(model_).HasFailedBelow(plan, most)) return nullptr;
     Tally& cause = TallyOf(is_oversized ? kMemoryRule : kHistoryRule);
     if (!cause.is_on) return nullptr;
     // Until something fits, the plan that needs least is looked for.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "estimator/model/plan_bounds.h"
 #include "pruner/pruner.h"
 #include "pruner/rules/prune_rule.h"
 #include "search_space/base/units.h"
@@ -22,7 +23,7 @@ std::optional<Seconds> LeastTimeOf(const SearchSpace& space, const ParallelPlan&
     });
     if (is_cut || walk.depth() == kDepth) walk.Skip();
     if (is_cut || walk.depth() < kDepth) continue;
-    const std::optional<Seconds> own = model.LeastTimeOfAnyExperts(walk.plan());
+    const std::optional<Seconds> own = PlanBounds(model).LeastTimeOfAnyExperts(walk.plan());
     if (!own.has_value()) return std::nullopt;
     least = std::min(least.value_or(*own), *own);
   }

@@ -13,7 +13,7 @@ namespace meshwright {
 
 // What no plan that shares the first `depth` dimensions of `prefix` is below: the least even share
 // of all work, over the parallel sizes and micro-batches that are left
-// (AnalyticModel::LeastTimeOfAnyExperts). `depth` is at most that of the micro-batch. Nothing when
+// (PlanBounds::LeastTimeOfAnyExperts). `depth` is at most that of the micro-batch. Nothing when
 // there is no legal plan, or where the framework's costs leave no such bound. `disabled_rules` of
 // the pruner do not say what is legal.
 std::optional<Seconds> LeastTimeOf(const SearchSpace& space, const ParallelPlan& prefix, int depth,

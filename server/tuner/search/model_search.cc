@@ -10,6 +10,7 @@
 
 #include "estimator/learning/calibration.h"
 #include "estimator/model/analytic_model.h"
+#include "estimator/model/plan_bounds.h"
 #include "pruner/pruner.h"
 #include "pruner/rules/history.h"
 #include "pruner/rules/prune_rule.h"
@@ -160,7 +161,8 @@ class ModelSearch {
   }
 
   bool IsTooLarge(const ParallelPlan& plan) {
-    const Bytes least = built_in_.LeastMemoryBelow(plan, space_.MostOffloadedBelow(plan));
+    const Bytes least =
+        PlanBounds(built_in_).LeastMemoryBelow(plan, space_.MostOffloadedBelow(plan));
     if (least <= problem_.cluster.pools.front().memory_capacity) return false;
     Count(kMemoryRule, space_.CountBelow(plan, kShardingDepth));
     return true;

@@ -9,6 +9,7 @@
 #include "estimator/layer/layer_cost.h"
 #include "estimator/layer/layer_split.h"
 #include "estimator/learning/calibration.h"
+#include "estimator/model/forward_flops.h"
 #include "estimator/terms/matmul.h"
 #include "pruner/rules/history.h"
 #include "search_space/base/status.h"

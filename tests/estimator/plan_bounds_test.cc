@@ -1,4 +1,6 @@
 // What plans that share their first dimensions are not below.
+#include "estimator/model/plan_bounds.h"
+
 #include <gtest/gtest.h>
 
 #include <ostream>
@@ -63,17 +65,17 @@ TEST_P(BoundsTest, TimeOfAnyExpertsIsBelowAllOfThem) {
                                .data_parallel = 128 / t / p,
                                .micro_batch_size = b,
                                .zero_stage = 1};
-        const Seconds of_any = *model.LeastTimeOfAnyExperts(prefix);
+        const Seconds of_any = *PlanBounds(model).LeastTimeOfAnyExperts(prefix);
         // Attention, the dense layers, the head and all products are in it; launches are not.
-        EXPECT_GT(of_any, (c.grouped ? 0.2 : 0.05) * *model.LeastTimeBelow(prefix));
+        EXPECT_GT(of_any, (c.grouped ? 0.2 : 0.05) * *PlanBounds(model).LeastTimeBelow(prefix));
         for (const ParallelPlan& plan : WaysToShareExperts(prefix)) {
-          const Seconds below = *model.LeastTimeBelow(plan);
+          const Seconds below = *PlanBounds(model).LeastTimeBelow(plan);
           const Seconds step = model.Quick(plan).step_time;
           const std::string text = MakePlanKey(plan).text;
           EXPECT_LE(of_any, below * kRounding) << text;
           EXPECT_LE(of_any, step) << text;
           EXPECT_LE(below, step) << text;
-          EXPECT_LE(model.LeastTimeOfPipeline(plan), step) << text;
+          EXPECT_LE(PlanBounds(model).LeastTimeOfPipeline(plan), step) << text;
         }
       }
     }
@@ -96,7 +98,8 @@ TEST(BoundsTest, WithoutExpertsNothingIsLeftOut) {
   AnalyticModel model(problem.View());
   const ParallelPlan plan = {
       .tensor_parallel = 8, .sequence_parallel = true, .pipeline_parallel = 4, .data_parallel = 4};
-  EXPECT_EQ(*model.LeastTimeOfAnyExperts(plan), *model.LeastTimeBelow(plan));
+  EXPECT_EQ(*PlanBounds(model).LeastTimeOfAnyExperts(plan),
+            *PlanBounds(model).LeastTimeBelow(plan));
 }
 
 }  // namespace

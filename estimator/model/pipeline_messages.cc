@@ -1,0 +1,75 @@
+#include "estimator/model/pipeline_messages.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+
+#include "estimator/model/stage.h"
+#include "estimator/terms/collective.h"
+#include "estimator/terms/sharding.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/cluster.h"
+
+namespace meshwright {
+namespace {
+
+// Returns the number of ranks that split a stage's message. Without sequence parallelism every
+// tensor-parallel rank holds all of it, and sends all of it unless the framework splits it.
+int MessageShards(const StageDevices& from, const EstimatorProblem& problem) {
+  const bool splits = problem.profile.pipeline_sends_shards && !from.sharding.sequence_parallel;
+  return splits ? from.sharding.tensor_parallel : 1;
+}
+
+// Puts a message that came in shards together again on every rank of `to`.
+Seconds GatherShards(Bytes whole, int shards, const StageDevices& to,
+                     const EstimatorProblem& problem) {
+  if (shards == 1) return Seconds(0);
+  return CollectiveTime(CollectiveKind::kAllGather, whole,
+                        PlaceGroup(shards, 1, ScaleUpDeviceCount(*to.pool)), *to.pool,
+                        problem.cluster.topology);
+}
+
+// To a neighbour on devices of the same kind.
+Seconds MessageTime(const StageDevices& from, bool stages_name_pools,
+                    const EstimatorProblem& problem) {
+  // Stages that name their pools are whole nodes; otherwise one node may hold several.
+  const int scale_up_devices = ScaleUpDeviceCount(*from.pool);
+  const bool leaves_node = (stages_name_pools || from.pool->node_count > 1) &&
+                           scale_up_devices < DeviceCount(*from.pool) &&
+                           !PipelineStaysInNode(BlocksOf(from), scale_up_devices);
+  const int shards = MessageShards(from, problem);
+  const Bytes whole = from.unit->boundary;
+  return PointToPointTime(Scale(whole, 1.0 / shards), leaves_node, *from.pool,
+                          problem.cluster.topology) +
+         GatherShards(whole, shards, from, problem);
+}
+
+Seconds InterPoolMessageTime(const StageDevices& from, const StageDevices& to,
+                             const EstimatorProblem& problem) {
+  const int shards = MessageShards(from, problem);
+  const Bytes whole = from.unit->boundary;
+  return InterPoolTime(Scale(whole, 1.0 / shards), from.pool->devices_per_node,
+                       problem.cluster.inter_pool) +
+         GatherShards(whole, std::min(shards, to.sharding.tensor_parallel), to, problem);
+}
+
+}  // namespace
+
+Seconds SlowestMessage(const StageRuns& stages, const EstimatorProblem& problem) {
+  const std::span<const StageRun> runs = stages.runs();
+  Seconds slowest(0);
+  const StageDevices* last = nullptr;  // whose messages were timed
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const StageDevices& from = *runs[i].stage.devices;
+    const bool is_last = i + 1 == runs.size();
+    if (!is_last && runs[i + 1].stage.devices->pool != from.pool) {
+      slowest = std::max(slowest, InterPoolMessageTime(from, *runs[i + 1].stage.devices, problem));
+    }
+    if (last == &from || (is_last && runs[i].count == 1)) continue;
+    slowest = std::max(slowest, MessageTime(from, stages.stages_name_pools(), problem));
+    last = &from;
+  }
+  return slowest;
+}
+
+}  // namespace meshwright

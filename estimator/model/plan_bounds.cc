@@ -1,0 +1,112 @@
+#include "estimator/model/plan_bounds.h"
+
+#include <algorithm>
+
+#include "estimator/layer/layer_program.h"
+#include "estimator/layer/parameters.h"
+#include "estimator/layer/unit_costs.h"
+#include "estimator/model/data_parallel.h"
+#include "estimator/model/memory.h"
+#include "estimator/model/model_caches.h"
+#include "estimator/model/stage.h"
+#include "estimator/model/stage_devices.h"
+#include "estimator/model/stage_runs.h"
+#include "estimator/pipeline/simulation.h"
+#include "estimator/terms/sharding.h"
+#include "search_space/spec/cluster.h"
+#include "search_space/spec/estimate.h"
+#include "search_space/spec/framework_profile.h"
+#include "search_space/spec/model.h"
+
+namespace meshwright {
+
+std::optional<Seconds> PlanBounds::LeastTimeIfPriced(const ParallelPlan& plan) {
+  const StageRuns stages = model_.StagesOf(plan);
+  ModelCaches& caches = model_.caches();
+  const bool is_priced = std::ranges::all_of(stages.devices(), [&](const StageDevices& devices) {
+    return caches.units.KnownTimesOf(devices) != nullptr;
+  });
+  if (!is_priced) return std::nullopt;
+  return model_.time().Of(stages, PipelineModel::kLeast, caches).step * model_.TimeRatio(plan);
+}
+
+std::optional<Seconds> PlanBounds::LeastTimeBelow(const ParallelPlan& plan) {
+  const EstimatorProblem& problem = model_.problem();
+  if (!problem.profile.gradient_accumulation_is_fused) return std::nullopt;  // sharding matters
+  const LayerSharding sharding = BareDevices(plan, problem).sharding;
+  return StepWithEvenWork(plan, model_.caches().units.WholeModelTime(sharding));
+}
+
+std::optional<Seconds> PlanBounds::LeastTimeOfAnyExperts(const ParallelPlan& plan) {
+  const EstimatorProblem& problem = model_.problem();
+  if (!problem.profile.gradient_accumulation_is_fused) return std::nullopt;
+  LayerSharding sharding = BareDevices(plan, problem).sharding;
+  sharding.expert_parallel = sharding.expert_tensor_parallel = 1;
+  sharding.expert_group.reset();
+  sharding.pipeline_leaves_node = false;  // depends on the order of ranks
+  return StepWithEvenWork(plan, model_.caches().units.WholeModelTimeWithBestExperts(sharding));
+}
+
+// Spreads the work of all stages evenly over all devices.
+Seconds PlanBounds::StepWithEvenWork(const ParallelPlan& plan, Seconds whole_model) {
+  return StepWith(plan, MicroBatchCount(plan, model_.problem().workload.global_batch_size) *
+                            whole_model / plan.pipeline_parallel);
+}
+
+// Returns the time of a step that has at least this much of its pipeline.
+Seconds PlanBounds::StepWith(const ParallelPlan& plan, Seconds pipeline) {
+  return kRoundingSlack * model_.TimeRatio(plan) *
+         (pipeline + model_.problem().profile.fixed_per_step);
+}
+
+Seconds PlanBounds::LeastTimeOfPipeline(const ParallelPlan& plan) {
+  const StageRuns stages = model_.StagesOf(plan);
+  return StepWith(plan, model_.time().LeastPipeline(stages, model_.caches()));
+}
+
+// Returns the mean of the stages, which the fullest one does not undercut: all states in the finest
+// sharding that is allowed and, for one micro-batch, the inputs of all layers that stay on the
+// device. `devices` are the plan's bare ones.
+Bytes PlanBounds::LeastMean(const ParallelPlan& plan, const MostOffloaded& most,
+                            StageDevices devices) const {
+  const EstimatorProblem& problem = model_.problem();
+  const ModelSpec& model = problem.model;
+  const FrameworkProfile& profile = problem.profile;
+  const int p = plan.pipeline_parallel;
+  const UnitCosts unit = MeasureParameters({.model = model,
+                                            .workload = problem.workload,
+                                            .profile = profile,
+                                            .sharding = devices.sharding});
+  devices.unit = &unit;
+  Stage whole = {.devices = &devices};
+  whole.dense_layers = DenseLayerCount(model, 0, model.layer_count);
+  whole.moe_layers = model.layer_count - whole.dense_layers;
+  whole.mtp_layers = model.mtp_layer_count;
+  whole.has_embedding = whole.has_head = true;
+  const StageParameters parameters = ParametersOf(whole, model);
+  const StateBytes& bytes = model_.memory().state_bytes();
+  const StateSharding sharding = StateShardingOf(plan, devices);
+  const int finest = p > 1 ? profile.largest_zero_stage_with_pipeline : 3;
+  const double shared =
+      parameters.dense / sharding.dense_group + parameters.expert / sharding.expert_group;
+  const double all = parameters.dense + parameters.expert;
+  const auto least = [&](int stage) { return finest >= stage ? shared : all; };
+  const double states = bytes.weight * least(3) + (bytes.gradient + bytes.autograd) * least(2) +
+                        bytes.optimizer * (1 - most.optimizer) * least(1) + bytes.unsharded * all;
+  const double inputs = (1 - most.activations) * static_cast<double>(model.layer_count) *
+                        static_cast<double>(unit.boundary.count);
+  return RoundedBytes((states + inputs) / p);
+}
+
+Bytes PlanBounds::LeastMemoryBelow(const ParallelPlan& plan, const MostOffloaded& most) const {
+  const StageDevices bare = BareDevices(plan, model_.problem());
+  return model_.memory().Reserved({.peak = LeastMean(plan, most, bare)}, *bare.pool);
+}
+
+bool PlanBounds::HasFailedBelow(const ParallelPlan& plan, const MostOffloaded& most) const {
+  if (!model_.calibration().out_of_memory.has_value()) return false;
+  const StageDevices bare = BareDevices(plan, model_.problem());
+  return model_.memory().HasFailed({.peak = LeastMean(plan, most, bare)}, *bare.pool);
+}
+
+}  // namespace meshwright

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <optional>
+
+#include "estimator/model/analytic_model.h"
+#include "search_space/base/units.h"
+#include "search_space/space/space.h"
+#include "search_space/spec/plan.h"
+
+namespace meshwright {
+
+// Lower bounds that hold for all plans that share some dimensions with a given one: what a search
+// cuts by. Each returns a value that AnalyticModel::Quick of none of these plans undercuts.
+class PlanBounds {
+ public:
+  // The bounds use what `model` has priced, and add to it; it outlives them.
+  explicit PlanBounds(AnalyticModel& model) : model_(model) {}
+
+  // Bounds the plan's own step time. Returns nullopt, at the cost of a look, unless its layers were
+  // priced before, for whatever plan.
+  std::optional<Seconds> LeastTimeIfPriced(const ParallelPlan& plan);
+
+  // Bound plans with the same parallel sizes, kinds and micro-batch, whatever their schedule, split
+  // of layers, sharding of states, offload and recomputation. There is no bound on time if it
+  // depends on these.
+  std::optional<Seconds> LeastTimeBelow(const ParallelPlan& plan);
+  [[nodiscard]] Bytes LeastMemoryBelow(const ParallelPlan& plan, const MostOffloaded& most) const;
+  // Returns whether these need as much memory as a measured run that had too little.
+  [[nodiscard]] bool HasFailedBelow(const ParallelPlan& plan, const MostOffloaded& most) const;
+
+  // Bounds the same plans however they also share out the experts and order the ranks.
+  std::optional<Seconds> LeastTimeOfAnyExperts(const ParallelPlan& plan);
+
+  // Bounds plans that also share the schedule and the split of layers.
+  Seconds LeastTimeOfPipeline(const ParallelPlan& plan);
+
+ private:
+  [[nodiscard]] Bytes LeastMean(const ParallelPlan& plan, const MostOffloaded& most,
+                                StageDevices devices) const;
+  Seconds StepWith(const ParallelPlan& plan, Seconds pipeline);
+  Seconds StepWithEvenWork(const ParallelPlan& plan, Seconds whole_model);
+
+  AnalyticModel& model_;
+};
+
+}  // namespace meshwright

@@ -1,0 +1,167 @@
+#include "estimator/model/stage_runs.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include "estimator/layer/layer_split.h"
+#include "estimator/layer/parameters.h"
+#include "estimator/model/data_parallel.h"
+#include "estimator/model/stage_devices.h"
+#include "estimator/model/unit_cost_cache.h"
+#include "estimator/pipeline/pipeline_layout.h"
+#include "search_space/spec/model.h"
+
+namespace meshwright {
+namespace {
+
+// Returns true if the stage recomputes as the one before, in every list of counts.
+bool RecomputesAsBefore(const RecomputePlan& recompute, std::size_t index) {
+  const auto repeats = [&](const std::vector<int>& counts) {
+    return index >= counts.size() || counts[index] == counts[index - 1];
+  };
+  return repeats(recompute.layer_counts) && repeats(recompute.selective_layer_counts);
+}
+
+// Fills in what the layers of a stage recompute; `index` is its row in lists of counts.
+void SetRecompute(const RecomputePlan& recompute, std::size_t index, Stage& stage) {
+  const int layers = stage.dense_layers + stage.moe_layers;
+  const auto at = [&](const std::vector<int>& counts, int most) {
+    return std::min(counts[std::min(index, counts.size() - 1)], most);
+  };
+  stage.recomputed_layers = stage.selective_layers = stage.selective_mtp_layers = 0;
+  switch (recompute.granularity) {
+    case RecomputeGranularity::kNone:
+      return;
+    case RecomputeGranularity::kSelective:
+      stage.selective_layers = layers;
+      stage.selective_mtp_layers = stage.mtp_layers;
+      return;
+    case RecomputeGranularity::kFull:
+      stage.recomputed_layers =
+          recompute.layer_counts.empty() ? layers : at(recompute.layer_counts, layers);
+      if (recompute.selective_layer_counts.empty()) return;
+      stage.selective_layers =
+          at(recompute.selective_layer_counts, layers - stage.recomputed_layers);
+      return;
+  }
+}
+
+// A folded stage has half of its layers from the front and half from the back of the model; the
+// stages before it have `before` layers.
+int FoldedDenseLayers(const ModelSpec& model, int before, int count) {
+  const int front = before / 2;
+  const int half = count / 2;
+  return DenseLayerCount(model, front, half) +
+         DenseLayerCount(model, model.layer_count - front - half, half);
+}
+
+}  // namespace
+
+StageRuns::StageRuns(const ParallelPlan& plan, const EstimatorProblem& problem,
+                     UnitCostCache& costs, DefaultSplits& splits)
+    : schedule_(plan.schedule),
+      virtual_stages_(plan.virtual_pipeline),
+      rank_order_(plan.rank_order),
+      stages_name_pools_(!plan.stages.empty()) {
+  if (stages_name_pools_) {
+    AppendStagesWithPools(plan, problem, costs);
+  } else {
+    AppendStagesOfOnePool(
+        plan, problem, costs,
+        plan.layers_per_stage.empty() ? splits.For(plan.pipeline_parallel) : plan.layers_per_stage);
+  }
+  const StageDevices& front = devices_.front();
+  micro_batches_ =
+      problem.workload.global_batch_size / (front.data_parallel * front.sharding.micro_batch_size);
+}
+
+const Stage& StageRuns::StageAt(int index) const {
+  return std::find_if(runs_.begin(), runs_.end(),
+                      [&](const StageRun& run) { return index < run.first + run.count; })
+      ->stage;
+}
+
+// A stage whose devices are like those of the stage before shares them.
+const StageDevices* StageRuns::Append(const StageDevices& devices) {
+  if (devices_.empty() || devices_.back() != devices) devices_.push_back(devices);
+  return &devices_.back();
+}
+
+void StageRuns::Append(const Stage& stage) {
+  const int index = stage_count_++;
+  if (!runs_.empty() && runs_.back().stage == stage) {
+    ++runs_.back().count;
+    return;
+  }
+  StageRun& run = runs_.emplace_back();
+  run.stage = stage;
+  run.first = index;
+  run.count = 1;
+}
+
+// Appends the stages of a plan for one pool, which share their devices.
+void StageRuns::AppendStagesOfOnePool(const ParallelPlan& plan, const EstimatorProblem& problem,
+                                      UnitCostCache& costs, std::span<const int> layers) {
+  const auto p = static_cast<std::size_t>(plan.pipeline_parallel);
+  StageDevices& devices = devices_.emplace_back(BareDevices(plan, problem));
+  const PipelineLayout layout = LayoutOf(plan.schedule, plan.pipeline_parallel, 1);
+  devices.directions = layout.directions();
+  devices.unit = &costs.CostsOf(devices.sharding, *devices.pool, plan.recompute);
+  devices.states = StateShardingOf(plan, devices);
+  Stage stage = {.devices = &devices};
+  const bool is_folded = layout.IsFolded();
+  int first_layer = 0;
+  for (std::size_t i = 0; i < p; ++i) {
+    const int dense = is_folded ? FoldedDenseLayers(problem.model, first_layer, layers[i])
+                                : DenseLayerCount(problem.model, first_layer, layers[i]);
+    first_layer += layers[i];
+    // Most stages are like the one before, which shows in what they are made from.
+    if (i > 1 && i + 1 < p && layers[i] == layers[i - 1] && dense == stage.dense_layers &&
+        RecomputesAsBefore(plan.recompute, i)) {
+      ++runs_.back().count;
+      ++stage_count_;
+      continue;
+    }
+    stage.dense_layers = dense;
+    stage.moe_layers = layers[i] - dense;
+    stage.has_embedding = i == 0;
+    stage.has_head = i == (is_folded ? 0 : p - 1);
+    stage.mtp_layers = stage.has_head ? problem.model.mtp_layer_count : 0;
+    SetRecompute(plan.recompute, i, stage);
+    stage.offloaded_layers = OffloadedLayers(plan.activation_offload_ratio, layers[i]);
+    stage.whole_layers = WholeLayers(plan.whole_weights_ratio, layers[i]);
+    stage.parameters = ParametersOf(stage, problem.model);
+    Append(stage);
+  }
+}
+
+// Appends stages that each name their pool, degrees and recomputation.
+void StageRuns::AppendStagesWithPools(const ParallelPlan& plan, const EstimatorProblem& problem,
+                                      UnitCostCache& costs) {
+  devices_.reserve(plan.stages.size());  // stages point to them
+  int first_layer = 0;
+  for (std::size_t i = 0; i < plan.stages.size(); ++i) {
+    const StagePlan& own = plan.stages[i];
+    StageDevices devices = BareDevices(plan, own, problem);
+    devices.unit = &costs.CostsOf(devices.sharding, *devices.pool, own.recompute);
+    devices.states = StateShardingOf(plan, devices);
+    const int dense = DenseLayerCount(problem.model, first_layer, own.layer_count);
+    const bool is_last = i + 1 == plan.stages.size();
+    Stage stage = {
+        .devices = Append(devices),
+        .dense_layers = dense,
+        .moe_layers = own.layer_count - dense,
+        .mtp_layers = is_last ? problem.model.mtp_layer_count : 0,
+        .has_embedding = i == 0,
+        .has_head = is_last,
+        .offloaded_layers = OffloadedLayers(plan.activation_offload_ratio, own.layer_count),
+        .whole_layers = WholeLayers(plan.whole_weights_ratio, own.layer_count)};
+    SetRecompute(own.recompute, 0, stage);
+    stage.parameters = ParametersOf(stage, problem.model);
+    Append(stage);
+    first_layer += own.layer_count;
+  }
+}
+
+}  // namespace meshwright

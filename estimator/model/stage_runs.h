@@ -1,0 +1,63 @@
+#pragma once
+
+#include <absl/container/inlined_vector.h>
+
+#include <span>
+
+#include "estimator/model/stage.h"
+#include "estimator/problem/estimator_problem.h"
+#include "search_space/spec/choices.h"
+#include "search_space/spec/plan.h"
+
+namespace meshwright {
+
+class DefaultSplits;
+class UnitCostCache;
+
+// Neighbouring stages that are equal, as most of a pipeline's are.
+struct StageRun {
+  Stage stage = {};
+  int first = 0;  // index of the first of them
+  int count = 0;
+};
+
+// The stages of one plan, made once and never changed: memory and time are functions of them. Not
+// copyable, because the stages point to the devices beside them.
+class StageRuns {
+ public:
+  // `plan` is legal (ResolvePlan, or the search space). The problem and the costs outlive the runs.
+  StageRuns(const ParallelPlan& plan, const EstimatorProblem& problem, UnitCostCache& costs,
+            DefaultSplits& splits);
+  StageRuns(const StageRuns&) = delete;
+  StageRuns& operator=(const StageRuns&) = delete;
+
+  [[nodiscard]] std::span<const StageRun> runs() const { return runs_; }
+  // The different devices, in the order of the stages.
+  [[nodiscard]] std::span<const StageDevices> devices() const { return devices_; }
+  [[nodiscard]] const Stage& StageAt(int index) const;
+  [[nodiscard]] int stage_count() const { return stage_count_; }
+  [[nodiscard]] int micro_batches() const { return micro_batches_; }  // of both directions
+  [[nodiscard]] Schedule schedule() const { return schedule_; }
+  [[nodiscard]] int virtual_stages() const { return virtual_stages_; }  // the plan's
+  [[nodiscard]] RankOrder rank_order() const { return rank_order_; }
+  [[nodiscard]] bool stages_name_pools() const { return stages_name_pools_; }
+
+ private:
+  void AppendStagesOfOnePool(const ParallelPlan& plan, const EstimatorProblem& problem,
+                             UnitCostCache& costs, std::span<const int> layers);
+  void AppendStagesWithPools(const ParallelPlan& plan, const EstimatorProblem& problem,
+                             UnitCostCache& costs);
+  const StageDevices* Append(const StageDevices& devices);
+  void Append(const Stage& stage);
+
+  absl::InlinedVector<StageDevices, 1> devices_;
+  absl::InlinedVector<StageRun, 4> runs_;
+  Schedule schedule_;
+  int virtual_stages_;
+  RankOrder rank_order_;
+  bool stages_name_pools_;
+  int stage_count_ = 0;
+  int micro_batches_ = 1;
+};
+
+}  // namespace meshwright

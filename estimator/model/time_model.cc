@@ -1,0 +1,245 @@
+#include "estimator/model/time_model.h"
+
+#include <absl/container/inlined_vector.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "estimator/layer/layer_cost.h"
+#include "estimator/layer/unit_costs.h"
+#include "estimator/model/device_sharing.h"
+#include "estimator/model/model_caches.h"
+#include "estimator/model/pipeline_messages.h"
+#include "estimator/model/stage.h"
+#include "estimator/model/unit_cost_cache.h"
+#include "estimator/pipeline/pipeline_layout.h"
+#include "estimator/pipeline/simulation.h"
+#include "search_space/spec/cluster.h"
+#include "search_space/spec/framework_profile.h"
+
+namespace meshwright {
+namespace {
+
+std::size_t Index(TimeCause cause) { return static_cast<std::size_t>(cause); }
+
+// A stage of a device that has another beside it.
+struct TimedStage {
+  const Stage* stage = nullptr;
+  Seconds wall = Seconds(0);
+  StepTail tail = {};
+};
+
+// Returns the slowest of devices that have two stages each.
+SlowestDevice SlowestPair(const std::vector<TimedStage>& stages, const PipelineShape& shape) {
+  SlowestDevice slowest = {.stage = stages.front().stage};
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    const TimedStage& own = stages[i];
+    const TimedStage& other = stages[stages.size() - 1 - i];
+    const Seconds wall = own.wall / 2 + other.wall / 2;
+    const Seconds occupied = OccupiedTime(wall, shape, shape.stages);
+    if (occupied > slowest.occupied) {
+      slowest = {.stage = own.stage, .other = other.stage, .wall = wall, .occupied = occupied};
+    }
+  }
+  return slowest;
+}
+
+// Returns the longest tail of such devices, whose stages follow one another.
+StepTail LongestOfPairs(const std::vector<TimedStage>& stages) {
+  StepTail longest;
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    const StepTail& own = stages[i].tail;
+    const StepTail& other = stages[stages.size() - 1 - i].tail;
+    const StepTail both = {.communication = own.communication + other.communication,
+                           .optimizer = own.optimizer + other.optimizer};
+    if (i == 0 || Sum(both) > Sum(longest)) longest = both;
+  }
+  return longest;
+}
+
+// Repeats the work of each run for each of its stages.
+std::vector<StageWork> OfEachStage(std::span<const StageRun> runs,
+                                   std::span<const StageWork> works) {
+  std::vector<StageWork> each;
+  each.reserve(static_cast<std::size_t>(runs.back().first + runs.back().count));
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    each.insert(each.end(), static_cast<std::size_t>(runs[i].count), works[i]);
+  }
+  return each;
+}
+
+// `works` are those of each stage.
+PipelineProgram ProgramOf(const PipelineShape& shape, std::span<const StageWork> works) {
+  return {.schedule = shape.schedule,
+          .micro_batches = shape.micro_batches,
+          .virtual_stages = shape.virtual_stages,
+          .message = shape.overlaps_point_to_point ? shape.point_to_point : Seconds(0),
+          .stages = works};
+}
+
+// Stretches a step whose devices share physical ones. After the pipeline all devices that share one
+// work at once.
+PlanTime Shared(const StageRuns& stages, std::span<const OccupiedRun> occupied, PlanTime time) {
+  const StageDevices& devices = stages.devices().front();
+  const DeviceSharing sharing = SharingOf(devices, stages.stage_count(), stages.rank_order());
+  const Seconds alone = time.pipeline;
+  const int micro_batches = time.shape.micro_batches;
+  time.pipeline = devices.directions == 2
+                      ? SharedPipelineTime(alone, BothDirections(occupied), micro_batches, sharing)
+                      : SharedPipelineTime(alone, occupied, micro_batches, sharing);
+  time.stretch = time.pipeline / alone;
+  time.busy_stretch =
+      std::min(sharing.per_physical, time.pipeline / (micro_batches * time.slowest.occupied));
+  time.tail.communication *= sharing.per_physical;
+  time.tail.optimizer *= sharing.per_physical;
+  return time;
+}
+
+StagePasses<PassTime> PassesOf(const Stage& stage, bool is_pipelined, UnitCostCache& costs) {
+  const PricedUnit& unit = costs.TimesOf(*stage.devices);
+  return PassesOf(stage, unit.times, TimeOf(stage, unit.sums, is_pipelined));
+}
+
+}  // namespace
+
+// The time of one micro-batch on each stage, and of what follows the pipeline.
+struct TimeModel::StageTimes {
+  // Work of a stage of each run, with the messages that nothing runs beside.
+  absl::InlinedVector<StageWork, 4> works = {};
+  absl::InlinedVector<OccupiedRun, 4> occupied = {};  // the same runs
+  SlowestDevice slowest = {};
+  StepTail tail = {};  // the longest of all devices
+};
+
+TimeModel::TimeModel(const EstimatorProblem& problem)
+    : problem_(problem), state_bytes_(BytesPerParameter(problem.workload, problem.profile)) {}
+
+PipelineShape TimeModel::ShapeOf(const StageRuns& stages) const {
+  const int p = stages.stage_count();
+  return {
+      .schedule = stages.schedule(),
+      .micro_batches = stages.micro_batches(),
+      .stages = p,
+      .virtual_stages = LayoutOf(stages.schedule(), p, stages.virtual_stages()).chunks_per_device,
+      .point_to_point = SlowestMessage(stages, problem_),
+      .overlaps_point_to_point = problem_.workload.overlap.pipeline_p2p};
+}
+
+TimeModel::StageTimes TimeModel::TimeStages(const StageRuns& stages, const PipelineShape& shape,
+                                            ModelCaches& caches) const {
+  const int directions = stages.devices().front().directions;
+  StageTimes times;
+  times.slowest.stage = &stages.runs().front().stage;
+  std::vector<TimedStage> timed;  // each stage, if a device has two
+  const StageDevices* devices = nullptr;
+  const PricedUnit* unit = nullptr;
+  std::optional<TailModel> tails;
+  for (const StageRun& run : stages.runs()) {
+    const Stage& stage = run.stage;
+    if (stage.devices != devices) {
+      devices = stage.devices;
+      unit = &caches.units.TimesOf(*devices);
+      tails.emplace(*devices, state_bytes_, problem_);
+    }
+    const StageTime time = TimeOf(stage, unit->sums, shape.stages > 1);
+    const Seconds occupied = OccupiedTime(time.wall, shape, shape.stages);
+    const Seconds message = (occupied - time.wall) / 2;  // of each pass
+    OccupiedRun& occupied_run = times.occupied.emplace_back();
+    occupied_run.time = occupied;
+    occupied_run.count = run.count;
+    StageWork& work = times.works.emplace_back();
+    work.forward = time.work.forward + message;
+    work.backward = time.work.backward + message;
+    work.weight_gradient = time.work.weight_gradient;
+    if (occupied > times.slowest.occupied) {
+      times.slowest = {.stage = &stage, .wall = time.wall, .occupied = occupied};
+    }
+    const StepTail tail = tails->Of(stage, time, shape);
+    if (directions == 2) {
+      timed.insert(timed.end(), static_cast<std::size_t>(run.count),
+                   {.stage = &stage, .wall = time.wall, .tail = tail});
+    }
+    if (Sum(tail) > Sum(times.tail)) times.tail = tail;
+  }
+  if (directions == 2) {
+    times.slowest = SlowestPair(timed, shape);
+    times.tail = LongestOfPairs(timed);
+  }
+  return times;
+}
+
+Seconds TimeModel::PipelineTimeBy(PipelineModel model, const StageRuns& stages,
+                                  const PipelineShape& shape, const StageTimes& times,
+                                  ModelCaches& caches) {
+  if (shape.stages == 1) return shape.micro_batches * times.slowest.occupied;
+  if (model == PipelineModel::kClosedForm && HasClosedForm(shape.schedule)) {
+    return PipelineTime(times.occupied, shape);
+  }
+  const std::vector<StageWork> works = OfEachStage(stages.runs(), times.works);
+  const PipelineProgram program = ProgramOf(shape, works);
+  return model == PipelineModel::kSimulated ? caches.pipelines.Simulate(program)
+                                            : kRoundingSlack * LeastPipelineTime(program);
+}
+
+PlanTime TimeModel::Of(const StageRuns& stages, PipelineModel model, ModelCaches& caches) const {
+  const PipelineShape shape = ShapeOf(stages);
+  const StageTimes times = TimeStages(stages, shape, caches);
+  const Seconds pipeline = PipelineTimeBy(model, stages, shape, times, caches);
+  PlanTime time = {
+      .shape = shape, .slowest = times.slowest, .pipeline = pipeline, .tail = times.tail};
+  if (problem_.cluster.pools.front().physical_devices_per_node.has_value()) {
+    time = Shared(stages, times.occupied, time);
+  }
+  time.step = time.pipeline + time.tail.communication + time.tail.optimizer +
+              problem_.profile.fixed_per_step;
+  return time;
+}
+
+TimeBreakdown TimeModel::BreakdownOf(const StageRuns& stages, const PlanTime& time,
+                                     ModelCaches& caches) const {
+  const bool is_pipelined = stages.stage_count() > 1;
+  const SlowestDevice& slowest = time.slowest;
+  StagePasses<PassTime> slow = PassesOf(*slowest.stage, is_pipelined, caches.units);
+  if (slowest.other != nullptr) {
+    slow = Mean(slow, PassesOf(*slowest.other, is_pipelined, caches.units));
+  }
+  TimeBreakdown line = {};
+  const double busy = static_cast<double>(time.shape.micro_batches) * time.busy_stretch;
+  for (std::size_t i = 0; i < kTimeCauseCount; ++i) {
+    line[i] = busy * (slow.forward.by_cause[i] + slow.backward.by_cause[i]);
+  }
+  const Seconds device = slow.forward.device + slow.backward.device;
+  line[Index(TimeCause::kHost)] += busy * (slowest.wall - device);
+  line[Index(TimeCause::kPipelineP2p)] += busy * (slowest.occupied - slowest.wall);
+  line[Index(TimeCause::kPipelineBubble)] += time.pipeline - busy * slowest.occupied;
+  line[Index(TimeCause::kDataParallel)] += time.tail.communication;
+  line[Index(TimeCause::kOptimizer)] += time.tail.optimizer;
+  line[Index(TimeCause::kFixed)] += problem_.profile.fixed_per_step;
+  return line;
+}
+
+std::vector<ScheduledOperation> TimeModel::OperationsOf(const StageRuns& stages,
+                                                        const PlanTime& time,
+                                                        ModelCaches& caches) const {
+  const StageTimes times = TimeStages(stages, time.shape, caches);
+  const std::vector<StageWork> works = OfEachStage(stages.runs(), times.works);
+  return caches.pipelines.OperationsOf(ProgramOf(time.shape, works));
+}
+
+Seconds TimeModel::LeastPipeline(const StageRuns& stages, ModelCaches& caches) const {
+  absl::InlinedVector<StageWork, 4> works;
+  for (const StageRun& run : stages.runs()) {
+    const PricedUnit& unit = caches.units.TimesOf(*run.stage.devices);
+    works.push_back(TimeOf(run.stage, unit.sums, stages.stage_count() > 1).work);
+  }
+  const std::vector<StageWork> each = OfEachStage(stages.runs(), works);
+  return LeastPipelineTime({.schedule = stages.schedule(),
+                            .micro_batches = stages.micro_batches(),
+                            .virtual_stages = stages.virtual_stages(),
+                            .stages = each});
+}
+
+}  // namespace meshwright

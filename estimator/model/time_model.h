@@ -1,0 +1,75 @@
+#pragma once
+
+#include <vector>
+
+#include "estimator/model/data_parallel.h"
+#include "estimator/model/memory.h"
+#include "estimator/model/stage_runs.h"
+#include "estimator/pipeline/operation.h"
+#include "estimator/pipeline/pipeline.h"
+#include "estimator/pipeline/program.h"
+#include "estimator/problem/estimator_problem.h"
+#include "search_space/base/units.h"
+#include "search_space/spec/estimate.h"
+
+namespace meshwright {
+
+struct ModelCaches;
+
+// How the time of a pipeline is found. kLeast is a lower bound.
+enum class PipelineModel { kSimulated, kClosedForm, kLeast };
+
+// The device that takes longest for a micro-batch.
+struct SlowestDevice {
+  const Stage* stage = nullptr;
+  const Stage* other = nullptr;  // stage that takes turns with it, if there are two directions
+  Seconds wall = Seconds(0);
+  Seconds occupied = Seconds(0);  // `wall` and the messages that nothing runs beside
+};
+
+// The modelled time of a step and its parts, without what measured runs have taught. Points to the
+// stages that it was made from.
+struct PlanTime {
+  PipelineShape shape = {};
+  SlowestDevice slowest = {};
+  Seconds pipeline = Seconds(0);
+  double stretch = 1;       // of the pipeline, by what shares its physical devices
+  double busy_stretch = 1;  // of the slowest device's own work
+  StepTail tail = {};       // the longest of all devices
+  Seconds step = Seconds(0);
+};
+
+// The time of a plan's stages. The functions price layers that the caches do not hold yet.
+class TimeModel {
+ public:
+  // The referents of `problem` outlive the model.
+  explicit TimeModel(const EstimatorProblem& problem);
+
+  [[nodiscard]] PlanTime Of(const StageRuns& stages, PipelineModel model,
+                            ModelCaches& caches) const;
+  // Divides the step of `time`, which was made from the stages, by cause.
+  [[nodiscard]] TimeBreakdown BreakdownOf(const StageRuns& stages, const PlanTime& time,
+                                          ModelCaches& caches) const;
+  // Returns every operation of its pipeline, on devices that share no physical ones.
+  [[nodiscard]] std::vector<ScheduledOperation> OperationsOf(const StageRuns& stages,
+                                                             const PlanTime& time,
+                                                             ModelCaches& caches) const;
+  // Returns a lower bound of the pipeline that leaves messages out.
+  [[nodiscard]] Seconds LeastPipeline(const StageRuns& stages, ModelCaches& caches) const;
+
+ private:
+  struct StageTimes;
+
+  [[nodiscard]] PipelineShape ShapeOf(const StageRuns& stages) const;
+  [[nodiscard]] StageTimes TimeStages(const StageRuns& stages, const PipelineShape& shape,
+                                      ModelCaches& caches) const;
+
+  [[nodiscard]] static Seconds PipelineTimeBy(PipelineModel model, const StageRuns& stages,
+                                              const PipelineShape& shape, const StageTimes& times,
+                                              ModelCaches& caches);
+
+  EstimatorProblem problem_;
+  StateBytes state_bytes_;
+};
+
+}  // namespace meshwright
