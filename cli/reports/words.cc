@@ -1,14 +1,14 @@
 #include "cli/reports/words.h"
 
 #include <fmt/format.h>
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
 
 #include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
 
-#include "google/protobuf/descriptor.h"
-#include "google/protobuf/message.h"
 #include "search_space/spec/choices.h"
 
 namespace meshwright {

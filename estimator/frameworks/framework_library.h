@@ -1,11 +1,10 @@
 #pragma once
 
-#include <absl/status/statusor.h>
-
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "search_space/spec/framework_profile.h"
 
 namespace meshwright {

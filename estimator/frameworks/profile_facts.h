@@ -1,11 +1,10 @@
 #pragma once
 
-#include <absl/status/status.h>
-
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "absl/status/status.h"
 #include "search_space/spec/framework_profile.h"
 
 namespace meshwright {

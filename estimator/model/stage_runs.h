@@ -1,9 +1,8 @@
 #pragma once
 
-#include <absl/container/inlined_vector.h>
-
 #include <span>
 
+#include "absl/container/inlined_vector.h"
 #include "estimator/model/stage.h"
 #include "estimator/problem/estimator_problem.h"
 #include "search_space/spec/choices.h"

@@ -1,13 +1,12 @@
 #include "estimator/model/time_model.h"
 
-#include <absl/container/inlined_vector.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "estimator/layer/layer_cost.h"
 #include "estimator/layer/unit_costs.h"
 #include "estimator/model/device_sharing.h"

@@ -1,11 +1,10 @@
 #pragma once
 
-#include <absl/container/flat_hash_map.h>
-
 #include <memory>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "estimator/layer/unit_costs.h"
 #include "estimator/model/stage.h"
 #include "estimator/problem/estimator_problem.h"

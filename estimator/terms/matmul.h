@@ -1,9 +1,8 @@
 #pragma once
 
-#include <absl/container/flat_hash_map.h>
-
 #include <optional>
 
+#include "absl/container/flat_hash_map.h"
 #include "estimator/terms/kernel.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/chip.h"

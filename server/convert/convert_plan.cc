@@ -1,11 +1,12 @@
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+
 #include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <vector>
 
-#include "google/protobuf/descriptor.h"
-#include "google/protobuf/message.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/plan.h"
 #include "search_space/spec/plan_fields.h"
