@@ -17,7 +17,7 @@
 #include "server/engine/history_queries.h"
 #include "server/tuner/answers/run_study.h"
 #include "server/tuner/question/study_request.h"
-#include "tests/tuner/engine_fixture.h"
+#include "tests/engine/engine_fixture.h"
 
 namespace meshwright {
 namespace {

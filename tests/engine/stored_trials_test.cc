@@ -22,7 +22,7 @@
 #include "server/tuner/question/study_request.h"
 #include "server/tuner/question/trial.h"
 #include "server/tuner/trials/trial_study.h"
-#include "tests/tuner/engine_fixture.h"
+#include "tests/engine/engine_fixture.h"
 #include "tests/tuner/fake_launcher.h"
 
 namespace meshwright {
