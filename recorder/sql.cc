@@ -33,6 +33,10 @@ void CloseConnection::operator()(sqlite3* connection) const noexcept {
 }
 
 absl::StatusOr<Connection> OpenConnection(const std::string& path, ConnectionMode mode) {
+  // Once for the process: without its statistics SQLite's allocator needs no lock, for which the
+  // connections of readers and the writer would wait for each other. Refused, and then without
+  // effect, if something else in the process has used SQLite before.
+  [[maybe_unused]] static const int configured = sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
   const int access = mode == ConnectionMode::kReadOnly ? SQLITE_OPEN_READONLY
                                                        : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
   sqlite3* raw = nullptr;
