@@ -297,7 +297,7 @@ TEST(CrashOfImportTest, TheSameImportCompletesIt) {
     const TemporaryFolder folder;
     const std::string path = folder.File("s.db");
     const Moment moment = {.acknowledged = groups,
-                           .later = std::chrono::microseconds(random() % 3000)};
+                           .rounds = static_cast<long>(random() % 3'000'000)};
     // Acknowledges each group, and then waits to be killed.
     const auto import = [&](Recorder& recorder, int /*number*/, int pipe) {
       StoreAccess access = DirectAccess(recorder);
