@@ -64,7 +64,7 @@ absl::StatusOr<std::optional<Enum>> ReadOptionalWord(const Statement& row, int c
 }
 
 template <typename Record>
-struct Rows {
+struct RowPage {
   std::vector<Record> records = {};
   bool has_more = false;
 };
@@ -72,8 +72,8 @@ struct Rows {
 // The first `size` rows of a query that asks for one row more, which tells whether another page
 // follows.
 template <typename Record, typename ReadRow>
-absl::StatusOr<Rows<Record>> ReadPage(Statement& query, int size, const ReadRow& read_row) {
-  Rows<Record> rows;
+absl::StatusOr<RowPage<Record>> ReadPage(Statement& query, int size, const ReadRow& read_row) {
+  RowPage<Record> rows;
   while (true) {
     ASSIGN_OR_RETURN(const bool has_row, query.Step());
     if (!has_row) return rows;
