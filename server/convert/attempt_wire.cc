@@ -48,7 +48,7 @@ v1::Attempt ToWire(const AttemptRecord& attempt, bool has_logs) {
   return wire;
 }
 
-// Empty: the study's launcher runs no jobs.
+// Returns an empty folder if the study's launcher runs no jobs.
 absl::StatusOr<std::string> JobFolderOf(const HistoryQueries& history,
                                         const std::string& study_id) {
   ASSIGN_OR_RETURN(const StudyRecord study, history.GetStudy(study_id));
@@ -57,7 +57,7 @@ absl::StatusOr<std::string> JobFolderOf(const HistoryQueries& history,
   return request.trials().job().folder();
 }
 
-// Of one that runs, from what its harness has written by now, where that can be seen from here.
+// Adds what the harness of a running attempt has written so far, if that can be seen from here.
 void AddHarnessState(const AttemptRecord& attempt, const std::string& folder, v1::Attempt& wire) {
   if (attempt.state != AttemptState::kRunning || folder.empty()) return;
   const auto progress = ReadHarnessProgress(folder, attempt.id, attempt.fencing_token);

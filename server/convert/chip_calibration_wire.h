@@ -5,7 +5,7 @@
 
 namespace meshwright {
 
-// Without its steps, which the caller holds against estimates.
+// Leaves out its steps, which the caller holds against estimates.
 v1::ChipCalibration ToWire(const ChipCalibration& calibration);
 
 }  // namespace meshwright

@@ -66,11 +66,11 @@ v1::CaseError ToCaseError(const absl::Status& status);
 v1::ExplainResponse ToWire(const Explanation& explanation);
 v1::SweepResponse ToWire(const Sweep& sweep);
 
-// What a sweep is asked for beside its question, with what is absent filled in.
+// Return what a sweep is asked for beside its question, with defaults for what is absent.
 std::vector<int> NodeCounts(const v1::SweepRequest& request, const StudyRequest& question);
 std::vector<double> FreeMemoryRatios(const v1::SweepRequest& request);
 
-// Answers every case, bad ones with their error; in order. `source`: further history of each case.
+// Answers every case in order, bad ones with their error. `source` is further history of each case.
 // CANCELLED once `cancel` is requested, which is looked at between two cases.
 absl::StatusOr<v1::EvaluatePlansResponse> AnswerCases(const v1::EvaluatePlansRequest& request,
                                                       const Knowledge& knowledge,
@@ -78,13 +78,13 @@ absl::StatusOr<v1::EvaluatePlansResponse> AnswerCases(const v1::EvaluatePlansReq
                                                       const std::stop_token& cancel = {},
                                                       const OpenPlanModel& open = {});
 
-// A case of `evaluate` on one line.
+// Prints a case of `evaluate` on one line.
 std::string PrintCase(const Question& question, const ParallelPlan& plan);
 
-// How the engine and the embedded CLI write studies to the store: serialized messages.
+// Returns the codec of the engine and of the CLI without a server: serialized messages.
 StudyCodec ProtobufCodec(const Knowledge& knowledge);
 
-// The oneof of GetStudyResponse from a stored answer.
+// Fills the oneof of GetStudyResponse from a stored answer.
 absl::Status FillAnswer(const std::string& stored_answer, v1::GetStudyResponse& response);
 
 }  // namespace meshwright

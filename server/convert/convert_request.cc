@@ -27,7 +27,7 @@ namespace {
 
 constexpr int kMaxPlanCount = 1000;
 
-// Whether a message that holds the field is listed.
+// Tells if a message that holds the field is listed.
 bool IsInside(const std::string& field, const std::set<std::string>& listed) {
   if (!field.empty() && listed.contains("")) return true;
   for (std::size_t i = 0; i < field.size(); ++i) {
@@ -43,7 +43,7 @@ std::optional<Part> ReadPart(const MessageReader& in, std::string_view field,
                              Part (*read)(const MessageReader&)) {
   const std::optional<MessageReader> child = in.Child(field);
   if (child.has_value()) return read(*child);
-  // What could not be read has been complained about.
+  // A mistake of a field that could not be read has been added already.
   if (!in.HasMistakes(field)) in.Add(field, "missing; required");
   return std::nullopt;
 }
@@ -147,7 +147,7 @@ void ReadCostModel(const MessageReader& in, StudyRequest& request) {
   refuse("strategy", request.strategy != StudyRequest().strategy);
 }
 
-// What the search may do.
+// Reads what the search may do.
 void ReadSearch(const MessageReader& in, StudyRequest& request) {
   if (const std::optional<int> count = in.Int("plan_count")) {
     request.plan_count = *count;
@@ -187,7 +187,7 @@ constexpr Bytes kLargestPeak = {1'000'000'000'000'000};
 constexpr std::size_t kMostReplayRows = 20'000;
 constexpr std::size_t kMostReplayLikenesses = 2'000'000'000;  // rows x trials x trials
 
-// What was measured. A run that did not end well may give 0 for what it could not measure.
+// Reads what was measured. A run that did not end well may give 0 for what it could not measure.
 template <typename Row>
 void ReadMeasured(const MessageReader& in, Row& row) {
   const bool is_ok = row.outcome == Outcome::kOk;
@@ -223,7 +223,7 @@ void CheckRanPlan(const MessageReader& in, const HistoryRow& row, const Knowledg
   }
 }
 
-// Whether the plans are legal for the question is CheckReplay's.
+// CheckReplay checks if the plans are legal for the question.
 std::vector<MeasuredPlan> ReadReplay(const MessageReader& in) {
   std::vector<MeasuredPlan> rows;
   const std::vector<MessageReader> children = in.Children("replay");
@@ -274,7 +274,7 @@ void ReadRepeats(const MessageReader& in, TrialRequest& trials) {
   refuse("confirm_plans", confirmed.has_value());
 }
 
-// What is stated for a search that a replay does not do.
+// Refuses what is stated for a search, which a replay does not do.
 void RefuseSearch(const MessageReader& in, const StudyRequest& request) {
   const auto refuse = [&](std::string_view field, bool is_stated) {
     if (!is_stated) return;
@@ -288,7 +288,7 @@ void RefuseSearch(const MessageReader& in, const StudyRequest& request) {
   refuse("disabled_rules", !request.disabled_rules.empty());
 }
 
-// What is of launcher local alone.
+// Refuses what only launcher local has.
 void RefuseLocal(const MessageReader& job, const TrialRequest& trials) {
   if (!trials.job->slots_folder.empty()) {
     job.Add("slots_folder", fmt::format("stated; launcher {} has none", trials.launcher));
@@ -308,7 +308,7 @@ void RefuseLocal(const MessageReader& job, const TrialRequest& trials) {
   }
 }
 
-// What is of one engine alone.
+// Refuses what only another engine has.
 void CheckEngine(const MessageReader& job, const TrialRequest& trials) {
   if (trials.launcher != kSlurmLauncher && !trials.job->engine_flags.empty()) {
     job.Add("engine_flags", fmt::format("stated; launcher {} has none", trials.launcher));
@@ -321,7 +321,7 @@ void CheckEngine(const MessageReader& job, const TrialRequest& trials) {
                         : fmt::format("stated; launcher {} has no use for it", trials.launcher));
 }
 
-// What a launcher needs another has no use for.
+// Reads the job, which some launchers need and others have no use for.
 void ReadTrialJob(const MessageReader& in, TrialRequest& trials) {
   const std::optional<MessageReader> job = in.Child("job");
   if (job.has_value()) trials.job = ReadJob(*job);
@@ -370,7 +370,7 @@ void ReadTrials(const MessageReader& in, StudyRequest& request) {
   }
 }
 
-// Of the rows of a replay whose question is right.
+// Checks the rows of a replay if its question is right.
 void CheckReplay(const StudyRequest& request, const MessageReader& in, const Knowledge& knowledge) {
   const absl::StatusOr<Problem> problem = ResolveProblem(request.question, knowledge);
   if (!problem.ok()) return;
@@ -440,7 +440,7 @@ absl::StatusOr<StudyRequest> FromWire(const v1::TuneRequest& request, const Know
   ReadTrials(in, study);
   if (study.trials.has_value()) CheckReplay(study, in, knowledge);
   const absl::Status found = FoundStatus(already_found);
-  // What is wrong with the model alone keeps its own reason, UNKNOWN_MODEL_FAMILY.
+  // If only the model is wrong, the error keeps its own reason, UNKNOWN_MODEL_FAMILY.
   const bool is_model_only = FieldViolations(found) == FieldViolations(model.status());
   if (!found.ok()) return is_model_only && !model.ok() ? model.status() : found;
   return study;

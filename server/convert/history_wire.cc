@@ -41,7 +41,7 @@ void Fill(const ExpectedFigures& expected, v1::Measurement& wire) {
   out.set_calibration_id(expected.calibration_id);
 }
 
-// How the run compares with what was expected of it.
+// Adds how the run compares with what was expected of it.
 void FillComparison(const MeasurementRecord& record, v1::Measurement& wire) {
   const ExpectedFigures& expected = record.expected;
   const bool ran = record.outcome == Outcome::kOk && record.step_time.has_value();
@@ -64,7 +64,7 @@ MeasurementFilter ReadFilter(const MessageReader& in) {
   return filter;
 }
 
-// Of a request's field `filter`, or everything that is wrong with it.
+// Returns a request's field `filter`, or everything that is wrong with it.
 absl::StatusOr<MeasurementFilter> FilterOf(const google::protobuf::Message& request) {
   std::vector<FieldViolation> found;
   const MessageReader in(request, "", found);
@@ -82,7 +82,7 @@ absl::StatusOr<MeasurementOrder> ReadOrder(const std::string& word) {
         .description = fmt::format("\"{}\"; must be one of newest, fastest", word)}});
 }
 
-// Without what only the content has.
+// Leaves out what only the content has.
 v1::StoredCalibration ToWire(const CalibrationRecord& record) {
   v1::StoredCalibration wire;
   wire.set_create_time(WireTime(record.create_time_ms));

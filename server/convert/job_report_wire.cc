@@ -79,7 +79,7 @@ void CheckLength(const MessageReader& in, std::string_view field, std::size_t lo
   in.Add(field, fmt::format("{} bytes; must be at most {}", text->size(), longest));
 }
 
-// What says which plan was run: a study's, or a question's of the report itself.
+// Checks the fields that say which plan was run: a study's, or one of the report's own question.
 void CheckForm(const MessageReader& in, const v1::CreateJobReportRequest& request) {
   if (request.has_study_id()) {
     for (const std::string_view field : kQuestionFields) {
@@ -102,7 +102,7 @@ void CheckForm(const MessageReader& in, const v1::CreateJobReportRequest& reques
   CheckLength(in, "note", kLongestNote);
 }
 
-// The study's plan of that rank; nothing, and a mistake, when it has none.
+// Returns the study's plan of that rank; null, and adds a mistake, if it has none.
 const v1::RankedPlan* PlanOfRank(const v1::TuneResult& result, int rank, const MessageReader& in) {
   if (rank == 0 && result.has_baseline()) return &result.baseline();
   if (rank >= 1 && rank <= result.plans_size()) return &result.plans(rank - 1);
@@ -126,7 +126,7 @@ std::optional<v1::CreateJobReportRequest> Completed(const v1::CreateJobReportReq
   const v1::RankedPlan* const plan = PlanOfRank(study.result(), rank, in);
   if (plan == nullptr) return std::nullopt;
   *whole.mutable_plan() = plan->plan();
-  // Where the question leaves it open, the plan's answer chose it.
+  // If the question leaves it open, the plan's answer chose it.
   if (plan->has_precision()) whole.mutable_workload()->set_precision(plan->precision());
   recommended_seconds = plan->estimate().step_time_seconds();
   return whole;

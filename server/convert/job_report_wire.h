@@ -11,9 +11,9 @@
 
 namespace meshwright {
 
-// Job reports as messages; what a server and an embedded command answer alike.
+// Job reports as messages, alike for a server and for a command that has the store open itself.
 
-// What answering them takes. `time_ms` is now.
+// Everything that answering them takes. `time_ms` is now.
 struct ReportContext {
   const Knowledge& knowledge;
   StoreAccess store = {};
@@ -31,8 +31,8 @@ absl::StatusOr<v1::CreateJobReportResponse> CreateJobReport(
 absl::StatusOr<v1::BatchCreateJobReportsResponse> BatchCreateJobReports(
     const v1::BatchCreateJobReportsRequest& request, const ReportContext& context);
 
-// What is wrong with reports whose JSON has the mistakes `found`: those, and all that shows without
-// the studies that the reports name. For a command that cannot send such requests.
+// Returns what is wrong with reports whose JSON has the mistakes `found`: those, and all that shows
+// without the studies that the reports name. For a command that cannot send such requests.
 absl::Status ReportMistakes(const v1::CreateJobReportRequest& request, const Knowledge& knowledge,
                             std::vector<FieldViolation> found);
 absl::Status ReportMistakes(const v1::BatchCreateJobReportsRequest& request,

@@ -27,7 +27,7 @@ class MessageReader {
                 std::vector<FieldViolation>& found)
       : message_(&message), path_(std::move(path)), found_(&found) {}
 
-  // Nothing when the field is not stated.
+  // Return nullopt if the field is not stated.
   [[nodiscard]] std::optional<int> Int(std::string_view field) const;
   [[nodiscard]] std::optional<std::int64_t> Int64(std::string_view field) const;
   [[nodiscard]] std::optional<double> Double(std::string_view field) const;
@@ -65,14 +65,14 @@ class MessageReader {
   // `description` as in FieldViolation.
   void Add(std::string_view field, std::string description) const;
   void RequirePositive(std::string_view field, double value) const;
-  // Whether anything is wrong with the field or inside it, as far as has been found.
+  // Tells if a mistake of the field, or inside it, has been found.
   [[nodiscard]] bool HasMistakes(std::string_view field) const;
   void AddWordMistake(std::string_view field, const std::string& word,
                       const std::string& allowed) const;
 
  private:
   [[nodiscard]] const google::protobuf::FieldDescriptor& Field(std::string_view name) const;
-  // Nothing when it is not stated.
+  // Returns null if the field is not stated.
   [[nodiscard]] const google::protobuf::FieldDescriptor* Stated(std::string_view name) const;
 
   const google::protobuf::Message* message_;

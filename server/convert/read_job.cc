@@ -15,7 +15,7 @@ namespace {
 constexpr Seconds kLongestJob(30 * 86400.0);
 // The harness itself, under the same limit, takes some 20 MB.
 constexpr Bytes kLeastMemoryLimit{64 << 20};
-// What an engine itself sets (server/launchers/jobs/job_engine.h).
+// Variables that an engine itself sets (server/launchers/jobs/job_engine.h).
 constexpr std::string_view kEngineVariables[] = {"LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "RANK",
                                                  "WORLD_SIZE"};
 constexpr std::string_view kOwnPrefix = "MESHWRIGHT_";
@@ -71,7 +71,7 @@ std::string ReadVisibleDevices(const MessageReader& in) {
   return *stated;
 }
 
-// What the harness would refuse on the nodes, with its words (docs/harness.md).
+// Refuses what the harness would refuse on the nodes, in its words (docs/harness.md).
 void CheckFormat(const MessageReader& in, const JobMetrics& metrics) {
   const std::string format = metrics.format.value_or("meshwright");
   const std::vector<std::string> known = {"meshwright", "json",      "megatron",

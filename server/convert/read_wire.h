@@ -27,10 +27,10 @@ PlanRequest ReadPlan(const MessageReader& in);
 // whether the question allows the plan.
 HistoryRow ReadHistoryRow(const MessageReader& in, const Knowledge& knowledge);
 
-// How plans become jobs, with its limits.
+// Reads how plans become jobs, and checks its limits.
 JobTemplate ReadJob(const MessageReader& in);
 
-// The rows of the field `history`.
+// Reads the rows of the field `history`.
 std::vector<HistoryRow> ReadHistory(const MessageReader& in, const Knowledge& knowledge);
 
 // One mistake a field, the first; none inside a message that is a mistake itself: a model that is

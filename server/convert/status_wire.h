@@ -19,7 +19,7 @@ inline constexpr char kErrorDomain[] = "meshwright";
 
 // FAILED_PRECONDITION with reason NO_FEASIBLE_PLAN that carries the whole message.
 absl::Status InfeasibleStatus(const v1::Infeasible& infeasible);
-// What InfeasibleStatus attached; nothing for any other status.
+// Returns what InfeasibleStatus attached; nullopt for any other status.
 std::optional<v1::Infeasible> InfeasibleOf(const absl::Status& status);
 
 // Names what was not found (`study`, `study-0123456789ab`).

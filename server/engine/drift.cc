@@ -13,13 +13,13 @@
 namespace meshwright {
 namespace {
 
-// Of a mean of independent runs: by chance in 1 of 370 cases.
+// A mean of independent runs lies so many deviations off by chance in 1 of 370 cases.
 constexpr double kChance = 3;
 // More than count, because an interval without width says nothing.
 constexpr int kLookedAt = 100;
 
-// How far the run lies from what was expected, in standard deviations of its own interval, whose
-// two sides need not be alike.
+// Returns how far the run lies from what was expected, in standard deviations of its own interval,
+// whose two sides need not be alike.
 std::optional<double> DeviationOf(const MeasurementRecord& run) {
   const ExpectedFigures& expected = run.expected;
   const bool has_interval = expected.step_time && expected.low && expected.high;
@@ -62,7 +62,7 @@ absl::StatusOr<std::optional<std::string>> DriftWarning(
       .outcome = Outcome::kOk,
       .up_to_sequence = up_to_sequence,
       .has_interval = true};
-  // By time and not by number: an import gives old runs new numbers.
+  // Ordered by time and not by number: an import gives old runs new numbers.
   ASSIGN_OR_RETURN(const MeasurementPage page,
                    store.ListMeasurements(filter, MeasurementOrder::kLatest, kLookedAt, ""));
   const std::optional<Drift> drift = FindDrift(page.measurements);

@@ -12,7 +12,7 @@
 
 namespace meshwright {
 
-// Whether what a chip does under a framework has left what is expected of it: the newest runs, each
+// A chip's departure from what is expected of it under a framework, by its newest runs, each taken
 // as standard deviations of its own expected interval. One run outside says little, and so do
 // several that are off a little, because runs of one job share what the model gets wrong; so it is
 // drift when the mean of at least three lies outside the central 80 % and so many would not lie
@@ -26,12 +26,12 @@ struct Drift {
 inline constexpr int kMostDriftRuns = 8;
 inline constexpr int kLeastDriftRuns = 3;
 
-// Of the first kMostDriftRuns that ran and had an interval; nothing where there is no drift. The
-// newest come first.
+// Looks at the first kMostDriftRuns that ran and had an interval; the newest come first. Returns
+// nullopt if there is no drift.
 std::optional<Drift> FindDrift(std::span<const MeasurementRecord> newest_first);
 
-// What to tell a user whose answer leans on the chip: of the trials and job reports up to a number
-// (absent: all). Nothing where there is no drift.
+// Returns what a user whose answer leans on the chip should know, by the trials and job reports up
+// to a number (absent: all); nullopt if there is no drift.
 absl::StatusOr<std::optional<std::string>> DriftWarning(const Recorder& store,
                                                         std::string_view chip,
                                                         std::string_view framework,

@@ -155,7 +155,7 @@ absl::Status Engine::State::SetRunning(Recorder& recorder, const std::string& id
       {.study_id = id, .state = StudyState::kRunning, .time_ms = NowMs(), .owner = owner});
   // Cancelled between the queue and here: it runs into its cancelled stop token at once.
   if (!updated.ok() && !is_cancelled) return updated.status();
-  // What it may learn from is settled when it first starts.
+  // The history that it may learn from is settled when it first starts.
   ASSIGN_OR_RETURN(const std::int64_t last, recorder.LastMeasurementSequence());
   ASSIGN_OR_RETURN(
       request.history_sequence,

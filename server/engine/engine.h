@@ -29,7 +29,7 @@ struct CreateStudyOptions {
   std::optional<std::string> request_id = {};
 };
 
-// When a study that was run outside the engine began, and what it may have learnt from.
+// The start of a study that was run outside the engine, and the history that it learnt from.
 struct OutsideRun {
   std::int64_t start_time_ms = 0;
   std::int64_t history_sequence = 0;
@@ -38,11 +38,11 @@ struct OutsideRun {
 struct EngineHooks {
   // Told what no caller can be told: the store failed under a study. From any thread.
   std::function<void(std::string_view study_id, const absl::Status&)> on_error = {};
-  // What runs a study; tests hold it up to meet a running study.
+  // Runs a study; tests hold it up to meet a running study.
   std::function<absl::StatusOr<StudyAnswer>(const StudyRequest&, const Knowledge&,
                                             const StudyControl&)>
       run = RunStudy;
-  // Whether studies may run the commands that they state, as this process's user.
+  // True if studies may run the commands that they state, as this process's user.
   bool allows_jobs = false;
 };
 
@@ -61,9 +61,9 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // Makes a study and queues it. PERMISSION_DENIED with reason JOBS_NOT_ALLOWED: it would run jobs.
-  // The same request_id with the same request gives the study that it
-  // made before.
+  // Makes a study and queues it, or returns the study that the same request with the same
+  // request_id made before. PERMISSION_DENIED with reason JOBS_NOT_ALLOWED if it would run jobs
+  // and this engine runs none.
   absl::StatusOr<StudyRecord> CreateStudy(const StudyRequest& request,
                                           const CreateStudyOptions& options);
 
@@ -72,8 +72,8 @@ class Engine {
                                           const absl::StatusOr<StudyAnswer>& answer,
                                           const OutsideRun& run);
 
-  // What the store has measured for any question, as of one moment: this one, or `up_to_sequence`
-  // if that is earlier.
+  // Returns access to the store's measurements for any question as of one moment: now, or
+  // `up_to_sequence` if that is earlier.
   absl::StatusOr<HistorySource> History(std::optional<std::int64_t> up_to_sequence);
 
   absl::StatusOr<StudyRecord> GetStudy(std::string_view id);
@@ -82,8 +82,8 @@ class Engine {
                                      std::string_view page_token);
   absl::StatusOr<std::vector<EventRecord>> ListEvents(std::string_view id,
                                                       std::int64_t after_revision);
-  // Idempotent. The study ends as CANCELLED, with the best plan so far when there is one; of a
-  // study that has ended already nothing changes.
+  // Ends a study as CANCELLED, with the best plan so far if there is one. Idempotent; a study that
+  // has ended stays as it is.
   absl::StatusOr<StudyRecord> CancelStudy(std::string_view id);
 
   // Replays the journal after `after_revision`, then follows it, without a gap or a repeat, because
@@ -93,14 +93,14 @@ class Engine {
   // Returns when `sink` is not being called any more.
   void Unsubscribe(std::int64_t subscription);
 
-  // The store, for code that reads or writes it between two steps of the studies; writes that
-  // arrive together are made durable together (store.h).
+  // Returns the store, for code that reads or writes it between two steps of the studies; writes
+  // that arrive together are made durable together (store.h).
   [[nodiscard]] const StoreAccess& store() const;
 
-  // The questions that clients ask of the store.
+  // Answers the questions that clients ask of the store.
   [[nodiscard]] const HistoryQueries& queries() const;
 
-  // The longest time for which one group of writes kept others waiting.
+  // Returns the longest time for which one group of writes kept others waiting.
   [[nodiscard]] std::chrono::duration<double> longest_store_hold() const;
 
   [[nodiscard]] int schema_version() const;

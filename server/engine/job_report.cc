@@ -112,7 +112,7 @@ absl::Status Insert(Recorder& store, std::span<const MeasurementRecord> measurem
                     std::vector<KeptReport>& kept) {
   ASSIGN_OR_RETURN(std::vector<InsertedMeasurement> inserted,
                    store.InsertMeasurements(measurements));
-  // What was sent again changes nothing.
+  // A report that was sent before changes nothing.
   if (std::ranges::any_of(inserted, &InsertedMeasurement::is_new)) {
     for (const CalibrationRecord& calibration : calibrations) {
       RETURN_IF_ERROR(store.InsertCalibration(calibration));
@@ -133,8 +133,8 @@ absl::Status Insert(Recorder& store, std::span<const MeasurementRecord> measurem
   return absl::OkStatus();
 }
 
-// What each question's answer leans on at this moment. One after the other and outside of the
-// store: it takes a tenth of a second a question.
+// Learns what each question's answer leans on at this moment, one after the other and while others
+// have the store, because it takes a tenth of a second a question.
 absl::StatusOr<std::vector<CalibrationRecord>> LearnAll(ReportedQuestions& reported,
                                                         const StoreAccess& store,
                                                         const Knowledge& knowledge,

@@ -15,7 +15,7 @@
 
 namespace meshwright {
 
-// What a job that was really launched achieved.
+// The result of a job that was really launched.
 struct JobReport {
   HistoryRow run = {};
   std::optional<std::string> study_id = {};    // whose plan was launched
@@ -27,18 +27,18 @@ struct JobReport {
 
 struct KeptReport {
   MeasurementRecord measurement = {};  // as it was stored first
-  // Of drift, as it stood with this report; of several reports on a chip under a framework, the
-  // last of them has it.
+  // Warnings of drift, as it stood with this report; if several reports are on a chip under a
+  // framework, only the last of them has it.
   std::vector<std::string> warnings = {};
 };
 
-// Different questions in one batch, each of which is calibrated anew.
+// The most different questions in one batch, each of which is calibrated anew.
 inline constexpr std::size_t kMostReportedQuestions = 50;
 
 // Keeps reports beside what is expected of their plans at this moment, by what the store had
-// measured before them: all or none, in their order. The reports are valid (convert_job_report.cc).
-// Reads no clock: `time_ms` is now. More than kMostReportedQuestions: INVALID_ARGUMENT. Else errors
-// are the store's; REQUEST_ID_REUSED for a request_id that made another report.
+// measured before them: all or none, in their order. The reports are valid (job_report_wire.cc).
+// Reads no clock: `time_ms` is now. INVALID_ARGUMENT if they ask more than kMostReportedQuestions;
+// other errors are the store's: REQUEST_ID_REUSED for a request_id that made another report.
 absl::StatusOr<std::vector<KeptReport>> KeepJobReports(std::span<const JobReport> reports,
                                                        const StoreAccess& store,
                                                        const Knowledge& knowledge,

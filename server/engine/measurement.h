@@ -9,14 +9,14 @@
 
 namespace meshwright {
 
-// What the store files results of a question under. `problem` is what the question resolves to.
+// Returns the row under which the store files results of a question; `problem` is the resolved one.
 QuestionRecord QuestionRecordOf(const Question& question, const Problem& problem,
                                 const StudyCodec& codec);
 
-// An id of its own: of a trial's end by its attempt, else by whatever tells it from others.
+// Returns an id of its own. `origin` is the attempt of a trial, else what tells it from others.
 std::string MeasurementId(const MeasurementRecord& measurement, std::string_view origin);
 
-// What the store keeps of a calibration.
+// Returns what the store keeps of a calibration.
 CalibrationRecord CalibrationRecordOf(const CalibrationReport& report, const StudyCodec& codec,
                                       std::int64_t time_ms);
 

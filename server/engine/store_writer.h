@@ -14,19 +14,19 @@ namespace meshwright {
 
 // Lets many threads write to one store: calls that arrive while another is being made durable are
 // made durable together, with one sync instead of one each (docs/store.md "Group commit"). Starts
-// no thread: of those that wait, one writes for all.
+// no thread: one of those that wait writes for all.
 class StoreWriter {
  public:
-  // How calls are run together: Recorder::RunTogether of a store that nobody else uses meanwhile.
+  // Runs calls together: Recorder::RunTogether of a store that nobody else uses meanwhile.
   using Together = std::function<std::vector<absl::Status>(std::span<const StoreCall>)>;
 
   explicit StoreWriter(Together together) : together_(std::move(together)) {}
   StoreWriter(const StoreWriter&) = delete;
   StoreWriter& operator=(const StoreWriter&) = delete;
 
-  // From any thread; returns when what the call stored is durable, or why it is not. The call may
-  // call the Recorder more than once, is all or nothing, sees what those before it stored, and runs
-  // on the thread of some caller: it must not call Run and must not wait. What it gives back is
+  // Returns when what the call stored is durable, or why it is not; from any thread. The call may
+  // use the Recorder more than once, is all or nothing, sees what those before it stored, and runs
+  // on the thread of some caller: it must not call Run and must not wait. What it hands out is
   // true only if this returns OK, because the disk may fail after the call.
   absl::Status Run(StoreCall call);
 

@@ -34,7 +34,7 @@ absl::StatusOr<ParallelPlan> PlanOf(const TrialRecord& trial) {
                     "STORE_CORRUPT");
 }
 
-// Of one that was measured there is nothing to say.
+// Empty for an attempt that was measured.
 std::string MessageOf(const AttemptRecord& attempt) {
   return attempt.failure_class.empty() ? "" : attempt.message;
 }
@@ -245,7 +245,7 @@ absl::Status StoredTrials::End(int number, const TriedPlan& tried) {
   if (!report_.has_value()) attempt.device_time = tried.device_time;
   const bool is_cancelled = std::holds_alternative<Cancelled>(tried.outcome);
   is_adopted_ = false;
-  // What is cancelled because its study stops may be begun again by a later process.
+  // A trial that is cancelled because its study stops may be begun again by a later process.
   if (is_cancelled && options_.cancel.stop_requested()) {
     return Save([&](Recorder& recorder) { return recorder.FinishAttempt(attempt).status(); });
   }
@@ -269,7 +269,7 @@ MeasurementRecord StoredTrials::MeasurementOf(const TriedPlan& tried, std::int64
       .outcome = WordOf(tried.outcome),
       .device_time = tried.device_time,
       .time_ms = time_ms};
-  // Of a plan that runs again nothing is predicted: what it took is known.
+  // Nothing is predicted for a plan that runs again: its time is known.
   if (expected_.purpose == TrialPurpose::kSearch) {
     measurement.expected = {.step_time = expected_.step_time,
                             .low = expected_.step_time_low,
@@ -295,7 +295,7 @@ TrialEnding StoredTrials::EndingOf(const AttemptEnding& attempt, int number,
     ending.step_time = ran->step_time;
     ending.peak_memory = ran->peak_memory;
   }
-  // What was stopped from outside proves nothing.
+  // A trial that was stopped from outside proves nothing.
   if (!std::holds_alternative<Cancelled>(tried.outcome)) {
     ending.measurement = MeasurementOf(tried, attempt.time_ms);
   }

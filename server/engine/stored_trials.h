@@ -32,11 +32,11 @@ struct StoredTrialsOptions {
   std::stop_token cancel = {};  // of the study
 };
 
-// The trial journal of a study in its store. Every end of a trial is a measurement too; those of
-// the replay launcher are of a measured table, not of a cluster, and are kept apart as such.
+// Keeps the trial journal of a study in its store. Every end of a trial is a measurement too; those
+// of the replay launcher come from a measured table, not from a cluster, and are kept apart.
 class StoredTrials {
  public:
-  // With what an earlier process has written.
+  // Reads what an earlier process has written of the study.
   static absl::StatusOr<std::unique_ptr<StoredTrials>> Open(StoredTrialsOptions options);
   StoredTrials(const StoredTrials&) = delete;
   StoredTrials& operator=(const StoredTrials&) = delete;
@@ -73,14 +73,14 @@ class StoredTrials {
   std::optional<int> open_number_;               // of the trial that has begun and not ended
 };
 
-// Whether an earlier process may have left a job of the study running.
+// Tells if an earlier process may have left a job of the study running.
 bool HasJobLeft(const Recorder& recorder, const std::string& study_id);
 
-// Ends as cancelled what is open of a study's trials: for the end of the study. One that is only
-// interrupted leaves its trial open, to be begun again.
+// Ends a study's open trials as cancelled, because the study ends. A study that is only interrupted
+// leaves its trial open, to be begun again.
 absl::Status CancelOpenTrials(Recorder& recorder, std::string_view study_id, std::int64_t time_ms);
 
-// Ends a study and what is open of its trials.
+// Ends a study and its open trials.
 absl::StatusOr<StudyRecord> EndStudy(Recorder& recorder, const StudyEnding& ending);
 
 }  // namespace meshwright

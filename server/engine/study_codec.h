@@ -14,8 +14,8 @@
 
 namespace meshwright {
 
-// How a study's request and answer are written to the store. Supplied by server/rpc (protobuf), so
-// that nothing in here knows wire types.
+// Writes studies' requests and answers as bytes for the store, and reads them. server/convert
+// supplies it (protobuf), so that nothing in here knows wire types.
 struct StudyCodec {
   std::function<std::string(const StudyRequest&)> encode_request = {};
   std::function<absl::StatusOr<StudyRequest>(std::string_view)> decode_request = {};
@@ -24,10 +24,10 @@ struct StudyCodec {
   std::function<std::string(const Estimate&)> encode_estimate = {};
   std::function<std::string(const Progress&)> encode_progress = {};
   std::function<std::string(const CalibrationReport&)> encode_calibration = {};
-  // What a result was measured of, as it was stated.
+  // Writes and reads the question that a result is about, as it was stated.
   std::function<std::string(const Question&)> encode_question = {};
   std::function<absl::StatusOr<Question>(std::string_view)> decode_question = {};
-  // StudyControl's.
+  // As StudyControl::print_case.
   std::function<std::string(const Question&, const ParallelPlan&)> print_case = {};
 };
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kShortestId = 3;
 constexpr std::size_t kLongestId = 63;
-// Of the 52 that a job's name may have, "-t<trial>-a<attempt>" takes up to 12.
+// A job's name may have 52 characters, of which "-t<trial>-a<attempt>" takes up to 12.
 constexpr std::size_t kLongestForKubernetes = 40;
 
 // Spreads every input bit over the output (the finalizer of splitmix64, Steele et al., OOPSLA

@@ -16,8 +16,8 @@
 
 namespace meshwright {
 
-// Studies whose trials are jobs wait for a cluster, for hours: they have threads of their own, so
-// that they hold up no search.
+// Studies whose trials are jobs wait for a cluster, perhaps for hours; they have threads of their
+// own, so that they hold up no search.
 enum class Lane { kSearches, kJobs };
 inline constexpr int kLaneCount = 2;
 
@@ -38,7 +38,7 @@ class StudyQueue {
 
   [[nodiscard]] bool IsEmpty(Lane lane) { return Waiting(lane).empty(); }
 
-  // The oldest that waits; it runs from now on.
+  // Returns the oldest study that waits, which runs from now on.
   std::string Begin(Lane lane) {
     std::string id = std::move(Waiting(lane).front());
     Waiting(lane).pop_front();
@@ -51,7 +51,7 @@ class StudyQueue {
     return id;
   }
 
-  // Nothing when it does not run.
+  // Returns null if the study does not run.
   RunningStudy* Running(std::string_view id) {
     const auto found = running_.find(id);
     return found == running_.end() ? nullptr : &found->second;
@@ -63,13 +63,13 @@ class StudyQueue {
     for (std::deque<std::string>& waiting : waiting_) std::erase(waiting, id);
   }
 
-  // It is stopped as soon as it begins, because a job of it is to be ended; as cancelled by its
-  // user without a failure.
+  // Has a study stopped as soon as it begins, because a job of it is to be ended. It ends with the
+  // failure or, if there is none, as cancelled by its user.
   void EndWhenItBegins(const std::string& id, std::optional<absl::Status> failure) {
     to_end_.insert_or_assign(id, std::move(failure));
   }
 
-  // What stops all that runs, and leaves its jobs to the next process.
+  // Returns all studies that run, for whoever stops them and leaves their jobs to the next process.
   [[nodiscard]] std::vector<RunningStudy> All() const {
     std::vector<RunningStudy> all;
     for (const auto& [id, study] : running_) all.push_back(study);

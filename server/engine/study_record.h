@@ -15,14 +15,14 @@
 
 namespace meshwright {
 
-// The row of a new study: what lists show of its question, and the question itself. `id`, `state`,
-// `owner` and the times are the caller's. INVALID_ARGUMENT with every bad field at once when the
-// question cannot be asked, UNIMPLEMENTED with reason MIXED_CLUSTER_SEARCH when it has several
+// Returns the row of a new study: what lists show of its question, and the question itself. The
+// caller sets `id`, `state`, `owner` and the times. INVALID_ARGUMENT with every bad field at once
+// if the question cannot be asked, UNIMPLEMENTED with reason MIXED_CLUSTER_SEARCH if it has several
 // pools.
 absl::StatusOr<StudyRecord> NewStudyRecord(const StudyRequest& request, const Knowledge& knowledge,
                                            const StudyCodec& codec);
 
-// How a run is written down:
+// Returns how a run is written down:
 //   state      outcome
 //
 //   succeeded  improved, baseline_best, all_trials_failed, no_feasible_plan;
@@ -35,17 +35,17 @@ absl::StatusOr<StudyRecord> NewStudyRecord(const StudyRequest& request, const Kn
 StudyEnding EndingOf(const std::string& id, const absl::StatusOr<StudyAnswer>& answer,
                      const StudyCodec& codec, std::int64_t time_ms);
 
-// The error of a study as the store keeps it: "UNIMPLEMENTED MIXED_CLUSTER_SEARCH: <message>", or
-// "INTERNAL: <message>" for an error without a reason of its own. Code, reason and message survive,
-// so that whoever reads the study has the status that an embedded search would have returned.
+// Returns the error of a study as the store keeps it: "UNIMPLEMENTED MIXED_CLUSTER_SEARCH:
+// <message>", or "INTERNAL: <message>" for an error without a reason. Code, reason and message
+// survive, so that a reader of the study gets the status that an embedded search would return.
 std::string ErrorText(const absl::Status& status);
-// Nothing for a text that ErrorText did not write.
+// Returns nullopt for a text that ErrorText did not write.
 std::optional<absl::Status> ParseErrorText(std::string_view text);
 
 StudyEnding FailedEnding(const std::string& id, const absl::Status& status);
 StudyEnding CancelledEnding(const std::string& id);
 
-// Whether it was stopped from outside.
+// Tells if the study was stopped from outside.
 bool WasCut(const absl::StatusOr<StudyAnswer>& answer);
 
 }  // namespace meshwright

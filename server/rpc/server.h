@@ -38,7 +38,7 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Where clients connect to, with the port that was chosen.
+  // Returns the address that clients connect to, with the port that was chosen.
   [[nodiscard]] const std::string& address() const;
 
   // Shows NOT_SERVING, closes streams, lets calls end for options.drain and cancels the rest.

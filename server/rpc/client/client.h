@@ -14,13 +14,13 @@
 
 namespace meshwright {
 
-// How long a call may take and what breaks it off.
+// The longest time that a call may take, and what breaks it off.
 struct CallOptions {
   std::optional<std::chrono::milliseconds> timeout = {};  // absent: none (Recommend: the server's)
   std::stop_token cancel = {};
 };
 
-// Gives whether to go on watching.
+// Returns true to go on watching.
 using WatchSink = std::function<bool(const v1::WatchStudyResponse&)>;
 
 // Parts of an export, which end anywhere.

@@ -31,9 +31,9 @@ namespace {
 
 using SystemClock = std::chrono::system_clock;
 
-// A call without a deadline must not hold one of the few threads for ever.
+// The time of a call without a deadline, which must not hold one of the few threads for ever.
 constexpr std::chrono::seconds kDefaultDeadline(30);
-// What is kept of the time for recording and sending the answer.
+// The part of the time that is kept for recording and sending the answer.
 constexpr std::chrono::milliseconds kLeastMargin(50);
 constexpr double kMarginRatio = 0.05;
 
@@ -41,7 +41,7 @@ std::int64_t Milliseconds(SystemClock::time_point time) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count();
 }
 
-// When the search of a call must end: its deadline less the guard margin.
+// Returns when the search of a call must end: its deadline less the margin.
 SystemClock::time_point SearchEnd(const grpc::CallbackServerContext& context,
                                   SystemClock::time_point now) {
   // gRPC's infinite deadline is the end of time, and subtracting from that overflows.

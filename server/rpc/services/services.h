@@ -14,7 +14,7 @@
 
 namespace meshwright {
 
-// What the services of one server share; all of it outlives them.
+// Shared by the services of one server, which it outlives.
 struct ServiceContext {
   const Knowledge& knowledge;
   Engine& engine;

@@ -111,7 +111,7 @@ void WatchReactor::Heartbeat() {
     const std::lock_guard lock(mutex_);
     // A reader that does not even take the message under way is not told why.
     is_stuck = is_writing_ && closing_.has_value();
-    // What waits will show that the server lives.
+    // The messages that wait will show that the server lives.
     if (!is_stuck && !queue_.empty()) return;
     message.set_revision(last_revision_);
   }
