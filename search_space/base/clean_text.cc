@@ -1,5 +1,7 @@
 #include "search_space/base/clean_text.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdint>
 
@@ -14,9 +16,9 @@ std::uint8_t ByteAt(std::string_view text, std::size_t at) {
 
 bool IsContinuation(std::uint8_t byte) { return (byte & 0xC0) == 0x80; }
 
-// Bytes of the character that the text begins with; 0: it begins with none. The second byte's range
-// is narrower after four first bytes (Unicode 15, table 3-7): no overlong forms, no surrogates,
-// nothing above U+10FFFF.
+// Returns the bytes of the character that the text begins with, or 0 if it begins with none. The
+// second byte's range is narrower after four first bytes (Unicode 15, table 3-7): no overlong
+// forms, no surrogates, nothing above U+10FFFF.
 std::size_t CharacterLength(std::string_view text) {
   const std::uint8_t first = ByteAt(text, 0);
   if (first < 0x80) return 1;
@@ -32,14 +34,22 @@ std::size_t CharacterLength(std::string_view text) {
   return is_refused ? 0 : length;
 }
 
-// C0, DEL, and C1, which is two bytes.
+// Tells if the character is of C0 or C1, which has two bytes, or DEL.
 bool IsControl(std::string_view character) {
   const std::uint8_t first = ByteAt(character, 0);
   if (character.size() == 1) return first < 0x20 || first == 0x7F;
   return first == 0xC2 && ByteAt(character, 1) < 0xA0;
 }
 
-// A first guess at what to keep: no more than is looked at, and no character's rest at its begin.
+// Returns the code point of a control character, which has one byte or two.
+unsigned ControlCode(std::string_view character) { return ByteAt(character, character.size() - 1); }
+
+bool IsLayoutCharacter(std::string_view character) {
+  return character == "\n" || character == "\t";
+}
+
+// Returns a first guess at what to keep: no more than is looked at, and not beginning with the rest
+// of a character.
 std::string_view LastPart(std::string_view text, std::size_t length) {
   if (text.size() <= length) return text;
   text.remove_prefix(text.size() - length);
@@ -60,7 +70,7 @@ std::string CleanText(std::string_view text, const TextForm& form) {
     const std::size_t length = CharacterLength(text);
     const std::string_view character = text.substr(0, std::max<std::size_t>(length, 1));
     text.remove_prefix(character.size());
-    const bool is_layout = form.keeps_lines && (character == "\n" || character == "\t");
+    const bool is_layout = form.keeps_lines && IsLayoutCharacter(character);
     std::string_view kept = character;
     if (length == 0) {
       kept = "?";
@@ -71,6 +81,45 @@ std::string CleanText(std::string_view text, const TextForm& form) {
     clean.append(kept);
   }
   return clean;
+}
+
+std::optional<std::string> TextMistake(std::string_view text, TextLayout layout) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::string_view rest = text.substr(at);
+    const std::size_t length = CharacterLength(rest);
+    if (length == 0) {
+      return fmt::format("{}; must be UTF-8, but byte {} is not", QuotedText(text), at + 1);
+    }
+    const std::string_view character = rest.substr(0, length);
+    const bool is_layout = layout == TextLayout::kLines && IsLayoutCharacter(character);
+    if (IsControl(character) && !is_layout) {
+      return fmt::format("{}; must have no control characters, but byte {} is U+{:04X}",
+                         QuotedText(text), at + 1, ControlCode(character));
+    }
+    at += length;
+  }
+  return std::nullopt;
+}
+
+std::string QuotedText(std::string_view text) {
+  constexpr std::size_t kLongest = 60;
+  std::string quoted = "\"";
+  for (std::size_t at = 0; at < text.size();) {
+    if (at >= kLongest) {
+      return fmt::format("{}\" and {} more bytes", quoted, text.size() - at);
+    }
+    const std::size_t length = CharacterLength(text.substr(at));
+    const std::string_view character = text.substr(at, std::max<std::size_t>(length, 1));
+    if (length == 0) {
+      quoted += fmt::format("\\x{:02x}", ByteAt(character, 0));
+    } else if (IsControl(character)) {
+      quoted += fmt::format("\\u{:04x}", ControlCode(character));
+    } else {
+      quoted += character;
+    }
+    at += character.size();
+  }
+  return quoted + '"';
 }
 
 }  // namespace meshwright

@@ -1,21 +1,38 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 
 namespace meshwright {
 
-// What is left of a text.
+// What CleanText leaves of a text.
 struct TextForm {
   std::size_t longest_bytes = 400;
-  bool keeps_lines = false;  // of a log: newlines and tabs stay
-  bool keeps_end = false;    // of a log: the beginning is cut, not the end
+  bool keeps_lines = false;  // newlines and tabs stay, as in a log
+  bool keeps_end = false;    // the beginning is cut and not the end, as of a log
 };
 
-// A foreign program's text as it may be stored, sent and printed: UTF-8 that is cut between
+// Returns a foreign program's text as it may be stored, sent and printed: UTF-8 that is cut between
 // characters. Each byte that is no part of a character becomes '?', a control character a space; so
 // it is never longer than it was.
 std::string CleanText(std::string_view text, const TextForm& form);
+
+// The layout that a stated text may have.
+enum class TextLayout {
+  kOneLine,  // no control characters
+  kLines,    // newlines and tabs, and no other control characters
+};
+
+// Returns why a stated text is refused, as the description of a FieldViolation that names its first
+// byte that is not UTF-8 or its first control character (C0, DEL or C1). Returns nullopt if there
+// is none. Every edge refuses such texts, so that below it no name, word or note can break a line,
+// a terminal or a format.
+std::optional<std::string> TextMistake(std::string_view text, TextLayout layout);
+
+// Returns the text in quotes as a message shows it: on one line and not too long, with `\u001b` for
+// a control character and `\xff` for a byte that is not UTF-8.
+std::string QuotedText(std::string_view text);
 
 }  // namespace meshwright

@@ -1,5 +1,8 @@
 #include "search_space/base/status.h"
 
+#include <charconv>
+#include <optional>
+
 #include "absl/strings/cord.h"
 
 namespace meshwright {
@@ -7,6 +10,26 @@ namespace {
 
 constexpr char kViolationsUrl[] = "meshwright/violations";
 constexpr char kReasonUrl[] = "meshwright/reason";
+
+// The payload is a row of texts, each as "5:hello", because a text may hold any byte.
+void AppendText(std::string_view text, std::string& payload) {
+  payload += std::to_string(text.size());
+  payload += ':';
+  payload += text;
+}
+
+// Takes the first text off the payload; returns nullopt if there is none.
+std::optional<std::string> TakeText(std::string_view& payload) {
+  std::size_t size = 0;
+  const char* const end = payload.data() + payload.size();
+  const auto [colon, error] = std::from_chars(payload.data(), end, size);
+  if (error != std::errc() || colon == end || *colon != ':') return std::nullopt;
+  payload.remove_prefix(static_cast<std::size_t>(colon - payload.data()) + 1);
+  if (size > payload.size()) return std::nullopt;
+  std::string text(payload.substr(0, size));
+  payload.remove_prefix(size);
+  return text;
+}
 
 }  // namespace
 
@@ -16,7 +39,8 @@ absl::Status InvalidFields(const std::vector<FieldViolation>& violations) {
   for (const FieldViolation& v : violations) {
     if (!message.empty()) message += "; ";
     message += v.field.empty() ? v.description : v.field + " = " + v.description;
-    payload += v.field + '\0' + v.description + '\0';
+    AppendText(v.field, payload);
+    AppendText(v.description, payload);
   }
   if (violations.size() > 1) {
     message = std::to_string(violations.size()) + " invalid fields: " + message;
@@ -31,16 +55,11 @@ std::vector<FieldViolation> FieldViolations(const absl::Status& status) {
   const auto payload = status.GetPayload(kViolationsUrl);
   if (!payload.has_value()) return violations;
   const std::string text(*payload);
-  std::size_t at = 0;
-  const auto next = [&] {
-    const std::size_t end = text.find('\0', at);
-    std::string part = text.substr(at, end - at);
-    at = end + 1;
-    return part;
-  };
-  while (at < text.size()) {
-    std::string field = next();
-    violations.push_back({.field = std::move(field), .description = next()});
+  std::string_view rest = text;
+  while (auto field = TakeText(rest)) {
+    auto description = TakeText(rest);
+    if (!description.has_value()) break;
+    violations.push_back({.field = *std::move(field), .description = *std::move(description)});
   }
   return violations;
 }

@@ -22,10 +22,15 @@ TEST(InvalidFieldsTest, OneViolationNeedsNoCount) {
   EXPECT_EQ(std::string(status.message()), "plan.zero_stage = 4; must be 0, 1, 2 or 3");
 }
 
-// The payload keeps fields apart by zero bytes, so what separates words elsewhere must not matter.
+// A text may hold whatever keeps texts apart elsewhere, zero bytes and lengths too.
 TEST(InvalidFieldsTest, ViolationsRoundTrip) {
-  const std::vector<FieldViolation> violations = {
-      {"", "the whole input"}, {"a;b = c", ""}, {"x", "line\nbreak; \"quotes\""}, {"", ""}};
+  const std::vector<FieldViolation> violations = {{"", "the whole input"},
+                                                  {"a;b = c", ""},
+                                                  {"x", "line\nbreak; \"quotes\""},
+                                                  {"", ""},
+                                                  {std::string("\0", 1), "one zero byte"},
+                                                  {"model.mlp", std::string("gelu\0 \0", 7)},
+                                                  {"3:abc", "12:"}};
   const absl::Status status = InvalidFields(violations);
   EXPECT_EQ(FieldViolations(status), violations);
   EXPECT_EQ(FieldViolations(WithReason(status, "OTHER")), violations) << "a reason keeps them";
