@@ -13,6 +13,7 @@
 #include "proto/json/closest_word.h"
 #include "proto/json/json.h"
 #include "proto/json/json_tree.h"
+#include "proto/json/text_fields.h"
 #include "search_space/base/status.h"
 
 namespace meshwright {
@@ -133,10 +134,15 @@ class Filler {
         Add(member_path, "given twice; must be given once");
         continue;
       }
+      const FieldDescriptor& key_field = *field.message_type()->map_key();
+      if (auto mistake = FieldTextMistake(key_field, key)) {
+        Add(member_path, *std::move(mistake));
+        continue;
+      }
       const std::optional<Scalar> value = ReadScalar(element, member_path, value_field);
       if (!value.has_value()) continue;
       Message& entry = *message.GetReflection()->AddMessage(&message, &field);
-      Store(Scalar(key), *field.message_type()->map_key(), entry);
+      Store(Scalar(key), key_field, entry);
       Store(*value, value_field, entry);
     }
   }
@@ -183,9 +189,7 @@ class Filler {
         Add(path, fmt::format("{}; must be true or false", Given(json)));
         return std::nullopt;
       case FieldDescriptor::CPPTYPE_STRING:
-        if (const auto* value = std::get_if<std::string>(&json.value)) return *value;
-        Add(path, fmt::format("{}; must be a string", Given(json)));
-        return std::nullopt;
+        return ReadText(json, path, field);
       case FieldDescriptor::CPPTYPE_UINT32:
       case FieldDescriptor::CPPTYPE_UINT64:
       case FieldDescriptor::CPPTYPE_FLOAT:
@@ -194,6 +198,20 @@ class Filler {
         break;  // not in the schema; a test holds it
     }
     std::abort();
+  }
+
+  std::optional<Scalar> ReadText(const JsonValue& json, const std::string& path,
+                                 const FieldDescriptor& field) {
+    const auto* const text = std::get_if<std::string>(&json.value);
+    if (text == nullptr) {
+      Add(path, fmt::format("{}; must be a string", Given(json)));
+      return std::nullopt;
+    }
+    if (auto mistake = FieldTextMistake(field, *text)) {
+      Add(path, *std::move(mistake));
+      return std::nullopt;
+    }
+    return *text;
   }
 
   std::optional<Scalar> ReadInt32(const JsonValue& json, const std::string& path) {

@@ -88,6 +88,26 @@ class TreeBuilder final : public nlohmann::json_sax<nlohmann::json> {
   std::string error_;
 };
 
+// Returns JSON with DEL and C1 escaped too: JSON lets them stand, and a terminal obeys them.
+std::string EscapedControls(std::string json) {
+  constexpr char kDelete = '\x7f';
+  constexpr char kFirstOfC1 = '\xc2';  // of two bytes; with a second one below 0xa0
+  if (json.find_first_of(std::string{kDelete, kFirstOfC1}) == std::string::npos) return json;
+  std::string escaped;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const auto next = static_cast<unsigned char>(i + 1 < json.size() ? json[i + 1] : '\xff');
+    if (json[i] == kDelete) {
+      escaped += "\\u007f";
+    } else if (json[i] == kFirstOfC1 && next < 0xa0) {
+      escaped += fmt::format("\\u{:04x}", next);
+      ++i;
+    } else {
+      escaped += json[i];
+    }
+  }
+  return escaped;
+}
+
 }  // namespace
 
 absl::StatusOr<JsonValue> ReadJsonTree(std::string_view text) {
@@ -99,7 +119,8 @@ absl::StatusOr<JsonValue> ReadJsonTree(std::string_view text) {
 }
 
 std::string QuotedJson(std::string_view text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return EscapedControls(
+      nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 }  // namespace meshwright

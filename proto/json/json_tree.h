@@ -27,7 +27,8 @@ struct JsonValue {
 // INVALID_ARGUMENT says where the text stops being JSON, or that it is nested too deeply.
 absl::StatusOr<JsonValue> ReadJsonTree(std::string_view text);
 
-// `text` as JSON writes it, quotes included; bytes that are not UTF-8 become U+FFFD.
+// Returns `text` as JSON writes it, quotes included and every control character escaped; bytes that
+// are not UTF-8 become U+FFFD.
 std::string QuotedJson(std::string_view text);
 
 }  // namespace meshwright

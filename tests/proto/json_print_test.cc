@@ -68,6 +68,10 @@ TEST(PrintJsonTest, EscapesText) {
   EXPECT_EQ(PrintJson(error, {}),
             "{\"reason\": \"a\\\"b\\\\c\\n\\u0001\xe2\x82\xac\", "
             "\"message\": \"\", \"fields\": []}");
+  // JSON lets these stand; a terminal obeys them.
+  error.set_reason("a\x7f\u009b1m\u00a0");
+  EXPECT_EQ(PrintJson(error, {}),
+            "{\"reason\": \"a\\u007f\\u009b1m\u00a0\", \"message\": \"\", \"fields\": []}");
 }
 
 TEST(PrintJsonTest, DoublesReadBackEqual) {
