@@ -9,6 +9,7 @@
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/choices.h"
+#include "search_space/spec/run_limits.h"
 
 namespace meshwright {
 
@@ -69,11 +70,27 @@ absl::Status CheckFigures(const MeasurementRecord& measurement) {
   return check("device_seconds", device_time, device_time >= 0);
 }
 
+// Refuses what no run can have measured, which most often has another unit.
+absl::Status CheckMeasured(const MeasurementRecord& measurement) {
+  const auto refuse = [&](const char* name, const std::optional<std::string>& mistake) {
+    if (!mistake.has_value()) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        fmt::format("measurement '{}': {} = {}", measurement.id, name, *mistake));
+  };
+  if (measurement.step_time > Seconds(0)) {
+    RETURN_IF_ERROR(
+        refuse("step_time_seconds", StepTimeMistake(*measurement.step_time, Seconds(0))));
+  }
+  if (!measurement.peak_memory.has_value()) return absl::OkStatus();
+  return refuse("peak_memory_bytes", PeakMemoryMistake(*measurement.peak_memory));
+}
+
 }  // namespace
 
 absl::Status Validate(const MeasurementRecord& measurement) {
   RETURN_IF_ERROR(CheckTexts(measurement));
   RETURN_IF_ERROR(CheckFigures(measurement));
+  RETURN_IF_ERROR(CheckMeasured(measurement));
   const bool has_time = measurement.step_time.has_value() && *measurement.step_time > Seconds(0);
   if (measurement.outcome == Outcome::kOk && !has_time) {
     return absl::InvalidArgumentError(fmt::format(

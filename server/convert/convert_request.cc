@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "proto/json/text_fields.h"
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
 #include "search_space/import/hugging_face.h"
@@ -13,11 +14,13 @@
 #include "search_space/spec/cluster.h"
 #include "search_space/spec/model.h"
 #include "search_space/spec/plan.h"
+#include "search_space/spec/run_limits.h"
 #include "search_space/spec/workload.h"
 #include "server/convert/convert.h"
 #include "server/convert/message_reader.h"
 #include "server/convert/read_wire.h"
 #include "server/tuner/answers/run_study.h"
+#include "server/tuner/question/checker.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_request.h"
 #include "server/tuner/question/trial.h"
@@ -180,9 +183,6 @@ void ReadSearch(const MessageReader& in, StudyRequest& request) {
   }
 }
 
-// Far beyond what a step takes (a year) and a device has (a petabyte); sums of such stay finite.
-constexpr Seconds kLongestStep(31'536'000);
-constexpr Bytes kLargestPeak = {1'000'000'000'000'000};
 // Choosing a trial likens every plan to every earlier trial: these take half a minute or less.
 constexpr std::size_t kMostReplayRows = 20'000;
 constexpr std::size_t kMostReplayLikenesses = 2'000'000'000;  // rows x trials x trials
@@ -194,10 +194,8 @@ void ReadMeasured(const MessageReader& in, Row& row) {
   const std::optional<double> step_time = in.Double("step_time_seconds");
   if (step_time.has_value() && (is_ok || *step_time != 0)) {
     row.step_time = Seconds(*step_time);
-    in.RequirePositive("step_time_seconds", *step_time);
-    if (*step_time > kLongestStep.count()) {
-      in.Add("step_time_seconds",
-             fmt::format("{}; must be <= {}", *step_time, kLongestStep.count()));
+    if (auto mistake = StepTimeMistake(*row.step_time, Seconds(0))) {
+      in.Add("step_time_seconds", *std::move(mistake));
     }
   }
   if (is_ok && !step_time.has_value()) {
@@ -206,17 +204,23 @@ void ReadMeasured(const MessageReader& in, Row& row) {
   const std::optional<std::int64_t> peak = in.Int64("peak_memory_bytes");
   if (peak.has_value() && (is_ok || *peak != 0)) {
     row.peak_memory = Bytes{*peak};
-    in.RequirePositive("peak_memory_bytes", static_cast<double>(*peak));
-    if (*peak > kLargestPeak.count) {
-      in.Add("peak_memory_bytes", fmt::format("{}; must be <= {}", *peak, kLargestPeak.count));
+    if (auto mistake = PeakMemoryMistake(*row.peak_memory)) {
+      in.Add("peak_memory_bytes", *std::move(mistake));
     }
   }
 }
 
-// A plan that its own question does not allow cannot have run.
-void CheckRanPlan(const MessageReader& in, const HistoryRow& row, const Knowledge& knowledge) {
+// Notes what cannot have run so: a plan that its own question does not allow, or a step that is
+// shorter than its devices allow. A replay may stand in for any cluster, so its steps are not held
+// against the devices.
+void CheckRan(const MessageReader& in, const HistoryRow& row, const Knowledge& knowledge) {
   const absl::StatusOr<Problem> problem = ResolveProblem(row.question, knowledge);
   if (!problem.ok()) return;  // ReadQuestion has said so
+  if (row.outcome == Outcome::kOk && row.step_time.has_value()) {
+    if (auto mistake = StepTimeMistake(*row.step_time, LeastStep(*problem))) {
+      in.Add("step_time_seconds", *std::move(mistake));
+    }
+  }
   for (FieldViolation& violation :
        FieldViolations(ResolvePlan(row.plan, *problem, "plan").status())) {
     in.Add(violation.field, std::move(violation.description));
@@ -412,7 +416,7 @@ HistoryRow ReadHistoryRow(const MessageReader& in, const Knowledge& knowledge) {
   ReadMeasured(in, row);
   // Only a plan that was read whole, for a question that was: else the complaint may be about what
   // was taken in place of a mistake.
-  if (!in.HasMistakes("")) CheckRanPlan(in, row, knowledge);
+  if (!in.HasMistakes("")) CheckRan(in, row, knowledge);
   return row;
 }
 
@@ -449,6 +453,9 @@ absl::StatusOr<StudyRequest> FromWire(const v1::TuneRequest& request, const Know
 absl::StatusOr<EvaluateRequest> FromWire(const v1::EvaluateCase& evaluate_case,
                                          const Knowledge& knowledge,
                                          std::vector<FieldViolation> already_found) {
+  for (FieldViolation& mistake : TextMistakes(evaluate_case, "")) {
+    already_found.push_back(std::move(mistake));
+  }
   const MessageReader in(evaluate_case, "", already_found);
   EvaluateRequest request;
   request.question = ReadQuestion(in, knowledge);

@@ -20,7 +20,6 @@
 #include "server/convert/status_wire.h"
 #include "server/engine/history_queries.h"
 #include "server/engine/job_report.h"
-#include "server/tuner/question/checker.h"
 #include "server/tuner/question/fingerprint.h"
 #include "server/tuner/question/study_request.h"
 
@@ -142,16 +141,6 @@ void KeepMeasuredMistakes(const MessageReader& in, std::vector<FieldViolation>& 
   });
 }
 
-// Milliseconds taken for seconds, most often: no answer would learn from such a step.
-void CheckPossible(const MessageReader& in, const HistoryRow& run, const Knowledge& knowledge) {
-  if (run.outcome != Outcome::kOk || !run.step_time.has_value() || in.HasMistakes("")) return;
-  const absl::StatusOr<Problem> problem = ResolveProblem(run.question, knowledge);
-  if (!problem.ok() || *run.step_time >= LeastStep(*problem)) return;
-  in.Add("step_time_seconds",
-         fmt::format("{}; the devices' nominal peak allows no step below {:.3g}",
-                     run.step_time->count(), LeastStep(*problem).count()));
-}
-
 // `study` is null when the report names none, or none that could be read.
 ReadReport ReadOne(const v1::CreateJobReportRequest& request, const v1::GetStudyResponse* study,
                    const std::string& path, const Knowledge& knowledge,
@@ -181,7 +170,6 @@ ReadReport ReadOne(const v1::CreateJobReportRequest& request, const v1::GetStudy
     framework.set_version(request.framework_version());
   }
   report.run = ReadHistoryRow(MessageReader(*whole, path, found), knowledge);
-  CheckPossible(in, report.run, knowledge);
   if (request.has_study_id()) report.study_id = request.study_id();
   if (request.has_request_id()) report.request_id = request.request_id();
   v1::CreateJobReportRequest hashed = request;

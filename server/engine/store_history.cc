@@ -15,6 +15,7 @@
 #include "search_space/base/units.h"
 #include "search_space/spec/chip.h"
 #include "search_space/spec/plan.h"
+#include "search_space/spec/run_limits.h"
 #include "server/engine/drift.h"
 #include "server/tuner/question/checker.h"
 #include "server/tuner/question/fingerprint.h"
@@ -47,10 +48,9 @@ absl::StatusOr<HistoryRow> RowOf(const MeasurementRecord& measurement,
   if (!plan.has_value()) {
     return absl::DataLossError(fmt::format("plan = {}; cannot be read", measurement.plan_key));
   }
-  if (measurement.step_time.has_value() && *measurement.step_time < stored.floor) {
-    return absl::OutOfRangeError(
-        fmt::format("step_time_seconds = {}; the devices' nominal peak allows no step below {:.3g}",
-                    measurement.step_time->count(), stored.floor.count()));
+  if (measurement.step_time.has_value()) {
+    const auto mistake = StepTimeMistake(*measurement.step_time, stored.floor);
+    if (mistake.has_value()) return absl::OutOfRangeError("step_time_seconds = " + *mistake);
   }
   RETURN_IF_ERROR(ResolvePlan(StatedPlan(*plan), stored.problem, "plan").status());
   return HistoryRow{.question = stored.question,

@@ -21,6 +21,7 @@
 #include "server/launchers/local/local_engine.h"
 #include "server/launchers/slurm/slurm_engine.h"
 #include "server/tuner/answers/run_study.h"
+#include "server/tuner/question/checker.h"
 #include "server/tuner/question/job_template.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_answer.h"
@@ -172,6 +173,7 @@ absl::StatusOr<StudyAnswer> Measure(const StudyRequest& request, const Knowledge
              return MakeJobSpec(own, plan, attempt, control.print_case(request.question, plan));
            },
        .time_limit = trials.job->time_limit,
+       .least_step = LeastStep(planner.problem),
        .journal = control.trials->attempts,
        .folder = trials.job->folder,
        .on_status =

@@ -8,6 +8,7 @@
 #include "search_space/base/units.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/model.h"
+#include "search_space/spec/run_limits.h"
 #include "server/tuner/question/checker.h"
 #include "server/tuner/question/problem.h"
 
@@ -41,9 +42,6 @@ double BytesPerParameter(Precision precision) {
   }
   return 2;
 }
-
-// Nobody trains by such steps: the unit is wrong, or the answer.
-constexpr Seconds kLongestStep(365.0 * 24 * 3600);
 
 bool IsTime(Seconds time) { return std::isfinite(time.count()) && time.count() > 0; }
 

@@ -46,7 +46,7 @@ const TextCase kTexts[] = {
     {"NoToken", R"({"meshwright_result":1,"attempt":"a","class":"ok"})",
      "names no attempt, token or class"},
     {"UnknownClass", R"({"meshwright_result":1,"attempt":"a","token":1,"class":"odd"})",
-     "class 'odd' is unknown"},
+     "class \"odd\" is unknown"},
     {"NoTime", R"({"meshwright_result":1,"attempt":"a","token":1,"class":"ok"})",
      "step_time_seconds; must be a number > 0"},
     {"NegativeMemory",
@@ -65,6 +65,21 @@ TEST_P(BadResultTest, IsNamed) {
 
 INSTANTIATE_TEST_SUITE_P(All, BadResultTest, testing::ValuesIn(kTexts),
                          [](const auto& each) { return each.param.name; });
+
+// A job may print what it likes, and its result goes into the store and to terminals.
+TEST(AttemptResultTest, TextsAreCleaned) {
+  const auto result = ParseAttemptResult(
+      R"({"meshwright_result":1,"attempt":"a","token":1,"class":"crash","message":"a\u001b\nb",
+          "log_head":"one\n\u0000two","log_tail":"x\u0007",
+          "suspect":[{"reason":"load\u001b","message":"a\nb"}],
+          "environment":{"digest":"d\u0001"}})");
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->message, "a  b");
+  EXPECT_EQ(result->log_head, "one\n two");
+  EXPECT_EQ(result->log_tail, "x ");
+  EXPECT_EQ(result->quality.suspect_reasons, std::vector<std::string>{"load : a b"});
+  EXPECT_EQ(result->quality.environment_digest, "d ");
+}
 
 }  // namespace
 }  // namespace meshwright

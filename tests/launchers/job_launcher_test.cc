@@ -10,153 +10,13 @@
 #include <utility>
 
 #include "server/launchers/local/local_engine.h"
+#include "tests/launchers/job_launcher_fixture.h"
 
 namespace meshwright {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-// Journals of one trial in memory.
-struct Notes {
-  int count = 0;  // attempts
-  bool is_adopted = false;
-  std::vector<EarlierAttempt> earlier = {};
-  Seconds earlier_time = Seconds(0);
-  std::vector<std::string> lines = {};  // what was written down, in order
-  AttemptReport last = {};
-
-  [[nodiscard]] OpenAttempt Newest() const {
-    return {.id = fmt::format("s-t1-a{}", count),
-            .token = 10 + count,
-            .is_adopted = is_adopted,
-            .earlier = earlier,
-            .earlier_time = earlier_time};
-  }
-
-  AttemptJournal Journal() {
-    return {.newest = [this]() -> absl::StatusOr<OpenAttempt> {
-              count = std::max(count, 1);
-              return Newest();
-            },
-            .update =
-                [this](AttemptState state, const std::string& id,
-                       const std::vector<std::string>& /*nodes*/) {
-                  lines.push_back(fmt::format("a{} {} {}", count, Word(state), id));
-                  return absl::OkStatus();
-                },
-            .again = [this](const AttemptReport& report) -> absl::StatusOr<OpenAttempt> {
-              lines.push_back(fmt::format("a{} ended {}", count++, report.failure_class));
-              is_adopted = false;
-              return Newest();
-            },
-            .report = [this](const AttemptReport& report) { last = report; }};
-  }
-};
-
-// An engine that does as it is told: the statuses of each attempt, one a poll, the last for ever.
-class FakeEngine final : public JobEngine {
- public:
-  absl::StatusOr<std::string> Submit(const JobSpec& spec) override {
-    submitted.push_back(spec);
-    if (!refusal.ok()) return refusal;
-    return fmt::format("job{}", submitted.size());
-  }
-  absl::StatusOr<std::vector<JobStatus>> Poll(std::span<const JobHandle> jobs) override {
-    if (!silence.ok()) return silence;
-    std::deque<JobStatus>& told = statuses[jobs.front().attempt_id];
-    if (told.empty()) return std::vector<JobStatus>(1);
-    const JobStatus status = told.front();
-    if (told.size() > 1) told.pop_front();
-    if (on_poll) on_poll(status);
-    return std::vector{status};
-  }
-  absl::Status Cancel(const JobHandle& job) override {
-    if (!deafness.ok()) return deafness;
-    cancelled.push_back(job.attempt_id);
-    if (!knows_what_it_cancels) return absl::OkStatus();
-    statuses[job.attempt_id] = {
-        {.state = JobState::kEnded, .end = JobEnd{.kind = JobEndKind::kCancelled}}};
-    return absl::OkStatus();
-  }
-
-  std::vector<JobSpec> submitted;
-  std::vector<std::string> cancelled;
-  bool knows_what_it_cancels = true;
-  std::map<std::string, std::deque<JobStatus>> statuses;
-  absl::Status refusal;
-  absl::Status silence;
-  absl::Status deafness;  // to what it is asked to cancel
-  std::function<void(const JobStatus&)> on_poll;
-};
-
-JobStatus Pending() { return {.external_id = "7", .state = JobState::kPending}; }
-JobStatus Running() { return {.external_id = "7", .state = JobState::kRunning}; }
-JobStatus Ended(JobEnd end, std::vector<std::string> nodes = {}) {
-  return {.external_id = "7", .state = JobState::kEnded, .nodes = std::move(nodes), .end = end};
-}
-
-class JobLauncherTest : public testing::Test {
- protected:
-  JobLauncherTest() {
-    std::string pattern = testing::TempDir() + "job_launcher.XXXXXX";
-    folder_ = mkdtemp(pattern.data());
-    auto engine = std::make_unique<FakeEngine>();
-    engine_ = engine.get();
-    MakeLauncher(std::move(engine));
-  }
-  ~JobLauncherTest() override { std::filesystem::remove_all(folder_); }
-
-  void MakeLauncher(std::unique_ptr<JobEngine> engine) {
-    options_.make_job = [this](const ParallelPlan& plan, const OpenAttempt& attempt,
-                               Seconds time_limit) -> absl::StatusOr<JobSpec> {
-      return JobSpec{
-          .command = {"bash", "-c", script_, "bash", attempt.id, std::to_string(attempt.token)},
-          .processes_per_node = plan.tensor_parallel,
-          .time_limit = time_limit};
-    };
-    options_.journal = notes_.Journal();
-    options_.folder = folder_;
-    launcher_ = std::make_unique<JobLauncher>(std::move(engine), options_);
-  }
-
-  void WriteFile(const std::string& name, const std::string& attempt, int token,
-                 const std::string& members) {
-    std::ofstream(folder_ + "/" + name) << fmt::format(
-        R"({{"meshwright_result":1,"attempt":"{}","token":{},{}}})", attempt, token, members);
-  }
-  void WriteResult(const std::string& attempt, int token, const std::string& members) {
-    WriteFile(attempt + ".result.json", attempt, token, members);
-  }
-
-  absl::StatusOr<FinishedTrial> Run(std::optional<Seconds> time_left = {}) {
-    RETURN_IF_ERROR(
-        launcher_->Submit({.id = 4, .plan = {.tensor_parallel = 2}, .time_left = time_left}));
-    for (int i = 0; i < 2000; ++i) {
-      ASSIGN_OR_RETURN(const auto finished, launcher_->Wait(Seconds(0.01)));
-      if (finished.has_value()) return *finished;
-    }
-    return absl::DeadlineExceededError("the trial does not end");
-  }
-
-  // The trial with a job that ended so, with no result.
-  TrialOutcome After(JobEnd end) {
-    engine_->statuses["s-t1-a1"] = {Running(), Ended(end)};
-    const auto finished = Run();
-    EXPECT_TRUE(finished.ok()) << finished.status();
-    return finished.ok() ? finished->outcome : TrialOutcome(Cancelled());
-  }
-
-  std::string folder_;
-  std::string script_ = "true";
-  Notes notes_;
-  FakeEngine* engine_ = nullptr;
-  JobLauncherOptions options_ = {.poll_interval = Seconds(0.001),
-                                 .lost_limit = Seconds(0.05),
-                                 .collect_limit = Seconds(0.02),
-                                 .silence_limit = Seconds(0.05)};
-  std::unique_ptr<JobLauncher> launcher_;
-};
 
 constexpr char kMeasured[] = R"("class":"ok","step_time_seconds":1.5,"peak_memory_bytes":1000)";
 
@@ -415,6 +275,44 @@ TEST_F(JobLauncherTest, ThreeRefusalsInARowEndTheStudy) {
   const auto third = Run();
   EXPECT_EQ(Reason(third.status()), "SITE_FAILURE");
   EXPECT_THAT(std::string(third.status().message()), HasSubstr("sbatch: Invalid account"));
+}
+
+// A wrong pattern of the metrics takes milliseconds for seconds, or something else for a time.
+TEST_F(JobLauncherTest, WhatCannotBeMeasuredProvesNothing) {
+  struct Case {
+    std::string result;
+    std::string message;  // a part
+  };
+  const Case cases[] = {
+      {R"("class":"ok","step_time_seconds":1e-12)",
+       "step_time_seconds = 1e-12; the devices' nominal peak allows no step below 0.5"},
+      {R"("class":"ok","step_time_seconds":1e300)",
+       "step_time_seconds = 1e+300; must be <= 31536000"},
+      {R"("class":"ok","step_time_seconds":2,"peak_memory_bytes":2000000000000000)",
+       "peak_memory_bytes = 2000000000000000; must be <= 1000000000000000"},
+  };
+  options_.least_step = Seconds(0.5);
+  for (const Case& c : cases) {
+    auto engine = std::make_unique<FakeEngine>();
+    engine_ = engine.get();
+    MakeLauncher(std::move(engine));
+    engine_->statuses["s-t1-a1"] = {Ended({})};
+    WriteResult("s-t1-a1", 11, c.result);
+    const auto finished = Run();
+    ASSERT_TRUE(finished.ok()) << finished.status();
+    EXPECT_EQ(finished->outcome, TrialOutcome(Cancelled())) << c.result;
+    EXPECT_EQ(finished->failure_class, "metrics_invalid");
+    EXPECT_THAT(finished->failure_message, HasSubstr(c.message));
+  }
+}
+
+// What an engine says goes into the store and to terminals.
+TEST_F(JobLauncherTest, AnEnginesWordsAreCleaned) {
+  engine_->refusal = absl::FailedPreconditionError("sbatch:\n\x1b[2Jno such partition");
+  const auto finished = Run();
+  ASSERT_TRUE(finished.ok()) << finished.status();
+  EXPECT_EQ(finished->failure_message, "sbatch:  [2Jno such partition");
+  EXPECT_EQ(notes_.last.message, "sbatch:  [2Jno such partition");
 }
 
 TEST_F(JobLauncherTest, ASilentEngineIsWaitedForAndThenAnError) {

@@ -30,6 +30,7 @@ constexpr FailurePolicy kPolicies[] = {
     {.failure = FailureClass::kQueueTimeout, .is_of_site = true},
     {.failure = FailureClass::kRefused, .is_of_site = true},
     {.failure = FailureClass::kBudget},
+    {.failure = FailureClass::kMetricsInvalid, .is_of_site = true},
 };
 
 struct ExitCodeRow {
@@ -75,6 +76,7 @@ std::span<const ChoiceWord<FailureClass>> Choices<FailureClass>() {
       {FailureClass::kQueueTimeout, "queue_timeout"},
       {FailureClass::kRefused, "refused"},
       {FailureClass::kBudget, "budget"},
+      {FailureClass::kMetricsInvalid, "metrics_invalid"},
   };
   return kTable;
 }

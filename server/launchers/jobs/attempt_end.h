@@ -22,11 +22,12 @@ enum class FailureClass {
   kMetricsMissing,
   kNumeric,
   kCrash,
-  kCancelled,     // by somebody
-  kLost,          // the engine does not know it any more, and it left no result
-  kQueueTimeout,  // it did not begin in the time that it may wait
-  kRefused,       // the engine will never run it
-  kBudget,        // what was left of a budget of time ended it
+  kCancelled,       // by somebody
+  kLost,            // the engine does not know it any more, and it left no result
+  kQueueTimeout,    // it did not begin in the time that it may wait
+  kRefused,         // the engine will never run it
+  kBudget,          // what was left of a budget of time ended it
+  kMetricsInvalid,  // it measured what cannot be: another unit, most often
 };
 template <>
 std::span<const ChoiceWord<FailureClass>> Choices<FailureClass>();

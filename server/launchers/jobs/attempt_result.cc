@@ -24,6 +24,10 @@ using Json = nlohmann::json;
 constexpr int kVersion = 1;
 constexpr char kMeasured[] = "ok";
 constexpr std::size_t kLogEndBytes = 64 << 10;
+constexpr TextForm kLogHead = {.longest_bytes = kLogEndBytes, .keeps_lines = true};
+constexpr TextForm kLogTail = {
+    .longest_bytes = kLogEndBytes, .keeps_lines = true, .keeps_end = true};
+constexpr std::size_t kLongestMessage = 4000;
 
 absl::Status Damaged(std::string_view what) {
   return absl::DataLossError(fmt::format("the result of the attempt: {}", what));
@@ -56,17 +60,25 @@ absl::StatusOr<Ran> RunOf(const Json& object) {
   return run;
 }
 
-// Of one line: a line feed parts them in the store.
+// Returns a member's text as CleanText leaves it, or an empty text if there is none.
+std::string CleanMember(const Json& object, const char* name, const TextForm& form) {
+  return CleanText(Member<std::string>(object, name).value_or(""), form);
+}
+
+std::string Line(const Json& object, const char* name) {
+  return CleanMember(object, name, {.longest_bytes = kLongestMessage});
+}
+
+// Returns reasons of one line each: a line feed parts them in the store.
 std::vector<std::string> SuspectReasonsOf(const Json& object) {
   std::vector<std::string> reasons;
   const auto found = object.find("suspect");
   if (found == object.end() || !found->is_array()) return reasons;
   for (const Json& each : *found) {
     if (!each.is_object()) continue;
-    std::string text = Member<std::string>(each, "reason").value_or("");
-    const auto message = Member<std::string>(each, "message");
-    if (message.has_value()) text += (text.empty() ? "" : ": ") + *message;
-    std::ranges::replace(text, '\n', ' ');
+    std::string text = Line(each, "reason");
+    const std::string message = Line(each, "message");
+    if (!message.empty()) text += (text.empty() ? "" : ": ") + message;
     if (!text.empty()) reasons.push_back(std::move(text));
   }
   return reasons;
@@ -89,7 +101,7 @@ AttemptQuality QualityOf(const Json& object) {
   const auto environment = object.find("environment");
   if (environment != object.end() && environment->is_object()) {
     quality.environment = environment->dump();
-    quality.environment_digest = Member<std::string>(*environment, "digest").value_or("");
+    quality.environment_digest = Line(*environment, "digest");
   }
   return quality;
 }
@@ -109,9 +121,9 @@ absl::StatusOr<AttemptResult> ParseAttemptResult(const std::string& text) {
   }
   AttemptResult result = {.attempt_id = *attempt,
                           .token = *token,
-                          .message = Member<std::string>(object, "message").value_or(""),
-                          .log_head = Member<std::string>(object, "log_head").value_or(""),
-                          .log_tail = Member<std::string>(object, "log_tail").value_or(""),
+                          .message = Line(object, "message"),
+                          .log_head = CleanMember(object, "log_head", kLogHead),
+                          .log_tail = CleanMember(object, "log_tail", kLogTail),
                           .quality = QualityOf(object)};
   const auto start_ms = Member<std::int64_t>(object, "start_time_ms");
   const auto end_ms = Member<std::int64_t>(object, "end_time_ms");
@@ -124,7 +136,8 @@ absl::StatusOr<AttemptResult> ParseAttemptResult(const std::string& text) {
     return result;
   }
   result.failure = ParseChoice<FailureClass>(*word);
-  if (!result.failure.has_value()) return Damaged(fmt::format("class '{}' is unknown", *word));
+  if (!result.failure.has_value())
+    return Damaged(fmt::format("class {} is unknown", QuotedText(*word)));
   return result;
 }
 
@@ -175,8 +188,7 @@ LogEnds ReadLogEnds(const std::string& folder, const std::string& attempt_id) {
     // Of a file that grows meanwhile.
     if (tail.size() > kLogEndBytes) tail.erase(0, tail.size() - kLogEndBytes);
   }
-  const TextForm form = {.longest_bytes = kLogEndBytes, .keeps_lines = true};
-  return {.head = CleanText(head, form), .tail = CleanText(tail, form)};
+  return {.head = CleanText(head, kLogHead), .tail = CleanText(tail, kLogTail)};
 }
 
 absl::StatusOr<std::optional<AttemptResult>> ReadAttemptResult(const std::string& folder,

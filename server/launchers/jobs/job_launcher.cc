@@ -6,9 +6,11 @@
 #include <thread>
 #include <utility>
 
+#include "search_space/base/clean_text.h"
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/attempt.h"
+#include "search_space/spec/run_limits.h"
 #include "server/tuner/question/trial.h"
 #include "server/tuner/trials/harness_progress.h"
 
@@ -21,6 +23,16 @@ constexpr Seconds kLeastTimeLimit(1);
 constexpr Seconds kEndTime(120);  // that a job takes to end at its limit, at most
 constexpr double kMostPollPauses = 8;
 
+// What engines and programs say goes into the store and to terminals.
+constexpr TextForm kEngineText = {.longest_bytes = 4000};
+
+JobStatus Cleaned(JobStatus status) {
+  status.external_id = CleanText(status.external_id, kEngineText);
+  status.reason = CleanText(status.reason, kEngineText);
+  for (std::string& node : status.nodes) node = CleanText(node, kEngineText);
+  return status;
+}
+
 JobState StateOf(const OpenAttempt& attempt) {
   switch (attempt.state) {
     case AttemptState::kIntended:
@@ -32,6 +44,18 @@ JobState StateOf(const OpenAttempt& attempt) {
       return JobState::kRunning;
   }
   std::abort();
+}
+
+// Returns why a run cannot have measured this, or nullopt if it can. A wrong unit gives another
+// answer in none of the next trials either.
+std::optional<std::string> MetricsMistake(const Ran& run, Seconds least_step) {
+  if (const auto mistake = StepTimeMistake(run.step_time, least_step)) {
+    return fmt::format("step_time_seconds = {}: is the unit that of the job's metrics?", *mistake);
+  }
+  if (!run.peak_memory.has_value()) return std::nullopt;
+  const auto mistake = PeakMemoryMistake(*run.peak_memory);
+  if (!mistake.has_value()) return std::nullopt;
+  return fmt::format("peak_memory_bytes = {}: is the unit that of the job's metrics?", *mistake);
 }
 
 void Keep(const AttemptResult& result, AttemptReport& report) {
@@ -198,7 +222,7 @@ absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Look() {
   if (polled.ok()) {
     trial.silent_since.reset();
     has_answered_ = true;
-    return Judge(polled->front());
+    return Judge(Cleaned(polled->front()));
   }
   return LookPastSilence(polled.status());
 }
@@ -282,6 +306,7 @@ void JobLauncher::Tell(const JobStatus& status) {
 }
 
 void JobLauncher::TellText(std::string what) {
+  what = CleanText(what, kEngineText);
   if (!options_.on_status || what == trial_->told) return;
   trial_->told = std::move(what);
   options_.on_status(trial_->job.id, trial_->told);
@@ -315,6 +340,10 @@ absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Collect(const JobStatu
   trial.time += report.time;
   if (has_result && (*read)->run.has_value()) {
     Keep(**read, report);
+    if (auto mistake = MetricsMistake(*(*read)->run, options_.least_step)) {
+      report.message = *std::move(mistake);
+      return Fail(FailureClass::kMetricsInvalid, std::move(report));
+    }
     return Finish(*(*read)->run, report);
   }
   report.message = read.ok() ? status.reason : std::string(read.status().message());
@@ -351,6 +380,7 @@ absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Fail(FailureClass fail
                                  report.time.count());
   }
   report.failure_class = std::string(Word(failure));
+  report.message = CleanText(report.message, kEngineText);
   const bool counts = trial.Note(failure, report.nodes);
   if (!counts || IsRetried(trial.failures)) {
     if (TimeLimit() > Seconds(0)) {

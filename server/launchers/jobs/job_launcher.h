@@ -23,6 +23,7 @@ struct JobLauncherOptions {
                                         Seconds time_limit)>
       make_job = {};
   Seconds time_limit = Seconds(1800);  // of an attempt
+  Seconds least_step = Seconds(0);     // the devices' nominal peak allows no shorter one
   AttemptJournal journal = {};
   std::string folder = {};  // absolute, the same on every node: results are read from it
   // Told when it changes: what the engine says of the job of a trial, "slurm job 17 pending:
