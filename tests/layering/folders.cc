@@ -87,7 +87,8 @@ constexpr FolderRule kFolders[] = {
     {.path = "server/convert",
      .may_use = "search_space/ vendor_models recorder estimator/fit server/tuner/ server/engine "
                 "proto/json"},
-    {.path = "server/rpc/calls", .may_use = "search_space/base server/engine server/convert"},
+    {.path = "server/rpc/calls",
+     .may_use = "search_space/base server/engine server/convert proto/json"},
     {.path = "server/rpc/client", .may_use = "search_space/base server/convert server/rpc/calls"},
     {.path = "server/rpc/services",
      .may_use = "search_space/ recorder server/tuner/ server/engine server/convert "

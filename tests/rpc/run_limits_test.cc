@@ -57,10 +57,9 @@ TEST(RunLimitsTest, AStepThatCannotBe) {
 }
 
 TEST(RunLimitsTest, APeakThatCannotBe) {
-  EXPECT_THAT(
-      MistakesOf(R"("step_time_seconds": 1, "peak_memory_bytes": 1000000000000001)"),
-      ElementsAre(FieldViolation{"peak_memory_bytes",
-                                 "1000000000000001; must be <= 1000000000000000"}));
+  EXPECT_THAT(MistakesOf(R"("step_time_seconds": 1, "peak_memory_bytes": 1000000000000001)"),
+              ElementsAre(FieldViolation{"peak_memory_bytes",
+                                         "1000000000000001; must be <= 1000000000000000"}));
 }
 
 }  // namespace

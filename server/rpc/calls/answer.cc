@@ -6,7 +6,9 @@
 #include <chrono>
 #include <exception>
 #include <string>
+#include <vector>
 
+#include "proto/json/text_fields.h"
 #include "search_space/base/status.h"
 #include "server/convert/status_wire.h"
 #include "server/engine/study_id.h"
@@ -22,8 +24,10 @@ absl::Status Incident(std::string_view method, std::string_view what) {
       "INCIDENT");
 }
 
-absl::Status Guard(std::string_view method, const std::function<absl::Status()>& work) {
+absl::Status Guard(std::string_view method, const google::protobuf::Message& request,
+                   const std::function<absl::Status()>& work) {
   try {
+    RETURN_IF_ERROR(CheckTexts(request));
     return work();
   } catch (const std::exception& e) {
     return Incident(method, e.what());
@@ -34,9 +38,15 @@ absl::Status Guard(std::string_view method, const std::function<absl::Status()>&
 
 }  // namespace
 
-absl::Status RunCall(std::string_view method, const std::function<absl::Status()>& work) {
+absl::Status CheckTexts(const google::protobuf::Message& request) {
+  const std::vector<FieldViolation> mistakes = TextMistakes(request, "");
+  return mistakes.empty() ? absl::OkStatus() : InvalidFields(mistakes);
+}
+
+absl::Status RunCall(std::string_view method, const google::protobuf::Message& request,
+                     const std::function<absl::Status()>& work) {
   const auto start = std::chrono::steady_clock::now();
-  absl::Status status = Guard(method, work);
+  absl::Status status = Guard(method, request, work);
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
   if (status.ok()) {
     spdlog::debug("event=call method={} code=OK ms={:.1f}", method, took.count());
@@ -48,9 +58,10 @@ absl::Status RunCall(std::string_view method, const std::function<absl::Status()
 }
 
 grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext& context, std::string_view method,
+                                 const google::protobuf::Message& request,
                                  const std::function<absl::Status()>& work) {
   grpc::ServerUnaryReactor* reactor = context.DefaultReactor();
-  reactor->Finish(ToGrpc(RunCall(method, work)));
+  reactor->Finish(ToGrpc(RunCall(method, request, work)));
   return reactor;
 }
 

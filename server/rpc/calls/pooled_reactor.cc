@@ -7,18 +7,21 @@
 
 namespace meshwright {
 
-PooledReactor* PooledReactor::Start(WorkPool& pool, const char* method, Work work) {
-  auto* reactor = new PooledReactor(method, std::move(work));
+PooledReactor* PooledReactor::Start(WorkPool& pool, const char* method,
+                                    const google::protobuf::Message& request, Work work) {
+  auto* reactor = new PooledReactor(method, request, std::move(work));
   const absl::Status submitted = pool.Submit([reactor] { reactor->Run(); });
   if (!submitted.ok()) reactor->Finish(ToGrpc(submitted));
   return reactor;
 }
 
-PooledReactor::PooledReactor(const char* method, Work work)
-    : method_(method), work_(std::move(work)) {}
+PooledReactor::PooledReactor(const char* method, const google::protobuf::Message& request,
+                             Work work)
+    : method_(method), request_(request), work_(std::move(work)) {}
 
 void PooledReactor::Run() {
-  const absl::Status status = RunCall(method_, [this] { return work_(cancel_.get_token()); });
+  const absl::Status status =
+      RunCall(method_, request_, [this] { return work_(cancel_.get_token()); });
   Finish(ToGrpc(status));  // last: the reactor may be gone when this returns
 }
 

@@ -8,6 +8,10 @@
 #include "absl/status/status.h"
 #include "server/rpc/calls/work_pool.h"
 
+namespace google::protobuf {
+class Message;
+}
+
 namespace meshwright {
 
 // A call that is answered by the pool; cancelling the call stops its work.
@@ -15,17 +19,19 @@ class PooledReactor final : public grpc::ServerUnaryReactor {
  public:
   using Work = std::function<absl::Status(std::stop_token)>;
 
-  // `method` must outlive the call.
-  static PooledReactor* Start(WorkPool& pool, const char* method, Work work);
+  // `method` and `request` must outlive the call.
+  static PooledReactor* Start(WorkPool& pool, const char* method,
+                              const google::protobuf::Message& request, Work work);
 
   void OnCancel() override { cancel_.request_stop(); }
   void OnDone() override { delete this; }
 
  private:
-  PooledReactor(const char* method, Work work);
+  PooledReactor(const char* method, const google::protobuf::Message& request, Work work);
   void Run();
 
   const char* const method_;
+  const google::protobuf::Message& request_;
   const Work work_;
   std::stop_source cancel_;
 };

@@ -16,9 +16,9 @@ class CatalogService final : public v1::CatalogService::CallbackService {
   explicit CatalogService(const Knowledge& knowledge) : knowledge_(knowledge) {}
 
   grpc::ServerUnaryReactor* ListChips(grpc::CallbackServerContext* context,
-                                      const v1::ListChipsRequest* /*request*/,
+                                      const v1::ListChipsRequest* request,
                                       v1::ListChipsResponse* response) override {
-    return Answer(*context, "ListChips", [&] {
+    return Answer(*context, "ListChips", *request, [&] {
       *response = meshwright::ListChips(knowledge_.chips);
       return absl::OkStatus();
     });
@@ -27,7 +27,7 @@ class CatalogService final : public v1::CatalogService::CallbackService {
   grpc::ServerUnaryReactor* GetChip(grpc::CallbackServerContext* context,
                                     const v1::GetChipRequest* request,
                                     v1::GetChipResponse* response) override {
-    return Answer(*context, "GetChip", [&]() -> absl::Status {
+    return Answer(*context, "GetChip", *request, [&]() -> absl::Status {
       ASSIGN_OR_RETURN(*response, meshwright::GetChip(knowledge_.chips, request->id()));
       return absl::OkStatus();
     });
@@ -42,9 +42,9 @@ class ServerService final : public v1::ServerService::CallbackService {
   explicit ServerService(const ServiceContext& context) : context_(context) {}
 
   grpc::ServerUnaryReactor* GetServerInfo(grpc::CallbackServerContext* context,
-                                          const v1::GetServerInfoRequest* /*request*/,
+                                          const v1::GetServerInfoRequest* request,
                                           v1::GetServerInfoResponse* response) override {
-    return Answer(*context, "GetServerInfo", [&] {
+    return Answer(*context, "GetServerInfo", *request, [&] {
       *response = ServerInfo(context_.knowledge, context_.engine.schema_version());
       response->mutable_cost_models()->Assign(context_.cost_models.begin(),
                                               context_.cost_models.end());
@@ -54,9 +54,9 @@ class ServerService final : public v1::ServerService::CallbackService {
 
   // Every file is read whole.
   grpc::ServerUnaryReactor* ListCostModels(grpc::CallbackServerContext* /*context*/,
-                                           const v1::ListCostModelsRequest* /*request*/,
+                                           const v1::ListCostModelsRequest* request,
                                            v1::ListCostModelsResponse* response) override {
-    return PooledReactor::Start(context_.pool, "ListCostModels",
+    return PooledReactor::Start(context_.pool, "ListCostModels", *request,
                                 [this, response](const std::stop_token& /*cancel*/) {
                                   if (context_.list_cost_models) {
                                     *response = context_.list_cost_models();

@@ -35,7 +35,7 @@ class ExportReactor final : public grpc::ServerWriteReactor<v1::ExportHistoryRes
     auto* reactor = new ExportReactor();
     const absl::Status submitted = context.pool.Submit([reactor, context, &request] {
       const absl::Status status =
-          RunCall("ExportHistory", [&] { return reactor->Fill(context.engine, request); });
+          RunCall("ExportHistory", request, [&] { return reactor->Fill(context.engine, request); });
       if (status.ok()) {
         reactor->SendNext();
       } else {
@@ -103,6 +103,7 @@ class ImportReactor final : public grpc::ServerReadReactor<v1::ImportHistoryRequ
 
  private:
   absl::Status Take() {
+    RETURN_IF_ERROR(CheckTexts(request_));
     if (!options_.has_value()) {
       ASSIGN_OR_RETURN(const ImportOptions options, ReadImportOptions(request_));
       options_ = options;
@@ -116,8 +117,9 @@ class ImportReactor final : public grpc::ServerReadReactor<v1::ImportHistoryRequ
       Finish(ToGrpc(absl::CancelledError("the caller has gone")));
       return;
     }
-    const absl::Status submitted = context_.pool.Submit(
-        [this] { Finish(ToGrpc(RunCall("ImportHistory", [this] { return Import(); }))); });
+    const absl::Status submitted = context_.pool.Submit([this] {
+      Finish(ToGrpc(RunCall("ImportHistory", request_, [this] { return Import(); })));
+    });
     if (!submitted.ok()) Finish(ToGrpc(submitted));
   }
 
@@ -144,7 +146,7 @@ class HistoryService final : public v1::HistoryService::CallbackService {
   grpc::ServerUnaryReactor* ListMeasurements(grpc::CallbackServerContext* context,
                                              const v1::ListMeasurementsRequest* request,
                                              v1::ListMeasurementsResponse* response) override {
-    return AnswerFromStore(*context, "ListMeasurements", *response,
+    return AnswerFromStore(*context, *request, "ListMeasurements", *response,
                            [request](const HistoryQueries& history) {
                              return meshwright::ListMeasurements(history, *request);
                            });
@@ -153,7 +155,7 @@ class HistoryService final : public v1::HistoryService::CallbackService {
   grpc::ServerUnaryReactor* GetMeasurement(grpc::CallbackServerContext* context,
                                            const v1::GetMeasurementRequest* request,
                                            v1::GetMeasurementResponse* response) override {
-    return AnswerFromStore(*context, "GetMeasurement", *response,
+    return AnswerFromStore(*context, *request, "GetMeasurement", *response,
                            [&](const HistoryQueries& history) {
                              return meshwright::GetMeasurement(history, request->id(), codec_);
                            });
@@ -162,7 +164,7 @@ class HistoryService final : public v1::HistoryService::CallbackService {
   grpc::ServerUnaryReactor* ListCalibrations(grpc::CallbackServerContext* context,
                                              const v1::ListCalibrationsRequest* request,
                                              v1::ListCalibrationsResponse* response) override {
-    return AnswerFromStore(*context, "ListCalibrations", *response,
+    return AnswerFromStore(*context, *request, "ListCalibrations", *response,
                            [request](const HistoryQueries& history) {
                              return meshwright::ListCalibrations(history, *request);
                            });
@@ -171,7 +173,7 @@ class HistoryService final : public v1::HistoryService::CallbackService {
   grpc::ServerUnaryReactor* GetCalibration(grpc::CallbackServerContext* context,
                                            const v1::GetCalibrationRequest* request,
                                            v1::GetCalibrationResponse* response) override {
-    return AnswerFromStore(*context, "GetCalibration", *response,
+    return AnswerFromStore(*context, *request, "GetCalibration", *response,
                            [request](const HistoryQueries& history) {
                              return meshwright::GetCalibration(history, request->id());
                            });
@@ -188,10 +190,10 @@ class HistoryService final : public v1::HistoryService::CallbackService {
   }
 
   grpc::ServerUnaryReactor* BackupStore(grpc::CallbackServerContext* /*context*/,
-                                        const v1::BackupStoreRequest* /*request*/,
+                                        const v1::BackupStoreRequest* request,
                                         v1::BackupStoreResponse* response) override {
     return PooledReactor::Start(
-        context_.pool, "BackupStore",
+        context_.pool, "BackupStore", *request,
         [this, response](const std::stop_token& /*cancel*/) -> absl::Status {
           ASSIGN_OR_RETURN(*response, meshwright::BackupStore(context_.engine.queries(), NowMs()));
           return absl::OkStatus();
@@ -201,9 +203,10 @@ class HistoryService final : public v1::HistoryService::CallbackService {
  private:
   template <typename Response, typename Ask>
   grpc::ServerUnaryReactor* AnswerFromStore(grpc::CallbackServerContext& context,
+                                            const google::protobuf::Message& request,
                                             const char* method, Response& response,
                                             const Ask& ask) {
-    return Answer(context, method, [&]() -> absl::Status {
+    return Answer(context, method, request, [&]() -> absl::Status {
       ASSIGN_OR_RETURN(response, ask(context_.engine.queries()));
       return absl::OkStatus();
     });

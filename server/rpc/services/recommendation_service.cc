@@ -62,7 +62,7 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
                                       v1::RecommendResponse* response) override {
     const auto search_end = SearchEnd(*context, SystemClock::now());
     return PooledReactor::Start(
-        context_.pool, "Recommend",
+        context_.pool, "Recommend", *request,
         [this, request, response, search_end](std::stop_token cancel) -> absl::Status {
           return Answer(*request, *response, {search_end, std::move(cancel)});
         });
@@ -72,7 +72,7 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
                                           const v1::EvaluatePlansRequest* request,
                                           v1::EvaluatePlansResponse* response) override {
     return PooledReactor::Start(
-        context_.pool, "EvaluatePlans",
+        context_.pool, "EvaluatePlans", *request,
         [this, request, response](const std::stop_token& cancel) -> absl::Status {
           ASSIGN_OR_RETURN(const HistorySource history, context_.engine.History(std::nullopt));
           ASSIGN_OR_RETURN(*response, AnswerCases(*request, context_.knowledge, history, cancel,
@@ -86,7 +86,7 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
                                     v1::ExplainResponse* response) override {
     const auto search_end = SearchEnd(*context, SystemClock::now());
     return PooledReactor::Start(
-        context_.pool, "Explain",
+        context_.pool, "Explain", *request,
         [this, request, response, search_end](const std::stop_token& cancel) -> absl::Status {
           ASSIGN_OR_RETURN(const Bounded asked, Ask(request->question(), {search_end, cancel}));
           ASSIGN_OR_RETURN(const Explanation explanation,
@@ -101,7 +101,7 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
                                   v1::SweepResponse* response) override {
     const auto search_end = SearchEnd(*context, SystemClock::now());
     return PooledReactor::Start(
-        context_.pool, "Sweep",
+        context_.pool, "Sweep", *request,
         [this, request, response, search_end](const std::stop_token& cancel) -> absl::Status {
           ASSIGN_OR_RETURN(const Bounded asked, Ask(request->question(), {search_end, cancel}));
           ASSIGN_OR_RETURN(const meshwright::Sweep sweep,

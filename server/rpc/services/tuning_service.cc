@@ -57,13 +57,14 @@ class TuningService final : public v1::TuningService::CallbackService, public Cl
   grpc::ServerUnaryReactor* CreateStudy(grpc::CallbackServerContext* context,
                                         const v1::CreateStudyRequest* request,
                                         v1::CreateStudyResponse* response) override {
-    return Answer(*context, "CreateStudy", [&] { return AnswerCreate(*request, *response); });
+    return Answer(*context, "CreateStudy", *request,
+                  [&] { return AnswerCreate(*request, *response); });
   }
 
   grpc::ServerUnaryReactor* GetStudy(grpc::CallbackServerContext* context,
                                      const v1::GetStudyRequest* request,
                                      v1::GetStudyResponse* response) override {
-    return Answer(*context, "GetStudy", [&] {
+    return Answer(*context, "GetStudy", *request, [&] {
       return NameStudy(AnswerGet(request->study_id(), *response), request->study_id());
     });
   }
@@ -71,7 +72,7 @@ class TuningService final : public v1::TuningService::CallbackService, public Cl
   grpc::ServerUnaryReactor* ListStudies(grpc::CallbackServerContext* context,
                                         const v1::ListStudiesRequest* request,
                                         v1::ListStudiesResponse* response) override {
-    return Answer(*context, "ListStudies", [&]() -> absl::Status {
+    return Answer(*context, "ListStudies", *request, [&]() -> absl::Status {
       ASSIGN_OR_RETURN(const StudyPage page,
                        context_.engine.ListStudies(request->page_size(), request->page_token()));
       for (const StudyRecord& study : page.studies) *response->add_studies() = ToWire(study);
@@ -83,14 +84,19 @@ class TuningService final : public v1::TuningService::CallbackService, public Cl
   grpc::ServerWriteReactor<v1::WatchStudyResponse>* WatchStudy(
       grpc::CallbackServerContext* context, const v1::WatchStudyRequest* request) override {
     auto* watch = new WatchReactor(*context, context_.engine, watchers_);
-    watch->Follow(request->study_id(), request->after_revision());
+    const absl::Status texts = CheckTexts(*request);
+    if (texts.ok()) {
+      watch->Follow(request->study_id(), request->after_revision());
+    } else {
+      watch->Close(texts);
+    }
     return watch;
   }
 
   grpc::ServerUnaryReactor* CancelStudy(grpc::CallbackServerContext* context,
                                         const v1::CancelStudyRequest* request,
                                         v1::CancelStudyResponse* response) override {
-    return Answer(*context, "CancelStudy", [&]() -> absl::Status {
+    return Answer(*context, "CancelStudy", *request, [&]() -> absl::Status {
       const auto study = context_.engine.CancelStudy(request->study_id());
       if (!study.ok()) return NameStudy(study.status(), request->study_id());
       *response->mutable_study() = ToWire(*study);
@@ -101,7 +107,7 @@ class TuningService final : public v1::TuningService::CallbackService, public Cl
   grpc::ServerUnaryReactor* ListTrials(grpc::CallbackServerContext* context,
                                        const v1::ListTrialsRequest* request,
                                        v1::ListTrialsResponse* response) override {
-    return Answer(*context, "ListTrials", [&] {
+    return Answer(*context, "ListTrials", *request, [&] {
       return NameStudy(AnswerListTrials(*request, *response), request->study_id());
     });
   }
@@ -109,7 +115,7 @@ class TuningService final : public v1::TuningService::CallbackService, public Cl
   grpc::ServerUnaryReactor* ListAttempts(grpc::CallbackServerContext* context,
                                          const v1::ListAttemptsRequest* request,
                                          v1::ListAttemptsResponse* response) override {
-    return Answer(*context, "ListAttempts", [&]() -> absl::Status {
+    return Answer(*context, "ListAttempts", *request, [&]() -> absl::Status {
       ASSIGN_OR_RETURN(*response, meshwright::ListAttempts(context_.engine.queries(), *request));
       return absl::OkStatus();
     });
