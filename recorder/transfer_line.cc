@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "search_space/base/clean_text.h"
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
 #include "search_space/digest/base_encoding.h"
@@ -20,6 +21,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr char kFormat[] = "meshwright-history";
+constexpr char kNote[] = "note";
 
 // One description of each line's members, for both directions.
 template <typename Record, typename Members>
@@ -74,7 +76,7 @@ void VisitMeasurement(Record& record, Members& members) {
   members.Value("device_seconds", record.device_time);
   members.Value("time_ms", record.time_ms);
   members.Value("job_name", record.job_name);
-  members.Value("note", record.note);
+  members.Value(kNote, record.note);
 }
 
 class Writer {
@@ -133,6 +135,7 @@ class Reader {
       errors_.push_back(fmt::format("{}: must be present", name));
     } else if (const auto read = Read<T>(json_[name]); read.has_value()) {
       value = *read;
+      if constexpr (std::is_same_v<T, std::string>) CheckText(name, value);
     } else {
       errors_.push_back(fmt::format("{} = {}; must be {}", name, Shown(json_[name]), Kind<T>()));
     }
@@ -150,6 +153,13 @@ class Reader {
   }
 
  private:
+  // Only a note has several lines.
+  void CheckText(std::string_view name, const std::string& text) {
+    const TextLayout layout = name == kNote ? TextLayout::kLines : TextLayout::kOneLine;
+    const auto mistake = TextMistake(text, layout);
+    if (mistake.has_value()) errors_.push_back(fmt::format("{} = {}", name, *mistake));
+  }
+
   template <typename T>
   static std::optional<T> Read(const Json& json) {
     if constexpr (std::is_same_v<T, std::string>) {
@@ -253,8 +263,9 @@ absl::StatusOr<TransferLine> DecodeLine(std::string_view line) {
   reader.Value("kind", kind);
   const auto decoded = FromJson(kind, reader);
   if (!decoded.has_value()) {
-    return absl::InvalidArgumentError(fmt::format(
-        "kind = '{}'; must be one of header, question, calibration, measurement, end", kind));
+    return absl::InvalidArgumentError(
+        fmt::format("kind = {}; must be one of header, question, calibration, measurement, end",
+                    QuotedText(kind)));
   }
   if (std::holds_alternative<TransferHeader>(*decoded) && !HasFormat(json)) {
     return absl::InvalidArgumentError(fmt::format("format: must be '{}'", kFormat));

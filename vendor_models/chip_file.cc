@@ -10,6 +10,8 @@
 #include <set>
 #include <utility>
 
+#include "search_space/base/clean_text.h"
+#include "search_space/base/json_text.h"
 #include "search_space/base/shown_value.h"
 #include "search_space/base/status.h"
 #include "search_space/spec/choices.h"
@@ -324,6 +326,10 @@ absl::StatusOr<ChipEntry> ParseChipFile(std::string_view name, std::string_view 
     return InvalidFields({{.field = fmt::format("{}.json", name),
                            .description = ShownValue(file) + "; must be a JSON object"}});
   }
+  std::vector<FieldViolation> mistakes = JsonTextMistakes(file, "", TextLayout::kOneLine);
+  for (FieldViolation& mistake : mistakes)
+    mistake.field = fmt::format("{}.json: {}", name, mistake.field);
+  if (!mistakes.empty()) return InvalidFields(mistakes);
   ChipFileReader reader(name);
   reader.Read(file, name);
   return std::move(reader).Conclude();

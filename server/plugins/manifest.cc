@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "search_space/base/clean_text.h"
+#include "search_space/base/json_text.h"
 #include "search_space/base/status.h"
 #include "server/plugins/wire/checksum.h"
 
@@ -56,6 +57,10 @@ class ManifestReader {
       Add("", Shown(json_) + "; must be a JSON object");
       return manifest;
     }
+    for (FieldViolation& mistake : JsonTextMistakes(json_, "", TextLayout::kOneLine)) {
+      Add(mistake.field, std::move(mistake.description));
+    }
+    if (!violations_.empty()) return manifest;
     Text("name", manifest.name);
     Text("program", manifest.program);
     Text("library", manifest.library);

@@ -198,6 +198,28 @@ TEST(KubernetesTemplateTest, WhatIsNoObject) {
                           "status", "gang", "object", "object"));
 }
 
+// One that is not closed was taken for its word, and filling it never ended.
+TEST(KubernetesTemplateTest, APlaceholderThatIsNotClosedIsRefused) {
+  std::string text(*FindKubernetesTemplate("job"));
+  const std::string closed = "${image}";
+  ASSERT_NE(text.find(closed), std::string::npos);
+  text.replace(text.find(closed), closed.size(), "${image");
+  EXPECT_THAT(std::string(ParseKubernetesTemplate(text).status().message()),
+              HasSubstr("'${${image}'; no such placeholder"));
+}
+
+TEST(KubernetesTemplateTest, ControlCharactersAreRefused) {
+  std::string text(*FindKubernetesTemplate("job"));
+  const std::string image = "${image}";
+  ASSERT_NE(text.find(image), std::string::npos);
+  std::string lines = text;
+  lines.replace(lines.find(image), image.size(), "a\\n\\tb");
+  EXPECT_TRUE(ParseKubernetesTemplate(lines).ok()) << ParseKubernetesTemplate(lines).status();
+  text.replace(text.find(image), image.size(), "a\\u0000");
+  EXPECT_THAT(std::string(ParseKubernetesTemplate(text).status().message()),
+              HasSubstr("\"a\\u0000\"; must have no control characters, but byte 2"));
+}
+
 TEST(KubernetesTemplateTest, AFileOfTheSite) {
   const std::string path = testing::TempDir() + "/kubernetes_template.json";
   std::ofstream(path) << *FindKubernetesTemplate("volcano");

@@ -119,6 +119,7 @@ TEST(SlurmJobsTest, Nodes) {
   EXPECT_THAT(NodeNames("n[1-2,09-11],x[3],y"),
               ElementsAre("n1", "n2", "n09", "n10", "n11", "x3", "y"));
   EXPECT_THAT(NodeNames("n[1-"), ElementsAre("n[1-"));
+  EXPECT_THAT(NodeNames("n[0-2147483647]"), ElementsAre("n[0-2147483647]"));  // of no cluster
   EXPECT_THAT(NodeNames("n[a-b]"), ElementsAre("n[a-b]"));
 }
 

@@ -77,6 +77,12 @@ const Case kCases[] = {
     {"MoreThanSigned", With(R"(, "open_file_limit": 18446744073709551615)"), "at most 1048576"},
     {"MemoryTooLarge", With(R"(, "memory_limit_bytes": 17592186044417)"),
      "17592186044417; must be a whole number of at least 67108864 and at most 17592186044416"},
+    {"EscapeInAnArgument", With(R"(, "arguments": ["a", "\u001b[2J"])"),
+     R"(bad.json: arguments[1] = "\u001b[2J"; must have no control characters, but byte 1)"},
+    {"NulInTheEnvironment", With(R"(, "environment": {"A": "b\u0000"})"),
+     R"(bad.json: environment.A = "b\u0000"; must have no control characters, but byte 2)"},
+    {"LineInAName", With(R"(, "environment": {"A\nB": "b"})"),
+     R"(bad.json: environment.A B = "A\u000aB"; must have no control characters)"},
     {"ArgumentsNoList", With(R"(, "arguments": "x")"), R"("x"; must be a list of strings)"},
 };
 

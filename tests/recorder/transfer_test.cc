@@ -69,7 +69,7 @@ MeasurementRecord Full() {
                    .calibration_id = "c"};
   full.request_id = "r";
   full.request_hash = "h";
-  full.job_name = "nachts \"früh\"\n";
+  full.job_name = "nachts \"früh\"";
   full.note = "note";
   return full;
 }
@@ -204,7 +204,7 @@ TEST(TransferTest, NamesTheLineAndEveryBadMember) {
     return std::string(Import(target, WithEnd(lines)).status().message());
   };
   EXPECT_THAT(message({whole[0], "{"}), HasSubstr("line 2: must be a JSON object"));
-  EXPECT_THAT(message({whole[0], R"({"kind":"x"})"}), HasSubstr("line 2: kind = 'x'"));
+  EXPECT_THAT(message({whole[0], R"({"kind":"x"})"}), HasSubstr("line 2: kind = \"x\""));
   EXPECT_THAT(message({whole[1]}), HasSubstr("line 1: the first line must be a header"));
   EXPECT_THAT(message({whole[0], whole[3]}), HasSubstr("line 2: question_digest = 'digest of"));
   Lines lines(whole.begin(), whole.begin() + 4);
@@ -243,14 +243,25 @@ TEST(TransferTest, WhatNobodyCanMeanIsRefused) {
   EXPECT_EQ(import("peak_memory_bytes", "18446744073709551615"), "DAMAGED_EXPORT");
   EXPECT_EQ(import("peak_memory_bytes", "-1"), "DAMAGED_EXPORT");
   EXPECT_EQ(import("device_seconds", "-1"), "DAMAGED_EXPORT");
+  EXPECT_EQ(import("step_time_seconds", "31536001"), "DAMAGED_EXPORT");  // a year
+  EXPECT_EQ(import("step_time_seconds", "1e300"), "DAMAGED_EXPORT");
+  EXPECT_EQ(import("peak_memory_bytes", "1000000000000001"), "DAMAGED_EXPORT");
   EXPECT_EQ(import("note", '"' + std::string(5000, 'n') + '"'), "DAMAGED_EXPORT");
   EXPECT_EQ(import("id", R"("\u001b[31m")"), "DAMAGED_EXPORT");
+  EXPECT_EQ(import("job_name", R"("a\u0000b")"), "DAMAGED_EXPORT");
+  EXPECT_EQ(import("plan_key", R"("a\u007f")"), "DAMAGED_EXPORT");
+  EXPECT_EQ(import("note", R"("a\u009b1m")"), "DAMAGED_EXPORT");
+  EXPECT_EQ(import("note", R"("one\n\ttwo")"), "OK");
   // As deep as nothing that recurses bears.
   constexpr std::size_t kDepth = 300'000;
   Recorder target = OpenInMemory();
   const auto deep = Import(target, WithEnd({whole[0], R"({"kind":)" + std::string(kDepth, '[') +
                                                           std::string(kDepth, ']') + "}"}));
   EXPECT_EQ(Reason(deep.status()), "DAMAGED_EXPORT");
+  for (const char* const header :
+       {R"({"kind":"header","format":7,"version":1})", R"({"kind":"header","version":1})"}) {
+    EXPECT_EQ(Reason(Import(target, WithEnd({header})).status()), "DAMAGED_EXPORT") << header;
+  }
   EXPECT_LT(deep.status().message().size(), 1000u);
 }
 

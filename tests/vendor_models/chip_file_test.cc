@@ -181,6 +181,10 @@ const BadFile kBadFiles[] = {
       "gemm_residuals[0].shapes[0] = [8,1024,2048,4096]; must be [count, m, n, k, time_ratio]",
       "gemm_residuals[0].shapes[1] = [0,1,1,1,1]", "gemm_residuals[0].shapes[2] = [1,1,1,1,99]"}},
     {"NotJson", {{"{", "{{"}}, {"site-board.json = "}},
+    {"ControlCharacters",
+     {{"\"notes\": \"\"", R"("notes": "a\u0000b")"}, {"data sheet", R"(\u001b[2J)"}},
+     {R"(site-board.json: figures.memory_capacity_bytes.source = "\u001b[2J"; must have no)",
+      R"(site-board.json: notes = "a\u0000b"; must have no control characters, but byte 2)"}},
     {"NotAnObject", {{kGood, "[]"}}, {"site-board.json = []; must be a JSON object"}},
     {"FiveMistakes",
      {{R"("core_count")", R"("sm_count")"},                            // unknown key

@@ -60,7 +60,8 @@ std::string MasterOf(const KubernetesTemplate& job_template, const KubernetesOpt
   for (const auto& [word, value] :
        {std::pair<std::string_view, std::string_view>("${attempt_id}", spec.attempt_id),
         std::pair<std::string_view, std::string_view>("${name_space}", options.name_space)}) {
-    for (std::size_t at = address.find(word); at != std::string::npos; at = address.find(word)) {
+    for (std::size_t at = address.find(word); at != std::string::npos;
+         at = address.find(word, at + value.size())) {
       address.replace(at, word.size(), value);
     }
   }
@@ -135,6 +136,7 @@ std::optional<Json> FilledText(const std::string& text, const Json& values) {
   std::size_t at = 0;
   for (std::size_t open = text.find("${"); open != std::string::npos; open = text.find("${", at)) {
     const std::size_t close = text.find('}', open);
+    if (close == std::string::npos) break;  // stays as it is
     const auto found = values.find(text.substr(open + 2, close - open - 2));
     filled += text.substr(at, open - at);
     if (found != values.end())

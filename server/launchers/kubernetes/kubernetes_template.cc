@@ -7,7 +7,9 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "search_space/base/clean_text.h"
 #include "search_space/base/embedded_file.h"
+#include "search_space/base/json_text.h"
 #include "search_space/base/status.h"
 #include "search_space/spec/choices.h"
 #include "server/launchers/kubernetes/kubernetes_templates.h"
@@ -87,13 +89,14 @@ std::string TextIfAny(const Json& object, const std::string& path, const char* n
   return object.contains(name) ? Text(object, path, name, violations) : std::string();
 }
 
-// The words of all ${word} in a text.
+// Returns the words of all ${word} in a text. One that is not closed keeps its opening, so that it
+// is none of the words that we know.
 std::vector<std::string> WordsIn(std::string_view text) {
   std::vector<std::string> words;
   for (std::size_t at = text.find("${"); at != std::string_view::npos; at = text.find("${", at)) {
     const std::size_t close = text.find('}', at);
-    words.emplace_back(
-        text.substr(at + 2, close == std::string_view::npos ? close : close - at - 2));
+    const bool is_closed = close != std::string_view::npos;
+    words.emplace_back(is_closed ? text.substr(at + 2, close - at - 2) : text.substr(at));
     at += 2;
   }
   return words;
@@ -249,7 +252,8 @@ std::span<const std::string_view> KubernetesPlaceholders() { return kPlaceholder
 absl::StatusOr<KubernetesTemplate> ParseKubernetesTemplate(const std::string& text) {
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return InvalidFields({{"", "the template is no JSON object"}});
-  Violations violations;
+  Violations violations = JsonTextMistakes(json, "", TextLayout::kLines);
+  if (!violations.empty()) return InvalidFields(violations);
   std::vector<std::string> used;
   CheckFields(json, "", kFields, violations);
   KubernetesTemplate made = {.job = KindOf(json, "", used, violations),

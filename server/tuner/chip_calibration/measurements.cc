@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "search_space/base/clean_text.h"
+#include "search_space/base/json_text.h"
 #include "search_space/base/shown_value.h"
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
@@ -293,6 +295,8 @@ absl::StatusOr<ChipMeasurements> ParseMeasurements(std::string_view text) {
     return InvalidFields(
         {{.field = "measurements", .description = ShownValue(file) + "; must be a JSON object"}});
   }
+  const auto mistakes = JsonTextMistakes(file, "measurements", TextLayout::kOneLine);
+  if (!mistakes.empty()) return InvalidFields(mistakes);
   MeasurementsReader reader;
   reader.Read(file);
   return std::move(reader).Conclude();

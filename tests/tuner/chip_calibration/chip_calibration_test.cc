@@ -279,6 +279,15 @@ TEST(ChipCalibrationTest, TheSameFileGivesTheSameChip) {
   EXPECT_EQ(ChipFileText(Calibrated(AllItems()).entry), ChipFileText(Calibrated(AllItems()).entry));
 }
 
+TEST(ChipCalibrationTest, ControlCharactersAreRefused) {
+  const char* const file =
+      R"({"format": "meshwright.microbench", "machine": {"device_name": "a\u001b[2J"}})";
+  EXPECT_THAT(FieldViolations(ParseMeasurements(file).status()),
+              testing::ElementsAre(FieldViolation{
+                  "measurements.machine.device_name",
+                  R"("a\u001b[2J"; must have no control characters, but byte 2 is U+001B)"}));
+}
+
 TEST(MeasurementsTest, EveryMistakeIsNamed) {
   const auto read = ParseMeasurements(R"({"format": "other", "version": 2,
     "machine": {"device_name": "", "backend": "gloo", "torch": "1", "device_count": 0},
