@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <iterator>
 #include <string_view>
 #include <vector>
@@ -33,23 +35,31 @@ std::string_view Word(OperationKind kind) {
   std::abort();
 }
 
-double Microseconds(Seconds time) { return time.count() * 1e6; }
+// Perfetto counts in whole nanoseconds and drops a span that overlaps another in part. So the two
+// ends of a span are rounded, and what ends where the next begins still does so afterwards.
+std::int64_t Nanoseconds(Seconds time) { return std::llround(time.count() * 1e9); }
+
+// Returns nanoseconds as the format has them: "1.234" microseconds.
+std::string Microseconds(std::int64_t nanoseconds) {
+  return fmt::format("{}.{:03}", nanoseconds / 1000, nanoseconds % 1000);
+}
 
 struct Span {
   std::string name = {};
   std::string_view category = {};
   int device = 0;
   Seconds start = Seconds(0);
-  Seconds duration = Seconds(0);
+  Seconds end = Seconds(0);
 };
 
-// `arguments` are members of a JSON object.
+// Appends a span; `arguments` are members of a JSON object.
 void AppendSpan(const Span& span, std::string_view arguments, std::string& text) {
+  const std::int64_t start = Nanoseconds(span.start);
   fmt::format_to(std::back_inserter(text),
                  ",\n{{\"name\":\"{}\",\"cat\":\"{}\",\"ph\":\"X\",\"pid\":0,\"tid\":{},"
-                 "\"ts\":{:.3f},\"dur\":{:.3f},\"args\":{{{}}}}}",
-                 span.name, span.category, span.device, Microseconds(span.start),
-                 Microseconds(span.duration), arguments);
+                 "\"ts\":{},\"dur\":{},\"args\":{{{}}}}}",
+                 span.name, span.category, span.device, Microseconds(start),
+                 Microseconds(Nanoseconds(span.end) - start), arguments);
 }
 
 }  // namespace
@@ -74,8 +84,10 @@ absl::StatusOr<Timeline> TimelineOfPlan(const EvaluateRequest& request, const Kn
 
 std::string TraceEvents(const Timeline& timeline) {
   int devices = 0;
+  Seconds pipeline = timeline.pipeline;
   for (const ScheduledOperation& op : timeline.operations) {
     devices = std::max(devices, op.device + 1);
+    pipeline = std::max(pipeline, op.end);  // but for rounding its end is the last one's
   }
   std::string text =
       "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"
@@ -91,7 +103,7 @@ std::string TraceEvents(const Timeline& timeline) {
                 .category = Word(op.kind),
                 .device = op.device,
                 .start = op.start,
-                .duration = op.end - op.start},
+                .end = op.end},
                fmt::format("\"micro_batch\":{},\"chunk\":{},\"direction\":{}", op.micro_batch,
                            op.chunk, op.direction),
                text);
@@ -101,7 +113,7 @@ std::string TraceEvents(const Timeline& timeline) {
     Seconds duration;
   };
   for (int device = 0; device < devices; ++device) {
-    Seconds at = timeline.pipeline;
+    Seconds at = pipeline;
     for (const Part& part :
          {Part{"exposed data parallelism", timeline.communication},
           Part{"optimizer", timeline.optimizer}, Part{"fixed", timeline.fixed}}) {
@@ -110,7 +122,7 @@ std::string TraceEvents(const Timeline& timeline) {
                     .category = part.name,
                     .device = device,
                     .start = at,
-                    .duration = part.duration},
+                    .end = at + part.duration},
                    "", text);
       }
       at += part.duration;
