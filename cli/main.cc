@@ -7,10 +7,14 @@
 #include <exception>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "cli/local/local_store.h"
 #include "cli/program/exit_code.h"
+#include "cli/program/flag_texts.h"
 #include "cli/program/program.h"
+#include "cli/program/terminal.h"
+#include "search_space/base/status.h"
 
 namespace meshwright {
 namespace {
@@ -57,6 +61,8 @@ int RunProgram(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? kExitDone : kExitUsage;
   }
+  const std::vector<FieldViolation> mistakes = FlagTextMistakes(app);
+  if (!mistakes.empty()) return Fail(InvalidFields(mistakes), program.flags.output);
   return program.run();
 }
 
@@ -67,7 +73,7 @@ int main(int argc, char** argv) {
   try {
     return meshwright::RunProgram(argc, argv);
   } catch (const std::exception& e) {
-    fmt::print(stderr, "error: {}\n", e.what());
+    meshwright::PrintNote(fmt::format("error: {}", e.what()));
     return meshwright::kExitInternal;
   }
 }

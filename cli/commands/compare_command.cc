@@ -14,6 +14,7 @@
 #include "cli/program/program.h"
 #include "cli/program/terminal.h"
 #include "cli/reports/comparison.h"
+#include "cli/reports/print_answer.h"
 #include "proto/json/json.h"
 #include "search_space/base/status.h"
 #include "server/convert/convert.h"
@@ -168,7 +169,7 @@ int RunCompare(const CompareOptions& options, const GlobalFlags& flags) {
   const auto comparison = Compare(options, flags);
   if (!comparison.ok()) return Fail(comparison.status(), flags.output);
   PrintData(flags.output == OutputForm::kTable
-                ? ComparisonReport(*comparison)
+                ? ComparisonReport(ForTerminal(*comparison))
                 : PrintJson(*comparison, {.multiline = true}) + "\n");
   return kExitDone;
 }

@@ -11,6 +11,7 @@
 #include "cli/program/program.h"
 #include "cli/program/terminal.h"
 #include "cli/reports/explain_report.h"
+#include "cli/reports/print_answer.h"
 #include "proto/json/json.h"
 #include "server/convert/convert.h"
 #include "server/rpc/client/client.h"
@@ -47,7 +48,7 @@ absl::StatusOr<v1::ExplainResponse> AskFor(const TuneFlags& question, const Glob
 int RunExplain(const TuneFlags& question, const GlobalFlags& flags) {
   const auto answer = AskFor(question, flags);
   if (!answer.ok()) return Fail(answer.status(), flags.output);
-  PrintData(flags.output == OutputForm::kTable ? ExplainReport(*answer)
+  PrintData(flags.output == OutputForm::kTable ? ExplainReport(ForTerminal(*answer))
                                                : PrintJson(*answer, {.multiline = true}) + "\n");
   return kExitDone;
 }

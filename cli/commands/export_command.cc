@@ -7,6 +7,7 @@
 #include "cli/program/exit_code.h"
 #include "cli/program/program.h"
 #include "cli/program/terminal.h"
+#include "cli/reports/print_answer.h"
 #include "proto/json/json.h"
 #include "search_space/base/status.h"
 #include "search_space/spec/plan.h"
@@ -45,8 +46,9 @@ absl::StatusOr<v1::RankedPlan> Export(const ExportOptions& options, const Global
 int RunExport(const ExportOptions& options, const GlobalFlags& flags) {
   const auto exported = Export(options, flags);
   if (!exported.ok()) return Fail(exported.status(), flags.output);
-  PrintData(flags.output == OutputForm::kTable ? exported->exports().at(options.framework)
-                                               : PrintJson(*exported, {.multiline = true}) + "\n");
+  PrintData(flags.output == OutputForm::kTable
+                ? ForTerminal(*exported).exports().at(options.framework)
+                : PrintJson(*exported, {.multiline = true}) + "\n");
   return kExitDone;
 }
 

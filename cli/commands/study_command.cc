@@ -16,6 +16,7 @@
 #include "cli/program/interrupt.h"
 #include "cli/program/program.h"
 #include "cli/program/terminal.h"
+#include "cli/reports/print_answer.h"
 #include "cli/reports/progress_line.h"
 #include "cli/reports/study_answer.h"
 #include "cli/reports/study_table.h"
@@ -58,7 +59,7 @@ int List(const StudyOptions& options, const GlobalFlags& flags) {
   const auto studies = ListStudies(options, flags);
   if (!studies.ok()) return Fail(studies.status(), flags.output);
   PrintData(flags.output == OutputForm::kJson ? PrintJson(*studies, {.multiline = true}) + "\n"
-                                              : StudyTable(*studies));
+                                              : StudyTable(ForTerminal(*studies)));
   return kExitDone;
 }
 
@@ -74,7 +75,7 @@ int Show(const StudyOptions& options, const GlobalFlags& flags) {
   if (!study.ok()) return Fail(study.status(), flags.output);
   PrintData(flags.output == OutputForm::kJson
                 ? PrintJson(*study, {.multiline = true}) + "\n"
-                : StudyReport(*study, {.has_color = StdoutHasColor()}));
+                : StudyReport(ForTerminal(*study), {.has_color = StdoutHasColor()}));
   return kExitDone;
 }
 
@@ -92,7 +93,7 @@ int Attempts(const StudyOptions& options, const GlobalFlags& flags) {
   const auto attempts = ListAttempts(request, flags);
   if (!attempts.ok()) return Fail(attempts.status(), flags.output);
   PrintData(flags.output == OutputForm::kJson ? PrintJson(*attempts, {.multiline = true}) + "\n"
-                                              : AttemptTable(*attempts));
+                                              : AttemptTable(ForTerminal(*attempts)));
   return kExitDone;
 }
 
@@ -100,7 +101,7 @@ int PrintStudy(const v1::Study& study, OutputForm output) {
   v1::ListStudiesResponse studies;
   *studies.add_studies() = study;
   PrintData(output == OutputForm::kJson ? PrintJson(study, {.multiline = true}) + "\n"
-                                        : StudyTable(studies));
+                                        : StudyTable(ForTerminal(studies)));
   return kExitDone;
 }
 
@@ -124,7 +125,8 @@ int Watch(const StudyOptions& options, const GlobalFlags& flags) {
   auto client = Client::Connect(flags.server);
   if (!client.ok()) return Fail(client.status(), flags.output);
   const auto print = [&](const v1::WatchStudyResponse& event) {
-    PrintData(flags.output == OutputForm::kJson ? PrintJson(event, {}) + "\n" : EventLine(event));
+    PrintData(flags.output == OutputForm::kJson ? PrintJson(event, {}) + "\n"
+                                                : EventLine(ForTerminal(event)));
     std::fflush(stdout);
   };
   const absl::Status status = FollowStudy(*client, options.id, print, interrupt.token());

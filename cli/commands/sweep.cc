@@ -14,6 +14,7 @@
 #include "cli/program/interrupt.h"
 #include "cli/program/terminal.h"
 #include "cli/reports/explain_report.h"
+#include "cli/reports/print_answer.h"
 #include "proto/json/json.h"
 #include "search_space/base/status.h"
 #include "server/convert/convert.h"
@@ -111,8 +112,9 @@ absl::StatusOr<std::vector<int>> DeviceCounts(const std::string& text) {
 int RunSweepCommand(const TuneFlags& question, const SweepFlags& sweep, const GlobalFlags& flags) {
   const auto answer = AskFor(question, sweep, flags);
   if (!answer.ok()) return Fail(answer.status(), flags.output);
-  PrintData(flags.output == OutputForm::kTable ? SweepReport(*answer, sweep.device_hour_price)
-                                               : PrintJson(*answer, {.multiline = true}) + "\n");
+  PrintData(flags.output == OutputForm::kTable
+                ? SweepReport(ForTerminal(*answer), sweep.device_hour_price)
+                : PrintJson(*answer, {.multiline = true}) + "\n");
   return kExitDone;
 }
 

@@ -9,6 +9,7 @@
 
 #include "cli/program/exit_code.h"
 #include "proto/json/json.h"
+#include "search_space/base/clean_text.h"
 #include "search_space/base/status.h"
 #include "server/convert/convert.h"
 
@@ -16,7 +17,9 @@ namespace meshwright {
 
 void PrintData(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
-void PrintNote(std::string_view text) { fmt::print(stderr, "{}\n", text); }
+void PrintNote(std::string_view text) {
+  fmt::print(stderr, "{}\n", CleanText(text, {.longest_bytes = text.size(), .keeps_lines = true}));
+}
 
 void PrintError(const absl::Status& status, OutputForm output) {
   if (output == OutputForm::kJson) {

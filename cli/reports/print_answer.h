@@ -7,8 +7,17 @@
 #include "cli/program/program.h"
 #include "cli/program/terminal.h"
 #include "proto/json/json.h"
+#include "proto/json/text_fields.h"
 
 namespace meshwright {
+
+// Returns an answer as a terminal may get it: names and notes in it may be other people's, and logs
+// other programs'. JSON needs it not, because it escapes control characters.
+template <typename Response>
+Response ForTerminal(Response response) {
+  CleanTexts(response);
+  return response;
+}
 
 // Prints a message as JSON or as `text` has it for people, or the error; gives the exit code.
 template <typename Response>
@@ -16,7 +25,7 @@ int Print(const absl::StatusOr<Response>& response, OutputForm output,
           std::string (*text)(const Response&)) {
   if (!response.ok()) return Fail(response.status(), output);
   PrintData(output == OutputForm::kJson ? PrintJson(*response, {.multiline = true}) + "\n"
-                                        : text(*response));
+                                        : text(ForTerminal(*response)));
   return kExitDone;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "cli/program/terminal.h"
+#include "cli/reports/print_answer.h"
 #include "cli/reports/words.h"
 
 namespace meshwright {
@@ -40,10 +41,10 @@ void ProgressLine::Show(const v1::Progress& progress) {
     // A log gets what a job waits for, once.
     if (progress.job_status().empty() || progress.job_status() == last_job_status_) return;
     last_job_status_ = progress.job_status();
-    fmt::print(stderr, "{}\n", last_job_status_);
+    PrintNote(last_job_status_);
     return;
   }
-  fmt::print(stderr, "{}{}", kClearLine, ProgressText(progress));
+  fmt::print(stderr, "{}{}", kClearLine, ProgressText(ForTerminal(progress)));
   std::fflush(stderr);
 }
 

@@ -9,6 +9,7 @@
 
 #include "cli/program/exit_code.h"
 #include "cli/program/terminal.h"
+#include "cli/reports/print_answer.h"
 #include "proto/json/json.h"
 #include "search_space/base/status.h"
 #include "server/convert/status_wire.h"
@@ -65,7 +66,7 @@ int PrintAnswer(const v1::GetStudyResponse& answer, const ReportNotes& notes, Ou
   if (output == OutputForm::kTable) {
     // The report of an infeasible study is the error, at length.
     const bool has_report = answer.has_result() || answer.has_infeasible();
-    if (has_report) PrintData(StudyReport(answer, notes));
+    if (has_report) PrintData(StudyReport(ForTerminal(answer), notes));
     return status.ok() || answer.has_infeasible() ? ExitCode(status) : Fail(status, output);
   }
   if (answer.has_result()) {
