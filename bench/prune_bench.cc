@@ -38,7 +38,8 @@ void BM_Rules(benchmark::State& state, std::string_view question) {
     for (const Node& node : nodes) {
       for (const PruneRule& rule : PruneRules()) {
         if (rule.check == nullptr) continue;
-        benchmark::DoNotOptimize(rule.check(view, node.plan, node.depth));
+        benchmark::DoNotOptimize(
+            rule.check({.problem = view, .space = space}, node.plan, node.depth));
         ++checks;
       }
     }

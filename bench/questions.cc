@@ -61,7 +61,8 @@ std::optional<ParallelPlan> DrawPlan(const Problem& problem, const SearchSpace& 
     space.Set(dimension, values[random() % values.size()], plan);
     for (const PruneRule& rule : PruneRules()) {
       if (rule.check == nullptr) continue;
-      if (rule.check(ViewOf(problem), plan, depth + 1).has_value()) return std::nullopt;
+      if (rule.check({.problem = ViewOf(problem), .space = space}, plan, depth + 1).has_value())
+        return std::nullopt;
     }
   }
   return plan;

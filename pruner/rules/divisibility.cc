@@ -114,8 +114,9 @@ std::optional<Rejection> CheckSchedule(const EstimatorProblem& problem, const Pa
 
 }  // namespace
 
-std::optional<Rejection> CheckDivisibility(const EstimatorProblem& problem,
-                                           const ParallelPlan& plan, int depth) {
+std::optional<Rejection> CheckDivisibility(const PruneContext& context, const ParallelPlan& plan,
+                                           int depth) {
+  const EstimatorProblem& problem = context.problem;
   if (JustSet(Dimension::kTensorParallel, depth)) {
     return CheckTensor(problem.model, plan.tensor_parallel);
   }

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <vector>
+
 #include "estimator/model/memory.h"
 #include "estimator/pipeline/pipeline_layout.h"
 #include "estimator/problem/estimator_problem.h"
@@ -8,9 +11,28 @@
 
 namespace meshwright {
 
-// Plans that are another plan written differently: sharding states over a single rank.
-std::optional<Rejection> CheckEqualPlans(const EstimatorProblem& problem, const ParallelPlan& plan,
+namespace {
+
+// Returns if the space has the plan without sharding too, with the rest as it is: a user may have
+// left out zero_stage 0, or fixed what stands beside it.
+bool HasUnsharded(const SearchSpace& space, ParallelPlan plan) {
+  constexpr Dimension kOfSharding[] = {Dimension::kZeroStage, Dimension::kZeroGroupSize,
+                                       Dimension::kWholeWeights, Dimension::kOptimizerOffload};
+  for (const Dimension dimension : kOfSharding) {
+    const std::vector<int> values = space.Values(dimension, plan);
+    if (std::ranges::find(values, 0) == values.end()) return false;
+    space.Set(dimension, 0, plan);
+  }
+  return true;
+}
+
+}  // namespace
+
+// Rejects plans that are another plan of the space written differently: sharding states over a
+// single rank.
+std::optional<Rejection> CheckEqualPlans(const PruneContext& context, const ParallelPlan& plan,
                                          int depth) {
+  const EstimatorProblem& problem = context.problem;
   // A sharded optimizer alone goes to the host.
   const bool is_decided = JustSet(Dimension::kOptimizerOffload, depth);
   if (!is_decided || plan.zero_stage == 0 || plan.optimizer_offload_ratio > 0) return std::nullopt;
@@ -26,6 +48,7 @@ std::optional<Rejection> CheckEqualPlans(const EstimatorProblem& problem, const 
           ? plan.tensor_parallel / (plan.expert_parallel * plan.expert_tensor_parallel)
           : 1;
   if (expert_ranks > 1) return std::nullopt;
+  if (!HasUnsharded(context.space, plan)) return std::nullopt;
   return Rejection{.rule = "dominance",
                    .reason = "zero_stage > 0 over one rank is zero_stage 0",
                    .value = static_cast<double>(plan.zero_stage),

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "estimator/problem/estimator_problem.h"
+#include "search_space/space/space.h"
 #include "search_space/spec/plan.h"
 
 namespace meshwright {
@@ -16,13 +17,19 @@ struct Rejection {
   double limit = 0;  // what it would need
 };
 
+// What rules may lean on beside the plan.
+struct PruneContext {
+  const EstimatorProblem& problem;
+  const SearchSpace& space;
+};
+
 // A rule that looks at the dimensions that are set: after the walk has set `depth` of them, it
 // rejects the whole subtree or nothing. Rules are pure; each must never reject a plan that is both
 // legal and best.
 struct PruneRule {
   std::string_view name;
   std::string_view what;  // for people
-  std::optional<Rejection> (*check)(const EstimatorProblem& problem, const ParallelPlan& prefix,
+  std::optional<Rejection> (*check)(const PruneContext& context, const ParallelPlan& prefix,
                                     int depth);
 };
 

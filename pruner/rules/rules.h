@@ -2,7 +2,6 @@
 
 #include <optional>
 
-#include "estimator/problem/estimator_problem.h"
 #include "pruner/rules/prune_rule.h"
 #include "search_space/space/space.h"
 #include "search_space/spec/plan.h"
@@ -10,12 +9,12 @@
 namespace meshwright {
 
 // One function a file; rows of the table in pruner.cc.
-std::optional<Rejection> CheckDivisibility(const EstimatorProblem& problem,
-                                           const ParallelPlan& prefix, int depth);
-std::optional<Rejection> CheckTopology(const EstimatorProblem& problem, const ParallelPlan& prefix,
+std::optional<Rejection> CheckDivisibility(const PruneContext& context, const ParallelPlan& prefix,
+                                           int depth);
+std::optional<Rejection> CheckTopology(const PruneContext& context, const ParallelPlan& prefix,
                                        int depth);
-std::optional<Rejection> CheckEqualPlans(const EstimatorProblem& problem,
-                                         const ParallelPlan& prefix, int depth);
+std::optional<Rejection> CheckEqualPlans(const PruneContext& context, const ParallelPlan& prefix,
+                                         int depth);
 
 // Whether `dimension` is the one that the walk has just set.
 inline bool JustSet(Dimension dimension, int depth) {

@@ -12,10 +12,10 @@ namespace meshwright {
 // fills neither would have members on both sides of a border with unequal shares, which no
 // framework's rank order gives. Whole nodes are slow but legal: where little else fits they can be
 // best, so the cost model judges them.
-std::optional<Rejection> CheckTopology(const EstimatorProblem& problem, const ParallelPlan& plan,
+std::optional<Rejection> CheckTopology(const PruneContext& context, const ParallelPlan& plan,
                                        int depth) {
   if (!JustSet(Dimension::kTensorParallel, depth)) return std::nullopt;
-  const int node = ScaleUpDeviceCount(problem.cluster.pools.front());
+  const int node = ScaleUpDeviceCount(context.problem.cluster.pools.front());
   const int t = plan.tensor_parallel;
   if (node % t == 0 || t % node == 0) return std::nullopt;
   return Rejection{

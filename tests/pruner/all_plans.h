@@ -25,11 +25,14 @@ namespace meshwright {
 
 using Evaluated = RecomputeChoice;
 
+// Tells if a rule about sizes, which looks at no space, rejects the plan.
 inline bool IsRejectedBy(std::string_view name, const Problem& problem, const ParallelPlan& plan) {
+  const SearchSpace least(problem.model, /*device_count=*/1, /*global_batch_size=*/1, {});
   for (const PruneRule& rule : PruneRules()) {
     if (rule.name != name) continue;
     for (int depth = 1; depth <= kDimensionCount; ++depth) {
-      if (rule.check(ViewOf(problem), plan, depth).has_value()) return true;
+      if (rule.check({.problem = ViewOf(problem), .space = least}, plan, depth).has_value())
+        return true;
     }
   }
   return false;

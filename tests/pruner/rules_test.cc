@@ -28,10 +28,11 @@ struct Found {
 
 std::optional<Found> FirstRejection(std::string_view rule, const Problem& problem,
                                     const ParallelPlan& plan) {
+  const SearchSpace space = SpaceOf(problem);
   for (const PruneRule& row : PruneRules()) {
     if (row.name != rule || row.check == nullptr) continue;
     for (int depth = 1; depth <= kDimensionCount; ++depth) {
-      const auto rejection = row.check(ViewOf(problem), plan, depth);
+      const auto rejection = row.check({.problem = ViewOf(problem), .space = space}, plan, depth);
       if (rejection.has_value()) return Found{*rejection, static_cast<Dimension>(depth - 1)};
     }
   }
@@ -60,6 +61,16 @@ void Ulysses(Problem& problem) {
 void UlyssesOfFourKeyValueHeads(Problem& problem) {
   Ulysses(problem);
   problem.model.kv_head_count = 4;
+}
+void WithoutZero0(Problem& problem) {
+  problem.space.chosen[Dimension::kZeroStage] = {.values = {1, 2}};
+}
+void WithZero0(Problem& problem) {
+  problem.space.chosen[Dimension::kZeroStage] = {.values = {0, 1}};
+}
+void GroupsOfTwo(Problem& problem) {
+  problem.space.shards_in_groups = true;
+  problem.space.chosen[Dimension::kZeroGroupSize] = {.values = {2}};
 }
 void FourExperts(Problem& problem) { problem.model = TinyExperts(); }
 void SequenceParallelExperts(Problem& problem) {
@@ -258,6 +269,14 @@ const Case kDominance[] = {
      Nothing,
      {.tensor_parallel = 4, .zero_stage = 3},
      Expected{Dimension::kOptimizerOffload, "zero_stage > 0 over one rank", 3, 0}},
+    // The equal plan is not in the space: nothing would be left of this one.
+    {"OneRankWithoutZero0", "dominance", WithoutZero0, {.pipeline_parallel = 4, .zero_stage = 1}},
+    {"OneRankWithZero0",
+     "dominance",
+     WithZero0,
+     {.pipeline_parallel = 4, .zero_stage = 1},
+     Expected{Dimension::kOptimizerOffload, "zero_stage > 0 over one rank", 1, 0}},
+    {"OneRankWithAGroupFixed", "dominance", GroupsOfTwo, {.pipeline_parallel = 4, .zero_stage = 1}},
     {"ExpertsOverTensorRanks",  // 4 ranks / (2 x 1): two hold the same experts
      "dominance",
      FourExperts,

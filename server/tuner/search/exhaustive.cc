@@ -103,7 +103,8 @@ bool Cut(const ParallelPlan& plan, int depth, const EstimatorProblem& problem, S
          std::vector<Tally>& tallies) {
   for (Tally& tally : tallies) {
     if (!tally.is_on || tally.rule->check == nullptr) continue;
-    if (!tally.rule->check(problem, plan, depth).has_value()) continue;
+    if (!tally.rule->check({.problem = problem, .space = shared.space}, plan, depth).has_value())
+      continue;
     const std::int64_t below = shared.space.CountBelow(plan, depth);
     tally.count += below;
     shared.considered += below;

@@ -19,7 +19,8 @@ std::optional<Seconds> LeastTimeOf(const SearchSpace& space, const ParallelPlan&
     const bool is_cut = std::ranges::any_of(PruneRules(), [&](const PruneRule& rule) {
       return rule.check != nullptr &&
              std::ranges::find(disabled_rules, rule.name) == disabled_rules.end() &&
-             rule.check(model.problem(), walk.plan(), walk.depth()).has_value();
+             rule.check({.problem = model.problem(), .space = space}, walk.plan(), walk.depth())
+                 .has_value();
     });
     if (is_cut || walk.depth() == kDepth) walk.Skip();
     if (is_cut || walk.depth() < kDepth) continue;

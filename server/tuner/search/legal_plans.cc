@@ -39,7 +39,8 @@ LegalPlans::LegalPlans(const SearchSpace& space, const EstimatorProblem& problem
 
 bool LegalPlans::IsCut(const ParallelPlan& plan, int depth) const {
   return std::ranges::any_of(PruneRules(), [&](const PruneRule& rule) {
-    return rule.check != nullptr && rule.check(problem_, plan, depth).has_value();
+    return rule.check != nullptr &&
+           rule.check({.problem = problem_, .space = space_}, plan, depth).has_value();
   });
 }
 

@@ -153,7 +153,8 @@ class ModelSearch {
   bool IsCut(const ParallelPlan& plan, int depth) {
     for (auto& [rule, sum] : tallies_) {
       if (rule->check == nullptr || !IsOn(rule->name)) continue;
-      if (!rule->check(built_in_.problem(), plan, depth).has_value()) continue;
+      if (!rule->check({.problem = built_in_.problem(), .space = space_}, plan, depth).has_value())
+        continue;
       if (counts_) sum += space_.CountBelow(plan, depth);
       return true;
     }

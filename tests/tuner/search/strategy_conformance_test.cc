@@ -61,7 +61,8 @@ std::set<ParallelPlan> LegalPlansOf(const Problem& problem) {
   for (PlanWalk walk(space); walk.Next();) {
     const bool is_cut = std::ranges::any_of(PruneRules(), [&](const PruneRule& rule) {
       return rule.check != nullptr &&
-             rule.check(ViewOf(problem), walk.plan(), walk.depth()).has_value();
+             rule.check({.problem = ViewOf(problem), .space = space}, walk.plan(), walk.depth())
+                 .has_value();
     });
     if (is_cut) {
       walk.Skip();
