@@ -52,6 +52,9 @@ struct TrialRecord {
   std::int64_t start_time_ms = 0;
   std::optional<std::int64_t> end_time_ms = {};
   std::optional<std::int64_t> measurement_sequence = {};
+  // Those of its newest attempt.
+  std::string failure_class = {};
+  std::string failure_message = {};
   bool operator==(const TrialRecord&) const = default;
 };
 

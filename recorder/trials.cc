@@ -22,7 +22,11 @@ namespace {
 constexpr char kTrialColumns[] =
     "study_id, number, plan_key, plan_digest, plan, expected_step_time_seconds, "
     "success_probability_ratio, state, outcome, step_time_seconds, peak_memory_bytes, "
-    "device_seconds, start_time_ms, end_time_ms, measurement_sequence, purpose";
+    "device_seconds, start_time_ms, end_time_ms, measurement_sequence, purpose, "
+    "(SELECT failure_class FROM attempts AS a WHERE a.study_id = trials.study_id AND "
+    "a.trial_number = trials.number ORDER BY a.number DESC LIMIT 1), "
+    "(SELECT message FROM attempts AS a WHERE a.study_id = trials.study_id AND "
+    "a.trial_number = trials.number ORDER BY a.number DESC LIMIT 1)";
 
 absl::StatusOr<TrialRecord> ReadRow(const Statement& row) {
   TrialRecord trial = {.study_id = row.Text(0),
@@ -37,7 +41,9 @@ absl::StatusOr<TrialRecord> ReadRow(const Statement& row) {
                        .device_time = Seconds(row.Real(11)),
                        .start_time_ms = row.Integer(12),
                        .end_time_ms = row.OptionalInteger(13),
-                       .measurement_sequence = row.OptionalInteger(14)};
+                       .measurement_sequence = row.OptionalInteger(14),
+                       .failure_class = row.Text(16),
+                       .failure_message = row.Text(17)};
   const std::string whose = fmt::format("trial {} of study '{}'", trial.number, trial.study_id);
   ASSIGN_OR_RETURN(trial.state, ReadWord<TrialState>(row, 7, whose));
   ASSIGN_OR_RETURN(trial.purpose, ReadWord<TrialPurpose>(row, 15, whose));
