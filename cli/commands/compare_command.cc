@@ -64,7 +64,7 @@ absl::StatusOr<v1::Estimate> AnswerHere(const Parsed<v1::EvaluateCase>& asked,
 
 absl::Status FromCaseError(const v1::CaseError& error) {
   std::vector<FieldViolation> violations;
-  for (const v1::FieldError& field : error.fields()) {
+  for (const v1::FieldViolation& field : error.fields()) {
     violations.push_back({.field = field.field(), .description = field.description()});
   }
   return WithReason(

@@ -22,7 +22,8 @@
 namespace meshwright {
 namespace {
 
-absl::StatusOr<v1::ExplainResponse> AskFor(const TuneFlags& question, const GlobalFlags& flags) {
+absl::StatusOr<v1::ExplainPlanResponse> AskFor(const TuneFlags& question,
+                                               const GlobalFlags& flags) {
   Parsed<v1::TuneRequest> asked = ReadTuneRequest(question);
   const Interrupt interrupt;
   if (flags.server.empty()) {
@@ -40,9 +41,9 @@ absl::StatusOr<v1::ExplainResponse> AskFor(const TuneFlags& question, const Glob
   }
   if (!asked.violations.empty()) return RequestMistakes(asked, flags);
   ASSIGN_OR_RETURN(Client client, Client::Connect(flags.server));
-  v1::ExplainRequest request;
+  v1::ExplainPlanRequest request;
   *request.mutable_question() = asked.message;
-  return client.Explain(request, {.cancel = interrupt.token()});
+  return client.ExplainPlan(request, {.cancel = interrupt.token()});
 }
 
 int RunExplain(const TuneFlags& question, const GlobalFlags& flags) {

@@ -36,6 +36,7 @@ struct StudyOptions {
   std::optional<int> trial = {};
   int page_size = 0;  // 0: the store's own
   std::string page_token = {};
+  std::string trial_order = {};  // empty: as they were begun
   TuneFlags question = {};
   std::string new_id = {};      // empty: the server makes one
   std::string request_id = {};  // empty: none
@@ -95,6 +96,37 @@ int Attempts(const StudyOptions& options, const GlobalFlags& flags) {
   PrintData(flags.output == OutputForm::kJson ? PrintJson(*attempts, {.multiline = true}) + "\n"
                                               : AttemptTable(ForTerminal(*attempts)));
   return kExitDone;
+}
+
+absl::StatusOr<v1::ListPlansResponse> ListPlans(const StudyOptions& options,
+                                                const GlobalFlags& flags) {
+  v1::ListPlansRequest request;
+  request.set_study_id(options.id);
+  request.set_page_size(options.page_size);
+  request.set_page_token(options.page_token);
+  if (flags.server.empty()) return ListLocalPlans(flags.store, request);
+  ASSIGN_OR_RETURN(Client client, Client::Connect(flags.server));
+  return client.ListPlans(request);
+}
+
+int Plans(const StudyOptions& options, const GlobalFlags& flags) {
+  return Print(ListPlans(options, flags), flags.output, &PlanTable);
+}
+
+absl::StatusOr<v1::ListTrialsResponse> ListTrials(const StudyOptions& options,
+                                                  const GlobalFlags& flags) {
+  v1::ListTrialsRequest request;
+  request.set_study_id(options.id);
+  request.set_page_size(options.page_size);
+  request.set_page_token(options.page_token);
+  if (!options.trial_order.empty()) request.set_order(options.trial_order);
+  if (flags.server.empty()) return ListLocalTrials(flags.store, request);
+  ASSIGN_OR_RETURN(Client client, Client::Connect(flags.server));
+  return client.ListTrials(request);
+}
+
+int Trials(const StudyOptions& options, const GlobalFlags& flags) {
+  return Print(ListTrials(options, flags), flags.output, &TrialTable);
 }
 
 int PrintStudy(const v1::Study& study, OutputForm output) {
@@ -209,14 +241,36 @@ CLI::App& AddAction(CLI::App& group, const StudyCommand& row,
   return command;
 }
 
+void AddPageOptions(CLI::App& command, const char* what, StudyOptions& options) {
+  command.add_option("--page-size", options.page_size, fmt::format("{} in the answer (50)", what));
+  command.add_option("--page-token", options.page_token, "where the page before ended");
+}
+
+// The lists of what a study has.
+void AddLists(CLI::App& group, const std::shared_ptr<StudyOptions>& options, Program& program) {
+  CLI::App& plans =
+      AddAction(group, {"plans", "the plans that a study ranked, best first", Plans, false},
+                options, program);
+  plans.add_option("id", options->id, "of the study")->required();
+  AddPageOptions(plans, "plans", *options);
+  CLI::App& trials =
+      AddAction(group, {"trials", "the plans that a study ran", Trials, false}, options, program);
+  trials.add_option("id", options->id, "of the study")->required();
+  trials.add_option("--order", options->trial_order, "begun (default), or fastest");
+  AddPageOptions(trials, "trials", *options);
+  CLI::App& attempts = AddAction(
+      group, {"attempts", "the jobs of a study's trials", Attempts, false}, options, program);
+  attempts.add_option("id", options->id, "of the study")->required();
+  attempts.add_option("--trial", options->trial, "only this one, with its output");
+}
+
 CLI::App& AddListAndShow(CLI::App& app, const char* name, const char* help,
                          const std::shared_ptr<StudyOptions>& options, Program& program) {
   CLI::App& group = *app.add_subcommand(name, help);
   group.require_subcommand(1);
   CLI::App& list =
       AddAction(group, {"list", "studies, newest first", List, false}, options, program);
-  list.add_option("--page-size", options->page_size, "studies in the answer (50)");
-  list.add_option("--page-token", options->page_token, "where the page before ended");
+  AddPageOptions(list, "studies", *options);
   CLI::App& show =
       AddAction(group, {"show", "one study with its answer", Show, false}, options, program);
   show.add_option("id", options->id, "of the study")->required();
@@ -242,10 +296,7 @@ void AddStudyCommand(CLI::App& app, Program& program) {
   auto options = std::make_shared<StudyOptions>();
   CLI::App& group = AddListAndShow(app, "study", "studies of a server, or those that were kept",
                                    options, program);
-  CLI::App& attempts = AddAction(
-      group, {"attempts", "the jobs of a study's trials", Attempts, false}, options, program);
-  attempts.add_option("id", options->id, "of the study")->required();
-  attempts.add_option("--trial", options->trial, "this one alone, with its output");
+  AddLists(group, options, program);
   CLI::App& create =
       AddAction(group, {"create", "start a study and leave it", Create, true}, options, program);
   AddQuestionOptions(create, options->question);

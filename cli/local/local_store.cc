@@ -16,6 +16,7 @@
 #include "search_space/spec/cluster.h"
 #include "server/convert/attempt_wire.h"
 #include "server/convert/convert.h"
+#include "server/convert/trial_wire.h"
 #include "server/engine/history_queries.h"
 #include "server/engine/measurement.h"
 #include "server/engine/saving.h"
@@ -256,6 +257,20 @@ absl::StatusOr<v1::ListStudiesResponse> ListLocalStudies(const std::string& stor
   for (StudyRecord& study : page.studies) *response.add_studies() = ShownStudy(std::move(study));
   response.set_next_page_token(page.next_page_token);
   return response;
+}
+
+absl::StatusOr<v1::ListPlansResponse> ListLocalPlans(const std::string& store,
+                                                     const v1::ListPlansRequest& request) {
+  ASSIGN_OR_RETURN(const Recorder recorder, Recorder::Open({.path = store, .read_only = true}));
+  ASSIGN_OR_RETURN(const PlanPage page, recorder.ListPlans(request.study_id(), request.page_size(),
+                                                           request.page_token()));
+  return ToWire(page);
+}
+
+absl::StatusOr<v1::ListTrialsResponse> ListLocalTrials(const std::string& store,
+                                                       const v1::ListTrialsRequest& request) {
+  ASSIGN_OR_RETURN(Recorder recorder, Recorder::Open({.path = store, .read_only = true}));
+  return ListTrials(HistoryQueries(DirectAccess(recorder)), request);
 }
 
 absl::StatusOr<v1::ListAttemptsResponse> ListLocalAttempts(const std::string& store,

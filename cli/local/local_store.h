@@ -60,6 +60,10 @@ absl::StatusOr<HistorySource> LocalHistory(const std::string& store, const Knowl
 // gone reads as interrupted.
 absl::StatusOr<v1::ListStudiesResponse> ListLocalStudies(const std::string& store, int page_size,
                                                          std::string_view page_token);
+absl::StatusOr<v1::ListPlansResponse> ListLocalPlans(const std::string& store,
+                                                     const v1::ListPlansRequest& request);
+absl::StatusOr<v1::ListTrialsResponse> ListLocalTrials(const std::string& store,
+                                                       const v1::ListTrialsRequest& request);
 absl::StatusOr<v1::ListAttemptsResponse> ListLocalAttempts(const std::string& store,
                                                            const v1::ListAttemptsRequest& request);
 absl::StatusOr<v1::GetStudyResponse> GetLocalStudy(const std::string& store, const std::string& id);

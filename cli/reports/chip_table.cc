@@ -52,9 +52,9 @@ std::string ChipTable(const v1::ListChipsResponse& chips) {
                   chip.confidence(), chip.name()});
   }
   std::string text = table.Text("");
-  if (chips.unmodelled().empty()) return text;
+  if (chips.unmodelled_chips().empty()) return text;
   Table unmodelled({{.title = "not modelled"}, {.title = "missing"}});
-  for (const v1::UnmodelledChip& chip : chips.unmodelled()) {
+  for (const v1::UnmodelledChip& chip : chips.unmodelled_chips()) {
     unmodelled.AddRow({chip.id(), chip.missing()});
   }
   return text + "\n" + unmodelled.Text("");

@@ -17,7 +17,7 @@ std::string Change(double now, double before) {
   return fmt::format("{:+.2f} %", 100 * (now / before - 1));
 }
 
-std::string SensitivityTable(const v1::ExplainResponse& explanation) {
+std::string SensitivityTable(const v1::ExplainPlanResponse& explanation) {
   Table table({{.title = "resource"},
                {.title = "change", .align = Align::kRight},
                {.title = "this plan's step", .align = Align::kRight},
@@ -42,19 +42,19 @@ std::string SensitivityTable(const v1::ExplainResponse& explanation) {
 }
 
 // Who made the times, where it was a vendor's model, and what that says.
-std::string ModelText(const v1::ExplainResponse& explanation) {
+std::string ModelText(const v1::ExplainPlanResponse& explanation) {
   const v1::Estimate& plan = explanation.plan().estimate();
   std::string text = CostModelLine(plan);
   if (!text.empty()) text = "\n" + text;
-  if (explanation.model_lines_size() == 0) return text;
+  if (explanation.cost_model_lines_size() == 0) return text;
   text += fmt::format("\nWhat cost model {} says of it\n", plan.cost_model().name());
-  for (const std::string& line : explanation.model_lines()) text += "  " + line + "\n";
+  for (const std::string& line : explanation.cost_model_lines()) text += "  " + line + "\n";
   return text;
 }
 
 }  // namespace
 
-std::string ExplainReport(const v1::ExplainResponse& explanation) {
+std::string ExplainReport(const v1::ExplainPlanResponse& explanation) {
   const v1::RankedPlan& plan = explanation.plan();
   const bool is_best = plan.plan_digest() == explanation.best().plan_digest();
   std::string text = fmt::format("{}\n", PlanWords(plan.plan()));

@@ -48,7 +48,7 @@ std::string ModelTable(const v1::ListCostModelsResponse& list) {
                {.title = "file"},
                {.title = "state"},
                {.title = "SHA-256"}});
-  for (const v1::CostModel& model : list.models()) {
+  for (const v1::CostModel& model : list.cost_models()) {
     table.AddRow({model.name(), model.kind(), model.file(), model.state(), model.sha256()});
   }
   return table.Text("");

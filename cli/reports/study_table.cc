@@ -66,6 +66,11 @@ std::string QualityText(const v1::Attempt& attempt) {
   return fmt::format("{}: {}\n", attempt.id(), fmt::join(parts, "; "));
 }
 
+// Returns how to ask for the page after this one; empty if it is the last.
+std::string NextPage(const std::string& token) {
+  return token.empty() ? "" : fmt::format("more: --page-token {}\n", token);
+}
+
 }  // namespace
 
 std::string StudyTable(const v1::ListStudiesResponse& studies) {
@@ -84,11 +89,46 @@ std::string StudyTable(const v1::ListStudiesResponse& studies) {
                   study.model_name(), study.cluster_name(), CountText(study.device_count()),
                   StepTime(study), Gain(study), study.create_time()});
   }
-  std::string text = table.Text("");
-  if (!studies.next_page_token().empty()) {
-    text += fmt::format("more: --page-token {}\n", studies.next_page_token());
+  return table.Text("") + NextPage(studies.next_page_token());
+}
+
+std::string PlanTable(const v1::ListPlansResponse& plans) {
+  if (plans.plans().empty()) return "no plans\n";
+  Table table({{.title = "rank", .align = Align::kRight},
+               {.title = "state"},
+               {.title = "step time", .align = Align::kRight},
+               {.title = "memory GiB", .align = Align::kRight},
+               {.title = "plan"}});
+  for (const v1::RankedPlan& plan : plans.plans()) {
+    const v1::Estimate& estimate = plan.estimate();
+    table.AddRow({plan.rank() == 0 ? "baseline" : fmt::format("{}", plan.rank()), plan.state(),
+                  SecondsText(estimate.step_time_seconds()),
+                  GibText(estimate.reserved_memory_bytes()), PlanWords(plan.plan())});
   }
-  return text;
+  return table.Text("") + NextPage(plans.next_page_token());
+}
+
+std::string TrialTable(const v1::ListTrialsResponse& trials) {
+  if (trials.trials().empty()) return "no trials\n";
+  Table table({{.title = "trial", .align = Align::kRight},
+               {.title = "purpose"},
+               {.title = "state"},
+               {.title = "outcome"},
+               {.title = "step time", .align = Align::kRight},
+               {.title = "expected", .align = Align::kRight},
+               {.title = "device time", .align = Align::kRight},
+               {.title = "started"},
+               {.title = "plan"}});
+  for (const v1::Trial& trial : trials.trials()) {
+    const bool has_run = trial.step_time_seconds() > 0;
+    table.AddRow({fmt::format("{}", trial.number()), trial.purpose(), trial.state(),
+                  EndWords(trial.outcome(), trial.failure_class()),
+                  has_run ? SecondsText(trial.step_time_seconds()) : "-",
+                  SecondsText(trial.expected_step_time_seconds()),
+                  SecondsText(trial.device_seconds()), trial.start_time(),
+                  PlanWords(trial.plan())});
+  }
+  return table.Text("") + NextPage(trials.next_page_token());
 }
 
 std::string AttemptTable(const v1::ListAttemptsResponse& attempts) {

@@ -92,7 +92,7 @@ std::string ParetoTable(const v1::TuneResult& result, const ReportNotes& notes) 
 }
 
 // Answers of before there were repeats have no purpose.
-bool IsRepeat(const v1::TriedPlan& trial) {
+bool IsRepeat(const v1::Trial& trial) {
   return trial.purpose() == "reference" || trial.purpose() == "confirm";
 }
 
@@ -119,7 +119,7 @@ std::string TrialLine(const v1::TuneResult& result) {
 }
 
 // To the baseline's last run before it.
-std::string RatioText(const v1::TriedPlan& trial) {
+std::string RatioText(const v1::Trial& trial) {
   if (trial.outcome() != "ok" || !trial.has_reference_step_time_seconds()) return "-";
   return fmt::format("{:.2f}", trial.step_time_seconds() / trial.reference_step_time_seconds());
 }
@@ -140,7 +140,7 @@ std::string TrialTable(const v1::TuneResult& result, const ReportNotes& notes) {
   Table table(std::move(columns));
   int number = 0;
   std::string remarks;
-  for (const v1::TriedPlan& trial : result.trials()) {
+  for (const v1::Trial& trial : result.trials()) {
     const bool ran = trial.outcome() == "ok";
     std::vector<std::string> cells = {fmt::format("{}", ++number),
                                       EndWords(trial.outcome(), trial.failure_class()),

@@ -52,7 +52,7 @@ std::string RecomputedLayers(const v1::Plan& plan) {
 }
 
 std::string RecomputeWords(const v1::Plan& plan) {
-  const v1::Recompute& recompute = plan.recompute();
+  const v1::RecomputePlan& recompute = plan.recompute();
   if (!recompute.selective_layer_counts().empty()) {
     return fmt::format("full {} and selective {} layers", Runs(recompute.layer_counts()),
                        Runs(recompute.selective_layer_counts()));

@@ -56,7 +56,7 @@ v1::ListChipsResponse ListChips(const Catalogue& catalogue) {
     *response.add_chips() = ToWire(entry, /*with_figures=*/false);
   }
   for (const UnmodelledChip& from : catalogue.unmodelled()) {
-    v1::UnmodelledChip& chip = *response.add_unmodelled();
+    v1::UnmodelledChip& chip = *response.add_unmodelled_chips();
     chip.set_id(from.id);
     chip.set_missing(from.missing);
   }

@@ -63,7 +63,7 @@ v1::Study ToWire(const StudyRecord& record);
 // {"id","error":{"reason","message","fields":[...]}} of an evaluate case.
 v1::CaseError ToCaseError(const absl::Status& status);
 
-v1::ExplainResponse ToWire(const Explanation& explanation);
+v1::ExplainPlanResponse ToWire(const Explanation& explanation);
 v1::SweepResponse ToWire(const Sweep& sweep);
 
 // Return what a sweep is asked for beside its question, with defaults for what is absent.

@@ -93,7 +93,7 @@ v1::CaseError ToCaseError(const absl::Status& status) {
   error.set_reason(Reason(status));
   error.set_message(std::string(status.message()));
   for (const FieldViolation& violation : FieldViolations(status)) {
-    v1::FieldError& field = *error.add_fields();
+    v1::FieldViolation& field = *error.add_fields();
     field.set_field(violation.field);
     field.set_description(violation.description);
   }

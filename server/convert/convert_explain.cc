@@ -6,8 +6,8 @@
 
 namespace meshwright {
 
-v1::ExplainResponse ToWire(const Explanation& explanation) {
-  v1::ExplainResponse wire;
+v1::ExplainPlanResponse ToWire(const Explanation& explanation) {
+  v1::ExplainPlanResponse wire;
   *wire.mutable_plan() = ToWire(explanation.plan);
   *wire.mutable_best() = ToWire(explanation.best);
   wire.set_binding_resource(explanation.binding);
@@ -27,8 +27,8 @@ v1::ExplainResponse ToWire(const Explanation& explanation) {
   FillAppliedDefaults(explanation.applied_defaults, *wire.mutable_applied_defaults());
   wire.mutable_warnings()->Assign(explanation.warnings.begin(), explanation.warnings.end());
   if (explanation.calibration) *wire.mutable_calibration() = ToWire(*explanation.calibration);
-  wire.mutable_model_lines()->Assign(explanation.model_lines.begin(),
-                                     explanation.model_lines.end());
+  wire.mutable_cost_model_lines()->Assign(explanation.model_lines.begin(),
+                                          explanation.model_lines.end());
   return wire;
 }
 

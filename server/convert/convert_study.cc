@@ -109,7 +109,7 @@ void Fill(const TrialRequest& trials, v1::TrialRequest& wire) {
   if (repeats.confirmed_plans > 0) wire.set_confirm_plans(repeats.confirmed_plans);
 }
 
-void Fill(const TriedPlan& trial, v1::TriedPlan& wire) {
+void Fill(const TriedPlan& trial, v1::Trial& wire) {
   *wire.mutable_plan() = ToWire(trial.plan);
   wire.set_plan_digest(MakePlanKey(trial.plan).digest);
   wire.set_outcome(std::string(Word(WordOf(trial.outcome))));

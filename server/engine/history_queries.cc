@@ -29,6 +29,14 @@ absl::StatusOr<PlanPage> HistoryQueries::ListPlans(std::string_view study_id, in
   });
 }
 
+absl::StatusOr<TrialPage> HistoryQueries::ListTrials(const TrialFilter& filter, TrialOrder order,
+                                                     int page_size,
+                                                     std::string_view page_token) const {
+  return ReadFrom(store_, [&](const Recorder& recorder) {
+    return recorder.ListTrials(filter, order, page_size, page_token);
+  });
+}
+
 absl::StatusOr<std::vector<AttemptRecord>> HistoryQueries::ListAttempts(
     std::string_view study_id, std::optional<int> trial_number) const {
   return ReadFrom(store_, [&](const Recorder& recorder) {

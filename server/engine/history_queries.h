@@ -42,6 +42,9 @@ class HistoryQueries {
                                                       std::string_view page_token) const;
   [[nodiscard]] absl::StatusOr<PlanPage> ListPlans(std::string_view study_id, int page_size,
                                                    std::string_view page_token) const;
+  [[nodiscard]] absl::StatusOr<TrialPage> ListTrials(const TrialFilter& filter, TrialOrder order,
+                                                     int page_size,
+                                                     std::string_view page_token) const;
   [[nodiscard]] absl::StatusOr<std::vector<AttemptRecord>> ListAttempts(
       std::string_view study_id, std::optional<int> trial_number) const;
   [[nodiscard]] absl::StatusOr<MeasurementRecord> GetMeasurement(std::string_view id) const;

@@ -27,7 +27,7 @@ v1::ListCostModelsResponse ListCostModels(const std::vector<ModelManifest>& mani
   for (const ModelManifest& manifest : manifests) {
     const bool is_program = !manifest.program.empty();
     const std::string& file = is_program ? manifest.program : manifest.library;
-    v1::CostModel& model = *response.add_models();
+    v1::CostModel& model = *response.add_cost_models();
     model.set_name(manifest.name);
     model.set_kind(is_program ? "program" : "library");
     model.set_file(std::filesystem::path(file).filename().string());

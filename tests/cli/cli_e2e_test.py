@@ -330,7 +330,7 @@ class EvaluateTest(Folder):
     def test_catalogue(self):
         chips = json.loads(self.run_cli("chip", "list", "--output", "json").stdout)
         self.assertIn("nvidia-a100-sxm4-80gb", [chip["id"] for chip in chips["chips"]])
-        self.assertTrue(all(chip["missing"] for chip in chips["unmodelled"]))
+        self.assertTrue(all(chip["missing"] for chip in chips["unmodelled_chips"]))
         shown = self.run_cli("chip", "show", "nvidia-a100-sxm4-80gb").stdout
         self.assertIn("source", shown)
         # The nominal and the measured peak; the bandwidth of each group size.

@@ -40,6 +40,30 @@ class ReplayTest(Folder):
         self.assertEqual(answer["trial_summary"]["stop_reason"], "all_tried")
         self.assertEqual(answer["trial_summary"]["candidate_count"], 4)
 
+    def test_lists_of_what_was_tried_and_ranked(self):
+        answer = json.loads(self.replay(self.ROWS).stdout)
+        study = json.loads(self.run_cli("study", "list", "--output", "json").stdout)["studies"][0]["id"]
+
+        def listed(verb, *args):
+            return json.loads(self.run_cli("study", verb, study, *args, "--output", "json").stdout)
+
+        trials = listed("trials")["trials"]
+        self.assertEqual([trial["number"] for trial in trials], [1, 2, 3, 4])
+        for key in ("plan_digest", "outcome", "step_time_seconds", "peak_memory_bytes", "device_seconds"):
+            self.assertEqual([trial[key] for trial in trials], [trial[key] for trial in answer["trials"]], key)
+        self.assertEqual([trial["step_time_seconds"] for trial in listed("trials", "--order", "fastest")["trials"]],
+                         [2.5, 4.0])
+        first = listed("trials", "--page-size", "3")
+        self.assertEqual(listed("trials", "--page-token", first["next_page_token"])["trials"], trials[3:])
+        plans = [plan for plan in listed("plans")["plans"] if plan["rank"] > 0]
+        self.assertEqual([plan["plan_digest"] for plan in plans],
+                         [plan["plan_digest"] for plan in answer["plans"]])
+        self.assertEqual({plan["state"] for plan in plans}, {"measured"})
+        self.assertIn("oom", self.run_cli("study", "trials", study).stdout)
+        self.assertIn("measured", self.run_cli("study", "plans", study).stdout)
+        self.run_cli("study", "trials", "study-none", expect=5)
+        self.run_cli("study", "trials", study, "--order", "slowest", expect=3)
+
     def test_order_of_rows_and_repetition_change_no_byte(self):
         first = self.replay(self.ROWS, trials=3)
         self.assertEqual(first.stdout, self.replay(self.ROWS[::-1], trials=3).stdout)

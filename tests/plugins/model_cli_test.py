@@ -51,10 +51,10 @@ class ModelTest(programs.Folder):
 
     def test_list_and_show(self):
         listed = json.loads(self.with_models("--output", "json", "model", "list").stdout)
-        self.assertEqual([model["name"] for model in listed["models"]],
+        self.assertEqual([model["name"] for model in listed["cost_models"]],
                          ["bad", "roofline-c", "roofline-cpp"])
-        self.assertEqual({model["state"] for model in listed["models"]}, {"ok"})
-        self.assertEqual([(model["kind"], model["file"]) for model in listed["models"]],
+        self.assertEqual({model["state"] for model in listed["cost_models"]}, {"ok"})
+        self.assertEqual([(model["kind"], model["file"]) for model in listed["cost_models"]],
                          [("program", "bad_cost_model"), ("library", "libtemplate_cost_model_c.so"),
                           ("program", "template_cost_model_cpp")])
         address = self.start_server_with_models()
@@ -202,7 +202,7 @@ class ModelTest(programs.Folder):
         own = json.loads(self.with_models("--output", "json", *question).stdout)
         self.assertEqual(own["best"]["estimate"]["cost_model"]["name"], "roofline-cpp")
         self.assertEqual(own["plan"]["plan_digest"], own["best"]["plan_digest"])
-        self.assertTrue(any(line.startswith("matmul ") for line in own["model_lines"]))
+        self.assertTrue(any(line.startswith("matmul ") for line in own["cost_model_lines"]))
         self.assertFalse(own.get("sensitivities"))
         address = self.start_server_with_models()
         served = self.run_cli("--server", address, "--output", "json", *question).stdout
@@ -216,7 +216,7 @@ class ModelTest(programs.Folder):
             self.write("plan.json", programs.TINY_PLAN)).stdout)
         self.assertEqual(baseline["best"]["plan_digest"], own["best"]["plan_digest"])
         self.assertEqual(baseline["plan"]["plan"]["tensor_parallel"], 2)
-        self.assertNotEqual(baseline["model_lines"], own["model_lines"])
+        self.assertNotEqual(baseline["cost_model_lines"], own["cost_model_lines"])
         self.run_cli(*question, expect=2)  # no folder
 
     def test_calibrate(self):

@@ -42,7 +42,7 @@ class ModelListTest : public testing::Test {
 TEST_F(ModelListTest, SaysInWhichStateTheFilesAreAndNoPath) {
   std::vector<std::string> lines;
   const v1::ListCostModelsResponse list = ListCostModels(manifests_);
-  for (const v1::CostModel& model : list.models()) {
+  for (const v1::CostModel& model : list.cost_models()) {
     lines.push_back(model.name() + " " + model.kind() + " " + model.file() + " " + model.state());
     EXPECT_EQ(model.sha256().size(), 64u);
   }

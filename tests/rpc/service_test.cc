@@ -33,7 +33,7 @@ std::vector<std::string> States(const std::vector<v1::WatchStudyResponse>& event
   return states;
 }
 
-TEST_F(ServerTest, AStudyFromCreateToTrials) {
+TEST_F(ServerTest, AStudyFromCreateToPlans) {
   const auto created = Create(SmallQuestion());
   ASSERT_TRUE(created.ok()) << created.status();
   const std::string id = created->study().id();
@@ -49,21 +49,29 @@ TEST_F(ServerTest, AStudyFromCreateToTrials) {
   EXPECT_EQ(study->result().plans_size(), 5);
   EXPECT_FALSE(study->has_infeasible());
 
-  v1::ListTrialsRequest request;
+  v1::ListPlansRequest request;
   request.set_study_id(id);
   request.set_page_size(4);
-  const auto first = client().ListTrials(request);
+  const auto first = client().ListPlans(request);
   ASSERT_TRUE(first.ok()) << first.status();
-  ASSERT_EQ(first->trials_size(), 4);
-  EXPECT_EQ(first->trials(0).rank(), 0);  // the baseline
-  EXPECT_EQ(first->trials(1).plan().plan_digest(), study->study().best_plan_digest());
-  EXPECT_EQ(first->trials(1).plan().estimate().step_time_seconds(),
+  ASSERT_EQ(first->plans_size(), 4);
+  EXPECT_EQ(first->plans(0).rank(), 0);  // the baseline
+  EXPECT_EQ(first->plans(1).state(), "estimated");
+  EXPECT_EQ(first->plans(1).plan_digest(), study->study().best_plan_digest());
+  EXPECT_EQ(first->plans(1).estimate().step_time_seconds(),
             study->study().best_step_time_seconds());
   request.set_page_token(first->next_page_token());
-  const auto second = client().ListTrials(request);
+  const auto second = client().ListPlans(request);
   ASSERT_TRUE(second.ok()) << second.status();
-  EXPECT_EQ(second->trials_size(), 2);  // the baseline and five are six
+  EXPECT_EQ(second->plans_size(), 2);  // the baseline and five are six
   EXPECT_EQ(second->next_page_token(), "");
+
+  // It was not asked to run any.
+  v1::ListTrialsRequest trials;
+  trials.set_study_id(id);
+  const auto none = client().ListTrials(trials);
+  ASSERT_TRUE(none.ok()) << none.status();
+  EXPECT_EQ(none->trials_size(), 0);
 
   const auto list = client().ListStudies({});
   ASSERT_TRUE(list.ok()) << list.status();
@@ -163,14 +171,17 @@ TEST_F(ServerTest, WhatCannotFitIsInfeasible) {
 
 TEST_F(ServerTest, UnknownThingsAreNotFound) {
   std::vector<v1::WatchStudyResponse> events;
+  v1::ListPlansRequest plans;
+  plans.set_study_id("study-none");
   v1::ListTrialsRequest trials;
   trials.set_study_id("study-none");
   v1::ListAttemptsRequest attempts;
   attempts.set_study_id("study-none");
   for (const absl::Status& status :
        {client().GetStudy("study-none").status(), client().CancelStudy("study-none").status(),
-        client().ListTrials(trials).status(), client().ListAttempts(attempts).status(),
-        Watch("study-none", events), client().GetChip("nvidia-a1000").status()}) {
+        client().ListPlans(plans).status(), client().ListTrials(trials).status(),
+        client().ListAttempts(attempts).status(), Watch("study-none", events),
+        client().GetChip("nvidia-a1000").status()}) {
     EXPECT_TRUE(absl::IsNotFound(status)) << status;
   }
 }

@@ -122,9 +122,9 @@ TEST_F(StoreHistoryTest, AllAnswersLeanOnTheSame) {
   EXPECT_TRUE(MessageDifferencer::Equals(client_->GetStudy(created->study().id())->result(),
                                          recommended.result()));
 
-  v1::ExplainRequest explain;
+  v1::ExplainPlanRequest explain;
   *explain.mutable_question() = SmallQuestion();
-  const auto explained = client_->Explain(explain);
+  const auto explained = client_->ExplainPlan(explain);
   ASSERT_TRUE(explained.ok()) << explained.status();
   EXPECT_EQ(explained->best().estimate().step_time_seconds(), best.estimate().step_time_seconds());
   EXPECT_TRUE(
@@ -146,7 +146,7 @@ TEST_F(StoreHistoryTest, AllAnswersLeanOnTheSame) {
   EXPECT_FALSE(best.estimate().has_calibration());
 
   explain.mutable_question()->set_history_sequence(0);
-  EXPECT_FALSE(client_->Explain(explain)->has_calibration());
+  EXPECT_FALSE(client_->ExplainPlan(explain)->has_calibration());
 }
 
 TEST_F(StoreHistoryTest, ACalibrationIsKeptOnceAndItsStudyKnowsHowFarItLooked) {

@@ -51,11 +51,11 @@ const TextCase kTextCases[] = {
        *request.mutable_question() = BadQuestion();
        return client.Recommend(request).status();
      }},
-    {"Explain", "question.model.mlp",
+    {"ExplainPlan", "question.model.mlp",
      [](Client& client) {
-       v1::ExplainRequest request;
+       v1::ExplainPlanRequest request;
        *request.mutable_question() = BadQuestion();
-       return client.Explain(request).status();
+       return client.ExplainPlan(request).status();
      }},
     {"Sweep", "question.model.mlp",
      [](Client& client) {
@@ -79,6 +79,10 @@ const TextCase kTextCases[] = {
     {"CancelStudy", "study_id", [](Client& client) { return client.CancelStudy(kBad).status(); }},
     {"ListStudies", "page_token",
      With<v1::ListStudiesRequest>(&Client::ListStudies, [](auto& r) { r.set_page_token(kBad); })},
+    {"ListPlans", "page_token",
+     With<v1::ListPlansRequest>(&Client::ListPlans, [](auto& r) { r.set_page_token(kBad); })},
+    {"ListTrials", "order",
+     With<v1::ListTrialsRequest>(&Client::ListTrials, [](auto& r) { r.set_order(kBad); })},
     {"ListAttempts", "study_id",
      With<v1::ListAttemptsRequest>(&Client::ListAttempts, [](auto& r) { r.set_study_id(kBad); })},
     {"WatchStudy", "study_id",
@@ -99,6 +103,11 @@ const TextCase kTextCases[] = {
     {"ListJobReports", "filter.chip",
      With<v1::ListJobReportsRequest>(&Client::ListJobReports,
                                      [](auto& r) { r.mutable_filter()->set_chip(kBad); })},
+    {"GetMeasurement", "measurement_id",
+     [](Client& client) { return client.GetMeasurement(kBad).status(); }},
+    {"GetCalibration", "calibration_id",
+     [](Client& client) { return client.GetCalibration(kBad).status(); }},
+    {"GetChip", "chip_id", [](Client& client) { return client.GetChip(kBad).status(); }},
     {"ListMeasurements", "order",
      With<v1::ListMeasurementsRequest>(&Client::ListMeasurements,
                                        [](auto& r) { r.set_order(kBad); })},

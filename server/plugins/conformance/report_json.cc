@@ -63,14 +63,14 @@ OrderedJson AccuracyOf(const Accuracy& accuracy) {
 
 std::string ListJson(const v1::ListCostModelsResponse& list) {
   OrderedJson models = OrderedJson::array();
-  for (const v1::CostModel& model : list.models()) {
+  for (const v1::CostModel& model : list.cost_models()) {
     models.push_back({{"name", model.name()},
                       {"kind", model.kind()},
                       {"file", model.file()},
                       {"sha256", model.sha256()},
                       {"state", model.state()}});
   }
-  return Printed({{"models", models}});
+  return Printed({{"cost_models", models}});
 }
 
 std::string ShowJson(const ShownModel& shown) {

@@ -135,9 +135,10 @@ absl::StatusOr<v1::EvaluatePlansResponse> Client::EvaluatePlans(
   return all;
 }
 
-absl::StatusOr<v1::ExplainResponse> Client::Explain(const v1::ExplainRequest& request,
-                                                    const CallOptions& options) {
-  return Call(*stubs_->recommendation, &v1::RecommendationService::Stub::Explain, request, options);
+absl::StatusOr<v1::ExplainPlanResponse> Client::ExplainPlan(const v1::ExplainPlanRequest& request,
+                                                            const CallOptions& options) {
+  return Call(*stubs_->recommendation, &v1::RecommendationService::Stub::ExplainPlan, request,
+              options);
 }
 
 absl::StatusOr<v1::SweepResponse> Client::Sweep(const v1::SweepRequest& request,
@@ -168,6 +169,10 @@ absl::StatusOr<v1::CancelStudyResponse> Client::CancelStudy(const std::string& s
 absl::StatusOr<v1::ListAttemptsResponse> Client::ListAttempts(
     const v1::ListAttemptsRequest& request) {
   return Call(*stubs_->tuning, &v1::TuningService::Stub::ListAttempts, request, {});
+}
+
+absl::StatusOr<v1::ListPlansResponse> Client::ListPlans(const v1::ListPlansRequest& request) {
+  return Call(*stubs_->tuning, &v1::TuningService::Stub::ListPlans, request, {});
 }
 
 absl::StatusOr<v1::ListTrialsResponse> Client::ListTrials(const v1::ListTrialsRequest& request) {
@@ -208,7 +213,7 @@ absl::StatusOr<v1::ListMeasurementsResponse> Client::ListMeasurements(
 
 absl::StatusOr<v1::GetMeasurementResponse> Client::GetMeasurement(const std::string& id) {
   v1::GetMeasurementRequest request;
-  request.set_id(id);
+  request.set_measurement_id(id);
   return Call(*stubs_->history, &v1::HistoryService::Stub::GetMeasurement, request, {});
 }
 
@@ -219,7 +224,7 @@ absl::StatusOr<v1::ListCalibrationsResponse> Client::ListCalibrations(
 
 absl::StatusOr<v1::GetCalibrationResponse> Client::GetCalibration(const std::string& id) {
   v1::GetCalibrationRequest request;
-  request.set_id(id);
+  request.set_calibration_id(id);
   return Call(*stubs_->history, &v1::HistoryService::Stub::GetCalibration, request, {});
 }
 
@@ -263,7 +268,7 @@ absl::StatusOr<v1::ListChipsResponse> Client::ListChips() {
 
 absl::StatusOr<v1::GetChipResponse> Client::GetChip(const std::string& id) {
   v1::GetChipRequest request;
-  request.set_id(id);
+  request.set_chip_id(id);
   return Call(*stubs_->catalog, &v1::CatalogService::Stub::GetChip, request, {});
 }
 

@@ -46,8 +46,8 @@ class Client {
   absl::StatusOr<v1::EvaluatePlansResponse> EvaluatePlans(const v1::EvaluatePlansRequest& request,
                                                           const CallOptions& options = {});
 
-  absl::StatusOr<v1::ExplainResponse> Explain(const v1::ExplainRequest& request,
-                                              const CallOptions& options = {});
+  absl::StatusOr<v1::ExplainPlanResponse> ExplainPlan(const v1::ExplainPlanRequest& request,
+                                                      const CallOptions& options = {});
   absl::StatusOr<v1::SweepResponse> Sweep(const v1::SweepRequest& request,
                                           const CallOptions& options = {});
 
@@ -55,6 +55,7 @@ class Client {
   absl::StatusOr<v1::GetStudyResponse> GetStudy(const std::string& study_id);
   absl::StatusOr<v1::ListStudiesResponse> ListStudies(const v1::ListStudiesRequest& request);
   absl::StatusOr<v1::CancelStudyResponse> CancelStudy(const std::string& study_id);
+  absl::StatusOr<v1::ListPlansResponse> ListPlans(const v1::ListPlansRequest& request);
   absl::StatusOr<v1::ListTrialsResponse> ListTrials(const v1::ListTrialsRequest& request);
   absl::StatusOr<v1::ListAttemptsResponse> ListAttempts(const v1::ListAttemptsRequest& request);
   // Calls `sink` with each event until the study ends, `sink` has enough or the call fails.

@@ -28,7 +28,7 @@ class CatalogService final : public v1::CatalogService::CallbackService {
                                     const v1::GetChipRequest* request,
                                     v1::GetChipResponse* response) override {
     return Answer(*context, "GetChip", *request, [&]() -> absl::Status {
-      ASSIGN_OR_RETURN(*response, meshwright::GetChip(knowledge_.chips, request->id()));
+      ASSIGN_OR_RETURN(*response, meshwright::GetChip(knowledge_.chips, request->chip_id()));
       return absl::OkStatus();
     });
   }

@@ -155,10 +155,10 @@ class HistoryService final : public v1::HistoryService::CallbackService {
   grpc::ServerUnaryReactor* GetMeasurement(grpc::CallbackServerContext* context,
                                            const v1::GetMeasurementRequest* request,
                                            v1::GetMeasurementResponse* response) override {
-    return AnswerFromStore(*context, *request, "GetMeasurement", *response,
-                           [&](const HistoryQueries& history) {
-                             return meshwright::GetMeasurement(history, request->id(), codec_);
-                           });
+    return AnswerFromStore(
+        *context, *request, "GetMeasurement", *response, [&](const HistoryQueries& history) {
+          return meshwright::GetMeasurement(history, request->measurement_id(), codec_);
+        });
   }
 
   grpc::ServerUnaryReactor* ListCalibrations(grpc::CallbackServerContext* context,
@@ -175,7 +175,7 @@ class HistoryService final : public v1::HistoryService::CallbackService {
                                            v1::GetCalibrationResponse* response) override {
     return AnswerFromStore(*context, *request, "GetCalibration", *response,
                            [request](const HistoryQueries& history) {
-                             return meshwright::GetCalibration(history, request->id());
+                             return meshwright::GetCalibration(history, request->calibration_id());
                            });
   }
 

@@ -81,12 +81,12 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
         });
   }
 
-  grpc::ServerUnaryReactor* Explain(grpc::CallbackServerContext* context,
-                                    const v1::ExplainRequest* request,
-                                    v1::ExplainResponse* response) override {
+  grpc::ServerUnaryReactor* ExplainPlan(grpc::CallbackServerContext* context,
+                                        const v1::ExplainPlanRequest* request,
+                                        v1::ExplainPlanResponse* response) override {
     const auto search_end = SearchEnd(*context, SystemClock::now());
     return PooledReactor::Start(
-        context_.pool, "Explain", *request,
+        context_.pool, "ExplainPlan", *request,
         [this, request, response, search_end](const std::stop_token& cancel) -> absl::Status {
           ASSIGN_OR_RETURN(const Bounded asked, Ask(request->question(), {search_end, cancel}));
           ASSIGN_OR_RETURN(const Explanation explanation,

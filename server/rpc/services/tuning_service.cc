@@ -12,6 +12,7 @@
 #include "server/convert/attempt_wire.h"
 #include "server/convert/convert.h"
 #include "server/convert/status_wire.h"
+#include "server/convert/trial_wire.h"
 #include "server/engine/engine.h"
 #include "server/engine/study_id.h"
 #include "server/rpc/calls/answer.h"
@@ -30,20 +31,6 @@ absl::Status Damaged(const char* what, const std::string& id) {
   return WithReason(
       absl::DataLossError(fmt::format("the stored {} of study '{}' cannot be read", what, id)),
       "STORE_CORRUPT");
-}
-
-absl::StatusOr<v1::Trial> ToTrial(const PlanRecord& record) {
-  v1::Trial trial;
-  trial.set_rank(record.rank);
-  trial.set_state(record.state);
-  trial.mutable_plan()->set_plan_digest(record.plan_digest);
-  if (!trial.mutable_plan()->mutable_plan()->ParseFromString(record.plan)) {
-    return Damaged("plan", record.study_id);
-  }
-  if (!trial.mutable_plan()->mutable_estimate()->ParseFromString(record.estimate)) {
-    return Damaged("estimate", record.study_id);
-  }
-  return trial;
 }
 
 class TuningService final : public v1::TuningService::CallbackService, public ClosableService {
@@ -104,11 +91,22 @@ class TuningService final : public v1::TuningService::CallbackService, public Cl
     });
   }
 
+  grpc::ServerUnaryReactor* ListPlans(grpc::CallbackServerContext* context,
+                                      const v1::ListPlansRequest* request,
+                                      v1::ListPlansResponse* response) override {
+    return Answer(*context, "ListPlans", *request, [&] {
+      return NameStudy(AnswerListPlans(*request, *response), request->study_id());
+    });
+  }
+
   grpc::ServerUnaryReactor* ListTrials(grpc::CallbackServerContext* context,
                                        const v1::ListTrialsRequest* request,
                                        v1::ListTrialsResponse* response) override {
-    return Answer(*context, "ListTrials", *request, [&] {
-      return NameStudy(AnswerListTrials(*request, *response), request->study_id());
+    return Answer(*context, "ListTrials", *request, [&]() -> absl::Status {
+      auto trials = meshwright::ListTrials(context_.engine.queries(), *request);
+      if (!trials.ok()) return NameStudy(trials.status(), request->study_id());
+      *response = *std::move(trials);
+      return absl::OkStatus();
     });
   }
 
@@ -150,15 +148,12 @@ class TuningService final : public v1::TuningService::CallbackService, public Cl
     return study.result.has_value() ? FillAnswer(*study.result, response) : absl::OkStatus();
   }
 
-  absl::Status AnswerListTrials(const v1::ListTrialsRequest& request,
-                                v1::ListTrialsResponse& response) {
+  absl::Status AnswerListPlans(const v1::ListPlansRequest& request,
+                               v1::ListPlansResponse& response) {
     ASSIGN_OR_RETURN(
         const PlanPage page,
         context_.engine.ListPlans(request.study_id(), request.page_size(), request.page_token()));
-    for (const PlanRecord& plan : page.plans) {
-      ASSIGN_OR_RETURN(*response.add_trials(), ToTrial(plan));
-    }
-    response.set_next_page_token(page.next_page_token);
+    ASSIGN_OR_RETURN(response, ToWire(page));
     return absl::OkStatus();
   }
 
