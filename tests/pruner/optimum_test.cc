@@ -230,15 +230,11 @@ void ExpectMemoryNeverHurts(Problem problem) {
 // ZeRO 3 even holds gathered copies beside.
 void ExpectDominatedPlansAreNoBetter(const Problem& problem) {
   const auto rules = PruneRules();
-  const PruneRule& dominance = *std::find_if(rules.begin(), rules.end(), [](const PruneRule& rule) {
-    return rule.name == kDominanceRule;
-  });
+  const PruneRule& dominance = *std::ranges::find(rules, kDominanceRule, &PruneRule::name);
   const SearchSpace space = SpaceOf(problem);
   AnalyticModel model(ViewOf(problem));
   for (PlanWalk walk(space); walk.Next();) {
-    const auto rejection =
-        dominance.check({.problem = ViewOf(problem), .space = space}, walk.plan(), walk.depth());
-    if (!rejection.has_value()) continue;
+    if (!dominance.check({ViewOf(problem), space}, walk.plan(), walk.depth()).has_value()) continue;
     walk.Skip();
     ParallelPlan plan = walk.plan();
     plan.recompute = {};
