@@ -154,7 +154,11 @@ const Mutation kMutations[] = {
      "zero_stage = 11 has another name: zero_level, was zero_stage"},
     {"FieldRetyped", [](auto& set) { ZeroStage(set).set_type(FieldDescriptorProto::TYPE_INT64); },
      "zero_stage = 11 has another type: TYPE_INT64, was TYPE_INT32"},
-    {"FieldWithoutPresence", [](auto& set) { ZeroStage(set).set_proto3_optional(false); },
+    {"FieldWithoutPresence",
+     [](auto& set) {
+       ZeroStage(set).clear_proto3_optional();
+       ZeroStage(set).clear_oneof_index();
+     },
      "zero_stage = 11 has another label: without presence, was optional"},
     {"MessageOfAFieldChanged",
      [](auto& set) {

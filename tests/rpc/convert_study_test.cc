@@ -371,13 +371,19 @@ TEST(EndingTest, SaysWhichPlansWereMeasured) {
 
 TEST(ResultTest, EveryFieldIsSet) {
   const v1::TuneResult wire = ToWire(SampleResult());
+  // Places, states and times are only in lists.
   EXPECT_THAT(UnsetFields(wire),
               testing::ElementsAre(
                   "meshwright.v1.Estimate.id", "meshwright.v1.Estimate.calibration",
+                  "meshwright.v1.RankedPlan.rank", "meshwright.v1.RankedPlan.state",
                   "meshwright.v1.Estimate.id", "meshwright.v1.Estimate.calibration",
-                  "meshwright.v1.TriedPlan.failure_class",
-                  "meshwright.v1.TriedPlan.failure_message", "meshwright.v1.PastRun.history_index",
-                  "meshwright.v1.Estimate.id", "meshwright.v1.Estimate.calibration"));
+                  "meshwright.v1.RankedPlan.rank", "meshwright.v1.RankedPlan.state",
+                  "meshwright.v1.Trial.failure_class", "meshwright.v1.Trial.failure_message",
+                  "meshwright.v1.Trial.number", "meshwright.v1.Trial.state",
+                  "meshwright.v1.Trial.start_time", "meshwright.v1.Trial.end_time",
+                  "meshwright.v1.Trial.measurement_sequence", "meshwright.v1.PastRun.history_index",
+                  "meshwright.v1.Estimate.id", "meshwright.v1.Estimate.calibration",
+                  "meshwright.v1.RankedPlan.rank", "meshwright.v1.RankedPlan.state"));
   EXPECT_EQ(wire.calibration().evidence(1).history_index(), 3);
   EXPECT_FALSE(wire.calibration().evidence(1).has_time_ratio());
   EXPECT_EQ(wire.plans(0).plan_digest(), MakePlanKey(FullPlan()).digest);
@@ -411,7 +417,8 @@ TEST(ResultTest, AnswersAreStoredAndShown) {
   EXPECT_EQ(none.infeasible().missing_bytes(), 5);
   EXPECT_THAT(
       UnsetFields(none.infeasible()),
-      testing::ElementsAre("meshwright.v1.Estimate.id", "meshwright.v1.Estimate.calibration"));
+      testing::ElementsAre("meshwright.v1.Estimate.id", "meshwright.v1.Estimate.calibration",
+                           "meshwright.v1.RankedPlan.rank", "meshwright.v1.RankedPlan.state"));
   EXPECT_EQ(FillAnswer("\xff", none).code(), absl::StatusCode::kDataLoss);
 }
 
