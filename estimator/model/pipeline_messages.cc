@@ -7,6 +7,7 @@
 #include "estimator/model/stage.h"
 #include "estimator/terms/collective.h"
 #include "estimator/terms/sharding.h"
+#include "search_space/spec/chip.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/cluster.h"
 

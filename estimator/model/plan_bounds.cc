@@ -12,6 +12,7 @@
 #include "estimator/model/stage_devices.h"
 #include "estimator/model/stage_runs.h"
 #include "estimator/pipeline/simulation.h"
+#include "estimator/problem/estimator_problem.h"
 #include "estimator/terms/sharding.h"
 #include "search_space/spec/cluster.h"
 #include "search_space/spec/estimate.h"

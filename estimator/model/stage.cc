@@ -4,6 +4,7 @@
 
 #include "estimator/layer/layer_cost.h"
 #include "search_space/base/units.h"
+#include "search_space/spec/estimate.h"
 #include "search_space/spec/model.h"
 
 namespace meshwright {

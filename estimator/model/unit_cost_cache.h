@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "estimator/layer/layer_cost.h"
+#include "estimator/layer/layer_program.h"
 #include "estimator/layer/unit_costs.h"
 #include "estimator/model/stage.h"
 #include "estimator/problem/estimator_problem.h"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "estimator/pipeline/orders.h"
+#include "estimator/pipeline/operation.h"
 #include "estimator/pipeline/program.h"
 
 namespace meshwright {

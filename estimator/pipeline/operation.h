@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 #include "search_space/base/units.h"
 
 namespace meshwright {
@@ -15,7 +17,10 @@ struct PipelineOperation {
   int micro_batch = 0;  // of its direction
 };
 
-// The same with the device that runs it, and when.
+// The operations that each device runs, one after the other.
+using PipelineOrders = std::vector<std::vector<PipelineOperation>>;
+
+// An operation with the device that runs it, and its times.
 struct ScheduledOperation {
   int device = 0;
   OperationKind kind = OperationKind::kForward;

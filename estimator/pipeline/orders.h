@@ -1,14 +1,11 @@
 #pragma once
 
-#include <vector>
+#include <compare>
 
 #include "estimator/pipeline/operation.h"
 #include "estimator/pipeline/program.h"
 
 namespace meshwright {
-
-// The operations that each device runs, one after the other.
-using PipelineOrders = std::vector<std::vector<PipelineOperation>>;
 
 // The operations of the mean stage in parts of its work. They are whole numbers so that orders can
 // be kept: a list schedule follows these proportions, the same on all stages.
