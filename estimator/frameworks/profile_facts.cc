@@ -15,7 +15,7 @@
 namespace meshwright {
 namespace {
 
-// Each setter reads one value's text and says what it allows when the text is not that.
+// A setter reads the text of one value. If the text is not valid, it says what is allowed.
 using Problem = std::optional<std::string>;
 using Setter = Problem (*)(const std::string&, FrameworkProfile&);
 
@@ -106,17 +106,17 @@ Problem Choices(const std::string& text, FrameworkProfile& profile) {
   words.clear();
   for (const std::string& name : NamesIn(text)) {
     const auto value = ParseChoice<Enum>(name);
-    if (!value.has_value()) return "must be words of " + AllowedWords<Enum>();
-    if (std::ranges::find(words, *value) != words.end()) return name + " stands twice";
+    if (!value.has_value()) return "must be one or more of " + AllowedWords<Enum>();
+    if (std::ranges::find(words, *value) != words.end()) return name + " is listed twice";
     words.push_back(*value);
   }
-  return words.empty() ? Problem("must be words of " + AllowedWords<Enum>()) : std::nullopt;
+  return words.empty() ? Problem("must be one or more of " + AllowedWords<Enum>()) : std::nullopt;
 }
 
 Problem Modules(const std::string& text, FrameworkProfile& profile) {
   profile.selective_modules = NamesIn(text);
   for (const std::string& name : profile.selective_modules) {
-    if (ModuleOf(name) == 0) return "must be names of " + AllowedModules();
+    if (ModuleOf(name) == 0) return "must be one or more of " + AllowedModules();
   }
   return std::nullopt;
 }
@@ -126,7 +126,7 @@ Problem CheckedChips(const std::string& text, FrameworkProfile& profile) {
   return std::nullopt;
 }
 
-// A fact that is one of a set of words, or a list of names.
+// A fact that is a word of a closed set, or a list of names.
 struct WordRow {
   std::string_view key;
   Setter set;
@@ -185,8 +185,8 @@ constexpr WordRow kWordRows[] = {
     {"checked_chips", CheckedChips},
 };
 
-// A fact that is a number. The limits are far from what any framework has: they keep arithmetic
-// finite.
+// A fact that is a number. The limits only keep arithmetic finite; they are far from the figures of
+// any framework.
 struct NumberRow {
   std::string_view key;
   FactRange range;
@@ -289,7 +289,7 @@ Problem SetAny(std::string_view key, const std::string& text, FrameworkProfile& 
   if (const NumberRow* row = FindNumber(key)) return SetNumber(*row, text, profile);
   const auto* row = std::ranges::find(kWordRows, key, &WordRow::key);
   if (row != std::end(kWordRows)) return row->set(text, profile);
-  return "is no fact of a framework profile";
+  return "is not a fact of a framework profile";
 }
 
 }  // namespace
