@@ -8,16 +8,16 @@
 
 namespace meshwright {
 
-// The constants of fused attention (docs/cost_model.md "Attention") that come nearest to the
-// points: forward ones give the rate, the others what the backward pass takes on top. The rest is
-// `chip`'s, which has the peaks of their precisions. Nothing is fitted to a pass, or to small
-// heads, that `points` do not have.
+// Fits the constants of fused attention (docs/cost_model.md "Attention") to the points: forward
+// points give the rate, the others the extra time of the backward pass. All other constants are
+// those of `chip`, which has the peaks of the points' precisions. Constants of a pass, or of small
+// heads, that no point has stay as they are.
 AttentionModel FitAttention(std::span<const MeasuredAttention> points, const ChipSpec& chip);
 
-// Modelled time of a point.
+// Returns the modelled time of a point.
 Seconds AttentionTime(const MeasuredAttention& point, const ChipSpec& chip);
 
-// Of head counts and sequence lengths that the fit had not seen, in five rounds.
+// Returns the error at head counts and sequence lengths that the fit had not seen, in five rounds.
 FitError AttentionHeldOutError(std::span<const MeasuredAttention> points, const ChipSpec& chip);
 
 }  // namespace meshwright

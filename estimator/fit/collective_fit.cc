@@ -17,7 +17,7 @@
 namespace meshwright {
 namespace {
 
-constexpr std::size_t kLeastSizes = 5;  // that say anything of the ones between them
+constexpr std::size_t kLeastSizes = 5;  // fewer sizes say nothing about those in between
 
 CollectiveFit WithConstants(const CollectiveFit& like, std::span<const double> x) {
   CollectiveFit fit = like;
@@ -66,7 +66,7 @@ std::vector<double> CurveHeldOutErrors(std::span<const MeasuredCollective> point
   std::set<std::int64_t> sizes;
   for (const MeasuredCollective& p : points) sizes.insert(p.bytes.count);
   if (sizes.size() < kLeastSizes) return {};
-  std::set<std::int64_t> held_out;  // every second one, but no end
+  std::set<std::int64_t> held_out;  // every second size, but neither end
   for (auto at = std::next(sizes.begin()); at != sizes.end() && std::next(at) != sizes.end();) {
     held_out.insert(*at);
     if (++at != sizes.end()) ++at;

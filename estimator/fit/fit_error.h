@@ -8,11 +8,11 @@
 
 namespace meshwright {
 
-// Of a list of relative errors; all zero of none.
+// Summarises a list of relative errors; all figures are zero if it is empty.
 FitError ErrorOf(std::vector<double> errors);
 
-// What one point adds to the cost of a fit whose result differs by this logarithm of a ratio: its
-// square while it is small, its size beyond, so that a few odd points do not lead.
+// Returns what one point adds to the cost of a fit that is off by this logarithm of a ratio: the
+// square of small ones and the size of large ones, so that a few odd points do not lead the fit.
 inline double PointCost(double log_ratio) {
   constexpr double kSmall = 0.05;
   return kSmall * (std::sqrt(1 + (log_ratio / kSmall) * (log_ratio / kSmall)) - 1);
@@ -20,7 +20,7 @@ inline double PointCost(double log_ratio) {
 
 inline constexpr int kFitFolds = 5;
 
-// Errors of points that a fit of the others did not see: `fold_of` says in which of kFitFolds
+// Returns the errors at points that the fit did not see: `fold_of` says in which of kFitFolds
 // rounds a point is held out. `Fit` turns points into a model, `Time` predicts by it.
 template <typename Point, typename Fit, typename Time>
 FitError HeldOutError(std::span<const Point> points, const std::vector<int>& fold_of,

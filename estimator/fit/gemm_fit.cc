@@ -18,11 +18,11 @@ namespace {
 
 constexpr std::size_t kGemmConstants = 8;
 
-// Just within a millisecond, which is the most that chip files allow.
+// Just below a millisecond, the largest value that chip files allow.
 constexpr double kLongestLog = -6.908;
 
-// How far a constant usually lies from the class default, on the scale that it is fitted on: the
-// spread of the shipped fits of eleven chips, at least 0.5. Counts as one point a constant.
+// The usual distance of a constant from the class default, on the scale that it is fitted on: the
+// spread of the shipped fits of eleven chips, at least 0.5. It counts as one point per constant.
 struct GemmPrior {
   std::string_view figure;
   double low;
@@ -39,7 +39,7 @@ constexpr GemmPrior kPriors[kGemmConstants] = {
     {"gemm_norm_exponent", -3, 3, 1},                    // ln (p - 1)
     {"gemm_split_k_seconds", -18.4, kLongestLog, 1.5},   // ln rk
 };
-constexpr double kEdge = 1e-3;  // of the range
+constexpr double kEdge = 1e-3;  // share of the range
 
 std::vector<double> FromGemm(const GemmModel& g) {
   const auto log = [](double x) { return std::log(std::max(x, 1e-12)); };
@@ -74,7 +74,7 @@ DeviceRates BurstRates(const ChipSpec& chip, Precision precision) {
   return rates;
 }
 
-// Without what the fit does not use, so that a copy costs nothing.
+// Returns the chip without what the fit does not use, so that a copy costs nothing.
 ChipSpec Bare(const ChipSpec& chip) {
   ChipSpec bare = chip;
   bare.gemm_residuals.clear();
@@ -92,7 +92,8 @@ double GemmCost(std::span<const MeasuredGemm> points, const ChipSpec& chip,
   return cost;
 }
 
-// The form has local minima: whole waves or smooth ones, a steep or a flat tile.
+// Returns several starts, because the form has local minima: whole waves or smooth ones, a steep or
+// a flat tile.
 std::vector<std::vector<FitParameter>> GemmStarts(std::span<const double> usual) {
   std::vector<std::vector<FitParameter>> starts;
   for (const double quantisation : {-2.0, 2.0}) {

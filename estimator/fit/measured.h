@@ -7,8 +7,8 @@
 
 namespace meshwright {
 
-// What microbenchmarks of a chip measured (docs/microbench.md): the input of the fits beside this
-// file. Times are of one operation, seconds, always above 0.
+// The measurements of a chip's microbenchmarks (docs/microbench.md): the input of the fits beside
+// this file. Times are those of one operation and always above 0.
 
 struct MeasuredGemm {
   Precision precision = Precision::kBf16;
@@ -35,7 +35,7 @@ struct MeasuredTraffic {
 struct MeasuredCollective {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   int ranks = 0;
-  Bytes bytes = {};  // of the message, as in Collective
+  Bytes bytes = {};  // size of the message, as in Collective
   Seconds time = Seconds(0);
 };
 

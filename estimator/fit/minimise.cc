@@ -8,7 +8,7 @@
 namespace meshwright {
 namespace {
 
-constexpr int kEvaluationLimit = 2500;  // eight parameters settle in some 1,500
+constexpr int kEvaluationLimit = 2500;  // eight parameters settle after about 1,500
 
 using Cost = std::function<double(std::span<const double>)>;
 
@@ -34,12 +34,13 @@ std::vector<double> Minimise(const Cost& cost, std::span<const FitParameter> par
   nlopt_set_lower_bounds(search.get(), low.data());
   nlopt_set_upper_bounds(search.get(), high.data());
   nlopt_set_initial_step(search.get(), steps.data());
-  // NLopt does not write through what it hands to `CallCost`.
+  // NLopt does not write through the pointer that it hands to `CallCost`.
   nlopt_set_min_objective(search.get(), CallCost, const_cast<Cost*>(&cost));
   nlopt_set_ftol_rel(search.get(), 1e-7);
   nlopt_set_maxeval(search.get(), kEvaluationLimit);
   double least = 0;
-  // Any end, also one by the limit or by rounding, leaves the best values so far.
+  // Any result, also that the limit was reached or that rounding stopped it, leaves the best values
+  // so far.
   nlopt_optimize(search.get(), values.data(), &least);
   return values;
 }

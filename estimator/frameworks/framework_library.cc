@@ -41,7 +41,7 @@ absl::Status ReadFact(const std::string& key, const Json& fact, FrameworkEntry& 
   return absl::OkStatus();
 }
 
-// What the runs of a framework showed holds for that framework alone.
+// Figures that were found on runs of a framework hold only for that framework.
 void ForgetRuns(FrameworkProfile& profile) {
   const FrameworkProfile fresh;
   profile.low_time_ratio = fresh.low_time_ratio;
@@ -50,7 +50,7 @@ void ForgetRuns(FrameworkProfile& profile) {
   profile.checked_device_count = fresh.checked_device_count;
 }
 
-// The keys of a profile file beside its facts; returns what is wrong with them.
+// Reads the keys of a profile file that are no facts; returns what is wrong with them.
 std::vector<std::string> ReadHead(const Json& json, FrameworkEntry& entry) {
   std::vector<std::string> problems;
   const auto text = [&](const char* key) {
@@ -91,7 +91,7 @@ std::vector<std::string> ReadHead(const Json& json, FrameworkEntry& entry) {
 
 absl::StatusOr<FrameworkLibrary> FrameworkLibrary::LoadBuiltIn() {
   FrameworkLibrary library;
-  // A file is added once what it extends is there; the rest waits for the next round.
+  // A file is added once the profile that it extends is there; the others wait for the next round.
   std::vector<EmbeddedFile> waiting(framework_files().begin(), framework_files().end());
   while (!waiting.empty()) {
     std::vector<EmbeddedFile> later;

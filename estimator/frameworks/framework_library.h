@@ -19,9 +19,9 @@ struct FrameworkFact {
 
 struct FrameworkEntry {
   FrameworkProfile profile = {};
-  std::vector<std::string> versions = {};  // prefixes of the versions that it describes
-  bool is_default = false;                 // of its framework
-  std::vector<FrameworkFact> facts = {};   // its own; the rest comes from what it extends
+  std::vector<std::string> versions = {};  // prefixes of the described versions
+  bool is_default = false;                 // among the profiles of its framework
+  std::vector<FrameworkFact> facts = {};   // own facts; the profile that it extends has the rest
 };
 
 struct FoundFramework {
@@ -34,12 +34,13 @@ class FrameworkLibrary {
  public:
   static absl::StatusOr<FrameworkLibrary> LoadBuiltIn();
 
-  // Adds one file; errors name the file and every bad key. What it extends must be there already.
+  // Adds one file; errors name the file and every bad key. The profile that it extends must have
+  // been added before.
   absl::Status AddFile(std::string_view name, std::string_view text);
 
-  // The profile of a framework and version. An empty version takes the default one; another version
-  // than those described takes the default with a warning, an unknown name takes `generic` with
-  // one.
+  // Finds the profile of a framework and version. An empty version takes the default profile; a
+  // version that no profile describes takes the default one with a warning, and an unknown name
+  // takes `generic` with a warning.
   [[nodiscard]] FoundFramework Find(std::string_view name, std::string_view version) const;
 
   [[nodiscard]] const std::vector<FrameworkEntry>& entries() const { return entries_; }

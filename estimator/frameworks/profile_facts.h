@@ -13,7 +13,7 @@ namespace meshwright {
 // is in profile_facts.cc. INVALID_ARGUMENT names the key and what it allows.
 absl::Status SetFact(std::string_view key, const std::string& text, FrameworkProfile& profile);
 
-// What a fact that is a number may be; nothing for the others.
+// The limits of a fact that is a number; nullopt for other facts.
 struct FactRange {
   double lowest = 0;
   double highest = 0;

@@ -13,9 +13,9 @@
 namespace meshwright {
 namespace {
 
-// Bytes per score element of attention without a fused kernel, forward and backward: scale, mask,
-// softmax and dropout as separate passes, or one fused scale-mask-softmax
-// (docs/cost_model.md "Unfused attention").
+// Bytes per score of attention without a fused kernel, forward and backward: scale, mask, softmax
+// and dropout are separate passes, or one fused scale-mask-softmax (docs/cost_model.md "Unfused
+// attention").
 struct ScoreTraffic {
   double forward;
   double backward;
@@ -25,18 +25,18 @@ struct ScoreTraffic {
 constexpr ScoreTraffic kEagerScores = {24, 20, 6, 5};
 constexpr ScoreTraffic kFusedSoftmaxScores = {4, 6, 1, 1};
 constexpr ScoreTraffic kDropoutScores = {5, 5, 1, 1};
-// Kept of each score: the softmax output (2); with dropout its mask (1) and its output (2)
-// (Korthikanti et al. 2022, arXiv 2205.05198, section 4.1). Eager softmax runs in fp32 and keeps
-// its output (4) beside the 16-bit copy that the next product takes.
+// Bytes kept of each score: the softmax output (2); with dropout also its mask (1) and its output
+// (2) (Korthikanti et al. 2022, arXiv 2205.05198, section 4.1). Eager softmax runs in fp32 and
+// keeps its output (4) beside the 16-bit copy that the next product reads.
 constexpr double kStoredScoreBytes = 2;
 constexpr double kEagerStoredScoreBytes = 6;
 constexpr double kStoredDropoutBytes = 3;
-constexpr int kAlignedElements = 8;  // of 16 bit
+constexpr int kAlignedElements = 8;  // 16-bit elements
 constexpr double kCopyBytes = 4;
 constexpr double kRotaryFusedBytes = 4;
 constexpr double kRotaryEagerBytes = 16;
 
-// Elements a token of all heads, before tensor parallelism divides them.
+// Elements per token of all heads, before tensor parallelism divides them.
 struct HeadWidths {
   double queries = 0;
   double keys_and_values = 0;
@@ -47,7 +47,7 @@ bool IsFused(AttentionKernel kernel) {
   return kernel != AttentionKernel::kUnfused && kernel != AttentionKernel::kFusedSoftmax;
 }
 
-// How the heads and the sequence of one rank look inside the attention kernel.
+// Returns the heads and the sequence of one rank as the attention kernel sees them.
 AttentionShape RankAttention(const LayerContext& c) {
   const ModelSpec& model = c.model;
   const LayerSharding& s = c.sharding;
@@ -55,7 +55,7 @@ AttentionShape RankAttention(const LayerContext& c) {
   const double tokens = c.workload.sequence_length;
   double head_dim = model.head_dim;
   if (model.mla.has_value()) {
-    // Scores use nope + rope dimensions, the values their own; the mean counts both products.
+    // Scores use the nope and rope dimensions, values their own; the mean counts both products.
     head_dim =
         (model.mla->qk_nope_head_dim + model.mla->qk_rope_head_dim + model.mla->v_head_dim) / 2.0;
   }
@@ -67,7 +67,7 @@ AttentionShape RankAttention(const LayerContext& c) {
                           .window = static_cast<double>(model.sliding_window)};
   const double exchange = ExchangeRanks(s);
   shape.heads = heads / exchange;
-  shape.query_tokens = tokens * exchange / s.context_parallel;  // zig-zag balances the causal half
+  shape.query_tokens = tokens * exchange / s.context_parallel;  // zig-zag balances the causal mask
   return shape;
 }
 
@@ -118,22 +118,22 @@ void AppendFusedAttention(const LayerContext& c, double n, LayerProgram& program
   kernel.attention = RankAttention(c);
   kernel.flops = AttentionFlops(kernel.attention);
   kernel.backward_launches = 2;
-  // Log-sum-exp of each row and head, fp32.
+  // The log-sum-exp of each row and head, in fp32.
   kernel.stored_bytes =
       RoundedBytes(4 * n * c.model.attention_head_count / c.sharding.tensor_parallel);
   kernel.modules = kCoreAttention;
   program.kernels.push_back(kernel);
 }
 
-// Exchange of heads against sequence (Ulysses), of keys and values (ring, gather), or of both
-// (hybrid: a rank then has fewer heads of more tokens, so as many bytes go around the ring).
+// Appends the exchange of heads for sequence (Ulysses), of keys and values (ring, gather), or of
+// both (hybrid: a rank then has fewer heads of more tokens, so the same bytes go around the ring).
 void AppendContextParallel(const LayerContext& c, double n, const HeadWidths& widths,
                            LayerProgram& program) {
   const int exchange = ExchangeRanks(c.sharding);
   const int ranks = c.sharding.context_parallel / exchange;
   const double t = c.sharding.tensor_parallel;
   if (exchange > 1) {
-    // Q, K, V before and the output after.
+    // Q, K and V before attention, its output after it.
     const double bytes = 2 * n * (widths.queries + widths.keys_and_values + widths.output) / t;
     program.collectives.push_back({.kind = CollectiveKind::kAllToAll,
                                    .group = CommunicationGroup::kContextExchange,
@@ -146,8 +146,8 @@ void AppendContextParallel(const LayerContext& c, double n, const HeadWidths& wi
     program.kernels.push_back(copy);
   }
   if (ranks == 1) return;
-  // K and V of every rank pass every rank, around the ring or in one gather; backward also returns
-  // their gradients.
+  // K and V of every rank go to every rank, around the ring or in one gather; the backward pass
+  // also returns their gradients.
   const bool is_gather = c.sharding.context_parallel_kind == ContextParallelKind::kAllGather;
   program.collectives.push_back(
       {.kind = is_gather ? CollectiveKind::kAllGather : CollectiveKind::kRing,
@@ -158,8 +158,9 @@ void AppendContextParallel(const LayerContext& c, double n, const HeadWidths& wi
        .hidden_by_compute = !is_gather});
 }
 
-// Queries, keys and values into the kernel's layout and its output back, one kernel each; without a
-// fused kernel the products take strided heads and only the output is copied.
+// Appends the copies of queries, keys and values to the kernel's layout and of its output back, one
+// kernel each. Without a fused kernel the products read strided heads and only the output is
+// copied.
 void AppendHeadCopies(const LayerContext& c, double n, const HeadWidths& widths,
                       LayerProgram& program) {
   if (!c.profile.attention_copies_heads) return;
@@ -175,8 +176,8 @@ void AppendCore(const LayerContext& c, double n, const HeadWidths& widths, Layer
   AppendHeadCopies(c, n, widths, program);
   const bool is_fused = IsFused(c.workload.attention_kernel);
   if (KeptInputBytes(c) < 2 && is_fused && ExchangeRanks(c.sharding) == 1) {
-    // The projection keeps it in 8 bits; the backward pass of a fused kernel needs it in 16, and
-    // under an exchange of heads keeps its own copy in any case.
+    // The projection keeps the output in 8 bits. The backward pass of a fused kernel needs it in
+    // 16, and keeps its own copy in any case if heads are exchanged.
     Kernel output = Kept("attention output", 2 * n * widths.output / c.sharding.tensor_parallel);
     output.modules = kCoreAttention;
     program.kernels.push_back(output);
@@ -194,7 +195,7 @@ void AppendGroupedQuery(const LayerContext& c, LayerProgram& program) {
   const double n = TokensPerRank(c);
   const double h = c.model.hidden_size;
   const double q = static_cast<double>(c.model.attention_head_count) * c.model.head_dim;
-  // Fewer key-value heads than ranks are copied to every rank.
+  // If there are fewer key-value heads than ranks, every rank has a copy.
   const double kv_heads = std::max<double>(c.model.kv_head_count, t);
   const double u = std::min(kv_heads * c.model.head_dim, q);
   const double stored = 2 * n * (q + 2 * u) / t;
@@ -213,9 +214,9 @@ void AppendGroupedQuery(const LayerContext& c, LayerProgram& program) {
   program.kernels.push_back(projection);
 }
 
-// Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1); the compressed parts
-// are computed on every tensor-parallel rank's tokens, gathered, and the up-projections are split
-// by heads.
+// Appends multi-head latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1). Each
+// tensor-parallel rank compresses its own tokens, the results are gathered, and the up-projections
+// are split by heads.
 void AppendLatent(const LayerContext& c, LayerProgram& program) {
   const MlaSpec& mla = *c.model.mla;
   const double t = c.sharding.tensor_parallel;
@@ -242,7 +243,7 @@ void AppendLatent(const LayerContext& c, LayerProgram& program) {
   program.kernels.push_back(
       Matmul("kv down", {.m = sharded, .n = r + rope, .k = h}, 2 * sharded * (r + rope), 0));
   AppendNorm(c, r, sharded, KeptInputBytes(c), program);
-  // Keys are assembled with the shared rotary part: qk + v dimensions a head are kept.
+  // Keys are assembled with the shared rotary part: qk + v dimensions per head are kept.
   program.kernels.push_back(Matmul("kv up", {.m = n, .n = a * kv_up / t, .k = r},
                                    2 * n * a * (qk + mla.v_head_dim) / t, kMlaUpProjection));
   AppendRotary(c, a * 2 * qk / t, n, program);

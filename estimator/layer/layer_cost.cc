@@ -18,19 +18,19 @@
 namespace meshwright {
 namespace {
 
-// Part of a collective that stays visible when it runs beside its own GEMM: the ramp of the
-// pipeline of tiles and the slow-down of the GEMM; assumed (docs/cost_model.md "Overlap").
+// Share of a collective that stays visible when it runs beside its own GEMM: the ramp of the
+// pipeline of tiles and the slowdown of the GEMM. Assumed (docs/cost_model.md "Overlap").
 constexpr double kHiddenCollectiveShare = 0.25;
 
-// Share of a layer's GEMM time in the layers that its two blocks begin with: 3 h^2 and f h of
-// 4 h^2 + 2 f h, f = 4 h.
+// Share of a layer's GEMM time that falls on the first linear layers of its two blocks: 3 h^2 and f
+// h of 4 h^2 + 2 f h, with f = 4 h.
 constexpr double kFirstLinearShare = 7.0 / 12;
 
-// A cast reads 16 bits and writes 8 twice (the transposed copy); where the scale is of this very
-// tensor, it is read once more before.
+// Returns the traffic of casting one element: 16 bits are read and 8 bits written twice (once
+// transposed). If the scale is taken from the tensor itself, it is read once more before.
 double Fp8CastBytes(Fp8Recipe recipe) {
   switch (recipe) {
-    case Fp8Recipe::kDelayed:    // the scale of the steps before
+    case Fp8Recipe::kDelayed:    // scales of earlier steps
     case Fp8Recipe::kBlockwise:  // scales of blocks that fit on the core
     case Fp8Recipe::kMxfp8:
       return 4;
@@ -41,8 +41,8 @@ double Fp8CastBytes(Fp8Recipe recipe) {
   std::abort();
 }
 
-// Dynamic power grows with clock x voltage squared and voltage follows the clock, so under a power
-// limit the clock follows its cube root (docs/cost_model.md "Power").
+// Dynamic power grows with the clock times the square of the voltage, and the voltage follows the
+// clock: the clock follows the cube root of a power limit (docs/cost_model.md "Power").
 constexpr double kClockPowerExponent = 1.0 / 3;
 
 std::size_t Index(TimeCause cause) { return static_cast<std::size_t>(cause); }
@@ -56,7 +56,7 @@ struct KernelTime {
   TimeCause cause;
   Seconds forward;
   Seconds backward;
-  Seconds weight_gradient = Seconds(0);  // of `backward`
+  Seconds weight_gradient = Seconds(0);  // part of `backward`
 };
 
 Seconds Fp8CastTime(double elements, const LayerContext& c, const ChipSpec& chip) {
@@ -71,7 +71,7 @@ KernelTime PriceMatmul(const Kernel& kernel, const LayerContext& c, const ChipSp
   std::swap(input_gradient.n, input_gradient.k);
   MatmulShape weight_gradient = s;
   std::swap(weight_gradient.m, weight_gradient.k);
-  // Where a kernel of its own accumulates, the GEMM writes 16 bit.
+  // If a kernel of its own accumulates, the GEMM writes 16 bits.
   const bool fp32 =
       c.workload.gradient_dtype == GradientDtype::kFp32 && c.profile.gradient_accumulation_is_fused;
   KernelTime time = {
@@ -82,8 +82,8 @@ KernelTime PriceMatmul(const Kernel& kernel, const LayerContext& c, const ChipSp
           {.shape = weight_gradient, .pass = GemmPass::kWeightGradient, .accumulates_fp32 = fp32})};
   time.backward += time.weight_gradient;
   if (c.workload.precision == Precision::kFp8) {
-    // The input and, unless they are kept for the step, the weights; then the gradient of the
-    // output.
+    // The forward pass casts the input and, unless they are kept for the step, the weights; the
+    // backward pass casts the gradient of the output.
     const double weights = c.profile.fp8_weights_are_kept ? 0 : s.k * s.n;
     time.forward += Fp8CastTime((s.m * s.k + weights) * s.count, c, chip);
     time.backward += Fp8CastTime(s.m * s.n * s.count, c, chip);
@@ -99,7 +99,7 @@ KernelTime PriceKernel(const Kernel& kernel, const LayerContext& c, const ChipSp
     case KernelKind::kAttention: {
       DeviceRates attention = matmuls.rates();
       if (c.workload.precision == Precision::kFp8) {
-        // Attention stays in 16 bit.
+        // Attention stays in 16 bits.
         attention.peak = NominalPeak(chip, Precision::kBf16).value_or(attention.peak);
       }
       const Seconds forward =
@@ -151,7 +151,7 @@ const GroupShape& ShapeOf(CommunicationGroup group, const LayerSite& site) {
   std::abort();
 }
 
-// Occurrences in one pass that run beside kernels, by the group they belong to.
+// Counts the collectives of a group that run beside kernels in one pass.
 int CountHidden(const LayerProgram& program, CommunicationGroup group, bool backward) {
   int count = 0;
   for (const Collective& collective : program.collectives) {
@@ -165,10 +165,10 @@ int CountHidden(const LayerProgram& program, CommunicationGroup group, bool back
   return count;
 }
 
-// Time of the kernels beside which one hidden collective of a pass runs, shared evenly: attention
-// for the exchange of keys and values, the GEMMs for the rest. A framework that hides in backward
-// only does so at the linear layers that a block begins with, and without sequence parallelism
-// beside the weight's gradient alone.
+// Returns the time of the kernels beside which one hidden collective of a pass runs. Collectives
+// share it evenly: those of keys and values run beside attention, all others beside the GEMMs. A
+// framework that hides them only in the backward pass does so at the first linear layer of a block,
+// and without sequence parallelism only beside the weight gradient.
 Seconds RoomOf(const LayerProgram& program, const Collective& collective, const LayerContext& c,
                const PassTime& pass, bool backward) {
   const int count = CountHidden(program, collective.group, backward);
@@ -185,7 +185,7 @@ Seconds Visible(Seconds once, Seconds room) {
   return std::max(kHiddenCollectiveShare * once, once - room);
 }
 
-// What the host spends on one collective.
+// Returns the time that the host spends on one collective.
 Seconds HostTime(const Collective& collective, const LayerContext& c, const GroupShape& shape) {
   Seconds host = c.profile.host_per_launch;
   if (collective.group == CommunicationGroup::kTensor) {
@@ -199,7 +199,7 @@ Seconds HostTime(const Collective& collective, const LayerContext& c, const Grou
 
 void PriceCollectives(const LayerProgram& program, const LayerContext& c, const LayerSite& site,
                       ModuleSet selective, LayerTime& cost) {
-  const PassTime forward = cost.forward;  // the kernels alone
+  const PassTime forward = cost.forward;  // only the kernels
   const PassTime backward = cost.backward;
   for (const Collective& collective : program.collectives) {
     const GroupShape& shape = ShapeOf(collective.group, site);
@@ -300,7 +300,7 @@ LayerTime PriceProgram(const LayerProgram& program, const LayerContext& c, const
   }
   PriceCollectives(program, c, site, selective, cost);
   cost.full.host = cost.forward.host + c.profile.host_per_recomputed_layer;
-  // Recomputed kernels are booked as recomputation, their collectives under their own cause.
+  // Recomputed kernels count as recomputation, their collectives under their own cause.
   for (std::size_t i = 0; i < kTimeCauseCount; ++i) {
     const auto cause = static_cast<TimeCause>(i);
     const bool communicates = cause == TimeCause::kTensorParallel ||

@@ -14,14 +14,14 @@
 
 namespace meshwright {
 
-// Device time of one pass over a program by cause (only the causes that a layer can have are used)
-// and the time that the host needs to launch it.
+// The device time of one pass over a program by cause (only the causes that a layer can have), and
+// the time that the host needs to launch it.
 struct PassTime {
   TimeBreakdown by_cause = {};
-  Seconds device = Seconds(0);  // sum of by_cause
+  Seconds device = Seconds(0);  // sum of `by_cause`
   Seconds host = Seconds(0);
-  Seconds experts = Seconds(0);          // of the matmul line, products of routed experts
-  Seconds weight_gradient = Seconds(0);  // of the backward pass, what nothing of it waits for
+  Seconds experts = Seconds(0);          // products of routed experts, part of kMatmul
+  Seconds weight_gradient = Seconds(0);  // part of the backward pass that can be done later
 };
 
 // The part of a PassTime that decides the time of a stage.
@@ -32,7 +32,7 @@ struct PassSums {
 };
 
 PassTime operator+(const PassTime& a, const PassTime& b);
-// Nothing for n = 0.
+// Adds nothing for n = 0.
 void AddScaled(PassTime& sum, const PassTime& part, double n);
 inline void AddScaled(PassSums& sum, const PassSums& part, double n) {
   if (n <= 0) return;
@@ -41,17 +41,17 @@ inline void AddScaled(PassSums& sum, const PassSums& part, double n) {
   sum.weight_gradient += n * part.weight_gradient;
 }
 
-// One layer (or embedding, or head) timed for one device and one micro-batch.
+// The times of one layer (or embedding, or head) for one micro-batch on one device.
 template <typename Pass>
 struct LayerPasses {
   Pass forward = {};
   Pass backward = {};
   Pass selective = {};  // work done again under selective recomputation
-  Pass full = {};       // under full recomputation: the forward pass
+  Pass full = {};       // work done again under full recomputation: the forward pass
 };
 using LayerTime = LayerPasses<PassTime>;
 
-// What it keeps for its backward pass.
+// The bytes that a layer keeps for its backward pass.
 struct LayerStore {
   Bytes all = {};        // without recomputation
   Bytes selective = {};  // with selective recomputation
@@ -60,7 +60,7 @@ struct LayerStore {
 
 LayerStore StoreOf(const LayerProgram& program, const LayerContext& context, ModuleSet selective);
 
-// Where a layer runs: the pool, its network and the groups of its collectives.
+// The place where a layer runs: the pool, its network and the groups of its collectives.
 struct LayerSite {
   const NodePool& pool;
   const Topology& topology;
@@ -81,11 +81,11 @@ LayerTime PriceProgram(const LayerProgram& program, const LayerContext& context,
                        const LayerSite& site, ModuleSet selective,
                        std::optional<TimeCause> cause_override);
 
-// Device rates of the workload on the chips of a pool.
+// Returns the rates of the workload on a device of a pool.
 DeviceRates RatesOf(const NodePool& pool, const Workload& workload);
 
-// Wall time of a pass whose launches and kernels run side by side: the longer of the two, smoothly
-// (docs/cost_model.md "Host time").
+// Returns the wall time of a pass whose launches and kernels run side by side: a smooth maximum of
+// the two (docs/cost_model.md "Host time").
 inline Seconds DeviceWithHost(Seconds device, Seconds host) {
   const double d2 = device.count() * device.count();
   const double h2 = host.count() * host.count();

@@ -11,32 +11,32 @@
 namespace meshwright {
 namespace {
 
-// Experts that run one by one instead of as one grouped GEMM.
+// Launches of an expert that does not run as part of one grouped GEMM.
 constexpr int kUngroupedLaunchesPerExpert = 3;
 
 void AppendActivation(const LayerContext& c, double rows, double f, ModuleSet modules,
                       LayerProgram& program) {
   const bool gated = c.model.mlp != MlpKind::kGelu;
   const double bytes = (gated ? 6 : 4) * rows * f;
-  const double unfused = c.profile.activation_is_fused ? 1 : 1.7;  // product and function apart
+  const double unfused = c.profile.activation_is_fused ? 1 : 1.7;  // separate product and function
   Kernel kernel = MemoryBound("activation", bytes * unfused, 2 * bytes * unfused);
   kernel.launches = c.profile.activation_is_fused ? 1 : 3;
   kernel.backward_launches = c.profile.activation_is_fused ? 1 : 4;
-  // The product is the next GEMM's input; run apart, the function's output is kept for it too.
+  // The product is the next GEMM's input. A separate function keeps its output for the product too.
   const bool keeps_function = gated && !c.profile.activation_is_fused;
   kernel.stored_bytes = RoundedBytes((KeptInputBytes(c) + (keeps_function ? 2 : 0)) * rows * f);
   kernel.modules = modules;
   program.kernels.push_back(kernel);
 }
 
-// Two-layer feed-forward blocks that run as one.
+// One or more two-layer feed-forward blocks that run together.
 struct FeedForward {
   double rows = 0;          // tokens of one block
-  double width = 0;         // f, its share on this device
+  double width = 0;         // share of f on this device
   double blocks = 1;        // experts
   bool is_grouped = false;  // one kernel for all of them
   ModuleSet modules = 0;
-  ModuleSet activation_modules = 0;  // beside `modules`
+  ModuleSet activation_modules = 0;  // in addition to `modules`
 };
 
 void AppendFeedForward(const LayerContext& c, const FeedForward& block, LayerProgram& program) {
@@ -73,7 +73,8 @@ void AppendRouting(const LayerContext& c, double tokens, double routed, LayerPro
   router.launches = 6;  // GEMM, softmax, top-k, counts, auxiliary loss
   router.backward_launches = 6;
   program.kernels.push_back(router);
-  // Rows are gathered to their experts' order and back, and summed with their probabilities.
+  // Rows are gathered into the order of their experts and back, and summed with their
+  // probabilities.
   const double bytes = 2 * h * (tokens + 2 * routed);
   for (const char* name : {"permute", "unpermute"}) {
     Kernel permute = MemoryBound(name, bytes, bytes);
@@ -84,7 +85,7 @@ void AppendRouting(const LayerContext& c, double tokens, double routed, LayerPro
   }
 }
 
-// Dispatch to the experts' ranks and the way back.
+// Appends the messages to the experts' ranks and back.
 void AppendExchange(const LayerContext& c, double routed, LayerProgram& program) {
   const double h = c.model.hidden_size;
   if (c.sharding.expert_parallel > 1) {
@@ -141,8 +142,8 @@ void AppendMoe(const LayerContext& c, LayerProgram& program) {
   const double h = c.model.hidden_size;
   const int t = c.sharding.tensor_parallel;
   const int x = c.sharding.expert_tensor_parallel;
-  // Tokens are routed from where they lie. Without sequence parallelism every tensor-parallel rank
-  // holds all of them and dispatches its share only, gathering the sum afterwards.
+  // Each rank routes the tokens that it holds. Without sequence parallelism every tensor-parallel
+  // rank holds all tokens, dispatches only its share and gathers the sum afterwards.
   const double tokens = TokensPerRank(c) / t;
   const double routed = tokens * moe.experts_per_token * moe.imbalance_ratio;
   const double held = c.sharding.sequence_parallel ? tokens : TokensPerRank(c);

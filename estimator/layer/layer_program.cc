@@ -11,9 +11,9 @@
 namespace meshwright {
 namespace {
 
-// Bytes per element of one norm: fused reads and writes 16-bit values; eager RMSNorm runs as seven
-// fp32 kernels (twelve backward) and keeps its fp32 intermediate (docs/cost_model.md
-// "Memory-bound operators").
+// Bytes per element of one norm. A fused norm reads and writes 16-bit values; eager RMSNorm runs as
+// seven fp32 kernels (twelve in the backward pass) and keeps its fp32 intermediate
+// (docs/cost_model.md "Memory-bound operators").
 constexpr double kFusedNormBytes = 4;
 constexpr double kUnfusedNormBytes = 36;
 constexpr double kUnfusedNormBackwardBytes = 96;
@@ -21,7 +21,8 @@ constexpr int kUnfusedNormLaunches = 7;
 constexpr int kUnfusedNormBackwardLaunches = 12;
 constexpr double kUnfusedNormExtraStoredBytes = 6;
 
-// Weight tensors of a layer whose gradients are accumulated one by one: four matrices, two norms.
+// Number of weight tensors of a layer whose gradients are accumulated one by one: four matrices and
+// two norms.
 constexpr int kAccumulatedTensors = 6;
 
 struct ModuleName {
@@ -38,14 +39,14 @@ constexpr ModuleName kModules[] = {
     {"shared_experts", kSharedExperts},
 };
 
-// Tokens that one rank holds outside the tensor-parallel regions.
+// Returns the tokens that one rank holds outside the tensor-parallel regions.
 double ShardedTokens(const LayerContext& c) {
   return TokensPerRank(c) / (c.sharding.sequence_parallel ? c.sharding.tensor_parallel : 1);
 }
 
-// Addition of a branch's output to the residual stream: reads two tensors, writes one; in backward
-// the sum of the gradients of both branches. Dropout also writes its mask, and in backward reads a
-// gradient and the mask and writes a gradient.
+// Appends the addition of a branch's output to the residual stream, which reads two tensors and
+// writes one; the backward pass adds the gradients of both branches. Dropout also writes its mask,
+// and in the backward pass reads a gradient and the mask and writes a gradient.
 void AppendResidual(const LayerContext& c, LayerProgram& program) {
   const double elements = ShardedTokens(c) * c.model.hidden_size;
   const bool drops = c.workload.dropout_ratio > 0;
@@ -59,8 +60,8 @@ bool KeepsGatheredInput(const LayerContext& c) {
          (c.profile.keeps_gathered_input_without_pipeline && !c.sharding.is_pipelined);
 }
 
-// Column sums of the gradients of the linear layers' outputs (q + 2u, h, f, h wide; experts have no
-// bias), one kernel each: layers with a bias are those of the LayerNorm families.
+// Appends the column sums of the gradients of the linear layers' outputs (q + 2u, h, f, h wide;
+// experts have no bias), one kernel each. Only models with LayerNorm have biases.
 void AppendBiasGradients(const LayerContext& c, bool is_moe, LayerProgram& program) {
   if (c.profile.bias_gradient_is_fused || c.model.norm != NormKind::kLayernorm) return;
   const double t = c.sharding.tensor_parallel;
@@ -76,8 +77,8 @@ void AppendBiasGradients(const LayerContext& c, bool is_moe, LayerProgram& progr
   program.kernels.push_back(sums);
 }
 
-// Adds the gradients of `tensors` weights, `parameters` on this rank, to their accumulators: reads
-// both, writes one.
+// Appends the addition of the gradients of `tensors` weights, `parameters` on this rank, to their
+// accumulators: it reads both and writes one.
 void AppendGradientAccumulation(const LayerContext& c, double parameters, int tensors,
                                 LayerProgram& program) {
   if (c.profile.gradient_accumulation_is_fused) return;
@@ -164,16 +165,16 @@ void AppendNorm(const LayerContext& c, double width, double tokens, double kept_
                             (fused ? 2 * kFusedNormBytes : kUnfusedNormBackwardBytes) * elements);
   norm.launches = fused ? 1 : kUnfusedNormLaunches;
   norm.backward_launches = fused ? 1 : kUnfusedNormBackwardLaunches;
-  // Its output is the next GEMM's input; recomputing the norm drops it.
+  // The output of the norm is the next GEMM's input; recomputing the norm drops it.
   norm.stored_bytes =
       RoundedBytes((kept_bytes + (fused ? 0 : kUnfusedNormExtraStoredBytes)) * elements);
   norm.modules = kLayernorm;
   program.kernels.push_back(norm);
 }
 
-// Korthikanti et al. 2022, arXiv 2205.05198, section 4.2.2: with sequence parallelism a gather
-// before and a scatter after the block, in backward the reverse and, where the framework did not
-// keep it, the input gathered once more; without, one all-reduce each way.
+// Korthikanti et al. 2022, arXiv 2205.05198, section 4.2.2. With sequence parallelism there is a
+// gather before and a scatter after the block; the backward pass has the reverse and gathers the
+// input once more unless the framework kept it. Without, there is one all-reduce each way.
 void AppendTensorParallel(const LayerContext& c, double input_width, ModuleSet modules,
                           LayerProgram& program) {
   if (c.sharding.tensor_parallel == 1) return;
@@ -201,7 +202,7 @@ void AppendTensorParallel(const LayerContext& c, double input_width, ModuleSet m
   append(CollectiveKind::kReduceScatter, output, 1, 0, 0);
   append(CollectiveKind::kAllGather, output, 0, 1, 0);
   if (regather == 0) {
-    // Beside the rank's own share, which is kept in any case.
+    // The rank's own share is kept in any case.
     Kernel gathered = Kept("gathered input",
                            KeptInputBytes(c) * (TokensPerRank(c) - ShardedTokens(c)) * input_width);
     gathered.modules = modules;
@@ -219,7 +220,7 @@ LayerProgram BuildLayer(const LayerContext& c, bool is_moe) {
   program.collectives.reserve(16);
   const double elements = ShardedTokens(c) * c.model.hidden_size;
   for (const bool attention : {true, false}) {
-    // The input of the norm is kept for its backward pass.
+    // The norm keeps its input for its backward pass.
     program.kernels.push_back(Kept("layer input", 2 * elements));
     // A router reads 16 bits.
     const double kept = attention || !is_moe ? KeptInputBytes(c) : 2;
@@ -252,7 +253,7 @@ LayerProgram BuildLayer(const LayerContext& c, bool is_moe) {
 LayerProgram BuildEmbedding(const LayerContext& c) {
   LayerProgram program;
   const double elements = TokensPerRank(c) * c.model.hidden_size;
-  // Gathers rows (read and write 2 bytes); backward adds into fp32 rows.
+  // It gathers rows (reads and writes 2 bytes); the backward pass adds into fp32 rows.
   program.kernels.push_back(MemoryBound("embedding", 4 * elements, 10 * elements));
   AppendGradientAccumulation(c, AccumulatedVocabulary(c), 1, program);
   if (c.sharding.tensor_parallel > 1) {
@@ -296,7 +297,8 @@ LayerProgram BuildHead(const LayerContext& c) {
                                                : CollectiveKind::kAllReduce,
                                    .bytes = RoundedBytes(2 * n * h),
                                    .backward_count = 1});
-    // Maximum, sum and target logit of each token, fp32 (vocabulary-parallel cross entropy).
+    // Vocabulary-parallel cross entropy reduces the maximum, the sum and the target logit of each
+    // token, in fp32.
     program.collectives.push_back(
         {.kind = CollectiveKind::kAllReduce, .bytes = RoundedBytes(4 * n), .forward_count = 3});
     if (c.profile.logits_are_gathered) {

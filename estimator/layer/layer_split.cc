@@ -11,8 +11,8 @@ std::vector<int> Even(int layers, int stages) {
   return split;
 }
 
-// nanotron's model builder: blocks in order, each on the current stage; the stage ends when the
-// running cost passes its share of the total (docs/cost_model.md "Layer split").
+// Splits like nanotron's model builder, which puts blocks in order on the current stage; the stage
+// ends when the running cost passes its share of the total (docs/cost_model.md "Layer split").
 std::vector<int> ByCost(const ModelSpec& model, int stages) {
   const double h = model.hidden_size;
   const double layer = 4 * h * h + 3 * h * model.ffn_hidden_size;

@@ -6,7 +6,8 @@
 
 namespace meshwright {
 
-// Parameters that one device holds, by what divides them: docs/cost_model.md "Static memory".
+// The parameters of a layer by what divides them between devices: docs/cost_model.md "Static
+// memory".
 struct LayerParameters {
   double tensor_split = 0;  // matrices divided by tensor parallelism, before the division
   double replicated = 0;    // norms, routers, MLA's down projections
@@ -15,16 +16,17 @@ struct LayerParameters {
 
 LayerParameters ParametersOf(const ModelSpec& model, bool is_moe);
 
-// On one device: dense part (t divides it) and expert part (e and x divide it).
+// Return the parameters on one device: the dense part, which t divides, and the expert part, which
+// e and x divide.
 double DenseParameters(const LayerParameters& parameters, int tensor_parallel);
 double ExpertParameters(const LayerParameters& parameters, int expert_parallel,
                         int expert_tensor_parallel);
 
-// Elements of the distinct weight matrices of a layer on one device: what a framework that caches
-// one dummy gradient a shape keeps.
+// Returns the elements of the distinct weight matrices of a layer on one device. A framework that
+// caches one dummy gradient per shape keeps as many.
 double DistinctMatrixElements(const ModelSpec& model, bool is_moe, int tensor_parallel);
 
-// How many of `count` layers, the first of them layer `first`, have no experts.
+// Returns how many of `count` layers from layer `first` on have no experts.
 inline int DenseLayerCount(const ModelSpec& model, int first, int count) {
   if (!model.moe.has_value()) return count;
   return std::clamp(model.moe->first_dense_layer_count - first, 0, count);

@@ -18,7 +18,7 @@ LayerProgram BuildMtp(const LayerContext& c) {
   LayerProgram program = BuildLayer(c, c.model.moe.has_value());
   const double n = TokensPerRank(c);
   const double h = c.model.hidden_size;
-  // Joins the hidden state with the next token's embedding (DeepSeek-V3, arXiv 2412.19437, 2.2).
+  // It joins the hidden state with the next token's embedding (DeepSeek-V3, arXiv 2412.19437, 2.2).
   program.kernels.push_back(Matmul(
       "mtp projection", {.m = n, .n = h / c.sharding.tensor_parallel, .k = 2 * h}, 4 * n * h, 0));
   const LayerProgram head = BuildHead(c);
@@ -44,7 +44,8 @@ void FillParameters(const LayerContext& c, UnitCosts& unit) {
   unit.mtp_parameters = 2 * h * h / s.tensor_parallel;
 }
 
-// Transients of formula 4 in docs/cost_model.md: gradients of a block beside its activations.
+// Fills in the transients of formula 4 in docs/cost_model.md: gradients of a block beside its
+// activations.
 void FillTransients(const LayerContext& c, UnitCosts& unit) {
   const double n = TokensPerRank(c);
   const double t = c.sharding.tensor_parallel;
@@ -64,7 +65,8 @@ void FillTransients(const LayerContext& c, UnitCosts& unit) {
                         (c.profile.logits_are_gathered ? 1 : t);
   unit.old_logits = RoundedBytes(n * logits * c.profile.logit_bytes_between_micro_batches);
   const double sharded = c.sharding.sequence_parallel ? t : 1;
-  // Final norm's input and output, logits, the gathered input of the output layer and its gradient.
+  // The final norm's input and output, logits, the gathered input of the output layer and its
+  // gradient.
   unit.head_transient =
       RoundedBytes(n * (4 * h / sharded + per_logit * logits + (t > 1 ? 2 * h : 0) + 2 * h));
 }

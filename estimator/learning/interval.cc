@@ -13,10 +13,10 @@
 namespace meshwright {
 namespace {
 
-// What weakly known constants of a chip add to the spread of its framework, which was found on
-// chips whose operators were measured: held-out p90 errors of operator forms are 9-14 %, chips
-// without them differ by a factor of two in the share of their nominal peak (docs/cost_model.md
-// "Intervals").
+// Returns what weakly known constants of a chip add to the spread of its framework, which was found
+// on chips with measured operators: held-out p90 errors of operator forms are 9-14 %, and chips
+// without measurements differ by a factor of two in the share of their nominal peak
+// (docs/cost_model.md "Intervals").
 double SigmaOf(Provenance provenance) {
   switch (provenance) {
     case Provenance::kMeasured:
@@ -32,19 +32,19 @@ double SigmaOf(Provenance provenance) {
   std::abort();
 }
 
-// What low confidence in a chip's own figures adds. Where reports of one chip differ they do
+// Spread that low confidence in a chip's own figures adds. Reports of one chip that disagree do so
 // by 1.38 (memory bandwidth of the MLU590, 2000 to 2760 GB/s) and 1.4 (of the BR100, 1640 to 2300):
-// 80 % within a factor of 1.18 of the middle.
+// 80 % lie within a factor of 1.18 of the middle.
 constexpr double kDoubtSigma = 0.13;
 
-// What an extrapolation to other chips or many more devices adds; assumed.
+// Spread that an extrapolation to other chips or to many more devices adds; assumed.
 constexpr double kExtrapolatedSigma = 0.05;
-constexpr int kLargestScale = 4;       // devices over those of the largest run checked
-constexpr double kMattersAbove = 0.1;  // share of the step
+constexpr int kLargestScale = 4;       // devices relative to the largest run checked
+constexpr double kMattersAbove = 0.1;  // share of the step from which a cause matters
 constexpr double kMemorySigma = 0.05;
 constexpr double kAssumedMemorySigma = 0.10;
 constexpr double kLeastMemorySigma = 0.02;
-// Above this share of the capacity the allocator starts to retry and the step slows down.
+// Share of the capacity above which the allocator starts to retry and the step slows down.
 constexpr double kMemoryPressure = 0.9;
 constexpr double kPressureRatio = 1.3;
 
@@ -68,7 +68,7 @@ Provenance ProvenanceOf(TimeCause cause, const ChipSpec& chip, const FrameworkPr
     case TimeCause::kPipelineBubble:
       return chip.gemm_provenance;  // made of the same kernels
     case TimeCause::kActivationOffload:
-      return Provenance::kAssumed;  // the host link
+      return Provenance::kAssumed;  // that of the host link
     case TimeCause::kHost:
     case TimeCause::kFixed:
       return profile.provenance;
@@ -76,7 +76,7 @@ Provenance ProvenanceOf(TimeCause cause, const ChipSpec& chip, const FrameworkPr
   std::abort();
 }
 
-// Log-normal spread whose central 80 % ends at `ratio`, with `variance` added.
+// Returns the log-normal spread whose central 80 % ends at `ratio`, with `variance` added.
 double WithVariance(double ratio, double variance) {
   const double sigma = std::max(0.0, std::log(ratio)) / kCentral80;
   return std::sqrt(sigma * sigma + variance);
@@ -110,7 +110,8 @@ Spread SpreadOf(const Estimate& estimate, const ChipSpec& chip, const EstimatorP
   spread.time_low = WithVariance(1 / problem.profile.low_time_ratio, variance);
   spread.time_high = WithVariance(problem.profile.high_time_ratio, variance);
   if (!calibration.time.points.empty()) {
-    // What the runs say replaces what the constants leave open, as far as they say it of this plan.
+    // The spread of the runs replaces that of the constants, as far as the runs are about this
+    // plan.
     const double own = FactorVariance(calibration.time, point);
     const double open = OpenShare(calibration.time, own);
     const auto blend = [&](double cold) {

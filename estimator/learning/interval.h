@@ -11,27 +11,27 @@
 
 namespace meshwright {
 
-// How far the truth may lie from a prediction, as standard deviations of the logarithm.
+// The uncertainty of a prediction, as standard deviations of the logarithm.
 struct Spread {
   double time_low = 0.1;   // below the prediction
-  double time_high = 0.1;  // above: runs are slowed by more than a model knows
+  double time_high = 0.1;  // above it: more slows down a run than a model knows
   double memory = 0.05;
-  Provenance provenance = Provenance::kAssumed;  // the weakest that matters
+  Provenance provenance = Provenance::kAssumed;  // the weakest among the causes that matter
 };
 
-// Whether measured runs of this framework stand behind an estimate for this cluster: on its chips,
-// and on at least a quarter of its devices.
+// Returns whether measured runs of this framework back an estimate for this cluster: runs on its
+// chips, and on at least a quarter of its devices.
 bool WasChecked(const FrameworkProfile& profile, const ClusterSpec& cluster);
 
-// From the share that each cause has in the step and the provenance of the constants behind it:
-// docs/cost_model.md "Intervals". `point` is that of the estimate's plan.
+// Returns the spread of an estimate, from the share of each cause in the step and the provenance of
+// the constants behind it: docs/cost_model.md "Intervals". `point` is that of the estimate's plan.
 Spread SpreadOf(const Estimate& estimate, const ChipSpec& chip, const EstimatorProblem& problem,
                 const Calibration& calibration, const PlanPoint& point);
 
-// 80 % of a normal distribution lie within this many standard deviations.
+// Number of standard deviations around the mean that hold 80 % of a normal distribution.
 inline constexpr double kCentral80 = 1.2815515655446004;
 
-// Probability that a log-normal quantity with this median stays below the limit.
+// Returns the probability that a log-normal quantity with this median stays below the limit.
 double ProbabilityBelow(double median, double limit, double log_sigma);
 
 }  // namespace meshwright

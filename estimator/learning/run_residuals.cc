@@ -14,22 +14,22 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-// Chosen by leaving one source of measured runs out after the other, like the priors and
-// similarities of the header: scripts/fit_residuals.py, docs/cost_model.md "Learning from runs".
-// Distances within which plans share their residual, in factors of two.
+// These constants, like the priors and similarities of the header, were chosen by leaving out one
+// source of measured runs after the other: scripts/fit_residuals.py, docs/cost_model.md "Learning
+// from runs". Distances within which plans share their residual, in factors of two.
 constexpr PlanPoint kReach = {.work = 1.5, .tensor_parallel = 1.5, .pipeline_parallel = 1.5};
-constexpr double kDegreesOfFreedom = 2;  // of the noise: a wild run weighs little
-constexpr double kScaleRows = 2;         // runs' worth of what the priors' scale is known by
-constexpr int kRounds = 8;               // the weights change by less than a thousandth after it
-// What is a plan's own is no farther from 0, and in proportion where runs agree on a factor that
-// the prior did not allow for.
+constexpr double kDegreesOfFreedom = 2;  // few, so that an outlier weighs little
+constexpr double kScaleRows = 2;         // weight of the priors' scale, in runs
+constexpr int kRounds = 8;               // later rounds change weights by less than a thousandth
+// Largest distance of a plan's own factor from 0; it grows in proportion if runs agree on a factor
+// that the prior did not allow for.
 constexpr double kMostPlanLogFactor = 0.25;
-// The matrix is inverted in each round: 128 runs take 10 ms.
+// The matrix is inverted in each round; 128 runs take 10 ms.
 constexpr std::size_t kMostRuns = 128;
 
 double Squared(double x) { return x * x; }
 
-// 1 for the same plan, towards 0 for far ones.
+// Returns 1 for the same plan, and less the farther two plans are apart.
 double Likeness(const PlanPoint& a, const PlanPoint& b) {
   const double distance =
       Squared((a.work - b.work) / kReach.work) +
@@ -46,7 +46,7 @@ double Similarity(const RunResidual& a, const RunResidual& b, const ResidualPrio
 
 constexpr RunResidual kAsked = {};
 
-// Numbers the other jobs by what their runs are, so that nothing depends on which came first.
+// Numbers the other jobs by the contents of their runs, so that nothing depends on their order.
 void Renumber(std::vector<RunResidual>& runs) {
   std::map<int, std::vector<RunResidual>> runs_of;
   for (RunResidual run : runs) {
@@ -64,7 +64,7 @@ void Renumber(std::vector<RunResidual>& runs) {
   for (RunResidual& run : runs) run.job = number.at(run.job);
 }
 
-// At most so many of the sorted runs, evenly over them, so that no kind is preferred.
+// Returns at most `most` of the sorted runs, evenly spread, so that no kind is preferred.
 std::vector<RunResidual> Thinned(const std::vector<RunResidual>& runs, std::size_t most) {
   if (runs.size() <= most) return runs;
   std::vector<RunResidual> kept;
@@ -72,7 +72,8 @@ std::vector<RunResidual> Thinned(const std::vector<RunResidual>& runs, std::size
   return kept;
 }
 
-// The same runs in one order, whatever order they came in; those of the question first.
+// Returns the runs in an order that does not depend on the order they came in; those of the
+// question first.
 std::vector<RunResidual> Ordered(std::span<const RunResidual> runs) {
   std::vector<RunResidual> all(runs.begin(), runs.end());
   Renumber(all);
@@ -109,9 +110,9 @@ double MedianOf(VectorXd values) {
 // The scales of a Student-t process with Student-t noise, by expectation and maximisation
 // (Lange, Little, Taylor 1989; Shah, Wilson, Ghahramani 2014, arXiv 1402.4306).
 struct Scales {
-  double signal = 1;      // of the prior covariance
-  double noise = 0;       // variance of a run of weight 1
-  VectorXd weights = {};  // of the runs; small for wild ones
+  double signal = 1;      // factor on the prior covariance
+  double noise = 0;       // variance of a run with weight 1
+  VectorXd weights = {};  // one for each run; small for outliers
 };
 
 struct Posterior {
@@ -138,7 +139,7 @@ void Improve(const MatrixXd& covariance, const VectorXd& residuals, const Residu
   const Posterior posterior = Solve(covariance, residuals, scales);
   const auto n = static_cast<double>(residuals.size());
   const VectorXd noise = scales.noise * scales.weights.cwiseInverse();
-  // What is left of each run when the factor is taken away, and how sure the factor is there.
+  // The remainder of each run without the factor, and the variance of the factor there.
   const VectorXd left = noise.cwiseProduct(posterior.weights);
   const VectorXd open =
       (noise - noise.cwiseAbs2().cwiseProduct(posterior.precision.diagonal())).cwiseMax(0);
@@ -154,7 +155,7 @@ void Improve(const MatrixXd& covariance, const VectorXd& residuals, const Residu
   scales.signal = (kScaleRows + surprise) / (kScaleRows + n);
 }
 
-// Covariances of a plan of the question with the runs.
+// Returns the covariances of a plan of the question with the runs.
 VectorXd CovarianceWith(const FittedResiduals& fitted, const PlanPoint& point) {
   VectorXd result(static_cast<Index>(fitted.points.size()));
   for (std::size_t i = 0; i < fitted.points.size(); ++i) {
@@ -204,8 +205,8 @@ FittedResiduals FitResiduals(std::span<const RunResidual> runs, const ResidualPr
     fitted.similarities.push_back(Similarity(ordered[i], kAsked, prior));
   }
   const MatrixXd covariance = PriorCovariance(ordered, prior);
-  // Begins at the median, which one wild run does not move, and with a prior that allows for it:
-  // runs that agree with one another on a large factor are not all wild.
+  // Starts at the median, which one outlier does not move, and with a prior that allows for it:
+  // runs that agree with one another on a large factor are not all outliers.
   const auto n = static_cast<double>(residuals.size());
   const double median = MedianOf(residuals);
   const double middle = median * n / (n + 1);

@@ -20,22 +20,23 @@ namespace {
 
 // Share of a window that can really hide communication (docs/cost_model.md "Overlap").
 constexpr double kUsableWindow = 0.9;
-// Of a parameter whose optimizer states live in host memory (docs/cost_model.md "Host link").
+// Bytes that the host link carries for a parameter whose optimizer states live in host memory
+// (docs/cost_model.md "Host link").
 constexpr double kOffloadedBytes = 16;
 
-// What communication runs beside.
+// The computation that communication runs beside.
 struct Window {
   Seconds whole = Seconds(0);
-  // Interleaved, the messages of one of `chunks` chunks, the first or the last of the step, have
-  // only their own share of a micro-batch.
+  // In an interleaved schedule the messages of one of `chunks` chunks, the first or the last of the
+  // step, have only their own share of a micro-batch.
   Seconds own = Seconds(0);
   double chunks = 1;
 };
 
-// What hides communication, and how well.
+// The parts of communication that stay visible beside computation.
 struct Hiding {
-  double visible_share = 0;  // that nothing hides
-  double slowdown = 0;       // ChipSpec's
+  double visible_share = 0;  // share that nothing hides
+  double slowdown = 0;       // ChipSpec::overlap_slowdown
 };
 
 Seconds Exposed(Seconds total, const Window& window, const Hiding& hiding) {
@@ -45,8 +46,8 @@ Seconds Exposed(Seconds total, const Window& window, const Hiding& hiding) {
   return bare + hiding.slowdown * (total - bare);
 }
 
-// `pass` of a micro-batch. Where chunks synchronise apart, each waits for p micro-batches of the
-// others.
+// Returns the window of a micro-batch's `pass`. If chunks synchronise one by one, each waits for p
+// micro-batches of the others.
 Window WindowOf(Seconds pass, const PipelineShape& shape, const FrameworkProfile& profile) {
   const double v = shape.schedule == Schedule::kInterleaved1f1b && profile.syncs_chunk_by_chunk
                        ? shape.virtual_stages
@@ -54,8 +55,8 @@ Window WindowOf(Seconds pass, const PipelineShape& shape, const FrameworkProfile
   return {.whole = (shape.stages * (v - 1) + 1) / v * pass, .own = pass / v, .chunks = v};
 }
 
-// Parameters that travel together at least: under ZeRO-3 those of one layer, the unit that is
-// gathered; its experts go over their own ranks.
+// Returns the smallest number of parameters that are sent together: under ZeRO-3 those of one
+// layer, the unit that is gathered. Its experts go over their own ranks.
 StageParameters LeastMessage(const Stage& stage) {
   if (stage.devices->states.zero_stage < 3) return {};
   const UnitCosts& unit = *stage.devices->unit;
@@ -64,12 +65,12 @@ StageParameters LeastMessage(const Stage& stage) {
           .expert = stage.moe_layers > 0 ? unit.expert_parameters : 0};
 }
 
-// What goes over one group, and how it is divided into messages.
+// The parameters that go over one group, and their division into messages.
 struct Load {
   double bytes_per_parameter = 0;
   double parameters = 0;
-  double bucket = 0;  // parameters that travel together
-  double least = 0;   // and at least
+  double bucket = 0;  // parameters that are sent together
+  double least = 0;   // the smallest number of these
 };
 
 class Tail {
@@ -84,7 +85,7 @@ class Tail {
         parameters_(stage.parameters),
         least_(LeastMessage(stage)) {}
 
-  // Gradients of the whole stage, once.
+  // Returns the time to reduce the gradients of the whole stage once.
   [[nodiscard]] Seconds ReduceGradients() const {
     const CollectiveKind kind =
         sharding_.zero_stage >= 1 ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce;
@@ -107,10 +108,10 @@ class Tail {
            Over(CollectiveKind::kAllReduce, shard, groups_.dense_replicas);
   }
 
-  // Weights of the whole stage, once.
+  // Returns the time to gather the weights of the whole stage once.
   [[nodiscard]] Seconds GatherParameters() const { return Gather(parameters_); }
 
-  // Those of them that are sharded again after each pass.
+  // Returns the same for the weights that are sharded again after each pass.
   [[nodiscard]] Seconds GatherShardedParameters() const {
     const StageParameters whole = WholeParametersOf(stage_);
     return Gather({.dense = parameters_.dense - whole.dense,
@@ -118,7 +119,7 @@ class Tail {
                    .expert = parameters_.expert - whole.expert});
   }
 
-  // Whether any gradient is reduced before the end of the backward pass.
+  // Returns whether any gradient is reduced before the end of the backward pass.
   [[nodiscard]] bool FillsBuckets() const {
     return !problem_.profile.buckets_have_owners ||
            parameters_.dense / Ranks(groups_.dense) >= Bucket(true);
@@ -130,7 +131,7 @@ class Tail {
     const bool sharded = sharding_.zero_stage >= 1;
     const double owned = parameters_.dense / (sharded ? sharding_.dense_group : 1) +
                          parameters_.expert / (sharded ? sharding_.expert_group : 1);
-    // Norm and clipping see the reduced gradients, of which a sharded optimizer reads its own part.
+    // Norm and clipping read the reduced gradients; a sharded optimizer reads only its own part.
     const double bytes =
         owned * ((1 - sharding_.offload_ratio) * profile.optimizer_traffic_bytes_per_parameter +
                  profile.gradient_traffic_bytes_per_parameter);
@@ -161,7 +162,7 @@ class Tail {
                 groups_.expert);
   }
 
-  // They travel in buckets; every bucket pays the latency of its collective.
+  // Returns the time of a load in buckets, each of which pays the latency of its collective.
   [[nodiscard]] Seconds Over(CollectiveKind kind, const Load& load, const GroupShape& shape) const {
     if (Ranks(shape) <= 1 || load.parameters <= 0) return Seconds(0);
     const double buckets = std::max(1.0, load.parameters / std::max(load.bucket, load.least));
@@ -170,7 +171,7 @@ class Tail {
                                     *stage_.devices->pool, problem_.cluster.topology);
   }
 
-  // Parameters of a bucket, sized once by the ranks that share the dense part.
+  // Returns the parameters of a bucket, whose size depends on the ranks that share the dense part.
   [[nodiscard]] double Bucket(bool overlaps) const {
     const FrameworkProfile& profile = problem_.profile;
     if (!overlaps && !profile.buckets_without_overlap) {
@@ -186,7 +187,7 @@ class Tail {
   const EstimatorProblem& problem_;
   const StateBytes& bytes_;
   const StageParameters& parameters_;
-  StageParameters least_;  // of one message
+  StageParameters least_;  // the smallest message
 };
 
 }  // namespace
@@ -198,7 +199,7 @@ DataGroups PlaceDataGroups(const StageDevices& d) {
   const int t = d.sharding.tensor_parallel;
   const int expert_stride = d.sharding.expert_parallel * d.sharding.expert_tensor_parallel;
   StageBlocks blocks = BlocksOf(d);
-  // The copy on the way back lies in the same pipeline, as far off on the mean.
+  // The copy of the other direction lies in the same pipeline, on average this far away.
   blocks.stride = std::max(1, blocks.stride / d.directions);
   return {.dense = PlaceInStage(inside, t, blocks, g),
           .dense_replicas = PlaceInStage(all / inside, t * inside, blocks, g),
@@ -237,7 +238,7 @@ StepTail TailModel::Of(const Stage& s, const StageTime& time, const PipelineShap
   const Hiding hiding = {.visible_share = profile.gradient_bucket_exposed_ratio,
                          .slowdown = devices_.pool->chip.overlap_slowdown};
   const int micro_batches = shape.micro_batches / devices_.directions;  // of each direction
-  // What is sharded is exchanged in each micro-batch, all else once a step.
+  // Sharded states are exchanged in each micro-batch, all others once per step.
   const auto window = [&](Seconds pass, int sharded_from) {
     return sharding.zero_stage >= sharded_from ? Window{.whole = pass, .own = pass}
                                                : WindowOf(pass, shape, profile);
@@ -266,7 +267,7 @@ StepTail TailModel::Of(const Stage& s, const StageTime& time, const PipelineShap
       result.communication = micro_batches * exposed_reduce + exposed_gather;
       break;
     default: {  // weights are gathered in forward and again in backward of each micro-batch
-      // Those that stay whole only in the first forward pass.
+      // Weights that stay whole are gathered only in the first forward pass.
       const Seconds again = s.whole_layers > 0 ? tail.GatherShardedParameters() : gather;
       // The second gather and the reduction share the window of the backward pass.
       Seconds beside_backward(0);

@@ -8,7 +8,7 @@
 namespace meshwright {
 namespace {
 
-// The work of a micro-batch on the neighbouring stages of a node that have most.
+// Returns the work of a micro-batch on the neighbouring stages of the node that has most.
 Seconds MostWorkOfNode(std::span<const OccupiedRun> runs, int stages_per_node) {
   Seconds most(0);
   Seconds sum(0);
@@ -38,7 +38,7 @@ std::vector<OccupiedRun> BothDirections(std::span<const OccupiedRun> runs) {
 }
 
 DeviceSharing SharingOf(const StageDevices& devices, int stage_count, RankOrder order) {
-  // Neighbouring devices that have the same stage.
+  // Number of neighbouring devices that have the same stage.
   int block = devices.sharding.tensor_parallel * devices.sharding.context_parallel;
   if (order == RankOrder::kTpCpEpDpPp) block *= devices.data_parallel;
   return {.per_physical = DevicesPerPhysical(*devices.pool),

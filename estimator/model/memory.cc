@@ -20,7 +20,7 @@ constexpr double kBufferedLayers = 2;
 constexpr double kGatheredLayers = 2;
 
 struct Activations {
-  Bytes stored = {};      // of one micro-batch on the stage
+  Bytes stored = {};      // one micro-batch on the stage
   Bytes recomputed = {};  // working set of recomputing one layer
 };
 
@@ -39,16 +39,17 @@ Activations StoredBy(const Stage& s) {
     if (layers == 0) return Bytes{0};
     return s.recomputed_layers > 0 ? store.all : store.all - store.selective;
   };
-  // The largest layer of the stage, whichever are recomputed: more recomputation never needs more.
+  // It is that of the stage's largest layer, whichever layers recompute, so that more recomputation
+  // never needs more memory.
   if (s.recomputed_layers > 0 || s.selective_layers > 0) {
     a.recomputed = std::max(working(unit.dense, s.dense_layers), working(unit.moe, s.moe_layers));
   }
   return a;
 }
 
-// What is kept for the backward pass of all micro-batches in flight. Nothing is saved until more
-// than the buffers is offloaded; the buffers are of the largest layer of the stage, whichever are
-// offloaded, so that more offload never needs more.
+// Returns the bytes kept for the backward pass of all micro-batches in flight. Offload saves
+// nothing until it exceeds its buffers. These have the size of the stage's largest layer, whichever
+// layers are offloaded, so that more offload never needs more memory.
 Bytes KeptOnDevice(const Stage& s, Bytes stored, double in_flight) {
   const Bytes kept = Scale(stored, in_flight);
   if (s.offloaded_layers == 0) return kept;
@@ -65,14 +66,15 @@ double LargestLayer(const Stage& s) {
                   s.moe_layers > 0 ? unit.moe_layer_parameters + unit.expert_parameters : 0);
 }
 
-// What whole copies of these have beside a rank's own shards.
+// Returns the parameters of whole copies that are not part of a rank's own shards.
 double BesideShards(const StageParameters& p, const StateSharding& sharding) {
   return p.dense * (1 - 1.0 / sharding.dense_group) + p.expert * (1 - 1.0 / sharding.expert_group);
 }
 
-// Gathered weights, one gathered gradient and the gathered vocabulary matrix of ZeRO-3. Where the
-// last layers stay whole too, nothing is left to gather; it is taken off no faster than they need
-// room without its gaps, so that more whole layers never need less.
+// Returns the gathered weights, one gathered gradient and the gathered vocabulary matrix of ZeRO-3.
+// If the last layers stay whole too, nothing is left to gather. The gathered weights shrink no
+// faster than the whole ones grow without the allocator's gaps, so that more whole layers never
+// need less memory.
 double GatheredBytes(const Stage& s, const StateBytes& bytes, double whole, double layers,
                      double efficiency) {
   const UnitCosts& unit = *s.devices->unit;
@@ -106,18 +108,18 @@ StateBytes BytesPerParameter(const Workload& workload, const FrameworkProfile& p
   StateBytes bytes;
   const bool is_fp32 = workload.gradient_dtype == GradientDtype::kFp32;
   bytes.gradient = is_fp32 ? 4 : 2;
-  // Where a kernel of its own adds them up, autograd's 16-bit gradients lie beside the sums.
+  // If a kernel of its own adds them up, autograd's 16-bit gradients lie beside the sums.
   bytes.unsharded = profile.extra_bytes_per_parameter;
   if (is_fp32 && !profile.gradient_accumulation_is_fused) bytes.autograd = 2;
-  // Sharded copies in fp32 are made of 16-bit gradients only.
+  // Only 16-bit gradients have sharded copies in fp32.
   if (!is_fp32) bytes.sharded_copies = profile.extra_sharded_bytes_per_parameter;
   bytes.optimizer = profile.optimizer_bytes_per_parameter;
   const GradientDtype reduced = profile.gradient_wire_dtype.value_or(workload.gradient_dtype);
   bytes.reduced_gradient = reduced == GradientDtype::kFp32 ? 4 : 2;
   if (workload.precision == Precision::kFp8 && profile.fp8_weights_are_kept) {
-    // The 8-bit weights and their transpose take the place of 16-bit ones where ZeRO shards the
-    // master copy (--fp8-param-gather), else they lie beside them. MXFP8 scales rows and columns
-    // apart, so its weights are gathered in 16 bits (NVIDIA TransformerEngine, Megatron-Core).
+    // The 8-bit weights and their transpose replace the 16-bit ones if ZeRO shards the master copy
+    // (--fp8-param-gather); otherwise they lie beside them. MXFP8 scales rows and columns
+    // separately, so its weights are gathered in 16 bits (NVIDIA TransformerEngine, Megatron-Core).
     bytes.fp8_copies = 2;
     bytes.gathered_weight = workload.fp8_recipe == Fp8Recipe::kMxfp8 ? 2 : 1;
   }
@@ -145,7 +147,8 @@ double InFlight(Schedule schedule, int index, int stage_count, int virtual_stage
     case Schedule::kGpipe:
       return micro_batches;
     case Schedule::kInterleaved1f1b: {
-      // Chunks in flight: warm-up of the stage plus one (Narayanan et al. 2021, arXiv 2104.04473).
+      // Chunks in flight: the warm-up of the stage plus one (Narayanan et al. 2021, arXiv
+      // 2104.04473).
       const int chunks = 2 * (stage_count - index - 1) + (virtual_stages - 1) * stage_count + 1;
       return static_cast<double>(std::min(chunks, micro_batches * virtual_stages)) / virtual_stages;
     }
@@ -156,7 +159,7 @@ double InFlight(Schedule schedule, int index, int stage_count, int virtual_stage
       return std::min(micro_batches, stage_count);
     case Schedule::kDualpipeV:
       return std::min(micro_batches, stage_count + 1);
-    case Schedule::kDualpipe:  // of one direction, which has half of them
+    case Schedule::kDualpipe:  // one direction, which has half of the micro-batches
     case Schedule::kChimera:
       return std::min((micro_batches + 1) / 2, stage_count - index);
   }
@@ -190,7 +193,7 @@ StageMemory MemoryOf(const Stage& s, double in_flight, const StateBytes& bytes,
     transient += GatheredBytes(s, bytes, whole, layers, profile.allocator_efficiency);
   }
   const int sequences = devices.data_parallel * devices.directions *
-                        devices.sharding.micro_batch_size;  // of one micro-batch, all ranks
+                        devices.sharding.micro_batch_size;  // in one micro-batch of all ranks
   if (s.has_head && problem.workload.global_batch_size > sequences) {
     transient += static_cast<double>(devices.unit->old_logits.count);
   }
@@ -205,7 +208,7 @@ StageMemory MemoryOf(const Stage& s, double in_flight, const StateBytes& bytes,
   line[static_cast<std::size_t>(MemoryKind::kWeights)] =
       RoundedBytes(bytes.weight * (divided(3) + whole) + bytes.unsharded * (p.dense + p.expert) +
                    fp8_copies * (p.dense - p.vocabulary + p.expert));
-  // Sharded gradients are reduced as soon as a layer has them, and only one layer's are whole.
+  // Sharded gradients are reduced as soon as a layer has them, so only one layer's are whole.
   line[static_cast<std::size_t>(MemoryKind::kGradients)] =
       RoundedBytes((bytes.gradient + bytes.autograd) * divided(2));
   line[static_cast<std::size_t>(MemoryKind::kOptimizerStates)] =

@@ -23,7 +23,7 @@ struct PlanMemory {
 };
 
 // The memory of a plan's stages: as modelled, and as expected after what measured runs have taught.
-// Of equal neighbours under a schedule of one direction the first holds most micro-batches, so it
+// Under a schedule of one direction the first of equal neighbours holds most micro-batches, so it
 // stands for its run.
 class MemoryModel {
  public:

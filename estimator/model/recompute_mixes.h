@@ -10,16 +10,15 @@
 
 namespace meshwright {
 
-// How many layers of a stage recompute fully and how many, after them, selectively.
+// The numbers of layers of a stage that recompute fully and, after them, selectively.
 struct RecomputeMix {
   int full = 0;
   int selective = 0;
   bool operator==(const RecomputeMix&) const = default;
 };
 
-// What each stage of a plan can recompute by itself: the memory and the working time of a stage do
-// not depend on what the others recompute. All numbers of layers are multiples of the plan's
-// chunks.
+// The mixes that the stages of a plan can recompute. Memory and working time of a stage do not
+// depend on what the others recompute. All numbers of layers are multiples of the plan's chunks.
 class RecomputeMixes {
  public:
   // `plan` has a schedule of one direction; only the modules of its recomputation

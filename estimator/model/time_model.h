@@ -16,7 +16,7 @@ namespace meshwright {
 
 struct ModelCaches;
 
-// How the time of a pipeline is found. kLeast is a lower bound.
+// The way in which the time of a pipeline is found. kLeast is a lower bound.
 enum class PipelineModel { kSimulated, kClosedForm, kLeast };
 
 // The device that takes longest for a micro-batch.

@@ -21,7 +21,7 @@ Seconds PipelineTime(std::span<const OccupiedRun> runs, const PipelineShape& sha
     longest = std::max(longest, run->time);
     if (shape.schedule == Schedule::k1f1b) {
       // The window of stage i is p - i micro-batches, which cover the way to the last stage and
-      // back. Along a run the quotient moves one way, so its ends bound it.
+      // back. Along a run the quotient is monotonic, so the ends of the run bound it.
       for (const int k : {1, run->count}) {
         const Seconds way = sum + k * run->time + 2.0 * (behind + k - 1) * message;
         period = std::max(period, way / (behind + k));

@@ -11,13 +11,13 @@ struct PipelineShape {
   Schedule schedule = Schedule::k1f1b;
   int micro_batches = 1;
   int stages = 1;
-  int virtual_stages = 1;               // chunks a device
+  int virtual_stages = 1;               // chunks per device
   Seconds point_to_point = Seconds(0);  // one message between neighbours
   bool overlaps_point_to_point = false;
 };
 
-// Time of a micro-batch on each stage as the pipeline sees it: point-to-point included where it is
-// not overlapped.
+// Returns the time that a micro-batch occupies a stage: with its point-to-point messages unless
+// they are overlapped.
 Seconds OccupiedTime(Seconds wall, const PipelineShape& shape, int stage_count);
 
 // Neighbouring stages that take equally long.
@@ -26,13 +26,12 @@ struct OccupiedRun {
   int count = 1;
 };
 
-// Time from the first forward to the last backward of a step, by the closed form of
+// Returns the time from the first forward to the last backward of a step, by the closed form of
 // docs/cost_model.md "Pipeline" (Narayanan et al. 2021, arXiv 2104.04473, with the bottleneck form
-// of Alpa, arXiv 2201.12023, and the round trip of the in-flight window). `occupied` is
-// OccupiedTime of every stage. Exact for equal stages.
+// of Alpa, arXiv 2201.12023, and the round trip of the in-flight window). Exact for equal stages.
 Seconds PipelineTime(std::span<const OccupiedRun> runs, const PipelineShape& shape);
 
-// Schedules that this closed form covers; all others are simulated only.
+// Returns whether this closed form covers the schedule; all others can only be simulated.
 bool HasClosedForm(Schedule schedule);
 
 }  // namespace meshwright

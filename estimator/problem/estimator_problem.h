@@ -7,7 +7,7 @@
 
 namespace meshwright {
 
-// What stays the same for every plan of a question. The referents outlive it.
+// The part of a question that is the same for every plan. The referents outlive it.
 struct EstimatorProblem {
   const ModelSpec& model;
   const Workload& workload;

@@ -11,8 +11,8 @@
 namespace meshwright {
 namespace {
 
-// FlashAttention 1 over 2 (FlashAttention-2, arXiv 2307.08691, abstract: "around 2x"; its figure 5
-// has 1.5 to 1.7 at training lengths).
+// Speed of FlashAttention 1 relative to 2 (FlashAttention-2, arXiv 2307.08691, abstract: "around
+// 2x"; its figure 5 shows 1.5 to 1.7 at training lengths).
 constexpr double kFlash1Ratio = 0.6;
 constexpr double kSmallHead = 96;
 constexpr double kQueryTile = 128;
@@ -36,7 +36,7 @@ double KernelRatio(AttentionKernel kernel, const AttentionModel& model) {
 }  // namespace
 
 Flops AttentionFlops(const AttentionShape& s) {
-  // Causal: query i of S attends to i keys, half of key_tokens in the mean. Window w < S:
+  // Causal: query i of S attends to i keys, on average half of key_tokens. Window w < S: the share
   // z = w/S (1 - w/(2S)) of the square (docs/cost_model.md "Attention").
   double share = 0.5;
   if (s.window > 0 && s.window < s.key_tokens) {
@@ -48,7 +48,7 @@ Flops AttentionFlops(const AttentionShape& s) {
 
 namespace {
 
-// Of a pass whose model is `model`.
+// Returns the time of the pass that `model` describes.
 Seconds AttentionPassTime(const AttentionShape& s, AttentionKernel kernel, const ChipSpec& chip,
                           const AttentionModel& model, const DeviceRates& rates) {
   const double cores = chip.core_count > 0 ? chip.core_count : 100;

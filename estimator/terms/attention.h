@@ -8,15 +8,15 @@
 
 namespace meshwright {
 
-// Multiply-add operations of the scores and of their product with the values, forward, causal
-// (half the square) or within the window (FlashAttention-2, arXiv 2307.08691, section 4).
+// Returns the forward FLOPs of the scores and of their product with the values: causal (half the
+// square) or within the window (FlashAttention-2, arXiv 2307.08691, section 4).
 Flops AttentionFlops(const AttentionShape& shape);
 
-// Forward time of a fused attention kernel: docs/cost_model.md "Attention".
+// Returns the forward time of a fused attention kernel: docs/cost_model.md "Attention".
 Seconds FusedAttentionTime(const AttentionShape& shape, AttentionKernel kernel,
                            const ChipSpec& chip, const DeviceRates& rates);
 
-// Backward time of the same: the forward form with the constants of the backward pass.
+// Returns its backward time: the forward form with the constants of the backward pass.
 Seconds FusedAttentionBackwardTime(const AttentionShape& shape, AttentionKernel kernel,
                                    const ChipSpec& chip, const DeviceRates& rates);
 

@@ -16,17 +16,18 @@
 namespace meshwright {
 namespace {
 
-// Constants of the fallback forms, all from the measured tables that docs/cost_model.md cites.
+// Constants of the forms for chips without fits, from the measured tables that docs/cost_model.md
+// cites.
 constexpr double kSwitchedBusShare = 0.75;  // bus bandwidth / link rate: A100 222/300, H100 335/450
 constexpr double kMeshBusShare = 0.7;       // 910B 125/196, MI300X 313/448 at 8 ranks
 constexpr double kPcieBusShare = 0.5;       // assumed; SimuMax has 0.65 for two A100-PCIe
-constexpr int kTorusAxes = 3;               // where a site states a torus and the chip has none
-constexpr double kRounding = 1e-9;          // of whole numbers that went through roots and ratios
+constexpr int kTorusAxes = 3;               // if a site states a torus and the chip has none
+constexpr double kRounding = 1e-9;          // error of whole numbers after roots and ratios
 constexpr double kInNodeAlpha = 2.0e-6;     // per rank of the group: A100 21 us at 8 ranks
 constexpr double kInNodeHalfBytes = 4.4e6;  // x0 of the A100 fits
 constexpr double kNicShare = 0.78;          // sustained share of the NIC rate inside a collective
 constexpr double kAcrossHalfBytes = 3.8e6;  // y0 of the four-node fit
-constexpr double kTreeBandwidthShare = 0.92;  // of ring, NCCL tuning table
+constexpr double kTreeBandwidthShare = 0.92;  // of a ring's bandwidth, NCCL tuning table
 constexpr double kStageOverlap = 0.25;        // part of the faster tier that is not hidden
 
 double MovedBytes(CollectiveKind kind, double bytes, int ranks) {
@@ -39,10 +40,11 @@ int AxisCount(const NodePool& pool) {
   return pool.chip.torus_axis_count.value_or(kTorusAxes);
 }
 
-// Links of a ring or torus that a group of `ranks` can use, as a share. Part of a ring is a line,
-// whose ends have one of two links. On a torus a group has the links of the axes that it spans, and
-// along a of d equal axes lie devices^(a/d) ranks; other groups are put on the same line, never
-// below one link of the two of each axis. docs/cost_model.md "Collectives".
+// Returns the share of the links of a ring or torus that a group of `ranks` can use. Part of a ring
+// is a line, whose ends have one of two links. On a torus a group has the links of the axes that it
+// spans, and devices^(a/d) ranks lie along a of d equal axes; groups of other sizes are
+// interpolated on that curve, but have at least one of the two links of one axis.
+// docs/cost_model.md "Collectives".
 double LinkShare(const NodePool& pool, int ranks) {
   const int devices = ScaleUpDeviceCount(pool);
   if (ranks >= devices) return 1;
@@ -50,7 +52,8 @@ double LinkShare(const NodePool& pool, int ranks) {
   return std::max(0.5 / AxisCount(pool), std::log(ranks) / std::log(devices));
 }
 
-// Lengths of the axes, as equal as whole numbers allow: 8 and 4 of 32 devices in two axes.
+// Returns the lengths of the axes, as equal as whole numbers allow: 32 devices in two axes have
+// lengths 8 and 4.
 std::vector<int> AxisLengths(int devices, int axes) {
   std::vector<int> lengths;
   for (int left = axes; left > 0; --left) {
@@ -62,12 +65,13 @@ std::vector<int> AxisLengths(int devices, int axes) {
   return lengths;
 }
 
-// How many times what a device sends in an all-to-all goes over the two links of its busiest axis,
-// since messages pass through the devices between. Half of a group's messages cross its middle: on
-// a ring of L over two links in each direction, L/4 times, on a line of n over one, n/2 times, and
-// an axis of two devices is a line. (The ring: jax-ml/scaling-book, sharding.md @04d8de5; the line
-// and several axes follow from the same count.) A group fills whole axes where its size allows, as
-// a mesh of devices is laid, else one more in part, in the way that loads the busiest least.
+// Returns how many times the bytes that a device sends in an all-to-all go over the two links of
+// its busiest axis, because messages pass through the devices in between. Half of a group's
+// messages cross its middle: on a ring of length L over two links in each direction, L/4 times; on
+// a line of length n over one link, n/2 times. An axis of two devices is a line. (The ring:
+// jax-ml/scaling-book, sharding.md @04d8de5; the line and several axes follow from the same count.)
+// A group fills whole axes if its size allows, as a mesh of devices is laid out; otherwise it fills
+// one more axis in part, in the way that loads the busiest axis least.
 double AllToAllLoad(const std::vector<int>& lengths, int ranks) {
   std::pair<bool, double> least(true, std::numeric_limits<double>::infinity());
   for (unsigned filled = 0; filled < 1U << lengths.size(); ++filled) {
@@ -86,14 +90,14 @@ double AllToAllLoad(const std::vector<int>& lengths, int ranks) {
   return least.second;
 }
 
-// LinkShare for an all-to-all.
+// Returns LinkShare for an all-to-all.
 double AllToAllShare(const NodePool& pool, int ranks) {
   const int axes = AxisCount(pool);
   const std::vector<int> lengths = AxisLengths(ScaleUpDeviceCount(pool), axes);
   return (ranks - 1.0) / ranks / (axes * AllToAllLoad(lengths, ranks));
 }
 
-// Bus bandwidth of `ranks` devices of one domain, from the link rate and its wiring.
+// Returns the bus bandwidth of `ranks` devices of one domain, from the link's rate and its wiring.
 double BusBandwidth(CollectiveKind kind, const NodePool& pool, int ranks) {
   const ScaleUpLink& link = pool.intra_node;
   switch (link.topology) {
@@ -115,14 +119,14 @@ double BusBandwidth(CollectiveKind kind, const NodePool& pool, int ranks) {
   std::abort();
 }
 
-// Whether a / ranks is nearer to 1 than b / ranks, as a factor.
+// Returns true if the factor between a and `ranks` is smaller than the one between b and `ranks`.
 bool IsNearer(int a, int b, int ranks) {
   return std::int64_t{std::max(a, ranks)} * std::min(b, ranks) <
          std::int64_t{std::max(b, ranks)} * std::min(a, ranks);
 }
 
-// The chip's fit for this operation whose group size is nearest (in ratio); its bandwidth follows
-// the pool's link when the site states another rate than the chip's own.
+// Returns the chip's fit for this operation whose group size is nearest (as a ratio); nullptr if
+// the chip has none.
 const CollectiveFit* NearestFit(CollectiveKind kind, int ranks, const ChipSpec& chip) {
   const CollectiveFit* best = nullptr;
   for (const CollectiveFit& fit : chip.collectives) {
@@ -137,9 +141,9 @@ double FormulaTime(const CollectiveFit& fit, double bytes, double bandwidth) {
   return fit.alpha.count() + (x + std::sqrt(x * static_cast<double>(fit.half.count))) / bandwidth;
 }
 
-// Measured over the formula's time at a message size: between measured sizes on a line over the
-// logarithm of the size, beyond them as at the end. The formula carries what a site's link or
-// another number of ranks changes, the ratio what the formula misses.
+// Returns the ratio of the measured time to the formula's at a message size: between measured sizes
+// on a line over the logarithm of the size, beyond them as at the nearest. The formula covers what
+// a site's link or another number of ranks changes; the ratio covers what the formula misses.
 double CurveRatio(const CollectiveFit& fit, double bytes) {
   if (fit.curve.empty()) return 1;
   const auto log_ratio = [&fit](const CollectivePoint& point) {
@@ -178,7 +182,7 @@ double InNodeTime(CollectiveKind kind, double bytes, int ranks, const NodePool& 
 double AcrossTime(CollectiveKind kind, double bytes, int nodes, double bandwidth, double latency) {
   const double y = MovedBytes(kind, bytes, nodes);
   const double bulk = (y + std::sqrt(y * kAcrossHalfBytes)) / bandwidth;
-  // Ring: a step to each other node, pipelined over channels; half a latency each.
+  // A ring takes a step to each other node, pipelined over channels: half a latency each.
   const double ring_steps = latency + latency / 2 * (nodes - 1);
   if (kind != CollectiveKind::kAllReduce) return ring_steps + bulk;
   const double tree =
@@ -216,8 +220,8 @@ Seconds CollectiveTime(CollectiveKind kind, Bytes bytes, const GroupShape& shape
   const double share = NicShare(pool, topology, node_span).rate * kNicShare;
   const double latency = pool.inter_node.latency.count();
   if (is_ring) {
-    // A step waits for its slowest hop. Where hops leave the node, only one of the group's ranks in
-    // it sends out, at the rate of all their NIC shares together, but of no more than one NIC.
+    // A step waits for its slowest hop. In each node only one rank of the group sends to another
+    // node; it gets the NIC shares of all the group's ranks there, but no more than one NIC.
     const double one_nic = pool.inter_node.nic_bandwidth.rate * kNicShare;
     const double rate = std::min(share * shape.in_node, one_nic);
     const Seconds across = pool.inter_node.latency + hop / BytesPerSecond{rate};

@@ -7,26 +7,27 @@
 
 namespace meshwright {
 
-// Time of one collective over a group of a pool's devices, every group of the same kind running at
-// once (so the node's NICs are shared by all its devices): docs/cost_model.md "Collectives".
-// `bytes` as in Collective. A group of one costs nothing.
+// Returns the time of one collective over a group of a pool's devices. All groups of the same kind
+// run at once, so that all devices of a node share its NICs: docs/cost_model.md "Collectives".
+// `bytes` is that of Collective. A group of one costs nothing.
 Seconds CollectiveTime(CollectiveKind kind, Bytes bytes, const GroupShape& shape,
                        const NodePool& pool, const Topology& topology);
 
-// What a chip's fit says of `bytes` over its own number of ranks.
+// Returns the time of `bytes` by a chip's fit, for the fit's own number of ranks.
 Seconds FitTime(const CollectiveFit& fit, Bytes bytes);
 
-// What a message between two devices of a node gets of the link's rate.
+// Share of the link's rate that a message between two devices of a node gets.
 inline constexpr double kMessageShare = 0.75;
 
-// One message of `bytes` between neighbouring pipeline stages of a pool.
+// Returns the time of one message between neighbouring pipeline stages of a pool.
 Seconds PointToPointTime(Bytes bytes, bool leaves_node, const NodePool& pool,
                          const Topology& topology);
 
-// One message of `bytes` from every device of a stage to the next stage in another pool.
+// Returns the time in which every device of a stage sends `bytes` to the next stage, in another
+// pool.
 Seconds InterPoolTime(Bytes bytes, int devices_per_node, const InterPoolLink& link);
 
-// Share of the nodes' NIC bandwidth that one device gets while all devices send.
+// Returns the share of its node's NIC bandwidth that one device gets while all devices send.
 BytesPerSecond NicShare(const NodePool& pool, const Topology& topology, int node_span);
 
 }  // namespace meshwright

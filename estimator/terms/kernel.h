@@ -14,7 +14,8 @@ namespace meshwright {
 
 enum class KernelKind { kMatmul, kAttention, kMemoryBound };
 
-// Which parts of a layer a framework can recompute one by one; a kernel may belong to several.
+// A set of parts of a layer that a framework can recompute one by one. A kernel may belong to
+// several.
 using ModuleSet = unsigned;
 inline constexpr ModuleSet kCoreAttention = 1;
 inline constexpr ModuleSet kLayernorm = 2;
@@ -41,7 +42,7 @@ struct AttentionShape {
   double heads = 0;
   double head_dim = 0;  // (query/key size + value size) / 2
   double query_tokens = 0;
-  double key_tokens = 0;  // mean number that a query attends to is half of it, or the window
+  double key_tokens = 0;  // a query attends to half of them on average, or to the window
   double window = 0;      // 0: none
 };
 
@@ -53,16 +54,16 @@ struct Kernel {
   Flops flops = {};             // forward
   Bytes bytes = {};             // memory traffic, forward
   Bytes backward_bytes = {};    // memory traffic, backward
-  bool is_permutation = false;  // memory-bound, of tokens to experts and back: a rate of its own
+  bool is_permutation = false;  // moves tokens to experts or back, which has a rate of its own
   int launches = 1;             // forward
   int backward_launches = 1;
   Bytes stored_bytes = {};  // output kept for the backward pass, of one micro-batch
   ModuleSet modules = 0;    // stored_bytes are dropped when one of these is recomputed
-  bool is_expert = false;   // of a routed expert, which no collective of attention runs beside
+  bool is_expert = false;   // work of a routed expert; no collective of attention runs beside it
 };
 
-// Context parallelism has two: ranks that exchange heads against sequence, and ranks around which
-// keys and values go.
+// The ranks that a collective runs over. Context parallelism has two groups: ranks that exchange
+// heads for sequence, and ranks that keys and values go around.
 enum class CommunicationGroup { kTensor, kContextExchange, kContext, kExpert, kExpertTensor };
 
 // Collectives of one micro-batch; `bytes` is the whole message as nccl-tests counts it: the full
@@ -75,7 +76,7 @@ struct Collective {
   int forward_count = 0;
   int backward_count = 0;
   bool hidden_by_compute = false;  // the framework overlaps it
-  int backward_beside_gemm = 0;    // how many of backward_count run beside a GEMM of their block
+  int backward_beside_gemm = 0;    // part of backward_count that runs beside a GEMM of its block
   ModuleSet modules = 0;
 };
 

@@ -15,12 +15,12 @@ namespace {
 constexpr double kSplits[] = {1, 2, 3, 4, 6, 8, 12, 16};
 constexpr double kDefaultCores = 100;
 
-// Charge of a weight gradient that accumulates into fp32: 5-8 % over the same GEMM with 16-bit
+// Extra time of a weight gradient that accumulates into fp32: 5-8 % over the same GEMM with 16-bit
 // output (sustained training GEMMs, data op_efficiency/gemm_training_simumax.csv).
 constexpr double kFp32AccumulationRatio = 1.06;
 
-// Share of the vector units' peak that a product of unaligned rows reaches; they leave the matrix
-// units idle (docs/cost_model.md "GEMM").
+// Share of the vector units' peak that a product of unaligned rows reaches; such rows leave the
+// matrix units idle (docs/cost_model.md "GEMM").
 constexpr double kUnalignedVectorShare = 0.85;
 
 double Intensity(const GemmTile& tile) {
@@ -47,7 +47,7 @@ double TileTime(const MatmulShape& s, const GemmTile& tile, const ChipSpec& chip
       time += g.split_k.count() + split * s.m * s.n * s.count * 4 / chip.memory_bandwidth.rate;
     }
     best = std::min(best, time);
-    if (waves >= 4) break;  // a further split only adds its reduction
+    if (waves >= 4) break;  // more splits would only add to the reduction
   }
   return best;
 }
@@ -84,7 +84,8 @@ Seconds MatmulTime(const MatmulShape& shape, const ChipSpec& chip, const DeviceR
   return Seconds(chip.gemm.fixed.count() + norm * ratio);
 }
 
-// Neither a tile's rounding nor its fill nor memory makes a product faster than the largest tile.
+// The rounding to tiles, the filling of a tile and memory can only make a product slower than the
+// largest tile runs.
 MatmulTimes::MatmulTimes(const ChipSpec& chip, const DeviceRates& rates)
     : chip_(chip), rates_(rates) {
   const double rate = std::max(rates.peak.rate * chip.gemm.compute_efficiency,
@@ -114,7 +115,7 @@ std::size_t MatmulTimes::Hash::operator()(const LinearProduct& product) const {
   if (!shape.is_aligned) hash ^= 2;
   if (shape.is_grouped) hash ^= 4;
   for (const double x : {shape.m, shape.n, shape.k, shape.count}) {
-    // The low bits of a double of a round number are zeros: spread the high ones.
+    // The low bits of a double that holds a round number are zeros: spread the high ones.
     hash = (hash ^ std::bit_cast<std::uint64_t>(x)) * 0x9e3779b97f4a7c15U;
     hash ^= hash >> 32;
   }

@@ -10,7 +10,7 @@
 
 namespace meshwright {
 
-// What sets the speed of kernels on one device of a pool.
+// The rates that set the speed of kernels on one device of a pool.
 struct DeviceRates {
   FlopsPerSecond peak = {};  // nominal, of the workload's precision
   double element_bytes = 2;  // of a GEMM operand
@@ -20,12 +20,12 @@ struct DeviceRates {
   Precision precision = Precision::kBf16;
 };
 
-// Dense peak of the chip at a precision; fp8 falls on nothing else. Absent when the chip has no
-// such unit.
+// Returns the dense peak of the chip at a precision; nullopt if the chip has no such unit. Nothing
+// replaces a missing fp8 peak.
 std::optional<FlopsPerSecond> NominalPeak(const ChipSpec& chip, Precision precision);
 
-// Time of `shape` by the tile-and-wave form: docs/cost_model.md "GEMM" (a thread block computes a
-// tile, waves of blocks fill the cores, the library picks the best tile and split of k).
+// Returns the time of `shape` by the tile-and-wave form: docs/cost_model.md "GEMM" (a thread block
+// computes a tile, waves of blocks fill the cores, the library picks the best tile and split of k).
 // `accumulates_fp32` adds the read and write of an fp32 output (weight gradients).
 Seconds MatmulTime(const MatmulShape& shape, const ChipSpec& chip, const DeviceRates& rates,
                    bool accumulates_fp32);
@@ -38,16 +38,16 @@ struct LinearProduct {
   bool operator==(const LinearProduct&) const = default;
 };
 
-// MatmulTime of one chip times its measured residual (terms/matmul_residual.h), each product
-// computed once: the layers of different plans share most of them. Not for use from several threads
-// at once.
+// MatmulTime of one chip multiplied by its measured residual (terms/matmul_residual.h). A memo
+// table: each product is computed once, because the layers of different plans share most of them.
+// Not for use from several threads at once.
 class MatmulTimes {
  public:
   // `chip` outlives it.
   MatmulTimes(const ChipSpec& chip, const DeviceRates& rates);
 
   [[nodiscard]] Seconds Of(const LinearProduct& product);
-  // What no product of so many FLOPs is below.
+  // Returns a lower bound of the time of every product with this many FLOPs.
   [[nodiscard]] Seconds Least(Flops flops) const;
   [[nodiscard]] const DeviceRates& rates() const { return rates_; }
 

@@ -6,9 +6,9 @@
 namespace meshwright {
 namespace {
 
-// Neighbours reach this far in the natural logarithm of sizes, and the mean of the table counts as
-// this much of a neighbour at distance 0: held-out errors of the aiconfigurator tables are flat
-// from 0.7 to 1.4 and from 0.1 to 0.3.
+// The reach of neighbours in the natural logarithm of sizes, and the weight of the table's mean
+// relative to a neighbour at distance 0. The held-out errors of the aiconfigurator tables are flat
+// for reaches from 0.7 to 1.4 and for weights from 0.1 to 0.3.
 constexpr double kShapeReach = 1;
 constexpr double kMeanWeight = 0.1;
 
@@ -28,7 +28,7 @@ const GemmResidualTable* TableFor(const std::vector<GemmResidualTable>& tables, 
   return general;
 }
 
-// The logarithm of a size, moved to the nearest measured one where it lies outside.
+// Returns the logarithm of a size, moved to the nearest measured one if it lies outside.
 double Within(double size, const GemmResidualTable& table, double GemmResidual::*axis) {
   return std::clamp(std::log(size), table.low.*axis, table.high.*axis);
 }
@@ -65,7 +65,7 @@ double ResidualRatio(const std::vector<GemmResidualTable>& tables, Precision pre
 }
 
 double LeastResidualRatio(const std::vector<GemmResidualTable>& tables, Precision precision) {
-  double least = 0;  // logarithm, of shapes that have no table
+  double least = 0;  // logarithm; the value of shapes that have no table
   for (const GemmResidualTable& table : tables) {
     if (table.precision != Tabled(precision)) continue;
     least = std::min(least, table.mean_log_time_ratio);

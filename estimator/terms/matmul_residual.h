@@ -8,13 +8,13 @@
 
 namespace meshwright {
 
-// Measured over modelled time of a GEMM, from the chip's table for the precision, the pass and
-// whether it is grouped; 1 where there is none. Between measured shapes a mean over neighbours,
-// beyond them as at the edge: docs/cost_model.md "GEMM".
+// Returns the ratio of measured to modelled time of a GEMM, from the chip's table for the
+// precision, the pass, and grouped or single GEMMs; 1 if there is no such table. Between measured
+// shapes it is a mean over neighbours, beyond them that of the edge: docs/cost_model.md "GEMM".
 double ResidualRatio(const std::vector<GemmResidualTable>& tables, Precision precision,
                      GemmPass pass, const MatmulShape& shape);
 
-// What ResidualRatio is not below for any shape and pass.
+// Returns a lower bound of ResidualRatio over all shapes and passes.
 double LeastResidualRatio(const std::vector<GemmResidualTable>& tables, Precision precision);
 
 }  // namespace meshwright

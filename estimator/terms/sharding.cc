@@ -43,7 +43,7 @@ GroupShape PlaceGroup(int ranks, int stride, int scale_up_devices) {
 
 GroupShape PlaceInStage(int ranks, int stride, const StageBlocks& blocks, int scale_up_devices) {
   if (blocks.stride == 1 || ranks == 1) return PlaceGroup(ranks, stride, scale_up_devices);
-  // Ranks that share a block, and how many such parts there are, in whole blocks from one another.
+  // The group consists of parts that each lie in one block, whole blocks apart.
   const int inside = blocks.devices % stride == 0 ? std::gcd(ranks, blocks.devices / stride) : 1;
   const GroupShape part = PlaceGroup(inside, stride, scale_up_devices);
   const int parts = ranks / inside;
@@ -53,7 +53,7 @@ GroupShape PlaceInStage(int ranks, int stride, const StageBlocks& blocks, int sc
   const GroupShape across = distance > scale_up_devices
                                 ? GroupShape{.nodes = parts}
                                 : PlaceGroup(parts, static_cast<int>(distance), scale_up_devices);
-  // No further than the stages between take it.
+  // It is no farther away than the stages in between make it.
   const std::int64_t from = distance * across.in_node;
   const std::int64_t node = std::int64_t{scale_up_devices} * part.nodes;
   const std::int64_t apart = std::min((from + node - 1) / node, std::int64_t{blocks.stride});

@@ -17,11 +17,11 @@ inline std::uint64_t Packed(int high, int low) {
   return std::uint64_t{static_cast<std::uint32_t>(high)} << 32 | static_cast<std::uint32_t>(low);
 }
 
-// Where the ranks of one communication group sit: `in_node` in each of `nodes` nodes.
+// The places of the ranks of one communication group: `in_node` in each of `nodes` nodes.
 struct GroupShape {
   int in_node = 1;
   int nodes = 1;
-  int node_stride = 1;  // nodes from one to the next, where the stages of a pipeline lie between
+  int node_stride = 1;  // nodes from one to the next; above 1 if other pipeline stages lie between
   auto operator<=>(const GroupShape&) const = default;
 
   template <typename H>
@@ -32,7 +32,7 @@ struct GroupShape {
 
 inline int Ranks(const GroupShape& shape) { return shape.in_node * shape.nodes; }
 
-// How states are divided (ZeRO, Rajbhandari et al. 2020, arXiv 1910.02054).
+// The division of states between ranks (ZeRO, Rajbhandari et al. 2020, arXiv 1910.02054).
 struct StateSharding {
   int zero_stage = 0;
   int dense_group = 1;       // ranks that share the dense states
@@ -55,14 +55,14 @@ struct LayerSharding {
   bool sequence_parallel = false;
   int context_parallel = 1;
   ContextParallelKind context_parallel_kind = ContextParallelKind::kRing;
-  int hybrid_exchange_ranks = 1;  // of kHybrid: HybridExchangeRanks()
+  int hybrid_exchange_ranks = 1;  // for kHybrid: HybridExchangeRanks()
   int expert_parallel = 1;
   int expert_tensor_parallel = 1;
-  // Of expert parallelism, where the stages of a pipeline lie between its ranks; else they are
-  // neighbours.
+  // Group of expert parallelism if other stages of the pipeline lie between its ranks; absent if
+  // the ranks are neighbours.
   std::optional<GroupShape> expert_group = {};
   int micro_batch_size = 1;
-  // The next three only where the framework's costs depend on them.
+  // The next four are set only if the framework's costs depend on them.
   bool is_pipelined = false;
   bool pipeline_leaves_node = false;
   int gradient_shards = 1;  // ZeRO-2 and 3: ranks that each accumulate a share of the dense part
@@ -82,37 +82,39 @@ struct LayerSharding {
   }
 };
 
-// Ranks of context parallelism that exchange heads: all of Ulysses, none of a ring or gather.
+// Returns the number of context-parallel ranks that exchange heads: all ranks of Ulysses, one of a
+// ring or gather.
 int ExchangeRanks(const LayerSharding& sharding);
 
-// Ranks that exchange heads must divide this: what attention heads and key-value heads of a
-// tensor-parallel rank have in common; fewer key-value heads than ranks are copied to every rank.
-// `tensor_parallel` divides the attention heads.
+// Returns the number that ranks that exchange heads must divide: the greatest common divisor of the
+// attention heads and the key-value heads of a tensor-parallel rank. If there are fewer key-value
+// heads than ranks, every rank has a copy. `tensor_parallel` divides the attention heads.
 int ExchangedHeads(const ModelSpec& model, int tensor_parallel);
 
-// The split of hybrid context parallelism (DeepSpeed-Ulysses inside, ring outside; USP, Fang and
-// Zhao 2024, arXiv 2405.07719): heads are exchanged by as many ranks as divide the context-parallel
-// ranks and `heads_per_rank` (ExchangedHeads) and, with tensor parallelism, fill a part of one
-// fabric.
+// Returns how many ranks of hybrid context parallelism exchange heads (DeepSpeed-Ulysses inside,
+// ring outside; USP, Fang and Zhao 2024, arXiv 2405.07719): the largest number that divides the
+// context-parallel ranks and `heads_per_rank` (ExchangedHeads) and, together with tensor
+// parallelism, fits in one fabric and divides it.
 int HybridExchangeRanks(int context_parallel, int tensor_parallel, int heads_per_rank,
                         int scale_up_devices);
 
-// A group of `ranks` whose members are `stride` devices apart: it fills a node before it leaves it;
-// one that does not divide the node counts as leaving it.
+// Places a group of `ranks` whose members are `stride` devices apart: it fills a node before it
+// leaves it. A group that does not divide the node counts as leaving it.
 GroupShape PlaceGroup(int ranks, int stride, int scale_up_devices);
 
-// The devices of a stage: blocks of tensor x context ranks, each so many blocks behind the one
+// The devices of a stage: blocks of tensor x context ranks, each `stride` blocks behind the one
 // before. Under kTpCpEpDpPp (Megatron-Core's default, parallel_state.py) the stage's blocks are
 // neighbours; under kTpCpEpPpDp the blocks of the other stages of a pipeline lie between.
 struct StageBlocks {
-  int devices = 1;  // of a block
+  int devices = 1;  // per block
   int stride = 1;
 };
 
-// A group of `ranks` whose members are `stride` of the stage's own devices apart.
+// Places a group of `ranks` whose members are `stride` of the stage's own devices apart.
 GroupShape PlaceInStage(int ranks, int stride, const StageBlocks& blocks, int scale_up_devices);
 
-// Whether the stages of a pipeline lie in one node, which they do under kTpCpEpPpDp alone.
+// Returns whether the stages of a pipeline lie in one node, which is possible only under
+// kTpCpEpPpDp.
 bool PipelineStaysInNode(const StageBlocks& blocks, int scale_up_devices);
 
 }  // namespace meshwright
