@@ -10,8 +10,8 @@
 namespace meshwright {
 namespace {
 
-// Activations in host memory: docs/cost_model.md "Host link". Llama-2-7B, one device a replica, one
-// sequence of 4096 tokens a micro-batch, eight of them a step. A layer keeps (formula 2)
+// Activations in host memory: docs/cost_model.md "Host link". Llama-2-7B, one device per replica,
+// one sequence of 4096 tokens per micro-batch, eight of them per step. A layer keeps (formula 2)
 // 4096 (8h + 2(q + 2u) + 2q + 6f + 4a) = 4096 (14 * 4096 + 2 * 4096 + 6 * 11008 + 4 * 32) bytes.
 constexpr double kLayerBytes = 4096.0 * (16 * 4096 + 6 * 11008 + 4 * 32);
 constexpr double kCopySeconds = kLayerBytes / 26e9;
@@ -55,8 +55,8 @@ TEST(ActivationOffload, IsExposedWhereCopiesTakeLonger) {
               (offloaded.step_time - plain.step_time).count(), 1e-9);
 }
 
-// Stages of 16 layers of which the first holds two micro-batches, so that of 8 offloaded layers
-// 2 * 8 - 2 leave it; the last holds one.
+// Two stages of 16 layers. The first holds two micro-batches, so that 2 * 8 - 2 of its 8 offloaded
+// layers leave it; the last holds one.
 TEST(ActivationOffload, CountsMicroBatchesInFlight) {
   const OwnedProblem problem = PlainProblem(Llama2_7b(), 1);
   ParallelPlan plan = {.pipeline_parallel = 2, .data_parallel = 4};

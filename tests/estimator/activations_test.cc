@@ -14,7 +14,7 @@
 namespace meshwright {
 namespace {
 
-// Bytes that one layer keeps of one micro-batch, from its list of kernels.
+// Returns the bytes that one layer keeps of one micro-batch, from its list of kernels.
 double StoredBy(const OwnedProblem& problem, const LayerSharding& sharding, bool is_moe) {
   double sum = 0;
   for (const Kernel& kernel : LayerOf(problem, sharding, is_moe).kernels) {
@@ -28,14 +28,14 @@ double Activations(const OwnedProblem& problem, const ParallelPlan& plan) {
   return Line(FullOf(problem, plan).memory_breakdown, MemoryKind::kActivations);
 }
 
-// n = 4096 tokens a rank throughout: one sequence of PlainProblem.
+// All cases have n = 4096 tokens per rank: one sequence of PlainProblem.
 constexpr double kTokens = 4096;
 
 struct DenseCase {
   const char* name;
   int t;
   bool sequence_parallel;
-  double expected;  // bytes a token
+  double expected;  // bytes per token
 };
 
 void PrintTo(const DenseCase& c, std::ostream* out) { *out << c.name; }
@@ -81,8 +81,8 @@ TEST(Activations, ContextParallelDividesTokens) {
 }
 
 // Hybrid context parallelism, 16 ranks on two nodes: the 8 of a node exchange heads, twice 8 (2q +
-// 2u) n bytes a pass, and keys and values go around 2 nodes: 2 n 2u x 2. Faster than a ring of 16
-// where the link between nodes is the limit, because less crosses it.
+// 2u) n bytes per pass, and keys and values go around 2 nodes: 2 n 2u x 2. It is faster than a ring
+// of 16 if the link between nodes is the limit, because less crosses it.
 TEST(ContextParallel, Hybrid) {
   OwnedProblem problem = PlainProblem(Llama2_70b(), 2);
   problem.workload.sequence_length = 65536;
@@ -144,7 +144,7 @@ TEST(Activations, SelectiveDropsCoreAttention) {
 
 struct ModuleCase {
   const char* name;
-  double dropped;  // bytes a token and layer of Llama-2-70B, t = 1
+  double dropped;  // bytes per token and layer of Llama-2-70B, t = 1
 };
 
 void PrintTo(const ModuleCase& c, std::ostream* out) { *out << c.name; }
@@ -167,7 +167,7 @@ TEST_P(ModuleRecomputeTest, DropsItsTerms) {
 INSTANTIATE_TEST_SUITE_P(All, ModuleRecomputeTest, testing::ValuesIn(kModuleCases),
                          [](const auto& test) { return std::string(test.param.name); });
 
-// Full recomputation keeps 2 h bytes a token of each recomputed layer, divided by t with sequence
+// Full recomputation keeps 2 h bytes per token of each recomputed layer, divided by t with sequence
 // parallelism (formula 4): R = 30 of 80 layers.
 TEST(Activations, FullRecomputeKeepsInputs) {
   const OwnedProblem problem = PlainProblem(Llama2_70b(), 1);
@@ -182,8 +182,8 @@ TEST(Activations, FullRecomputeKeepsInputs) {
                    kTokens / 8 * (30 * 2 * 8192 + 50 * (kOutside + kInside)));
 }
 
-// 30 of 80 layers keep their input, the 20 after them all but the 6f of their MLP; the working set
-// beside them is one whole layer, as under full recomputation alone.
+// 30 of 80 layers keep their input, the next 20 everything but the 6f of their MLP. Their working
+// set is one whole layer, as if all of them recomputed fully.
 TEST(Activations, LayersRecomputeFullyOrSelectivelyOrNot) {
   const OwnedProblem problem = PlainProblem(Llama2_70b(), 1);
   ParallelPlan plan = {.recompute = {.granularity = RecomputeGranularity::kFull,
@@ -201,9 +201,9 @@ TEST(Activations, LayersRecomputeFullyOrSelectivelyOrNot) {
   EXPECT_DOUBLE_EQ(transient(), mixed);
 }
 
-// DeepSeek-V3's 3 dense layers come first: 2 recompute fully, so that 5 selective layers are one
-// dense and four of experts. Under selective recomputation of every layer each of them saves what
-// it does here.
+// DeepSeek-V3's 3 dense layers come first: 2 recompute fully, so that the 5 selective layers are
+// one dense layer and four with experts. Each saves as much as when every layer recomputes
+// selectively.
 TEST(Activations, SelectiveLayersFollowTheFullOnes) {
   const OwnedProblem problem = PlainProblem(DeepseekV3(), 1);
   const auto kept = [&](const RecomputePlan& recompute) {
@@ -215,7 +215,7 @@ TEST(Activations, SelectiveLayersFollowTheFullOnes) {
                  .modules = {"mlp"},
                  .selective_layer_counts = {selective}});
   };
-  // mlp is of dense layers alone: 6f = 6 x 18432 bytes a token and layer.
+  // Only dense layers have the module mlp: 6f = 6 x 18432 bytes per token and layer.
   const double dense = kTokens * 6 * 18432;
   EXPECT_DOUBLE_EQ(mixed(0, 0) - mixed(0, 2), 2 * dense);
   EXPECT_DOUBLE_EQ(mixed(2, 0) - mixed(2, 5), dense);
@@ -233,7 +233,7 @@ double Experts(double imbalance) {
 TEST(Activations, LatentAttentionAndExperts) {
   OwnedProblem problem = PlainProblem(DeepseekV3(), 8);
   EXPECT_DOUBLE_EQ(StoredBy(problem, {}, true), kTokens * (kLatent + Experts(1)));
-  // Expert parallelism moves tokens, it does not change how many a rank has.
+  // Expert parallelism moves tokens; it does not change the number of tokens on a rank.
   EXPECT_DOUBLE_EQ(StoredBy(problem, {.expert_parallel = 64}, true),
                    kTokens * (kLatent + Experts(1)));
   // The busiest rank holds B times the routed tokens.
@@ -256,8 +256,8 @@ TEST(Activations, UnfusedNorm) {
   EXPECT_DOUBLE_EQ(StoredBy(problem, {}, false), kTokens * (kOutside + kInside + 2 * 6 * 8192));
 }
 
-// The function's output beside the product, where a gated activation runs as two kernels: + 2 f /
-// t.
+// A gated activation that runs as two kernels keeps the function's output as well as the product: +
+// 2 f / t.
 TEST(Activations, UnfusedActivationKeepsItsFunction) {
   OwnedProblem problem = PlainProblem(Llama2_70b(), 1);
   problem.profile.activation_is_fused = false;
@@ -275,7 +275,7 @@ struct ScoreCase {
   const char* name;
   AttentionKernel kernel;
   double dropout_ratio;
-  double hidden_bytes;  // of an element outside the tensor-parallel blocks
+  double hidden_bytes;  // per element outside the tensor-parallel blocks
   double score_bytes;
 };
 
@@ -371,8 +371,8 @@ constexpr GatheredCase kGatheredCases[] = {
 
 class GatheredInputTest : public testing::TestWithParam<GatheredCase> {};
 
-// What is kept of the gathered input is not gathered again. Each of two blocks keeps the other
-// ranks' 2 h (t - 1) / t bytes a token beside the own share, which formula 2 counts.
+// A gathered input that is kept is not gathered again. Each of two blocks keeps 2 h (t - 1) / t
+// bytes per token of the other ranks in addition to its own share, which formula 2 counts.
 TEST_P(GatheredInputTest, KeptOrGatheredAgain) {
   const GatheredCase& c = GetParam();
   OwnedProblem problem = PlainProblem(Llama2_70b(), 1);
@@ -420,8 +420,8 @@ TEST(Activations, GatheredInputOfAttentionOnlyWithExperts) {
   EXPECT_DOUBLE_EQ(StoredBy(problem, kSequence8, true), usual + kTokens * 2 * 4096 * 7 / 8);
 }
 
-// Beside latent attention it is the latents that are gathered: r_q + r_kv + g_r = 1536 + 512 + 64
-// of DeepSeek-V3's 7168; shared experts gather the whole hidden state.
+// Latent attention gathers only the latents: r_q + r_kv + g_r = 1536 + 512 + 64 of DeepSeek-V3's
+// 7168. Shared experts gather the whole hidden state.
 TEST(Activations, GatheredInputOfLatentAttentionAndSharedExperts) {
   OwnedProblem problem = PlainProblem(DeepseekV3(), 1);
   for (const bool is_moe : {false, true}) {

@@ -83,7 +83,7 @@ TEST(CollectiveTime, FitOfTheChip) {
   EXPECT_NEAR(939524096 / time, 222e9, 0.04 * 222e9);
 }
 
-// A site whose links run at half the chip's own rate takes twice the fit's bulk time.
+// If a site's links run at half the chip's own rate, the fit's bulk time doubles.
 TEST(CollectiveTime, FitFollowsTheSitesLink) {
   NodePool pool = FittedPool();
   pool.intra_node.bandwidth = {150e9};
@@ -118,13 +118,13 @@ struct TorusCase {
   const char* name;
   int nodes;  // of 8 devices, all in one torus
   int ranks;
-  double share;  // of the links
+  double share;  // share of the links
 };
 
 void PrintTo(const TorusCase& c, std::ostream* out) { *out << c.name; }
 
 // 16 x 16 devices: an axis of 16 has half of the links. 64 devices as 4 x 4 x 4: each axis has a
-// third. What ranks lie along is log2(ranks) of log2(devices); one link of six is the least.
+// third. Ranks have the share log2(ranks) / log2(devices) of the links, at least one of six.
 const TorusCase kTorusCases[] = {
     {"OneAxisOfTwo", 32, 16, 1.0 / 2},    {"Whole", 32, 256, 1},
     {"AQuarterOfAnAxis", 32, 4, 2.0 / 8}, {"AxisAndAHalf", 32, 64, 6.0 / 8},
@@ -153,12 +153,13 @@ struct ExchangeCase {
   int nodes;  // of 8 devices, all in one torus
   std::optional<int> axes;
   int ranks;
-  double load;  // of what a device sends, on the links of the busiest axis
+  double load;  // times that a device's bytes go over the links of the busiest axis
 };
 
 void PrintTo(const ExchangeCase& c, std::ostream* out) { *out << c.name; }
 
-// A whole axis of L devices carries L/4 times what a device sends, n devices in a line n/2 times.
+// A whole axis of L devices carries L/4 times the bytes that a device sends, n devices in a line
+// n/2 times.
 const ExchangeCase kExchangeCases[] = {
     {"SquareWhole", 32, 2, 256, 16 / 4.0},      // 16 x 16
     {"SquareAxis", 32, 2, 16, 16 / 4.0},        //
@@ -295,8 +296,8 @@ TEST(Collective, SegmentsCountNodesOfAFabric) {
   EXPECT_GT(time(16), time(32));
 }
 
-// 16 shares of 10 MB around 16 ranks, 15 steps: over two nodes each waits for the hop between them,
-// 40 us + 10e6 / (0.78 x 25 GB/s); inside a node for 10 us + 10e6 / (0.75 x 300 GB/s).
+// 16 shares of 10 MB around 16 ranks, 15 steps: over two nodes each step waits for the hop between
+// them, 40 us + 10e6 / (0.78 x 25 GB/s); inside a node for 10 us + 10e6 / (0.75 x 300 GB/s).
 TEST(Collective, RingGoesFromNeighbourToNeighbour) {
   const NodePool pool = PlainPool(2);
   const auto time = [&](const GroupShape& shape, std::int64_t bytes) {

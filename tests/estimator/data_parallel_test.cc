@@ -20,10 +20,10 @@
 namespace meshwright {
 namespace {
 
-// Llama-2-7B without its final norm, one sequence a micro-batch: m = 64 / 8 = 8 on one node.
+// Llama-2-7B without its final norm, one sequence per micro-batch: m = 64 / 8 = 8 on one node.
 constexpr double kParameters = 6'738'415'616.0 - 4096;
 
-// Everything of a stage in one message; nothing overlapped.
+// The whole stage is one message, and nothing is overlapped.
 OwnedProblem OneMessageProblem(int node_count) {
   OwnedProblem problem = PlainProblem(Llama2_7b(), node_count);
   problem.profile.bucket_parameters = 1e12;
@@ -40,15 +40,15 @@ double Time(const OwnedProblem& problem, CollectiveKind kind, double bytes,
 struct Case {
   const char* name;
   int zero_stage;
-  int reductions;  // of gradients, 4 bytes a parameter
+  int reductions;  // of gradients, 4 bytes per parameter
   int gathers;     // of weights, 2 bytes
 };
 
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
-// ZeRO-0 reduces once a step, ZeRO-1 scatters once and gathers once, ZeRO-2 scatters after each of
-// 8 micro-batches, ZeRO-3 also gathers in forward and backward of each (arXiv 1910.02054; FSDP,
-// arXiv 2304.11277).
+// ZeRO-0 reduces once per step, ZeRO-1 scatters once and gathers once, ZeRO-2 scatters after each
+// of 8 micro-batches, ZeRO-3 also gathers in the forward and the backward pass of each (arXiv
+// 1910.02054; FSDP, arXiv 2304.11277).
 constexpr Case kCases[] = {
     {"Zero0", 0, 1, 0}, {"Zero1", 1, 1, 1}, {"Zero2", 2, 8, 1}, {"Zero3", 3, 8, 16}};
 
@@ -140,8 +140,8 @@ TEST(Tail, ShardsOfBuckets) {
   EXPECT_NEAR(Line(estimate, TimeCause::kDataParallel), expected, 1e-6 * expected);
 }
 
-// 8-bit weights are gathered as such, the vocabulary's 2 x 131,072,000 in 16 bits; MXFP8, whose
-// rows and columns are scaled apart, in 16 bits all of it.
+// 8-bit weights are gathered in 8 bits, the vocabulary's 2 x 131,072,000 in 16. MXFP8 scales rows
+// and columns separately, so all its weights are gathered in 16 bits.
 TEST(Tail, GatherOf8BitWeights) {
   OwnedProblem problem = OneMessageProblem(1);
   problem.workload.precision = Precision::kFp8;
@@ -172,7 +172,7 @@ TEST(Tail, SmallBucketsCostLatency) {
   }
 }
 
-// 30 bytes a parameter that the rank updates and 4 of its gradient, at the copy rate, 0.85 of 2
+// 30 bytes per parameter that the rank updates and 4 of its gradient, at the copy rate, 0.85 of 2
 // TB/s (docs/cost_model.md "Optimizer").
 TEST(Optimizer, Traffic) {
   const OwnedProblem problem = OneMessageProblem(1);
@@ -185,7 +185,7 @@ TEST(Optimizer, Traffic) {
   EXPECT_NEAR(time(2), 34.0 / 8 * kParameters / 1.7e12, 1e-9);
 }
 
-// Offloaded states take 16 bytes a parameter over a host link of 26 GB/s instead of 30 on the
+// Offloaded states take 16 bytes per parameter over a host link of 26 GB/s instead of 30 on the
 // device (docs/cost_model.md "Host link").
 TEST(Optimizer, OverTheHostLink) {
   const OwnedProblem problem = OneMessageProblem(1);
@@ -199,7 +199,7 @@ struct WireCase {
   const char* name;
   GradientDtype gradient;
   std::optional<GradientDtype> wire;
-  double bytes;  // of one gradient in its reduction
+  double bytes;  // size of one gradient in its reduction
 };
 
 void PrintTo(const WireCase& c, std::ostream* out) { *out << c.name; }
@@ -269,8 +269,8 @@ TEST_P(MessageTest, BucketOrLayer) {
   const MessageCase& c = GetParam();
   OwnedProblem problem = OneMessageProblem(2);
   problem.profile.bucket_parameters = c.bucket;
-  // 64 sequences on 16 ranks: 4 micro-batches, each scatters 4 bytes a parameter; ZeRO-2 gathers 2
-  // bytes once, ZeRO-3 twice a micro-batch.
+  // 64 sequences on 16 ranks: 4 micro-batches, each scatters 4 bytes per parameter; ZeRO-2 gathers
+  // 2 bytes once, ZeRO-3 twice per micro-batch.
   const Estimate estimate = FullOf(problem, {.data_parallel = 16, .zero_stage = c.zero_stage});
   const auto in_messages = [&](CollectiveKind kind, double bytes, double message) {
     return bytes / message * Time(problem, kind, message, {8, 2});
@@ -302,15 +302,15 @@ TEST(Tail, BucketsOfAFramework) {
 }
 
 // Experts travel over their own ranks: 2 of each 8 here, on ranks {0, 8}, in messages of a layer's
-// experts, and the dense part in messages of its own. Mixtral: 41,943,040 of attention, 32,768 of
-// the router and 8,192 of norms a layer, 8 experts of 176,160,768, 32 layers, and 2 x 131,072,000
-// of vocabulary without the final norm.
+// experts; the dense part has messages of its own. Each of Mixtral's 32 layers has 41,943,040
+// parameters in attention, 32,768 in the router, 8,192 in norms and 8 experts of 176,160,768; the
+// vocabulary has 2 x 131,072,000 without the final norm.
 TEST(Tail, Zero3MessagesOfExpertsAndTheRest) {
   OwnedProblem problem = PlainProblem(Mixtral_8x7b(), 2);
   problem.profile.bucket_parameters = 10e6;
   const double layer = 41'943'040 + 32'768 + 8'192;
   const double dense = 32 * layer + 2 * 131'072'000.0;
-  const double experts = 176'160'768;  // e = 8: one a rank and layer
+  const double experts = 176'160'768;  // e = 8: one per rank and layer
   const ParallelPlan plan = {.data_parallel = 16, .expert_parallel = 8, .zero_stage = 3};
   const auto moved = [&](CollectiveKind kind, double bytes) {
     return dense / layer * Time(problem, kind, bytes * layer, {8, 2}) +
@@ -321,8 +321,8 @@ TEST(Tail, Zero3MessagesOfExpertsAndTheRest) {
   EXPECT_NEAR(Line(FullOf(problem, plan), TimeCause::kDataParallel), expected, 1e-6 * expected);
 }
 
-// Of v chunks each waits for p micro-batches of the others, so messages longer than that run beside
-// (p (v - 1) + 1) / v micro-batches: 1, 2.5 and 3.25 for 1, 2 and 4 chunks of 4 stages.
+// Each of v chunks waits for p micro-batches of the others, so longer messages run beside (p (v -
+// 1) + 1) / v micro-batches: 1, 2.5 and 3.25 for 1, 2 and 4 chunks of 4 stages.
 TEST(Tail, ChunksThatSynchroniseApart) {
   OwnedProblem problem = OneMessageProblem(2);
   problem.workload.overlap = {.gradient_reduce = true, .parameter_gather = true};
@@ -342,12 +342,12 @@ TEST(Tail, ChunksThatSynchroniseApart) {
   const double saved = exposed(1, 1) - exposed(2, 1);
   EXPECT_GT(saved, 0);
   EXPECT_NEAR(saved / (exposed(2, 1) - exposed(4, 1)), 1.5 / 0.75, 1e-6);
-  EXPECT_GT(exposed(1, 2), exposed(2, 2));  // the gather of ZeRO-2, once a step
+  EXPECT_GT(exposed(1, 2), exposed(2, 2));  // the gather of ZeRO-2, once per step
   EXPECT_NEAR(exposed(1, 3), exposed(2, 3), 1e-9);
 }
 
-// The messages of the first and last chunk have no window but their own: of a wide one, a chunk's
-// share stays bare less its share of a micro-batch.
+// The messages of the first and last chunk have only their own window: in a wide window a chunk's
+// share stays visible, except for its share of a micro-batch.
 TEST(Tail, OneChunksMessagesStayVisible) {
   OwnedProblem problem = OneMessageProblem(2);
   problem.profile.syncs_chunk_by_chunk = true;
@@ -361,7 +361,7 @@ TEST(Tail, OneChunksMessagesStayVisible) {
   const double exposed = Line(FullOf(problem, plan), TimeCause::kDataParallel);
   problem.workload.overlap = {};
   const double whole = Line(FullOf(problem, plan), TimeCause::kDataParallel);
-  EXPECT_GT(exposed, 0.1 * whole);  // beside a window that covers all of it
+  EXPECT_GT(exposed, 0.1 * whole);  // although the window covers all of it
 }
 
 // Buckets with an owner are reduced when full: a share of 6.7e9 / 8 parameters fills one of 0.5e9,
@@ -379,8 +379,8 @@ TEST(Tail, BucketsWithOwners) {
 }
 
 // Two directions: each device has two stages, each for half of the micro-batches, and the copies of
-// a stage on two devices are one more pair of ranks. Of a model without vocabulary all stages are
-// alike: twice the weights of 1F1B, over twice the ranks.
+// a stage on two devices double its ranks. All stages of a model without vocabulary are alike:
+// twice the weights of 1F1B, over twice the ranks.
 TEST(Tail, TwoDirections) {
   OwnedProblem problem = OneMessageProblem(1);
   const auto line = [&](Schedule schedule, int zero_stage) {
@@ -390,7 +390,7 @@ TEST(Tail, TwoDirections) {
                                  .schedule = schedule}),
                 TimeCause::kDataParallel);
   };
-  // Of both stages once, over 8 ranks: 4 bytes a parameter scattered, 2 gathered.
+  // Both stages once, over 8 ranks: 4 bytes per parameter are scattered, 2 gathered.
   const double both =
       Time(problem, CollectiveKind::kReduceScatter, 4 * kParameters / 2, {8, 1}) * 2 +
       Time(problem, CollectiveKind::kAllGather, 2 * kParameters / 2, {8, 1}) * 2;
@@ -398,7 +398,7 @@ TEST(Tail, TwoDirections) {
   EXPECT_LT(line(Schedule::kDualpipe, 2), 1.5 * line(Schedule::k1f1b, 2));
 }
 
-// Recomputation is a window too, where the one stage both recomputes and waits.
+// Recomputation is a window too if the only stage both recomputes and waits.
 TEST(Tail, RecomputationHidesOnOneStage) {
   OwnedProblem problem = OneMessageProblem(2);
   problem.workload.overlap = {.gradient_reduce = true, .parameter_gather = true};
@@ -416,8 +416,8 @@ TEST(Tail, RecomputationHidesOnOneStage) {
             exposed(2, RecomputeGranularity::kNone) * (1 - 1e-9));
 }
 
-// A host-bound step whose reductions are slow: what recomputation adds to the window is no more
-// than it adds to the step.
+// A host-bound step with slow reductions: recomputation adds no more to the window than it adds to
+// the step.
 TEST(Tail, RecomputationNeverShortensAHostBoundStep) {
   OwnedProblem problem = OneMessageProblem(2);
   problem.workload.overlap = {.gradient_reduce = true, .parameter_gather = true};
@@ -461,7 +461,7 @@ const GroupCase kGroupCases[] = {
     {"WithContext", {.tensor_parallel = 2, .context_parallel = 4}, 4, {}, {{4, 4}, {1, 1}, {8, 4}}},
     // 32 ranks, 8 experts apart: 4 copies, one in each node.
     {"Experts", {.expert_parallel = 8}, 32, {}, {{8, 4}, {1, 1}, {1, 4}}},
-    // ZeRO inside a node of 8, 4 copies of the sharded states.
+    // ZeRO shards inside a node of 8; there are 4 copies of the sharded states.
     {"Hybrid", {}, 32, {.zero_stage = 3, .dense_group = 8}, {{8, 1}, {1, 4}, {8, 4}}},
 };
 

@@ -26,8 +26,8 @@
 namespace meshwright {
 namespace {
 
-// 1F1B on a node whose physical devices divide themselves evenly among the stages that are ready,
-// walked event by event.
+// Walks 1F1B event by event on a node whose physical devices are divided evenly among the stages
+// that are ready.
 class FairWalk {
  public:
   // A backward takes as long as two forwards; `per_physical` devices share each physical one.
@@ -60,7 +60,7 @@ class FairWalk {
     std::size_t forwards = 0;  // done
     std::size_t backwards = 0;
     bool runs_forward = true;
-    double left = 0;  // of the operation that it runs or waits for
+    double left = 0;  // work left of the operation that it runs or waits for
   };
 
   void Begin(std::size_t i) {
@@ -106,7 +106,7 @@ TEST(SharedPipelineTime, BubblesOfTwoStagesOnOneDeviceCostNothing) {
   EXPECT_DOUBLE_EQ(FairWalk({1, 1}, 4, 2).Run(), 24);  // 2 stages, 4 micro-batches of 3 s
   EXPECT_DOUBLE_EQ(Expected({1, 1}, 4, 2), 24);
   EXPECT_DOUBLE_EQ(FairWalk({1, 1}, 4, 1).Run(), 15);
-  // Nor does an uneven split: the work is the same.
+  // An uneven split makes no difference: the work is the same.
   EXPECT_DOUBLE_EQ(FairWalk({1.5, 0.5}, 4, 2).Run(), 24);
   EXPECT_DOUBLE_EQ(Expected({1.5, 0.5}, 4, 2), 24);
 }
@@ -174,7 +174,7 @@ TEST_P(SharedPlanTest, LiesBetweenItsDevicesAloneAndAllBusy) {
   const Seconds sum = std::accumulate(shared.breakdown.begin(), shared.breakdown.end(), Seconds(0));
   EXPECT_NEAR(sum / shared.step_time, 1, 1e-9);
   for (const Seconds part : shared.breakdown) EXPECT_GE(part.count(), -1e-12);
-  // As good a use of the four physical devices as the step is long.
+  // The utilisation of the four physical devices follows from the length of the step.
   EXPECT_NEAR(shared.model_flops_utilization * (shared.step_time / alone.step_time),
               2 * alone.model_flops_utilization, 1e-9);
   EXPECT_EQ(model.Quick(plan).step_time, shared.step_time);
@@ -225,7 +225,7 @@ TEST_P(SharedPlanTest, StagesOfANode) {
   EXPECT_EQ(sharing.stages_per_node, GetParam().stages_per_node);
 }
 
-// Of a pipeline across nodes, whose stages fill a node each, nobody computes while they wait.
+// In a pipeline across nodes, where each stage fills a node, no device computes while they wait.
 TEST(SharedPipeline, StagesThatFillANodeWaitTogether) {
   OwnedProblem problem = PlainProblem(Llama2_7b(), 4);
   const ParallelPlan plan = {.pipeline_parallel = 4, .data_parallel = 8};

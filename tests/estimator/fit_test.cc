@@ -189,7 +189,7 @@ TEST(AttentionFitTest, FindsForwardAndBackwardRates) {
   EXPECT_NEAR(found.efficiency, 0.65, 0.02);
   EXPECT_NEAR(found.small_head_ratio, 0.7, 0.02);
   EXPECT_NEAR(found.backward_time_ratio, 3.2, 0.15);
-  // Forward points alone leave the backward pass as it was.
+  // If there are only forward points, the backward pass stays as it was.
   std::erase_if(points, [](const MeasuredAttention& p) { return p.is_backward; });
   EXPECT_EQ(FitAttention(points, Board()).backward_time_ratio,
             Board().attention.backward_time_ratio);

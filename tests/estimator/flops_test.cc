@@ -17,7 +17,7 @@ struct Case {
   const char* name;
   ModelSpec model;
   double matmul_parameters;  // that one token meets
-  double attention_flops;    // of one token at 4096
+  double attention_flops;    // for one token at 4096
 };
 
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
@@ -54,7 +54,7 @@ TEST_P(ForwardFlopsTest, PerToken) {
 INSTANTIATE_TEST_SUITE_P(All, ForwardFlopsTest, testing::ValuesIn(kCases),
                          [](const auto& test) { return std::string(test.param.name); });
 
-// MFU = 3 x forward FLOPs of a token x tokens/s/device / peak, whatever is recomputed.
+// MFU = 3 x forward FLOPs of a token x tokens/s/device / peak, with any recomputation.
 TEST(ModelFlopsUtilization, DoesNotCountRecomputation) {
   const OwnedProblem problem = PlainProblem(Llama2_70b(), 2);
   for (const auto granularity : {RecomputeGranularity::kNone, RecomputeGranularity::kFull}) {

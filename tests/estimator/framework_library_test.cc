@@ -47,7 +47,7 @@ TEST(FrameworkLibrary, EveryFactHasASource) {
   }
 }
 
-// What runs of a framework showed is not passed on to one that extends it.
+// Figures that were found on runs of a framework do not pass to a profile that extends it.
 TEST(FrameworkLibrary, RunsAreNotInherited) {
   FrameworkLibrary library = FrameworkLibrary::LoadBuiltIn().value();
   const std::string fact = R"({"value": %, "source": "runs", "confidence": "high"})";

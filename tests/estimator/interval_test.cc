@@ -67,7 +67,7 @@ TEST(Interval, WiderWhereConfidenceIsLow) {
   EXPECT_GT(Width(doubtful), 1.05 * Width(known));
 }
 
-// So is every chip of the catalogue whose GEMM constants are assumed, against A100.
+// Every chip of the catalogue whose GEMM constants are assumed has a wider interval than the A100.
 TEST(Interval, WiderForChipsOfTheCatalogueWithoutFits) {
   const double known = Width(FullOf(A100Problem(), kPlan));
   int seen = 0;
@@ -83,7 +83,7 @@ TEST(Interval, WiderForChipsOfTheCatalogueWithoutFits) {
   EXPECT_GT(seen, 0);
 }
 
-// Residuals of measured runs replace what the constants leave open.
+// Residuals of measured runs replace the uncertainty of the constants.
 TEST(Interval, NarrowerAfterCalibration) {
   const OwnedProblem problem = A100Problem();
   const std::vector<RunResidual> runs(
@@ -98,7 +98,7 @@ TEST(Interval, NarrowerAfterCalibration) {
   EXPECT_NEAR(warm.peak_memory / cold.peak_memory, 1.05, 1e-9);
 }
 
-// History in which a plan of this size ran out of memory outweighs the model.
+// A measured plan of this size that ran out of memory outweighs the model.
 TEST(Fits, NotWhatHasFailed) {
   const OwnedProblem problem = A100Problem();
   const Estimate cold = FullOf(problem, kPlan);
@@ -138,8 +138,8 @@ TEST(FitProbability, HalfAtCapacityAndMonotone) {
   EXPECT_GT(last, 0.999);
 }
 
-// A chip whose operators were measured, on which the framework was checked, leaves the spread that
-// its runs had.
+// If a chip's operators were measured and the framework was checked on it, only the spread of the
+// framework's runs is left.
 TEST(Interval, OfTheProfileForAMeasuredChip) {
   OwnedProblem problem = A100Problem();
   ChipSpec& chip = problem.cluster.pools.front().chip;
@@ -154,7 +154,7 @@ TEST(Interval, OfTheProfileForAMeasuredChip) {
   const Estimate estimate = FullOf(problem, kPlan);
   EXPECT_NEAR(estimate.step_time_low / estimate.step_time, 0.8, 1e-12);
   EXPECT_NEAR(estimate.step_time_high / estimate.step_time, 1.25, 1e-12);
-  // With assumed constants both ends lie further out.
+  // With assumed constants both ends are farther out.
   chip.gemm_provenance = Provenance::kAssumed;
   const Estimate assumed = FullOf(problem, kPlan);
   EXPECT_EQ(assumed.step_time, estimate.step_time);
@@ -223,7 +223,7 @@ struct CheckedCase {
   const char* name;
   std::vector<std::string> checked_chips;
   int checked_device_count;
-  std::vector<std::string> chips;  // of each pool of 8 devices
+  std::vector<std::string> chips;  // one for each pool of 8 devices
   bool was_checked;
 };
 
@@ -277,7 +277,7 @@ TEST(Spread, Extrapolated) {
   EXPECT_NEAR(SpreadOf(estimate, chip, problem.View(), {}, {}).time_low, 0.12, 1e-9);
 }
 
-// Above 0.9 of the memory the slow end lies 1.3 times further out, the fast end where it was.
+// Above 0.9 of the memory the slow end is 1.3 times farther out; the fast end does not move.
 TEST(Spread, MemoryPressure) {
   const OwnedProblem problem = A100Problem();
   Estimate estimate;

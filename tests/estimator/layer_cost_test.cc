@@ -78,8 +78,8 @@ void PrintTo(const BesideCase& c, std::ostream* out) { *out << c.name; }
 
 // An all-reduce among 8 ranks of PlainPool moves x = 2 x 7/8 S in 21 us + (x + sqrt(x 4.4 MB)) /
 // 225 GB/s (docs/cost_model.md "Collectives"): 118.1047 us for 8 MB, 617.4404 us for 64 MB,
-// 1156.0856 us for 128 MB. Two a backward pass, one of them beside GEMMs: of 2 x 268.4355 =
-// 536.8709 us, 7/12 are of the layers that a block begins with, 313.1747 us, and half of that of
+// 1156.0856 us for 128 MB. A backward pass has two of them, one beside GEMMs. 7/12 of 2 x 268.4355
+// = 536.8709 us, 313.1747 us, belong to the first linear layers of the blocks, and half of that to
 // weight gradients.
 constexpr LayerSharding kTensor8 = {.tensor_parallel = 8};
 constexpr BesideCase kBesideCases[] = {
@@ -120,7 +120,7 @@ TEST_P(BesideGemmTest, Visible) {
 INSTANTIATE_TEST_SUITE_P(All, BesideGemmTest, testing::ValuesIn(kBesideCases),
                          [](const auto& test) { return std::string(test.param.name); });
 
-// The kernels of the routed experts and no others are theirs, also of one expert a rank.
+// Exactly the kernels of the routed experts are marked, also with one expert per rank.
 TEST(Experts, KernelsOfTheirOwn) {
   const OwnedProblem problem = PlainProblem(Mixtral_8x7b(), 1);
   for (const int experts : {1, 8}) {
@@ -132,7 +132,7 @@ TEST(Experts, KernelsOfTheirOwn) {
   }
 }
 
-// A routed expert, also one alone, gives a collective of the dense layers no room.
+// A routed expert, even a single one, gives a collective of the dense layers no room.
 TEST(BesideGemm, ExpertsGiveNoRoom) {
   LayerProgram program = {.kernels = {Cube()},
                           .collectives = {{.bytes = {64'000'000},
@@ -151,9 +151,9 @@ TEST(BesideGemm, ExpertsGiveNoRoom) {
   EXPECT_LT(visible(), alone);
 }
 
-// A collective that is hidden in both passes is not hidden once more beside its own GEMM: both of
-// the backward pass share 536.8709 us, 617.4404 - 268.4355 = 349.0050 us of each stay visible, and
-// so they do beside the one GEMM of the forward pass.
+// A collective that is hidden in both passes is not hidden once more beside its own GEMM. The two
+// of the backward pass share 536.8709 us, so 617.4404 - 268.4355 = 349.0050 us of each stay
+// visible, and as much beside the single GEMM of the forward pass.
 TEST(BesideGemm, HiddenInBothPasses) {
   const LayerProgram program = {.kernels = {Cube()},
                                 .collectives = {{.bytes = {64'000'000},
@@ -171,9 +171,9 @@ struct CastCase {
   double bytes;  // an element
 };
 
-// A cast reads 2 bytes and writes 1 twice, and reads 2 more where it needs the tensor's own scale.
-// Of a 2048 x 1024 x 512 product (n = 1024, k = 512) forward casts the input and the weights,
-// backward the output's gradient; weights that are kept are not cast again.
+// A cast reads 2 bytes and writes 1 twice, and reads 2 more if it needs the tensor's own scale. For
+// a 2048 x 1024 x 512 product (n = 1024, k = 512) the forward pass casts the input and the weights,
+// the backward pass the output's gradient; weights that are kept are not cast again.
 TEST(Fp8, Casts) {
   OwnedProblem problem = ExactProblem(1);
   ChipSpec& chip = problem.cluster.pools.front().chip;
@@ -325,7 +325,7 @@ struct HostCase {
 
 void PrintTo(const HostCase& c, std::ostream* out) { *out << c.name; }
 
-// 5 us a rank of a tensor-parallel group, and 50 us a further node, beside a pipeline across nodes.
+// 5 us per rank of a tensor-parallel group and 50 us per further node, if a pipeline crosses nodes.
 constexpr HostCase kHostCases[] = {
     {"NoPipeline", CommunicationGroup::kTensor, {.tensor_parallel = 8}, 0},
     {"PipelineInNode",
@@ -383,7 +383,7 @@ const PlanCase kPlanCases[] = {
 
 class PipelineHostTest : public testing::TestWithParam<PlanCase> {};
 
-// The host fact reaches a step only where the plan has a pipeline and the cluster several nodes.
+// The host fact matters only if the plan has a pipeline and the cluster several nodes.
 TEST_P(PipelineHostTest, ByPlan) {
   const PlanCase& c = GetParam();
   OwnedProblem problem = PlainProblem(Llama2_7b(), c.node_count);
@@ -400,7 +400,7 @@ TEST_P(PipelineHostTest, ByPlan) {
 INSTANTIATE_TEST_SUITE_P(All, PipelineHostTest, testing::ValuesIn(kPlanCases),
                          [](const auto& test) { return std::string(test.param.name); });
 
-// The GEMM of a weight gradient pays for fp32 sums (6 %) where it adds to them itself.
+// The GEMM of a weight gradient pays for fp32 sums (6 %) if it adds to them itself.
 TEST(PriceProgram, Fp32SumsAreChargedOnce) {
   OwnedProblem problem = ExactProblem(1);
   problem.workload.gradient_dtype = GradientDtype::kFp32;

@@ -16,7 +16,7 @@
 namespace meshwright {
 namespace {
 
-// n = 4096 tokens a rank throughout: one sequence of PlainProblem.
+// All cases have n = 4096 tokens per rank: one sequence of PlainProblem.
 constexpr double kTokens = 4096;
 
 double Count(Bytes bytes) { return static_cast<double>(bytes.count); }
@@ -59,7 +59,7 @@ TEST_P(BiasGradientsTest, ReadOnceInBackward) {
 INSTANTIATE_TEST_SUITE_P(All, BiasGradientsTest, testing::ValuesIn(kBiasCases),
                          [](const auto& test) { return std::string(test.param.name); });
 
-// Experts have no biases: the layer sums those of attention alone.
+// Experts have no biases: the layer sums only those of attention.
 TEST(BiasGradients, OfAttentionAloneWithExperts) {
   OwnedProblem problem = PlainProblem(Mixtral_8x7b(), 1);
   problem.model.norm = NormKind::kLayernorm;
@@ -90,10 +90,10 @@ struct AccumulationCase {
 
 void PrintTo(const AccumulationCase& c, std::ostream* out) { *out << c.name; }
 
-// A 16-bit gradient is read, its sum read and written: 2 + 2 x 4 bytes a parameter in fp32,
-// 2 + 2 x 2 in 16 bit. A layer of Llama-2-7B has 4 x 4096^2 + 3 x 4096 x 11008 = 202,375,168
-// elements in matrices and 2 x 4096 in norms; one of Mixtral 41,943,040 in attention, 32,768 in the
-// router, 8,192 in norms and 3 x 4096 x 14336 in each of 8 experts.
+// A 16-bit gradient is read, its sum read and written: 2 + 2 x 4 bytes per parameter in fp32, 2 + 2
+// x 2 in 16 bits. A layer of Llama-2-7B has 4 x 4096^2 + 3 x 4096 x 11008 = 202,375,168 elements in
+// matrices and 2 x 4096 in norms; one of Mixtral 41,943,040 in attention, 32,768 in the router,
+// 8,192 in norms and 3 x 4096 x 14336 in each of 8 experts.
 constexpr double kMatrices = 202'375'168;
 constexpr double kNorms = 8192;
 constexpr double kExpert = 3.0 * 4096 * 14336;
@@ -145,7 +145,7 @@ struct CopyCase {
   const char* name;
   AttentionKernel kernel;
   LayerSharding sharding;
-  double width;  // elements of a token that are copied
+  double width;  // copied elements per token
   int launches;
 };
 
@@ -190,8 +190,8 @@ TEST_P(HeadCopiesTest, BothWays) {
 INSTANTIATE_TEST_SUITE_P(All, HeadCopiesTest, testing::ValuesIn(kCopyCases),
                          [](const auto& test) { return std::string(test.param.name); });
 
-// Latent attention: a (g + g_r) of queries, that and a g_v of keys and values, a g_v of output: 128
-// heads of 192, 192 + 128 and 128 a token, all divided by t.
+// Latent attention copies a (g + g_r) elements of queries, as many and a g_v of keys and values,
+// and a g_v of output: 128 heads of 192, 192 + 128 and 128 per token, all divided by t.
 TEST(HeadCopies, OfLatentAttention) {
   OwnedProblem problem = PlainProblem(DeepseekV3(), 1);
   problem.profile.attention_copies_heads = true;
@@ -218,7 +218,7 @@ TEST(Accumulation, OfTheVocabulary) {
   }
 }
 
-// ZeRO-2 and 3 add up what a rank owns of the reduced gradients.
+// ZeRO-2 and 3 add up only the reduced gradients that a rank owns.
 TEST(Accumulation, OfAShare) {
   OwnedProblem problem = PlainProblem(Llama2_7b(), 1);
   problem.profile.gradient_accumulation_is_fused = false;
@@ -233,8 +233,8 @@ struct ResidualCase {
   const char* name;
   double dropout_ratio;
   LayerSharding sharding;
-  double elements;  // of a token on one rank
-  double bytes;     // of an element
+  double elements;  // per token on one rank
+  double bytes;     // per element
   double backward_bytes;
   double stored_bytes;
 };
@@ -274,15 +274,15 @@ struct BesideCase {
   bool hides;
   bool regathers;
   LayerSharding sharding;
-  int gathers;  // of the whole layer that run beside a GEMM in backward
+  int gathers;  // gathers of the whole layer that run beside a GEMM in the backward pass
   int others;   // scatters or all-reduces that do
 };
 
 void PrintTo(const BesideCase& c, std::ostream* out) { *out << c.name; }
 
-// Of each of two blocks: the gather of its input beside the GEMM of the input's gradient, and the
-// reduction of that gradient beside the GEMM of the weight's gradient. The gather that reverses
-// the forward scatter hides behind nothing.
+// In each of two blocks the gather of its input runs beside the GEMM of the input's gradient, and
+// the reduction of that gradient beside the GEMM of the weight's gradient. Nothing hides the gather
+// that reverses the forward scatter.
 constexpr BesideCase kBesideCases[] = {
     {"Visible", false, true, kSequence8, 0, 0},
     {"Sequence", true, true, kSequence8, 2, 2},

@@ -46,9 +46,9 @@ const Case kCases[] = {
      LayerSplit::kEven,
      18,
      {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0}},
-    // Cost 20 in units of a layer. Two stages: the first ends when its sum is above 10, at 11.
+    // The cost is 20 layers. Two stages: the first ends when its sum is above 10, at 11.
     {"ByCostTwoStages", Nanotron1b(), LayerSplit::kByCost, 2, {11, 5}},
-    // Four: above 5 at 6, above 10 at 11, above 15 at 16; the last has the output layer alone.
+    // Four: above 5 at 6, above 10 at 11, above 15 at 16; the last has only the output layer.
     {"ByCostFourStages", Nanotron1b(), LayerSplit::kByCost, 4, {6, 5, 5, 0}},
 };
 

@@ -21,7 +21,7 @@ GemmResidual At(double count, double m, double n, double k, double ratio) {
           .log_time_ratio = std::log(ratio)};
 }
 
-// Two shapes that are further apart than neighbours reach; logarithms of 1.21 and 1: mean
+// Two shapes farther apart than the reach of neighbours, with logarithms of 1.21 and 1: mean
 // log(1.1).
 std::vector<GemmResidualTable> Tables() {
   std::vector<GemmResidualTable> tables = {

@@ -12,7 +12,7 @@
 namespace meshwright {
 namespace {
 
-// A chip whose GEMM is its peak times what tiles and waves leave of it.
+// A chip whose GEMMs run at the share of its peak that tiles and waves leave.
 ChipSpec PlainChip() {
   ChipSpec chip;
   chip.core_count = 100;
@@ -150,7 +150,7 @@ TEST(MatmulTime, MonotoneUnderDoubling) {
   }
 }
 
-// Any further row or column costs nothing or something.
+// Another row or column never makes a product faster.
 TEST(MatmulTime, MonotoneInRowsAndColumns) {
   const ChipSpec chip = A100Chip();
   Seconds last_m(0);
@@ -202,7 +202,7 @@ TEST(MatmulTimes, NoneIsBelowTheLeast) {
       }
     }
   }
-  // Which is met but for the fill of a tile: 20 % by the best residual.
+  // The bound is reached except for the fill of a tile: 20 % with the best residual.
   const Seconds best = times.Of({.shape = {.m = 8192, .n = 8192, .k = 8192}});
   EXPECT_LT(best, 1.2 * times.Least({2 * 8192.0 * 8192 * 8192}));
 }
@@ -229,7 +229,7 @@ TEST(MatmulTime, UnalignedRunsOnVectorUnits) {
   const ChipSpec chip = PlainChip();
   MatmulTimes times(chip, rates);
   EXPECT_NE(times.Of({.shape = aligned}), times.Of({.shape = unaligned}));
-  // A chip whose vector peak is not known takes its matrix units.
+  // A chip with unknown vector peak uses its matrix units.
   EXPECT_EQ(MatmulTime(unaligned, PlainChip(), kPlainRates, false),
             MatmulTime(aligned, PlainChip(), kPlainRates, false));
 }

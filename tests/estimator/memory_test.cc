@@ -15,7 +15,7 @@
 namespace meshwright {
 namespace {
 
-// Bytes a device holds of states: weights, gradients, optimizer.
+// Returns the bytes of states on a device: weights, gradients, optimizer.
 double States(const Estimate& estimate) {
   return Line(estimate.memory_breakdown, MemoryKind::kWeights) +
          Line(estimate.memory_breakdown, MemoryKind::kGradients) +
@@ -80,7 +80,7 @@ struct StateCase {
   Precision precision;
   GradientDtype gradient;
   Optimizer optimizer;
-  double weight_bytes;  // of a parameter
+  double weight_bytes;  // per parameter
   double gradient_bytes;
   double optimizer_bytes;
 };
@@ -131,7 +131,7 @@ TEST(Memory, Zero3GathersLayers) {
 }
 
 // Formula 4, h = 4096, f = 11008, V = 32000, n = 4096, t = 1: a layer's n (2h + 6f) = 304 MB; the
-// head's n (4h + 6V + 2h) with separate loss kernels (6 bytes a logit), n (4h + 2V + 2h) fused.
+// head's n (4h + 6V + 2h) with separate loss kernels (6 bytes per logit), n (4h + 2V + 2h) fused.
 TEST(Memory, TransientOfTheHead) {
   OwnedProblem problem = PlainProblem(Llama2_7b(), 1);
   problem.workload.cross_entropy_kernel = KernelFusion::kUnfused;
@@ -247,9 +247,9 @@ struct CopiesCase {
 
 void PrintTo(const CopiesCase& c, std::ostream* out) { *out << c.name; }
 
-// A profile with 3 unsharded and 4 sharded bytes a parameter of its own. A 16-bit gradient lies
-// beside its fp32 sum where a kernel adds it; fp32 copies that an optimizer makes
-// of 16-bit gradients do not exist when gradients are fp32.
+// A profile with further copies of 3 unsharded and 4 sharded bytes per parameter. If a kernel adds
+// up gradients, the 16-bit gradient lies beside its fp32 sum. The fp32 copies that an optimizer
+// makes of 16-bit gradients do not exist if gradients are fp32.
 constexpr CopiesCase kCopiesCases[] = {
     {"Fp32", GradientDtype::kFp32, true, 0, 0}, {"Fp32Beside", GradientDtype::kFp32, false, 2, 0},
     {"Bf16", GradientDtype::kBf16, true, 0, 4}, {"Bf16InPlace", GradientDtype::kBf16, false, 0, 4},
@@ -288,9 +288,8 @@ TEST(StaticMemory, OptimizerCopiesNeedZero) {
   EXPECT_NEAR(states(3), (12.0 + 4) / 8 * kParameters, 1);
 }
 
-// 8-bit weights and their transpose, 2 bytes of all but the vocabulary's 2 x 131,072,000, lie
-// beside the 16-bit weights of a replicated optimizer; a sharded one keeps no 16-bit weights beside
-// them.
+// 8-bit weights and their transpose, 2 bytes for all but the vocabulary's 2 x 131,072,000, lie
+// beside the 16-bit weights of a replicated optimizer. A sharded optimizer keeps no 16-bit weights.
 TEST(StaticMemory, EightBitWeights) {
   OwnedProblem problem = PlainProblem(Llama2_7b(), 1);
   problem.workload.precision = Precision::kFp8;
@@ -305,7 +304,7 @@ TEST(StaticMemory, EightBitWeights) {
 }
 
 // The 16-bit gradients beside fp32 sums are whole until ZeRO-2 and 3 reduce them layer by layer: 2
-// bytes a parameter of the device, then of its share.
+// bytes per parameter of the device, then of its share.
 TEST(StaticMemory, GradientsBesideTheirSums) {
   OwnedProblem problem = PlainProblem(Llama2_7b(), 1);
   for (const int zero_stage : {0, 1, 2, 3}) {
@@ -337,13 +336,13 @@ struct LogitCase {
   const char* name;
   ParallelPlan plan;
   bool are_gathered;
-  double bytes;  // 4 of a logit, 4096 tokens a sequence
+  double bytes;  // 4 per logit, 4096 tokens per sequence
 };
 
 void PrintTo(const LogitCase& c, std::ostream* out) { *out << c.name; }
 
-// The logits of the micro-batch before live on where there was one: 64 sequences a step. V = 32000,
-// padded to 32768 for t = 8.
+// The logits of the previous micro-batch, if there was one, are still alive: 64 sequences per step.
+// V = 32000, padded to 32768 for t = 8.
 const LogitCase kLogitCases[] = {
     {"ManyMicroBatches", {.data_parallel = 8}, false, 4 * 4096.0 * 32000},
     {"TwoMicroBatches", {.data_parallel = 32}, false, 4 * 4096.0 * 32000},

@@ -13,8 +13,9 @@ namespace {
 
 const ModelSpec kModels[] = {Llama2_7b(), Llama2_70b(), Gpt3_175b(), Mixtral_8x7b(), DeepseekV3()};
 
-// Scale, and of a layer norm also shift, of the norm before the output layer. ParameterCount has
-// it; the estimator's stages leave it out (h of 7 10^9 parameters in Llama-2-7B).
+// Returns the parameters of the norm before the output layer: its scale and, for a layer norm, its
+// shift. ParameterCount counts them; the estimator's stages leave them out (h of 7 10^9 parameters
+// in Llama-2-7B).
 double FinalNorm(const ModelSpec& model) {
   return (model.norm == NormKind::kLayernorm ? 2.0 : 1.0) * model.hidden_size;
 }
@@ -33,7 +34,7 @@ TEST_P(ParametersTest, SumIsTheModel) {
   EXPECT_DOUBLE_EQ(sum, static_cast<double>(ParameterCount(model, false)));
 }
 
-// What tensor and expert parallelism divide is held once by their ranks together.
+// The ranks of tensor and expert parallelism together hold once what these divide.
 TEST_P(ParametersTest, DivisionLosesNothing) {
   const ModelSpec& model = GetParam();
   const LayerParameters layer = ParametersOf(model, model.moe.has_value());
@@ -43,8 +44,8 @@ TEST_P(ParametersTest, DivisionLosesNothing) {
   }
 }
 
-// The devices of a pipeline hold the model once: nothing is replicated at t = d = 1. Two bytes of
-// weight a parameter; a tied output layer on a stage of its own holds a second copy.
+// The devices of a pipeline hold the model once: nothing is replicated at t = d = 1. Each parameter
+// has two bytes of weight; a tied output layer on a stage of its own holds a second copy.
 TEST_P(ParametersTest, PipelineHoldsTheModelOnce) {
   const ModelSpec& model = GetParam();
   const OwnedProblem problem = PlainProblem(model, 1);
@@ -58,7 +59,7 @@ TEST_P(ParametersTest, PipelineHoldsTheModelOnce) {
                             ? static_cast<double>(model.vocab_size) * model.hidden_size
                             : 0;
     const double held = static_cast<double>(ParameterCount(model, false)) - FinalNorm(model) + copy;
-    EXPECT_NEAR(bytes, 2 * held, p) << p << " stages";  // one rounding a stage
+    EXPECT_NEAR(bytes, 2 * held, p) << p << " stages";  // one rounding per stage
   }
 }
 
@@ -88,7 +89,8 @@ TEST(Parameters, ExpertLayerByHand) {
   EXPECT_DOUBLE_EQ(layer.replicated, 7168.0 * (1536 + 576 + 256) + 2 * 7168.0 + 1536.0 + 512.0);
 }
 
-// Experts share one shape, so a framework that keeps one gradient a shape keeps one expert's.
+// Experts share one shape, so a framework that keeps one gradient per shape keeps that of one
+// expert.
 TEST(Parameters, DistinctMatrices) {
   EXPECT_DOUBLE_EQ(DistinctMatrixElements(Llama2_70b(), false, 8), 855'638'016.0 / 8);
   EXPECT_DOUBLE_EQ(DistinctMatrixElements(DeepseekV3(), true, 1), 171'966'464.0 + 2 * 44'040'192.0);

@@ -16,7 +16,7 @@ struct Case {
   int node_count;
   bool sends_shards;
   ParallelPlan plan;
-  double microseconds;  // of one message
+  double microseconds;  // per message
 };
 
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
@@ -46,7 +46,7 @@ const Case kCases[] = {
 class PipelineMessageTest : public testing::TestWithParam<Case> {};
 
 // Without overlap each micro-batch waits for two messages, the activation and its gradient; 64
-// sequences a step are 64 / d micro-batches.
+// sequences per step are 64 / d micro-batches.
 TEST_P(PipelineMessageTest, Time) {
   const Case& c = GetParam();
   OwnedProblem problem = PlainProblem(Llama2_7b(), c.node_count);
@@ -60,8 +60,8 @@ INSTANTIATE_TEST_SUITE_P(All, PipelineMessageTest, testing::ValuesIn(kCases),
                          [](const auto& test) { return std::string(test.param.name); });
 
 // Between pools a node's 8 devices share a link of 25 GB/s, 30 us: 8 x 33,554,432 bytes without
-// sequence parallelism; in shards of 4 ranks a quarter of it, and a gather of 4 in the other node,
-// 13 us + (25,165,824 + 10,522,814) / 225e3 us as above.
+// sequence parallelism; in shards of 4 ranks a quarter of that, and a gather of 4 in the other
+// node, 13 us + (25,165,824 + 10,522,814) / 225e3 us as above.
 TEST(PipelineMessage, BetweenPools) {
   OwnedProblem problem = PlainProblem(Llama2_7b(), 1);
   problem.cluster.pools.push_back(PlainPool(1));

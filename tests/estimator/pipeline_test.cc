@@ -67,7 +67,7 @@ TEST_P(PipelineTimeTest, ByHand) {
 INSTANTIATE_TEST_SUITE_P(All, PipelineTimeTest, testing::ValuesIn(kCases),
                          [](const auto& test) { return std::string(test.param.name); });
 
-// A message that is not hidden occupies the stage: two a micro-batch and virtual stage.
+// A message that is not hidden occupies the stage: two per micro-batch and virtual stage.
 TEST(OccupiedTime, MessagesThatAreNotHidden) {
   const PipelineShape shape = {.virtual_stages = 2, .point_to_point = Seconds(0.25)};
   EXPECT_EQ(OccupiedTime(Seconds(3), shape, 4), Seconds(4));
@@ -109,7 +109,7 @@ class ExactWalk {
     std::vector<double> backward = {};
   };
 
-  // The next operation of a stage, if it has one whose input is there.
+  // Runs the next operation of a stage. Returns false if its input is not there.
   bool Step(std::size_t i) {
     const Stage& stage = stages_[i];
     const std::size_t warm_up = std::min(micro_batches_, stages_.size() - 1 - i);

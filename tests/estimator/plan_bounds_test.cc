@@ -1,4 +1,4 @@
-// What plans that share their first dimensions are not below.
+// Lower bounds of plans that share their first dimensions.
 #include "estimator/model/plan_bounds.h"
 
 #include <gtest/gtest.h>
@@ -17,9 +17,10 @@
 namespace meshwright {
 namespace {
 
-constexpr double kRounding = 1 + 1e-12;  // of sums in different orders
+constexpr double kRounding = 1 + 1e-12;  // sums in different orders
 
-// Plans of a prefix that differ in how the experts lie: expert, expert-tensor, rank order.
+// Returns plans with the same prefix and different places of the experts: expert parallelism,
+// expert-tensor parallelism, rank order.
 std::vector<ParallelPlan> WaysToShareExperts(const ParallelPlan& prefix) {
   std::vector<ParallelPlan> plans;
   for (const int e : {1, 2, 8, 64}) {
@@ -91,7 +92,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{.name = "Fp8", .chip = "nvidia-h100-sxm5-80gb", .precision = Precision::kFp8}),
     [](const auto& test) { return test.param.name; });
 
-// Of a model without experts both are one.
+// Both bounds are the same for a model without experts.
 TEST(BoundsTest, WithoutExpertsNothingIsLeftOut) {
   const OwnedProblem problem =
       FrameworkProblem(Llama2_70b(), "nvidia-h100-sxm5-80gb", 16, "megatron-core");

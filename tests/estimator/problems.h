@@ -87,7 +87,7 @@ inline NodePool PoolOf(std::string_view chip, int node_count) {
           .memory_capacity = spec.memory_capacity};
 }
 
-// What the tuner resolves for a workload that states nothing but its lengths.
+// Returns what the tuner resolves for a workload that states only its lengths.
 inline Workload WorkloadOf(const ModelSpec& model, const FrameworkProfile& profile,
                            int sequence_length, int batch) {
   const bool is_bf16 = profile.precision == Precision::kBf16;

@@ -1,4 +1,4 @@
-// Where the ranks lie when the stages of a pipeline stand between those of data parallelism.
+// The places of ranks if the stages of a pipeline lie between those of data parallelism.
 #include <gtest/gtest.h>
 
 #include <ostream>
@@ -86,7 +86,7 @@ TEST(RankOrderTest, MessagesStayInTheNode) {
             Line(FullOf(four, longer), TimeCause::kPipelineP2p));
 }
 
-// A layer has (4 x 4096^2 + 3 x 4096 x 11008) / 2 + 2 x 4096 = 101,195,776 parameters a rank, the
+// A layer has (4 x 4096^2 + 3 x 4096 x 11008) / 2 + 2 x 4096 = 101,195,776 parameters per rank, the
 // vocabulary's matrix 65,536,000: the first stage 8 x 101,195,776 + 65,536,000 = 875,102,208, S =
 // 3,500,408,832 bytes of gradients, all-reduced by two ranks. Neighbours in a node: 9 us + (S +
 // sqrt(S 4.4e6)) / 225 GB/s; in two nodes: 2 x 60 us + (S + sqrt(S 3.8e6)) / 19.5 GB/s.
@@ -100,9 +100,10 @@ TEST(RankOrderTest, GradientsLeaveTheNode) {
   EXPECT_NEAR(reduction(Inside(kNodeLong)), 0.1855426, 1e-7);
 }
 
-// With two directions a device has two stages, and four ranks share the gradients of each. Two
-// stages: the four of a pipeline's node and the next, either way. Four stages: first and last are
-// four devices of one node when they are neighbours, else two of each node.
+// With two directions a device has two stages, and four ranks share the gradients of each. With two
+// stages these are devices of a pipeline's node and of the next node, in either order. With four,
+// those of the first and the last stage are four devices of one node if they are neighbours,
+// otherwise two of each node.
 TEST(RankOrderTest, CopiesOfTwoDirectionsLieInThePipeline) {
   OwnedProblem problem = PlainProblem(Llama2_7b(), 2);
   problem.profile.bucket_parameters = 1e12;
@@ -110,7 +111,7 @@ TEST(RankOrderTest, CopiesOfTwoDirectionsLieInThePipeline) {
     return Line(FullOf(problem, plan), TimeCause::kDataParallel);
   };
   const auto time = [&](const GroupShape& shape) {
-    // Of each of the two stages as in GradientsLeaveTheNode.
+    // Each of the two stages has as many bytes as in GradientsLeaveTheNode.
     return 2 * CollectiveTime(CollectiveKind::kAllReduce, RoundedBytes(4 * 875'102'208.0), shape,
                               problem.cluster.pools.front(), problem.cluster.topology)
                    .count();
@@ -135,7 +136,7 @@ TEST(RankOrderTest, GroupsBeyondASegmentAreOversubscribed) {
   };
   const double near = reduction(plan);
   const double far = reduction(Inside(plan));
-  const double latency = 2 * (40e-6 + 3 * 20e-6);  // of the ring, the same for both
+  const double latency = 2 * (40e-6 + 3 * 20e-6);  // that of the ring, the same for both
   EXPECT_NEAR(far - latency, 2 * (near - latency), 1e-9);
 }
 
@@ -201,7 +202,8 @@ TEST_P(AlikeTest, OrdersCostTheSameToTheLastBit) {
 INSTANTIATE_TEST_SUITE_P(All, AlikeTest, testing::ValuesIn(kAlike),
                          [](const auto& test) { return std::string(test.param.name); });
 
-// Layers that the order does not touch are priced once for both: those whose experts share a block.
+// Layers that do not depend on the order, because their experts share a block, are priced once for
+// both orders.
 TEST(RankOrderTest, LayersArePricedOnceWhereTheyLieAlike) {
   const OwnedProblem problem = PlainProblem(Mixtral_8x7b(), 4);
   AnalyticModel model(problem.View());

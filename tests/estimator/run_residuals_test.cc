@@ -90,7 +90,7 @@ TEST(RunResidualsTest, OneWildRunDoesNotDecide) {
   EXPECT_NEAR(FactorAt(Together(calm, Equal(1, -3)), kHere), alone, 0.03);
 }
 
-// As many as agree on a factor teach it, however large; one alone may be wild.
+// Many runs that agree teach their factor, however large it is; a single run may be an outlier.
 TEST(RunResidualsTest, RunsThatAgreeAreNotWild) {
   for (const double truth : {1.3, 1.6, 4.0}) {
     const auto factor = [truth](int count) {

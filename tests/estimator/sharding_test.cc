@@ -31,7 +31,7 @@ constexpr Case kCases[] = {
     {"DataBesideTensor4", 8, 4, 8, {2, 4}},    // 8 / 4 = 2 in each node, 8 / 2 = 4 nodes
     {"DataBesideTensor8", 16, 8, 8, {1, 16}},  // one in each node
     {"StrideBeyondNode", 4, 16, 8, {1, 4}},    // the next member is two nodes on
-    {"OddGroup", 6, 1, 8, {2, 3}},             // 6 does not fill nodes of 8: gcd(6, 8) a node
+    {"OddGroup", 6, 1, 8, {2, 3}},             // 6 does not fill nodes of 8: gcd(6, 8) per node
     {"CoprimeGroup", 3, 1, 8, {1, 3}},
     {"StrideThatDoesNotDivide", 4, 3, 8, {1, 4}},  // 3 does not divide 8
     {"SixteenDeviceNode", 32, 2, 16, {8, 4}},
@@ -81,12 +81,13 @@ struct HybridCase {
   const char* name;
   int context;
   int tensor;
-  int heads;  // of a tensor-parallel rank
+  int heads;  // per tensor-parallel rank
   int scale_up;
   int expected;
 };
 
-// The most ranks that divide c and the heads of a tensor-parallel rank and, with it, a node.
+// The largest number of ranks that divides c and the heads of a tensor-parallel rank and that,
+// times t, divides a node.
 constexpr HybridCase kHybridCases[] = {
     {"AllInside", 8, 1, 64, 8, 8},         {"NodeIsFull", 8, 8, 8, 8, 1},
     {"HalfANode", 8, 4, 16, 8, 2},         {"FewHeads", 8, 1, 12, 8, 4},

@@ -87,13 +87,13 @@ TEST_P(SimulationTest, EqualStages) {
 INSTANTIATE_TEST_SUITE_P(All, SimulationTest, testing::ValuesIn(kCases),
                          [](const auto& test) { return std::string(test.param.name); });
 
-// A further round of micro-batches takes the work of a device and little else, whatever the
-// proportions of the passes; the list schedule of ZB-V loses a twentieth here.
+// A further round of micro-batches takes little more than the work of a device, for any proportions
+// of the passes; the list schedule of ZB-V loses a twentieth here.
 TEST(Simulation, BubblesDoNotGrow) {
   const StageWork work = {
       .forward = Seconds(1), .backward = Seconds(2.2), .weight_gradient = Seconds(0.9)};
   for (const Schedule schedule : kSchedules) {
-    if (schedule == Schedule::kChimera) continue;  // of more micro-batches than stages: refused
+    if (schedule == Schedule::kChimera) continue;  // more micro-batches than stages are refused
     const std::vector<StageWork> stages(8, work);
     const auto time = [&](int m) {
       return PipelineSimulator()
@@ -109,7 +109,7 @@ TEST(Simulation, BubblesDoNotGrow) {
   }
 }
 
-// Very many micro-batches are not walked one by one, and take what a walk of all gives.
+// Very many micro-batches are not walked one by one, but take as long as a walk of all of them.
 TEST(Simulation, PaceOfManyMicroBatches) {
   std::mt19937 random(11);
   for (const Schedule schedule : kSchedules) {
@@ -171,7 +171,7 @@ bool Overlap(const ScheduledOperation& a, const ScheduledOperation& b) {
   return a.start < b.end && b.start < a.end;
 }
 
-// By kind, direction, chunk and micro-batch.
+// Operations by kind, direction, chunk and micro-batch.
 using OperationsByName = std::map<std::tuple<int, int, int, int>, ScheduledOperation>;
 
 // That what an operation needs was done before it, and came with a message from another device.
@@ -195,9 +195,8 @@ void ExpectInputsBefore(const ScheduledOperation& op, const OperationsByName& by
   }
 }
 
-// What any order must hold: one operation at a time on a device, every operation once, each after
-// those that it needs, no more micro-batches than memory is counted for, and no faster than the
-// bound.
+// Every order runs one operation at a time on a device, every operation once, each after those that
+// it needs, and is no faster than the bound.
 TEST(Simulation, HoldsWhatTheScheduleSays) {
   std::mt19937 random(7);
   for (const Schedule schedule : kSchedules) {

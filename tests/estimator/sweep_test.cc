@@ -216,7 +216,7 @@ TEST_P(SweepTest, WholeWeightsTradeMemoryForTime) {
   }
 }
 
-// What is said of all plans that share some dimensions holds for each.
+// A bound of all plans that share some dimensions holds for each of them.
 TEST_P(SweepTest, LeastMemoryBelowIsNotAboveTheMemory) {
   const OwnedProblem problem = ProblemOf(GetParam());
   AnalyticModel model(problem.View());

@@ -43,7 +43,7 @@ struct WholeCase {
   const char* name;
   double ratio;
   double whole_layers;
-  double gathered_layers;  // 16-bit weights alive beside
+  double gathered_layers;  // layers whose gathered 16-bit weights are alive
 };
 
 // All 32 layers are whole or, of those that are not, two are gathered.
@@ -86,8 +86,8 @@ TEST_P(WholeWeightsTest, TimeByHand) {
 INSTANTIATE_TEST_SUITE_P(All, WholeWeightsTest, testing::ValuesIn(kWholeCases),
                          [](const auto& test) { return std::string(test.param.name); });
 
-// Beside computation the same holds: whole layers of all is no more than ZeRO 3 and no less than
-// ZeRO 2, which gathers the vocabulary once too.
+// The same holds beside computation: with all layers whole the messages take no longer than those
+// of ZeRO-3 and no less than those of ZeRO-2, which also gathers the vocabulary once.
 TEST(WholeWeights, AreBetweenZero2AndZero3) {
   OwnedProblem problem = OneMessageProblem();
   problem.cluster.pools = {PlainPool(2)};
@@ -122,8 +122,8 @@ TEST(WholeWeights, AreAShareOfEachStage) {
   }
 }
 
-// Mixtral, of whose experts 4 ranks share a set that two ranks have: of 16 layers 7/8 of the dense
-// part, 41,943,040 of attention, 32,768 of the router and 8,192 of norms, and half of the experts,
+// Mixtral with a set of experts on 4 ranks, which two ranks share: 16 layers have 7/8 of the dense
+// part, 41,943,040 in attention, 32,768 in the router and 8,192 in norms, and half of the experts,
 // 8 x 3 x 4096 x 14336 / 4.
 TEST(WholeWeights, ExpertsHaveTheirOwnGroup) {
   const OwnedProblem problem = PlainProblem(Mixtral_8x7b(), 1);
