@@ -3,6 +3,7 @@
 #include "estimator/terms/sharding.h"
 #include "pruner/rules/prune_rule.h"
 #include "pruner/rules/rules.h"
+#include "search_space/space/dimensions.h"
 #include "search_space/space/space.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/model.h"

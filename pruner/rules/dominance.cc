@@ -6,6 +6,7 @@
 #include "estimator/problem/estimator_problem.h"
 #include "pruner/rules/prune_rule.h"
 #include "pruner/rules/rules.h"
+#include "search_space/space/dimensions.h"
 #include "search_space/space/space.h"
 #include "search_space/spec/plan.h"
 

@@ -13,6 +13,8 @@
 #include "pruner/rules/memory_order.h"
 #include "pruner/rules/prune_rule.h"
 #include "search_space/base/units.h"
+#include "search_space/space/dimensions.h"
+#include "search_space/space/space_options.h"
 #include "search_space/spec/choices.h"
 
 namespace meshwright {

@@ -8,6 +8,8 @@
 #include "estimator/model/recompute_mixes.h"
 #include "estimator/pipeline/pipeline_layout.h"
 #include "pruner/rules/history.h"
+#include "search_space/space/dimensions.h"
+#include "search_space/space/space_options.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/estimate.h"
 

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "pruner/rules/prune_rule.h"
+#include "search_space/space/dimensions.h"
 #include "search_space/space/space.h"
 #include "search_space/spec/plan.h"
 

@@ -1,3 +1,4 @@
+#include "search_space/space/dimensions.h"
 #include "search_space/space/space.h"
 #include "search_space/spec/plan.h"
 

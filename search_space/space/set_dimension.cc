@@ -8,6 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "search_space/spec/choices.h"
+#include "search_space/spec/plan_fields.h"
+
 namespace meshwright {
 namespace {
 

@@ -1,6 +1,8 @@
 #pragma once
 
-#include "search_space/space/space.h"
+#include "search_space/space/dimensions.h"
+#include "search_space/space/space_options.h"
+#include "search_space/spec/plan.h"
 
 namespace meshwright {
 

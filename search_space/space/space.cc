@@ -38,12 +38,6 @@ std::vector<int> ChunkCounts(int layers, int stages, const SpaceOptions& options
 
 }  // namespace
 
-bool DimensionChoice::Allows(int value) const {
-  if (at_least.has_value() && value < *at_least) return false;
-  if (at_most.has_value() && value > *at_most) return false;
-  return values.empty() || std::ranges::find(values, value) != values.end();
-}
-
 SearchSpace::SearchSpace(const ModelSpec& model, int device_count, int global_batch_size,
                          SpaceOptions options)
     : model_(model),

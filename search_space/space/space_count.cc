@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <optional>
 
+#include "search_space/space/dimensions.h"
 #include "search_space/space/space.h"
+#include "search_space/spec/plan.h"
 
 namespace meshwright {
 namespace {

@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "search_space/space/dimensions.h"
+#include "search_space/space/space_options.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/plan.h"
 #include "search_space/spec/plan_fields.h"

@@ -7,6 +7,7 @@
 
 #include "search_space/base/status.h"
 #include "search_space/space/space.h"
+#include "search_space/space/space_options.h"
 
 namespace meshwright {
 

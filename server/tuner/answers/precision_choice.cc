@@ -10,6 +10,7 @@
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
 #include "search_space/space/space.h"
+#include "search_space/space/space_options.h"
 #include "search_space/space/space_request.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/estimate.h"

@@ -11,6 +11,7 @@
 #include "estimator/problem/estimator_problem.h"
 #include "estimator/terms/matmul.h"
 #include "search_space/base/units.h"
+#include "search_space/space/space_options.h"
 #include "search_space/spec/chip.h"
 #include "search_space/spec/choices.h"
 #include "vendor_models/chip_file.h"

@@ -7,6 +7,7 @@
 #include "estimator/problem/estimator_problem.h"
 #include "search_space/base/status.h"
 #include "search_space/space/space.h"
+#include "search_space/space/space_options.h"
 #include "search_space/spec/cluster.h"
 #include "search_space/spec/estimate.h"
 #include "search_space/spec/framework_profile.h"

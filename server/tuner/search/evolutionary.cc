@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "search_space/space/dimensions.h"
 #include "search_space/space/space.h"
 #include "search_space/spec/plan.h"
 #include "server/tuner/search/legal_plans.h"

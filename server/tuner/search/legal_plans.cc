@@ -6,6 +6,7 @@
 
 #include "pruner/pruner.h"
 #include "pruner/rules/prune_rule.h"
+#include "search_space/space/dimensions.h"
 #include "search_space/spec/plan.h"
 
 namespace meshwright {

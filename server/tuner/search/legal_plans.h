@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "estimator/problem/estimator_problem.h"
+#include "search_space/space/dimensions.h"
 #include "search_space/space/space.h"
 #include "search_space/spec/plan.h"
 #include "server/tuner/search/strategy.h"

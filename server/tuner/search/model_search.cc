@@ -16,6 +16,7 @@
 #include "pruner/rules/prune_rule.h"
 #include "pruner/rules/recompute.h"
 #include "search_space/base/units.h"
+#include "search_space/space/dimensions.h"
 #include "search_space/space/space.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/plan.h"
