@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "cli/local/local_store.h"
-#include "cli/program/exit_code.h"
 #include "cli/program/flag_texts.h"
 #include "cli/program/program.h"
 #include "cli/program/terminal.h"
 #include "search_space/base/status.h"
+#include "server/engine/store_path.h"
+#include "server/process/exit_code.h"
 
 namespace meshwright {
 namespace {

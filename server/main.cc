@@ -10,7 +10,6 @@
 
 #include <CLI/CLI.hpp>
 #include <chrono>
-#include <cstdlib>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -23,10 +22,12 @@
 #include "search_space/base/status.h"
 #include "server/convert/convert.h"
 #include "server/engine/engine.h"
+#include "server/engine/store_path.h"
 #include "server/launchers/launchers.h"
 #include "server/plugins/manifest.h"
 #include "server/plugins/model_list.h"
 #include "server/plugins/model_shelf.h"
+#include "server/process/exit_code.h"
 #include "server/rpc/server.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_control.h"
@@ -34,13 +35,6 @@
 
 namespace meshwright {
 namespace {
-
-// The table of the contract: what scripts read.
-constexpr int kExitInternal = 1;
-constexpr int kExitUsage = 2;
-constexpr int kExitInvalidInput = 3;
-constexpr int kExitNotFound = 5;
-constexpr int kExitUnavailable = 8;
 
 // A predecessor that was told to stop may still be draining (server.h, ServerOptions::drain).
 constexpr std::chrono::seconds kLockWait(10);
@@ -54,17 +48,6 @@ struct Flags {
   bool allows_jobs = false;
   std::string log_level = "info";
 };
-
-std::string EnvironmentOr(const char* name, const std::string& fallback) {
-  const char* const value = std::getenv(name);
-  return value == nullptr || *value == '\0' ? fallback : value;
-}
-
-// XDG Base Directory Specification 0.8: state that is kept between restarts.
-std::string DefaultStore() {
-  const std::string home = EnvironmentOr("HOME", ".");
-  return EnvironmentOr("XDG_STATE_HOME", home + "/.local/state") + "/meshwright/history.db";
-}
 
 void DeclareFlags(CLI::App& app, Flags& flags) {
   app.set_version_flag("--version", std::string(MESHWRIGHT_VERSION));
@@ -212,7 +195,7 @@ absl::Status Serve(const Flags& flags, const sigset_t& end_signals) {
 
 int ServerMain(int argc, char** argv) {
   Flags flags;
-  flags.store = DefaultStore();
+  flags.store = DefaultStorePath();
   CLI::App app("Meshwright's server: how to cut a model across chips, over gRPC.", "meshwrightd");
   DeclareFlags(app, flags);
   try {

@@ -10,7 +10,6 @@
 
 #include "cli/input/input_files.h"
 #include "cli/local/local_store.h"
-#include "cli/program/exit_code.h"
 #include "cli/program/program.h"
 #include "cli/program/terminal.h"
 #include "cli/reports/comparison.h"
@@ -18,6 +17,7 @@
 #include "proto/json/json.h"
 #include "search_space/base/status.h"
 #include "server/convert/convert.h"
+#include "server/process/exit_code.h"
 #include "server/rpc/client/client.h"
 #include "server/tuner/answers/evaluate.h"
 #include "server/tuner/learning/calibrate.h"

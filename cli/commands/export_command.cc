@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "cli/input/input_files.h"
-#include "cli/program/exit_code.h"
 #include "cli/program/program.h"
 #include "cli/program/terminal.h"
 #include "cli/reports/print_answer.h"
@@ -12,6 +11,7 @@
 #include "search_space/base/status.h"
 #include "search_space/spec/plan.h"
 #include "server/convert/convert.h"
+#include "server/process/exit_code.h"
 #include "server/tuner/export/export.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_request.h"

@@ -14,7 +14,6 @@
 #include "cli/input/history_flags.h"
 #include "cli/local/local_history.h"
 #include "cli/local/local_store.h"
-#include "cli/program/exit_code.h"
 #include "cli/program/program.h"
 #include "cli/program/terminal.h"
 #include "cli/reports/history_table.h"
@@ -29,6 +28,7 @@
 #include "server/engine/history_queries.h"
 #include "server/engine/saving.h"
 #include "server/engine/spool.h"
+#include "server/process/exit_code.h"
 #include "server/rpc/client/client.h"
 #include "server/tuner/question/problem.h"
 

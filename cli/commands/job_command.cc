@@ -8,7 +8,6 @@
 #include "cli/input/input_files.h"
 #include "cli/local/local_history.h"
 #include "cli/local/local_store.h"
-#include "cli/program/exit_code.h"
 #include "cli/program/program.h"
 #include "cli/program/terminal.h"
 #include "cli/reports/history_table.h"
@@ -21,6 +20,7 @@
 #include "server/convert/job_report_wire.h"
 #include "server/engine/history_queries.h"
 #include "server/engine/saving.h"
+#include "server/process/exit_code.h"
 #include "server/rpc/client/client.h"
 #include "server/tuner/question/problem.h"
 

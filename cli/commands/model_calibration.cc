@@ -8,7 +8,6 @@
 #include "cli/input/input_files.h"
 #include "cli/input/whole_file.h"
 #include "cli/local/local_models.h"
-#include "cli/program/exit_code.h"
 #include "cli/program/terminal.h"
 #include "cli/reports/model_report.h"
 #include "search_space/base/status.h"
@@ -19,6 +18,7 @@
 #include "server/plugins/running_model.h"
 #include "server/plugins/wire/calibration.h"
 #include "server/plugins/wire/model_client.h"
+#include "server/process/exit_code.h"
 #include "server/tuner/question/problem.h"
 #include "vendor_models/chip_file.h"
 

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "cli/input/input_files.h"
-#include "cli/program/exit_code.h"
 #include "cli/program/program.h"
 #include "cli/program/terminal.h"
 #include "cli/reports/words.h"
@@ -15,6 +14,7 @@
 #include "search_space/base/status.h"
 #include "search_space/spec/workload.h"
 #include "server/convert/convert.h"
+#include "server/process/exit_code.h"
 #include "server/tuner/answers/refit.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_request.h"

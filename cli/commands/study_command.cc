@@ -25,6 +25,7 @@
 #include "search_space/base/status.h"
 #include "server/convert/convert.h"
 #include "server/convert/status_wire.h"
+#include "server/process/exit_code.h"
 #include "server/rpc/client/client.h"
 #include "server/tuner/question/problem.h"
 

@@ -5,12 +5,12 @@
 #include <string>
 
 #include "cli/input/input_files.h"
-#include "cli/program/exit_code.h"
 #include "cli/program/program.h"
 #include "cli/program/terminal.h"
 #include "cli/reports/words.h"
 #include "estimator/model/analytic_model.h"
 #include "search_space/base/status.h"
+#include "server/process/exit_code.h"
 #include "server/tuner/answers/timeline.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_request.h"

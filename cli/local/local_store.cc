@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -30,11 +29,6 @@
 
 namespace meshwright {
 namespace {
-
-std::string EnvironmentOr(const char* name, const std::string& fallback) {
-  const char* const value = std::getenv(name);
-  return value == nullptr || *value == '\0' ? fallback : value;
-}
 
 absl::Status WithAdvice(const absl::Status& status) {
   if (status.ok()) return status;
@@ -143,11 +137,6 @@ absl::StatusOr<HistorySource> HistoryOf(const Recorder& writer, const std::strin
 }
 
 }  // namespace
-
-std::string DefaultStorePath() {
-  const std::string home = EnvironmentOr("HOME", ".");
-  return EnvironmentOr("XDG_STATE_HOME", home + "/.local/state") + "/meshwright/history.db";
-}
 
 absl::StatusOr<LocalStudy> BeginLocalStudy(const std::string& store, const StudyRequest& request,
                                            const Knowledge& knowledge) {

@@ -17,9 +17,6 @@
 
 namespace meshwright {
 
-// $XDG_STATE_HOME/meshwright/history.db, or ~/.local/state/meshwright/history.db.
-std::string DefaultStorePath();
-
 // The moments at which an embedded search touches the store. Each opens and closes it, so that a
 // search of hours keeps nobody else out. Errors say how to go on without the store.
 

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "search_space/base/status.h"
+#include "server/process/exit_code.h"
 
 namespace meshwright {
 namespace {

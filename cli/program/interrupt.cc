@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "cli/program/exit_code.h"
+#include "server/process/exit_code.h"
 
 namespace meshwright {
 namespace {

@@ -3,11 +3,11 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "cli/program/exit_code.h"
 #include "cli/program/program.h"
 #include "cli/program/terminal.h"
 #include "proto/json/json.h"
 #include "proto/json/text_fields.h"
+#include "server/process/exit_code.h"
 
 namespace meshwright {
 

@@ -14,6 +14,7 @@
 #include "search_space/base/status.h"
 #include "server/convert/status_wire.h"
 #include "server/engine/study_record.h"
+#include "server/process/exit_code.h"
 #include "server/tuner/search/infeasible.h"
 
 namespace meshwright {

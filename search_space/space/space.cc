@@ -8,6 +8,8 @@
 
 namespace meshwright {
 
+static_assert(kDimensionCount == static_cast<int>(Dimension::kRecompute) + 1);
+
 std::vector<int> Divisors(int n) {
   std::vector<int> low;
   std::vector<int> high;

@@ -4,6 +4,10 @@
 
 namespace meshwright {
 
+// Enumerators count from 0.
+static_assert(kTimeCauseCount == static_cast<std::size_t>(TimeCause::kFixed) + 1);
+static_assert(kMemoryKindCount == static_cast<std::size_t>(MemoryKind::kFrameworkCache) + 1);
+
 std::string_view Word(TimeCause cause) {
   switch (cause) {
     case TimeCause::kMatmul:

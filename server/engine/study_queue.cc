@@ -5,6 +5,8 @@
 
 namespace meshwright {
 
+static_assert(kLaneCount == static_cast<int>(Lane::kJobs) + 1);
+
 Lane LaneOf(const StudyRequest& request) {
   const bool runs_jobs = request.trials.has_value() && request.trials->launcher != kReplayLauncher;
   return runs_jobs ? Lane::kJobs : Lane::kSearches;

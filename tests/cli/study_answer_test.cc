@@ -6,6 +6,7 @@
 #include "cli/program/exit_code.h"
 #include "search_space/base/status.h"
 #include "server/engine/study_record.h"
+#include "server/process/exit_code.h"
 
 namespace meshwright {
 namespace {

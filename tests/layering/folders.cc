@@ -101,11 +101,13 @@ constexpr FolderRule kFolders[] = {
                 "server/plugins server/convert server/rpc"},
 
     // The programs.
-    {.path = "cli/program", .may_use = "search_space/base proto/json server/convert"},
+    {.path = "cli/program",
+     .may_use = "search_space/base proto/json server/process server/convert"},
     {.path = "cli/input",
      .may_use = "search_space/ recorder server/tuner/ proto/json server/convert cli/program"},
     {.path = "cli/reports",
-     .may_use = "search_space/ server/tuner/search server/engine proto/json server/plugins/ "
+     .may_use = "server/process search_space/ server/tuner/search server/engine proto/json "
+                "server/plugins/ "
                 "server/convert server/rpc/client cli/program"},
     {.path = "cli/local",
      .may_use = "search_space/ recorder server/tuner/question server/process server/engine "

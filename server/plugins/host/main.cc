@@ -18,12 +18,11 @@
 #include "server/plugins/host/library_model.h"
 #include "server/plugins/host/library_service.h"
 #include "server/plugins/protocol/protocol.h"
+#include "server/process/exit_code.h"
 
 namespace meshwright {
 namespace {
 
-constexpr int kExitInternal = 1;
-constexpr int kExitUsage = 2;
 constexpr int kMaxMessageBytes = 64 << 20;
 
 constexpr char kUsage[] =

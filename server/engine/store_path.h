@@ -1,0 +1,11 @@
+#pragma once
+
+#include <string>
+
+namespace meshwright {
+
+// Returns the file of the history if none is named: $XDG_STATE_HOME/meshwright/history.db, or
+// ~/.local/state/meshwright/history.db.
+std::string DefaultStorePath();
+
+}  // namespace meshwright
