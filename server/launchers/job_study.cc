@@ -14,7 +14,7 @@
 #include "search_space/base/units.h"
 #include "search_space/spec/cluster.h"
 #include "search_space/spec/plan.h"
-#include "server/launchers/job_spec.h"
+#include "server/launchers/job_planner.h"
 #include "server/launchers/jobs/job_engine.h"
 #include "server/launchers/jobs/job_launcher.h"
 #include "server/launchers/kubernetes/kubernetes_engine.h"

@@ -97,8 +97,8 @@ constexpr FolderRule kFolders[] = {
      .may_use = "search_space/base server/tuner/question server/engine server/rpc/calls "
                 "server/rpc/services"},
     {.path = "server",
-     .may_use = "search_space/base recorder server/tuner/question server/engine server/launchers "
-                "server/plugins server/convert server/rpc"},
+     .may_use = "search_space/base recorder server/tuner/question server/process server/engine "
+                "server/launchers server/plugins server/convert server/rpc"},
 
     // The programs.
     {.path = "cli/program",

@@ -1,4 +1,4 @@
-#include "server/launchers/job_spec.h"
+#include "server/launchers/job_planner.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -25,15 +25,15 @@ using testing::ElementsAre;
 using testing::IsSupersetOf;
 using testing::Pair;
 
-class JobSpecTest : public testing::Test {
+class JobPlannerTest : public testing::Test {
  protected:
-  JobSpecTest() {
+  JobPlannerTest() {
     std::string pattern = testing::TempDir() + "job_spec.XXXXXX";
     folder_ = mkdtemp(pattern.data());
     request_.launcher = kSlurmLauncher;
     request_.job = JobTemplate{.folder = folder_, .workloads_folder = "/w"};
   }
-  ~JobSpecTest() override { std::filesystem::remove_all(folder_); }
+  ~JobPlannerTest() override { std::filesystem::remove_all(folder_); }
 
   JobSpec Make() {
     const auto planner = MakeJobPlanner(request_, problem_);
@@ -64,7 +64,7 @@ class JobSpecTest : public testing::Test {
   TrialRequest request_;
 };
 
-TEST_F(JobSpecTest, TheReferenceStepUnderTheHarness) {
+TEST_F(JobPlannerTest, TheReferenceStepUnderTheHarness) {
   request_.job->metrics = {.warmup_steps = 3, .max_steps = 9, .hang_limit = Seconds(30)};
   const JobSpec spec = Make();
   EXPECT_EQ(spec.command[1], "/w/harness.py");
@@ -78,7 +78,7 @@ TEST_F(JobSpecTest, TheReferenceStepUnderTheHarness) {
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "{}\n");
 }
 
-TEST_F(JobSpecTest, OnesOwnCommand) {
+TEST_F(JobPlannerTest, OnesOwnCommand) {
   setenv("MESHWRIGHT_TEST_OWN", "mine", 1);
   request_.job->command = {"train", "--tp={tensor_parallel}", "{flags}", "{attempt}"};
   request_.job->environment = {"A=1=2", "MESHWRIGHT_TEST_OWN"};
@@ -94,7 +94,7 @@ TEST_F(JobSpecTest, OnesOwnCommand) {
   EXPECT_EQ(spec.processes_per_node, 1);
 }
 
-TEST_F(JobSpecTest, EveryMistakeIsNamed) {
+TEST_F(JobPlannerTest, EveryMistakeIsNamed) {
   unsetenv("MESHWRIGHT_TEST_OWN");
   request_.launcher = kLocalLauncher;
   request_.job->command = {"{flags}"};
@@ -106,7 +106,7 @@ TEST_F(JobSpecTest, EveryMistakeIsNamed) {
                                     "cluster.pools[0].node_count", "trials.job.folder"));
 }
 
-TEST_F(JobSpecTest, DevicesOfThisMachine) {
+TEST_F(JobPlannerTest, DevicesOfThisMachine) {
   request_.launcher = kLocalLauncher;
   request_.job->slots_folder = folder_ + "/slots";
   request_.job->memory_limit = Bytes{1 << 30};
@@ -141,7 +141,7 @@ TEST_F(JobSpecTest, DevicesOfThisMachine) {
   unsetenv("MESHWRIGHT_TEST_VISIBLE");
 }
 
-TEST_F(JobSpecTest, ChipsThatTheReferenceStepDoesNotKnow) {
+TEST_F(JobPlannerTest, ChipsThatTheReferenceStepDoesNotKnow) {
   problem_.cluster.pools.front().chip.id = "google-tpu-v5p";
   EXPECT_THAT(Fields(), ElementsAre("trials.job.command"));
 }

@@ -1,4 +1,4 @@
-#include "server/launchers/job_spec.h"
+#include "server/launchers/job_planner.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
