@@ -1,4 +1,4 @@
-// meshwright: from a model and a cluster to a ranked plan, on this machine or by a server.
+// meshwright: finds ranked plans for a model and a cluster, on this machine or through a server.
 
 #include <fmt/format.h>
 
@@ -23,11 +23,11 @@ void AddGlobalFlags(CLI::App& app, GlobalFlags& flags) {
   flags.store = DefaultStorePath();
   app.set_version_flag("--version", "meshwright " MESHWRIGHT_VERSION);
   app.add_option("--server", flags.server,
-                 "HOST:PORT or unix:/path of a meshwrightd; left out: this program answers");
-  app.add_option("--db", flags.store, "SQLite file of the history")->capture_default_str();
-  app.add_option("--chips", flags.chips, "folder of the site's own chip files");
+                 "HOST:PORT or unix:/path of a meshwrightd (without: this program answers)");
+  app.add_option("--db", flags.store, "SQLite file with the history")->capture_default_str();
+  app.add_option("--chips", flags.chips, "folder with the site's own chip files");
   app.add_option("--cost-models", flags.cost_models,
-                 "folder of vendors' cost models, a JSON manifest each");
+                 "folder with a JSON manifest for each vendor's cost model");
   const std::map<std::string, OutputForm> forms = {{"table", OutputForm::kTable},
                                                    {"json", OutputForm::kJson}};
   app.add_option("--output", flags.output, "table for people, json for programs")
@@ -37,8 +37,10 @@ void AddGlobalFlags(CLI::App& app, GlobalFlags& flags) {
 
 int RunProgram(int argc, char** argv) {
   Program program;
-  CLI::App app("Meshwright: how to cut a model across chips so that a step is fastest and fits.",
-               "meshwright");
+  CLI::App app(
+      "Meshwright finds how to split a model across chips so that a training step is fast and "
+      "fits.",
+      "meshwright");
   app.fallthrough();  // global flags may stand behind the command
   app.require_subcommand(1);
   AddGlobalFlags(app, program.flags);

@@ -55,18 +55,19 @@ void DeclareFlags(CLI::App& app, Flags& flags) {
       ->capture_default_str();
   app.add_flag("--insecure-listen", flags.server.allows_other_hosts,
                "allow an address that other hosts can reach; there is no TLS yet");
-  app.add_option("--db", flags.store, "SQLite file of the history")->capture_default_str();
+  app.add_option("--db", flags.store, "SQLite file with the history")->capture_default_str();
   app.add_option(
          "--keep-estimates-days", flags.keep_estimates_days,
-         "forget ranked plans but the best, and progress, of studies that ended so many days "
-         "ago; what was measured is always kept; without it nothing is forgotten")
+         "forget progress and all ranked plans but the best of studies that ended so many days "
+         "ago; measurements are always kept (nothing is forgotten)")
       ->check(CLI::Range(1, 36500));
-  app.add_option("--chips", flags.chips, "folder of the site's own chip files");
-  app.add_option("--cost-models", flags.cost_models,
-                 "folder of vendors' cost models, a JSON manifest each; questions name them");
+  app.add_option("--chips", flags.chips, "folder with the site's own chip files");
+  app.add_option(
+      "--cost-models", flags.cost_models,
+      "folder with a JSON manifest for each vendor's cost model that questions may name");
   app.add_flag("--allow-jobs", flags.allows_jobs,
-               "let studies run the commands that they state, as this program's user");
-  app.add_option("--log-level", flags.log_level, "lines on stderr")
+               "let studies run the commands that they state, as the user of this program");
+  app.add_option("--log-level", flags.log_level, "level of the log on stderr")
       ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
       ->capture_default_str();
 }
@@ -196,7 +197,8 @@ absl::Status Serve(const Flags& flags, const sigset_t& end_signals) {
 int ServerMain(int argc, char** argv) {
   Flags flags;
   flags.store = DefaultStorePath();
-  CLI::App app("Meshwright's server: how to cut a model across chips, over gRPC.", "meshwrightd");
+  CLI::App app("Meshwright's server finds how to split a model across chips, over gRPC.",
+               "meshwrightd");
   DeclareFlags(app, flags);
   try {
     app.parse(argc, argv);

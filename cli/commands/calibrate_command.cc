@@ -48,7 +48,7 @@ bool IsName(std::string_view name) {
          name.find_first_not_of(kAllowed) == std::string_view::npos;
 }
 
-// What `knowledge` expects of a measured step on one node of `chip`.
+// Returns the estimate of a measured step on one node of `chip`, by what `knowledge` holds.
 absl::StatusOr<Estimate> Expected(const MeasuredStep& step, const std::string& chip,
                                   const Knowledge& knowledge) {
   Parsed<v1::EvaluateCase> asked = ParseCase(step.case_json);
@@ -132,17 +132,18 @@ absl::StatusOr<v1::ChipCalibration> RunCalibration(const CalibrateOptions& optio
 void AddCalibrateCommand(CLI::App& app, Program& program) {
   auto options = std::make_shared<CalibrateOptions>();
   CLI::App& calibrate =
-      *app.add_subcommand("calibrate", "fits a chip's figures to microbenchmarks of it");
-  calibrate.add_option("--chip", options->chip, "id or alias of what was measured")->required();
+      *app.add_subcommand("calibrate", "fit a chip's figures to its microbenchmarks");
+  calibrate.add_option("--chip", options->chip, "id or alias of the measured chip")->required();
   calibrate
       .add_option("--measurements", options->measurements,
-                  "file of workloads/microbench.py, - for stdin")
+                  "output file of workloads/microbench.py; - is stdin")
       ->required();
-  calibrate.add_option("--name", options->name, "of the calibration: which machine, when")
+  calibrate
+      .add_option("--name", options->name,
+                  "name of the calibration, such as the machine and the date")
       ->required();
-  calibrate.add_option("--folder", options->folder,
-                       "where the chip file goes; left out: the folder of --chips");
-  calibrate.add_flag("--replace", options->replaces, "writes over the chip file of that folder");
+  calibrate.add_option("--folder", options->folder, "folder for the chip file (that of --chips)");
+  calibrate.add_flag("--replace", options->replaces, "overwrite a chip file in that folder");
   calibrate.callback([options, &program] {
     program.run = [options, &program] {
       return Print(RunCalibration(*options, program.flags), program.flags.output,

@@ -49,15 +49,15 @@ absl::StatusOr<v1::GetServerInfoResponse> Server(const GlobalFlags& flags) {
 void AddChipCommand(CLI::App& app, Program& program) {
   CLI::App& group = *app.add_subcommand("chip", "chips that can be named in a cluster");
   group.require_subcommand(1);
-  CLI::App& list = *group.add_subcommand("list", "all chips, and what others lack");
+  CLI::App& list = *group.add_subcommand("list", "all chips, and the known ones that lack figures");
   list.callback([&program] {
     program.run = [&program] {
       return Print(AllChips(program.flags), program.flags.output, ChipTable);
     };
   });
   auto id = std::make_shared<std::string>();
-  CLI::App& show = *group.add_subcommand("show", "every figure of a chip with its source");
-  show.add_option("id", *id, "or an alias")->required();
+  CLI::App& show = *group.add_subcommand("show", "all figures of a chip with their sources");
+  show.add_option("id", *id, "id or alias of the chip")->required();
   show.callback([id, &program] {
     program.run = [id, &program] {
       return Print(OneChip(*id, program.flags), program.flags.output, ChipReport);
@@ -66,9 +66,9 @@ void AddChipCommand(CLI::App& app, Program& program) {
 }
 
 void AddServerCommand(CLI::App& app, Program& program) {
-  CLI::App& group = *app.add_subcommand("server", "what answers: a server, or this program");
+  CLI::App& group = *app.add_subcommand("server", "the server, or this program without one");
   group.require_subcommand(1);
-  CLI::App& show = *group.add_subcommand("info", "versions, rules, strategies, frameworks");
+  CLI::App& show = *group.add_subcommand("info", "its versions, rules, strategies and frameworks");
   show.callback([&program] {
     program.run = [&program] {
       return Print(Server(program.flags), program.flags.output, ServerTable);

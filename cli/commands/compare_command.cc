@@ -33,7 +33,7 @@ struct CompareOptions {
   std::string history = {};  // empty: none
 };
 
-// `name` stands before every wrong field of the case.
+// A case as a file states it. `name` stands before every wrong field of the case.
 struct NamedCase {
   std::string name = {};
   Parsed<v1::EvaluateCase> asked = {};
@@ -51,7 +51,7 @@ NamedCase ReadCase(const std::string& name, const std::string& path) {
   return named;
 }
 
-// The two estimates, or why there is none.
+// Both estimates, each with the reason if there is none.
 using Answers = std::array<absl::StatusOr<v1::Estimate>, 2>;
 
 absl::StatusOr<v1::Estimate> AnswerHere(const Parsed<v1::EvaluateCase>& asked,
@@ -72,7 +72,8 @@ absl::Status FromCaseError(const v1::CaseError& error) {
       error.reason());
 }
 
-// A case whose JSON is wrong is answered here, because a server cannot be asked about it.
+// Asks a server for both estimates. A case whose JSON is wrong is answered here, because it cannot
+// be sent.
 absl::StatusOr<Answers> AskServer(const std::string& server, const Knowledge& knowledge,
                                   v1::EvaluatePlansRequest request,
                                   const std::array<NamedCase, 2>& cases) {
@@ -86,7 +87,7 @@ absl::StatusOr<Answers> AskServer(const std::string& server, const Knowledge& kn
     }
     asked.push_back(i);
     *request.add_cases() = stated.message;
-    request.mutable_cases()->rbegin()->clear_id();  // both files may have the same
+    request.mutable_cases()->rbegin()->clear_id();  // both files may state the same id
   }
   if (asked.empty()) return answers;
   ASSIGN_OR_RETURN(Client client, Client::Connect(server));
@@ -102,7 +103,7 @@ absl::StatusOr<Answers> AskServer(const std::string& server, const Knowledge& kn
   return answers;
 }
 
-// What is wrong with both cases, in one list; a mistake that has no fields alone.
+// Returns the mistakes of both cases in one list. A mistake that names no field stands for itself.
 absl::Status Mistakes(const std::array<NamedCase, 2>& cases, const Answers& answers) {
   std::vector<FieldViolation> violations;
   for (std::size_t i = 0; i < cases.size(); ++i) {
@@ -127,7 +128,7 @@ absl::Status Mistakes(const std::array<NamedCase, 2>& cases, const Answers& answ
   return absl::OkStatus();
 }
 
-// Stdin can be read once.
+// Refuses to read both cases from stdin, which can be read only once.
 absl::Status CheckStdin(const CompareOptions& options) {
   std::string_view reader;
   for (const auto& [name, path] :
@@ -178,10 +179,12 @@ int RunCompare(const CompareOptions& options, const GlobalFlags& flags) {
 
 void AddCompareCommand(CLI::App& app, Program& program) {
   auto options = std::make_shared<CompareOptions>();
-  CLI::App& command = *app.add_subcommand("compare", "two plans term by term: time and memory");
-  command.add_option("first", options->first, "one case of `evaluate`; - is stdin")->required();
-  command.add_option("second", options->second, "another")->required();
-  command.add_option("--history", options->history, "JSON lines: measured results of earlier runs");
+  CLI::App& command =
+      *app.add_subcommand("compare", "compare two plans term by term, in time and memory");
+  command.add_option("first", options->first, "a case as for `evaluate`; - is stdin")->required();
+  command.add_option("second", options->second, "another case")->required();
+  command.add_option("--history", options->history,
+                     "JSON lines with measured results of earlier runs");
   command.callback([options, &program] {
     program.run = [options, &program] { return RunCompare(*options, program.flags); };
   });

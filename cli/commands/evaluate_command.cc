@@ -34,7 +34,7 @@
 namespace meshwright {
 namespace {
 
-// Enough work for all threads between two writes, and answers soon after the start.
+// Enough work for all threads between two writes, and few enough lines that answers come soon.
 constexpr std::size_t kChunkLines = 1024;
 
 struct EvaluateOptions {
@@ -75,11 +75,11 @@ AnsweredLine AnswerLine(const std::string& line, const Knowledge& knowledge, Cal
   return {.text = PrintJson(wire, {})};
 }
 
-// Answers a chunk of lines, in order.
+// Answers a chunk of lines in their order.
 using ChunkAnswerer =
     std::function<absl::StatusOr<std::vector<AnsweredLine>>(std::span<const std::string> lines)>;
 
-// What answers have in common.
+// The part that all answers share.
 struct EvaluateSetup {
   const Knowledge& knowledge;
   const std::vector<HistoryRow>& history;
@@ -88,7 +88,8 @@ struct EvaluateSetup {
   OpenPlanModel open_model = {};
 };
 
-// Each line depends on itself alone, so the answers do not depend on how many threads share them.
+// Shares the lines among threads. The answer of a line depends on no other line, so the number of
+// threads does not change the answers.
 std::vector<AnsweredLine> AnswerOnThreads(std::span<const std::string> lines, int workers,
                                           const EvaluateSetup& setup) {
   std::vector<AnsweredLine> answers(lines.size());
@@ -107,7 +108,7 @@ std::vector<AnsweredLine> AnswerOnThreads(std::span<const std::string> lines, in
   return answers;
 }
 
-// Lines whose JSON is wrong are answered here, because a server cannot be asked about them.
+// Asks a server. Lines whose JSON is wrong are answered here, because they cannot be sent.
 class ServedAnswerer {
  public:
   ServedAnswerer(Client client, const Knowledge& knowledge, v1::EvaluatePlansRequest history)
@@ -232,12 +233,13 @@ int Evaluate(const EvaluateOptions& options, const GlobalFlags& flags) {
 
 void AddEvaluateCommand(CLI::App& app, Program& program) {
   auto options = std::make_shared<EvaluateOptions>();
-  CLI::App& command = *app.add_subcommand("evaluate", "estimate given plans: JSON lines");
+  CLI::App& command = *app.add_subcommand("evaluate", "estimate given plans, in JSON lines");
   command
       .add_option("--cases", options->cases,
                   "JSON lines {\"id\",\"model\",\"workload\",\"cluster\",\"plan\"}; - is stdin")
       ->required();
-  command.add_option("--history", options->history, "JSON lines: measured results of earlier runs");
+  command.add_option("--history", options->history,
+                     "JSON lines with measured results of earlier runs");
   AddCostModelOptions(command, options->cost_model);
   command.add_option("--workers", options->workers, "threads (all cores)")
       ->check(CLI::Range(1, 1024));

@@ -58,8 +58,9 @@ void AddExportCommand(CLI::App& app, Program& program) {
   auto options = std::make_shared<ExportOptions>();
   CLI::App& command =
       *app.add_subcommand("export", "launch flags of a training framework for one plan");
-  command.add_option("--plan", options->plan, "one case of `evaluate`; - is stdin")->required();
-  command.add_option("--framework", options->framework, "whose flags")->capture_default_str();
+  command.add_option("--plan", options->plan, "a case as for `evaluate`; - is stdin")->required();
+  command.add_option("--framework", options->framework, "framework of the flags")
+      ->capture_default_str();
   command.callback([options, &program] {
     program.run = [options, &program] { return RunExport(*options, program.flags); };
   });

@@ -47,7 +47,7 @@ struct HistoryOptions {
 
 constexpr std::size_t kPartBytes = 65'536;
 
-// An answer of the server, or of the store here.
+// Returns the answer of the server if one is named, or else of the local store.
 template <typename Served, typename Embedded>
 auto Ask(const GlobalFlags& flags, const Served& served, const Embedded& embedded)
     -> decltype(embedded(std::declval<const HistoryQueries&>())) {
@@ -89,8 +89,8 @@ int Calibrations(const HistoryOptions& options, const GlobalFlags& flags) {
       flags.output, CalibrationTable);
 }
 
-// "m-" or "calibration-" and 32 hexadecimal digits (server/engine/measurement.h); studies have
-// other ids.
+// Returns true for ids made of a prefix and 32 hexadecimal digits ("m-", "calibration-":
+// server/engine/measurement.h). Studies have other ids.
 bool IsDigestWith(std::string_view prefix, std::string_view id) {
   constexpr std::size_t kDigits = 32;
   return id.starts_with(prefix) && id.size() == prefix.size() + kDigits &&
@@ -198,7 +198,7 @@ int Import(const HistoryOptions& options, const GlobalFlags& flags) {
 int Backup(const HistoryOptions& /*options*/, const GlobalFlags& flags) {
   const auto backup = [&]() -> absl::StatusOr<v1::BackupStoreResponse> {
     if (flags.server.empty()) {
-      // Unlike a list, a copy of a store that is not there is a mistake.
+      // A list of a missing store is empty, but a copy of one is a mistake.
       ASSIGN_OR_RETURN(Recorder store, Recorder::Open({.path = flags.store, .read_only = true}));
       return BackupStore(HistoryQueries(DirectAccess(store)), NowMs());
     }
@@ -230,24 +230,27 @@ void AddHistoryCommand(CLI::App& app, Program& program) {
   };
   AddPageOptions(add("list", "studies, newest first", List), options->rows);
   add("show", "a study, a measurement or a calibration, by its id", Show)
-      .add_option("id", options->id, "of what is shown")
+      .add_option("id", options->id, "id of a study, measurement or calibration")
       ->required();
   CLI::App& rows = add("measurements", "what trials and jobs achieved, newest first", Measurements);
   AddMeasurementOptions(rows, options->rows);
-  rows.add_option("--source", options->source, "trial, job_report, import or replay only");
+  rows.add_option("--source", options->source,
+                  "only this source: trial, job_report, import or replay");
   rows.add_option("--order", options->order, "newest (default) or fastest");
-  CLI::App& learnt = add("calibrations", "what was learnt of chips, newest first", Calibrations);
-  learnt.add_option("--chip", options->rows.chip, "of this chip (its id) only");
+  CLI::App& learnt = add("calibrations", "what was learnt about chips, newest first", Calibrations);
+  learnt.add_option("--chip", options->rows.chip, "only of this chip (its id)");
   AddPageOptions(learnt, options->rows);
   CLI::App& out = add("export", "measurements and calibrations as JSON lines, to stdout", Export);
   AddFilterOptions(out, options->rows);
-  out.add_option("--source", options->source, "trial, job_report, import or replay only");
-  CLI::App& in = add("import", "take in an export: all of it or nothing", Import);
-  in.add_option("file", options->file, "of history export; - is stdin")->required();
-  in.add_flag("--validate-only", options->validate_only, "say what it would do, and store nothing");
+  out.add_option("--source", options->source,
+                 "only this source: trial, job_report, import or replay");
+  CLI::App& in = add("import", "read an export, all of it or nothing", Import);
+  in.add_option("file", options->file, "output of `history export`; - is stdin")->required();
+  in.add_flag("--validate-only", options->validate_only,
+              "say what would be stored, and store nothing");
   in.add_option("--conflict", options->conflict_policy,
-                "when a measurement is here with another content: fail (default), or keep ours");
-  add("backup", "copy the store beside itself, also while a server uses it", Backup);
+                "if a measurement is stored with other content: fail (default), or keep ours");
+  add("backup", "copy the store beside itself, even while a server uses it", Backup);
 }
 
 }  // namespace meshwright

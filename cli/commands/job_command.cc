@@ -33,7 +33,7 @@ struct JobOptions {
   MeasurementFlags list = {};
 };
 
-// What a request comes to, here or at the server. One whose JSON has mistakes is sent nowhere.
+// Answers a request here or at the server. A request whose JSON has mistakes is sent nowhere.
 template <typename Response, typename Request>
 absl::StatusOr<Response> Keep(const Parsed<Request>& asked, const GlobalFlags& flags,
                               absl::StatusOr<Response> (Client::*served)(const Request&),
@@ -45,7 +45,7 @@ absl::StatusOr<Response> Keep(const Parsed<Request>& asked, const GlobalFlags& f
   }
   ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
   if (!asked.violations.empty()) return ReportMistakes(asked.message, knowledge, asked.violations);
-  // Opened when it is used: a report that is wrong leaves no store behind.
+  // The store is opened at its first use, so that a wrong report does not leave a new store behind.
   std::optional<Recorder> store;
   const auto open = [&]() -> absl::StatusOr<StoreAccess> {
     if (!store.has_value()) {
@@ -96,39 +96,40 @@ absl::StatusOr<v1::ListJobReportsResponse> ListReports(const JobOptions& options
 void AddReportOptions(CLI::App& command, JobOptions& options) {
   ReportFlags& flags = options.report;
   command.add_option("--study", flags.study_id, "the study whose plan was launched");
-  command.add_option("--rank", flags.rank, "of its plan (1); 0: its baseline");
-  command.add_option("--model", flags.model, "without --study: the model's file");
-  command.add_option("--workload", flags.workload, "JSON file: how the model was trained");
-  command.add_option("--cluster", flags.cluster, "JSON file: chips, nodes, links");
-  command.add_option("--plan", flags.plan, "JSON file: the plan that ran, instead of --rank");
+  command.add_option("--rank", flags.rank, "rank of its plan (1); 0: its baseline");
+  command.add_option("--model", flags.model, "file of the model, without --study");
+  command.add_option("--workload", flags.workload,
+                     "JSON file with the workload: how the model was trained");
+  command.add_option("--cluster", flags.cluster, "JSON file with the cluster: chips, nodes, links");
+  command.add_option("--plan", flags.plan, "JSON file with the plan that ran, instead of --rank");
   command.add_option("--framework-version", flags.framework_version,
-                     "that the job ran under, where it is not the question's");
+                     "version under which the job ran, if it is not the question's");
   command.add_option("--outcome", flags.outcome, "ok, oom, crash, hang, timeout, cancelled");
   command.add_option("--step-time", flags.step_time_seconds,
-                     "seconds, median of a warm step; required with ok");
+                     "median seconds of a warm step; required with ok");
   command.add_option("--peak-memory", flags.peak_memory_bytes,
-                     "bytes of the allocator on the busiest device");
-  command.add_option("--job", flags.job_name, "what the job is called");
-  command.add_option("--note", flags.note, "kept beside it");
+                     "peak bytes of the allocator on the busiest device");
+  command.add_option("--job", flags.job_name, "name of the job");
+  command.add_option("--note", flags.note, "note to keep with it");
   command.add_option("--request-id", flags.request_id, "the same id twice makes one report");
-  command.add_option("--file", options.file,
-                     "instead of the flags: JSON lines, a report each, all or none; - is stdin");
+  command.add_option(
+      "--file", options.file,
+      "JSON lines with one report each, stored all or none, instead of the flags; - is stdin");
 }
 
 }  // namespace
 
 void AddJobCommand(CLI::App& app, Program& program) {
-  CLI::App& group = *app.add_subcommand("job", "what jobs that were really launched achieved");
+  CLI::App& group = *app.add_subcommand("job", "results of jobs that were launched");
   group.require_subcommand(1);
   auto options = std::make_shared<JobOptions>();
   CLI::App& report =
-      *group.add_subcommand("report", "keep what a job achieved; later answers learn");
+      *group.add_subcommand("report", "store the result of a job, from which later answers learn");
   AddReportOptions(report, *options);
   report.callback([options, &program] {
     program.run = [options, &program] { return Report(*options, program.flags); };
   });
-  CLI::App& list =
-      *group.add_subcommand("list", "job reports against what was expected, newest first");
+  CLI::App& list = *group.add_subcommand("list", "job reports and what was expected, newest first");
   AddMeasurementOptions(list, options->list);
   list.callback([options, &program] {
     program.run = [options, &program] {

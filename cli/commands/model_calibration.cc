@@ -32,7 +32,7 @@ struct CalibrationFlags {
   bool replaces = false;
 };
 
-// A model that runs, and the chip as the catalogue calls it.
+// A running model, and the chip by its name in the catalogue.
 struct Asked {
   Knowledge knowledge = {};
   LocalModels models = {};
@@ -70,8 +70,8 @@ absl::StatusOr<std::vector<CalibrationTest>> ListTests(const CalibrationFlags& a
   return TestsOf(open);
 }
 
-// Whether the model takes what it has fitted: a calibration that it refuses would make it refuse
-// every question about the chip.
+// Checks that the model accepts the parameters that it has fitted: if it refused them, it would
+// refuse every question about the chip.
 absl::Status Try(const Asked& asked, const CalibrationParameters& parameters) {
   ASSIGN_OR_RETURN(const Problem problem,
                    ConformanceProblem(asked.chip, asked.info, asked.knowledge));
@@ -125,18 +125,18 @@ int RunCalibrate(const CalibrationFlags& asked, const GlobalFlags& flags) {
 
 void AddModelCalibration(CLI::App& group, Program& program) {
   auto flags = std::make_shared<CalibrationFlags>();
-  CLI::App& tests = *group.add_subcommand("tests", "what a model wants measured of a chip");
+  CLI::App& tests = *group.add_subcommand("tests", "what a model wants to have measured on a chip");
   CLI::App& calibrate = *group.add_subcommand(
-      "calibrate", "gives a model what was measured; from then on it is asked with what it fits");
+      "calibrate", "give a model measurements; later questions use the parameters that it fits");
   for (CLI::App* const command : {&tests, &calibrate}) {
-    command->add_option("name", flags->name, "of the folder (--cost-models)")->required();
-    command->add_option("--chip", flags->chip, "that is measured")->required();
+    command->add_option("name", flags->name, "name of a model in --cost-models")->required();
+    command->add_option("--chip", flags->chip, "the measured chip")->required();
   }
   calibrate
       .add_option("--measurements", flags->measurements,
-                  "JSON file {\"<test>\": value, ...}, of all that `model tests` lists")
+                  "JSON file {\"<test>\": value, ...}, with all tests that `model tests` lists")
       ->required();
-  calibrate.add_flag("--replace", flags->replaces, "in place of an earlier calibration");
+  calibrate.add_flag("--replace", flags->replaces, "replace an earlier calibration");
   tests.callback([flags, &program] {
     program.run = [flags, &program] { return RunTests(*flags, program.flags); };
   });

@@ -4,7 +4,7 @@
 
 namespace meshwright {
 
-// `model tests` and `model calibrate`: commands of the group `model`.
+// Adds `model tests` and `model calibrate` to the command group `model`.
 void AddModelCalibration(CLI::App& group, Program& program);
 
 }  // namespace meshwright

@@ -33,11 +33,11 @@
 namespace meshwright {
 namespace {
 
-// Of a model that names no chip of the catalogue.
+// The chip for models that name no chip of the catalogue.
 constexpr char kUsualChip[] = "nvidia-a100-sxm4-80gb";
 
 struct CheckFlags {
-  std::string name = {};  // one of these three
+  std::string name = {};  // exactly one of these three is stated
   std::string program = {};
   std::string library = {};
   std::string chip = {};      // empty: the first of the model's own that the catalogue has
@@ -82,7 +82,8 @@ int Show(const std::string& name, const GlobalFlags& flags) {
   return PrintText(flags.output == OutputForm::kJson ? ShowJson(*shown) : ModelReport(*shown));
 }
 
-// A file that a vendor names on the own command line is run as it is.
+// Returns the manifest of the model to check. A program or library that is named on the command
+// line is run as it is.
 absl::StatusOr<ModelManifest> ManifestOf(const CheckFlags& check, const GlobalFlags& flags) {
   const int stated = (check.name.empty() ? 0 : 1) + (check.program.empty() ? 0 : 1) +
                      (check.library.empty() ? 0 : 1);
@@ -110,8 +111,8 @@ absl::StatusOr<ModelManifest> ManifestOf(const CheckFlags& check, const GlobalFl
   return manifest;
 }
 
-// What a model is asked about: the chip that is stated, or the first that both the model and the
-// catalogue know; bf16, or the first precision that the model knows.
+// Builds the question for a model: on the chip that is stated, or on the first chip that both the
+// model and the catalogue know; in bf16, or else in the first precision that the model knows.
 absl::StatusOr<Problem> ProblemOf(const CheckFlags& check, const ModelManifest& manifest,
                                   const Knowledge& knowledge) {
   const auto info = RunningModel(manifest, {}, {}).Start({});
@@ -123,7 +124,8 @@ absl::StatusOr<Problem> ProblemOf(const CheckFlags& check, const ModelManifest& 
   return ConformanceProblem(chip, *info, knowledge);
 }
 
-// A model of the folder is asked as a study would, with its calibration.
+// Compares a model with measured runs. A model of the folder is asked as a study asks it, with its
+// calibration.
 absl::StatusOr<Accuracy> Compare(const std::vector<HistoryRow>& runs, const ModelManifest& manifest,
                                  const Knowledge& knowledge, const std::string& folder) {
   ASSIGN_OR_RETURN(const LocalModels models, LocalModels::Open(folder));
@@ -168,25 +170,27 @@ int Check(const CheckFlags& check, const GlobalFlags& flags) {
 void AddModelCommand(CLI::App& app, Program& program) {
   CLI::App& group = *app.add_subcommand("model", "vendors' own cost models (--cost-models)");
   group.require_subcommand(1);
-  CLI::App& list = *group.add_subcommand("list", "all models of the folder, or of a server");
+  CLI::App& list = *group.add_subcommand("list", "all models in the folder, or on a server");
   list.callback([&program] { program.run = [&program] { return List(program.flags); }; });
   auto name = std::make_shared<std::string>();
-  CLI::App& show = *group.add_subcommand("show", "starts a model: what it is and knows");
+  CLI::App& show =
+      *group.add_subcommand("show", "start a model, and show what it says about itself");
   show.add_option("name", *name)->required();
   show.callback(
       [name, &program] { program.run = [name, &program] { return Show(*name, program.flags); }; });
   auto flags = std::make_shared<CheckFlags>();
   CLI::App& check = *group.add_subcommand(
-      "check", "whether a model keeps the contract; exits 10 when a check fails");
-  check.add_option("name", flags->name, "of the folder");
-  check.add_option("--program", flags->program, "instead: a program that serves the contract");
-  check.add_option("--library", flags->library, "instead: a shared library with the C ABI");
-  check.add_option("--chip", flags->chip, "that it is asked about (the first that it names)");
+      "check", "check that a model keeps the contract; exits with 10 if a check fails");
+  check.add_option("name", flags->name, "name of a model in the folder");
+  check.add_option("--program", flags->program,
+                   "program that serves the contract, instead of a name");
+  check.add_option("--library", flags->library, "shared library with the C ABI, instead of a name");
+  check.add_option("--chip", flags->chip, "chip of the questions (the first that the model names)");
   check.add_option(
       "--measured", flags->measured,
       "JSON lines as those of --history: how near the model comes to them, and whether "
       "it would have chosen as they do; decides nothing");
-  check.add_option("--json", flags->json, "writes the report as JSON into this file as well");
+  check.add_option("--json", flags->json, "also write the report to this file, as JSON");
   check.callback([flags, &program] {
     program.run = [flags, &program] { return Check(*flags, program.flags); };
   });

@@ -32,7 +32,7 @@ struct Refitted {
   Refit refit = {};
 };
 
-// The mistakes of a history of one row, which here is the run.
+// Rewrites the mistakes of a history with one row so that they speak of the run.
 absl::Status OfRun(const absl::Status& status) {
   std::vector<FieldViolation> violations = FieldViolations(status);
   for (FieldViolation& violation : violations) {
@@ -64,7 +64,7 @@ absl::StatusOr<Refitted> RefitRun(const RefitOptions& options, const GlobalFlags
   return Refitted{.run = run, .refit = refit};
 }
 
-// What a workload states to have these constants.
+// Returns the framework section of a workload that has these constants.
 v1::Framework FrameworkOf(const Refitted& refitted) {
   WorkloadRequest workload = refitted.run.question.workload;
   workload.framework_facts = refitted.refit.facts;
@@ -103,11 +103,12 @@ int RunRefit(const RefitOptions& options, const GlobalFlags& flags) {
 void AddRefitCommand(CLI::App& app, Program& program) {
   auto options = std::make_shared<RefitOptions>();
   CLI::App& command = *app.add_subcommand(
-      "refit", "constants of the framework's profile from one measured run, as workload.framework");
-  command.add_option("--run", options->run, "one line of `--history`; - is stdin")->required();
+      "refit",
+      "fit constants of the framework's profile to one measured run; prints workload.framework");
+  command.add_option("--run", options->run, "one line as for `--history`; - is stdin")->required();
   command
       .add_option("--fact", options->facts,
-                  "the constant to fit; one by step time, one by peak memory")
+                  "constant to fit; one by step time and one by peak memory")
       ->required();
   command.callback([options, &program] {
     program.run = [options, &program] { return RunRefit(*options, program.flags); };

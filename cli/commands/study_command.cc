@@ -71,7 +71,7 @@ absl::StatusOr<v1::GetStudyResponse> GetStudy(const std::string& id, const Globa
   return client.GetStudy(id);
 }
 
-// Shows whatever the study has come to, also that it failed: finding it is what was asked for.
+// Shows the study in whatever state it is. A failed study is no error here: it was found, as asked.
 int Show(const StudyOptions& options, const GlobalFlags& flags) {
   const auto study = GetStudy(options.id, flags);
   if (!study.ok()) return Fail(study.status(), flags.output);
@@ -152,7 +152,7 @@ int Create(const StudyOptions& options, const GlobalFlags& flags) {
   return PrintStudy(created->study(), flags.output);
 }
 
-// Events on stdout as they come; the study's answer is `study show`'s.
+// Prints events to stdout as they come. The answer of the study is printed by `study show`.
 int Watch(const StudyOptions& options, const GlobalFlags& flags) {
   const Interrupt interrupt;
   auto client = Client::Connect(flags.server);
@@ -169,7 +169,7 @@ int Watch(const StudyOptions& options, const GlobalFlags& flags) {
   return ExitCode(EndingStatus(*answer));
 }
 
-// Takes up a study that an earlier process left in the store.
+// Resumes a study that an earlier process left in the store.
 int TakeUp(const std::string& id, LeftStudy wanted, const GlobalFlags& flags,
            int (*action)(const LocalStudy&, const LocalSite&, OutputForm)) {
   const auto knowledge = LoadKnowledge(flags.chips);
@@ -183,7 +183,8 @@ int TakeUp(const std::string& id, LeftStudy wanted, const GlobalFlags& flags,
                 flags.output);
 }
 
-// What fails may go well another time: with the folder of models, or an engine that answers.
+// Puts a study back into the store after a failure that may not happen again, such as a missing
+// folder of models or an engine that does not answer.
 int PutBack(const absl::Status& failure, const LocalStudy& study, const LocalSite& site,
             OutputForm output) {
   const absl::Status left = LeaveLocalStudy(site.store, study.record.id);
@@ -226,7 +227,7 @@ struct StudyCommand {
   bool needs_server;
 };
 
-// Sets `run` to the action; gives the command for its options.
+// Adds an action that `run` is set to; returns its command, to which options can be added.
 CLI::App& AddAction(CLI::App& group, const StudyCommand& row,
                     const std::shared_ptr<StudyOptions>& options, Program& program) {
   CLI::App& command = *group.add_subcommand(row.name, row.help);
@@ -273,8 +274,8 @@ CLI::App& AddListAndShow(CLI::App& app, const char* name, const char* help,
       AddAction(group, {"list", "studies, newest first", List, false}, options, program);
   AddPageOptions(list, "studies", *options);
   CLI::App& show =
-      AddAction(group, {"show", "one study with its answer", Show, false}, options, program);
-  show.add_option("id", options->id, "of the study")->required();
+      AddAction(group, {"show", "a study with its answer", Show, false}, options, program);
+  show.add_option("id", options->id, "id of the study")->required();
   return group;
 }
 
@@ -301,18 +302,17 @@ void AddStudyCommand(CLI::App& app, Program& program) {
   CLI::App& create =
       AddAction(group, {"create", "start a study and leave it", Create, true}, options, program);
   AddQuestionOptions(create, options->question);
-  create.add_option("--study-id", options->new_id, "its id; left out: the server makes one");
+  create.add_option("--study-id", options->new_id, "id of the study (made by the server)");
   create.add_option("--request-id", options->request_id, "the same id twice creates one study");
   CLI::App& watch =
       AddAction(group, {"watch", "follow a study to its end", Watch, true}, options, program);
-  watch.add_option("id", options->id, "of the study")->required();
-  CLI::App& resume =
-      AddAction(group, {"resume", "go on with a study whose process is gone", Resume, false},
-                options, program);
-  resume.add_option("id", options->id, "of the study")->required();
+  watch.add_option("id", options->id, "id of the study")->required();
+  CLI::App& resume = AddAction(
+      group, {"resume", "resume a study whose process has ended", Resume, false}, options, program);
+  resume.add_option("id", options->id, "id of the study")->required();
   CLI::App& cancel = AddAction(
-      group, {"cancel", "end a study, with the best plan so far", Cancel, false}, options, program);
-  cancel.add_option("id", options->id, "of the study")->required();
+      group, {"cancel", "end a study with the best plan so far", Cancel, false}, options, program);
+  cancel.add_option("id", options->id, "id of the study")->required();
 }
 
 }  // namespace meshwright

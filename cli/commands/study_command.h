@@ -6,7 +6,7 @@
 
 namespace meshwright {
 
-// What `study list` and `study show` do, for `history` too. Give the exit code.
+// Run `study list` and `study show`; `history` uses them too. Both return the exit code.
 int ListStudyPage(int page_size, const std::string& page_token, const GlobalFlags& flags);
 int ShowStudy(const std::string& id, const GlobalFlags& flags);
 

@@ -37,7 +37,7 @@ std::optional<int> CountIn(std::string_view text) {
   return is_count ? std::optional(value) : std::nullopt;
 }
 
-// Nodes for so many devices, as the cluster's nodes are.
+// Returns how many nodes like the cluster's each number of devices takes.
 absl::StatusOr<std::vector<int>> NodesFor(const std::vector<int>& devices,
                                           const StudyRequest& request, const Knowledge& knowledge) {
   ASSIGN_OR_RETURN(const Problem problem, ResolveProblem(request.question, knowledge));

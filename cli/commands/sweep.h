@@ -16,10 +16,10 @@ struct SweepFlags {
   std::optional<double> device_hour_price = {};
 };
 
-// The device counts that the text stands for. INVALID_ARGUMENT names what is wrong.
+// Parses a list or range of device counts. INVALID_ARGUMENT names what is wrong.
 absl::StatusOr<std::vector<int>> DeviceCounts(const std::string& text);
 
-// Answers, prints and gives the exit code.
+// Runs the sweep, prints it and returns the exit code.
 int RunSweepCommand(const TuneFlags& question, const SweepFlags& sweep, const GlobalFlags& flags);
 
 }  // namespace meshwright

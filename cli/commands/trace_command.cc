@@ -54,8 +54,9 @@ void AddTraceCommand(CLI::App& app, Program& program) {
   auto options = std::make_shared<TraceOptions>();
   CLI::App& command =
       *app.add_subcommand("trace", "the pipeline of one plan over time, for Perfetto");
-  command.add_option("--plan", options->plan, "one case of `evaluate`; - is stdin")->required();
-  command.add_option("--history", options->history, "JSON lines: measured results of earlier runs");
+  command.add_option("--plan", options->plan, "a case as for `evaluate`; - is stdin")->required();
+  command.add_option("--history", options->history,
+                     "JSON lines with measured results of earlier runs");
   command.callback([options, &program] {
     program.run = [options, &program] { return RunTrace(*options, program.flags); };
   });

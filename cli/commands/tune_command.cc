@@ -100,17 +100,16 @@ void AddTuneCommand(CLI::App& app, Program& program) {
   auto options = std::make_shared<TuneOptions>();  // shared: the callback outlives this function
   CLI::App& command = *app.add_subcommand("tune", "find the fastest plan that fits");
   AddQuestionOptions(command, options->question);
-  command.add_option(
-      "--devices", options->sweep.devices,
-      "answer for several sizes of the cluster instead: 64..1024 doubles, 64,96 lists");
+  command.add_option("--devices", options->sweep.devices,
+                     "answer for several cluster sizes instead: 64..1024 doubles, 64,96 lists");
   command
       .add_option("--free-memory", options->sweep.free_memory,
-                  "answer for several shares of memory left free instead: 0,0.1,0.2")
+                  "answer for several shares of free memory instead: 0,0.1,0.2")
       ->delimiter(',')
       ->check(CLI::Range(0.0, 0.999));
   command
       .add_option("--device-hour-price", options->sweep.device_hour_price,
-                  "with --devices or --free-memory: also what a million tokens cost")
+                  "with --devices or --free-memory: also show the price of a million tokens")
       ->check(CLI::NonNegativeNumber);
   command.add_flag("--no-record", options->leaves_no_record, "keep no record of the study");
   command.callback([options, &program] {

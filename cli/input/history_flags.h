@@ -12,7 +12,7 @@ class App;
 
 namespace meshwright {
 
-// Which measurements; empty texts do not filter.
+// Filters of measurements; an empty text does not filter.
 struct MeasurementFlags {
   std::string chip = {};
   std::string framework = {};
@@ -24,10 +24,10 @@ struct MeasurementFlags {
   std::string page_token = {};
 };
 
-// `flags` outlives `command`.
+// Add options to a command. `flags` must outlive `command`.
 void AddFilterOptions(CLI::App& command, MeasurementFlags& flags);
 void AddPageOptions(CLI::App& command, MeasurementFlags& flags);
-void AddMeasurementOptions(CLI::App& command, MeasurementFlags& flags);  // both
+void AddMeasurementOptions(CLI::App& command, MeasurementFlags& flags);  // filters and pages
 
 v1::MeasurementFilter FilterOf(const MeasurementFlags& flags);
 

@@ -32,7 +32,7 @@ void Append(std::vector<FieldViolation>&& from, std::vector<FieldViolation>& to)
   to.insert(to.end(), std::move_iterator(from.begin()), std::move_iterator(from.end()));
 }
 
-// A config.json is called by its folder, any other file by its own name.
+// Returns the name of a model: that of the folder for a config.json, and else that of the file.
 std::string ModelName(const std::string& path) {
   std::error_code error;
   const std::filesystem::path file = std::filesystem::absolute(path, error);
@@ -41,7 +41,7 @@ std::string ModelName(const std::string& path) {
   return name.empty() ? "model" : name;
 }
 
-// The file's text, or a mistake of the field.
+// Reads a file, or adds a mistake of the field to the list.
 std::optional<std::string> ReadFor(const std::string& field, const std::string& path,
                                    std::vector<FieldViolation>& violations) {
   auto text = ReadTextFile(path);
@@ -61,7 +61,7 @@ void ReadModelFile(const std::string& path, Parsed<v1::TuneRequest>& out) {
   if (model.ok()) {
     *out.message.mutable_model() = ToWire(*model);
   } else {
-    out.message.set_hugging_face_config_json(*text);  // FromWire says what is wrong with it
+    out.message.set_hugging_face_config_json(*text);  // FromWire checks it
   }
 }
 
@@ -78,13 +78,13 @@ std::optional<int> NumberIn(std::string_view text) {
   return is_number ? std::optional(value) : std::nullopt;
 }
 
-// "name=a,b", "name=a..b", "name=a.." or "name=..b".
+// Reads a restriction of a dimension: "name=a,b", "name=a..b", "name=a.." or "name=..b".
 void ReadDimension(const std::string& text, Parsed<v1::TuneRequest>& out) {
   const std::string field = fmt::format("dimensions[{}]", out.message.dimensions_size());
   v1::SearchDimension& dimension = *out.message.add_dimensions();
   const std::size_t equals = text.find('=');
   dimension.set_name(text.substr(0, equals));
-  if (equals == std::string::npos) return;  // no values; said with the other mistakes
+  if (equals == std::string::npos) return;  // has no values; reported with the other mistakes
   const std::string values = text.substr(equals + 1);
   const std::size_t dots = values.find("..");
   if (dots == std::string::npos) {
@@ -104,7 +104,7 @@ void ReadDimension(const std::string& text, Parsed<v1::TuneRequest>& out) {
   }
 }
 
-// The lines of a file of JSON lines that are not blank.
+// Returns the lines of a file of JSON lines without the blank ones.
 std::vector<std::string> LinesOf(const std::optional<std::string>& text) {
   std::vector<std::string> kept;
   std::istringstream lines(text.value_or(""));
@@ -136,15 +136,15 @@ void ReadTrialFlags(const TrialFlags& flags, Parsed<v1::TuneRequest>& out) {
   }
 }
 
-// A line in two parts: its Hugging Face config, imported, and all else.
+// A line in two parts: the imported Hugging Face config, and the rest.
 struct SplitLine {
   absl::StatusOr<ModelSpec> model;
   std::string rest;
 };
 
-// Nothing when the line has no Hugging Face config.
+// Returns nullopt if the line has no Hugging Face config.
 std::optional<SplitLine> SplitHuggingFaceModel(std::string_view json) {
-  // Spares all other lines a second parser.
+  // Most lines have none, and need not be parsed twice.
   if (json.find("\"model_type\"") == json.npos && json.find("\"architectures\"") == json.npos) {
     return std::nullopt;
   }
@@ -156,7 +156,8 @@ std::optional<SplitLine> SplitHuggingFaceModel(std::string_view json) {
                                        json.substr(before + config->size()))};
 }
 
-// A message with a "model". `model_status` is of its Hugging Face config.
+// Reads a message that has a "model". `model_status` tells how the import of its Hugging Face
+// config went.
 template <typename Message>
 std::vector<FieldViolation> ParseLine(std::string_view json, const std::string& prefix,
                                       Message& message, absl::Status& model_status) {
@@ -177,7 +178,7 @@ void ReadReportedModel(const std::string& path, Parsed<v1::CreateJobReportReques
   ReadModelFile(path, asked);
   Append(std::move(asked.violations), out.violations);
   if (asked.message.has_model()) *out.message.mutable_model() = asked.message.model();
-  if (!asked.message.has_hugging_face_config_json()) return;  // else it cannot be imported
+  if (!asked.message.has_hugging_face_config_json()) return;  // only these can be imported
   const std::string& config = asked.message.hugging_face_config_json();
   Append(FieldViolations(ImportHuggingFaceConfig(config, "model").status()), out.violations);
 }
@@ -237,7 +238,7 @@ Parsed<v1::TuneRequest> ReadTuneRequest(const TuneFlags& flags) {
 Parsed<v1::EvaluateCase> ParseCase(std::string_view json) {
   Parsed<v1::EvaluateCase> out;
   out.violations = ParseLine(json, "", out.message, out.model);
-  // ParseJson says of a text that is no object that the whole message is wrong.
+  // If the text is no object, ParseJson reports one mistake of the whole message.
   for (FieldViolation& violation : out.violations) {
     if (!violation.field.empty()) continue;
     violation.field = "case";
@@ -248,7 +249,7 @@ Parsed<v1::EvaluateCase> ParseCase(std::string_view json) {
 
 absl::StatusOr<EvaluateRequest> CheckCase(const Parsed<v1::EvaluateCase>& asked,
                                           const Knowledge& knowledge) {
-  // Nothing was read: what the case lacks says nothing.
+  // Nothing was read, so missing fields mean nothing.
   if (!asked.is_json_object) return InvalidFields(asked.violations);
   auto request = FromWire(asked.message, knowledge, asked.violations);
   if (request.ok() || asked.model.ok()) return request;

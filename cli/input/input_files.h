@@ -16,20 +16,21 @@
 
 namespace meshwright {
 
-// A whole file, "-" for stdin. INVALID_ARGUMENT with the system's reason when it cannot be read.
+// Reads a whole file, or stdin for "-". INVALID_ARGUMENT with the system's reason if it cannot be
+// read.
 absl::StatusOr<std::string> ReadTextFile(const std::string& path);
 
-// A message as a file states it, with everything that is wrong with its JSON. FromWire
-// (server/convert/convert.h) takes both and adds what is wrong with the values.
+// A message as a file states it, with all mistakes of its JSON. FromWire (server/convert/convert.h)
+// takes both and adds the mistakes of the values.
 template <typename Message>
 struct Parsed {
   Message message = {};
   std::vector<FieldViolation> violations = {};
   bool is_json_object = true;
-  absl::Status model = absl::OkStatus();  // of the Hugging Face config in "model"
+  absl::Status model = absl::OkStatus();  // for the import of the config in "model"
 };
 
-// What is run before the answer; nothing unless one of them is stated.
+// Trials to run before the answer; none unless one of the paths is stated.
 struct TrialFlags {
   std::optional<std::string> launcher = {};
   std::string replay = {};  // path; empty: none
@@ -43,7 +44,7 @@ struct TrialFlags {
   bool operator==(const TrialFlags&) const = default;
 };
 
-// A vendor's model to be asked; empty name: none.
+// The vendor's model to ask; none if the name is empty.
 struct CostModelFlags {
   std::string name = {};
   bool allow_fallback = false;
@@ -68,29 +69,30 @@ struct TuneFlags {
   CostModelFlags cost_model = {};
 };
 
-// Reads all files, also when one of them is wrong. A Hugging Face config.json is imported and
-// called by its folder.
+// Reads all files even if one of them is wrong. A Hugging Face config.json is imported and named
+// after its folder.
 Parsed<v1::TuneRequest> ReadTuneRequest(const TuneFlags& flags);
 
-// One line of `evaluate --cases`, or the file of `export --plan`. A Hugging Face config in "model"
-// is imported. A text that is no JSON object is one mistake, called "case".
+// Parses a line of `evaluate --cases` or the file of `export --plan`. A Hugging Face config in
+// "model" is imported. A text that is no JSON object counts as one mistake, named "case".
 Parsed<v1::EvaluateCase> ParseCase(std::string_view json);
 
-// The request that a case states, or everything that is wrong with it. A Hugging Face config that
-// is all that is wrong keeps its own reason, UNKNOWN_MODEL_FAMILY.
+// Returns the request that a case states, or all mistakes in it. If the Hugging Face config is the
+// only mistake, the status keeps its reason, UNKNOWN_MODEL_FAMILY.
 absl::StatusOr<EvaluateRequest> CheckCase(const Parsed<v1::EvaluateCase>& asked,
                                           const Knowledge& knowledge);
 
-// The lines of `--history`; blank ones skipped. Paths start with history[<index>].
+// Reads the lines of `--history` and skips blank ones. Paths of mistakes start with
+// history[<index>].
 Parsed<v1::EvaluatePlansRequest> ReadHistoryFile(const std::string& path);
 
-// A history file that is right: as stated, to be sent to a server, and as resolved.
+// A correct history file: as stated, to be sent to a server, and as resolved.
 struct History {
   v1::EvaluatePlansRequest stated = {};
   std::vector<HistoryRow> rows = {};
 };
 
-// Flags of `job report`; empty texts are not stated.
+// Flags of `job report`; an empty text means that the flag is not stated.
 struct ReportFlags {
   std::string request_id = {};
   std::string study_id = {};
@@ -109,11 +111,11 @@ struct ReportFlags {
 };
 Parsed<v1::CreateJobReportRequest> ReadReportFlags(const ReportFlags& flags);
 
-// The lines of `job report --file`, each a CreateJobReportRequest; blank ones skipped. Paths start
-// with requests[<index>].
+// Reads the lines of `job report --file`, each a CreateJobReportRequest, and skips blank ones.
+// Paths of mistakes start with requests[<index>].
 Parsed<v1::BatchCreateJobReportsRequest> ReadReportsFile(const std::string& path);
 
-// Empty for the path "". Everything that is wrong with the file otherwise.
+// Reads a history file; an empty path gives an empty history. INVALID_ARGUMENT lists all mistakes.
 absl::StatusOr<History> ReadHistory(const std::string& path, const Knowledge& knowledge);
 
 }  // namespace meshwright

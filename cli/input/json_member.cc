@@ -6,13 +6,13 @@
 namespace meshwright {
 namespace {
 
-// Positions behind what is skipped; the text's size when it ends before.
+// These return the position behind what they skip, or the text's size if it ends before that.
 
 std::size_t SkipSpace(std::string_view text, std::size_t at) {
   return std::min(text.find_first_not_of(" \t\r\n", at), text.size());
 }
 
-// `at` is the opening quote.
+// Skips a string; `at` is its opening quote.
 std::size_t SkipString(std::string_view text, std::size_t at) {
   for (++at; at < text.size() && text[at] != '"'; ++at) {
     if (text[at] == '\\') ++at;
@@ -20,7 +20,7 @@ std::size_t SkipString(std::string_view text, std::size_t at) {
   return std::min(at + 1, text.size());
 }
 
-// To the comma or the bracket that ends the value.
+// Skips a value up to the comma or bracket behind it.
 std::size_t SkipValue(std::string_view text, std::size_t at) {
   int depth = 0;
   while (at < text.size()) {

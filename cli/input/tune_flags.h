@@ -10,14 +10,14 @@ class App;
 
 namespace meshwright {
 
-// What `tune` and `study create` share. `flags` outlives `command`.
+// Adds the options that `tune` and `study create` share. `flags` must outlive `command`.
 void AddQuestionOptions(CLI::App& command, TuneFlags& flags);
 
-// The same of `evaluate`.
+// Adds the options of a vendor's model, which `evaluate` has too.
 void AddCostModelOptions(CLI::App& command, CostModelFlags& flags);
 
-// Everything that is wrong with a request whose JSON has mistakes: those, and the mistakes that the
-// server would find, which cannot see the request.
+// Returns all mistakes of a request whose JSON has mistakes: those, and the ones that the server
+// would find if the request could be sent.
 absl::Status RequestMistakes(const Parsed<v1::TuneRequest>& request, const GlobalFlags& flags);
 
 }  // namespace meshwright

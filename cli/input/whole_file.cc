@@ -31,8 +31,7 @@ absl::Status WriteAll(int descriptor, std::string_view text, const std::string& 
   return fsync(descriptor) == 0 ? absl::OkStatus() : CannotWrite(path);
 }
 
-// Gives a file its name. Where it may not take that from another, by a link on file systems that
-// cannot rename so.
+// Gives a file its name. On file systems that cannot rename without replacing, a link does it.
 absl::Status GiveName(const std::string& part, const std::string& path, bool replaces) {
   int code =
       renameat2(AT_FDCWD, part.c_str(), AT_FDCWD, path.c_str(), replaces ? 0 : RENAME_NOREPLACE);
@@ -47,14 +46,14 @@ absl::Status GiveName(const std::string& part, const std::string& path, bool rep
 absl::Status WriteWholeFile(const std::string& path, std::string_view text, bool replaces) {
   std::error_code error;
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  if (!folder.empty()) std::filesystem::create_directories(folder, error);  // fails below
+  if (!folder.empty()) std::filesystem::create_directories(folder, error);  // an error shows below
   const std::string part = fmt::format("{}.{}-{:08x}.part", path, getpid(), std::random_device()());
   const int descriptor = open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (descriptor < 0) return CannotWrite(path);
   absl::Status status = WriteAll(descriptor, text, path);
   close(descriptor);
   if (status.ok()) status = GiveName(part, path, replaces);
-  unlink(part.c_str());  // gone already where it was renamed
+  unlink(part.c_str());  // already gone if it was renamed
   return status;
 }
 

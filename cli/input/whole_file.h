@@ -7,8 +7,9 @@
 
 namespace meshwright {
 
-// Writes a file, and its folder where that is missing: whole or not at all, also when the machine
-// stops, and beside another program that does the same. ALREADY_EXISTS unless it `replaces`.
+// Writes a file, and makes its folder if it is missing. The file appears whole or not at all, even
+// if the machine stops or another program writes the same file. ALREADY_EXISTS if there is one,
+// unless `replaces`.
 absl::Status WriteWholeFile(const std::string& path, std::string_view text, bool replaces);
 
 }  // namespace meshwright

@@ -29,7 +29,7 @@
 namespace meshwright {
 namespace {
 
-// How a study ended, and its record with that.
+// The ending of a study, and its record after that.
 struct Ended {
   StudyEnding ending = {};
   std::optional<CalibrationRecord> calibration = {};
@@ -100,7 +100,7 @@ absl::StatusOr<StudyAnswer> RunLocalStudy(const LocalStudy& study, const LocalSi
   return Search(study, site, interrupt.token());
 }
 
-// Of trials there may be a job to end, and a replay answers with what it has; a search leaves
+// Trials may have left a job to be ended, and a replay answers with what it has; a search leaves
 // nothing.
 absl::StatusOr<StudyRecord> CancelLocalStudy(const LocalStudy& study, const LocalSite& site) {
   std::stop_source stop;
@@ -125,7 +125,7 @@ int ConcludeLocalStudy(const absl::StatusOr<StudyAnswer>& answer, const LocalSit
   }
   const int exit_code = answer.ok() ? PrintAnswer(ToResponse(answer, ended.record), notes, output)
                                     : Fail(answer.status(), output);
-  // Only then: the answer is there, it is the record that is missing.
+  // A failure of the answer comes first; here the answer is there and only its record is missing.
   return kept.ok() ? exit_code : Fail(kept, output);
 }
 

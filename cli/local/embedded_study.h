@@ -13,21 +13,21 @@
 
 namespace meshwright {
 
-// What a study needs that this program runs itself.
+// The surroundings of a study that this program runs itself.
 struct LocalSite {
   const Knowledge& knowledge;
   OpenPlanModel open_model = {};
-  std::string store = {};  // of its trials; empty: none are kept
+  std::string store = {};  // keeps its trials; empty: they are not kept
 };
 
-// With a line of progress on stderr; Ctrl-C ends it with the best plan so far.
+// Runs a study and shows a line of progress on stderr. Ctrl-C ends it with the best plan so far.
 absl::StatusOr<StudyAnswer> RunLocalStudy(const LocalStudy& study, const LocalSite& site);
 
-// Ends the job of a study that an earlier process left, and writes down that it is cancelled.
-// Whatever fails leaves the study as it was.
+// Ends the job of a study that an earlier process left and records that the study is cancelled.
+// After a failure the study is as it was.
 absl::StatusOr<StudyRecord> CancelLocalStudy(const LocalStudy& study, const LocalSite& site);
 
-// Writes down how the study ended, where it has an id, prints the answer, and gives the exit code.
+// Records how the study ended if it has an id, prints the answer and returns the exit code.
 int ConcludeLocalStudy(const absl::StatusOr<StudyAnswer>& answer, const LocalSite& site,
                        const StudyRecord& record, OutputForm output);
 

@@ -7,7 +7,7 @@
 namespace meshwright {
 namespace {
 
-// Other commands hold the store for milliseconds; a server holds it as long as it runs.
+// Other commands hold the store for milliseconds, but a server holds it as long as it runs.
 constexpr std::chrono::seconds kLockWait(3);
 
 }  // namespace

@@ -7,9 +7,9 @@
 
 namespace meshwright {
 
-// The store of a command that has no server. A store that does not exist reads as an empty one.
+// Opens the store of a command that runs without a server. A missing store reads as an empty one.
 absl::StatusOr<Recorder> OpenLocalReader(const std::string& store);
-// Creates the store if need be; waits a moment for another command to be done with it.
+// Opens the store for writing, creates it if it is missing, and waits a moment for other commands.
 absl::StatusOr<Recorder> OpenLocalWriter(const std::string& store, const std::string& who);
 
 }  // namespace meshwright

@@ -14,7 +14,7 @@ absl::StatusOr<LocalModels> LocalModels::Open(const std::string& folder) {
   LocalModels models;
   if (folder.empty()) return models;
   const auto tell = [](std::string_view event, const std::string& what) {
-    // Of the last two the command's own error, or its answer, tells.
+    // The command's own error or answer tells of the last two.
     if (event == "started" || event == "not_started" || event == "not_opened") return;
     PrintNote(fmt::format("cost model {}: {}", event, what));
   };

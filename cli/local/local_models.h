@@ -10,24 +10,25 @@
 
 namespace meshwright {
 
-// The vendors' models of --cost-models, run by this program. What befalls them is told on stderr.
+// The vendors' models of --cost-models, run by this program. Their events are told on stderr.
 class LocalModels {
  public:
-  // An empty folder: there are none.
+  // Opens the models of a folder; none if `folder` is empty.
   static absl::StatusOr<LocalModels> Open(const std::string& folder);
 
-  [[nodiscard]] ModelShelf* shelf() const { return shelf_.get(); }  // null: there are none
-  [[nodiscard]] OpenPlanModel opener() const;                       // this outlives it
+  [[nodiscard]] ModelShelf* shelf() const { return shelf_.get(); }  // null if there are no models
+  [[nodiscard]] OpenPlanModel opener() const;                       // must not outlive this
 
  private:
   std::unique_ptr<ModelShelf> shelf_;
 };
 
-// Of a command that runs a model on this machine. INVALID_ARGUMENT, USAGE: a server was named.
+// Returns INVALID_ARGUMENT with reason USAGE if a server was named: the command runs a model on
+// this machine.
 absl::Status RefuseServer(const GlobalFlags& flags);
 
-// The same, of the models of the folder, which must be given: else FAILED_PRECONDITION,
-// NO_COST_MODELS.
+// Does the same and opens the models of the folder. FAILED_PRECONDITION with reason NO_COST_MODELS
+// if none was given.
 absl::StatusOr<LocalModels> RequireModels(const GlobalFlags& flags);
 
 }  // namespace meshwright

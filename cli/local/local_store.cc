@@ -46,8 +46,9 @@ absl::StatusOr<Recorder> OpenWriter(const std::string& store) {
   return recorder;
 }
 
-// Cancelled ones among them leave no trial open; those with a job are left to who can end it.
-// `taken_up` is spoken of by whoever takes it up.
+// Marks studies whose process is gone as interrupted. Cancelled ones among them leave no trial
+// open, but those with a job are left to whoever can end it. No note is written about `taken_up`,
+// which its caller speaks of.
 absl::Status InterruptOrphans(Recorder& recorder, std::int64_t now, std::string_view taken_up) {
   const auto has_job_left = [&](const std::string& id) { return HasJobLeft(recorder, id); };
   ASSIGN_OR_RETURN(const std::vector<StudyRecord> orphans,
@@ -68,7 +69,7 @@ absl::Status InterruptOrphans(Recorder& recorder, std::int64_t now, std::string_
   return absl::OkStatus();
 }
 
-// Whether a study can be taken up.
+// Checks that a study can be resumed.
 absl::Status CheckLeft(const StudyRecord& study, LeftStudy wanted) {
   const bool is_cancelling = study.state == StudyState::kCancelling && !IsAlive(study.owner);
   if (study.state == StudyState::kInterrupted) return absl::OkStatus();
@@ -89,8 +90,8 @@ absl::StatusOr<StudyRecord> InsertStudy(Recorder& recorder, StudyRecord record) 
   }
 }
 
-// Nothing when there is nothing to learn from. Who only asks for an answer gets it also where the
-// store cannot be read.
+// Opens the measurements of a store, or returns nullopt if there is nothing to learn from. A caller
+// who only wants an answer gets it even if the store cannot be read.
 std::optional<Recorder> OpenMeasurements(const std::string& store) {
   auto recorder = Recorder::Open({.path = store, .read_only = true});
   if (recorder.ok()) return *std::move(recorder);
@@ -115,8 +116,8 @@ HistorySource SourceOf(Recorder reader, std::int64_t sequence, const Knowledge& 
           }};
 }
 
-// A killed process leaves its studies in the store as they were until the next writer comes; they
-// are shown as that writer will make them (Recorder::InterruptOrphans).
+// Shows a study as the next writer will mark it (Recorder::InterruptOrphans): a killed process
+// leaves its studies in the store as they were.
 v1::Study ShownStudy(StudyRecord record) {
   const bool has_ended = IsTerminal(record.state) || record.state == StudyState::kInterrupted;
   if (has_ended || IsAlive(record.owner)) return ToWire(record);
@@ -126,8 +127,8 @@ v1::Study ShownStudy(StudyRecord record) {
   return ToWire(record);
 }
 
-// What the study may learn from. It is read beside the writer, so that the search leaves the store
-// to others.
+// Returns what the study may learn from. It is read beside the writer, so that the search leaves
+// the store to others.
 absl::StatusOr<HistorySource> HistoryOf(const Recorder& writer, const std::string& store,
                                         const StudyRequest& request, const Knowledge& knowledge) {
   ASSIGN_OR_RETURN(const std::int64_t last, writer.LastMeasurementSequence());
@@ -159,7 +160,7 @@ absl::StatusOr<LocalStudy> BeginLocalStudy(const std::string& store, const Study
 absl::StatusOr<LocalStudy> TakeLocalStudy(const std::string& store, const std::string& id,
                                           LeftStudy wanted, const Knowledge& knowledge) {
   const StudyCodec codec = ProtobufCodec(knowledge);
-  // Looked for first: a writer would make a store that is not there.
+  // Reading comes first, because a writer would create a missing store.
   RETURN_IF_ERROR(Recorder::Open({.path = store, .read_only = true}).status());
   ASSIGN_OR_RETURN(Recorder recorder, OpenLocalWriter(store, "meshwright study"));
   RETURN_IF_ERROR(InterruptOrphans(recorder, NowMs(), id));
@@ -172,7 +173,7 @@ absl::StatusOr<LocalStudy> TakeLocalStudy(const std::string& store, const std::s
                                                    .time_ms = NowMs(),
                                                    .owner = OwnOwner()}));
   }
-  // What it may learn from was settled when it first started.
+  // The history that it may learn from was settled when it first started.
   ASSIGN_OR_RETURN(const std::int64_t last, recorder.LastMeasurementSequence());
   ASSIGN_OR_RETURN(
       request.history_sequence,
@@ -185,7 +186,8 @@ absl::StatusOr<LocalStudy> TakeLocalStudy(const std::string& store, const std::s
 absl::Status LeaveLocalStudy(const std::string& store, const std::string& id) {
   ASSIGN_OR_RETURN(Recorder recorder, OpenLocalWriter(store, "meshwright study"));
   ASSIGN_OR_RETURN(const StudyRecord record, recorder.GetStudy(id));
-  if (record.state == StudyState::kCancelling) return absl::OkStatus();  // it never was another
+  // it never became another state
+  if (record.state == StudyState::kCancelling) return absl::OkStatus();
   return recorder
       .UpdateStudy({.study_id = id, .state = StudyState::kInterrupted, .time_ms = NowMs()})
       .status();

@@ -17,29 +17,31 @@
 
 namespace meshwright {
 
-// The moments at which an embedded search touches the store. Each opens and closes it, so that a
-// search of hours keeps nobody else out. Errors say how to go on without the store.
+// An embedded search touches the store only at these moments. Each call opens and closes the store,
+// so that a search of hours does not keep anybody else out. Errors say how to go on without the
+// store.
 
 struct LocalStudy {
   StudyRecord record = {};
   StudyRequest request = {};
-  HistorySource history = {};  // as the store is when the study begins
+  HistorySource history = {};  // the state of the store when the study begins
 };
 
-// Stores a new running study under an id of its own, and takes studies whose process is gone as
+// Stores a new running study under an id of its own, and marks studies whose process is gone as
 // interrupted.
 absl::StatusOr<LocalStudy> BeginLocalStudy(const std::string& store, const StudyRequest& request,
                                            const Knowledge& knowledge);
-// What a study of a process that is gone is taken up for. One that was being cancelled can but end.
+// The reason for which a study of an ended process is resumed. One that was being cancelled can
+// only end.
 enum class LeftStudy { kToGoOn, kToEnd };
 
-// Takes up a study that was interrupted, as it was asked. NOT_FOUND; FAILED_PRECONDITION,
-// STUDY_NOT_INTERRUPTED: it has ended, or a process runs it, or it was being cancelled.
+// Resumes an interrupted study with its own request. NOT_FOUND; FAILED_PRECONDITION with reason
+// STUDY_NOT_INTERRUPTED if it has ended, if a process runs it, or if it was being cancelled.
 absl::StatusOr<LocalStudy> TakeLocalStudy(const std::string& store, const std::string& id,
                                           LeftStudy wanted, const Knowledge& knowledge);
-// Puts it back.
+// Puts a study that was resumed back as interrupted.
 absl::Status LeaveLocalStudy(const std::string& store, const std::string& id);
-// The journal of its trials.
+// Opens the journal of a study's trials.
 absl::StatusOr<std::unique_ptr<StoredTrials>> OpenLocalTrials(const std::string& store,
                                                               const LocalStudy& study,
                                                               const Knowledge& knowledge,
@@ -47,14 +49,14 @@ absl::StatusOr<std::unique_ptr<StoredTrials>> OpenLocalTrials(const std::string&
 absl::StatusOr<StudyRecord> EndLocalStudy(const std::string& store, const StudyEnding& ending,
                                           const std::optional<CalibrationRecord>& calibration);
 
-// What a store, which is only read, has measured until now, or up to a number. A store that does
-// not exist, or is older than measurements, has nothing; one that cannot be read is left out with a
-// note on stderr. `knowledge` outlives it.
+// Returns what the store has measured so far, or up to a sequence number. A missing store, or one
+// from before there were measurements, has nothing. A store that cannot be read is left out, and a
+// note on stderr says so. `knowledge` must outlive the result.
 absl::StatusOr<HistorySource> LocalHistory(const std::string& store, const Knowledge& knowledge,
                                            std::optional<std::int64_t> up_to_sequence);
 
-// What a server would answer. A store that does not exist is an empty one. A study whose process is
-// gone reads as interrupted.
+// Answer as a server would. A missing store is an empty one. A study whose process is gone reads as
+// interrupted.
 absl::StatusOr<v1::ListStudiesResponse> ListLocalStudies(const std::string& store, int page_size,
                                                          std::string_view page_token);
 absl::StatusOr<v1::ListPlansResponse> ListLocalPlans(const std::string& store,

@@ -16,8 +16,8 @@ struct ReasonCode {
   int exit_code;
 };
 
-// Reasons whose canonical code says less than they do: gRPC has one code for "nothing fits", "the
-// study has ended" and "this store cannot be used".
+// Reasons that say more than their canonical code: gRPC has one code for "nothing fits", "the study
+// has ended" and "this store cannot be used".
 constexpr std::array kReasonCodes = {
     ReasonCode{"USAGE", kExitUsage},
     ReasonCode{"NO_COST_MODELS", kExitUsage},
@@ -42,13 +42,13 @@ struct StatusExit {
   int exit_code;
 };
 
-// A code that is missing here is a bug of ours.
+// A code that is missing here is an error in our own code.
 constexpr std::array kStatusExits = {
     StatusExit{absl::StatusCode::kOk, kExitDone},
     StatusExit{absl::StatusCode::kCancelled, kExitInterrupted},
     StatusExit{absl::StatusCode::kInvalidArgument, kExitInvalidInput},
     StatusExit{absl::StatusCode::kOutOfRange, kExitInvalidInput},
-    // A question that this program does not answer yet; the reason says which.
+    // A question that this program does not answer yet; its reason says which one.
     StatusExit{absl::StatusCode::kUnimplemented, kExitInvalidInput},
     StatusExit{absl::StatusCode::kNotFound, kExitNotFound},
     StatusExit{absl::StatusCode::kAlreadyExists, kExitConflict},

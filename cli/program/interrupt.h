@@ -7,9 +7,10 @@
 
 namespace meshwright {
 
-// Turns Ctrl-C (and SIGTERM) into a stop token while it lives. Make it before any other thread
-// starts: threads inherit the blocked signals, and only its own takes them. A second Ctrl-C ends
-// the program at once with exit code 130, for work that does not look at the token.
+// Turns Ctrl-C and SIGTERM into a stop token while it lives. It must be made before any other
+// thread starts, because threads inherit the blocked signals and only its own thread takes them. A
+// second Ctrl-C ends the program at once with exit code 130, for work that does not look at the
+// token.
 class Interrupt {
  public:
   Interrupt();

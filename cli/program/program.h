@@ -20,14 +20,15 @@ struct GlobalFlags {
   OutputForm output = OutputForm::kTable;
 };
 
-// What the command line asked for. A command's parser sets `run`; main calls it once all is parsed,
-// so that no command starts while a later flag is still unread. Gives the exit code.
+// The command that the command line asked for. A command's parser sets `run`, which returns the
+// exit code; main calls it after parsing, so that no command starts while a later flag is still
+// unread.
 struct Program {
   GlobalFlags flags = {};
   std::function<int()> run = {};
 };
 
-// One function a command, each in <command>_command.cc. `program` outlives `app`.
+// Each adds one command and lives in <command>_command.cc. `program` must outlive `app`.
 void AddTuneCommand(CLI::App& app, Program& program);
 void AddEvaluateCommand(CLI::App& app, Program& program);
 void AddCompareCommand(CLI::App& app, Program& program);

@@ -7,17 +7,19 @@
 
 namespace meshwright {
 
-// Data goes to stdout, all else to stderr.
+// Prints data to stdout; everything else goes to stderr.
 void PrintData(std::string_view text);
 void PrintNote(std::string_view text);  // one line, for people
 
-// One wrong field a line, or one line; under kJson {"error":{reason, message, fields}}.
+// Prints one line for each wrong field, or one line; under kJson {"error":{reason, message,
+// fields}}.
 void PrintError(const absl::Status& status, OutputForm output);
 
-// PrintError and the exit code of the status.
+// Prints the error and returns the exit code of the status.
 int Fail(const absl::Status& status, OutputForm output);
 
-// Whether stdout is a terminal whose user has not switched colours off (https://no-color.org).
+// Returns true if stdout is a terminal whose user has not switched colours off
+// (https://no-color.org).
 bool StdoutHasColor();
 bool StderrIsTerminal();
 

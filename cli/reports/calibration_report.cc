@@ -37,7 +37,7 @@ std::string Operators(const v1::ChipCalibration& calibration) {
   return table.Text(kMargin) + advice;
 }
 
-// Measured over expected seconds.
+// Shows how many times the expected seconds a step took.
 std::string RanText(double measured_seconds, double expected_seconds) {
   return expected_seconds > 0 ? fmt::format("{:.2f} x", measured_seconds / expected_seconds) : "-";
 }

@@ -6,7 +6,7 @@
 
 namespace meshwright {
 
-// What `calibrate` prints for people.
+// Returns what `calibrate` prints for people.
 std::string CalibrationReportText(const v1::ChipCalibration& calibration);
 
 }  // namespace meshwright

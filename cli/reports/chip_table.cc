@@ -8,12 +8,13 @@
 namespace meshwright {
 namespace {
 
-// A host's rates are a hundredth of an accelerator's.
+// Shows a rate in tera; hosts have a hundredth of an accelerator's, so small ones get more digits.
 std::string TeraText(double value) {
   return value < 1e11 ? fmt::format("{:.3f}", value / 1e12) : fmt::format("{:.1f}", value / 1e12);
 }
 
-// The nominal dense 16-bit peak, by which chips are compared; a few have only one of the two.
+// Shows the nominal dense 16-bit peak, by which chips are compared. A few chips have only one of
+// the two formats.
 std::string PeakText(const v1::Chip& chip) {
   for (const char* precision : {"bf16", "fp16"}) {
     const auto peak = chip.peak_flops_per_second().find(precision);

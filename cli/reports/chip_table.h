@@ -6,7 +6,7 @@
 
 namespace meshwright {
 
-// The catalogue for people. Pure functions.
+// Show the catalogue to people. Pure functions.
 std::string ChipTable(const v1::ListChipsResponse& chips);
 std::string ChipReport(const v1::Chip& chip);
 std::string ServerTable(const v1::GetServerInfoResponse& server);

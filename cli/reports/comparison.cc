@@ -32,7 +32,7 @@ void Subtract(const google::protobuf::Map<std::string, Value>& first,
 
 std::string Signed(double value, const std::string& text) { return (value < 0 ? "-" : "+") + text; }
 
-// One row a term that differs, the largest difference first.
+// Adds one row for each term that differs, the largest difference first.
 template <typename Value, typename Format>
 std::string DifferenceTable(const google::protobuf::Map<std::string, Value>& first,
                             const google::protobuf::Map<std::string, Value>& second,
@@ -85,7 +85,7 @@ std::string MemoryLine(const char* name, const v1::Estimate& estimate) {
       GibText(estimate.memory_capacity_bytes()), estimate.fits() ? "fits" : "does not fit");
 }
 
-// Once where both lean on the same.
+// Says what measured runs have changed, only once if both estimates rest on the same runs.
 std::string LearntReport(const v1::Estimate& first, const v1::Estimate& second) {
   const bool is_same = first.calibration().id() == second.calibration().id();
   std::string text;

@@ -6,11 +6,11 @@
 
 namespace meshwright {
 
-// Both estimates and what each cause and each kind of memory differs by.
+// Returns both estimates and the difference in each cause of time and each kind of memory.
 v1::PlanComparison CompareEstimates(const v1::Estimate& first, const v1::Estimate& second);
 
-// For people: which is faster and by how much, the terms that differ with the largest difference
-// first, the memory of both, and whether their intervals overlap.
+// Shows people which plan is faster and by how much, the terms that differ with the largest
+// difference first, the memory of both, and if their intervals overlap.
 std::string ComparisonReport(const v1::PlanComparison& comparison);
 
 }  // namespace meshwright

@@ -41,7 +41,7 @@ std::string SensitivityTable(const v1::ExplainPlanResponse& explanation) {
   return table.Text("  ");
 }
 
-// Who made the times, where it was a vendor's model, and what that says.
+// Says which vendor's model made the times, if one did, and what it says of them.
 std::string ModelText(const v1::ExplainPlanResponse& explanation) {
   const v1::Estimate& plan = explanation.plan().estimate();
   std::string text = CostModelLine(plan);

@@ -7,10 +7,11 @@
 
 namespace meshwright {
 
-// Why a plan is best, or is not, for people.
+// Shows people why a plan is or is not the best.
 std::string ExplainReport(const v1::ExplainPlanResponse& explanation);
 
-// One line a point of a sweep; with the price of a device-hour, what a million tokens cost.
+// Shows one line for each point of a sweep; with the price of a device-hour also the price of a
+// million tokens.
 std::string SweepReport(const v1::SweepResponse& sweep, std::optional<double> device_hour_price);
 
 }  // namespace meshwright

@@ -32,7 +32,7 @@ std::string ExpectedText(const v1::Measurement& measurement) {
                      SecondsText(expected.step_time_high_seconds()));
 }
 
-// "1.10x", and a star where it has left its interval.
+// Returns "1.10x", with a star if the ratio has left its interval.
 std::string RatioText(const v1::Measurement& measurement) {
   if (!measurement.has_step_time_ratio()) return "-";
   const bool is_outside = measurement.has_is_within_interval() && !measurement.is_within_interval();

@@ -6,7 +6,7 @@
 
 namespace meshwright {
 
-// What was measured and learnt, for people. Pure functions.
+// Show people what was measured and learnt. Pure functions.
 std::string ReportText(const v1::CreateJobReportResponse& kept);
 std::string ReportsText(const v1::BatchCreateJobReportsResponse& kept);
 std::string ReportTable(const v1::ListJobReportsResponse& reports);

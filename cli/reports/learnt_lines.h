@@ -6,7 +6,7 @@
 
 namespace meshwright {
 
-// For people: what measured runs have changed, and the one that is most alike; two indented lines.
+// Shows people what measured runs have changed and which run is most alike, in two indented lines.
 std::string LearntLines(const v1::Calibration& learnt);
 
 }  // namespace meshwright

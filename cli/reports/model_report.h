@@ -10,7 +10,7 @@
 
 namespace meshwright {
 
-// What `meshwright model` prints for people.
+// The texts that `meshwright model` prints for people.
 
 std::string ModelTable(const v1::ListCostModelsResponse& list);
 std::string ModelReport(const ShownModel& shown);

@@ -19,7 +19,7 @@ Response ForTerminal(Response response) {
   return response;
 }
 
-// Prints a message as JSON or as `text` has it for people, or the error; gives the exit code.
+// Prints a message as JSON, or as `text` shows it to people, or the error; returns the exit code.
 template <typename Response>
 int Print(const absl::StatusOr<Response>& response, OutputForm output,
           std::string (*text)(const Response&)) {

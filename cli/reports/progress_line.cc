@@ -38,7 +38,7 @@ ProgressLine::~ProgressLine() {
 
 void ProgressLine::Show(const v1::Progress& progress) {
   if (!is_shown_) {
-    // A log gets what a job waits for, once.
+    // In a log, each reason for which a job waits appears once.
     if (progress.job_status().empty() || progress.job_status() == last_job_status_) return;
     last_job_status_ = progress.job_status();
     PrintNote(last_job_status_);

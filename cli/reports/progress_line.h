@@ -6,10 +6,10 @@
 
 namespace meshwright {
 
-// "searching: 1,234,567 of 9,876,543 plans (12.5 %), best 21.3 s"
+// Returns, for example, "searching: 1,234,567 of 9,876,543 plans (12.5 %), best 21.3 s".
 std::string ProgressText(const v1::Progress& progress);
 
-// One line on stderr that is written over; silent when stderr is no terminal.
+// A line on stderr that is overwritten; silent if stderr is no terminal.
 class ProgressLine {
  public:
   ProgressLine();

@@ -20,7 +20,7 @@
 namespace meshwright {
 namespace {
 
-// A restarting server opens its store and answers within seconds.
+// Tries to reconnect: a restarting server answers within seconds.
 constexpr int kReconnects = 10;
 constexpr std::chrono::seconds kReconnectPause(1);
 
@@ -35,7 +35,7 @@ absl::Status InfeasibleError(const v1::Infeasible& infeasible) {
   return WithReason(absl::FailedPreconditionError(message), kNoFeasiblePlanReason);
 }
 
-// Whether the stream goes on where it ended: the server went, or it dropped a slow watcher.
+// Returns true if the stream can be resumed: the server went away, or it dropped a slow watcher.
 bool CanResume(const absl::Status& status) {
   return absl::IsUnavailable(status) || (absl::IsAborted(status) && Reason(status) == "RESYNC");
 }
@@ -57,7 +57,7 @@ absl::Status EndingStatus(const v1::GetStudyResponse& answer) {
   }
   if (answer.has_result()) return absl::OkStatus();
   if (const auto error = ParseErrorText(study.error_message())) return *error;
-  // Written by an earlier version, as the message alone.
+  // Earlier versions wrote only the message.
   if (study.outcome() == "deadline_cut") return absl::DeadlineExceededError(study.error_message());
   return absl::InternalError(study.error_message());
 }
@@ -65,7 +65,7 @@ absl::Status EndingStatus(const v1::GetStudyResponse& answer) {
 int PrintAnswer(const v1::GetStudyResponse& answer, const ReportNotes& notes, OutputForm output) {
   const absl::Status status = EndingStatus(answer);
   if (output == OutputForm::kTable) {
-    // The report of an infeasible study is the error, at length.
+    // The report of an infeasible study is its error at length.
     const bool has_report = answer.has_result() || answer.has_infeasible();
     if (has_report) PrintData(StudyReport(ForTerminal(answer), notes));
     return status.ok() || answer.has_infeasible() ? ExitCode(status) : Fail(status, output);

@@ -12,18 +12,18 @@
 
 namespace meshwright {
 
-// How a study ended, as the status that an embedded search would have returned: OK with a result,
-// also one that the deadline cut; NO_FEASIBLE_PLAN, CANCELLED, or what it failed with.
+// Returns how a study ended as the status that an embedded search would have returned: OK with a
+// result, even if the deadline cut the search; NO_FEASIBLE_PLAN, CANCELLED, or the failure.
 absl::Status EndingStatus(const v1::GetStudyResponse& answer);
 
-// Prints the answer of a study that has ended, and what went wrong if something did; gives the exit
-// code. The one way to print a `tune` answer, so that embedded and served ones are equal byte for
+// Prints the answer of a study that has ended, and its error if there is one; returns the exit
+// code. Every `tune` answer is printed here, so that embedded and served ones are equal byte for
 // byte: the JSON holds nothing that depends on where the search ran.
 int PrintAnswer(const v1::GetStudyResponse& answer, const ReportNotes& notes, OutputForm output);
 
 // Calls `sink` with each event from the first one until the study has ended or `cancel` is
-// requested (CANCELLED). Outlives a restart of the server, a cut of the network, and that the
-// server drops a watcher that reads too slowly.
+// requested (CANCELLED). It survives restarts of the server, network failures, and being dropped as
+// a watcher that reads too slowly.
 absl::Status FollowStudy(Client& client, const std::string& study_id,
                          const std::function<void(const v1::WatchStudyResponse&)>& sink,
                          const std::stop_token& cancel);

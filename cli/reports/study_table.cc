@@ -13,7 +13,7 @@
 namespace meshwright {
 namespace {
 
-// Absent until a study has found a plan.
+// Shows the best step time, which is absent until the study has found a plan.
 std::string StepTime(const v1::Study& study) {
   return study.best_step_time_seconds() > 0 ? SecondsText(study.best_step_time_seconds()) : "-";
 }
@@ -30,7 +30,8 @@ std::string JobWords(const v1::Attempt& attempt) {
   return words;
 }
 
-// "running: measuring, 12 steps", as far as its harness tells.
+// Shows an attempt's state, for example "running: measuring, 12 steps", as far as its harness
+// tells.
 std::string StateWords(const v1::Attempt& attempt) {
   if (attempt.harness_state().empty()) return attempt.state();
   return fmt::format("{}: {}, {} steps", attempt.state(), attempt.harness_state(),
@@ -49,7 +50,7 @@ std::string LogText(const v1::Attempt& attempt) {
   return text;
 }
 
-// How well it was measured, where the harness told.
+// Shows how well an attempt was measured, if the harness has told.
 std::string QualityText(const v1::Attempt& attempt) {
   std::vector<std::string> parts;
   if (attempt.has_step_count()) parts.push_back(fmt::format("{} steps", attempt.step_count()));

@@ -6,11 +6,11 @@
 
 namespace meshwright {
 
-// Lists for people. Pure functions.
+// Show lists to people. Pure functions.
 std::string StudyTable(const v1::ListStudiesResponse& studies);
 std::string PlanTable(const v1::ListPlansResponse& plans);
 std::string TrialTable(const v1::ListTrialsResponse& trials);
-// With the logs of those that have them.
+// Includes the logs of attempts that have them.
 std::string AttemptTable(const v1::ListAttemptsResponse& attempts);
 std::string EventLine(const v1::WatchStudyResponse& event);
 

@@ -21,7 +21,7 @@ std::string Heading(const std::string& text, const ReportNotes& notes) {
   return notes.has_color ? fmt::format("\n\x1b[1m{}\x1b[0m\n", text) : fmt::format("\n{}\n", text);
 }
 
-// Under "step time": the estimate and its central 80 %.
+// Shows the estimate and its central 80 % under "step time".
 std::string IntervalText(const v1::Estimate& estimate) {
   return fmt::format("{} ({} .. {})", SecondsText(estimate.step_time_seconds()),
                      SecondsText(estimate.step_time_low_seconds()),
@@ -91,12 +91,12 @@ std::string ParetoTable(const v1::TuneResult& result, const ReportNotes& notes) 
          table.Text(kIndent);
 }
 
-// Answers of before there were repeats have no purpose.
+// Answers written before repeats existed have no purpose.
 bool IsRepeat(const v1::Trial& trial) {
   return trial.purpose() == "reference" || trial.purpose() == "confirm";
 }
 
-// What more trials could have gained.
+// Shows what more trials could have gained.
 std::string RemainingLine(const v1::TrialSummary& summary) {
   if (!summary.has_best_step_time_seconds() || !summary.has_optimistic_step_time_seconds()) {
     return "";
@@ -118,7 +118,7 @@ std::string TrialLine(const v1::TuneResult& result) {
          RemainingLine(summary);
 }
 
-// To the baseline's last run before it.
+// Shows the ratio to the last run of the baseline before this trial.
 std::string RatioText(const v1::Trial& trial) {
   if (trial.outcome() != "ok" || !trial.has_reference_step_time_seconds()) return "-";
   return fmt::format("{:.2f}", trial.step_time_seconds() / trial.reference_step_time_seconds());
@@ -208,7 +208,7 @@ std::string PruneTable(const google::protobuf::Map<std::string, std::int64_t>& p
   return Heading("Pruned", notes) + table.Text(kIndent);
 }
 
-// Largest first; lines of 0 left out.
+// Shows the largest first and leaves out zeros.
 template <typename Value, typename Format>
 std::string BreakdownTable(const google::protobuf::Map<std::string, Value>& lines, Format format) {
   std::vector<std::pair<std::string, double>> sorted;
@@ -270,7 +270,7 @@ std::string WarningLines(const v1::TuneResult& result, const ReportNotes& notes)
   return lines.empty() ? "" : Heading("Warnings", notes) + lines;
 }
 
-// Exports are one word in JSON and many lines here.
+// Shows launch flags, which are one word in JSON, on many lines.
 std::string ExportLines(const v1::RankedPlan& winner, const ReportNotes& notes) {
   std::vector<std::string> frameworks;
   for (const auto& [framework, text] : winner.exports()) frameworks.push_back(framework);
@@ -327,7 +327,8 @@ std::string ResultReport(const v1::GetStudyResponse& answer, const ReportNotes& 
   return text;
 }
 
-// A study that has no answer: it runs, it failed, it was cancelled before it had found a plan.
+// Shows a study without an answer: it still runs, it failed, or it was cancelled before it found a
+// plan.
 std::string StateReport(const v1::GetStudyResponse& answer, const ReportNotes& notes) {
   const v1::Study& study = answer.study();
   std::string text = Heading(Title(study), notes).substr(1);

@@ -7,21 +7,21 @@
 
 namespace meshwright {
 
-// What a report says besides the answer itself.
+// Notes that a report adds to the answer.
 struct ReportNotes {
   bool has_color = false;
-  std::string recorded = {};  // where the study is kept; empty: nowhere
+  std::string recorded = {};  // where the study is kept; empty if it is not
 };
 
-// A study for people: best plans, gain, pruning, breakdown of the winner, defaults, warnings and
-// launch flags; or, when nothing fits, what binds and what would help. Takes only what `answer`
-// holds, so that embedded and served studies read alike.
+// Shows a study to people: the best plans, the gain, pruning, the breakdown of the winner,
+// defaults, warnings and launch flags; or, if nothing fits, what binds and what would help. It uses
+// nothing but `answer`, so that embedded and served studies read alike.
 std::string StudyReport(const v1::GetStudyResponse& answer, const ReportNotes& notes);
 
-// The time of a step and the memory of its busiest device, largest part first.
+// Shows the time of a step and the memory of its busiest device, the largest part first.
 std::string BreakdownReport(const v1::Estimate& estimate);
 
-// Who made the step times, where it was not the built-in model; else empty.
+// Names the vendor's model that made the step times; empty if the built-in model did.
 std::string CostModelLine(const v1::Estimate& estimate);
 
 }  // namespace meshwright

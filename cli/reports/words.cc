@@ -14,9 +14,9 @@
 namespace meshwright {
 namespace {
 
-constexpr RankOrder kUsualOrder = RankOrder::kTpCpEpDpPp;  // goes without saying
+constexpr RankOrder kUsualOrder = RankOrder::kTpCpEpDpPp;  // is not mentioned
 
-// Three significant digits, without an exponent.
+// Returns three significant digits without an exponent.
 std::string ThreeDigits(double value) {
   const double size = std::abs(value);
   const int decimals = size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2;
@@ -28,7 +28,7 @@ bool AllEqual(const Counts& counts) {
   return std::all_of(counts.begin(), counts.end(), [&](int n) { return n == *counts.begin(); });
 }
 
-// "13x4+3x3": 13 stages of 4, then 3 of 3.
+// Returns "13x4+3x3" for 13 stages of 4 and then 3 of 3.
 template <typename Counts>
 std::string Runs(const Counts& counts) {
   std::vector<std::string> runs;

@@ -14,12 +14,12 @@ std::string GibText(std::int64_t bytes);    // "61.2"
 std::string PercentText(double ratio);      // "52.1 %"
 std::string CountText(std::int64_t count);  // "1,234,567"
 
-// "ok", "crash (metrics_missing)": the class of a failure where it says more than the outcome; "-"
-// of what has not ended.
+// Returns "ok" or "crash (metrics_missing)", for example: the class of a failure follows if it says
+// more than the outcome. Returns "-" for what has not ended.
 std::string EndWords(const std::string& outcome, const std::string& failure_class);
 
-// "tp4 sp pp4 dp8 mb1 zero1 1f1b, recompute full 5/20 layers": dimensions of size 1 left out, but
-// for data parallelism and the micro-batch.
+// Returns, for example, "tp4 sp pp4 dp8 mb1 zero1 1f1b, recompute full 5/20 layers". Dimensions of
+// size 1 are left out except for data parallelism and the micro-batch.
 std::string PlanWords(const v1::Plan& plan);
 
 }  // namespace meshwright
