@@ -24,7 +24,7 @@
 namespace meshwright {
 namespace {
 
-// The row of docs/train_step.md "Devices" for a vendor's chips.
+// A row of docs/train_step.md "Devices": the device kind of a vendor's chips.
 struct VendorDevice {
   std::string_view vendor;
   std::string_view device;
@@ -33,7 +33,7 @@ constexpr VendorDevice kDevices[] = {{"cpu", "cpu"},    {"nvidia", "cuda"},   {"
                                      {"huawei", "npu"}, {"cambricon", "mlu"}, {"moore", "musa"},
                                      {"intel", "hpu"}};
 
-// The harness ends a job before its engine does, and says why.
+// The engine's limit is that much longer, so that the harness ends a job first and says why.
 constexpr Seconds kEngineGrace(60);
 
 std::string_view VendorOf(std::string_view chip) { return chip.substr(0, chip.find('-')); }
@@ -45,7 +45,7 @@ std::optional<std::string_view> DeviceOf(std::string_view chip) {
   return std::nullopt;
 }
 
-// Installed beside the programs, or the tree that they were built in.
+// Finds the folder installed beside the programs, or that of the source tree they were built in.
 std::string OwnWorkloadsFolder() {
   std::error_code error;
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
@@ -60,8 +60,8 @@ bool AsksForFlags(const JobTemplate& job) {
   return std::ranges::find(job.command, kFlagsPlaceholder) != job.command.end();
 }
 
-// The words of launch flags as a shell reads them, of which exporters use quotes and a backslash at
-// the end of a line.
+// Splits launch flags into words as a shell does. Of a shell's syntax, exporters use quotes and a
+// backslash at the end of a line.
 std::vector<std::string> WordsOf(const std::string& flags) {
   std::vector<std::string> words;
   std::istringstream in(flags);
@@ -113,8 +113,8 @@ std::vector<std::string> ReferenceCommand(const JobPlanner& planner) {
   const std::string& chip = planner.problem.cluster.pools.front().chip.id;
   std::vector<std::string> words = {
       planner.job.python, planner.workloads_folder + "/train_step.py", "--case", "{case_file}",
-      "--device",         std::string(DeviceOf(chip).value())};  // CheckCommand's
-  // Its own defaults are those of the harness.
+      "--device",         std::string(DeviceOf(chip).value())};  // CheckCommand has made sure of it
+  // The reference step has the same defaults as the harness.
   if (metrics.warmup_steps.has_value()) {
     words.insert(words.end(), {"--warmup", std::to_string(*metrics.warmup_steps)});
   }
@@ -215,7 +215,7 @@ void CheckVariables(const JobTemplate& job, std::vector<FieldViolation>& found) 
   }
 }
 
-// What is known of the cluster's jobs before one is submitted.
+// Checks what can be checked of a Kubernetes job before one is submitted.
 void CheckKubernetes(const JobTemplate& job, int node_count, std::vector<FieldViolation>& found) {
   const std::string site = "trials.job.kubernetes.";
   const KubernetesOptions& options = *job.kubernetes;
@@ -238,8 +238,8 @@ void CheckKubernetes(const JobTemplate& job, int node_count, std::vector<FieldVi
   }
 }
 
-// What the variable that is to show a job its devices lists where the launcher runs; nothing: it is
-// not set there.
+// Returns the devices that the variable for visible devices lists where the launcher runs, or
+// nullopt if it is not set there.
 std::optional<std::vector<std::string>> ListedDevices(const JobTemplate& job) {
   const std::string& variable = job.visible_devices_variable;
   if (variable.empty()) return std::nullopt;
@@ -260,7 +260,7 @@ std::optional<std::vector<std::string>> ListedDevices(const JobTemplate& job) {
   return names;
 }
 
-// What launcher local needs of this machine.
+// Checks what launcher local needs on this machine.
 void CheckLocal(const JobTemplate& job, const ClusterSpec& cluster,
                 std::vector<FieldViolation>& found) {
   const int node_count = cluster.pools.front().node_count;

@@ -14,25 +14,26 @@
 
 namespace meshwright {
 
-// How the plans of one study become jobs.
+// Turns the plans of one study into jobs.
 struct JobPlanner {
   const JobTemplate& job;
   const Problem& problem;
-  std::string workloads_folder = {};  // of harness.py and train_step.py, on the nodes
+  std::string workloads_folder = {};  // holds harness.py and train_step.py on the nodes
 };
 
-// The planner of a request that ReadJob let pass. INVALID_ARGUMENT names every field that the
-// launcher or the question does not allow.
+// Makes the planner of a request that ReadJob has accepted. INVALID_ARGUMENT names every field that
+// the launcher or the question does not allow.
 absl::StatusOr<JobPlanner> MakeJobPlanner(const TrialRequest& trials, const Problem& problem);
 
-// What launcher local runs the jobs of such a request with, on a machine of so many devices.
+// Returns the options with which launcher local runs the jobs of a request on a machine with
+// `device_count` devices.
 LocalEngineOptions LocalOptionsOf(const JobTemplate& job, int device_count);
 
-// Whether every flag that the command asks for can be stated of the plan.
+// Checks that every flag that the command asks for can be stated for the plan.
 absl::Status CheckExpressible(const JobPlanner& planner, const ParallelPlan& plan);
 
-// The job of an attempt: the harness around the command. Writes what it reads, `case_text`, to
-// <folder>/<attempt>.case.json.
+// Makes the job of an attempt, which runs the harness around the command. Writes the plan's case,
+// `case_text`, to <folder>/<attempt>.case.json, where the job reads it.
 absl::StatusOr<JobSpec> MakeJobSpec(const JobPlanner& planner, const ParallelPlan& plan,
                                     const OpenAttempt& attempt, const std::string& case_text);
 

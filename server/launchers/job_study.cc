@@ -36,23 +36,24 @@
 namespace meshwright {
 namespace {
 
-// Of the search, without those that differ in the micro-batch alone.
+// Plans taken from the search, not counting those that differ only in the micro-batch.
 constexpr int kSearchedPlans = 64;
 constexpr Seconds kLocalPoll(0.2);
 constexpr Seconds kLocalLost(1);
-// For a job to end that was left to be cancelled.
+// The time that a job of an earlier process may take to end after it is cancelled.
 constexpr Seconds kEndLimit(60);
-// Sites ask that their scheduler is not asked more often.
+// Sites ask clients not to query their scheduler more often.
 constexpr Seconds kSlurmPoll(15);
 constexpr Seconds kKubernetesPoll(5);
 
 struct Candidates {
   std::vector<ParallelPlan> plans = {};
-  int unstated_count = 0;  // of the search's, that the command cannot state
+  int unstated_count = 0;  // plans of the search that the command cannot state
   std::string first_reason = {};
 };
 
-// Those of the search that the command can state, each also with half and twice its micro-batch.
+// Returns the plans of the search that the command can state, each also with half and twice its
+// micro-batch.
 Candidates CandidatesOf(const std::vector<RankedPlan>& plans, const JobPlanner& planner) {
   std::set<ParallelPlan> candidates;
   Candidates found;
@@ -83,7 +84,7 @@ Seconds PollOf(std::string_view launcher) {
   return launcher == kSlurmLauncher ? kSlurmPoll : kKubernetesPoll;
 }
 
-// On this machine what is not there has not begun.
+// On this machine, a job that cannot be found has not begun.
 Seconds LostLimit(std::string_view launcher) {
   return launcher == kLocalLauncher ? kLocalLost : JobLauncherOptions().lost_limit;
 }
@@ -98,7 +99,7 @@ absl::StatusOr<std::unique_ptr<JobEngine>> EngineOf(const TrialRequest& trials,
   return std::make_unique<LocalEngine>(LocalOptionsOf(job, DeviceCount(problem.cluster)));
 }
 
-// What the search alone answers, with enough plans to choose trials from.
+// Returns the request of the search before the trials, for enough plans to choose trials from.
 StudyRequest SearchOf(const StudyRequest& request) {
   StudyRequest search = request;
   search.trials.reset();
@@ -125,7 +126,7 @@ absl::Status CheckRequest(const StudyRequest& request, const StudyControl& contr
   return found.empty() ? absl::OkStatus() : InvalidFields(found);
 }
 
-// What was left out before any plan became a candidate for a trial.
+// Notes what was left out before any plan became a candidate for a trial.
 void NoteSearch(const StudyResult& searched, const Candidates& candidates,
                 std::string_view profile_name, StudyResult& answer) {
   if (candidates.unstated_count > 0) {
@@ -195,8 +196,8 @@ absl::StatusOr<StudyAnswer> Measure(const StudyRequest& request, const Knowledge
   return answer;
 }
 
-// A job of an earlier process that this one has not come to take up before it was cancelled.
-// UNAVAILABLE, JOB_LEFT: it may still run.
+// Ends a job of an earlier process that was cancelled before this one resumed it. UNAVAILABLE with
+// reason JOB_LEFT if it may still run.
 absl::Status EndJobLeft(const TrialRequest& trials, const Problem& problem,
                         const AttemptJournal& journal) {
   const auto attempt = journal.newest();
@@ -213,9 +214,10 @@ absl::Status EndJobLeft(const TrialRequest& trials, const Problem& problem,
       .attempt_id = attempt->id, .external_id = attempt->external_id, .folder = trials.job->folder};
   const Seconds poll = trials.job->poll_interval.value_or(PollOf(trials.launcher));
   std::string seen = "it cannot be asked about";
-  Seconds unknown(0);  // for so long; in the end it never came, or it is long gone
+  // time for which the engine has not known it: it never came, or it is long gone
+  Seconds unknown(0);
   for (Seconds waited(0); waited <= kEndLimit; waited += poll) {
-    (*engine)->Cancel(job).IgnoreError();  // what it could not do shows in the next line
+    (*engine)->Cancel(job).IgnoreError();  // a failure shows in the next poll
     const auto polled = (*engine)->Poll({&job, 1});
     const bool is_ended = polled.ok() && polled->front().state == JobState::kEnded;
     if (is_ended || unknown >= LostLimit(trials.launcher)) return absl::OkStatus();
@@ -228,7 +230,7 @@ absl::Status EndJobLeft(const TrialRequest& trials, const Problem& problem,
   return left(fmt::format("{:.0f} s after it was cancelled {}", kEndLimit.count(), seen));
 }
 
-// An answer of a study whose job could not be ended says so.
+// Adds to the answer of a study that its job could not be ended.
 absl::StatusOr<StudyAnswer> WithJobLeft(absl::StatusOr<StudyAnswer> answer,
                                         const absl::Status& ended) {
   if (ended.ok()) return answer;
@@ -248,7 +250,7 @@ absl::StatusOr<StudyAnswer> RunJobStudy(const StudyRequest& request, const Knowl
   const auto end_job_left = [&] {
     return EndJobLeft(*request.trials, problem, control.trials->attempts);
   };
-  // A study that is stopped before it begins has but a job to end.
+  // A study that is stopped before it begins only has a job to end.
   if (control.cancel.stop_requested()) {
     if (!control.leave.stop_requested()) RETURN_IF_ERROR(end_job_left());
     return absl::CancelledError("cancelled before it began again");

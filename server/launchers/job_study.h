@@ -8,10 +8,10 @@
 
 namespace meshwright {
 
-// A study whose trials are jobs of any launcher but replay. Its candidates are the plans that the
-// search expects to be fastest and their neighbours in micro-batch; the baseline is its first
-// trial. FAILED_PRECONDITION without a journal in `control`: a job that nobody wrote down is lost
-// with the process.
+// Runs a study whose trials are jobs of any launcher but replay. Its candidates are the plans that
+// the search expects to be fastest, and their neighbours in micro-batch; the baseline is its first
+// trial. FAILED_PRECONDITION without a journal in `control`: a job that is not in a journal would
+// be lost with the process.
 absl::StatusOr<StudyAnswer> RunJobStudy(const StudyRequest& request, const Knowledge& knowledge,
                                         const StudyControl& control);
 

@@ -8,8 +8,8 @@
 
 namespace meshwright {
 
-// RunStudy (server/tuner/answers/run_study.h) for whoever has launchers: a request with trials is
-// run by the launcher that it names.
+// Does what RunStudy (server/tuner/answers/run_study.h) does, and runs a request with trials with
+// the launcher that it names.
 absl::StatusOr<StudyAnswer> RunStudyWithTrials(const StudyRequest& request,
                                                const Knowledge& knowledge,
                                                const StudyControl& control);

@@ -20,7 +20,7 @@ TrialOutcome Merged(const std::vector<MeasuredPlan>& rows) {
   std::optional<Outcome> failure;
   for (const MeasuredPlan& row : rows) {
     if (row.outcome != Outcome::kOk) {
-      // kOom is the least of the words that fail.
+      // kOom is the first of the failing outcomes.
       failure = std::min(failure.value_or(row.outcome), row.outcome);
       continue;
     }

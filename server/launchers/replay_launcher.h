@@ -16,17 +16,17 @@
 
 namespace meshwright {
 
-// Measured results that stand in for a cluster: a plan's trial ends at once, as its rows say. A
-// plan that stands several times takes the median time and peak memory of the rows that ran; when
-// most of them did not, it fails, by memory if one of them did. Occupied time is TrialTime's.
+// Replays measured results in place of a cluster: a plan's trial ends at once as its rows say. If a
+// plan has several rows, the median time and peak memory of those that ran count; if most of them
+// did not run, it fails, out of memory if one of them did. The occupied time is that of TrialTime.
 class ReplayLauncher final : public Launcher {
  public:
-  // Rows hold plans that are legal for the problem (server/convert/convert.h names those that are
-  // not).
+  // Takes rows with plans that are legal for the problem (server/convert/convert.h names those that
+  // are not).
   static absl::StatusOr<std::unique_ptr<ReplayLauncher>> Make(const std::vector<MeasuredPlan>& rows,
                                                               const Problem& problem);
 
-  // NOT_FOUND for a plan that no row has.
+  // NOT_FOUND for a plan without a row.
   absl::Status Submit(const TrialJob& job) override;
   absl::StatusOr<std::optional<FinishedTrial>> Wait(Seconds limit) override;
   void Cancel(int id) override;

@@ -10,14 +10,14 @@
 namespace meshwright {
 
 struct CommandOutput {
-  int exit_code = 0;  // 128 + the signal that ended it
+  int exit_code = 0;  // 128 + the signal if one ended it
   std::string out = {};
   std::string err = {};
 };
 
-// Runs a program (found in PATH) to its end with `input` as its standard input. NOT_FOUND when
-// there is no such program, DEADLINE_EXCEEDED when it has not ended by `limit`: it is killed then.
-// That it ends with another exit code than 0 is no error of this call.
+// Runs a program (found in PATH) to its end with `input` as its standard input. NOT_FOUND if there
+// is no such program. DEADLINE_EXCEEDED if it has not ended by `limit`; it is killed then. An exit
+// code other than 0 is no error of this call.
 absl::StatusOr<CommandOutput> RunCommand(const std::vector<std::string>& arguments,
                                          std::string_view input, Seconds limit);
 

@@ -14,7 +14,7 @@ struct Process {
   std::string start_time = {};
 };
 
-// What /proc/<name>/stat says; nothing for a process that has ended.
+// Reads /proc/<name>/stat; nullopt for a process that has ended.
 std::optional<Process> ReadProcess(std::string_view name) {
   std::ifstream file(fmt::format("/proc/{}/stat", name));
   std::string line;
@@ -26,7 +26,7 @@ std::optional<Process> ReadProcess(std::string_view name) {
   std::istringstream rest(line.substr(end_of_name + 1));
   std::string state;
   rest >> state;  // field 3
-  // A zombie has ended; its parent just has not looked yet.
+  // A zombie has ended, but its parent has not looked yet.
   if (state == "Z" || state == "X") return std::nullopt;
   for (int field = 4; field <= 22; ++field) {
     if (!(rest >> process.start_time)) return std::nullopt;
@@ -45,7 +45,7 @@ bool IsAlive(std::string_view owner) {
   const std::size_t colon = owner.find(':');
   if (colon == std::string_view::npos || colon == 0) return false;
   const std::string_view pid = owner.substr(0, colon);
-  // Only digits: the text becomes part of a path.
+  // Only digits are allowed, because the text becomes part of a path.
   if (pid.find_first_not_of("0123456789") != std::string_view::npos) return false;
   const auto process = ReadProcess(pid);
   return process.has_value() && process->start_time == owner.substr(colon + 1);

@@ -2,8 +2,8 @@
 
 namespace meshwright {
 
-// Whether this program was compiled with AddressSanitizer, which reserves terabytes of address
-// space: RLIMIT_AS cannot hold in such a build.
+// True if this program was compiled with AddressSanitizer, which reserves terabytes of address
+// space, so that RLIMIT_AS cannot hold.
 #if defined(__SANITIZE_ADDRESS__)
 inline constexpr bool kHasAddressSanitizer = true;
 #elif defined(__has_feature)

@@ -16,7 +16,7 @@
 namespace meshwright {
 namespace {
 
-// What posix_spawn does in the child before the program runs.
+// Steps that posix_spawn takes in the child before the program runs.
 class FileActions {
  public:
   FileActions() { posix_spawn_file_actions_init(&actions_); }

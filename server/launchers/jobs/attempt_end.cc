@@ -6,11 +6,11 @@
 namespace meshwright {
 namespace {
 
-// What is the plan's fault is not tried again, what is the site's is, and only the plan's fault
-// teaches anything of the plan.
+// The plan's own failures are final and teach something about the plan. The site's failures are
+// tried again and teach nothing.
 constexpr FailurePolicy kPolicies[] = {
     {.failure = FailureClass::kOomDevice, .outcome = Outcome::kOom},
-    // Of the host's memory the model says nothing.
+    // The cost model says nothing about the memory of the host.
     {.failure = FailureClass::kOomHost, .outcome = Outcome::kCrash, .retries = 1},
     {.failure = FailureClass::kHang,
      .outcome = Outcome::kHang,
@@ -37,8 +37,8 @@ struct ExitCodeRow {
   int code = 0;
   FailureClass failure = FailureClass::kCrash;
 };
-// docs/harness.md "Classes and exit codes", docs/train_step.md "Exit codes", and the shell's. Any
-// other code is a crash.
+// The codes of docs/harness.md "Classes and exit codes", of docs/train_step.md "Exit codes" and of
+// the shell. Any other code is a crash.
 constexpr ExitCodeRow kExitCodes[] = {
     {0, FailureClass::kMetricsMissing}, {2, FailureClass::kLaunchError},
     {40, FailureClass::kOomDevice},     {41, FailureClass::kOomHost},
@@ -51,8 +51,8 @@ constexpr ExitCodeRow kExitCodes[] = {
     {85, FailureClass::kOomHost},       {86, FailureClass::kOomDevice},
     {126, FailureClass::kLaunchError},  // not executable
     {127, FailureClass::kLaunchError},  // not found
-    {137, FailureClass::kLost},         // by SIGKILL: nothing says by whom
-    {143, FailureClass::kCancelled}};   // by SIGTERM, of somebody outside
+    {137, FailureClass::kLost},         // by SIGKILL; nothing tells who sent it
+    {143, FailureClass::kCancelled}};   // by SIGTERM from outside
 
 }  // namespace
 

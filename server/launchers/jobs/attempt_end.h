@@ -7,14 +7,14 @@
 
 namespace meshwright {
 
-// Why an attempt at a trial ended without a measurement. The words are those of the harness
-// (docs/harness.md), to which the engine's and the server's own are added.
+// The reasons for which an attempt at a trial ends without a measurement. The words are those of
+// the harness (docs/harness.md) and a few of the engine and the server.
 enum class FailureClass {
   kOomDevice,
   kOomHost,
-  kHang,          // no step for the watchdog's limit
+  kHang,          // no step within the watchdog's limit
   kStartTimeout,  // no first step
-  kTimeout,       // ran into its time limit
+  kTimeout,       // reached its time limit
   kNodeFailure,
   kPreempted,
   kInvalidConfig,
@@ -22,33 +22,35 @@ enum class FailureClass {
   kMetricsMissing,
   kNumeric,
   kCrash,
-  kCancelled,       // by somebody
-  kLost,            // the engine does not know it any more, and it left no result
-  kQueueTimeout,    // it did not begin in the time that it may wait
+  kCancelled,       // somebody ended it
+  kLost,            // the engine no longer knows it, and it left no result
+  kQueueTimeout,    // it did not begin within the time it may wait
   kRefused,         // the engine will never run it
-  kBudget,          // what was left of a budget of time ended it
-  kMetricsInvalid,  // it measured what cannot be: another unit, most often
+  kBudget,          // the rest of a time budget ended it
+  kMetricsInvalid,  // it measured what cannot be, most often in another unit
 };
 template <>
 std::span<const ChoiceWord<FailureClass>> Choices<FailureClass>();
 
-// What follows from a class.
+// The consequences of a failure class.
 struct FailurePolicy {
   FailureClass failure;
-  // What the trial ends as once nothing is tried again: what the plan is taken to have proven.
-  // kCancelled: nothing.
+  // The outcome of the trial after the last attempt, which is what the plan is taken to have shown.
+  // kCancelled: it has shown nothing.
   Outcome outcome = Outcome::kCancelled;
-  int retries = 0;             // at most, of this class in a trial
-  bool excludes_node = false;  // the next attempt leaves out the nodes of this one
-  bool is_of_site = false;     // says something of the site: several in a row pause a study
+  int retries = 0;             // at most so many of this class in a trial
+  bool excludes_node = false;  // the next attempt avoids the nodes of this one
+  bool is_of_site = false;     // the site is at fault: several in a row pause a study
 };
 const FailurePolicy& PolicyOf(FailureClass failure);
 
-// Of a job that ended and left no result of the harness: as far as the engine can tell. Exit codes
-// are those of the harness and of the reference step, which programs of other people need not keep.
+// Classifies a job that ended without a result of the harness, as far as the engine can tell. Exit
+// codes are read as those of the harness and the reference step, to which other programs need not
+// keep.
 FailureClass FailureOf(const JobEnd& end);
 
-// Whether one more attempt is due after `failures`, the classes of a trial's attempts in order.
+// Returns true if one more attempt is due after `failures`, the classes of a trial's attempts in
+// order.
 bool IsRetried(std::span<const FailureClass> failures);
 
 }  // namespace meshwright

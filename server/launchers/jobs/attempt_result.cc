@@ -55,7 +55,7 @@ absl::StatusOr<Ran> RunOf(const Json& object) {
   Ran run = {.step_time = Seconds(*seconds)};
   if (const auto bytes = Member<std::int64_t>(object, "peak_memory_bytes"); bytes.has_value()) {
     if (*bytes < 0) return Damaged(fmt::format("peak_memory_bytes = {}; must be >= 0", *bytes));
-    if (*bytes > 0) run.peak_memory = Bytes{*bytes};  // 0: some logs round so
+    if (*bytes > 0) run.peak_memory = Bytes{*bytes};  // some logs round down to 0
   }
   return run;
 }
@@ -69,7 +69,7 @@ std::string Line(const Json& object, const char* name) {
   return CleanMember(object, name, {.longest_bytes = kLongestMessage});
 }
 
-// Returns reasons of one line each: a line feed parts them in the store.
+// Returns the reasons, each as one line: the store separates them by line feeds.
 std::vector<std::string> SuspectReasonsOf(const Json& object) {
   std::vector<std::string> reasons;
   const auto found = object.find("suspect");
@@ -84,7 +84,7 @@ std::vector<std::string> SuspectReasonsOf(const Json& object) {
   return reasons;
 }
 
-// Beside the time, which counts without any of it.
+// Reads what describes the measurement's quality. The time counts without any of it.
 AttemptQuality QualityOf(const Json& object) {
   const auto seconds = [&](const char* name) -> std::optional<Seconds> {
     const auto value = Member<double>(object, name);
@@ -185,7 +185,7 @@ LogEnds ReadLogEnds(const std::string& folder, const std::string& attempt_id) {
     const std::streamoff size = file.tellg();
     file.seekg(std::max(kEnd, size - kEnd));
     tail = RestOf(file);
-    // Of a file that grows meanwhile.
+    // The file may have grown meanwhile.
     if (tail.size() > kLogEndBytes) tail.erase(0, tail.size() - kLogEndBytes);
   }
   return {.head = CleanText(head, kLogHead), .tail = CleanText(tail, kLogTail)};

@@ -13,38 +13,38 @@
 
 namespace meshwright {
 
-// What the harness wrote of an attempt (docs/harness.md).
+// The harness's account of an attempt (docs/harness.md).
 struct AttemptResult {
   std::string attempt_id = {};
   std::int64_t token = 0;
-  std::optional<FailureClass> failure = {};  // absent: it was measured
-  std::optional<Ran> run = {};               // when it was measured
+  std::optional<FailureClass> failure = {};  // absent if it was measured
+  std::optional<Ran> run = {};               // set if it was measured
   std::string message = {};
   std::string log_head = {};
   std::string log_tail = {};
   AttemptQuality quality = {};
-  std::optional<Seconds> run_time = {};  // of the harness
+  std::optional<Seconds> run_time = {};  // as the harness measured it
 };
 
-// DATA_LOSS for what is not the text of a result.
+// Parses a result. DATA_LOSS if the text is none.
 absl::StatusOr<AttemptResult> ParseAttemptResult(const std::string& text);
 
-// <folder>/<attempt_id>.result.json; nothing when there is none.
+// Reads <folder>/<attempt_id>.result.json; nullopt if there is none.
 absl::StatusOr<std::optional<AttemptResult>> ReadAttemptResult(const std::string& folder,
                                                                const std::string& attempt_id);
 
-// The first and last 64 KiB of what an attempt printed, of which the harness left no result: of its
-// masked <attempt_id>.out, or, where the harness never came to run, of the job's <attempt_id>.log.
-// As CleanText leaves it; the tail does not repeat the head; empty when there is neither.
+// Reads the first and last 64 KiB that an attempt without a result has printed: from its masked
+// <attempt_id>.out, or from the job's <attempt_id>.log if the harness never ran. Both parts are
+// cleaned by CleanText and do not overlap; both are empty if there is neither file.
 struct LogEnds {
   std::string head = {};
   std::string tail = {};
 };
 LogEnds ReadLogEnds(const std::string& folder, const std::string& attempt_id);
 
-// Why a rank that does not measure failed by itself, of <folder>/<attempt_id>.rank<N>.failure.json
-// of this token: where several did, the class that is first in FailureClass, which says most.
-// Nothing when none did.
+// Reads why a rank that does not measure has failed by itself, from
+// <folder>/<attempt_id>.rank<N>.failure.json with this token. If several ranks have, the class that
+// comes first in FailureClass counts, because it says most. Returns nullopt if none has.
 std::optional<AttemptResult> ReadRankFailure(const std::string& folder,
                                              const std::string& attempt_id, std::int64_t token);
 

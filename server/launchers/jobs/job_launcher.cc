@@ -17,10 +17,11 @@
 namespace meshwright {
 namespace {
 
-// So many trials in a row that fail for the site's reasons end the study: the next would too.
+// After so many trials in a row that fail for reasons of the site, the study ends: the next would
+// fail too.
 constexpr int kMostSiteFailures = 3;
 constexpr Seconds kLeastTimeLimit(1);
-constexpr Seconds kEndTime(120);  // that a job takes to end at its limit, at most
+constexpr Seconds kEndTime(120);  // at most, from a job's limit to its end
 constexpr double kMostPollPauses = 8;
 
 // What engines and programs say goes into the store and to terminals.
@@ -67,30 +68,30 @@ void Keep(const AttemptResult& result, AttemptReport& report) {
 
 }  // namespace
 
-// The trial that runs, and the newest attempt at it.
+// The running trial, and its newest attempt.
 struct JobLauncher::Trial {
   TrialJob job = {};
   OpenAttempt attempt = {};
-  JobState noted = JobState::kUnknown;  // in the journal
-  Clock::time_point begin_time = {};    // of the attempt
+  JobState noted = JobState::kUnknown;  // as the journal has it
+  Clock::time_point begin_time = {};    // when the attempt began
   std::optional<Clock::time_point> running_since = {};
   std::optional<Clock::time_point> unknown_since = {};
   std::optional<Clock::time_point> ended_since = {};
   std::optional<Clock::time_point> silent_since = {};
   Clock::time_point next_poll = {};
-  std::optional<std::string> refusal = {};        // of the engine, in its words
-  std::optional<FailureClass> cancelled_as = {};  // why we asked for its end
-  std::string told = {};                          // on_status
-  std::vector<std::string> nodes = {};            // that were last told
-  // Of all attempts.
+  std::optional<std::string> refusal = {};        // why the engine refused it, in its words
+  std::optional<FailureClass> cancelled_as = {};  // why we cancelled it
+  std::string told = {};                          // last given to on_status
+  std::vector<std::string> nodes = {};            // as last told by the engine
+  // These cover all attempts.
   std::vector<FailureClass> failures = {};
   std::vector<std::string> excluded_nodes = {};
   Seconds time = Seconds(0);
-  Seconds time_limit = Seconds(0);  // of the newest
-  bool is_cut = false;              // it is what was left of the budgets
+  Seconds time_limit = Seconds(0);  // limit of the newest attempt
+  bool is_cut = false;              // the limit is what was left of the budgets
 
-  // Whether it counts: too few nodes may be left without those that are avoided, and better those
-  // than none.
+  // Notes a failure and returns true if it counts. A refusal after nodes were excluded does not:
+  // too few nodes may be left, and the avoided nodes are better than none.
   bool Note(FailureClass failure, const std::vector<std::string>& ran_on) {
     if (failure == FailureClass::kRefused && !excluded_nodes.empty()) {
       excluded_nodes.clear();
@@ -132,7 +133,7 @@ absl::Status JobLauncher::Submit(const TrialJob& job) {
   }
   trial_->attempt = std::move(attempt);
   if (!trial_->attempt.is_adopted) return SubmitAttempt();
-  // What an earlier process began is looked for first.
+  // An attempt of an earlier process is looked for first.
   SetTimeLimit();
   has_answered_ |= trial_->noted != JobState::kUnknown;
   return absl::OkStatus();
@@ -167,7 +168,7 @@ absl::Status JobLauncher::SubmitAttempt() {
     trial.refusal = std::string(external_id.status().message());
     return absl::OkStatus();
   }
-  // Whether it has come to the engine shows when it is looked for; else it counts as lost.
+  // Polling shows if the job has reached the engine; if not, it counts as lost.
   return absl::IsUnavailable(external_id.status()) || absl::IsDeadlineExceeded(external_id.status())
              ? absl::OkStatus()
              : external_id.status();
@@ -180,7 +181,7 @@ absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Wait(Seconds limit) {
       trial_->next_poll = Clock::now() + std::chrono::duration_cast<Clock::duration>(PollPause());
       absl::StatusOr<std::optional<FinishedTrial>> finished = Look();
       if (!finished.ok()) {
-        // Nobody will look at it any more.
+        // Nobody will poll this job any more.
         engine_->Cancel(Handle()).IgnoreError();
         return finished.status();
       }
@@ -195,7 +196,8 @@ absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Wait(Seconds limit) {
   return std::nullopt;
 }
 
-// An engine that does not answer is asked less and less often.
+// Returns the pause until the next poll; an engine that does not answer is polled less and less
+// often.
 Seconds JobLauncher::PollPause() const {
   const Seconds usual = options_.poll_interval;
   if (!trial_->silent_since.has_value()) return usual;
@@ -215,8 +217,8 @@ absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Look() {
     return Fail(FailureClass::kRefused, {.message = *trial.refusal});
   }
   const JobHandle handle = Handle();
-  // Asking again for its end does no harm, and an engine may have missed it. Whether it can be
-  // asked at all Poll says.
+  // Cancelling again does no harm, and an engine may have missed the first call. Poll tells if the
+  // engine does not answer.
   if (trial.cancelled_as.has_value()) engine_->Cancel(handle).IgnoreError();
   const auto polled = engine_->Poll({&handle, 1});
   if (polled.ok()) {
@@ -227,7 +229,7 @@ absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Look() {
   return LookPastSilence(polled.status());
 }
 
-// A result lies in the folder, whoever is silent.
+// Looks for a result in the folder, which can be there even if the engine is silent.
 absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::LookPastSilence(
     const absl::Status& silence) {
   Trial& trial = *trial_;
@@ -236,7 +238,7 @@ absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::LookPastSilence(
   const Seconds limit = has_answered_ ? options_.silence_limit
                                       : std::min(options_.silence_limit, options_.first_limit);
   const bool is_over = Clock::now() - *trial.silent_since >= limit;
-  // Its other processes go on until the engine takes a cancel.
+  // The other processes of the job go on until the engine takes a cancel.
   if (IsMeasured() && (engine_->Cancel(Handle()).ok() || is_over)) {
     return Collect({.external_id = trial.attempt.external_id});
   }
@@ -254,8 +256,8 @@ absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Judge(const JobStatus&
   switch (status.state) {
     case JobState::kUnknown:
       trial.unknown_since = trial.unknown_since.value_or(now);
-      // A job that its engine has forgotten may have left a result; one that it does not know yet
-      // may still come, also when it was cancelled.
+      // A job that its engine has forgotten may have left a result. One that the engine does not
+      // know yet may still come, even if it was cancelled.
       if (now - *trial.unknown_since >= options_.lost_limit) return Collect(status);
       return std::nullopt;
     case JobState::kPending:
@@ -268,7 +270,7 @@ absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Judge(const JobStatus&
       trial.ended_since.reset();
       trial.running_since = trial.running_since.value_or(now);
       // Only the process that measures knows that it has seen enough; the others would go on.
-      if (IsMeasured()) engine_->Cancel(Handle()).IgnoreError();  // again at the next look
+      if (IsMeasured()) engine_->Cancel(Handle()).IgnoreError();  // repeated at the next poll
       return std::nullopt;
     case JobState::kEnded:
       return Collect(status);
@@ -312,8 +314,8 @@ void JobLauncher::TellText(std::string what) {
   options_.on_status(trial_->job.id, trial_->told);
 }
 
-// A job may run while nobody looks at it, and of a silent engine it is not known when it ended:
-// what the job says itself then goes before what was seen.
+// Returns how long the job ran. It may run while nobody polls it, and a silent engine does not tell
+// when it ended; what the job itself says therefore comes before what was seen.
 std::optional<Seconds> JobLauncher::TimeUsed(const JobStatus& status, std::optional<Seconds> of_job,
                                              Clock::time_point now) const {
   if (status.run_time.has_value()) return status.run_time;
@@ -328,7 +330,7 @@ absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Collect(const JobStatu
   const Clock::time_point now = Clock::now();
   const auto read = ReadAttemptResult(options_.folder, trial.attempt.id);
   const bool has_result = read.ok() && read->has_value() && (*read)->token == trial.attempt.token;
-  // A file of another node may show a moment after the job has ended.
+  // A file written on another node may appear a moment after the job has ended.
   trial.ended_since = trial.ended_since.value_or(now);
   const bool is_settled = now - *trial.ended_since >= options_.collect_limit;
   if (!has_result && !trial.cancelled_as.has_value() && !is_settled) return std::nullopt;
@@ -352,16 +354,16 @@ absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Collect(const JobStatu
     report.log_head = std::move(ends.head);
     report.log_tail = std::move(ends.tail);
   }
-  // What the job says of itself is nearer to the cause than what its engine says, unless it was
-  // only ended: by the engine, because another process failed.
+  // The job itself knows the cause better than its engine, unless the engine ended it because
+  // another process had failed.
   FailureClass failure = status.end.has_value() ? FailureOf(*status.end) : FailureClass::kLost;
   const auto of_rank = ReadRankFailure(options_.folder, trial.attempt.id, trial.attempt.token);
   const bool is_told = has_result && (*read)->failure != FailureClass::kCancelled;
   if (has_result) Keep(**read, report);
-  // Who ended it the engine knows.
+  // The engine knows who ended it.
   if (has_result && !is_told && !status.reason.empty()) report.message = status.reason;
   if (is_told) failure = *(*read)->failure;
-  // Where another rank is gone, the one that measures waits for it in vain.
+  // If another rank is gone, the rank that measures only waits for it in vain.
   const bool is_consequence =
       !is_told || failure == FailureClass::kHang || failure == FailureClass::kTimeout;
   if (is_consequence && of_rank.has_value()) {
@@ -387,7 +389,7 @@ absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Fail(FailureClass fail
       RETURN_IF_ERROR(TryAgain(report));
       return std::nullopt;
     }
-    // What would have been tried again has proved nothing yet.
+    // A failure that would have been retried has shown nothing yet.
     report.message =
         fmt::format("{}, and no time is left to try again: {}", Word(failure), report.message);
     failure = FailureClass::kBudget;
@@ -407,7 +409,7 @@ absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Fail(FailureClass fail
 
 absl::Status JobLauncher::TryAgain(const AttemptReport& report) {
   Trial& trial = *trial_;
-  // What is lost may only be late.
+  // A lost job may only be late.
   engine_->Cancel(Handle()).IgnoreError();
   ASSIGN_OR_RETURN(OpenAttempt attempt, options_.journal.again(report));
   *trial_ = {.job = trial.job,

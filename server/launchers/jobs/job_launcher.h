@@ -18,33 +18,33 @@
 namespace meshwright {
 
 struct JobLauncherOptions {
-  // The job that measures a plan; its attempt_id and folder are set by the launcher.
+  // Makes the job that measures a plan; the launcher sets its attempt_id and folder.
   std::function<absl::StatusOr<JobSpec>(const ParallelPlan& plan, const OpenAttempt& attempt,
                                         Seconds time_limit)>
       make_job = {};
   Seconds time_limit = Seconds(1800);  // of an attempt
   Seconds least_step = Seconds(0);     // the devices' nominal peak allows no shorter one
   AttemptJournal journal = {};
-  std::string folder = {};  // absolute, the same on every node: results are read from it
-  // Told when it changes: what the engine says of the job of a trial, "slurm job 17 pending:
-  // Resources".
+  std::string folder = {};  // absolute, the same on every node; results are read from it
+  // Called when the engine says something new about the job of a trial, such as "slurm job 17
+  // pending: Resources".
   std::function<void(int trial_id, const std::string& what)> on_status = {};
   Seconds poll_interval = Seconds(5);
   Seconds queue_limit = Seconds(86400);
-  // For which an engine may not know a job that was submitted, or that an earlier process meant to
-  // submit.
+  // The time for which an engine may not know a job that was submitted, or that an earlier process
+  // meant to submit.
   Seconds lost_limit = Seconds(60);
-  // For which the result of a job that has ended may not be seen.
+  // The time that the result of an ended job may take to appear.
   Seconds collect_limit = Seconds(10);
-  // For which an engine may not answer at all: maintenance of a scheduler is waited for.
+  // The time for which an engine may not answer: maintenance of a scheduler is waited for.
   Seconds silence_limit = Seconds(4 * 3600);
-  // The same of one that has not answered once: it may not be there at all.
+  // The same for an engine that has never answered: there may be none.
   Seconds first_limit = Seconds(600);
 };
 
-// Runs plans as jobs of an engine: submits, watches, collects what the harness wrote, tries again
-// what was not the plan's fault (attempt_end.h), and takes up what an earlier process left running.
-// Every step is in the journal before it is relied on. One trial at a time.
+// Runs plans as jobs of an engine, one trial at a time: submits and polls, collects what the
+// harness wrote, retries failures that are not the plan's fault (attempt_end.h), and resumes what
+// an earlier process left running. Every step is in the journal before anything relies on it.
 class JobLauncher final : public Launcher {
  public:
   JobLauncher(std::unique_ptr<JobEngine> engine, JobLauncherOptions options);
@@ -60,17 +60,18 @@ class JobLauncher final : public Launcher {
   struct Trial;
 
   absl::Status SubmitAttempt();
-  // Of the next attempt: its own, or what is left of the budgets.
+  // Returns the limit of the next attempt: its own, or what is left of the budgets.
   [[nodiscard]] Seconds TimeLimit() const;
   void SetTimeLimit();
-  // What has become of the trial; nothing when it goes on.
+  // Polls the engine once and returns the trial if it has finished.
   absl::StatusOr<std::optional<FinishedTrial>> Look();
   absl::StatusOr<std::optional<FinishedTrial>> Judge(const JobStatus& status);
   [[nodiscard]] Seconds PollPause() const;
-  // While the engine does not answer.
+  // Does the same while the engine does not answer.
   absl::StatusOr<std::optional<FinishedTrial>> LookPastSilence(const absl::Status& silence);
   absl::StatusOr<std::optional<FinishedTrial>> Collect(const JobStatus& status);
-  // What a job that has ended used; `of_job` is its own word. Nothing where nobody knows.
+  // Returns how long an ended job ran, or nullopt if nobody knows; `of_job` is the job's own
+  // figure.
   [[nodiscard]] std::optional<Seconds> TimeUsed(const JobStatus& status,
                                                 std::optional<Seconds> of_job,
                                                 std::chrono::steady_clock::time_point now) const;
@@ -85,9 +86,9 @@ class JobLauncher final : public Launcher {
 
   const std::unique_ptr<JobEngine> engine_;
   const JobLauncherOptions options_;
-  std::unique_ptr<Trial> trial_;  // that runs
-  int site_failures_ = 0;         // trials in a row
-  bool has_answered_ = false;     // the engine
+  std::unique_ptr<Trial> trial_;  // the running one
+  int site_failures_ = 0;         // in a row
+  bool has_answered_ = false;     // the engine has answered once
 };
 
 }  // namespace meshwright

@@ -13,12 +13,12 @@
 namespace meshwright {
 namespace {
 
-// Far above a list of a few hundred jobs.
+// Far more than a list of a few hundred jobs.
 constexpr std::size_t kMostBytes = std::size_t{64} << 20;
 
 using Handle = std::unique_ptr<CURL, decltype(&curl_easy_cleanup)>;
 
-// A list of header lines; libcurl owns its text.
+// A list of header lines, whose text libcurl owns.
 class Headers {
  public:
   Headers() = default;
@@ -40,7 +40,7 @@ std::size_t Append(const char* bytes, std::size_t size, std::size_t count, void*
   return length;
 }
 
-// The tokens of service accounts are renewed in their file within the hour.
+// Reads the token anew for each request: tokens of service accounts are renewed within the hour.
 absl::StatusOr<std::string> ReadToken(const std::string& path) {
   std::ifstream file(path);
   std::string token((std::istreambuf_iterator<char>(file)), {});
@@ -71,7 +71,7 @@ absl::StatusOr<HttpResponse> SendHttp(const HttpRequest& request, const HttpOpti
   if (curl == nullptr) return absl::ResourceExhaustedError("libcurl cannot be set up");
   Headers headers;
   headers.Add("Accept: application/json");
-  headers.Add("Expect:");  // else libcurl waits a second before it sends a large body
+  headers.Add("Expect:");  // otherwise libcurl waits a second before it sends a large body
   if (!request.body.empty()) headers.Add("Content-Type: application/json");
   if (!options.token_file.empty()) {
     const auto token = ReadToken(options.token_file);

@@ -8,9 +8,10 @@
 namespace meshwright {
 
 struct HttpOptions {
-  std::string token_file = {};  // of a bearer token, read anew each time; empty: sends none
-  std::string ca_file = {};     // whose certificates are trusted; empty: those of the system
-  Seconds limit = Seconds(10);  // for all of a request, also for its connection
+  // holds a bearer token and is read for each request; empty: no token is sent
+  std::string token_file = {};
+  std::string ca_file = {};     // trusted certificates; empty: those of the system
+  Seconds limit = Seconds(10);  // for a whole request with its connection
 };
 
 struct HttpRequest {
@@ -24,12 +25,12 @@ struct HttpResponse {
   std::string body = {};
 };
 
-// Sends a request over a connection of its own and waits for the answer, whichever it is: also 404
-// and 500 are answers. UNAVAILABLE when none came. Takes no proxy from the environment, and follows
-// no redirection, since the token is meant for one server.
+// Sends a request over a connection of its own and waits for the answer; 404 and 500 are answers
+// too. UNAVAILABLE if none came. It uses no proxy from the environment and follows no redirection,
+// because the token is meant for one server.
 absl::StatusOr<HttpResponse> SendHttp(const HttpRequest& request, const HttpOptions& options);
 
-// As a part of an URL.
+// Returns a text as it may stand within a URL.
 std::string UrlEncoded(const std::string& text);
 
 }  // namespace meshwright

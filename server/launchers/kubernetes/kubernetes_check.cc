@@ -15,7 +15,8 @@ namespace meshwright {
 namespace {
 
 constexpr Seconds kLongestLimit(30 * 86400.0);
-constexpr std::size_t kLongestName = 63;  // of a label of DNS (RFC 1123), and of a label's value
+// of a DNS label (RFC 1123) and of the value of a Kubernetes label
+constexpr std::size_t kLongestName = 63;
 constexpr std::string_view kReserved[] = {"meshwright.io/", "kueue.x-k8s.io/", "kubernetes.io/",
                                           "app.kubernetes.io/managed-by"};
 
@@ -27,7 +28,7 @@ bool IsLetterOrDigit(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-// Of a label's value, and of its key without the prefix.
+// Checks the value of a label, or its key without the prefix.
 bool IsLabelText(std::string_view text) {
   return !text.empty() && text.size() <= kLongestName && IsLetterOrDigit(text.front()) &&
          IsLetterOrDigit(text.back()) && std::ranges::all_of(text, [](char c) {

@@ -9,14 +9,14 @@
 
 namespace meshwright {
 
-// What is wrong with the options, by the names of the wire's fields.
+// Returns the mistakes of the options, named by the fields on the wire.
 std::vector<FieldViolation> MistakesOf(const KubernetesOptions& options);
 
-// INVALID_ARGUMENT that names every bad field.
+// INVALID_ARGUMENT names every bad field.
 absl::Status Validate(const KubernetesOptions& options);
 
-// Whether it may be the name of a namespace, a queue or a job: [a-z0-9]([a-z0-9-]*[a-z0-9])?, at
-// most so long.
+// Returns true if the text may name a namespace, a queue or a job: [a-z0-9]([a-z0-9-]*[a-z0-9])? of
+// at most `longest` characters.
 bool IsKubernetesName(const std::string& text, std::size_t longest);
 
 }  // namespace meshwright

@@ -14,7 +14,7 @@ namespace {
 
 constexpr char kCore[] = "/api/v1";
 constexpr char kKueue[] = "/apis/kueue.x-k8s.io/v1beta1";
-// Its pods go first, so that a job that is gone has left nothing behind.
+// Deletes the pods before the job, so that a job that is gone has left nothing behind.
 constexpr char kDeletion[] =
     R"({"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":"Foreground"})";
 
@@ -23,7 +23,7 @@ constexpr int kHttpConflict = 409;
 
 bool IsSuccess(int status) { return status >= 200 && status < 300; }
 
-// Of answers after which the same request may do better.
+// Returns true for answers after which the same request may succeed later.
 bool IsTransient(int status) { return status == 408 || status == 429 || status >= 500; }
 
 absl::Status Failure(const std::string& what, const HttpResponse& response) {
@@ -102,7 +102,7 @@ absl::StatusOr<std::string> KubernetesEngine::List(const std::string& path,
   ASSIGN_OR_RETURN(HttpResponse response,
                    Send("GET", path + "?labelSelector=" + UrlEncoded(selector), ""));
   if (IsSuccess(response.status)) return std::move(response.body);
-  // Also when it is forbidden: nothing is said of the jobs.
+  // This includes a forbidden list, which says nothing about the jobs.
   return absl::UnavailableError(
       fmt::format("list {}: {} ({})", path, MessageOf(response.body), response.status));
 }
@@ -128,7 +128,7 @@ absl::StatusOr<KubernetesEngine::Lists> KubernetesEngine::ListAll(
 }
 
 absl::StatusOr<std::vector<JobStatus>> KubernetesEngine::Poll(std::span<const JobHandle> jobs) {
-  // An end is final.
+  // A job that has ended is not asked about again.
   std::vector<std::string> asked;
   for (const JobHandle& job : jobs) {
     const auto seen = seen_.find(job.attempt_id);
@@ -166,7 +166,7 @@ absl::Status KubernetesEngine::Note(const KubernetesJob& job, const Lists& lists
   const auto workload = std::ranges::find(lists.workloads, job.uid, &KubernetesWorkload::job_uid);
   KubernetesView view = ViewOf(job, pods, workload == lists.workloads.end() ? nullptr : &*workload);
   Seen& seen = seen_[job.attempt_id];
-  // The pods that did not fail are deleted with the job's end.
+  // Pods that did not fail are deleted when the job ends.
   if (view.status.nodes.empty()) view.status.nodes = seen.status.nodes;
   const Clock::time_point now = Clock::now();
   if (!view.hopeless.has_value()) {
@@ -210,7 +210,7 @@ absl::Status KubernetesEngine::Delete(const std::string& attempt_id) const {
 }
 
 absl::Status KubernetesEngine::Cancel(const JobHandle& job) {
-  // A job that has ended stays as it is, and so somebody may still look at it.
+  // A job that has ended is kept, so that somebody can still look at it.
   ASSIGN_OR_RETURN(const std::vector<JobStatus> statuses, Poll({&job, 1}));
   const JobState state = statuses.front().state;
   if (state == JobState::kEnded || state == JobState::kUnknown) return absl::OkStatus();

@@ -17,22 +17,22 @@
 
 namespace meshwright {
 
-// Kubernetes by its API, with one kind of job that a template describes. A job's name is the
-// attempt's id. Each poll is one list of the jobs, one of their pods and, with Kueue, one of its
-// workloads; any number of jobs is the same. What this engine has seen of a job it keeps, since the
-// cluster forgets what is deleted; to a later process such a job is unknown.
+// Runs jobs through the API of Kubernetes, as the one kind of object that a template describes. A
+// job's name is the attempt's id. Each poll lists the jobs once, their pods once and, with Kueue,
+// its workloads once, for any number of jobs. The engine keeps what it has seen of a job, since the
+// cluster forgets what is deleted; a later process does not know such a job.
 class KubernetesEngine final : public JobEngine {
  public:
-  // INVALID_ARGUMENT that names every bad field of the options, or of the template.
+  // INVALID_ARGUMENT names every bad field of the options or of the template.
   static absl::StatusOr<std::unique_ptr<KubernetesEngine>> Open(KubernetesOptions options);
 
-  // Of valid options and the template that they name.
+  // Takes valid options and the template that they name.
   KubernetesEngine(KubernetesOptions options, KubernetesTemplate job_template)
       : options_(std::move(options)), template_(std::move(job_template)) {}
 
-  // A job whose attempt_id was submitted before is that one.
+  // Submitting an attempt_id again returns the first job.
   absl::StatusOr<std::string> Submit(const JobSpec& spec) override;
-  // Also deletes jobs that cannot go on.
+  // Polling also deletes jobs that cannot go on.
   absl::StatusOr<std::vector<JobStatus>> Poll(std::span<const JobHandle> jobs) override;
   absl::Status Cancel(const JobHandle& job) override;
 

@@ -20,7 +20,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Of kubernetes_pod.sh.
+// The code with which kubernetes_pod.sh ends at the time limit.
 constexpr int kTimeLimitCode = 124;
 
 struct EndRow {
@@ -28,7 +28,7 @@ struct EndRow {
   JobEndKind kind;
 };
 
-// status.reason of a pod that has failed.
+// Values of status.reason of a failed pod.
 constexpr EndRow kPodReasons[] = {
     {"DeadlineExceeded", JobEndKind::kTimeLimit},
     {"Evicted", JobEndKind::kNodeFailure},
@@ -42,26 +42,26 @@ constexpr EndRow kPodReasons[] = {
 };
 constexpr std::string_view kNodeIsFull = "outof";  // "OutOfcpu", "OutOfnvidia.com/gpu"
 
-// The reason of the condition DisruptionTarget; others preempt.
+// Reasons of the condition DisruptionTarget; all others mean preemption.
 constexpr EndRow kDisruptions[] = {
     {"DeletionByPodGC", JobEndKind::kNodeFailure},
     {"DeletionByTaintManager", JobEndKind::kNodeFailure},
     {"TerminationByKubelet", JobEndKind::kNodeFailure},
 };
 
-// Why a container ended.
+// Reasons for which a container ended.
 constexpr EndRow kContainerReasons[] = {
     {"ContainerCannotRun", JobEndKind::kRefused},
     {"OOMKilled", JobEndKind::kOutOfMemory},
     {"StartError", JobEndKind::kRefused},
 };
 
-// Why a container does not begin, where that is the fault of what was asked for.
+// Reasons for which a container does not begin if the request is at fault.
 constexpr std::string_view kHopelessWaits[] = {
     "CreateContainerConfigError", "CreateContainerError", "ErrImageNeverPull", "ErrImagePull",
     "ImageInspectError",          "ImagePullBackOff",     "InvalidImageName",  "RunContainerError"};
 
-// In Kueue's message of a job whose request is above what its queue could ever have.
+// Part of Kueue's message if a job requests more than its queue can ever have.
 constexpr std::string_view kAboveCapacity = "> maximum capacity";
 
 std::optional<JobEndKind> Find(std::span<const EndRow> rows, std::string_view word) {
@@ -69,7 +69,7 @@ std::optional<JobEndKind> Find(std::span<const EndRow> rows, std::string_view wo
   return found == rows.end() ? std::nullopt : std::optional(found->kind);
 }
 
-// The value at a path; null when there is none.
+// Returns the value at a path, or null.
 const Json& At(const Json& json, const char* path) {
   static const Json kNull;
   const Json::json_pointer pointer(path);
@@ -81,7 +81,7 @@ std::string TextAt(const Json& json, const char* path) {
   return found.is_string() ? found.get<std::string>() : std::string();
 }
 
-// The condition of a type when it has this status, else null.
+// Returns the condition of a type if it has this status, or null.
 const Json& Condition(const Json& object, std::string_view type, std::string_view status) {
   static const Json kNull;
   for (const Json& condition : At(object, "/status/conditions")) {
@@ -92,7 +92,7 @@ const Json& Condition(const Json& object, std::string_view type, std::string_vie
   return kNull;
 }
 
-// "reason: message", or what there is of the two.
+// Returns "reason: message", or the one of them that is there.
 std::string Words(const Json& json) {
   const std::string reason = TextAt(json, "/reason");
   const std::string message = TextAt(json, "/message");
@@ -121,7 +121,7 @@ bool Holds(const KubernetesStatusRow& row, const Json& object) {
   return !condition.is_null() && (row.reason.empty() || TextAt(condition, "/reason") == row.reason);
 }
 
-// The container that tells most: one that failed, else the first.
+// Returns the container that tells most: one that failed, or else the first.
 const Json& Container(const Json& pod) {
   static const Json kNull;
   const Json& all = At(pod, "/status/containerStatuses");
@@ -142,7 +142,7 @@ std::optional<JobEndKind> DisruptionOf(const Json& pod) {
 std::optional<JobEndKind> KindOfPodReason(const Json& pod) {
   std::string reason = TextAt(pod, "/status/reason");
   const auto kind = Find(kPodReasons, reason);
-  // Its image did not come in time, and so it was not the job that was slow.
+  // If its image did not come in time, it was not the job that was slow.
   const bool has_begun = At(Container(pod), "/state").contains("terminated");
   if (kind == JobEndKind::kTimeLimit && !has_begun) return JobEndKind::kNodeFailure;
   if (kind.has_value()) return kind;
@@ -173,7 +173,7 @@ std::string ReasonOfEnd(const Json& pod, const JobEnd& end) {
   return Words(At(Container(pod), "/state/terminated"));
 }
 
-// Why it waits: for a node, else for what its container waits for.
+// Returns why a pod waits: for a node, or else for what its container waits for.
 std::string ReasonOfWait(const Json& pod) {
   const Json& unplaced = Condition(pod, "PodScheduled", "False");
   return unplaced.is_null() ? Words(At(Container(pod), "/state/waiting")) : Words(unplaced);
@@ -207,8 +207,9 @@ KubernetesPod PodOf(const Json& json, const std::string& attempt_id) {
   return pod;
 }
 
-// The pod that tells why the job failed: what the cluster did to a pod comes before what a pod did,
-// which others may have done because of it; then the first in time; pods that were only ended last.
+// Returns the pod that tells why the job failed. A pod that the cluster ended comes before pods
+// that failed, which may be a consequence; then the first in time counts; pods that were only
+// terminated come last.
 const KubernetesPod* Cause(std::span<const KubernetesPod> pods) {
   const auto rank = [](const KubernetesPod& pod) {
     const bool is_of_pod = pod.end->kind == JobEndKind::kExited;
@@ -223,7 +224,7 @@ const KubernetesPod* Cause(std::span<const KubernetesPod> pods) {
   return cause;
 }
 
-// Of "2026-11-23T16:03:43Z".
+// Parses times such as "2026-11-23T16:03:43Z".
 std::optional<Seconds> UnixTime(const std::string& text) {
   std::tm time = {};
   std::istringstream in(text);
@@ -232,7 +233,7 @@ std::optional<Seconds> UnixTime(const std::string& text) {
   return Seconds(static_cast<double>(timegm(&time)));
 }
 
-// From the first pod that began to the last that ended, of those that are there still.
+// Returns the time from the first start to the last end among the pods that still exist.
 std::optional<Seconds> PodsRunTime(std::span<const KubernetesPod> pods) {
   std::string start;
   std::string end;
@@ -243,7 +244,7 @@ std::optional<Seconds> PodsRunTime(std::span<const KubernetesPod> pods) {
   }
   const std::optional<Seconds> from = UnixTime(start);
   const std::optional<Seconds> to = UnixTime(end);
-  // Whole seconds: 0 may be most of one.
+  // The times are whole seconds: 0 may be nearly one.
   if (!from.has_value() || !to.has_value() || *to <= *from) return std::nullopt;
   return *to - *from;
 }
@@ -255,7 +256,8 @@ void SetEnd(const KubernetesJob& job, std::span<const KubernetesPod> pods, JobSt
   status.run_time = PodsRunTime(pods);
   const KubernetesPod* const cause = Cause(pods);
   if (job.end->exit_code == 0 || cause == nullptr) return;
-  // The pods tell more than the job, but for an end that the cluster gave the job and no pod.
+  // The pods tell more than the job, except for an end that the cluster gave to the job and not to
+  // a pod.
   const bool is_of_pod = cause->end->kind == JobEndKind::kExited;
   if (is_of_pod && job.end->kind != JobEndKind::kExited) return;
   status.end = cause->end;
@@ -288,7 +290,7 @@ void AddWorkload(const KubernetesWorkload& workload, KubernetesView& view) {
   view.is_urgent = workload.is_preempted;
 }
 
-// The reason is that of what is hopeless, else the first.
+// Adds a pod to the view. The reason is that of a hopeless pod, or else of the first.
 void AddPod(const KubernetesPod& pod, KubernetesView& view) {
   const bool is_first_hope_lost = pod.hopeless.has_value() && !view.hopeless.has_value();
   if (view.status.reason.empty() || is_first_hope_lost) view.status.reason = pod.reason;
@@ -345,7 +347,7 @@ absl::StatusOr<std::vector<KubernetesWorkload>> ParseWorkloads(const std::string
                                    .reason = Words(waits),
                                    .is_admitted = !Condition(item, "Admitted", "True").is_null()};
     workload.is_hopeless = workload.reason.find(kAboveCapacity) != std::string::npos;
-    // Kueue also evicts what did not begin in time; that only waits again.
+    // Kueue also evicts workloads that did not begin in time, which then only wait again.
     workload.is_preempted = TextAt(evicted, "/reason") == "Preempted";
     if (workload.is_preempted) workload.reason = Words(evicted);
     workloads.push_back(std::move(workload));
@@ -367,7 +369,7 @@ std::string MessageOf(const std::string& text) {
 KubernetesView ViewOf(const KubernetesJob& job, std::span<const KubernetesPod> pods,
                       const KubernetesWorkload* workload) {
   KubernetesView view = {.status = {.external_id = job.uid, .nodes = NodesOf(pods)}};
-  // What a job that is deleted says of its pods' ends is no end of its own.
+  // While a job is being deleted, the ends of its pods are not its own end.
   const bool has_succeeded = job.end.has_value() && job.end->exit_code == 0;
   if (job.state == JobState::kEnded && (has_succeeded || !job.is_going)) {
     SetEnd(job, pods, view.status);
@@ -378,7 +380,7 @@ KubernetesView ViewOf(const KubernetesJob& job, std::span<const KubernetesPod> p
   if (workload != nullptr) AddWorkload(*workload, view);
   for (const KubernetesPod& pod : pods) AddPod(pod, view);
   if (view.status.reason.empty()) view.status.reason = job.reason;
-  // Why none are made (a quota of the namespace) stands in events, which we do not read.
+  // Events tell why no pods are made (a quota of the namespace), and we do not read events.
   if (view.status.reason.empty() && pods.empty()) view.status.reason = "has no pods yet";
   if (job.is_going) view.status.reason = "is being deleted";
   return view;

@@ -22,10 +22,11 @@ using Json = nlohmann::json;
 constexpr char kVolume[] = "meshwright";
 constexpr char kQueueLabel[] = "kueue.x-k8s.io/queue-name";
 constexpr char kManagerLabel[] = "app.kubernetes.io/managed-by";
-// What operators add to a job's name ("-worker-0", "-node-0-0") must go into a label of DNS too.
+// Operators add suffixes to a job's name ("-worker-0", "-node-0-0"), and the result must fit a DNS
+// label too.
 constexpr std::size_t kLongestAttemptId = 52;
 
-// Kubernetes replaces $(NAME) in commands and environments, and reads $$ as $.
+// Escapes a text: Kubernetes replaces $(NAME) in commands and environments and reads $$ as $.
 std::string Literal(const std::string& text) {
   std::string literal;
   for (const char c : text) literal += c == '$' ? std::string("$$") : std::string(1, c);
@@ -39,8 +40,8 @@ Json LabelsOf(const KubernetesOptions& options, const JobSpec& spec) {
   return labels;
 }
 
-// Anywhere but there: by the names of the nodes, for their labels may say something else. Such a
-// field takes one value each.
+// Returns an affinity that avoids the nodes. It goes by the names of the nodes, because their
+// labels may differ, and each field takes a single value.
 Json AffinityOf(const std::vector<std::string>& nodes) {
   Json fields = Json::array();
   for (const std::string& node : nodes) {
@@ -86,7 +87,7 @@ Json CommandOf(const KubernetesTemplate& job_template, const KubernetesOptions& 
   return words;
 }
 
-// By placeholder; what has no value is not there.
+// Returns the values by placeholder, without those that have none.
 Json ValuesOf(const KubernetesTemplate& job_template, const KubernetesOptions& options,
               const JobSpec& spec) {
   Json values = {
@@ -125,8 +126,8 @@ Json ValuesOf(const KubernetesTemplate& job_template, const KubernetesOptions& o
   return values;
 }
 
-// A text that is one placeholder has the placeholder's value, whatever its type; within other text
-// the value is written out.
+// Fills in a text. A text that is a single placeholder takes its value with its type; within other
+// text the value is written out.
 std::optional<Json> FilledText(const std::string& text, const Json& values) {
   if (text.starts_with("${") && text.find('}') == text.size() - 1) {
     const auto found = values.find(text.substr(2, text.size() - 3));
@@ -169,7 +170,7 @@ std::optional<Json> Filled(const Json& value, const Json& values) {
   return list;
 }
 
-// JSON holds UTF-8 alone; a word of a command may hold any bytes.
+// Writes JSON, which holds only UTF-8, while a word of a command may hold any bytes.
 absl::StatusOr<std::string> TextOf(const Json& json) {
   try {
     return json.dump();

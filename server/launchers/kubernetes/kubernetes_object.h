@@ -13,26 +13,26 @@
 
 namespace meshwright {
 
-// On every object of a job: its attempt's id.
+// The label of every object of a job that holds its attempt's id.
 inline constexpr std::string_view kAttemptLabel = "meshwright.io/attempt";
 
-// Whether Kueue admits the jobs.
+// Returns true if Kueue admits the jobs.
 bool UsesKueue(const KubernetesTemplate& job_template, const KubernetesOptions& options);
 
-// FAILED_PRECONDITION that names everything for which the job could never run here.
-// By the fields attempt_id, folder and node_count of the job.
+// Returns every reason for which the job could never run here, named by the fields attempt_id,
+// folder and node_count of the job.
 std::vector<FieldViolation> MistakesOf(const KubernetesTemplate& job_template,
                                        const KubernetesOptions& options, const JobSpec& spec);
 absl::Status CheckJob(const KubernetesTemplate& job_template, const KubernetesOptions& options,
                       const JobSpec& spec);
 
-// The text of an object of the template, filled in. Members whose placeholder has no value (no
-// queue, no devices) are left out; a list in the place of an element gives its elements.
+// Fills in an object of the template. Members whose placeholder has no value (no queue, no devices)
+// are left out; a list in the place of an element contributes its elements.
 absl::StatusOr<std::string> FillObject(const std::string& object,
                                        const KubernetesTemplate& job_template,
                                        const KubernetesOptions& options, const JobSpec& spec);
 
-// The job itself: filled in, and with our labels.
+// Fills in the job itself and adds our labels.
 absl::StatusOr<std::string> JobObject(const KubernetesTemplate& job_template,
                                       const KubernetesOptions& options, const JobSpec& spec);
 

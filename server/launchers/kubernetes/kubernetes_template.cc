@@ -29,7 +29,7 @@ constexpr std::string_view kPlaceholders[] = {"affinity",    "attempt_id",
                                               "queue",       "resources",
                                               "suspend",     "volume_mounts",
                                               "volumes"};
-// Without these a job would not be found again or would not do what it is for.
+// Placeholders without which a job would not be found again, or would not do its work.
 constexpr std::string_view kNeeded[] = {"attempt_id", "command"};
 
 constexpr std::string_view kFields[] = {"about",          "plural",        "object",
@@ -38,7 +38,7 @@ constexpr std::string_view kFields[] = {"about",          "plural",        "obje
 constexpr std::string_view kKindFields[] = {"plural", "object"};
 constexpr std::string_view kRowFields[] = {"condition", "reason", "path", "value", "state", "end"};
 
-// What a row may say of a job; "failed" may also name its end.
+// A state that a row may give a job; "failed" may also name the end.
 struct StatusWord {
   std::string_view word;
   JobState state;
@@ -70,7 +70,7 @@ void CheckFields(const Json& object, const std::string& path,
   }
 }
 
-// The text at `name`; empty and a violation when there is none.
+// Returns the text at `name`, or an empty one and a violation if there is none.
 std::string Text(const Json& object, const std::string& path, const char* name,
                  Violations& violations) {
   const auto found = object.find(name);
@@ -83,7 +83,7 @@ std::string Text(const Json& object, const std::string& path, const char* name,
   return {};
 }
 
-// The same for what may be absent.
+// Does the same for a text that may be absent.
 std::string TextIfAny(const Json& object, const std::string& path, const char* name,
                       Violations& violations) {
   return object.contains(name) ? Text(object, path, name, violations) : std::string();
@@ -102,7 +102,7 @@ std::vector<std::string> WordsIn(std::string_view text) {
   return words;
 }
 
-// Collects the placeholders below `value`, and notes those that are none.
+// Collects the placeholders below `value` and reports unknown ones.
 void CollectPlaceholders(const Json& value, const std::string& path, std::vector<std::string>& used,
                          Violations& violations) {
   if (value.is_string()) {
@@ -124,7 +124,7 @@ void CollectPlaceholders(const Json& value, const std::string& path, std::vector
   }
 }
 
-// A kind whose object stands at `path`.object.
+// Reads a kind whose object stands at `path`.object.
 KubernetesKind KindOf(const Json& json, const std::string& path, std::vector<std::string>& used,
                       Violations& violations) {
   KubernetesKind kind = {.plural = Text(json, path, "plural", violations)};

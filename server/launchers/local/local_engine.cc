@@ -35,7 +35,7 @@ namespace {
 
 constexpr std::chrono::seconds kStartLimit(5);
 constexpr int kReadyDescriptor = 3;             // as local_supervisor.sh has it
-constexpr std::chrono::seconds kRestLimit(60);  // for which killed processes are waited for
+constexpr std::chrono::seconds kRestLimit(60);  // time to wait for killed processes to go
 
 std::string PrefixOf(const std::string& folder, const std::string& attempt_id) {
   return folder + "/" + attempt_id;
@@ -48,7 +48,7 @@ std::optional<std::string> ReadLine(const std::string& path) {
   return line;
 }
 
-// "<pid>:<start time>", as OwnOwner has it.
+// Returns "<pid>:<start time>" in the form of OwnOwner.
 std::optional<std::string> SupervisorOf(const std::string& prefix) {
   std::optional<std::string> line = ReadLine(prefix + ".pid");
   if (!line.has_value()) return std::nullopt;
@@ -62,7 +62,8 @@ int PidOf(const std::string& supervisor) {
   return pid;
 }
 
-// From its slots taken to its end, by the supervisor's clock; nothing when it never began.
+// Returns the time from taking its slots to its end by the supervisor's clock; nullopt if it never
+// began.
 std::optional<Seconds> SupervisedTime(const std::string& prefix, const std::string& exit_line) {
   const std::optional<std::string> running = ReadLine(prefix + ".running");
   if (!running.has_value()) return std::nullopt;
@@ -72,7 +73,7 @@ std::optional<Seconds> SupervisedTime(const std::string& prefix, const std::stri
   int code = 0;
   std::string cause;
   words >> start_ms >> code >> cause >> end_ms;
-  // Clocks are set back, too.
+  // A clock may have been set back.
   if (!words || end_ms < start_ms) return std::nullopt;
   return Seconds(1e-3 * static_cast<double>(end_ms - start_ms));
 }
@@ -97,10 +98,10 @@ std::string ReadFile(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Of a job whose supervisor is gone. Ids of processes come again, and a process may leave its
-// session: what holds the attempt's id in its environment is the job's. By descriptor, so that it
-// is the process that was looked at which is killed. Whether there was anything: what is killed
-// takes a moment to go.
+// Kills the processes of a job whose supervisor is gone; returns true if there were any, because a
+// killed process takes a moment to go. Process ids are used again and a process may leave its
+// session, so a process belongs to the job if its environment holds the attempt's id. It is killed
+// through a descriptor, so that it is the process that was looked at.
 bool KillRest(const std::string& attempt_id) {
   bool has_found = false;
   const std::string mark = fmt::format("{}={}", kAttemptVariable, attempt_id) + '\0';
@@ -121,8 +122,9 @@ bool KillRest(const std::string& attempt_id) {
 
 using Times = std::map<std::string, std::chrono::steady_clock::time_point>;
 
-// Whether processes of the job are waited for; those that do not even go when they are killed, as
-// in a driver, are not for ever. `since`: when each job was first seen to have some.
+// Returns true while processes of the job are waited for. Those that do not even go when they are
+// killed, as in a driver, are not waited for without end. `since` notes when each job was first
+// seen to have some.
 bool WaitsForRest(const std::string& prefix, Times& since) {
   if (!KillRest(prefix.substr(prefix.rfind('/') + 1))) {
     since.erase(prefix);
@@ -137,7 +139,7 @@ JobStatus StatusOf(const std::string& prefix, Times& rest_since) {
   if (!supervisor.has_value()) return {};
   JobStatus status = {.external_id = *supervisor, .nodes = {"localhost"}};
   const bool is_alive = IsAlive(*supervisor);
-  // In this order: it writes the line, and then goes.
+  // The order matters: the supervisor writes the line and then ends.
   const auto exit = ReadLine(prefix + ".exit");
   const bool is_ending = is_alive ? exit.has_value() : WaitsForRest(prefix, rest_since);
   if (is_ending) {
@@ -177,7 +179,7 @@ absl::Status Check(const JobSpec& spec, const LocalEngineOptions& options) {
                   spec.processes_per_node, slot_count));
 }
 
-// The environment of this process and what the job adds.
+// Returns the environment of this process with the job's own variables.
 std::vector<std::string> EnvironmentOf(const JobSpec& spec) {
   std::vector<std::string> lines;
   for (char** line = environ; *line != nullptr; ++line) {
@@ -230,7 +232,7 @@ absl::StatusOr<int> StartSupervisor(const JobSpec& spec, const LocalEngineOption
 
 }  // namespace
 
-// In /tmp and not in TMPDIR, which differs between the programs of one user.
+// The folder is in /tmp because TMPDIR differs between the programs of one user.
 std::string UsersSlotsFolder() { return fmt::format("/tmp/meshwright-slots-{}", geteuid()); }
 
 absl::Status MakeSlotsFolder(const std::string& folder) {
@@ -238,7 +240,7 @@ absl::Status MakeSlotsFolder(const std::string& folder) {
     return absl::FailedPreconditionError(
         fmt::format("{} cannot be made: {}", folder, std::strerror(errno)));
   }
-  // One that a site names is the site's to guard.
+  // The site guards a folder that it names itself.
   if (folder != UsersSlotsFolder()) return absl::OkStatus();
   struct stat found = {};
   const bool is_own = lstat(folder.c_str(), &found) == 0 && S_ISDIR(found.st_mode) &&

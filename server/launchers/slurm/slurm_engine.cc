@@ -11,8 +11,7 @@
 namespace meshwright {
 namespace {
 
-// Of messages of sbatch, those that say nothing of the request: the same may do later
-// (slurm_errno.h).
+// Messages of sbatch that do not blame the request, which may succeed later (slurm_errno.h).
 constexpr std::string_view kTransient[] = {"Unable to contact slurm controller",
                                            "Socket timed out",
                                            "temporarily unable",
@@ -50,7 +49,7 @@ absl::StatusOr<std::string> SlurmEngine::Submit(const JobSpec& spec) {
   ASSIGN_OR_RETURN(const CommandOutput output,
                    RunCommand(command, SlurmScript(spec), options_.command_limit));
   if (output.exit_code != 0) return Failure("sbatch", output);
-  // "12" or, of a federation, "12;cluster".
+  // It prints "12" or, in a federation, "12;cluster".
   const std::string line = LastLine(output.out);
   return line.substr(0, line.find(';'));
 }
@@ -105,7 +104,8 @@ absl::Status SlurmEngine::RefuseIfHopeless(const JobHandle& job, JobStatus& stat
 }
 
 absl::Status SlurmEngine::Cancel(const JobHandle& job) {
-  // By name: an id may by now be another job's. Nothing to cancel is no error of scancel.
+  // It cancels by name, because an id may by now be another job's. scancel accepts that there is
+  // nothing to cancel.
   return Ask({"scancel", "--name=" + job.attempt_id}).status();
 }
 

@@ -13,32 +13,32 @@
 namespace meshwright {
 
 struct SlurmEngineOptions {
-  // Of sbatch, the site's own: "--partition=gpu", "--account=x", "--gres=gpu:8".
+  // The site's own flags for sbatch: "--partition=gpu", "--account=x", "--gres=gpu:8".
   std::vector<std::string> sbatch_flags = {};
-  // That one of Slurm's commands may take.
+  // The time that one of Slurm's commands may take.
   Seconds command_limit = Seconds(30);
-  // For which a pending job may show a reason that does not pass (IsHopeless): nodes that are down
-  // for a moment show the same.
+  // The time for which a pending job may show a reason that does not pass (IsHopeless): nodes that
+  // are down for a moment show the same one.
   Seconds hopeless_limit = Seconds(30);
 };
 
-// Slurm by its commands: sbatch, squeue, sacct, scancel. A job is found by its name, the attempt's
-// id, which its comment holds too; Slurm's own ids repeat. Works where accounting is off: finished
-// jobs that squeue has forgotten (MinJobAge) are then looked for in the file of completed jobs, and
-// are unknown where a site keeps none.
+// Runs jobs through Slurm's commands sbatch, squeue, sacct and scancel. A job is found by its name,
+// the attempt's id, which its comment holds too; Slurm uses its own ids again. It works without
+// accounting: finished jobs that squeue has forgotten (MinJobAge) are then looked up in the file of
+// completed jobs, and are unknown if a site keeps none.
 class SlurmEngine final : public JobEngine {
  public:
   explicit SlurmEngine(SlurmEngineOptions options) : options_(std::move(options)) {}
 
   absl::StatusOr<std::string> Submit(const JobSpec& spec) override;
-  // Also cancels pending jobs that cannot run; they end as kRefused.
+  // Polling also cancels pending jobs that can never run; they end as kRefused.
   absl::StatusOr<std::vector<JobStatus>> Poll(std::span<const JobHandle> jobs) override;
   absl::Status Cancel(const JobHandle& job) override;
 
  private:
   using Clock = std::chrono::steady_clock;
   [[nodiscard]] absl::StatusOr<std::string> Ask(const std::vector<std::string>& command) const;
-  // Of jobs that squeue does not know any more.
+  // Returns the jobs that squeue no longer knows.
   [[nodiscard]] std::vector<SlurmJob> Finished(const std::string& names) const;
   absl::Status RefuseIfHopeless(const JobHandle& job, JobStatus& status);
 

@@ -19,7 +19,7 @@ struct StateRow {
   JobEndKind end = JobEndKind::kExited;  // with kEnded
 };
 
-// Other words are of jobs on their way from one of these to another.
+// Other states are transitions between these.
 constexpr StateRow kStates[] = {
     {"PENDING", JobState::kPending},
     {"CONFIGURING", JobState::kPending},
@@ -40,14 +40,15 @@ constexpr StateRow kStates[] = {
     {"REVOKED", JobState::kEnded, JobEndKind::kCancelled},
 };
 
-// Of the limits of a partition, an account or a QOS on one job. Limits on all jobs of somebody
+// Limits of a partition, an account or a QOS that one job exceeds. Limits on all jobs of somebody
 // together (AssocGrp..., QOSGrp..., ...PerUser...) pass with time.
 constexpr std::string_view kHopeless[] = {
     "AccountNotAllowed", "BadConstraints",  "DependencyNeverSatisfied", "InvalidAccount",
     "InvalidQOS",        "PartitionConfig", "PartitionNodeLimit",       "PartitionTimeLimit",
     "QOSNotAllowed",     "QOSTimeLimit",
 };
-// "QOSMaxNodePerJobLimit": of the job itself, while "QOSMaxJobsPerUserLimit" waits for others.
+// "QOSMaxNodePerJobLimit" concerns the job itself, while "QOSMaxJobsPerUserLimit" waits for other
+// jobs.
 constexpr std::string_view kLimitPrefixes[] = {"AssocMax", "QOSMax"};
 constexpr std::string_view kOfOneJob[] = {"PerJob", "PerNode"};
 constexpr std::string_view kLeastPrefix = "QOSMin";
@@ -72,7 +73,7 @@ std::optional<int> Number(std::string_view text) {
   return value;
 }
 
-// The first word: accounting says "CANCELLED by 1000".
+// Returns the first word: accounting says "CANCELLED by 1000".
 std::string FirstWord(std::string_view text) { return std::string(text.substr(0, text.find(' '))); }
 
 std::vector<std::vector<std::string_view>> Rows(std::string_view text, std::size_t fields) {
@@ -84,7 +85,7 @@ std::vector<std::vector<std::string_view>> Rows(std::string_view text, std::size
   return rows;
 }
 
-// Accounting writes "3:0", exit code and signal.
+// Parses what accounting writes: "3:0" is an exit code and a signal.
 std::optional<int> WaitStatus(std::string_view text) {
   const auto parts = Split(text, ':');
   if (parts.size() != 2) return std::nullopt;
@@ -94,7 +95,7 @@ std::optional<int> WaitStatus(std::string_view text) {
   return W_EXITCODE(*code, *signal);
 }
 
-// "[days-][hours:]minutes:seconds". 0 is also said of what never ran.
+// Parses "[days-][hours:]minutes:seconds". Jobs that never ran show 0 too.
 std::optional<Seconds> ElapsedTime(std::string_view text) {
   const std::size_t dash = text.find('-');
   const std::optional<int> days = dash == std::string_view::npos ? 0 : Number(text.substr(0, dash));
@@ -121,7 +122,7 @@ int ExitCode(int wait_status) {
   return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
 }
 
-// "[1-3,7]" after `prefix`; false when it cannot be read.
+// Adds the names of "[1-3,7]" after `prefix`; returns false if it cannot be read.
 bool AddRange(std::string_view prefix, std::string_view range, std::vector<std::string>& names) {
   for (const std::string_view part : Split(range, ',')) {
     const auto ends = Split(part, '-');
@@ -226,7 +227,8 @@ std::vector<std::string> NodeNames(std::string_view list) {
   return names;
 }
 
-// srun ends all tasks when one of them fails. The node of the batch script is the job's first.
+// The script's srun ends all tasks if one of them fails. The node of the batch script is the job's
+// first.
 std::string SlurmScript(const JobSpec& spec) {
   std::string script = "#!/bin/bash\n";
   for (const auto& [name, value] : spec.environment) {
@@ -243,7 +245,7 @@ std::string SlurmScript(const JobSpec& spec) {
 }
 
 std::vector<std::string> SlurmFlags(const JobSpec& spec) {
-  // The finest that Slurm keeps is a minute.
+  // Slurm counts in minutes.
   const int minutes = std::max(1, static_cast<int>(std::ceil(spec.time_limit.count() / 60)));
   std::vector<std::string> flags = {"--parsable",
                                     "--no-requeue",
