@@ -18,7 +18,7 @@
 namespace meshwright {
 namespace {
 
-constexpr std::size_t kFewestPlans = 3;  // that an order is told from
+constexpr std::size_t kFewestPlans = 3;  // an order of fewer says nothing
 constexpr double kPercentile = 0.9;
 
 // The plans of one question that were run.
@@ -30,7 +30,7 @@ struct Group {
 // One plan, measured and estimated.
 struct Pair {
   ParallelPlan plan = {};
-  double measured = 0;  // mean, seconds
+  double measured = 0;  // mean in seconds
   double estimated = 0;
   int run_count = 0;
   std::vector<int> rows = {};
@@ -62,7 +62,7 @@ std::vector<SkippedRun> Joined(std::vector<SkippedRun> a, const std::vector<Skip
   return a;
 }
 
-// The runs that are to be compared, by question.
+// The runs to compare, by question.
 struct Grouped {
   std::vector<Group> groups = {};
   std::vector<SkippedRun> skipped = {};
@@ -112,7 +112,7 @@ Compared PlansOf(const Group& group, const std::vector<HistoryRow>& runs, const 
   return all;
 }
 
-// Those that the model estimates.
+// Returns the plans that the model can estimate.
 absl::StatusOr<Compared> Estimated(PlanModel& model, const Compared& asked) {
   std::vector<ParallelPlan> plans;
   plans.reserve(asked.pairs.size());
@@ -132,7 +132,7 @@ absl::StatusOr<Compared> Estimated(PlanModel& model, const Compared& asked) {
   return kept;
 }
 
-// What becomes of one question.
+// Compares the plans of one question.
 absl::StatusOr<Compared> CompareGroup(const Group& group, const std::vector<HistoryRow>& runs,
                                       const Knowledge& knowledge, const OpenForProblem& open) {
   const auto problem = ResolveProblem(group.question, knowledge);
@@ -163,13 +163,14 @@ Order OrderOf(const std::vector<Pair>& pairs) {
   }
   const Pair& best = *std::ranges::min_element(pairs, {}, &Pair::measured);
   const auto before = std::ranges::count_if(
-      pairs, [&](const Pair& other) { return other.estimated <= best.estimated; });  // and itself
+      // counts itself
+      pairs, [&](const Pair& other) { return other.estimated <= best.estimated; });
   return {.rank_correlation = RankCorrelation(measured, estimated),
           .is_best_first = before <= 1,
           .is_best_among_three = before <= 3};
 }
 
-// Of sorted values, one at least.
+// Returns the 90th percentile of sorted values, of which there is at least one.
 double P90(const std::vector<double>& sorted) {
   const auto rank =
       static_cast<std::size_t>(std::ceil(kPercentile * static_cast<double>(sorted.size())));

@@ -22,7 +22,7 @@ namespace {
 using Json = nlohmann::json;
 using std::filesystem::path;
 
-// The most is far above what a model needs, and far below what a sum with it overflows.
+// The largest values are far above what a model needs, and far below what would overflow in a sum.
 constexpr std::int64_t kLeastMemoryBytes = std::int64_t{64} << 20;  // none starts with less
 constexpr std::int64_t kMostMemoryBytes = std::int64_t{16} << 40;
 constexpr std::int64_t kMostCpuSeconds = 31'536'000;  // 365 days
@@ -46,7 +46,7 @@ bool IsChecksum(std::string_view text) {
   return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-// Reads one object and complains about everything that is wrong with it.
+// Reads one object and reports everything that is wrong with it.
 class ManifestReader {
  public:
   ManifestReader(const Json& json, std::string file) : json_(json), file_(std::move(file)) {}
@@ -131,7 +131,7 @@ class ManifestReader {
   void Whole(const char* field, Range range, std::int64_t& out) {
     const Json* const value = Find(field);
     if (value == nullptr) return;
-    // A number above 0 is unsigned to the parser.
+    // The parser takes numbers above 0 as unsigned.
     const std::uint64_t number = value->is_number_unsigned() ? value->get<std::uint64_t>() : 0;
     if (number >= static_cast<std::uint64_t>(range.least) &&
         number <= static_cast<std::uint64_t>(range.most)) {

@@ -7,8 +7,8 @@
 
 namespace meshwright {
 
-// The models of a folder, by a server or an embedded command line alike: the names of their files
-// and never their paths, and in which state the files are now. Reads every file whole.
+// Lists the models of a folder, for a server or an embedded command line: the names of their files,
+// never their paths, and the present state of the files. Reads every file whole.
 v1::ListCostModelsResponse ListCostModels(const std::vector<ModelManifest>& manifests);
 
 }  // namespace meshwright

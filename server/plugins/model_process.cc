@@ -35,12 +35,12 @@ using Clock = std::chrono::steady_clock;
 
 constexpr char kHostName[] = "meshwright-costmodel-host";
 constexpr char kIsolationWord[] = "meshwright-confinement ";
-constexpr std::size_t kLongestSocket = 100;  // of a Unix socket's 107
+constexpr std::size_t kLongestSocket = 100;  // Linux allows 107
 constexpr std::size_t kLogTail = 16 << 10;
 constexpr std::size_t kLongestWords = 1'000;  // of a log, in a message
-constexpr double kLogRate = 64 << 10;         // bytes a second that are looked at
+constexpr double kLogRate = 64 << 10;         // bytes per second that are read
 constexpr std::chrono::milliseconds kLogPause(10);
-constexpr std::chrono::milliseconds kGrace(1000);  // between asking the keeper and killing it
+constexpr std::chrono::milliseconds kGrace(1000);  // from asking the keeper to end to killing it
 constexpr int kSignalBase = 128;
 
 std::string HostProgram() {
@@ -54,10 +54,10 @@ absl::StatusOr<std::string> MakeFolder() {
   std::string base = std::filesystem::temp_directory_path(error).string();
   constexpr std::string_view kPattern = "/meshwright-model-XXXXXX";
   if (error || base.size() + kPattern.size() + sizeof("/model.sock") > kLongestSocket) {
-    base = P_tmpdir;  // a path of the system's own that is short
+    base = P_tmpdir;  // a short path of the system
   }
   std::string folder = base + std::string(kPattern);
-  if (mkdtemp(folder.data()) == nullptr) {  // 0700
+  if (mkdtemp(folder.data()) == nullptr) {  // with mode 0700
     return absl::UnavailableError(fmt::format("{}: {}", folder, std::strerror(errno)));
   }
   return folder;
@@ -69,7 +69,7 @@ std::vector<std::string> EnvironmentOf(const ProcessSpec& spec, const std::strin
                                             {"HOME", folder},
                                             {"TMPDIR", folder},
                                             {"PYTHONDONTWRITEBYTECODE", "1"}};
-  // LeakSanitizer traces its own process, which the namespaces and NO_NEW_PRIVS need not allow.
+  // LeakSanitizer traces its own process, which the namespaces and NO_NEW_PRIVS may forbid.
   if (kHasAddressSanitizer) all["ASAN_OPTIONS"] = "detect_leaks=0";
   for (const auto& [name, value] : spec.environment) all[name] = value;
   std::vector<std::string> lines;
@@ -103,7 +103,8 @@ std::vector<std::string> ArgumentsOf(const ProcessSpec& spec, const std::string&
   return arguments;
 }
 
-// proc(5): statm's second number is in pages; children are listed by thread.
+// Sums the resident bytes of a process and its descendants. By proc(5), the second number of statm
+// is in pages, and children are listed by thread.
 std::int64_t ResidentBytesBelow(int pid) {
   const std::string folder = fmt::format("/proc/{}", pid);
   std::int64_t all = 0;
@@ -139,7 +140,7 @@ absl::StatusOr<int> StartKeeper(const ProcessSpec& spec, const std::string& fold
                 .has_own_session = true});
 }
 
-// What a model writes: the last of it, at a bounded rate.
+// Keeps the end of what a model writes, at a bounded rate.
 class Log {
  public:
   // Returns true if the writer is too fast.
@@ -162,7 +163,7 @@ class Log {
         CleanText(tail_, {.longest_bytes = kLogTail, .keeps_lines = true, .keeps_end = true});
     return dropped_ == 0 ? tail : fmt::format("{}\n[{} bytes were dropped]", tail, dropped_);
   }
-  // As a message has it.
+  // Returns the end as it stands in a message.
   [[nodiscard]] std::string LastWords() const {
     if (tail_.empty()) return "it wrote nothing";
     return "it wrote: " + CleanText(tail_, {.longest_bytes = kLongestWords, .keeps_end = true});
@@ -171,7 +172,7 @@ class Log {
   [[nodiscard]] const std::string& isolation() const { return isolation_; }
 
  private:
-  // The keeper writes the first line, before the model runs: it is not the model's.
+  // The keeper writes the first line before the model runs, so the line is not the model's.
   void ReadIsolation(std::string_view text) {
     if (has_first_line_) return;
     first_.append(text);
@@ -206,7 +207,7 @@ struct ModelProcess::State {
   mutable std::mutex mutex;
   mutable std::condition_variable changed;
   absl::Status start = absl::OkStatus();
-  int pid = 0;         // 0: not started
+  int pid = 0;         // 0 if not started
   FileHandle process;  // closed when it has ended
   bool is_ended = false;
   std::string ending;
@@ -214,13 +215,14 @@ struct ModelProcess::State {
   std::thread keeper;  // makes the process and looks after it until it ends
 };
 
-// Programs die of a signal where they find no memory, and seldom say so.
+// Names the memory limit after a signal: programs that find no memory die of one and seldom say
+// why.
 std::string ModelProcess::State::EndingAtStart() const {
   if (!ending.starts_with("signal")) return ending;
   return fmt::format("{}, with memory_limit_bytes = {}", ending, memory_bytes);
 }
 
-// Makes the process. One whose end cannot be waited for is not left running.
+// Makes the process. A process whose end cannot be waited for is not left running.
 absl::Status ModelProcess::State::Begin(const ProcessSpec& spec, const FileHandle& log_writer) {
   ASSIGN_OR_RETURN(const int child, StartKeeper(spec, folder, socket, log_writer));
   absl::StatusOr<FileHandle> handle = OpenProcess(child);
@@ -362,7 +364,8 @@ absl::Status ModelProcess::WaitForSocket(std::chrono::milliseconds timeout,
     if (cancel.stop_requested()) return absl::CancelledError("cancelled");
     state_->changed.wait_for(lock, kLook);
   }
-  // The keeper wrote its line before there was a model to make the socket: it need only be read.
+  // The keeper wrote its line before there was a model to make the socket, so it only has to be
+  // read.
   for (int look = 0; look < kLooksForLine && !state_->log.has_first_line(); ++look) {
     state_->changed.wait_for(lock, kLook);
   }

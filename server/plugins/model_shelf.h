@@ -17,8 +17,8 @@
 
 namespace meshwright {
 
-// The models of an administrator's folder. Each runs once, from when it is first asked until the
-// shelf goes. Any thread.
+// The models of an administrator's folder. Each runs once, from the first question until the shelf
+// goes. Safe from any thread.
 class ModelShelf {
  public:
   // Reads the manifests and starts nothing.
@@ -28,12 +28,12 @@ class ModelShelf {
 
   [[nodiscard]] const std::vector<ModelManifest>& manifests() const { return manifests_; }
 
-  // The model of a name; NOT_FOUND lists those that there are.
+  // Finds the model of a name; NOT_FOUND lists the names that there are.
   absl::StatusOr<std::shared_ptr<RunningModel>> Find(std::string_view name);
-  // OpenPlanModel (server/tuner/question/plan_model.h): started, and willing to answer for the
-  // problem, which outlives it. All that it answers was checked (output_check.h). With the
-  // parameters of `calibrations/` for the problem's chip, if they are of this very program; else a
-  // warning.
+  // Implements OpenPlanModel (server/tuner/question/plan_model.h): returns a model that has started
+  // and is willing to answer for the problem, which must outlive it. All its answers are checked
+  // (output_check.h). It gets the parameters of `calibrations/` for the problem's chip if they
+  // belong to this very program; otherwise there is a warning.
   absl::StatusOr<std::unique_ptr<PlanModel>> OpenModel(std::string_view name,
                                                        const Problem& problem,
                                                        const std::stop_token& cancel = {});
@@ -45,7 +45,7 @@ class ModelShelf {
   };
   ModelShelf(std::string folder, std::vector<ModelManifest> manifests, const FailurePolicy& policy,
              ModelEvent on_event);
-  // Read anew for each question: what is calibrated while a server runs counts from the next on.
+  // Reads the calibration for each question, so that a new one counts while the server runs.
   [[nodiscard]] Chosen CalibrationOf(std::string_view name, std::string_view chip) const;
 
   const std::string folder_;
@@ -56,8 +56,8 @@ class ModelShelf {
   std::map<std::string, std::shared_ptr<RunningModel>, std::less<>> running_;
 };
 
-// A model for one problem, from a running one. `warnings`, and what the model itself says of the
-// problem, are its warnings.
+// Makes a model for one problem from a running model. `warnings` and the model's own about the
+// problem become its warnings.
 absl::StatusOr<std::unique_ptr<PlanModel>> MakePlanModel(std::shared_ptr<RunningModel> model,
                                                          const Problem& problem,
                                                          CalibrationParameters calibration = {},

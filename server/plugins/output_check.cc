@@ -16,10 +16,10 @@ namespace meshwright {
 namespace {
 
 constexpr double kBreakdownTolerance = 0.01;
-constexpr int kShardingWeights = 3;  // ZeRO stage
+constexpr int kShardingWeights = 3;  // a ZeRO stage
 
-// Three matrices an expert and layer; of ungated ones two, so that no more are counted than there
-// are.
+// Counts three matrices per expert and layer, or two if they are not gated, so that none is counted
+// that does not exist.
 double ExpertParameters(const ModelSpec& model) {
   if (!model.moe.has_value()) return 0;
   int layers = 0;
@@ -29,7 +29,7 @@ double ExpertParameters(const ModelSpec& model) {
          model.moe->expert_ffn_hidden_size;
 }
 
-// Whether a plan could hold fp8 weights in a byte.
+// Returns the fewest bytes per parameter: a plan could hold fp8 weights in one.
 double BytesPerParameter(Precision precision) {
   switch (precision) {
     case Precision::kFp8:
@@ -49,7 +49,7 @@ std::string WhyBadInterval(const PlanFigures& figures) {
   if (!figures.step_time_low.has_value() || !figures.step_time_high.has_value()) return "";
   const Seconds low = *figures.step_time_low;
   const Seconds high = *figures.step_time_high;
-  // Not so written as to let a NaN pass.
+  // Written so that no NaN passes.
   if (IsTime(low) && IsTime(high) && low <= figures.step_time && figures.step_time <= high) {
     return "";
   }

@@ -7,18 +7,19 @@
 
 namespace meshwright {
 
-// What no plan of a problem can be below, from counts that use no cost model.
+// Lower bounds for all plans of a problem, from counts that need no cost model.
 class OutputCheck {
  public:
-  // `problem` outlives it.
+  // `problem` must outlive it.
   explicit OutputCheck(const Problem& problem);
 
-  // Figures that cannot be true become kError, and the reason has the numbers: not finite, not
-  // above 0, faster than the chips' nominal peak, less memory than the parameters that a device
-  // holds, an interval that does not hold the time, a breakdown that does not add up to it.
+  // Turns impossible figures into kError with the numbers in the reason: figures that are not
+  // finite or not above 0, a time below the one at the chips' nominal peak, less memory than the
+  // parameters that a device holds, an interval without the time in it, a breakdown that does not
+  // add up to the time.
   void Apply(const ParallelPlan& plan, PlanFigures& figures) const;
 
-  // Bytes of the parameters that the mean device holds.
+  // Returns the bytes of the parameters that the mean device holds.
   [[nodiscard]] Bytes LeastMemory(const ParallelPlan& plan) const;
   [[nodiscard]] Seconds least_step() const { return least_step_; }
 

@@ -18,21 +18,21 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-// While a poison plan is looked for, a model that answered before is given so many times its
-// slowest answer, instead of the whole deadline for each part.
+// While a poison plan is searched for, a model that answered before gets so many times its slowest
+// answer for each part, instead of the whole deadline.
 constexpr int kPatience = 20;
 constexpr milliseconds kLeastPatience(1'000);
-constexpr int kMostIsolated = 8;  // plans of a batch: then what is left of it is not asked
+constexpr int kMostIsolated = 8;  // plans per batch; after them the rest is not asked
 constexpr milliseconds kEndTime(200);
-constexpr milliseconds kTurnLook(20);  // of who waits for another's call, at its stop token
-constexpr int kMostDoublings = 16;     // of the back-off: then it is the longest
+constexpr milliseconds kTurnLook(20);  // how often a waiting caller looks at its stop token
+constexpr int kMostDoublings = 16;     // doublings of the back-off until it is the longest
 
 std::string TextOf(const absl::Status& status) {
   return fmt::format("{}: {}", absl::StatusCodeToString(status.code()),
                      std::string(status.message()));
 }
 
-// The model's own refusal of a question: it lives, and would refuse again.
+// Returns true if the model itself refused the question: it lives, and would refuse again.
 bool IsRefusal(const absl::Status& status) {
   return absl::IsInvalidArgument(status) || absl::IsUnimplemented(status) ||
          absl::IsFailedPrecondition(status);
@@ -76,7 +76,7 @@ void RunningModel::CountFailure(const std::string& what, std::string_view event)
   }
 }
 
-// What a failed call has come to: a process that crashed is looked at, one that hangs is ended.
+// Looks after a failed call: a process that crashed is described, one that hangs is ended.
 std::string RunningModel::EndProcess(const absl::Status& failure) {
   std::string what = TextOf(failure);
   if (process_ == nullptr) return what;
@@ -241,12 +241,12 @@ void RunningModel::CloseLeft() {
   }
   for (const auto& [process, handle] : left) {
     if (client_ == nullptr || process != process_number_) continue;
-    // A model that cannot even forget is met at the next call.
+    // A model that cannot even do this is dealt with at the next call.
     client_->CloseContext(handle, {.timeout = policy_.cancel_grace}).IgnoreError();
   }
 }
 
-// A call that was cancelled must be over soon; a model that then answers nothing is ended.
+// A cancelled call must end soon; a model that then does not answer is ended.
 void RunningModel::LookAfterCancel() {
   if (client_ == nullptr) return;
   const auto alive = client_->GetInfo({.timeout = policy_.cancel_grace});
@@ -256,7 +256,7 @@ void RunningModel::LookAfterCancel() {
   process_.reset();
 }
 
-// Leaves no process behind when it fails.
+// Leaves no process behind if it fails.
 absl::Status RunningModel::Ask(Batch& batch, Plans plans, Figures figures) {
   RETURN_IF_ERROR(OpenLocked(batch.context, batch.options.cancel));
   const Clock::time_point start = Clock::now();
@@ -277,7 +277,8 @@ absl::Status RunningModel::Ask(Batch& batch, Plans plans, Figures figures) {
   return WithReason(absl::UnavailableError(EndProcess(answered.status())), "COST_MODEL_FAILED");
 }
 
-// For a part of a batch that had `whole`. Who never answered one has a part of it.
+// Returns the time for a part of a batch that had `whole`. A model that never answered one gets a
+// share of it.
 milliseconds RunningModel::Patience(milliseconds whole, std::size_t part, std::size_t size) const {
   const auto due = slowest_batch_.has_value()
                        ? std::chrono::ceil<milliseconds>(kPatience * *slowest_batch_)
@@ -285,22 +286,22 @@ milliseconds RunningModel::Patience(milliseconds whole, std::size_t part, std::s
   return std::max(kLeastPatience, due);
 }
 
-// Asks for one plan where nothing was answered yet: what an answer takes, the first of a process
-// above all. OK also where the model fails on it.
+// Asks for one plan if nothing was answered yet, to learn how long an answer takes, above all the
+// first of a process. OK even if the model fails on it.
 absl::Status RunningModel::LearnItsPace(Batch& batch, Plans plans, Figures figures) {
   if (slowest_batch_.has_value() || plans.size() == 1) return absl::OkStatus();
   absl::Status asked = Ask(batch, plans.last(1), figures.last(1));
   return Reason(asked) == "COST_MODEL_FAILED" ? absl::OkStatus() : asked;
 }
 
-// The plans that a failed batch fails on, by halves. What fails alone is asked once more: a model
-// that fails now and then has another chance in a process of its own.
+// Finds the plans on which a batch fails, by halves. A plan that fails by itself is asked once
+// more: a model that fails now and then gets another chance in a new process.
 absl::Status RunningModel::Isolate(Batch& batch, Plans plans, Figures figures) {
   struct Range {
     std::size_t begin;
     std::size_t size;
     bool has_failed = false;
-    bool is_first_half = false;  // and the other half is the next that is left
+    bool is_first_half = false;  // the other half is next in line
   };
   const milliseconds whole = batch.deadline;
   RETURN_IF_ERROR(LearnItsPace(batch, plans, figures));
@@ -319,7 +320,7 @@ absl::Status RunningModel::Isolate(Batch& batch, Plans plans, Figures figures) {
     absl::Status asked = Ask(batch, plans.subspan(range.begin, range.size),
                              figures.subspan(range.begin, range.size));
     if (asked.ok()) {
-      // A single one is asked first.
+      // A single plan is asked first.
       if (range.is_first_half && left.back().size > 1) left.back().has_failed = true;
     } else if (Reason(asked) != "COST_MODEL_FAILED") {
       return asked;
@@ -354,10 +355,10 @@ absl::Status RunningModel::EstimateBatch(Batch& batch, Plans plans, Figures figu
   absl::Status asked = Ask(batch, plans, figures);
   if (asked.ok() || Reason(asked) != "COST_MODEL_FAILED") return asked;
   CountFailure(std::string(asked.message()));
-  // Where none was ever answered there is nothing to be found by halves.
+  // If none was ever answered, halving finds nothing.
   const bool is_hopeless = !slowest_batch_.has_value() && RecentFailures() >= policy_.most_failures;
   if (is_hopeless) return BackOff(batch.options.cancel);
-  // The failure is one, however many processes it takes to find its plans.
+  // It counts as one failure, however many processes it takes to find its plans.
   const std::vector<Clock::time_point> counted = std::exchange(failures_, {});
   absl::Status isolated = Isolate(batch, plans, figures);
   failures_.insert(failures_.begin(), counted.begin(), counted.end());
@@ -409,8 +410,8 @@ absl::StatusOr<std::vector<PlanFigures>> RunningModel::Estimate(Context& context
   return figures;
 }
 
-// A call that is of no batch: a refusal is the model's answer, and any other failure ends its
-// process, as that of a batch does.
+// Makes a call outside of a batch: a refusal is the model's answer, and any other failure ends its
+// process, as for a batch.
 template <typename Call>
 auto RunningModel::CallOnce(const std::stop_token& cancel, const Call& call) {
   using Answer = decltype(call(CallLimits()));
@@ -443,7 +444,7 @@ absl::StatusOr<std::vector<double>> RunningModel::LowerBounds(Context& context,
   const std::size_t limit = BatchLimit();
   for (std::size_t at = 0; at < plans.size(); at += limit) {
     const Plans batch = plans.subspan(at, std::min(limit, plans.size() - at));
-    if (!std::ranges::all_of(batch, is_askable)) {  // rare: Estimate tells them apart
+    if (!std::ranges::all_of(batch, is_askable)) {  // rare; Estimate tells them apart
       bounds.resize(bounds.size() + batch.size(), 0);
       continue;
     }

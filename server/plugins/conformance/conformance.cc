@@ -16,8 +16,9 @@ constexpr std::string_view kHandshake = "handshake";
 constexpr std::string_view kHandshakeWhat =
     "starts and serves within 10 s, is healthy, states its name, chips and precisions";
 
-// Of the question's devices. The states of its plans take 6.7 GB of one and more, and
-// conformance_memory.cc has them: on a smaller chip none would be OK, and nothing checked.
+// The least memory of the question's devices. The training states of its plans take 6.7 GB per
+// device and more, and conformance_memory.cc knows them. On a smaller chip no plan would be OK, and
+// nothing would be checked.
 constexpr Bytes kLeastMemory = GiB(32);
 
 Finding CheckHandshake(ConformanceSession& session) {
@@ -34,10 +35,11 @@ Finding CheckHandshake(ConformanceSession& session) {
   return Passed(info.name);
 }
 
-// What a check has found, and what has become of the model: one that it brought down fails this
-// check, and not the next.
+// Runs a check and looks after the model: a check fails if the model ends during it, so that the
+// next one does not.
 Finding RunCheck(const ConformanceCheck& check, ConformanceSession& session) {
-  constexpr std::chrono::milliseconds kEnd(20);  // a crash closes the socket a moment before
+  // a crash closes the socket a moment before the process ends
+  constexpr std::chrono::milliseconds kEnd(20);
   constexpr std::chrono::milliseconds kEndOfSilent(1000);
   if (!session.Ping().ok()) {
     if (const absl::Status again = session.Restart(); !again.ok()) {
@@ -48,7 +50,8 @@ Finding RunCheck(const ConformanceCheck& check, ConformanceSession& session) {
   if (!session.is_running()) return finding;
   const absl::Status after = session.Ping();
   const bool may_have_ended = !after.ok() || finding.outcome == CheckOutcome::kFailed;
-  // One that does not answer is given a second to be found dead; one that does has not ended.
+  // A model that does not answer is given a second to be found dead; one that answers has not
+  // ended.
   if (may_have_ended && session.process().WaitForEnd(after.ok() ? kEnd : kEndOfSilent)) {
     return Failed("the model ended, " + session.process().how_it_ended() + "; " + finding.detail);
   }
@@ -113,9 +116,9 @@ ConformanceReport CheckConformance(const ProcessSpec& model, const Problem& prob
   for (const ConformanceCheck& check : AllChecks()) {
     add(check.name, check.what, RunCheck(check, session));
     const bool has_failed = report.checks.back().outcome == CheckOutcome::kFailed;
-    // Its log, before another process takes its place.
+    // The log is taken before another process takes the model's place.
     if (has_failed && report.log_tail.empty()) report.log_tail = session.log_tail();
-    // Cannot be started again, or means something else by what it says.
+    // It cannot be started again, or its answers mean something else.
     if (!session.is_running() || session.info().protocol_major != kProtocolMajor) return report;
   }
   if (report.log_tail.empty()) report.log_tail = session.log_tail();

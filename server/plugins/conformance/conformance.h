@@ -10,17 +10,17 @@
 
 namespace meshwright {
 
-// What models are asked about: a dense model of about 7 billion parameters on two whole nodes of 8
-// devices of the chip.
+// Returns the question that models are asked: a dense model of about 7 billion parameters on two
+// whole nodes of 8 devices of the chip.
 Question ConformanceQuestion(std::string_view chip);
 
-// The same, resolved, in the chip's own precision, or, where the model knows precisions without
-// bf16, in the first of them.
+// Resolves that question in the chip's own precision, or in the model's first precision if it
+// declares some but not bf16.
 absl::StatusOr<Problem> ConformanceProblem(std::string_view chip, const ModelInfo& model,
                                            const Knowledge& knowledge);
 
-// Runs the whole list against a model's own process, which is stopped and started on the way.
-// Always a report; a check that a dead model cannot pass has failed.
+// Runs the whole list against a process of the model, which is stopped and started on the way.
+// There is always a report; checks that a dead model cannot pass have failed.
 ConformanceReport CheckConformance(const ProcessSpec& model, const Problem& problem);
 
 }  // namespace meshwright

@@ -1,4 +1,4 @@
-// What a model answers: shape, units, physics, laws.
+// Checks of a model's answers: shape, units, physics, laws.
 
 #include <fmt/format.h>
 
@@ -24,12 +24,12 @@ namespace {
 namespace wire = costmodel::v1;
 
 constexpr std::size_t kPlans = 256;
-constexpr double kTolerance = 1e-9;  // of laws that rounding must not break
-// Of the nominal peak. No plan reaches all of it, so that times in milliseconds reach less than
-// this, whatever the chip; published runs of well-chosen plans reach a tenth and more, so that a
-// model may be wrong a hundredfold before this fails it.
+constexpr double kTolerance = 1e-9;  // so that rounding breaks no law
+// The least share of the nominal peak. No plan reaches the whole peak, so times given in
+// milliseconds stay below this on any chip. Published runs of well-chosen plans reach a tenth and
+// more, so a model fails only if it is wrong a hundredfold.
 constexpr double kLeastUtilization = 1e-3;
-// Double the devices and the batch: the same work a device, and some more communication.
+// Doubling devices and batch leaves each device the same work and adds some communication.
 constexpr double kLeastWeakScaling = 0.9;
 constexpr double kMostWeakScaling = 1.6;
 
@@ -48,7 +48,7 @@ absl::StatusOr<Asked> AskAll(ConformanceSession& session, const Problem& problem
   return asked;
 }
 
-// Empty, or one of the contract's.
+// The provenance must be empty or a word of the contract.
 Finding CheckProvenance(ConformanceSession& session) {
   const auto context = session.Open(session.problem());
   if (!context.ok()) return Failed("OpenContext", context.status());
@@ -110,7 +110,7 @@ Finding CheckUnits(ConformanceSession& session) {
   return best >= kLeastUtilization ? Passed(seen) : Failed(seen + ": are its times in seconds?");
 }
 
-// Plans that are slower, or fit no more, when the cluster is better.
+// Looks for plans that get slower, or no longer fit, on a better cluster.
 Finding CompareClusters(ConformanceSession& session, const std::string& what,
                         void (*improve)(NodePool& pool)) {
   Problem better = session.problem();
@@ -180,7 +180,7 @@ Finding CheckScaling(ConformanceSession& session) {
   return Passed(fmt::format("at most {:.3g} times the time", most));
 }
 
-// Refused as a whole, or for every candidate.
+// Checks that the model refuses a context, or every candidate in it.
 Finding RefusesContext(ConformanceSession& session, const std::string& what,
                        const wire::OpenContextRequest& request) {
   const auto context = session.Open(request);
@@ -199,7 +199,7 @@ Finding RefusesContext(ConformanceSession& session, const std::string& what,
   return Passed();
 }
 
-// The model of the problem with the operator in it.
+// Returns the problem with an operator added to its model.
 Problem WithOperator(const Problem& problem, std::string_view name) {
   Problem changed = problem;
   ModelSpec& model = changed.model;
@@ -220,7 +220,8 @@ Problem WithOperator(const Problem& problem, std::string_view name) {
   return changed;
 }
 
-// Before any plan is asked about: a study that finds out at its first batch has waited for nothing.
+// The refusal must come before any plan is asked about: a study that learns of it only with its
+// first batch has waited for nothing.
 Finding RefusesOperators(ConformanceSession& session) {
   const std::vector<std::string>& declared = session.info().operators;
   for (const std::string_view name : {"moe", "mla", "sliding_window", "mtp"}) {

@@ -1,4 +1,5 @@
-// How a model behaves: determinism, batches, malformed input, deadlines, restarts, leaks, speed.
+// Checks of a model's behaviour: determinism, batches, malformed input, deadlines, restarts, leaks,
+// speed.
 
 #include <fmt/format.h>
 
@@ -26,14 +27,14 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr std::size_t kBehaviourPlans = 200;
-constexpr int kLargestBatch = 8192;  // that is tried where a model states no limit
+constexpr int kLargestBatch = 8192;  // largest tried if a model states no limit
 constexpr int kContexts = 200;
 constexpr std::size_t kContextPlans = 16;
 constexpr int kMostCallers = 4;
 constexpr int kRounds = 8;  // of each caller
 constexpr std::int64_t kMostGrowth = 64 << 20;
 constexpr double kLeastRate = 20'000;  // candidates a second
-// At least so long, and as long as this where the rate is not reached.
+// The rate is measured for at least this long, and for up to this long while it is too low.
 constexpr std::chrono::duration<double> kLeastRateTime(0.25);
 constexpr std::chrono::duration<double> kMostRateTime(1.0);
 constexpr int kInterruptions = 8;
@@ -41,7 +42,7 @@ constexpr int kRestarts = 3;
 
 std::string PlanText(const ParallelPlan& plan) { return MakePlanKey(plan).text; }
 
-// Empty when all are equal.
+// Returns the first difference; empty if all are equal.
 std::string Difference(const std::vector<PlanFigures>& a, const std::vector<PlanFigures>& b,
                        const std::vector<ParallelPlan>& plans) {
   for (std::size_t i = 0; i < plans.size(); ++i) {
@@ -115,7 +116,7 @@ Finding CheckBatches(ConformanceSession& session) {
                                          stated + 1));
 }
 
-// Of a column that may not be there, since all have its default.
+// Changes a column that may be absent because all plans have its default.
 template <typename Value>
 void SetFirst(Value value, Value absent, int count,
               google::protobuf::RepeatedField<Value>& column) {
@@ -123,7 +124,8 @@ void SetFirst(Value value, Value absent, int count,
   column.Set(0, value);
 }
 
-// A bad row among good ones: it is not OK, they are as they would be without it.
+// Checks a bad row among good ones: it must not be OK, and the others must be as they would be
+// without it.
 Finding CheckBadRow(ConformanceSession& session, std::int64_t context, const std::string& what,
                     void (*spoil)(wire::Candidates& candidates)) {
   const std::vector<ParallelPlan> plans = ConformancePlans(session.problem(), 16);
@@ -150,7 +152,7 @@ bool IsRefusal(const absl::Status& status) {
          absl::IsFailedPrecondition(status);
 }
 
-// One that can only be refused, or answered with nothing that is OK.
+// Checks a question that must be refused, or answered with nothing that is OK.
 Finding CheckBadQuestion(ConformanceSession& session, const std::string& what,
                          void (*spoil)(wire::OpenContextRequest& request)) {
   const std::vector<ParallelPlan> plans = ConformancePlans(session.problem(), 4);
@@ -259,8 +261,8 @@ Finding CheckContexts(ConformanceSession& session) {
   return session.AskRaw(*other, one).ok() ? Passed() : Failed("closing one context closes others");
 }
 
-// A call that is given up after a time: by its deadline, or by its caller. OK: it was, or was
-// answered before.
+// Gives up a call after a time, by its deadline or by its caller. OK if it ended for that, or had
+// been answered before.
 absl::Status Interrupt(ConformanceSession& session, std::int64_t context,
                        const wire::Candidates& batch, Clock::duration after, bool is_deadline) {
   if (is_deadline) {
@@ -292,7 +294,8 @@ Finding CheckCancellation(ConformanceSession& session) {
     return Failed(fmt::format("a batch of {}", many.count()), whole.status());
   }
   const Clock::duration whole_time = Clock::now() - start;
-  // Spread over the time that the call takes, so that some fall into the work itself.
+  // The moments are spread over the time that the call takes, so that some fall into the work
+  // itself.
   for (int i = 0; i < kInterruptions; ++i) {
     const bool is_deadline = i % 2 == 0;
     const absl::Status status =
@@ -330,7 +333,8 @@ Finding CheckLeaks(ConformanceSession& session) {
   return growth <= kMostGrowth ? Passed(seen) : Failed(seen);
 }
 
-// One of several callers: what differs from the answers to one alone; empty: nothing.
+// Runs one of several callers; returns how its answers differ from those to a single caller, or an
+// empty text.
 std::string AskBesideOthers(ConformanceSession& session, const std::vector<ParallelPlan>& plans,
                             const std::vector<PlanFigures>& expected) {
   for (int i = 0; i < kRounds; ++i) {
@@ -387,7 +391,7 @@ Finding CheckThroughput(ConformanceSession& session) {
   return rate >= least ? Passed(seen) : Failed(seen);
 }
 
-// The last check: what cannot be started again can be asked nothing more.
+// This check comes last: a model that cannot be started again cannot be asked anything more.
 Finding CheckRestarts(ConformanceSession& session) {
   const std::vector<ParallelPlan> plans = ConformancePlans(session.problem(), kContextPlans);
   const auto before = session.AskAbout(session.problem(), plans);

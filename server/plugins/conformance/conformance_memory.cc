@@ -1,4 +1,4 @@
-// Memory that is known without a model: the states of training.
+// Checks of memory that is known without a model: the states of training.
 
 #include <fmt/format.h>
 
@@ -18,25 +18,27 @@
 namespace meshwright {
 namespace {
 
-// Bytes of a parameter. Mixed-precision training with Adam holds it in 16 bits, its gradient in 16
-// or 32, and in 32 bits a master copy and two moments: 2 + 2 (or 4) + 12 (Rajbhandari et al., ZeRO:
-// Memory Optimizations Toward Training Trillion Parameter Models, section 3.1).
+// Bytes per parameter. Mixed-precision training with Adam holds a parameter in 16 bits, its
+// gradient in 16 or 32, and in 32 bits a master copy and two moments: 2 + 2 (or 4) + 12
+// (Rajbhandari et al., ZeRO: Memory Optimizations Toward Training Trillion Parameter Models,
+// section 3.1).
 struct StateBytes {
   double weights = 2;
   double gradients = 2;
   double optimizer = 12;
 };
 
-// What a model may count above the states: half of them again (stages that are not equal, copies,
+// The most that a model may count above the states: half of them again (unequal stages, copies,
 // fragmentation) and 16 GB. Full recomputation of one sequence of 2,048 tokens leaves activations
-// and logits of less than 3 GB; the rest is for a runtime and its buffers. Without the division by
-// ZeRO's ranks, tensor ranks or stages, and in bits, a row of the table is above it.
+// and logits of less than 3 GB; the rest is for a runtime and its buffers. A model that forgets to
+// divide by ZeRO's ranks, tensor ranks or stages, or that counts bits, is above this in some row of
+// the table.
 constexpr double kMostStateRatio = 1.5;
 constexpr double kMostOtherBytes = 16e9;
 constexpr double kTooLittle = 0.9;  // of the least that the states take
 constexpr double kRoom = 2;         // of the most
 
-// Those of one sequence a micro-batch, with full recomputation.
+// Known memory with one sequence per micro-batch and full recomputation.
 struct KnownMemory {
   int tensor_parallel = 1;
   int pipeline_parallel = 1;
@@ -47,9 +49,9 @@ constexpr KnownMemory kKnown[] = {{1, 1, 0}, {1, 1, 1}, {1, 1, 2}, {1, 1, 3},
 
 StateBytes LeastStates(Precision precision) {
   switch (precision) {
-    case Precision::kFp8:  // weights may be kept in 8 bits alone
+    case Precision::kFp8:  // the only copy of the weights may have 8 bits
       return {.weights = 1};
-    case Precision::kFp32:  // which need no master copy
+    case Precision::kFp32:  // needs no master copy
       return {.weights = 4, .gradients = 4, .optimizer = 8};
     case Precision::kBf16:
     case Precision::kFp16:
@@ -75,7 +77,7 @@ ParallelPlan PlanOf(const KnownMemory& known, const Problem& problem) {
           .recompute = {.granularity = RecomputeGranularity::kFull}};
 }
 
-// Of a mean device: the busiest has no less.
+// Returns the bytes of the mean device; the busiest has at least as many.
 double StateBytesOf(const StateBytes& states, const ParallelPlan& plan, const Problem& problem) {
   const auto parameters = static_cast<double>(ParameterCount(problem.model, false));
   const double data = plan.data_parallel;
@@ -92,7 +94,7 @@ ConformanceSession::Answers AskWithCapacity(ConformanceSession& session, const P
   return session.AskAbout(problem, {plan});
 }
 
-// Skipped: the model answers with neither OK nor INFEASIBLE_MEMORY.
+// The check is skipped if the model answers with neither OK nor INFEASIBLE_MEMORY.
 Finding CheckKnownMemory(ConformanceSession& session, const KnownMemory& known) {
   const Problem& problem = session.problem();
   const ParallelPlan plan = PlanOf(known, problem);

@@ -1,4 +1,4 @@
-// What a model may lack, and says that it has: bounds, explanations and calibration.
+// Checks of what a model may declare to lack: bounds, explanations and calibration.
 
 #include <fmt/format.h>
 
@@ -22,14 +22,14 @@ using Stub = ConformanceSession::Stub;
 
 constexpr std::size_t kOptionalPlans = 32;
 constexpr std::size_t kBoundedPlans = 200;
-constexpr double kReached = 0.5;  // of the nominal rates: what a made-up measurement says
+constexpr double kReached = 0.5;  // share of the nominal rates in made-up measurements
 
 bool IsRefused(const absl::Status& status) {
   return absl::IsInvalidArgument(status) || absl::IsFailedPrecondition(status) ||
          absl::IsUnimplemented(status) || absl::IsOutOfRange(status);
 }
 
-// Of a context that is open.
+// Compares estimates with bounds in an open context.
 Finding CompareWithBounds(ConformanceSession& session, std::int64_t context) {
   const std::vector<ParallelPlan> plans = ConformancePlans(session.problem(), kBoundedPlans);
   const auto figures = session.Ask(context, plans);
@@ -79,7 +79,7 @@ Finding CheckExplain(ConformanceSession& session) {
   return Passed(fmt::format("{} lines", said->lines_size()));
 }
 
-// Empty: they are fine.
+// Returns what is wrong with the tests; empty if nothing is.
 std::string WhyBad(const wire::ListCalibrationTestsResponse& tests) {
   if (tests.tests().empty()) return "ListCalibrationTests lists none";
   std::set<std::string> names;
@@ -90,7 +90,7 @@ std::string WhyBad(const wire::ListCalibrationTestsResponse& tests) {
   return "";
 }
 
-// Half of what the chip's data sheet says, in the test's unit.
+// Makes up a measurement: half of what the chip's data sheet says, in the test's unit.
 double MadeUp(const wire::CalibrationTest& test, const Problem& problem) {
   const ChipSpec& chip = problem.cluster.pools.front().chip;
   if (test.unit() == "bytes_per_second") return kReached * chip.memory_bandwidth.rate;
@@ -101,7 +101,7 @@ double MadeUp(const wire::CalibrationTest& test, const Problem& problem) {
   return test.unit() == "seconds" ? 1e-3 : kReached;
 }
 
-// With the parameters the model answers, and its bounds hold; with garbage it refuses, and lives.
+// With the parameters the model must answer within its bounds; garbage it must refuse, and survive.
 Finding CheckParameters(ConformanceSession& session, const std::string& parameters) {
   wire::OpenContextRequest request = ToContext(session.problem());
   request.set_calibration(parameters);

@@ -13,20 +13,20 @@ namespace meshwright {
 enum class CheckOutcome { kPassed, kFailed, kSkipped };
 std::string_view Word(CheckOutcome outcome);  // passed, failed, skipped
 
-// One check of the conformance list (docs/vendor_models.md).
+// A check of the conformance list (docs/vendor_models.md).
 struct CheckResult {
-  std::string name = {};  // "determinism"
-  std::string what = {};  // for people: what must hold
+  std::string name = {};  // such as "determinism"
+  std::string what = {};  // what must hold, for people
   CheckOutcome outcome = CheckOutcome::kFailed;
   std::string detail = {};  // what was seen
 };
 
 struct ConformanceReport {
-  ModelInfo info = {};         // empty when the handshake failed
-  std::string isolation = {};  // that the kernel allowed
+  ModelInfo info = {};         // empty if the handshake failed
+  std::string isolation = {};  // as the kernel allowed it
   std::vector<CheckResult> checks = {};
-  std::string log_tail = {};  // what the model wrote
-  // Beside measured runs, where there are any; what it shows is no check.
+  std::string log_tail = {};  // the end of what the model wrote
+  // The comparison with measured runs, if there are any. It is no check.
   std::optional<Accuracy> accuracy = {};
 };
 

@@ -27,9 +27,9 @@ namespace wire = costmodel::v1;
 
 constexpr std::chrono::milliseconds kStartTimeout(10'000);
 constexpr std::chrono::milliseconds kPingTimeout(2'000);
-constexpr double kNoise = 0.1;  // of a model that does not say that it is deterministic
+constexpr double kNoise = 0.1;  // of a model that does not claim to be deterministic
 
-// Not its value: one NaN is like another here.
+// Compares bits rather than values, so that one NaN equals another.
 std::optional<std::uint64_t> Bits(std::optional<Seconds> time) {
   if (!time.has_value()) return std::nullopt;
   return std::bit_cast<std::uint64_t>(time->count());
@@ -116,7 +116,7 @@ std::vector<ParallelPlan> ConformancePlans(const Problem& problem, std::size_t c
   const int devices = DeviceCount(problem.cluster);
   std::vector<ParallelPlan> plans;
   for (int number = 0; plans.size() < count; ++number) {
-    int rest = number;  // its digits are the choices, those that vary fastest first
+    int rest = number;  // its digits are the choices; the first ones vary fastest
     const auto digit = [&rest](int choices) {
       return std::exchange(rest, rest / choices) % choices;
     };

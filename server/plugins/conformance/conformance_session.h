@@ -19,7 +19,7 @@
 
 namespace meshwright {
 
-// What a check has found: nothing, or what is wrong, or why it does not apply.
+// The result of a check: nothing, a fault, or a reason why it does not apply.
 struct Finding {
   CheckOutcome outcome = CheckOutcome::kPassed;
   std::string detail = {};
@@ -35,7 +35,7 @@ inline Finding Skipped(std::string detail) {
 }
 Finding Failed(std::string_view what, const absl::Status& status);
 
-// A model that is checked: its process, and its calls as they are on the wire.
+// A model under check: its process, and its calls as they are on the wire.
 class ConformanceSession {
  public:
   using Stub = costmodel::v1::CostModelService::Stub;
@@ -44,15 +44,15 @@ class ConformanceSession {
   ConformanceSession(ProcessSpec spec, const Problem& problem)
       : spec_(std::move(spec)), problem_(problem) {}
 
-  // Starts it, again if it runs.
+  // Starts the model, or restarts it if it runs.
   absl::Status Restart();
   void Stop();
-  // Whether it answers within two seconds.
+  // Checks that the model answers within two seconds.
   absl::Status Ping();
 
   [[nodiscard]] const Problem& problem() const { return problem_; }
   [[nodiscard]] const ModelInfo& info() const { return info_; }
-  // Of a model that was started, whether or not it runs.
+  // Returns the process of a model that was started; it need not run any more.
   [[nodiscard]] ModelProcess& process() { return *process_; }
   [[nodiscard]] std::string isolation() const {
     return process_ == nullptr ? std::string() : process_->isolation();
@@ -70,7 +70,7 @@ class ConformanceSession {
   absl::StatusOr<costmodel::v1::EstimateBatchResponse> AskRaw(
       std::int64_t context, const costmodel::v1::Candidates& candidates,
       const CallLimits& limits = {});
-  // In a context of its own.
+  // Asks in a context of its own.
   Answers AskAbout(const Problem& problem, const std::vector<ParallelPlan>& plans);
 
  private:
@@ -81,24 +81,24 @@ class ConformanceSession {
   ModelInfo info_;
 };
 
-// Legal plans of the problem, `count` of them at most, all different.
+// Returns up to `count` legal plans of the problem, all different.
 std::vector<ParallelPlan> ConformancePlans(const Problem& problem, std::size_t count);
 
-// To the bit.
+// Compares to the bit.
 bool AreEqual(const PlanFigures& a, const PlanFigures& b);
-// But for noise: the same verdict, and times that differ by at most a tenth. Times that cannot be
-// are left to the check of physics.
+// Compares except for noise: the same verdict, and times that differ by at most a tenth. Impossible
+// times are left to the check of physics.
 bool AreAlike(const PlanFigures& a, const PlanFigures& b);
-bool IsLikelyTime(Seconds time);  // finite, above 0
+bool IsLikelyTime(Seconds time);  // finite and above 0
 
-// The checks, in their order; one file each for the versions that models speak, what they answer,
-// the memory that is known, what they may lack, and how they behave.
+// A check. The lists below are in the order in which they run, with a file each: the versions that
+// a model speaks, its answers, known memory, optional parts, and behaviour.
 struct ConformanceCheck {
   std::string_view name;
   std::string_view what;
   Finding (*run)(ConformanceSession& session);
 };
-// The first of these decides whether the model can be asked anything else.
+// The first of these decides if the model can be asked anything else.
 std::vector<ConformanceCheck> VersionChecks();
 std::vector<ConformanceCheck> AnswerChecks();
 std::vector<ConformanceCheck> MemoryChecks();

@@ -1,4 +1,4 @@
-// Which versions of the contract a model speaks, and which it is itself.
+// Checks of the versions: those of the contract that a model speaks, and its own.
 
 #include <fmt/format.h>
 #include <google/protobuf/message.h>
@@ -21,10 +21,10 @@ using Stub = ConformanceSession::Stub;
 
 constexpr std::size_t kVersionPlans = 16;
 constexpr std::size_t kLongestVersion = 64;
-constexpr int kDistantVersion = 999;  // major or minor, that no model was written for
-constexpr int kNewField = 15'000;     // that no minor of today has
+constexpr int kDistantVersion = 999;  // a major or minor that no model was written for
+constexpr int kNewField = 15'000;     // a field that no current minor has
 
-// Estimates are kept by it, and people read it.
+// Estimates are stored under the version, and people read it.
 bool IsVersionText(const std::string& text) {
   constexpr std::string_view kLettersAndDigits =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
@@ -57,7 +57,8 @@ Finding CheckProtocol(ConformanceSession& session) {
                             CleanText(info->version(), {.longest_bytes = kLongestVersion})));
 }
 
-// A minor only adds; the major that a model was written for is the same for every caller.
+// Checks that every caller gets the same: a minor version only adds, and a model was written for
+// one major.
 Finding CheckCallers(ConformanceSession& session) {
   const auto later = InfoFor(session, kProtocolMajor, kDistantVersion);
   const std::string caller =
@@ -80,11 +81,11 @@ void AddNewField(google::protobuf::Message& message) {
   message.GetReflection()->MutableUnknownFields(&message)->AddVarint(kNewField, 1);
 }
 
-// What a later minor adds is ignored by a model that does not know it.
+// Checks that a model ignores what a later minor adds.
 Finding CheckNewFields(ConformanceSession& session) {
   const std::vector<ParallelPlan> plans = ConformancePlans(session.problem(), kVersionPlans);
   const auto plain = session.AskAbout(session.problem(), plans);
-  if (!plain.ok()) return Passed();  // it answers nothing, which is another check's
+  if (!plain.ok()) return Passed();  // it answers nothing, which another check reports
   wire::OpenContextRequest question = ToContext(session.problem());
   AddNewField(question);
   AddNewField(*question.mutable_model());

@@ -14,7 +14,7 @@ namespace {
 using OrderedJson = nlohmann::ordered_json;
 
 std::string Printed(const OrderedJson& json) {
-  // What a foreign program writes need not be UTF-8.
+  // The output of a foreign program need not be UTF-8.
   return json.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 

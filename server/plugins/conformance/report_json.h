@@ -19,7 +19,7 @@ struct ShownModel {
   std::vector<std::string> calibrated_chips = {};
 };
 
-// What `meshwright model` prints for programs, with a newline at the end.
+// Return what `meshwright model` prints for programs, with a newline at the end.
 
 std::string ListJson(const v1::ListCostModelsResponse& list);
 std::string ShowJson(const ShownModel& shown);

@@ -10,11 +10,11 @@
 namespace meshwright {
 namespace {
 
-constexpr unsigned kTypeBits = 0xf;  // of socket(2)'s type; the others are flags
+constexpr unsigned kTypeBits = 0xf;  // the type in socket(2)'s argument; other bits are flags
 
 using Conditions = std::vector<scmp_arg_cmp>;
 
-// (libseccomp's macros for conditions are of C.)
+// The conditions are written out because libseccomp's macros for them are C.
 bool Forbid(scmp_filter_ctx filter, int call, unsigned error, const Conditions& conditions = {}) {
   return seccomp_rule_add_array(filter, SCMP_ACT_ERRNO(error), call,
                                 static_cast<unsigned>(conditions.size()), conditions.data()) == 0;
@@ -28,8 +28,8 @@ bool AddRules(scmp_filter_ctx filter) {
                  Forbid(filter, SCMP_SYS(add_key), EPERM) &&
                  Forbid(filter, SCMP_SYS(request_key), EPERM) &&
                  Forbid(filter, SCMP_SYS(keyctl), EPERM);
-  // SOCK_RAW is another name for a datagram there. The kernel reads half of a register, and a
-  // filter all of it: a condition on the family could be gone round, the masked one cannot.
+  // SOCK_RAW means a datagram there too. The kernel reads half of a register and a filter reads all
+  // of it: a condition on the family could be evaded, the masked one cannot.
   for (const unsigned type : {SOCK_DGRAM, SOCK_RAW}) {
     const scmp_arg_cmp of_type = {1, SCMP_CMP_MASKED_EQ, kTypeBits, type};
     for (const int call : {SCMP_SYS(socket), SCMP_SYS(socketpair)}) {

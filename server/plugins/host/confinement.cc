@@ -27,7 +27,8 @@ namespace {
 
 constexpr int kTooManyProcesses = 125;
 constexpr int kCannotExecute = 127;
-// Between two counts. What starts processes as fast as it can has some thousands by then.
+// The time between two counts. A program that starts processes as fast as it can has some thousands
+// by then.
 constexpr timespec kCountPeriod = {.tv_sec = 0, .tv_nsec = 50'000'000};
 constexpr int kReapedBetweenCounts = 64;  // orphans may end faster than they are reaped
 constexpr int kNobody = 65534;
@@ -40,25 +41,26 @@ bool WriteFile(const char* path, const std::string& text) {
   return file.good();
 }
 
-// The child of a process with several threads has what they had open.
+// Closes what a child has inherited from a process with several threads.
 void CloseInherited() { syscall(SYS_close_range, 3U, ~0U, 0U); }
 
 int CodeOf(int status) {
   return WIFSIGNALED(status) ? kSignalBase + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-// What the kernel allowed.
+// Everything that the kernel allowed.
 struct Allowed {
-  bool has_network = true;    // the machine's own
+  bool has_network = true;    // the machine's network
   bool sees_others = true;    // processes of others
-  bool shares_memory = true;  // of System V, and POSIX message queues
+  bool shares_memory = true;  // System V's, and POSIX message queues
   bool can_connect = true;    // to sockets of others
   bool can_write = true;      // outside the folder
-  bool has_devices = true;    // of the machine
+  bool has_devices = true;    // the machine's devices
 };
 
-// A new user namespace gives the rights over the other namespaces, and loses them at exec, since
-// the user is nobody in it. System V's shared memory outlives processes, but not its namespace.
+// Enters new namespaces. A new user namespace gives the rights over the others, and exec drops them
+// because the user is nobody in it. System V's shared memory outlives processes but not its
+// namespace.
 Allowed EnterNamespaces() {
   const uid_t user = geteuid();
   const gid_t group = getegid();
@@ -88,8 +90,8 @@ void Limit(__rlimit_resource resource, std::int64_t value) {
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   Limit(RLIMIT_CORE, 0);
-  // AddressSanitizer's shadow memory is address space of terabytes: with the limit no model that is
-  // built as this program is would start.
+  // AddressSanitizer's shadow memory takes terabytes of address space: with the limit, no model
+  // that is built like this program would start.
   if (!kHasAddressSanitizer) Limit(RLIMIT_AS, confinement.memory_bytes);
   Limit(RLIMIT_CPU, confinement.cpu_seconds);
   Limit(RLIMIT_FSIZE, confinement.file_bytes);
@@ -105,7 +107,8 @@ void Limit(__rlimit_resource resource, std::int64_t value) {
   _exit(kCannotExecute);
 }
 
-// Running besides this one, the first of its namespace; 0 where /proc shows another namespace.
+// Counts the other processes of the namespace, whose first one this is; 0 if /proc shows another
+// namespace.
 std::int64_t ProcessesBesides() {
   std::error_code error;
   if (std::filesystem::read_symlink("/proc/self", error) != std::to_string(getpid())) return 0;
@@ -118,8 +121,8 @@ std::int64_t ProcessesBesides() {
   return count;
 }
 
-// Until the program ends; the code of its end. An rlimit would count the processes of the server's
-// user as well, and none of root's.
+// Waits until the program ends and returns its exit code. An rlimit would count the processes of
+// the server's user as well, and none of root's.
 int Watch(pid_t program, std::int64_t most_processes) {
   sigset_t signals;
   sigemptyset(&signals);
@@ -141,8 +144,8 @@ int Watch(pid_t program, std::int64_t most_processes) {
   }
 }
 
-// The first process of its namespace: when it ends, the kernel ends all others there. It looks
-// after orphans, which a vendor's program does not know it must.
+// Runs the first process of the namespace: when it ends, the kernel ends all others there. It reaps
+// orphans, which a vendor's program does not know to do.
 [[noreturn]] void RunFirst(const Confinement& confinement, Allowed allowed) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (!allowed.has_network) {
@@ -168,7 +171,7 @@ int Watch(pid_t program, std::int64_t most_processes) {
   _exit(Watch(program, allowed.sees_others ? -1 : confinement.processes));
 }
 
-// Children, and what was left to this process when their own parents ended.
+// Ends the children, and the orphans that came to this process.
 void EndChildren() {
   for (;;) {
     std::ifstream children("/proc/thread-self/children");
@@ -217,7 +220,7 @@ absl::StatusOr<int> RunConfined(const Confinement& confinement) {
   if (first < 0) return absl::UnavailableError(fmt::format("fork: {}", std::strerror(errno)));
   const int code = WaitForEnd(first, signals);
   EndChildren();
-  std::error_code ignored;  // whoever made the folder removes it as well
+  std::error_code ignored;  // whoever made the folder removes it too
   std::filesystem::remove_all(confinement.folder, ignored);
   return code;
 }

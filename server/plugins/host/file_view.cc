@@ -22,7 +22,7 @@ bool Change(const char* path, std::uint64_t set, std::uint64_t clear, unsigned f
   return mount_setattr(AT_FDCWD, path, flags, &attributes, sizeof(attributes)) == 0;
 }
 
-// Nodes behind which no machine stands.
+// Nodes that are no real devices.
 constexpr const char* kDevices[] = {"/dev/null", "/dev/zero", "/dev/full", "/dev/random",
                                     "/dev/urandom"};
 constexpr std::pair<const char*, const char*> kLinks[] = {{"/proc/self/fd", "/dev/fd"},
@@ -39,7 +39,7 @@ bool Attach(int mount, const char* node) {
 
 using Nodes = std::vector<std::pair<int, const char*>>;
 
-// Another user's own mounts open no devices, so nodes are taken along from the machine's /dev.
+// Takes nodes along from the machine's /dev: mounts of another user cannot open devices.
 Nodes TakeNodes() {
   Nodes nodes;
   for (const char* device : kDevices) {
@@ -49,7 +49,7 @@ Nodes TakeNodes() {
   return nodes;
 }
 
-// Fills a /dev of its own; then no other mount has devices.
+// Fills a new /dev, after which no other mount has devices.
 bool FillDevices(const Nodes& nodes) {
   for (const auto& [mount, node] : nodes) {
     if (!Attach(mount, node)) return false;
@@ -62,7 +62,7 @@ bool FillDevices(const Nodes& nodes) {
       nodes, [](const auto& node) { return Change(node.second, 0, MOUNT_ATTR_NODEV, 0); });
 }
 
-// True: /dev is its own. False: it is the machine's, as before.
+// Replaces /dev by a new one. Returns false if it is still the machine's.
 bool ReplaceDevices() {
   const Nodes nodes = TakeNodes();
   bool is_done = mount("tmpfs", "/dev", "tmpfs", MS_NOSUID | MS_NOEXEC, "mode=755,size=64k") == 0;
@@ -87,7 +87,8 @@ FileView EnterFileView(const std::string& folder, const std::vector<std::string>
   if (unshare(CLONE_NEWNS) != 0) return view;
   if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return view;
   if (mount(folder.c_str(), folder.c_str(), nullptr, MS_BIND, nullptr) != 0) return view;
-  // Programs that look at /proc/self see their own ids; not allowed everywhere, and no loss.
+  // Programs that look at /proc/self should see their own ids. This is not allowed everywhere, and
+  // not needed.
   mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr);
   const bool hides =
       IsBelowDevices(folder) || std::ranges::any_of(command, IsBelowDevices);  // what it needs

@@ -26,7 +26,7 @@ absl::StatusOr<const mw_costmodel_api*> LoadLibraryModel(const std::string& path
   if (api == nullptr) {
     return Refused(path, fmt::format("does not speak ABI {}", MW_COSTMODEL_ABI_MAJOR));
   }
-  // All of 1.0: a table that is shorter was made by no version.
+  // This is the whole table of version 1.0; no version has a shorter one.
   if (api->size < offsetof(mw_costmodel_api, fit_calibration) + sizeof(api->fit_calibration)) {
     return Refused(path, fmt::format("its table has {} bytes; is `size` set?", api->size));
   }

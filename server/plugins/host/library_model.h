@@ -7,8 +7,8 @@
 
 namespace meshwright {
 
-// Loads a vendor's shared library into this process, for good, and gives its table of functions.
-// FAILED_PRECONDITION: it is no cost model, or of another major version.
+// Loads a vendor's shared library into this process, for good, and returns its table of functions.
+// FAILED_PRECONDITION if it is no cost model, or has another major version.
 absl::StatusOr<const mw_costmodel_api*> LoadLibraryModel(const std::string& path);
 
 }  // namespace meshwright

@@ -18,7 +18,7 @@ mw_link LinkOf(const wire::Link& link) {
           .device_count = link.device_count()};
 }
 
-// A column that is not there takes its default.
+// A missing column takes its default.
 template <typename Value>
 const Value* ColumnData(const google::protobuf::RepeatedField<Value>& column) {
   return column.empty() ? nullptr : column.data();
@@ -38,7 +38,7 @@ LibraryQuestion::LibraryQuestion(const wire::OpenContextRequest& request) {
   SetModel(request.model());
   SetWorkload(request.workload());
   const wire::Cluster& cluster = request.cluster();
-  peaks_.reserve(static_cast<std::size_t>(cluster.pools_size()));  // pools point into them
+  peaks_.reserve(static_cast<std::size_t>(cluster.pools_size()));  // pools point into it
   for (const wire::Pool& pool : cluster.pools()) AddPool(pool);
   question_.size = sizeof(mw_question);
   question_.pools = pools_.data();

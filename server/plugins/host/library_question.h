@@ -8,7 +8,8 @@
 
 namespace meshwright {
 
-// A question of the contract as the C ABI has it. It points into the message, which outlives it.
+// A question of the contract in the form of the C ABI. It points into the message, which must
+// outlive it.
 class LibraryQuestion {
  public:
   explicit LibraryQuestion(const costmodel::v1::OpenContextRequest& request);
@@ -30,7 +31,7 @@ class LibraryQuestion {
   mw_question question_ = {};
 };
 
-// The same of a batch.
+// Converts a batch in the same way.
 mw_candidates LibraryCandidates(const costmodel::v1::Candidates& candidates);
 
 mw_string LibraryString(const std::string& text);

@@ -21,11 +21,11 @@ namespace {
 
 namespace wire = costmodel::v1;
 
-// A message with a text that is no UTF-8 would not arrive.
+// gRPC drops messages with a text that is not UTF-8.
 constexpr TextForm kWireText = {.longest_bytes = 64 << 10, .keeps_lines = true};
 std::string TextOf(const mw_string& text) { return CleanText(FromLibrary(text), kWireText); }
 
-// Text that the library made, released when it goes.
+// Text that the library made; released with this object.
 class LibraryText {
  public:
   explicit LibraryText(const mw_costmodel_api& api) : api_(api) { text_.size = sizeof(mw_text); }
@@ -43,7 +43,7 @@ class LibraryText {
   mw_text text_ = {};
 };
 
-// A context of the library; calls of one follow each other.
+// A context of the library, whose calls run one after another.
 class LibraryContext {
  public:
   LibraryContext(const mw_costmodel_api& api, mw_context* context) : api_(api), context_(context) {}
@@ -132,7 +132,7 @@ class LibraryService final : public wire::CostModelService::Service {
   grpc::Status CloseContext(grpc::ServerContext* /*context*/,
                             const wire::CloseContextRequest* request,
                             wire::CloseContextResponse* /*response*/) override {
-    std::shared_ptr<LibraryContext> closed;  // ends after the lock, when its last call has
+    std::shared_ptr<LibraryContext> closed;  // ends after the lock, with its last call
     const std::lock_guard lock(mutex_);
     const auto found = contexts_.find(request->context());
     if (found == contexts_.end()) return NoContext(request->context());
@@ -277,7 +277,7 @@ class LibraryService final : public wire::CostModelService::Service {
       LibraryText message(api_);
       const mw_code code = api_.estimate_batch(c, &candidates, &out, message.get());
       if (code != MW_OK) return StatusOf(code, message.text());
-      for (int i = 0; i < count; ++i) {  // under the lock: texts may be the context's
+      for (int i = 0; i < count; ++i) {  // under the lock: texts may belong to the context
         const mw_string& reason = reasons[static_cast<std::size_t>(i)];
         if (reason.data == nullptr) continue;
         wire::CandidateReason& added = *response.add_reasons();

@@ -8,7 +8,7 @@
 
 namespace meshwright {
 
-// The contract, answered by a vendor's library, which outlives it.
+// Serves the contract with a vendor's library, which must outlive the service.
 std::unique_ptr<grpc::Service> MakeLibraryService(const mw_costmodel_api& api);
 
 }  // namespace meshwright

@@ -1,5 +1,5 @@
 // meshwright-costmodel-host: runs vendors' cost models out of process. As a host it loads a shared
-// library and serves it; as a keeper (--confine) it shuts a model's program in and outlives it.
+// library and serves it; as a keeper (--confine) it confines a model's program and outlives it.
 
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
@@ -56,7 +56,7 @@ Flags ReadFlags(int argc, char** argv) {
 
 std::int64_t Number(const Flags& flags, std::string_view name) {
   const auto found = flags.values.find(name);
-  std::int64_t number = -1;  // of a limit: none
+  std::int64_t number = -1;  // as a limit: none
   if (found != flags.values.end()) {
     const std::string& text = found->second;
     std::from_chars(text.data(), text.data() + text.size(), number);

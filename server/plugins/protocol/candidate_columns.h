@@ -5,8 +5,8 @@
 
 namespace meshwright {
 
-// Whether every column has `count` entries or none, and every list as many as its lengths say.
-// INVALID_ARGUMENT names the first that has not.
+// Checks that every column has `count` entries or none, and that every list is as long as its
+// lengths say. INVALID_ARGUMENT names the first that is not.
 absl::Status CheckColumns(const costmodel::v1::Candidates& candidates);
 
 }  // namespace meshwright

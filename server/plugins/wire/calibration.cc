@@ -22,10 +22,10 @@ using std::filesystem::path;
 
 constexpr std::size_t kNamedDigits = 12;    // of a checksum, in a name
 constexpr std::size_t kLongestShown = 100;  // of a wrong value, in a message
-// Its texts are short beside the parameters, of which each byte is two digits.
+// The texts of a file are short beside the parameters, which take two digits per byte.
 constexpr std::uintmax_t kMostCalibrationFileBytes = 3 * kMostParameterBytes;
 
-// Names of models and ids of chips; and never another folder.
+// Accepts names of models and ids of chips, and nothing that leads to another folder.
 bool IsFileName(std::string_view text) {
   return !text.empty() && text.front() != '.' &&
          text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-_.") ==

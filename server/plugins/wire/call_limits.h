@@ -5,7 +5,7 @@
 
 namespace meshwright {
 
-// How long a call to a model may take, and what it is asked for.
+// How long a call to a model may take, and when it is cancelled.
 struct CallLimits {
   std::chrono::milliseconds timeout{10'000};
   std::stop_token cancel = {};

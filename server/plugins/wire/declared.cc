@@ -12,7 +12,7 @@
 namespace meshwright {
 namespace {
 
-// A declared name with a trailing * stands for any rest of it.
+// A declared name that ends in * stands for all names that begin like it.
 bool IsAmong(const std::vector<std::string>& declared, std::string_view name) {
   return std::ranges::any_of(declared, [&](const std::string& known) {
     if (!known.ends_with('*')) return known == name;

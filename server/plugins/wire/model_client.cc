@@ -21,20 +21,20 @@ namespace {
 namespace wire = costmodel::v1;
 namespace health = grpc::health::v1;
 
-// An answer of 1,024 candidates, each with 64 lines of the longest names, is a third of this.
+// An answer of 1,024 candidates, each with 64 lines of the longest names, takes a third of this.
 constexpr int kMaxAnswerBytes = 16 << 20;
 constexpr int kLeastBackoffMs = 20;
 constexpr std::size_t kLongestMessage = 500;
 
-// Of what a model says of itself.
+// For each text about the model itself.
 constexpr std::size_t kLongestInfo = 256;
 constexpr int kMostInfos = 256;
-// Of an explanation.
+// For an explanation.
 constexpr int kMostLines = 256;
-// Of a question, which every answer to it repeats.
+// For a question; every answer to it repeats them.
 constexpr int kMostWarnings = 16;
 
-constexpr std::chrono::milliseconds kConnectLook(50);  // at the stop token
+constexpr std::chrono::milliseconds kConnectLook(50);  // how often the stop token is looked at
 
 std::string Info(const std::string& text) {
   return CleanText(text, {.longest_bytes = kLongestInfo});
@@ -92,7 +92,7 @@ absl::Status CheckInfo(const ModelInfo& info) {
 }  // namespace
 
 absl::Status FromModel(const grpc::Status& status) {
-  // The codes are the same numbers. What a foreign program says is not repeated at length.
+  // The codes are the same numbers. The words of a foreign program are not repeated at length.
   return {static_cast<absl::StatusCode>(status.error_code()),
           CleanText(status.error_message(), {.longest_bytes = kLongestMessage})};
 }
@@ -103,9 +103,9 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> ConnectModel(const std::string& s
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMaxAnswerBytes);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  // A few bytes may be a gigabyte once they are unpacked, which no limit looks at before.
+  // Decompression is off: a few bytes may unpack to a gigabyte before any limit looks at them.
   arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
-  // A program that has made its socket and does not listen yet is tried again soon.
+  // A program that has made its socket but does not listen yet is tried again soon.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kLeastBackoffMs);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kLeastBackoffMs);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 10 * kLeastBackoffMs);

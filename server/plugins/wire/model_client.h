@@ -17,8 +17,8 @@
 
 namespace meshwright {
 
-// What a model says of itself. Its texts are clean (search_space/base/clean_text.h), no longer than
-// 256 bytes, and of a list no more than 256.
+// A model's description of itself. The texts are clean (search_space/base/clean_text.h) and at most
+// 256 bytes long, and lists have at most 256 of them.
 struct ModelInfo {
   int protocol_major = 0;
   int protocol_minor = 0;
@@ -44,11 +44,11 @@ struct OpenedContext {
   std::vector<std::string> warnings = {};  // clean, at most 16
 };
 
-// One connection to a model's socket. Answers are as they came: not checked (output_check.h). Any
-// number of threads.
+// A connection to a model's socket. Answers are returned as they came, not checked
+// (output_check.h). Safe from any number of threads.
 class ModelClient {
  public:
-  // UNAVAILABLE: nobody serves there; CANCELLED.
+  // UNAVAILABLE if nobody serves there; CANCELLED.
   static absl::StatusOr<std::unique_ptr<ModelClient>> Connect(const std::string& socket,
                                                               std::chrono::milliseconds timeout,
                                                               const std::stop_token& cancel = {});
@@ -56,12 +56,12 @@ class ModelClient {
   ModelClient(const ModelClient&) = delete;
   ModelClient& operator=(const ModelClient&) = delete;
 
-  // What it says of itself, of whatever version.
+  // Asks what the model says about itself, in whatever version.
   absl::StatusOr<ModelInfo> AskInfo(const CallLimits& limits);
-  // The same. FAILED_PRECONDITION, COST_MODEL_PROTOCOL: another major version, or no name or
-  // version.
+  // Asks the same. FAILED_PRECONDITION with reason COST_MODEL_PROTOCOL if it has another major
+  // version, or no name or version.
   absl::StatusOr<ModelInfo> GetInfo(const CallLimits& limits);
-  // grpc.health.v1: whether it serves.
+  // Checks with grpc.health.v1 that it serves.
   absl::Status CheckHealth(const CallLimits& limits);
   absl::StatusOr<OpenedContext> OpenContext(const Problem& problem,
                                             const CalibrationParameters& calibration,
@@ -71,11 +71,11 @@ class ModelClient {
                                                          std::span<const ParallelPlan> plans,
                                                          const Problem& problem,
                                                          const CallLimits& limits);
-  // Those that a model may lack: UNIMPLEMENTED.
+  // A model may lack the calls from here on: UNIMPLEMENTED.
   absl::StatusOr<std::vector<double>> LowerBound(std::int64_t context,
                                                  std::span<const ParallelPlan> plans,
                                                  const Problem& problem, const CallLimits& limits);
-  // Clean, at most 256.
+  // Returns clean lines, at most 256.
   absl::StatusOr<std::vector<std::string>> Explain(std::int64_t context, const ParallelPlan& plan,
                                                    const Problem& problem,
                                                    const CallLimits& limits);

@@ -14,14 +14,14 @@
 
 namespace meshwright {
 
-// For .cc files that call a model: heavy.
+// Only for .cc files that call a model: it includes gRPC.
 
-// A channel to a model's socket, once it serves. UNAVAILABLE: nobody does; CANCELLED.
+// Returns a channel to a model's socket once it serves. UNAVAILABLE if nobody does; CANCELLED.
 absl::StatusOr<std::shared_ptr<grpc::Channel>> ConnectModel(const std::string& socket,
                                                             std::chrono::milliseconds timeout,
                                                             const std::stop_token& cancel = {});
 
-// One call's context, with a deadline, cancelled when the caller's stop token is.
+// The context of one call, with a deadline; cancelled when the caller's stop token is.
 class CallContext {
  public:
   explicit CallContext(const CallLimits& limits)
@@ -37,7 +37,7 @@ class CallContext {
 
 absl::Status FromModel(const grpc::Status& status);
 
-// Calls one unary method: CallModel<XResponse>(stub, &Stub::X, request, limits).
+// Calls a unary method: CallModel<XResponse>(stub, &Stub::X, request, limits).
 template <typename Response, typename Stub, typename Request>
 absl::StatusOr<Response> CallModel(Stub& stub,
                                    grpc::Status (Stub::*method)(grpc::ClientContext*,

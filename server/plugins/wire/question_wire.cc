@@ -27,7 +27,7 @@ namespace {
 
 namespace wire = costmodel::v1;
 
-// Modules that selective recomputation may name; the bits of a batch.
+// Modules that selective recomputation may name; each is a bit of a batch's column.
 constexpr std::string_view kModules[] = {"core_attn", "layernorm",   "mlp",           "moe",
                                          "moe_act",   "mla_up_proj", "shared_experts"};
 
@@ -224,13 +224,13 @@ absl::Status BadShape(std::string_view column, int length, std::size_t count) {
       fmt::format("the answer's column {} has {} entries; must have {}", column, length, count));
 }
 
-// Of a breakdown: its names are kept for each plan.
+// The most lines of a breakdown, whose names are kept for each plan.
 constexpr int kMostBreakdownLines = 64;
 constexpr std::size_t kLongestLineName = 64;
 
 bool IsWhole(int length, std::size_t count) { return static_cast<std::size_t>(length) == count; }
 
-// Columns that may be missing.
+// Checks the columns that may be missing.
 absl::Status CheckOptional(const wire::EstimateBatchResponse& r, std::size_t count,
                            bool with_breakdown) {
   const std::pair<std::string_view, int> columns[] = {
@@ -268,18 +268,18 @@ PlanVerdict VerdictOf(int status) {
       return PlanVerdict::kInfeasibleMemory;
     case wire::CANDIDATE_STATUS_UNSUPPORTED:
       return PlanVerdict::kUnsupported;
-    default:  // of a foreign program: any number
+    default:  // a foreign program may send any number
       return PlanVerdict::kError;
   }
 }
 
-// Of columns that are whole.
+// Reads one plan's figures from complete columns.
 PlanFigures FiguresAt(const wire::EstimateBatchResponse& r, int i, bool with_breakdown) {
   PlanFigures figures;
   figures.verdict = r.status_size() == 0 ? PlanVerdict::kOk : VerdictOf(r.status(i));
   if (figures.verdict != PlanVerdict::kOk) return figures;
   figures.step_time = Seconds(r.step_time_seconds(i));
-  // 0 stands for "not known" here, as a library cannot leave out a column.
+  // 0 means "not known" here, because a library cannot leave out a column.
   const bool has_interval = r.step_time_low_seconds_size() > 0 &&
                             r.step_time_high_seconds_size() > 0 &&
                             r.step_time_low_seconds(i) != 0 && r.step_time_high_seconds(i) != 0;

@@ -13,21 +13,22 @@
 
 namespace meshwright {
 
-// A problem as models are asked it, with the parameters that they fitted for its chip.
+// Converts a problem to the question for a model, with the parameters that the model fitted for its
+// chip.
 costmodel::v1::OpenContextRequest ToContext(const Problem& problem,
                                             const CalibrationParameters& calibration = {});
 
-// Of the words of GetInfoResponse.operators those that a model must be known to handle, beside what
-// every transformer has: moe, mla, sliding_window, mtp.
+// Returns the words of GetInfoResponse.operators that a model must declare for this problem, beyond
+// what every transformer has: moe, mla, sliding_window, mtp.
 std::vector<std::string_view> OperatorsOf(const ModelSpec& model);
 
-// Plans as columns, without those that all plans have at their default. Plans of mixed clusters
-// (`stages`) have no columns: they are not to be asked about.
+// Converts plans to columns and leaves out columns in which all plans have the default. Plans of
+// mixed clusters (`stages`) have no columns and must not be asked about.
 costmodel::v1::Candidates ToCandidates(std::span<const ParallelPlan> plans, const Problem& problem);
 
-// What a model answered, unchecked but for its shape; a breakdown that was not asked for is
-// dropped. INTERNAL: columns that do not have `count` entries, more or longer breakdown names than
-// are taken.
+// Converts a model's answer, of which only the shape is checked; a breakdown that was not asked for
+// is dropped. INTERNAL for columns that do not have `count` entries, and for too many or too long
+// breakdown names.
 absl::StatusOr<std::vector<PlanFigures>> FromWire(
     const costmodel::v1::EstimateBatchResponse& response, std::size_t count, bool with_breakdown);
 
