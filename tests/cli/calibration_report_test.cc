@@ -16,7 +16,7 @@ v1::StepCheck& AddStep(v1::ChipCalibration& calibration) {
   return step;
 }
 
-// 0.75 s measured: 1.5 times the 0.5 s that were expected before, 0.94 of the 0.8 s of now.
+// The measured 0.75 s are 1.5 times the 0.5 s that were expected before and 0.94 of the 0.8 s now.
 TEST(CalibrationReportTest, SaysHowOftenLongerAStepRanThanExpected) {
   v1::ChipCalibration calibration;
   v1::StepCheck& step = AddStep(calibration);
@@ -37,7 +37,7 @@ TEST(CalibrationReportTest, SaysWhyNothingCouldBeExpected) {
               testing::ContainsRegex("750 ms +- +- +- +- +chip has no bf16"));
 }
 
-// A chip that had no peak before: 0.94 of the 0.8 s of now is said all the same.
+// The chip had no peak before; 0.94 of the 0.8 s expected now is reported all the same.
 TEST(CalibrationReportTest, SaysWhatIsExpectedNowWhereNothingWasBefore) {
   v1::ChipCalibration calibration;
   v1::StepCheck& step = AddStep(calibration);

@@ -28,7 +28,7 @@ def measurements(**items):
 
 
 class CalibrateTest(Folder):
-    """What the command does with its files."""
+    """Tests what the command does with its files."""
 
     ROWS = [gemm(size, 2 * size**3 / 5e10 + 1e-5) for size in (128, 256, 384, 512, 768, 1024, 1536)]
 
@@ -88,7 +88,7 @@ class CalibrateTest(Folder):
             value = figure["value"]
             if isinstance(value, str):
                 self.assertEqual(made["figures"][name]["value"], value)
-            else:  # another compiler's fit ends a little elsewhere
+            else:  # another compiler's fit ends slightly elsewhere
                 self.assertAlmostEqual(made["figures"][name]["value"], value, delta=0.02 * abs(value), msg=name)
         self.assertEqual([row["curve"] for row in made["collectives"]], [row["curve"] for row in shipped["collectives"]])
 

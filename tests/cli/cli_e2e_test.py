@@ -419,7 +419,7 @@ class ServerTest(Folder):
         self.assertEqual([study["id"] for study in listed], ["study-mine"])
         shown = json.loads(self.run_cli("history", "show", "study-mine", *remote).stdout)
         self.assertEqual(shown["study"]["outcome"], "improved")
-        # To cancel what has ended changes nothing.
+        # Cancelling a study that has ended changes nothing.
         cancelled = json.loads(self.run_cli("study", "cancel", "study-mine", *remote).stdout)
         self.assertEqual(cancelled["state"], "succeeded")
         for verb in ("show", "watch", "cancel"):

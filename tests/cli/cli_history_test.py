@@ -11,13 +11,13 @@ from programs import EXAMPLES, MESHWRIGHT, TINY_CLUSTER, TINY_MODEL, TINY_WORKLO
 
 
 class HistoryTest(Folder):
-    """job report and history: what was measured comes back and moves later answers."""
+    """Tests job report and history: measurements come back and change later answers."""
 
     def json_of(self, *args, **keywords):
         return json.loads(self.run_cli(*args, "--output", "json", **keywords).stdout)
 
     def tune(self, *args):
-        """Gives the answer and its study."""
+        """Returns the answer and its study."""
         answer = self.json_of("tune", *self.question(), *args)
         studies = self.json_of("study", "list", *args)["studies"]
         return answer, studies[0]["id"]
@@ -51,7 +51,7 @@ class HistoryTest(Folder):
                 kept = self.json_of("history", "show", learnt["id"], *args)
                 self.assertEqual(kept["calibration"]["calibration"], learnt)
                 self.assertIn(learnt["id"], self.run_cli("history", "calibrations", *args).stdout)
-                # Other answers to the same question lean on the same and say so.
+                # Other answers to the same question rest on the same runs and say so.
                 explained = self.json_of("explain", *self.question(), *args)
                 self.assertEqual(explained["calibration"], learnt)
                 shown = self.run_cli("explain", *self.question(), *args).stdout
@@ -95,7 +95,7 @@ class HistoryTest(Folder):
         self.assertEqual(here, there)
         self.assertEqual(errors, [self.run_cli(*args, *remote, expect=code).stderr
                                   for args, code in wrong])
-        # Answers that lean on the chip say so too.
+        # Answers that rest on the chip say so too.
         later, _ = self.tune(*remote)
         self.assertTrue(any(warning.startswith("drift: ") for warning in later["warnings"]))
 
@@ -165,7 +165,7 @@ class HistoryTest(Folder):
         self.assertEqual(self.measured("--db", str(copy)), self.measured())
 
     def test_the_example_of_the_docs(self):
-        """docs/history.md's shell lines, with what they print; figures, ids and times may differ."""
+        """Runs the shell lines of docs/history.md; figures, ids and times may differ from what is printed there."""
         text = (EXAMPLES.parent / "docs" / "history.md").read_text()
         section = text.split("## An example\n")[1].split("\n## ")[0]
         lines = [line[4:] for line in section.splitlines() if line.startswith("    ")]

@@ -1,4 +1,4 @@
-"""What a job is given of the machine and of the budgets, and how far it has come: as cli_jobs_test.py."""
+"""Tests the limits of jobs, their budgets and their progress; run like cli_jobs_test.py."""
 
 import json
 import os
@@ -25,7 +25,7 @@ signal.pause()
 class LimitsTest(JobsFolder):
 
     def run_body(self, body, expect=0, **job):
-        """One trial of a program with this body; the trial."""
+        """Runs one trial of a program with this body and returns it."""
         program = self.write("program.py", STEPS.format(body=body))
         # Libraries take memory for every processor.
         job.setdefault("environment", ["OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1"])
@@ -43,7 +43,7 @@ class LimitsTest(JobsFolder):
 class LocalOptionsTest(LimitsTest):
     """Options of launcher local."""
 
-    # Gives memory that is never touched, of which there is enough.
+    # Reserves memory that is never touched, of which there is enough.
     HOLDS = "import torch; held = torch.empty({}, dtype=torch.uint8)"
     MUCH, LITTLE, LIMIT = 3_000_000_000, 50_000_000, 2_000_000_000
 
@@ -70,7 +70,7 @@ path.write_text(os.environ["CUDA_VISIBLE_DEVICES"] + " of " + os.environ["MESHWR
 """
 
     def sees(self, **job):
-        """What the processes of a job see, which is removed."""
+        """Returns what the processes of a job have written, and removes it."""
         trial = self.run_body(self.SAYS, visible_devices_variable="CUDA_VISIBLE_DEVICES", **job)
         self.assertEqual(trial["outcome"], "ok", trial)
         paths = sorted(self.jobs.glob("*.sees"))
@@ -131,7 +131,7 @@ class EndOfTrialsTest(JobsFolder):
         shown = self.run_cli("study", "show", json.loads(shown)["studies"][0]["id"], "--db",
                              str(self.folder / "default.db")).stdout
         self.assertRegex(shown, "ended by within_ratio\nbest measured .* of the plans left")
-        # Zero is stated, and no ratio ends what would have ended before.
+        # Zero is stated, so that no ratio ends the trials early.
         more = len(answer["trials"]) + 1
         answer = tune("zero.db", more, "0")
         self.assertEqual(answer["trial_summary"]["stop_reason"], "trial_limit")
@@ -165,7 +165,7 @@ class ProgressTest(ServedFolder):
 
 
 class BudgetTest(LimitsTest):
-    """A job that what is left of a budget ends. A trial is expected to take two minutes at least, so that the budget is
+    """A job is ended by the rest of a budget. A trial is expected to take two minutes at least, so that the budget is
     more, and the job that it ends runs for as long."""
 
     BUDGET, DEVICES = 300, 2  # device-seconds
@@ -184,7 +184,7 @@ class BudgetTest(LimitsTest):
         self.assertEqual(summary["stop_reason"], "device_time_limit")
         self.assertGreater(summary["device_seconds"], 0.8 * self.BUDGET)
         self.assertLess(summary["device_seconds"], self.BUDGET + 120 * self.DEVICES)
-        # The best so far is the answer, and of the other plan nothing is known.
+        # The answer is the best plan so far; nothing is known about the other plan.
         best = answer["plans"][0]
         self.assertEqual(best["plan"], first["plan"])
         self.assertEqual(best["estimate"]["provenance"], "measured")

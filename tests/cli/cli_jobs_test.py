@@ -32,7 +32,7 @@ class JobsTest(JobsFolder):
                                min(trial["step_time_seconds"] for trial in answer["trials"]))
         self.assertEqual(answer["plans"][0]["estimate"]["provenance"], "measured")
         self.assertEqual(sorted(self.began().values()), [1, 1, 1])
-        # How well is told too.
+        # The quality of the measurement is reported too.
         study = json.loads(self.run_cli("study", "list", "--output", "json").stdout)["studies"][0]["id"]
         attempt = json.loads(self.run_cli("study", "attempts", study, "--trial", "1", "--output", "json").stdout)
         attempt = attempt["attempts"][0]
@@ -40,7 +40,7 @@ class JobsTest(JobsFolder):
         self.assertLessEqual(attempt["step_time_low_seconds"], attempt["step_time_high_seconds"])
         self.assertEqual(json.loads(attempt["environment"])["digest"], attempt["environment_digest"])
         self.assertIn(" steps", self.run_cli("study", "attempts", study).stdout)
-        # What was measured teaches the next question.
+        # The measurement teaches the next question.
         rows = json.loads(self.run_cli("history", "measurements", "--output", "json").stdout)
         self.assertEqual(len(rows["measurements"]), 3)
 
@@ -104,7 +104,7 @@ class JobsTest(JobsFolder):
         self.assertRegex(" ".join(answer["warnings"]), "rule history: .* ran out of memory")
 
     def test_memory_that_a_limit_takes(self):
-        # Of address space: what PyTorch itself maps, and room for micro-batches of one sequence but not of eight.
+        # The limit is on address space: what PyTorch itself maps, and room for micro-batches of one sequence but not of eight.
         ask = "import torch; print(next(line for line in open('/proc/self/status') if line.startswith('VmPeak')))"
         mapped = subprocess.run([PYTHON, "-c", ask], capture_output=True, text=True, check=True,
                                 env={**os.environ, "OMP_NUM_THREADS": "1"}).stdout
@@ -157,7 +157,7 @@ class JobsTest(JobsFolder):
 
 
 class ConformanceTest(JobsFolder):
-    """What becomes of a job is the same under every launcher. Nodes and engines that fail: ClusterTest, and the tests of
+    """Jobs end in the same way under every launcher. Nodes and engines that fail: ClusterTest, and the tests of
     the engines (tests/launchers)."""
 
     # What the program does; outcome and failure class of the trial; attempts.
@@ -229,7 +229,7 @@ class ServedJobsTest(ServedFolder):
                     path.unlink()
 
     def test_killed_at_the_submission(self):
-        """Between what the engine knows and what is written down."""
+        """Kills the server between what the engine knows and what is recorded."""
         if LAUNCHER != "slurm":
             self.skipTest("the program that submits is Slurm's")
         folder = self.folder / "bin"
@@ -265,7 +265,7 @@ class ServedJobsTest(ServedFolder):
             self.server.kill()
             self.server.wait()
             address = self.start("--allow-jobs")
-        # One that has taken its server down three times is taken for the cause.
+        # A study that has taken its server down three times counts as the cause.
         self.run_cli("--server", address, "study", "watch", study, expect=1)
         shown = self.run_cli("--server", address, "study", "list").stdout
         self.assertRegex(shown, rf"{study}.*failed")
@@ -319,7 +319,7 @@ class KilledTuneTest(ServedFolder):
     """Without a server; the program itself is killed."""
 
     def kill_tune(self, **job):
-        """While its first job runs; the id of its study."""
+        """Kills the program while its first job runs; returns the id of its study."""
         store = ["--db", str(self.folder / "server.db")]
         tune = subprocess.Popen(
             [MESHWRIGHT, "tune", *self.question(MODEL, WORKLOAD, CLUSTER), "--launcher", LAUNCHER, "--job",
@@ -408,7 +408,7 @@ class TrialsTest(JobsFolder):
 
 
 class ClusterTest(ServedFolder):
-    """What others do to a site's jobs and nodes while a study runs."""
+    """Tests what others do to a site's jobs and nodes while a study runs."""
 
     def setUp(self):
         super().setUp()

@@ -20,8 +20,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// Sends one event a call, the one after the last that the watcher has seen, and ends the first call
-// with an error.
+// Sends one event per call, the next one for the watcher, and ends the first call with an error.
 class BrokenOffWatch final : public v1::TuningService::Service {
  public:
   explicit BrokenOffWatch(absl::Status first_error) : first_error_(std::move(first_error)) {}
@@ -44,7 +43,7 @@ class BrokenOffWatch final : public v1::TuningService::Service {
 
 struct Followed {
   absl::Status status = {};
-  std::vector<std::int64_t> calls = {};      // their after_revision
+  std::vector<std::int64_t> calls = {};      // the after_revision of each
   std::vector<std::int64_t> revisions = {};  // of the events
 };
 

@@ -10,6 +10,7 @@
 #include "search_space/base/status.h"
 #include "server/convert/convert.h"
 #include "server/tuner/question/problem.h"
+#include "tests/files/temporary_folder.h"
 
 namespace meshwright {
 namespace {
@@ -21,22 +22,11 @@ using testing::IsEmpty;
 
 class InputFilesTest : public testing::Test {
  protected:
-  void SetUp() override {
-    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = std::filesystem::path(testing::TempDir()) / test->name();
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  std::string Write(const std::string& name, const std::string& text) const {
-    const std::filesystem::path path = folder_ / name;
-    std::filesystem::create_directories(path.parent_path());
-    std::ofstream(path) << text;
-    return path.string();
+  [[nodiscard]] std::string Write(const std::string& name, const std::string& text) const {
+    return folder_.Write(name, text);
   }
 
-  std::filesystem::path folder_;
+  const TemporaryFolder folder_;
 };
 
 constexpr char kLlama[] =
@@ -55,7 +45,7 @@ TEST_F(InputFilesTest, HuggingFaceConfigIsCalledByItsFolder) {
 TEST_F(InputFilesTest, MistakesOfAllFilesAtOnce) {
   const auto parsed = ReadTuneRequest({.model = Write("m.json", R"({"layers": 2})"),
                                        .workload = Write("w.json", R"({"sequence_length": "4k"})"),
-                                       .cluster = (folder_ / "absent.json").string()});
+                                       .cluster = folder_.File("absent.json")});
   EXPECT_THAT(parsed.violations,
               ElementsAre(Field(&FieldViolation::field, "model.layers"),
                           Field(&FieldViolation::field, "workload.sequence_length"),
@@ -105,7 +95,7 @@ const Knowledge& Known() {
   return *knowledge;
 }
 
-// What stands around the "model" of a case that has no other mistake.
+// Returns a case with this "model" and no other mistake.
 std::string CaseWithModel(const std::string& model) {
   return R"({"workload": {"sequence_length": 1024, "global_batch_size": 64}, "plan": {},
              "cluster": {"pools": [{"chip": "nvidia-a100-sxm4-80gb", "node_count": 1}]},

@@ -1,4 +1,4 @@
-"""What the tests of real jobs share: a folder of jobs, a stand-in for a training program, and a server that may be lost."""
+"""Shared by the tests of real jobs: a folder of jobs, a stand-in for a training program, and a server that may be lost."""
 
 import contextlib
 import json
@@ -24,7 +24,7 @@ WORKLOAD = {"sequence_length": 64, "global_batch_size": 8, "precision": "fp32", 
 CLUSTER = {"name": "two-cores",
            "pools": [{"name": "cpu", "chip": "cpu-generic", "node_count": 1, "devices_per_node": 2}]}
 
-# What a site states of its engine.
+# The options that a site states for its engine.
 SITE = {"poll_interval_seconds": 0.2}
 FAKE_KUBERNETES = pathlib.Path(__file__).resolve().parent.parent / "launchers" / "fake_kubernetes.py"
 
@@ -44,7 +44,7 @@ def setUpModule():
                           "labels": ["team=tests"]}
 
 
-# Writes down that it began, and then does what FOLDER/behaviour.json says of plans with so much tensor parallelism;
+# Notes that it began, and then does what FOLDER/behaviour.json says about plans with so much tensor parallelism;
 # "drift": the machine is slower by that share with each job; "later": what all jobs but the first do. One that "waits"
 # prints so many steps and goes on when the file FOLDER/go is there.
 TRAINER = """
@@ -91,7 +91,7 @@ class JobsFolder(Folder):
 
     def setUp(self):
         super().setUp()
-        if LAUNCHER == "local":  # of the tests' own: others may use the machine
+        if LAUNCHER == "local":  # slots of the tests only, because others may use the machine
             SITE["slots_folder"] = str(self.folder / "slots")
         self.jobs = self.folder / "jobs"
         self.jobs.mkdir()
@@ -117,7 +117,7 @@ class JobsFolder(Folder):
                             "hang_limit_seconds": 240}, **changes}
 
     def tune_command(self, *args, trials=3, job=None, cluster=CLUSTER, stop_within="0"):
-        """With as many trials as it may have, unless a ratio ends them; None: the default."""
+        """Runs as many trials as it may, unless a ratio ends them; None is the default ratio."""
         ends = [] if stop_within is None else ["--stop-within", stop_within]
         return ["tune", *self.question(MODEL, WORKLOAD, cluster), "--launcher", LAUNCHER, "--job",
                 self.write("job.json", job or self.job()), "--max-trials", str(trials), *ends, "--output", "json", *args]
@@ -132,7 +132,7 @@ class JobsFolder(Folder):
         return json.loads(shown.stdout)["reserved_memory_bytes"]
 
     def began(self):
-        """How often each attempt began, by its name."""
+        """Returns how often each attempt began, by its name."""
         return {path.name.split(".")[0]: path.read_text().count("began") for path in self.jobs.glob("*.began.0")}
 
 
@@ -183,7 +183,7 @@ class ServedFolder(JobsFolder):
         return found
 
     def states(self):
-        """Of the attempts in the store, in their order."""
+        """Returns the attempts in the store in their order."""
         try:
             with contextlib.closing(sqlite3.connect(f"file:{self.folder}/server.db?mode=ro", uri=True)) as store:
                 return [row[0] for row in store.execute("SELECT state FROM attempts ORDER BY fencing_token")]

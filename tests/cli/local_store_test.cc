@@ -12,6 +12,7 @@
 #include "recorder/records.h"
 #include "search_space/base/status.h"
 #include "server/process/owner.h"
+#include "tests/files/temporary_folder.h"
 #include "tests/tuner/questions.h"
 
 namespace meshwright {
@@ -19,22 +20,14 @@ namespace {
 
 using testing::HasSubstr;
 
-// No process has this number: it is above Linux's largest, 4194304.
+// No process has this number, which is above Linux's largest, 4194304.
 constexpr char kDeadOwner[] = "999999999:1";
 
 class LocalStoreTest : public testing::Test {
  protected:
-  void SetUp() override {
-    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = std::filesystem::path(testing::TempDir()) / test->name();
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
+  [[nodiscard]] std::string Path() const { return folder_.File("history.db"); }
 
-  [[nodiscard]] std::string Path() const { return (folder_ / "history.db").string(); }
-
-  std::filesystem::path folder_;
+  const TemporaryFolder folder_;
 };
 
 struct ShownCase {
@@ -71,7 +64,7 @@ TEST_F(LocalStoreTest, StudiesOfDeadProcessesAreShownAsTheNextWriterMakesThem) {
   }
 }
 
-// Who asks without recording does not upgrade the store, and is told that nothing was learnt.
+// A caller who does not record does not upgrade the store, and is told that nothing was learnt.
 TEST_F(LocalStoreTest, AnOlderStoreThatTeachesNothingIsToldOf) {
   ASSERT_TRUE(Recorder::Open({.path = Path()}).ok());
   {
@@ -86,7 +79,7 @@ TEST_F(LocalStoreTest, AnOlderStoreThatTeachesNothingIsToldOf) {
                              HasSubstr("has schema version 1, this program reads")));
   ASSERT_TRUE(history.ok()) << history.status();
   EXPECT_FALSE(history->read);
-  // One that is not there is nothing to speak of.
+  // A missing store is not worth a note.
   testing::internal::CaptureStderr();
   EXPECT_TRUE(LocalHistory(Path() + ".none", Known(), std::nullopt).ok());
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");

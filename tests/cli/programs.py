@@ -1,4 +1,4 @@
-"""What the tests of the programs share: NAME_test.py MESHWRIGHT MESHWRIGHTD EXAMPLES"""
+"""Shared by the tests of the programs: NAME_test.py MESHWRIGHT MESHWRIGHTD EXAMPLES"""
 
 import json
 import os
@@ -23,7 +23,7 @@ TINY_CLUSTER = {"name": "a100x8", "pools": [
     {"name": "a", "chip": "nvidia-a100-sxm4-80gb", "node_count": 1, "devices_per_node": 8}]}
 TINY_PLAN = {"tensor_parallel": 2, "pipeline_parallel": 2, "micro_batch_size": 1, "zero_stage": 1}
 
-# What the contract promises of an estimate.
+# The fields that the contract promises for an estimate.
 ESTIMATE_KEYS = {
     "step_time_seconds", "step_time_low_seconds", "step_time_high_seconds",
     "tokens_per_second_per_device", "model_flops_utilization_ratio", "peak_memory_bytes",
@@ -69,7 +69,7 @@ class Folder(unittest.TestCase):
                 "--cluster", self.write("cluster.json", cluster or TINY_CLUSTER)]
 
     def start_server(self):
-        """Gives its address."""
+        """Starts a server and returns its address."""
         server = subprocess.Popen(
             [MESHWRIGHTD, "--listen", "127.0.0.1:0", "--db", str(self.folder / "server.db")],
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)

@@ -60,7 +60,7 @@ TEST(EndingStatusTest, FailedSearches) {
   EXPECT_EQ(ExitCode(EndingStatus(Answer("failed", "failed"))), kExitInternal);
 }
 
-// What an embedded search would have returned, from what the store keeps of it.
+// The status is the one that an embedded search would have returned, from what the store keeps.
 TEST(EndingStatusTest, FailedSearchesKeepTheirCodeAndReason) {
   const absl::Status errors[] = {
       WithReason(absl::UnimplementedError("cluster.pools: several"), "MIXED_CLUSTER_SEARCH"),

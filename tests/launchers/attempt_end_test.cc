@@ -20,7 +20,7 @@ TEST(AttemptEndTest, EveryClassHasAWordAndAPolicy) {
   }
 }
 
-// Only what is the plan's own fault may teach anything of the plan.
+// Only failures that are the plan's own fault may teach anything about the plan.
 TEST(AttemptEndTest, WhatIsNotThePlansFaultProvesNothing) {
   for (const FailureClass failure : {kNodeFailure, kPreempted, kLaunchError, kMetricsMissing,
                                      kCancelled, kLost, kQueueTimeout, kRefused}) {

@@ -1,16 +1,17 @@
 #pragma once
 
-#include <sys/types.h>
-
 #include <string>
+
+#include "server/process/descriptor.h"
 
 namespace meshwright {
 
-// An API server of Kubernetes with its controllers (fake_kubernetes.py), which lives as long as
-// this.
+// An API server of Kubernetes with its controllers (fake_kubernetes.py) that lives as long as this
+// object.
 class FakeKubernetes {
  public:
-  // `script` is what the server reads: JSON, "{}" where nothing goes wrong. Files go to `folder`.
+  // Starts the server. `script` is the JSON that the server reads, "{}" if nothing is to go wrong.
+  // Files go to `folder`.
   FakeKubernetes(const std::string& script, const std::string& folder);
   FakeKubernetes(const FakeKubernetes&) = delete;
   FakeKubernetes& operator=(const FakeKubernetes&) = delete;
@@ -20,8 +21,8 @@ class FakeKubernetes {
 
  private:
   std::string url_;
-  int input_ = 0;  // the server ends when this is closed
-  pid_t pid_ = 0;
+  FileHandle input_;  // the server ends when this is closed
+  int pid_ = 0;
 };
 
 }  // namespace meshwright

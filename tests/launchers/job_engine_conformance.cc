@@ -23,7 +23,7 @@ using testing::HasSubstr;
 
 namespace {
 
-// Unique over the runs that share a site.
+// Returns an id that is unique among test runs that share a site.
 std::string NewAttemptId() {
   static int count = 0;
   return fmt::format("test-{}-t{}-a1", getpid(), ++count);
@@ -39,16 +39,9 @@ std::vector<std::string> Lines(const std::string& text) {
 
 }  // namespace
 
-JobEngineTest::JobEngineTest() {
-  std::string pattern = testing::TempDir() + "job_engine.XXXXXX";
-  folder_ = mkdtemp(pattern.data());
-  engine_ = GetParam().make(folder_);
-}
+JobEngineTest::JobEngineTest() { engine_ = GetParam().make(folder_); }
 
-JobEngineTest::~JobEngineTest() {
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
-}
+JobEngineTest::~JobEngineTest() = default;
 
 JobSpec JobEngineTest::Script(const std::string& line) const {
   return {.attempt_id = NewAttemptId(), .folder = folder_, .command = {"bash", "-c", line}};
@@ -179,7 +172,7 @@ TEST_P(JobEngineTest, AFailureEndsTheOtherProcesses) {
   const JobStatus status = Run(spec);
   ASSERT_TRUE(status.end.has_value());
   EXPECT_EQ(status.end->kind, JobEndKind::kExited);
-  // Slurm tells the highest code, which is that of the processes that were ended.
+  // Slurm reports the highest code, which is that of the terminated processes.
   EXPECT_THAT(status.end->exit_code, testing::AnyOf(7, 128 + SIGTERM));
   EXPECT_FALSE(HasProcesses(spec, false));
 }
@@ -205,7 +198,7 @@ TEST_P(JobEngineTest, CancelOfWhatIsNotThere) {
   EXPECT_EQ((*polled)[0].state, JobState::kUnknown);
 }
 
-// As after a restart of the server: by the name alone.
+// After a restart of the server only the name is known.
 TEST_P(JobEngineTest, AnotherEngineFindsTheJob) {
   const Gate gate(folder_ + "/gate");
   const JobSpec spec = Script(gate.WaitCommand() + "; exit 3");

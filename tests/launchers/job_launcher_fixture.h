@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "server/launchers/jobs/job_launcher.h"
+#include "tests/files/temporary_folder.h"
 
 namespace meshwright {
 
@@ -101,13 +102,10 @@ inline JobStatus Ended(JobEnd end, std::vector<std::string> nodes = {}) {
 class JobLauncherTest : public testing::Test {
  protected:
   JobLauncherTest() {
-    std::string pattern = testing::TempDir() + "job_launcher.XXXXXX";
-    folder_ = mkdtemp(pattern.data());
     auto engine = std::make_unique<FakeEngine>();
     engine_ = engine.get();
     MakeLauncher(std::move(engine));
   }
-  ~JobLauncherTest() override { std::filesystem::remove_all(folder_); }
 
   void MakeLauncher(std::unique_ptr<JobEngine> engine) {
     options_.make_job = [this](const ParallelPlan& plan, const OpenAttempt& attempt,
@@ -149,7 +147,8 @@ class JobLauncherTest : public testing::Test {
     return finished.ok() ? finished->outcome : TrialOutcome(Cancelled());
   }
 
-  std::string folder_;
+  const TemporaryFolder temporary_;
+  const std::string folder_ = temporary_.path();
   std::string script_ = "true";
   Notes notes_;
   FakeEngine* engine_ = nullptr;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "server/launchers/local/local_engine.h"
+#include "tests/files/temporary_folder.h"
 #include "tests/launchers/job_launcher_fixture.h"
 
 namespace meshwright {
@@ -67,13 +68,13 @@ TEST_F(JobLauncherTest, AHangIsTriedOnceMore) {
 
 TEST_F(JobLauncherTest, EndsWithoutAResult) {
   EXPECT_EQ(After({.exit_code = 1}), TrialOutcome(Crashed()));
-  engine_->statuses["s-t1-a1"].back().run_time = Seconds(7);  // though nobody saw it run
+  engine_->statuses["s-t1-a1"].back().run_time = Seconds(7);  // although nobody saw it run
   EXPECT_EQ(Run()->time, Seconds(7));
 }
 TEST_F(JobLauncherTest, TimeLimitOfTheEngine) {
   EXPECT_EQ(After({.kind = JobEndKind::kTimeLimit}), TrialOutcome(TimedOut()));
 }
-// Of which a plan that needs longer proves nothing.
+// A plan that needs longer than the rest of a budget has shown nothing.
 TEST_F(JobLauncherTest, WhatIsLeftOfABudgetIsALimit) {
   engine_->statuses["s-t1-a1"] = {Running(), Ended({.kind = JobEndKind::kTimeLimit})};
   EXPECT_EQ(Run(Seconds(90))->outcome, TrialOutcome(Cancelled()));
@@ -85,7 +86,7 @@ TEST_F(JobLauncherTest, WhatIsLeftOfABudgetIsALimit) {
   EXPECT_EQ(engine_->submitted.back().time_limit, Seconds(1800));
 }
 
-// The second attempt has what the first has left.
+// The second attempt has what the first one has left.
 TEST_F(JobLauncherTest, AttemptsShareWhatIsLeftOfABudget) {
   notes_.earlier = {{.failure_class = "preempted"}};
   notes_.earlier_time = Seconds(60);
@@ -98,7 +99,7 @@ TEST_F(JobLauncherTest, AttemptsShareWhatIsLeftOfABudget) {
   engine_->submitted.clear();
   engine_->statuses["s-t1-a1"] = {Ended({.kind = JobEndKind::kPreempted})};
   EXPECT_EQ(Run(Seconds(90))->outcome, TrialOutcome(Cancelled()));
-  EXPECT_EQ(engine_->submitted.size(), 1U);  // no further one
+  EXPECT_EQ(engine_->submitted.size(), 1U);  // no further attempt
 }
 
 TEST_F(JobLauncherTest, CancelledByHand) {
@@ -106,7 +107,7 @@ TEST_F(JobLauncherTest, CancelledByHand) {
   EXPECT_EQ(notes_.last.failure_class, "cancelled");
 }
 
-// The engine ended it, which the harness can only tell as having been ended.
+// The engine ended it; the harness can only tell that it was ended.
 TEST_F(JobLauncherTest, AnEngineKnowsWhyItEndedAJob) {
   engine_->statuses["s-t1-a1"] = {Ended({.kind = JobEndKind::kTimeLimit})};
   WriteResult("s-t1-a1", 11, R"("class":"cancelled")");
@@ -191,7 +192,7 @@ TEST_F(JobLauncherTest, ACancelledJobMayStillCome) {
   EXPECT_EQ(engine_->statuses["s-t1-a1"].front().state, JobState::kEnded);
 }
 
-// What the retry table leans on outlives the server.
+// The retry table rests on what outlives the server.
 TEST_F(JobLauncherTest, EarlierAttemptsCountAfterARestart) {
   notes_.earlier = {{.failure_class = "hang"}};
   engine_->statuses["s-t1-a1"] = {Ended({.exit_code = 44})};
@@ -221,7 +222,7 @@ TEST_F(JobLauncherTest, NodesThatCouldNotBeAvoidedAreNotAfterARestart) {
   EXPECT_THAT(notes_.last.nodes, ElementsAre("n2"));
 }
 
-// The server was killed: before it submitted, while the job ran, after it had ended.
+// The server was killed before it submitted, while the job ran, or after it had ended.
 TEST_F(JobLauncherTest, WhatIsAdoptedIsNotSubmittedAgain) {
   notes_ = {.count = 1, .is_adopted = true};
   engine_->statuses["s-t1-a1"] = {Running(), Ended({.exit_code = 0})};
@@ -319,13 +320,13 @@ TEST_F(JobLauncherTest, ASilentEngineIsWaitedForAndThenAnError) {
   engine_->silence = absl::UnavailableError("squeue: no answer");
   const auto finished = Run();
   EXPECT_TRUE(absl::IsUnavailable(finished.status())) << finished.status();
-  EXPECT_THAT(engine_->cancelled, ElementsAre("s-t1-a1"));  // nobody will look at it any more
+  EXPECT_THAT(engine_->cancelled, ElementsAre("s-t1-a1"));  // nobody will poll it any more
 }
 
-// Its result lies in a folder.
+// Its result is in a folder.
 TEST_F(JobLauncherTest, WhatIsMeasuredCountsWhoeverIsSilent) {
   options_.silence_limit = Seconds(60);
-  options_.first_limit = Seconds(0);  // it has answered: it took the job
+  options_.first_limit = Seconds(0);  // it has answered, because it took the job
   std::vector<std::string> told;
   options_.on_status = [&](int trial, const std::string& what) {
     told.push_back(fmt::format("{} {}", trial, what));
@@ -334,11 +335,11 @@ TEST_F(JobLauncherTest, WhatIsMeasuredCountsWhoeverIsSilent) {
   engine_ = engine.get();
   MakeLauncher(std::move(engine));
   engine_->silence = absl::UnavailableError("squeue: no answer");
-  WriteResult("s-t1-a1", 10, kMeasured);  // of an older token
+  WriteResult("s-t1-a1", 10, kMeasured);  // with an older token
   ASSERT_TRUE(launcher_->Submit({.id = 4}).ok());
   EXPECT_EQ(launcher_->Wait(Seconds(0.01)).value(), std::nullopt);
   WriteResult("s-t1-a1", 11, kMeasured);
-  // Its other processes may go on, and hold the nodes of the next.
+  // Its other processes may go on and hold the nodes of the next job.
   engine_->deafness = engine_->silence;
   EXPECT_EQ(launcher_->Wait(Seconds(0.05)).value(), std::nullopt);
   engine_->deafness = absl::OkStatus();

@@ -16,6 +16,7 @@
 #include "server/tuner/question/job_template.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/trial.h"
+#include "tests/files/temporary_folder.h"
 #include "tests/tuner/questions.h"
 
 namespace meshwright {
@@ -28,12 +29,9 @@ using testing::Pair;
 class JobPlannerTest : public testing::Test {
  protected:
   JobPlannerTest() {
-    std::string pattern = testing::TempDir() + "job_spec.XXXXXX";
-    folder_ = mkdtemp(pattern.data());
     request_.launcher = kSlurmLauncher;
     request_.job = JobTemplate{.folder = folder_, .workloads_folder = "/w"};
   }
-  ~JobPlannerTest() override { std::filesystem::remove_all(folder_); }
 
   JobSpec Make() {
     const auto planner = MakeJobPlanner(request_, problem_);
@@ -59,7 +57,8 @@ class JobPlannerTest : public testing::Test {
     return fields;
   }
 
-  std::string folder_;
+  const TemporaryFolder temporary_;
+  const std::string folder_ = temporary_.path();
   Problem problem_ = Resolved(TinyQuestion());
   TrialRequest request_;
 };

@@ -1,4 +1,4 @@
-// Against fake_kubernetes.py, whose pods are processes of this machine.
+// Runs against fake_kubernetes.py, whose pods are processes of this machine.
 #include "server/launchers/kubernetes/kubernetes_engine.h"
 
 #include <gmock/gmock.h>
@@ -17,7 +17,8 @@ namespace {
 
 using testing::HasSubstr;
 
-// The engines of a test, which its folder tells from others, share a cluster.
+// Makes engines that share a cluster with the other engines of the test, told apart by the test's
+// folder.
 std::unique_ptr<JobEngine> MakeFor(const std::string& job_template, const std::string& queue,
                                    const std::string& folder) {
   static std::string folder_of_cluster;
@@ -50,7 +51,7 @@ INSTANTIATE_TEST_SUITE_P(Volcano, JobEngineTest,
                          testing::Values(CaseOf("volcano", "",
                                                 {.environment = {{"NO_UTF8", "\xff"}}})));
 
-// The other kinds differ by their data alone.
+// The other kinds differ only in their data.
 class KubernetesKindTest : public JobEngineTest {};
 
 INSTANTIATE_TEST_SUITE_P(Mpi, KubernetesKindTest, testing::Values(CaseOf("mpijob", "kueue", {})));

@@ -1,4 +1,4 @@
-// What goes wrong with a cluster, by fake_kubernetes.py.
+// Faults of a cluster, played by fake_kubernetes.py.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
@@ -23,7 +23,7 @@ using testing::HasSubstr;
 
 constexpr char kJobs[] = "/apis/batch/v1/namespaces/tests/jobs";
 
-// Its tests begin a cluster with Use.
+// Tests start a cluster with Use.
 class KubernetesFaultTest : public JobEngineTest {
  protected:
   KubernetesFaultTest() {
@@ -50,7 +50,7 @@ class KubernetesFaultTest : public JobEngineTest {
     EXPECT_TRUE(response.ok()) << response.status();
     return response.ok() ? response->body : "";
   }
-  // The status once its reason holds the words.
+  // Polls until the reason holds the words and returns the status.
   JobStatus UntilReason(const std::string& words, const JobSpec& spec) {
     const JobHandle handle = HandleOf(spec);
     JobStatus status;
@@ -72,7 +72,7 @@ INSTANTIATE_TEST_SUITE_P(Kubernetes, KubernetesFaultTest,
                          testing::Values(EngineCase{
                              .make = [](const std::string&) { return nullptr; }}));
 
-// Certificates of tls/README.md.
+// The certificates are those of tls/README.md.
 TEST_P(KubernetesFaultTest, OnlyAServerOfTheAuthorityIsTalkedTo) {
   const std::string folder = MESHWRIGHT_SOURCE_DIR "/tests/launchers/tls/";
   const auto script = [&](const std::string& name) {
@@ -191,7 +191,7 @@ TEST_P(KubernetesFaultTest, ShowsWhyAPodHasNoNode) {
   EXPECT_EQ(status.state, JobState::kPending);
   EXPECT_EQ(status.reason,
             "Unschedulable: 0/3 nodes are available: 3 Insufficient nvidia.com/gpu.");
-  // It may yet get one, however often the cluster has looked for it.
+  // It may still get one.
   const int looks = std::stoi(Ask("GET", "/rounds", "")) + 25;
   EXPECT_TRUE(WaitFor([&] { return std::stoi(Ask("GET", "/rounds", "")) >= looks; }));
   EXPECT_EQ(Until(JobState::kPending, spec).state, JobState::kPending);
@@ -201,7 +201,7 @@ TEST_P(KubernetesFaultTest, ShowsWhyAPodHasNoNode) {
 
 struct PodCase {
   std::string name;
-  std::string pod;  // what becomes of pod 0
+  std::string pod;  // what happens to pod 0
   JobEndKind end;
   std::string reason;
 };
@@ -227,7 +227,7 @@ const PodCase kPodCases[] = {
      R"({"after": 0.2, "status": {"phase": "Failed", "conditions": [{"type": "DisruptionTarget",
         "status": "True", "reason": "PreemptionByScheduler", "message": "preempted"}]}})",
      JobEndKind::kPreempted, "PreemptionByScheduler: preempted"},
-    // Its pod cannot end, as nobody is there to say so.
+    // Its pod cannot end, because nobody is there to report it.
     {"NodeLost",
      R"({"after": 0.2, "keep": true, "status": {"conditions": [{"type": "DisruptionTarget",
         "status": "True", "reason": "DeletionByTaintManager", "message": "node n1 is gone"}]}})",
@@ -261,7 +261,7 @@ TEST_P(KubernetesFaultTest, DeletedByHand) {
   EXPECT_EQ(status.reason, "deleted by somebody");
 }
 
-// To another process it never was.
+// Another process does not know of it.
 TEST_P(KubernetesFaultTest, WhatIsDeletedIsForgotten) {
   Use("{}");
   const JobSpec spec = Script("sleep 600");
@@ -339,7 +339,7 @@ TEST_P(KubernetesFaultTest, OnSeveralNodesPodsFindEachOther) {
   EXPECT_THAT(Ask("GET", services + "/meshwright", ""), HasSubstr("publishNotReadyAddresses"));
 }
 
-// As of what Kueue suspends.
+// This is as for jobs that Kueue suspends.
 TEST_P(KubernetesFaultTest, NodesOfPodsThatAreGone) {
   Use("{}");
   const JobSpec spec = Script("sleep 600");
@@ -402,7 +402,7 @@ TEST_P(KubernetesFaultTest, FolderThatThePodDoesNotHave) {
   Use("{}");
   JobSpec spec = Script("true");
   spec.folder = folder_ + "/none";
-  // As of a program that cannot be started: the site's fault.
+  // This is as for a program that cannot be started: the site's fault.
   EXPECT_EQ(Run(spec).end, (JobEnd{.exit_code = 126}));
   spec = Script("true");
   spec.folder = "/elsewhere";

@@ -1,5 +1,5 @@
-// On objects shaped after the public documentation of the API (Kubernetes 1.31, Kueue 0.14, Volcano
-// 1.9); none was recorded on a cluster.
+// Tests objects shaped after the public documentation of the API (Kubernetes 1.31, Kueue 0.14,
+// Volcano 1.9); none was recorded on a cluster.
 #include "server/launchers/kubernetes/kubernetes_jobs.h"
 
 #include <fmt/format.h>
@@ -276,7 +276,7 @@ TEST(KubernetesViewTest, PodsThatWereOnlyEndedAreNoCause) {
   EXPECT_EQ(ViewOf(FailedJob(), pods, nullptr).status.end, (JobEnd{.exit_code = 7}));
 }
 
-// The others fail first, since they cannot reach it.
+// The others fail first, because they cannot reach it.
 TEST(KubernetesViewTest, WhatTheClusterDidComesFirst) {
   const KubernetesPod pods[] = {
       Ended("a", {.exit_code = 1}, "2026-11-22T19:00:00Z"),
@@ -318,7 +318,7 @@ TEST(KubernetesViewTest, RunsWhenAllItsPodsDo) {
   EXPECT_EQ(status.reason, "no room");
 }
 
-// Else a job that is cancelled would seem to have failed by itself.
+// Otherwise a cancelled job would seem to have failed by itself.
 TEST(KubernetesViewTest, EndsOfPodsThatAreDeletedAreNotTheJobs) {
   KubernetesJob job = FailedJob();
   job.is_going = true;

@@ -50,7 +50,7 @@ TEST_P(LocalEngineTest, WaitsForFreeSlots) {
   EXPECT_THAT(Output(second), testing::HasSubstr("devices 0,1\n"));
 }
 
-// Of the slots that it takes, by the names that the machine's devices have.
+// The job sees the devices of the slots that it takes, by their names on the machine.
 TEST_P(LocalEngineTest, AJobSeesItsDevicesAlone) {
   const LocalEngineOptions options = {.slots_folder = folder_ + "/slots",
                                       .slot_count = 4,
@@ -134,7 +134,7 @@ TEST_P(LocalEngineTest, HearsTermThoughItsLauncherDoesNot) {
   EXPECT_EQ(Until(JobState::kEnded, spec).end, (JobEnd{.kind = JobEndKind::kCancelled}));
 }
 
-// As after a restart of the machine, when the supervisor's id may be anybody's.
+// After a restart of the machine, the supervisor's id may be anybody's.
 TEST_P(LocalEngineTest, KillsNoStranger) {
   const pid_t stranger = fork();
   if (stranger == 0) {

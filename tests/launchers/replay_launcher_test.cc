@@ -37,14 +37,14 @@ MeasuredPlan Row(const PlanRequest& plan, Outcome outcome, double seconds = 0) {
   return row;
 }
 
-// What the only plan of the rows does.
+// Returns the outcome of the only plan in the rows.
 TrialOutcome OutcomeOfRows(const std::vector<MeasuredPlan>& rows) {
   const auto launcher = ReplayLauncher::Make(rows, Resolved(TinyQuestion())).value();
   EXPECT_EQ(launcher->Plans().size(), 1u);
   EXPECT_TRUE(launcher->Submit({.id = 7, .plan = launcher->Plans().front()}).ok());
   const auto finished = launcher->Wait(Seconds(0)).value();
   EXPECT_EQ(finished->id, 7);
-  EXPECT_EQ(launcher->Wait(Seconds(0)).value(), std::nullopt);  // told once
+  EXPECT_EQ(launcher->Wait(Seconds(0)).value(), std::nullopt);  // told only once
   return finished->outcome;
 }
 
@@ -73,7 +73,7 @@ const std::vector<Case> kCases = {
     {"one_of_the_failed_by_memory",
      {Row(kPlan, Outcome::kCrash), Row(kPlan, Outcome::kOom), Row(kPlan, Outcome::kHang)},
      OutOfMemory()},
-    // The same plan, its split of four layers stated.
+    // The same plan, with its split of four layers stated.
     {"default_stated",
      {Row(kPlan, Outcome::kOk, 9),
       Row({.tensor_parallel = 2, .micro_batch_size = 1, .layers_per_stage = {4}}, Outcome::kOk, 3)},
@@ -128,8 +128,8 @@ TEST(ReplayStudyTest, MeasuredPlansComeFirstWithTheirTimes) {
 }
 
 TEST(ReplayStudyTest, WhatWasNotTriedIsExpectedAfterTheTrials) {
-  // Two runs were half as slow again as the model thinks: so is the third plan, but for the prior's
-  // share.
+  // Two runs took half as long again as the model expects; so does the third plan, except for the
+  // share of the prior.
   std::vector<MeasuredPlan> rows;
   for (const PlanRequest& plan : {Plan(1, 1), Plan(1, 2), Plan(2, 1)}) {
     const auto expected = EvaluatePlan({.question = TinyQuestion(), .plan = plan}, Known(), {});
@@ -157,13 +157,13 @@ TEST(ReplayStudyTest, WhatTheHistoryHasAsRunIsNotTriedAgain) {
   ASSERT_EQ(result.plans.size(), 2u);
   EXPECT_EQ(result.plans[0].estimate.step_time, Seconds(0.25));
   EXPECT_EQ(result.plans[0].estimate.provenance, Provenance::kMeasured);
-  // Of another job it teaches only.
+  // A run of another job only teaches.
   std::optional<int>& length = request.history[0].question.workload.sequence_length;
   length = *length / 2;
   EXPECT_EQ(Answer(request).trials.size(), 2u);
 }
 
-// Rows of plans that take so many times what the model alone expects of them.
+// Returns rows of plans that take `ratio` times what the model expects without history.
 std::vector<MeasuredPlan> SlowerBy(double ratio, const std::vector<PlanRequest>& plans) {
   std::vector<MeasuredPlan> rows;
   for (const PlanRequest& plan : plans) {
@@ -173,8 +173,8 @@ std::vector<MeasuredPlan> SlowerBy(double ratio, const std::vector<PlanRequest>&
   return rows;
 }
 
-// What other jobs' runs taught is dropped as soon as trials contradict it: for the trials that
-// follow, in the answer, and in what it says of itself.
+// Lessons of other jobs' runs are dropped as soon as trials contradict them: for the trials that
+// follow, in the answer, and in what the answer says about itself.
 TEST(ReplayStudyTest, TrialsThatContradictOtherJobsDropWhatTheseTaught) {
   StudyRequest request =
       Replayed(SlowerBy(1, {Plan(1, 1), Plan(1, 2), Plan(2, 1), Plan(2, 2), Plan(4, 1)}), 4);
@@ -200,14 +200,14 @@ TEST(ReplayStudyTest, TrialsThatContradictOtherJobsDropWhatTheseTaught) {
   const auto alone =
       EvaluatePlan({.question = TinyQuestion(), .plan = StatedPlan(open.plan)}, Known(), {});
   EXPECT_NEAR(open.estimate.step_time / alone.value().step_time, 1, 0.05);
-  // Those that agree stay.
+  // Lessons that agree stay.
   for (HistoryRow& row : request.history) row.step_time = elsewhere.value().step_time;
   const StudyResult agreeing = Answer(request);
   EXPECT_THAT(agreeing.warnings, testing::Contains(testing::HasSubstr("learnt from")));
   EXPECT_TRUE(agreeing.calibration.has_value());
 }
 
-// A candidate that the history has as failed is not tried, and the answer says why.
+// A candidate that failed in the history is not tried, and the answer says why.
 TEST(ReplayStudyTest, WhatFailedInTheHistoryIsNamed) {
   StudyRequest request =
       Replayed({Row(Plan(1, 1), Outcome::kOk, 0.5), Row(Plan(2, 1), Outcome::kOk, 0.25)}, 2);
@@ -220,7 +220,8 @@ TEST(ReplayStudyTest, WhatFailedInTheHistoryIsNamed) {
                                                                 testing::HasSubstr("crash"))));
 }
 
-// A vendor's model to which tensor parallelism costs nothing and all else is ten times as slow.
+// A vendor's model for which tensor parallelism costs nothing and everything else is ten times as
+// slow.
 class TensorLover final : public PlanModel {
  public:
   explicit TensorLover(bool knows_any) : PlanModel({.name = "acme", .version = "1"}, {"new here"}) {
@@ -268,7 +269,7 @@ TEST(ReplayStudyTest, AVendorsModelChoosesTheTrials) {
   ASSERT_EQ(result.plans.size(), 3u);
   EXPECT_EQ(result.plans[0].estimate.step_time, Seconds(1.75));
   EXPECT_EQ(result.plans[0].estimate.provenance, Provenance::kMeasured);
-  // Half of the vendor's 11 s, as the two that ran: but for the prior's share.
+  // It takes half of the vendor's 11 s, like the two that ran, except for the share of the prior.
   const Estimate& open = result.plans[2].estimate;
   EXPECT_EQ(open.cost_model->name, "acme");
   EXPECT_FALSE(open.cost_model->is_fallback);

@@ -1,4 +1,4 @@
-// Against the Slurm of scripts/slurm_up.sh, which ctest starts for these tests (SLURM_CONF).
+// Runs against the Slurm of scripts/slurm_up.sh, which ctest starts for these tests (SLURM_CONF).
 #include "server/launchers/slurm/slurm_engine.h"
 
 #include <gmock/gmock.h>
@@ -34,7 +34,7 @@ TEST_P(SlurmEngineTest, ShowsWhyItWaits) {
   ASSERT_TRUE(engine_->Submit(all).ok());
   Until(JobState::kRunning, all);
   ASSERT_TRUE(engine_->Submit(next).ok());
-  // The scheduler comes by once a second, and says nothing of the job before.
+  // The scheduler runs once a second and says nothing about the job before that.
   EXPECT_TRUE(WaitFor([&] { return Until(JobState::kPending, next).reason == "Resources"; }));
   EXPECT_TRUE(engine_->Cancel(HandleOf(next)).ok());
   EXPECT_EQ(Until(JobState::kEnded, next).end, (JobEnd{.kind = JobEndKind::kCancelled}));

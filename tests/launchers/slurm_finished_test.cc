@@ -1,6 +1,6 @@
-// What becomes of a job that squeue has forgotten (MinJobAge), at sites with accounting, without
-// it, and where Slurm does not answer: programs of the same names stand in for Slurm's, whose
-// forgetting takes minutes. The real ones are slurm_engine_test.cc's.
+// Tests jobs that squeue has forgotten (MinJobAge): with accounting, without it, and if Slurm does
+// not answer. Programs with the names of Slurm's stand in for them, because the real ones take
+// minutes to forget; slurm_engine_test.cc runs those.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -11,6 +11,7 @@
 
 #include "server/launchers/jobs/job_engine.h"
 #include "server/launchers/slurm/slurm_engine.h"
+#include "tests/files/temporary_folder.h"
 
 namespace meshwright {
 namespace {
@@ -21,17 +22,12 @@ using testing::HasSubstr;
 class SlurmFinishedTest : public testing::Test {
  protected:
   SlurmFinishedTest() {
-    std::string pattern = testing::TempDir() + "slurm_finished.XXXXXX";
-    folder_ = mkdtemp(pattern.data());
     setenv("PATH", (folder_ + ":" + path_).c_str(), 1);
     Write("squeue", "");
   }
-  ~SlurmFinishedTest() override {
-    setenv("PATH", path_.c_str(), 1);
-    std::filesystem::remove_all(folder_);
-  }
+  ~SlurmFinishedTest() override { setenv("PATH", path_.c_str(), 1); }
 
-  // What a program does, as bash reads it.
+  // Writes a program in bash.
   void Write(const std::string& program, const std::string& body) {
     const std::string path = folder_ + "/" + program;
     std::ofstream(path) << "#!/bin/bash\n" << body << "\n";
@@ -45,7 +41,8 @@ class SlurmFinishedTest : public testing::Test {
 
  private:
   const std::string path_ = getenv("PATH");
-  std::string folder_;
+  const TemporaryFolder temporary_;
+  const std::string folder_ = temporary_.path();
 };
 
 TEST_F(SlurmFinishedTest, AccountingKnowsIt) {

@@ -87,7 +87,7 @@ TEST(SlurmJobsTest, WhatIsNoJobIsLeftOut) {
   EXPECT_THAT(ParseSqueue("squeue: warning\n\n|||||\n12|short\n"), IsEmpty());
 }
 
-// As sacct prints them with --parsable2.
+// The lines are as sacct prints them with --parsable2.
 TEST(SlurmJobsTest, Accounting) {
   const auto jobs = ParseSacct(
       "5|s-t1-a1|CANCELLED by "

@@ -14,7 +14,7 @@ namespace {
 using testing::ElementsAre;
 using testing::SizeIs;
 
-// A library that a vendor built against 1.0 is served by the host of today, every function of it.
+// The host of today serves every function of a library that a vendor built against 1.0.
 TEST(AbiTest, ALibraryOfOneZeroIsServed) {
   const auto model = std::make_shared<RunningModel>(OldLibrary(), QuickPolicy(), ModelEvent());
   const auto opened = MakePlanModel(model, SmallProblem());
@@ -27,7 +27,8 @@ TEST(AbiTest, ALibraryOfOneZeroIsServed) {
   ASSERT_THAT(*bounds, SizeIs(plans.size()));
   for (std::size_t i = 0; i < plans.size(); ++i) {
     ASSERT_EQ((*figures)[i].verdict, PlanVerdict::kOk) << (*figures)[i].reason;
-    // Without tensor parallelism 9/8 of the time at half of the peak, of which the bound is half.
+    // Without tensor parallelism it takes 9/8 of the time at half of the peak, and the bound is
+    // half.
     EXPECT_DOUBLE_EQ((*figures)[i].step_time / (*bounds)[i],
                      2 * (1 + 0.125 * plans[i].tensor_parallel));
   }

@@ -32,7 +32,7 @@ TEST(RankCorrelationTest, IsThatOfTheRanks) {
   EXPECT_NEAR(RankCorrelation({1, 2, 3, 4}, {7, 7, 9, 8}), 3.5 / std::sqrt(5 * 4.5), 1e-12);
 }
 
-// Takes as many seconds as the plan has tensor parallelism, and knows no micro-batch of 4.
+// Takes as many seconds as the plan's tensor parallelism, and knows no micro-batch of 4.
 class TensorModel final : public PlanModel {
  public:
   TensorModel() : PlanModel({.name = "tensor"}) {}
@@ -82,7 +82,7 @@ TEST(AccuracyTest, ErrorsAndOrder) {
 }
 
 TEST(AccuracyTest, EqualTimesAreNoChoice) {
-  // All of the same tensor parallelism: the model cannot tell them apart.
+  // All have the same tensor parallelism, so the model cannot tell them apart.
   const auto accuracy =
       Compare({Measured(4, 1), Measured(4, 2, 2), Measured(4, 3, 8), Measured(4, 4, 16)});
   ASSERT_TRUE(accuracy.ok()) << accuracy.status();
@@ -107,7 +107,7 @@ TEST(AccuracyTest, SaysWhatItDidNotCompare) {
   EXPECT_THAT(accuracy->skipped[1].why, HasSubstr("no step time"));
 }
 
-// A real model, whose own estimates are what was measured: no error.
+// A real model whose own estimates are the measurements has no error.
 TEST(AccuracyTest, OfATemplate) {
   const auto model = std::make_shared<RunningModel>(CppTemplate(), QuickPolicy(), ModelEvent());
   std::vector<HistoryRow> runs = {Measured(1, 1), Measured(2, 1), Measured(4, 1)};

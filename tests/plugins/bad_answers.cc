@@ -13,7 +13,7 @@ namespace wire = costmodel::v1;
 constexpr int kPoisonTensorParallel = 4;
 constexpr int kPoisonMicroBatch = 2;
 constexpr double kEfficiency = 0.4;
-constexpr char kParameters = 'p';  // what FitCalibration gives is made of it
+constexpr char kParameters = 'p';  // parameters from FitCalibration consist of it
 
 template <typename Value>
 Value At(const google::protobuf::RepeatedField<Value>& column, int i, Value absent) {
@@ -22,7 +22,7 @@ Value At(const google::protobuf::RepeatedField<Value>& column, int i, Value abse
 
 bool IsShare(double ratio) { return ratio >= 0 && ratio <= 1; }
 
-// Sizes below 1, or a ratio that is none.
+// Returns true for sizes below 1 or an impossible ratio.
 bool IsBadRow(const wire::Candidates& c, int i) {
   const int least = std::min({At(c.tensor_parallel(), i, 1), At(c.pipeline_parallel(), i, 1),
                               At(c.data_parallel(), i, 1), At(c.context_parallel(), i, 1),
@@ -58,7 +58,8 @@ bool NeedsMore(const wire::Model& model) {  // than a dense model
          model.mtp_layer_count() > 0;
 }
 
-// A model that does not become faster with what is better: 1 and a hundredth for each 20 GB/s.
+// Returns the factor of modes in which the model gets slower with better hardware: 1 and a
+// hundredth for each 20 GB/s.
 double SlownessOf(std::string_view mode, const wire::Pool& pool) {
   constexpr double kUnit = 2e12;
   double rate = 0;

@@ -7,33 +7,33 @@
 
 namespace meshwright {
 
-// What the bad model (bad_model.cc) answers: what a sane one would, but for what its mode says.
+// The answers of the bad model (bad_model.cc): those of a sane one, except for what its mode says.
 
-// The plan that some modes are about.
+// Returns true for the plan on which some modes fail.
 bool IsPoison(const costmodel::v1::Candidates& candidates, int i);
 
-// What is kept of a question.
+// The part of a question that the model keeps.
 struct BadContext {
   double peak_seconds = 0;  // of a step at the nominal peak
   double parameters = 0;
   double layer_inputs = 0;  // bytes of one sequence, of all layers
   double capacity = 0;      // bytes
   double chip_capacity = 0;
-  double slowness = 1;  // what a mode makes of the cluster
+  double slowness = 1;  // factor that a mode takes from the cluster
   bool is_calibrated = false;
 };
 
-// Empty: the question is taken.
+// Returns why a question is refused; empty if it is accepted.
 std::string WhyRefused(std::string_view mode, const costmodel::v1::OpenContextRequest& request);
 BadContext ContextOf(std::string_view mode, const costmodel::v1::OpenContextRequest& request);
 
-// Empty: the batch is answered.
+// Returns why a batch is refused; empty if it is answered.
 std::string WhyRefusedBatch(std::string_view mode, const costmodel::v1::Candidates& candidates);
 bool HasBadRow(const costmodel::v1::Candidates& candidates);
 
 constexpr int kStatedBatch = 4096;  // the largest, in modes "batch_..."
 
-// Of one candidate; not OK has a reason.
+// The answer for one candidate; it has a reason unless it is OK.
 struct BadAnswer {
   costmodel::v1::CandidateStatus status = costmodel::v1::CANDIDATE_STATUS_OK;
   std::string reason = {};

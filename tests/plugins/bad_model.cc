@@ -1,5 +1,5 @@
-// A cost model that misbehaves as --mode says: what our own tests contain, and what `meshwright
-// model check` must find. It answers sanely but for that. --tokens FIFO: each start takes a byte.
+// A cost model that misbehaves as --mode says and is sane otherwise. Our own tests must contain it,
+// and `meshwright model check` must find its fault. With --tokens FIFO each start takes a byte.
 
 #include <fcntl.h>
 #include <grpcpp/grpcpp.h>
@@ -18,7 +18,7 @@
 namespace meshwright {
 namespace {
 
-// What answers here is no gRPC.
+// Serves something that is not gRPC.
 int ServeGarbage(const std::string& path) {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
@@ -34,7 +34,7 @@ int ServeGarbage(const std::string& path) {
   }
 }
 
-// A child that has left its parent's session, and closes nothing.
+// Starts a child that leaves its parent's session and closes nothing.
 void StartOrphan() {
   if (fork() != 0) return;
   setsid();
@@ -57,7 +57,7 @@ int Serve(const std::string& mode, const std::string& socket) {
   return 0;
 }
 
-// As of a licence server that has so many licences and takes none back.
+// Takes a token as from a licence server that has a fixed number and takes none back.
 bool TakeToken(const std::string& path) {
   const int fifo = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   char token = 0;

@@ -31,7 +31,7 @@ namespace {
 namespace wire = costmodel::v1;
 using std::chrono::milliseconds;
 
-// Bounds that hold until it is calibrated.
+// The mode in which bounds hold until the model is calibrated.
 constexpr char kLateBounds[] = "calibration_bounds_high";
 constexpr int kUsualBatch = 1'024;
 constexpr std::size_t kBatchLeak = 64 << 20;
@@ -50,7 +50,8 @@ grpc::Status Invalid(const std::string& message) {
   return {grpc::StatusCode::INVALID_ARGUMENT, message};
 }
 
-// Within the time that a large batch takes in modes "cancel_...".
+// Returns true if the call is cancelled within the time that a large batch takes in modes
+// "cancel_...".
 bool IsCancelledSoon(const grpc::ServerContext& call) {
   for (int i = 0; i < 20 && !call.IsCancelled(); ++i) {
     std::this_thread::sleep_for(milliseconds(5));
@@ -242,7 +243,7 @@ class BadService final : public wire::CostModelService::Service {
     }
   }
 
-  // What becomes of a call that is given up meanwhile.
+  // Works for long, as modes do in which a call is given up meanwhile.
   void WorkLong(const grpc::ServerContext& call) {
     const std::unique_lock busy =
         mode_ == "cancel_deaf" ? std::unique_lock(busy_) : std::unique_lock<std::mutex>();
@@ -260,7 +261,7 @@ class BadService final : public wire::CostModelService::Service {
     if (mode_ == "hang_on_candidate") Hang(folder_);
   }
 
-  // What the whole batch, the process or another caller makes of each time.
+  // Returns the factor that the batch, the process or another caller puts on each time.
   [[nodiscard]] double FactorOf(const wire::Candidates& candidates, bool is_among_others) const {
     constexpr double kBit = 1e-12;
     if (mode_ == "nondeterministic") return 1 + kBit * (batches_ % 1'000);
@@ -309,13 +310,13 @@ class BadService final : public wire::CostModelService::Service {
 
   const std::string mode_;
   const std::string folder_;
-  const double start_;  // of this process alone
+  const double start_;  // only of this process
   std::atomic<int> batches_ = 0;
   std::atomic<int> callers_ = 0;
   std::atomic<bool> has_refused_ = false;
   std::atomic<bool> was_deaf_ = false;
-  std::mutex busy_;   // held while it says what it is
-  std::mutex mutex_;  // the rest
+  std::mutex busy_;   // held while it describes itself
+  std::mutex mutex_;  // guards the rest
   std::map<std::int64_t, BadContext> contexts_;
   std::int64_t last_ = 1;
 };

@@ -7,9 +7,8 @@
 
 namespace meshwright {
 
-// The contract as the bad model keeps it in a mode: but for what the mode says it passes every
+// Makes the service of the bad model in a mode. Except for what the mode says, it passes every
 // check of `meshwright model check`.
-// It writes an empty file `begun` into `folder` before it hangs.
 std::unique_ptr<grpc::Service> MakeBadService(const std::string& mode, const std::string& folder);
 
 // Tells in that file that it has begun, and never returns.

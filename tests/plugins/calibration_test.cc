@@ -13,6 +13,7 @@
 #include "server/plugins/model_shelf.h"
 #include "server/plugins/running_model.h"
 #include "server/tuner/question/plan_model.h"
+#include "tests/files/temporary_folder.h"
 #include "tests/plugins/models.h"
 
 namespace meshwright {
@@ -23,7 +24,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-constexpr char kChip[] = "nvidia-a100-sxm4-80gb";  // of SmallProblem
+constexpr char kChip[] = "nvidia-a100-sxm4-80gb";  // that of SmallProblem
 
 const std::vector<CalibrationTest>& TwoTests() {
   static const auto* const tests = new std::vector<CalibrationTest>{
@@ -60,11 +61,6 @@ StoredCalibration Stored(const ModelManifest& manifest, const std::string& bytes
           .checksum = manifest.sha256,
           .chip = kChip,
           .fitted = {.parameters = {.version = "3", .bytes = bytes}}};
-}
-
-std::string ReadFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 absl::StatusOr<std::string> Store(const std::string& folder, const StoredCalibration& calibration) {
@@ -123,7 +119,7 @@ TEST(StoredCalibrationTest, ItsNameDistinguishesParameters) {
   EXPECT_EQ(CalibrationName({.version = "3", .bytes = "abc"}), "3+ba7816bf8f01");
 }
 
-// Of the C++ template: the parameters that it fits to these rates.
+// Returns the parameters that the C++ template fits to these rates.
 std::string Fitted(double matmul, double memory) {
   const auto model = std::make_shared<RunningModel>(CppTemplate(), QuickPolicy(), ModelEvent());
   const std::vector<TestMeasurement> measured = {{.name = "matmul_bf16", .value = matmul},
@@ -176,7 +172,7 @@ TEST(CalibratedModelTest, ThatOfAnotherProgramIsNotUsed) {
   EXPECT_THAT(events, ElementsAre(HasSubstr("model=roofline-cpp")));
 }
 
-// Parameters that the model itself does not take: it says so, and lives.
+// The model itself refuses the parameters, says so, and survives.
 TEST(CalibratedModelTest, GarbageIsRefused) {
   const auto model = std::make_shared<RunningModel>(CppTemplate(), QuickPolicy(), ModelEvent());
   const CalibrationParameters garbage = {.version = "1", .bytes = "\x01garbage"};

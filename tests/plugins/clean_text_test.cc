@@ -46,7 +46,7 @@ TEST_P(CleanTextTest, Cleans) {
 INSTANTIATE_TEST_SUITE_P(All, CleanTextTest, testing::ValuesIn(kCases),
                          [](const auto& row) { return row.param.name; });
 
-// Whatever the bytes and wherever the cut: a message that has it can be read back.
+// A message with the text can be read back, whatever the bytes and wherever the cut.
 TEST(CleanTextTest, IsAlwaysReadBack) {
   for (unsigned seed = 0; seed < 2'000; ++seed) {
     std::string text;

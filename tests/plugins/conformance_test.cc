@@ -15,6 +15,7 @@
 #include "server/plugins/manifest.h"
 #include "server/plugins/model_process.h"
 #include "server/tuner/question/problem.h"
+#include "tests/files/temporary_folder.h"
 #include "tests/plugins/models.h"
 
 namespace meshwright {
@@ -25,7 +26,7 @@ using testing::IsEmpty;
 using testing::UnorderedElementsAreArray;
 
 constexpr std::size_t kChecks = 21;
-constexpr char kThroughput[] = "throughput";  // that of a machine that others use too
+constexpr char kThroughput[] = "throughput";  // its outcome depends on the load of the machine
 
 std::vector<std::string> FailedChecks(const ConformanceReport& report) {
   std::vector<std::string> names;
@@ -68,7 +69,7 @@ TEST_P(TemplateTest, PassesEveryCheck) {
 INSTANTIATE_TEST_SUITE_P(All, TemplateTest, testing::Bool(),
                          [](const auto& row) { return row.param ? "Cpp" : "C"; });
 
-// What the bad model does well in each of its modes but for one thing: whole, and with what a model
+// In each of its modes but one the bad model passes: as a whole, and with the parts that a model
 // may lack.
 class SaneModelTest : public testing::TestWithParam<std::string> {};
 
@@ -83,7 +84,7 @@ INSTANTIATE_TEST_SUITE_P(All, SaneModelTest,
                          testing::Values("good", "bounds", "explain", "calibration", "batch"),
                          [](const auto& row) { return row.param; });
 
-// A device of 4 GiB, of whose question no plan would fit.
+// On a device of 4 GiB no plan of the usual question would fit.
 TEST(ConformanceTest, AsksOfSmallDevicesWhatFits) {
   const Knowledge knowledge = LoadKnowledge("").value();
   const Problem problem = ConformanceProblem("cpu-generic", {}, knowledge).value();
@@ -92,12 +93,12 @@ TEST(ConformanceTest, AsksOfSmallDevicesWhatFits) {
   EXPECT_EQ(Found(report, "units").outcome, CheckOutcome::kPassed);
 }
 
-// A model is wrong in one way: its check fails, and no other.
+// A model is wrong in one way: the check for that fails, and no other.
 struct Case {
-  std::string name;  // mode
+  std::string name;  // the mode
   std::string check;
   std::string detail;
-  // What cannot but fail as well. "*": whatever asks what the model fails on.
+  // Checks that fail as a consequence. "*" stands for all that ask what the model fails on.
   std::vector<std::string> also = {};
 };
 

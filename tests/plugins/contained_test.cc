@@ -1,4 +1,4 @@
-// Models that are killed, hang and lie, over and over, beside studies that go on.
+// Models are killed, hang and lie, over and over, beside studies that go on.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,6 +23,7 @@
 #include "server/tuner/question/study_control.h"
 #include "server/tuner/question/study_request.h"
 #include "tests/events/moment.h"
+#include "tests/files/temporary_folder.h"
 #include "tests/plugins/models.h"
 #include "tests/tuner/questions.h"
 
@@ -32,7 +33,7 @@ namespace {
 using testing::IsEmpty;
 using Times = std::map<ParallelPlan, Seconds>;
 
-// What the bad model fails on (bad_model.cc).
+// The ways in which the bad model fails (bad_model.cc).
 constexpr struct {
   int tensor_parallel = 4;
   int micro_batch_size = 2;
@@ -43,8 +44,8 @@ int Studies() {
   return asked == nullptr ? 8 : std::atoi(asked);
 }
 
-// All plans of a small space, of which the bad model fails on some, with their times; nothing where
-// the study ends with a reason.
+// Returns all plans of a small space with their times, without those on which the bad model fails;
+// nullopt if the study ends with a reason.
 std::optional<Times> Tune(const std::string& mode, const TemporaryFolder& folder) {
   ModelManifest manifest = BadModel(mode);
   manifest.limits.batch_deadline = std::chrono::milliseconds(500);
@@ -75,7 +76,7 @@ std::optional<Times> Tune(const std::string& mode, const TemporaryFolder& folder
   return times;
 }
 
-// Kills what it finds of a folder's models, again and again, as long as it lives.
+// Kills the models of a folder, again and again, as long as it lives.
 class Killer {
  public:
   explicit Killer(std::string folder)
@@ -90,9 +91,9 @@ class Killer {
   std::jthread thread_;
 };
 
-// Every plan that is answered has the good model's time, those that are not are what the model
-// fails on, and no process stays. One that is killed wherever it is may fail a study, or on any
-// plan. MESHWRIGHT_MODEL_STUDIES=1000: docs/vendor_models.md.
+// Every answered plan has the good model's time, the others are those on which the model fails, and
+// no process stays. A model that is killed anywhere may fail a study, or any plan.
+// MESHWRIGHT_MODEL_STUDIES=1000: docs/vendor_models.md.
 TEST(ContainedTest, StudiesEndWithEveryOtherPlan) {
   const ModelFolders folders;
   const TemporaryFolder folder;
@@ -109,7 +110,7 @@ TEST(ContainedTest, StudiesEndWithEveryOtherPlan) {
     ASSERT_THAT(ProcessesLeft(folders.path()), IsEmpty()) << mode;
     ASSERT_TRUE(times.has_value() || is_killed) << mode;
     if (!times.has_value()) continue;
-    // The answer has so many of the fastest plans: what falls out lets others in.
+    // The answer holds a fixed number of the fastest plans: a missing plan lets another in.
     for (const auto& [plan, time] : good) {
       const bool is_poison = plan.tensor_parallel == kPoison.tensor_parallel &&
                              plan.micro_batch_size == kPoison.micro_batch_size;

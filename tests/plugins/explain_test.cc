@@ -15,6 +15,7 @@
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_control.h"
 #include "server/tuner/question/study_request.h"
+#include "tests/files/temporary_folder.h"
 #include "tests/plugins/models.h"
 #include "tests/tuner/questions.h"
 
@@ -62,7 +63,7 @@ TEST(ExplainByModelTest, TemplatesExplainTheirBestPlan) {
   }
 }
 
-// The baseline is explained: its lines are others than those of the best.
+// The baseline is explained by its own lines, which differ from those of the best plan.
 TEST(ExplainByModelTest, TheBaselineIsExplained) {
   const TemporaryFolder folder;
   const auto shelf = ShelfWith(folder, CppTemplate());
@@ -88,7 +89,7 @@ const Case kCases[] = {{"good", "explains no plans"},
 
 class SilentModelTest : public testing::TestWithParam<Case> {};
 
-// The times stand, whatever becomes of the words.
+// The times stand even if the words are missing.
 TEST_P(SilentModelTest, IsSaid) {
   const ModelFolders folders;
   {

@@ -1,4 +1,4 @@
-// The rule `bound` of a search by a vendor's model.
+// Tests the rule `bound` in a search by a vendor's model.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,6 +17,7 @@
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_control.h"
 #include "server/tuner/question/study_request.h"
+#include "tests/files/temporary_folder.h"
 #include "tests/plugins/models.h"
 #include "tests/tuner/questions.h"
 
@@ -87,7 +88,7 @@ TEST_P(BoundTest, FindsTheSamePlansWithFewerEstimates) {
   EXPECT_EQ(without.dropped, 0);
   EXPECT_EQ(with.result.search.evaluated_count + with.dropped,
             without.result.search.evaluated_count);
-  if (GetParam() != "c") {  // whose bound is that of the peak alone
+  if (GetParam() != "c") {  // its bound is only that of the peak
     EXPECT_GT(with.dropped, 0);
     EXPECT_THAT(with.result.warnings,
                 Contains(EndsWith("plans were left out by the model's own bounds, which nothing "
@@ -100,7 +101,7 @@ INSTANTIATE_TEST_SUITE_P(All, BoundTest, testing::Values("cpp", "c", "bounds"),
 
 class UselessBoundTest : public testing::TestWithParam<std::string> {};
 
-// Bounds that are none, or that a model fails on, cost nothing but themselves.
+// Bounds that are wrong, or on which a model fails, cost nothing but the time to ask.
 TEST_P(UselessBoundTest, LeavesNothingOut) {
   const Found with = Tune(BadModel(GetParam()), {});
   ExpectSamePlans(with.result, Tune(BadModel("good"), {}).result);
@@ -126,8 +127,8 @@ TEST(BrokenBoundTest, IsNotUsed) {
                              EndsWith("its bounds were not used from there on"))));
 }
 
-// At first without bounds and slow; then twice as fast, of each two plans one with a bound that is
-// above its estimate and one with a bound that leaves it out.
+// At first it is slow and has no bounds. Then it is twice as fast, and of each two plans one has a
+// bound above its estimate and one has a bound that leaves it out.
 class LateLiar final : public PlanModel {
  public:
   LateLiar() : PlanModel({.name = "liar", .version = "1"}) {}

@@ -7,6 +7,7 @@
 
 #include "search_space/base/status.h"
 #include "server/plugins/wire/checksum.h"
+#include "tests/files/temporary_folder.h"
 #include "tests/plugins/models.h"
 
 namespace meshwright {
@@ -122,7 +123,7 @@ TEST(ManifestTest, NoFolderIsNotFound) {
 TEST(ManifestTest, ChecksumOfKnownText) {
   const TemporaryFolder folder;
   folder.Write("abc", "abc");
-  // FIPS 180-2, appendix B.1.
+  // From FIPS 180-2, appendix B.1.
   EXPECT_EQ(FileChecksum(folder.path() + "/abc").value(),
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }

@@ -58,7 +58,7 @@ class ModelTest(programs.Folder):
                          [("program", "bad_cost_model"), ("library", "libtemplate_cost_model_c.so"),
                           ("program", "template_cost_model_cpp")])
         address = self.start_server_with_models()
-        (self.models / "bad.json").unlink()  # a server that runs goes on with what it read
+        (self.models / "bad.json").unlink()  # a running server keeps what it has read
         for form in ("json", "table"):
             served = self.run_cli("--server", address, "--output", form, "model", "list").stdout
             self.assertIn("bad_cost_model", served)
@@ -237,7 +237,7 @@ class ModelTest(programs.Folder):
             self.assertIn("measurements." + name, wrong.stderr)
         rates = {"matmul_bf16": 93.6e12, "memory_copy": 1.2e12}
         path = self.models / "calibrations" / "roofline-cpp.nvidia-a100-sxm4-80gb.json"
-        # Above the data sheet's 312e12: the model refuses its own parameters, and none are kept.
+        # This is above the data sheet's 312e12: the model refuses its own parameters, and none are kept.
         refused = calibrate({**rates, "matmul_bf16": 400e12}, expect=3)
         self.assertIn("matmul_bf16 = 4e+14 flops_per_second; must be <= 3.12e+14", refused.stderr)
         self.assertFalse(path.exists())
@@ -246,7 +246,7 @@ class ModelTest(programs.Folder):
         stored = json.loads(path.read_text())
         self.assertEqual(stored["checksum"], hashlib.sha256(
             (BIN / "template_cost_model_cpp").read_bytes()).hexdigest())
-        calibrate(rates, expect=6)  # is there
+        calibrate(rates, expect=6)  # exists already
         shown = json.loads(self.with_models("--output", "json", "model", "show", chip[0]).stdout)
         self.assertEqual(shown["calibrated_chips"], [chip[2]])
         calibrate(rates, "--replace")
@@ -268,7 +268,7 @@ class ModelTest(programs.Folder):
         self.assertTrue(any("was fitted by another program" in text
                             for text in foreign["warnings"]), foreign["warnings"])
         self.assertEqual(foreign["plans"], before["plans"])
-        # A chip without bf16: the test is held against its fp16 peak of 125e12.
+        # The chip has no bf16, so the test is compared with its fp16 peak of 125e12.
         chip[2] = "nvidia-v100-sxm2-32gb"
         refused = calibrate({**rates, "memory_copy": 0.6e12, "matmul_bf16": 126e12}, expect=3)
         self.assertIn("must be <= 1.25e+14", refused.stderr)

@@ -13,6 +13,7 @@
 #include "server/rpc/client/client.h"
 #include "server/rpc/server.h"
 #include "server/tuner/question/problem.h"
+#include "tests/files/temporary_folder.h"
 #include "tests/plugins/models.h"
 
 namespace meshwright {

@@ -123,7 +123,7 @@ TEST(ModelProcessTest, LimitsHold) {
   setenv("MESHWRIGHT_SECRET", "y", 1);
   const auto process = ModelProcess::Start(spec).value();
   ASSERT_TRUE(process->WaitForEnd(kStart));
-  // In KiB, a number, in blocks of 512 bytes: 100 x 1024; 1 MiB / 512.
+  // The limits are in KiB, a number, and blocks of 512 bytes: 100 x 1024; 1 MiB / 512.
   const std::string memory = kHasAddressSanitizer ? "unlimited" : "102400";
   EXPECT_THAT(process->log_tail(), HasSubstr(memory + "\n32\n2048\n0\n"));
   EXPECT_THAT(process->log_tail(), HasSubstr("LICENCE=x"));
@@ -173,8 +173,7 @@ TEST(ModelProcessTest, WritesOnlyToItsFolderAndReachesNoNetwork) {
   std::filesystem::remove("/var/tmp/meshwright-model-was-here");
 }
 
-// What a socket, a device or memory of the machine would give it: the way out of its view, or what
-// outlives it.
+// Sockets, devices or memory of the machine would let it leave its view or outlive it.
 TEST(ModelProcessTest, ReachesNoSocketAndNoDeviceOfTheMachine) {
   const ModelFolders folders;  // in which the test listens
   const std::string socket = folders.path() + "/others";
@@ -211,7 +210,7 @@ TEST(ModelProcessTest, ReachesNoSocketAndNoDeviceOfTheMachine) {
   EXPECT_THAT(seen, HasSubstr("null\n"));
   EXPECT_THAT(seen, HasSubstr("pair reached"));
   EXPECT_THAT(seen, HasSubstr("Shared memory id: "));
-  // Where the kernel allows namespaces it allows the others as well.
+  // If the kernel allows namespaces, it allows the others as well.
   if (process->isolation().find("network=none") == std::string::npos) return;
   EXPECT_THAT(process->isolation(), HasSubstr("memory=own files=read_only devices=few "
                                               "connections=none"));

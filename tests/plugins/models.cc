@@ -13,6 +13,7 @@
 
 #include "server/plugins/wire/checksum.h"
 #include "tests/events/wait_for.h"
+#include "tests/files/temporary_folder.h"
 
 namespace meshwright {
 namespace {
@@ -29,26 +30,7 @@ ModelManifest Library(const std::string& name, const std::string& library) {
   return manifest;
 }
 
-std::string ReadFile(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 }  // namespace
-
-TemporaryFolder::TemporaryFolder() {
-  std::string pattern = std::filesystem::temp_directory_path().string() + "/plugins-test-XXXXXX";
-  path_ = mkdtemp(pattern.data());
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
-void TemporaryFolder::Write(const std::string& name, const std::string& text) const {
-  std::ofstream(path_ + "/" + name) << text;
-}
 
 ModelFolders::ModelFolders() {
   if (const char* const before = std::getenv("TMPDIR")) before_ = before;

@@ -25,6 +25,7 @@
 #include "server/tuner/question/problem.h"
 #include "tests/events/moment.h"
 #include "tests/events/wait_for.h"
+#include "tests/files/temporary_folder.h"
 #include "tests/plugins/models.h"
 
 namespace meshwright {
@@ -71,7 +72,7 @@ bool IsPoison(const ParallelPlan& plan) {
 
 struct Tally {
   std::size_t ok = 0;
-  std::size_t bad = 0;  // of poison plans
+  std::size_t bad = 0;  // number of poison plans
   std::size_t spoilt = 0;
 };
 
@@ -89,7 +90,7 @@ Tally Count(const std::vector<ParallelPlan>& plans, const std::vector<PlanFigure
   return tally;
 }
 
-// Plans of which so many are poison.
+// Returns plans, some of which are poison.
 std::vector<ParallelPlan> WithPoison(std::size_t count, std::size_t poison_count) {
   std::vector<ParallelPlan> plans;
   for (const ParallelPlan& plan : SmallPlans(2 * count)) {
@@ -108,7 +109,7 @@ struct Case {
   std::string reason;
 };
 
-// What is wrong with one plan of 1,500, in two batches.
+// Faults with one plan of 1,500, in two batches.
 const Case kCases[] = {
     {"good", 0, ""},
     {"crash_on_candidate", 1, "the model crashed: signal 6"},
@@ -146,7 +147,7 @@ TEST_P(ContainedTest, OtherPlansKeepTheirEstimates) {
 INSTANTIATE_TEST_SUITE_P(All, ContainedTest, testing::ValuesIn(kCases),
                          [](const auto& row) { return row.param.name; });
 
-// As many as are looked for in a batch, and one more: then what is left of the batch is not asked.
+// There is one more than is searched for in a batch; what is left of the batch is then not asked.
 TEST(RunningModelTest, SeveralPlansOfABatchAreIsolated) {
   for (const std::size_t poison_count : {2U, 8U, 9U}) {
     const std::vector<ParallelPlan> plans = WithPoison(1'024, poison_count);
@@ -204,7 +205,7 @@ struct Unusable {
   std::string name;
   std::string reason;
   std::string message;
-  bool never_serves = false;  // on purpose: its time need not be waited for
+  bool never_serves = false;  // on purpose, so its time need not be waited for
 };
 
 const Unusable kUnusable[] = {
@@ -301,7 +302,7 @@ TEST(RunningModelTest, ACancelOfAHungCallIsQuickAndLeavesNothing) {
   EXPECT_TRUE(std::filesystem::is_empty(folders.path()));
 }
 
-// One process answers one call at a time: who waits for another's gets away at once.
+// One process answers one call at a time; a waiting caller gets away at once.
 TEST(RunningModelTest, WhoWaitsForAnothersCallCanBeCancelled) {
   const ModelFolders folders;
   ModelManifest manifest = BadModel("hang");
@@ -347,7 +348,7 @@ TEST(RunningModelTest, AStartCanBeCancelled) {
   EXPECT_TRUE(absl::IsCancelled(model->Start(stop.get_token()).status()));
 }
 
-// What a model declares decides before it is asked; one that declares nothing decides by itself.
+// A model's declarations decide before it is asked; one without declarations decides by itself.
 TEST(RunningModelTest, OperatorsThatAreNotDeclaredAreRefused) {
   struct Operator {
     std::string name = {};
@@ -459,7 +460,7 @@ int Kills() {
   return asked == nullptr ? 10 : std::atoi(asked);
 }
 
-// Whatever moment it is killed at, every plan is answered and no process stays.
+// Every plan is answered and no process stays, whenever the model is killed.
 TEST(RunningModelTest, KillsAreSurvived) {
   const ModelFolders folders;
   FailurePolicy policy = QuickPolicy();

@@ -15,6 +15,7 @@
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_control.h"
 #include "server/tuner/question/study_request.h"
+#include "tests/files/temporary_folder.h"
 #include "tests/plugins/models.h"
 #include "tests/tuner/questions.h"
 
@@ -76,7 +77,7 @@ TEST(StudyWithModelTest, WarningsOfTheModelAreTheAnswers) {
               testing::Contains("cost model bad:  [2Jassumes much, 15"));
 }
 
-// It says that it is deterministic; the best plans are asked for twice.
+// The model claims to be deterministic; the best plans are asked for twice.
 TEST(StudyWithModelTest, AModelThatChangesItsAnswersIsNamed) {
   const TemporaryFolder folder;
   for (const bool changes : {false, true}) {
@@ -135,8 +136,8 @@ TEST(StudyWithModelTest, AnIntervalHoldsTheTimeThatAPlanWasRankedBy) {
   }
 }
 
-// Behaviour 12 of the acceptance list: the study ends, with plans or with a reason, and nothing is
-// left behind.
+// Behaviour 12 of the acceptance list: the study ends with plans or a reason, and leaves nothing
+// behind.
 TEST(StudyWithModelTest, EveryBadModelIsContained) {
   for (const std::string mode :
        {"crash_at_start", "crash_on_candidate", "hang_on_candidate", "crash", "lie_nan",

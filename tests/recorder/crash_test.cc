@@ -20,6 +20,7 @@
 #include "search_space/base/units.h"
 #include "search_space/spec/attempt.h"
 #include "tests/events/moment.h"
+#include "tests/files/temporary_folder.h"
 #include "tests/recorder/line_source.h"
 #include "tests/recorder/temporary_store.h"
 

@@ -11,6 +11,7 @@
 #include "recorder/trial_records.h"
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
+#include "tests/files/temporary_folder.h"
 #include "tests/recorder/faulty_vfs.h"
 #include "tests/recorder/run_sql.h"
 #include "tests/recorder/temporary_store.h"

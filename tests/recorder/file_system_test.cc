@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "search_space/base/status.h"
+#include "tests/files/temporary_folder.h"
 #include "tests/recorder/temporary_store.h"
 
 namespace meshwright {

@@ -9,6 +9,7 @@
 #include "recorder/recorder.h"
 #include "recorder/schema.h"
 #include "search_space/base/status.h"
+#include "tests/files/temporary_folder.h"
 #include "tests/recorder/run_sql.h"
 #include "tests/recorder/temporary_store.h"
 
@@ -17,11 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
-
-std::string ReadFile(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 std::string Message(const absl::Status& status) { return std::string(status.message()); }
 

@@ -8,6 +8,7 @@
 #include "recorder/records.h"
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
+#include "tests/files/temporary_folder.h"
 #include "tests/recorder/temporary_store.h"
 
 namespace meshwright {

@@ -10,6 +10,7 @@
 #include "search_space/spec/attempt.h"
 #include "search_space/spec/choices.h"
 #include "server/engine/study_record.h"
+#include "tests/files/temporary_folder.h"
 #include "tests/recorder/temporary_store.h"
 
 namespace meshwright {

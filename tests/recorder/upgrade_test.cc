@@ -16,6 +16,7 @@
 #include "search_space/base/units.h"
 #include "search_space/spec/attempt.h"
 #include "search_space/spec/choices.h"
+#include "tests/files/temporary_folder.h"
 #include "tests/recorder/run_sql.h"
 #include "tests/recorder/temporary_store.h"
 

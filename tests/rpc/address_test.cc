@@ -9,13 +9,13 @@
 #include "server/rpc/client/client.h"
 #include "server/rpc/server.h"
 #include "server/tuner/question/problem.h"
-#include "tests/rpc/server_folder.h"
+#include "tests/files/temporary_folder.h"
 
 namespace meshwright {
 namespace {
 
 TEST(ServerAddress, OtherHostsAreRefusedUnlessTold) {
-  const ServerFolder folder;
+  const TemporaryFolder folder;
   const Knowledge knowledge = *LoadKnowledge("");
   auto recorder = Recorder::Open({.path = folder.File("history.db")});
   ASSERT_TRUE(recorder.ok()) << recorder.status();

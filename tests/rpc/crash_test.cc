@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "server/rpc/client/client.h"
+#include "tests/files/temporary_folder.h"
 #include "tests/rpc/daemon.h"
 #include "tests/rpc/questions.h"
-#include "tests/rpc/server_folder.h"
 
 namespace meshwright {
 namespace {
@@ -51,7 +51,7 @@ std::string Create(Client& client, const v1::TuneRequest& question) {
 }
 
 TEST(Crash, AKilledServerRunsItsStudiesAgain) {
-  const ServerFolder folder;
+  const TemporaryFolder folder;
   const std::vector<std::string> flags = {"--db", folder.File("history.db"), "--log-level",
                                           "error"};
   // Enough of them that the kill meets the server at work, however long it took to get here.
@@ -80,7 +80,7 @@ TEST(Crash, AKilledServerRunsItsStudiesAgain) {
 }
 
 TEST(Crash, AServerThatIsToldToStopLeavesItsStudyToTheNext) {
-  const ServerFolder folder;
+  const TemporaryFolder folder;
   const std::vector<std::string> flags = {"--db", folder.File("history.db"), "--log-level",
                                           "error"};
   std::string id;

@@ -13,7 +13,7 @@
 
 #include "recorder/recorder.h"
 #include "recorder/records.h"
-#include "tests/rpc/server_folder.h"
+#include "tests/files/temporary_folder.h"
 
 namespace meshwright {
 namespace {
@@ -31,7 +31,7 @@ class DaemonTest : public testing::Test {
   }
 
  private:
-  ServerFolder folder_;
+  TemporaryFolder folder_;
 
  protected:
   Daemon daemon_{{"--db", folder_.File("new/folder/history.db"), "--log-level", "error"}};
@@ -83,7 +83,7 @@ TEST_F(DaemonTest, ReflectionListsAndDescribesEachService) {
 TEST_F(DaemonTest, EndsWithZeroWhenTold) { EXPECT_EQ(daemon_.Stop(SIGTERM), 0); }
 
 TEST(DaemonRetentionTest, ForgetsOldEstimatesWhenAsked) {
-  const ServerFolder folder;
+  const TemporaryFolder folder;
   const std::string path = folder.File("history.db");
   const auto add_study = [](Recorder& store) {
     ASSERT_TRUE(store.InsertStudy({.id = "old"}).ok());
@@ -113,7 +113,7 @@ TEST(DaemonRetentionTest, ForgetsOldEstimatesWhenAsked) {
 }
 
 TEST(DaemonStoreTest, ASecondServerOnTheSameStoreStopsAndNamesTheFirst) {
-  const ServerFolder folder;
+  const TemporaryFolder folder;
   const std::string path = folder.File("history.db");
   Daemon first({"--db", path, "--log-level", "error"});
   ASSERT_NE(first.address(), "");
@@ -136,7 +136,7 @@ struct RefusalCase {
 class RefusalTest : public testing::TestWithParam<RefusalCase> {};
 
 TEST_P(RefusalTest, EndsAtOnceWithItsCode) {
-  const ServerFolder folder;
+  const TemporaryFolder folder;
   std::vector<std::string> flags = GetParam().flags;
   flags.insert(flags.end(), {"--db", folder.File("history.db"), "--log-level", "error"});
   Daemon daemon(flags);

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,8 +20,10 @@
 #include "recorder/recorder.h"
 #include "recorder/records.h"
 #include "recorder/trial_records.h"
+#include "server/process/descriptor.h"
+#include "server/process/spawn.h"
+#include "tests/files/temporary_folder.h"
 #include "tests/rpc/kill_study.h"
-#include "tests/rpc/server_folder.h"
 
 namespace meshwright {
 namespace {
@@ -78,27 +79,17 @@ std::string ReadAll(int end, pid_t child, std::optional<Clock::time_point> deadl
 
 // A child on the store, killed at a change of a file (0: never) or some time after its start.
 Told RunChild(const std::string& store, long kill_at, std::optional<Clock::duration> life = {}) {
-  std::vector<std::string> words = {KILL_CHILD_PATH, store, std::to_string(kill_at)};
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  int ends[2] = {};
-  EXPECT_EQ(pipe(ends), 0);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-  posix_spawn_file_actions_addclose(&actions, ends[0]);
-  posix_spawn_file_actions_addclose(&actions, ends[1]);
-  pid_t child = 0;
-  EXPECT_EQ(posix_spawn(&child, KILL_CHILD_PATH, &actions, nullptr, arguments.data(), environ), 0);
-  posix_spawn_file_actions_destroy(&actions);
-  close(ends[1]);
+  auto output = MakePipe();
+  EXPECT_TRUE(output.ok()) << output.status();
+  const auto child = Spawn({.arguments = {KILL_CHILD_PATH, store, std::to_string(kill_at)},
+                            .descriptors = {{STDOUT_FILENO, output->write.number()}}});
+  EXPECT_TRUE(child.ok()) << child.status();
+  output->write.Close();
   std::optional<Clock::time_point> deadline;
   if (life.has_value()) deadline = Clock::now() + *life;
-  const std::string text = ReadAll(ends[0], child, deadline);
-  close(ends[0]);
+  const std::string text = ReadAll(output->read.number(), *child, deadline);
   int status = 0;
-  waitpid(child, &status, 0);
+  waitpid(*child, &status, 0);
   Told told;
   if (WIFSIGNALED(status)) told.signal = WTERMSIG(status);
   if (WIFEXITED(status)) told.exit_code = WEXITSTATUS(status);
@@ -206,7 +197,7 @@ class KillTest : public testing::Test {
     EXPECT_EQ(after.study.result, answer_) << "another answer";
   }
 
-  const ServerFolder folder_;
+  const TemporaryFolder folder_;
   std::string answer_;
   std::mt19937 random_{20261122};
   int killed_ = 0;

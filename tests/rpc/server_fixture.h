@@ -14,8 +14,8 @@
 #include "server/rpc/client/client.h"
 #include "server/rpc/server.h"
 #include "server/tuner/question/problem.h"
+#include "tests/files/temporary_folder.h"
 #include "tests/rpc/questions.h"
-#include "tests/rpc/server_folder.h"
 
 namespace meshwright {
 
@@ -44,7 +44,7 @@ class RunningServer {
   [[nodiscard]] std::string File(const std::string& name) const { return folder_.File(name); }
 
  private:
-  ServerFolder folder_;
+  TemporaryFolder folder_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Server> server_;
   std::unique_ptr<Client> client_;

@@ -24,8 +24,8 @@
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_request.h"
+#include "tests/files/temporary_folder.h"
 #include "tests/rpc/questions.h"
-#include "tests/rpc/server_folder.h"
 
 namespace meshwright {
 namespace {
@@ -74,7 +74,7 @@ class StoreHistoryTest : public testing::Test {
     return answer.ok() ? *answer : v1::RecommendResponse();
   }
 
-  const ServerFolder folder_;
+  const TemporaryFolder folder_;
   const Knowledge knowledge_ = LoadKnowledge("").value();
   const StudyCodec codec_ = ProtobufCodec(knowledge_);
   std::unique_ptr<Engine> engine_;
