@@ -25,13 +25,8 @@ struct ExportOptions {
 };
 
 absl::StatusOr<v1::RankedPlan> Export(const ExportOptions& options, const GlobalFlags& flags) {
-  const auto text = ReadTextFile(options.plan);
-  if (!text.ok()) {
-    return InvalidFields({{.field = "plan", .description = std::string(text.status().message())}});
-  }
-  const Parsed<v1::EvaluateCase> asked = ParseCase(*text);
   ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
-  ASSIGN_OR_RETURN(const EvaluateRequest request, CheckCase(asked, knowledge));
+  ASSIGN_OR_RETURN(const EvaluateRequest request, ReadCaseFile(options.plan, knowledge));
   ASSIGN_OR_RETURN(const Problem problem, ResolveProblem(request.question, knowledge));
   ASSIGN_OR_RETURN(const ResolvedPlan resolved, ResolvePlan(request.plan, problem, "plan"));
   ASSIGN_OR_RETURN(const std::string flag_text,

@@ -27,13 +27,8 @@ absl::StatusOr<Timeline> TimelineFor(const TraceOptions& options, const GlobalFl
   if (!flags.server.empty()) {
     return InvalidFields({{.field = "server", .description = flags.server + "; trace runs here"}});
   }
-  const auto text = ReadTextFile(options.plan);
-  if (!text.ok()) {
-    return InvalidFields({{.field = "plan", .description = std::string(text.status().message())}});
-  }
-  const Parsed<v1::EvaluateCase> asked = ParseCase(*text);
   ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
-  ASSIGN_OR_RETURN(const EvaluateRequest request, CheckCase(asked, knowledge));
+  ASSIGN_OR_RETURN(const EvaluateRequest request, ReadCaseFile(options.plan, knowledge));
   ASSIGN_OR_RETURN(const History history, ReadHistory(options.history, knowledge));
   return TimelineOfPlan(request, knowledge, history.rows);
 }

@@ -257,6 +257,14 @@ absl::StatusOr<EvaluateRequest> CheckCase(const Parsed<v1::EvaluateCase>& asked,
   return is_model_only ? asked.model : request.status();
 }
 
+absl::StatusOr<EvaluateRequest> ReadCaseFile(const std::string& path, const Knowledge& knowledge) {
+  const auto text = ReadTextFile(path);
+  if (!text.ok()) {
+    return InvalidFields({{.field = "plan", .description = std::string(text.status().message())}});
+  }
+  return CheckCase(ParseCase(*text), knowledge);
+}
+
 Parsed<v1::EvaluatePlansRequest> ReadHistoryFile(const std::string& path) {
   Parsed<v1::EvaluatePlansRequest> out;
   for (const std::string& line : LinesOf(ReadFor("history", path, out.violations))) {

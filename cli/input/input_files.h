@@ -82,6 +82,10 @@ Parsed<v1::EvaluateCase> ParseCase(std::string_view json);
 absl::StatusOr<EvaluateRequest> CheckCase(const Parsed<v1::EvaluateCase>& asked,
                                           const Knowledge& knowledge);
 
+// Reads a file with one case, or stdin for "-". A file that cannot be read is a mistake of the
+// field "plan".
+absl::StatusOr<EvaluateRequest> ReadCaseFile(const std::string& path, const Knowledge& knowledge);
+
 // Reads the lines of `--history` and skips blank ones. Paths of mistakes start with
 // history[<index>].
 Parsed<v1::EvaluatePlansRequest> ReadHistoryFile(const std::string& path);
