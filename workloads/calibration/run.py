@@ -36,13 +36,7 @@ def _run(rank, row, options):
     module = devices.module_of(row)
     watchdog = Watchdog(rank.rank, options.timeout)
     torch.manual_seed(options.seed)
-    device = row.name
-    if module is None:
-        torch.set_flush_denormal(True)
-    else:
-        index = devices.index_of(rank.local_rank, module.device_count())
-        module.set_device(index)
-        device = f"{row.name}:{index}"
+    device = devices.take(row, module, rank.local_rank)
     context = context_bytes(module)  # before the communicators take theirs
     if rank.world_size > 1:
         dist.init_process_group(row.backend, rank=rank.rank, world_size=rank.world_size,

@@ -42,6 +42,16 @@ def module_of(device):
     return None if device.name == "cpu" else getattr(torch, device.name)
 
 
+def take(device, module, local_rank):
+    """Sets up this rank's device; returns its name for torch.device. `module` is module_of(device)."""
+    if module is None:
+        torch.set_flush_denormal(True)
+        return device.name
+    index = index_of(local_rank, module.device_count())
+    module.set_device(index)
+    return f"{device.name}:{index}"
+
+
 def synchronize(module):
     if module is not None:
         module.synchronize()

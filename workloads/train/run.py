@@ -44,13 +44,7 @@ def run(case, rank, options):
 def _train(case, rank, row, options):
     module = devices.module_of(row)
     watchdog = Watchdog(rank.rank, options.timeout)
-    device = row.name
-    if module is None:
-        torch.set_flush_denormal(True)
-    else:
-        index = devices.index_of(rank.local_rank, module.device_count())
-        module.set_device(index)
-        device = f"{row.name}:{index}"
+    device = devices.take(row, module, rank.local_rank)
     if rank.world_size > 1:
         # The watchdog comes first: what backends do when their time is out is not the same everywhere.
         dist.init_process_group(row.backend, rank=rank.rank, world_size=rank.world_size,
