@@ -11,6 +11,7 @@
 #include "search_space/spec/plan.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_answer.h"
+#include "tests/search_space/models.h"
 
 namespace meshwright {
 namespace {
@@ -23,14 +24,7 @@ using testing::Not;
 
 Problem Llama70b() {
   Problem problem;
-  problem.model = {.name = "llama2-70b",
-                   .layer_count = 80,
-                   .hidden_size = 8192,
-                   .ffn_hidden_size = 28672,
-                   .attention_head_count = 64,
-                   .kv_head_count = 8,
-                   .head_dim = 128,
-                   .vocab_size = 32000};
+  problem.model = Llama2_70b();
   problem.workload = {.sequence_length = 4096,
                       .global_batch_size = 1024,
                       .overlap = {.gradient_reduce = true, .parameter_gather = true},
@@ -40,27 +34,10 @@ Problem Llama70b() {
   return problem;
 }
 
-Problem DeepseekV3() {
+Problem DeepseekProblem() {
   Problem problem = Llama70b();
-  problem.model = {.name = "deepseek-v3",
-                   .layer_count = 61,
-                   .hidden_size = 7168,
-                   .ffn_hidden_size = 18432,
-                   .attention_head_count = 128,
-                   .kv_head_count = 128,
-                   .head_dim = 128,
-                   .vocab_size = 129280,
-                   .moe = MoeSpec{.expert_count = 256,
-                                  .experts_per_token = 8,
-                                  .expert_ffn_hidden_size = 2048,
-                                  .shared_expert_ffn_hidden_size = 2048,
-                                  .first_dense_layer_count = 3},
-                   .mla = MlaSpec{.q_lora_rank = 1536,
-                                  .kv_lora_rank = 512,
-                                  .qk_nope_head_dim = 128,
-                                  .qk_rope_head_dim = 64,
-                                  .v_head_dim = 128},
-                   .mtp_layer_count = 1};
+  problem.model = DeepseekV3();
+  problem.model.mtp_layer_count = 1;
   return problem;
 }
 
@@ -119,7 +96,7 @@ TEST(ExportTest, GoldenDense) {
 }
 
 TEST(ExportTest, GoldenExperts) {
-  Problem problem = DeepseekV3();
+  Problem problem = DeepseekProblem();
   problem.workload.precision = Precision::kFp8;
   problem.workload.fp8_recipe = Fp8Recipe::kBlockwise;
   problem.profile.fp8_weights_are_kept = true;
@@ -403,7 +380,7 @@ const Case kRefused[] = {
      "plan.schedule = zb_v"},
     {"experts_over_pipelines_inside",
      [](Problem& p, ParallelPlan& plan) {
-       p.model = DeepseekV3().model;
+       p.model = DeepseekProblem().model;
        plan.expert_parallel = 8;
        plan.rank_order = RankOrder::kTpCpEpPpDp;
      },
