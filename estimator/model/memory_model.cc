@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "estimator/model/stage.h"
 #include "search_space/spec/chip.h"
 #include "search_space/spec/framework_profile.h"
 

@@ -4,6 +4,7 @@
 
 #include "estimator/learning/calibration.h"
 #include "estimator/model/memory.h"
+#include "estimator/model/stage.h"
 #include "estimator/model/stage_runs.h"
 #include "estimator/problem/estimator_problem.h"
 #include "search_space/base/units.h"

@@ -3,8 +3,10 @@
 #include <optional>
 
 #include "estimator/model/analytic_model.h"
+#include "estimator/model/stage.h"
 #include "search_space/base/units.h"
 #include "search_space/space/space.h"
+#include "search_space/space/space_options.h"
 #include "search_space/spec/plan.h"
 
 namespace meshwright {

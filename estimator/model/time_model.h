@@ -4,6 +4,7 @@
 
 #include "estimator/model/data_parallel.h"
 #include "estimator/model/memory.h"
+#include "estimator/model/stage.h"
 #include "estimator/model/stage_runs.h"
 #include "estimator/pipeline/operation.h"
 #include "estimator/pipeline/pipeline.h"

@@ -10,7 +10,6 @@
 #include "server/plugins/protocol/protocol.h"
 #include "server/plugins/wire/call_limits.h"
 #include "server/plugins/wire/declared.h"
-#include "server/tuner/chip_calibration/calibration_work.h"
 
 namespace meshwright {
 namespace {

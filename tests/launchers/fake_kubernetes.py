@@ -1,16 +1,14 @@
-""
-    "An API server of Kubernetes with its controllers, small enough for tests.
+"""An API server of Kubernetes with its controllers, small enough for tests.
 
     fake_kubernetes.py SCRIPT.json
 
-        Objects of any kind are created,
-    read, listed by labels,
-    patched and deleted as the public documentation of Kubernetes 1.31 describes it.Jobs,
-    and the jobs of Volcano and of Kubeflow's operators, get pods; a pod runs its container's command as a process of this machine. SCRIPT.json says what goes wrong:
+Objects of any kind are created, read, listed by labels, patched and deleted as the public documentation of
+Kubernetes 1.31 describes it. Jobs, and the jobs of Volcano and of Kubeflow's operators, get pods; a pod runs its
+container's command as a process of this machine. SCRIPT.json says what goes wrong:
 
-    token that each request must bear
-        faults[{method, path, status, message, times, delay, apply, close}]
-    : answers to the first requests whose path holds `path`; with apply the request is carried out all the same, with close the connection is cut
+    token   that each request must bear
+    faults  [{method, path, status, message, times, delay, apply, close}]: answers to the first requests whose path
+            holds `path`; with apply the request is carried out all the same, with close the connection is cut
     pods    {"0": {place, start, after, status, keep}}: of the pod with that number (or "all"): whether it finds a
             node and begins, and a status that it gets `after` so many seconds, its process being killed but for keep
     kueue   {admit_after, most_nodes, preempt_after}: Kueue, in seconds after the creation of a job
@@ -77,7 +75,8 @@ def condition(thing, kind):
             return each
     return None
 
-#Pods-- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -
+
+# Pods ---------------------------------------------------------------------------------------------------------
 
 
 def expand(text, variables):
@@ -93,8 +92,7 @@ class Process:
     def __init__(self, pod, extra):
         container = pod["spec"]["containers"][0]
         variables = {"PATH": os.environ["PATH"]}
-        for each in container.get("env", []) + [{
-  "name" : k, "value" : v} for k, v in extra.items()]:
+        for each in container.get("env", []) + [{"name": k, "value": v} for k, v in extra.items()]:
             variables[each["name"]] = expand(each["value"], variables)
         words = [expand(word, variables) for word in container["command"]]
         self.begin, self.start_time = time.monotonic(), now()
@@ -186,9 +184,10 @@ def tick_pod(pod, extra):
         if lived >= pod["spec"].get("activeDeadlineSeconds", 1e9):
             pod["status"].update(reason="DeadlineExceeded",
                                  message="Pod was active on the node longer than the specified deadline")
-#Kinds of \
-    jobs-- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- --
-#pods : (suffix of the name, index, template, environment)of each.
+
+
+# Kinds of jobs ------------------------------------------------------------------------------------------------
+# pods: (suffix of the name, index, template, environment) of each.
 
 
 def pods_of_job(name, spec):
@@ -269,7 +268,7 @@ def make_pods(job, label, wanted):
 
 
 def remove_pods(pods):
-    """Returns True if none is left."""
+    """True when none is left."""
     for pod in pods:
         pod["metadata"]["deletionTimestamp"] = now()
         if is_over(pod):
@@ -352,7 +351,8 @@ def control():
             rounds += 1
         time.sleep(TICK)
 
-#Requests-- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -- -
+
+# Requests -----------------------------------------------------------------------------------------------------
 
 
 def selected(thing, selector):
@@ -370,7 +370,7 @@ def texts_alone(container):
 
 
 def is_valid(thing):
-    """Refuses what JSON can hold but an API server does not accept."""
+    """Of what JSON would also hold, but no API server takes."""
     def check(value):
         if isinstance(value, dict):
             return ("command" not in value or texts_alone(value)) and all(check(each) for each in value.values())
@@ -436,8 +436,7 @@ class Handler(BaseHTTPRequestHandler):
         if match is None:
             return self.refuse(404, "the server could not find the requested resource", "NotFound")
         api, _, plural, name, _ = match.groups()
-        content = json.loads(body) if body else {
-  }
+        content = json.loads(body) if body else {}
         with lock:
             things = store.setdefault((api, plural), {})
             if self.command == "POST":

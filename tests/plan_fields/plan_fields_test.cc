@@ -101,8 +101,8 @@ void ExpectSameFields(const Table& table, const Descriptor& message) {
 
 TEST(PlanFieldsTest, TheMessagesOfRequestsAndAnswersHaveThem) {
   ExpectSameFields(kPlanFields, *v1::Plan::descriptor());
-  ExpectSameFields(kStageFields, *v1::Stage::descriptor());
-  ExpectSameFields(kRecomputeFields, *v1::Recompute::descriptor());
+  ExpectSameFields(kStageFields, *v1::StagePlan::descriptor());
+  ExpectSameFields(kRecomputeFields, *v1::RecomputePlan::descriptor());
 }
 
 template <typename Table>

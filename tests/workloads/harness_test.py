@@ -99,7 +99,8 @@ class MeasureTest(Folder):
             result = self.result(self.command("""
                 for number in range(1, 9):
                     step(number, 0.2 + 0.1 * number)
-                    while time.process_time() < 0.1 * number: pass
+                    # Longer than the shortest time that says anything of load, however it is scheduled.
+                    while time.process_time() < 0.2 * number: pass
                 """, "--warmup", "0", "--min-steps", "8"), "ok")
         finally:
             for process in busy:

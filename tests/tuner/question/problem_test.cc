@@ -151,7 +151,8 @@ TEST(ResolveProblemTest, FactsThatCannotBe) {
   const std::vector<FieldViolation> found = FieldViolations(problem.status());
   ASSERT_EQ(found.size(), 3u) << problem.status();
   EXPECT_EQ(found[0].field, "workload.framework.facts[0]");
-  EXPECT_THAT(found[0].description, testing::HasSubstr("host_per_lunch_seconds = 1; is no fact"));
+  EXPECT_THAT(found[0].description,
+              testing::HasSubstr("host_per_lunch_seconds = 1; is not a fact"));
   EXPECT_THAT(found[1].description, testing::HasSubstr("must be a number from 0.1 to 1"));
   EXPECT_THAT(found[2].description, testing::HasSubstr("stated twice"));
 }
