@@ -244,7 +244,7 @@ TEST(ChipTableTest, ListsWhatIsMissing) {
     chips { id: "a-1" name: "One" memory_capacity_bytes: 85899345920
             memory_bandwidth_bytes_per_second: 2.039e12 confidence: "high"
             peak_flops_per_second { key: "fp16" value: 312e12 } }
-    unmodelled { id: "b-2" missing: "memory bandwidth" })");
+    unmodelled_chips { id: "b-2" missing: "memory bandwidth" })");
   const std::string table = ChipTable(chips);
   EXPECT_THAT(table, HasSubstr("a-1         80.0   2.0           312.0  high        One\n"));
   EXPECT_THAT(table, HasSubstr("b-2           memory bandwidth\n"));

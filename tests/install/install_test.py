@@ -41,7 +41,7 @@ class InstallTest(unittest.TestCase):
     def test_everything_is_there(self):
         for path in ("bin/meshwrightd", "bin/meshwright-costmodel-host", "include/meshwright/meshwright_costmodel.h",
                      "share/meshwright/proto/meshwright/costmodel/v1/costmodel.proto",
-                     "share/meshwright/chips/nvidia-a100-sxm-80gb.json", "share/meshwright/frameworks/megatron-core.json",
+                     "share/meshwright/chips/nvidia-a100-sxm4-80gb.json", "share/meshwright/frameworks/megatron-core.json",
                      "share/meshwright/workloads/microbench.py", "share/meshwright/templates/cpp/CMakeLists.txt",
                      "share/doc/meshwright/LICENSE"):
             self.assertTrue((self.prefix / path).is_file(), path)
@@ -71,7 +71,7 @@ class InstallTest(unittest.TestCase):
     def test_microbenchmark(self):
         measured = self.elsewhere / "chip.json"
         self.run_there(TORCH_PYTHON, self.share / "workloads" / "microbench.py", "--output", measured, "--processes", 2,
-                       "--quick", "--only", "gemm,copy")
+                       "--quick", "--only", "gemm,elementwise")
         self.assertTrue(json.loads(measured.read_text()))
 
     def test_local_job(self):
@@ -79,7 +79,8 @@ class InstallTest(unittest.TestCase):
         job.write_text(json.dumps({"folder": str(self.elsewhere / "jobs"), "python": TORCH_PYTHON,
                                    "environment": ["OMP_NUM_THREADS=1"], "time_limit_seconds": 300,
                                    "metrics": {"warmup_steps": 1, "min_steps": 2, "max_steps": 3}}))
-        answer = json.loads(self.run_there(self.meshwright, "tune", *self.question("two-cores"), "--no-record",
+        answer = json.loads(self.run_there(self.meshwright, "--db", self.elsewhere / "history.db", "tune",
+                                           *self.question("two-cores"),
                                            "--launcher", "local", "--job", job, "--max-trials", 1, "--output", "json"))
         self.assertEqual([trial["outcome"] for trial in answer["trials"]], ["ok"])
 

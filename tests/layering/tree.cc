@@ -126,7 +126,7 @@ std::vector<Violation> FindHiddenArrows(const SourceTree& tree) {
       if (found == headers_by_type.end() || found->second.size() > 1) continue;
       const std::string& header = *found->second.begin();
       if (FolderOf(header) == FolderOf(path) || included.contains(header)) continue;
-      if (declared[path].Declares(use.name)) continue;
+      if (declared[path].Declares(use.name) || declared[own_header].Declares(use.name)) continue;
       violations.push_back(
           {.file = path,
            .line = use.line,
