@@ -33,13 +33,13 @@ void BM_Rules(benchmark::State& state, std::string_view question) {
     if (walk.depth() == static_cast<int>(Dimension::kRecompute)) walk.Skip();
   }
   const EstimatorProblem view = ViewOf(problem);
+  const PruneContext context = {.problem = view, .space = space};
   std::int64_t checks = 0;
   for (auto _ : state) {
     for (const Node& node : nodes) {
       for (const PruneRule& rule : PruneRules()) {
-        if (rule.check == nullptr) continue;
-        benchmark::DoNotOptimize(
-            rule.check({.problem = view, .space = space}, node.plan, node.depth));
+        if (rule.on_prefix == nullptr) continue;
+        benchmark::DoNotOptimize(rule.on_prefix(context, node.plan, node.depth));
         ++checks;
       }
     }

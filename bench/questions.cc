@@ -59,11 +59,8 @@ std::optional<ParallelPlan> DrawPlan(const Problem& problem, const SearchSpace& 
     const std::vector<int> values = space.Values(dimension, plan);
     if (values.empty()) return std::nullopt;
     space.Set(dimension, values[random() % values.size()], plan);
-    for (const PruneRule& rule : PruneRules()) {
-      if (rule.check == nullptr) continue;
-      if (rule.check({.problem = ViewOf(problem), .space = space}, plan, depth + 1).has_value())
-        return std::nullopt;
-    }
+    const EstimatorProblem view = ViewOf(problem);
+    if (IsCutBySizes({.problem = view, .space = space}, plan, depth + 1)) return std::nullopt;
   }
   return plan;
 }

@@ -1,23 +1,106 @@
 #include "pruner/pruner.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "pruner/rules/rules.h"
 
 namespace meshwright {
+namespace {
+
+// Calls a hook, and adds the time that it takes.
+template <typename Hook>
+std::optional<Rejection> Call(const Hook& hook, const std::function<Seconds()>& now,
+                              Seconds& time) {
+  if (!now) return hook();
+  const Seconds start = now();
+  const std::optional<Rejection> rejection = hook();
+  time += now() - start;
+  return rejection;
+}
+
+}  // namespace
 
 std::span<const PruneRule> PruneRules() {
   static constexpr PruneRule kRules[] = {
-      {"divisibility", "sizes that do not divide, or that the framework cannot combine",
-       &CheckDivisibility},
-      {"topology", "tensor-parallel groups that fill neither a part of a node nor whole nodes",
-       &CheckTopology},
-      {kMemoryRule, "does not fit by the memory model", nullptr},
-      {kHistoryRule,
-       "failed when it was run, or is modelled at no less than what ran out of memory", nullptr},
-      {kDominanceRule, "another plan of the same shape fits and recomputes less, or costs the same",
-       &CheckEqualPlans},
-      {kBoundRule, "slower than the plans already found, whatever is recomputed", nullptr},
+      {.name = "divisibility",
+       .what = "sizes that do not divide, or that the framework cannot combine",
+       .on_prefix = &CheckDivisibility},
+      {.name = "topology",
+       .what = "tensor-parallel groups that fill neither a part of a node nor whole nodes",
+       .on_prefix = &CheckTopology},
+      {.name = kMemoryRule,
+       .what = "does not fit by the memory model",
+       .on_prefix = &CheckMemory,
+       .on_plan = &CheckPlanMemory},
+      {.name = kHistoryRule,
+       .what = "failed when it was run, or is modelled at no less than what ran out of memory",
+       .on_prefix = &CheckHistory,
+       .on_plan = &CheckPlanHistory},
+      {.name = kDominanceRule,
+       .what = "another plan of the same shape fits and recomputes less, or costs the same",
+       .on_prefix = &CheckEqualPlans},
+      {.name = kBoundRule,
+       .what = "slower than the plans already found, whatever is recomputed",
+       .on_prefix = &CheckBound},
   };
   return kRules;
+}
+
+Pruning::Pruning(const std::vector<std::string>& disabled_rules, std::function<Seconds()> now)
+    : now_(std::move(now)) {
+  for (const PruneRule& rule : PruneRules()) {
+    tallies_.push_back({.rule = &rule, .is_on = IsRuleOn(rule.name, disabled_rules)});
+  }
+}
+
+std::optional<std::int64_t> Pruning::CutPrefix(const PruneContext& context,
+                                               const ParallelPlan& prefix, int depth) {
+  for (RuleTally& tally : tallies_) {
+    if (!tally.is_on || tally.rule->on_prefix == nullptr) continue;
+    const auto hook = [&] { return tally.rule->on_prefix(context, prefix, depth); };
+    if (!Call(hook, now_, tally.time).has_value()) continue;
+    const std::int64_t below = context.space.CountBelow(prefix, depth);
+    tally.count += below;
+    return below;
+  }
+  return std::nullopt;
+}
+
+std::optional<Rejection> Pruning::CutPlan(const PruneContext& context, const PricedPlan& plan) {
+  for (RuleTally& tally : tallies_) {
+    if (!tally.is_on || tally.rule->on_plan == nullptr) continue;
+    const auto hook = [&] { return tally.rule->on_plan(context, plan); };
+    const std::optional<Rejection> rejection = Call(hook, now_, tally.time);
+    if (!rejection.has_value()) continue;
+    ++tally.count;
+    return rejection;
+  }
+  return std::nullopt;
+}
+
+void Pruning::Merge(const Pruning& other) {
+  for (std::size_t i = 0; i < tallies_.size(); ++i) {
+    tallies_[i].count += other.tallies_[i].count;
+    tallies_[i].time += other.tallies_[i].time;
+  }
+}
+
+bool Pruning::IsOn(std::string_view rule) const {
+  return std::ranges::find(tallies_, rule, [](const RuleTally& t) { return t.rule->name; })->is_on;
+}
+
+RuleTally& Pruning::TallyOf(std::string_view rule) {
+  return *std::ranges::find(tallies_, rule, [](const RuleTally& t) { return t.rule->name; });
+}
+
+bool IsCutBySizes(const PruneContext& context, const ParallelPlan& prefix, int depth,
+                  const std::vector<std::string>& disabled_rules) {
+  const PruneContext sizes = {.problem = context.problem, .space = context.space};
+  return std::ranges::any_of(PruneRules(), [&](const PruneRule& rule) {
+    return rule.on_prefix != nullptr && IsRuleOn(rule.name, disabled_rules) &&
+           rule.on_prefix(sizes, prefix, depth).has_value();
+  });
 }
 
 }  // namespace meshwright

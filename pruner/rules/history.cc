@@ -9,11 +9,14 @@
 
 #include "estimator/layer/layer_split.h"
 #include "estimator/learning/calibration.h"
+#include "estimator/model/plan_bounds.h"
 #include "estimator/problem/estimator_problem.h"
 #include "pruner/rules/memory_order.h"
 #include "pruner/rules/prune_rule.h"
+#include "pruner/rules/rules.h"
 #include "search_space/base/units.h"
 #include "search_space/space/dimensions.h"
+#include "search_space/space/space.h"
 #include "search_space/space/space_options.h"
 #include "search_space/spec/choices.h"
 
@@ -95,6 +98,37 @@ bool FailedPlans::HaveOneLike(const ParallelPlan& plan) const {
            failed.micro_batch_size == plan.micro_batch_size &&
            failed.zero_stage == plan.zero_stage && failed.schedule == plan.schedule;
   });
+}
+
+// Rejects a prefix if every plan below it is modelled at no less than what ran out of memory.
+std::optional<Rejection> CheckHistory(const PruneContext& context, const ParallelPlan& plan,
+                                      int depth) {
+  if (context.model == nullptr || !JustSet(Dimension::kRankOrder, depth)) return std::nullopt;
+  const std::optional<FailedRun>& failed = context.model->calibration().out_of_memory;
+  if (!failed.has_value()) return std::nullopt;
+  const MostOffloaded most = context.space.MostOffloadedBelow(plan);
+  const Bytes least = PlanBounds(*context.model).LeastMemoryBelow(plan, most);
+  // Larger than the device is the rule `memory`.
+  if (least > context.problem.cluster.pools.front().memory_capacity) return std::nullopt;
+  if (!PlanBounds(*context.model).HasFailedBelow(plan, most) || context.MayBeNearest(least)) {
+    return std::nullopt;
+  }
+  return Rejection{.rule = kHistoryRule,
+                   .reason =
+                       "every plan of these sizes is modelled at no less than a run that ran "
+                       "out of memory",
+                   .value = static_cast<double>(least.count),
+                   .limit = static_cast<double>(failed->reserved_memory.count)};
+}
+
+std::optional<Rejection> CheckPlanHistory(const PruneContext& context, const PricedPlan& plan) {
+  if (!plan.memory.fits && plan.memory.fits_device) {
+    return Rejection{.rule = kHistoryRule,
+                     .reason = "modelled at no less than a run that ran out of memory",
+                     .value = static_cast<double>(plan.memory.reserved_memory.count)};
+  }
+  if (context.failed == nullptr || context.failed->Find(plan.plan) == nullptr) return std::nullopt;
+  return Rejection{.rule = kHistoryRule, .reason = "failed when it was run"};
 }
 
 std::int64_t CountOversized(AnalyticModel& model, const SearchSpace& space,

@@ -9,15 +9,23 @@
 
 namespace meshwright {
 
-// One function a file; rows of the table in pruner.cc.
+// The hooks of the rules, one rule a file; rows of the table in pruner.cc.
 std::optional<Rejection> CheckDivisibility(const PruneContext& context, const ParallelPlan& prefix,
                                            int depth);
 std::optional<Rejection> CheckTopology(const PruneContext& context, const ParallelPlan& prefix,
                                        int depth);
+std::optional<Rejection> CheckMemory(const PruneContext& context, const ParallelPlan& prefix,
+                                     int depth);
+std::optional<Rejection> CheckPlanMemory(const PruneContext& context, const PricedPlan& plan);
+std::optional<Rejection> CheckHistory(const PruneContext& context, const ParallelPlan& prefix,
+                                      int depth);
+std::optional<Rejection> CheckPlanHistory(const PruneContext& context, const PricedPlan& plan);
 std::optional<Rejection> CheckEqualPlans(const PruneContext& context, const ParallelPlan& prefix,
                                          int depth);
+std::optional<Rejection> CheckBound(const PruneContext& context, const ParallelPlan& prefix,
+                                    int depth);
 
-// Whether `dimension` is the one that the walk has just set.
+// Returns whether `dimension` is the one that the walk has just set.
 inline bool JustSet(Dimension dimension, int depth) {
   return depth == static_cast<int>(dimension) + 1;
 }

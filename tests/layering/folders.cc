@@ -39,7 +39,7 @@ constexpr FolderRule kFolders[] = {
 
     // Why a plan need not be tried.
     {.path = "pruner/rules", .may_use = "search_space/ estimator/", .is_pure = true},
-    {.path = "pruner", .may_use = "pruner/rules", .is_pure = true},
+    {.path = "pruner", .may_use = "search_space/ pruner/rules", .is_pure = true},
 
     // One study from question to answer.
     {.path = "server/tuner/question", .may_use = "search_space/ vendor_models estimator/"},
@@ -106,7 +106,7 @@ constexpr FolderRule kFolders[] = {
     {.path = "cli/input",
      .may_use = "search_space/ recorder server/tuner/ proto/json server/convert cli/program"},
     {.path = "cli/reports",
-     .may_use = "server/process search_space/ server/tuner/search server/engine proto/json "
+     .may_use = "server/process search_space/ server/tuner/question server/engine proto/json "
                 "server/plugins/ "
                 "server/convert server/rpc/client cli/program"},
     {.path = "cli/local",

@@ -25,24 +25,36 @@ namespace meshwright {
 
 using Evaluated = RecomputeChoice;
 
-// Tells if a rule about sizes, which looks at no space, rejects the plan.
-inline bool IsRejectedBy(std::string_view name, const Problem& problem, const ParallelPlan& plan) {
-  const SearchSpace least(problem.model, /*device_count=*/1, /*global_batch_size=*/1, {});
-  for (const PruneRule& rule : PruneRules()) {
-    if (rule.name != name) continue;
-    for (int depth = 1; depth <= kDimensionCount; ++depth) {
-      if (rule.check({.problem = ViewOf(problem), .space = least}, plan, depth).has_value())
-        return true;
+// Tells which plans one rule rejects by their sizes. The problem outlives it.
+class RejectedBy {
+ public:
+  RejectedBy(std::string_view rule, const Problem& problem)
+      : view_(ViewOf(problem)), space_(SpaceOf(problem)) {
+    for (const PruneRule& row : PruneRules()) {
+      if (row.name == rule) on_prefix_ = row.on_prefix;
     }
   }
-  return false;
-}
+
+  bool operator()(const ParallelPlan& plan) const {
+    for (int depth = 1; depth <= kDimensionCount; ++depth) {
+      if (on_prefix_({.problem = view_, .space = space_}, plan, depth).has_value()) return true;
+    }
+    return false;
+  }
+
+ private:
+  EstimatorProblem view_;
+  SearchSpace space_;
+  decltype(PruneRule::on_prefix) on_prefix_ = nullptr;
+};
 
 // Every legal plan with its cost, listed by plain loops that share nothing with SearchSpace.
 class AllPlans {
  public:
   explicit AllPlans(const Problem& problem, const Calibration& calibration = {})
-      : problem_(problem), model_(ViewOf(problem), calibration) {
+      : problem_(problem),
+        model_(ViewOf(problem), calibration),
+        is_indivisible_("divisibility", problem) {
     const int devices = DeviceCount(problem.cluster);
     for (int t = 1; t <= devices; ++t) {
       for (int c = 1; c * t <= devices; ++c) {
@@ -150,7 +162,7 @@ class AllPlans {
       if (share % plan.micro_batch_size != 0) continue;
       if (!CheckPlan(plan, problem_, "plan").empty()) continue;  // ZeRO and recomputation are free
       for (plan.zero_stage = 0; plan.zero_stage <= 3; ++plan.zero_stage) {
-        if (!IsRejectedBy("divisibility", problem_, plan)) AddSharding(plan, stage);
+        if (!is_indivisible_(plan)) AddSharding(plan, stage);
       }
     }
   }
@@ -253,7 +265,15 @@ class AllPlans {
 
   const Problem& problem_;
   AnalyticModel model_;
+  RejectedBy is_indivisible_;
   std::vector<Evaluated> plans_;
 };
+
+// Returns the plans that the topology rule lets pass.
+inline std::vector<Evaluated> InsideNodes(std::vector<Evaluated> plans, const Problem& problem) {
+  const RejectedBy is_rejected("topology", problem);
+  std::erase_if(plans, [&](const Evaluated& e) { return is_rejected(e.plan); });
+  return plans;
+}
 
 }  // namespace meshwright

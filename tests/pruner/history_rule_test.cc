@@ -58,9 +58,7 @@ class HistoryRuleTest : public testing::TestWithParam<Case> {};
 
 // The legal plans that the topology rule lets pass, best first.
 std::vector<Evaluated> RankedPlans(const Problem& problem) {
-  std::vector<Evaluated> plans = AllPlans(problem).plans();
-  std::erase_if(plans,
-                [&](const Evaluated& e) { return IsRejectedBy("topology", problem, e.plan); });
+  std::vector<Evaluated> plans = InsideNodes(AllPlans(problem).plans(), problem);
   std::ranges::sort(plans, [](const Evaluated& a, const Evaluated& b) {
     return std::tie(a.estimate.step_time, a.plan) < std::tie(b.estimate.step_time, b.plan);
   });

@@ -197,9 +197,7 @@ void ExpectWinner(const SearchFound& found, const std::optional<Evaluated>& best
 // search must find the best of the others.
 void ExpectOptimum(Problem problem, const Calibration& calibration = {}) {
   const std::vector<Evaluated> plans = AllPlans(problem, calibration).plans();
-  std::vector<Evaluated> inside;
-  std::copy_if(plans.begin(), plans.end(), std::back_inserter(inside),
-               [&](const Evaluated& e) { return !IsRejectedBy("topology", problem, e.plan); });
+  const std::vector<Evaluated> inside = InsideNodes(plans, problem);
   for (const Bytes capacity : Capacities(plans)) {
     problem.cluster.pools.front().memory_capacity = capacity;
     SCOPED_TRACE(Describe(problem));
@@ -232,9 +230,12 @@ void ExpectDominatedPlansAreNoBetter(const Problem& problem) {
   const auto rules = PruneRules();
   const PruneRule& dominance = *std::ranges::find(rules, kDominanceRule, &PruneRule::name);
   const SearchSpace space = SpaceOf(problem);
-  AnalyticModel model(ViewOf(problem));
+  const EstimatorProblem view = ViewOf(problem);
+  AnalyticModel model(view);
   for (PlanWalk walk(space); walk.Next();) {
-    if (!dominance.check({ViewOf(problem), space}, walk.plan(), walk.depth()).has_value()) continue;
+    const auto rejection =
+        dominance.on_prefix({.problem = view, .space = space}, walk.plan(), walk.depth());
+    if (!rejection.has_value()) continue;
     walk.Skip();
     ParallelPlan plan = walk.plan();
     plan.recompute = {};
@@ -297,10 +298,8 @@ TEST_P(OptimumTest, SearchFindsTheBestOfWhatIsLeft) {
   std::mt19937 random(static_cast<unsigned>(GetParam()));
   for (const Problem& whole : Problems()) {
     Problem problem = Narrowed(whole, random);
-    std::vector<Evaluated> plans = AllPlans(problem).plans();
-    std::erase_if(plans, [&](const Evaluated& e) {
-      return !IsLeft(e.plan, problem.space) || IsRejectedBy("topology", problem, e.plan);
-    });
+    std::vector<Evaluated> plans = InsideNodes(AllPlans(problem).plans(), problem);
+    std::erase_if(plans, [&](const Evaluated& e) { return !IsLeft(e.plan, problem.space); });
     for (const Bytes capacity : Capacities(plans)) {
       problem.cluster.pools.front().memory_capacity = capacity;
       const std::optional<Evaluated> best = BestUnder(plans, capacity);
@@ -464,10 +463,9 @@ TEST_P(OptimumTest, PlansDifferInMoreThanTheMicroBatchAndOffload) {
     return plan;
   };
   for (const Problem& problem : Problems()) {
-    std::vector<Evaluated> plans = AllPlans(problem).plans();
-    std::erase_if(plans, [&](const Evaluated& e) {
-      return !e.estimate.fits || !HasOneNumber(e.plan) || IsRejectedBy("topology", problem, e.plan);
-    });
+    std::vector<Evaluated> plans = InsideNodes(AllPlans(problem).plans(), problem);
+    std::erase_if(plans,
+                  [&](const Evaluated& e) { return !e.estimate.fits || !HasOneNumber(e.plan); });
     std::sort(plans.begin(), plans.end(), [](const Evaluated& a, const Evaluated& b) {
       return std::tie(a.estimate.step_time, a.plan) < std::tie(b.estimate.step_time, b.plan);
     });

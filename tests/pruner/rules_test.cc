@@ -28,11 +28,12 @@ struct Found {
 
 std::optional<Found> FirstRejection(std::string_view rule, const Problem& problem,
                                     const ParallelPlan& plan) {
+  const EstimatorProblem view = ViewOf(problem);
   const SearchSpace space = SpaceOf(problem);
   for (const PruneRule& row : PruneRules()) {
-    if (row.name != rule || row.check == nullptr) continue;
+    if (row.name != rule || row.on_prefix == nullptr) continue;
     for (int depth = 1; depth <= kDimensionCount; ++depth) {
-      const auto rejection = row.check({.problem = ViewOf(problem), .space = space}, plan, depth);
+      const auto rejection = row.on_prefix({.problem = view, .space = space}, plan, depth);
       if (rejection.has_value()) return Found{*rejection, static_cast<Dimension>(depth - 1)};
     }
   }
@@ -314,7 +315,10 @@ INSTANTIATE_TEST_SUITE_P(Dominance, RulesTest, testing::ValuesIn(kDominance), kN
 TEST(PruneRulesTest, OrderOfTheTable) {
   EXPECT_THAT(PruneRuleNames(), testing::ElementsAre("divisibility", "topology", "memory",
                                                      "history", "dominance", "bound"));
-  for (const PruneRule& rule : PruneRules()) EXPECT_FALSE(rule.what.empty()) << rule.name;
+  for (const PruneRule& rule : PruneRules()) {
+    EXPECT_FALSE(rule.what.empty()) << rule.name;
+    EXPECT_TRUE(rule.on_prefix != nullptr || rule.on_plan != nullptr) << rule.name;
+  }
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "estimator/learning/calibration.h"
 #include "estimator/problem/estimator_problem.h"
+#include "pruner/pruner.h"
 #include "pruner/rules/recompute.h"
 #include "search_space/space/space.h"
 #include "server/tuner/question/study_answer.h"
@@ -22,7 +23,8 @@ struct SearchOptions {
   std::function<std::optional<StopCause>()> stop = {};
   std::function<void(const Progress&)> on_progress = {};  // called on the caller's thread
   bool first_fit_is_enough = false;
-  int worker_count = 0;  // 0: one for each core. Any number gives the same answer.
+  int worker_count = 0;      // 0: one for each core. Any number gives the same answer.
+  bool times_rules = false;  // each prune rule's hooks, for SearchFound::rules; costs time itself
 };
 
 // Plans that are simulated before the space is walked; the walk counts them where it meets them.
@@ -33,6 +35,7 @@ struct SearchFound {
   std::vector<RecomputeChoice> best = {};
   std::optional<OversizedPlan> nearest = {};  // needs least memory of those that do not fit
   SearchSummary summary = {};
+  std::vector<RuleTally> rules = {};  // of the search by the built-in model
 };
 
 // Visits the whole space, cutting what the rules reject; what is left is evaluated plan by plan, so

@@ -17,12 +17,8 @@ std::optional<Seconds> LeastTimeOf(const SearchSpace& space, const ParallelPlan&
   constexpr int kDepth = static_cast<int>(Dimension::kMicroBatchSize) + 1;
   std::optional<Seconds> least;
   for (PlanWalk walk(space, prefix, depth); walk.Next();) {
-    const bool is_cut = std::ranges::any_of(PruneRules(), [&](const PruneRule& rule) {
-      return rule.check != nullptr &&
-             std::ranges::find(disabled_rules, rule.name) == disabled_rules.end() &&
-             rule.check({.problem = model.problem(), .space = space}, walk.plan(), walk.depth())
-                 .has_value();
-    });
+    const bool is_cut = IsCutBySizes({.problem = model.problem(), .space = space}, walk.plan(),
+                                     walk.depth(), disabled_rules);
     if (is_cut || walk.depth() == kDepth) walk.Skip();
     if (is_cut || walk.depth() < kDepth) continue;
     const std::optional<Seconds> own = PlanBounds(model).LeastTimeOfAnyExperts(walk.plan());

@@ -39,10 +39,7 @@ LegalPlans::LegalPlans(const SearchSpace& space, const EstimatorProblem& problem
 }
 
 bool LegalPlans::IsCut(const ParallelPlan& plan, int depth) const {
-  return std::ranges::any_of(PruneRules(), [&](const PruneRule& rule) {
-    return rule.check != nullptr &&
-           rule.check({.problem = problem_, .space = space_}, plan, depth).has_value();
-  });
+  return IsCutBySizes({.problem = problem_, .space = space_}, plan, depth);
 }
 
 std::optional<PlanPath> LegalPlans::Draw() {

@@ -10,9 +10,7 @@
 
 #include "estimator/learning/calibration.h"
 #include "estimator/model/analytic_model.h"
-#include "estimator/model/plan_bounds.h"
 #include "pruner/pruner.h"
-#include "pruner/rules/history.h"
 #include "pruner/rules/prune_rule.h"
 #include "pruner/rules/recompute.h"
 #include "search_space/base/units.h"
@@ -25,8 +23,8 @@
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_control.h"
 #include "server/tuner/search/best_plans.h"
-#include "server/tuner/search/infeasible.h"
 #include "server/tuner/search/search_plan.h"
+#include "server/tuner/search/space_walker.h"
 
 namespace meshwright {
 namespace {
@@ -35,28 +33,22 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kChunk = 8192;  // plans a question: the model's batches, and a look around
 constexpr std::size_t kFavourites = 64;
-constexpr int kGroupDepth = static_cast<int>(Dimension::kOptimizerOffload);
-constexpr int kShardingDepth = static_cast<int>(Dimension::kRankOrder) + 1;
 constexpr std::int64_t kLookEvery = 64;  // nodes between two looks at the clock
 constexpr std::chrono::milliseconds kWatchEvery(20);
 constexpr double kRounding = 1e-9;  // of a bound: no lie
-// The coarse grid, as that of the exhaustive search.
-constexpr int kCoarseMicroBatch = 4;
-constexpr int kCoarseContext = 8;
 
-class ModelSearch {
+// Judges plans by a vendor's model, which it asks in large batches.
+class ModelSearch final : public PlanJudge {
  public:
   ModelSearch(const Problem& problem, const Calibration& calibration, PlanModel& model,
               const SearchOptions& options)
       : problem_(problem),
         space_(SpaceOf(problem)),
         built_in_(ViewOf(problem), calibration),
-        failed_(calibration, ViewOf(problem)),
+        pruning_(options.disabled_rules),
         model_(model),
         options_(options),
-        kept_(options.plan_count) {
-    for (const PruneRule& rule : PruneRules()) tallies_.emplace_back(&rule, 0);
-  }
+        kept_(options.plan_count) {}
 
   ModelFound Run(int limit) {
     const Clock::time_point start = Clock::now();
@@ -64,15 +56,14 @@ class ModelSearch {
     {
       const std::jthread watch([this](const std::stop_token& done) { Watch(done); });
       AskFavourites();
-      Walk(/*coarsely=*/true);
-      Walk(/*coarsely=*/false);
+      WalkSpace();
       Flush();
     }
     SearchSummary& summary = result_.found.summary;
-    summary.space_count = space_.Count();
+    summary.space_count = space_count_;
     summary.evaluated_count = evaluated_;
-    for (const auto& [rule, count] : tallies_) {
-      summary.pruned_count_by_rule.emplace_back(std::string(rule->name), count);
+    for (const RuleTally& tally : pruning_.tallies()) {
+      summary.pruned_count_by_rule.emplace_back(std::string(tally.rule->name), tally.count);
     }
     summary.stop_cause = cause_.value_or(StopCause::kFinished);
     const bool was_misled = result_.broken_bound.has_value() && result_.left_out_by_bounds > 0;
@@ -98,17 +89,6 @@ class ModelSearch {
     }
   }
 
-  [[nodiscard]] bool IsOn(std::string_view rule) const {
-    return std::ranges::find(options_.disabled_rules, rule) == options_.disabled_rules.end();
-  }
-
-  void Count(std::string_view rule, std::int64_t count) {
-    if (!counts_) return;  // the walk over all comes
-    for (auto& [known, sum] : tallies_) {
-      if (known->name == rule) sum += count;
-    }
-  }
-
   void AskFavourites() {
     SearchOptions options = options_;
     options.plan_count = kFavourites;
@@ -121,108 +101,35 @@ class ModelSearch {
   }
 
   // What plans by hand have comes first: a search that is cut has then seen all of that.
-  void Walk(bool coarsely) {
-    counts_ = !coarsely;
-    for (PlanWalk walk(space_); !IsOver() && walk.Next();) {
-      if (++nodes_ % kLookEvery == 0) LookAround();
-      const bool is_coarse = IsCoarse(walk);
-      if ((coarsely && !is_coarse) || IsCut(walk.plan(), walk.depth())) {
-        walk.Skip();
-      } else if (walk.depth() == kGroupDepth) {
-        walk.Skip();
-        if (coarsely) {
-          TryWithoutOffload(walk.plan());
-        } else {
-          TryGroup(walk.plan(), is_coarse);
-        }
-      }
+  void WalkSpace() {
+    SpaceWalker walker(space_, built_in_);
+    Pruning uncounted(options_.disabled_rules);  // the walk over all counts
+    const bool is_through = walker.Walk(
+        space_.Root(), 0, {.grid = WalkGrid::kByHandWithoutOffload, .pricing = Pricing::kJudge},
+        uncounted, *this);
+    if (!is_through) return;
+    has_asked_by_hand_ = true;
+    walker.Walk(space_.Root(), 0, {.pricing = Pricing::kJudge}, pruning_, *this);
+  }
+
+  // The vendor's times say nothing of what the built-in model's bounds would cut.
+  [[nodiscard]] JudgeView View() const override { return {}; }
+
+  void Take(const NarrowedRecompute& found, bool is_by_hand) override {
+    const bool was_asked = is_by_hand && has_asked_by_hand_;
+    for (const RecomputeChoice& choice : found.kept) {
+      if (!was_asked) Add(choice.plan);
     }
+    if (found.least_memory.has_value()) kept_.OfferNearest(*found.least_memory);
   }
 
-  // Whether what is set so far is what plans by hand have.
-  [[nodiscard]] bool IsCoarse(const PlanWalk& walk) const {
-    const ParallelPlan& plan = walk.plan();
-    const bool has_sequence = walk.depth() > static_cast<int>(Dimension::kSequenceParallel);
-    return plan.context_parallel <= kCoarseContext &&
-           plan.context_parallel_kind == space_.options().context_parallel_kinds.front() &&
-           plan.expert_tensor_parallel == 1 && plan.micro_batch_size <= kCoarseMicroBatch &&
-           plan.layers_per_stage.empty() && plan.zero_group_size == 0 &&
-           plan.whole_weights_ratio == 0 &&
-           (!has_sequence || plan.sequence_parallel == (plan.tensor_parallel > 1));
-  }
-
-  bool IsCut(const ParallelPlan& plan, int depth) {
-    for (auto& [rule, sum] : tallies_) {
-      if (rule->check == nullptr || !IsOn(rule->name)) continue;
-      if (!rule->check({.problem = built_in_.problem(), .space = space_}, plan, depth).has_value())
-        continue;
-      if (counts_) sum += space_.CountBelow(plan, depth);
-      return true;
-    }
-    return depth == kShardingDepth && IsOn(kMemoryRule) && IsTooLarge(plan);
-  }
-
-  bool IsTooLarge(const ParallelPlan& plan) {
-    const Bytes least =
-        PlanBounds(built_in_).LeastMemoryBelow(plan, space_.MostOffloadedBelow(plan));
-    if (least <= problem_.cluster.pools.front().memory_capacity) return false;
-    Count(kMemoryRule, space_.CountBelow(plan, kShardingDepth));
-    return true;
-  }
-
-  void TryWithoutOffload(ParallelPlan plan) {
-    for (const Dimension offload : {Dimension::kOptimizerOffload, Dimension::kActivationOffload}) {
-      const std::vector<int> values = space_.Values(offload, plan);
-      if (std::ranges::find(values, 0) == values.end()) return;
-      space_.Set(offload, 0, plan);
-    }
-    if (!IsCut(plan, kGroupDepth + 1)) TryRecomputation(plan);
-  }
-
-  // All shares of offload: more of it is of no use where the plan fits without recomputation.
-  void TryGroup(const ParallelPlan& group, bool is_known) {
-    ParallelPlan plan = group;
-    bool fits_plain = false;
-    for (const int optimizer : space_.Values(Dimension::kOptimizerOffload, group)) {
-      space_.Set(Dimension::kOptimizerOffload, optimizer, plan);
-      if (IsCut(plan, kGroupDepth + 1)) continue;
-      for (const int activations : space_.Values(Dimension::kActivationOffload, plan)) {
-        space_.Set(Dimension::kActivationOffload, activations, plan);
-        if (fits_plain && IsOn(kDominanceRule)) {
-          Count(kDominanceRule, space_.CountBelow(plan, kGroupDepth + 2));
-        } else {
-          asks_ = !is_known || optimizer != 0 || activations != 0;
-          fits_plain = TryRecomputation(plan) || fits_plain;
-          asks_ = true;
-        }
-      }
-    }
-  }
-
-  // Whether the plan fits without recomputation.
-  bool TryRecomputation(const ParallelPlan& plan) {
-    const bool has_failed = failed_.HaveOneLike(plan);
-    const NarrowedRecompute narrowed =
-        NarrowRecompute(built_in_, space_, plan,
-                        {.by_memory = true,
-                         .by_dominance = IsOn(kDominanceRule) && !has_failed,
-                         .by_closed_form = true,
-                         .failed = has_failed ? &failed_ : nullptr});
-    Count(kMemoryRule, narrowed.pruned_by_memory);
-    Count(kDominanceRule, narrowed.pruned_by_dominance);
-    Count(kHistoryRule, narrowed.failed);
-    bool fits_plain = false;
-    for (const RecomputeChoice& choice : narrowed.kept) {
-      if (!choice.estimate.fits) continue;
-      fits_plain = fits_plain || choice.plan.recompute.granularity == RecomputeGranularity::kNone;
-      Add(choice.plan);
-    }
-    if (narrowed.least_memory.has_value()) kept_.OfferNearest(*narrowed.least_memory);
-    return fits_plain;
+  bool GoesOn(int /*depth*/, std::int64_t /*decided_count*/) override {
+    if (++nodes_ % kLookEvery == 0) LookAround();
+    return !IsOver();
   }
 
   void Add(const ParallelPlan& plan) {
-    if (IsOver() || !asks_) return;
+    if (IsOver()) return;
     if (evaluated_ + static_cast<std::int64_t>(plans_.size()) >= limit_) {
       cause_ = StopCause::kEvaluationLimit;
       return;
@@ -241,7 +148,7 @@ class ModelSearch {
     Asked asked;
     asked.plans.reserve(plans_.size());
     for (const ParallelPlan& plan : plans_) asked.plans.push_back(AskedForm(plan, problem_));
-    if (!IsOn(kBoundRule) || result_.broken_bound.has_value()) return asked;
+    if (!pruning_.IsOn(kBoundRule) || result_.broken_bound.has_value()) return asked;
     auto bounds = model_.LowerBounds(asked.plans, stop_questions_.get_token());
     // None; what fails, fails again.
     if (bounds.ok() && bounds->size() == asked.plans.size()) asked.bounds = *std::move(bounds);
@@ -264,9 +171,7 @@ class ModelSearch {
       ++kept;
     }
     const auto dropped = static_cast<std::int64_t>(asked.plans.size() - kept);
-    for (auto& [rule, sum] : tallies_) {  // each plan waits once, so that each counts
-      if (rule->name == kBoundRule) sum += dropped;
-    }
+    pruning_.Count(kBoundRule, dropped);  // each plan waits once, so that each counts
     result_.left_out_by_bounds += dropped;
     plans_.resize(kept);
     asked.plans.resize(kept);
@@ -319,7 +224,7 @@ class ModelSearch {
                          .space_count = space_count_,
                          .considered_count = evaluated_,
                          .evaluated_count = evaluated_};
-    for (const auto& [rule, count] : tallies_) progress.considered_count += count;
+    for (const RuleTally& tally : pruning_.tallies()) progress.considered_count += tally.count;
     if (!kept_.best().empty()) progress.best_step_time = kept_.best().front().estimate.step_time;
     options_.on_progress(progress);
   }
@@ -328,17 +233,15 @@ class ModelSearch {
   const SearchSpace space_;
   const std::int64_t space_count_ = space_.Count();
   AnalyticModel built_in_;
-  FailedPlans failed_;
+  Pruning pruning_;
   PlanModel& model_;
   const SearchOptions& options_;
   BestPlans kept_;
-  std::vector<std::pair<const PruneRule*, std::int64_t>> tallies_;
   std::vector<ParallelPlan> plans_;  // that wait to be asked about
   std::int64_t evaluated_ = 0;
   std::int64_t nodes_ = 0;
   std::int64_t limit_ = 0;
-  bool counts_ = true;  // what the rules cut
-  bool asks_ = true;    // about what is left; else it was asked before
+  bool has_asked_by_hand_ = false;  // about all plans that the first walk has
   std::optional<StopCause> cause_;
   std::stop_source stop_questions_;
   ModelFound result_;

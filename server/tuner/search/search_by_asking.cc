@@ -3,7 +3,9 @@
 #include <chrono>
 
 #include "estimator/model/analytic_model.h"
+#include "pruner/pruner.h"
 #include "pruner/rules/history.h"
+#include "pruner/rules/prune_rule.h"
 #include "search_space/base/units.h"
 #include "search_space/space/space.h"
 #include "search_space/spec/estimate.h"
@@ -20,16 +22,15 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kEvaluationsPerLook = 8;  // at the clock
 
-// The time of a plan that does not fit, or failed when it was run, is of no use.
-Observation Judge(AnalyticModel& model, const FailedPlans& failed, const ParallelPlan& plan,
-                  BestPlans& kept) {
+// Prices a plan, unless a rule rejects it: its time is of no use then.
+Observation Judge(AnalyticModel& model, const PruneContext& context, Pruning& pruning,
+                  const ParallelPlan& plan, BestPlans& kept) {
   const MemoryCheck memory = model.CheckMemory(plan);
   Observation observation = {.plan = plan, .reserved_memory = memory.reserved_memory};
   if (!memory.fits) {
     kept.OfferNearest({.plan = plan, .reserved_memory = memory.reserved_memory});
-    return observation;
   }
-  if (failed.Find(plan) != nullptr) return observation;
+  if (pruning.CutPlan(context, {.plan = plan, .memory = memory}).has_value()) return observation;
   const QuickEstimate estimate = model.Quick(plan);
   observation.step_time = estimate.step_time;
   kept.Offer({.plan = plan, .estimate = estimate});
@@ -43,6 +44,9 @@ SearchFound SearchByAsking(SearchStrategy& strategy, AnalyticModel& model, const
   const Clock::time_point start = Clock::now();
   BestPlans kept(options.plan_count);
   const FailedPlans failed(model.calibration(), model.problem());
+  const PruneContext context = {
+      .problem = model.problem(), .space = space, .model = &model, .failed = &failed};
+  Pruning pruning;
   SearchFound found;
   SearchSummary& summary = found.summary;
   summary.space_count = space.Count();
@@ -56,7 +60,7 @@ SearchFound SearchByAsking(SearchStrategy& strategy, AnalyticModel& model, const
       summary.stop_cause = cause.value_or(StopCause::kFinished);
       break;
     }
-    strategy.Tell(Judge(model, failed, *plan, kept));
+    strategy.Tell(Judge(model, context, pruning, *plan, kept));
     ++summary.evaluated_count;
     if (!options.on_progress) continue;
     Progress progress = {.phase = "searching",

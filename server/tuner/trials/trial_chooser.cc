@@ -120,9 +120,7 @@ std::optional<std::string_view> TrialChooser::RuledOutBy(std::size_t candidate) 
   return std::nullopt;
 }
 
-bool TrialChooser::IsOn(std::string_view rule) const {
-  return std::ranges::find(disabled_rules_, rule) == disabled_rules_.end();
-}
+bool TrialChooser::IsOn(std::string_view rule) const { return IsRuleOn(rule, disabled_rules_); }
 
 Expectation TrialChooser::Expect(std::size_t candidate) const {
   const Normal residual = time_.At(candidate);
@@ -223,7 +221,7 @@ void TrialChooser::Learn(std::size_t candidate, const TrialOutcome& outcome) {
   learnt_.emplace_back(candidate, outcome);
   tried_[candidate] = true;
   const Estimate& estimate = candidates_[candidate].estimate;
-  switch (WordOf(outcome)) {
+  switch (OutcomeOf(outcome)) {
     case Outcome::kOk: {
       const Ran& run = std::get<Ran>(outcome);
       time_.Observe(candidate, std::log(run.step_time / estimate.step_time));

@@ -72,6 +72,25 @@ TEST(AskedModelTest, RanksByTheModelsTimes) {
   EXPECT_NEAR(winner.estimate.tokens_per_second_per_device, 16384 / 50.0 / 4, 1e-6);
 }
 
+// What ran out of memory rules out plans of its size here too, and the answer says by which rule.
+TEST(AskedModelTest, WhatRanOutOfMemoryCountsForTheRuleHistory) {
+  StudyRequest request = Asking("fake");
+  const PlanRequest plan = {.tensor_parallel = 1, .micro_batch_size = 4};
+  request.history = {{.question = request.question, .plan = plan, .outcome = Outcome::kOom}};
+  const auto answer = RunStudy(request, Known(), With(AsBuiltIn));
+  const auto& result = std::get<StudyResult>(*answer);
+  const auto built_in =
+      RunStudy({.question = request.question, .history = request.history}, Known(), {});
+  const auto count = [](const StudyResult& of) {
+    return std::ranges::find(of.search.pruned_count_by_rule, "history",
+                             [](const auto& rule) { return rule.first; })
+        ->second;
+  };
+  EXPECT_GT(count(result), 0);
+  EXPECT_EQ(count(result) > 0, count(std::get<StudyResult>(*built_in)) > 0);
+  EXPECT_THAT(result.warnings, testing::Contains(testing::HasSubstr("ran out of memory at that")));
+}
+
 TEST(AskedModelTest, PlansWithoutAnEstimateAreCountedAndLeftOut) {
   const auto judge = [](const ParallelPlan& plan, Seconds built_in) {
     if (plan.tensor_parallel == 1) {

@@ -57,14 +57,10 @@ Problem Wide() {
 // Plans of the space that the rules without a cost model let pass.
 std::set<ParallelPlan> LegalPlansOf(const Problem& problem) {
   const SearchSpace space = SpaceOf(problem);
+  const EstimatorProblem view = ViewOf(problem);
   std::set<ParallelPlan> plans;
   for (PlanWalk walk(space); walk.Next();) {
-    const bool is_cut = std::ranges::any_of(PruneRules(), [&](const PruneRule& rule) {
-      return rule.check != nullptr &&
-             rule.check({.problem = ViewOf(problem), .space = space}, walk.plan(), walk.depth())
-                 .has_value();
-    });
-    if (is_cut) {
+    if (IsCutBySizes({.problem = view, .space = space}, walk.plan(), walk.depth())) {
       walk.Skip();
     } else if (walk.is_plan()) {
       plans.insert(walk.plan());
