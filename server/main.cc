@@ -29,6 +29,7 @@
 #include "server/plugins/model_shelf.h"
 #include "server/process/exit_code.h"
 #include "server/rpc/server.h"
+#include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_control.h"
 #include "server/tuner/question/study_request.h"

@@ -25,6 +25,8 @@
 #include "server/tuner/chip_calibration/chip_calibration.h"
 #include "server/tuner/chip_calibration/measurements.h"
 #include "server/tuner/learning/calibrate.h"
+#include "server/tuner/learning/prepare.h"
+#include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_request.h"
 #include "vendor_models/chip_file.h"

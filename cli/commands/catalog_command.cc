@@ -9,6 +9,7 @@
 #include "search_space/base/status.h"
 #include "server/convert/catalog_wire.h"
 #include "server/rpc/client/client.h"
+#include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
 #include "vendor_models/catalogue.h"
 

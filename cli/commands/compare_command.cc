@@ -20,7 +20,8 @@
 #include "server/process/exit_code.h"
 #include "server/rpc/client/client.h"
 #include "server/tuner/answers/evaluate.h"
-#include "server/tuner/learning/calibrate.h"
+#include "server/tuner/learning/prepare.h"
+#include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_request.h"
 

@@ -16,6 +16,7 @@
 #include "server/process/exit_code.h"
 #include "server/rpc/client/client.h"
 #include "server/tuner/answers/explain.h"
+#include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_request.h"
 

@@ -13,6 +13,7 @@
 #include "server/convert/convert.h"
 #include "server/process/exit_code.h"
 #include "server/tuner/export/export.h"
+#include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_request.h"
 

@@ -26,7 +26,7 @@
 #include "server/convert/convert.h"
 #include "server/convert/history_wire.h"
 #include "server/engine/history_queries.h"
-#include "server/engine/saving.h"
+#include "server/engine/wall_clock.h"
 #include "server/engine/spool.h"
 #include "server/process/exit_code.h"
 #include "server/rpc/client/client.h"

@@ -19,9 +19,10 @@
 #include "server/convert/history_wire.h"
 #include "server/convert/job_report_wire.h"
 #include "server/engine/history_queries.h"
-#include "server/engine/saving.h"
 #include "server/process/exit_code.h"
+#include "server/engine/wall_clock.h"
 #include "server/rpc/client/client.h"
+#include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
 
 namespace meshwright {

@@ -19,6 +19,7 @@
 #include "server/plugins/wire/calibration.h"
 #include "server/plugins/wire/model_client.h"
 #include "server/process/exit_code.h"
+#include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
 #include "vendor_models/chip_file.h"
 

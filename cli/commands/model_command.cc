@@ -27,6 +27,7 @@
 #include "server/plugins/wire/checksum.h"
 #include "server/process/exit_code.h"
 #include "server/rpc/client/client.h"
+#include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_request.h"
 

@@ -12,6 +12,7 @@
 #include "search_space/base/status.h"
 #include "server/process/exit_code.h"
 #include "server/tuner/answers/timeline.h"
+#include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_request.h"
 

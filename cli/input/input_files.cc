@@ -18,6 +18,7 @@
 #include "search_space/import/hugging_face.h"
 #include "search_space/spec/model.h"
 #include "server/convert/convert.h"
+#include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_request.h"
 

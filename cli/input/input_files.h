@@ -11,6 +11,7 @@
 #include "meshwright/v1/history.pb.h"
 #include "meshwright/v1/service.pb.h"
 #include "search_space/base/status.h"
+#include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_request.h"
 

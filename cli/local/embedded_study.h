@@ -7,6 +7,7 @@
 #include "cli/local/local_store.h"
 #include "cli/program/program.h"
 #include "recorder/records.h"
+#include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/plan_model.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_answer.h"

@@ -12,6 +12,7 @@
 #include "recorder/history_records.h"
 #include "recorder/records.h"
 #include "server/engine/stored_trials.h"
+#include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_request.h"
 

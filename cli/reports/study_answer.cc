@@ -15,7 +15,7 @@
 #include "server/convert/status_wire.h"
 #include "server/engine/study_record.h"
 #include "server/process/exit_code.h"
-#include "server/tuner/search/infeasible.h"
+#include "server/tuner/question/study_answer.h"
 
 namespace meshwright {
 namespace {

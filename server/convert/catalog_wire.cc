@@ -8,6 +8,7 @@
 #include "server/convert/status_wire.h"
 #include "server/tuner/answers/run_study.h"
 #include "server/tuner/chip_calibration/group_bandwidth.h"
+#include "server/tuner/question/knowledge.h"
 #include "vendor_models/chip_file.h"
 
 namespace meshwright {

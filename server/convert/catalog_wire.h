@@ -2,6 +2,7 @@
 
 #include "absl/status/statusor.h"
 #include "meshwright/v1/catalog.pb.h"
+#include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
 #include "vendor_models/catalogue.h"
 #include "vendor_models/chip_file.h"

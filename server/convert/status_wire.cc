@@ -9,7 +9,7 @@
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 #include "search_space/base/status.h"
-#include "server/tuner/search/infeasible.h"
+#include "server/tuner/question/study_answer.h"
 
 namespace meshwright {
 namespace {

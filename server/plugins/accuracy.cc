@@ -11,6 +11,7 @@
 #include "search_space/base/status.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/plan.h"
+#include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_request.h"
 #include "server/tuner/search/model_search.h"

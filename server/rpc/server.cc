@@ -17,6 +17,7 @@
 #include "server/rpc/calls/limits.h"
 #include "server/rpc/calls/work_pool.h"
 #include "server/rpc/services/services.h"
+#include "server/tuner/question/knowledge.h"
 
 namespace meshwright {
 namespace {

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "meshwright/v1/catalog.pb.h"
 #include "server/engine/engine.h"
+#include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/plan_model.h"
 #include "server/tuner/question/problem.h"
 

@@ -8,6 +8,7 @@
 #include "search_space/spec/choices.h"
 #include "server/plugins/conformance/conformance_session.h"
 #include "server/plugins/protocol/protocol.h"
+#include "server/tuner/question/knowledge.h"
 
 namespace meshwright {
 namespace {

@@ -6,6 +6,7 @@
 #include "server/plugins/conformance/conformance_report.h"
 #include "server/plugins/model_process.h"
 #include "server/plugins/wire/model_client.h"
+#include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
 
 namespace meshwright {

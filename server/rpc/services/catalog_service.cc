@@ -6,6 +6,7 @@
 #include "server/rpc/calls/answer.h"
 #include "server/rpc/calls/pooled_reactor.h"
 #include "server/rpc/services/services.h"
+#include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
 
 namespace meshwright {

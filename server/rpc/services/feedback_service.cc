@@ -6,7 +6,7 @@
 #include "server/convert/history_wire.h"
 #include "server/convert/job_report_wire.h"
 #include "server/engine/engine.h"
-#include "server/engine/saving.h"
+#include "server/engine/wall_clock.h"
 #include "server/rpc/calls/answer.h"
 #include "server/rpc/calls/pooled_reactor.h"
 #include "server/rpc/services/services.h"

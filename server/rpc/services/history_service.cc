@@ -12,7 +12,7 @@
 #include "server/convert/status_wire.h"
 #include "server/engine/engine.h"
 #include "server/engine/history_queries.h"
-#include "server/engine/saving.h"
+#include "server/engine/wall_clock.h"
 #include "server/engine/spool.h"
 #include "server/engine/study_codec.h"
 #include "server/rpc/calls/answer.h"

@@ -1,6 +1,8 @@
-#include "estimator/frameworks/framework_library.h"
-#include "server/tuner/question/problem.h"
-#include "vendor_models/catalogue.h"
+#include "server/tuner/question/knowledge.h"
+
+#include <utility>
+
+#include "search_space/base/status.h"
 
 namespace meshwright {
 
