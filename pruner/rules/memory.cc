@@ -3,6 +3,7 @@
 #include "estimator/model/plan_bounds.h"
 #include "pruner/rules/rules.h"
 #include "search_space/base/units.h"
+#include "search_space/space/dimensions.h"
 #include "search_space/space/space.h"
 #include "search_space/spec/cluster.h"
 #include "search_space/spec/plan.h"

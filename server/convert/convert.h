@@ -21,6 +21,7 @@
 #include "server/tuner/answers/explain.h"
 #include "server/tuner/answers/sweep.h"
 #include "server/tuner/learning/calibrate.h"
+#include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/plan_model.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_answer.h"

@@ -10,6 +10,8 @@
 #include "server/convert/read_wire.h"
 #include "server/tuner/answers/evaluate.h"
 #include "server/tuner/learning/calibrate.h"
+#include "server/tuner/learning/prepare.h"
+#include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/plan_model.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_request.h"

@@ -8,9 +8,6 @@
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
 #include "search_space/import/hugging_face.h"
-#include "search_space/space/space.h"
-#include "search_space/space/space_options.h"
-#include "search_space/space/space_request.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/cluster.h"
 #include "search_space/spec/model.h"
@@ -22,14 +19,16 @@
 #include "server/convert/read_wire.h"
 #include "server/tuner/answers/run_study.h"
 #include "server/tuner/question/checker.h"
+#include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/question_resolver.h"
+#include "server/tuner/question/resolved_run.h"
 #include "server/tuner/question/study_request.h"
 #include "server/tuner/question/trial.h"
+#include "server/tuner/search/study_check.h"
 
 namespace meshwright {
 namespace {
-
-constexpr int kMaxPlanCount = 1000;
 
 // Tells if a message that holds the field is listed.
 bool IsInside(const std::string& field, const std::set<std::string>& listed) {
@@ -107,81 +106,25 @@ bool Contains(const std::vector<std::string>& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// Which strategy searches, and what is stated beside it that it has not.
-void ReadStrategy(const MessageReader& in, StudyRequest& request) {
-  if (const std::optional<std::string> strategy = in.Text("strategy")) {
-    request.strategy = *strategy;
-    const std::vector<std::string> names = StrategyNames();
-    if (!Contains(names, *strategy)) {
-      in.AddWordMistake("strategy", *strategy, Listed(names));
-      return;
-    }
-  }
-  const bool is_exhaustive = request.strategy == StudyRequest().strategy;
-  if (const std::optional<int> limit = in.Int("evaluation_limit")) {
-    request.evaluation_limit = *limit;
-    if (is_exhaustive && !in.Child("cost_model").has_value()) {
-      in.Add("evaluation_limit",
-             fmt::format("{}; strategy {} tries what it must, so it takes no limit", *limit,
-                         request.strategy));
-    } else {
-      in.RequirePositive("evaluation_limit", *limit);
-    }
-  }
-  request.pareto = in.Bool("pareto").value_or(false);
-  if (!is_exhaustive && request.pareto) {
-    in.Add("pareto", fmt::format("true; a front is of plans that are proven best, so strategy must "
-                                 "be {}",
-                                 StudyRequest().strategy));
-  }
-  if (!is_exhaustive && !request.disabled_rules.empty()) {
-    in.Add("disabled_rules",
-           fmt::format("stated; strategy {} takes none, rules can be switched off with {} only",
-                       request.strategy, StudyRequest().strategy));
-  }
-}
-
-// A vendor's model judges every plan of the space that fits.
-void ReadCostModel(const MessageReader& in, StudyRequest& request) {
-  request.cost_model = ReadCostModelRequest(in);
-  if (!request.cost_model.has_value()) return;
-  const auto refuse = [&](std::string_view field, bool is_stated) {
-    if (is_stated) in.Add(field, "stated beside cost_model, which has no use for it");
-  };
-  refuse("strategy", request.strategy != StudyRequest().strategy);
-}
-
-// Reads what the search may do.
+// Reads what the search may do, and checks it.
 void ReadSearch(const MessageReader& in, StudyRequest& request) {
-  if (const std::optional<int> count = in.Int("plan_count")) {
-    request.plan_count = *count;
-    if (*count < 1 || *count > kMaxPlanCount) {
-      in.Add("plan_count", fmt::format("{}; must be between 1 and {}", *count, kMaxPlanCount));
-    }
-  }
+  const StudyRequest defaults;
+  request.plan_count = in.Int("plan_count").value_or(defaults.plan_count);
   if (const std::optional<double> deadline = in.Double("deadline_seconds")) {
     request.deadline = Seconds(*deadline);
-    in.RequirePositive("deadline_seconds", *deadline);
   }
   request.disabled_rules = in.Texts("disabled_rules");
-  ReadStrategy(in, request);
-  ReadCostModel(in, request);
+  request.strategy = in.Text("strategy").value_or(defaults.strategy);
+  request.evaluation_limit = in.Int("evaluation_limit");
+  request.pareto = in.Bool("pareto").value_or(false);
+  request.cost_model = ReadCostModelRequest(in);
   for (const MessageReader& dimension : in.Children("dimensions")) {
     request.dimensions.push_back({.name = dimension.Required("name", dimension.Text("name")),
                                   .values = dimension.Texts("values"),
                                   .at_least = dimension.Int("at_least"),
                                   .at_most = dimension.Int("at_most")});
   }
-  SpaceOptions options;
-  for (const FieldViolation& found : ApplyDimensions(request.dimensions, "dimensions", options)) {
-    in.Add(found.field, found.description);
-  }
-  const std::vector<std::string> rules = PruneRuleNames();
-  for (std::size_t i = 0; i < request.disabled_rules.size(); ++i) {
-    const std::string& rule = request.disabled_rules[i];
-    if (Contains(rules, rule)) continue;
-    in.AddWordMistake(fmt::format("disabled_rules[{}]", i), rule, Listed(rules));
-  }
+  for (FieldViolation& found : Validate(request)) in.Add(found.field, std::move(found.description));
 }
 
 // Choosing a trial likens every plan to every earlier trial: these take half a minute or less.
@@ -211,19 +154,23 @@ void ReadMeasured(const MessageReader& in, Row& row) {
   }
 }
 
-// Notes what cannot have run so: a plan that its own question does not allow, or a step that is
-// shorter than its devices allow. A replay may stand in for any cluster, so its steps are not held
-// against the devices.
-void CheckRan(const MessageReader& in, const HistoryRow& row, const Knowledge& knowledge) {
-  const absl::StatusOr<Problem> problem = ResolveProblem(row.question, knowledge);
+// Resolves the row, and notes what cannot have run so: a plan that its own question does not allow,
+// or a step that is shorter than its devices allow. A replay may stand in for any cluster, so its
+// steps are not held against the devices.
+void CheckRan(const MessageReader& in, QuestionResolver& resolver, HistoryRow& row) {
+  const auto problem = resolver.Resolve(row.question);
   if (!problem.ok()) return;  // ReadQuestion has said so
   if (row.outcome == Outcome::kOk && row.step_time.has_value()) {
-    if (auto mistake = StepTimeMistake(*row.step_time, LeastStep(*problem))) {
+    if (auto mistake = StepTimeMistake(*row.step_time, LeastStep(**problem))) {
       in.Add("step_time_seconds", *std::move(mistake));
     }
   }
-  for (FieldViolation& violation :
-       FieldViolations(ResolvePlan(row.plan, *problem, "plan").status())) {
+  absl::StatusOr<ResolvedPlan> plan = ResolvePlan(row.plan, **problem, "plan");
+  if (plan.ok()) {
+    row.resolved = ResolvedJob{.problem = *problem, .plan = std::move(plan->plan)};
+    return;
+  }
+  for (FieldViolation& violation : FieldViolations(plan.status())) {
     in.Add(violation.field, std::move(violation.description));
   }
 }
@@ -409,22 +356,23 @@ absl::Status FoundStatus(const std::vector<FieldViolation>& found) {
   return kept.empty() ? absl::OkStatus() : InvalidFields(kept);
 }
 
-HistoryRow ReadHistoryRow(const MessageReader& in, const Knowledge& knowledge) {
+HistoryRow ReadHistoryRow(const MessageReader& in, QuestionResolver& resolver) {
   HistoryRow row;
-  row.question = ReadQuestion(in, knowledge);
+  row.question = ReadQuestion(in, resolver.knowledge());
   row.plan = ReadPart(in, "plan", ReadValidPlan).value_or(PlanRequest());
   row.outcome = in.Required("outcome", in.Choice<Outcome>("outcome"));
   ReadMeasured(in, row);
   // Only a plan that was read whole, for a question that was: else the complaint may be about what
   // was taken in place of a mistake.
-  if (!in.HasMistakes("")) CheckRan(in, row, knowledge);
+  if (!in.HasMistakes("")) CheckRan(in, resolver, row);
   return row;
 }
 
 std::vector<HistoryRow> ReadHistory(const MessageReader& in, const Knowledge& knowledge) {
   std::vector<HistoryRow> rows;
+  QuestionResolver resolver(knowledge);
   for (const MessageReader& row : in.Children("history")) {
-    rows.push_back(ReadHistoryRow(row, knowledge));
+    rows.push_back(ReadHistoryRow(row, resolver));
   }
   return rows;
 }
@@ -468,7 +416,8 @@ absl::StatusOr<EvaluateRequest> FromWire(const v1::EvaluateCase& evaluate_case,
 absl::StatusOr<HistoryRow> FromWire(const v1::HistoryRow& row, const Knowledge& knowledge,
                                     std::vector<FieldViolation> already_found) {
   const MessageReader in(row, "", already_found);
-  HistoryRow history_row = ReadHistoryRow(in, knowledge);
+  QuestionResolver resolver(knowledge);
+  HistoryRow history_row = ReadHistoryRow(in, resolver);
   RETURN_IF_ERROR(FoundStatus(already_found));
   return history_row;
 }

@@ -17,6 +17,7 @@
 #include "server/engine/study_codec.h"
 #include "server/tuner/answers/run_study.h"
 #include "server/tuner/question/job_template.h"
+#include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/kubernetes_options.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_answer.h"
@@ -112,7 +113,7 @@ void Fill(const TrialRequest& trials, v1::TrialRequest& wire) {
 void Fill(const TriedPlan& trial, v1::Trial& wire) {
   *wire.mutable_plan() = ToWire(trial.plan);
   wire.set_plan_digest(MakePlanKey(trial.plan).digest);
-  wire.set_outcome(std::string(Word(WordOf(trial.outcome))));
+  wire.set_outcome(std::string(Word(OutcomeOf(trial.outcome))));
   if (const Ran* ran = std::get_if<Ran>(&trial.outcome)) {
     wire.set_step_time_seconds(ran->step_time.count());
     wire.set_peak_memory_bytes(ran->peak_memory.value_or(Bytes{0}).count);

@@ -21,6 +21,8 @@
 #include "server/engine/history_queries.h"
 #include "server/engine/job_report.h"
 #include "server/tuner/question/fingerprint.h"
+#include "server/tuner/question/knowledge.h"
+#include "server/tuner/question/question_resolver.h"
 #include "server/tuner/question/study_request.h"
 
 namespace meshwright {
@@ -143,7 +145,7 @@ void KeepMeasuredMistakes(const MessageReader& in, std::vector<FieldViolation>& 
 
 // `study` is null when the report names none, or none that could be read.
 ReadReport ReadOne(const v1::CreateJobReportRequest& request, const v1::GetStudyResponse* study,
-                   const std::string& path, const Knowledge& knowledge,
+                   const std::string& path, QuestionResolver& resolver,
                    std::vector<FieldViolation>& found) {
   const MessageReader in(request, path, found);
   CheckForm(in, request);
@@ -156,7 +158,7 @@ ReadReport ReadOne(const v1::CreateJobReportRequest& request, const v1::GetStudy
   }
   if (!whole.has_value()) {
     std::vector<FieldViolation> measured;
-    ReadHistoryRow(MessageReader(request, path, measured), knowledge);
+    ReadHistoryRow(MessageReader(request, path, measured), resolver);
     KeepMeasuredMistakes(in, measured);
     found.insert(found.end(), measured.begin(), measured.end());
     return out;
@@ -169,7 +171,7 @@ ReadReport ReadOne(const v1::CreateJobReportRequest& request, const v1::GetStudy
     }
     framework.set_version(request.framework_version());
   }
-  report.run = ReadHistoryRow(MessageReader(*whole, path, found), knowledge);
+  report.run = ReadHistoryRow(MessageReader(*whole, path, found), resolver);
   if (request.has_study_id()) report.study_id = request.study_id();
   if (request.has_request_id()) report.request_id = request.request_id();
   v1::CreateJobReportRequest hashed = request;
@@ -188,13 +190,13 @@ absl::StatusOr<std::vector<ReadReport>> ReadAll(
   std::vector<FieldViolation> found;
   absl::Status lost;  // of the first study that could not be read
   std::vector<ReadReport> read;
+  QuestionResolver resolver(context.knowledge);
   for (std::size_t i = 0; i < asked.size(); ++i) {
     const auto named = studies.find(asked[i]->study_id());
     const bool is_named = asked[i]->has_study_id();
     if (is_named && lost.ok()) lost = named->second.status();
     read.push_back(ReadOne(*asked[i], is_named && named->second.ok() ? &*named->second : nullptr,
-                           is_batch ? fmt::format("requests[{}]", i) : "", context.knowledge,
-                           found));
+                           is_batch ? fmt::format("requests[{}]", i) : "", resolver, found));
   }
   RETURN_IF_ERROR(FoundStatus(found));
   RETURN_IF_ERROR(lost);
@@ -255,14 +257,16 @@ absl::StatusOr<v1::BatchCreateJobReportsResponse> BatchCreateJobReports(
 
 absl::Status ReportMistakes(const v1::CreateJobReportRequest& request, const Knowledge& knowledge,
                             std::vector<FieldViolation> found) {
-  ReadOne(request, nullptr, "", knowledge, found);
+  QuestionResolver resolver(knowledge);
+  ReadOne(request, nullptr, "", resolver, found);
   return FoundStatus(found);
 }
 
 absl::Status ReportMistakes(const v1::BatchCreateJobReportsRequest& request,
                             const Knowledge& knowledge, std::vector<FieldViolation> found) {
+  QuestionResolver resolver(knowledge);
   for (int i = 0; i < request.requests_size(); ++i) {
-    ReadOne(request.requests(i), nullptr, fmt::format("requests[{}]", i), knowledge, found);
+    ReadOne(request.requests(i), nullptr, fmt::format("requests[{}]", i), resolver, found);
   }
   if (auto violation = CheckCount(request.requests_size())) found.push_back(*violation);
   return FoundStatus(found);

@@ -7,6 +7,7 @@
 #include "meshwright/v1/history.pb.h"
 #include "recorder/store_access.h"
 #include "search_space/base/status.h"
+#include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
 
 namespace meshwright {

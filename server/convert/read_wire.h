@@ -11,7 +11,9 @@
 #include "search_space/spec/workload.h"
 #include "server/convert/message_reader.h"
 #include "server/tuner/question/job_template.h"
+#include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/question_resolver.h"
 #include "server/tuner/question/study_request.h"
 
 namespace meshwright {
@@ -24,8 +26,8 @@ ClusterRequest ReadCluster(const MessageReader& in);
 PlanRequest ReadPlan(const MessageReader& in);
 
 // A measured result, from any message with a HistoryRow's fields: what is missing, the limits, and
-// whether the question allows the plan.
-HistoryRow ReadHistoryRow(const MessageReader& in, const Knowledge& knowledge);
+// whether the question allows the plan. A row without a mistake is resolved.
+HistoryRow ReadHistoryRow(const MessageReader& in, QuestionResolver& resolver);
 
 // Reads how plans become jobs, and checks its limits.
 JobTemplate ReadJob(const MessageReader& in);

@@ -28,7 +28,9 @@
 #include "server/engine/study_id.h"
 #include "server/engine/study_queue.h"
 #include "server/engine/study_record.h"
+#include "server/engine/wall_clock.h"
 #include "server/process/owner.h"
+#include "server/tuner/question/knowledge.h"
 
 namespace meshwright {
 namespace {

@@ -17,6 +17,7 @@
 #include "server/engine/journal_events.h"
 #include "server/engine/study_codec.h"
 #include "server/tuner/answers/run_study.h"
+#include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_control.h"

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -16,28 +17,36 @@
 #include "server/engine/measurement.h"
 #include "server/engine/store_history.h"
 #include "server/engine/study_id.h"
-#include "server/tuner/learning/calibrate.h"
+#include "server/tuner/learning/prepare.h"
+#include "server/tuner/learning/prepared_question.h"
+#include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/question_resolver.h"
 #include "server/tuner/question/study_request.h"
 #include "server/tuner/search/search_plan.h"
 
 namespace meshwright {
 namespace {
 
-// A question that reports are about, and what the store had measured that it can learn from.
+// A question that reports are about.
 struct ReportedQuestion {
-  Question question = {};
-  Problem problem = {};
-  std::vector<HistoryRow> history = {};
-  LearntCalibration learnt = {};
+  Question stated = {};
   QuestionRecord record = {};
+  PreparedQuestion prepared = {};
 };
 
-// The place of each report's question among the distinct ones.
+// The distinct questions of a batch, and the place of each report's among them.
 struct ReportedQuestions {
   std::vector<ReportedQuestion> questions = {};
   std::vector<std::size_t> of_report = {};
 };
+
+// Resolves the question of a report that nobody has checked.
+absl::StatusOr<std::shared_ptr<const Problem>> ProblemOf(const HistoryRow& run,
+                                                         const Knowledge& knowledge) {
+  if (run.resolved.has_value()) return run.resolved->problem;
+  return QuestionResolver(knowledge).Resolve(run.question);
+}
 
 absl::StatusOr<ReportedQuestions> DistinctQuestions(std::span<const JobReport> reports,
                                                     const Knowledge& knowledge,
@@ -45,34 +54,19 @@ absl::StatusOr<ReportedQuestions> DistinctQuestions(std::span<const JobReport> r
   ReportedQuestions out;
   for (const JobReport& report : reports) {
     const Question& question = report.run.question;
-    const auto found = std::ranges::find(out.questions, question, &ReportedQuestion::question);
+    const auto found = std::ranges::find(out.questions, question, &ReportedQuestion::stated);
     out.of_report.push_back(static_cast<std::size_t>(found - out.questions.begin()));
     if (found != out.questions.end()) continue;
-    ASSIGN_OR_RETURN(Problem problem, ResolveProblem(question, knowledge));
-    QuestionRecord record = QuestionRecordOf(question, problem, codec);
-    out.questions.push_back(
-        {.question = question, .problem = std::move(problem), .record = std::move(record)});
+    ASSIGN_OR_RETURN(const std::shared_ptr<const Problem> problem,
+                     ProblemOf(report.run, knowledge));
+    out.questions.push_back({.stated = question,
+                             .record = QuestionRecordOf(question, *problem, codec),
+                             .prepared = {.problem = *problem}});
   }
   return out;
 }
 
-absl::Status ReadHistory(const Recorder& store, const Knowledge& knowledge, const StudyCodec& codec,
-                         std::int64_t last_sequence, ReportedQuestion& question) {
-  ASSIGN_OR_RETURN(StoreHistory history,
-                   ReadStoreHistory(store, question.problem, knowledge, codec, last_sequence));
-  question.history = std::move(history.rows);
-  return absl::OkStatus();
-}
-
-absl::Status Learn(const Knowledge& knowledge, std::int64_t last_sequence,
-                   ReportedQuestion& question) {
-  StudyRequest request = {.question = question.question, .history = std::move(question.history)};
-  request.history_sequence = last_sequence;
-  ASSIGN_OR_RETURN(question.learnt, LearnCalibration(request, question.problem, knowledge));
-  return absl::OkStatus();
-}
-
-ExpectedFigures ExpectedOf(const ParallelPlan& plan, const ReportedQuestion& question) {
+ExpectedFigures ExpectedOf(const ParallelPlan& plan, const PreparedQuestion& question) {
   AnalyticModel model(ViewOf(question.problem), question.learnt.calibration);
   const Estimate estimate = RankPlan(plan, question.problem, model).estimate;
   return {.step_time = estimate.step_time,
@@ -82,22 +76,27 @@ ExpectedFigures ExpectedOf(const ParallelPlan& plan, const ReportedQuestion& que
           .calibration_id = question.learnt.report ? question.learnt.report->id : std::string()};
 }
 
+absl::StatusOr<ParallelPlan> PlanOf(const HistoryRow& run, const Problem& problem) {
+  if (run.resolved.has_value()) return run.resolved->plan;
+  ASSIGN_OR_RETURN(ResolvedPlan plan, ResolvePlan(run.plan, problem, "plan"));
+  return std::move(plan.plan);
+}
+
 absl::StatusOr<MeasurementRecord> MeasurementOf(const JobReport& report,
                                                 const ReportedQuestion& question,
                                                 const StudyCodec& codec, std::int64_t time_ms) {
-  ASSIGN_OR_RETURN(const ResolvedPlan resolved,
-                   ResolvePlan(report.run.plan, question.problem, "plan"));
-  const PlanKey key = MakePlanKey(resolved.plan);
+  ASSIGN_OR_RETURN(const ParallelPlan plan, PlanOf(report.run, question.prepared.problem));
+  const PlanKey key = MakePlanKey(plan);
   MeasurementRecord measurement = {.source = MeasurementSource::kJobReport,
                                    .question = question.record,
                                    .study_id = report.study_id,
                                    .plan_key = key.text,
                                    .plan_digest = key.digest,
-                                   .plan = codec.encode_plan(resolved.plan),
+                                   .plan = codec.encode_plan(plan),
                                    .outcome = report.run.outcome,
                                    .step_time = report.run.step_time,
                                    .peak_memory = report.run.peak_memory,
-                                   .expected = ExpectedOf(resolved.plan, question),
+                                   .expected = ExpectedOf(plan, question.prepared),
                                    .time_ms = time_ms,
                                    .request_id = report.request_id,
                                    .request_hash = report.request_hash,
@@ -133,24 +132,29 @@ absl::Status Insert(Recorder& store, std::span<const MeasurementRecord> measurem
   return absl::OkStatus();
 }
 
-// Learns what each question's answer leans on at this moment, one after the other and while others
-// have the store, because it takes a tenth of a second a question.
-absl::StatusOr<std::vector<CalibrationRecord>> LearnAll(ReportedQuestions& reported,
-                                                        const StoreAccess& store,
-                                                        const Knowledge& knowledge,
-                                                        const StudyCodec& codec,
-                                                        std::int64_t time_ms) {
-  ASSIGN_OR_RETURN(const std::int64_t last_sequence, ReadFrom(store, [](const Recorder& open) {
+// Prepares each question by what the store has at this moment, and returns the calibrations. One
+// after the other and while others have the store, because it takes a tenth of a second a question.
+absl::StatusOr<std::vector<CalibrationRecord>> PrepareAll(ReportedQuestions& reported,
+                                                          const StoreAccess& store,
+                                                          const Knowledge& knowledge,
+                                                          const StudyCodec& codec,
+                                                          std::int64_t time_ms) {
+  HistorySource source;
+  ASSIGN_OR_RETURN(source.sequence, ReadFrom(store, [](const Recorder& open) {
                      return open.LastMeasurementSequence();
                    }));
+  source.read = [&](const Problem& problem) {
+    return ReadFrom(store, [&](const Recorder& open) {
+      return ReadStoreHistory(open, problem, knowledge, codec, source.sequence);
+    });
+  };
   std::vector<CalibrationRecord> calibrations;
-  for (ReportedQuestion& question : reported.questions) {
-    RETURN_IF_ERROR(store.read([&](const Recorder& open) {
-      return ReadHistory(open, knowledge, codec, last_sequence, question);
-    }));
-    RETURN_IF_ERROR(Learn(knowledge, last_sequence, question));
-    if (!question.learnt.report.has_value()) continue;
-    calibrations.push_back(CalibrationRecordOf(*question.learnt.report, codec, time_ms));
+  for (auto& [stated, record, prepared] : reported.questions) {
+    ASSIGN_OR_RETURN(prepared,
+                     Prepare({.question = stated}, std::move(prepared.problem), knowledge, source));
+    prepared.runs = {};  // they take memory, and nothing asks for them any more
+    if (!prepared.learnt.report.has_value()) continue;
+    calibrations.push_back(CalibrationRecordOf(*prepared.learnt.report, codec, time_ms));
   }
   return calibrations;
 }
@@ -171,7 +175,7 @@ absl::StatusOr<std::vector<KeptReport>> KeepJobReports(std::span<const JobReport
                                      reported.questions.size(), kMostReportedQuestions)}});
   }
   ASSIGN_OR_RETURN(const std::vector<CalibrationRecord> calibrations,
-                   LearnAll(reported, store, knowledge, codec, time_ms));
+                   PrepareAll(reported, store, knowledge, codec, time_ms));
   std::vector<MeasurementRecord> measurements;
   for (std::size_t i = 0; i < reports.size(); ++i) {
     const ReportedQuestion& question = reported.questions[reported.of_report[i]];

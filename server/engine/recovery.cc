@@ -13,9 +13,9 @@
 #include "search_space/base/status.h"
 #include "search_space/spec/choices.h"
 #include "server/engine/journal_events.h"
-#include "server/engine/saving.h"
 #include "server/engine/stored_trials.h"
 #include "server/engine/study_record.h"
+#include "server/engine/wall_clock.h"
 #include "server/process/owner.h"
 
 namespace meshwright {

@@ -4,6 +4,7 @@
 
 #include <iterator>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -19,7 +20,9 @@
 #include "server/engine/drift.h"
 #include "server/tuner/question/checker.h"
 #include "server/tuner/question/fingerprint.h"
+#include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/resolved_run.h"
 #include "server/tuner/question/study_request.h"
 
 namespace meshwright {
@@ -36,7 +39,7 @@ MeasurementFilter FilterOf(const Problem& problem, std::int64_t up_to_sequence) 
 // A question of the store and what it is today.
 struct StoredQuestion {
   Question question = {};
-  Problem problem = {};
+  std::shared_ptr<const Problem> problem = {};
   Seconds floor = Seconds(0);  // no step is shorter
   absl::Status refusal = {};   // why this program cannot ask it; then nothing of the above
 };
@@ -52,13 +55,15 @@ absl::StatusOr<HistoryRow> RowOf(const MeasurementRecord& measurement,
     const auto mistake = StepTimeMistake(*measurement.step_time, stored.floor);
     if (mistake.has_value()) return absl::OutOfRangeError("step_time_seconds = " + *mistake);
   }
-  RETURN_IF_ERROR(ResolvePlan(StatedPlan(*plan), stored.problem, "plan").status());
-  return HistoryRow{.question = stored.question,
-                    .plan = StatedPlan(*plan),
-                    .outcome = measurement.outcome,
-                    .step_time = measurement.step_time,
-                    .peak_memory = measurement.peak_memory,
-                    .measurement_id = measurement.id};
+  ASSIGN_OR_RETURN(ResolvedPlan resolved, ResolvePlan(StatedPlan(*plan), *stored.problem, "plan"));
+  return HistoryRow{
+      .question = stored.question,
+      .plan = StatedPlan(*plan),
+      .outcome = measurement.outcome,
+      .step_time = measurement.step_time,
+      .peak_memory = measurement.peak_memory,
+      .measurement_id = measurement.id,
+      .resolved = ResolvedJob{.problem = stored.problem, .plan = std::move(resolved.plan)}};
 }
 
 class Reader {
@@ -138,7 +143,9 @@ class Reader {
     absl::StatusOr<Problem> problem = ResolveProblem(*question, knowledge_);
     if (!problem.ok()) return {.refusal = problem.status()};
     const Seconds floor = LeastStep(*problem);
-    return {.question = *std::move(question), .problem = *std::move(problem), .floor = floor};
+    return {.question = *std::move(question),
+            .problem = std::make_shared<const Problem>(*std::move(problem)),
+            .floor = floor};
   }
 
   const Recorder& recorder_;

@@ -18,6 +18,7 @@
 #include "server/engine/journal_events.h"
 #include "server/engine/measurement.h"
 #include "server/engine/saving.h"
+#include "server/engine/wall_clock.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/trial.h"
 #include "server/tuner/trials/attempt_journal.h"
@@ -43,16 +44,17 @@ absl::StatusOr<TriedPlan> TriedOf(const Recorder& recorder, const TrialRecord& t
   ASSIGN_OR_RETURN(ParallelPlan plan, PlanOf(trial));
   ASSIGN_OR_RETURN(const std::vector<AttemptRecord> attempts,
                    recorder.ListAttempts(trial.study_id, trial.number));
-  return TriedPlan{.plan = std::move(plan),
-                   .outcome = OutcomeOf(trial.outcome.value_or(Outcome::kCancelled),
-                                        trial.step_time.value_or(Seconds(0)), trial.peak_memory),
-                   .expected_step_time = trial.expected_step_time,
-                   .success_probability = trial.success_probability,
-                   .device_time = trial.device_time,
-                   .failure_class = attempts.back().failure_class,
-                   .failure_message = MessageOf(attempts.back()),
-                   .suspect_reasons = attempts.back().quality.suspect_reasons,
-                   .environment_digest = attempts.back().quality.environment_digest};
+  return TriedPlan{
+      .plan = std::move(plan),
+      .outcome = TrialOutcomeOf(trial.outcome.value_or(Outcome::kCancelled),
+                                trial.step_time.value_or(Seconds(0)), trial.peak_memory),
+      .expected_step_time = trial.expected_step_time,
+      .success_probability = trial.success_probability,
+      .device_time = trial.device_time,
+      .failure_class = attempts.back().failure_class,
+      .failure_message = MessageOf(attempts.back()),
+      .suspect_reasons = attempts.back().quality.suspect_reasons,
+      .environment_digest = attempts.back().quality.environment_digest};
 }
 
 EventRecord TrialEvent(const std::string& study_id, int number, std::int64_t time_ms) {
@@ -241,7 +243,7 @@ absl::Status StoredTrials::Save(const StoreCall& save) const {
 }
 
 absl::Status StoredTrials::End(int number, const TriedPlan& tried) {
-  AttemptEnding attempt = EndingOf(report_.value_or(AttemptReport()), WordOf(tried.outcome));
+  AttemptEnding attempt = EndingOf(report_.value_or(AttemptReport()), OutcomeOf(tried.outcome));
   if (!report_.has_value()) attempt.device_time = tried.device_time;
   const bool is_cancelled = std::holds_alternative<Cancelled>(tried.outcome);
   is_adopted_ = false;
@@ -266,7 +268,7 @@ MeasurementRecord StoredTrials::MeasurementOf(const TriedPlan& tried, std::int64
       .plan_key = key.text,
       .plan_digest = key.digest,
       .plan = options_.codec.encode_plan(tried.plan),
-      .outcome = WordOf(tried.outcome),
+      .outcome = OutcomeOf(tried.outcome),
       .device_time = tried.device_time,
       .time_ms = time_ms};
   // Nothing is predicted for a plan that runs again: its time is known.

@@ -11,11 +11,13 @@
 #include "search_space/digest/fnv.h"
 #include "search_space/spec/cluster.h"
 #include "search_space/spec/plan.h"
-#include "server/engine/saving.h"
+#include "server/engine/wall_clock.h"
+#include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_request.h"
 #include "server/tuner/question/trial.h"
+#include "server/tuner/search/search_plan.h"
 
 namespace meshwright {
 namespace {
@@ -111,12 +113,7 @@ std::string OutcomeOf(const StudyAnswer& answer) {
 absl::StatusOr<StudyRecord> NewStudyRecord(const StudyRequest& request, const Knowledge& knowledge,
                                            const StudyCodec& codec) {
   ASSIGN_OR_RETURN(const Problem problem, ResolveProblem(request.question, knowledge));
-  if (problem.cluster.pools.size() > 1) {
-    return WithReason(absl::UnimplementedError("cluster.pools: a search over several pools is not "
-                                               "available; `evaluate` takes plans with explicit "
-                                               "stages"),
-                      "MIXED_CLUSTER_SEARCH");
-  }
+  RETURN_IF_ERROR(RequireOnePool(problem));
   if (request.baseline.has_value()) {
     const auto baseline = ResolvePlan(*request.baseline, problem, "baseline");
     if (!baseline.ok()) return baseline.status();

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "recorder/records.h"
 #include "server/engine/study_codec.h"
+#include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_request.h"

@@ -21,8 +21,11 @@
 #include "server/launchers/local/local_engine.h"
 #include "server/launchers/slurm/slurm_engine.h"
 #include "server/tuner/answers/run_study.h"
+#include "server/tuner/learning/prepare.h"
+#include "server/tuner/learning/prepared_question.h"
 #include "server/tuner/question/checker.h"
 #include "server/tuner/question/job_template.h"
+#include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_control.h"
@@ -151,7 +154,12 @@ void NoteSearch(const StudyResult& searched, const Candidates& candidates,
 absl::StatusOr<StudyAnswer> Measure(const StudyRequest& request, const Knowledge& knowledge,
                                     const JobPlanner& planner, const StudyControl& control) {
   const TrialRequest& trials = *request.trials;
-  ASSIGN_OR_RETURN(StudyAnswer searched, RunStudy(SearchOf(request), knowledge, control));
+  ASSIGN_OR_RETURN(PreparedQuestion question,
+                   Prepare(request, planner.problem, knowledge, control.history));
+  PreparedQuestion search = question;
+  search.request = SearchOf(question.request);
+  RETURN_IF_ERROR(NarrowSpace(search.request.dimensions, search.problem));
+  ASSIGN_OR_RETURN(StudyAnswer searched, AnswerQuestion(std::move(search), control));
   const auto* found = std::get_if<StudyResult>(&searched);
   if (found == nullptr) return searched;
   Progress progress = {.phase = "trials"};
@@ -188,7 +196,7 @@ absl::StatusOr<StudyAnswer> Measure(const StudyRequest& request, const Knowledge
   const Candidates candidates = CandidatesOf(found->plans, planner);
   ASSIGN_OR_RETURN(
       StudyAnswer answer,
-      RunTrialStudy(request, knowledge, {.candidates = candidates.plans, .runs_jobs = true},
+      RunTrialStudy(std::move(question), {.candidates = candidates.plans, .runs_jobs = true},
                     launcher, measuring));
   if (auto* const result = std::get_if<StudyResult>(&answer)) {
     NoteSearch(*found, candidates, planner.problem.profile.name, *result);

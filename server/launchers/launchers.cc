@@ -5,16 +5,21 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "search_space/base/status.h"
 #include "server/launchers/job_study.h"
 #include "server/launchers/replay_launcher.h"
 #include "server/tuner/answers/run_study.h"
+#include "server/tuner/learning/prepare.h"
+#include "server/tuner/learning/prepared_question.h"
+#include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_control.h"
 #include "server/tuner/question/study_request.h"
 #include "server/tuner/question/trial.h"
+#include "server/tuner/search/search_plan.h"
 #include "server/tuner/trials/trial_study.h"
 
 namespace meshwright {
@@ -22,10 +27,13 @@ namespace {
 
 absl::StatusOr<StudyAnswer> Replay(const StudyRequest& request, const Knowledge& knowledge,
                                    const StudyControl& control) {
-  ASSIGN_OR_RETURN(const Problem problem, ResolveProblem(request.question, knowledge));
+  ASSIGN_OR_RETURN(Problem problem, ResolveProblem(request.question, knowledge));
   ASSIGN_OR_RETURN(const std::unique_ptr<ReplayLauncher> launcher,
                    ReplayLauncher::Make(request.trials->replay, problem));
-  return RunTrialStudy(request, knowledge, {.candidates = launcher->Plans()}, *launcher, control);
+  RETURN_IF_ERROR(RequireOnePool(problem));
+  ASSIGN_OR_RETURN(PreparedQuestion question,
+                   Prepare(request, std::move(problem), knowledge, control.history));
+  return RunTrialStudy(std::move(question), {.candidates = launcher->Plans()}, *launcher, control);
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ TrialOutcome Merged(const std::vector<MeasuredPlan>& rows) {
     times.push_back(row.step_time->count());
     if (row.peak_memory.has_value()) peaks.push_back(row.peak_memory->count);
   }
-  if (times.size() * 2 < rows.size()) return OutcomeOf(*failure, Seconds(0), std::nullopt);
+  if (times.size() * 2 < rows.size()) return TrialOutcomeOf(*failure, Seconds(0), std::nullopt);
   Ran ran = {.step_time = Seconds(Median(times))};
   if (!peaks.empty()) ran.peak_memory = Bytes{Median(peaks)};
   return ran;

@@ -16,6 +16,7 @@
 #include "search_space/spec/plan.h"
 #include "server/engine/engine.h"
 #include "server/engine/study_codec.h"
+#include "server/tuner/learning/prepare.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_control.h"
@@ -99,8 +100,8 @@ class StoredTrialsTest : public EngineTest {
     seen_.push_back({.history = control.history.read(problem).value().rows,
                      .history_sequence = control.history.sequence});
     auto answer =
-        RunTrialStudy(request, knowledge, {.candidates = Candidates(), .runs_jobs = is_varying},
-                      launcher, control);
+        RunTrialStudy(Prepare(request, problem, knowledge, control.history).value(),
+                      {.candidates = Candidates(), .runs_jobs = is_varying}, launcher, control);
     seen_.back().submitted = launcher.submitted;
     return answer;
   }

@@ -404,7 +404,7 @@ absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Fail(FailureClass fail
                                                   site_failures_, Word(failure), report.message)),
         "SITE_FAILURE");
   }
-  return Finish(OutcomeOf(policy.outcome, Seconds(0), std::nullopt), report);
+  return Finish(TrialOutcomeOf(policy.outcome, Seconds(0), std::nullopt), report);
 }
 
 absl::Status JobLauncher::TryAgain(const AttemptReport& report) {

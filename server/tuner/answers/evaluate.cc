@@ -2,6 +2,9 @@
 
 #include "estimator/learning/calibration.h"
 #include "estimator/model/analytic_model.h"
+#include "server/tuner/learning/calibrate.h"
+#include "server/tuner/learning/prepared_question.h"
+#include "server/tuner/question/knowledge.h"
 #include "server/tuner/search/search_plan.h"
 
 namespace meshwright {

@@ -5,7 +5,8 @@
 
 #include "absl/status/statusor.h"
 #include "search_space/spec/estimate.h"
-#include "server/tuner/learning/calibrate.h"
+#include "server/tuner/learning/prepare.h"
+#include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_request.h"

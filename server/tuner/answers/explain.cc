@@ -17,7 +17,8 @@
 #include "search_space/spec/plan.h"
 #include "server/tuner/answers/run_study.h"
 #include "server/tuner/learning/calibrate.h"
-#include "server/tuner/learning/joined_history.h"
+#include "server/tuner/learning/prepared_question.h"
+#include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_control.h"
@@ -26,6 +27,7 @@
 #include "server/tuner/search/exhaustive.h"
 #include "server/tuner/search/infeasible.h"
 #include "server/tuner/search/model_search.h"
+#include "server/tuner/search/question_search.h"
 #include "server/tuner/search/search_plan.h"
 
 namespace meshwright {
@@ -66,40 +68,29 @@ Problem Changed(Problem problem, const Resource& resource, double factor) {
 
 const Resource& Memory() { return kResources[2]; }
 
-// The best plans of a problem that may not be the user's own.
-class Searcher {
- public:
-  Searcher(const Calibration& calibration, SearchOptions options)
-      : calibration_(calibration), options_(std::move(options)) {}
+constexpr std::string_view kToExplain = "to explain";
 
-  // Nothing when no plan fits. CANCELLED or DEADLINE_EXCEEDED when the search was cut: half an
-  // explanation would mislead.
-  absl::StatusOr<std::vector<RankedPlan>> Best(const Problem& problem, std::size_t count) {
-    options_.plan_count = count;
-    const SearchFound found =
-        SearchExhaustively(SpaceOf(problem), ViewOf(problem), calibration_, options_);
-    if (!found.summary.complete) {
-      return found.summary.stop_cause == StopCause::kCancelled
-                 ? absl::CancelledError("cancelled")
-                 : absl::DeadlineExceededError("the deadline leaves no time to explain");
-    }
-    AnalyticModel model(ViewOf(problem), calibration_);
-    std::vector<RankedPlan> plans;
-    for (const RecomputeChoice& choice : found.best) {
-      plans.push_back(RankPlan(choice.plan, problem, model));
-    }
-    return plans;
-  }
+// Returns the best plans of a problem, best first; empty if none fits. CANCELLED or
+// DEADLINE_EXCEEDED if the search was cut: half an explanation would mislead.
+absl::StatusOr<std::vector<RankedPlan>> BestPlans(const Problem& problem,
+                                                  const Calibration& calibration,
+                                                  const SearchOptions& options) {
+  const SearchFound found = BestPlansOf(problem, calibration, options);
+  RETURN_IF_ERROR(CutStatus(found.summary.stop_cause, kToExplain));
+  AnalyticModel model(ViewOf(problem), calibration);
+  return RankPlans(found, problem, model);
+}
 
-  [[nodiscard]] RankedPlan Of(const ParallelPlan& plan, const Problem& problem) const {
-    AnalyticModel model(ViewOf(problem), calibration_);
-    return RankPlan(plan, problem, model);
-  }
+RankedPlan Ranked(const ParallelPlan& plan, const Problem& problem,
+                  const Calibration& calibration) {
+  AnalyticModel model(ViewOf(problem), calibration);
+  return RankPlan(plan, problem, model);
+}
 
- private:
-  Calibration calibration_;
-  SearchOptions options_;
-};
+SearchOptions ForOnePlan(SearchOptions options) {
+  options.plan_count = 1;
+  return options;
+}
 
 // "pipeline_bubble +1.2 s, tensor_parallel -0.3 s": the largest differences of `plan` from `best`.
 std::string Differences(const Estimate& plan, const Estimate& best) {
@@ -134,19 +125,19 @@ std::string TooLarge(const Estimate& plan) {
                      plan.memory_capacity / GiB(1));
 }
 
-// The fastest plan of `anywhere`, as it is on the devices that there are, when memory or the
+// Adds the fastest plan of `anywhere`, as it is on the devices that there are, if memory or the
 // history rules it out.
-absl::Status AddRuledOut(const Problem& problem, const Problem& anywhere,
-                         const Calibration& calibration, SearchOptions options,
-                         Explanation& answer) {
+absl::Status AddRuledOut(const PreparedQuestion& question, const Problem& anywhere,
+                         const SearchOptions& options, Explanation& answer) {
+  const Problem& problem = question.problem;
+  const Calibration& calibration = question.learnt.calibration;
   Calibration no_failures = calibration;
   no_failures.out_of_memory.reset();
   no_failures.failed.clear();
-  Searcher searcher(no_failures, std::move(options));
-  ASSIGN_OR_RETURN(const std::vector<RankedPlan> fastest, searcher.Best(anywhere, 1));
+  ASSIGN_OR_RETURN(const std::vector<RankedPlan> fastest,
+                   BestPlans(anywhere, no_failures, ForOnePlan(options)));
   if (fastest.empty()) return absl::OkStatus();
-  AnalyticModel model(ViewOf(problem), calibration);
-  const RankedPlan here = RankPlan(fastest.front().plan, problem, model);
+  const RankedPlan here = Ranked(fastest.front().plan, problem, calibration);
   const Estimate& estimate = here.estimate;
   const auto by_history = WhyRuledOut(here.plan, calibration, ViewOf(problem));
   if ((estimate.fits && !by_history.has_value()) || here.plan == answer.plan.plan) {
@@ -164,15 +155,18 @@ absl::Status AddRuledOut(const Problem& problem, const Problem& anywhere,
   return absl::OkStatus();
 }
 
-absl::Status AddSensitivities(const Problem& problem, Searcher& searcher, Explanation& answer) {
+absl::Status AddSensitivities(const PreparedQuestion& question, const SearchOptions& options,
+                              Explanation& answer) {
+  const Calibration& calibration = question.learnt.calibration;
   Seconds most_gained(0);
   for (const Resource& resource : kResources) {
     for (const double change : {kChange, -kChange}) {
-      const Problem changed = Changed(problem, resource, 1 + change);
-      ASSIGN_OR_RETURN(std::vector<RankedPlan> best, searcher.Best(changed, 1));
+      const Problem changed = Changed(question.problem, resource, 1 + change);
+      ASSIGN_OR_RETURN(std::vector<RankedPlan> best,
+                       BestPlans(changed, calibration, ForOnePlan(options)));
       Sensitivity sensitivity = {.resource = resource.name,
                                  .change = change,
-                                 .same = searcher.Of(answer.plan.plan, changed)};
+                                 .same = Ranked(answer.plan.plan, changed, calibration)};
       if (!best.empty()) sensitivity.best = std::move(best.front());
       if (change > 0 && sensitivity.best.has_value()) {
         const Seconds gained =
@@ -194,8 +188,8 @@ absl::Status NothingFits() {
 }
 
 // The model's own words on the plan that is explained. That it has none is no failure.
-absl::Status AddModelLines(const StudyRequest& request, const Problem& problem,
-                           const StudyControl& control, Explanation& answer) {
+absl::Status AddModelLines(const PreparedQuestion& question, const StudyControl& control,
+                           Explanation& answer) {
   const CostModelSource& source = *answer.plan.estimate.cost_model;
   if (source.is_fallback) return absl::OkStatus();  // its estimate says why
   const auto note = [&](const absl::Status& status) {
@@ -204,14 +198,14 @@ absl::Status AddModelLines(const StudyRequest& request, const Problem& problem,
                                   : fmt::format("cost model {} did not explain the plan: {}",
                                                 source.name, std::string(status.message())));
   };
-  const auto asked =
-      OpenAskedModel(request.cost_model, problem, control.open_model, control.cancel);
+  const auto asked = OpenAskedModel(question.request.cost_model, question.problem,
+                                    control.open_model, control.cancel);
   if (absl::IsCancelled(asked.status())) return asked.status();
   if (!asked.ok() || asked->model == nullptr) {
     note(asked.ok() ? absl::UnavailableError(asked->fallback->reason) : asked.status());
     return absl::OkStatus();
   }
-  auto lines = asked->model->Explain(AskedForm(answer.plan.plan, problem), control.cancel);
+  auto lines = asked->model->Explain(AskedForm(answer.plan.plan, question.problem), control.cancel);
   if (absl::IsCancelled(lines.status())) return lines.status();
   if (lines.ok()) {
     answer.model_lines = *std::move(lines);
@@ -222,20 +216,15 @@ absl::Status AddModelLines(const StudyRequest& request, const Problem& problem,
 }
 
 // The study's answer, explained as far as the vendor's model can.
-absl::StatusOr<Explanation> ExplainByModel(const StudyRequest& request, const Knowledge& knowledge,
+absl::StatusOr<Explanation> ExplainByModel(const PreparedQuestion& question,
                                            const StudyControl& control) {
-  ASSIGN_OR_RETURN(const Problem problem, SearchableProblem(request, knowledge));
-  ASSIGN_OR_RETURN(StudyAnswer studied, RunStudy(request, knowledge, control));
+  ASSIGN_OR_RETURN(StudyAnswer studied, AnswerQuestion(question, control));
   auto* const result = std::get_if<StudyResult>(&studied);
   if (result == nullptr) return NothingFits();
-  const StopCause cause = result->search.stop_cause;
-  if (cause == StopCause::kCancelled) return absl::CancelledError("cancelled");
-  if (cause == StopCause::kDeadline) {
-    return absl::DeadlineExceededError("the deadline leaves no time to explain");
-  }
+  RETURN_IF_ERROR(CutStatus(result->search.stop_cause, kToExplain));
   for (RankedPlan& plan : result->plans) plan.exports.clear();
   Explanation answer = {.plan = result->plans.front(), .best = result->plans.front()};
-  if (request.baseline.has_value()) answer.plan = *result->baseline;
+  if (question.request.baseline.has_value()) answer.plan = *result->baseline;
   for (std::size_t i = 1; i < result->plans.size(); ++i) {
     RankedPlan& other = result->plans[i];
     std::string reason = SlowerBy(other.estimate, answer.best.estimate);
@@ -247,7 +236,7 @@ absl::StatusOr<Explanation> ExplainByModel(const StudyRequest& request, const Kn
   answer.warnings.emplace_back(
       "what more or less of a resource would change, and what more memory would allow, is the "
       "built-in model's alone: explain without cost_model shows it");
-  RETURN_IF_ERROR(AddModelLines(request, problem, control, answer));
+  RETURN_IF_ERROR(AddModelLines(question, control, answer));
   return answer;
 }
 
@@ -256,25 +245,22 @@ absl::StatusOr<Explanation> ExplainByModel(const StudyRequest& request, const Kn
 absl::StatusOr<Explanation> Explain(const StudyRequest& request, const Knowledge& knowledge,
                                     const StudyControl& control) {
   RETURN_IF_ERROR(RequireExhaustive(request, "explain"));
-  if (request.cost_model.has_value()) return ExplainByModel(request, knowledge, control);
-  ASSIGN_OR_RETURN(const Problem problem, SearchableProblem(request, knowledge));
-  ASSIGN_OR_RETURN(const StudyRequest asked,
-                   WithStoreHistory(request, problem, knowledge, control.history));
-  ASSIGN_OR_RETURN(const LearntCalibration learnt, LearnCalibration(asked, problem, knowledge));
-  const Calibration& calibration = learnt.calibration;
+  ASSIGN_OR_RETURN(const PreparedQuestion question,
+                   PrepareSearch(request, knowledge, control.history));
+  if (request.cost_model.has_value()) return ExplainByModel(question, control);
+  const auto& problem = question.problem;
+  const Calibration& calibration = question.learnt.calibration;
   const SearchOptions options = SearchOptionsOf(request, control, Clock::now());
-  Searcher searcher(calibration, options);
-  ASSIGN_OR_RETURN(const std::vector<RankedPlan> ranked,
-                   searcher.Best(problem, static_cast<std::size_t>(request.plan_count)));
+  ASSIGN_OR_RETURN(const std::vector<RankedPlan> ranked, BestPlans(problem, calibration, options));
   if (ranked.empty()) return NothingFits();
   Explanation answer = {.plan = ranked.front(), .best = ranked.front()};
   answer.applied_defaults = problem.applied_defaults;
   answer.warnings = WarningsOf(problem, calibration);
-  answer.calibration = learnt.report;
+  answer.calibration = question.learnt.report;
   if (request.baseline.has_value()) {
     ASSIGN_OR_RETURN(const ResolvedPlan resolved,
                      ResolvePlan(*request.baseline, problem, "baseline"));
-    answer.plan = searcher.Of(resolved.plan, problem);
+    answer.plan = Ranked(resolved.plan, problem, calibration);
     answer.applied_defaults.insert(answer.applied_defaults.end(), resolved.applied_defaults.begin(),
                                    resolved.applied_defaults.end());
   }
@@ -284,11 +270,11 @@ absl::StatusOr<Explanation> Explain(const StudyRequest& request, const Knowledge
         {.plan = other, .reason = SlowerBy(other.estimate, answer.best.estimate)});
   }
   if (calibration.out_of_memory.has_value() || !calibration.failed.empty()) {
-    RETURN_IF_ERROR(AddRuledOut(problem, problem, calibration, options, answer));
+    RETURN_IF_ERROR(AddRuledOut(question, problem, options, answer));
   }
-  RETURN_IF_ERROR(AddRuledOut(problem, Changed(problem, Memory(), kPlentyOfMemory), calibration,
-                              options, answer));
-  RETURN_IF_ERROR(AddSensitivities(problem, searcher, answer));
+  RETURN_IF_ERROR(
+      AddRuledOut(question, Changed(problem, Memory(), kPlentyOfMemory), options, answer));
+  RETURN_IF_ERROR(AddSensitivities(question, options, answer));
   return answer;
 }
 

@@ -6,18 +6,18 @@
 #include <string_view>
 #include <utility>
 
+#include "estimator/learning/calibration.h"
 #include "estimator/model/analytic_model.h"
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/cluster.h"
 #include "search_space/spec/estimate.h"
-#include "server/tuner/learning/calibrate.h"
 #include "server/tuner/question/plan_model.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/search/asked_model.h"
-#include "server/tuner/search/infeasible.h"
 #include "server/tuner/search/model_search.h"
+#include "server/tuner/search/question_search.h"
 #include "server/tuner/search/search_plan.h"
 
 namespace meshwright {
@@ -36,19 +36,7 @@ double LevelOf(const Estimate& estimate) {
   return most;
 }
 
-// OK where the search had the time that it needs.
-absl::Status CutOf(StopCause cause) {
-  switch (cause) {
-    case StopCause::kCancelled:
-      return absl::CancelledError("cancelled");
-    case StopCause::kDeadline:
-      return absl::DeadlineExceededError("the deadline leaves no time for all points");
-    case StopCause::kEvaluationLimit:
-    case StopCause::kFinished:
-      break;
-  }
-  return absl::OkStatus();
-}
+constexpr std::string_view kForAllPoints = "for all points";
 
 // What a vendor's model left open of a point.
 std::vector<std::string> NotesOf(const ModelFound& searched, const PlanModel& model) {
@@ -67,55 +55,52 @@ std::vector<std::string> NotesOf(const ModelFound& searched, const PlanModel& mo
 }
 
 absl::StatusOr<PointFound> PointOf(const ModelFound& searched, AskedModel& asked,
-                                   const Problem& problem, const PointSearch& by) {
-  RETURN_IF_ERROR(CutOf(searched.found.summary.stop_cause));
+                                   const PreparedQuestion& question, const StudyControl& control) {
+  RETURN_IF_ERROR(CutStatus(searched.found.summary.stop_cause, kForAllPoints));
   PointFound point = {.warnings = NotesOf(searched, *asked.model)};
   if (searched.found.best.empty()) return point;
-  AnalyticModel model(ViewOf(problem), by.calibration);
+  const Problem& problem = question.problem;
+  AnalyticModel model(ViewOf(problem), question.learnt.calibration);
   point.best = RankPlan(searched.found.best.front().plan, problem, model);
   RankedPlan* const best[] = {&*point.best};
-  RETURN_IF_ERROR(ApplyModel(asked, problem, searched, best, by.control.cancel));
+  RETURN_IF_ERROR(ApplyModel(asked, problem, searched, best, control.cancel));
   return point;
 }
 
-absl::StatusOr<PointFound> BestByModel(const Problem& smaller, const Problem& problem,
-                                       const PointSearch& by) {
+absl::StatusOr<PointFound> BestByModel(const Problem& smaller, const PreparedQuestion& question,
+                                       const SearchOptions& options, const StudyControl& control) {
   // A program is not started when there is no time to ask it.
-  if (by.options.stop) {
-    RETURN_IF_ERROR(CutOf(by.options.stop().value_or(StopCause::kFinished)));
+  if (options.stop) {
+    RETURN_IF_ERROR(CutStatus(options.stop().value_or(StopCause::kFinished), kForAllPoints));
   }
-  ASSIGN_OR_RETURN(AskedModel asked, OpenAskedModel(by.request.cost_model, smaller,
-                                                    by.control.open_model, by.control.cancel));
+  ASSIGN_OR_RETURN(AskedModel asked, OpenAskedModel(question.request.cost_model, smaller,
+                                                    control.open_model, control.cancel));
   if (asked.fallback.has_value()) return PointFound{.fallback = asked.fallback};
-  const int limit = by.request.evaluation_limit.value_or(kDefaultModelLimit);
-  const ModelFound searched =
-      SearchByModel(smaller, by.calibration, *asked.model, by.options, limit);
-  const absl::Status why =
-      searched.failure.ok() ? WhyNothing(searched, asked.model->version()) : searched.failure;
-  if (why.ok()) return PointOf(searched, asked, problem, by);
-  if (searched.failure.ok() && Reason(why) != "COST_MODEL_NO_ESTIMATE") return why;
-  RETURN_IF_ERROR(FallBack(*by.request.cost_model, why, asked));
-  return PointFound{.fallback = asked.fallback};
+  ASSIGN_OR_RETURN(const std::optional<ModelFound> searched,
+                   SearchByAskedModel(asked, question, smaller, options, PartialAnswer::kIsNone));
+  if (!searched.has_value()) return PointFound{.fallback = asked.fallback};
+  return PointOf(*searched, asked, question, control);
 }
 
 }  // namespace
 
-absl::StatusOr<PointFound> BestWithin(const Problem& problem, double free_ratio,
-                                      const PointSearch& by) {
-  Problem smaller = problem;
+absl::StatusOr<PointFound> BestWithin(const PreparedQuestion& question, double free_ratio,
+                                      const SearchOptions& options, const StudyControl& control,
+                                      const std::optional<CostModelSource>& fallback) {
+  Problem smaller = question.problem;
   NodePool& pool = smaller.cluster.pools.front();
   pool.memory_capacity = Scale(pool.memory_capacity, 1 - free_ratio);
-  if (by.request.cost_model.has_value() && !by.fallback.has_value()) {
-    return BestByModel(smaller, problem, by);
+  if (question.request.cost_model.has_value() && !fallback.has_value()) {
+    return BestByModel(smaller, question, options, control);
   }
-  const SearchFound found =
-      SearchExhaustively(SpaceOf(smaller), ViewOf(smaller), by.calibration, by.options);
-  RETURN_IF_ERROR(CutOf(found.summary.stop_cause));
+  const Calibration& calibration = question.learnt.calibration;
+  const SearchFound found = BestPlansOf(smaller, calibration, options);
+  RETURN_IF_ERROR(CutStatus(found.summary.stop_cause, kForAllPoints));
   PointFound point;
   if (found.best.empty()) return point;
-  AnalyticModel model(ViewOf(problem), by.calibration);
-  point.best = RankPlan(found.best.front().plan, problem, model);
-  point.best->estimate.cost_model = by.fallback;
+  AnalyticModel model(ViewOf(question.problem), calibration);
+  point.best = RankPlan(found.best.front().plan, question.problem, model);
+  point.best->estimate.cost_model = fallback;
   return point;
 }
 
@@ -140,18 +125,13 @@ void NoteLevel(double level, const PointFound& found, StudyResult& result) {
   }
 }
 
-void AddLevels(const Problem& problem, const PointSearch& by, StudyResult& result) {
-  SearchOptions options = by.options;
+void AddLevels(const PreparedQuestion& question, SearchOptions options, const StudyControl& control,
+               const std::optional<CostModelSource>& fallback, StudyResult& result) {
   options.plan_count = 1;
   options.on_progress = {};  // the counts of the answer's own search stand
-  const PointSearch one = {.request = by.request,
-                           .calibration = by.calibration,
-                           .options = options,
-                           .control = by.control,
-                           .fallback = by.fallback};
   for (const double level : kFreeMemoryLevels) {
     if (Leaves(result.pareto_front.back().plan.estimate, level)) continue;
-    absl::StatusOr<PointFound> found = BestWithin(problem, level, one);
+    absl::StatusOr<PointFound> found = BestWithin(question, level, options, control, fallback);
     if (!found.ok()) {
       WarnOfLevel(level, std::string(found.status().message()), result);
       return;
@@ -168,14 +148,16 @@ void AddLevels(const Problem& problem, const PointSearch& by, StudyResult& resul
 
 }  // namespace
 
-void AddParetoFront(const Problem& problem, const PointSearch& by, StudyResult& result) {
-  if (!CutOf(result.search.stop_cause).ok()) {
+void AddParetoFront(const PreparedQuestion& question, const SearchOptions& options,
+                    const StudyControl& control, const std::optional<CostModelSource>& fallback,
+                    StudyResult& result) {
+  if (!CutStatus(result.search.stop_cause, kForAllPoints).ok()) {
     result.warnings.emplace_back("pareto_front is empty: the search was cut");
     return;
   }
   AddPoint(result.plans.front(), result);
-  AddLevels(problem, by, result);
-  if (!by.request.cost_model.has_value() || by.fallback.has_value()) return;
+  AddLevels(question, options, control, fallback, result);
+  if (!question.request.cost_model.has_value() || fallback.has_value()) return;
   // A vendor's model may answer differently where it has less memory to look at, and a search that
   // proves nothing may find there what it has not seen before.
   result.pareto_front = FrontOf(std::move(result.pareto_front));

@@ -16,9 +16,10 @@
 #include "search_space/spec/estimate.h"
 #include "server/tuner/answers/joined_warnings.h"
 #include "server/tuner/answers/pareto_front.h"
+#include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_request.h"
-#include "server/tuner/search/infeasible.h"
+#include "server/tuner/search/search_plan.h"
 
 namespace meshwright {
 namespace {
@@ -128,12 +129,19 @@ std::optional<CalibrationReport> CalibrationOf(Precision precision,
 
 }  // namespace
 
-absl::StatusOr<std::vector<PrecisionChoice>> PrecisionChoices(const StudyRequest& request) {
+absl::StatusOr<std::vector<PreparedPrecision>> PreparePrecisions(const StudyRequest& request,
+                                                                 const Knowledge& knowledge,
+                                                                 const HistorySource& source) {
   SpaceOptions options;
   const auto violations = ApplyDimensions(request.dimensions, "dimensions", options);
   if (!violations.empty()) return InvalidFields(violations);
+  std::vector<PreparedPrecision> questions;
   const std::vector<int>& precisions = options.precisions.values;
-  if (precisions.empty()) return std::vector{PrecisionChoice{.request = request}};
+  if (precisions.empty()) {
+    ASSIGN_OR_RETURN(PreparedQuestion question, PrepareSearch(request, knowledge, source));
+    questions.push_back({.question = std::move(question)});
+    return questions;
+  }
   const std::optional<Precision>& stated = request.question.workload.precision;
   if (stated.has_value()) {
     return InvalidFields(
@@ -141,13 +149,14 @@ absl::StatusOr<std::vector<PrecisionChoice>> PrecisionChoices(const StudyRequest
           .description = fmt::format("precision: the workload states {}; leave one of them out",
                                      Word(*stated))}});
   }
-  std::vector<PrecisionChoice> choices;
   for (const int value : precisions) {
-    PrecisionChoice choice = {.request = request, .precision = static_cast<Precision>(value)};
-    choice.request.question.workload.precision = choice.precision;
-    choices.push_back(std::move(choice));
+    StudyRequest own = request;
+    const auto precision = static_cast<Precision>(value);
+    own.question.workload.precision = precision;
+    ASSIGN_OR_RETURN(PreparedQuestion question, PrepareSearch(std::move(own), knowledge, source));
+    questions.push_back({.question = std::move(question), .precision = precision});
   }
-  return choices;
+  return questions;
 }
 
 absl::StatusOr<StudyAnswer> BestOf(const std::vector<PrecisionAnswer>& answers,

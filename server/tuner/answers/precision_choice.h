@@ -6,20 +6,26 @@
 #include "absl/status/statusor.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/choices.h"
+#include "server/tuner/learning/prepared_question.h"
+#include "server/tuner/question/knowledge.h"
+#include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_request.h"
 
 namespace meshwright {
 
-// A question with one of the precisions that it leaves open.
-struct PrecisionChoice {
-  StudyRequest request = {};
-  std::optional<Precision> precision = {};  // absent: the question leaves none open
+// A prepared question with one of the precisions that the request leaves open.
+struct PreparedPrecision {
+  PreparedQuestion question = {};
+  std::optional<Precision> precision = {};  // absent: the request leaves none open
 };
 
-// The dimension "precision" lists what the workload leaves open: a question for each of its values.
-// INVALID_ARGUMENT when the workload states a precision, or for dimensions that cannot be.
-absl::StatusOr<std::vector<PrecisionChoice>> PrecisionChoices(const StudyRequest& request);
+// Prepares the question of each value of the dimension "precision", which lists what the workload
+// leaves open. INVALID_ARGUMENT if the workload states a precision too, or for dimensions that
+// cannot be; other errors are PrepareSearch's.
+absl::StatusOr<std::vector<PreparedPrecision>> PreparePrecisions(const StudyRequest& request,
+                                                                 const Knowledge& knowledge,
+                                                                 const HistorySource& source);
 
 struct PrecisionAnswer {
   std::optional<Precision> precision = {};

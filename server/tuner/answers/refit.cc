@@ -13,6 +13,7 @@
 #include "search_space/spec/estimate.h"
 #include "search_space/spec/workload.h"
 #include "server/tuner/answers/evaluate.h"
+#include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_request.h"
 

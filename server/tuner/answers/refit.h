@@ -6,6 +6,7 @@
 #include "absl/status/statusor.h"
 #include "search_space/spec/estimate.h"
 #include "search_space/spec/workload.h"
+#include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_request.h"
 

@@ -23,14 +23,17 @@
 #include "server/tuner/answers/precision_choice.h"
 #include "server/tuner/export/export.h"
 #include "server/tuner/learning/calibrate.h"
-#include "server/tuner/learning/joined_history.h"
+#include "server/tuner/learning/prepared_question.h"
 #include "server/tuner/question/checker.h"
+#include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/plan_model.h"
+#include "server/tuner/question/resolved_run.h"
 #include "server/tuner/search/asked_model.h"
 #include "server/tuner/search/baseline.h"
 #include "server/tuner/search/exhaustive.h"
 #include "server/tuner/search/infeasible.h"
 #include "server/tuner/search/model_search.h"
+#include "server/tuner/search/question_search.h"
 #include "server/tuner/search/search_by_asking.h"
 #include "server/tuner/search/search_plan.h"
 #include "server/tuner/search/strategies.h"
@@ -58,16 +61,15 @@ absl::Status NothingYet(StopCause cause, const SearchSummary& summary) {
                     "EVALUATION_LIMIT");
 }
 
-// The default strategy needs not ask.
-SearchFound Search(const StudyRequest& request, const Problem& problem,
-                   const Calibration& calibration, const SearchOptions& options) {
+// The default strategy needs no asking.
+SearchFound Search(const PreparedQuestion& question, const SearchOptions& options) {
+  const auto& [request, problem, runs, learnt] = question;
+  if (request.strategy == kExhaustive) return BestPlansOf(problem, learnt.calibration, options);
   const SearchSpace space = SpaceOf(problem);
-  if (request.strategy == kExhaustive) {
-    return SearchExhaustively(space, ViewOf(problem), calibration, options);
-  }
-  const std::unique_ptr<SearchStrategy> strategy = MakeStrategy(
-      request.strategy, {.space = space, .problem = ViewOf(problem), .calibration = calibration});
-  AnalyticModel model(ViewOf(problem), calibration);
+  const std::unique_ptr<SearchStrategy> strategy =
+      MakeStrategy(request.strategy,
+                   {.space = space, .problem = ViewOf(problem), .calibration = learnt.calibration});
+  AnalyticModel model(ViewOf(problem), learnt.calibration);
   return SearchByAsking(*strategy, model, space, options,
                         request.evaluation_limit.value_or(kDefaultEvaluationLimit));
 }
@@ -94,8 +96,7 @@ void NoteHistory(const StudyRequest& request, const Calibration& calibration, St
   const auto count = std::ranges::find(result.search.pruned_count_by_rule, kHistoryRule,
                                        [](const auto& rule) { return rule.first; });
   // Only where the rule of memory is on is it told apart what the history alone left out.
-  const bool is_counted =
-      std::ranges::find(request.disabled_rules, kMemoryRule) == request.disabled_rules.end();
+  const bool is_counted = IsRuleOn(kMemoryRule, request.disabled_rules);
   const bool pruned =
       !is_counted || (count != result.search.pruned_count_by_rule.end() && count->second > 0);
   if (calibration.out_of_memory.has_value() && pruned) {
@@ -113,17 +114,13 @@ void NoteHistory(const StudyRequest& request, const Calibration& calibration, St
 }
 
 // A run of this very job may have been faster than what is expected of any plan.
-void NoteBestRun(const StudyRequest& request, const Problem& problem, const Knowledge& knowledge,
-                 StudyResult& result) {
+void NoteBestRun(const PreparedQuestion& question, StudyResult& result) {
   std::optional<std::pair<Seconds, ParallelPlan>> best;
-  for (const HistoryRow& row : request.history) {
-    if (row.outcome != Outcome::kOk || !row.step_time.has_value()) continue;
-    const auto own = ResolveProblem(row.question, knowledge);
-    if (!own.ok() || !IsSameJob(*own, problem)) continue;
-    const auto plan = ResolvePlan(row.plan, problem, "plan");
-    if (!plan.ok()) continue;  // Calibrate has said so
-    const std::pair run(*row.step_time, plan->plan);
-    if (!best.has_value() || run < *best) best = run;
+  for (const ResolvedRun& run : question.runs) {
+    const bool counts = run.is_same_job && !run.is_by_own_facts;
+    if (!counts || run.outcome != Outcome::kOk || !run.step_time.has_value()) continue;
+    const std::pair timed(*run.step_time, run.plan);
+    if (!best.has_value() || timed < *best) best = timed;
   }
   const RankedPlan& first = result.plans.front();
   if (!best.has_value() || best->first >= first.estimate.step_time || best->second == first.plan) {
@@ -134,21 +131,16 @@ void NoteBestRun(const StudyRequest& request, const Problem& problem, const Know
       MakePlanKey(best->second).text, best->first.count(), first.estimate.step_time.count()));
 }
 
-// The search by the vendor's model, or by the built-in one where that cannot be asked or estimates
-// nothing.
-absl::StatusOr<ModelFound> SearchBy(AskedModel& asked, const StudyRequest& request,
-                                    const Problem& problem, const Calibration& calibration,
+// Searches by the vendor's model, or by the built-in one if that gives no answer.
+absl::StatusOr<ModelFound> SearchBy(AskedModel& asked, const PreparedQuestion& question,
                                     const SearchOptions& options) {
   if (asked.model != nullptr) {
-    ModelFound found = SearchByModel(problem, calibration, *asked.model, options,
-                                     request.evaluation_limit.value_or(kDefaultModelLimit));
-    const absl::Status why =
-        found.failure.ok() ? WhyNothing(found, asked.model->version()) : found.failure;
-    if (why.ok() || !found.found.best.empty()) return found;
-    if (found.failure.ok() && Reason(why) != "COST_MODEL_NO_ESTIMATE") return why;
-    RETURN_IF_ERROR(FallBack(*request.cost_model, why, asked));
+    ASSIGN_OR_RETURN(
+        std::optional<ModelFound> found,
+        SearchByAskedModel(asked, question, question.problem, options, PartialAnswer::kCounts));
+    if (found.has_value()) return *std::move(found);
   }
-  return ModelFound{.found = Search(request, problem, calibration, options)};
+  return ModelFound{.found = Search(question, options)};
 }
 
 // A search by a vendor's model that was cut or misled; no bound of the built-in one holds for it.
@@ -173,19 +165,10 @@ std::vector<RankedPlan*> PlansOf(StudyResult& result) {
   return plans;
 }
 
-// What an answer is made from beside its options.
-struct Asked {
-  const StudyRequest& request;
-  const Problem& problem;
-  const LearntCalibration& learnt;
-  const Knowledge& knowledge;
-  const StudyControl& control;
-};
-
-// The answer of one precision.
-absl::StatusOr<StudyAnswer> Answer(const Asked& asked, AskedModel& model_asked,
-                                   const SearchOptions& options) {
-  const auto& [request, problem, learnt, knowledge, control] = asked;
+// Answers a question with one precision.
+absl::StatusOr<StudyAnswer> Answer(const PreparedQuestion& question, const StudyControl& control,
+                                   AskedModel& asked, const SearchOptions& options) {
+  const auto& [request, problem, runs, learnt] = question;
   const Calibration& calibration = learnt.calibration;
   AnalyticModel model(ViewOf(problem), calibration);
   StudyResult result;
@@ -194,24 +177,21 @@ absl::StatusOr<StudyAnswer> Answer(const Asked& asked, AskedModel& model_asked,
   result.warnings = WarningsOf(problem, calibration);
   ASSIGN_OR_RETURN(result.baseline, BaselineOf(request, problem, model, result.applied_defaults));
 
-  ASSIGN_OR_RETURN(const ModelFound searched,
-                   SearchBy(model_asked, request, problem, calibration, options));
+  ASSIGN_OR_RETURN(const ModelFound searched, SearchBy(asked, question, options));
   const SearchFound& found = searched.found;
-  const bool is_vendors = model_asked.model != nullptr;
+  const bool is_vendors = asked.model != nullptr;
   result.search = found.summary;
   if (found.best.empty()) {
     if (is_vendors && !searched.unanswered.empty()) {
-      return NothingFits(searched, model_asked.model->version());
+      return NothingFits(searched, asked.model->version());
     }
     // A strategy without proof that has no further plan has tried them all.
     const bool is_cut = found.summary.stop_cause != StopCause::kFinished;
     if (is_cut) return NothingYet(found.summary.stop_cause, found.summary);
     return ExplainInfeasible(problem, calibration, found, options);
   }
-  for (const RecomputeChoice& choice : found.best) {
-    result.plans.push_back(RankPlan(choice.plan, problem, model));
-  }
-  RETURN_IF_ERROR(ApplyModel(model_asked, problem, searched, PlansOf(result)));
+  result.plans = RankPlans(found, problem, model);
+  RETURN_IF_ERROR(ApplyModel(asked, problem, searched, PlansOf(result)));
   const RankedPlan& winner = result.plans.front();
   const std::vector<FieldViolation> illegal = CheckPlan(winner.plan, problem, "plan");
   if (!illegal.empty()) {
@@ -219,22 +199,16 @@ absl::StatusOr<StudyAnswer> Answer(const Asked& asked, AskedModel& model_asked,
   }
   RETURN_IF_ERROR(CheckEstimate(winner.plan, winner.estimate, problem));
   if (is_vendors) {
-    const std::vector<std::string>& warnings = model_asked.model->warnings();
+    const std::vector<std::string>& warnings = asked.model->warnings();
     result.warnings.insert(result.warnings.end(), warnings.begin(), warnings.end());
-    NoteModelCut(searched, problem, model_asked.model->version(), result);
+    NoteModelCut(searched, problem, asked.model->version(), result);
   } else {
     NoteCut(request, problem, calibration, result);
   }
   NoteHistory(request, calibration, result);
-  NoteBestRun(request, problem, knowledge, result);
+  NoteBestRun(question, result);
   if (request.pareto) {
-    AddParetoFront(problem,
-                   {.request = request,
-                    .calibration = calibration,
-                    .options = options,
-                    .control = control,
-                    .fallback = model_asked.fallback},
-                   result);
+    AddParetoFront(question, options, control, asked.fallback, result);
   }
   AddExports(problem, result);
   return result;
@@ -243,60 +217,70 @@ absl::StatusOr<StudyAnswer> Answer(const Asked& asked, AskedModel& model_asked,
 // The answers of all precisions.
 struct Answers {
   std::vector<PrecisionAnswer> by_precision = {};
-  // The vendor's model did not answer for the last of them, which the request allows.
+  // The vendor's model gave no answer for the last of several, which the request allows.
   std::optional<CostModelSource> fallback = {};
 };
 
-// By the model that the request names; ends with the first that it cannot be asked about. Under a
-// `fallback` by the built-in model.
-absl::StatusOr<Answers> AnswersBy(const StudyRequest& request, const Knowledge& knowledge,
+// Answers by the model that the request names, up to the first precision that it gives no answer
+// for; under a `fallback` by the built-in model.
+absl::StatusOr<Answers> AnswersBy(const std::vector<PreparedPrecision>& questions,
                                   const StudyControl& control, const SearchOptions& options,
                                   const std::optional<CostModelSource>& fallback) {
-  ASSIGN_OR_RETURN(const std::vector<PrecisionChoice> choices, PrecisionChoices(request));
   Answers answers;
-  for (const PrecisionChoice& choice : choices) {
-    ASSIGN_OR_RETURN(const Problem problem, SearchableProblem(choice.request, knowledge));
-    ASSIGN_OR_RETURN(const StudyRequest asked,
-                     WithStoreHistory(choice.request, problem, knowledge, control.history));
-    ASSIGN_OR_RETURN(const LearntCalibration learnt, LearnCalibration(asked, problem, knowledge));
+  for (const auto& [question, precision] : questions) {
     AskedModel model = {.fallback = fallback};
     if (!fallback.has_value()) {
-      ASSIGN_OR_RETURN(
-          model, OpenAskedModel(asked.cost_model, problem, control.open_model, control.cancel));
+      ASSIGN_OR_RETURN(model, OpenAskedModel(question.request.cost_model, question.problem,
+                                             control.open_model, control.cancel));
     }
-    const Seconds floor =
-        model.model == nullptr ? FloorOfStep(problem, learnt.calibration) : LeastStep(problem);
-    const Asked about = {.request = asked,
-                         .problem = problem,
-                         .learnt = learnt,
-                         .knowledge = knowledge,
-                         .control = control};
-    answers.by_precision.push_back(
-        {.precision = choice.precision, .floor = floor, .answer = Answer(about, model, options)});
-    answers.fallback = model.fallback;
+    const Seconds floor = model.model == nullptr
+                              ? FloorOfStep(question.problem, question.learnt.calibration)
+                              : LeastStep(question.problem);
+    answers.by_precision.push_back({.precision = precision,
+                                    .floor = floor,
+                                    .answer = Answer(question, control, model, options)});
+    if (questions.size() > 1) answers.fallback = model.fallback;
     if (answers.fallback.has_value() && !fallback.has_value()) return answers;
   }
   return answers;
+}
+
+absl::StatusOr<StudyAnswer> AnswerAll(const std::vector<PreparedPrecision>& questions,
+                                      const StudyControl& control, const SearchOptions& options) {
+  ASSIGN_OR_RETURN(const Answers answers,
+                   RunByOneModel([&](const std::optional<CostModelSource>& fallback) {
+                     return AnswersBy(questions, control, options, fallback);
+                   }));
+  absl::StatusOr<StudyAnswer> answer = BestOf(answers.by_precision, options.plan_count);
+  if (auto* result = answer.ok() ? std::get_if<StudyResult>(&*answer) : nullptr) {
+    NoteBaseline(*result);
+  }
+  return answer;
+}
+
+absl::Status CheckStrategy(const StudyRequest& request) {
+  if (request.pareto) RETURN_IF_ERROR(RequireExhaustive(request, "a Pareto front"));
+  if (request.cost_model) RETURN_IF_ERROR(RequireExhaustive(request, "a vendor's model"));
+  return absl::OkStatus();
 }
 
 }  // namespace
 
 absl::StatusOr<StudyAnswer> RunStudy(const StudyRequest& request, const Knowledge& knowledge,
                                      const StudyControl& control) {
-  if (request.pareto) RETURN_IF_ERROR(RequireExhaustive(request, "a Pareto front"));
-  if (request.cost_model) RETURN_IF_ERROR(RequireExhaustive(request, "a vendor's model"));
+  RETURN_IF_ERROR(CheckStrategy(request));
   const SearchOptions options = SearchOptionsOf(request, control, Clock::now());
-  ASSIGN_OR_RETURN(Answers answers, AnswersBy(request, knowledge, control, options, {}));
-  // Times of two models are not ranked beside each other.
-  const bool is_of_many = answers.by_precision.front().precision.has_value();
-  if (answers.fallback.has_value() && is_of_many) {
-    ASSIGN_OR_RETURN(answers, AnswersBy(request, knowledge, control, options, answers.fallback));
-  }
-  absl::StatusOr<StudyAnswer> answer = BestOf(answers.by_precision, options.plan_count);
-  if (auto* result = answer.ok() ? std::get_if<StudyResult>(&*answer) : nullptr) {
-    NoteBaseline(*result);
-  }
-  return answer;
+  ASSIGN_OR_RETURN(const std::vector<PreparedPrecision> questions,
+                   PreparePrecisions(request, knowledge, control.history));
+  return AnswerAll(questions, control, options);
+}
+
+absl::StatusOr<StudyAnswer> AnswerQuestion(PreparedQuestion question, const StudyControl& control) {
+  RETURN_IF_ERROR(CheckStrategy(question.request));
+  const SearchOptions options = SearchOptionsOf(question.request, control, Clock::now());
+  std::vector<PreparedPrecision> questions(1);
+  questions.front().question = std::move(question);
+  return AnswerAll(questions, control, options);
 }
 
 Seconds RoundedUpSeconds(Seconds wall_time) {

@@ -5,6 +5,8 @@
 
 #include "absl/status/statusor.h"
 #include "search_space/base/units.h"
+#include "server/tuner/learning/prepared_question.h"
+#include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_control.h"
@@ -20,6 +22,9 @@ namespace meshwright {
 // refused: whoever has launchers calls RunStudyWithTrials (server/launchers/).
 absl::StatusOr<StudyAnswer> RunStudy(const StudyRequest& request, const Knowledge& knowledge,
                                      const StudyControl& control);
+
+// Does the same for a question that PrepareSearch has prepared and that states its precision.
+absl::StatusOr<StudyAnswer> AnswerQuestion(PreparedQuestion question, const StudyControl& control);
 
 // Wall time rounded up to 10, 100, 1000 ... s: what an answer reports, so that equal requests give
 // equal bytes.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "search_space/base/status.h"
@@ -11,13 +12,14 @@
 #include "server/tuner/answers/joined_warnings.h"
 #include "server/tuner/answers/pareto_front.h"
 #include "server/tuner/learning/calibrate.h"
-#include "server/tuner/learning/joined_history.h"
+#include "server/tuner/learning/prepared_question.h"
+#include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_control.h"
 #include "server/tuner/question/study_request.h"
 #include "server/tuner/search/asked_model.h"
 #include "server/tuner/search/exhaustive.h"
-#include "server/tuner/search/infeasible.h"
+#include "server/tuner/search/question_search.h"
 #include "server/tuner/search/search_plan.h"
 
 namespace meshwright {
@@ -92,16 +94,6 @@ void TakeOverFaster(std::vector<SweepPoint>& points, std::vector<std::string>& w
   }
 }
 
-// What a sweep is asked with.
-struct SweepAsked {
-  const StudyRequest& request;
-  const std::vector<int>& node_counts;
-  const std::vector<double>& free_memory_ratios;
-  const Knowledge& knowledge;
-  const StudyControl& control;
-  const SearchOptions& options;
-};
-
 absl::Status WithText(const absl::Status& status, const std::string& text) {
   absl::Status changed(status.code(), text);
   status.ForEachPayload([&](absl::string_view type, const absl::Cord& payload) {
@@ -123,65 +115,88 @@ absl::Status Because(const absl::Status& status, const CostModelSource& fallback
 }
 
 struct SweepRun {
-  Sweep sweep = {};
+  std::vector<SweepPoint> points = {};
   std::vector<NamedWarnings> warnings = {};
-  // The vendor's model gave no answer, which the request allows: the points are not complete.
+  // The model that did not answer: the points are not complete, or all are the built-in model's.
+  std::optional<CostModelSource> fallback = {};
+};
+
+// How the points of a sweep are searched.
+struct SweepSearch {
+  std::vector<double> free_memory_ratios = {};
+  SearchOptions options = {};
   std::optional<CostModelSource> fallback = {};
 };
 
 // Adds the points of one cluster.
-absl::Status AddPoints(const SweepAsked& asked, const Problem& problem, const PointSearch& by,
-                       SweepRun& run) {
+absl::Status AddPoints(const PreparedQuestion& question, const SweepSearch& search,
+                       const StudyControl& control, SweepRun& run) {
+  const Problem& problem = question.problem;
   const double tokens =
       static_cast<double>(problem.workload.global_batch_size) * problem.workload.sequence_length;
-  for (const double free_ratio : asked.free_memory_ratios) {
+  for (const double free_ratio : search.free_memory_ratios) {
     SweepPoint point = {.device_count = DeviceCount(problem.cluster),
                         .free_memory_ratio = free_ratio};
-    absl::StatusOr<PointFound> found = BestWithin(problem, free_ratio, by);
+    absl::StatusOr<PointFound> found =
+        BestWithin(question, free_ratio, search.options, control, search.fallback);
     if (!found.ok()) return Named(found.status(), point);
-    run.fallback = found->fallback;
-    if (run.fallback.has_value()) return absl::OkStatus();
+    if (found->fallback.has_value()) {
+      run.fallback = found->fallback;
+      return absl::OkStatus();
+    }
     run.warnings.push_back({.name = NameOf(point), .warnings = std::move(found->warnings)});
     point.best = std::move(found->best);
     if (point.best.has_value()) {
       point.device_seconds_per_token =
           point.device_count * point.best->estimate.step_time.count() / tokens;
     }
-    run.sweep.points.push_back(std::move(point));
+    run.points.push_back(std::move(point));
   }
   return absl::OkStatus();
 }
 
-// All points by the model that is asked for, or all by the built-in one under `fallback`.
-absl::StatusOr<SweepRun> RunBy(const SweepAsked& asked,
-                               const std::optional<CostModelSource>& fallback) {
-  SweepRun run;
-  std::vector<NamedWarnings> warnings;
-  for (const int nodes : asked.node_counts) {
-    StudyRequest own = asked.request;
-    for (NodePoolRequest& pool : own.question.cluster.pools) pool.node_count = nodes;
-    ASSIGN_OR_RETURN(const Problem problem, SearchableProblem(own, asked.knowledge));
-    ASSIGN_OR_RETURN(
-        own, WithStoreHistory(std::move(own), problem, asked.knowledge, asked.control.history));
-    ASSIGN_OR_RETURN(const LearntCalibration learnt,
-                     LearnCalibration(own, problem, asked.knowledge));
-    warnings.push_back({.name = fmt::format("{} devices", DeviceCount(problem.cluster)),
-                        .warnings = WarningsOf(problem, learnt.calibration)});
-    if (run.sweep.points.empty()) run.sweep.applied_defaults = problem.applied_defaults;
-    RETURN_IF_ERROR(AddPoints(asked, problem,
-                              {.request = own,
-                               .calibration = learnt.calibration,
-                               .options = asked.options,
-                               .control = asked.control,
-                               .fallback = fallback},
-                              run));
-    if (run.fallback.has_value()) return run;
-  }
-  run.sweep.warnings = JoinedWarnings(warnings);
-  for (std::string& warning : JoinedWarnings(run.warnings)) {
-    run.sweep.warnings.push_back(std::move(warning));
+// Searches all points by the model that is asked for, or all by the built-in one under a fallback.
+absl::StatusOr<SweepRun> SearchPoints(const std::vector<PreparedQuestion>& questions,
+                                      const SweepSearch& search, const StudyControl& control) {
+  SweepRun run = {.fallback = search.fallback};
+  for (const PreparedQuestion& question : questions) {
+    const absl::Status added = AddPoints(question, search, control, run);
+    if (!added.ok()) return search.fallback ? Because(added, *search.fallback) : added;
+    if (run.fallback != search.fallback) return run;
   }
   return run;
+}
+
+absl::StatusOr<std::vector<PreparedQuestion>> PrepareSizes(const StudyRequest& request,
+                                                           const std::vector<int>& node_counts,
+                                                           const Knowledge& knowledge,
+                                                           const HistorySource& source) {
+  std::vector<PreparedQuestion> questions;
+  for (const int nodes : node_counts) {
+    StudyRequest own = request;
+    for (NodePoolRequest& pool : own.question.cluster.pools) pool.node_count = nodes;
+    ASSIGN_OR_RETURN(PreparedQuestion question, PrepareSearch(std::move(own), knowledge, source));
+    question.runs = {};  // they take memory, and nothing asks for them any more
+    questions.push_back(std::move(question));
+  }
+  return questions;
+}
+
+std::vector<std::string> SweepWarnings(const std::vector<PreparedQuestion>& questions,
+                                       const SweepRun& run) {
+  std::vector<NamedWarnings> named;
+  for (const auto& [request, problem, runs, learnt] : questions) {
+    named.push_back({.name = fmt::format("{} devices", DeviceCount(problem.cluster)),
+                     .warnings = WarningsOf(problem, learnt.calibration)});
+  }
+  std::vector<std::string> warnings = JoinedWarnings(named);
+  std::ranges::move(JoinedWarnings(run.warnings), std::back_inserter(warnings));
+  if (run.fallback.has_value()) {
+    warnings.push_back(
+        fmt::format("cost model {} gave no answer, all points are the built-in model's: {}",
+                    run.fallback->name, run.fallback->reason));
+  }
+  return warnings;
 }
 
 }  // namespace
@@ -193,29 +208,23 @@ absl::StatusOr<Sweep> RunSweep(const StudyRequest& request, const std::vector<in
     return InvalidFields(violations);
   }
   RETURN_IF_ERROR(RequireExhaustive(request, "a sweep"));
-  SearchOptions options = SearchOptionsOf(request, control, Clock::now());
-  options.plan_count = 1;
-  const SweepAsked asked = {.request = request,
-                            .node_counts = node_counts,
-                            .free_memory_ratios = free_memory_ratios,
-                            .knowledge = knowledge,
-                            .control = control,
-                            .options = options};
-  ASSIGN_OR_RETURN(SweepRun run, RunBy(asked, {}));
-  if (const std::optional<CostModelSource> fallback = run.fallback; fallback.has_value()) {
-    absl::StatusOr<SweepRun> built_in = RunBy(asked, fallback);
-    if (!built_in.ok()) return Because(built_in.status(), *fallback);
-    run = *std::move(built_in);
-    run.fallback = fallback;
-    run.sweep.warnings.push_back(
-        fmt::format("cost model {} gave no answer, all points are the built-in model's: {}",
-                    fallback->name, fallback->reason));
-  }
+  SweepSearch search = {.free_memory_ratios = free_memory_ratios,
+                        .options = SearchOptionsOf(request, control, Clock::now())};
+  search.options.plan_count = 1;
+  ASSIGN_OR_RETURN(const std::vector<PreparedQuestion> questions,
+                   PrepareSizes(request, node_counts, knowledge, control.history));
+  ASSIGN_OR_RETURN(SweepRun run, RunByOneModel([&](const std::optional<CostModelSource>& fallback) {
+                     search.fallback = fallback;
+                     return SearchPoints(questions, search, control);
+                   }));
+  Sweep sweep = {.points = std::move(run.points),
+                 .applied_defaults = questions.front().problem.applied_defaults,
+                 .warnings = SweepWarnings(questions, run)};
   if (request.cost_model.has_value() && !run.fallback.has_value()) {
-    TakeOverFaster(run.sweep.points, run.sweep.warnings);
+    TakeOverFaster(sweep.points, sweep.warnings);
   }
-  MarkFront(run.sweep.points);
-  return std::move(run.sweep);
+  MarkFront(sweep.points);
+  return sweep;
 }
 
 }  // namespace meshwright

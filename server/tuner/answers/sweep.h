@@ -5,6 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "search_space/spec/estimate.h"
+#include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_control.h"

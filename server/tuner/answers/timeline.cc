@@ -15,7 +15,10 @@
 #include "search_space/base/units.h"
 #include "search_space/spec/plan.h"
 #include "server/tuner/learning/calibrate.h"
+#include "server/tuner/learning/history_runs.h"
+#include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/resolved_run.h"
 #include "server/tuner/question/study_request.h"
 
 namespace meshwright {
@@ -68,7 +71,9 @@ absl::StatusOr<Timeline> TimelineOfPlan(const EvaluateRequest& request, const Kn
                                         const std::vector<HistoryRow>& history) {
   ASSIGN_OR_RETURN(const Problem problem, ResolveProblem(request.question, knowledge));
   ASSIGN_OR_RETURN(const ResolvedPlan resolved, ResolvePlan(request.plan, problem, "plan"));
-  ASSIGN_OR_RETURN(const Calibration calibration, Calibrate(history, problem, knowledge));
+  ASSIGN_OR_RETURN(const std::vector<ResolvedRun> runs,
+                   ResolveRuns(history, {}, problem, knowledge));
+  const Calibration calibration = Calibrate(runs, problem);
   const double operations = 3.0 *
                             MicroBatchCount(resolved.plan, problem.workload.global_batch_size) *
                             StageCount(resolved.plan) * resolved.plan.virtual_pipeline;

@@ -25,37 +25,16 @@
 #include "search_space/spec/plan.h"
 #include "search_space/spec/workload.h"
 #include "server/tuner/learning/calibration_report.h"
-#include "server/tuner/learning/joined_history.h"
+#include "server/tuner/learning/history_runs.h"
 #include "server/tuner/question/fingerprint.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_answer.h"
 
 namespace meshwright {
 namespace {
 
 // Beyond this many standard deviations, what other jobs' runs say is not about this job.
 constexpr double kMostDisagreement = 2;
-
-bool IsComparable(const Problem& row, const Problem& problem) {
-  return row.profile.name == problem.profile.name &&
-         row.cluster.pools.front().chip.id == problem.cluster.pools.front().chip.id;
-}
-
-// What must be equal for runs to be of one job; what users call things does not count.
-struct Fingerprint {
-  ModelSpec model = {};
-  Workload workload = {};
-  ClusterSpec cluster = {};
-  bool operator==(const Fingerprint&) const = default;
-};
-
-Fingerprint FingerprintOf(const Problem& problem) {
-  Fingerprint print = {
-      .model = problem.model, .workload = problem.workload, .cluster = problem.cluster};
-  print.model.name.clear();
-  print.cluster.name.clear();
-  for (NodePool& pool : print.cluster.pools) pool.name.clear();
-  return print;
-}
 
 // Equal for clusters of the same nodes, however many: chips, devices a node and links. What limits
 // a chip's memory or power does not count.
@@ -99,7 +78,7 @@ std::string JobName(const Problem& problem) {
 }
 
 struct Evidence {
-  std::vector<Fingerprint> jobs = {};
+  std::vector<const Problem*> jobs = {};
   std::vector<std::string> versions = {};
   std::vector<std::string> nodes = {};
   std::vector<RunResidual> time = {};
@@ -127,77 +106,49 @@ std::set<std::string> DifferingFacts(const std::vector<FrameworkFactRequest>& a,
   return names;
 }
 
-PastRun PastRunOf(const HistoryRow& row, std::size_t index, const Problem& own,
-                  const ParallelPlan& plan) {
-  return {.measurement_id = row.measurement_id,
+PastRun PastRunOf(const ResolvedRun& run, std::size_t index) {
+  return {.measurement_id = run.measurement_id,
           .history_index = static_cast<int>(index),
-          .model_name = own.model.name,
-          .cluster_name = own.cluster.name,
-          .framework_version = own.workload.framework_version,
-          .plan_key = MakePlanKey(plan).text,
-          .outcome = row.outcome};
+          .model_name = run.problem->model.name,
+          .cluster_name = run.problem->cluster.name,
+          .framework_version = run.problem->workload.framework_version,
+          .plan_key = MakePlanKey(run.plan).text,
+          .outcome = run.outcome};
 }
 
-struct HeldAgainst {
-  Problem problem = {};
-  ParallelPlan plan = {};
-  bool is_by_own_facts = false;
-};
-
-// What is learnt is the factor on today's model: the run is held against the facts that the
-// question states, or a run that they were refitted from would count twice. One that these facts do
-// not allow is held against its own.
-absl::StatusOr<HeldAgainst> WithFactsOf(const Problem& problem, const HistoryRow& row,
-                                        Problem stated, const Knowledge& knowledge) {
-  ASSIGN_OR_RETURN(ResolvedPlan plan, ResolvePlan(row.plan, stated, "plan"));
-  Question question = row.question;
-  question.workload.framework_facts = problem.framework_facts;
-  absl::StatusOr<Problem> asked = ResolveProblem(question, knowledge);
-  if (asked.ok() && IsComparable(*asked, problem)) {
-    absl::StatusOr<ResolvedPlan> same = ResolvePlan(row.plan, *asked, "plan");
-    if (same.ok()) return HeldAgainst{.problem = *std::move(asked), .plan = std::move(same->plan)};
-  }
-  return HeldAgainst{
-      .problem = std::move(stated), .plan = std::move(plan.plan), .is_by_own_facts = true};
-}
-
-void CountFacts(const HistoryRow& row, const Problem& problem, bool is_by_own_facts,
-                Evidence& evidence) {
-  evidence.by_own_facts_count += is_by_own_facts ? 1 : 0;
-  if (is_by_own_facts) return;
+void CountFacts(const ResolvedRun& run, const Problem& problem, Evidence& evidence) {
+  evidence.by_own_facts_count += run.is_by_own_facts ? 1 : 0;
+  if (run.is_by_own_facts) return;
   std::set<std::string> names =
-      DifferingFacts(row.question.workload.framework_facts, problem.framework_facts);
+      DifferingFacts(run.stated->framework_facts, problem.framework_facts);
   evidence.other_facts_count += names.empty() ? 0 : 1;
   evidence.other_facts.merge(names);
 }
 
-absl::Status Collect(const HistoryRow& row, std::size_t index, const Problem& problem,
-                     const Knowledge& knowledge, Evidence& evidence) {
-  const std::string path = fmt::format("history[{}]", index);
-  const auto located = [&](const absl::Status& status) {
-    std::vector<FieldViolation> violations = FieldViolations(status);
-    for (FieldViolation& violation : violations) violation.field = path + "." + violation.field;
-    if (!violations.empty()) return InvalidFields(violations);
-    return WithReason(absl::Status(status.code(), path + ": " + std::string(status.message())),
-                      Reason(status));
-  };
-  absl::StatusOr<Problem> stated = ResolveProblem(row.question, knowledge);
-  if (!stated.ok()) return located(stated.status());
-  if (!IsComparable(*stated, problem)) return absl::OkStatus();
-  const auto held = WithFactsOf(problem, row, *std::move(stated), knowledge);
-  if (!held.ok()) return located(held.status());
-  CountFacts(row, problem, held->is_by_own_facts, evidence);
-  const Problem& own = held->problem;
-  const ParallelPlan& plan = held->plan;
+// Returns the place of the job among those seen before; the first is the question's.
+int JobIndex(const Problem& job, std::vector<const Problem*>& seen) {
+  const auto found =
+      std::ranges::find_if(seen, [&](const Problem* other) { return IsSameJob(*other, job); });
+  const auto index = static_cast<int>(found - seen.begin());
+  if (found == seen.end()) seen.push_back(&job);
+  return index;
+}
+
+void Collect(const ResolvedRun& row, std::size_t index, const Problem& problem,
+             Evidence& evidence) {
+  if (!IsComparable(*row.stated, problem)) return;
+  CountFacts(row, problem, evidence);
+  const Problem& own = *row.problem;
+  const ParallelPlan& plan = row.plan;
   AnalyticModel model(ViewOf(own));
   const Estimate estimate = model.Full(plan);
-  const int job = IndexOf(FingerprintOf(own), evidence.jobs);
+  const int job = JobIndex(own, evidence.jobs);
   const Bytes capacity = own.cluster.pools.front().memory_capacity;
   RunResidual run = {.point = PointOf(plan, ViewOf(own)),
                      .job = job,
                      .version = IndexOf(own.workload.framework_version, evidence.versions),
                      .nodes = IndexOf(NodesOf(own), evidence.nodes)};
-  PastRun& past = evidence.runs.emplace_back(PastRunOf(row, index, own, plan));
+  PastRun& past = evidence.runs.emplace_back(PastRunOf(row, index));
   past.similarity = SimilarityToQuestion(run, kTimePrior);
   if (row.outcome != Outcome::kOk) {
     evidence.failed.push_back({.plan = plan,
@@ -205,7 +156,7 @@ absl::Status Collect(const HistoryRow& row, std::size_t index, const Problem& pr
                                .reserved_memory = estimate.reserved_memory,
                                .memory_capacity = capacity,
                                .job = job == 0 ? "" : JobName(own)});
-    return absl::OkStatus();
+    return;
   }
   if (job == 0) evidence.ran.push_back(plan);
   if (capacity <= problem.cluster.pools.front().memory_capacity) {
@@ -221,7 +172,6 @@ absl::Status Collect(const HistoryRow& row, std::size_t index, const Problem& pr
     run.log_ratio = std::log(*past.memory_ratio);
     evidence.memory.push_back(run);
   }
-  return absl::OkStatus();
 }
 
 // Of out-of-memory runs the smallest by the model, on devices with no less memory than the
@@ -320,13 +270,12 @@ struct Gathered {
   std::vector<PastRun> runs = {};
 };
 
-absl::StatusOr<Gathered> Gather(const std::vector<HistoryRow>& history, const Problem& problem,
-                                const Knowledge& knowledge) {
-  Evidence evidence = {.jobs = {FingerprintOf(problem)},
+Gathered Gather(const std::vector<ResolvedRun>& history, const Problem& problem) {
+  Evidence evidence = {.jobs = {&problem},
                        .versions = {problem.workload.framework_version},
                        .nodes = {NodesOf(problem)}};
   for (std::size_t i = 0; i < history.size(); ++i) {
-    RETURN_IF_ERROR(Collect(history[i], i, problem, knowledge, evidence));
+    Collect(history[i], i, problem, evidence);
   }
   const std::vector<int> versions = Ranks(evidence.versions);
   const std::vector<int> nodes = Ranks(evidence.nodes);
@@ -365,33 +314,16 @@ absl::StatusOr<Gathered> Gather(const std::vector<HistoryRow>& history, const Pr
       SmallestOutOfMemory(evidence, problem.cluster.pools.front().memory_capacity);
   calibration.failed = OwnFailures(evidence);
   ForgetFailuresThatProveNothing(calibration.failed, evidence.runs);
-  return Gathered{.calibration = std::move(calibration), .runs = std::move(evidence.runs)};
+  return {.calibration = std::move(calibration), .runs = std::move(evidence.runs)};
 }
 
 }  // namespace
 
 bool ForgetFailuresIfOff(const std::vector<std::string>& disabled_rules, Calibration& calibration) {
-  if (std::ranges::find(disabled_rules, kHistoryRule) == disabled_rules.end()) return false;
+  if (IsRuleOn(kHistoryRule, disabled_rules)) return false;
   calibration.out_of_memory.reset();
   calibration.failed.clear();
   return true;
-}
-
-bool IsSameJob(const Problem& a, const Problem& b) { return FingerprintOf(a) == FingerprintOf(b); }
-
-const absl::StatusOr<LearntCalibration>& Calibrator::For(const Question& question,
-                                                         const Problem& problem) {
-  if (question_ != question) {
-    learnt_ = Learn(problem);
-    question_ = question;
-  }
-  return learnt_;
-}
-
-absl::StatusOr<LearntCalibration> Calibrator::Learn(const Problem& problem) const {
-  ASSIGN_OR_RETURN(const StudyRequest request,
-                   WithStoreHistory({.history = history_}, problem, knowledge_, source_));
-  return LearnCalibration(request, problem, knowledge_);
 }
 
 std::vector<std::string> WarningsOf(const Problem& problem, const Calibration& calibration) {
@@ -400,16 +332,13 @@ std::vector<std::string> WarningsOf(const Problem& problem, const Calibration& c
   return warnings;
 }
 
-absl::StatusOr<Calibration> Calibrate(const std::vector<HistoryRow>& history,
-                                      const Problem& problem, const Knowledge& knowledge) {
-  ASSIGN_OR_RETURN(Gathered gathered, Gather(history, problem, knowledge));
-  return std::move(gathered.calibration);
+Calibration Calibrate(const std::vector<ResolvedRun>& runs, const Problem& problem) {
+  return Gather(runs, problem).calibration;
 }
 
-absl::StatusOr<LearntCalibration> LearnCalibration(const StudyRequest& request,
-                                                   const Problem& problem,
-                                                   const Knowledge& knowledge) {
-  ASSIGN_OR_RETURN(Gathered gathered, Gather(request.history, problem, knowledge));
+LearntCalibration LearnCalibration(const StudyRequest& request, const Problem& problem,
+                                   const std::vector<ResolvedRun>& runs) {
+  Gathered gathered = Gather(runs, problem);
   LearntCalibration learnt = {.calibration = std::move(gathered.calibration)};
   if (ForgetFailuresIfOff(request.disabled_rules, learnt.calibration)) {
     std::erase_if(gathered.runs, [](const PastRun& run) { return run.outcome != Outcome::kOk; });

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <concepts>
 #include <cstdint>
 #include <optional>
@@ -119,7 +120,31 @@ void AddLinks(const ChipSpec& chip, Text& text) {
            nic_kind, is_published);
 }
 
+template <typename Named>
+bool IsEqualButForName(Named a, const Named& b) {
+  a.name = b.name;
+  return a == b;
+}
+
+bool IsSamePool(const NodePool& a, const NodePool& b) {
+  // Most pools that differ do so here, which spares the copy.
+  return a.node_count == b.node_count && a.chip.id == b.chip.id && IsEqualButForName(a, b);
+}
+
+bool IsSameCluster(const ClusterSpec& a, const ClusterSpec& b) {
+  const auto& [name, pools, topology, inter_pool] = a;
+  static_cast<void>(name);
+  return topology == b.topology && inter_pool == b.inter_pool &&
+         std::ranges::equal(pools, b.pools, IsSamePool);
+}
+
 }  // namespace
+
+bool IsSameJob(const Problem& a, const Problem& b) {
+  if (&a == &b) return true;
+  return a.workload == b.workload && IsEqualButForName(a.model, b.model) &&
+         IsSameCluster(a.cluster, b.cluster);
+}
 
 std::string JobFingerprint(const Problem& problem) {
   Text text;

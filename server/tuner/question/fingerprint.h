@@ -12,7 +12,10 @@ namespace meshwright {
 // it makes no difference if a value was stated or a default. Names that users give count for none
 // of them. A chip counts by its id, because the catalogue's figures for it may improve.
 
-// Returns equal digests if IsSameJob (calibrate.h) is true.
+// Returns true if model, workload and cluster are equal, whatever they are called.
+bool IsSameJob(const Problem& a, const Problem& b);
+
+// Returns equal digests if IsSameJob is true.
 std::string JobFingerprint(const Problem& problem);
 // Covers nodes, chips, links and memory.
 std::string HardwareFingerprint(const ClusterSpec& cluster);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <span>
 
+#include "estimator/frameworks/framework_library.h"
 #include "estimator/frameworks/profile_facts.h"
 #include "estimator/learning/interval.h"
 #include "estimator/problem/estimator_problem.h"

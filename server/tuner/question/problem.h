@@ -3,7 +3,6 @@
 #include <string_view>
 #include <vector>
 
-#include "estimator/frameworks/framework_library.h"
 #include "estimator/problem/estimator_problem.h"
 #include "search_space/base/status.h"
 #include "search_space/space/space.h"
@@ -14,7 +13,7 @@
 #include "search_space/spec/model.h"
 #include "search_space/spec/plan.h"
 #include "search_space/spec/workload.h"
-#include "vendor_models/catalogue.h"
+#include "server/tuner/question/knowledge.h"
 
 namespace meshwright {
 
@@ -37,14 +36,6 @@ struct Problem {
   std::vector<AppliedDefault> applied_defaults = {};
   std::vector<std::string> warnings = {};
 };
-
-// What the program knows: chips and frameworks. Read-only after start, shared by all threads.
-struct Knowledge {
-  Catalogue chips;
-  FrameworkLibrary frameworks;
-};
-
-absl::StatusOr<Knowledge> LoadKnowledge(std::string_view extra_chip_folder);
 
 // Everything that is wrong with a question, unknown chips included; paths start with "model",
 // "workload" and "cluster".

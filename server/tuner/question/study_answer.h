@@ -16,6 +16,9 @@
 
 namespace meshwright {
 
+// Reason of a status that says that there is no plan (search_space/base/status.h).
+inline constexpr char kNoFeasiblePlanReason[] = "NO_FEASIBLE_PLAN";
+
 struct RankedPlan {
   ParallelPlan plan = {};
   std::optional<Precision> precision = {};  // where the question leaves it open

@@ -12,6 +12,7 @@
 #include "search_space/spec/choices.h"
 #include "search_space/spec/plan.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/resolved_run.h"
 #include "server/tuner/question/trial.h"
 
 namespace meshwright {
@@ -24,6 +25,8 @@ struct HistoryRow {
   std::optional<Seconds> step_time = {};
   std::optional<Bytes> peak_memory = {};
   std::string measurement_id = {};  // of the store that it was read from; empty: the request's own
+  // Result of the check at the edge, so that nothing resolves the row again; absent: not checked.
+  std::optional<ResolvedJob> resolved = {};
 };
 
 // What a store has measured that a problem's answer may be calibrated by, and what to say of it.
@@ -59,7 +62,7 @@ struct StudyRequest {
   std::vector<HistoryRow> history = {};
   std::optional<TrialRequest> trials = {};  // absent: the cost model alone answers
   bool pareto = false;                      // also the front of step time and free memory
-  // Of the store, the measurements up to this number join `history` (joined_history.h); whoever has
+  // Of the store, the measurements up to this number join `history` (history_runs.h); whoever has
   // a store gives them (StudyControl). Absent: all that there are.
   std::optional<std::int64_t> history_sequence = {};
   // What there is to say of them; joins the answer's warnings.

@@ -11,14 +11,14 @@ constexpr double kSteps = 10;
 
 }  // namespace
 
-Outcome WordOf(const TrialOutcome& outcome) {
+Outcome OutcomeOf(const TrialOutcome& outcome) {
   constexpr Outcome kWords[] = {Outcome::kOk,   Outcome::kOom,     Outcome::kCrash,
                                 Outcome::kHang, Outcome::kTimeout, Outcome::kCancelled};
   static_assert(std::size(kWords) == std::variant_size_v<TrialOutcome>);
   return kWords[outcome.index()];
 }
 
-TrialOutcome OutcomeOf(Outcome word, Seconds step_time, std::optional<Bytes> peak_memory) {
+TrialOutcome TrialOutcomeOf(Outcome word, Seconds step_time, std::optional<Bytes> peak_memory) {
   switch (word) {
     case Outcome::kOk:
       return Ran{.step_time = step_time, .peak_memory = peak_memory};

@@ -43,9 +43,10 @@ struct Cancelled {
 };
 using TrialOutcome = std::variant<Ran, OutOfMemory, Crashed, Hung, TimedOut, Cancelled>;
 
-Outcome WordOf(const TrialOutcome& outcome);
-// `step_time` counts for kOk only.
-TrialOutcome OutcomeOf(Outcome word, Seconds step_time, std::optional<Bytes> peak_memory);
+// Returns the word of what became of a plan.
+Outcome OutcomeOf(const TrialOutcome& outcome);
+// Returns what a word says became of a plan; the figures count for kOk only.
+TrialOutcome TrialOutcomeOf(Outcome word, Seconds step_time, std::optional<Bytes> peak_memory);
 
 // A row of measured results that stand in for a cluster.
 struct MeasuredPlan {

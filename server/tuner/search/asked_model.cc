@@ -16,7 +16,6 @@
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_request.h"
-#include "server/tuner/search/infeasible.h"
 
 namespace meshwright {
 namespace {
@@ -70,7 +69,7 @@ void SetStepTime(PlanFigures& figures, Seconds time) {
   }
 }
 
-std::string_view WordOf(PlanVerdict verdict) {
+std::string_view TextOf(PlanVerdict verdict) {
   switch (verdict) {
     case PlanVerdict::kOk:
       return "estimated";
@@ -86,7 +85,7 @@ std::string_view WordOf(PlanVerdict verdict) {
 
 absl::Status NoEstimate(const ModelVersion& version, const PlanFigures& figures) {
   return WithReason(absl::FailedPreconditionError(fmt::format(
-                        "plans of this kind {} (cost model {} {}): {}", WordOf(figures.verdict),
+                        "plans of this kind {} (cost model {} {}): {}", TextOf(figures.verdict),
                         version.name, version.version, figures.reason)),
                     "COST_MODEL_NO_ESTIMATE");
 }
@@ -224,7 +223,7 @@ std::vector<std::string> WarningsOf(const ModelFound& found, const ModelVersion&
   for (const auto& [verdict, unanswered] : found.unanswered) {
     warnings.push_back(fmt::format("cost model {}: {} of {} plans {}; the first: {}", version.name,
                                    unanswered.count, found.found.summary.evaluated_count,
-                                   WordOf(verdict), unanswered.first_reason));
+                                   TextOf(verdict), unanswered.first_reason));
   }
   if (found.left_out_by_bounds > 0 || found.broken_bound.has_value()) {
     warnings.push_back(BoundWarning(found, version));

@@ -16,6 +16,7 @@
 #include "server/tuner/learning/calibrate.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_answer.h"
+#include "server/tuner/search/question_search.h"
 
 namespace meshwright {
 namespace {
@@ -23,29 +24,17 @@ namespace {
 // Growth that is tried: doublings of the nodes, halvings of the sequence.
 constexpr int kMostDoublings = 6;
 
-// Searches for any plan that fits, with the history that the study had.
-class FitProbe {
- public:
-  FitProbe(const Calibration& calibration, const SearchOptions& options)
-      : calibration_(calibration),
-        options_({.plan_count = 1,
-                  .disabled_rules = options.disabled_rules,
-                  .stop = options.stop,
-                  .first_fit_is_enough = true}) {}
+// Looks for any plan that fits, with the history that the study had.
+struct FitProbe {
+  const Calibration& calibration;
+  SearchOptions options = {};
+  bool was_cut = false;
 
   bool SomethingFits(const Problem& problem) {
-    const SearchFound found =
-        SearchExhaustively(SpaceOf(problem), ViewOf(problem), calibration_, options_);
-    was_cut_ = was_cut_ || (found.best.empty() && !found.summary.complete);
+    const SearchFound found = BestPlansOf(problem, calibration, options);
+    was_cut = was_cut || (found.best.empty() && !found.summary.complete);
     return !found.best.empty();
   }
-
-  [[nodiscard]] bool was_cut() const { return was_cut_; }
-
- private:
-  const Calibration& calibration_;
-  SearchOptions options_;
-  bool was_cut_ = false;
 };
 
 // The least value of [low, high] that works, where everything above a working value works; nothing
@@ -147,12 +136,16 @@ Infeasible ExplainInfeasible(const Problem& problem, const Calibration& calibrat
   answer.missing =
       std::max(Bytes{0}, nearest.estimate.reserved_memory - nearest.estimate.memory_capacity);
   answer.suggestions.push_back(MemoryAdvice(nearest, calibration, problem));
-  FitProbe probe(calibration, options);
+  FitProbe probe = {.calibration = calibration,
+                    .options = {.plan_count = 1,
+                                .disabled_rules = options.disabled_rules,
+                                .stop = options.stop,
+                                .first_fit_is_enough = true}};
   for (const auto& change : {MoreNodes(problem, probe), SmallerStates(problem, probe),
                              ShorterSequence(problem, probe)}) {
     if (change.has_value()) answer.suggestions.push_back(*change);
   }
-  if (probe.was_cut()) {
+  if (probe.was_cut) {
     answer.suggestions.emplace_back("the deadline cut the look for further changes");
   }
   answer.nearest = std::move(nearest);

@@ -7,9 +7,6 @@
 
 namespace meshwright {
 
-// The reason of an answer without a plan (search_space/base/status.h).
-inline constexpr char kNoFeasiblePlanReason[] = "NO_FEASIBLE_PLAN";
-
 // Explains a search that found nothing: the plan that needs least memory, the memory kind that
 // takes most of it, and the smallest single changes (memory, nodes, sequence, gradients, optimizer)
 // that make some plan fit, each verified by a search of its own that is stopped at its first fit.

@@ -20,12 +20,12 @@
 #include "search_space/spec/cluster.h"
 #include "search_space/spec/estimate.h"
 #include "search_space/spec/plan.h"
-#include "server/tuner/learning/calibrate.h"
+#include "server/tuner/learning/prepare.h"
+#include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_control.h"
 #include "server/tuner/question/study_request.h"
-#include "server/tuner/search/infeasible.h"
 #include "server/tuner/search/strategies.h"
 
 namespace meshwright {
@@ -155,7 +155,8 @@ RankedPlan RankPlan(ParallelPlan plan, const Problem& problem, AnalyticModel& mo
   return ranked;
 }
 
-absl::StatusOr<Problem> SearchableProblem(const StudyRequest& request, const Knowledge& knowledge) {
+absl::StatusOr<PreparedQuestion> PrepareSearch(StudyRequest request, const Knowledge& knowledge,
+                                               const HistorySource& source) {
   if (request.trials.has_value()) {
     return InvalidFields({{.field = "trials",
                            .description = "stated; this question is answered at once, nothing is "
@@ -171,7 +172,7 @@ absl::StatusOr<Problem> SearchableProblem(const StudyRequest& request, const Kno
                            .description = "precision: this question is about one; state it in the "
                                           "workload"}});
   }
-  return problem;
+  return Prepare(std::move(request), std::move(problem), knowledge, source);
 }
 
 SearchOptions SearchOptionsOf(const StudyRequest& request, const StudyControl& control,

@@ -8,6 +8,8 @@
 #include "search_space/base/units.h"
 #include "search_space/space/space_request.h"
 #include "search_space/spec/plan.h"
+#include "server/tuner/learning/prepared_question.h"
+#include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_control.h"
@@ -15,8 +17,6 @@
 #include "server/tuner/search/exhaustive.h"
 
 namespace meshwright {
-
-// What every question that searches is made of.
 
 // MIXED_CLUSTER_SEARCH for several pools.
 absl::Status RequireOnePool(const Problem& problem);
@@ -28,8 +28,10 @@ absl::Status RequireExhaustive(const StudyRequest& request, std::string_view wha
 // left.
 absl::Status NarrowSpace(const std::vector<DimensionRequest>& dimensions, Problem& problem);
 
-// The problem of a request, with one pool and what is left of its space.
-absl::StatusOr<Problem> SearchableProblem(const StudyRequest& request, const Knowledge& knowledge);
+// Prepares a question that is answered by a search: one pool of devices, no trials, the space
+// narrowed to what the request leaves of it.
+absl::StatusOr<PreparedQuestion> PrepareSearch(StudyRequest request, const Knowledge& knowledge,
+                                               const HistorySource& source);
 
 // How far the search of a request may go; its time counts from `start`.
 SearchOptions SearchOptionsOf(const StudyRequest& request, const StudyControl& control,

@@ -7,6 +7,7 @@
 #include "estimator/model/data_parallel.h"
 #include "estimator/pipeline/pipeline_layout.h"
 #include "pruner/rules/prune_rule.h"
+#include "search_space/space/dimensions.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/estimate.h"
 

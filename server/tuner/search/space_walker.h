@@ -8,6 +8,7 @@
 #include "pruner/rules/history.h"
 #include "pruner/rules/recompute.h"
 #include "search_space/base/units.h"
+#include "search_space/space/dimensions.h"
 #include "search_space/space/space.h"
 #include "search_space/spec/plan.h"
 

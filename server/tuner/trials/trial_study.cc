@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <tuple>
@@ -27,9 +28,10 @@
 #include "search_space/spec/plan.h"
 #include "server/tuner/export/export.h"
 #include "server/tuner/learning/calibrate.h"
-#include "server/tuner/learning/joined_history.h"
+#include "server/tuner/learning/prepared_question.h"
 #include "server/tuner/question/checker.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/resolved_run.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_control.h"
 #include "server/tuner/question/study_request.h"
@@ -64,21 +66,24 @@ std::vector<RankedPlan> Estimated(std::vector<ParallelPlan> plans, const Problem
   return ranked;
 }
 
-std::vector<HistoryRow> WithTrials(const StudyRequest& request,
-                                   const std::vector<TriedPlan>& tried) {
-  std::vector<HistoryRow> rows = request.history;
-  const std::map<ParallelPlan, PlanRuns> runs = RunsByPlan(tried);
+// Returns `runs` with those of the trials behind them.
+std::vector<ResolvedRun> WithTrials(std::vector<ResolvedRun> runs,
+                                    const std::shared_ptr<const Problem>& problem,
+                                    const std::vector<TriedPlan>& tried) {
+  const std::map<ParallelPlan, PlanRuns> by_plan = RunsByPlan(tried);
   for (const TriedPlan& trial : tried) {
     if (trial.purpose != TrialPurpose::kSearch) continue;
-    const TrialOutcome& outcome = runs.at(trial.plan).outcome;
+    const TrialOutcome& outcome = by_plan.at(trial.plan).outcome;
     const auto* ran = std::get_if<Ran>(&outcome);
-    rows.push_back({.question = request.question,
-                    .plan = StatedPlan(trial.plan),
-                    .outcome = WordOf(outcome),
+    runs.push_back({.stated = problem,
+                    .problem = problem,
+                    .plan = trial.plan,
+                    .is_same_job = true,
+                    .outcome = OutcomeOf(outcome),
                     .step_time = ran == nullptr ? std::nullopt : std::optional(ran->step_time),
                     .peak_memory = ran == nullptr ? std::nullopt : ran->peak_memory});
   }
-  return rows;
+  return runs;
 }
 
 // What is known of a job's plans once its trials are over.
@@ -208,13 +213,19 @@ void NoteTrials(const TrialsRun& run, const TrialRepeats& repeats, bool has_best
 
 class TrialStudy {
  public:
-  TrialStudy(const StudyRequest& request, const Knowledge& knowledge, Problem problem)
-      : request_(request), knowledge_(knowledge), problem_(std::move(problem)) {}
+  explicit TrialStudy(PreparedQuestion question)
+      : request_(std::move(question.request)),
+        shared_problem_(std::make_shared<const Problem>(std::move(question.problem))),
+        problem_(*shared_problem_),
+        runs_(std::move(question.runs)),
+        history_(std::move(question.learnt.calibration)) {
+    result_.calibration = std::move(question.learnt.report);
+  }
 
   absl::StatusOr<StudyAnswer> Run(const TrialSetup& setup, Launcher& launcher,
                                   const StudyControl& control) {
     const Clock::time_point start = Clock::now();
-    ASSIGN_OR_RETURN(history_, LearnFromHistory(control.trials));
+    RETURN_IF_ERROR(WriteDownLearnt(control.trials));
     AnalyticModel model(ViewOf(problem_), history_);
     result_.applied_defaults = problem_.applied_defaults;
     history_warnings_ = history_.warnings;
@@ -243,7 +254,7 @@ class TrialStudy {
     const bool is_late =
         run.summary.stop == TrialStop::kCancelled && !control.cancel.stop_requested();
     if (is_late) run.summary.stop = TrialStop::kTimeLimit;
-    RETURN_IF_ERROR(Conclude(chooser, run, control.trials));
+    Conclude(chooser, run, control.trials);
     if (is_late) result_.search.stop_cause = StopCause::kDeadline;
     if (control.cancel.stop_requested()) result_.search.stop_cause = StopCause::kCancelled;
     result_.search.seconds = Clock::now() - start;
@@ -268,14 +279,10 @@ class TrialStudy {
     return candidates;
   }
 
-  // What the history teaches, which is written down before anything is run.
-  absl::StatusOr<Calibration> LearnFromHistory(const TrialJournal* journal) {
-    ASSIGN_OR_RETURN(LearntCalibration learnt, LearnCalibration(request_, problem_, knowledge_));
-    if (journal != nullptr && journal->learnt && learnt.report.has_value()) {
-      RETURN_IF_ERROR(journal->learnt(*learnt.report));
-    }
-    result_.calibration = std::move(learnt.report);
-    return std::move(learnt.calibration);
+  // What the history teaches is written down before anything is run.
+  [[nodiscard]] absl::Status WriteDownLearnt(const TrialJournal* journal) const {
+    const bool is_kept = journal != nullptr && journal->learnt && result_.calibration.has_value();
+    return is_kept ? journal->learnt(*result_.calibration) : absl::OkStatus();
   }
 
   // Candidates that ran before, in this very job, need not run again: but what they took when the
@@ -283,15 +290,12 @@ class TrialStudy {
   void LearnFromRuns(TrialChooser& chooser) {
     if (request_.trials->repeats.interleaves_baseline) return;
     std::map<std::size_t, std::vector<Ran>> runs;
-    for (const HistoryRow& row : request_.history) {
-      if (row.outcome != Outcome::kOk || !row.step_time) continue;
-      const absl::StatusOr<Problem> own = ResolveProblem(row.question, knowledge_);
-      if (!own.ok() || !IsSameJob(*own, problem_)) continue;
-      const absl::StatusOr<ResolvedPlan> plan = ResolvePlan(row.plan, problem_, "plan");
-      if (!plan.ok()) continue;  // Calibrate has said so
-      const std::size_t i = *IndexOf(WithStatedSplit(plan->plan, problem_), chooser);
+    for (const ResolvedRun& run : runs_) {
+      if (!run.is_same_job || run.is_by_own_facts) continue;
+      if (run.outcome != Outcome::kOk || !run.step_time) continue;
+      const std::size_t i = *IndexOf(WithStatedSplit(run.plan, problem_), chooser);
       if (i == chooser.candidates().size()) continue;
-      runs[i].push_back({.step_time = *row.step_time, .peak_memory = row.peak_memory});
+      runs[i].push_back({.step_time = *run.step_time, .peak_memory = run.peak_memory});
     }
     for (auto& [i, same] : runs) {
       std::ranges::sort(same, {}, &Ran::step_time);
@@ -306,7 +310,7 @@ class TrialStudy {
     for (const FailedRun& run : history_.failed) {
       const std::size_t i = *IndexOf(WithStatedSplit(run.plan, problem_), chooser);
       if (i == chooser.candidates().size() || chooser.was_tried(i)) continue;
-      const TrialOutcome outcome = OutcomeOf(run.outcome, Seconds(0), std::nullopt);
+      const TrialOutcome outcome = TrialOutcomeOf(run.outcome, Seconds(0), std::nullopt);
       chooser.Learn(i, outcome);
       learnt_.outcomes[chooser.candidates()[i].plan] = outcome;
       result_.warnings.push_back(fmt::format("rule {}: not tried: {} {} in the history",
@@ -336,24 +340,23 @@ class TrialStudy {
   // Leaves out, for good, what other jobs' runs say that the trials contradict; whether that is
   // more than before.
   bool DropContradicted(const std::vector<TriedPlan>& tried, const TrialJournal* journal) {
-    if (request_.history.empty()) return false;
-    const auto judged = Calibrate(WithTrials(request_, tried), problem_, knowledge_);
-    if (!judged.ok()) return false;  // Conclude says so
-    const bool drops_times = judged->leaves_out_other_times || history_.leaves_out_other_times;
-    const bool drops_memory = judged->leaves_out_other_memory || history_.leaves_out_other_memory;
+    if (runs_.empty()) return false;
+    const Calibration judged = Calibrate(WithTrials(runs_, shared_problem_, tried), problem_);
+    const bool drops_times = judged.leaves_out_other_times || history_.leaves_out_other_times;
+    const bool drops_memory = judged.leaves_out_other_memory || history_.leaves_out_other_memory;
     if (drops_times == history_.leaves_out_other_times &&
         drops_memory == history_.leaves_out_other_memory) {
       return false;
     }
-    auto learnt = LearnCalibration(WithoutOthers(drops_times, drops_memory), problem_, knowledge_);
-    if (!learnt.ok()) return false;
-    history_ = std::move(learnt->calibration);
+    LearntCalibration learnt =
+        LearnCalibration(request_, problem_, WithoutOthers(drops_times, drops_memory));
+    history_ = std::move(learnt.calibration);
     history_.leaves_out_other_times = drops_times;
     history_.leaves_out_other_memory = drops_memory;
-    history_warnings_ = judged->warnings;
+    history_warnings_ = judged.warnings;
     history_warnings_.insert(history_warnings_.end(), request_.history_warnings.begin(),
                              request_.history_warnings.end());
-    result_.calibration = std::move(learnt->report);
+    result_.calibration = std::move(learnt.report);
     if (journal != nullptr && journal->learnt) {
       const absl::Status written = journal->learnt(result_.calibration);
       if (!written.ok()) result_.warnings.emplace_back(written.message());
@@ -361,17 +364,13 @@ class TrialStudy {
     return true;
   }
 
-  // The request without what other jobs' runs say of times or memory. A run is of this job by this
-  // question's facts, as where it is learnt from (calibrate.cc).
-  [[nodiscard]] StudyRequest WithoutOthers(bool drops_times, bool drops_memory) const {
-    StudyRequest left = request_;
-    for (HistoryRow& row : left.history) {
-      Question question = row.question;
-      question.workload.framework_facts = problem_.framework_facts;
-      const absl::StatusOr<Problem> own = ResolveProblem(question, knowledge_);
-      if (own.ok() && IsSameJob(*own, problem_)) continue;
-      if (drops_times) row.step_time.reset();
-      if (drops_memory) row.peak_memory.reset();
+  // Returns the runs without what other jobs' say of times or memory.
+  [[nodiscard]] std::vector<ResolvedRun> WithoutOthers(bool drops_times, bool drops_memory) const {
+    std::vector<ResolvedRun> left = runs_;
+    for (ResolvedRun& run : left) {
+      if (run.is_same_job) continue;
+      if (drops_times) run.step_time.reset();
+      if (drops_memory) run.peak_memory.reset();
     }
     return left;
   }
@@ -411,13 +410,12 @@ class TrialStudy {
     return static_cast<std::size_t>(found - all.begin());
   }
 
-  absl::Status Conclude(const TrialChooser& chooser, const TrialsRun& run,
-                        const TrialJournal* journal) {
+  void Conclude(const TrialChooser& chooser, const TrialsRun& run, const TrialJournal* journal) {
     DropContradicted(run.tried, journal);
-    const StudyRequest left =
-        WithoutOthers(history_.leaves_out_other_times, history_.leaves_out_other_memory);
-    ASSIGN_OR_RETURN(learnt_.calibration,
-                     Calibrate(WithTrials(left, run.tried), problem_, knowledge_));
+    learnt_.calibration = Calibrate(
+        WithTrials(WithoutOthers(history_.leaves_out_other_times, history_.leaves_out_other_memory),
+                   shared_problem_, run.tried),
+        problem_);
     ForgetFailuresIfOff(request_.disabled_rules, learnt_.calibration);
     for (const auto& [plan, runs] : RunsByPlan(run.tried)) learnt_.outcomes[plan] = runs.outcome;
     result_.plans = Rank(chooser, learnt_, problem_, request_.plan_count);
@@ -440,10 +438,9 @@ class TrialStudy {
     std::vector<std::string> before = problem_.warnings;
     before.insert(before.end(), history_warnings_.begin(), history_warnings_.end());
     result_.warnings.insert(result_.warnings.begin(), before.begin(), before.end());
-    if (result_.plans.empty()) return absl::OkStatus();
+    if (result_.plans.empty()) return;
     if (result_.baseline.has_value() || !has_baseline) NoteBaseline(result_);
     AddExports(problem_, result_);
-    return absl::OkStatus();
   }
 
   // As what is known of it after the trials, whether it is a candidate or not; none when it failed.
@@ -471,13 +468,14 @@ class TrialStudy {
     result_.warnings.push_back(
         fmt::format("{} ended as {}: there is nothing to compare with",
                     was_tried ? "the baseline's trial" : "the baseline's run in the history",
-                    Word(WordOf(outcome->second))));
+                    Word(OutcomeOf(outcome->second))));
   }
 
-  const StudyRequest& request_;
-  const Knowledge& knowledge_;
-  Problem problem_;
-  Calibration history_ = {};  // what is taken from it
+  const StudyRequest request_;
+  const std::shared_ptr<const Problem> shared_problem_;  // by the trials' own runs too
+  const Problem& problem_;
+  const std::vector<ResolvedRun> runs_;  // of the history
+  Calibration history_;                  // what is taken from it
   std::vector<std::string> history_warnings_ = {};
   Learnt learnt_;
   StudyResult result_;
@@ -485,14 +483,9 @@ class TrialStudy {
 
 }  // namespace
 
-absl::StatusOr<StudyAnswer> RunTrialStudy(const StudyRequest& request, const Knowledge& knowledge,
-                                          const TrialSetup& setup, Launcher& launcher,
-                                          const StudyControl& control) {
-  ASSIGN_OR_RETURN(Problem problem, ResolveProblem(request.question, knowledge));
-  RETURN_IF_ERROR(RequireOnePool(problem));
-  ASSIGN_OR_RETURN(const StudyRequest asked,
-                   WithStoreHistory(request, problem, knowledge, control.history));
-  return TrialStudy(asked, knowledge, std::move(problem)).Run(setup, launcher, control);
+absl::StatusOr<StudyAnswer> RunTrialStudy(PreparedQuestion question, const TrialSetup& setup,
+                                          Launcher& launcher, const StudyControl& control) {
+  return TrialStudy(std::move(question)).Run(setup, launcher, control);
 }
 
 }  // namespace meshwright

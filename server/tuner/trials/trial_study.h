@@ -4,10 +4,9 @@
 
 #include "absl/status/statusor.h"
 #include "search_space/spec/plan.h"
-#include "server/tuner/question/problem.h"
+#include "server/tuner/learning/prepared_question.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_control.h"
-#include "server/tuner/question/study_request.h"
 #include "server/tuner/trials/launcher.h"
 
 namespace meshwright {
@@ -23,9 +22,9 @@ struct TrialSetup {
 // A study whose answer is measured: runs candidates by `launcher` within request.trials' budget.
 // Plans that ran come first, by their measured time, then what was not tried, by what is expected
 // of it after the trials; a plan that failed is in no ranking. A candidate that the history has as
-// run, or as out of memory, in the same job counts as tried. The request needs `trials`.
-absl::StatusOr<StudyAnswer> RunTrialStudy(const StudyRequest& request, const Knowledge& knowledge,
-                                          const TrialSetup& setup, Launcher& launcher,
-                                          const StudyControl& control);
+// run, or as out of memory, in the same job counts as tried. The request needs `trials`, and its
+// cluster one pool.
+absl::StatusOr<StudyAnswer> RunTrialStudy(PreparedQuestion question, const TrialSetup& setup,
+                                          Launcher& launcher, const StudyControl& control);
 
 }  // namespace meshwright

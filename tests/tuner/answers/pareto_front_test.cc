@@ -15,6 +15,7 @@
 #include "server/tuner/question/study_request.h"
 #include "server/tuner/search/exhaustive.h"
 #include "tests/search_space/models.h"
+#include "tests/tuner/prepared.h"
 #include "tests/tuner/questions.h"
 
 namespace meshwright {
@@ -105,14 +106,12 @@ TEST(ParetoFrontTest, OtherStrategiesAreRefused) {
 
 // Levels that a cancel leaves no time for are left out, and the answer says so.
 TEST(ParetoFrontTest, WhatIsCutIsLeftOut) {
-  const Problem problem = Resolved(FrontRequest().question);
   StudyRequest request = FrontRequest();
   request.pareto = false;
   StudyResult result = Result(request);
   SearchOptions options;
   options.stop = [] { return std::optional(StopCause::kDeadline); };
-  AddParetoFront(
-      problem, {.request = request, .calibration = {}, .options = options, .control = {}}, result);
+  AddParetoFront(Prepared(request), options, {}, std::nullopt, result);
   ASSERT_EQ(result.pareto_front.size(), 1U);
   EXPECT_EQ(result.pareto_front.front().plan.plan, result.plans.front().plan);
   EXPECT_THAT(result.warnings, Contains(HasSubstr("pareto_front has no point that leaves")));

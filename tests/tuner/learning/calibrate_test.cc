@@ -21,6 +21,7 @@
 #include "server/tuner/question/study_request.h"
 #include "server/tuner/question/trial.h"
 #include "server/tuner/search/infeasible.h"
+#include "tests/tuner/prepared.h"
 #include "tests/tuner/questions.h"
 
 namespace meshwright {
@@ -61,7 +62,8 @@ HistoryRow RanOut(const ParallelPlan& plan) {
 }
 
 Calibration Calibrated(const std::vector<HistoryRow>& history) {
-  return Calibrate(history, Resolved(TinyQuestion()), Known()).value();
+  const Problem problem = Resolved(TinyQuestion());
+  return Calibrate(RunsFor(problem, history), problem);
 }
 
 // Of the plan that ran.
@@ -143,7 +145,7 @@ TEST(CalibrateTest, AnEvaluatedPlanNamesTheRunsBehindIt) {
   ASSERT_TRUE(evaluated->calibration.has_value());
   EXPECT_EQ(evaluated->calibration->run_count, 2);
   EXPECT_EQ(evaluated->calibration,
-            LearnCalibration({.history = runs}, Resolved(TinyQuestion()), Known()).value().report);
+            Prepared({.question = TinyQuestion(), .history = runs}).learnt.report);
 }
 
 TEST(CalibrateTest, MemoryHasOneFactorForAllPlans) {
@@ -269,15 +271,14 @@ TEST(CalibrateTest, RunsUnderOtherFrameworkFactsAreCounted) {
   Question asked = stated.question;
   std::ranges::reverse(asked.workload.framework_facts);
   asked.workload.framework_facts.front().value = "0.02";
-  const auto calibration = Calibrate({Ran(1.1, 1), stated}, Resolved(asked), Known());
-  ASSERT_TRUE(calibration.ok()) << calibration.status();
-  EXPECT_THAT(calibration->warnings,
+  const Calibration calibration =
+      Calibrate(RunsFor(Resolved(asked), {Ran(1.1, 1), stated}), Resolved(asked));
+  EXPECT_THAT(calibration.warnings,
               testing::Contains(HasSubstr("2 runs of the history were under other framework facts "
                                           "(fixed_per_step_seconds, host_per_launch_seconds)")));
   asked.workload.framework_facts.front().value = "0.01";
-  const auto same = Calibrate({stated}, Resolved(asked), Known());
-  ASSERT_TRUE(same.ok()) << same.status();
-  EXPECT_THAT(same->warnings, testing::Not(testing::Contains(HasSubstr("framework facts"))));
+  const Calibration same = Calibrate(RunsFor(Resolved(asked), {stated}), Resolved(asked));
+  EXPECT_THAT(same.warnings, testing::Not(testing::Contains(HasSubstr("framework facts"))));
 }
 
 // A run under facts of its own, which a question without them would not allow, is held against its
@@ -292,10 +293,10 @@ TEST(CalibrateTest, ARunThatTheQuestionWouldNotAllowIsLearntFrom) {
   const HistoryRow row = {
       .question = own, .plan = StatedPlan(plan), .step_time = Predicted(own, plan).step_time * 1.1};
   ASSERT_FALSE(ResolvePlan(row.plan, Resolved(asked), "plan").ok());
-  const auto calibration = Calibrate({row, row, row}, Resolved(asked), Known());
-  ASSERT_TRUE(calibration.ok()) << calibration.status();
-  EXPECT_GT(calibration->time_ratio, 1);
-  EXPECT_THAT(calibration->warnings,
+  const Calibration calibration =
+      Calibrate(RunsFor(Resolved(asked), {row, row, row}), Resolved(asked));
+  EXPECT_GT(calibration.time_ratio, 1);
+  EXPECT_THAT(calibration.warnings,
               testing::Contains(HasSubstr("3 runs of the history are of plans that this")));
 }
 
@@ -389,13 +390,13 @@ TEST(CalibrateTest, OutOfMemoryPrunesPlansOfThatSizeAndLargerOnly) {
 TEST(CalibrateTest, ABadRowIsNamed) {
   HistoryRow row = Ran(1, 1);
   row.question.model.layer_count = 0;
-  const auto bad_model = Calibrate({Ran(1, 1), row}, Resolved(TinyQuestion()), Known());
+  const auto bad_model = ResolveRuns({Ran(1, 1), row}, {}, Resolved(TinyQuestion()), Known());
   EXPECT_TRUE(absl::IsInvalidArgument(bad_model.status()));
   EXPECT_THAT(std::string(bad_model.status().message()),
               testing::AllOf(HasSubstr("history[1]"), HasSubstr("model.layer_count")));
   row = Ran(1, 1);
   row.plan.tensor_parallel = 3;
-  const auto bad_plan = Calibrate({row}, Resolved(TinyQuestion()), Known());
+  const auto bad_plan = ResolveRuns({row}, {}, Resolved(TinyQuestion()), Known());
   EXPECT_THAT(std::string(bad_plan.status().message()),
               testing::AllOf(HasSubstr("history[0]"), HasSubstr("plan.tensor_parallel")));
 }

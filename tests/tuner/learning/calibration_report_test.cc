@@ -14,6 +14,7 @@
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_request.h"
+#include "tests/tuner/prepared.h"
 #include "tests/tuner/questions.h"
 
 namespace meshwright {
@@ -50,7 +51,7 @@ Question OtherVersion() {
 
 std::optional<CalibrationReport> Reported(std::vector<HistoryRow> history) {
   const StudyRequest request = {.question = Asked(), .history = std::move(history)};
-  return LearnCalibration(request, Resolved(Asked()), Known()).value().report;
+  return Prepared(request).learnt.report;
 }
 
 TEST(CalibrationReportTest, IsAbsentWhereNothingWasLearnt) {

@@ -12,6 +12,7 @@
 #include "server/tuner/question/trial.h"
 #include "server/tuner/trials/trial_study.h"
 #include "tests/tuner/fake_launcher.h"
+#include "tests/tuner/prepared.h"
 #include "tests/tuner/questions.h"
 
 namespace meshwright {
@@ -75,7 +76,7 @@ StudyRequest Request() {
 
 StudyResult RunWith(const TrialJournal* journal, FakeLauncher& launcher) {
   const auto answer =
-      RunTrialStudy(Request(), Known(), {.candidates = TinyCandidates(), .runs_jobs = true},
+      RunTrialStudy(Prepared(Request()), {.candidates = TinyCandidates(), .runs_jobs = true},
                     launcher, {.trials = journal});
   return std::get<StudyResult>(answer.value());
 }
@@ -116,7 +117,7 @@ TEST(TrialJournalTest, AStudyThatWasLostAnywhereEndsAsOneThatWasNot) {
       for (const int limit : {first, second}) {
         const TrialJournal journal = JournalOn(kept, limit);
         const auto lost =
-            RunTrialStudy(Request(), Known(), {.candidates = TinyCandidates(), .runs_jobs = true},
+            RunTrialStudy(Prepared(Request()), {.candidates = TinyCandidates(), .runs_jobs = true},
                           launcher, {.trials = &journal});
         if (lost.ok()) continue;
         EXPECT_EQ(lost.status().message(), "the process is lost");
@@ -159,7 +160,7 @@ TEST(TrialJournalTest, TheCalibrationIsKeptBeforeTheFirstTrial) {
                                       return absl::OkStatus();
                                     }};
   FakeLauncher launcher(OutcomeOn);
-  const auto answer = RunTrialStudy(request, Known(), {.candidates = TinyCandidates()}, launcher,
+  const auto answer = RunTrialStudy(Prepared(request), {.candidates = TinyCandidates()}, launcher,
                                     {.trials = &journal});
   const auto& result = std::get<StudyResult>(answer.value());
   ASSERT_GE(calls.size(), 2u);

@@ -18,6 +18,7 @@
 #include "server/tuner/trials/trial_study.h"
 #include "server/tuner/trials/trials.h"
 #include "tests/tuner/fake_launcher.h"
+#include "tests/tuner/prepared.h"
 #include "tests/tuner/questions.h"
 
 namespace meshwright {
@@ -110,8 +111,8 @@ TEST(TrialRepeatsTest, APlanOfWhichMostRunsFailHasFailed) {
   const auto runs = RunsByPlan(tried);
   EXPECT_EQ(runs.at(Plan(2)).ran_count, 1);
   EXPECT_EQ(runs.at(Plan(2)).failed_count, 1);
-  EXPECT_EQ(WordOf(runs.at(Plan(4)).outcome), Outcome::kCrash);
-  EXPECT_EQ(WordOf(runs.at(Plan(8)).outcome), Outcome::kCrash);
+  EXPECT_EQ(OutcomeOf(runs.at(Plan(4)).outcome), Outcome::kCrash);
+  EXPECT_EQ(OutcomeOf(runs.at(Plan(8)).outcome), Outcome::kCrash);
 }
 
 // A machine that is slower from job to job, and in every third by a half.
@@ -139,8 +140,8 @@ StudyRequest Request(const TrialRepeats& repeats) {
 StudyResult RunStudyOf(const StudyRequest& request, FakeLauncher& launcher,
                        const TrialJournal* journal = nullptr) {
   const auto answer =
-      RunTrialStudy(request, Known(), {.candidates = TinyCandidates(), .runs_jobs = true}, launcher,
-                    {.trials = journal});
+      RunTrialStudy(Prepared(request), {.candidates = TinyCandidates(), .runs_jobs = true},
+                    launcher, {.trials = journal});
   return std::get<StudyResult>(answer.value());
 }
 

@@ -16,6 +16,7 @@
 #include "server/tuner/question/study_request.h"
 #include "server/tuner/question/trial.h"
 #include "tests/tuner/fake_launcher.h"
+#include "tests/tuner/prepared.h"
 #include "tests/tuner/questions.h"
 
 namespace meshwright {
@@ -28,8 +29,8 @@ TEST(TrialStudyTest, MeasuresTheBaselineFirst) {
       [](const ParallelPlan& plan) { return After(plan.micro_batch_size == 2 ? 0.5 : 1.0); });
   const ParallelPlan candidate = {
       .data_parallel = 4, .micro_batch_size = 2, .layers_per_stage = {4}};
-  const auto answer =
-      RunTrialStudy(request, Known(), {.candidates = {candidate}, .runs_jobs = true}, launcher, {});
+  const auto answer = RunTrialStudy(Prepared(request),
+                                    {.candidates = {candidate}, .runs_jobs = true}, launcher, {});
   const auto& result = std::get<StudyResult>(*answer);
   ASSERT_EQ(result.trials.size(), 2u);
   EXPECT_EQ(result.trials[0].plan, result.baseline->plan);
@@ -47,8 +48,8 @@ TEST(TrialStudyTest, ABaselineThatFailedIsNotComparedWith) {
   });
   const ParallelPlan candidate = {
       .data_parallel = 4, .micro_batch_size = 2, .layers_per_stage = {4}};
-  const auto answer =
-      RunTrialStudy(request, Known(), {.candidates = {candidate}, .runs_jobs = true}, launcher, {});
+  const auto answer = RunTrialStudy(Prepared(request),
+                                    {.candidates = {candidate}, .runs_jobs = true}, launcher, {});
   const auto& result = std::get<StudyResult>(*answer);
   EXPECT_FALSE(result.baseline.has_value());
   EXPECT_EQ(result.warnings.back(),
@@ -67,7 +68,7 @@ TEST(TrialStudyTest, WhatFailedInTheHistoryIsNotTriedAgain) {
   request.history = {row, row};
   FakeLauncher launcher([](const ParallelPlan&) { return After(1); });
   const auto answer =
-      RunTrialStudy(request, Known(), {.candidates = {failed, other}}, launcher, {});
+      RunTrialStudy(Prepared(request), {.candidates = {failed, other}}, launcher, {});
   const auto& result = std::get<StudyResult>(*answer);
   EXPECT_EQ(launcher.submitted, std::vector{other});
   ASSERT_EQ(result.plans.size(), 1u);
@@ -83,8 +84,8 @@ TEST(TrialStudyTest, ABaselineThatFailedInTheHistoryHadNoTrial) {
   request.history = {row, row};
   FakeLauncher launcher([](const ParallelPlan&) { return After(1); });
   const ParallelPlan candidate = {.data_parallel = 4, .layers_per_stage = {4}};
-  const auto answer =
-      RunTrialStudy(request, Known(), {.candidates = {candidate}, .runs_jobs = true}, launcher, {});
+  const auto answer = RunTrialStudy(Prepared(request),
+                                    {.candidates = {candidate}, .runs_jobs = true}, launcher, {});
   const auto& result = std::get<StudyResult>(*answer);
   EXPECT_EQ(launcher.submitted, std::vector{candidate});
   EXPECT_FALSE(result.baseline.has_value());
@@ -119,7 +120,7 @@ TEST(TrialStudyTest, JobsEndWithinTwoPercentUnlessAnotherRatioIsStated) {
       return Ran{.step_time = AnalyticModel(ViewOf(problem)).Full(plan).step_time};
     });
     const auto answer =
-        RunTrialStudy(request, Known(),
+        RunTrialStudy(Prepared(request),
                       {.candidates = TinyCandidates(), .runs_jobs = end.runs_jobs}, launcher, {});
     const auto& result = std::get<StudyResult>(*answer);
     EXPECT_EQ(result.trial_summary->stop, end.stop);
@@ -138,7 +139,7 @@ TEST(TrialStudyTest, ALauncherThatCannotStartIsAnError) {
   FakeLauncher launcher([](const ParallelPlan&) { return After(1); });
   launcher.fails_at = 0;
   const ParallelPlan candidate = {.data_parallel = 4, .layers_per_stage = {4}};
-  const auto answer = RunTrialStudy(request, Known(), {.candidates = {candidate}}, launcher, {});
+  const auto answer = RunTrialStudy(Prepared(request), {.candidates = {candidate}}, launcher, {});
   EXPECT_EQ(answer.status().message(), "no scheduler");
 }
 

@@ -372,8 +372,8 @@ TEST(RunTrialsTest, WhatRunsIsCancelledWhenStopped) {
   EXPECT_EQ(run.summary.stop, TrialStop::kCancelled);
   EXPECT_EQ(launcher.cancels, 1);
   ASSERT_EQ(run.tried.size(), 2u);
-  EXPECT_EQ(WordOf(run.tried[0].outcome), Outcome::kOk);
-  EXPECT_EQ(WordOf(run.tried[1].outcome), Outcome::kCancelled);
+  EXPECT_EQ(OutcomeOf(run.tried[0].outcome), Outcome::kOk);
+  EXPECT_EQ(OutcomeOf(run.tried[1].outcome), Outcome::kCancelled);
 }
 
 TEST(RunTrialsTest, AJobThatDoesNotEndIsGivenUp) {

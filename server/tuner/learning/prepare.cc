@@ -1,0 +1,46 @@
+#include "server/tuner/learning/prepare.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "search_space/base/status.h"
+#include "server/tuner/learning/calibrate.h"
+#include "server/tuner/learning/history_runs.h"
+#include "server/tuner/question/knowledge.h"
+#include "server/tuner/question/resolved_run.h"
+
+namespace meshwright {
+
+absl::StatusOr<PreparedQuestion> Prepare(StudyRequest request, Problem problem,
+                                         const Knowledge& knowledge, const HistorySource& source) {
+  request.history_sequence = source.sequence;
+  StoreHistory stored;
+  if (source.read) {
+    ASSIGN_OR_RETURN(stored, source.read(problem));
+    std::ranges::move(stored.warnings, std::back_inserter(request.history_warnings));
+  }
+  ASSIGN_OR_RETURN(std::vector<ResolvedRun> runs,
+                   ResolveRuns(request.history, stored.rows, problem, knowledge));
+  LearntCalibration learnt = LearnCalibration(request, problem, runs);
+  return PreparedQuestion{.request = std::move(request),
+                          .problem = std::move(problem),
+                          .runs = std::move(runs),
+                          .learnt = std::move(learnt)};
+}
+
+const absl::StatusOr<LearntCalibration>& Calibrator::For(const Question& question,
+                                                         const Problem& problem) {
+  if (question_ != question) {
+    absl::StatusOr<PreparedQuestion> prepared =
+        Prepare({.history = history_}, problem, knowledge_, source_);
+    if (prepared.ok()) {
+      learnt_ = std::move(prepared->learnt);
+    } else {
+      learnt_ = prepared.status();
+    }
+    question_ = question;
+  }
+  return learnt_;
+}
+
+}  // namespace meshwright

@@ -1,0 +1,59 @@
+#include "server/tuner/search/question_search.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "pruner/rules/recompute.h"
+#include "search_space/base/status.h"
+#include "server/tuner/question/study_request.h"
+#include "server/tuner/search/search_plan.h"
+
+namespace meshwright {
+
+SearchFound BestPlansOf(const Problem& problem, const Calibration& calibration,
+                        const SearchOptions& options) {
+  return SearchExhaustively(SpaceOf(problem), ViewOf(problem), calibration, options);
+}
+
+std::vector<RankedPlan> RankPlans(const SearchFound& found, const Problem& problem,
+                                  AnalyticModel& model) {
+  std::vector<RankedPlan> plans;
+  plans.reserve(found.best.size());
+  for (const RecomputeChoice& choice : found.best) {
+    plans.push_back(RankPlan(choice.plan, problem, model));
+  }
+  return plans;
+}
+
+absl::Status CutStatus(StopCause cause, std::string_view for_what) {
+  switch (cause) {
+    case StopCause::kCancelled:
+      return absl::CancelledError("cancelled");
+    case StopCause::kDeadline:
+      return absl::DeadlineExceededError(fmt::format("the deadline leaves no time {}", for_what));
+    case StopCause::kEvaluationLimit:
+    case StopCause::kFinished:
+      break;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<ModelFound>> SearchByAskedModel(AskedModel& asked,
+                                                             const PreparedQuestion& question,
+                                                             const Problem& problem,
+                                                             const SearchOptions& options,
+                                                             PartialAnswer partial) {
+  const StudyRequest& request = question.request;
+  ModelFound found = SearchByModel(problem, question.learnt.calibration, *asked.model, options,
+                                   request.evaluation_limit.value_or(kDefaultModelLimit));
+  const absl::Status why =
+      found.failure.ok() ? WhyNothing(found, asked.model->version()) : found.failure;
+  const bool counts = partial == PartialAnswer::kCounts && !found.found.best.empty();
+  if (why.ok() || counts) return found;
+  if (found.failure.ok() && Reason(why) != "COST_MODEL_NO_ESTIMATE") return why;
+  RETURN_IF_ERROR(FallBack(*request.cost_model, why, asked));
+  return std::nullopt;
+}
+
+}  // namespace meshwright

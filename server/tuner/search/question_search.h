@@ -1,0 +1,56 @@
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "estimator/learning/calibration.h"
+#include "estimator/model/analytic_model.h"
+#include "search_space/spec/estimate.h"
+#include "server/tuner/learning/prepared_question.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/study_answer.h"
+#include "server/tuner/search/asked_model.h"
+#include "server/tuner/search/exhaustive.h"
+#include "server/tuner/search/model_search.h"
+
+namespace meshwright {
+
+// Searches the whole space of `problem`, which need not be the question's own, by the built-in
+// model.
+SearchFound BestPlansOf(const Problem& problem, const Calibration& calibration,
+                        const SearchOptions& options);
+
+// Returns the plans that a search has found with their full estimates, in their order.
+std::vector<RankedPlan> RankPlans(const SearchFound& found, const Problem& problem,
+                                  AnalyticModel& model);
+
+// Returns OK if the search was not cut; else CANCELLED or DEADLINE_EXCEEDED: "the deadline leaves
+// no time `for_what`".
+absl::Status CutStatus(StopCause cause, std::string_view for_what);
+
+// States if plans count that a vendor's model estimated before it could not be asked any more.
+enum class PartialAnswer { kCounts, kIsNone };
+
+// Searches the space of `problem` by the vendor's model that is open in `asked`. Returns nullopt if
+// the model gave no answer and the request allows the built-in model instead; `asked` then has the
+// reason. Else the model's error, or why its answers leave no plan (WhyNothing).
+absl::StatusOr<std::optional<ModelFound>> SearchByAskedModel(AskedModel& asked,
+                                                             const PreparedQuestion& question,
+                                                             const Problem& problem,
+                                                             const SearchOptions& options,
+                                                             PartialAnswer partial);
+
+// Calls `run` by the model that is asked for and, if its result has a `fallback`, once more from
+// the start under that: times of two models are not compared.
+template <typename Run>
+auto RunByOneModel(const Run& run) {
+  auto ran = run(std::optional<CostModelSource>());
+  if (!ran.ok() || !ran->fallback.has_value()) return ran;
+  const std::optional<CostModelSource> fallback = ran->fallback;
+  return run(fallback);
+}
+
+}  // namespace meshwright

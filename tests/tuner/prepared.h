@@ -1,0 +1,22 @@
+#pragma once
+
+#include <vector>
+
+#include "server/tuner/learning/history_runs.h"
+#include "server/tuner/learning/prepare.h"
+#include "tests/tuner/questions.h"
+
+namespace meshwright {
+
+// Returns the request as it is before its trials, or before a search of its whole space.
+inline PreparedQuestion Prepared(const StudyRequest& request, const HistorySource& source = {}) {
+  return Prepare(request, Resolved(request.question), Known(), source).value();
+}
+
+// Returns the rows as they are learnt from for a question.
+inline std::vector<ResolvedRun> RunsFor(const Problem& problem,
+                                        const std::vector<HistoryRow>& rows) {
+  return ResolveRuns(rows, {}, problem, Known()).value();
+}
+
+}  // namespace meshwright
