@@ -1,6 +1,7 @@
 #include <optional>
 
 #include "estimator/model/plan_bounds.h"
+#include "pruner/rules/prune_rule.h"
 #include "pruner/rules/rules.h"
 #include "search_space/base/units.h"
 #include "search_space/space/dimensions.h"

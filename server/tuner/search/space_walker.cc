@@ -8,6 +8,7 @@
 #include "estimator/pipeline/pipeline_layout.h"
 #include "pruner/rules/prune_rule.h"
 #include "search_space/space/dimensions.h"
+#include "search_space/space/space_options.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/estimate.h"
 

@@ -12,6 +12,7 @@
 
 #include "pruner/pruner.h"
 #include "search_space/space/space.h"
+#include "search_space/space/space_options.h"
 #include "search_space/space/space_request.h"
 #include "server/tuner/search/strategies.h"
 
