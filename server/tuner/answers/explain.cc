@@ -24,7 +24,6 @@
 #include "server/tuner/question/study_control.h"
 #include "server/tuner/question/study_request.h"
 #include "server/tuner/search/asked_model.h"
-#include "server/tuner/search/best_plans.h"
 #include "server/tuner/search/exhaustive.h"
 #include "server/tuner/search/infeasible.h"
 #include "server/tuner/search/model_search.h"
