@@ -91,7 +91,7 @@ faults_of_commit() {
   lines=$(repository show --format= --numstat -M "$1" | awk '{ sum += $1 + $2 } END { print sum + 0 }')
   short="$(repository log -1 --format=%h "$1") \"$subject\":"
   [[ ${#subject} -le 72 ]] || echo "$short ${#subject} characters; at most 72"
-  if [[ $subject =~ ^([a-z0-9_./-]+):\ ([a-z][a-z-]*)\  ]]; then
+  if [[ $subject =~ ^([a-z0-9_./-]+):\ ([a-z][a-z-]*),?\  ]]; then
     folder=${BASH_REMATCH[1]} word=${BASH_REMATCH[2]}
     # "repo" stands for the whole tree; else a folder by its path or its last name.
     [[ $folder == repo || " $(folders_of "$1") " == *" $folder "* ]] || echo "$short no folder is called $folder"
