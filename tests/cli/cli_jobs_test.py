@@ -259,9 +259,11 @@ class ServedJobsTest(ServedFolder):
         self.let_jobs_wait()
         address = self.start("--allow-jobs")
         study = self.create(address)
-        for _ in range(4):
+        for _ in range(3):
             self.wait_for(lambda: self.began())
             self.wait_for(lambda: self.states()[-1:] == ["running"])
+            # A server that is killed before it has taken the study up again did not fall to it.
+            self.wait_for(lambda: self.study_state(study) == "running")
             self.server.kill()
             self.server.wait()
             address = self.start("--allow-jobs")

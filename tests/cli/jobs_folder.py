@@ -182,13 +182,20 @@ class ServedFolder(JobsFolder):
                 pass
         return found
 
-    def states(self):
-        """Returns the attempts in the store in their order."""
+    def rows(self, query, *values):
+        """Returns the first column of a query of the server's store."""
         try:
             with contextlib.closing(sqlite3.connect(f"file:{self.folder}/server.db?mode=ro", uri=True)) as store:
-                return [row[0] for row in store.execute("SELECT state FROM attempts ORDER BY fencing_token")]
+                return [row[0] for row in store.execute(query, values)]
         except sqlite3.OperationalError:  # not there yet
             return []
+
+    def states(self):
+        """Returns the states of the attempts in their order."""
+        return self.rows("SELECT state FROM attempts ORDER BY fencing_token")
+
+    def study_state(self, study):
+        return next(iter(self.rows("SELECT state FROM studies WHERE id = ?", study)), None)
 
     def attempts(self, address, study):
         shown = self.run_cli("--server", address, "study", "attempts", study, "--output", "json")
