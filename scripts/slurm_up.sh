@@ -36,6 +36,9 @@ are_free() {
   local port
   for ((port = $1; port <= $1 + nodes; port++)); do ! is_taken "$port" || return 1; done
 }
+# Two that start at once must not choose the same ports: one after the other chooses and starts.
+exec 9>"/tmp/meshwright-slurm-ports.$(id -u)"
+flock 9
 base=$((21000 + $$ % 8000))
 until are_free "$base"; do base=$((base + nodes + 1)); done
 
@@ -48,7 +51,7 @@ host=$(hostname -s) user=$(id -un)
 # A key and a socket of its own. --force: the folder may lie below /tmp, which all can write.
 (umask 077 && head -c 128 /dev/urandom >"$folder/munge/key")
 munged --force --key-file="$folder/munge/key" --socket="$folder/run/munge" --pid-file="$folder/run/munge.pid" \
-  --log-file="$folder/munge/log" --seed-file="$folder/munge/seed" 2>"$folder/log/munged.err"
+  --log-file="$folder/munge/log" --seed-file="$folder/munge/seed" 2>"$folder/log/munged.err" 9>&-
 until_true 60 test -s "$folder/run/munge.pid" || fail "munged did not start; see $folder/log/munged.err"
 echo "munged $(<"$folder/run/munge.pid")" >>"$folder/pids"
 
@@ -98,15 +101,16 @@ EOF
 } >"$folder/slurm.conf"
 export SLURM_CONF=$folder/slurm.conf
 
-slurmctld -c -f "$SLURM_CONF" 2>"$folder/log/slurmctld.err"
+slurmctld -c -f "$SLURM_CONF" 2>"$folder/log/slurmctld.err" 9>&-
 until_true 60 scontrol ping >/dev/null || fail "slurmctld does not answer; see $folder/log"
 echo "slurmctld $(<"$folder/run/slurmctld.pid")" >>"$folder/pids"
 for ((i = 1; i <= nodes; i++)); do
   mkdir -p "$folder/run/spool-n$i"
-  slurmd -N "n$i" -f "$SLURM_CONF" 2>"$folder/log/slurmd-n$i.err"
+  slurmd -N "n$i" -f "$SLURM_CONF" 2>"$folder/log/slurmd-n$i.err" 9>&-
   until_true 60 test -s "$folder/run/slurmd-n$i.pid" || fail "slurmd n$i did not start; see $folder/log"
   echo "slurmd-n$i $(<"$folder/run/slurmd-n$i.pid")" >>"$folder/pids"
 done
+exec 9>&-
 all_idle() { [[ $(sinfo -h -N -t idle -o %N | sort -u | wc -l) -eq $nodes ]]; }
 until_true 120 all_idle || fail "the nodes did not become idle; see $folder/log"
 echo "export SLURM_CONF=$SLURM_CONF"

@@ -12,18 +12,22 @@ rounds=${1:-20} preset=${2:-release} names=${3:-.}
 scripts/setup.sh --test
 scripts/build.sh "$preset"
 
-# ctest would start its fixture once a round.
-slurm=build/$preset/slurm
-scripts/slurm_down.sh "$slurm"
-eval "$(scripts/slurm_up.sh "$slurm")"
+# ctest would start its fixtures once a round. These are the clusters of the tests with the label.
+clusters=(engine jobs trials)
+slurm_down() {
+  local cluster
+  for cluster in "${clusters[@]}"; do scripts/slurm_down.sh "build/$preset/slurm/$cluster"; done
+}
+slurm_down
+for cluster in "${clusters[@]}"; do scripts/slurm_up.sh "build/$preset/slurm/$cluster" >/dev/null; done
 stress --cpu "$(nproc)" >/dev/null &
 load=$!
-trap 'kill "$load" 2>/dev/null || true; scripts/slurm_down.sh "$slurm"' EXIT
+trap 'kill "$load" 2>/dev/null || true; slurm_down' EXIT
 
 # A deadline that a test reaches only when it hangs; one round of the longest takes some minutes.
 passed=0
 ctest --preset "$preset" -L processes -R "$names" --repeat "until-fail:$rounds" --timeout 1200 \
-  --fixture-exclude-any slurm --parallel "$((2 * $(nproc)))" --no-tests=error || passed=$?
+  --fixture-exclude-any 'slurm_.*' --parallel "$((2 * $(nproc)))" --no-tests=error || passed=$?
 echo
 scripts/test_times.py "build/$preset/Testing/Temporary/LastTest.log"
 echo "$rounds rounds in $SECONDS s: $([[ $passed -eq 0 ]] && echo "no failure" || echo "FAILED")"

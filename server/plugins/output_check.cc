@@ -73,8 +73,7 @@ std::string WhyBadBreakdown(const PlanFigures& figures) {
 
 }  // namespace
 
-OutputCheck::OutputCheck(const Problem& problem)
-    : problem_(problem), least_step_(LeastStep(problem)) {
+OutputCheck::OutputCheck(const Problem& problem) : least_step_(LeastStep(problem)) {
   const auto all = static_cast<double>(ParameterCount(problem.model, /*active_only=*/false));
   expert_parameters_ = std::min(all, ExpertParameters(problem.model));
   dense_parameters_ = all - expert_parameters_;

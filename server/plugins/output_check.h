@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "search_space/base/units.h"
 #include "search_space/spec/plan.h"
 #include "server/tuner/question/plan_model.h"
@@ -10,7 +12,6 @@ namespace meshwright {
 // Lower bounds for all plans of a problem, from counts that need no cost model.
 class OutputCheck {
  public:
-  // `problem` must outlive it.
   explicit OutputCheck(const Problem& problem);
 
   // Turns impossible figures into kError with the numbers in the reason: figures that are not
@@ -27,7 +28,6 @@ class OutputCheck {
   [[nodiscard]] std::string WhyImpossible(const ParallelPlan& plan,
                                           const PlanFigures& figures) const;
 
-  const Problem& problem_;
   Seconds least_step_;
   double dense_parameters_ = 0;
   double expert_parameters_ = 0;
