@@ -3,11 +3,21 @@
 # parameterized suite ("All/PlanTest") belong to the suite.
 #
 #   cmake -DPROGRAM=path -DNAME=name -DOUT=file -DFOLDER=folder "-DPROPERTIES=name;value;..." -P ...
-execute_process(
-  COMMAND ${PROGRAM} --gtest_list_tests
-  WORKING_DIRECTORY ${FOLDER}
-  OUTPUT_VARIABLE listed
-  COMMAND_ERROR_IS_FATAL ANY)
+# A program that was linked a moment ago can still count as open for writing ("Text file busy").
+foreach(attempt RANGE 50)
+  execute_process(
+    COMMAND ${PROGRAM} --gtest_list_tests
+    WORKING_DIRECTORY ${FOLDER}
+    OUTPUT_VARIABLE listed
+    RESULT_VARIABLE result)
+  if(NOT result STREQUAL "Text file busy")
+    break()
+  endif()
+  execute_process(COMMAND ${CMAKE_COMMAND} -E sleep 0.2)
+endforeach()
+if(NOT result STREQUAL "0")
+  message(FATAL_ERROR "${PROGRAM} --gtest_list_tests: ${result}")
+endif()
 string(REGEX MATCHALL "(^|\n)[A-Za-z0-9_/]+\\." suites "${listed}")
 list(TRANSFORM suites REPLACE "^\n|\\.$" "")
 list(TRANSFORM suites REPLACE "^.*/" "" REGEX "^[A-Za-z0-9_]+/[A-Za-z_]")  # not TypedTest/0
