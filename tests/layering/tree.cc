@@ -96,6 +96,47 @@ void AddCircles(const Graph& graph, std::string_view kind, std::vector<Violation
   }
 }
 
+// The types that headers of the tree declare.
+class NamedTypes {
+ public:
+  explicit NamedTypes(const SourceTree& tree) {
+    for (const auto& [path, text] : tree) {
+      declared_[path] = DeclarationsOf(text);
+      if (!path.ends_with(".h")) continue;
+      for (const std::string& type : declared_[path].types) headers_[type].insert(path);
+    }
+  }
+
+  // Returns the header of another folder that `path` must include to name `type`; nullptr if there
+  // is none, if `path` or its own header declares the name itself, or if two headers declare it,
+  // because then this check cannot tell which one is meant.
+  const std::string* HeaderOf(const std::string& type, const std::string& path) const {
+    const auto found = headers_.find(type);
+    if (found == headers_.end() || found->second.size() > 1) return nullptr;
+    const std::string& header = *found->second.begin();
+    if (FolderOf(header) == FolderOf(path)) return nullptr;
+    return Declares(path, type) || Declares(RoomOf(path) + ".h", type) ? nullptr : &header;
+  }
+
+ private:
+  bool Declares(const std::string& path, const std::string& type) const {
+    const auto found = declared_.find(path);
+    return found != declared_.end() && found->second.Declares(type);
+  }
+
+  std::map<std::string, std::set<std::string>, std::less<>> headers_;
+  std::map<std::string, Declarations> declared_;
+};
+
+// Returns the files that `path` includes, itself or through the header of its own room.
+std::set<std::string> IncludedByRoom(const SourceTree& tree, const std::string& path) {
+  std::set<std::string> included = IncludedBy(tree, tree.at(path));
+  if (const auto own = tree.find(RoomOf(path) + ".h"); own != tree.end()) {
+    included.merge(IncludedBy(tree, own->second));
+  }
+  return included;
+}
+
 }  // namespace
 
 std::vector<Violation> FindCircles(const SourceTree& tree) {
@@ -106,31 +147,17 @@ std::vector<Violation> FindCircles(const SourceTree& tree) {
 }
 
 std::vector<Violation> FindHiddenArrows(const SourceTree& tree) {
-  // Types that exactly one header declares; a name that two folders use cannot be told apart.
-  std::map<std::string, std::set<std::string>, std::less<>> headers_by_type;
-  std::map<std::string, Declarations> declared;
-  for (const auto& [path, text] : tree) {
-    declared[path] = DeclarationsOf(text);
-    if (!path.ends_with(".h")) continue;
-    for (const std::string& type : declared[path].types) headers_by_type[type].insert(path);
-  }
+  const NamedTypes types(tree);
   std::vector<Violation> violations;
   for (const auto& [path, text] : tree) {
-    const std::string own_header = RoomOf(path) + ".h";
-    std::set<std::string> included = IncludedBy(tree, text);
-    if (const auto own = tree.find(own_header); own != tree.end()) {
-      included.merge(IncludedBy(tree, own->second));
-    }
+    const std::set<std::string> included = IncludedByRoom(tree, path);
     for (const TypeUse& use : TypesUsedIn(text)) {
-      const auto found = headers_by_type.find(use.name);
-      if (found == headers_by_type.end() || found->second.size() > 1) continue;
-      const std::string& header = *found->second.begin();
-      if (FolderOf(header) == FolderOf(path) || included.contains(header)) continue;
-      if (declared[path].Declares(use.name) || declared[own_header].Declares(use.name)) continue;
+      const std::string* header = types.HeaderOf(use.name, path);
+      if (header == nullptr || included.contains(*header)) continue;
       violations.push_back(
           {.file = path,
            .line = use.line,
-           .message = fmt::format("names {} without including {}", use.name, header)});
+           .message = fmt::format("names {} without including {}", use.name, *header)});
     }
   }
   return violations;
