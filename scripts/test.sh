@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# From a fresh Debian 12 to "all tests passed": installs what is missing, then checks the layout, builds
-# and tests the presets release, dev (address and undefined-behaviour sanitizers) and tsan, and runs
-# clang-tidy on changed files. Every part runs, also after one failed; the exit code says whether all passed.
+# From a fresh Debian 12 to "all tests passed": installs what is missing, checks the layout of the code
+# and the messages of commits, builds and tests the presets release, dev (address and
+# undefined-behaviour sanitizers) and tsan, and runs clang-tidy on changed files. Every part runs, even
+# after one has failed; the exit code is 0 if all passed.
 #
 #   scripts/test.sh            everything
-#   scripts/test.sh --quick    layout and the release preset
+#   scripts/test.sh --quick    layout, messages and the release preset
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." >/dev/null
 quick=
@@ -49,6 +50,7 @@ build_and_test() {
 }
 
 part format scripts/lint.sh format
+part commits scripts/lint.sh commits
 part release build_and_test release
 presets=(release)
 if [[ -z $quick ]]; then
