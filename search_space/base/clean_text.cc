@@ -16,9 +16,9 @@ std::uint8_t ByteAt(std::string_view text, std::size_t at) {
 
 bool IsContinuation(std::uint8_t byte) { return (byte & 0xC0) == 0x80; }
 
-// Returns the bytes of the character that the text begins with, or 0 if it begins with none. The
-// second byte's range is narrower after four first bytes (Unicode 15, table 3-7): no overlong
-// forms, no surrogates, nothing above U+10FFFF.
+// Returns the length in bytes of the character at the beginning of the text, or 0 if there is none.
+// After four of the first bytes the range of the second is narrower (Unicode 15, table 3-7), which
+// excludes overlong forms, surrogates and everything above U+10FFFF.
 std::size_t CharacterLength(std::string_view text) {
   const std::uint8_t first = ByteAt(text, 0);
   if (first < 0x80) return 1;
@@ -34,7 +34,7 @@ std::size_t CharacterLength(std::string_view text) {
   return is_refused ? 0 : length;
 }
 
-// Tells if the character is of C0 or C1, which has two bytes, or DEL.
+// Returns true if the character is DEL or in C0 or C1 (whose characters have two bytes).
 bool IsControl(std::string_view character) {
   const std::uint8_t first = ByteAt(character, 0);
   if (character.size() == 1) return first < 0x20 || first == 0x7F;
@@ -48,8 +48,8 @@ bool IsLayoutCharacter(std::string_view character) {
   return character == "\n" || character == "\t";
 }
 
-// Returns a first guess at what to keep: no more than is looked at, and not beginning with the rest
-// of a character.
+// Returns a first guess at the part to keep: at most `length` bytes, not beginning in the middle of
+// a character.
 std::string_view LastPart(std::string_view text, std::size_t length) {
   if (text.size() <= length) return text;
   text.remove_prefix(text.size() - length);

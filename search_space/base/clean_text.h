@@ -7,16 +7,16 @@
 
 namespace meshwright {
 
-// What CleanText leaves of a text.
+// Limits on the text that CleanText returns.
 struct TextForm {
   std::size_t longest_bytes = 400;
   bool keeps_lines = false;  // newlines and tabs stay, as in a log
-  bool keeps_end = false;    // the beginning is cut and not the end, as of a log
+  bool keeps_end = false;    // the end is kept and the beginning is cut, as for a log
 };
 
-// Returns a foreign program's text as it may be stored, sent and printed: UTF-8 that is cut between
-// characters. Each byte that is no part of a character becomes '?', a control character a space; so
-// it is never longer than it was.
+// Returns a foreign program's text as it may be stored, sent and printed: as UTF-8 that is cut
+// between characters. A byte that belongs to no character becomes '?', and a control character
+// becomes a space, so the result is never longer than the input.
 std::string CleanText(std::string_view text, const TextForm& form);
 
 // The layout that a stated text may have.
@@ -31,8 +31,8 @@ enum class TextLayout {
 // a terminal or a format.
 std::optional<std::string> TextMistake(std::string_view text, TextLayout layout);
 
-// Returns the text in quotes as a message shows it: on one line and not too long, with `\u001b` for
-// a control character and `\xff` for a byte that is not UTF-8.
+// Returns the text in quotes as a message shows it: on one line, shortened if it is long, with
+// `\u001b` for a control character and `\xff` for a byte that is not UTF-8.
 std::string QuotedText(std::string_view text);
 
 }  // namespace meshwright

@@ -4,7 +4,8 @@
 
 namespace meshwright {
 
-// A data file compiled into the program (chip files, framework profiles), see cmake/embed.cmake.
+// A data file (chip file or framework profile) that is compiled into the program; see
+// cmake/embed.cmake.
 struct EmbeddedFile {
   std::string_view name;  // file name without folder and extension
   std::string_view text;

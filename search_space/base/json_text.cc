@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kMaxDepth = 64;  // each level takes stack
+constexpr int kMaxDepth = 64;  // each level uses stack
 
 class Checker {
  public:

@@ -9,9 +9,10 @@
 
 namespace meshwright {
 
-// Returns every string and key of a JSON value, at any depth, that no edge takes (TextMistake),
-// with its path below `path` as `figures.memory.source` or `gemm_tiles[0]`. Keys have one line. A
-// value that is nested deeper than any file of ours is a mistake too.
+// Returns a violation for every string and key of a JSON value, at any depth, that no edge accepts
+// (TextMistake). Each has its path below `path`, such as `figures.memory.source` or
+// `gemm_tiles[0]`. Keys must be one line. A value that is nested deeper than any of our files is a
+// violation too.
 std::vector<FieldViolation> JsonTextMistakes(const nlohmann::json& value, const std::string& path,
                                              TextLayout layout);
 

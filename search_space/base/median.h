@@ -7,7 +7,8 @@
 
 namespace meshwright {
 
-// Of one value at least; of an even number the middle between the two middle ones.
+// Returns the median of at least one value; for an even number of values, the midpoint of the two
+// middle ones.
 template <typename Value>
 Value Median(std::vector<Value> values) {
   std::sort(values.begin(), values.end());

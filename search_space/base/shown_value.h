@@ -5,7 +5,8 @@
 
 namespace meshwright {
 
-// Returns a JSON value as a message shows it: ASCII, at most 60 characters and "..." after them.
+// Returns a JSON value as a message shows it: in ASCII, cut after 60 characters and then followed
+// by "...".
 std::string ShownValue(const nlohmann::json& value);
 
 }  // namespace meshwright

@@ -11,7 +11,7 @@ namespace {
 constexpr char kViolationsUrl[] = "meshwright/violations";
 constexpr char kReasonUrl[] = "meshwright/reason";
 
-// The payload is a row of texts, each as "5:hello", because a text may hold any byte.
+// The payload is a sequence of texts, each written as "5:hello", because a text may hold any byte.
 void AppendText(std::string_view text, std::string& payload) {
   payload += std::to_string(text.size());
   payload += ':';

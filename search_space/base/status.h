@@ -17,16 +17,17 @@ struct FieldViolation {
   bool operator==(const FieldViolation&) const = default;
 };
 
-// INVALID_ARGUMENT that carries every violation; the message lists them all.
+// Returns an INVALID_ARGUMENT status that carries every violation; its message lists them all.
 absl::Status InvalidFields(const std::vector<FieldViolation>& violations);
 
-// The violations that InvalidFields attached; empty for any other status.
+// Returns the violations that InvalidFields attached; empty for any other status.
 std::vector<FieldViolation> FieldViolations(const absl::Status& status);
 
 // Attaches a stable, upper-case reason (`UNKNOWN_CHIP`, `NO_FEASIBLE_PLAN`) that programs match on.
 absl::Status WithReason(absl::Status status, std::string_view reason);
 
-// The reason that WithReason attached, else the canonical code's name (`INVALID_ARGUMENT`).
+// Returns the reason that WithReason attached, or else the name of the canonical code
+// (`INVALID_ARGUMENT`).
 std::string Reason(const absl::Status& status);
 
 #define MESHWRIGHT_CONCAT_INNER(a, b) a##b

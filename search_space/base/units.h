@@ -7,9 +7,9 @@
 
 namespace meshwright {
 
-// Quantities with their unit in the type. Only the operations that mean something exist; raw
-// numbers appear at the edges (JSON, protobuf, SQL) alone, where the unit is in the field's name.
-// 1 GB = 1e9 bytes, 1 GiB = 2^30 bytes.
+// Quantities have their unit in the type, and only the meaningful operations exist. Raw numbers
+// appear only at the edges (JSON, protobuf, SQL), where the unit is in the field's name. 1 GB = 1e9
+// bytes, 1 GiB = 2^30 bytes.
 
 using Seconds = std::chrono::duration<double>;
 
@@ -18,7 +18,7 @@ struct Bytes {
   auto operator<=>(const Bytes&) const = default;
 };
 
-// Floating, because one large training step has more floating-point operations than int64 holds.
+// The count is a double, because one large training step has more operations than int64 holds.
 struct Flops {
   double count = 0;
   auto operator<=>(const Flops&) const = default;
@@ -51,8 +51,8 @@ constexpr Seconds operator/(Flops a, FlopsPerSecond b) { return Seconds(a.count 
 constexpr BytesPerSecond operator*(BytesPerSecond a, double n) { return {a.rate * n}; }
 constexpr FlopsPerSecond operator*(FlopsPerSecond a, double n) { return {a.rate * n}; }
 
-// A share of a whole number of bytes, rounded to the nearest byte.
-// To the nearest; `count` is not negative. llround would be a call.
+// Returns `count`, which must not be negative, rounded to the nearest byte. llround would be a
+// function call.
 inline Bytes RoundedBytes(double count) {
   const auto whole = static_cast<std::int64_t>(count);
   return {count - static_cast<double>(whole) < 0.5 ? whole : whole + 1};

@@ -35,12 +35,12 @@ std::optional<std::string> FromHex(std::string_view text) {
     if (std::from_chars(digits, digits + 2, value, 16).ptr != digits + 2) return std::nullopt;
     bytes[i] = static_cast<char>(value);
   }
-  if (ToHex(bytes) != text) return std::nullopt;  // an odd digit, or capitals
+  if (ToHex(bytes) != text) return std::nullopt;  // an odd number of digits, or capitals
   return bytes;
 }
 
 std::string ToBase64(std::string_view bytes) {
-  std::string text((bytes.size() + 2) / 3 * 4 + 1, '\0');  // and a final zero
+  std::string text((bytes.size() + 2) / 3 * 4 + 1, '\0');  // with a final zero
   const int size = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()), Unsigned(bytes),
                                    static_cast<int>(bytes.size()));
   text.resize(static_cast<std::size_t>(size));
@@ -56,7 +56,7 @@ std::optional<std::string> FromBase64(std::string_view text) {
   std::size_t padding = 0;
   while (padding < 2 && padding < text.size() && text[text.size() - 1 - padding] == '=') ++padding;
   bytes.resize(static_cast<std::size_t>(size) - padding);
-  if (ToBase64(bytes) != text) return std::nullopt;  // white space, or stray bits
+  if (ToBase64(bytes) != text) return std::nullopt;  // white space or stray bits
   return bytes;
 }
 

@@ -6,8 +6,9 @@
 
 namespace meshwright {
 
-// Bytes as text and back (RFC 4648). Each value has one text: decoding returns nullopt for any text
-// that encoding does not give, such as capital hexadecimal digits, white space or missing padding.
+// Encodes bytes as text and decodes them (RFC 4648). Each value has exactly one text: decoding
+// returns nullopt for any text that encoding does not produce, such as one with capital hexadecimal
+// digits, white space or missing padding.
 
 // Base 16, in lower-case digits.
 std::string ToHex(std::string_view bytes);

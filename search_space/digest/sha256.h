@@ -8,7 +8,7 @@ struct evp_md_ctx_st;
 
 namespace meshwright {
 
-// SHA-256 (FIPS 180-4) of bytes that come in pieces. OpenSSL computes it.
+// Computes the SHA-256 digest (FIPS 180-4) of bytes that come in pieces. OpenSSL does the work.
 class Sha256 {
  public:
   Sha256();

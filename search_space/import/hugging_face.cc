@@ -19,16 +19,16 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Above every size of a real model, and low enough that four times it stays inside int.
+// Larger than every size of a real model, and small enough that four times it still fits in int.
 constexpr std::int64_t kMaxValue = 100'000'000;
 
-// Reads keys of one config and collects what is wrong with them; a wrong key reads as 0, so
-// that the importer goes on and the next wrong key is found too.
+// Reads keys of one config and collects the mistakes in them. A wrong key reads as 0, so that the
+// importer continues and finds the next wrong key too.
 class ConfigReader {
  public:
   explicit ConfigReader(const Json& config) : config_(config), check_("model") {}
 
-  // A size that must be stated.
+  // Reads a size that must be stated.
   int Size(const char* key) {
     if (IsAbsent(key)) {
       check_.Missing(key);
@@ -37,7 +37,7 @@ class ConfigReader {
     return Integer(key, 1);
   }
 
-  // `absent` when the key is not there, nothing when it is null.
+  // Reads a size; returns `absent` if the key is missing, and nullopt if it is null.
   std::optional<int> Optional(const char* key, std::optional<int> absent) {
     if (!config_.contains(key)) return absent;
     if (config_[key].is_null()) return std::nullopt;
@@ -58,7 +58,7 @@ class ConfigReader {
     return absent;
   }
 
-  // A key for which only one value, also its default, can be modelled.
+  // Checks a key for which only one value, which is also its default, can be modelled.
   void Only(const char* key, const Json& supported) {
     if (IsAbsent(key) || config_[key] == supported) return;
     Reject(key, fmt::format("only {} is supported", ShownValue(supported)));
@@ -78,7 +78,7 @@ class ConfigReader {
     const Json& value = config_[key];
     if (!value.is_number_integer()) {
       Reject(key, "must be an integer");
-    } else if (value.get<double>() < static_cast<double>(low)) {  // exact enough, also for uint64
+    } else if (value.get<double>() < static_cast<double>(low)) {  // exact enough, for uint64 too
       Reject(key, fmt::format("must be >= {}", low));
     } else if (value.get<double>() > static_cast<double>(kMaxValue)) {
       Reject(key, fmt::format("must be <= {}", kMaxValue));
@@ -111,7 +111,7 @@ MlpKind GeluMlp(ConfigReader& config, const char* key, const char* absent) {
   return MlpKind::kGelu;
 }
 
-// hidden size / heads, which must be whole when no head size is stated.
+// Returns hidden size / heads, which must be a whole number if no head size is stated.
 int DerivedHeadDim(ConfigReader& config, const ModelSpec& model, const char* hidden_size_key) {
   if (model.attention_head_count == 0) return 0;  // already rejected
   if (model.hidden_size % model.attention_head_count != 0) {
@@ -122,14 +122,14 @@ int DerivedHeadDim(ConfigReader& config, const ModelSpec& model, const char* hid
   return model.hidden_size / model.attention_head_count;
 }
 
-// What a family's class sets for keys that are absent; nothing means what null means there: as many
-// KV heads as heads, head_dim = hidden_size / heads.
+// The defaults of a family's class for absent keys. nullopt means the same as null does there: as
+// many KV heads as heads, and head_dim = hidden_size / heads.
 struct AttentionDefaults {
   std::optional<int> kv_head_count = {};
   std::optional<int> head_dim = {};
 };
 
-// Everything but the feed-forward of the decoders that keep Llama's keys.
+// Imports everything but the feed-forward of the decoders that use Llama's keys.
 ModelSpec ImportDecoder(ConfigReader& config, const AttentionDefaults& absent) {
   ModelSpec model;
   model.layer_count = config.Size("num_hidden_layers");
@@ -147,7 +147,8 @@ ModelSpec ImportDecoder(ConfigReader& config, const AttentionDefaults& absent) {
   return model;
 }
 
-// LlamaConfig, and AquilaConfig of BAAI's hub repositories, which has its keys and defaults.
+// Imports LlamaConfig, and AquilaConfig of BAAI's hub repositories, which has the same keys and
+// defaults.
 ModelSpec ImportLlama(ConfigReader& config) {
   ModelSpec model = ImportDecoder(config, {});
   model.ffn_hidden_size = config.Size("intermediate_size");
@@ -162,8 +163,8 @@ ModelSpec ImportMistral(ConfigReader& config) {
   return model;
 }
 
-// MixtralConfig: num_key_value_heads=8, sliding_window=None. intermediate_size is an expert's; no
-// layer is dense.
+// MixtralConfig: num_key_value_heads=8, sliding_window=None. intermediate_size is the size of an
+// expert; no layer is dense.
 ModelSpec ImportMixtral(ConfigReader& config) {
   ModelSpec model = ImportDecoder(config, {.kv_head_count = 8});
   model.sliding_window = config.Optional("sliding_window", std::nullopt).value_or(0);
@@ -173,8 +174,8 @@ ModelSpec ImportMixtral(ConfigReader& config) {
   return model;
 }
 
-// Qwen2Config, Qwen3Config: sliding_window=4096 counts only with use_sliding_window, and from layer
-// max_window_layers=28 on. A ModelSpec has the same window on every layer or none.
+// Qwen2Config, Qwen3Config: sliding_window=4096 applies only with use_sliding_window, and only from
+// layer max_window_layers=28 on. A ModelSpec has the same window on every layer or none at all.
 int QwenSlidingWindow(ConfigReader& config, int layer_count) {
   const int window = config.Optional("sliding_window", 4096).value_or(0);
   const int first_layer = config.Optional("max_window_layers", 28).value_or(0);
@@ -205,8 +206,8 @@ ModelSpec ImportQwen3(ConfigReader& config) {
   return ImportDenseQwen(config, {.kv_head_count = 32, .head_dim = 128});
 }
 
-// Qwen2MoeConfig, Qwen3MoeConfig: decoder_sparse_step=1 and mlp_only_layers=[], so that every layer
-// is routed and intermediate_size has no layer; another value would mix the two kinds of layers.
+// Qwen2MoeConfig, Qwen3MoeConfig: decoder_sparse_step=1 and mlp_only_layers=[], so every layer is
+// routed and no layer uses intermediate_size. Other values would mix the two kinds of layers.
 ModelSpec ImportRoutedQwen(ConfigReader& config, const AttentionDefaults& absent) {
   ModelSpec model = ImportDecoder(config, absent);
   model.moe = MoeSpec{.expert_count = config.Size("num_experts"),
@@ -217,7 +218,7 @@ ModelSpec ImportRoutedQwen(ConfigReader& config, const AttentionDefaults& absent
   return model;
 }
 
-// Qwen2MoeConfig: num_key_value_heads=16, shared_expert_intermediate_size=5632; its window, where
+// Qwen2MoeConfig: num_key_value_heads=16, shared_expert_intermediate_size=5632. Its window, if
 // used, is on every other layer.
 ModelSpec ImportQwen2Moe(ConfigReader& config) {
   ModelSpec model = ImportRoutedQwen(config, {.kv_head_count = 16});
@@ -228,7 +229,7 @@ ModelSpec ImportQwen2Moe(ConfigReader& config) {
 }
 
 // Qwen3MoeConfig: num_key_value_heads=4, sliding_window=4096 on every layer with
-// use_sliding_window; Qwen3MoeAttention takes hidden_size / heads for an absent head_dim.
+// use_sliding_window. Qwen3MoeAttention uses hidden_size / heads if head_dim is absent.
 ModelSpec ImportQwen3Moe(ConfigReader& config) {
   ModelSpec model = ImportRoutedQwen(config, {.kv_head_count = 4});
   const int window = config.Optional("sliding_window", 4096).value_or(0);
@@ -243,12 +244,12 @@ struct DeepseekDefaults {
 
 ModelSpec ImportDeepseek(ConfigReader& config, const DeepseekDefaults& absent) {
   const int nope_head_dim = config.Size("qk_nope_head_dim");
-  // MLA names its head sizes itself; ModelSpec::head_dim is the part without rotary embedding. The
-  // class' own head_dim (the rotary part) is not what the hub's files mean by the key.
+  // MLA states its own head sizes; ModelSpec::head_dim is the part without rotary embedding. The
+  // head_dim of the class (the rotary part) is not what files of the hub mean by the key.
   ModelSpec model = ImportDecoder(config, {.head_dim = nope_head_dim});
   model.head_dim = nope_head_dim;
   model.ffn_hidden_size = config.Size("intermediate_size");
-  // Both classes: q_lora_rank=1536; null projects queries directly (DeepSeek-V2-Lite).
+  // Both classes have q_lora_rank=1536; null projects queries directly (DeepSeek-V2-Lite).
   model.mla = MlaSpec{.q_lora_rank = config.Optional("q_lora_rank", 1536).value_or(0),
                       .kv_lora_rank = config.Size("kv_lora_rank"),
                       .qk_nope_head_dim = nope_head_dim,
@@ -270,7 +271,7 @@ ModelSpec ImportDeepseek(ConfigReader& config, const DeepseekDefaults& absent) {
       .first_dense_layer_count =
           config.Optional("first_k_dense_replace", absent.first_dense_layer_count).value_or(0)};
   config.Only("moe_layer_freq", 1);
-  // Not a key of transformers' class, which builds no such layers; DeepSeek-V3's file has it.
+  // DeepSeek-V3's file has this key; the class of transformers does not, and builds no such layers.
   model.mtp_layer_count = config.Optional("num_nextn_predict_layers", 0).value_or(0);
   return model;
 }
@@ -286,7 +287,7 @@ ModelSpec ImportDeepseekV3(ConfigReader& config) {
 }
 
 // GPT2Config: n_inner=None means 4 n_embd, activation_function="gelu_new"; tie_word_embeddings is
-// PretrainedConfig's true.
+// true, the default of PretrainedConfig.
 ModelSpec ImportGpt2(ConfigReader& config) {
   ModelSpec model;
   model.layer_count = config.Size("n_layer");
@@ -342,7 +343,8 @@ constexpr Family kFamilies[] = {
     {"qwen3_moe", "Qwen3MoeForCausalLM", ImportQwen3Moe},
 };
 
-// The value that names the family: model_type, else the first architecture; null without either.
+// Returns the value that names the family: model_type, or else the first architecture, or null if
+// both are absent.
 Json FamilyName(const Json& config) {
   if (config.contains("model_type")) return config["model_type"];
   const Json architectures = config.value("architectures", Json::array());

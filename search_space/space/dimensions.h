@@ -12,8 +12,9 @@
 namespace meshwright {
 
 // The dimensions of a plan in the order in which the space is walked. Dimensions that divide the
-// devices come first, so that whole subtrees can be cut and counted. Next come those that decide
-// the work of a layer; its experts come last among these, because their shares are many.
+// devices come first, so that whole subtrees can be cut and counted. Next come those that determine
+// the work of a layer; the dimensions of experts are the last of these, because they have many
+// values.
 enum class Dimension {
   kTensorParallel,
   kContextParallel,
@@ -37,15 +38,15 @@ enum class Dimension {
 };
 inline constexpr int kDimensionCount = static_cast<int>(Dimension::kRecompute) + 1;
 
-// A dimension and the field of a plan that it sets. The field's type decides how values are coded
-// as integers: numbers as they are, words by their enumerator, false and true as 0 and 1, ratios by
-// their per cent. SearchSpace::Values has the codes of lists and of recomputation.
+// A dimension and the field of a plan that it sets. The field's type determines how values are
+// coded as integers: numbers as they are, words by their enumerator, booleans as 0 and 1, and
+// ratios in per cent. SearchSpace::Values documents the codes of lists and of recomputation.
 template <typename Value>
 struct DimensionRow {
   using value_type = Value;
   Dimension dimension;
   Value ParallelPlan::*member;
-  std::string_view name;  // as users call it
+  std::string_view name;  // the name that users see
 };
 
 template <typename Value>
@@ -82,7 +83,7 @@ inline constexpr std::tuple kDimensions = {
     DimensionOf(Dimension::kRecompute, &ParallelPlan::recompute),
 };
 
-// Returns where the row of a dimension is in kDimensions.
+// Returns the index of a dimension's row in kDimensions.
 constexpr std::size_t RowIndex(Dimension dimension) {
   std::size_t index = 0;
   bool is_found = false;

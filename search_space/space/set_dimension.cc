@@ -14,13 +14,13 @@
 namespace meshwright {
 namespace {
 
-// Returns no list if the framework splits the layers.
+// Returns the layers of equal stages, or an empty list if the framework splits the layers.
 std::vector<int> EqualStages(int layers, int stages) {
   if (layers == 0) return {};
   return std::vector<int>(static_cast<std::size_t>(stages), layers);
 }
 
-// The first stage gets `first` layers and the last what is left beside the largest.
+// Gives the first stage `first` layers, and the last stage those that the others leave.
 void SetEndStages(int first, const SpaceSize& size, ParallelPlan& plan) {
   const int stages = plan.pipeline_parallel;
   const int largest =
@@ -41,7 +41,7 @@ void SetRecompute(int code, int stages, RecomputePlan& recompute) {
 template <Dimension kDimension>
 constexpr auto kRow = std::get<RowIndex(kDimension)>(kDimensions);
 
-// Gives a dimension the value that it has at the root.
+// Sets a dimension to the value that it has at the root.
 template <Dimension kDimension>
 void Reset(const SpaceSize& size, ParallelPlan& plan) {
   if constexpr (kDimension == Dimension::kContextParallelKind) {

@@ -6,15 +6,15 @@
 
 namespace meshwright {
 
-// What values of dimensions mean depends on this.
+// The sizes that the values of some dimensions depend on.
 struct SpaceSize {
   const SpaceOptions& options;
   int device_count = 1;
   int layers = 0;
 };
 
-// Gives a dimension of `plan` a value that SearchSpace::Values has, and all later dimensions the
-// value that they have at the root of the space.
+// Sets a dimension of `plan` to a value that SearchSpace::Values lists, and all later dimensions to
+// the values that they have at the root of the space.
 void SetDimension(Dimension dimension, int value, const SpaceSize& size, ParallelPlan& plan);
 
 }  // namespace meshwright

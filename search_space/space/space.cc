@@ -24,8 +24,8 @@ std::vector<int> Divisors(int n) {
 
 namespace {
 
-// Numbers of chunks, all of as many layers, that the stages can share out: evenly, or with fewer
-// layers on the first and the last stage. One chunk a stage is no interleaving.
+// Returns the numbers of equally large chunks that the stages can share evenly, or with fewer
+// layers on the first and the last stage. One chunk per stage is no interleaving.
 std::vector<int> ChunkCounts(int layers, int stages, const SpaceOptions& options) {
   std::vector<int> counts = Divisors(layers);
   std::erase_if(counts, [&](int chunks) {
@@ -63,14 +63,15 @@ std::vector<int> SearchSpace::ContextParallelKinds(const ParallelPlan& p) const 
   std::vector<int> kinds;
   for (const ContextParallelKind kind : options_.context_parallel_kinds) {
     kinds.push_back(static_cast<int>(kind));
-    if (p.context_parallel == 1) break;  // all alike
+    if (p.context_parallel == 1) break;  // all kinds are alike
   }
   std::ranges::sort(kinds);
   return kinds;
 }
 
-// Whether stages between the ranks of data parallelism change what is near: nothing does where one
-// fabric joins all devices, or where each block of tensor x context devices fills whole ones.
+// Returns true if it matters for locality that stages lie between the ranks of data parallelism. It
+// does not if one fabric joins all devices, or if each block of tensor x context devices fills
+// whole fabrics.
 bool SearchSpace::RankOrdersDiffer(const ParallelPlan& p) const {
   const int fabric = options_.fabric_devices;
   return p.pipeline_parallel > 1 && p.data_parallel > 1 && device_count_ > fabric &&
@@ -86,7 +87,7 @@ std::vector<int> SearchSpace::RankOrders(const ParallelPlan& p) const {
 }
 
 std::vector<int> SearchSpace::ShardingGroups(const ParallelPlan& p) const {
-  std::vector<int> groups = {0};  // the whole
+  std::vector<int> groups = {0};  // the whole data-parallel group
   if (!options_.shards_in_groups || p.zero_stage == 0) return groups;
   const int all = p.data_parallel * p.context_parallel;
   for (const int group : Divisors(all)) {
@@ -115,9 +116,9 @@ std::vector<int> SearchSpace::VirtualStages(const ParallelPlan& p) const {
   return ChunkCounts(model_.layer_count, p.pipeline_parallel, options_);
 }
 
-// Layers of the stages between the first and the last, which have as many or fewer. Of two stages
-// it is the larger one's. The chunks of a stage are alike, so that all are multiples of their
-// number.
+// Returns the possible numbers of layers of the stages between the first and the last, which have
+// as many or fewer. For two stages it is the larger one's number. The chunks of a stage are equal,
+// so all numbers are multiples of the number of chunks.
 std::vector<int> SearchSpace::LargestStages(const ParallelPlan& p) const {
   const int stages = p.pipeline_parallel;
   const int chunks = p.virtual_pipeline;
@@ -126,13 +127,14 @@ std::vector<int> SearchSpace::LargestStages(const ParallelPlan& p) const {
   if (chunks == 1 || shares % stages == 0) largest.push_back(0);
   const bool is_folded = p.schedule == Schedule::kZbV || p.schedule == Schedule::kDualpipeV;
   if (!options_.sizes_end_stages || stages == 1 || is_folded) return largest;
-  // More than an even share; what is no larger is the framework's own split.
+  // Larger than an even share; anything else is the framework's own split.
   const int most = stages == 2 ? shares - 1 : (shares - 2) / (stages - 2);
   for (int share = shares / stages + 1; share <= most; ++share) largest.push_back(share * chunks);
   return largest;
 }
 
-// `prefix` has the largest stage everywhere.
+// Returns the possible numbers of layers of the first stage. In `p` every stage still has the size
+// of the largest one.
 std::vector<int> SearchSpace::FirstStages(const ParallelPlan& p) const {
   if (p.layers_per_stage.empty()) return {0};
   const int stages = p.pipeline_parallel;
@@ -149,7 +151,7 @@ std::vector<int> SearchSpace::FirstStages(const ParallelPlan& p) const {
   return first;
 }
 
-// The split of most frameworks: equal, the remainder to the first stages.
+// Returns true for the split of most frameworks: equal, with the remainder in the first stages.
 bool SearchSpace::IsEvenSplit(int largest, int first, int last, int stages) const {
   const int remainder = model_.layer_count % stages;
   if (first != largest || largest != (model_.layer_count + stages - 1) / stages) return false;
@@ -173,10 +175,10 @@ std::vector<int> SearchSpace::RecomputeCodes(const ParallelPlan& p) const {
           : *std::max_element(p.layers_per_stage.begin(), p.layers_per_stage.end());
   std::vector<int> codes;
   if (allows(RecomputeGranularity::kNone)) codes.push_back(kNoRecomputeCode);
-  if (p.activation_offload_ratio > 0) return codes;  // nothing is recomputed beside it
+  if (p.activation_offload_ratio > 0) return codes;  // offload excludes recomputation
   if (allows(RecomputeGranularity::kSelective)) codes.push_back(kSelectiveRecomputeCode);
   if (!allows(RecomputeGranularity::kFull)) return codes;
-  // A virtual stage recomputes as many layers as its sisters.
+  // All virtual stages of a stage recompute the same number of layers.
   for (int layers = p.virtual_pipeline; layers <= largest_stage; layers += p.virtual_pipeline) {
     if (options_.recomputed_layers.Allows(layers))
       codes.push_back(kSelectiveRecomputeCode + layers);
@@ -184,7 +186,8 @@ std::vector<int> SearchSpace::RecomputeCodes(const ParallelPlan& p) const {
   return codes;
 }
 
-// What a user calls a value: 0 stands for the framework's split and for the whole sharding group.
+// Returns the number that a user means by a value: 0 stands for the framework's split and for the
+// whole sharding group.
 int SearchSpace::Meaning(Dimension dimension, int value, const ParallelPlan& p) const {
   if (value != 0) return value;
   if (dimension == Dimension::kLargestStage || dimension == Dimension::kFirstStage) {
@@ -196,9 +199,9 @@ int SearchSpace::Meaning(Dimension dimension, int value, const ParallelPlan& p) 
   return value;
 }
 
-// Whether the user leaves a value; where a dimension means nothing, whatever it is.
+// Returns true if the user allows a value. If a dimension has no meaning, every value is allowed.
 bool SearchSpace::Allows(Dimension dimension, int value, const ParallelPlan& p) const {
-  if (dimension == Dimension::kRecompute) return true;  // RecomputeCodes knows
+  if (dimension == Dimension::kRecompute) return true;  // RecomputeCodes checks it
   if (dimension == Dimension::kPipelineParallel) {
     const int data = device_count_ / (p.tensor_parallel * p.context_parallel * value);
     if (!options_.data_parallel.Allows(data)) return false;

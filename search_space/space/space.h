@@ -13,37 +13,37 @@
 
 namespace meshwright {
 
-// All the ways to cut a model over one pool of equal devices: every split of the devices into
-// tensor x context x pipeline x data, every kind of context parallelism, orders of ranks, every
-// micro-batch that divides the batch, expert and expert-tensor parallelism, sequence parallelism,
-// schedules and virtual stages, lighter first and last stages, ZeRO 0-3, its groups, layers whose
-// weights it leaves whole and what of its optimizer is on the host, and activations of some layers
-// on the host, or recomputation of nothing, of the framework's selected modules, or of 1 .. all
-// layers of a stage; as far as SpaceOptions leave it open. Nothing is left out because it looks
-// bad: that is the pruner's work.
+// All the ways to partition a model over one pool of equal devices, as far as SpaceOptions allows
+// them. They are every combination of: a split of the devices into tensor x context x pipeline x
+// data; the kind of context parallelism; the rank order; a micro-batch that divides the batch;
+// expert and expert-tensor parallelism; sequence parallelism; schedules and virtual stages; lighter
+// first and last stages; ZeRO 0-3 with its groups, the layers whose weights stay whole and the
+// share of the optimizer that is on the host; and either activations of some layers on the host, or
+// recomputation of nothing, of the framework's selected modules, or of 1 to all layers of a stage.
+// The space omits nothing because it looks bad: that is the pruner's job.
 class SearchSpace {
  public:
   SearchSpace(const ModelSpec& model, int device_count, int global_batch_size,
               SpaceOptions options);
 
-  // Of all plans with the pipeline of `prefix`.
+  // Returns the largest offloaded shares among all plans with the pipeline of `prefix`.
   [[nodiscard]] MostOffloaded MostOffloadedBelow(const ParallelPlan& prefix) const;
-  // Plans in the space.
+  // Returns the number of plans in the space.
   [[nodiscard]] std::int64_t Count() const;
-  // Plans that share the first `depth` dimensions of `prefix`.
+  // Returns the number of plans that share the first `depth` dimensions of `prefix`.
   [[nodiscard]] std::int64_t CountBelow(const ParallelPlan& prefix, int depth) const;
 
-  // Returns the values of a dimension after the earlier ones of `prefix`, ascending and coded as
-  // DimensionRow says. Recomputation is kNoRecomputeCode, kSelectiveRecomputeCode, or that + k for
-  // full recomputation of k layers a stage. The largest and the first stage are 0 if the framework
-  // splits the layers.
+  // Returns the values that a dimension can take after the earlier ones of `prefix`, ascending and
+  // coded as DimensionRow says. Recomputation is kNoRecomputeCode, kSelectiveRecomputeCode, or that
+  // + k for full recomputation of k layers per stage. The sizes of the largest and the first stage
+  // are 0 if the framework splits the layers.
   [[nodiscard]] std::vector<int> Values(Dimension dimension, const ParallelPlan& prefix) const;
-  // Later dimensions get their value at the root.
+  // Sets one dimension; later dimensions get the values that they have at the root.
   void Set(Dimension dimension, int value, ParallelPlan& plan) const;
 
   [[nodiscard]] const SpaceOptions& options() const { return options_; }
 
-  // The plan that every walk starts from.
+  // Returns the plan that every walk starts from.
   [[nodiscard]] ParallelPlan Root() const;
 
  private:
@@ -69,21 +69,21 @@ class SearchSpace {
   int device_count_;
   int global_batch_size_;
   SpaceOptions options_;
-  std::map<int, std::int64_t> pipeline_counts_;  // CountPipelines by number of stages
+  std::map<int, std::int64_t> pipeline_counts_;  // results of CountPipelines by number of stages
 };
 
-// Visits the nodes of the space depth first without listing it. A node is a plan whose first
-// depth() dimensions are set; Skip() leaves out what is below it.
+// Visits the nodes of the space depth first without listing them all. A node is a plan whose first
+// depth() dimensions are set; Skip() omits everything below the current node.
 class PlanWalk {
  public:
   explicit PlanWalk(const SearchSpace& space);
-  // Only what is below the first `depth` dimensions of `prefix`.
+  // Visits only the nodes below the first `depth` dimensions of `prefix`.
   PlanWalk(const SearchSpace& space, const ParallelPlan& prefix, int depth);
 
-  bool Next();  // false at the end
+  bool Next();  // returns false at the end
   void Skip() { descend_ = false; }
   [[nodiscard]] int depth() const { return depth_; }
-  // Of the dimension that was set last; after a Next that was true.
+  // Returns the value of the dimension that was set last. Call it only after Next returned true.
   [[nodiscard]] int value() const { return levels_.back().values[levels_.back().next - 1]; }
   [[nodiscard]] bool is_plan() const { return depth_ == kDimensionCount; }
   [[nodiscard]] const ParallelPlan& plan() const { return plan_; }

@@ -1,4 +1,4 @@
-// How many plans a space has, without listing them.
+// Counts the plans of a space without listing them.
 #include <algorithm>
 #include <optional>
 
@@ -9,9 +9,9 @@
 namespace meshwright {
 namespace {
 
-// Counts the plans over the dimensions from the ZeRO stage up to the offload of activations. The
-// later ones do not depend on one another. They depend on the ZeRO stage: whole weights on whether
-// it is 3, the others on whether it shards at all.
+// Counts the plans over the dimensions from the ZeRO stage to the offload of activations. The later
+// ones are independent of one another but depend on the ZeRO stage: whole weights on ZeRO 3, the
+// others on any sharding.
 std::int64_t CountShardings(const SearchSpace& space, const ParallelPlan& prefix) {
   ParallelPlan plan = prefix;
   const auto size = [&](Dimension dimension) { return std::ssize(space.Values(dimension, plan)); };
@@ -39,7 +39,7 @@ std::int64_t CountShardings(const SearchSpace& space, const ParallelPlan& prefix
 
 std::int64_t SearchSpace::Count() const { return CountBelow(Root(), 0); }
 
-// Plans over the dimensions [depth, end), by their values alone.
+// Counts the plans over the dimensions [depth, end) by listing their values.
 std::int64_t SearchSpace::CountBranch(const ParallelPlan& prefix, int depth, int end) const {
   if (depth >= end) return 1;
   const auto dimension = static_cast<Dimension>(depth);
@@ -54,9 +54,9 @@ std::int64_t SearchSpace::CountBranch(const ParallelPlan& prefix, int depth, int
   return count;
 }
 
-// Once the devices are divided, later dimensions depend on few of the others, so that the count is
-// a product: sequence parallelism, micro-batch, experts, rank order, ZeRO and what goes with it,
-// and the pipeline's schedule, split, offload of activations and recomputation.
+// Once the devices are divided, later dimensions depend on few others, so the count is a product
+// of: sequence parallelism, micro-batch, experts, rank order, ZeRO and its dependents, and the
+// pipeline's schedule, split, offload of activations and recomputation.
 std::int64_t SearchSpace::CountAfterDevices(const ParallelPlan& prefix, int depth) const {
   const auto branch = [&](Dimension first, Dimension end) {
     return CountBranch(prefix, std::max(depth, static_cast<int>(first)), static_cast<int>(end));
@@ -75,7 +75,7 @@ std::int64_t SearchSpace::CountAfterDevices(const ParallelPlan& prefix, int dept
               : CountPipelines(prefix, depth));
 }
 
-// Schedules, splits, activations on the host and recomputation together.
+// Counts schedules, splits, offload of activations and recomputation together.
 std::int64_t SearchSpace::CountPipelines(const ParallelPlan& prefix, int depth) const {
   constexpr int kEnd = static_cast<int>(Dimension::kZeroStage);
   const int first = std::max(depth, static_cast<int>(Dimension::kSchedule));
@@ -83,7 +83,8 @@ std::int64_t SearchSpace::CountPipelines(const ParallelPlan& prefix, int depth) 
   if (depth > kOffload) return CountBranch(prefix, depth, kDimensionCount);
   if (first >= kEnd) {
     const std::vector<int> codes = RecomputeCodes(prefix);
-    const std::int64_t without = !codes.empty() && codes.front() == 0 ? 1 : 0;  // recomputation
+    // The number of choices without recomputation.
+    const std::int64_t without = !codes.empty() && codes.front() == 0 ? 1 : 0;
     const std::vector<int> offloads = Values(Dimension::kActivationOffload, prefix);
     const std::int64_t plain = std::ranges::count(offloads, 0);
     return plain * std::ssize(codes) + (std::ssize(offloads) - plain) * without;

@@ -9,17 +9,17 @@
 
 namespace meshwright {
 
-// Values of kRecompute; those above stand for full recomputation (SearchSpace::Values).
+// Values of kRecompute; larger ones stand for full recomputation (SearchSpace::Values).
 inline constexpr int kNoRecomputeCode = 0;
 inline constexpr int kSelectiveRecomputeCode = 1;
 
-// The largest shares of what plans put into host memory.
+// The largest shares that plans put into host memory.
 struct MostOffloaded {
-  double optimizer = 0;    // of the optimizer's states
-  double activations = 0;  // of a stage's layers
+  double optimizer = 0;    // share of the optimizer's states
+  double activations = 0;  // share of a stage's layers
 };
 
-// What a user leaves of a dimension.
+// The values of a dimension that the user allows.
 struct DimensionChoice {
   std::vector<int> values = {};  // empty: any
   std::optional<int> at_least = {};
@@ -28,30 +28,32 @@ struct DimensionChoice {
   bool operator==(const DimensionChoice&) const = default;
 };
 
-// How far the space is open. Values of choices are coded: words by their enumerator, false and true
-// as 0 and 1, recomputation by its granularity, shares of offload and of whole weights by their per
-// cent.
+// The extent of the space. Values of choices are coded: words by their enumerator, booleans as 0
+// and 1, recomputation by its granularity, and shares of offload and of whole weights in per cent.
 struct SpaceOptions {
   std::vector<ContextParallelKind> context_parallel_kinds = {ContextParallelKind::kRing};
   std::vector<Schedule> schedules = {Schedule::k1f1b, Schedule::kInterleaved1f1b};
   std::vector<RankOrder> rank_orders = {RankOrder::kTpCpEpDpPp};
-  int fabric_devices = 1;         // that one fabric joins: which of them matters to rank orders
-  bool sizes_end_stages = false;  // first and last stage may have fewer layers than those between
+  // The number of devices that one fabric joins; it determines the rank orders that matter.
+  int fabric_devices = 1;
+  bool sizes_end_stages = false;  // first and last stage may have fewer layers than the others
   bool shards_in_groups = false;  // sharding groups smaller than the data-parallel group
-  std::vector<int> whole_weights_percents = {0};  // of the layers, under ZeRO 3
-  std::vector<int> offload_percents = {0};  // of the optimizer's states, where ZeRO shards them
-  std::vector<int> activation_offload_percents = {0};  // of the layers, without recomputation
-  bool activation_offload_needs_one_stage = false;     // no pipeline
-  // Stages may recompute different numbers of layers, under schedules of fixed order. Of all such
-  // numbers only the least that fit can be best, so the pruner finds them; they are not listed.
+  std::vector<int> whole_weights_percents = {0};  // share of the layers, under ZeRO 3
+  std::vector<int> offload_percents = {0};  // share of the optimizer's states that ZeRO shards
+  std::vector<int> activation_offload_percents = {0};  // share of the layers, without recomputation
+  bool activation_offload_needs_one_stage = false;     // only without a pipeline
+  // Stages may recompute different numbers of layers, under schedules of fixed order. Only the
+  // least numbers that fit can be best, so the pruner finds them and the space does not list them.
   bool recomputes_by_stage = false;
-  // Layers of a stage may recompute fully, others selectively, others not; as many of each as are
-  // best for the stage, under the same schedules, found and not listed like these numbers.
+  // A stage may recompute some layers fully, others selectively and the rest not at all, under the
+  // same schedules. The pruner finds the best numbers for each stage; the space does not list them
+  // either.
   bool mixes_recompute = false;
   std::map<Dimension, DimensionChoice> chosen = {};
   DimensionChoice data_parallel = {};
-  DimensionChoice recomputed_layers = {};  // of a stage, under full recomputation
-  // Left open by the workload: no part of a plan, each has a space of its own.
+  DimensionChoice recomputed_layers = {};  // layers of a stage, under full recomputation
+  // Choices that the workload leaves open. They are no part of a plan; each value has its own
+  // space.
   DimensionChoice precisions = {};
   bool operator==(const SpaceOptions&) const = default;
 };

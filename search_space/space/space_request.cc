@@ -19,7 +19,7 @@
 namespace meshwright {
 namespace {
 
-// Codes of the words of a dimension; empty where it is a number.
+// Returns the code of a word of a dimension; null if the dimension is a number.
 using WordCode = std::optional<int> (*)(std::string_view word);
 
 template <typename Enum>
@@ -35,7 +35,7 @@ std::optional<int> TruthOf(std::string_view word) {
 
 std::string Truths() { return "false, true"; }
 
-// "0.25" is 25 per cent.
+// Returns the per cent that a text states: 25 for "0.25".
 std::optional<int> PercentOf(std::string_view text) {
   double ratio = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), ratio);
@@ -48,7 +48,7 @@ std::optional<int> PercentOf(std::string_view text) {
 
 std::string Ratios() { return "0, 0.01 .. 1"; }
 
-// Beside the granularities: mixtures of them within a stage.
+// The word for mixtures of granularities within a stage, allowed in addition to the granularities.
 constexpr std::string_view kMixed = "mixed";
 constexpr int kMixedCode = 100;
 
@@ -60,11 +60,11 @@ std::string RecomputeWords() {
   return fmt::format("{}, {}", AllowedWords<RecomputeGranularity>(), kMixed);
 }
 
-// A dimension, or something else that a user can leave open in part.
+// A dimension, or another choice that a user can leave open in part.
 struct Row {
   std::string_view name = {};
   std::optional<Dimension> dimension = {};
-  DimensionChoice SpaceOptions::*choice = nullptr;  // of what is no dimension
+  DimensionChoice SpaceOptions::*choice = nullptr;  // for a choice that is no dimension
   WordCode code = nullptr;
   std::string (*words)() = nullptr;
 
@@ -92,7 +92,8 @@ constexpr Row RequestRow(const DimensionRow<Value>& dimension) {
   return row;
 }
 
-// The dimensions, and among them what follows from other dimensions or is no part of a plan.
+// The dimensions and, among them, choices that follow from other dimensions or are no part of a
+// plan.
 constexpr auto kRows = [] {
   std::array<Row, kDimensionCount + 3> rows = {};
   std::size_t count = 0;
@@ -117,7 +118,8 @@ std::optional<int> NumberOf(std::string_view text) {
   return is_number ? std::optional(value) : std::nullopt;
 }
 
-// What is wrong with a request whose name is known; fills in its choice.
+// Fills in the choice of a request whose name is known; returns a description of its mistake, if
+// any.
 std::optional<std::string> Fill(const DimensionRequest& request, const Row& row,
                                 DimensionChoice& choice) {
   const bool has_range = request.at_least.has_value() || request.at_most.has_value();
@@ -144,7 +146,7 @@ std::optional<std::string> Fill(const DimensionRequest& request, const Row& row,
   return std::nullopt;
 }
 
-// Words that are asked for are looked at whether the framework lists them or not.
+// Opens the words that the user asks for, even if the framework does not list them.
 template <typename Enum>
 void Open(Dimension dimension, SpaceOptions& options, std::vector<Enum>& listed) {
   const auto chosen = options.chosen.find(dimension);
@@ -160,7 +162,7 @@ void OpenPercents(Dimension dimension, const SpaceOptions& options, std::vector<
   std::ranges::sort(percents);
 }
 
-// Mixtures have the granularities among them: all of these stay open.
+// Opens all granularities, because mixtures contain them.
 void OpenMixtures(SpaceOptions& options) {
   const auto chosen = options.chosen.find(Dimension::kRecompute);
   if (chosen == options.chosen.end() || chosen->second.values.front() != kMixedCode) return;

@@ -11,7 +11,7 @@
 
 namespace meshwright {
 
-// What a user leaves of a dimension of the search space: some values, or a range of numbers.
+// The part of a dimension that a user allows: some values, or a range of numbers.
 struct DimensionRequest {
   std::string name = {};  // "tensor_parallel"
   std::vector<std::string> values = {};
@@ -20,12 +20,12 @@ struct DimensionRequest {
   bool operator==(const DimensionRequest&) const = default;
 };
 
-// Narrows `options`, or opens what the framework does not list where a value of it is asked for.
-// Everything that is wrong with the requests, under `path`[i].
+// Narrows `options`, or opens a value that the framework does not list if the user asks for it.
+// Returns every mistake in the requests, with paths under `path`[i].
 std::vector<FieldViolation> ApplyDimensions(const std::vector<DimensionRequest>& requests,
                                             std::string_view path, SpaceOptions& options);
 
-// The names, for people: "tensor_parallel, ...".
+// Returns the names of all dimensions for people: "tensor_parallel, ...".
 std::string DimensionNames();
 
 }  // namespace meshwright

@@ -8,7 +8,8 @@
 namespace meshwright {
 
 // The closed sets of the vocabulary. Each has one table of its lower-case words (choices.cc), which
-// every edge (JSON, protobuf, CLI, SQL) uses; nothing else turns a word into an enumerator or back.
+// every edge (JSON, protobuf, CLI, SQL) uses. No other code turns a word into an enumerator or
+// back.
 
 enum class MlpKind { kGelu, kSwiglu, kGeglu };
 enum class NormKind { kLayernorm, kRmsnorm };
@@ -30,8 +31,8 @@ enum class Schedule {
 };
 enum class ContextParallelKind { kRing, kUlysses, kAllGather, kHybrid };
 enum class RecomputeGranularity { kNone, kSelective, kFull };
-// How ranks are numbered, the fastest-changing first: whether the stages of a pipeline lie outside
-// the ranks of data parallelism or between them.
+// How ranks are numbered, with the fastest-changing dimension first: the stages of a pipeline lie
+// either outside the ranks of data parallelism or between them.
 enum class RankOrder { kTpCpEpDpPp, kTpCpEpPpDp };
 enum class LinkKind {
   kNvlink2,
@@ -51,9 +52,9 @@ enum class LinkKind {
   kEfa,
   kVendor
 };
-// How the devices of one scale-up domain are wired (chips.md 5.2).
+// The wiring of the devices in one scale-up domain (chips.md 5.2).
 enum class NodeTopology { kSwitched, kFullMesh, kRing, kTorus, kPcieTree, kRackSwitched };
-// How nodes are wired (contract: topology.kind).
+// The wiring of the nodes (contract: topology.kind).
 enum class ClusterTopology { kRailOptimized, kFatTree, kFullMesh, kTorus, kSingleSwitch };
 enum class Provenance { kMeasured, kTransferred, kFitted, kPublished, kAssumed };
 enum class Tier { kClosedForm, kSimulated };
@@ -66,7 +67,7 @@ struct ChoiceWord {
   std::string_view word;
 };
 
-// The table of a closed set, in the order in which its words are listed to users.
+// The table of a closed set, in the order in which users see its words.
 template <typename Enum>
 std::span<const ChoiceWord<Enum>> Choices();
 
@@ -125,7 +126,7 @@ std::optional<Enum> ParseChoice(std::string_view word) {
   return std::nullopt;
 }
 
-// "bf16, fp16, fp8, fp32": what an error message names as allowed.
+// Returns the words that an error message names as allowed: "bf16, fp16, fp8, fp32".
 template <typename Enum>
 std::string AllowedWords() {
   std::string words;

@@ -12,13 +12,13 @@
 namespace meshwright {
 namespace {
 
-// Sanity limits, far above any cluster that exists; device counts stay inside int.
+// Sanity limits, far above any existing cluster; device counts stay inside int.
 constexpr int kMaxNodes = 1'000'000;
 constexpr int kMaxDevicesPerNode = 100'000;
 constexpr int kMaxNics = 100'000;
 constexpr std::int64_t kMaxDevices = 100'000'000;
 
-// Of a usual node's device count, where that is not stated, nobody says that it shares.
+// Checks only a stated device count: the default from the usual node is no claim about sharing.
 void CheckPhysicalDevices(const NodePoolRequest& pool, std::string_view field,
                           LimitChecker& check) {
   if (!pool.physical_devices_per_node) return;
@@ -60,7 +60,7 @@ void CheckPool(const NodePoolRequest& pool, std::string_view path, LimitChecker&
   CheckPhysicalDevices(pool, at("physical_devices_per_node"), check);
 }
 
-// Plans and answers call a pool by its name.
+// Checks the names of pools, by which plans and answers refer to them.
 void CheckPoolNames(const ClusterRequest& cluster, LimitChecker& check) {
   for (std::size_t i = 0; i < cluster.pools.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
@@ -72,7 +72,8 @@ void CheckPoolNames(const ClusterRequest& cluster, LimitChecker& check) {
   }
 }
 
-// Of stages on unlike pools we do not know which wait for which.
+// Rejects sharing in mixed clusters, because we do not know which stages on different pools wait
+// for which others.
 void CheckSharingIsAlone(const ClusterRequest& cluster, LimitChecker& check) {
   if (cluster.pools.size() == 1) return;
   for (std::size_t i = 0; i < cluster.pools.size(); ++i) {

@@ -12,7 +12,7 @@
 
 namespace meshwright {
 
-// The cluster as the user stated it. What is absent comes from the chip's usual node.
+// The cluster as the user stated it. Absent fields get the values of the chip's usual node.
 struct IntraNodeRequest {
   std::optional<LinkKind> kind = {};
   std::optional<BytesPerSecond> bandwidth = {};  // per device and direction
@@ -61,7 +61,7 @@ struct ClusterRequest {
   bool operator==(const ClusterRequest&) const = default;
 };
 
-// Limits that need no catalogue; ResolveProblem (server/tuner) adds unknown chips.
+// Checks the limits that need no catalogue; ResolveProblem (server/tuner) rejects unknown chips.
 std::vector<FieldViolation> Validate(const ClusterRequest& cluster, std::string_view prefix);
 
 // The network between the nodes of a pool.
@@ -69,11 +69,11 @@ struct InterNodeLink {
   LinkKind kind = LinkKind::kInfiniband;
   int nic_count = 8;                  // per node
   BytesPerSecond nic_bandwidth = {};  // one NIC, one direction
-  Seconds latency = Seconds(40e-6);   // one message between two nodes inside a collective
+  Seconds latency = Seconds(40e-6);   // of one message between two nodes inside a collective
   bool operator==(const InterNodeLink&) const = default;
 };
 
-// Equal nodes with equal chips. A mixed cluster is several pools.
+// A pool of equal nodes with equal chips. A mixed cluster has several pools.
 struct NodePool {
   std::string name = {};
   ChipSpec chip = {};
@@ -82,8 +82,9 @@ struct NodePool {
   ScaleUpLink intra_node = {};
   InterNodeLink inter_node = {};
   Bytes memory_capacity = {};
-  double power_limit_watts = 0;  // 0: not known
-  // Fewer than devices_per_node, which share them (CPU cores, time-sliced GPUs); absent: as many.
+  double power_limit_watts = 0;  // 0: unknown
+  // The number of physical devices if it is less than devices_per_node and they are shared (CPU
+  // cores, time-sliced GPUs); absent: as many as devices_per_node.
   std::optional<int> physical_devices_per_node = {};
   bool operator==(const NodePool&) const = default;
 };
@@ -112,15 +113,15 @@ struct ClusterSpec {
 
 int DeviceCount(const NodePool& pool);
 
-// How many devices share a physical one, at least 1: while all of them are busy, each is as many
-// times slower.
+// Returns how many devices share a physical one, at least 1. While all of them are busy, each is
+// slower by this factor.
 double DevicesPerPhysical(const NodePool& pool);
 
 int DeviceCount(const ClusterSpec& cluster);
 
-// Devices of the pool that one scale-up fabric joins: those of a node, or, for chips whose fabric
-// spans nodes by design (NVL72 racks, TPU pods), of the most whole nodes inside its domain that
-// divide the pool evenly.
+// Returns how many devices of the pool one scale-up fabric joins. They are the devices of a node.
+// For chips whose fabric spans nodes by design (NVL72 racks, TPU pods), they are those of the
+// largest number of whole nodes inside its domain that divides the pool evenly.
 int ScaleUpDeviceCount(const NodePool& pool);
 
 }  // namespace meshwright

@@ -15,13 +15,13 @@
 
 namespace meshwright {
 
-// What a step's time is made of. The lines of a breakdown add up to the step time.
+// The causes that make up a step's time. The lines of a breakdown add up to the step time.
 enum class TimeCause {
   kMatmul,             // dense and grouped GEMMs of the layers
   kAttention,          // attention kernels
   kMemoryBound,        // norms, activations, rotary, residuals, routing
   kVocabulary,         // embedding, output layer, loss
-  kRecompute,          // forward work done again
+  kRecompute,          // forward work that is repeated
   kActivationOffload,  // exposed copies of activations to the host and back
   kHost,               // launches that the device waited for
   kTensorParallel,     // exposed collectives, each by its group
@@ -31,7 +31,7 @@ enum class TimeCause {
   kPipelineBubble,  // warm-up, drain and imbalance of the stages
   kDataParallel,    // exposed gradient reduction and parameter gathering
   kOptimizer,
-  kFixed,  // per-step work of the framework that no other line has
+  kFixed,  // per-step work of the framework that no other line includes
 };
 inline constexpr std::size_t kTimeCauseCount = 15;
 
@@ -41,7 +41,7 @@ enum class MemoryKind {
   kOptimizerStates,
   kActivations,     // stored for the backward pass, all micro-batches in flight
   kTransient,       // working set on top: logits, gathered weights, recomputation
-  kFrameworkCache,  // what the framework keeps between steps
+  kFrameworkCache,  // memory that the framework keeps between steps
 };
 inline constexpr std::size_t kMemoryKindCount = 6;
 
@@ -51,7 +51,7 @@ std::string_view Word(MemoryKind kind);  // "weights", ...: keys of memory_break
 using TimeBreakdown = std::array<Seconds, kTimeCauseCount>;
 using MemoryBreakdown = std::array<Bytes, kMemoryKindCount>;
 
-// A value that the user did not state, where it was taken from.
+// A value that the user did not state, with the source that it was taken from.
 struct AppliedDefault {
   std::string field = {};
   std::string value = {};
@@ -65,21 +65,21 @@ struct StageMemory {
   bool operator==(const StageMemory&) const = default;
 };
 
-// The vendor's cost model that made an estimate's times, by what it was when it answered.
+// The vendor's cost model that made an estimate's times, as it identified itself when it answered.
 struct CostModelSource {
   std::string name = {};
   std::string vendor = {};
   std::string version = {};
   std::string protocol = {};
   std::string checksum = {};     // SHA-256
-  std::string calibration = {};  // version of the parameters fitted for the chip; empty: its own
-  bool is_fallback = false;      // it could not be asked: the times are the built-in model's
-  std::string reason = {};       // of a fallback
+  std::string calibration = {};  // version of the fitted parameters; empty: the model's own
+  bool is_fallback = false;  // the model could not be asked, so the times are the built-in model's
+  std::string reason = {};   // reason of a fallback
   std::optional<Bytes> peak_memory = {};
   bool operator==(const CostModelSource&) const = default;
 };
 
-// What a plan is predicted to cost. Definitions of each figure: docs/glossary.md.
+// The predicted cost of a plan. docs/glossary.md defines each figure.
 struct Estimate {
   Seconds step_time = Seconds(0);
   Seconds step_time_low = Seconds(0);  // low and high bound the central 80%
@@ -88,18 +88,18 @@ struct Estimate {
   double model_flops_utilization = 0;
   Bytes peak_memory = {};      // allocated, busiest stage
   Bytes reserved_memory = {};  // what the device shows in use
-  Bytes memory_capacity = {};  // of the busiest stage's device
+  Bytes memory_capacity = {};  // capacity of the busiest stage's device
   bool fits = false;
   double fit_probability = 0;
   int busiest_stage = 0;
   TimeBreakdown breakdown = {};
-  MemoryBreakdown memory_breakdown = {};       // of the busiest stage
+  MemoryBreakdown memory_breakdown = {};       // breakdown of the busiest stage
   std::vector<StageMemory> stage_memory = {};  // every pipeline stage
   Tier tier = Tier::kClosedForm;
   Provenance provenance = Provenance::kAssumed;
-  std::vector<AppliedDefault> applied_defaults = {};  // those of the plan
+  std::vector<AppliedDefault> applied_defaults = {};  // defaults of the plan
   std::vector<std::string> warnings = {};
-  std::optional<CostModelSource> cost_model = {};  // absent: the built-in model made all
+  std::optional<CostModelSource> cost_model = {};  // absent: the built-in model made all figures
   bool operator==(const Estimate&) const = default;
 };
 

@@ -10,8 +10,8 @@
 namespace meshwright {
 namespace {
 
-// Sanity limits, far above any model that exists; together with kMaxParameters they keep counts
-// inside int64 everywhere below.
+// Sanity limits, far above any existing model; together with kMaxParameters they keep all counts
+// below inside int64.
 constexpr int kMaxLayers = 10'000;
 constexpr int kMaxSize = 1'000'000;
 constexpr int kMaxFfnSize = 10'000'000;
@@ -19,9 +19,9 @@ constexpr int kMaxHeads = 10'000;
 constexpr int kMaxVocabulary = 100'000'000;
 constexpr double kMaxParameters = 1e15;
 
-// Parameters of the parts of a layer, in double: whole numbers up to 2^53 are exact, and a model
-// outside all sense does not overflow before Validate has seen it. Symbols of docs/cost_model.md:
-// h hidden, q = heads x head_dim, u = KV heads x head_dim, f feed-forward width, E experts.
+// Parameters of the parts of a layer are doubles: whole numbers up to 2^53 are exact, and a model
+// of absurd size does not overflow before Validate rejects it. Symbols of docs/cost_model.md: h
+// hidden, q = heads x head_dim, u = KV heads x head_dim, f feed-forward width, E experts.
 
 // Multi-head latent attention, formula 1 of the cost model, plus the norms of both latents:
 // h r_q + r_q a(g+g_r) + h(r_kv+g_r) + r_kv a(g+g_v) + a g_v h + r_q + r_kv;
@@ -52,7 +52,7 @@ double AttentionParameters(const ModelSpec& model) {
   return 2 * h * q + 2 * h * u + bias;
 }
 
-// 3 h f gated, 2 h f otherwise.
+// Returns 3 h f if gated, otherwise 2 h f.
 double MlpParameters(const ModelSpec& model, int ffn_hidden_size) {
   const double h = model.hidden_size;
   const double f = ffn_hidden_size;
@@ -65,8 +65,8 @@ double NormParameters(const ModelSpec& model) {
   return model.norm == NormKind::kLayernorm ? 2.0 * model.hidden_size : 1.0 * model.hidden_size;
 }
 
-// Attention, two norms and the feed-forward; of a routed layer the router (h E), the experts
-// (all, or those of one token) and the shared ones.
+// Counts attention, two norms and the feed-forward. A routed layer has the router (h E), the
+// experts (all, or those of one token) and the shared experts.
 double LayerParameters(const ModelSpec& model, bool is_moe, bool active_only) {
   const double base = AttentionParameters(model) + 2 * NormParameters(model);
   if (!is_moe) return base + MlpParameters(model, model.ffn_hidden_size);
@@ -79,10 +79,10 @@ double LayerParameters(const ModelSpec& model, bool is_moe, bool active_only) {
          experts * MlpParameters(model, moe.expert_ffn_hidden_size) + shared;
 }
 
-// Layers, final norm, embedding (and output layer when untied), and per multi-token-prediction
-// layer one layer of the last kind, the projection 2h -> h and three norms (DeepSeek-V3,
-// arXiv 2412.19437, section 2.2; embedding and output layer are shared). Position embeddings are
-// not counted: a ModelSpec does not know them.
+// Counts the layers, the final norm and the embedding (and the output layer if untied). Each
+// multi-token-prediction layer adds one layer of the last kind, the projection 2h -> h and three
+// norms (DeepSeek-V3, arXiv 2412.19437, section 2.2); it shares embedding and output layer.
+// Position embeddings are not counted, because a ModelSpec does not describe them.
 double Parameters(const ModelSpec& model, bool active_only) {
   const double h = model.hidden_size;
   const int moe_layers =

@@ -11,7 +11,7 @@
 
 namespace meshwright {
 
-// Routed feed-forward layers. Sizes are of one expert.
+// The routed feed-forward layers. Sizes are those of one expert.
 struct MoeSpec {
   int expert_count = 0;
   int experts_per_token = 0;
@@ -52,14 +52,15 @@ struct ModelSpec {
   bool operator==(const ModelSpec&) const = default;
 };
 
-// Every field outside its limits; `prefix` is the path of the model in the input ("model").
+// Returns every field that is outside its limits; `prefix` is the path of the model in the input
+// ("model").
 std::vector<FieldViolation> Validate(const ModelSpec& model, std::string_view prefix);
 
-// Whether layer `index` (from 0, without MTP layers) has routed experts.
+// Returns true if layer `index` (from 0, without MTP layers) has routed experts.
 bool IsMoeLayer(const ModelSpec& model, int index);
 
-// Parameters of the whole model: all experts, or with `active_only` those that one token meets.
-// Embedding and output layer count once when tied.
+// Returns the number of parameters of the whole model, with all experts, or with `active_only` only
+// those that one token uses. Tied embedding and output layers count once.
 std::int64_t ParameterCount(const ModelSpec& model, bool active_only);
 
 }  // namespace meshwright

@@ -26,7 +26,7 @@ int StageCount(const ParallelPlan& plan) {
 }
 
 int MicroBatchCount(const ParallelPlan& plan, int global_batch_size) {
-  // All stages of a mixed cluster run the same micro-batches, so the first one speaks for all.
+  // All stages of a mixed cluster run the same micro-batches, so the first one is representative.
   const int data_parallel =
       plan.stages.empty() ? plan.data_parallel : plan.stages.front().data_parallel;
   const int micro_batch_size =

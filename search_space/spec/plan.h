@@ -11,14 +11,15 @@
 
 namespace meshwright {
 
-// Which activations are thrown away in the forward pass and computed again in the backward pass.
+// The activations that are discarded in the forward pass and recomputed in the backward pass.
 struct RecomputePlan {
   RecomputeGranularity granularity = RecomputeGranularity::kNone;
-  std::vector<int> layer_counts = {};  // layers a stage recomputes; empty: every layer
-  // Parts of a layer that recomputes selectively; empty: the framework profile's default.
+  std::vector<int> layer_counts = {};  // recomputed layers per stage; empty: every layer
+  // The parts that a selectively recomputed layer recomputes; empty: the framework profile's
+  // default.
   std::vector<std::string> modules = {};
-  // Under kFull with layer_counts: the layers of a stage, after these, that recompute `modules`;
-  // the rest recompute nothing. Empty: none does.
+  // Under kFull with layer_counts: the number of further layers of each stage that recompute
+  // `modules`; the rest recompute nothing. Empty: no further layers recompute anything.
   std::vector<int> selective_layer_counts = {};
   auto operator<=>(const RecomputePlan&) const = default;
 };
@@ -36,12 +37,12 @@ struct StagePlan {
   auto operator<=>(const StagePlan&) const = default;
 };
 
-// One way to cut a training step across the devices: docs/glossary.md, contract "plan".
+// One way to partition a training step across the devices: docs/glossary.md, contract "plan".
 struct ParallelPlan {
   int tensor_parallel = 1;
   bool sequence_parallel = false;
   int pipeline_parallel = 1;
-  int virtual_pipeline = 1;  // chunks a stage; > 1 with kInterleaved1f1b
+  int virtual_pipeline = 1;  // chunks per stage; > 1 with kInterleaved1f1b
   int data_parallel = 1;     // devices / (tensor x pipeline x context)
   int context_parallel = 1;
   ContextParallelKind context_parallel_kind = ContextParallelKind::kRing;
@@ -56,17 +57,17 @@ struct ParallelPlan {
   double optimizer_offload_ratio = 0.0;
   std::vector<StagePlan> stages = {};  // mixed clusters only
   RankOrder rank_order = RankOrder::kTpCpEpDpPp;
-  // Of the layers of each stage: what they keep for the backward pass waits in host memory
-  // (OffloadedLayers).
+  // The share of each stage's layers whose stored activations wait for the backward pass in host
+  // memory (OffloadedLayers).
   double activation_offload_ratio = 0.0;
-  // Of the layers of each stage under ZeRO 3: their weights stay whole, as under ZeRO 2
+  // The share of each stage's layers whose weights stay whole under ZeRO 3, as they do under ZeRO 2
   // (WholeLayers).
   double whole_weights_ratio = 0.0;
-  // The canonical order of plans: field by field as above.
+  // The canonical order of plans compares field by field in the order above.
   auto operator<=>(const ParallelPlan&) const = default;
 };
 
-// A plan as the user stated it: what is absent takes a default that the answer echoes
+// A plan as the user stated it. Absent fields get a default, which the answer echoes
 // (server/tuner/question/problem.h, ResolvePlan).
 struct PlanRequest {
   std::optional<int> tensor_parallel = {};
@@ -92,34 +93,34 @@ struct PlanRequest {
   bool operator==(const PlanRequest&) const = default;
 };
 
-// Fields that no problem allows (sizes below 1, unknown ZeRO stages, ...). What depends on the
-// problem is checked by ResolvePlan.
+// Returns the fields with values that no problem allows (sizes below 1, unknown ZeRO stages, ...).
+// ResolvePlan checks what depends on the problem.
 std::vector<FieldViolation> Validate(const PlanRequest& plan, std::string_view prefix);
 
-// Canonical identity of a plan: equal plans, and only they, have equal keys. Ties between plans are
-// broken by it, the history is keyed by it.
+// The canonical identity of a plan: two plans have equal keys if and only if they are equal. Keys
+// break ties between plans and index the history.
 struct PlanKey {
-  std::string text = {};    // "tp2.sp1.pp4.vp1.dp16...", later fields only where set
+  std::string text = {};    // "tp2.sp1.pp4.vp1.dp16...", with later fields only if set
   std::string digest = {};  // 16 hexadecimal digits over `text`
   auto operator<=>(const PlanKey&) const = default;
 };
 
 PlanKey MakePlanKey(const ParallelPlan& plan);
 
-// The plan whose PlanKey::text is `text`; nothing when it is not such a text.
+// Returns the plan whose PlanKey::text is `text`, or nullopt if there is none.
 std::optional<ParallelPlan> ParsePlanKey(std::string_view text);
 
-// Layers of a stage of `layers` whose activations are on the host: the first
-// floor(ratio x layers), at most all but the last, whose backward pass comes at once.
+// Returns how many of a stage's `layers` have their activations on the host: the first floor(ratio
+// x layers), but never the last layer, whose backward pass comes at once.
 int OffloadedLayers(double ratio, int layers);
 
-// Layers of a stage of `layers` whose weights stay whole: the first floor(ratio x layers).
+// Returns how many of a stage's `layers` keep their weights whole: the first floor(ratio x layers).
 int WholeLayers(double ratio, int layers);
 
-// Pipeline stages: plan.stages' or pipeline_parallel.
+// Returns the number of pipeline stages: the size of plan.stages, or else pipeline_parallel.
 int StageCount(const ParallelPlan& plan);
 
-// Micro-batches that one pipeline runs a step.
+// Returns the number of micro-batches that one pipeline runs per step.
 int MicroBatchCount(const ParallelPlan& plan, int global_batch_size);
 
 }  // namespace meshwright

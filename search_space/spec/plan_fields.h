@@ -8,32 +8,33 @@
 #include "search_space/spec/plan.h"
 
 // The table of plan fields. Keys, limits, defaults, requests, wire messages and the columns of
-// vendors' models are made from its rows, and tests/plan_fields holds to them what cannot be made
-// from them: the .proto files, the C header and the Python reader of jobs. How to add a field:
-// docs/architecture.md, "A plan field".
+// vendors' models are generated from its rows. tests/plan_fields compares the rows with what cannot
+// be generated: the .proto files, the C header and the Python reader of jobs. For adding a field
+// see docs/architecture.md, "A plan field".
 
 namespace meshwright {
 
-// More than any cluster, model or batch has; products of four of them stay inside 64 bits.
+// Larger than in any cluster, model or batch; products of four such sizes stay inside 64 bits.
 inline constexpr int kLargestSize = 10'000;
 inline constexpr int kLargestDeviceSize = 100'000'000;
 
-// Where the default of a field is written. Fields that came after the first keys or answers were
-// stored leave theirs out, so that what was stored before stays the same. New fields: kNowhere.
+// The places in which the default of a field is written. Fields that were added after the first
+// keys or answers were stored omit their default, so that stored texts stay valid. New fields use
+// kNowhere.
 enum class DefaultIsWritten { kInKeysAndAnswers, kInAnswers, kNowhere };
 
-// Facts about a field besides its type and its default, which the struct has.
+// Facts about a field besides its type and its default, which are those of the struct's member.
 struct FieldFacts {
-  // Name of the field in requests, in wire messages and in the columns of vendors' models.
+  // The name of the field in requests, in wire messages and in the columns of vendors' models.
   std::string_view name = {};
   std::string_view code = {};  // letters before the value in a PlanKey
-  // Limits of a number, and of each number of a list. A double is a ratio from 0 to 1.
+  // The limits of a number, and of each number in a list. A double is a ratio from 0 to 1.
   int least = 0;
   int most = kLargestSize;
   DefaultIsWritten default_is_written = DefaultIsWritten::kInKeysAndAnswers;
-  // The default is not the struct's own; ResolvePlan finds it.
+  // ResolvePlan determines the default, not the struct.
   bool default_depends_on_problem = false;
-  bool is_required = false;  // wherever its message is stated
+  bool is_required = false;  // in every stated message that has the field
   bool is_column = true;     // of the batches that vendors' models estimate
 };
 
@@ -45,7 +46,7 @@ struct InnerField {
   FieldFacts facts;
 };
 
-// A field of a plan with its place in a request, which states it or not.
+// A field of a plan with its place in a request, where it may be absent.
 template <typename Value, typename Stated>
 struct PlanField {
   using value_type = Value;
@@ -96,7 +97,7 @@ constexpr bool AreAllMembers(const std::tuple<Rows...>&) {
   return kHasThem && !kHasMore;
 }
 
-// The rows of the tables are in the order of the struct, which is the order of a PlanKey.
+// The rows of each table are in the order of the struct, which is the order of a PlanKey.
 
 inline constexpr std::tuple kRecomputeFields = {
     FieldRow("granularity", "rg", &RecomputePlan::granularity, {.is_required = true}),
@@ -106,7 +107,7 @@ inline constexpr std::tuple kRecomputeFields = {
              {.default_is_written = DefaultIsWritten::kNowhere}),
 };
 
-// Fields of a stage of a mixed cluster. A stage is stated whole, except for the two fields that
+// The fields of a stage of a mixed cluster. A stage states all its fields, except for the two that
 // most stages do not use.
 inline constexpr std::tuple kStageFields = {
     FieldRow("pool", "pl", &StagePlan::pool, {.is_required = true}),
@@ -123,7 +124,7 @@ inline constexpr std::tuple kStageFields = {
     FieldRow("recompute", "", &StagePlan::recompute),
 };
 
-// A key has the fields of a recomputation among those of its plan or stage, without a code.
+// A key lists the fields of a recomputation among those of its plan or stage, without a code.
 inline constexpr std::tuple kPlanFields = {
     FieldRow("tensor_parallel", "tp", &ParallelPlan::tensor_parallel, &PlanRequest::tensor_parallel,
              {.least = 1, .default_depends_on_problem = true}),

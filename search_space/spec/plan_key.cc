@@ -20,7 +20,7 @@ namespace meshwright {
 namespace {
 
 // The text of a key has one `<code><value>` for each row of the table of plan fields, in the order
-// of the table. The fields of a recomputation stand among those of its plan or stage. Separators:
+// of the table. The fields of a recomputation are among those of its plan or stage. Separators:
 //   fields of a plan '.'   stages ';'   fields of a stage ':'   elements of a list ','
 // Strings keep [A-Za-z0-9_] and write every other byte as %xx. The empty string is a lone '%', so
 // that a list that holds one empty string differs from an empty list. A double is the shortest text
@@ -65,7 +65,7 @@ class Writer {
   }
   void Write(bool value) { text_ += value ? '1' : '0'; }
   void Write(double value) {
-    // Adding 0 makes -0, which is equal to 0, the same text.
+    // Adding 0 gives -0 the text of 0, which it equals.
     for (const char c : fmt::format("{}", value + 0.0)) text_ += c == '.' ? '_' : c;
   }
   void Write(const std::string& value) {
@@ -100,7 +100,8 @@ class Writer {
   bool is_separated_ = false;
 };
 
-// Returns the text up to the next `separator` and takes both off `rest`, which ends as nullopt.
+// Returns the text up to the next `separator` and removes both from `rest`, which becomes nullopt
+// at the end.
 std::string_view TakePart(std::optional<std::string_view>& rest, char separator) {
   const std::size_t end = rest->find(separator);
   const std::string_view part = rest->substr(0, end);
@@ -128,7 +129,7 @@ class Reader {
     });
   }
 
-  // True if every field was there and nothing else is.
+  // Returns true if every field was there and nothing else is.
   [[nodiscard]] bool is_whole() const { return is_whole_ && !rest_.has_value(); }
 
  private:
@@ -225,7 +226,7 @@ std::optional<ParallelPlan> ParsePlanKey(std::string_view text) {
   ParallelPlan plan;
   Reader reader(text, '.');
   reader.ReadAll(kPlanFields, plan);
-  // Only the canonical spelling counts: no leading zeros, no needless escapes.
+  // Only the canonical spelling is accepted, without leading zeros or needless escapes.
   if (!reader.is_whole() || KeyText(plan) != text) return std::nullopt;
   return plan;
 }

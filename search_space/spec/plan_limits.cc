@@ -15,7 +15,7 @@
 namespace meshwright {
 namespace {
 
-// Holds the fields of a request to the limits of the table of plan fields.
+// Checks the fields of a request against the limits of the table of plan fields.
 class FieldLimits {
  public:
   explicit FieldLimits(LimitChecker& checker) : checker_(checker) {}
@@ -35,7 +35,7 @@ class FieldLimits {
   void Check(const std::string& path, const FieldFacts& facts, const std::optional<Value>& value) {
     if (value.has_value()) Check(path, facts, *value);
   }
-  // Words, names and truth values have no limits.
+  // Words, names and booleans have no limits.
   template <typename Value>
   void Check(const std::string&, const FieldFacts&, const Value&) {}
   void Check(const std::string& path, const FieldFacts& facts, int value) {

@@ -7,20 +7,21 @@
 
 namespace meshwright {
 
-// What a run can have measured. The same limits hold wherever a measured figure comes in: trials,
-// job reports, rows of a history or a replay, and imports.
+// The limits of measured figures. They apply wherever such a figure enters: in trials, job reports,
+// rows of a history or a replay, and imports.
 
-// Far beyond what a step takes (a year) and a device has (a petabyte); sums of such stay finite.
+// Far beyond a possible step (a year) and a possible device (a petabyte), and small enough that
+// sums stay finite.
 inline constexpr Seconds kLongestStep(31'536'000);
 inline constexpr Bytes kLargestPeakMemory = {1'000'000'000'000'000};
 
-// Returns what is wrong with a measured step time, as the description of a FieldViolation, or
-// nullopt if a step can take so long. `least` is the step at the devices' nominal peak, or 0 if
-// that is not known. What is below it is most often milliseconds taken for seconds.
+// Returns a description of the mistake in a measured step time, for a FieldViolation, or nullopt if
+// a step can take that long. `least` is the time of the step at the devices' nominal peak, or 0 if
+// it is unknown. A time below it is usually in milliseconds instead of seconds.
 std::optional<std::string> StepTimeMistake(Seconds step_time, Seconds least);
 
-// Returns what is wrong with a measured peak of memory, or nullopt if a device can have held so
-// much.
+// Returns a description of the mistake in a measured peak of memory, or nullopt if a device can
+// have held that much.
 std::optional<std::string> PeakMemoryMistake(Bytes peak);
 
 }  // namespace meshwright

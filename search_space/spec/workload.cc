@@ -9,7 +9,7 @@
 namespace meshwright {
 namespace {
 
-// Sanity limits; products of sizes below them stay inside int64.
+// Sanity limits; products of smaller sizes stay inside int64.
 constexpr int kMaxSequenceLength = 100'000'000;
 constexpr int kMaxGlobalBatchSize = 100'000'000;
 

@@ -10,7 +10,7 @@
 
 namespace meshwright {
 
-// Which communication the framework hides behind computation.
+// The communication that the framework hides behind computation.
 struct Overlap {
   bool gradient_reduce = false;
   bool parameter_gather = false;
@@ -27,18 +27,19 @@ struct OverlapRequest {
   bool operator==(const OverlapRequest&) const = default;
 };
 
-// A fact of the framework's profile that is otherwise in this workload: "host_per_launch_seconds".
+// A fact of the framework's profile that has another value in this workload, such as
+// "host_per_launch_seconds".
 struct FrameworkFactRequest {
   std::string name = {};
   std::string value = {};
   bool operator==(const FrameworkFactRequest&) const = default;
 };
 
-// How the model is trained, as the user stated it: what is absent takes the framework profile's
-// value (estimator/framework_profile.h), and each default taken is echoed in the answer.
+// How the model is trained, as the user stated it. Absent fields get the framework profile's value
+// (estimator/framework_profile.h), and the answer echoes each such default.
 struct WorkloadRequest {
   std::optional<int> sequence_length = {};    // tokens
-  std::optional<int> global_batch_size = {};  // sequences a step
+  std::optional<int> global_batch_size = {};  // sequences per step
   std::optional<Precision> precision = {};
   std::optional<AttentionKernel> attention_kernel = {};
   std::optional<KernelFusion> norm_kernel = {};
@@ -55,7 +56,7 @@ struct WorkloadRequest {
   bool operator==(const WorkloadRequest&) const = default;
 };
 
-// The same with every choice made.
+// The same workload with every choice made.
 struct Workload {
   int sequence_length = 0;
   int global_batch_size = 0;
