@@ -8,7 +8,7 @@
 namespace meshwright {
 namespace {
 
-// Calls a hook, and adds the time that it takes.
+// Calls a hook and adds the time that it takes.
 template <typename Hook>
 std::optional<Rejection> Call(const Hook& hook, const std::function<Seconds()>& now,
                               Seconds& time) {

@@ -14,12 +14,12 @@
 
 namespace meshwright {
 
-// The ordered table: divisibility, topology, memory, history, dominance, bound. Of the
-// recomputation choices of one plan most need no look; NarrowRecompute leaves those out, and counts
-// them for the rule that would reject them.
+// Returns the ordered table of rules: divisibility, topology, memory, history, dominance, bound.
+// Most recomputation choices of a plan need no check; NarrowRecompute skips them and counts them
+// for the rule that would reject them.
 std::span<const PruneRule> PruneRules();
 
-// One rule of a search, and what it has done.
+// One rule of a search, with its count and time.
 struct RuleTally {
   const PruneRule* rule = nullptr;
   bool is_on = true;
@@ -27,21 +27,22 @@ struct RuleTally {
   Seconds time = Seconds(0);
 };
 
-// The rules of one search in their order. Names, counts and times each: nothing else runs a hook.
+// The rules of one search in their order. This class names, counts and times each of them; no other
+// code runs a hook.
 class Pruning {
  public:
-  // Each hook is timed by `now`; without it none is.
+  // Times each hook with `now`; without `now`, no hook is timed.
   explicit Pruning(const std::vector<std::string>& disabled_rules = {},
                    std::function<Seconds()> now = {});
 
-  // Asks the rules that are on about a prefix. The first that rejects it counts the plans below,
-  // whose number is returned; nullopt if none does.
+  // Applies the enabled rules to a prefix. The first rule that rejects it counts the plans below
+  // the prefix, whose number is returned; nullopt if no rule rejects it.
   std::optional<std::int64_t> CutPrefix(const PruneContext& context, const ParallelPlan& prefix,
                                         int depth);
   // Does the same for a priced plan.
   std::optional<Rejection> CutPlan(const PruneContext& context, const PricedPlan& plan);
 
-  // Counts plans that a search has left out by what it knows of a rule.
+  // Counts plans that a search omits because it knows that a rule would reject them.
   void Count(std::string_view rule, std::int64_t plans) { TallyOf(rule).count += plans; }
   void Merge(const Pruning& other);
 
@@ -55,7 +56,7 @@ class Pruning {
   std::function<Seconds()> now_;
 };
 
-// Returns whether a rule that is on rejects the prefix by its sizes, without a cost model.
+// Returns true if an enabled rule rejects the prefix by its sizes, without a cost model.
 bool IsCutBySizes(const PruneContext& context, const ParallelPlan& prefix, int depth,
                   const std::vector<std::string>& disabled_rules = {});
 

@@ -11,7 +11,7 @@
 namespace meshwright {
 namespace {
 
-// Returns what no plan below the prefix is faster than; nullopt where no bound is known.
+// Returns a lower bound on the time of all plans below the prefix; nullopt if no bound is known.
 std::optional<Seconds> LeastTime(const PruneContext& context, const ParallelPlan& plan, int depth) {
   if (JustSet(Dimension::kMicroBatchSize, depth))
     return PlanBounds(*context.model).LeastTimeOfAnyExperts(plan);

@@ -66,7 +66,8 @@ std::optional<Rejection> CheckExpertTensor(const ModelSpec& model, const Paralle
   return std::nullopt;
 }
 
-// Megatron-Core numbers the ranks of experts apart, and finds the same pipelines only so.
+// Megatron-Core numbers the ranks of experts separately, and finds the same pipelines only under
+// this condition.
 std::optional<Rejection> CheckRankOrder(const EstimatorProblem& problem, const ParallelPlan& plan) {
   if (!problem.model.moe.has_value() || !problem.profile.experts_need_outer_pipeline) {
     return std::nullopt;

@@ -14,8 +14,8 @@ namespace meshwright {
 
 namespace {
 
-// Returns if the space has the plan without sharding too, with the rest as it is: a user may have
-// left out zero_stage 0, or fixed what stands beside it.
+// Returns true if the space also has the plan without sharding and otherwise unchanged. A user may
+// have excluded zero_stage 0, or fixed other dimensions.
 bool HasUnsharded(const SearchSpace& space, ParallelPlan plan) {
   constexpr Dimension kOfSharding[] = {Dimension::kZeroStage, Dimension::kZeroGroupSize,
                                        Dimension::kWholeWeights, Dimension::kOptimizerOffload};
@@ -29,19 +29,19 @@ bool HasUnsharded(const SearchSpace& space, ParallelPlan plan) {
 
 }  // namespace
 
-// Rejects plans that are another plan of the space written differently: sharding states over a
+// Rejects plans that are only another notation of a plan in the space: they shard states over a
 // single rank.
 std::optional<Rejection> CheckEqualPlans(const PruneContext& context, const ParallelPlan& plan,
                                          int depth) {
   const EstimatorProblem& problem = context.problem;
-  // A sharded optimizer alone goes to the host.
+  // Only a sharded optimizer can be offloaded to the host.
   const bool is_decided = JustSet(Dimension::kOptimizerOffload, depth);
   if (!is_decided || plan.zero_stage == 0 || plan.optimizer_offload_ratio > 0) return std::nullopt;
-  // The copies of a stage that two directions have share its states too.
+  // The two copies of a stage in a bidirectional schedule share its states too.
   const int copies = LayoutOf(plan.schedule, plan.pipeline_parallel, 1).directions();
   const int ranks = copies * plan.data_parallel * plan.context_parallel;
   if (ranks > 1) return std::nullopt;
-  // A sharded optimizer keeps no 16-bit weights beside 8-bit ones, over whatever ranks.
+  // A sharded optimizer keeps no 16-bit weights beside 8-bit ones, even if it has only one rank.
   if (BytesPerParameter(problem.workload, problem.profile).fp8_copies > 0) return std::nullopt;
   // Experts may still be shared by more than one rank.
   const int expert_ranks =

@@ -23,7 +23,7 @@
 namespace meshwright {
 namespace {
 
-// Numbers by stage that say what a granularity says of every layer, as that.
+// Rewrites numbers of layers by stage as a granularity if they cover every layer.
 void WriteAsGranularity(const std::vector<int>& layers, RecomputePlan& recompute) {
   const auto is_zero = [](int count) { return count == 0; };
   if (!std::ranges::all_of(recompute.layer_counts, is_zero)) return;
@@ -51,7 +51,7 @@ std::string_view FailureWords(Outcome outcome) {
     case Outcome::kCancelled:
       break;
   }
-  std::abort();  // no failure
+  std::abort();  // not a failure
 }
 
 FailedPlans::FailedPlans(const Calibration& calibration, const EstimatorProblem& problem)
@@ -59,7 +59,7 @@ FailedPlans::FailedPlans(const Calibration& calibration, const EstimatorProblem&
   for (FailedRun& run : runs_) run.plan = Written(run.plan);
 }
 
-// With the split of layers, and numbers of recomputed layers as each stage has them.
+// Writes out the split of layers and the number of recomputed layers of each stage.
 ParallelPlan FailedPlans::Written(ParallelPlan plan) const {
   plan = WithStatedSplit(std::move(plan), problem_.model, problem_.profile);
   const std::vector<int>& layers = plan.layers_per_stage;
@@ -100,7 +100,8 @@ bool FailedPlans::HaveOneLike(const ParallelPlan& plan) const {
   });
 }
 
-// Rejects a prefix if every plan below it is modelled at no less than what ran out of memory.
+// Rejects a prefix if the modelled memory of every plan below it is at least that of a run that ran
+// out of memory.
 std::optional<Rejection> CheckHistory(const PruneContext& context, const ParallelPlan& plan,
                                       int depth) {
   if (context.model == nullptr || !JustSet(Dimension::kRankOrder, depth)) return std::nullopt;
@@ -108,7 +109,7 @@ std::optional<Rejection> CheckHistory(const PruneContext& context, const Paralle
   if (!failed.has_value()) return std::nullopt;
   const MostOffloaded most = context.space.MostOffloadedBelow(plan);
   const Bytes least = PlanBounds(*context.model).LeastMemoryBelow(plan, most);
-  // Larger than the device is the rule `memory`.
+  // The rule `memory` handles plans that are larger than the device.
   if (least > context.problem.cluster.pools.front().memory_capacity) return std::nullopt;
   if (!PlanBounds(*context.model).HasFailedBelow(plan, most) || context.MayBeNearest(least)) {
     return std::nullopt;
@@ -139,7 +140,7 @@ std::int64_t CountOversized(AnalyticModel& model, const SearchSpace& space,
     return !model.CheckMemory(plan).fits_device;
   };
   const std::vector<int> codes = space.Values(Dimension::kRecompute, prefix);
-  // More fully recomputed layers never need more.
+  // More fully recomputed layers never need more memory.
   const auto full = std::ranges::upper_bound(codes, kSelectiveRecomputeCode);
   const auto fits = std::partition_point(full, codes.end(), is_oversized);
   return std::count_if(codes.begin(), full, is_oversized) + (fits - full);
@@ -158,7 +159,7 @@ std::optional<std::string> WhyRuledOut(const ParallelPlan& plan, const Calibrati
   }
   const std::optional<FailedRun>& failed = calibration.out_of_memory;
   if (!failed.has_value()) return std::nullopt;
-  // By the model as it is, which the failed run's size is by too.
+  // The model is the uncalibrated one, by which the failed run's size was computed too.
   AnalyticModel model(problem);
   const Bytes size = model.CheckMemory(plan).reserved_memory;
   AnalyticModel learnt(problem, calibration);

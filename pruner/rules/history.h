@@ -15,40 +15,41 @@
 
 namespace meshwright {
 
-// The rule `history`: what failed when it was run. A run that was out of memory rules out the plans
-// of its modelled size and above (AnalyticModel, by Calibration::out_of_memory); every run of the
-// question's own job that failed rules out its own plan.
+// The rule `history`: rejects plans because of runs that failed. A run that ran out of memory rules
+// out all plans of at least its modelled size (AnalyticModel, by Calibration::out_of_memory). A run
+// of the question's own job that failed for any reason rules out its own plan.
 
-// The second part. A plan that was written differently is found too.
+// The runs of the second kind. They are found even if the plan is written differently.
 class FailedPlans {
  public:
   FailedPlans(const Calibration& calibration, const EstimatorProblem& problem);
 
-  // The run that failed with this very plan.
+  // Returns the run that failed with exactly this plan, or null.
   [[nodiscard]] const FailedRun* Find(const ParallelPlan& plan) const;
-  // Whether one of them may differ from the plan in recomputation alone.
+  // Returns true if one of the failed plans may differ from this plan only in recomputation.
   [[nodiscard]] bool HaveOneLike(const ParallelPlan& plan) const;
 
  private:
   [[nodiscard]] ParallelPlan Written(ParallelPlan plan) const;
 
   EstimatorProblem problem_;
-  std::vector<FailedRun> runs_;  // with their plans as Written
+  std::vector<FailedRun> runs_;  // with their plans as returned by Written
 };
 
-// Of the recomputation choices below a prefix whose other dimensions are set those that do not fit
-// the device, whatever ran out of memory before.
+// Counts the recomputation choices below a prefix (whose other dimensions are set) that do not fit
+// the device, regardless of earlier runs that ran out of memory.
 std::int64_t CountOversized(AnalyticModel& model, const SearchSpace& space,
                             const ParallelPlan& prefix);
 
-// "ran out of memory", "crashed", ... of an outcome that is a failure.
+// Returns words for an outcome that is a failure: "ran out of memory", "crashed", ...
 std::string_view FailureWords(Outcome outcome);
 
-// "tp2.sp1... of this job", "tp2.sp1... of model-name on 8 devices": a run as answers name it.
+// Returns the name of a run in answers: "tp2.sp1... of this job", "tp2.sp1... of model-name on 8
+// devices".
 std::string NameOf(const FailedRun& run);
 
-// Why the history rules out a plan, with the numbers and the run that it leans on: "rule history:
-// ..."; nothing when it does not.
+// Returns the reason for which the history rules out a plan, with the numbers and the run that it
+// relies on: "rule history: ...". Returns nullopt if the history does not rule it out.
 std::optional<std::string> WhyRuledOut(const ParallelPlan& plan, const Calibration& calibration,
                                        const EstimatorProblem& problem);
 

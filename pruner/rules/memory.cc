@@ -11,7 +11,7 @@
 
 namespace meshwright {
 
-// Rejects a prefix if even the least memory of any plan below it is more than the device has.
+// Rejects a prefix if even the least memory of all plans below it exceeds that of the device.
 std::optional<Rejection> CheckMemory(const PruneContext& context, const ParallelPlan& plan,
                                      int depth) {
   if (context.model == nullptr || !JustSet(Dimension::kRankOrder, depth)) return std::nullopt;

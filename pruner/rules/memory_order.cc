@@ -14,14 +14,14 @@
 namespace meshwright {
 namespace {
 
-// A plan with what the order compares worked out.
+// A plan with the derived values that the order compares.
 struct Subject {
   ParallelPlan plan = {};
-  std::vector<int> layers = {};      // of each stage
-  std::vector<int> recomputed = {};  // fully, of each stage
+  std::vector<int> layers = {};      // number of layers of each stage
+  std::vector<int> recomputed = {};  // number of fully recomputed layers of each stage
   int micro_batches = 1;
   int shards = 1;         // ranks that share the dense states
-  int expert_shards = 1;  // ranks that share an expert's
+  int expert_shards = 1;  // ranks that share an expert's states
   [[nodiscard]] double InFlightAt(int stage) const {
     return InFlight(plan.schedule, stage, plan.pipeline_parallel, plan.virtual_pipeline,
                     micro_batches);
@@ -51,8 +51,8 @@ bool IsStraight(Schedule schedule) {
   return HasFixedOrder(schedule) || schedule == Schedule::kZbH1;
 }
 
-// One dimension after the other; each says whether `more` needs no less, all else being equal, and
-// then notes where it needs more.
+// Compares one dimension after the other. Each function returns true if `more` needs at least as
+// much memory, all else being equal, and then records whether it needs more.
 class Comparison {
  public:
   Comparison(const Subject& more, const Subject& less, const EstimatorProblem& problem)
@@ -76,15 +76,16 @@ class Comparison {
     if (own != other) reasons_.push_back(fmt::format("{} {} instead of {}", dimension, own, other));
   }
 
-  // Of dimensions of which more saves memory.
+  // Compares dimensions in which a larger value saves memory.
   template <typename T>
   bool Ascends(std::string_view dimension, const T& own, const T& other) {
     Note(dimension, own, other);
     return own <= other;
   }
 
-  // Fewer layers on a rank of more of something else: which needs more depends on the model's sizes
-  // (norms and routers are not divided by tensor parallelism, nor vocabularies by stages).
+  // Returns true if both plans divide the model in the same way. If one has fewer layers on a rank
+  // and the other divides more in another dimension, the model's sizes decide which needs more:
+  // tensor parallelism does not divide norms and routers, and stages do not divide vocabularies.
   [[nodiscard]] bool HaveOneShape() const {
     const bool is_one_layout =
         x_.schedule == y_.schedule || (IsStraight(x_.schedule) && IsStraight(y_.schedule));
@@ -94,15 +95,15 @@ class Comparison {
            x_.expert_tensor_parallel == y_.expert_tensor_parallel && a_.layers == b_.layers;
   }
 
-  // In one micro-batch and in those in flight on each stage. An exchange of heads keeps up to 2 of
-  // at least 10 widths more, which half of the tokens outweighs.
+  // Compares the tokens in one micro-batch and those in flight on each stage. An exchange of heads
+  // keeps up to 2 widths in addition to at least 10; half of the tokens outweighs that.
   bool KeepsAsManyTokens() {
     if (x_.micro_batch_size < y_.micro_batch_size) return false;
     const bool has_same_context = x_.context_parallel == y_.context_parallel;
     if (!has_same_context && 2 * x_.context_parallel > y_.context_parallel) return false;
     const bool has_same_kind = x_.context_parallel_kind == y_.context_parallel_kind;
     if (has_same_context && x_.context_parallel > 1 && !has_same_kind) return false;
-    // The logits of the micro-batch before lie beside where there is one.
+    // The logits of the previous micro-batch, if there is one, are still in memory.
     const bool keeps_logits = problem_.profile.logit_bytes_between_micro_batches > 0;
     if (keeps_logits && a_.micro_batches == 1 && b_.micro_batches > 1) return false;
     const bool exchanges_more =
@@ -124,19 +125,20 @@ class Comparison {
            plan.context_parallel_kind == ContextParallelKind::kHybrid;
   }
 
-  // In flight, times the other plan's context parallelism.
+  // Returns the tokens in flight, times the other plan's context parallelism.
   static double TokensAt(const Subject& own, const ParallelPlan& other, int stage) {
     return own.InFlightAt(stage) * own.plan.micro_batch_size * other.context_parallel;
   }
 
-  // None against some fully recomputed layers is left to the model: the first of them needs room
-  // for its working set. A layer keeps at least three times its input, so that recomputing all of
-  // two or more outweighs the working set of one.
+  // A plan without recomputation is not compared with one that fully recomputes some layers,
+  // because the first such layer needs room for its working set; the model decides. A layer keeps
+  // at least three times its input, so recomputing all of two or more layers outweighs the working
+  // set of one.
   bool RecomputesNoMore() {
     const RecomputePlan& own = x_.recompute;
     const RecomputePlan& other = y_.recompute;
     if (own == other) return true;
-    // Left to the model too.
+    // The model decides these too.
     if (!own.selective_layer_counts.empty() || !other.selective_layer_counts.empty()) return false;
     Note("recompute", Word(own.granularity), Word(other.granularity));
     if (own.granularity == RecomputeGranularity::kNone) {
@@ -165,8 +167,8 @@ class Comparison {
     return true;
   }
 
-  // ZeRO-3 holds gathered layers beside, ZeRO-2 one layer's 16-bit gradients, and sharded copies
-  // come with ZeRO-1: a finer stage saves memory where two or more ranks share the states.
+  // ZeRO-3 also holds gathered layers, ZeRO-2 also holds one layer's 16-bit gradients, and sharded
+  // copies come with ZeRO-1. A finer stage saves memory if two or more ranks share the states.
   bool ShardsStatesNoFiner() {
     Note("zero_stage", x_.zero_stage, y_.zero_stage);
     if (x_.zero_stage > y_.zero_stage) return false;
@@ -199,7 +201,7 @@ std::optional<std::vector<std::string>> NeedsAtLeast(const ParallelPlan& plan,
                                                      const EstimatorProblem& problem) {
   if (plan.tensor_parallel != other.tensor_parallel ||
       plan.pipeline_parallel != other.pipeline_parallel) {
-    return std::nullopt;  // most pairs; spares the rest
+    return std::nullopt;  // true of most pairs; spares the rest of the work
   }
   const Subject more = SubjectOf(plan, problem);
   const Subject less = SubjectOf(other, problem);

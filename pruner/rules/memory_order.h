@@ -9,11 +9,12 @@
 
 namespace meshwright {
 
-// Whether `plan` needs at least the memory of `other`, whatever the sizes of the model: one line
-// for each dimension in which it needs more ("micro_batch_size 4 instead of 2"), none where both
-// need the same. Nothing where the order does not say: it is partial, and orders only what holds in
-// every term of the model of memory (docs/pruning.md "One order over all dimensions"). Both plans
-// are legal and of the problem.
+// Compares the memory that two plans need, whatever the sizes of the model. If `plan` needs at
+// least as much as `other`, returns one line for each dimension in which it needs more
+// ("micro_batch_size 4 instead of 2"), and no lines if both need the same. Returns nullopt if the
+// order does not compare the plans: it is partial, and compares only if every term of the memory
+// model agrees (docs/pruning.md "One order over all dimensions"). Both plans must be legal for the
+// problem.
 std::optional<std::vector<std::string>> NeedsAtLeast(const ParallelPlan& plan,
                                                      const ParallelPlan& other,
                                                      const EstimatorProblem& problem);

@@ -16,44 +16,44 @@ namespace meshwright {
 
 class FailedPlans;
 
-// Why plans need not be tried. Texts are static, so that rejecting costs nothing.
+// The reason for which plans need not be tried. Its texts are static, so that rejecting costs
+// nothing.
 struct Rejection {
   std::string_view rule = {};
   std::string_view reason = {};
-  double value = 0;  // what the plan has
-  double limit = 0;  // what it would need
+  double value = 0;  // the plan's value
+  double limit = 0;  // the value that it would need
 };
 
-// What rules may lean on beside the plan.
+// The information besides the plan that rules may use.
 struct PruneContext {
   const EstimatorProblem& problem;
   const SearchSpace& space;
-  // Null: no costs are known, so that only rules about sizes reject anything.
+  // Null if no costs are known; then only rules about sizes reject anything.
   AnalyticModel* model = nullptr;
-  const FailedPlans* failed = nullptr;  // runs of the question's own job; null: none
-  // Plans that take longer are of no use; absent: any time is of use.
+  const FailedPlans* failed = nullptr;  // failed runs of the question's own job; null: none
+  // Plans that take longer are of no use; nullopt if any time is of use.
   std::optional<Seconds> slowest_useful = {};
-  // Nothing fits so far, so that the plan that needs least memory is looked for. It needs no more
-  // than `least_missed`, if that is known.
+  // True if no plan has fitted so far, so that the search looks for the plan with the least memory.
+  // That plan needs at most `least_missed`, if it is known.
   bool seeks_nearest = false;
   std::optional<Bytes> least_missed = {};
 
-  // Returns whether a plan that needs at least so much memory is still of use, though it does not
-  // fit.
+  // Returns true if a plan that does not fit and needs at least `least` memory is still of use.
   [[nodiscard]] bool MayBeNearest(Bytes least) const {
     return seeks_nearest && !(least_missed.has_value() && *least_missed < least);
   }
 };
 
-// A plan with what the built-in model says of its memory.
+// A plan with its memory according to the built-in model.
 struct PricedPlan {
   const ParallelPlan& plan;
   MemoryCheck memory = {};
 };
 
-// A rule looks at a prefix, after the walk has set the first `depth` dimensions of a plan, and
-// rejects all plans below it or none; or at a priced plan, and rejects that. It has one of the two
-// hooks or both. Rules are pure; each must never reject a plan that is both legal and best.
+// A rule has one of two hooks or both. One checks a prefix, after the walk has set the first
+// `depth` dimensions of a plan, and rejects all plans below it or none. The other checks a priced
+// plan and may reject it. Rules are pure, and must never reject a plan that is both legal and best.
 struct PruneRule {
   std::string_view name;
   std::string_view what;  // for people
@@ -63,7 +63,7 @@ struct PruneRule {
                                       const PricedPlan& plan) = nullptr;
 };
 
-// Returns whether a rule is on in a request that switches some off.
+// Returns true if a rule is enabled in a request that disables some.
 inline bool IsRuleOn(std::string_view rule, const std::vector<std::string>& disabled_rules) {
   return std::ranges::find(disabled_rules, rule) == disabled_rules.end();
 }

@@ -27,7 +27,7 @@ class Narrowing {
     return Estimate();
   }
 
-  // plan_ with its cost; nothing when the bound says that it is of no use.
+  // Returns plan_ with its cost, or nullopt if the bound says that it is of no use.
   std::optional<RecomputeChoice> Estimate() {
     if (options_.slowest_useful.has_value()) {
       const std::optional<Seconds> least = PlanBounds(model_).LeastTimeIfPriced(plan_);
@@ -42,13 +42,13 @@ class Narrowing {
         .estimate = options_.by_closed_form ? model_.ClosedForm(plan_) : model_.Quick(plan_)};
   }
 
-  // The memory of a choice alone; its plan is in plan_ afterwards.
+  // Returns the memory of a choice only; its plan is in plan_ afterwards.
   MemoryCheck MemoryAt(int code) {
     space_.Set(Dimension::kRecompute, code, plan_);
     return model_.CheckMemory(plan_);
   }
 
-  // Evaluates the choice when it fits; else it counts as pruned. Whether it fits.
+  // Evaluates the choice if it fits, and otherwise counts it as pruned. Returns true if it fits.
   bool KeepIfItFits(int code) {
     const MemoryCheck check = MemoryAt(code);
     if (!check.fits) {
@@ -60,7 +60,7 @@ class Narrowing {
     return true;
   }
 
-  // A choice that failed still tells which of its neighbours fit.
+  // Keeps a choice. A choice that failed still tells which of its neighbours fit.
   void Keep(std::optional<RecomputeChoice> choice) {
     if (!choice.has_value()) return;
     if (HasFailed(choice->plan)) {
@@ -71,7 +71,7 @@ class Narrowing {
     result_.kept.push_back(*std::move(choice));
   }
 
-  // plan_ does not fit; remembers the one that needs least.
+  // Remembers the plan with the least memory among those that do not fit; plan_ is one of them.
   void NoteMiss(Bytes reserved) {
     if (!result_.least_memory.has_value() || reserved < result_.least_memory->reserved_memory) {
       result_.least_memory = {.plan = plan_, .reserved_memory = reserved};
@@ -96,7 +96,8 @@ class Narrowing {
     }
   }
 
-  // What each stage recomputes by itself, beside the choices that are kept.
+  // Adds the best choice in which each stage recomputes individually, besides the choices that are
+  // kept.
   void AddByStage(std::span<const int> codes) {
     if (codes.empty() || !SetByStage(codes)) return;
     if (HasFailed(plan_)) {
@@ -106,8 +107,8 @@ class Narrowing {
     }
   }
 
-  // Of full recomputation of more and more layers the least that fits, of every stage or of each,
-  // or all of them miss.
+  // Finds the least number of fully recomputed layers that fits, for all stages alike or for each
+  // of them; or finds that no number fits.
   void NarrowFull(std::span<const int> codes) {
     if (codes.empty()) return;
     const std::size_t fits = LeastThatFits(codes);
@@ -130,9 +131,9 @@ class Narrowing {
     return options_.failed != nullptr && options_.failed->Find(plan) != nullptr;
   }
 
-  // plan_, whose stages recompute by themselves, unless it is one of the choices that are kept.
+  // Keeps plan_, whose stages recompute individually, unless it equals one of the kept choices.
   void KeepByStage() {
-    // The space counts it as one of those that have been looked at.
+    // The space counts it among the choices that have been checked already.
     const std::int64_t evaluated = result_.evaluated;
     const std::int64_t pruned_by_bound = result_.pruned_by_bound;
     std::optional<RecomputeChoice> choice = Estimate();
@@ -146,12 +147,13 @@ class Narrowing {
     if (!is_kept) Keep(std::move(choice));
   }
 
-  // Where the fastest choice by stage has failed, the best is among those that are next to it, one
-  // stage at its next slower mix, or next to these where they have failed too.
+  // Adds the neighbours of the fastest choice by stage if that has failed, because the best choice
+  // is among them. A neighbour has one stage at its next slower mix. If a neighbour has failed too,
+  // its own neighbours follow.
   void AddNextByStage() {
     const std::vector<std::vector<RecomputeMix>> mixes =
         RecomputeMixes(model_, Plain()).Fitting(space_.options().mixes_recompute);
-    using Places = std::vector<std::size_t>;  // in the list of each stage
+    using Places = std::vector<std::size_t>;  // indices into the list of each stage
     std::vector<Places> open = {Places(mixes.size(), 0)};
     std::set<Places> seen(open.begin(), open.end());
     while (!open.empty()) {
@@ -174,7 +176,7 @@ class Narrowing {
     }
   }
 
-  // Whether a mix is what is kept as selective recomputation of every layer.
+  // Returns true if a mix equals the kept choice of selective recomputation of every layer.
   [[nodiscard]] bool IsSelectiveChoice(const RecomputeChoice& mix) const {
     const RecomputePlan& recompute = mix.plan.recompute;
     const bool has_full = std::ranges::any_of(recompute.layer_counts, [](int c) { return c > 0; });
@@ -184,14 +186,15 @@ class Narrowing {
            kept.reserved_memory == mix.estimate.reserved_memory;
   }
 
-  // A user who states recomputation means it of all stages.
+  // Returns true if stages may differ. A user who states recomputation means it for all stages.
   [[nodiscard]] bool IsOpen() const {
     const SpaceOptions& options = space_.options();
     return !options.chosen.contains(Dimension::kRecompute) &&
            options.recomputed_layers == DimensionChoice();
   }
 
-  // Gives plan_ what each stage recomputes by itself where the space has that; whether it fits.
+  // Sets plan_ to the recomputation of each individual stage if the space allows it. Returns true
+  // if the plan fits.
   bool SetByStage(std::span<const int> codes) {
     const SpaceOptions& options = space_.options();
     if (options.mixes_recompute) return IsOpen() && MixByStage();
@@ -199,20 +202,20 @@ class Narrowing {
            RecomputeByStage(codes.back() - 1);
   }
 
-  // The mix of each stage that fits and takes least time; whether there is one for every stage.
+  // Sets the fastest mix that fits for each stage. Returns true if every stage has one.
   bool MixByStage() {
     const auto mixes = RecomputeMixes(model_, Plain()).Fastest();
     if (mixes.has_value()) SetMixes(*mixes);
     return mixes.has_value();
   }
 
-  // plan_ without recomputation.
+  // Returns plan_ without recomputation.
   const ParallelPlan& Plain() {
     plan_.recompute = {};
     return plan_;
   }
 
-  // One for each stage.
+  // Sets one mix for each stage.
   void SetMixes(std::span<const RecomputeMix> mixes) {
     RecomputePlan& recompute = plan_.recompute;
     recompute = {.granularity = RecomputeGranularity::kFull};
@@ -225,10 +228,11 @@ class Narrowing {
     if (is_full) recompute.selective_layer_counts.clear();
   }
 
-  // Index of the first code that fits; their number when none does. More layers never need more.
+  // Returns the index of the first code that fits, or the number of codes if none does. More layers
+  // never need more memory.
   std::size_t LeastThatFits(std::span<const int> codes) {
     if (!MemoryAt(codes.back()).fits) return codes.size();
-    std::size_t misses = 0;  // this many of the first do not fit
+    std::size_t misses = 0;  // the number of first codes that do not fit
     std::size_t fits = codes.size() - 1;
     while (misses < fits) {
       const std::size_t middle = (misses + fits) / 2;
@@ -242,7 +246,7 @@ class Narrowing {
   }
 
   // Recomputes as few layers in each stage as fit, at most `most`. Returns false if some stage does
-  // not fit with as many.
+  // not fit even with `most` layers.
   bool RecomputeByStage(int most) {
     std::optional<std::vector<int>> counts = RecomputeMixes(model_, plan_).LeastFull(most);
     if (!counts.has_value()) return false;
@@ -274,8 +278,8 @@ NarrowedRecompute NarrowRecompute(AnalyticModel& model, const SearchSpace& space
     }
   }
   if (!options.by_memory || !options.by_dominance || !HasFixedOrder(prefix.schedule)) {
-    // One of the rules is off, or more work may change the order of operations: every choice is
-    // looked at.
+    // If one of the rules is off, or more work may change the order of operations, every choice is
+    // checked.
     narrowing.LookAtAll(codes, options.by_memory);
     if (HasFixedOrder(prefix.schedule)) {
       narrowing.AddByStage(
@@ -283,7 +287,7 @@ NarrowedRecompute NarrowRecompute(AnalyticModel& model, const SearchSpace& space
     }
     return std::move(narrowing.result());
   }
-  // The user may have left only some of the choices.
+  // The user may have allowed only some of the choices.
   const auto has = [&](int code) { return std::ranges::binary_search(codes, code); };
   if (has(kNoRecomputeCode) && narrowing.KeepIfItFits(kNoRecomputeCode)) {
     narrowing.result().pruned_by_dominance += static_cast<std::int64_t>(codes.size() - 1);

@@ -9,7 +9,7 @@
 
 namespace meshwright {
 
-// The hooks of the rules, one rule a file; rows of the table in pruner.cc.
+// The hooks of the rules, with one rule per file; the rows of the table in pruner.cc.
 std::optional<Rejection> CheckDivisibility(const PruneContext& context, const ParallelPlan& prefix,
                                            int depth);
 std::optional<Rejection> CheckTopology(const PruneContext& context, const ParallelPlan& prefix,
@@ -25,7 +25,7 @@ std::optional<Rejection> CheckEqualPlans(const PruneContext& context, const Para
 std::optional<Rejection> CheckBound(const PruneContext& context, const ParallelPlan& prefix,
                                     int depth);
 
-// Returns whether `dimension` is the one that the walk has just set.
+// Returns true if `dimension` is the one that the walk has just set.
 inline bool JustSet(Dimension dimension, int depth) {
   return depth == static_cast<int>(dimension) + 1;
 }

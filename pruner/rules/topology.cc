@@ -8,11 +8,11 @@
 
 namespace meshwright {
 
-// Tensor parallelism exchanges activations several times a layer, so its groups are laid out along
-// the fast links: inside one node (or a fabric that spans nodes), or over whole ones. A group that
-// fills neither would have members on both sides of a border with unequal shares, which no
-// framework's rank order gives. Whole nodes are slow but legal: where little else fits they can be
-// best, so the cost model judges them.
+// Tensor parallelism exchanges activations several times per layer, so its groups are laid out
+// along the fast links: inside one node (or a fabric that spans nodes), or over whole nodes. A
+// group that does neither would have unequal shares of members on both sides of a border between
+// nodes, which no framework's rank order produces. Groups over whole nodes are slow but legal. They
+// can be best if little else fits, so the cost model judges them.
 std::optional<Rejection> CheckTopology(const PruneContext& context, const ParallelPlan& plan,
                                        int depth) {
   if (!JustSet(Dimension::kTensorParallel, depth)) return std::nullopt;
