@@ -1,4 +1,4 @@
-// The Recorder's calls that concern the attempts at a trial.
+// The Recorder's calls for the attempts at a trial.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -85,7 +85,7 @@ absl::StatusOr<AttemptRecord> ReadRow(const Statement& row) {
 absl::StatusOr<std::vector<AttemptRecord>> ReadAttempts(sqlite3* connection,
                                                         std::string_view study_id,
                                                         std::optional<std::int64_t> trial_number) {
-  // Two texts, so that the index finds the trial's.
+  // There are two texts, so that SQLite uses the index for the attempts of one trial.
   const char* const of_trial =
       trial_number.has_value() ? "AND trial_number = ?2" : "AND ?2 IS NULL";
   ASSIGN_OR_RETURN(
@@ -111,7 +111,7 @@ absl::Status CheckToken(const AttemptRecord& attempt, std::int64_t token) {
       "STALE_TOKEN");
 }
 
-// That the attempt may still be written about.
+// Returns an error if the attempt can no longer be changed.
 absl::Status CheckOpen(sqlite3* connection, const AttemptRecord& attempt) {
   ASSIGN_OR_RETURN(Statement newest,
                    Statement::Prepare(connection,

@@ -1,4 +1,4 @@
-// The Recorder's calls that concern what was learnt from measurements.
+// The Recorder's calls for calibrations.
 #include <fmt/format.h>
 
 #include <utility>

@@ -16,7 +16,7 @@
 
 namespace meshwright {
 
-// Values with units as columns, and pages of rows; internal to recorder/.
+// Reads and writes values with units as columns, and reads pages of rows; internal to recorder/.
 
 inline std::optional<double> Count(const std::optional<Seconds>& time) {
   if (!time.has_value()) return std::nullopt;
@@ -46,7 +46,8 @@ std::optional<std::string_view> OptionalWord(const std::optional<Enum>& value) {
   return Word(*value);
 }
 
-// DATA_LOSS with reason STORE_CORRUPT when the column holds none of the words.
+// Returns the column's word. DATA_LOSS with reason STORE_CORRUPT if the column holds none of the
+// words.
 template <typename Enum>
 absl::StatusOr<Enum> ReadWord(const Statement& row, int column, std::string_view whose) {
   const auto value = ParseChoice<Enum>(row.Text(column));
@@ -69,8 +70,8 @@ struct RowPage {
   bool has_more = false;
 };
 
-// The first `size` rows of a query that asks for one row more, which tells whether another page
-// follows.
+// Returns the first `size` rows of a query that asks for one more row; that row shows whether
+// another page follows.
 template <typename Record, typename ReadRow>
 absl::StatusOr<RowPage<Record>> ReadPage(Statement& query, int size, const ReadRow& read_row) {
   RowPage<Record> rows;

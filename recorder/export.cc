@@ -1,4 +1,4 @@
-// The Recorder's call that gives measurements to another store.
+// The Recorder's call that exports measurements.
 #include <set>
 #include <string>
 #include <string_view>
@@ -23,7 +23,7 @@ class Exporter {
     return sink_(text);
   }
 
-  // What the measurement refers to comes before it, once.
+  // Writes what the measurement refers to before it, and only once.
   absl::Status WriteWithReferences(const MeasurementRecord& measurement) {
     if (questions_.insert(measurement.question.digest).second) {
       ASSIGN_OR_RETURN(const QuestionRecord question,
@@ -55,7 +55,7 @@ class Exporter {
 }  // namespace
 
 absl::Status Recorder::Export(const MeasurementFilter& filter, const LineSink& sink) const {
-  // Measurements are only ever added, so a last number makes the pages those of one moment.
+  // Measurements are only ever added, so a limit on their number makes the pages a snapshot.
   MeasurementFilter until = filter;
   if (!until.up_to_sequence.has_value()) {
     ASSIGN_OR_RETURN(until.up_to_sequence, LastMeasurementSequence());

@@ -22,8 +22,9 @@ struct NetworkFileSystem {
   std::string_view name;
 };
 
-// From statfs(2), <linux/magic.h> and the table of coreutils' stat. FUSE is not here: its type does
-// not tell a local file system from sshfs. Nor is 9p, which is how some sandboxes show local disks.
+// The types of network file systems from statfs(2), <linux/magic.h> and the table of coreutils'
+// stat. FUSE is not listed, because its type does not distinguish a local file system from sshfs.
+// Nor is 9p, by which some sandboxes provide local disks.
 constexpr NetworkFileSystem kNetworkFileSystems[] = {
     {0x00006969, "NFS"},    {0x0000517B, "SMB"},   {0xFF534D42, "CIFS"},   {0xFE534D42, "SMB2"},
     {0x0BD00BD0, "Lustre"}, {0x47504653, "GPFS"},  {0x00C36400, "CephFS"}, {0x19830326, "BeeGFS"},
@@ -65,7 +66,7 @@ absl::Status CheckLocalFileSystem(const std::string& path) {
   if (statfs(path.c_str(), &facts) != 0) {
     if (errno != ENOENT) return SystemError("cannot examine", path, LastError());
     if (statfs(folder.c_str(), &facts) != 0) {
-      // A reader of a store whose folder is missing hears that from what comes next.
+      // A reader of a store whose folder is missing gets that error from a later step.
       if (errno == ENOENT) return absl::OkStatus();
       return SystemError("cannot examine", folder, LastError());
     }

@@ -8,17 +8,18 @@
 
 namespace meshwright {
 
-// The absolute path of a store with symbolic links resolved, so that two names of one file share
-// one lock. `creates_folder`: makes the missing folders above it.
+// Returns the absolute path of a store with symbolic links resolved, so that two names of one file
+// share one lock. `creates_folder` creates the missing folders above it.
 absl::StatusOr<std::string> ResolveStorePath(const std::string& path, bool creates_folder);
 
-// FAILED_PRECONDITION with reason NETWORK_FILE_SYSTEM when `path`, or its folder while it does not
-// exist, lies on a network or cluster file system: SQLite's WAL needs shared memory and locks that
-// work, and such systems break them, among them the file that several
-// nodes of one job share.
+// Returns FAILED_PRECONDITION with reason NETWORK_FILE_SYSTEM if `path`, or its folder as long as
+// it does not exist, is on a network or cluster file system. SQLite's WAL needs working shared
+// memory and locks. Such file systems, among them those that several nodes of one job share, do not
+// provide these.
 absl::Status CheckLocalFileSystem(const std::string& path);
 
-// The same for a given statfs(2) type; apart, so that a test needs no such mount.
+// Does the same for a given statfs(2) type; a function of its own, so that a test needs no such
+// mount.
 absl::Status CheckFileSystemType(const std::string& path, std::uint32_t type);
 
 // Makes a rename or a new file in `path`'s folder durable.

@@ -26,7 +26,7 @@ std::span<const ChoiceWord<MeasurementSource>> Choices<MeasurementSource>() {
 
 namespace {
 
-// An id is shown on a terminal, and no text is without end.
+// Checks that the id can be shown on a terminal, and that no text is too long.
 absl::Status CheckTexts(const MeasurementRecord& measurement) {
   constexpr std::size_t kLongestId = 100;
   constexpr std::size_t kLongestText = 4000;
@@ -45,7 +45,7 @@ absl::Status CheckTexts(const MeasurementRecord& measurement) {
   return absl::OkStatus();
 }
 
-// What is there of them must be a figure.
+// Checks that the present figures are valid.
 absl::Status CheckFigures(const MeasurementRecord& measurement) {
   const auto check = [&](const char* name, double value, bool is_fine) -> absl::Status {
     if (is_fine && std::isfinite(value)) return absl::OkStatus();
@@ -70,7 +70,7 @@ absl::Status CheckFigures(const MeasurementRecord& measurement) {
   return check("device_seconds", device_time, device_time >= 0);
 }
 
-// Refuses what no run can have measured, which most often has another unit.
+// Refuses values that no run can have measured, which usually have the wrong unit.
 absl::Status CheckMeasured(const MeasurementRecord& measurement) {
   const auto refuse = [&](const char* name, const std::optional<std::string>& mistake) {
     if (!mistake.has_value()) return absl::OkStatus();

@@ -11,49 +11,49 @@
 
 namespace meshwright {
 
-// What was measured and what was learnt from it (docs/store.md). Measurements are numbered, never
-// changed and never deleted; whatever is learnt is a function of the measurements up to a number.
-// Times are Unix milliseconds, UTC. Digests and fingerprints are the caller's.
+// Measurements and what was learnt from them (docs/store.md). Measurements are numbered, never
+// changed and never deleted; everything that is learnt is a function of the measurements up to a
+// number. Times are Unix milliseconds, UTC. The caller computes digests and fingerprints.
 
-// Who measured. kReplay is a measured table that stands in for a cluster; kImport a row that came
-// without such a source.
+// The source of a measurement. kReplay is a table of measurements that stands in for a cluster;
+// kImport is a row that came without such a source.
 enum class MeasurementSource { kTrial, kJobReport, kImport, kReplay };
 template <>
 std::span<const ChoiceWord<MeasurementSource>> Choices<MeasurementSource>();
 
-// What results were measured of: a model, a workload, a cluster. Kept once, by its digest.
+// The question that was measured: a model, a workload, a cluster. It is stored once per digest.
 struct QuestionRecord {
-  std::string digest = {};  // of the bytes and the fingerprints
+  std::string digest = {};  // digest of the bytes and the fingerprints
   std::string model_name = {};
   std::string cluster_name = {};
   std::string chip = {};
   std::string framework = {};
   std::string framework_version = {};
   int device_count = 0;
-  std::string job_fingerprint = {};       // equal for equal jobs, whatever they are called
-  std::string hardware_fingerprint = {};  // of the cluster: chips, nodes, links, memory
-  std::string software_fingerprint = {};  // of the framework, its version and its facts
-  std::string chip_fingerprint = {};      // of the chip's figures in the catalogue
+  std::string job_fingerprint = {};       // equal for equal jobs, whatever their names
+  std::string hardware_fingerprint = {};  // the cluster's chips, nodes, links and memory
+  std::string software_fingerprint = {};  // the framework, its version and its facts
+  std::string chip_fingerprint = {};      // the chip's figures in the catalogue
   std::string question = {};              // bytes; empty in lists of measurements
   bool operator==(const QuestionRecord&) const = default;
 };
 
-// What was expected when the plan was chosen. Absent: nothing was.
+// The figures that were expected when the plan was chosen. Absent fields had no expectation.
 struct ExpectedFigures {
   std::optional<Seconds> step_time = {};
   std::optional<Seconds> low = {};  // the interval of the step time
   std::optional<Seconds> high = {};
   std::optional<Bytes> peak_memory = {};
-  std::string calibration_id = {};  // empty: the model as it is
+  std::string calibration_id = {};  // empty: the uncalibrated model
   bool operator==(const ExpectedFigures&) const = default;
 };
 
 struct MeasurementRecord {
-  std::int64_t sequence = 0;  // 1, 2, ... in the order stored; the recorder assigns it
-  std::string id = {};        // unique in every store, so that imports know it again
+  std::int64_t sequence = 0;  // 1, 2, ... in the order of storing; the recorder assigns it
+  std::string id = {};        // unique in every store, so that imports recognize it
   MeasurementSource source = MeasurementSource::kTrial;
   QuestionRecord question = {};
-  std::optional<std::string> study_id = {};  // need not be in this store
+  std::optional<std::string> study_id = {};  // the study need not be in this store
   std::string plan_key = {};
   std::string plan_digest = {};
   std::string plan = {};  // bytes
@@ -82,12 +82,13 @@ struct InsertedMeasurement {
 enum class MeasurementOrder {
   kNewest,  // by sequence, the last stored first
   kOldest,
-  kFastest,  // by step time, then the earlier stored; those that have one
-  kLatest,   // by time_ms, the last measured first, then the later stored; of a chip and framework
-             // without a sort
+  kFastest,  // by step time, then the earlier stored; only those with a step time
+  // By time_ms, the last measured first, then the later stored. For a chip and framework the rows
+  // need no sorting.
+  kLatest,
 };
 
-// All that is present must hold.
+// A filter whose present fields must all match.
 struct MeasurementFilter {
   std::optional<std::string> chip = {};
   std::optional<std::string> framework = {};
@@ -97,7 +98,7 @@ struct MeasurementFilter {
   std::vector<MeasurementSource> sources = {};  // empty: all
   std::optional<Outcome> outcome = {};
   std::optional<std::int64_t> up_to_sequence = {};  // inclusive
-  bool has_interval = false;                        // true: those with an expected interval
+  bool has_interval = false;                        // true: only those with an expected interval
 };
 
 struct MeasurementPage {
@@ -105,14 +106,15 @@ struct MeasurementPage {
   std::string next_page_token = {};
 };
 
-// What an answer leant on; `id` is a digest of what it was made of, so that the same is kept once.
+// The calibration that an answer used. `id` is a digest of its inputs, so that equal ones are
+// stored once.
 struct CalibrationRecord {
   std::string id = {};
   std::string chip = {};
   std::string framework = {};
   std::string framework_version = {};
   std::string job_fingerprint = {};
-  std::int64_t last_sequence = 0;  // the measurements up to it were looked at
+  std::int64_t last_sequence = 0;  // it considers the measurements up to this one
   int measurement_count = 0;
   std::optional<double> time_ratio = {};
   std::optional<double> memory_ratio = {};
@@ -127,11 +129,11 @@ struct CalibrationPage {
   std::string next_page_token = {};
 };
 
-// What one call of Recorder::DeleteEstimates has deleted.
+// The result of one call of Recorder::DeleteEstimates.
 struct DeletedEstimates {
   std::int64_t plan_count = 0;
   std::int64_t event_count = 0;
-  std::string last_study = {};  // the last study that was looked at; empty if none is left
+  std::string last_study = {};  // the last study that was considered; empty if none is left
 };
 
 }  // namespace meshwright

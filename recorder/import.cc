@@ -23,11 +23,11 @@
 namespace meshwright {
 namespace {
 
-// Rows of an import that are looked up or stored together.
+// The rows of an import that are looked up or stored together.
 struct ImportGroup {
   std::vector<CalibrationRecord> calibrations = {};
   std::vector<MeasurementRecord> measurements = {};  // with their questions' bytes
-  std::vector<std::size_t> line_hashes = {};         // of the measurements' lines
+  std::vector<std::size_t> line_hashes = {};         // hashes of the measurements' lines
   std::size_t byte_count = 0;
 
   [[nodiscard]] bool IsFull() const {
@@ -35,7 +35,7 @@ struct ImportGroup {
   }
 };
 
-// Decodes and checks line after line, without a look at any store.
+// Decodes and checks one line after another without using any store.
 class LineReader {
  public:
   explicit LineReader(const ImportOptions& options) : options_(options) {}
@@ -122,7 +122,7 @@ class LineReader {
 
 using UseGroup = std::function<absl::Status(const ImportGroup&)>;
 
-// Reads all lines from the first and hands their rows on, group by group.
+// Reads all lines from the beginning and passes their rows on in groups.
 absl::Status ForEachGroup(const LineSource& lines, const ImportOptions& options,
                           const UseGroup& use) {
   RETURN_IF_ERROR(lines.rewind());
@@ -163,7 +163,7 @@ class Checker {
     return absl::OkStatus();
   }
 
-  // A conflict is told at the end, when it is known that no line was damaged.
+  // Reports a conflict at the end, when it is known that no line was damaged.
   [[nodiscard]] absl::StatusOr<ImportCounts> Finish() const {
     if (!conflict_.ok()) return conflict_;
     return counts_;
@@ -192,7 +192,7 @@ class Checker {
 
   const ImportOptions& options_;
   const StoreAccess& store_;
-  std::map<std::string, std::size_t> line_hashes_ = {};  // by id, of its first line
+  std::map<std::string, std::size_t> line_hashes_ = {};  // by id; hash of its first line
   ImportCounts counts_ = {};
   absl::Status conflict_ = {};
 };
@@ -201,8 +201,8 @@ absl::Status WithMessage(const absl::Status& status, const std::string& message)
   return WithReason(absl::Status(status.code(), message), Reason(status));
 }
 
-// Errors of the lines say that nothing was stored; those of the source and the store stay as they
-// are.
+// Adds to errors of the lines that nothing was stored; errors of the source and the store stay
+// unchanged.
 absl::Status NothingImported(const absl::Status& status) {
   const std::string reason = Reason(status);
   if (reason != "DAMAGED_EXPORT" && reason != "IMPORT_CONFLICT") return status;

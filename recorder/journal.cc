@@ -1,4 +1,4 @@
-// The Recorder's calls that concern a study's plans and its journal.
+// The Recorder's calls for a study's plans and its journal.
 #include <fmt/format.h>
 #include <sqlite3.h>
 
@@ -42,7 +42,7 @@ absl::Status PlanError(const absl::Status& status, const PlanRecord& plan) {
                     "PLAN_EXISTS");
 }
 
-// Returns the next studies, by id, that ended before a time: as many as one call looks at.
+// Returns the next studies, by id, that ended before a time, up to the limit of one call.
 absl::StatusOr<std::vector<std::string>> EndedStudies(sqlite3* connection, std::int64_t before_ms,
                                                       std::string_view after_study) {
   constexpr int kMostStudies = 10;

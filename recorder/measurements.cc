@@ -1,4 +1,4 @@
-// The Recorder's calls that concern measurements.
+// The Recorder's calls for measurements.
 #include <fmt/format.h>
 #include <sqlite3.h>
 
@@ -23,7 +23,7 @@
 namespace meshwright {
 namespace {
 
-// In the order in which ReadMeasurementRow takes them.
+// The columns in the order in which ReadMeasurementRow reads them.
 constexpr char kMeasurementColumns[] =
     "sequence, measurements.id, source, study_id, plan_key, plan_digest, plan, outcome, "
     "step_time_seconds, peak_memory_bytes, expected_step_time_seconds, expected_low_seconds, "
@@ -95,7 +95,7 @@ absl::StatusOr<std::optional<MeasurementRecord>> ReadNext(Statement& query) {
   return ReadMeasurementRow(query, true);
 }
 
-// Stores measurements that may carry a request_id.
+// Stores measurements that may have a request_id.
 class Inserter {
  public:
   static absl::StatusOr<Inserter> Prepare(sqlite3* connection) {
@@ -145,15 +145,16 @@ struct Condition {
   bool is_there = false;
   std::string_view column = {};
   std::string_view test = {};
-  bool may_lead = false;  // an index begins with it, after `leads_with`, and then has the order
+  // An index begins with it, after `leads_with`, and then sorts by the order.
+  bool may_lead = false;
   std::string_view leads_with = {};
-  bool is_of_question = true;  // a fact of the question that was measured
+  bool is_of_question = true;  // a property of the measured question
 };
 
-// The first condition that is there and may lead leads. Its index knows the others too, a fact of
-// the question by the question, so that no row is fetched in vain. The unary plus hides them from
-// SQLite's planner, which knows nothing of how the rows spread and would rather sort all of a
-// chip's rows.
+// Lets the first present condition that may lead choose the index. That index also has the other
+// columns, and facts of the question are tested by the question's id, so that no row is fetched
+// unnecessarily. The unary plus hides these columns from SQLite's planner, which does not know the
+// distribution of the rows and would rather sort all rows of a chip.
 std::string LedByTheFirst(std::span<const Condition> conditions) {
   std::string where;
   std::string question;
@@ -174,7 +175,7 @@ std::string LedByTheFirst(std::span<const Condition> conditions) {
                      question);
 }
 
-// What no index leads with.
+// Returns the conditions that no index begins with.
 std::string WhatIsLeft(const MeasurementFilter& filter, MeasurementOrder order) {
   const bool by_number = order == MeasurementOrder::kNewest || order == MeasurementOrder::kOldest;
   std::string where;
@@ -234,7 +235,7 @@ std::string_view OrderBy(MeasurementOrder order) {
   std::abort();
 }
 
-// What a page token is bound to.
+// Returns the name of the list that a page token is bound to.
 std::string ListName(const MeasurementFilter& filter, MeasurementOrder order) {
   std::string name = fmt::format("measurements/{}", static_cast<int>(order));
   const auto add = [&name](const auto& value) {
@@ -252,8 +253,8 @@ std::string ListName(const MeasurementFilter& filter, MeasurementOrder order) {
   return name;
 }
 
-// The place after a row: its number and, as text, the step time or time that comes before the
-// number in the order.
+// Returns the position after a row: its number and, as text, the step time or time that precedes
+// the number in the order.
 PageKey KeyOf(const MeasurementRecord& row, MeasurementOrder order) {
   PageKey key = {.number = row.sequence};
   if (order == MeasurementOrder::kLatest) {
@@ -264,8 +265,8 @@ PageKey KeyOf(const MeasurementRecord& row, MeasurementOrder order) {
   return key;
 }
 
-// Of a token's row; the digits of a step time come back to the last bit, and milliseconds since
-// 1970 are whole in a double for longer than there will be stores.
+// Returns the time in a token. The digits of a step time keep every bit, and a double holds
+// milliseconds since 1970 exactly for longer than stores will exist.
 double TimeOf(const PageKey& key) {
   double time = 0;
   std::from_chars(key.text.data(), key.text.data() + key.text.size(), time);
@@ -276,8 +277,8 @@ double TimeOf(const PageKey& key) {
 
 absl::StatusOr<MeasurementWriter> MeasurementWriter::Prepare(sqlite3* connection) {
   ASSIGN_OR_RETURN(QuestionWriter questions, QuestionWriter::Prepare(connection));
-  // VALUES and not SELECT ... FROM questions: SQLite would begin a journal of its own for each row,
-  // and end it with a walk through all that its transaction has changed so far.
+  // VALUES, not SELECT ... FROM questions: for the latter SQLite would begin a statement journal
+  // for each row, and end it by walking through all that the transaction has changed so far.
   ASSIGN_OR_RETURN(Statement insert, Statement::Prepare(connection, R"sql(
 INSERT INTO measurements (question_id, chip, framework, model_name, job_fingerprint, id, source,
   study_id, plan_key, plan_digest, plan, outcome, step_time_seconds, peak_memory_bytes,

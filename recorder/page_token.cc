@@ -15,7 +15,7 @@ namespace {
 constexpr int kDefaultPageSize = 50;
 constexpr std::size_t kChecksumDigits = 8;
 
-// Guards against damage, not against intent.
+// Returns a checksum that detects damage but does not prevent forgery.
 std::string Checksum(std::string_view list, std::string_view body) {
   return fmt::format("{:08x}", Fnv1a32(fmt::format("{}{}{}", list, '\0', body)));
 }

@@ -8,8 +8,9 @@
 
 namespace meshwright {
 
-// The place after the last row of a page, as opaque text. Bound to its list, so that a token of
-// another list or another study is refused, and check-summed, so that a damaged one is too.
+// The position after the last row of a page, encoded as opaque text. A token is bound to its list,
+// so that another list or study refuses it, and has a checksum, so that a damaged token is refused
+// too.
 struct PageKey {
   std::int64_t number = 0;
   std::string text = {};
@@ -18,13 +19,13 @@ struct PageKey {
 
 std::string EncodePageToken(std::string_view list, const PageKey& key);
 
-// INVALID_ARGUMENT with reason INVALID_PAGE_TOKEN for anything that EncodePageToken did not make
-// for this list.
+// Decodes a token. Returns INVALID_ARGUMENT with reason INVALID_PAGE_TOKEN for anything that
+// EncodePageToken did not return for this list.
 absl::StatusOr<PageKey> DecodePageToken(std::string_view list, std::string_view token);
 
 inline constexpr int kMaxPageSize = 1000;
 
-// The size of a page: 0 stands for 50, more than kMaxPageSize is cut to it, and a negative one is
+// Returns the size of a page: 50 for 0, and at most kMaxPageSize. A negative size is
 // INVALID_ARGUMENT. `field` names it in the message.
 absl::StatusOr<int> PageSize(int asked, std::string_view field);
 

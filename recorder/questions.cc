@@ -1,4 +1,4 @@
-// The Recorder's calls that concern questions: what was measured, with its cluster and chip.
+// The Recorder's calls for questions, which are what was measured, with their clusters and chips.
 #include <fmt/format.h>
 #include <sqlite3.h>
 
@@ -15,7 +15,7 @@
 namespace meshwright {
 namespace {
 
-// Imports bring older times along, so both ends of the span may move.
+// Imports may have older times, so both ends of the span may move.
 constexpr char kSeeCluster[] = R"sql(
 INSERT INTO clusters (hardware_fingerprint, name, chip, device_count, first_seen_ms, last_seen_ms)
 VALUES (?1, ?2, ?3, ?4, ?5, ?5)

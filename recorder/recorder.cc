@@ -22,8 +22,8 @@ bool Exists(const std::string& path) {
   return std::filesystem::exists(path, error);
 }
 
-// A writer that closes in order leaves no log, or an empty one, unless a reader keeps the log from
-// being removed; then the lock tells.
+// Returns true if the last writer did not close in order. One that did leaves no log, or an empty
+// one, unless a reader prevents the removal of the log; then the lock tells.
 bool StoppedUncleanly(const std::string& path, const StoreLock& lock) {
   if (lock.EndedInOrder()) return false;
   std::error_code error;
@@ -42,14 +42,14 @@ absl::Status CheckIntegrity(sqlite3* connection, const std::string& path) {
                     "STORE_CORRUPT");
 }
 
-// Closing the last connection of a WAL file writes its log into it; a file that is refused must
-// stay as it was found.
+// Closing the last connection of a WAL file writes its log into the file; a file that is refused
+// must stay unchanged.
 void KeepLogOnClose(sqlite3* connection, bool keep) {
   sqlite3_db_config(connection, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, keep ? 1 : 0, nullptr);
 }
 
-// Looks at a file before anything is written beside it, so that a mistyped --db leaves no trace.
-// Through SQLite and not with read(2): closing any descriptor of the file would drop the POSIX
+// Checks a file before anything is written beside it, so that a mistyped --db leaves no trace. It
+// uses SQLite and not read(2), because closing any descriptor of the file would release the POSIX
 // locks that another connection of this process holds on it (sqlite.org/howtocorrupt.html, 2.2).
 absl::Status RefuseForeignFile(const std::string& path) {
   auto connection = OpenConnection(path, ConnectionMode::kReadOnly);
@@ -58,11 +58,13 @@ absl::Status RefuseForeignFile(const std::string& path) {
   const auto version = CheckIdentity(connection->get(), path);
   if (version.ok()) return absl::OkStatus();
   const std::string reason = Reason(version.status());
-  // Anything else (say a journal to roll back) is for the writer's own connection to settle.
+  // The writer's own connection handles all other cases, such as a journal that must be rolled
+  // back.
   return reason == "FOREIGN_STORE" || reason == "NEWER_STORE" ? version.status() : absl::OkStatus();
 }
 
-// What an earlier upgrade kept stays: an older file may have been put in place since.
+// Returns a name that is not in use. Backups of earlier upgrades stay, because an older file may
+// have been put in place since.
 std::string NewBackupName(const std::string& path, int version) {
   std::string name = fmt::format("{}.v{}.bak", path, version);
   for (int number = 2; Exists(name); ++number) {
@@ -78,7 +80,7 @@ absl::Status Upgrade(sqlite3* connection, const std::string& path, int version) 
   RETURN_IF_ERROR(CopyStore(connection, backup));
   const absl::Status migrated = Migrate(connection, version);
   if (migrated.ok()) return migrated;
-  // Who tries again and again would fill the disk with copies of a file that is as it was.
+  // Repeated attempts would otherwise fill the disk with copies of an unchanged file.
   const auto left = CheckIdentity(connection, path);
   std::error_code error;
   if (left.ok() && *left == version) std::filesystem::remove(backup, error);
@@ -91,7 +93,7 @@ absl::Status RunNested(sqlite3* connection, const std::function<absl::Status()>&
   return transaction.Commit();
 }
 
-// Why calls that ran together with one that failed are not stored either.
+// Returns the error of calls that are not stored because one that ran together with them failed.
 absl::Status RolledBack(const absl::Status& cause) {
   if (!cause.ok()) return cause;
   return WithReason(absl::UnavailableError("the store undid calls that ran together"), "STORE_IO");
@@ -123,7 +125,7 @@ absl::StatusOr<Recorder> Recorder::OpenReader(const std::string& path) {
   if (!Exists(path)) return no_store();
   ASSIGN_OR_RETURN(Connection connection, OpenConnection(path, ConnectionMode::kReadOnly));
   ASSIGN_OR_RETURN(const int version, CheckIdentity(connection.get(), path));
-  if (version == 0) return no_store();  // its first writer has not come so far yet
+  if (version == 0) return no_store();  // its first writer has not created the tables yet
   if (version < kSchemaVersion) {
     return WithReason(
         absl::FailedPreconditionError(fmt::format(
@@ -145,12 +147,13 @@ absl::StatusOr<Recorder> Recorder::OpenWriter(const std::string& path, const Ope
   ASSIGN_OR_RETURN(const int version, CheckIdentity(raw, path));
   if (needs_check) RETURN_IF_ERROR(CheckIntegrity(raw, path));
   KeepLogOnClose(raw, false);
-  // What a savepoint may have to undo stays in memory: a file for it would be a second disk to
-  // fail.
+  // Keeps the data that a savepoint may have to undo in memory, because a temporary file on another
+  // disk could fail too.
   RETURN_IF_ERROR(Execute(
       raw, "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY"));
   RETURN_IF_ERROR(Upgrade(raw, path, version));
-  // After the first transaction, so that a new file is either empty or whole, never a bare header.
+  // Comes after the first transaction, so that a new file is either empty or complete, never a bare
+  // header.
   ASSIGN_OR_RETURN(const std::string mode, QueryText(raw, "PRAGMA journal_mode = WAL"));
   if (mode != "wal") {
     return WithReason(absl::UnavailableError(
@@ -165,7 +168,7 @@ Recorder::Recorder(StoreLock lock, Connection connection, int schema_version)
     : lock_(std::move(lock)), connection_(std::move(connection)), schema_version_(schema_version) {}
 
 Recorder& Recorder::operator=(Recorder&& other) noexcept {
-  // The old connection closes before the old lock goes.
+  // The old connection must close before the old lock is released.
   connection_ = std::move(other.connection_);
   lock_ = std::move(other.lock_);
   schema_version_ = other.schema_version_;
@@ -174,7 +177,7 @@ Recorder& Recorder::operator=(Recorder&& other) noexcept {
 
 std::vector<absl::Status> Recorder::RunTogether(std::span<const StoreCall> calls) {
   std::vector<absl::Status> results(calls.size());
-  std::size_t first = 0;  // that is not durable yet
+  std::size_t first = 0;  // the first call that is not durable yet
   std::size_t next = 0;
   const auto fail = [&](const absl::Status& status) {
     for (std::size_t i = first; i < next; ++i) {
@@ -189,8 +192,8 @@ std::vector<absl::Status> Recorder::RunTogether(std::span<const StoreCall> calls
       fail(transaction.status());
       break;
     }
-    // A full disk or a failing one makes SQLite roll back everything that was run together; what
-    // has not run yet is then run anew.
+    // If a disk is full or failing, SQLite rolls back everything that ran together; the calls that
+    // have not run yet then start again.
     while (next < calls.size() && sqlite3_get_autocommit(connection_.get()) == 0) {
       results[next] = RunNested(connection_.get(), [&] { return calls[next](*this); });
       ++next;

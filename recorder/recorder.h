@@ -21,15 +21,15 @@
 namespace meshwright {
 
 struct OpenOptions {
-  std::string path = {};   // ":memory:" is a store that ends with the Recorder
-  bool read_only = false;  // takes no lock and creates nothing; sees what is committed
+  std::string path = {};   // ":memory:" is a store that lasts as long as the Recorder
+  bool read_only = false;  // takes no lock and creates nothing; sees committed data
   std::chrono::milliseconds lock_wait = std::chrono::milliseconds(0);
-  std::string who = "meshwright";  // what another process reads about the holder of the lock
+  std::string who = "meshwright";  // describes the holder of the lock to other processes
 };
 
 struct InsertedStudy {
   StudyRecord study = {};
-  bool is_new = true;  // false: the same request made it before
+  bool is_new = true;  // false: the same request stored it before
 };
 
 struct StudyPage {
@@ -45,108 +45,115 @@ struct PlanPage {
 class Recorder;
 using StoreCall = std::function<absl::Status(Recorder&)>;
 
-// The durable history: studies, their ranked plans, trials and journals, what was measured and what
-// was learnt from it, in one SQLite file (docs/store.md). One process writes, any number reads.
-// What a call has acknowledged survives the process and the machine; each call is one transaction,
-// so many records a call is the fast way. Used by one thread at a time: a server gives its writer
-// thread one Recorder and its readers others (read_only), each its own. Starts no thread and reads
-// no clock. Lists take a page_size (0 is 50, at most 1000) and the next_page_token of the page
-// before; rows that arrive meanwhile neither repeat nor hide others. A token is bound to its list,
-// filter and order: another one is INVALID_ARGUMENT with reason INVALID_PAGE_TOKEN.
+// The durable history in one SQLite file (docs/store.md): studies with their ranked plans, trials
+// and journals, measurements, and calibrations. One process writes, and any number of processes
+// read. Acknowledged calls survive a crash of the process and the machine. Each call is one
+// transaction, so storing many records per call is faster. A Recorder is used by one thread at a
+// time: a server has one for its writer thread and one (read_only) for each of its readers. It
+// starts no threads and reads no clock. Lists take a page_size (0 is 50, at most 1000) and the
+// next_page_token of the previous page; rows that arrive meanwhile neither repeat nor hide others.
+// A token is bound to its list, filter and order: any other token is INVALID_ARGUMENT with reason
+// INVALID_PAGE_TOKEN.
 class Recorder {
  public:
-  // Errors, by reason: STORE_IN_USE, FOREIGN_STORE, NEWER_STORE, NETWORK_FILE_SYSTEM,
-  // STORE_CORRUPT, STORE_IO; for a reader also NO_STORE (NOT_FOUND) and OLDER_STORE, because only a
-  // writer creates and upgrades.
+  // Opens a store. Reasons of errors: STORE_IN_USE, FOREIGN_STORE, NEWER_STORE,
+  // NETWORK_FILE_SYSTEM, STORE_CORRUPT, STORE_IO. A reader can also get NO_STORE (NOT_FOUND) and
+  // OLDER_STORE, because only a writer creates and upgrades stores.
   static absl::StatusOr<Recorder> Open(const OpenOptions& options);
 
   Recorder(Recorder&&) noexcept = default;
   Recorder& operator=(Recorder&& other) noexcept;
 
-  // Stores a new study with its first event; the record's revision is not looked at. A request_id
-  // that is there gives the study it made when the request_hash is the same, else INVALID_ARGUMENT
-  // with reason REQUEST_ID_REUSED. A used id: ALREADY_EXISTS.
+  // Stores a new study with its first event; ignores the record's revision. If the request_id
+  // exists, returns the study that it made, provided that the request_hash is the same; otherwise
+  // INVALID_ARGUMENT with reason REQUEST_ID_REUSED. ALREADY_EXISTS if the id is used.
   absl::StatusOr<InsertedStudy> InsertStudy(const StudyRecord& study);
 
-  // Changes the state of a living study and journals it; gives the study as it then is.
-  // FAILED_PRECONDITION: STUDY_ENDED for a terminal study, STUDY_CANCELLING when a study that is
-  // being cancelled would live on. Cancelling it once more changes nothing.
+  // Changes the state of a living study, adds it to the journal and returns the changed study.
+  // FAILED_PRECONDITION: STUDY_ENDED for a terminal study, STUDY_CANCELLING if the update would
+  // revive a study that is being cancelled. Cancelling it again changes nothing.
   absl::StatusOr<StudyRecord> UpdateStudy(const StudyUpdate& update);
 
-  // Ends a study: state, answer, plans and last events at once. STUDY_ENDED as above.
+  // Ends a study: stores its state, answer, plans and last events at once. STUDY_ENDED as above.
   absl::StatusOr<StudyRecord> FinishStudy(const StudyEnding& ending);
 
-  // All or none. Unknown study: NOT_FOUND; a rank that is there: ALREADY_EXISTS.
+  // Stores all plans or none. NOT_FOUND if the study is unknown; ALREADY_EXISTS if a rank exists.
   absl::Status AppendPlans(std::span<const PlanRecord> plans);
 
-  // All or none; gives the revisions, in the events' order.
+  // Stores all events or none; returns the revisions, in the events' order.
   absl::StatusOr<std::vector<std::int64_t>> AppendEvents(std::span<const EventRecord> events);
 
   [[nodiscard]] absl::StatusOr<StudyRecord> GetStudy(std::string_view id) const;
 
-  // Newest first, by create time, then id; without `question` and `result`, to keep lists small.
+  // Lists studies, newest first, by create time and then id; without `question` and `result`, to
+  // keep lists small.
   [[nodiscard]] absl::StatusOr<StudyPage> ListStudies(int page_size,
                                                       std::string_view page_token) const;
 
-  // By rank, the baseline (0) first.
+  // Lists plans by rank, with the baseline (0) first.
   [[nodiscard]] absl::StatusOr<PlanPage> ListPlans(std::string_view study_id, int page_size,
                                                    std::string_view page_token) const;
 
-  // The journal after a revision (0: from its start), oldest first. limit: as page_size.
+  // Returns the journal after a revision (0: from its start), oldest first. `limit` is as
+  // page_size.
   [[nodiscard]] absl::StatusOr<std::vector<EventRecord>> ListEvents(std::string_view study_id,
                                                                     std::int64_t after_revision,
                                                                     int limit) const;
 
-  // Every queued, running or cancelling study whose owner is not alive becomes interrupted, or
-  // cancelled if it was cancelling, with an event; gives those studies. One that `has_job_left`
-  // stays cancelling: its job is still to be ended. For the start of a process.
+  // Makes every queued, running or cancelling study whose owner is not alive interrupted, or
+  // cancelled if it was cancelling, with an event; returns these studies. A study that
+  // `has_job_left` stays cancelling, because its job must still be ended. Called when a process
+  // starts.
   absl::StatusOr<std::vector<StudyRecord>> InterruptOrphans(
       const std::function<bool(std::string_view owner)>& is_alive, std::int64_t time_ms,
       const std::function<bool(const std::string& id)>& has_job_left = {});
 
-  // The number of the last measurement that the study may learn from: the first one that was set.
+  // Sets the number of the last measurement that the study may learn from, and returns the number
+  // that was set first.
   absl::StatusOr<std::int64_t> SetStudyHistory(std::string_view study_id, std::int64_t sequence);
 
-  // Writes down a trial and its first attempt, before anything is submitted. ALREADY_EXISTS with
-  // reason TRIAL_EXISTS for a plan_digest that the study has tried. STUDY_ENDED as above.
+  // Stores a trial and its first attempt before anything is submitted. ALREADY_EXISTS with reason
+  // TRIAL_EXISTS for a plan_digest that the study has tried. STUDY_ENDED as above.
   absl::StatusOr<BegunTrial> BeginTrial(const TrialIntent& intent);
 
-  // FAILED_PRECONDITION: TRIAL_ENDED.
+  // Stores another attempt at a trial. FAILED_PRECONDITION: TRIAL_ENDED.
   absl::StatusOr<AttemptRecord> AddAttempt(const AttemptIntent& intent);
 
-  // FAILED_PRECONDITION: ATTEMPT_ENDED, STALE_TOKEN (not the attempt's, or a newer attempt has
-  // begun), ATTEMPT_STATE for a step back. NOT_FOUND: UNKNOWN_ATTEMPT.
+  // Changes the state of an attempt. FAILED_PRECONDITION: ATTEMPT_ENDED, STALE_TOKEN (not the
+  // attempt's token, or a newer attempt has begun), ATTEMPT_STATE for a step back. NOT_FOUND:
+  // UNKNOWN_ATTEMPT.
   absl::StatusOr<AttemptRecord> UpdateAttempt(const AttemptUpdate& update);
 
-  // Ends an attempt; its trial stays open for another. The same ending twice changes nothing,
-  // another one is ATTEMPT_ENDED. STALE_TOKEN as above.
+  // Ends an attempt; its trial stays open for another. Repeating the same ending changes nothing, a
+  // different one is ATTEMPT_ENDED. STALE_TOKEN as above.
   absl::StatusOr<AttemptRecord> FinishAttempt(const AttemptEnding& ending);
 
-  // Ends a trial, all in one transaction (the attempt may have ended the same way before). The same
-  // ending twice changes nothing; another one is FAILED_PRECONDITION with reason TRIAL_ENDED or
-  // ATTEMPT_ENDED. STALE_TOKEN as above. A study that has ended meanwhile still takes the ends of
-  // its trials: what was measured is kept.
+  // Ends a trial in one transaction (the attempt may have ended in the same way before). Repeating
+  // the same ending changes nothing; a different one is FAILED_PRECONDITION with reason TRIAL_ENDED
+  // or ATTEMPT_ENDED. STALE_TOKEN as above. A study that has ended meanwhile still accepts the ends
+  // of its trials, so that their measurements are kept.
   absl::StatusOr<EndedTrial> FinishTrial(const TrialEnding& ending);
 
   [[nodiscard]] absl::StatusOr<TrialPage> ListTrials(const TrialFilter& filter, TrialOrder order,
                                                      int page_size,
                                                      std::string_view page_token) const;
 
-  // All attempts at a trial, or at all trials of the study, in their order. NOT_FOUND:
+  // Lists all attempts at a trial, or at all trials of the study, in their order. NOT_FOUND:
   // UNKNOWN_STUDY, UNKNOWN_TRIAL.
   [[nodiscard]] absl::StatusOr<std::vector<AttemptRecord>> ListAttempts(
       std::string_view study_id, std::optional<int> trial_number) const;
 
-  // All or none, in the order given. A request_id that is there gives what it made when the
-  // request_hash is the same, else INVALID_ARGUMENT with reason REQUEST_ID_REUSED. A used id:
-  // ALREADY_EXISTS with reason MEASUREMENT_EXISTS.
+  // Stores all measurements or none, in the given order. If a request_id exists, returns the
+  // measurement that it made, provided that the request_hash is the same; otherwise
+  // INVALID_ARGUMENT with reason REQUEST_ID_REUSED. ALREADY_EXISTS with reason MEASUREMENT_EXISTS
+  // if an id is used.
   absl::StatusOr<std::vector<InsertedMeasurement>> InsertMeasurements(
       std::span<const MeasurementRecord> measurements);
 
-  // With the question's bytes. NOT_FOUND: UNKNOWN_MEASUREMENT.
+  // Returns a measurement with its question's bytes. NOT_FOUND: UNKNOWN_MEASUREMENT.
   [[nodiscard]] absl::StatusOr<MeasurementRecord> GetMeasurement(std::string_view id) const;
 
-  // Returns, for each of them, the measurement that has its id here, if there is one.
+  // Returns, for each given measurement, the stored one with the same id, or nullopt.
   [[nodiscard]] absl::StatusOr<std::vector<std::optional<MeasurementRecord>>> FindMeasurements(
       std::span<const MeasurementRecord> like) const;
 
@@ -155,49 +162,53 @@ class Recorder {
                                                                  int page_size,
                                                                  std::string_view page_token) const;
 
-  // 0 when there is none.
+  // Returns 0 if there is none.
   [[nodiscard]] absl::StatusOr<std::int64_t> LastMeasurementSequence() const;
 
-  // NOT_FOUND: UNKNOWN_QUESTION.
+  // Returns a question. NOT_FOUND: UNKNOWN_QUESTION.
   [[nodiscard]] absl::StatusOr<QuestionRecord> GetQuestion(std::string_view digest) const;
 
-  // An id that is there changes nothing, since it says what the calibration was made of.
+  // Stores a calibration. If the id exists, nothing changes, since the id is a digest of the
+  // calibration's inputs.
   absl::Status InsertCalibration(const CalibrationRecord& calibration);
 
-  // NOT_FOUND: UNKNOWN_CALIBRATION.
+  // Returns a calibration. NOT_FOUND: UNKNOWN_CALIBRATION.
   [[nodiscard]] absl::StatusOr<CalibrationRecord> GetCalibration(std::string_view id) const;
 
-  // Newest first, without `content`. `chip`: absent lists all.
+  // Lists calibrations, newest first, without `content`. If `chip` is absent, lists those of all
+  // chips.
   [[nodiscard]] absl::StatusOr<CalibrationPage> ListCalibrations(
       const std::optional<std::string>& chip, int page_size, std::string_view page_token) const;
 
-  // Forgets what was only estimated by the next few studies, by id after `after_study`, that ended
-  // before: ranked plans, but for the baseline (0) and the best (1), and the journal but for the
-  // changes of state. What was measured stays. The caller goes on after `last_study` until that is
-  // empty, so that others get to the store meanwhile.
+  // Deletes the estimates of the next few studies, by id after `after_study`, that ended before a
+  // time. These are the ranked plans except the baseline (0) and the best (1), and the journal
+  // except changes of state. Measurements stay. The caller continues after `last_study` until that
+  // is empty, so that others can use the store meanwhile.
   absl::StatusOr<DeletedEstimates> DeleteEstimates(std::int64_t before_ms,
                                                    std::string_view after_study = "");
 
-  // Measurements with their questions and the calibrations that they name, as lines without line
-  // ends (transfer.h), the oldest first. Of one moment, while others write. Stops with the sink's
-  // error.
+  // Exports measurements with their questions and the calibrations that they name, as lines without
+  // line ends (transfer.h), the oldest first. The export is a consistent snapshot, even while
+  // others write. Stops with the sink's error.
   absl::Status Export(const MeasurementFilter& filter, const LineSink& sink) const;
 
-  // Stores a part of an import (import.h), all or none: what is here with the same content is
-  // skipped; other content is ALREADY_EXISTS with reason IMPORT_CONFLICT, or stays under kKeep.
+  // Stores a part of an import (import.h), all or none. Rows that are here with the same content
+  // are skipped; other content is ALREADY_EXISTS with reason IMPORT_CONFLICT, or is ignored under
+  // kKeep.
   absl::StatusOr<ImportCounts> InsertImported(std::span<const CalibrationRecord> calibrations,
                                               std::span<const MeasurementRecord> measurements,
                                               ConflictPolicy policy);
 
-  // A consistent copy into a new file, while others read and write. ALREADY_EXISTS if it is there.
+  // Writes a consistent copy into a new file, while others read and write. ALREADY_EXISTS if the
+  // file exists.
   absl::Status Backup(const std::string& path) const;
 
-  // Runs calls one after the other and makes all of them durable at once, with one sync: what each
-  // call gave, or why it is not stored after all. A call may call the Recorder more than once; if
-  // it fails, all that it did is undone, and nothing of the others.
+  // Runs calls one after the other and makes all of them durable with one sync. Returns the status
+  // of each call, or the reason for which it was not stored after all. A call may call the Recorder
+  // more than once; if it fails, all its changes are undone, and those of the others stay.
   std::vector<absl::Status> RunTogether(std::span<const StoreCall> calls);
 
-  // Of its file; empty for ":memory:".
+  // Returns the path of the store's file; empty for ":memory:".
   [[nodiscard]] std::string path() const;
 
   [[nodiscard]] int schema_version() const { return schema_version_; }

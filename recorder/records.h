@@ -10,11 +10,11 @@
 
 namespace meshwright {
 
-// What the recorder keeps. Times are Unix milliseconds, UTC; the caller reads the clock. Bytes are
-// serialized messages that the recorder does not look into.
+// The records that the recorder keeps. Times are Unix milliseconds, UTC; the caller reads the
+// clock. Bytes are serialized messages that the recorder does not interpret.
 
-// kInterrupted: the process that ran the study is gone; it may be resumed or ended. The last three
-// are terminal.
+// The state of a study. kInterrupted: the process that ran the study is gone; the study may be
+// resumed or ended. The last three states are terminal.
 enum class StudyState {
   kQueued,
   kRunning,
@@ -29,21 +29,22 @@ std::span<const ChoiceWord<StudyState>> Choices<StudyState>();
 
 bool IsTerminal(StudyState state);
 
-// One search: its question, where it stands and, once it has ended, its answer.
+// One search: its question, its state and, once it has ended, its answer.
 struct StudyRecord {
   std::string id = {};
   StudyState state = StudyState::kQueued;
-  std::string outcome = {};  // why it ended; empty before
+  std::string outcome = {};  // the reason for its end; empty before
   std::string model_name = {};
   std::string cluster_name = {};
   std::string chip = {};
   int device_count = 0;
-  std::optional<std::string> request_id = {};  // makes creating it idempotent
-  std::string request_hash = {};               // of the whole request
+  std::optional<std::string> request_id = {};  // makes storing it idempotent
+  std::string request_hash = {};               // hash of the whole request
   std::string question = {};                   // bytes; empty in lists
   std::optional<std::string> result = {};      // bytes; absent in lists
   std::string error_message = {};
-  std::string owner = {};  // the process that runs it, as InterruptOrphans' callback knows it
+  // The process that runs it, in the form that InterruptOrphans' callback expects.
+  std::string owner = {};
   std::int64_t create_time_ms = 0;
   std::optional<std::int64_t> start_time_ms = {};
   std::optional<std::int64_t> end_time_ms = {};
@@ -51,14 +52,14 @@ struct StudyRecord {
   std::optional<Seconds> best_step_time = {};
   std::optional<double> gain_over_baseline = {};  // baseline step time / best step time - 1
   std::string best_plan_digest = {};
-  // The measurements up to it are what the study may learn from, so that a resumed study gives the
-  // answer of one that was never stopped. SetStudyHistory sets it, once.
+  // The study may learn from the measurements up to this one, so that a resumed study gives the
+  // same answer as one that was never stopped. SetStudyHistory sets it once.
   std::optional<std::int64_t> history_sequence = {};
-  std::int64_t revision = 0;  // of its newest event
+  std::int64_t revision = 0;  // revision of its newest event
   bool operator==(const StudyRecord&) const = default;
 };
 
-// A plan that a study ranked. What is filtered or ranked by is a column, the rest is in the bytes.
+// A plan that a study ranked. Values for filters and ranking are columns; the rest is in the bytes.
 struct PlanRecord {
   std::string study_id = {};
   int rank = 0;  // from 1; 0 is the baseline; unique in a study
@@ -77,29 +78,30 @@ struct PlanRecord {
 // One line of a study's journal.
 struct EventRecord {
   std::string study_id = {};
-  std::int64_t revision = 0;  // 1, 2, 3, ... in a study; the recorder assigns it
+  std::int64_t revision = 0;  // 1, 2, 3, ... in each study; the recorder assigns it
   std::int64_t time_ms = 0;
   std::string kind = {};
   std::string payload = {};  // bytes
   bool operator==(const EventRecord&) const = default;
 };
 
-// The kind of the events that the recorder writes itself, one for each change of state and in the
-// same transaction; their payload is the word of the new state.
+// The kind of the events that the recorder itself writes, one for each change of state, in the same
+// transaction. Their payload is the word of the new state.
 inline constexpr char kStateEventKind[] = "state";
 
-// A step of a living study. A study that starts to run for the first time also gets its start time.
+// A change of a living study. A study that starts to run for the first time also gets its start
+// time.
 struct StudyUpdate {
   std::string study_id = {};
-  StudyState state = StudyState::kRunning;  // not a terminal one
+  StudyState state = StudyState::kRunning;  // not terminal
   std::int64_t time_ms = 0;
-  std::optional<std::string> owner = {};  // absent: stays as it is
+  std::optional<std::string> owner = {};  // absent: unchanged
 };
 
 // The end of a study, stored as one transaction.
 struct StudyEnding {
   std::string study_id = {};
-  StudyState state = StudyState::kSucceeded;  // a terminal one
+  StudyState state = StudyState::kSucceeded;  // terminal
   std::int64_t time_ms = 0;
   std::string outcome = {};
   std::optional<std::string> result = {};
@@ -108,10 +110,10 @@ struct StudyEnding {
   std::optional<Seconds> best_step_time = {};
   std::optional<double> gain_over_baseline = {};
   std::string best_plan_digest = {};
-  // The final ranking. Replaces what was appended before, because an interrupted run may have left
-  // half a ranking; absent keeps the plans that are there.
+  // The final ranking. It replaces plans that were appended before, because an interrupted run may
+  // have left half a ranking. If absent, the existing plans stay.
   std::optional<std::vector<PlanRecord>> plans = {};
-  std::vector<EventRecord> events = {};  // not yet appended; they come before the final state event
+  std::vector<EventRecord> events = {};  // new events, stored before the final state event
 };
 
 }  // namespace meshwright

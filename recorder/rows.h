@@ -20,24 +20,25 @@ struct sqlite3;
 
 namespace meshwright {
 
-// Row-level steps that the Recorder's transactions are made of; internal to recorder/. The caller
-// holds the transaction.
+// The row-level steps of the Recorder's transactions; internal to recorder/. The caller holds the
+// transaction.
 
 absl::Status UnknownStudy(std::string_view id);
 
-// So that an empty list means an empty study, and never a mistyped id.
+// Returns NOT_FOUND for an unknown study, so that an empty list never hides a mistyped id.
 absl::Status CheckStudyExists(sqlite3* connection, std::string_view id);
 
-// NOT_FOUND for an unknown study, FAILED_PRECONDITION with reason STUDY_ENDED for a terminal one.
+// Returns NOT_FOUND for an unknown study, FAILED_PRECONDITION with reason STUDY_ENDED for a
+// terminal one.
 absl::Status CheckStudyLives(sqlite3* connection, std::string_view id);
 
 absl::Status InsertPlans(sqlite3* connection, std::span<const PlanRecord> plans);
 
-// Gives each event its study's next revision.
+// Stores events and gives each its study's next revision.
 absl::StatusOr<std::vector<std::int64_t>> InsertEvents(sqlite3* connection,
                                                        std::span<const EventRecord> events);
 
-// A question's row, with what stands in its measurements' rows too.
+// A question's row, with the values that its measurements' rows repeat.
 struct FiledQuestion {
   std::int64_t id = 0;
   std::string chip = {};
@@ -46,14 +47,14 @@ struct FiledQuestion {
   std::string job_fingerprint = {};
 };
 
-// Stores questions within one transaction, with statements that are prepared once, because
-// preparing them takes longer than running them.
+// Stores questions within one transaction. Its statements are prepared once, because preparing them
+// takes longer than running them.
 class QuestionWriter {
  public:
   static absl::StatusOr<QuestionWriter> Prepare(sqlite3* connection);
 
-  // Returns the question's row; stores its cluster and chip too, as seen at `time_ms`. A question
-  // whose digest is there stays as it is. Valid until the next call.
+  // Returns the question's row; also stores its cluster and chip as seen at `time_ms`. A question
+  // whose digest exists is not changed. The pointer is valid until the next call.
   absl::StatusOr<const FiledQuestion*> Insert(const QuestionRecord& question, std::int64_t time_ms);
 
  private:
@@ -76,15 +77,16 @@ class QuestionWriter {
 
   sqlite3* connection_;
   Statements statements_;
-  std::map<std::string, Seen> seen_;  // by digest, in this transaction
+  std::map<std::string, Seen> seen_;  // by digest; questions of this transaction
 };
 
-// Stores measurements, with statements that are prepared once.
+// Stores measurements with statements that are prepared once.
 class MeasurementWriter {
  public:
   static absl::StatusOr<MeasurementWriter> Prepare(sqlite3* connection);
 
-  // Returns the sequence. ALREADY_EXISTS with reason MEASUREMENT_EXISTS. Ignores request_id.
+  // Returns the sequence. ALREADY_EXISTS with reason MEASUREMENT_EXISTS if the id exists. Ignores
+  // request_id.
   absl::StatusOr<std::int64_t> Insert(const MeasurementRecord& measurement);
 
  private:
@@ -96,7 +98,7 @@ class MeasurementWriter {
   Statement insert_;
 };
 
-// Finds measurements by their ids, with the question's bytes; with one statement.
+// Finds measurements by their ids, with their questions' bytes. Its statement is prepared once.
 class MeasurementFinder {
  public:
   static absl::StatusOr<MeasurementFinder> Prepare(sqlite3* connection);
@@ -113,10 +115,10 @@ absl::StatusOr<TrialRecord> ReadTrial(sqlite3* connection, std::string_view stud
 
 absl::StatusOr<AttemptRecord> ReadAttempt(sqlite3* connection, std::string_view id);
 
-// Writes down the next attempt at a trial and ends one that has not ended.
+// Stores the next attempt at a trial, and ends an earlier one that has not ended.
 absl::StatusOr<AttemptRecord> InsertAttempt(sqlite3* connection, const AttemptIntent& intent);
 
-// As Recorder::FinishAttempt.
+// Ends an attempt as Recorder::FinishAttempt does.
 absl::StatusOr<AttemptRecord> EndAttempt(sqlite3* connection, const AttemptEnding& ending);
 
 }  // namespace meshwright

@@ -10,9 +10,9 @@
 namespace meshwright {
 namespace {
 
-// One step from layout `from` to `from + 1`. A new store takes every step, so there is one way to
-// the newest layout. A step that has been released is never edited; a change is a new row, and a
-// test that opens a file of the old layout.
+// One step from layout `from` to `from + 1`. A new store takes every step, so there is only one way
+// to the newest layout. A released step is never edited: a change is a new row, with a test that
+// opens a file of the old layout.
 struct Migration {
   int from;
   std::string_view sql;
@@ -73,14 +73,14 @@ CREATE TABLE events (
   PRIMARY KEY (study_id, revision)
 ) STRICT, WITHOUT ROWID;
 )sql"},
-    // Version 2: the same request sent twice makes one study, and the time that the search took.
+    // Version 2: sending the same request twice creates one study; and the duration of the search.
     {1, R"sql(
 ALTER TABLE studies ADD COLUMN request_id TEXT;
 ALTER TABLE studies ADD COLUMN request_hash TEXT NOT NULL DEFAULT '';
 ALTER TABLE studies ADD COLUMN search_seconds REAL;
 CREATE UNIQUE INDEX studies_by_request_id ON studies (request_id) WHERE request_id IS NOT NULL;
 )sql"},
-    // Version 3: what was measured and what was learnt from it; trials and the attempts at them.
+    // Version 3: measurements and calibrations; trials and their attempts.
     {2, R"sql(
 ALTER TABLE studies ADD COLUMN history_sequence INTEGER;
 
@@ -232,15 +232,15 @@ CREATE TABLE calibrations (
 CREATE INDEX calibrations_by_create_time ON calibrations (create_time_ms, id);
 CREATE INDEX calibrations_by_chip ON calibrations (chip, create_time_ms, id);
 )sql"},
-    // Version 4: why an attempt ended as it did, in a sentence.
+    // Version 4: the reason for an attempt's end, as a sentence.
     {3, R"sql(
 ALTER TABLE attempts ADD COLUMN message TEXT NOT NULL DEFAULT '';
 )sql"},
-    // Version 5: the nodes that an attempt ran on, with commas between.
+    // Version 5: the nodes that an attempt ran on, separated by commas.
     {4, R"sql(
 ALTER TABLE attempts ADD COLUMN nodes TEXT NOT NULL DEFAULT '';
 )sql"},
-    // Version 6: why a trial was run, since a plan may run again to be compared or confirmed.
+    // Version 6: the purpose of a trial, since a plan may run again to be compared or confirmed.
     {5, R"sql(
 CREATE TABLE trials_6 (
   study_id TEXT NOT NULL REFERENCES studies (id) ON DELETE CASCADE,
@@ -274,7 +274,7 @@ CREATE INDEX fastest_trials ON trials (study_id, step_time_seconds, number)
 CREATE INDEX trials_by_outcome ON trials (study_id, outcome, number);
 CREATE INDEX trials_by_state ON trials (study_id, state, number);
 )sql"},
-    // Version 7: how well an attempt was measured; reasons with line feeds between.
+    // Version 7: how well an attempt was measured; reasons are separated by line feeds.
     {6, R"sql(
 ALTER TABLE attempts ADD COLUMN step_count INTEGER;
 ALTER TABLE attempts ADD COLUMN step_time_low_seconds REAL;
@@ -284,9 +284,9 @@ ALTER TABLE attempts ADD COLUMN suspect_reasons TEXT NOT NULL DEFAULT '';
 ALTER TABLE attempts ADD COLUMN environment TEXT NOT NULL DEFAULT '';
 ALTER TABLE attempts ADD COLUMN environment_digest TEXT NOT NULL DEFAULT '';
 )sql"},
-    // Version 8: each index of a list ends in what a list may be filtered by besides, so that no
-    // row is
-    // fetched in vain; the chip, framework, model and job are the question's. And one by time.
+    // Version 8: each index of a list ends with the other columns that the list can be filtered by,
+    // so that no row is fetched unnecessarily; the chip, framework, model and job are the
+    // question's. There is also an index by time.
     {7, R"sql(
 CREATE INDEX questions_of_chip ON questions (chip, framework, model_name, job_fingerprint);
 
@@ -401,8 +401,9 @@ absl::Status RunSteps(sqlite3* connection, int version) {
 
 }  // namespace
 
-// A table that is made anew is dropped first, which must not take the rows that refer to it along
-// (sqlite.org/lang_altertable.html, 7); inside a transaction that cannot be said.
+// Turns foreign keys off meanwhile, which is not possible inside a transaction. A table that is
+// rebuilt is first dropped, which must not delete the rows that refer to it
+// (sqlite.org/lang_altertable.html, 7).
 absl::Status Migrate(sqlite3* connection, int version) {
   if (version == kSchemaVersion) return absl::OkStatus();
   RETURN_IF_ERROR(Execute(connection, "PRAGMA foreign_keys = OFF"));

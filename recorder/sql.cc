@@ -10,8 +10,8 @@
 namespace meshwright {
 namespace {
 
-// Writers exclude each other by the lock file, so this covers checkpoints, migrations and tools
-// such as the sqlite3 shell.
+// The lock file keeps writers apart, so this timeout is for checkpoints, migrations and tools such
+// as the sqlite3 shell.
 constexpr int kBusyTimeoutMs = 5000;
 
 absl::Status ConstraintError(int extended_code, const std::string& message) {
@@ -33,15 +33,15 @@ void CloseConnection::operator()(sqlite3* connection) const noexcept {
 }
 
 absl::StatusOr<Connection> OpenConnection(const std::string& path, ConnectionMode mode) {
-  // Once for the process: without its statistics SQLite's allocator needs no lock, for which the
-  // connections of readers and the writer would wait for each other. Refused, and then without
-  // effect, if something else in the process has used SQLite before.
+  // Set once for the process: without its statistics SQLite's allocator needs no lock, for which
+  // the connections of readers and the writer would wait. The call fails, without effect, if
+  // something else in the process has used SQLite before.
   [[maybe_unused]] static const int configured = sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
   const int access = mode == ConnectionMode::kReadOnly ? SQLITE_OPEN_READONLY
                                                        : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
   sqlite3* raw = nullptr;
   const int code = sqlite3_open_v2(path.c_str(), &raw, access | SQLITE_OPEN_NOMUTEX, nullptr);
-  Connection connection(raw);  // set also after a failure, unless memory ran out
+  Connection connection(raw);  // set even after a failure, unless memory ran out
   if (connection == nullptr) return absl::ResourceExhaustedError("SQLite: out of memory");
   if (code != SQLITE_OK) return SqlError(raw);
   sqlite3_extended_result_codes(raw, 1);
@@ -203,7 +203,8 @@ bool Statement::BindOne(int index, Blob value) {
 
 absl::StatusOr<Transaction> Transaction::Begin(sqlite3* connection) {
   const bool is_nested = sqlite3_get_autocommit(connection) == 0;
-  // IMMEDIATE: a transaction that reads first and writes later must not meet SQLITE_BUSY half-way.
+  // IMMEDIATE, because a transaction that first reads and then writes must not get SQLITE_BUSY
+  // half-way.
   RETURN_IF_ERROR(Execute(connection, is_nested ? "SAVEPOINT nested" : "BEGIN IMMEDIATE"));
   return Transaction(connection, is_nested);
 }
@@ -213,7 +214,7 @@ Transaction::Transaction(Transaction&& other) noexcept
 
 Transaction::~Transaction() {
   if (connection_ == nullptr) return;
-  // Of no effect where SQLite has rolled back everything by itself, as after a full disk.
+  // Has no effect if SQLite itself has rolled back everything, as after a full disk.
   sqlite3_exec(connection_, is_nested_ ? "ROLLBACK TO nested; RELEASE nested" : "ROLLBACK", nullptr,
                nullptr, nullptr);
 }

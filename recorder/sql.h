@@ -14,8 +14,8 @@ struct sqlite3_stmt;
 
 namespace meshwright {
 
-// A thin face of SQLite's C API: ownership, absl::Status instead of codes, typed parameters and
-// columns. Knows no table.
+// A thin wrapper of SQLite's C API with ownership, absl::Status instead of codes, and typed
+// parameters and columns. It knows no tables.
 
 struct CloseConnection {
   void operator()(sqlite3* connection) const noexcept;
@@ -24,17 +24,18 @@ using Connection = std::unique_ptr<sqlite3, CloseConnection>;
 
 enum class ConnectionMode { kReadOnly, kReadWrite };
 
-// A writer's connection creates the file. Waits up to five seconds for other connections' locks.
+// Opens a connection; a writer's creates the file. The connection waits up to five seconds for
+// other connections' locks.
 absl::StatusOr<Connection> OpenConnection(const std::string& path, ConnectionMode mode);
 
-// The connection's last error: canonical code, reason (STORE_BUSY, STORE_FULL, STORE_CORRUPT,
-// STORE_READ_ONLY, STORE_IO) and a message that names the file.
+// Returns the connection's last error: a canonical code, a reason (STORE_BUSY, STORE_FULL,
+// STORE_CORRUPT, STORE_READ_ONLY, STORE_IO) and a message that names the file.
 absl::Status SqlError(sqlite3* connection);
 
-// Runs statements that take no parameters; rows are dropped.
+// Runs statements that take no parameters; ignores their rows.
 absl::Status Execute(sqlite3* connection, const std::string& sql);
 
-// The first column of the first row of a query.
+// Returns the first column of the first row of a query.
 absl::StatusOr<std::int64_t> QueryInteger(sqlite3* connection, std::string_view sql);
 absl::StatusOr<std::string> QueryText(sqlite3* connection, std::string_view sql);
 
@@ -43,8 +44,9 @@ struct Blob {
   std::string_view bytes = {};
 };
 
-// A prepared statement. Bind all parameters, then Step through the rows or Run; may be bound and
-// run again. Columns count from 0 and are read only while the last Step was true.
+// A prepared statement. Bind all parameters, then Step through the rows or Run; the statement can
+// be bound and run again. Columns count from 0 and can be read only while the last Step returned
+// true.
 class Statement {
  public:
   static absl::StatusOr<Statement> Prepare(sqlite3* connection, std::string_view sql);
@@ -58,8 +60,8 @@ class Statement {
     return bound ? absl::OkStatus() : Error();
   }
 
-  absl::StatusOr<bool> Step();  // false: no more rows
-  absl::Status Run();           // to the end, rows dropped
+  absl::StatusOr<bool> Step();  // returns false if there are no more rows
+  absl::Status Run();           // runs to the end and ignores rows
 
   [[nodiscard]] std::int64_t Integer(int column) const;
   [[nodiscard]] double Real(int column) const;
@@ -93,7 +95,7 @@ class Statement {
   std::unique_ptr<sqlite3_stmt, Finalize> statement_;
 };
 
-// A statement that is run once.
+// Runs a statement once.
 template <typename... Values>
 absl::Status Run(sqlite3* connection, std::string_view sql, const Values&... values) {
   auto statement = Statement::Prepare(connection, sql);
@@ -102,8 +104,9 @@ absl::Status Run(sqlite3* connection, std::string_view sql, const Values&... val
   return bound.ok() ? statement->Run() : bound;
 }
 
-// A write transaction; rolled back unless committed. Within another one it is a savepoint: to roll
-// it back undoes its own changes alone, and they are durable when the outer one is committed.
+// A write transaction that is rolled back unless it is committed. Within another transaction it is
+// a savepoint: a rollback undoes only its own changes, and they become durable when the outer
+// transaction is committed.
 class Transaction {
  public:
   static absl::StatusOr<Transaction> Begin(sqlite3* connection);
@@ -116,7 +119,7 @@ class Transaction {
  private:
   Transaction(sqlite3* connection, bool is_nested)
       : connection_(connection), is_nested_(is_nested) {}
-  sqlite3* connection_;  // null once committed or moved from
+  sqlite3* connection_;  // null if committed or moved from
   bool is_nested_;
 };
 

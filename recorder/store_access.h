@@ -10,20 +10,21 @@ namespace meshwright {
 
 using StoreRead = std::function<absl::Status(const Recorder&)>;
 
-// The way to a store for code that has no Recorder of its own: each function lends one to a call.
+// Access to a store for code that has no Recorder of its own; each function lends a Recorder to a
+// call.
 struct StoreAccess {
-  // The call sees what is committed, and keeps nobody waiting.
+  // The call sees committed data and blocks nobody.
   std::function<absl::Status(const StoreRead&)> read = {};
-  // Returns when what the call stored is durable, or why it is not. The call is all or nothing, and
-  // must be done soon, because no other writer has the store meanwhile. What it hands out is true
+  // Returns when the call's changes are durable, or the reason for which they are not. The call is
+  // all or nothing, and must be short, because it blocks all other writers. Its results are valid
   // only if this returns OK.
   std::function<absl::Status(const StoreCall&)> write = {};
 };
 
-// Returns the access of code that has the Recorder to itself.
+// Returns the access for code that is the only user of the Recorder.
 StoreAccess DirectAccess(Recorder& recorder);
 
-// Returns the StatusOr that `read` returns for a Recorder that the store lends to it.
+// Returns the StatusOr that `read` returns for the Recorder that the store lends to it.
 template <typename Read>
 std::invoke_result_t<const Read&, const Recorder&> ReadFrom(const StoreAccess& store,
                                                             const Read& read) {
@@ -36,7 +37,7 @@ std::invoke_result_t<const Read&, const Recorder&> ReadFrom(const StoreAccess& s
   return result;
 }
 
-// Returns the StatusOr that `write` returns, once what it stored is durable.
+// Returns the StatusOr that `write` returns, once its changes are durable.
 template <typename Write>
 std::invoke_result_t<const Write&, Recorder&> WriteTo(const StoreAccess& store,
                                                       const Write& write) {

@@ -35,17 +35,18 @@ std::string ReadText(int descriptor) {
   return {text.data(), static_cast<std::size_t>(size)};
 }
 
-// 0, or the error. A text that is cut off is nobody's end in order.
+// Returns 0 or the error. A text that is cut off equals no orderly end.
 int WriteText(int descriptor, std::string_view text) {
   if (ftruncate(descriptor, 0) != 0) return errno;
   return pwrite(descriptor, text.data(), text.size(), 0) < 0 ? errno : 0;
 }
 
-// What others read while the lock is held.
+// Returns the text that other processes read while the lock is held.
 std::string Holder(std::string_view who) { return fmt::format("pid {} ({})", getpid(), who); }
 
-// What stays after an end in order. With the boot (proc(5)), as the file is not forced to disk: a
-// machine that lost its power may show an older text, which is of an older boot.
+// Returns the text that remains after an end in order. It names the boot (proc(5)), because the
+// file is not synced to disk: after a power loss an older text may reappear, and it names an older
+// boot.
 std::string OrderlyEnd() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
   std::string boot;
@@ -53,8 +54,8 @@ std::string OrderlyEnd() {
   return fmt::format("{} (boot {})", kEndedInOrder, boot);
 }
 
-// 0 when taken, else the error; EWOULDBLOCK: still taken after `wait`. Counts its sleeps, as
-// nothing in this folder reads a clock.
+// Returns 0 if the lock is taken, or else the error; EWOULDBLOCK if another holds it even after
+// `wait`. Counts its sleeps, because nothing in this folder reads a clock.
 int Lock(int descriptor, std::chrono::milliseconds wait) {
   while (true) {
     if (flock(descriptor, LOCK_EX | LOCK_NB) == 0) return 0;
@@ -78,14 +79,14 @@ absl::StatusOr<StoreLock> StoreLock::Acquire(const std::string& store_path, std:
   if (error == 0) {
     const std::string end = OrderlyEnd();
     lock.ended_in_order_ = !end.empty() && ReadText(descriptor) == end;
-    // What an earlier holder left must not be taken for the end of this one.
+    // The text of an earlier holder must not be taken for the end of this one.
     const int failure = WriteText(descriptor, Holder(who));
     if (failure != 0) return LockFileError(path, failure);
     return lock;
   }
   if (error != EWOULDBLOCK) return LockFileError(path, error);
   std::string holder = ReadText(descriptor);
-  // For the instant between locking and writing it is not named.
+  // The holder is not named yet in the instant between locking and writing.
   if (holder.empty() || holder.starts_with(kEndedInOrder)) holder = "another process";
   return WithReason(absl::UnavailableError(fmt::format(
                         "store '{}' is in use by {}; reach that process with --server ADDRESS, or "
@@ -112,7 +113,7 @@ StoreLock::~StoreLock() { Release(); }
 
 void StoreLock::Release() {
   if (descriptor_ < 0) return;
-  // Where this fails the next writer checks once too often.
+  // If this fails, the next writer performs one unnecessary check.
   if (releases_in_order_) WriteText(descriptor_, OrderlyEnd());
   close(descriptor_);
 }

@@ -1,4 +1,4 @@
-// The Recorder's calls that concern studies.
+// The Recorder's calls for studies.
 #include <fmt/format.h>
 
 #include <optional>
@@ -17,14 +17,14 @@ namespace {
 
 constexpr char kStudyList[] = "studies";
 
-// In the order in which InsertRows binds and ReadStudy takes them.
+// The columns in the order in which InsertRows binds and ReadStudy reads them.
 constexpr char kStudyColumns[] =
     "id, state, outcome, model_name, cluster_name, chip, device_count, request_id, request_hash, "
     "error_message, owner, create_time_ms, start_time_ms, end_time_ms, search_seconds, "
     "best_step_time_seconds, gain_over_baseline_ratio, best_plan_digest, "
     "history_sequence";
 
-// The revision is the journal's, counted there alone, so that an event is one row and no more.
+// The revision is only counted in the journal, so that an event adds one row and changes no other.
 std::string Select(bool has_messages, std::string_view rest) {
   return fmt::format(
       "SELECT (SELECT coalesce(max(revision), 0) FROM events WHERE study_id = studies.id), {}{} {}",
@@ -77,7 +77,7 @@ absl::StatusOr<StudyRecord> ReadStudyById(sqlite3* connection, std::string_view 
   return ReadStudy(query, true);
 }
 
-// The study that the same request made before, if any.
+// Returns the study that the same request created before, if any.
 absl::StatusOr<std::optional<StudyRecord>> FindByRequest(sqlite3* connection,
                                                          const StudyRecord& study) {
   if (!study.request_id.has_value()) return std::nullopt;
@@ -117,7 +117,7 @@ absl::Status InsertRows(sqlite3* connection, const StudyRecord& study) {
              study.id, Blob{study.question}, OptionalBlob(study.result));
 }
 
-// One line of the journal for a change of state; the payload is the state's word.
+// Adds a line to the journal for a change of state; its payload is the word of the state.
 absl::Status AppendStateEvent(sqlite3* connection, const std::string& id, StudyState state,
                               std::int64_t time_ms) {
   const EventRecord event = {.study_id = id,
@@ -137,7 +137,7 @@ absl::Status CheckAlive(const StudyRecord& study, StudyState next) {
   if (IsTerminal(study.state)) {
     return StudyEnded(study.id, study.state, fmt::format("cannot become {}", Word(next)));
   }
-  // Else the worker that starts a study could undo a cancellation that it has not seen yet.
+  // Otherwise the worker that starts a study could undo a cancellation that it has not seen yet.
   if (study.state == StudyState::kCancelling && next != study.state && !IsTerminal(next)) {
     return WithReason(absl::FailedPreconditionError(fmt::format(
                           "study '{}' is being cancelled; cannot become {}", study.id, Word(next))),
@@ -197,7 +197,8 @@ absl::Status CheckBelongs(const StudyEnding& ending) {
   return absl::OkStatus();
 }
 
-// Those that some process should be working on. The words stand in the index studies_alive as well.
+// Returns the studies that some process should be working on. The index studies_alive has the same
+// words.
 absl::StatusOr<std::vector<StudyRecord>> Orphans(
     sqlite3* connection, const std::function<bool(std::string_view)>& is_alive) {
   ASSIGN_OR_RETURN(
@@ -220,7 +221,7 @@ absl::Status Interrupt(sqlite3* connection, const StudyRecord& study, std::int64
     return SetState(connection,
                     {.study_id = study.id, .state = StudyState::kInterrupted, .time_ms = time_ms});
   }
-  // What it had found stays: only the end is missing.
+  // The study keeps its results so far; only its end is missing.
   RETURN_IF_ERROR(Run(connection, R"sql(
 UPDATE studies SET state = 'cancelled', outcome = 'cancelled', end_time_ms = ?2
 WHERE id = ?1)sql",

@@ -11,10 +11,10 @@
 
 namespace meshwright {
 
-// The vocabulary of exports and imports, which take measurements from one store to another
-// (docs/store.md "Export and import"): JSON lines, each an object with a "kind"; first the header
-// with the version of the format, then questions, calibrations and measurements, last the number of
-// lines before it and their SHA-256.
+// The vocabulary of exports and imports, which carry measurements from one store to another
+// (docs/store.md "Export and import"). An export is JSON lines, each an object with a "kind". The
+// first is a header with the version of the format; then come questions, calibrations and
+// measurements. The last line states the number of lines before it and their SHA-256.
 
 inline constexpr int kTransferVersion = 1;
 
@@ -31,20 +31,21 @@ struct LineSource {
 // The treatment of a measurement whose id is in the store with other content.
 enum class ConflictPolicy {
   kFail,
-  kKeep,  // the store's stays
+  kKeep,  // the store's content stays
 };
 
 struct ImportOptions {
   ConflictPolicy policy = ConflictPolicy::kFail;
   bool validate_only = false;  // counts and finds every error, stores nothing
-  // A run that was measured later damages the export: it would be the latest for ever.
+  // The latest time that a run may have. A later run would damage the history: it would be the
+  // latest for ever.
   std::optional<std::int64_t> latest_time_ms = {};
 };
 
 struct ImportCounts {
   std::int64_t imported = 0;
-  std::int64_t skipped = 0;  // in the store already, the same
-  std::int64_t kept = 0;     // in the store already with other content, which stayed
+  std::int64_t skipped = 0;  // already in the store with the same content
+  std::int64_t kept = 0;     // already in the store with other content, which stayed
 };
 
 }  // namespace meshwright

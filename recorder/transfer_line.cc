@@ -23,7 +23,7 @@ using Json = nlohmann::ordered_json;
 constexpr char kFormat[] = "meshwright-history";
 constexpr char kNote[] = "note";
 
-// One description of each line's members, for both directions.
+// Describes each line's members once, for both directions.
 template <typename Record, typename Members>
 void VisitCalibration(Record& record, Members& members) {
   members.Value("id", record.id);
@@ -104,25 +104,27 @@ class Writer {
   Json& json_;
 };
 
-// A text that is not UTF-8 (a job's name from a terminal) must not keep a whole history from being
-// exported.
+// Replaces bytes that are not UTF-8: a job's name from a terminal must not prevent the export of a
+// whole history.
 std::string Dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// For an error: not what lies inside, which may be as deep and as long as somebody likes.
+// Returns a value for an error message, without its nested contents, which may be arbitrarily deep
+// and long.
 std::string Shown(const Json& json) {
   constexpr std::size_t kMostShown = 100;
   return json.is_structured() ? json.type_name() : Dump(json).substr(0, kMostShown);
 }
 
-// What an unsigned number of 64 bits would turn negative is none of ours.
+// Returns false also for an unsigned 64-bit number that does not fit in int64, which we never
+// write.
 bool IsInteger(const Json& json) {
   return json.is_number_integer() &&
          !(json.is_number_unsigned() && !std::in_range<std::int64_t>(json.get<std::uint64_t>()));
 }
 
-// Reads members and keeps what is wrong with them, all of it.
+// Reads members and collects all mistakes in them.
 class Reader {
  public:
   explicit Reader(const Json& json) : json_(json) {}
@@ -153,7 +155,7 @@ class Reader {
   }
 
  private:
-  // Only a note has several lines.
+  // Checks a text; only a note may have several lines.
   void CheckText(std::string_view name, const std::string& text) {
     const TextLayout layout = name == kNote ? TextLayout::kLines : TextLayout::kOneLine;
     const auto mistake = TextMistake(text, layout);
@@ -224,7 +226,7 @@ bool HasFormat(const Json& header) {
   return format != header.end() && *format == kFormat;
 }
 
-// Returns nullopt if no such kind of line is known.
+// Returns nullopt if the kind of line is unknown.
 std::optional<TransferLine> FromJson(std::string_view kind, Reader& reader) {
   TransferLine line;
   if (kind == "header") {

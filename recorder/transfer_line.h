@@ -12,23 +12,23 @@
 
 namespace meshwright {
 
-// A line of an export (transfer.h), internal to recorder/. Bytes are base64, absent values are
-// left out, numbers come back to the last bit. Neither sequence nor request_id are written: both
-// are of one store.
+// The lines of an export (transfer.h), internal to recorder/. Bytes are base64, absent values are
+// omitted, and numbers keep every bit. Neither sequence nor request_id is written, because both
+// belong to one store.
 struct TransferHeader {
   std::int64_t version = 0;
   bool operator==(const TransferHeader&) const = default;
 };
 struct TransferEnd {
-  std::int64_t count = 0;   // of the lines before
-  std::string sha256 = {};  // of the lines before, each with a line feed
+  std::int64_t count = 0;   // number of lines before
+  std::string sha256 = {};  // digest of the lines before, each with a line feed
   bool operator==(const TransferEnd&) const = default;
 };
-// A measurement's question has only its digest.
+// One line. A measurement's question has only its digest.
 using TransferLine =
     std::variant<TransferHeader, QuestionRecord, CalibrationRecord, MeasurementRecord, TransferEnd>;
 
-// The number and digest of the lines that went by, which the last line of an export states.
+// The number and digest of the lines so far, which the last line of an export states.
 class LineTally {
  public:
   void Add(std::string_view line);
@@ -42,10 +42,10 @@ class LineTally {
 
 std::string EncodeLine(const TransferLine& line);
 
-// INVALID_ARGUMENT says what is wrong; unknown members are ignored.
+// Decodes a line. INVALID_ARGUMENT says what is wrong; unknown members are ignored.
 absl::StatusOr<TransferLine> DecodeLine(std::string_view line);
 
-// "member: ours here, theirs there" for every member that differs.
+// Returns "member: ours here, theirs there" for every member that differs.
 std::vector<std::string> Differences(const MeasurementRecord& ours,
                                      const MeasurementRecord& theirs);
 

@@ -14,9 +14,9 @@
 
 namespace meshwright {
 
-// A study's trials and the attempts at them (docs/store.md). Times are Unix milliseconds, UTC.
+// A study's trials and their attempts (docs/store.md). Times are Unix milliseconds, UTC.
 
-// kOpen: begun and not ended, whether or not an attempt at it runs.
+// kOpen: begun and not ended, even if no attempt at it runs.
 enum class TrialState { kOpen, kEnded };
 template <>
 std::span<const ChoiceWord<TrialState>> Choices<TrialState>();
@@ -26,9 +26,9 @@ struct TrialIntent {
   std::string study_id = {};
   TrialPurpose purpose = TrialPurpose::kSearch;
   std::string plan_key = {};
-  std::string plan_digest = {};  // of one trial with kSearch in a study at most
+  std::string plan_digest = {};  // of at most one kSearch trial per study
   std::string plan = {};         // bytes
-  // When it was chosen.
+  // The expectation when the plan was chosen.
   Seconds expected_step_time = Seconds(0);
   double success_probability = 0;
   std::string launcher = {};
@@ -37,7 +37,7 @@ struct TrialIntent {
 
 struct TrialRecord {
   std::string study_id = {};
-  int number = 0;  // 1, 2, ... in the order begun; the recorder assigns it
+  int number = 0;  // 1, 2, ... in the order of beginning; the recorder assigns it
   TrialPurpose purpose = TrialPurpose::kSearch;
   std::string plan_key = {};
   std::string plan_digest = {};
@@ -48,38 +48,38 @@ struct TrialRecord {
   std::optional<Outcome> outcome = {};
   std::optional<Seconds> step_time = {};
   std::optional<Bytes> peak_memory = {};
-  Seconds device_time = Seconds(0);  // of all its attempts
+  Seconds device_time = Seconds(0);  // sum over all its attempts
   std::int64_t start_time_ms = 0;
   std::optional<std::int64_t> end_time_ms = {};
   std::optional<std::int64_t> measurement_sequence = {};
-  // Those of its newest attempt.
+  // The failure of its newest attempt.
   std::string failure_class = {};
   std::string failure_message = {};
   bool operator==(const TrialRecord&) const = default;
 };
 
 struct AttemptRecord {
-  // Assigned by the recorder: "<study>-t<trial>-a<number>", fit for a scheduler's job name.
+  // The recorder assigns it: "<study>-t<trial>-a<number>", which suits a scheduler's job name.
   std::string id = {};
   std::string study_id = {};
   int trial_number = 0;
-  int number = 0;  // 1, 2, ... in its trial
-  // Grows over the whole store: who holds an older one may not write about the trial any more.
+  int number = 0;  // 1, 2, ... within its trial
+  // Grows over the whole store; a holder of an older token may no longer write about the trial.
   std::int64_t fencing_token = 0;
   AttemptState state = AttemptState::kIntended;
   std::string launcher = {};
-  std::string external_id = {};  // the launcher's; empty until known
+  std::string external_id = {};  // the launcher's id; empty until known
   std::int64_t create_time_ms = 0;
   std::optional<std::int64_t> submit_time_ms = {};
   std::optional<std::int64_t> start_time_ms = {};
   std::optional<std::int64_t> end_time_ms = {};
   std::optional<Outcome> outcome = {};
   std::string failure_class = {};
-  std::string message = {};  // why it ended so, in a sentence
+  std::string message = {};  // the reason for its end, as a sentence
   Seconds device_time = Seconds(0);
   std::string log_head = {};
   std::string log_tail = {};
-  std::vector<std::string> nodes = {};  // that it ran on; no name has a comma
+  std::vector<std::string> nodes = {};  // nodes that it ran on; names have no commas
   AttemptQuality quality = {};
   bool operator==(const AttemptRecord&) const = default;
 };
@@ -89,8 +89,8 @@ struct BegunTrial {
   AttemptRecord attempt = {};
 };
 
-// One more attempt at an open trial. An earlier one that has not ended ends with it, as cancelled
-// and of failure class "superseded": nobody will hear of it any more.
+// Another attempt at an open trial. An earlier attempt that has not ended ends with it, as
+// cancelled and with failure class "superseded", because nobody will report on it any more.
 struct AttemptIntent {
   std::string study_id = {};
   int trial_number = 0;
@@ -102,10 +102,10 @@ inline constexpr std::string_view kSuperseded = "superseded";
 struct AttemptUpdate {
   std::string attempt_id = {};
   std::int64_t fencing_token = 0;
-  AttemptState state = AttemptState::kSubmitted;  // or kRunning; never backwards
-  std::optional<std::string> external_id = {};    // absent: stays as it is
-  std::vector<std::string> nodes = {};            // none: stay as they are
-  std::int64_t time_ms = 0;                       // of the change
+  AttemptState state = AttemptState::kSubmitted;  // or kRunning; never an earlier state
+  std::optional<std::string> external_id = {};    // absent: unchanged
+  std::vector<std::string> nodes = {};            // empty: unchanged
+  std::int64_t time_ms = 0;                       // time of the change
 };
 
 struct AttemptEnding {
@@ -122,8 +122,8 @@ struct AttemptEnding {
   std::int64_t time_ms = 0;
 };
 
-// The end of a trial with its newest attempt, whose outcome is the trial's. Stored as one
-// transaction with what was measured and with the events.
+// The end of a trial together with its newest attempt, whose outcome becomes the trial's. It is
+// stored in one transaction with the measurement and the events.
 struct TrialEnding {
   std::string study_id = {};
   int trial_number = 0;
@@ -136,13 +136,13 @@ struct TrialEnding {
 
 struct EndedTrial {
   TrialRecord trial = {};
-  std::vector<std::int64_t> revisions = {};  // of the events
+  std::vector<std::int64_t> revisions = {};  // revisions of the events
   bool is_new = true;                        // false: the same ending was stored before
 };
 
 enum class TrialOrder {
   kNumber,
-  kFastest,  // by step time, then number; those that have one
+  kFastest,  // by step time, then number; only those with a step time
 };
 
 struct TrialFilter {

@@ -1,4 +1,4 @@
-// The Recorder's calls that concern trials.
+// The Recorder's calls for trials.
 #include <fmt/format.h>
 
 #include <charconv>
@@ -51,7 +51,7 @@ absl::StatusOr<TrialRecord> ReadRow(const Statement& row) {
   return trial;
 }
 
-// Gives the trial's number.
+// Stores a trial and returns its number.
 absl::StatusOr<int> InsertTrial(sqlite3* connection, const TrialIntent& intent) {
   ASSIGN_OR_RETURN(Statement insert, Statement::Prepare(connection, R"sql(
 INSERT INTO trials (study_id, number, plan_key, plan_digest, plan, expected_step_time_seconds,
@@ -113,15 +113,15 @@ WHERE study_id = ?1 AND number = ?2)sql",
              ending.attempt.time_ms, sequence);
 }
 
-// What a page token is bound to.
+// Returns the name of the list that a page token is bound to.
 std::string ListName(const TrialFilter& filter, TrialOrder order) {
   return fmt::format("trials/{}/{}/{}/{}", order == TrialOrder::kNumber ? "number" : "fastest",
                      OptionalWord(filter.state).value_or(""),
                      OptionalWord(filter.outcome).value_or(""), filter.study_id);
 }
 
-// The condition of a list. The unary plus hides what must not lead from SQLite's planner, which
-// knows nothing of how the rows spread.
+// Returns the condition of a list. The unary plus hides columns that must not lead from SQLite's
+// planner, which does not know the distribution of the rows.
 std::string Where(const TrialFilter& filter, TrialOrder order) {
   const bool by_number = order == TrialOrder::kNumber;
   std::string where = "WHERE study_id = ?1";
@@ -135,7 +135,7 @@ std::string Where(const TrialFilter& filter, TrialOrder order) {
   return where;
 }
 
-// The step time of a token's row; its digits come back to the last bit.
+// Returns the step time of a token's row; its digits keep every bit.
 double StepTimeOf(const PageKey& key) {
   double seconds = 0;
   std::from_chars(key.text.data(), key.text.data() + key.text.size(), seconds);
