@@ -26,7 +26,7 @@ namespace {
 
 std::string Lower(std::string_view text) {
   std::string lower(text);
-  // ASCII only: other letters of an alias are compared as they are.
+  // Only ASCII letters are lowered; other letters of an alias are compared as they are.
   for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return lower;
 }
@@ -38,11 +38,11 @@ bool IsNamed(const std::string& lower_wanted, std::string_view name,
                      [&](const std::string& alias) { return Lower(alias) == lower_wanted; });
 }
 
-// How a chip ranks among those that a name could have meant; the least is the closest. A part of an
-// id is nearer than any misspelling of a whole name, and a name is rather mistyped at its end.
+// The rank of a chip among those that a name could mean; the least is the closest. A part of an id
+// is closer than any misspelling of a whole name, and names are usually mistyped at the end.
 struct Closeness {
-  bool is_no_part = true;           // of the id
-  std::ptrdiff_t minus_prefix = 0;  // letters that the beginnings share
+  bool is_no_part = true;           // the wanted name is no part of the id
+  std::ptrdiff_t minus_prefix = 0;  // minus the number of common first letters
   std::size_t distance = 0;
   std::string_view id = {};
   auto operator<=>(const Closeness&) const = default;
@@ -78,7 +78,7 @@ absl::StatusOr<std::vector<UnmodelledChip>> ParseUnmodelled(std::string_view tex
   return chips;
 }
 
-// The *.json files of a folder, sorted by name.
+// Returns the *.json files of a folder, sorted by name.
 absl::StatusOr<std::vector<std::filesystem::path>> ChipFiles(std::string_view folder) {
   std::vector<std::filesystem::path> files;
   std::error_code error;
@@ -194,7 +194,7 @@ absl::Status Catalogue::Unknown(std::string_view wanted) const {
   std::ranges::sort(ranking);
   std::vector<std::string_view> closest;
   for (const Closeness& chip : ranking) {
-    // All ids that hold the word: it may be the family's name.
+    // All ids that contain the word are listed, because it may be the family's name.
     if (closest.size() < kClosest || !chip.is_no_part) closest.push_back(chip.id);
   }
   return WithReason(

@@ -11,7 +11,7 @@
 
 namespace meshwright {
 
-// A chip that is known by name only, and what keeps it from being modelled.
+// A chip that is known only by name, and the reason why it cannot be modelled.
 struct UnmodelledChip {
   std::string id = {};
   std::string name = {};
@@ -20,23 +20,23 @@ struct UnmodelledChip {
   bool operator==(const UnmodelledChip&) const = default;
 };
 
-// All chips that can be named in a request. A value: load it once, pass it by reference; const
-// functions may be called from any thread.
+// All chips that a request can name. The catalogue is a value: load it once and pass it by
+// reference. Its const functions may be called from any thread.
 class Catalogue {
  public:
-  // The chips that are compiled in.
+  // Loads the built-in chips.
   static absl::StatusOr<Catalogue> LoadBuiltIn();
 
-  // The same, and every *.json of the site's folder in the order of their names; an empty path
-  // means no folder. The errors of all its files are listed at once.
+  // Loads the built-in chips and every *.json of the site's folder, in the order of their names; an
+  // empty path means no folder. The error lists the mistakes of all files.
   static absl::StatusOr<Catalogue> Load(std::string_view extra_folder);
 
-  // Adds a chip of the site. It takes the place of the built-in chip, or of the unmodelled one,
-  // that has the same id: a site knows its own machines best. Invalidates pointers from Find().
+  // Adds a chip of the site. It replaces a built-in or unmodelled chip with the same id, because a
+  // site knows its own machines best. Invalidates pointers from Find().
   absl::Status AddFile(std::string_view name, std::string_view text);
 
-  // By id, name or alias, in any case of letters; ids go first. Reasons of errors: UNKNOWN_CHIP,
-  // AMBIGUOUS_CHIP (lists the matches), CHIP_NOT_MODELLED (says what is missing).
+  // Finds a chip by id, name or alias, ignoring case; ids take precedence. Reasons of errors:
+  // UNKNOWN_CHIP, AMBIGUOUS_CHIP (lists the matches), CHIP_NOT_MODELLED (says what is missing).
   [[nodiscard]] absl::StatusOr<const ChipEntry*> Find(std::string_view id_or_alias) const;
 
   [[nodiscard]] std::span<const ChipEntry> chips() const { return chips_; }  // sorted by id

@@ -154,7 +154,7 @@ class ChipFileReader {
                                                Word(provenance)));
     }
     if (row.group == FigureGroup::kPeak) {
-      // One peak stands in for the other where only one is published: the better source counts.
+      // If only one peak is published, it stands in for the other, so the better source counts.
       peak_ = peak_.has_value() ? std::min(*peak_, provenance) : provenance;
     } else {
       Weaken(row.group, provenance);
@@ -183,7 +183,7 @@ class ChipFileReader {
     return reader;
   }
 
-  // Reads where the figure comes from and lists it.
+  // Reads the source of a figure and lists the figure.
   Provenance KeepFigure(std::string_view key, std::string value, ObjectReader& reader) {
     ChipFigure figure = {.name = std::string(key), .value = std::move(value)};
     figure.source = reader.Text("source");

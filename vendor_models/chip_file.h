@@ -10,13 +10,13 @@
 
 namespace meshwright {
 
-// Source of a figure that a chip file leaves out.
+// The source of a figure that a chip file omits.
 inline constexpr std::string_view kClassDefault = "class default";
 
-// One figure of a chip as people read it, with where it comes from. A figure that the file leaves
-// out stands here with its class default, provenance assumed and confidence low.
+// One figure of a chip as people read it, with its source. A figure that the file omits has its
+// class default, with provenance assumed and confidence low.
 struct ChipFigure {
-  std::string name = {};   // key of the file, with the unit: `memory_bandwidth_bytes_per_second`
+  std::string name = {};   // key in the file, with the unit: `memory_bandwidth_bytes_per_second`
   std::string value = {};  // `2039000000000`, `nvlink3`
   std::string source = {};
   Provenance provenance = Provenance::kAssumed;
@@ -28,7 +28,7 @@ struct ChipEntry {
   ChipSpec spec = {};
   std::vector<ChipFigure> figures = {};
   std::string notes = {};
-  bool is_built_in = false;  // false: from a folder of the site
+  bool is_built_in = false;  // false: it is from a folder of the site
   bool operator==(const ChipEntry&) const = default;
 };
 

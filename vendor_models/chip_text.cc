@@ -30,7 +30,7 @@ std::string OriginText(const ChipFigure& figure) {
                      Quoted(figure.source), Word(figure.provenance), Word(figure.confidence));
 }
 
-// Where the row of a list comes from; a list and the figures name it alike.
+// Returns the source of a list's row; a list and the figures use the same name for it.
 const ChipFigure& OriginOf(const ChipEntry& entry, std::string_view name) {
   const ChipFigure* const found = FindFigure(entry, name);
   if (found == nullptr) std::abort();  // a list without its figure
@@ -47,7 +47,7 @@ bool IsWord(std::string_view name) {
                      [name](const WordFigure& row) { return row.key == name; });
 }
 
-// `rows` between brackets, a line each.
+// Returns `rows` between brackets, with one row per line.
 std::string Lines(const std::vector<std::string>& rows, std::string_view open,
                   std::string_view close) {
   if (rows.empty()) return fmt::format("{}{}", open, close);

@@ -75,7 +75,7 @@ std::string_view CollectiveWordOf(CollectiveKind kind) {
   for (const CollectiveWord& row : kCollectiveWords) {
     if (row.kind == kind) return row.word;
   }
-  std::abort();  // kRing is made of messages between neighbours
+  std::abort();  // kRing is computed from messages between neighbours and has no rows
 }
 
 CollectiveFit ParseCollective(ObjectReader& reader) {

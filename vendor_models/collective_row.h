@@ -8,13 +8,13 @@
 
 namespace meshwright {
 
-// Of a row of a chip file's `collectives`: `all_reduce`, ...
+// Returns the word for a row of a chip file's `collectives`: `all_reduce`, ...
 std::string_view CollectiveWordOf(CollectiveKind kind);
 
-// A row (vendor_models/README.md), but for where it comes from. Errors go to `reader`.
+// Parses a row (vendor_models/README.md) except for its source. Errors go to `reader`.
 CollectiveFit ParseCollective(ObjectReader& reader);
 
-// How it is listed among the figures: `collective_all_reduce_8_ranks`, and its constants.
+// Returns its name among the figures, `collective_all_reduce_8_ranks`, and its constants.
 std::string CollectiveName(const CollectiveFit& fit);
 std::string CollectiveText(const CollectiveFit& fit);
 

@@ -29,7 +29,7 @@ void Assign(BytesPerSecond& to, double raw) { to = {raw}; }
 void Assign(FlopsPerSecond& to, double raw) { to = {raw}; }
 void Assign(Seconds& to, double raw) { to = Seconds(raw); }
 
-// The member at the end of a path of member pointers.
+// Returns the member at the end of a path of member pointers.
 template <auto First, auto... Rest>
 auto& Reach(auto& object) {
   if constexpr (sizeof...(Rest) == 0) {
@@ -76,7 +76,7 @@ constexpr NumberFigure Peak(std::string_view key, Group group = Group::kNone) {
           .set = [](ChipSpec& s, double raw) { s.peak[kPrecision] = {raw}; }};
 }
 
-// What was reached where the nominal figure promises more.
+// Returns a figure that was achieved, in contrast to a nominal one.
 constexpr NumberFigure Shown(std::string_view key, Range range) {
   return {.key = key,
           .group = Group::kShown,
@@ -109,8 +109,8 @@ constexpr WordFigure Choice(std::string_view key) {
 // Ranges catch a wrong unit (GB for bytes, microseconds for seconds), not an unusual chip.
 constexpr Range kBytesRange = {1e9, 1e14};
 constexpr Range kRateRange = {1e9, 1e15};
-constexpr Range kReachedRange = {1e6, 1e17};  // of a slow board too: what ran is no mistake
-constexpr Range kShare = {0.01, 2};           // above 1: a measurement beat the nominal figure
+constexpr Range kReachedRange = {1e6, 1e17};  // slow boards too, since a measurement is no mistake
+constexpr Range kShare = {0.01, 2};           // above 1 if a measurement beat the nominal figure
 constexpr Range kShortTime = {0, 1e-3};
 constexpr Range kDevices = {1, 1e6};
 
@@ -216,7 +216,7 @@ std::span<const WordFigure> WordFigures() {
 void DeriveDefaults(const std::set<std::string_view>& given, ChipSpec& spec) {
   const auto is_missing = [&given](std::string_view key) { return !given.contains(key); };
   if (is_missing("vector_peak_flops_per_second")) {
-    // 1/16: the ratio of A100 (19.5 of 312) and nearly that of H100 (67 of 989).
+    // The ratio 1/16 is that of A100 (19.5 of 312), and nearly that of H100 (67 of 989).
     FlopsPerSecond fastest = {};
     for (const Precision precision : {Precision::kBf16, Precision::kFp16}) {
       const auto found = spec.peak.find(precision);
@@ -225,7 +225,7 @@ void DeriveDefaults(const std::set<std::string_view>& given, ChipSpec& spec) {
     spec.vector_peak = fastest * (1.0 / 16);
   }
   if (is_missing("stream_efficiency_ratio")) {
-    // 0.76: training kernels of A100 over its copies (0.65 of 0.85 of nominal).
+    // The ratio 0.76 is that of training kernels to copies on A100 (0.65 to 0.85 of nominal).
     spec.stream_efficiency = std::min(spec.stream_efficiency, spec.memory_bound_efficiency / 0.76);
   }
   if (is_missing("core_count")) spec.core_count = 100;                   // near A100, H100

@@ -10,19 +10,19 @@
 
 namespace meshwright {
 
-// Which provenance of ChipSpec a figure counts towards. kNone: it moves an answer little, or a pool
-// may override it. kShown: people read it beside the nominal figure and no estimate does, so that
-// ChipSpec has no place for it; it must be measured.
+// The provenance of ChipSpec that a figure affects. kNone: it changes an answer little, or a pool
+// may override it. kShown: people read it beside the nominal figure, but estimates do not use it,
+// so ChipSpec has no member for it; it must be measured.
 enum class FigureGroup { kMemory, kPeak, kGemm, kAttention, kMemoryBound, kShown, kNone };
 
 enum class FigureNeed {
   kRequired,
-  kDefaulted,  // left out: ChipSpec's own initial value, or one that is derived from other figures
-  kOptional,   // left out: the chip does not have it, or it is not published
+  kDefaulted,  // if omitted: ChipSpec's own initial value, or one derived from other figures
+  kOptional,   // if omitted: the chip does not have it, or it is not published
 };
 
-// One key of `figures` in a chip file that is a number, its allowed range, and its place in
-// ChipSpec. New numeric figures are one row here.
+// One key of `figures` in a chip file that is a number, its allowed range, and its member of
+// ChipSpec. A new numeric figure is one row here.
 struct NumberFigure {
   std::string_view key;
   FigureGroup group;
@@ -34,19 +34,19 @@ struct NumberFigure {
   void (*set)(ChipSpec&, double);
 };
 
-// The same for words.
+// The same for a key whose value is a word.
 struct WordFigure {
   std::string_view key;
   std::string_view (*get)(const ChipSpec&);
-  bool (*set)(ChipSpec&, std::string_view word);  // false: not one of the allowed words
+  bool (*set)(ChipSpec&, std::string_view word);  // returns false if the word is not allowed
   std::string (*allowed)();
 };
 
 std::span<const NumberFigure> NumberFigures();
 std::span<const WordFigure> WordFigures();
 
-// Fills in the class defaults that ChipSpec's initial values cannot express, for the keys that are
-// not among the given ones: vendor_models/README.md lists them.
+// Sets the class defaults that ChipSpec's initial values cannot express, for the keys that are not
+// given; vendor_models/README.md lists them.
 void DeriveDefaults(const std::set<std::string_view>& given, ChipSpec& spec);
 
 }  // namespace meshwright

@@ -9,11 +9,11 @@
 
 namespace meshwright {
 
-// `gemm_tiles` of a chip file (vendor_models/README.md), but for where they come from. Errors go to
-// `reader`; the result is never empty.
+// Parses `gemm_tiles` of a chip file (vendor_models/README.md) except for their source. Errors go
+// to `reader`; the result is never empty.
 std::vector<GemmTile> ParseTiles(ObjectReader& reader);
 
-// `256x128 128x256`
+// Returns the tiles as text: `256x128 128x256`.
 std::string TilesText(std::span<const GemmTile> tiles);
 
 }  // namespace meshwright

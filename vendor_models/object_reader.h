@@ -14,16 +14,16 @@
 
 namespace meshwright {
 
-// What a number of a file may be.
+// The limits of a number in a file.
 struct NumberLimits {
   double low;
   double high;
   bool is_whole = false;
 };
 
-// Reads one object of a JSON file and notes what is wrong with it in `violations`, under
-// `path`; a wrong key reads as nothing, so that the next wrong key is found too. The object and
-// the list outlive the reader.
+// Reads one object of a JSON file and adds its mistakes to `violations`, under `path`. A wrong key
+// reads as absent, so that the next wrong key is found too. The object and the list must outlive
+// the reader.
 class ObjectReader {
  public:
   ObjectReader(const nlohmann::json& object, std::string path,
@@ -31,9 +31,9 @@ class ObjectReader {
 
   void AllowOnly(std::span<const std::string_view> keys);
   [[nodiscard]] bool Has(std::string_view key) const;
-  // Notes a missing key.
+  // Returns the value of a key, or null; adds a violation if the key is missing.
   const nlohmann::json* Find(std::string_view key);
-  // A text that is not empty.
+  // Returns a text that must not be empty.
   std::string Text(std::string_view key);
   std::optional<bool> Flag(std::string_view key);
   std::optional<double> Number(std::string_view key, NumberLimits limits);
@@ -44,7 +44,7 @@ class ObjectReader {
 
  private:
   struct Shown {
-    std::string text = {};  // empty when the value is no text
+    std::string text = {};  // empty if the value is not text
     std::string as_json = {};
   };
   std::optional<Shown> FindShown(std::string_view key);

@@ -8,15 +8,15 @@
 
 namespace meshwright {
 
-// One element of `gemm_residuals` in a chip file (vendor_models/README.md describes it). What is
-// wrong is noted in the reader; the table then lacks it. Source, provenance and confidence are left
-// to the caller.
+// Parses one element of `gemm_residuals` in a chip file (vendor_models/README.md describes it).
+// Mistakes go to the reader, and the table then lacks those parts. The caller sets source,
+// provenance and confidence.
 GemmResidualTable ParseResidualTable(ObjectReader& reader);
 
-// The pass of its products: `forward`, ..., or `any`.
+// Returns the pass of its products: `forward`, ..., or `any`.
 std::string_view ResidualPassWord(const GemmResidualTable& table);
 
-// `gemm_residuals_fp8_any`: its name among the figures of a chip.
+// Returns its name among the figures of a chip: `gemm_residuals_fp8_any`.
 std::string ResidualTableName(const GemmResidualTable& table);
 
 }  // namespace meshwright

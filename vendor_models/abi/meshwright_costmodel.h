@@ -1,18 +1,18 @@
 #pragma once
 
 /* The C ABI of a vendor's cost model: a shared library that meshwright-costmodel-host loads into a
- * process of its own and serves as meshwright.costmodel.v1 (docs/vendor_models.md). C11; no C++
- * types, no exceptions across it.
+ * process of its own and serves as meshwright.costmodel.v1 (docs/vendor_models.md). The ABI is C11:
+ * no C++ types and no exceptions cross it.
  *
- * - Every struct begins with its size, as the side that made it was compiled, and a pointer for
- *   extensions (null today). Whoever reads a struct looks at `size` before a field that a later
- *   minor added; a minor only adds at the end. Functions of the table that are not there are null.
+ * - Every struct begins with its size, as compiled by the side that created it, and a pointer for
+ *   extensions (null today). Check `size` before you read a field that a later minor version added.
+ *   A minor version only adds fields at the end. Optional functions of the table may be null.
  * - Strings are pointer and length, not terminated; null with length 0 is the empty string.
- * - What the host gives is the host's, and is valid during the call. What the library gives is the
- *   library's: it stays valid until the host calls the release function beside it.
+ * - The host owns the data that it passes, which is valid during the call. The library owns the
+ * data that it returns, which must stay valid until the host calls the matching release function.
  * - The host calls `get_api` once. It calls the functions of one context from one thread at a time,
  *   and those of different contexts from up to `max_concurrent_batches` threads at once.
- * - Only the entry point need be visible: compile with -fvisibility=hidden. */
+ * - Only the entry point must be visible: compile with -fvisibility=hidden. */
 
 #include <assert.h>
 #include <stdbool.h>
@@ -42,8 +42,8 @@ typedef struct mw_string {
 
 typedef enum mw_code {
   MW_OK = 0,
-  MW_INVALID = 1,     /* the question is wrong, or asks for what the model does not know */
-  MW_UNSUPPORTED = 2, /* the function is not there for this */
+  MW_INVALID = 1,     /* the question is wrong, or the model does not know a part of it */
+  MW_UNSUPPORTED = 2, /* the library does not support this */
   MW_FAILED = 3       /* the model itself failed */
 } mw_code;
 
@@ -54,7 +54,7 @@ typedef enum mw_candidate_status {
   MW_CANDIDATE_ERROR = 4
 } mw_candidate_status;
 
-/* Values of the columns of words; equal to those of costmodel.proto. */
+/* Values of columns that hold words; they equal those of costmodel.proto. */
 enum { MW_CONTEXT_RING = 1, MW_CONTEXT_ULYSSES, MW_CONTEXT_ALL_GATHER, MW_CONTEXT_HYBRID };
 enum {
   MW_SCHEDULE_GPIPE = 1,
@@ -69,15 +69,15 @@ enum {
 enum { MW_RECOMPUTE_NONE = 1, MW_RECOMPUTE_SELECTIVE, MW_RECOMPUTE_FULL };
 enum { MW_RANK_ORDER_TP_CP_EP_DP_PP = 1, MW_RANK_ORDER_TP_CP_EP_PP_DP };
 
-/* What the model is; the strings live as long as the library. */
+/* The description of the model; its strings must stay valid as long as the library is loaded. */
 typedef struct mw_info {
   size_t size;
   const void* extension;
-  mw_string name; /* lower-case, digits and - */
+  mw_string name; /* lower-case letters, digits and - */
   mw_string vendor;
   mw_string version;
   mw_string description;
-  const mw_string* chips; /* ids; a trailing * stands for any rest */
+  const mw_string* chips; /* ids; a trailing * matches any ending */
   size_t chip_count;
   const mw_string* precisions;
   size_t precision_count;
@@ -85,8 +85,8 @@ typedef struct mw_info {
   size_t operator_count;
   bool is_deterministic;
   int32_t max_batch_size;         /* 0: no limit */
-  int32_t max_concurrent_batches; /* 0: 1 */
-  double candidates_per_second;   /* promised; 0: none */
+  int32_t max_concurrent_batches; /* 0 means 1 */
+  double candidates_per_second;   /* promised rate; 0: no promise */
 } mw_info;
 
 typedef struct mw_moe {
@@ -200,11 +200,11 @@ typedef struct mw_question {
   mw_string topology;
   int32_t nodes_per_segment;
   double oversubscription_ratio;
-  const void* calibration; /* what fit_calibration gave; null: none */
+  const void* calibration; /* result of fit_calibration; null: none */
   size_t calibration_length;
 } mw_question;
 
-/* Columns of `count` entries; null: the default of costmodel.proto for every candidate. */
+/* Columns of `count` entries; a null column has the default of costmodel.proto in every entry. */
 typedef struct mw_candidates {
   size_t size;
   const void* extension;
@@ -228,7 +228,7 @@ typedef struct mw_candidates {
   const double* optimizer_offload_ratio;
   const double* activation_offload_ratio;
   const double* whole_weights_ratio;
-  /* Lists behind each other, each as long as its length says. */
+  /* Concatenated lists; the length column gives the length of each. */
   const int32_t* layers_per_stage_length;
   const int32_t* layers_per_stage;
   const int32_t* recompute_layers_length;
@@ -237,9 +237,9 @@ typedef struct mw_candidates {
   const int32_t* selective_layers;
 } mw_candidates;
 
-/* Columns of `count` entries that the host made and the library fills. `status` is
- * MW_CANDIDATE_ERROR, times are 0 and reasons empty when they come. A reason may point to static
- * text, or to what lives until the next call of the context. */
+/* Columns of `count` entries that the host allocates and the library fills. Initially every
+ * `status` is MW_CANDIDATE_ERROR, times are 0 and reasons are empty. A reason may point to static
+ * text, or to text that stays valid until the next call of the context. */
 typedef struct mw_estimates {
   size_t size;
   const void* extension;
@@ -249,11 +249,11 @@ typedef struct mw_estimates {
   double* step_time_high_seconds;
   int64_t* peak_memory_bytes;
   mw_string* reason;
-  /* Null unless the breakdown was asked for; count x breakdown_name_count, row by row. */
+  /* Null unless a breakdown is requested; count x breakdown_name_count values, row by row. */
   double* breakdown_seconds;
 } mw_estimates;
 
-/* Text that the library made, for release_text. */
+/* Text that the library owns; the host passes it to release_text. */
 typedef struct mw_text {
   size_t size;
   const void* extension;
@@ -271,16 +271,16 @@ typedef struct mw_measurement {
   double value;
 } mw_measurement;
 
-typedef struct mw_context mw_context; /* the library's own */
+typedef struct mw_context mw_context; /* defined by the library */
 
-/* `message` is filled when the code is not MW_OK; released by release_text. */
+/* `message` is set if the code is not MW_OK; release_text releases it. */
 typedef struct mw_costmodel_api {
   size_t size;
   const void* extension;
   uint32_t abi_major;
   uint32_t abi_minor;
   const mw_info* info;
-  /* Names of the lines of breakdown_seconds, for all contexts. */
+  /* The names of the lines of breakdown_seconds, for all contexts. */
   const mw_string* breakdown_names;
   size_t breakdown_name_count;
   mw_code (*open_context)(const mw_question* question, mw_context** context, mw_text* message);
@@ -288,7 +288,7 @@ typedef struct mw_costmodel_api {
   mw_code (*estimate_batch)(mw_context* context, const mw_candidates* candidates,
                             mw_estimates* estimates, mw_text* message);
   void (*release_text)(mw_text* text);
-  /* The rest may be null. */
+  /* The following functions may be null. */
   mw_code (*explain)(mw_context* context, const mw_candidates* candidate, mw_text* lines);
   mw_code (*lower_bound)(mw_context* context, const mw_candidates* candidates, double* seconds);
   mw_code (*list_calibration_tests)(mw_string chip, const mw_calibration_test** tests,
@@ -297,13 +297,13 @@ typedef struct mw_costmodel_api {
                              mw_text* calibration, mw_text* message);
 } mw_costmodel_api;
 
-/* The one entry point. Null: the library does not speak the host's major version. The table lives
- * as long as the library. */
+/* The only entry point. Returns null if the library does not support the host's major version. The
+ * table must stay valid as long as the library is loaded. */
 #define MW_COSTMODEL_ENTRY "meshwright_costmodel_get_api"
 MW_EXPORT const mw_costmodel_api* meshwright_costmodel_get_api(uint32_t host_major,
                                                                uint32_t host_minor);
 
-/* The layout of 1.0 on 64-bit machines; it never changes. */
+/* The layout of version 1.0 on 64-bit machines, which never changes. */
 MW_STATIC_ASSERT(sizeof(void*) == 8, "the ABI is for 64-bit machines");
 MW_STATIC_ASSERT(sizeof(bool) == 1, "columns of bool are bytes");
 MW_STATIC_ASSERT(sizeof(mw_string) == 16, "mw_string");

@@ -1,5 +1,5 @@
-/* A vendor's cost model as a shared library: a template that answers every question sanely and
- * none exactly. Take the table at the end as it is and change `Judge`. */
+/* A vendor's cost model as a shared library: a template whose answers to all questions are
+ * plausible but not exact. Keep the table at the end unchanged and adapt `Judge`. */
 
 #include <math.h>
 #include <stdio.h>
@@ -24,20 +24,20 @@ static const mw_string kKernels[] = {TEXT("unfused"), TEXT("fused_softmax"), TEX
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
-/* What stays the same for all candidates. */
+/* The values that are the same for all candidates. */
 struct mw_context {
   double devices;
   double devices_per_node;
   double batch;
-  double tokens; /* of a sequence */
+  double tokens; /* per sequence */
   double hidden;
   double layers;
   double parameters;
-  double flops; /* of a step */
+  double flops; /* per step */
   double peak;
   double memory_bandwidth;
   double memory_capacity;
-  double inside; /* bytes/s of a device */
+  double inside; /* bytes/s of a device inside a node */
   double outside;
 };
 
@@ -57,7 +57,7 @@ static bool Contains(const mw_string* words, size_t count, mw_string word) {
   return false;
 }
 
-/* Text for the host, who gives it back to ReleaseText. */
+/* Returns text for the host, which passes it back to ReleaseText. */
 static void Say(mw_text* out, const char* text) {
   const size_t length = strlen(text);
   char* const copy = malloc(length + 1);
@@ -84,7 +84,7 @@ static const char* WhyRefused(const mw_question* q, double peak) {
   if (!Contains(kKernels, LENGTH(kKernels), q->workload.attention_kernel)) {
     return "workload.attention_kernel is not known";
   }
-  /* What is not among kOperators must be refused, not guessed. */
+  /* Operators that are not in kOperators must be refused, not guessed. */
   if (q->model.mla != NULL) return "model.mla is not modelled";
   if (q->model.sliding_window > 0) return "model.sliding_window is not modelled";
   if (q->model.mtp_layer_count > 0) return "model.mtp_layer_count is not modelled";
@@ -170,7 +170,7 @@ static double MemoryOf(const mw_context* c, const Plan* p, double micro_batches)
          1e9;
 }
 
-/* The one function to change: what a candidate costs, line by line. */
+/* Computes the cost of a candidate, line by line. This is the only function to change. */
 static mw_candidate_status Judge(const mw_context* c, const Plan* p, double* lines, double* memory,
                                  const char** reason) {
   const bool is_wrong = p->tensor < 1 || p->pipeline < 1 || p->chunks < 1 || p->data < 1 ||
@@ -287,6 +287,6 @@ static const mw_costmodel_api kApi = {.size = sizeof(mw_costmodel_api),
                                       .lower_bound = LowerBound};
 
 const mw_costmodel_api* meshwright_costmodel_get_api(uint32_t host_major, uint32_t host_minor) {
-  (void)host_minor; /* a minor only adds */
+  (void)host_minor; /* minor versions only add */
   return host_major == MW_COSTMODEL_ABI_MAJOR ? &kApi : NULL;
 }

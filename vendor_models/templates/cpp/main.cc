@@ -1,5 +1,5 @@
-// A vendor's cost model as a program: serves meshwright.costmodel.v1 on the Unix socket that
-// --socket names. Take this file as it is and change roofline.cc.
+// A vendor's cost model as a program that serves meshwright.costmodel.v1 on the Unix socket that
+// --socket names. Keep this file unchanged and adapt roofline.cc.
 
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>

@@ -9,7 +9,8 @@ namespace roofline {
 namespace {
 
 constexpr double kMatmulEfficiency = 0.6;
-constexpr double kSmallTokens = 256;  // a micro-batch of so many tokens reaches half of it
+// A micro-batch with this many tokens reaches half of the rate.
+constexpr double kSmallTokens = 256;
 constexpr double kMemoryEfficiency = 0.8;
 constexpr double kLinkEfficiency = 0.8;
 constexpr double kRuntimeBytes = 1.0e9;
@@ -29,13 +30,13 @@ double PeakOf(const wire::OpenContextRequest& request, const std::string& precis
   return 0;
 }
 
-// Of what the test matmul_bf16 measures; 0: the chip states none.
+// Returns the peak that the test matmul_bf16 measures; 0 if the chip states none.
 double MatmulPeakOf(const wire::OpenContextRequest& request) {
   const double bf16 = PeakOf(request, "bf16");
   return bf16 > 0 ? bf16 : PeakOf(request, "fp16");
 }
 
-// A measurement cannot be above what the data sheet states; empty: it is not.
+// Returns an error if a measurement exceeds the data sheet's value; empty if it does not.
 std::string WhyTooFast(const Test& test, double measured, double nominal) {
   if (measured <= nominal) return "";
   char text[160];
@@ -45,7 +46,7 @@ std::string WhyTooFast(const Test& test, double measured, double nominal) {
   return text;
 }
 
-// What is wrong with the parameters that were fitted; empty: nothing.
+// Returns the mistake in the fitted parameters; empty if there is none.
 std::string WhyUncalibrated(const wire::OpenContextRequest& request) {
   Rates rates;
   if (!rates.Read(request.calibration())) return "calibration: no parameters of this model";
@@ -61,7 +62,7 @@ std::string WhyUncalibrated(const wire::OpenContextRequest& request) {
 
 double Share(int n) { return (n - 1.0) / n; }
 
-// Warm-up and drain of a pipeline, as a share of its work.
+// Returns the warm-up and drain of a pipeline as a share of its work.
 double BubbleRatio(const Candidate& c, double micro_batches) {
   const double plain = (c.pipeline - 1) / micro_batches;
   if (c.schedule == wire::SCHEDULE_INTERLEAVED_1F1B) return plain / c.chunks;
@@ -83,7 +84,7 @@ bool IsBadColumn(int length, int count) { return length != 0 && length != count;
 std::string Rates::Fit(const wire::FitCalibrationRequest& request) {
   *this = {};
   for (const wire::CalibrationMeasurement& measured : request.measurements()) {
-    // Not so written as to let a NaN pass.
+    // This form of the condition rejects NaN.
     const bool is_rate = measured.value() > 0 && std::isfinite(measured.value());
     if (!is_rate) return "measurements: " + measured.name() + " must be above 0";
     if (measured.name() == kTests[0].name) {
@@ -132,7 +133,7 @@ std::string Roofline::WhyRefused(const wire::OpenContextRequest& request) {
                          model.parameter_count() > 0 && workload.sequence_length() > 0 &&
                          workload.global_batch_size() > 0;
   if (!has_sizes) return "the model or the workload lacks a size";
-  // What is not among the operators of GetInfo must be refused, not guessed.
+  // Operators that GetInfo does not list must be refused, not guessed.
   if (model.has_mla()) return "model.mla is not modelled";
   if (model.sliding_window() > 0) return "model.sliding_window is not modelled";
   if (model.mtp_layer_count() > 0) return "model.mtp_layer_count is not modelled";
@@ -158,7 +159,7 @@ Roofline::Roofline(const wire::OpenContextRequest& request) {
   dense_parameters_ = static_cast<double>(model.parameter_count()) - expert_parameters_;
   const double tokens = batch_ * sequence_;
   const double width = static_cast<double>(model.attention_head_count()) * model.head_dim();
-  // 6 FLOPs a parameter and token; causal attention, forward and backward.
+  // There are 6 FLOPs per parameter and token; causal attention has a forward and a backward pass.
   flops_ = 6.0 * tokens *
            (static_cast<double>(model.active_parameter_count()) + layers_ * width * sequence_);
   peak_ = PeakOf(request, workload.precision());
@@ -180,7 +181,7 @@ const char* Roofline::WhyWrong(const Candidate& c) const {
                         c.context < 1 || c.expert < 1 || c.expert_tensor < 1 || c.micro_batch < 1;
   if (is_small) return "a size is below 1";
   if (c.zero_stage < 0 || c.zero_stage > 3) return "zero_stage is not 0 to 3";
-  // Not so written as to let a NaN pass.
+  // This form of the condition rejects NaN.
   const bool is_share = c.optimizer_offload >= 0 && c.optimizer_offload <= 1;
   if (!is_share) return "optimizer_offload_ratio is not in 0 to 1";
   const double devices = static_cast<double>(c.tensor) * c.pipeline * c.data * c.context;
@@ -188,7 +189,7 @@ const char* Roofline::WhyWrong(const Candidate& c) const {
   return nullptr;
 }
 
-// Ranks of a group lie next to each other; `group` counts from the innermost.
+// Returns the bandwidth of a group, whose ranks are adjacent; `group` counts from the innermost.
 double Roofline::Bandwidth(int group) const {
   return group <= devices_per_node_ ? inside_ : outside_;
 }
@@ -200,7 +201,7 @@ double Roofline::ParametersOfDevice(const Candidate& c) const {
 
 void Roofline::AddCommunication(const Candidate& c, double micro_batches, Estimate& e) const {
   const double tokens = c.micro_batch * sequence_ / c.context;
-  const double message = 2 * tokens * hidden_;  // bytes, 16 bits an element
+  const double message = 2 * tokens * hidden_;  // bytes, with 16 bits per element
   const double own_layers = static_cast<double>(layers_) / c.pipeline;
   const double per_layer = own_layers * micro_batches;
   e.lines[3] = per_layer * 8 * message * Share(c.tensor) / Bandwidth(c.tensor);

@@ -5,13 +5,13 @@
 
 #include "meshwright/costmodel/v1/costmodel.pb.h"
 
-// A template: a roofline model that answers every question sanely and none exactly. Replace what
-// stands in roofline.cc by what you know of your chip.
+// A template: a roofline model whose answers to all questions are plausible but not exact. Replace
+// the code in roofline.cc with your knowledge of your chip.
 namespace roofline {
 
 namespace wire = meshwright::costmodel::v1;
 
-// Lines of the breakdown, in this order; names of Meshwright's breakdown_seconds.
+// The lines of the breakdown, in this order; the names are those of Meshwright's breakdown_seconds.
 inline constexpr const char* kLines[] = {
     "matmul",          "memory_bound", "recompute",       "tensor_parallel", "context_parallel",
     "expert_parallel", "pipeline_p2p", "pipeline_bubble", "data_parallel",   "optimizer"};
@@ -31,7 +31,7 @@ struct Candidate {
   int zero_stage = 0;
   int schedule = wire::SCHEDULE_1F1B;
   int recompute = wire::RECOMPUTE_GRANULARITY_NONE;
-  double recomputed_share = 1;  // of the layers, under full recomputation
+  double recomputed_share = 1;  // share of the layers, under full recomputation
   double optimizer_offload = 0;
 };
 
@@ -43,7 +43,7 @@ struct Estimate {
   double lines[kLineCount] = {};
 };
 
-// What is measured of a chip to calibrate this model.
+// A measurement of a chip that calibrates this model.
 struct Test {
   const char* name;
   const char* what;
@@ -54,30 +54,32 @@ inline constexpr Test kTests[] = {
      "flops_per_second"},
     {"memory_copy", "bytes that a large copy reads and writes in a second", "bytes_per_second"}};
 
-// Rates that were measured on a chip. Efficiencies are these over the nominal ones, which a
-// question states.
+// Rates that were measured on a chip. The efficiencies are these divided by the nominal rates,
+// which a question states.
 struct Rates {
   double matmul = 0;
   double memory = 0;
 
-  // What is wrong with the measurements; empty: nothing, and these are set. The chip's nominal
-  // rates come with a question: rates above them are refused there, before the parameters are kept.
+  // Sets the rates from measurements; returns the mistake in them, or an empty string. The chip's
+  // nominal rates come with a question, which is refused if measured rates exceed them.
   std::string Fit(const wire::FitCalibrationRequest& request);
-  [[nodiscard]] std::string Text() const;  // the parameters that are given back with a question
+  [[nodiscard]] std::string Text() const;  // the parameters that come back with a question
   bool Read(const std::string& text);
 };
 
-// A question, prepared for many candidates. Constant after construction: any number of threads.
+// A question that is prepared for many candidates. It is constant after construction, so any number
+// of threads can use it.
 class Roofline {
  public:
-  // What the model does not know of the question; empty: nothing, it can be asked.
+  // Returns the part of the question that the model does not know; empty if the model can answer
+  // it.
   static std::string WhyRefused(const wire::OpenContextRequest& request);
 
   explicit Roofline(const wire::OpenContextRequest& request);
 
   [[nodiscard]] Estimate Of(const Candidate& candidate) const;
-  // The candidate's estimate is not below: its matrix multiplications and their pipeline bubble. 0:
-  // not known.
+  // Returns a lower bound on the candidate's time: its matrix multiplications and their pipeline
+  // bubble. Returns 0 if it is unknown.
   [[nodiscard]] double LeastSeconds(const Candidate& candidate) const;
   [[nodiscard]] int layers() const { return layers_; }
 
@@ -98,17 +100,17 @@ class Roofline {
   double sequence_ = 0;
   double dense_parameters_ = 0;
   double expert_parameters_ = 0;
-  double flops_ = 0;  // of a step, without recomputation
+  double flops_ = 0;  // per step, without recomputation
   double peak_ = 0;   // FLOP/s of a device
   double matmul_efficiency_ = 0;
   double memory_bandwidth_ = 0;
   double memory_capacity_ = 0;
-  double inside_ = 0;   // bytes/s of a device, inside the node
-  double outside_ = 0;  // and between nodes
+  double inside_ = 0;   // bytes/s of a device inside the node
+  double outside_ = 0;  // bytes/s of a device between nodes
   double exposed_gradients_ = 1;
 };
 
-// Candidate `index` of columns that are known to be whole.
+// Reads candidate `index` from columns that are known to be well-formed.
 class Columns {
  public:
   Columns(const wire::Candidates& candidates, int layers);
@@ -116,10 +118,10 @@ class Columns {
 
  private:
   const wire::Candidates& c_;
-  std::vector<double> recomputed_share_;  // empty: all of it
+  std::vector<double> recomputed_share_;  // empty: every layer
 };
 
-// What is wrong with the columns; empty: nothing.
+// Returns the mistake in the columns; empty if there is none.
 std::string WhyMalformed(const wire::Candidates& candidates);
 
 }  // namespace roofline

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""A vendor's cost model as a Python program: serves meshwright.costmodel.v1 on --socket.
+"""A vendor's cost model as a Python program that serves meshwright.costmodel.v1 on --socket.
 
-A template: a roofline model that answers every question sanely and none exactly. Change `judge`;
-the rest stays. generate.sh makes the code that it imports.
+A template: a roofline model whose answers to all questions are plausible but not exact. Adapt
+`judge` and keep the rest. generate.sh generates the code that it imports.
 """
 
 import argparse
@@ -26,7 +26,7 @@ KERNELS = ("unfused", "fused_softmax", "flash1", "flash2", "flash3", "cudnn", "v
 LINES = ("matmul", "memory_bound", "tensor_parallel", "pipeline_bubble")
 MAX_BATCH = 4096
 
-# Columns that this model looks at, with their defaults; others are only checked for their length.
+# The columns that this model uses, with their defaults; only the lengths of the others are checked.
 DEFAULTS = {
     "tensor_parallel": 1,
     "pipeline_parallel": 1,
@@ -43,11 +43,11 @@ LISTS = ("layers_per_stage", "recompute_layers", "selective_layers")
 
 
 class Refused(Exception):
-    """The question, or a batch, is wrong."""
+    """Raised if the question or a batch is wrong."""
 
 
 class Context:
-    """What stays the same for all candidates of a question."""
+    """The values that are the same for all candidates of a question."""
 
     def __init__(self, request):
         model, workload = request.model, request.workload
@@ -57,7 +57,7 @@ class Context:
             raise Refused(f"workload.precision '{workload.precision}' is not known")
         if workload.attention_kernel not in KERNELS:
             raise Refused(f"workload.attention_kernel '{workload.attention_kernel}' is not known")
-        # What is not among the operators of GetInfo must be refused, not guessed.
+        # Operators that GetInfo does not list must be refused, not guessed.
         if model.HasField("mla"):
             raise Refused("model.mla is not modelled")
         for field in ("sliding_window", "mtp_layer_count"):
@@ -90,7 +90,7 @@ class Context:
                         or self.inside)
 
     def judge(self, plan):
-        """(status, reason, seconds by line, peak memory in bytes) of one candidate."""
+        """Returns (status, reason, seconds by line, peak memory in bytes) of one candidate."""
         (tensor, pipeline, chunks, data, context, micro_batch, zero, schedule, recompute,
          offload) = plan
         error = wire.CANDIDATE_STATUS_ERROR
@@ -131,7 +131,7 @@ class Context:
 
 
 def plans_of(candidates):
-    """The candidates as tuples of DEFAULTS' columns; Refused when a column is malformed."""
+    """Returns candidates as tuples of DEFAULTS' columns; raises Refused if one is malformed."""
     count = candidates.count
     if count < 0:
         raise Refused("candidates.count is below 0")
@@ -201,7 +201,7 @@ class Service(costmodel_pb2_grpc.CostModelServiceServicer):
         statuses, times, memories, lines = [], [], [], []
         for index, plan in enumerate(plans):
             if index % 256 == 0 and not call.is_active():
-                break  # cancelled: nobody reads the answer
+                break  # cancelled, so nobody reads the answer
             status, reason, seconds, memory = context.judge(plan)
             statuses.append(status)
             times.append(sum(seconds) if seconds else 0.0)

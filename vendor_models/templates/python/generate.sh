@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Writes the Python code of the contract into generated/ beside this script. Arguments: Meshwright's
-# folder proto and the folder of grpc-proto. The first is found where Meshwright is installed and in
-# a checkout. Debian's packages: protobuf-compiler, protobuf-compiler-grpc, grpc-proto.
+# Writes the Python code of the contract into generated/ beside this script. Its arguments are
+# Meshwright's folder proto and the folder of grpc-proto. By default the former is that of the
+# installation or the checkout. Debian's packages are protobuf-compiler, protobuf-compiler-grpc and
+# grpc-proto.
 set -euo pipefail
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
-proto=$here/../../proto # of an installation
+proto=$here/../../proto # if installed
 [[ -d $proto ]] || proto=$here/../../../proto
 proto=$(realpath -m -- "${1:-$proto}")
 health=$(realpath -m -- "${2:-/usr/share/grpc-proto}")
@@ -19,7 +20,8 @@ protoc --proto_path="$proto" --python_out=generated --grpc_out=generated \
   meshwright/costmodel/v1/costmodel.proto
 protoc --proto_path="$health" --python_out=generated --grpc_out=generated \
   --plugin=protoc-gen-grpc="$(command -v grpc_python_plugin)" grpc/health/v1/health.proto
-# The package of the health service would hide the library `grpc`: it lies flat.
+# The package of the health service would hide the library `grpc`, so its code has no package
+# folder.
 mv generated/grpc/health/v1/health_pb2.py generated/health_pb2.py
 sed 's/^from grpc.health.v1 import/import/; s/import health_pb2 as/import health_pb2 as/' \
   generated/grpc/health/v1/health_pb2_grpc.py >generated/health_pb2_grpc.py
