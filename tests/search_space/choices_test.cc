@@ -30,8 +30,8 @@ TYPED_TEST(ChoicesTest, WordsAndValuesMapBothWays) {
   EXPECT_FALSE(ParseChoice<TypeParam>("no such word").has_value());
 }
 
-// The table of words in the contract, row by row: a value added to an enumeration but not to its
-// table, or a word spelt otherwise, shows here. The last two rows are words of chip files.
+// The table of words in the contract, row by row. It reveals a value that an enumeration has but
+// its table lacks, and a word that is spelt differently. The last two rows are words of chip files.
 TEST(WordsTest, AreThoseOfTheContract) {
   EXPECT_EQ(AllowedWords<Schedule>(),
             "gpipe, 1f1b, interleaved_1f1b, zb_h1, zb_v, dualpipe, dualpipe_v, chimera");

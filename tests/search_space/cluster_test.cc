@@ -129,15 +129,16 @@ TEST(ClusterLimitTest, NamesEveryFieldAtOnce) {
 
 struct ScaleUpCase {
   const char* name;
-  int domain;      // devices of the chip's fabric
-  int usual_node;  // of the chip
+  int domain;      // number of devices of the chip's fabric
+  int usual_node;  // number of devices of the chip's usual node
   int nodes;
-  int devices;  // of a node
+  int devices;  // number of devices per node
   int expected;
 };
 
-// A fabric that spans nodes by design joins whole nodes, as many as divide the pool evenly; that of
-// a node stays in the node, also where a site's nodes hold fewer devices than usual.
+// A fabric that spans nodes by design joins the largest number of whole nodes that divides the pool
+// evenly. The fabric of a node stays in the node, even if a site's nodes hold fewer devices than
+// usual.
 const ScaleUpCase kScaleUpCases[] = {
     {"Node", 8, 8, 4, 8, 8},         {"SmallNodes", 8, 8, 4, 4, 4},
     {"RackOf72", 72, 4, 18, 4, 72},  {"HalfARack", 72, 4, 8, 4, 32},

@@ -12,7 +12,7 @@
 namespace meshwright {
 namespace {
 
-// Test vectors of draft-eastlake-fnv-17, section 6.2 and appendix C: "" and "a".
+// Has the test vectors of draft-eastlake-fnv-17, section 6.2 and appendix C: "" and "a".
 TEST(FnvTest, TheDraftsTestVectors) {
   EXPECT_EQ(Fnv1a32(""), 0x811c9dc5U);
   EXPECT_EQ(Fnv1a32("a"), 0xe40c292cU);
@@ -22,7 +22,7 @@ TEST(FnvTest, TheDraftsTestVectors) {
   EXPECT_EQ(Fnv1a128Hex("a"), "d228cb696f1a8caf78912b704e4a8964");
 }
 
-// The example of FIPS 180-4, "abc", also in two pieces.
+// Has the example of FIPS 180-4, "abc", in one piece and in two.
 TEST(Sha256Test, ThePublishedExample) {
   constexpr char kDigest[] = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
   EXPECT_EQ(Sha256Hex("abc"), kDigest);
@@ -40,7 +40,7 @@ TEST(BaseEncodingTest, HexComesBack) {
   EXPECT_EQ(FromHex(""), "");
 }
 
-// The pairs of RFC 4648, section 10.
+// Has the pairs of RFC 4648, section 10.
 TEST(BaseEncodingTest, Base64IsThePublishedOne) {
   const std::pair<const char*, const char*> kPairs[] = {{"", ""},
                                                         {"f", "Zg=="},
@@ -68,7 +68,7 @@ TEST(BaseEncodingTest, OneValueHasOneText) {
 TEST(EditDistanceTest, CountsChangesAdditionsAndRemovals) {
   EXPECT_EQ(EditDistance("", ""), 0U);
   EXPECT_EQ(EditDistance("abc", ""), 3U);
-  EXPECT_EQ(EditDistance("kitten", "sitting"), 3U);  // k to s, e to i, and g
+  EXPECT_EQ(EditDistance("kitten", "sitting"), 3U);  // k to s, e to i, and a new g
   EXPECT_EQ(EditDistance("layers", "layer"), 1U);
 }
 

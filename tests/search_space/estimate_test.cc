@@ -12,7 +12,7 @@ TEST(EstimateWordTest, EveryTimeCauseHasItsOwnWord) {
   std::set<std::string_view> words;
   for (std::size_t i = 0; i < kTimeCauseCount; ++i) words.insert(Word(static_cast<TimeCause>(i)));
   EXPECT_EQ(words.size(), kTimeCauseCount);
-  EXPECT_EQ(Word(TimeCause::kFixed), "fixed");  // the last one: the count fits the set
+  EXPECT_EQ(Word(TimeCause::kFixed), "fixed");  // the last word, so the count is correct
   EXPECT_EQ(static_cast<std::size_t>(TimeCause::kFixed) + 1, kTimeCauseCount);
 }
 

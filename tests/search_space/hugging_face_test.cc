@@ -25,7 +25,7 @@ std::string ReadExample(const std::string& path) {
   return text.str();
 }
 
-// The keys that most families share; h 64, 8 heads, V 100, 4 layers.
+// The keys that most families share, with h 64, 8 heads, V 100 and 4 layers.
 Json Decoder(const std::string& model_type) {
   return {{"model_type", model_type}, {"hidden_size", 64},        {"intermediate_size", 96},
           {"num_hidden_layers", 4},   {"num_attention_heads", 8}, {"vocab_size", 100},
@@ -42,7 +42,7 @@ Json Without(Json config, const std::string& key) {
   return config;
 }
 
-// What Decoder() describes.
+// The model that Decoder() describes.
 ModelSpec Expected(int ffn_hidden_size = 96) {
   return {.name = "m",
           .layer_count = 4,
@@ -80,7 +80,8 @@ const Json kMlaKeys = {{"kv_lora_rank", 16},         {"qk_nope_head_dim", 12},
                        {"n_routed_experts", 32},     {"num_experts_per_tok", 6},
                        {"moe_intermediate_size", 24}};
 
-// What Decoder() with kMlaKeys describes; the shared experts and dense layers are the class'.
+// The model that Decoder() with kMlaKeys describes; the shared experts and dense layers are those
+// of the class.
 ModelSpec ExpectedDeepseek(int q_lora_rank, int shared_size, int first_dense) {
   ModelSpec model = Expected();
   model.head_dim = 12;
@@ -97,7 +98,7 @@ ModelSpec ExpectedDeepseek(int q_lora_rank, int shared_size, int first_dense) {
   return model;
 }
 
-// Neither gated nor rmsnorm: the two GPT families.
+// A model of the two GPT families, which are neither gated nor use rmsnorm.
 ModelSpec ExpectedGpt(int ffn_hidden_size, bool tied) {
   ModelSpec model = Expected(ffn_hidden_size);
   model.kv_head_count = 8;
@@ -147,7 +148,7 @@ const Case kDense[] = {
      With(Decoder("qwen2"),
           {{"use_sliding_window", true}, {"sliding_window", 128}, {"max_window_layers", 0}}),
      Changed(Expected(), [](ModelSpec& m) { m.sliding_window = 128; })},
-    // Layers from max_window_layers on have the window: none of 4.
+    // Layers from max_window_layers on have the window, which is none of the 4.
     {"qwen2_window_unused",
      With(Decoder("qwen2"), {{"use_sliding_window", true}, {"max_window_layers", 4}}), Expected()},
     {"qwen3_defaults", Decoder("qwen3"),

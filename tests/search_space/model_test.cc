@@ -48,7 +48,7 @@ ModelSpec Tiny(MlpKind mlp, NormKind norm, bool tied) {
           .tied_embeddings = tied};
 }
 
-// MLA of one small layer, h 4, 2 heads, r_kv 5, g 3, g_r 2, g_v 4.
+// MLA with one small layer: h 4, 2 heads, r_kv 5, g 3, g_r 2, g_v 4.
 ModelSpec TinyMla(int q_lora_rank) {
   ModelSpec model = Tiny(MlpKind::kSwiglu, NormKind::kRmsnorm, true);
   model.mla = MlaSpec{.q_lora_rank = q_lora_rank,
@@ -76,7 +76,8 @@ const CountCase kCounts[] = {
     // experts of 3 7168 2048 = 44,040,192, 256 + 1 of them or 8 + 1; outside
     // 2 129280 7168 + 7168 = 1,853,365,248.
     {"deepseek_v3", DeepseekV3(), 671'026'404'352, 37'552'282'624},
-    // One routed layer more, 11,507,286,016 or 585,318,400 active, the projection
+    // One more routed layer with 11,507,286,016 (585,318,400 active), the projection 2 7168^2 =
+    // 102,760,448, and three norms with 21,504.
     // 2 7168^2 = 102,760,448, three norms 21,504.
     {"deepseek_v3_mtp", WithMtp(DeepseekV3()), 682'636'472'320, 38'240'382'976},
     // Attention 2 4 6 + 2 4 3 = 72, gated 3 4 8 = 96, norms 3 4 = 12, embedding 40 (twice untied).
@@ -155,7 +156,8 @@ const LimitCase kLimits[] = {
     {"mtp",
      [](ModelSpec& m) { m.mtp_layer_count = -1; },
      {"model.mtp_layer_count", "-1; must be >= 0"}},
-    // 58 layers x 1e6 experts x 3 7168 1e7 = 1.25e19: every size is allowed, their product is not.
+    // 58 layers x 1e6 experts x 3 7168 1e7 = 1.25e19: every size is allowed, but the product is
+    // not.
     {"product",
      [](ModelSpec& m) {
        m.moe->expert_count = 1'000'000;
@@ -173,7 +175,7 @@ TEST(ModelLimitTest, FfnSizeMayBeZeroWhenEveryLayerIsRouted) {
 
 TEST(ModelLimitTest, NamesEveryFieldAtOnce) {
   const ModelSpec model = {.moe = MoeSpec{}, .mla = MlaSpec{}};
-  // The six sizes (ffn_hidden_size may be 0 here), three of moe, four of mla.
+  // There are six sizes (ffn_hidden_size may be 0 here), three of moe and four of mla.
   EXPECT_EQ(Validate(model, "m").size(), 13u);
 }
 

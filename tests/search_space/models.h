@@ -5,7 +5,7 @@
 
 namespace meshwright {
 
-// Public models, as their papers and hub files state them.
+// Public models with the sizes that their papers and hub files state.
 
 inline ModelSpec Llama2_7b() {
   return {.name = "llama2-7b",

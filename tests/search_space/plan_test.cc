@@ -39,7 +39,7 @@ TEST(PlanKeyTest, TextOfEveryKindOfField) {
   EXPECT_EQ(ParsePlanKey(MakePlanKey(plan).text), plan);
 }
 
-// The keys of plans of the usual order are those from before there was another.
+// Plans with the usual order have the same keys as before there was another order.
 TEST(PlanKeyTest, RankOrderStandsOnlyWhereItIsNotTheUsual) {
   const ParallelPlan plan = {.pipeline_parallel = 2, .rank_order = RankOrder::kTpCpEpPpDp};
   const std::string text = MakePlanKey(plan).text;
@@ -79,7 +79,7 @@ TEST(PlanKeyTest, WholeWeightsStandOnlyWhereThereAreAny) {
   }
 }
 
-// floor(ratio x layers), all of them at 1.
+// Expects floor(ratio x layers), which is all of them at 1.
 TEST(WholeLayersTest, ByHand) {
   EXPECT_EQ(WholeLayers(0, 32), 0);
   EXPECT_EQ(WholeLayers(0.25, 10), 2);
@@ -89,7 +89,7 @@ TEST(WholeLayersTest, ByHand) {
   EXPECT_EQ(WholeLayers(1, 0), 0);  // a stage without layers
 }
 
-// floor(ratio x layers), never the last; 0.29 x 100 is 28.999999999999996 in binary.
+// Expects floor(ratio x layers), but never the last; 0.29 x 100 is 28.999999999999996 in binary.
 TEST(OffloadedLayersTest, ByHand) {
   EXPECT_EQ(OffloadedLayers(0, 32), 0);
   EXPECT_EQ(OffloadedLayers(0.25, 32), 8);
@@ -100,7 +100,7 @@ TEST(OffloadedLayersTest, ByHand) {
   EXPECT_EQ(OffloadedLayers(1, 0), 0);  // a stage without layers
 }
 
-// Draws plans whose fields take few values, so that near neighbours and equal plans occur.
+// Draws plans whose fields have few possible values, so that similar and equal plans occur.
 class RandomPlans {
  public:
   ParallelPlan Draw() {

@@ -46,7 +46,7 @@ TEST(ApplyDimensionsTest, ValuesRangesAndWords) {
   EXPECT_THAT(options.activation_offload_percents, ElementsAre(25, 100));
 }
 
-// Mixtures leave each of the granularities open.
+// Mixtures keep every granularity open.
 TEST(ApplyDimensionsTest, MixedOpensMixtures) {
   SpaceOptions options;
   EXPECT_TRUE(

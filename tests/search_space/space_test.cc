@@ -18,7 +18,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// Only what the space looks at: layers and experts.
+// A model with only the facts that the space uses: layers and experts.
 ModelSpec Dense(int layers) { return {.name = "dense", .layer_count = layers}; }
 
 ModelSpec Experts(int layers, int experts) {
@@ -58,7 +58,7 @@ SpaceOptions EverythingWithoutOffloadInPipelines() {
   return options;
 }
 
-// The user's own part of everything.
+// Options in which the user restricts every dimension.
 SpaceOptions Chosen() {
   SpaceOptions options = Everything();
   options.chosen[Dimension::kTensorParallel] = {.values = {1, 2}};
@@ -93,7 +93,7 @@ const Case kCases[] = {
 
 SearchSpace SpaceOf(const Case& c) { return SearchSpace(c.model, c.devices, c.batch, c.options); }
 
-// A visited node: the values of the dimensions that are set there.
+// A visited node: the values of its dimensions that are set.
 using Node = std::vector<int>;
 
 Node NodeOf(const PlanWalk& walk) {
@@ -141,7 +141,7 @@ TEST_P(SpaceTest, CountIsTheNumberOfPlansOfAWalk) {
 
 TEST_P(SpaceTest, CountBelowIsTheNumberOfPlansBelowEveryNode) {
   const SearchSpace space = SpaceOf(GetParam());
-  // The open subtrees, outermost first: what is expected below, and the plans before it.
+  // The open subtrees, outermost first, with the expected plans below each and the plans before it.
   struct Open {
     std::int64_t expected = 0;
     std::int64_t plans_before = 0;
@@ -196,8 +196,9 @@ TEST_P(SpaceTest, EveryPlanStandsOnceAndUsesTheDevices) {
 INSTANTIATE_TEST_SUITE_P(All, SpaceTest, testing::ValuesIn(kCases),
                          [](const auto& test) { return test.param.name; });
 
-// Twelve devices in nodes of four, four stages: with tensor x context of 4 each block is a node and
-// the order changes nothing, nor does it with one stage, one data-parallel rank, or one node.
+// Twelve devices are in nodes of four, with four stages. With tensor x context of 4 each block is a
+// node, and the order changes nothing. Nor does it with one stage, one data-parallel rank, or one
+// node.
 TEST(SearchSpaceTest, RankOrdersByHand) {
   SpaceOptions options = {.fabric_devices = 4};
   options.rank_orders = {RankOrder::kTpCpEpPpDp, RankOrder::kTpCpEpDpPp};
@@ -219,7 +220,7 @@ TEST(SearchSpaceTest, RankOrdersByHand) {
     EXPECT_EQ(values(space, row).front(), 0);
   }
   EXPECT_THAT(values(SearchSpace(Dense(4), 4, 4, options), {1, 2}), ElementsAre(0));
-  // Asked for alone, it stands wherever it means something.
+  // If only this order is requested, the space has it wherever it matters.
   options.rank_orders = {RankOrder::kTpCpEpPpDp};
   options.chosen[Dimension::kRankOrder] = {.values = {1}};
   const SearchSpace chosen(Dense(12), 12, 12, options);
@@ -227,7 +228,7 @@ TEST(SearchSpaceTest, RankOrdersByHand) {
   EXPECT_THAT(values(chosen, {4, 3}), ElementsAre(0));
 }
 
-// Skipping a node leaves out the nodes right behind it that are deeper, and no other.
+// Skipping a node omits exactly the deeper nodes that directly follow it.
 TEST(PlanWalkTest, SkipLeavesOutTheSubtreeAndNothingElse) {
   for (const Case& c : {Case{"", Dense(2), 2, 2}, Case{"", Experts(2, 2), 2, 1}}) {
     const SearchSpace space = SpaceOf(c);
@@ -271,7 +272,7 @@ TEST(SearchSpaceTest, CountByHandDense) {
   EXPECT_EQ(space.CountBelow(prefix, 1), 64);
 }
 
-// One device for one sequence: sp 2 x ZeRO 4 x recompute {none, selective, 1 .. 61 layers} 63.
+// One device runs one sequence: sp 2 x ZeRO 4 x recompute {none, selective, 1 .. 61 layers} 63.
 TEST(SearchSpaceTest, CountByHandOneDevice) {
   EXPECT_EQ(SearchSpace(DeepseekV3(), 1, 1, {}).Count(), 2 * 4 * 63);
 }
@@ -289,13 +290,14 @@ TEST(SearchSpaceTest, ValuesOfADimensionByHand) {
   EXPECT_THAT(space.Values(Dimension::kPipelineParallel, plan), ElementsAre(1, 2, 3, 6));
   space.Set(Dimension::kPipelineParallel, 3, plan);
   EXPECT_EQ(plan.data_parallel, 2);
-  // A stage has 12 / 3 = 4 devices; of the divisors 1, 2, 4, 8 of the experts three divide that.
+  // A stage has 12 / 3 = 4 devices. Three of the divisors 1, 2, 4, 8 of the experts divide that.
   EXPECT_THAT(space.Values(Dimension::kExpertParallel, plan), ElementsAre(1, 2, 4));
   space.Set(Dimension::kExpertParallel, 2, plan);
   EXPECT_THAT(space.Values(Dimension::kExpertTensorParallel, plan), ElementsAre(1, 2));
-  // 24 sequences over 2 data ranks: micro-batches of the divisors of 12.
+  // There are 24 sequences for 2 data ranks, so micro-batches are the divisors of 12.
   EXPECT_THAT(space.Values(Dimension::kMicroBatchSize, plan), ElementsAre(1, 2, 3, 4, 6, 12));
-  // 4 layers a stage: 2 or 4 chunks; two chunks recompute 2 or 4 of them (codes 1 + layers).
+  // There are 4 layers per stage, in 2 or 4 chunks. Two chunks recompute 2 or 4 layers (codes 1 +
+  // layers).
   EXPECT_THAT(space.Values(Dimension::kVirtualPipeline, plan), ElementsAre(1));
   space.Set(Dimension::kSchedule, static_cast<int>(Schedule::kInterleaved1f1b), plan);
   EXPECT_THAT(space.Values(Dimension::kVirtualPipeline, plan), ElementsAre(2, 4));
@@ -305,8 +307,9 @@ TEST(SearchSpaceTest, ValuesOfADimensionByHand) {
   EXPECT_THAT(plan.recompute.layer_counts, ElementsAre(4, 4, 4));
 }
 
-// 10 layers on 4 stages, two between the ends: 3 each leaves 4 to the ends, 1 to 3 for the first,
-// and 4 each leaves 2, one each. 3, 3, 2, 2 is the framework's own and 0 here.
+// 10 layers are on 4 stages, of which two are between the ends. 3 layers each leave 4 to the ends,
+// 1 to 3 of them for the first; 4 each leave 2, one for each end. 3, 3, 2, 2 is the framework's own
+// split, which is 0 here.
 TEST(SearchSpaceTest, EndStagesByHand) {
   const SearchSpace space(Dense(10), 4, 4, {.sizes_end_stages = true});
   ParallelPlan plan = space.Root();
@@ -322,7 +325,8 @@ TEST(SearchSpaceTest, EndStagesByHand) {
   EXPECT_THAT(space.Values(Dimension::kFirstStage, plan), ElementsAre(1));
 }
 
-// Of 8 layers on 2 stages the larger one has 5 to 7, at either end; 4 each is the framework's own.
+// With 8 layers on 2 stages, the larger stage has 5 to 7, at either end; 4 each is the framework's
+// own split.
 TEST(SearchSpaceTest, TwoStagesByHand) {
   const SearchSpace space(Dense(8), 2, 2, {.sizes_end_stages = true});
   ParallelPlan plan = space.Root();
@@ -334,10 +338,9 @@ TEST(SearchSpaceTest, TwoStagesByHand) {
   EXPECT_THAT(plan.layers_per_stage, ElementsAre(2, 6));
 }
 
-// 12 layers in chunks of equal size: two chunks are shares of 2 layers, six of them, which four
-// stages have as 1, 2, 2, 1; three chunks leave one share to each stage; four are too many. Two
-// stages have the six shares as 3 + 3, 4 + 2 or 5 + 1, and the three shares of four chunks only
-// as 2 + 1.
+// 12 layers are in chunks of equal size. Two chunks are six shares of 2 layers, which four stages
+// have as 1, 2, 2, 1. Three chunks leave one share to each stage, and four are too many. Two stages
+// have the six shares as 3 + 3, 4 + 2 or 5 + 1, and the three shares of four chunks only as 2 + 1.
 TEST(SearchSpaceTest, UnevenChunksByHand) {
   const SearchSpace space(Dense(12), 4, 4, {.sizes_end_stages = true});
   const auto interleaved = [&](int stages, int chunks) {
@@ -357,7 +360,7 @@ TEST(SearchSpaceTest, UnevenChunksByHand) {
   EXPECT_THAT(space.Values(Dimension::kFirstStage, plan), ElementsAre(2));
   space.Set(Dimension::kFirstStage, 2, plan);
   EXPECT_THAT(plan.layers_per_stage, ElementsAre(2, 4, 4, 2));
-  // Each chunk recomputes as many layers as its sister: 2 or 4 of a stage (codes 1 + layers).
+  // All chunks of a stage recompute the same number of layers: 2 or 4 in total (codes 1 + layers).
   EXPECT_THAT(space.Values(Dimension::kRecompute, plan), ElementsAre(0, 1, 3, 5));
 
   EXPECT_THAT(space.Values(Dimension::kVirtualPipeline, interleaved(2, 1)),
@@ -369,7 +372,7 @@ TEST(SearchSpaceTest, UnevenChunksByHand) {
   EXPECT_THAT(space.Values(Dimension::kFirstStage, plan), ElementsAre(4, 8));
 }
 
-// Five shares of 2 layers on four stages would be 2, 2 and nothing for the ends.
+// Five shares of 2 layers on four stages would be 2 and 2, with nothing for the ends.
 TEST(SearchSpaceTest, ChunksThatNoSplitHas) {
   for (const bool sizes_end_stages : {false, true}) {
     const SearchSpace space(Dense(10), 4, 4, {.sizes_end_stages = sizes_end_stages});
@@ -377,7 +380,8 @@ TEST(SearchSpaceTest, ChunksThatNoSplitHas) {
     space.Set(Dimension::kPipelineParallel, 4, plan);
     EXPECT_THAT(space.Values(Dimension::kSchedule, plan),
                 ElementsAre(static_cast<int>(Schedule::k1f1b)));
-    // 5 layers on each of two stages are five chunks; only uneven stages can have two: 6 + 4.
+    // 5 layers on each of two stages are five chunks; only uneven stages can have two chunks: 6 +
+    // 4.
     space.Set(Dimension::kPipelineParallel, 2, plan);
     space.Set(Dimension::kSchedule, static_cast<int>(Schedule::kInterleaved1f1b), plan);
     const std::vector<int> chunks = space.Values(Dimension::kVirtualPipeline, plan);
@@ -385,7 +389,8 @@ TEST(SearchSpaceTest, ChunksThatNoSplitHas) {
   }
 }
 
-// 12 data-parallel ranks: whole, and the proper divisors; nothing to shard without ZeRO.
+// For 12 data-parallel ranks there are the whole group and the proper divisors; without ZeRO there
+// is nothing to shard.
 TEST(SearchSpaceTest, ShardingGroupsByHand) {
   const SearchSpace space(Dense(2), 12, 12, {.shards_in_groups = true});
   ParallelPlan plan = space.Root();
@@ -394,9 +399,9 @@ TEST(SearchSpaceTest, ShardingGroupsByHand) {
   EXPECT_THAT(space.Values(Dimension::kZeroGroupSize, plan), ElementsAre(0, 2, 3, 4, 6));
 }
 
-// Activations on the host are not recomputed, and where the framework says so have no pipeline. Two
-// devices, 4 layers, two sequences; of recomputation none, selective, 1 .. 4 layers, and with
-// offload none: 7.
+// Activations on the host exclude recomputation and, if the framework says so, a pipeline. There
+// are two devices, 4 layers and two sequences. Recomputation is none, selective, or 1 .. 4 layers,
+// and with offload none: 7 choices.
 // tp2, cp2: sp 2 x micro-batch {1,2} 2 x ZeRO 4 x 7 = 112 each
 // pp2:      sp 2 x micro-batch {1,2} 2 x ZeRO 4 x (1f1b 4 + interleaved by 2 chunks 3) = 112
 // dp2:      sp 2 x micro-batch {1}   1 x ZeRO 4 x 7 =  56
@@ -417,8 +422,8 @@ TEST(SearchSpaceTest, ActivationOffloadByHand) {
   EXPECT_EQ(space.MostOffloadedBelow(plan).activations, 0);
 }
 
-// Only ZeRO 3 leaves weights whole: 3 + 3 choices in place of ZeRO's 4. Two devices, 4 layers, two
-// sequences; of recomputation none, selective, 1 .. 4 layers: 6.
+// Only ZeRO 3 keeps weights whole: 3 + 3 choices instead of ZeRO's 4. There are two devices, 4
+// layers and two sequences. Recomputation is none, selective, or 1 .. 4 layers: 6 choices.
 // tp2, cp2: sp 2 x micro-batch {1,2} 2 x 6 x 6 = 144 each
 // pp2:      sp 2 x micro-batch {1,2} 2 x 6 x (1f1b 4 + interleaved by 2 chunks 3) = 168
 // dp2:      sp 2 x micro-batch {1}   1 x 6 x 6 =  72
@@ -435,7 +440,7 @@ TEST(SearchSpaceTest, WholeWeightsByHand) {
   EXPECT_EQ(plan.whole_weights_ratio, 0.5);
   space.Set(Dimension::kZeroGroupSize, 0, plan);
   EXPECT_EQ(plan.whole_weights_ratio, 0);
-  // Who leaves 0 out leaves ZeRO 3 alone, 2 choices of the 6.
+  // A user who excludes 0 leaves only ZeRO 3, which is 2 of the 6 choices.
   options.chosen[Dimension::kWholeWeights] = {.values = {50, 100}};
   EXPECT_EQ(SearchSpace(Dense(4), 2, 2, options).Count(), (144 + 144 + 168 + 72) / 3);
 }
@@ -457,7 +462,7 @@ TEST(SearchSpaceTest, ChoicesOfTheUser) {
   EXPECT_GT(plans, 0);
 }
 
-// The framework's split and the whole group are asked for by their own numbers.
+// Users request the framework's split and the whole group by their own numbers.
 TEST(SearchSpaceTest, ChoicesThatAreDefaults) {
   SpaceOptions options = {
       .sizes_end_stages = true, .shards_in_groups = true, .offload_percents = {0, 50}};

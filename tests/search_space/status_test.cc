@@ -22,7 +22,7 @@ TEST(InvalidFieldsTest, OneViolationNeedsNoCount) {
   EXPECT_EQ(std::string(status.message()), "plan.zero_stage = 4; must be 0, 1, 2 or 3");
 }
 
-// A text may hold whatever keeps texts apart elsewhere, zero bytes and lengths too.
+// A text may hold whatever separates texts elsewhere, including zero bytes and lengths.
 TEST(InvalidFieldsTest, ViolationsRoundTrip) {
   const std::vector<FieldViolation> violations = {{"", "the whole input"},
                                                   {"a;b = c", ""},

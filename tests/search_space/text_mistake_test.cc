@@ -71,7 +71,7 @@ TEST(JsonTextMistakesTest, NamesEveryString) {
       IsEmpty());
 }
 
-// Each level takes stack.
+// Nesting is limited, because each level uses stack.
 TEST(JsonTextMistakesTest, ADeepValueIsAMistake) {
   const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
   const auto json = nlohmann::json::parse(deep);

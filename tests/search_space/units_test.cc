@@ -10,7 +10,7 @@ TEST(UnitsTest, Bytes) {
   EXPECT_EQ(Bytes{3} - Bytes{4}, Bytes{-1});
   EXPECT_EQ(Bytes{3} * 4, Bytes{12});
   EXPECT_EQ(Bytes{3} / Bytes{4}, 0.75);
-  EXPECT_EQ(Scale(Bytes{10}, 0.25), Bytes{3});  // 2.5, halves away from zero
+  EXPECT_EQ(Scale(Bytes{10}, 0.25), Bytes{3});  // 2.5; halves are rounded away from zero
   EXPECT_EQ(RoundedBytes(2.4), Bytes{2});
   EXPECT_EQ(GiB(1.5), Bytes{1'610'612'736});  // 1.5 x 2^30
   Bytes sum = {1};
