@@ -25,7 +25,7 @@ namespace meshwright {
 
 using Evaluated = RecomputeChoice;
 
-// Tells which plans one rule rejects by their sizes. The problem outlives it.
+// Tells which plans one rule rejects by their sizes. The problem must outlive it.
 class RejectedBy {
  public:
   RejectedBy(std::string_view rule, const Problem& problem)
@@ -48,7 +48,7 @@ class RejectedBy {
   decltype(PruneRule::on_prefix) on_prefix_ = nullptr;
 };
 
-// Every legal plan with its cost, listed by plain loops that share nothing with SearchSpace.
+// All legal plans with their costs, listed by plain loops that share no code with SearchSpace.
 class AllPlans {
  public:
   explicit AllPlans(const Problem& problem, const Calibration& calibration = {})
@@ -66,7 +66,7 @@ class AllPlans {
                       .data_parallel = devices / (t * c * p),
                       .context_parallel = c,
                       .context_parallel_kind = kind});
-            if (c == 1) break;  // all alike
+            if (c == 1) break;  // all kinds are alike
           }
         }
       }
@@ -88,7 +88,7 @@ class AllPlans {
     }
   }
 
-  // Both orders only where they put other ranks into a node.
+  // Adds both orders if they put different ranks into a node.
   void AddRankOrders(ParallelPlan plan) {
     const int node = ScaleUpDeviceCount(problem_.cluster.pools.front());
     const bool differ = plan.pipeline_parallel > 1 && plan.data_parallel > 1 &&
@@ -119,7 +119,7 @@ class AllPlans {
     }
   }
 
-  // All between the ends alike and none of the ends larger, each of equal chunks.
+  // Adds splits in which the inner stages are equal, no end is larger, and chunks are equal.
   void AddEndStages(ParallelPlan plan) {
     const int v = plan.virtual_pipeline;
     const int layers = problem_.model.layer_count;
@@ -223,14 +223,14 @@ class AllPlans {
     }
   }
 
-  // Every number of full and of selective layers in stage `stage` and those after it.
+  // Adds every number of full and of selective layers in stage `stage` and the later ones.
   void AddMixes(ParallelPlan plan, int largest_stage, std::size_t stage) {
     RecomputePlan& recompute = plan.recompute;
     if (stage == recompute.layer_counts.size()) {
       const auto is_zero = [](int count) { return count == 0; };
       const std::vector<int>& full = recompute.layer_counts;
       if (std::ranges::all_of(recompute.selective_layer_counts, is_zero)) {
-        // Spelled as numbers of full layers, of which equal ones were added.
+        // Skips plans that are written as equal numbers of full layers, which were added already.
         if (std::ranges::adjacent_find(full, std::not_equal_to()) == full.end()) return;
         recompute.selective_layer_counts.clear();
       }
@@ -247,7 +247,8 @@ class AllPlans {
     }
   }
 
-  // Every number of recomputed layers in stage `stage` and those after it, but all equal.
+  // Adds every combination of numbers of recomputed layers in stage `stage` and the later ones,
+  // unless all are equal.
   void AddNumbers(ParallelPlan plan, int largest_stage, std::size_t stage) {
     std::vector<int>& counts = plan.recompute.layer_counts;
     if (stage == counts.size()) {
@@ -269,7 +270,7 @@ class AllPlans {
   std::vector<Evaluated> plans_;
 };
 
-// Returns the plans that the topology rule lets pass.
+// Returns the plans that the topology rule accepts.
 inline std::vector<Evaluated> InsideNodes(std::vector<Evaluated> plans, const Problem& problem) {
   const RejectedBy is_rejected("topology", problem);
   std::erase_if(plans, [&](const Evaluated& e) { return is_rejected(e.plan); });

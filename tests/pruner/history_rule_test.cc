@@ -56,7 +56,7 @@ std::vector<Case> Cases() {
 
 class HistoryRuleTest : public testing::TestWithParam<Case> {};
 
-// The legal plans that the topology rule lets pass, best first.
+// Returns the legal plans that the topology rule accepts, best first.
 std::vector<Evaluated> RankedPlans(const Problem& problem) {
   std::vector<Evaluated> plans = InsideNodes(AllPlans(problem).plans(), problem);
   std::ranges::sort(plans, [](const Evaluated& a, const Evaluated& b) {
@@ -90,8 +90,8 @@ SearchFound Search(const Problem& problem, const Calibration& calibration,
                             {.plan_count = 3, .disabled_rules = disabled_rules});
 }
 
-// One after the other the best plan fails, by a crash or because memory ran out: each time the
-// search finds the best of those that are left.
+// The best plans fail one after the other, by a crash or because memory ran out. Each time the
+// search finds the best of the remaining plans.
 TEST_P(HistoryRuleTest, SearchFindsTheBestThatHasNotFailed) {
   const Problem problem = Resolved(GetParam().question);
   const std::vector<Evaluated> plans = RankedPlans(problem);
@@ -109,7 +109,7 @@ TEST_P(HistoryRuleTest, SearchFindsTheBestThatHasNotFailed) {
     EXPECT_EQ(found.best.front().estimate.step_time, best->estimate.step_time)
         << MakePlanKey(found.best.front().plan).text << "\n"
         << MakePlanKey(best->plan).text;
-    // What the search found, as a user would state it.
+    // The plan that the search found, as a user would state it.
     const FailedRun run = Failed(found.best.front(), i % 3 == 2 ? Outcome::kOom : Outcome::kCrash);
     calibration.failed.push_back(run);
     if (run.outcome == Outcome::kOom) calibration.out_of_memory = run;
@@ -132,8 +132,8 @@ bool IsByStage(const ParallelPlan& plan) {
          std::ranges::adjacent_find(counts, std::not_equal_to()) != counts.end();
 }
 
-// Where no plan fits without recomputation, the best recomputes by stage; as often as it crashes,
-// the best of those that are left is found.
+// If no plan fits without recomputation, the best plan recomputes by stage. Whenever it crashes,
+// the search finds the best of the remaining plans.
 TEST_P(FailedByStageTest, NextBestIsFound) {
   Question question = TinyQuestion();
   question.workload.framework_name = "generic";
@@ -143,7 +143,8 @@ TEST_P(FailedByStageTest, NextBestIsFound) {
   Problem problem = Resolved(question);
   problem.space.chosen = {{Dimension::kPipelineParallel, {.values = {2}}}};
   std::vector<Evaluated> plans = RankedPlans(problem);
-  // Without copies to share them the states are whole at every ZeRO stage: one plan of the space.
+  // Without copies to share them, the states are whole at every ZeRO stage, so these are one plan
+  // of the space.
   std::erase_if(plans, [](const Evaluated& e) {
     return e.plan.pipeline_parallel != 2 || e.plan.zero_stage != 0;
   });
@@ -180,12 +181,12 @@ INSTANTIATE_TEST_SUITE_P(All, FailedByStageTest,
                                          TightCase{.name = "mixed", .fact = "mixes_recompute"}),
                          [](const auto& test) { return test.param.name; });
 
-// With no other rule that needs the cost model, every plan that is legal and not ruled out is
-// evaluated; what fitted the device and is not evaluated is the history's.
+// If no other rule needs the cost model, every plan that is legal and not ruled out is evaluated.
+// Plans that fit the device and are not evaluated are counted for the history.
 TEST_P(HistoryRuleTest, CountsItsPlansApart) {
   const Problem problem = Resolved(GetParam().question);
   std::vector<Evaluated> plans = RankedPlans(problem);
-  // Numbers that differ by stage are not in the space.
+  // The space has no numbers that differ by stage.
   std::erase_if(plans, [](const Evaluated& e) {
     const std::vector<int>& counts = e.plan.recompute.layer_counts;
     return std::ranges::adjacent_find(counts, std::not_equal_to()) != counts.end();
@@ -233,7 +234,8 @@ TEST(FailedPlans, FindsWhatIsWrittenDifferently) {
   EXPECT_FALSE(failed.HaveOneLike({.data_parallel = 4}));
 }
 
-// Rule, numbers and the run that it leans on; where the order of plans says why, that too.
+// The text names the rule, the numbers and the run that it relies on, and the order of plans if
+// that is the reason.
 TEST(WhyRuledOut, NamesRuleNumbersAndRun) {
   const Problem problem = Resolved(TinyQuestion());
   ParallelPlan failed = {.data_parallel = 4, .micro_batch_size = 2};
@@ -259,7 +261,7 @@ TEST(WhyRuledOut, NamesRuleNumbersAndRun) {
   ParallelPlan smaller = failed;
   smaller.micro_batch_size = 1;
   EXPECT_EQ(why(smaller), std::nullopt);
-  // The order says nothing of plans of another model.
+  // The order does not compare plans of another model.
   calibration.out_of_memory->job = "gpt on 8 devices";
   EXPECT_THAT(why(larger), Optional(testing::AllOf(HasSubstr(" of gpt on 8 devices, which ran"),
                                                    testing::Not(HasSubstr("micro_batch_size 4")))));

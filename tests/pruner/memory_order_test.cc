@@ -43,7 +43,7 @@ TEST(NeedsAtLeast, SaysByWhichDimensions) {
   EXPECT_EQ(Compare(smaller, larger), std::nullopt);
 }
 
-// Each of these needs more in one way and less in another, or is no matter of structure.
+// Each of these plans needs more in one way and less in another, or differs in no structural way.
 TEST(NeedsAtLeast, SaysNothingWhereItDepends) {
   ParallelPlan recomputed = DataParallel();
   recomputed.micro_batch_size = 4;
@@ -54,7 +54,7 @@ TEST(NeedsAtLeast, SaysNothingWhereItDepends) {
   ParallelPlan one_layer = DataParallel();
   one_layer.recompute = {.granularity = RecomputeGranularity::kFull, .layer_counts = {1}};
   EXPECT_EQ(Compare(DataParallel(), one_layer), std::nullopt);
-  // ZeRO-3 holds gathered layers beside.
+  // ZeRO-3 holds gathered layers in addition.
   ParallelPlan gathered = DataParallel();
   gathered.zero_stage = 3;
   EXPECT_EQ(Compare(DataParallel(), gathered), std::nullopt);
@@ -97,13 +97,13 @@ Question RandomQuestion(std::mt19937& random) {
   return question;
 }
 
-// The dimension that a reason is about.
+// Returns the dimension that a reason is about.
 std::string DimensionOf(const std::string& reason) {
   return reason.find("recomputed layers") != std::string::npos ? "recomputed layers"
                                                                : reason.substr(0, reason.find(' '));
 }
 
-// The build's number, or more for a long run: scripts/random_problems.sh.
+// Returns the build's number, or a larger one for a long run: scripts/random_problems.sh.
 int ProblemCount() {
   const char* const text = std::getenv("MESHWRIGHT_RANDOM_SEEDS");
   return text == nullptr ? MESHWRIGHT_RANDOM_SEEDS : std::max(1, std::atoi(text));
@@ -111,13 +111,13 @@ int ProblemCount() {
 
 constexpr int kPairs = 60'000;
 constexpr int kProblemsOfEveryDimension = 10;
-// Each line of a breakdown is rounded to bytes, and so are their sums.
+// The rounding error: each line of a breakdown is rounded to bytes, and so are their sums.
 constexpr std::int64_t kRounding = 8;
 
-// By brute force: whatever the order says of two plans, the model's memory says too.
+// Checks by brute force that whenever the order compares two plans, the model's memory agrees.
 TEST(NeedsAtLeast, HoldsForTheModel) {
   std::mt19937 random(7);
-  std::map<std::string, int> seen;  // pairs that differ in a dimension alone
+  std::map<std::string, int> seen;  // pairs that differ in only one dimension
   int ordered = 0;
   for (int i = 0; i < ProblemCount(); ++i) {
     Problem problem = Resolved(RandomQuestion(random));
@@ -141,7 +141,7 @@ TEST(NeedsAtLeast, HoldsForTheModel) {
     }
   }
   EXPECT_GT(ordered, 1000);
-  // The few problems of a build with sanitizers do not meet every dimension.
+  // The few problems of a build with sanitizers do not cover every dimension.
   if (ProblemCount() < kProblemsOfEveryDimension) return;
   for (const std::string_view dimension :
        {"micro_batch_size", "context_parallel", "recompute", "recomputed layers", "zero_stage",

@@ -23,8 +23,8 @@
 namespace meshwright {
 namespace {
 
-// The laws of pruning, over random small problems: the search with its rules finds the best of all
-// legal plans, and memory only ever helps.
+// The laws of pruning, checked on random small problems: the search with its rules finds the best
+// of all legal plans, and more memory never hurts.
 
 std::optional<Evaluated> BestUnder(const std::vector<Evaluated>& plans, Bytes capacity) {
   const Evaluated* best = nullptr;
@@ -38,18 +38,18 @@ std::optional<Evaluated> BestUnder(const std::vector<Evaluated>& plans, Bytes ca
   return best == nullptr ? std::nullopt : std::optional(*best);
 }
 
-// From "nothing fits" over tight to "everything fits".
+// Returns capacities from "nothing fits" to "everything fits".
 std::vector<Bytes> Capacities(const std::vector<Evaluated>& plans) {
   std::vector<Bytes> reserved;
   reserved.reserve(plans.size());
   for (const Evaluated& e : plans) reserved.push_back(e.estimate.reserved_memory);
   std::sort(reserved.begin(), reserved.end());
-  if (reserved.empty()) return {GiB(80)};  // 12 devices for 2 sequences and 2 layers, say
+  if (reserved.empty()) return {GiB(80)};  // for example 12 devices for 2 sequences and 2 layers
   return {reserved.front() - Bytes{1}, reserved.front(), reserved[reserved.size() / 20],
           reserved[reserved.size() / 3], reserved.back()};
 }
 
-// The build's number, or more for a long run: scripts/random_problems.sh.
+// Returns the build's number, or a larger one for a long run: scripts/random_problems.sh.
 int SeedCount() {
   const char* const text = std::getenv("MESHWRIGHT_RANDOM_SEEDS");
   return text == nullptr ? MESHWRIGHT_RANDOM_SEEDS : std::max(1, std::atoi(text));
@@ -59,11 +59,11 @@ void VaryRecomputation(std::mt19937& random, Question& question) {
   if (random() % 4 == 0) {
     question.workload.framework_facts.push_back({.name = "recomputes_by_stage", .value = "true"});
   } else if (random() % 6 == 0) {
-    // Up to 15 mixes a stage, of which all combinations are listed.
+    // There are up to 15 mixes per stage, and all combinations are listed.
     question.workload.framework_facts.push_back({.name = "mixes_recompute", .value = "true"});
     question.model.layer_count = std::min(question.model.layer_count, 4);
   } else if (random() % 12 == 0) {
-    // Chunks of 4 or 2 layers that stages share out evenly and unevenly; numbers of recomputed
+    // The chunks have 4 or 2 layers, which stages share evenly and unevenly. Numbers of recomputed
     // layers by stage would be too many to list.
     question.model.layer_count = 8;
   }
@@ -111,14 +111,14 @@ Question RandomQuestion(std::mt19937& random) {
   return question;
 }
 
-// Whether every stage recomputes the same number of layers, and in one way.
+// Returns true if every stage recomputes the same number of layers in the same way.
 bool HasOneNumber(const ParallelPlan& plan) {
   if (!plan.recompute.selective_layer_counts.empty()) return false;
   const std::vector<int>& counts = plan.recompute.layer_counts;
   return std::ranges::adjacent_find(counts, std::not_equal_to()) == counts.end();
 }
 
-// Whether a plan is among what a user leaves of the space.
+// Returns true if a plan is in the part of the space that a user allows.
 bool IsLeft(const ParallelPlan& plan, const SpaceOptions& options) {
   const auto allows = [&](Dimension dimension, int value) {
     const auto chosen = options.chosen.find(dimension);
@@ -137,11 +137,11 @@ bool IsLeft(const ParallelPlan& plan, const SpaceOptions& options) {
           options.recomputed_layers.Allows(plan.recompute.layer_counts.front()));
 }
 
-// The same problem with a part of its space left.
+// Returns the same problem with a restricted space.
 Problem Narrowed(Problem problem, std::mt19937& random) {
   SpaceOptions& space = problem.space;
   if (random() % 2 == 0) space.chosen[Dimension::kTensorParallel] = {.at_least = 2};
-  // Without 0 nothing is another plan written differently.
+  // Without 0, no plan is another plan written differently.
   const std::vector<int> stages[] = {{0, 1}, {1}, {2, 3}};
   if (random() % 2 == 0) space.chosen[Dimension::kZeroStage] = {.values = stages[random() % 3]};
   DimensionChoice granularities;
@@ -178,7 +178,7 @@ std::string Describe(const Evaluated& e) {
                      e.estimate.reserved_memory.count, MakePlanKey(e.plan).text);
 }
 
-// The winner of a search is `best`, or there is none.
+// Expects that the winner of a search is `best`, or that there is none.
 void ExpectWinner(const SearchFound& found, const std::optional<Evaluated>& best, bool has_ties) {
   EXPECT_TRUE(found.summary.complete);
   ASSERT_EQ(found.best.empty(), !best.has_value()) << (best.has_value() ? Describe(*best) : "");
@@ -186,15 +186,15 @@ void ExpectWinner(const SearchFound& found, const std::optional<Evaluated>& best
   const Evaluated& winner = found.best.front();
   EXPECT_EQ(winner.estimate.step_time, best->estimate.step_time)
       << "found " << Describe(winner) << "\nbest  " << Describe(*best);
-  // Numbers of recomputed layers that differ in some stage may take the same time.
+  // Different numbers of recomputed layers in some stage may take the same time.
   if (!has_ties) {
     EXPECT_EQ(winner.plan, best->plan);
   }
 }
 
-// The search finds the best of all legal plans. Plans whose tensor-parallel groups have unequal
-// shares in the nodes are legal to evaluate and left out by the topology rule, so with it the
-// search must find the best of the others.
+// Expects the search to find the best of all legal plans. The topology rule rejects plans whose
+// tensor-parallel groups have unequal shares in the nodes, although they are legal to evaluate.
+// With that rule the search must therefore find the best of the others.
 void ExpectOptimum(Problem problem, const Calibration& calibration = {}) {
   const std::vector<Evaluated> plans = AllPlans(problem, calibration).plans();
   const std::vector<Evaluated> inside = InsideNodes(plans, problem);
@@ -207,7 +207,7 @@ void ExpectOptimum(Problem problem, const Calibration& calibration = {}) {
   }
 }
 
-// More memory never makes a feasible problem infeasible, nor the best plan slower.
+// Expects that more memory makes no feasible problem infeasible and no best plan slower.
 void ExpectMemoryNeverHurts(Problem problem) {
   std::optional<Seconds> before;
   for (const double gib : {2.6, 2.8, 3.0, 4.0, 8.0, 80.0}) {
@@ -224,8 +224,8 @@ void ExpectMemoryNeverHurts(Problem problem) {
   }
 }
 
-// What the dominance rule calls another plan written differently takes no less time or memory:
-// ZeRO 3 even holds gathered copies beside.
+// Expects that a plan which the dominance rule calls another plan written differently takes no less
+// time or memory. ZeRO 3 even holds additional gathered copies.
 void ExpectDominatedPlansAreNoBetter(const Problem& problem) {
   const auto rules = PruneRules();
   const PruneRule& dominance = *std::ranges::find(rules, kDominanceRule, &PruneRule::name);
@@ -252,7 +252,7 @@ constexpr int kProblemsATest = 5;
 
 class OptimumTest : public testing::TestWithParam<int> {
  protected:
-  // The same problems for every law.
+  // Returns the same problems for every law.
   static std::vector<Problem> Problems() {
     std::mt19937 random(static_cast<unsigned>(GetParam()));
     std::vector<Problem> problems;
@@ -269,7 +269,7 @@ TEST_P(OptimumTest, SearchFindsTheBestOfAllLegalPlans) {
   for (const Problem& problem : Problems()) ExpectOptimum(problem);
 }
 
-// Runs of six plans, of which each took up to 1.6 times or 0.6 of what the model says.
+// Returns the calibration by runs of six plans, which took 0.6 to 1.6 times the modelled values.
 Calibration Learnt(const Problem& problem, std::mt19937& random) {
   const std::vector<Evaluated> plans = AllPlans(problem).plans();
   if (plans.empty()) return {};
@@ -284,7 +284,7 @@ Calibration Learnt(const Problem& problem, std::mt19937& random) {
   return {.time_ratio = std::exp(JobLogFactor(fitted)), .time = fitted};
 }
 
-// A factor of each plan's own breaks no bound and no rule.
+// A factor for each plan breaks no bound and no rule.
 TEST_P(OptimumTest, SearchFindsTheBestWithWhatRunsTaught) {
   std::mt19937 random(static_cast<unsigned>(GetParam()));
   for (const Problem& problem : Problems()) {
@@ -293,7 +293,7 @@ TEST_P(OptimumTest, SearchFindsTheBestWithWhatRunsTaught) {
   }
 }
 
-// What a user leaves of the space is searched, and nothing else.
+// The search covers exactly the part of the space that a user allows.
 TEST_P(OptimumTest, SearchFindsTheBestOfWhatIsLeft) {
   std::mt19937 random(static_cast<unsigned>(GetParam()));
   for (const Problem& whole : Problems()) {
@@ -318,7 +318,7 @@ TEST_P(OptimumTest, MemoryNeverHurts) {
   for (const Problem& problem : Problems()) ExpectMemoryNeverHurts(problem);
 }
 
-// Any number of workers gives the same plans, the same nearest miss and the same counts.
+// Expects the same plans, the same nearest miss and the same counts with any number of workers.
 void ExpectSameWithAnyWorkers(const Problem& problem) {
   const auto with = [&](int workers) {
     return SearchExhaustively(SpaceOf(problem), ViewOf(problem), {},
@@ -348,8 +348,8 @@ TEST_P(OptimumTest, AnyNumberOfWorkersGivesTheSameAnswer) {
   for (const Problem& problem : Problems()) ExpectSameWithAnyWorkers(problem);
 }
 
-// A framework whose layers cost more under ZeRO: some bounds are known for priced layers only, so
-// counts would tell which worker had priced them.
+// Layers of this framework cost more under ZeRO. Some bounds are known only for priced layers, so
+// the counts would reveal which worker had priced them.
 TEST(WorkersTest, PricedLayersAreNotLuck) {
   Question question = TinyQuestion();
   question.workload.framework_name = "deepspeed";
@@ -358,7 +358,7 @@ TEST(WorkersTest, PricedLayersAreNotLuck) {
   ExpectSameWithAnyWorkers(Resolved(question));
 }
 
-// What the bound cuts would not have been among the plans that are answered.
+// Plans that the bound cuts would not have been in the answer.
 TEST_P(OptimumTest, TheBoundCutsNoneOfTheAnswer) {
   std::int64_t spared = 0;
   for (const Problem& problem : Problems()) {
@@ -374,7 +374,7 @@ TEST_P(OptimumTest, TheBoundCutsNoneOfTheAnswer) {
   EXPECT_GT(spared, 0);
 }
 
-// Evaluated and pruned plans add up to the space, whichever rules are off.
+// Evaluated and pruned plans add up to the space, regardless of disabled rules.
 TEST_P(OptimumTest, CountsAddUp) {
   for (const Problem& problem : Problems()) {
     for (const std::vector<std::string>& off : {std::vector<std::string>{},
@@ -390,11 +390,11 @@ TEST_P(OptimumTest, CountsAddUp) {
   }
 }
 
-// A search that is stopped in the middle says so, with any number of workers, and has left
-// something.
+// A search that is stopped half-way reports it, with any number of workers, and has omitted some
+// plans.
 TEST_P(OptimumTest, StoppedInTheMiddle) {
   Question question = TinyQuestion();
-  question.workload.global_batch_size = 256;  // a space of thousands of groups of plans
+  question.workload.global_batch_size = 256;  // a space with thousands of groups of plans
   question.cluster.pools = {Nodes(8, 8)};
   const Problem problem = Resolved(question);
   for (const int workers : {1, 4}) {
@@ -409,8 +409,8 @@ TEST_P(OptimumTest, StoppedInTheMiddle) {
   }
 }
 
-// The output layer takes as long as 2.6 layers (32,000 x 1024 of 12 x 1024^2 parameters), so that
-// in chunks of 2 layers 6 and 2 are the most even: 8 / 2 + 2.6 beside 4 would be 6.6.
+// The output layer takes as long as 2.6 layers (32,000 x 1024 of 12 x 1024^2 parameters). In chunks
+// of 2 layers 6 and 2 are therefore the most even split: 8 / 2 + 2.6 beside 4 would be 6.6.
 TEST(UnevenChunksTest, TheStageOfTheOutputLayerHasFewerLayers) {
   Question question = TinyQuestion();
   question.model.layer_count = 8;
@@ -427,8 +427,8 @@ TEST(UnevenChunksTest, TheStageOfTheOutputLayerHasFewerLayers) {
   EXPECT_EQ(found.best.front().plan.layers_per_stage, (std::vector<int>{6, 2}));
 }
 
-// What a look tells of a priced plan bounds its time.
-// Of up to so many plans of a problem, evenly over its space.
+// LeastTimeIfPriced is a lower bound on the time of a priced plan. Checks up to a fixed number of
+// plans of each problem, spread evenly over its space.
 TEST_P(OptimumTest, LeastTimeIfPricedIsNotAboveTheTime) {
   constexpr std::int64_t kMostPlans = 20'000;
   for (const Problem& problem : Problems()) {
@@ -451,9 +451,9 @@ TEST_P(OptimumTest, LeastTimeIfPricedIsNotAboveTheTime) {
   }
 }
 
-// The plans of an answer are the best of their kind, and no two differ in the micro-batch and
-// offload only. Without the rules the search has what the space lists, which numbers by stage are
-// not.
+// The plans of an answer are the best of their kind, and no two of them differ only in micro-batch
+// and offload. With the rules disabled, the search covers the plans that the space lists, which do
+// not include numbers by stage.
 TEST_P(OptimumTest, PlansDifferInMoreThanTheMicroBatchAndOffload) {
   const auto kind_of = [](ParallelPlan plan) {
     plan.micro_batch_size = 0;
@@ -469,8 +469,8 @@ TEST_P(OptimumTest, PlansDifferInMoreThanTheMicroBatchAndOffload) {
     std::sort(plans.begin(), plans.end(), [](const Evaluated& a, const Evaluated& b) {
       return std::tie(a.estimate.step_time, a.plan) < std::tie(b.estimate.step_time, b.plan);
     });
-    // Times of the best of each kind; dominated plans are not in an answer, so only times of those
-    // that are can be held against it.
+    // The times of the best plan of each kind. An answer has no dominated plans, so only the times
+    // of its own plans can be compared.
     const SearchFound found = Search(problem, {"dominance", "memory", "bound"});
     std::vector<ParallelPlan> kinds;
     std::size_t next = 0;

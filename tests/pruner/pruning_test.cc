@@ -20,7 +20,7 @@ const RuleTally& TallyOf(const Pruning& pruning, std::string_view rule) {
 
 class PruningTest : public testing::Test {
  protected:
-  // Three of four devices' heads: no rule about sizes lets it pass.
+  // No rule about sizes accepts three devices for four heads.
   ParallelPlan indivisible_ = {.tensor_parallel = 3};
   Problem problem_ = Resolved(TinyQuestion());
   EstimatorProblem view_ = ViewOf(problem_);
@@ -50,8 +50,8 @@ TEST_F(PruningTest, ARuleThatIsOffLeavesThePrefixToTheOthers) {
   EXPECT_EQ(neither.CutPrefix(context_, indivisible_, 1), std::nullopt);
 }
 
-// A clock that moves by one second a look: a hook takes one, and is called once a prefix while its
-// rule is on and no earlier one has rejected it.
+// The clock advances by one second per reading, so each hook takes one second. A hook is called
+// once per prefix if its rule is enabled and no earlier rule has rejected the prefix.
 TEST_F(PruningTest, EachHookIsTimed) {
   Seconds now(0);
   Pruning pruning({"topology"}, [&now] { return now += Seconds(1); });
@@ -76,12 +76,12 @@ TEST_F(PruningTest, APricedPlanIsRejectedByItsMemory) {
   };
   EXPECT_EQ(judge(true, true), std::nullopt);
   EXPECT_EQ(judge(false, false), kMemoryRule);
-  EXPECT_EQ(judge(false, true), kHistoryRule);  // as large as what ran out of memory
+  EXPECT_EQ(judge(false, true), kHistoryRule);  // as large as the run that ran out of memory
   EXPECT_EQ(TallyOf(pruning, kMemoryRule).count, 1);
   EXPECT_EQ(TallyOf(pruning, kHistoryRule).count, 1);
 }
 
-// Without a cost model only the rules about sizes reject anything.
+// Without a cost model, only rules about sizes reject anything.
 TEST_F(PruningTest, SizesNeedNoModel) {
   EXPECT_TRUE(IsCutBySizes(context_, indivisible_, 1));
   EXPECT_FALSE(IsCutBySizes(context_, indivisible_, 1, {"divisibility", "topology"}));

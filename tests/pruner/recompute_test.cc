@@ -20,8 +20,8 @@
 namespace meshwright {
 namespace {
 
-// NarrowRecompute against evaluating every choice, for every plan of a small space and capacities
-// at which different choices are the first to fit.
+// Compares NarrowRecompute with the evaluation of every choice, for every plan of a small space and
+// at capacities at which different choices are the first to fit.
 
 struct Choices {
   std::vector<RecomputeChoice> all = {};
@@ -93,7 +93,8 @@ void Compare(const Problem& problem, const ParallelPlan& plan, const Choices& ch
   }
 }
 
-// Memory at which the choices of a plan tell apart: nothing fits, each one just fits, all fit.
+// Returns the capacities that distinguish the choices of a plan: nothing fits, each choice just
+// fits, all fit.
 std::vector<Bytes> TellingCapacities(const Choices& choices) {
   std::vector<Bytes> capacities;
   for (const RecomputeChoice& choice : choices.all) {
@@ -115,8 +116,8 @@ Question RandomQuestion(std::mt19937& random) {
       random() % 2 == 0 ? AttentionKernel::kFlash2 : AttentionKernel::kUnfused;
   question.cluster.pools = {Nodes(pick({1, 2}), pick({2, 3, 4}))};
   question.workload.global_batch_size = 12 * pick({1, 2});
-  question.workload.framework_name =
-      random() % 2 == 0 ? "megatron-core" : "nanotron";  // even and by-cost splits of layers
+  // Even splits of layers, and splits by cost.
+  question.workload.framework_name = random() % 2 == 0 ? "megatron-core" : "nanotron";
   return question;
 }
 
@@ -126,7 +127,7 @@ TEST_P(RecomputeTest, NarrowingEqualsTryingEverything) {
   std::mt19937 random(static_cast<unsigned>(GetParam()));
   Problem problem = Resolved(RandomQuestion(random));
   const SearchSpace space = SpaceOf(problem);
-  constexpr unsigned kOneIn = 97;  // of the groups of plans that differ in recomputation only
+  constexpr unsigned kOneIn = 97;  // share of the groups of plans that differ only in recomputation
   const int group_depth = static_cast<int>(Dimension::kRecompute);
   for (PlanWalk walk(space); walk.Next();) {
     if (walk.plan().pipeline_parallel > problem.model.layer_count) walk.Skip();
@@ -145,8 +146,8 @@ TEST_P(RecomputeTest, NarrowingEqualsTryingEverything) {
 }
 
 // With one micro-batch in flight a stage may need more memory for one recomputed layer than for
-// none: the working set comes with the first. Held against every pair of numbers, at every capacity
-// that tells two of them apart.
+// none, because the working set comes with the first. The result is compared with every pair of
+// numbers, at every capacity that distinguishes two of them.
 TEST(RecomputeByStageTest, EqualsTryingAllNumbers) {
   Question question = TinyQuestion();
   question.model.layer_count = 8;
@@ -174,8 +175,8 @@ TEST(RecomputeByStageTest, EqualsTryingAllNumbers) {
   }
 }
 
-// Stages of 8 and 4 layers in two chunks each, which recompute as many layers as their sister:
-// steps of two, held against every pair of them.
+// Stages have 8 and 4 layers in two chunks each. Both chunks of a stage recompute the same number
+// of layers, so numbers go in steps of two. The result is compared with every pair of them.
 TEST(RecomputeByStageTest, ChunksOfUnevenStages) {
   Question question = TinyQuestion();
   question.model.layer_count = 12;
@@ -215,7 +216,7 @@ TEST(RecomputeByStageTest, ChunksOfUnevenStages) {
 struct MixCase {
   const char* name;
   ParallelPlan plan;
-  int layers;  // of the largest stage
+  int layers;  // layers of the largest stage
 };
 
 void PrintTo(const MixCase& c, std::ostream* out) { *out << c.name; }
@@ -241,7 +242,8 @@ const MixCase kMixCases[] = {
 
 class RecomputeMixTest : public testing::TestWithParam<MixCase> {
  protected:
-  // The listed choices and every pair of numbers of full and selective layers in each stage.
+  // Returns the listed choices and every pair of numbers of full and selective layers in each
+  // stage.
   static Choices AllMixes(const Problem& problem) {
     AnalyticModel model(ViewOf(problem));
     ParallelPlan plan = GetParam().plan;
@@ -266,7 +268,7 @@ class RecomputeMixTest : public testing::TestWithParam<MixCase> {
   }
 };
 
-// At every memory that tells two choices apart. Unfused attention keeps its scores, which is what
+// Checks every capacity that distinguishes two choices. Unfused attention stores its scores, which
 // selective recomputation saves.
 TEST_P(RecomputeMixTest, EqualsTryingAllMixes) {
   Question question = TinyQuestion();
@@ -283,7 +285,7 @@ TEST_P(RecomputeMixTest, EqualsTryingAllMixes) {
     const NarrowedRecompute narrowed =
         NarrowRecompute(tight, SpaceOf(problem), GetParam().plan, {});
     EXPECT_EQ(BestKept(narrowed), choices.BestTime(capacity)) << capacity.count;
-    // Looking at every choice loses none of them.
+    // Checking every choice loses none of them.
     EXPECT_EQ(BestKept(NarrowRecompute(tight, SpaceOf(problem), GetParam().plan,
                                        {.by_dominance = false})),
               choices.BestTime(capacity))
@@ -298,7 +300,7 @@ TEST_P(RecomputeMixTest, EqualsTryingAllMixes) {
 INSTANTIATE_TEST_SUITE_P(All, RecomputeMixTest, testing::ValuesIn(kMixCases),
                          [](const auto& test) { return std::string(test.param.name); });
 
-// Where selective recomputation of every layer is the best mix, it is kept once.
+// If selective recomputation of every layer is the best mix, it is kept only once.
 TEST(RecomputeMixesTest, SelectiveEverywhereIsKeptOnce) {
   Question question = TinyQuestion();
   question.workload.attention_kernel = AttentionKernel::kUnfused;
@@ -315,8 +317,8 @@ TEST(RecomputeMixesTest, SelectiveEverywhereIsKeptOnce) {
   EXPECT_EQ(narrowed.kept.front().plan, selective);
 }
 
-// Under 1F1B the first stages hold most micro-batches, so they recompute more; one layer less does
-// not fit in any stage, and the step is faster than with the same number everywhere.
+// Under 1F1B the first stages hold the most micro-batches, so they recompute more. One layer less
+// does not fit in any stage, and the step is faster than with the same number in all stages.
 TEST(RecomputeByStageTest, AsFewLayersInEachStageAsFit) {
   Question question = TinyQuestion();
   question.model.layer_count = 16;
@@ -333,7 +335,7 @@ TEST(RecomputeByStageTest, AsFewLayersInEachStageAsFit) {
   const RecomputeChoice& choice = narrowed.kept.back();
   const std::vector<int>& counts = choice.plan.recompute.layer_counts;
   EXPECT_EQ(counts.front(), 3);
-  EXPECT_LT(counts[2], 3);  // the last stage has the logits beside
+  EXPECT_LT(counts[2], 3);  // the last stage also holds the logits
   EXPECT_TRUE(choice.estimate.fits);
   EXPECT_LT(choice.estimate.step_time, everywhere.step_time);
   for (std::size_t stage = 0; stage < counts.size(); ++stage) {
@@ -342,7 +344,7 @@ TEST(RecomputeByStageTest, AsFewLayersInEachStageAsFit) {
     --fewer.recompute.layer_counts[stage];
     EXPECT_FALSE(tight.Quick(fewer).fits) << stage;
   }
-  // A user who bounds the number means the same for all stages.
+  // A user who limits the number means the same number for all stages.
   problem.space.recomputed_layers = {.at_least = 1};
   const NarrowedRecompute bounded = NarrowRecompute(tight, SpaceOf(problem), plan, {});
   EXPECT_EQ(bounded.kept.back().plan.recompute.layer_counts, (std::vector<int>{3, 3, 3, 3}));

@@ -20,7 +20,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// What the first rejection on the way down to the plan says; `at` is the dimension just set.
+// The first rejection on the way down to the plan; `at` is the dimension that was just set.
 struct Found {
   Rejection rejection = {};
   Dimension at = Dimension::kTensorParallel;
@@ -42,7 +42,7 @@ std::optional<Found> FirstRejection(std::string_view rule, const Problem& proble
 
 struct Expected {
   Dimension at = Dimension::kTensorParallel;
-  std::string reason = {};  // a part of it
+  std::string reason = {};  // a part of the reason
   double value = 0;
   double limit = 0;
 };
@@ -50,9 +50,10 @@ struct Expected {
 struct Case {
   std::string name;
   std::string rule;
-  std::function<void(Problem&)> change;  // of two nodes of eight A100 with a batch of 16
+  // Changes the problem, which is two nodes of eight A100 with a batch of 16.
+  std::function<void(Problem&)> change;
   ParallelPlan plan = {};
-  std::optional<Expected> expected = {};  // nothing: the rule lets it pass
+  std::optional<Expected> expected = {};  // nullopt: the rule accepts it
 };
 
 void Nothing(Problem& /*problem*/) {}
@@ -86,7 +87,7 @@ void ExpertsOfABlock(Problem& problem) {
   problem.profile.experts_need_outer_pipeline = true;
 }
 
-// 24 heads of which 6 are key-value heads: tensor parallelism of 3 and 12 keeps them whole.
+// 24 heads, of which 6 are key-value heads: tensor parallelism of 3 and 12 keeps them whole.
 void GroupedHeads(Problem& problem) {
   problem.model.attention_head_count = 24;
   problem.model.kv_head_count = 6;
@@ -126,14 +127,14 @@ const Case kDivisibility[] = {
      {.tensor_parallel = 4,
       .context_parallel = 4,
       .context_parallel_kind = ContextParallelKind::kUlysses}},
-    {"UlyssesDoesNotDivideHeads",  // 16 heads / 8 = 2 heads a rank
+    {"UlyssesDoesNotDivideHeads",  // 16 heads / 8 = 2 heads per rank
      "divisibility",
      Ulysses,
      {.tensor_parallel = 8,
       .context_parallel = 4,
       .context_parallel_kind = ContextParallelKind::kUlysses},
      Expected{Dimension::kContextParallelKind, "heads of a tensor-parallel rank", 4, 2}},
-    {"UlyssesDoesNotDivideKeyValueHeads",  // 4 of them, 2 a rank
+    {"UlyssesDoesNotDivideKeyValueHeads",  // 4 key-value heads, 2 per rank
      "divisibility",
      UlyssesOfFourKeyValueHeads,
      {.tensor_parallel = 2,
@@ -243,7 +244,7 @@ const Case kTopology[] = {
     {"HalfANode", "topology", Nothing, {.tensor_parallel = 4}},
     {"TwoNodes", "topology", Nothing, {.tensor_parallel = 16}},
     {"ThirdsOfSix", "topology", NodesOfSix, {.tensor_parallel = 3}},
-    {"FourOfSix",  // the second group would take two devices of each of two nodes
+    {"FourOfSix",  // the second group would have two devices on each of two nodes
      "topology",
      NodesOfSix,
      {.tensor_parallel = 4},
@@ -270,7 +271,7 @@ const Case kDominance[] = {
      Nothing,
      {.tensor_parallel = 4, .zero_stage = 3},
      Expected{Dimension::kOptimizerOffload, "zero_stage > 0 over one rank", 3, 0}},
-    // The equal plan is not in the space: nothing would be left of this one.
+    // The equal plan is not in the space, so none of the two would remain.
     {"OneRankWithoutZero0", "dominance", WithoutZero0, {.pipeline_parallel = 4, .zero_stage = 1}},
     {"OneRankWithZero0",
      "dominance",
@@ -278,7 +279,7 @@ const Case kDominance[] = {
      {.pipeline_parallel = 4, .zero_stage = 1},
      Expected{Dimension::kOptimizerOffload, "zero_stage > 0 over one rank", 1, 0}},
     {"OneRankWithAGroupFixed", "dominance", GroupsOfTwo, {.pipeline_parallel = 4, .zero_stage = 1}},
-    {"ExpertsOverTensorRanks",  // 4 ranks / (2 x 1): two hold the same experts
+    {"ExpertsOverTensorRanks",  // 4 ranks / (2 x 1): two ranks hold the same experts
      "dominance",
      FourExperts,
      {.tensor_parallel = 4, .expert_parallel = 2, .zero_stage = 1}},
