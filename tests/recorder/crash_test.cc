@@ -1,4 +1,4 @@
-// kill -9 at any moment loses nothing that was acknowledged and doubles nothing.
+// kill -9 at any moment loses nothing that was acknowledged and duplicates nothing.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,14 +29,15 @@ namespace {
 
 constexpr int kGroup = 10;
 
-// When the writer is killed: so many rounds after so many calls have been acknowledged.
+// The moment at which the writer is killed: a number of rounds after a number of acknowledged
+// calls.
 struct Moment {
   int acknowledged = 0;
   long rounds = 0;
 };
 
-// A writer in a process of its own: each byte that comes through the pipe acknowledges one more
-// call. It writes until it is killed.
+// A writer in a process of its own, which writes until it is killed. Each byte from the pipe
+// acknowledges one more call.
 template <typename Write>
 int KillWhile(const std::string& path, Moment moment, const Write& write_some) {
   std::array<int, 2> ends = {};
@@ -46,7 +47,7 @@ int KillWhile(const std::string& path, Moment moment, const Write& write_some) {
     close(ends[0]);
     auto recorder = Recorder::Open({.path = path});
     for (int i = 0; recorder.ok() && write_some(*recorder, i, ends[1]);) ++i;
-    _exit(1);  // only after an error: the loop has no end
+    _exit(1);  // only after an error, because the loop never ends
   }
   close(ends[1]);
   int acknowledged = 0;
@@ -54,7 +55,7 @@ int KillWhile(const std::string& path, Moment moment, const Write& write_some) {
   while (acknowledged < moment.acknowledged && read(ends[0], &byte, 1) == 1) ++acknowledged;
   PassRounds(moment.rounds);
   kill(child, SIGKILL);
-  while (read(ends[0], &byte, 1) == 1) ++acknowledged;  // what the pipe still holds
+  while (read(ends[0], &byte, 1) == 1) ++acknowledged;  // bytes that the pipe still holds
   close(ends[0]);
   int status = 0;
   waitpid(child, &status, 0);
@@ -80,7 +81,7 @@ bool AppendGroup(Recorder& recorder, int number) {
   return recorder.AppendEvents(events).ok() && recorder.AppendPlans(plans).ok();
 }
 
-// A whole study a call, from its question to its answer.
+// Stores a whole study per call, from its question to its answer.
 bool RunStudy(Recorder& recorder, int number) {
   const std::string id = fmt::format("s{:04}", number);
   if (!recorder.InsertStudy(MakeStudy(id, number)).ok()) return false;
@@ -101,9 +102,9 @@ class CrashTest : public testing::TestWithParam<int> {
 
 TEST_P(CrashTest, LosesNoGroup) {
   const int acknowledged = KillWriter(path_, {.acknowledged = GetParam()}, AppendGroup);
-  auto recorder = Recorder::Open({.path = path_});  // the lock went with the process
+  auto recorder = Recorder::Open({.path = path_});  // the lock was released with the process
   ASSERT_TRUE(recorder.ok()) << recorder.status();
-  if (acknowledged == 0) return;  // killed before the first study, perhaps
+  if (acknowledged == 0) return;  // perhaps killed before the first study
   std::vector<std::string> payloads;
   std::int64_t revision = 1;
   while (true) {
@@ -111,7 +112,7 @@ TEST_P(CrashTest, LosesNoGroup) {
     ASSERT_TRUE(events.ok()) << events.status();
     if (events->empty()) break;
     for (const EventRecord& event : *events) {
-      ASSERT_EQ(event.revision, ++revision);  // no gap, nothing twice
+      ASSERT_EQ(event.revision, ++revision);  // no gap and no duplicate
       ASSERT_EQ(event.payload, fmt::format("{}", revision - 2));
       payloads.push_back(event.payload);
     }
@@ -127,11 +128,11 @@ TEST_P(CrashTest, LosesNoGroup) {
     }
     token = page->next_page_token;
   } while (!token.empty());
-  // Whole groups; at most one of each was stored and not acknowledged.
+  // Only whole groups are stored; at most one group of each kind was stored but not acknowledged.
   const std::size_t least = static_cast<std::size_t>(acknowledged) * kGroup;
   EXPECT_THAT(payloads.size(), testing::AnyOf(least, least + kGroup));
   EXPECT_THAT(plans.size(), testing::AnyOf(least, least + kGroup));
-  // The journal goes on where it stopped.
+  // The journal continues where it stopped.
   EXPECT_EQ(recorder->AppendEvents(std::vector{MakeEvent("a")})->at(0), revision + 1);
 }
 
@@ -152,7 +153,8 @@ TEST_P(CrashTest, LeavesNoHalfStudy) {
       finished += has_ended ? 1 : 0;
       EXPECT_TRUE(has_ended || study.state == StudyState::kInterrupted) << study.id;
       EXPECT_EQ(recorder->ListPlans(study.id, 0, "")->plans.size(), has_ended ? 2U : 0U);
-      // queued, running, progress, succeeded; or queued, perhaps running, interrupted
+      // The events are queued, running, progress, succeeded; or queued, perhaps running,
+      // interrupted.
       EXPECT_EQ(study.revision == 4, has_ended) << study.id;
     }
     token = page->next_page_token;
@@ -200,7 +202,8 @@ bool FinishTrial(Recorder& recorder, const AttemptRecord& attempt) {
   return recorder.FinishTrial(ending).ok();
 }
 
-// One more trial a call and reports after it, from where the last process was cut off.
+// Stores one more trial per call and then its reports, continuing where the last process was
+// killed.
 bool RunTrial(Recorder& recorder, int number) {
   if (number == 0 && !recorder.GetStudy("a").ok() && !recorder.InsertStudy(MakeStudy("a")).ok()) {
     return false;
@@ -212,18 +215,19 @@ bool RunTrial(Recorder& recorder, int number) {
     if (!attempt.ok() || !FinishTrial(recorder, *attempt)) return false;
     return recorder.InsertMeasurements(ReportsAfter(count)).ok();
   }
-  // The reports of the last trial may be missing; those that are there are not doubled.
+  // The reports of the last trial may be missing; existing ones are not duplicated.
   if (count > 0 && !recorder.InsertMeasurements(ReportsAfter(count)).ok()) return false;
   const auto begun = recorder.BeginTrial(MakeIntent("a", fmt::format("d{}", count + 1)));
   if (!begun.ok() || !FinishTrial(recorder, begun->attempt)) return false;
   return recorder.InsertMeasurements(ReportsAfter(count + 1)).ok();
 }
 
-// That every ended trial has its attempt, its measurement and its event once; gives how many ended.
+// Checks that every ended trial has its attempt, measurement and event exactly once; returns the
+// number of ended trials.
 int CheckTrials(const Recorder& recorder) {
   int ended = 0;
   for (const TrialRecord& trial : Trials(recorder)) {
-    const int number = ended + 1;  // so that an open one can only be the last
+    const int number = ended + 1;  // so only the last can be open
     EXPECT_EQ(trial.number, number);
     EXPECT_EQ(trial.plan_digest, fmt::format("d{}", number));
     const auto attempts = recorder.ListAttempts("a", number);
@@ -242,7 +246,7 @@ int CheckTrials(const Recorder& recorder) {
   return ended;
 }
 
-// Killed at forty moments, each time a little after a call was acknowledged.
+// The process is killed at forty moments, each shortly after a call was acknowledged.
 TEST(CrashOfTrialsTest, LosesNothingAndDoublesNothing) {
   const TemporaryFolder folder;
   const std::string path = folder.File("s.db");
@@ -257,7 +261,7 @@ TEST(CrashOfTrialsTest, LosesNothingAndDoublesNothing) {
     const int now = CheckTrials(*recorder);
     EXPECT_THAT(now - ended, testing::AnyOf(acknowledged, acknowledged + 1));
     ended = now;
-    // Measurements are numbered without a gap, and those that came together are there together.
+    // Measurements are numbered without a gap, and those that were stored together are all there.
     const auto last = recorder->LastMeasurementSequence();
     ASSERT_TRUE(last.ok()) << last.status();
     EXPECT_THAT(*last, testing::AnyOf((ended - 1) * (1 + kReports) + 1, ended * (1 + kReports), 0));
@@ -266,7 +270,7 @@ TEST(CrashOfTrialsTest, LosesNothingAndDoublesNothing) {
       EXPECT_EQ(std::ssize(*events), 1 + ended);
     }
   }
-  EXPECT_GT(ended, 40);  // 1.5 a round on average
+  EXPECT_GT(ended, 40);  // 1.5 per round on average
 }
 
 constexpr int kImported = 4000;
@@ -289,8 +293,8 @@ std::vector<std::string> LinesToImport() {
   return LinesOf(*source);
 }
 
-// Killed in the middle of an import, at another group each time: what is there is a beginning of
-// it, and the same import completes it.
+// The process is killed in the middle of an import, each time at another group. The stored part is
+// a beginning of the import, and repeating the import completes it.
 TEST(CrashOfImportTest, TheSameImportCompletesIt) {
   const std::vector<std::string> lines = LinesToImport();
   std::mt19937 random(20261125);
@@ -299,7 +303,7 @@ TEST(CrashOfImportTest, TheSameImportCompletesIt) {
     const std::string path = folder.File("s.db");
     const Moment moment = {.acknowledged = groups,
                            .rounds = static_cast<long>(random() % 3'000'000)};
-    // Acknowledges each group, and then waits to be killed.
+    // Acknowledges each group and then waits to be killed.
     const auto import = [&](Recorder& recorder, int /*number*/, int pipe) {
       StoreAccess access = DirectAccess(recorder);
       access.write = [&](const StoreCall& call) -> absl::Status {

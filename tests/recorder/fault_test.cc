@@ -1,5 +1,5 @@
-// A disk that fails under a call, at each of its writes and syncs: the call says so, the store is
-// as before, and the same call works when the disk does.
+// The disk fails during a call, at each of its writes and syncs. The call reports the error, the
+// store is unchanged, and the same call succeeds once the disk works.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@
 namespace meshwright {
 namespace {
 
-// All rows of all tables, as another process sees them.
+// Returns all rows of all tables, as another process sees them.
 std::string Dump(const std::string& path) {
   std::string dump;
   const auto connection = OpenConnection(path, ConnectionMode::kReadOnly);
@@ -34,7 +34,7 @@ std::string Dump(const std::string& path) {
       const auto has_row = rows->Step();
       EXPECT_TRUE(has_row.ok()) << has_row.status();
       if (!has_row.ok() || !*has_row) break;
-      for (int i = 0; i < 30; ++i) dump += rows->Text(i) + "|";  // those beyond the last are empty
+      for (int i = 0; i < 30; ++i) dump += rows->Text(i) + "|";  // beyond the last: empty
       dump += "\n";
     }
   }
@@ -43,7 +43,7 @@ std::string Dump(const std::string& path) {
 
 struct Case {
   const char* name;
-  // The `number`-th call of its kind, which succeeds on a healthy disk.
+  // Makes the `number`-th call of its kind, which succeeds on a healthy disk.
   std::function<absl::Status(Recorder&, int number)> call;
   bool needs_trials = false;
 };
@@ -110,8 +110,8 @@ TEST_P(FaultTest, ACallThatFailsLeavesTheStoreAsItWas) {
     int failed = 0;
     for (int at = 1;; ++at) {
       ++number;
-      // A call that fills the log has it moved into the store after it has committed, and a disk
-      // that fails only then fails no call.
+      // A call that fills the log commits before the log moves into the store. A disk that fails
+      // only during that move fails no call.
       RunSql(path_, "PRAGMA wal_checkpoint(TRUNCATE)");
       const std::string before = Dump(path_);
       vfs_.Arm({.at = at, .code = code, .once = once});
@@ -130,7 +130,7 @@ TEST_P(FaultTest, ACallThatFailsLeavesTheStoreAsItWas) {
     }
     EXPECT_GE(failed, 2) << "a write and a sync at least";
   }
-  // What was stored in the end survives an orderly stop.
+  // The final state survives an orderly stop.
   const std::string after = Dump(path_);
   recorder_.reset();
   auto reopened = Recorder::Open({.path = path_});
@@ -141,7 +141,7 @@ TEST_P(FaultTest, ACallThatFailsLeavesTheStoreAsItWas) {
 INSTANTIATE_TEST_SUITE_P(All, FaultTest, testing::ValuesIn(kCases),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
-// Of calls that run together those are stored that say so, whichever write fails.
+// If calls run together, exactly those that report success are stored, whichever write fails.
 TEST(FaultOfTogetherTest, WhatIsStoredIsWhatWasAcknowledged) {
   FaultyVfs vfs;
   const TemporaryFolder folder;
@@ -177,7 +177,7 @@ TEST(FaultOfTogetherTest, WhatIsStoredIsWhatWasAcknowledged) {
 TEST(FaultOfOpenTest, AStoreThatCouldNotBeMadeIsMadeLater) {
   FaultyVfs vfs;
   int failed = 0;
-  for (int at = 1;; at += 3) {  // making a store is some hundred writes
+  for (int at = 1;; at += 3) {  // creating a store takes some hundred writes
     const TemporaryFolder folder;
     vfs.Arm({.at = at});
     const auto made = Recorder::Open({.path = folder.File("s.db")});

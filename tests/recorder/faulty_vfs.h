@@ -8,15 +8,16 @@
 
 namespace meshwright {
 
-// A file system that fails when told to: SQLite's own, but for the writes, syncs and truncations
-// that are counted and, from a given one on, refused. SQLite's default while it lives.
+// A file system that fails on request. It is SQLite's own, except that writes, syncs and
+// truncations are counted and refused from a given number on. It is SQLite's default as long as it
+// exists.
 class FaultyVfs {
  public:
-  // How the refused calls fail, and how many do.
+  // The kind of failure and the number of calls that fail.
   struct Fault {
     int at = 1;  // the first call that fails
     int code = SQLITE_IOERR_WRITE;
-    bool once = true;  // false: every later one too, as on a full disk
+    bool once = true;  // false: every later call fails too, as on a full disk
   };
 
   FaultyVfs() : real_(sqlite3_vfs_find(nullptr)), vfs_(*real_) {
@@ -77,7 +78,7 @@ class FaultyVfs {
     return code;
   }
 
-  // Every call goes to the real file; three kinds may fail before they get there.
+  // Every call goes to the real file, but three kinds of calls may fail first.
   static sqlite3_io_methods Methods(const sqlite3_io_methods& real) {
     sqlite3_io_methods m = real;
     m.xClose = [](sqlite3_file* f) { return Real(f)->pMethods->xClose(Real(f)); };

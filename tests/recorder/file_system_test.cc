@@ -14,7 +14,7 @@ namespace {
 
 struct Case {
   const char* name;
-  std::uint32_t type;  // statfs(2)
+  std::uint32_t type;  // from statfs(2)
   bool is_network;
 };
 constexpr Case kCases[] = {

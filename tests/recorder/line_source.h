@@ -12,7 +12,7 @@
 
 namespace meshwright {
 
-// Returns lines as an import reads them; `lines` must outlive the source.
+// Returns a source of the lines for an import; `lines` must outlive the source.
 inline LineSource SourceOf(const std::vector<std::string>& lines) {
   const auto next = std::make_shared<std::size_t>(0);
   return {.next = [&lines, next]() -> absl::StatusOr<std::optional<std::string>> {

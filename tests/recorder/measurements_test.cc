@@ -188,7 +188,8 @@ TEST_F(MeasurementsTest, FiltersAndOrders) {
   }
 }
 
-// By when they were measured, whenever they were stored; equal times by number.
+// The order is by the time of measuring, regardless of the time of storing; equal times are by
+// number.
 TEST_F(MeasurementsTest, TheLatestAreByTime) {
   struct Row {
     const char* id;
@@ -245,7 +246,7 @@ TEST_F(MeasurementsTest, TokensAreBoundToFilterAndOrder) {
     const auto refused = recorder_->ListMeasurements(filter, order, 1, page->next_page_token);
     EXPECT_EQ(Reason(refused.status()), "INVALID_PAGE_TOKEN");
   }
-  // Rows that arrive neither repeat nor hide others.
+  // New rows neither repeat nor hide others.
   ASSERT_TRUE(Insert({MakeMeasurement("o")}).ok());
   const auto next =
       recorder_->ListMeasurements({}, MeasurementOrder::kNewest, 1, page->next_page_token);

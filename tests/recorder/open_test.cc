@@ -1,4 +1,4 @@
-// What Open accepts, refuses and waits for.
+// The stores that Open accepts and refuses, and the locks that it waits for.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -47,8 +47,8 @@ TEST_F(OpenTest, LeavesOneFileAndTheLockBehind) {
 TEST_F(OpenTest, RefusesWhatIsNotAStore) {
   struct Case {
     const char* name;
-    std::string text;  // of the file; or else
-    std::string sql;   // that makes it
+    std::string text;  // content of the file; or else
+    std::string sql;   // statements that create it
   };
   const Case kCases[] = {
       {"short text", "hello", ""},
@@ -105,10 +105,10 @@ TEST_F(OpenTest, OneWriterAndItSaysWho) {
               HasSubstr("pid " + std::to_string(getpid()) + " (meshwrightd on 127.0.0.1:7001)"));
   EXPECT_THAT(Message(second.status()), HasSubstr("--server"));
   EXPECT_THAT(Message(second.status()), HasSubstr("--db"));
-  // The same file by another name is the same store.
+  // Another name of the same file refers to the same store.
   fs::create_symlink(path_, folder_.File("link.db"));
   EXPECT_EQ(Reason(Recorder::Open({.path = folder_.File("link.db")}).status()), "STORE_IN_USE");
-  // The lock moves with the Recorder and goes with it.
+  // The lock moves with the Recorder and is released with it.
   {
     const Recorder moved = *std::move(first);
     EXPECT_EQ(Reason(Write().status()), "STORE_IN_USE");
@@ -182,7 +182,7 @@ TEST_F(OpenTest, ChecksIntegrityAfterAnUncleanStop) {
       ASSERT_TRUE(recorder->InsertStudy(MakeStudy("s" + std::to_string(i), i)).ok());
     }
   }
-  // Damage inside the tables: the last eight pages, far behind what describes them, are 0xFF.
+  // The damage is inside the tables: the last eight pages, far behind the schema, are 0xFF.
   std::string bytes = ReadFile(path_);
   std::fill(bytes.end() - 8 * 4096, bytes.end(), '\xff');
   { std::ofstream(path_, std::ios::binary) << bytes; }
@@ -195,7 +195,7 @@ TEST_F(OpenTest, ChecksIntegrityAfterAnUncleanStop) {
   EXPECT_EQ(Reason(Write().status()), "STORE_CORRUPT") << "a refused store is no orderly stop";
 }
 
-// Which keeps the log, with rows in it, from being removed.
+// The reader prevents the removal of the log, which has rows.
 TEST_F(OpenTest, TrustsAnOrderlyStopBesideAReader) {
   ASSERT_TRUE(Write().ok());
   const auto reader = Read();
@@ -209,7 +209,7 @@ TEST_F(OpenTest, TrustsAnOrderlyStopBesideAReader) {
   ASSERT_GT(fs::file_size(path_ + "-wal"), 0U);
   std::string bytes = ReadFile(path_);
   ASSERT_GT(bytes.size(), 12U * 4096);
-  std::fill(bytes.end() - 2 * 4096, bytes.end(), '\xff');  // that only a check would find
+  std::fill(bytes.end() - 2 * 4096, bytes.end(), '\xff');  // only a check would find this
   { std::ofstream(path_, std::ios::binary) << bytes; }
   EXPECT_TRUE(Write().ok());
   { std::ofstream(path_ + ".lock") << "pid 1 (a writer that was killed)"; }

@@ -32,7 +32,7 @@ class PagingTest : public testing::Test {
 TEST_F(PagingTest, ListsStudiesNewestFirst) {
   Insert("a", 10);
   Insert("c", 20);
-  Insert("b", 20);  // as old as c: the greater id first
+  Insert("b", 20);  // as old as c, so the greater id comes first
   Insert("d", 5);
   const auto first = recorder_->ListStudies(3, "");
   ASSERT_TRUE(first.ok()) << first.status();
@@ -53,7 +53,7 @@ TEST_F(PagingTest, ExactPageHasNoNext) {
   EXPECT_NE(recorder_->ListStudies(1, "")->next_page_token, "");
 }
 
-// Pages never skip or repeat rows while data arrives.
+// Pages never skip or repeat rows while new rows arrive.
 TEST_F(PagingTest, RowsThatArriveNeitherRepeatNorHideOthers) {
   for (int i = 0; i < 25; ++i) Insert(fmt::format("s{:02}", i), 100 + i / 3);
   std::vector<std::string> seen;
@@ -67,7 +67,7 @@ TEST_F(PagingTest, RowsThatArriveNeitherRepeatNorHideOthers) {
     Insert(fmt::format("new{}", pages), 1000);
     ++pages;
   } while (!token.empty());
-  EXPECT_EQ(pages, 7);  // 25 in fours
+  EXPECT_EQ(pages, 7);  // 25 rows in pages of four
   std::vector<std::string> expected;
   for (int i = 24; i >= 0; --i) expected.push_back(fmt::format("s{:02}", i));
   EXPECT_EQ(seen, expected);
@@ -114,7 +114,7 @@ TEST_F(PagingTest, ListsEventsAfterARevision) {
     const auto listed = recorder_->ListEvents("a", after, limit);
     EXPECT_TRUE(listed.ok()) << listed.status();
     for (const EventRecord& event : *listed) {
-      // Revision 1 is the state's event, so the payload says the revision of the rest.
+      // Revision 1 is the state's event; the payload of each other event is its revision.
       if (event.revision > 1) {
         EXPECT_EQ(event.payload, std::to_string(event.revision));
       }

@@ -8,7 +8,7 @@
 
 namespace meshwright {
 
-// Runs statements on a file behind the Recorder's back; gives the first column of each row.
+// Runs statements on a file without the Recorder; returns the first column of each row.
 inline std::vector<std::string> RunSql(const std::string& path, const std::string& sql) {
   sqlite3* connection = nullptr;
   EXPECT_EQ(sqlite3_open(path.c_str(), &connection), SQLITE_OK);

@@ -14,7 +14,7 @@
 namespace meshwright {
 namespace {
 
-// Every test runs in memory and on a file that is closed and opened again before it is looked at.
+// Every test runs in memory, and on a file that is closed and reopened before each check.
 class StudiesTest : public testing::TestWithParam<bool> {
  protected:
   StudiesTest() { Open(); }
@@ -29,7 +29,7 @@ class StudiesTest : public testing::TestWithParam<bool> {
     recorder_.reset();
     Open();
   }
-  // What the journal says, as "kind:payload".
+  // Returns the journal's events as "kind:payload".
   std::vector<std::string> Journal(const std::string& id) {
     std::vector<std::string> lines;
     const auto events = recorder_->ListEvents(id, 0, 0);
@@ -54,7 +54,7 @@ TEST_P(StudiesTest, KeepsEveryField) {
   study.outcome = "failed";
   study.request_id = "r";
   study.request_hash = "h";
-  study.result = "";  // there, and empty
+  study.result = "";  // present but empty
   study.error_message = "out of luck";
   study.start_time_ms = 1001;
   study.end_time_ms = std::numeric_limits<std::int64_t>::max();
@@ -65,7 +65,7 @@ TEST_P(StudiesTest, KeepsEveryField) {
   const auto inserted = recorder_->InsertStudy(study);
   ASSERT_TRUE(inserted.ok()) << inserted.status();
   EXPECT_TRUE(inserted->is_new);
-  study.revision = 1;  // the event of its first state
+  study.revision = 1;  // revision of the event of its first state
   EXPECT_EQ(inserted->study, study);
   Reopen();
   EXPECT_EQ(*recorder_->GetStudy("a"), study);
@@ -86,7 +86,7 @@ TEST_P(StudiesTest, TakesOneRequestOnce) {
   study.request_hash = "h1";
   ASSERT_TRUE(recorder_->InsertStudy(study).ok());
   Reopen();
-  study.id = "b";  // a client that retries has the server make a new id
+  study.id = "b";  // if a client retries, the server creates a new id
   const auto again = recorder_->InsertStudy(study);
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_FALSE(again->is_new);
@@ -176,7 +176,7 @@ TEST_P(StudiesTest, FinishesAtOnce) {
   EXPECT_EQ(finished->revision, 3);
   EXPECT_THAT(Journal("a"),
               testing::ElementsAre("state:queued", "progress:100%", "state:succeeded"));
-  // The ranking replaced the appended one, rank 9 with it.
+  // The ranking replaced the appended one, including rank 9.
   EXPECT_THAT(recorder_->ListPlans("a", 0, "")->plans,
               testing::ElementsAre(MakePlan("a", 0), MakePlan("a", 1)));
 }
@@ -193,7 +193,7 @@ TEST_P(StudiesTest, KeepsAppendedPlansWhenTheEndingHasNone) {
 TEST_P(StudiesTest, FinishesWhollyOrNotAtAll) {
   Insert("a");
   StudyEnding ending = {.study_id = "a", .time_ms = 3000, .events = {MakeEvent("a")}};
-  ending.plans = {MakePlan("a", 1), MakePlan("a", 1)};  // one rank twice
+  ending.plans = {MakePlan("a", 1), MakePlan("a", 1)};  // the same rank twice
   const auto twice = recorder_->FinishStudy(ending);
   EXPECT_TRUE(absl::IsAlreadyExists(twice.status())) << twice.status();
   ending.plans = {MakePlan("b", 1)};
@@ -207,12 +207,13 @@ TEST_P(StudiesTest, FinishesWhollyOrNotAtAll) {
   EXPECT_THAT(recorder_->ListPlans("a", 0, "")->plans, testing::IsEmpty());
 }
 
-// From a state to another; the rest of the matrix follows from the two rules in CheckAlive.
+// Tests changes from one state to another; the two rules in CheckAlive imply the rest of the
+// matrix.
 TEST_P(StudiesTest, KeepsTheRulesOfStates) {
   struct Case {
     StudyState from;
     StudyState to;
-    std::string_view reason;  // empty: allowed
+    std::string_view reason;  // empty if allowed
   };
   constexpr Case kCases[] = {
       {StudyState::kQueued, StudyState::kRunning, ""},
@@ -244,7 +245,7 @@ TEST_P(StudiesTest, KeepsTheRulesOfStates) {
     EXPECT_TRUE(absl::IsFailedPrecondition(after.status())) << what;
     EXPECT_EQ(Reason(after.status()), tested.reason) << what;
   }
-  // Each kind of state has its own call.
+  // Each kind of state has a call of its own.
   EXPECT_TRUE(absl::IsInvalidArgument(
       recorder_->UpdateStudy({.study_id = "s1", .state = StudyState::kFailed}).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(
@@ -258,7 +259,7 @@ TEST_P(StudiesTest, AppendsAllOrNone) {
   const auto revisions = recorder_->AppendEvents(
       std::vector{MakeEvent("a", "1"), MakeEvent("b", "1"), MakeEvent("a", "2")});
   ASSERT_TRUE(revisions.ok()) << revisions.status();
-  EXPECT_THAT(*revisions, testing::ElementsAre(2, 2, 3));  // 1 is the state's event in both
+  EXPECT_THAT(*revisions, testing::ElementsAre(2, 2, 3));  // 1 is the state's event in both studies
   EXPECT_FALSE(recorder_->AppendEvents(std::vector{MakeEvent("a", "3"), MakeEvent("x")}).ok());
   const auto twice = recorder_->AppendPlans(std::vector{MakePlan("b", 1), MakePlan("b", 1)});
   EXPECT_EQ(Reason(twice), "PLAN_EXISTS");

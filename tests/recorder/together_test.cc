@@ -1,4 +1,4 @@
-// Calls that run together, and what is forgotten by age.
+// Calls that run together, and deletion by age.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -42,13 +42,13 @@ class TogetherTest : public testing::Test {
 
 TEST_F(TogetherTest, ACallThatFailsUndoesItselfAlone) {
   const StoreCall half = [](Recorder& recorder) {
-    // What it did before it fails is undone with it.
+    // The changes of a call before it fails are undone.
     EXPECT_TRUE(recorder.InsertStudy(MakeStudy("half")).ok());
     return recorder.AppendPlans(std::vector{MakePlan("half", 1), MakePlan("half", 1)});
   };
   const auto results = recorder_->RunTogether(
       std::vector{Insert("a"), Insert("a"), half, Insert("c"), StoreCall([&](Recorder& recorder) {
-                    // Those before are seen, but by nobody else yet.
+                    // It sees the changes of earlier calls, which nobody else sees yet.
                     EXPECT_TRUE(recorder.GetStudy("c").ok());
                     EXPECT_THAT(Stored(), testing::IsEmpty());
                     EXPECT_FALSE(recorder.Backup(folder_.File("b.db")).ok());
@@ -97,7 +97,7 @@ TEST_F(TogetherTest, EstimatesAreForgottenAndMeasurementsAreNot) {
   const auto deleted = recorder_->DeleteEstimates(6000);
   ASSERT_TRUE(deleted.ok()) << deleted.status();
   EXPECT_EQ(deleted->plan_count, 2);   // ranks 2 and 4 of "old"
-  EXPECT_EQ(deleted->event_count, 2);  // its progress
+  EXPECT_EQ(deleted->event_count, 2);  // its progress events
   const auto ranks = [this](const std::string& id) {
     std::vector<int> found;
     const auto page = recorder_->ListPlans(id, 0, "");
@@ -111,7 +111,7 @@ TEST_F(TogetherTest, EstimatesAreForgottenAndMeasurementsAreNot) {
   EXPECT_EQ(recorder_->ListTrials({.study_id = "old"}, TrialOrder::kNumber, 0, "")->trials.size(),
             1U);
   EXPECT_EQ(recorder_->ListAttempts("old", 1)->size(), 1U);
-  // What is left of the journal keeps its numbers: queued, progress, progress, succeeded.
+  // The remaining events keep their numbers: queued, progress, progress, succeeded.
   const auto events = recorder_->ListEvents("old", 0, 0);
   ASSERT_EQ(events->size(), 2U);
   EXPECT_EQ(events->at(1).revision, 4);
@@ -123,7 +123,7 @@ TEST_F(TogetherTest, EstimatesAreForgottenAndMeasurementsAreNot) {
   EXPECT_EQ(recorder_->DeleteEstimates(6000, "old")->last_study, "");
 }
 
-// Ten studies a call, so that a writer waits for no more than that.
+// Each call handles ten studies, so that a writer never waits longer than that.
 TEST_F(TogetherTest, EstimatesAreDeletedInGroups) {
   for (int i = 10; i < 35; ++i) {
     const std::string id = fmt::format("s{}", i);

@@ -48,7 +48,7 @@ absl::StatusOr<ImportCounts> Import(Recorder& recorder, const Lines& lines,
   return ImportMeasurements(SourceOf(lines), options, DirectAccess(recorder));
 }
 
-// An end that is true of the lines before it, whatever they say.
+// Appends an end that matches the lines before it, whatever they contain.
 Lines WithEnd(Lines lines) {
   Sha256 digest;
   for (const std::string& line : lines) digest.Add(line + "\n");
@@ -56,7 +56,7 @@ Lines WithEnd(Lines lines) {
   return lines;
 }
 
-// Every field is set, and no double has a short decimal.
+// Returns a record with every field set, whose doubles have no short decimal form.
 MeasurementRecord Full() {
   MeasurementRecord full = MakeMeasurement("full", "llama-13b");
   full.source = MeasurementSource::kTrial;
@@ -95,7 +95,8 @@ Recorder Filled() {
 TEST(TransferTest, AnExportComesBackTheSame) {
   const Recorder source = Filled();
   const Lines lines = Export(source);
-  // header, question, calibration, measurement, question, measurement, measurement, end
+  // The lines are header, question, calibration, measurement, question, measurement, measurement,
+  // end.
   ASSERT_EQ(lines.size(), 8U);
   EXPECT_EQ(lines[0], R"({"kind":"header","format":"meshwright-history","version":1})");
   EXPECT_THAT(lines[2], HasSubstr(R"("kind":"calibration")"));
@@ -107,7 +108,7 @@ TEST(TransferTest, AnExportComesBackTheSame) {
   ASSERT_TRUE(counts.ok()) << counts.status();
   EXPECT_EQ(counts->imported, 3);
   MeasurementRecord expected = Full();
-  expected.sequence = 2;  // its own in each store
+  expected.sequence = 2;  // each store has its own sequence
   expected.request_id = {};
   expected.request_hash = "";
   EXPECT_EQ(*target.GetMeasurement("full"), expected);
@@ -115,14 +116,14 @@ TEST(TransferTest, AnExportComesBackTheSame) {
   EXPECT_EQ(*target.GetCalibration("c"), *source.GetCalibration("c"));
   EXPECT_EQ(*target.LastMeasurementSequence(), 4);
 
-  // Once more: nothing is doubled.
+  // Repeating the import duplicates nothing.
   const auto again = Import(target, lines);
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(again->imported, 0);
   EXPECT_EQ(again->skipped, 3);
   EXPECT_EQ(*target.LastMeasurementSequence(), 4);
 
-  // Without what the target had, its export is the source's, byte for byte.
+  // Without the target's own rows, its export equals the source's, byte for byte.
   EXPECT_EQ(Export(target, {}).size(), 9U);
   Recorder fresh = OpenInMemory();
   ASSERT_TRUE(Import(fresh, lines).ok());
@@ -131,7 +132,7 @@ TEST(TransferTest, AnExportComesBackTheSame) {
 
 TEST(TransferTest, ExportsWhatTheFilterTakes) {
   const Lines lines = Export(Filled(), {.model_name = "gpt-3"});
-  ASSERT_EQ(lines.size(), 4U);  // header, question, measurement, end
+  ASSERT_EQ(lines.size(), 4U);  // header, question, measurement and end
   EXPECT_THAT(lines[2], HasSubstr(R"("id":"failed")"));
   EXPECT_EQ(Export(OpenInMemory()).size(), 2U);
 }
@@ -169,7 +170,7 @@ TEST(TransferTest, AnyDamageImportsNothing) {
     lines.resize(i);
     expect_refused(lines, fmt::format("cut off after {}", i));
   }
-  // Every byte of every line, one at a time.
+  // Changes every byte of every line, one at a time.
   for (std::size_t i = 0; i < whole.size(); ++i) {
     for (std::size_t at = 0; at < whole[i].size(); ++at) {
       Lines lines = whole;
@@ -182,7 +183,7 @@ TEST(TransferTest, AnyDamageImportsNothing) {
   EXPECT_EQ(Import(target, whole)->imported, 3);
 }
 
-// It would be the latest for ever.
+// Such a run would be the latest for ever.
 TEST(TransferTest, ARunThatIsStillToComeIsRefused) {
   Recorder source = OpenInMemory();
   MeasurementRecord measurement = MakeMeasurement("late", "llama-13b");
@@ -252,7 +253,7 @@ TEST(TransferTest, WhatNobodyCanMeanIsRefused) {
   EXPECT_EQ(import("plan_key", R"("a\u007f")"), "DAMAGED_EXPORT");
   EXPECT_EQ(import("note", R"("a\u009b1m")"), "DAMAGED_EXPORT");
   EXPECT_EQ(import("note", R"("one\n\ttwo")"), "OK");
-  // As deep as nothing that recurses bears.
+  // The nesting is deeper than any recursive parser can handle.
   constexpr std::size_t kDepth = 300'000;
   Recorder target = OpenInMemory();
   const auto deep = Import(target, WithEnd({whole[0], R"({"kind":)" + std::string(kDepth, '[') +
@@ -288,7 +289,7 @@ TEST(TransferTest, AConflictIsNamedOrOursStays) {
   EXPECT_EQ(kept->kept, 1);
   EXPECT_EQ(target.GetMeasurement("full")->note, "ours");
 
-  // Damage is told before a conflict: what is damaged may not be what was meant.
+  // Damage is reported before a conflict, because a damaged line may not have its intended content.
   Lines damaged = Export(source);
   damaged.pop_back();
   EXPECT_TRUE(absl::IsDataLoss(Import(target, damaged).status()));
@@ -320,7 +321,7 @@ TEST(TransferTest, ErrorsOfSinkAndSourcePassThrough) {
   EXPECT_TRUE(recorder.InsertMeasurements(std::vector{MakeMeasurement("n")}).ok());
 }
 
-// Rows enough for many groups.
+// Returns enough rows for many groups.
 Lines ManyLines(int count) {
   Recorder source = OpenInMemory();
   std::vector<MeasurementRecord> rows;
@@ -329,7 +330,7 @@ Lines ManyLines(int count) {
   return Export(source);
 }
 
-// Whoever else wants to write does so between two groups.
+// Other writers can write between two groups.
 TEST(ImportTest, StoresSmallGroupsAndNothingBeforeAllIsChecked) {
   const Lines lines = ManyLines(1000);
   Recorder recorder = OpenInMemory();
@@ -382,7 +383,7 @@ TEST(ImportTest, ALongLineIsAGroupOfItsOwn) {
   EXPECT_EQ(Export(recorder), lines);
 }
 
-// As after a full disk: what was stored stays, and the same import completes it.
+// As after a full disk, the stored groups stay, and repeating the import completes it.
 TEST(ImportTest, AnImportThatFailsHalfwayIsCompletedByTheSame) {
   const Lines lines = ManyLines(1000);
   Recorder recorder = OpenInMemory();
@@ -434,7 +435,7 @@ TEST(ImportTest, AMeasurementThatComesTwiceIsSkippedOrAConflict) {
   EXPECT_EQ(other.GetMeasurement("full")->note, "note");
 }
 
-// A text that a terminal gave is exported all the same.
+// A text from a terminal is exported even if it is not UTF-8.
 TEST(TransferTest, TextThatIsNotUtf8IsExported) {
   Recorder source = OpenInMemory();
   MeasurementRecord odd = MakeMeasurement("m");

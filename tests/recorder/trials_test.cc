@@ -16,7 +16,7 @@
 namespace meshwright {
 namespace {
 
-// Every test runs in memory and on a file that is closed and opened again before it is looked at.
+// Every test runs in memory, and on a file that is closed and reopened before each check.
 class TrialsTest : public testing::TestWithParam<bool> {
  protected:
   TrialsTest() {
@@ -111,7 +111,7 @@ TEST_P(TrialsTest, APlanIsTriedOnceInAStudy) {
   const auto other = recorder_->BeginTrial(MakeIntent("b", "d1"));
   ASSERT_TRUE(other.ok()) << other.status();
   EXPECT_EQ(other->trial.number, 1);
-  EXPECT_EQ(other->attempt.fencing_token, 3);  // grows over the store
+  EXPECT_EQ(other->attempt.fencing_token, 3);  // increases over the whole store
 }
 
 TEST_P(TrialsTest, AnAttemptGoesForward) {
@@ -126,7 +126,7 @@ TEST_P(TrialsTest, AnAttemptGoesForward) {
   update.time_ms = 2002;
   ASSERT_TRUE(recorder_->UpdateAttempt(update).ok());
   update.time_ms = 2009;
-  const auto again = recorder_->UpdateAttempt(update);  // told twice
+  const auto again = recorder_->UpdateAttempt(update);  // the same update again
   ASSERT_TRUE(again.ok()) << again.status();
   AttemptRecord expected = first;
   expected.state = AttemptState::kRunning;
@@ -165,7 +165,7 @@ TEST_P(TrialsTest, ATrialEndsWithItsAttemptItsMeasurementAndItsEvents) {
   expected.measurement_sequence = 1;
   EXPECT_EQ(ended->trial, expected);
 
-  // Told twice: nothing is doubled.
+  // The same ending again duplicates nothing.
   const auto again = recorder_->FinishTrial(ending);
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_FALSE(again->is_new);
@@ -232,7 +232,7 @@ TEST_P(TrialsTest, ANewAttemptSupersedesOneThatNobodyHearsOf) {
   superseded.failure_class = kSuperseded;
   superseded.end_time_ms = 2500;
   EXPECT_THAT(*recorder_->ListAttempts("a", 1), testing::ElementsAre(superseded, *second));
-  // The first comes back after all.
+  // The first attempt reports after all.
   EXPECT_EQ(Reason(recorder_->FinishTrial(EndingOf(first)).status()), "STALE_TOKEN");
   EXPECT_EQ(Reason(recorder_
                        ->UpdateAttempt({.attempt_id = first.id,
@@ -254,14 +254,14 @@ TEST_P(TrialsTest, AFailedAttemptIsTriedAgain) {
   ASSERT_TRUE(recorder_->FinishAttempt(failure).ok());
   const auto second = recorder_->AddAttempt({.study_id = "a", .trial_number = 1, .time_ms = 2200});
   ASSERT_TRUE(second.ok()) << second.status();
-  EXPECT_TRUE(recorder_->FinishAttempt(failure).ok());  // told twice
+  EXPECT_TRUE(recorder_->FinishAttempt(failure).ok());  // the same ending again
   const auto ended = recorder_->FinishTrial(EndingOf(*second));
   ASSERT_TRUE(ended.ok()) << ended.status();
   EXPECT_EQ(ended->trial.device_time, Seconds(704));  // 64 + 640
   EXPECT_EQ(recorder_->ListAttempts("a", 1)->at(0).failure_class, "node");
 }
 
-// A crash that is not tried again ends the trial too.
+// A crash that is not retried ends the trial too.
 TEST_P(TrialsTest, ATrialEndsAfterItsAttemptHas) {
   TrialEnding ending = EndingOf(Begin("d1").attempt);
   ending.attempt.outcome = Outcome::kCrash;
@@ -290,7 +290,7 @@ TEST_P(TrialsTest, AStudyThatHasEndedBeginsNoTrialButTakesTheirEnds) {
 }
 
 TEST_P(TrialsTest, ListsByNumberAndByStepTime) {
-  // The third and fifth are equally fast: the earlier first. The fourth ran out of memory.
+  // The third and fifth are equally fast, so the earlier comes first. The fourth ran out of memory.
   const double kTimes[] = {2.0, 1.0, 0.5, 0, 0.5, 0.1 + 0.2};
   for (int i = 0; i < 6; ++i) {
     TrialEnding ending = EndingOf(Begin("d" + std::to_string(i)).attempt);

@@ -1,4 +1,4 @@
-// Stores of every earlier schema version become such of this one, with their rows.
+// Stores of every earlier schema version are upgraded to this one and keep their rows.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,7 +26,8 @@ namespace {
 namespace fs = std::filesystem;
 using testing::ElementsAre;
 
-// Layout version 1 as it was, frozen: this is what old files hold, whatever the program does now.
+// The original layout of version 1, frozen: old files have it, regardless of changes in the
+// program.
 constexpr char kVersion1[] = R"sql(
 PRAGMA journal_mode = WAL;
 CREATE TABLE studies (id TEXT PRIMARY KEY, state TEXT NOT NULL, outcome TEXT NOT NULL,
@@ -56,7 +57,7 @@ PRAGMA application_id = 1297568596;  -- 0x4D575354, "MWST"
 PRAGMA user_version = 1;
 )sql";
 
-// What version 2 added, frozen likewise.
+// The additions of version 2, frozen too.
 constexpr char kToVersion2[] = R"sql(
 ALTER TABLE studies ADD COLUMN request_id TEXT;
 ALTER TABLE studies ADD COLUMN request_hash TEXT NOT NULL DEFAULT '';
@@ -66,7 +67,7 @@ UPDATE studies SET request_id = 'q1', request_hash = 'h1', search_seconds = 0.25
 PRAGMA user_version = 2;
 )sql";
 
-// The trials of versions 3 to 5: a plan ran once in a study.
+// The trials of versions 3 to 5, in which a plan ran only once per study.
 constexpr char kTrialsOfVersion3[] = R"sql(
 CREATE TABLE trials_3 (study_id TEXT NOT NULL REFERENCES studies (id) ON DELETE CASCADE,
   number INTEGER NOT NULL, plan_key TEXT NOT NULL, plan_digest TEXT NOT NULL, plan BLOB NOT NULL,
@@ -86,7 +87,7 @@ CREATE INDEX trials_by_outcome ON trials (study_id, outcome, number);
 CREATE INDEX trials_by_state ON trials (study_id, state, number);
 )sql";
 
-// The indexes of versions 3 to 7 that version 8 widened, and what it added.
+// The indexes of versions 3 to 7 that version 8 extended, and the additions of version 8.
 constexpr char kIndexesOfVersion7[] = R"sql(
 DROP INDEX questions_of_chip;
 DROP INDEX latest_measurements_of_framework;
@@ -127,7 +128,7 @@ DROP INDEX trials_by_outcome;
 CREATE INDEX trials_by_outcome ON trials (study_id, outcome, number);
 )sql";
 
-// What attempts had not before version 7.
+// The columns that attempts did not have before version 7.
 constexpr char kAttemptsOfVersion6[] = R"sql(
 ALTER TABLE attempts DROP COLUMN step_count;
 ALTER TABLE attempts DROP COLUMN step_time_low_seconds;
@@ -138,7 +139,7 @@ ALTER TABLE attempts DROP COLUMN environment;
 ALTER TABLE attempts DROP COLUMN environment_digest;
 )sql";
 
-// Makes a store of this version one of an earlier version, 3 or later, with its rows.
+// Turns a store of this version into one of an earlier version (3 or later) with its rows.
 std::string BackTo(int version) {
   struct Step {
     int to;
@@ -156,8 +157,8 @@ std::string BackTo(int version) {
   return sql + fmt::format("PRAGMA user_version = {}", version);
 }
 
-// Every column of every table and index, in their order; the words in which a table was made differ
-// when a later version added to it.
+// Returns every column of every table and index, in their order. The texts of CREATE TABLE differ
+// if a later version added a column.
 std::vector<std::string> LayoutOf(const std::string& path) {
   return RunSql(path, R"sql(
 SELECT made.type || ' ' || made.name || ' ' || part.cid || ' ' || part.name || ' ' || part.type ||
@@ -215,7 +216,7 @@ TEST_F(UpgradeTest, UpgradesAnOlderStoreAndKeepsItsRows) {
   EXPECT_FALSE(recorder->InsertStudy(fresh)->is_new);
   EXPECT_TRUE(Read().ok());
 
-  // The backup is the old store: it upgrades like the old store.
+  // The backup is the old store and can be upgraded in the same way.
   ASSERT_TRUE(Exists(".v1.bak"));
   EXPECT_FALSE(Exists(".v1.bak.partial"));
   const auto backup = Recorder::Open({.path = path_ + ".v1.bak", .read_only = true});
@@ -226,7 +227,7 @@ TEST_F(UpgradeTest, UpgradesAnOlderStoreAndKeepsItsRows) {
   EXPECT_TRUE(absl::IsNotFound(restored->GetStudy("new").status()));
 }
 
-// Version 5 added where they ran.
+// Version 5 added the nodes on which attempts ran.
 TEST_F(UpgradeTest, UpgradesVersion3ToAttemptsThatSayWhyAndWhere) {
   {
     auto recorder = Write();
@@ -270,7 +271,7 @@ TEST_F(UpgradeTest, UpgradesVersion3ToAttemptsThatSayWhyAndWhere) {
   EXPECT_EQ(kept.message, "why");
   EXPECT_EQ(kept.quality, quality);
   EXPECT_EQ(kept.nodes, (std::vector<std::string>{"n1", "n2"}));
-  // Version 6 lets a plan run again, and says for what.
+  // Version 6 allows a plan to run again, and records the purpose.
   const TrialIntent again = {.study_id = "s", .plan_digest = "digest"};
   EXPECT_EQ(Reason(recorder->BeginTrial(again).status()), "TRIAL_EXISTS");
   TrialIntent confirming = again;
@@ -306,7 +307,7 @@ TEST_F(UpgradeTest, UpgradesVersion2ToWhatIsMeasured) {
   EXPECT_EQ(Reason(backup.status()), "OLDER_STORE");
 }
 
-// A study with a trial, and measurements of which the last stored is the oldest.
+// Stores a study with a trial, and measurements of which the last stored is the oldest.
 void Fill(Recorder& recorder) {
   ASSERT_TRUE(recorder.InsertStudy(MakeStudy("s")).ok());
   ASSERT_TRUE(recorder.BeginTrial(MakeIntent("s", "digest")).ok());
@@ -353,7 +354,7 @@ TEST_P(VersionTest, BecomesTheLayoutOfANewStore) {
   }
   EXPECT_TRUE(Exists(fmt::format(".v{}.bak", version)));
   EXPECT_EQ(LayoutOf(path_), LayoutOf(folder_.File("new.db")));
-  // Also holds each index against its table.
+  // This also compares each index with its table.
   EXPECT_THAT(RunSql(path_, "PRAGMA integrity_check"), ElementsAre("ok"));
   const auto reader = Read();
   ASSERT_TRUE(reader.ok()) << reader.status();
@@ -368,10 +369,10 @@ INSTANTIATE_TEST_SUITE_P(All, VersionTest, testing::Range(1, kSchemaVersion),
                          [](const auto& c) { return fmt::format("v{}", c.param); });
 
 TEST_F(UpgradeTest, AnOldStoreThatCannotBeUpgradedStaysAsItIs) {
-  // A table that the step to version 2 wants to make is there already.
+  // The step to version 2 creates an index that exists already.
   RunSql(path_, std::string(kVersion1) + "CREATE INDEX studies_by_request_id ON studies (owner);");
   EXPECT_FALSE(Write().ok());
-  EXPECT_FALSE(Exists(".v1.bak"));  // or each start of a server would add one
+  EXPECT_FALSE(Exists(".v1.bak"));  // otherwise each start of a server would add one
   EXPECT_EQ(Reason(Read().status()), "OLDER_STORE");
   RunSql(path_, "DROP INDEX studies_by_request_id");
   const auto recorder = Write();
@@ -379,7 +380,8 @@ TEST_F(UpgradeTest, AnOldStoreThatCannotBeUpgradedStaysAsItIs) {
   EXPECT_TRUE(recorder->GetStudy("old").ok());
 }
 
-// An older file that is put in place later is upgraded too, and the first one's backup stays.
+// An older file that replaces the store later is upgraded too, and the backup of the first one
+// stays.
 TEST_F(UpgradeTest, ABackupOfAnEarlierUpgradeStays) {
   for (const char* const suffix : {".v1.bak", ".v1.2.bak", ".v1.3.bak"}) {
     for (const char* const rest : {"", "-wal", "-shm", ".lock"}) fs::remove(path_ + rest);
