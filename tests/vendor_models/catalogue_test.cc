@@ -26,8 +26,9 @@ const Catalogue& BuiltIn() {
   return *catalogue;
 }
 
-// 49 of the 63 chips that were collected have memory, bandwidth and a half-precision peak, six of
-// them with low confidence; the other 14 are listed with what is missing. Besides, cpu-generic.
+// 49 of the 63 collected chips have memory, bandwidth and a half-precision peak, six of them with
+// low confidence; the other 14 are listed with the missing figures. In addition there is
+// cpu-generic.
 TEST(CatalogueTest, LoadsEveryBuiltInChip) {
   EXPECT_EQ(BuiltIn().chips().size(), 50u);
   EXPECT_EQ(BuiltIn().unmodelled().size(), 14u);
@@ -41,7 +42,7 @@ TEST(CatalogueTest, EveryChipIsPlausible) {
     EXPECT_LT(previous, spec.id);
     previous = spec.id;
     EXPECT_TRUE(chip.is_built_in);
-    // A core of a CPU is there for trying jobs.
+    // A core of a CPU is included for testing jobs.
     const bool is_accelerator = spec.id != "cpu-generic";
     EXPECT_GE(spec.memory_capacity, is_accelerator ? GiB(16) : GiB(1));
     EXPECT_GT(spec.vector_peak.rate, 0);
@@ -51,7 +52,7 @@ TEST(CatalogueTest, EveryChipIsPlausible) {
     EXPECT_GE(spec.scale_up.domain_size, 1);
     EXPECT_GE(spec.usual_node.nic_count, 1);
     EXPECT_EQ(spec.peak.contains(Precision::kFp16),
-              is_accelerator && spec.id != "biren-br100");  // for which only bf16 is reported
+              is_accelerator && spec.id != "biren-br100");  // only bf16 is reported for it
     for (const ChipFigure& figure : chip.figures) {
       EXPECT_FALSE(figure.value.empty()) << figure.name;
       EXPECT_FALSE(figure.source.empty()) << figure.name;
@@ -66,8 +67,8 @@ double NumberOf(const ChipEntry& chip, const std::string& name) {
   return 0;
 }
 
-// The best GEMM that a public benchmark found, beside the data sheet's peak: A100, Gaudi 2 and the
-// mesh of MI300X (docs/cost_model.md "Collectives").
+// The best GEMM in a public benchmark is listed beside the data sheet's peak. The chips are A100,
+// Gaudi 2 and the mesh of MI300X (docs/cost_model.md "Collectives").
 TEST(CatalogueTest, MeasuredPeaksStandBesideTheNominalOnes) {
   const ChipEntry& a100 = *BuiltIn().Find("A100").value();
   EXPECT_EQ(NumberOf(a100, "peak_bf16_flops_per_second"), 312e12);
@@ -81,7 +82,7 @@ TEST(CatalogueTest, MeasuredPeaksStandBesideTheNominalOnes) {
   EXPECT_EQ(NumberOf(mi300x, "measured_all_reduce_8_ranks_bytes_per_second"), 312.9e9);
 }
 
-// Where an efficiency is the measured peak over the nominal one, the two figures agree to its three
+// If an efficiency is the measured peak divided by the nominal one, the two figures agree to three
 // digits.
 TEST(CatalogueTest, MeasuredPeaksAgreeWithTheEfficienciesTakenFromThem) {
   int measured_count = 0;
@@ -107,7 +108,8 @@ TEST(CatalogueTest, MeasuredPeaksAgreeWithTheEfficienciesTakenFromThem) {
   EXPECT_EQ(compared_count, 6);  // MI300X, MI325X, MI355X, Gaudi 2 and 3, GH200
 }
 
-// Of GEMM, attention and collectives; one that says none has no high confidence.
+// The constants are those of GEMM, attention and collectives; one without an error has no high
+// confidence.
 TEST(CatalogueTest, FittedConstantsSayTheirError) {
   int count = 0;
   for (const ChipEntry& chip : BuiltIn().chips()) {
@@ -124,8 +126,8 @@ TEST(CatalogueTest, FittedConstantsSayTheirError) {
   EXPECT_GT(count, 100);
 }
 
-// A constant that ships says how far it is itself from the table that it was fitted to, not only
-// how far a fit is; so do measured curves, and constants of memory-bound operators.
+// A shipped constant states its own error against the table that it was fitted to, not only the
+// error of the fit. So do measured curves and constants of memory-bound operators.
 TEST(CatalogueTest, ShippedConstantsSayTheirOwnError) {
   int count = 0;
   for (const ChipEntry& chip : BuiltIn().chips()) {
@@ -158,7 +160,7 @@ TEST(CatalogueTest, ChipsOfManyVendors) {
   EXPECT_THAT(vendors, testing::SizeIs(testing::Ge(12u)));
 }
 
-// Every alias of the catalogue leads somewhere: to its chip, or to a list of several.
+// Every alias of the catalogue resolves to its chip, or to a list of several chips.
 TEST(CatalogueTest, EveryNameResolves) {
   for (const ChipEntry& chip : BuiltIn().chips()) {
     EXPECT_EQ(BuiltIn().Find(chip.spec.id).value(), &chip);
@@ -229,7 +231,7 @@ TEST(CatalogueTest, A100HasItsFittedConstants) {
   EXPECT_EQ(a100.memory_bound_provenance, Provenance::kFitted);
 }
 
-// The A800 is an A100 with 8 links of 25 GB/s instead of 12: 200 of 300 GB/s per direction.
+// The A800 is an A100 with 8 instead of 12 links of 25 GB/s: 200 of 300 GB/s per direction.
 TEST(CatalogueTest, A800TakesOverA100sConstantsAtItsLinkRate) {
   const ChipSpec& a100 = BuiltIn().Find("A100").value()->spec;
   const ChipSpec& a800 = BuiltIn().Find("A800").value()->spec;
@@ -252,7 +254,7 @@ TEST(CatalogueTest, ChipsWithoutBf16SaySo) {
 TEST(CatalogueTest, LeftOutFiguresAreListedAsAssumed) {
   const ChipEntry& s4000 = *BuiltIn().Find("moore-threads-mtt-s4000").value();
   EXPECT_EQ(s4000.spec.core_count, 100);
-  EXPECT_EQ(s4000.spec.usual_node.nic_count, 8);  // one NIC a device of a node of 8
+  EXPECT_EQ(s4000.spec.usual_node.nic_count, 8);  // one NIC per device in a node of 8
   EXPECT_FALSE(s4000.spec.usual_node.is_published);
   EXPECT_EQ(s4000.spec.gemm_provenance, Provenance::kAssumed);
   EXPECT_THAT(s4000.figures, testing::Contains(ChipFigure{.name = "core_count",
@@ -265,7 +267,7 @@ TEST(CatalogueTest, LeftOutFiguresAreListedAsAssumed) {
 struct FindCase {
   const char* name;
   const char* wanted;
-  const char* id;  // of the chip that is found; empty: an error
+  const char* id;  // id of the chip that is found; empty: an error
   absl::StatusCode code;
   const char* reason;
   std::vector<const char*> message_parts;
@@ -292,7 +294,7 @@ TEST_P(FindTest, FindsOrExplains) {
 const FindCase kFindCases[] = {
     {"Id", "nvidia-h100-sxm5-80gb", "nvidia-h100-sxm5-80gb", {}, "", {}},
     {"IdInCapitals", "NVIDIA-H100-SXM5-80GB", "nvidia-h100-sxm5-80gb", {}, "", {}},
-    // Of the five A100 and A800 rows only the 80 GB SXM lists the bare family name.
+    // Only the 80 GB SXM among the five A100 and A800 rows lists the bare family name.
     {"Family", "a100", "nvidia-a100-sxm4-80gb", {}, "", {}},
     {"Alias", "Trillium", "google-tpu-v6e", {}, "", {}},
     {"ChineseAlias", "天垓150", "iluvatar-bi-v150", {}, "", {}},
@@ -310,7 +312,7 @@ const FindCase kFindCases[] = {
      "UNKNOWN_CHIP",
      {"chip = nvidia-a100-sxm4-81gb; unknown", "Closest: nvidia-a100-sxm4-80gb", "aws-trainium1",
       "nvidia-v100-sxm2-32gb"}},
-    // All five, though only three are listed of chips that merely look alike.
+    // All five are listed, although only three are listed of chips that merely look similar.
     {"PartOfManyIds",
      "ascend-910",
      "",
@@ -319,7 +321,7 @@ const FindCase kFindCases[] = {
      {"Closest: huawei-ascend-910a, huawei-ascend-910b-280t, huawei-ascend-910b-313t, "
       "huawei-ascend-910b-376t, "
       "huawei-ascend-910c. Known: "}},
-    // The sxm5 one shares 14 letters with it, the pcie one 12, the H20 and the H200 8.
+    // The sxm5 shares 14 letters with it, the pcie 12, the H20 and the H200 8.
     {"MistypedAtTheEnd",
      "nvidia-h100-sxn",
      "",

@@ -15,7 +15,7 @@
 namespace meshwright {
 namespace {
 
-// A file without mistakes; a case puts other text where `from` stands.
+// A file without mistakes; each case replaces the text `from`.
 constexpr char kGood[] = R"({
   "id": "site-board", "vendor": "Site", "name": "Board", "aliases": ["B1"],
   "confidence": "medium", "notes": "",
@@ -57,7 +57,7 @@ TEST(ChipFileTest, ReadsAGoodFile) {
   ASSERT_EQ(spec.collectives.size(), 1u);
   EXPECT_EQ(spec.collectives[0].half.count, 1000000);
   EXPECT_EQ(spec.collectives_provenance, Provenance::kMeasured);
-  // Published memory is weaker than the measured bandwidth.
+  // The provenance of memory, published, is weaker than that of the bandwidth, measured.
   EXPECT_EQ(spec.figures_provenance, Provenance::kPublished);
 }
 
@@ -65,7 +65,7 @@ constexpr char kReachedPeak[] =
     R"("measured_peak_bf16_flops_per_second": {"value": 1.1e14, "source": "sweep", "provenance": "measured", "confidence": "high"},
     "core_count")";
 
-// A measured peak stands beside the nominal one, and nothing that estimates read changes with it.
+// A measured peak is listed beside the nominal one and changes nothing that estimates use.
 TEST(ChipFileTest, AMeasuredPeakIsShownAndNotUsed) {
   const auto with = ParseChipFile("site-board", Edited({{R"("core_count")", kReachedPeak}}));
   const auto without = ParseChipFile("site-board", kGood);
@@ -79,7 +79,7 @@ TEST(ChipFileTest, AMeasuredPeakIsShownAndNotUsed) {
                                            .confidence = Confidence::kHigh}));
 }
 
-// Left out, the copy rate follows the kernels': 0.57 / 0.76, at most 0.85.
+// If it is omitted, the copy rate follows that of the kernels: 0.57 / 0.76, at most 0.85.
 TEST(ChipFileTest, CopyRateFollowsTheKernels) {
   const auto stream = [](const std::string& kernels) {
     const std::string figure = R"("memory_bound_efficiency_ratio": {"value": )" + kernels +
@@ -116,7 +116,7 @@ TEST(ChipFileTest, ReadsResidualTables) {
   });
   ASSERT_NE(figure, entry->figures.end());
   EXPECT_EQ(figure->value, "1 shapes");
-  // The table is measured, the constants of the form are defaults: the weaker counts.
+  // The table is measured but the constants of the form are defaults; the weaker provenance counts.
   EXPECT_EQ(entry->spec.gemm_provenance, Provenance::kAssumed);
 }
 
@@ -141,7 +141,7 @@ TEST(ChipFileTest, OnlyATorusHasAxes) {
 struct BadFile {
   const char* name;
   std::vector<Edit> edits;
-  std::vector<std::string> mistakes;  // every mistake of the file, as a part of its text
+  std::vector<std::string> mistakes;  // a part of the text of every mistake in the file
 };
 
 class BadFileTest : public testing::TestWithParam<BadFile> {};
@@ -191,7 +191,7 @@ const BadFile kBadFiles[] = {
       {R"("value": 34359738368)", R"("value": 32)"},                   // GiB instead of bytes
       {R"("value": 1e12)", R"("value": "1 TB/s")"},                    // wrong type
       {R"("source": "data sheet", "provenance")", R"("provenance")"},  // missing source
-      {R"("pcie5")", R"("pcie6")"}},                                   // not one of the words
+      {R"("pcie5")", R"("pcie6")"}},                                   // not an allowed word
      {"site-board.json: figures.sm_count = unknown key; must be one of memory_capacity_bytes",
       "site-board.json: figures.memory_capacity_bytes.value = 32; must be from 1e+09 to 1e+14",
       "site-board.json: figures.memory_bandwidth_bytes_per_second.value = \"1 TB/s\"; must be a "

@@ -11,7 +11,7 @@
 namespace meshwright {
 namespace {
 
-// Every chip that is shipped, written and read again, is the same chip.
+// Every shipped chip stays the same when it is written and read again.
 TEST(ChipTextTest, ReadsBackAsItWas) {
   const auto catalogue = Catalogue::LoadBuiltIn();
   ASSERT_TRUE(catalogue.ok());
