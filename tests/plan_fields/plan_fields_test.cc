@@ -1,5 +1,5 @@
-// Holds to the table of plan fields what cannot be made from it, and shows for each field by itself
-// that no edge drops it. A new field is in all of these tests once it has its row.
+// Compares the table of plan fields with what cannot be generated from it, and shows for each field
+// separately that no edge drops it. All these tests include a new field once it has its row.
 #include "search_space/spec/plan_fields.h"
 
 #include <gmock/gmock.h>
@@ -64,7 +64,7 @@ std::set<std::string> Names(const Descriptor& message) {
   return names;
 }
 
-// Returns the type that a field of a message of v1 has for a member of this type.
+// Returns the type that a field of a v1 message has for a member of this type.
 template <typename Value>
 FieldDescriptor::Type WireType() {
   if constexpr (std::is_same_v<Value, bool>) return FieldDescriptor::TYPE_BOOL;
@@ -73,7 +73,7 @@ FieldDescriptor::Type WireType() {
   if constexpr (std::is_enum_v<Value> || std::is_same_v<Value, std::string>) {
     return FieldDescriptor::TYPE_STRING;
   }
-  return FieldDescriptor::TYPE_MESSAGE;  // recomputation, a stage
+  return FieldDescriptor::TYPE_MESSAGE;  // recomputation or a stage
 }
 
 template <typename Value>
@@ -90,7 +90,7 @@ void ExpectSameFields(const Table& table, const Descriptor& message) {
   EXPECT_EQ(Names(table), Names(message)) << message.full_name();
   ForEachRow(table, [&](const auto& row) {
     const FieldDescriptor* const field = message.FindFieldByName(std::string(row.facts.name));
-    if (field == nullptr) return;  // said above
+    if (field == nullptr) return;  // reported above
     SCOPED_TRACE(field->full_name());
     const ValueOf<decltype(row)>* const value = nullptr;
     EXPECT_EQ(field->type(), WireType(value));
@@ -109,7 +109,7 @@ template <typename Table>
 void ExpectCodes(const Table& table, std::set<std::string> inner) {
   ForEachRow(table, [&](const auto& row) {
     if constexpr (std::is_same_v<ValueOf<decltype(row)>, RecomputePlan>) return;
-    // A reader tells an optional field by its code, so that none may begin with another.
+    // A reader recognizes an optional field by its code, so no code may begin with another.
     EXPECT_EQ(row.facts.code.size(), 2u) << row.facts.name;
     EXPECT_TRUE(inner.insert(std::string(row.facts.code)).second) << row.facts.name;
   });
@@ -182,7 +182,8 @@ TEST(ColumnsTest, AreThoseOfTheLibrarysStruct) {
       << "a member of mw_candidates has no row in server/plugins/protocol/columns.h";
 }
 
-// "1f1b" is SCHEDULE_1F1B, and "tp-cp-ep-dp-pp" is RANK_ORDER_TP_CP_EP_DP_PP.
+// Returns the name on the wire: SCHEDULE_1F1B for "1f1b", RANK_ORDER_TP_CP_EP_DP_PP for
+// "tp-cp-ep-dp-pp".
 std::string WordOnWire(const EnumDescriptor& words, std::string_view word) {
   const std::string zero = words.FindValueByNumber(0)->name();
   std::string name = zero.substr(0, zero.size() - std::string_view("UNSPECIFIED").size());
@@ -238,7 +239,7 @@ std::vector<StagePlan> Other(const std::vector<StagePlan>&) {
   return {{.pool = "a", .node_count = 2, .recompute = Other(RecomputePlan())}};
 }
 
-// Calls visit(plan, field) with a plan whose field is not at its default, for each field.
+// Calls visit(plan, field) for each field, with a plan in which that field is not at its default.
 template <typename Visit>
 void ForEveryField(Visit&& visit) {
   ForEachRow(kPlanFields, [&](const auto& field) {
@@ -255,7 +256,7 @@ TEST(EveryPlanFieldTest, IsInKeys) {
     const std::string text = MakePlanKey(plan).text;
     EXPECT_NE(text, plain);
     EXPECT_EQ(ParsePlanKey(text), plan);
-    if (field.facts.code.empty()) return;  // its own fields stand there
+    if (field.facts.code.empty()) return;  // the key has its members instead
     const bool is_in_plain = ("." + plain).find("." + std::string(field.facts.code)) != plain.npos;
     EXPECT_EQ(is_in_plain, field.facts.default_is_written == DefaultIsWritten::kInKeysAndAnswers);
   });
@@ -341,7 +342,7 @@ std::set<std::string> PythonKeys(const std::string& path, const std::string& nam
   return keys;
 }
 
-// The reader may leave out a field whose default is written nowhere: it refuses a plan that has it.
+// The reader may omit a field whose default is written nowhere: it refuses a plan that states it.
 TEST(PlanFieldsTest, TheReaderOfJobsKnowsThem) {
   const std::string path = std::string(MESHWRIGHT_SOURCE) + "/workloads/train/case.py";
   const std::set<std::string> keys = PythonKeys(path, "PLAN");

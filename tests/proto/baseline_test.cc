@@ -1,5 +1,5 @@
-// The schema against the one that programs were last promised (proto/baseline). After a change that
-// is meant: build/<preset>/bin/proto_baseline_test --update_baseline
+// Compares the schema with the one that programs were last promised (proto/baseline). After an
+// intended change: build/<preset>/bin/proto_baseline_test --update_baseline
 #include <gmock/gmock.h>
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/descriptor.pb.h>
@@ -69,7 +69,7 @@ TEST(BaselineTest, NobodyTripsOverTheSchema) {
       << "old programs would trip: reserve what is removed, and give what changes a new number";
 }
 
-// Else the next change would be held against an older schema.
+// Otherwise the next change would be compared with an older schema.
 TEST(BaselineTest, HasAllThatTheSchemaHas) {
   EXPECT_EQ(Baseline(), TextOf(Current())) << "if this is meant, run with --update_baseline";
 }
@@ -86,7 +86,7 @@ DescriptorProto& Message(FileDescriptorSet& set, std::string_view name) {
 
 DescriptorProto& Plan(FileDescriptorSet& set) { return Message(set, "meshwright.v1.Plan"); }
 
-// The field of a plan that is mutated.
+// Returns the field of a plan that the cases change.
 FieldDescriptorProto& ZeroStage(FileDescriptorSet& set) {
   for (FieldDescriptorProto& field : *Plan(set).mutable_field()) {
     if (field.name() == "zero_stage") return field;
@@ -129,7 +129,7 @@ google::protobuf::ServiceDescriptorProto& Tuning(FileDescriptorSet& set) {
 struct Mutation {
   std::string name;
   std::function<void(FileDescriptorSet&)> mutate;
-  std::string broken;  // a part of the one complaint; empty: nobody trips
+  std::string broken;  // a part of the only complaint; empty if nothing breaks
 };
 
 const Mutation kMutations[] = {
@@ -252,7 +252,7 @@ INSTANTIATE_TEST_SUITE_P(All, CompatibilityTest, testing::ValuesIn(kMutations),
 
 }  // namespace
 
-// Writes the schema as it is as the new baseline.
+// Writes the current schema as the new baseline.
 int UpdateBaseline() {
   std::ofstream file(kBaseline, std::ios::binary);
   file << TextOf(Current());

@@ -19,7 +19,7 @@ using google::protobuf::FileDescriptorSet;
 using google::protobuf::MethodDescriptorProto;
 using google::protobuf::ServiceDescriptorProto;
 
-// What a set of files defines, by full name.
+// The definitions in a set of files, by full name.
 struct Definitions {
   std::map<std::string, const DescriptorProto*> messages = {};
   std::map<std::string, const EnumDescriptorProto*> enums = {};
@@ -57,7 +57,8 @@ const Element* Numbered(const Elements& elements, int number) {
   return found == elements.end() ? nullptr : &*found;
 }
 
-// The end of a message's range is the number after its last, an enum's is its last.
+// The end of a message's range is the number after its last one; that of an enum's range is its
+// last one.
 bool IsReserved(const DescriptorProto& message, int number) {
   return std::ranges::any_of(message.reserved_range(), [&](const auto& range) {
     return range.start() <= number && number < range.end();
@@ -74,7 +75,8 @@ bool IsReserved(const Owner& owner, std::string_view name) {
   return std::ranges::find(owner.reserved_name(), name) != owner.reserved_name().end();
 }
 
-// Empty outside of any. The oneof that `optional` stands for is not one of the schema's.
+// Returns an empty string for a field outside any oneof. The synthetic oneof of `optional` does not
+// count.
 std::string OneofOf(const FieldDescriptorProto& field, const DescriptorProto& message) {
   if (!field.has_oneof_index() || field.proto3_optional()) return "";
   return message.oneof_decl(field.oneof_index()).name();
@@ -161,7 +163,7 @@ class Comparison {
     }
   }
 
-  // What was reserved stays so, and nothing takes it.
+  // Reserved names and numbers must stay reserved and unused.
   template <typename Owner, typename Elements>
   void CompareReserved(const std::string& name, const Owner& old, const Owner& now,
                        const Elements& elements) {

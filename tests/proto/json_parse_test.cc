@@ -17,7 +17,7 @@ using testing::IsEmpty;
 
 struct MistakeCase {
   std::string name;
-  std::string text;  // a TuneRequest
+  std::string text;  // text of a TuneRequest
   std::vector<FieldViolation> mistakes;
 };
 
@@ -214,7 +214,7 @@ bool IsReadable(const FieldDescriptor& field) {
   return false;
 }
 
-// proto/json/json.h knows the kinds of fields that the schema uses, and no others.
+// proto/json/json.h supports exactly the kinds of fields that the schema uses.
 TEST(JsonTest, SchemaHasOnlyFieldsThatJsonKnows) {
   for (const auto* file : {v1::Model::descriptor()->file(), v1::Estimate::descriptor()->file(),
                            v1::TuneRequest::descriptor()->file()}) {

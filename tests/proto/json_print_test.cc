@@ -15,7 +15,7 @@ using google::protobuf::util::MessageDifferencer;
 
 v1::Search SampleSearch() {
   v1::Search search;
-  search.set_space_count(9'007'199'254'740'993);  // 2^53 + 1: no double holds it
+  search.set_space_count(9'007'199'254'740'993);  // 2^53 + 1, which no double can represent
   (*search.mutable_pruned_count_by_rule())["topology"] = 2;
   (*search.mutable_pruned_count_by_rule())["divisibility"] = 1;
   search.set_seconds(0.1);
@@ -68,7 +68,7 @@ TEST(PrintJsonTest, EscapesText) {
   EXPECT_EQ(PrintJson(error, {}),
             "{\"reason\": \"a\\\"b\\\\c\\n\\u0001\xe2\x82\xac\", "
             "\"message\": \"\", \"fields\": []}");
-  // JSON lets these stand; a terminal obeys them.
+  // JSON allows these characters, but terminals obey them.
   error.set_reason("a\x7f\u009b1m\u00a0");
   EXPECT_EQ(PrintJson(error, {}),
             "{\"reason\": \"a\\u007f\\u009b1m\u00a0\", \"message\": \"\", \"fields\": []}");

@@ -58,9 +58,9 @@ TEST(TextFieldsTest, EveryStringOfAQuestionIsChecked) {
   v1::CreateStudyRequest request;
   std::vector<std::string> paths = FillTexts(kBad, "", request);
   EXPECT_GT(paths.size(), 80U);
-  // JSON in a string is checked by its own reader.
+  // JSON in a string has its own parser, which checks it.
   std::erase(paths, "question.hugging_face_config_json");
-  // ListFields goes by number, the descriptor by declaration; the question has them alike.
+  // ListFields sorts by number and the descriptor by declaration, which need not agree.
   EXPECT_THAT(FieldsOf(TextMistakes(request, "")), testing::UnorderedElementsAreArray(paths));
 }
 
@@ -79,7 +79,7 @@ TEST(TextFieldsTest, CommandsAndNotesHaveLines) {
   EXPECT_THAT(FieldsOf(TextMistakes(report, "")), ElementsAre("job_name"));
 }
 
-// One bad case does not fail the others, so each is checked where it is answered.
+// One bad case must not fail the others, so each is checked when it is answered.
 TEST(TextFieldsTest, CasesAreLeftToTheirAnswers) {
   v1::EvaluatePlansRequest request;
   request.add_cases()->mutable_model()->set_name(kBad);
