@@ -37,8 +37,9 @@ std::optional<TimeCause> CauseOf(std::string_view name) {
   return std::nullopt;
 }
 
-// A vendor's own lines have no place in the breakdown: they join `fixed`. The lines add up to the
-// step time to within the check's tolerance (server/plugins/output_check.h); here they do exactly.
+// A vendor's own breakdown lines are not in our breakdown, so their times are added to `fixed`. The
+// lines add up to the step time only to within the check's tolerance
+// (server/plugins/output_check.h); the result here adds up exactly.
 TimeBreakdown BreakdownOf(const PlanFigures& figures) {
   TimeBreakdown breakdown = {};
   Seconds& fixed = breakdown[static_cast<std::size_t>(TimeCause::kFixed)];
@@ -56,8 +57,8 @@ TimeBreakdown BreakdownOf(const PlanFigures& figures) {
   return breakdown;
 }
 
-// Figures with another step time: the interval keeps its width beside the time, and holds it. (The
-// breakdown is brought to the step time by BreakdownOf.)
+// Replaces the step time. The interval keeps its width relative to the time and contains it.
+// (BreakdownOf scales the breakdown to the step time.)
 void SetStepTime(PlanFigures& figures, Seconds time) {
   const double ratio = time / figures.step_time;
   figures.step_time = time;
@@ -110,7 +111,7 @@ std::string BoundWarning(const ModelFound& found, const ModelVersion& version) {
 }  // namespace
 
 absl::Status FallBack(const CostModelRequest& asked, const absl::Status& why, AskedModel& model) {
-  // A name that is not known is a mistake and no failure.
+  // An unknown name is a mistake of the request, not a failure of the model.
   if (!asked.allow_fallback || Reason(why) == "UNKNOWN_COST_MODEL" || absl::IsCancelled(why)) {
     return why;
   }
@@ -152,7 +153,7 @@ void ApplyFigures(const PlanFigures& figures, const ModelVersion& version, Estim
   estimate.tokens_per_second_per_device /= ratio;
   estimate.model_flops_utilization /= ratio;
   estimate.breakdown = BreakdownOf(figures);
-  estimate.provenance = Provenance::kAssumed;  // nobody here knows better
+  estimate.provenance = Provenance::kAssumed;  // the source is not known here
   if (figures.breakdown.empty()) {
     estimate.warnings.push_back(fmt::format(
         "cost model {} gave no breakdown: all its time stands under fixed", version.name));
@@ -163,7 +164,7 @@ void ApplyFigures(const PlanFigures& figures, const ModelVersion& version, Estim
 
 namespace {
 
-// The best plans are asked for twice, which so is a sample of what the model says of itself.
+// The best plans are asked about twice, which also tests the model's claim to be deterministic.
 void NoteChange(const ModelVersion& version, Seconds first, Seconds again, Estimate& estimate) {
   if (!version.is_deterministic || first == again) return;
   estimate.warnings.push_back(
@@ -172,7 +173,7 @@ void NoteChange(const ModelVersion& version, Seconds first, Seconds again, Estim
                   version.name, first.count(), again.count()));
 }
 
-// What a plan was ranked by stands, also when the model cannot be asked any more.
+// Keeps the time that the plan was ranked by, even if the model can no longer be asked.
 void KeepRankedTime(const ModelVersion& version, Seconds ranked, PlanFigures& figures,
                     Estimate& estimate) {
   if (figures.verdict != PlanVerdict::kOk) {
@@ -255,7 +256,8 @@ absl::Status NothingFits(const ModelFound& searched, const ModelVersion& version
 absl::Status WhyNothing(const ModelFound& searched, const ModelVersion& version) {
   if (!searched.found.best.empty() || searched.unanswered.empty()) return absl::OkStatus();
   const std::string text = WithWarnings("no plan that fits has an estimate", searched, version);
-  // What it does not support beside what does not fit is an answer too; an error is none.
+  // If the model finds that some plans do not fit and does not support the others, that is an
+  // answer. An error is not.
   const bool is_answer = searched.unanswered.contains(PlanVerdict::kInfeasibleMemory) &&
                          !searched.unanswered.contains(PlanVerdict::kError);
   switch (searched.found.summary.stop_cause) {
@@ -277,7 +279,7 @@ absl::Status WhyNothing(const ModelFound& searched, const ModelVersion& version)
 absl::Status CaseModel::Open(const Question& question) {
   if (question_.has_value() && *question_ == question) return absl::OkStatus();
   question_.reset();
-  model_ = {};  // before its problem goes
+  model_ = {};  // must be destroyed before its problem
   ASSIGN_OR_RETURN(Problem problem, ResolveProblem(question, knowledge_));
   problem_ = std::make_unique<Problem>(std::move(problem));
   ASSIGN_OR_RETURN(model_, OpenAskedModel(asked_, *problem_, open_, {}));

@@ -18,53 +18,56 @@
 
 namespace meshwright {
 
-// The vendor's model that a question asks for, or what stands in for it.
+// The vendor's model that a question asks for, or its fallback.
 struct AskedModel {
-  std::unique_ptr<PlanModel> model = {};  // none: the built-in model answers
-  // Because this one could not be asked, or estimated nothing.
+  std::unique_ptr<PlanModel> model = {};  // null: the built-in model answers
+  // The model that the built-in one replaces, because it could not be asked or estimated no plan.
   std::optional<CostModelSource> fallback = {};
 };
 
-// Opens what the request names. FAILED_PRECONDITION, NO_COST_MODELS: there is no folder of models;
-// what the model fails with, unless the request allows the built-in model instead. CANCELLED.
+// Opens the model that the request names. Returns FAILED_PRECONDITION, NO_COST_MODELS, if there is
+// no folder of models; CANCELLED; or the model's own error, unless the request allows the built-in
+// model instead.
 absl::StatusOr<AskedModel> OpenAskedModel(const std::optional<CostModelRequest>& asked,
                                           const Problem& problem, const OpenPlanModel& open,
                                           const std::stop_token& cancel);
 
-// From then on the built-in model answers, if the request allows it; else `why`.
+// Switches to the built-in model if the request allows it; returns `why` otherwise.
 absl::Status FallBack(const CostModelRequest& asked, const absl::Status& why, AskedModel& model);
 
-// Makes the model's figures the estimate's: time, interval, breakdown, and what follows from them.
-// Memory stays the built-in model's. The verdict is kOk.
+// Replaces the estimate's time, interval, breakdown and everything derived from them by the model's
+// figures, and sets the verdict to kOk. Memory stays the built-in model's.
 void ApplyFigures(const PlanFigures& figures, const ModelVersion& version, Estimate& estimate);
 
-// The same for plans of an answer, which the model is asked about once more for their breakdowns;
-// where it cannot be, `known` has the times. Under a fallback they are marked. CANCELLED.
+// Does the same for the plans of an answer. The model is asked about them once more for their
+// breakdowns; if it cannot be asked, the times come from `known`. Plans under a fallback are
+// marked. Returns CANCELLED if cancelled.
 absl::Status ApplyModel(AskedModel& asked, const Problem& problem, const ModelFound& known,
                         std::span<RankedPlan* const> plans, const std::stop_token& cancel = {});
 
-// What an answer says of the plans that the model did not estimate, and of bounds of the model's
-// own that it leans on.
+// Returns the warnings about plans that the model did not estimate, and about the model's own
+// bounds if the answer relies on them.
 std::vector<std::string> WarningsOf(const ModelFound& found, const ModelVersion& version);
 
-// Why a search has no plan, where the model's answers are the cause: FAILED_PRECONDITION,
-// COST_MODEL_NO_ESTIMATE, where it failed on plans, or supports none; RESOURCE_EXHAUSTED,
-// EVALUATION_LIMIT, where nothing asked about fits by its reckoning; CANCELLED and
-// DEADLINE_EXCEEDED, with what it said until then. OK where there is a plan, the cause is another,
-// or nothing fits by its reckoning and all was asked.
+// Returns why a search has no plan if the model's answers are the cause. FAILED_PRECONDITION,
+// COST_MODEL_NO_ESTIMATE: it failed on plans or supports none. RESOURCE_EXHAUSTED,
+// EVALUATION_LIMIT: none of the plans that it was asked about fits by its estimate. CANCELLED and
+// DEADLINE_EXCEEDED include what it had answered until then. Returns OK if there is a plan, if the
+// cause is another one, or if nothing fits by its estimate and it was asked about every plan.
 absl::Status WhyNothing(const ModelFound& searched, const ModelVersion& version);
 
-// FAILED_PRECONDITION, NO_FEASIBLE_PLAN: by the model's reckoning of memory nothing fits.
+// Returns FAILED_PRECONDITION, NO_FEASIBLE_PLAN: no plan fits by the model's memory estimate.
 absl::Status NothingFits(const ModelFound& searched, const ModelVersion& version);
 
-// Times of cases of `evaluate` by a vendor's model; keeps the last question's model open, since
-// cases of one question mostly come together. One thread; the referents outlive it.
+// Step times of `evaluate` cases by a vendor's model. Keeps the last question's model open, since
+// cases of one question mostly come together. For one thread; the referents outlive it.
 class CaseModel {
  public:
   CaseModel(std::optional<CostModelRequest> asked, const Knowledge& knowledge, OpenPlanModel open)
       : asked_(std::move(asked)), knowledge_(knowledge), open_(std::move(open)) {}
 
-  // FAILED_PRECONDITION, COST_MODEL_NO_ESTIMATE: the model does not estimate this plan, and why.
+  // Returns FAILED_PRECONDITION, COST_MODEL_NO_ESTIMATE, with the reason if the model does not
+  // estimate this plan.
   absl::Status Apply(const EvaluateRequest& request, Estimate& estimate);
 
  private:

@@ -29,7 +29,8 @@ ParallelPlan HandMade(const Problem& problem, int t, int p, int experts) {
   return plan;
 }
 
-// Fits and is legal, without recomputation or with all of it.
+// Returns true if the plan is legal and fits, either without recomputation or with full
+// recomputation.
 bool Works(const ParallelPlan& plan, const Problem& problem, AnalyticModel& model) {
   if (plan.pipeline_parallel > problem.model.layer_count) return false;
   return CheckPlan(plan, problem, "baseline").empty() && model.CheckMemory(plan).fits;
@@ -47,7 +48,7 @@ std::optional<ParallelPlan> DefaultBaseline(const Problem& problem, AnalyticMode
        {RecomputeGranularity::kNone, RecomputeGranularity::kFull}) {
     for (const int product : Divisors(devices)) {
       std::vector<int> tensor = Divisors(product);
-      std::reverse(tensor.begin(), tensor.end());  // tensor inside the node first
+      std::reverse(tensor.begin(), tensor.end());  // tensor parallelism inside the node first
       for (const int t : tensor) {
         if (node % t != 0) continue;
         for (const int e : experts) {

@@ -12,19 +12,19 @@
 
 namespace meshwright {
 
-// What a careful person would take by hand: the least tensor x pipeline, tensor inside the node
-// first, that fits with micro-batch 1, ZeRO-1 and no recomputation, else with full recomputation
-// (contract, "tune"). With experts, the least expert parallelism that makes it fit. Nothing when no
-// such plan fits.
+// Returns the plan that a careful person would choose by hand: the smallest tensor x pipeline
+// product, with tensor parallelism inside the node first, that fits with micro-batch 1, ZeRO-1 and
+// no recomputation, or else with full recomputation (contract, "tune"). With experts, it takes the
+// smallest expert parallelism that makes it fit. Returns nullopt if no such plan fits.
 std::optional<ParallelPlan> DefaultBaseline(const Problem& problem, AnalyticModel& model);
 
-// The baseline of a request, stated or by hand; `applied` gains the defaults that a stated one
-// took.
+// Returns the baseline of a request: the stated one or else the default. `applied` gains the
+// defaults that a stated one took.
 absl::StatusOr<std::optional<RankedPlan>> BaselineOf(const StudyRequest& request,
                                                      const Problem& problem, AnalyticModel& model,
                                                      std::vector<AppliedDefault>& applied);
 
-// What an answer that has plans says of its baseline.
+// Adds to an answer that has plans what there is to say about its baseline.
 void NoteBaseline(StudyResult& result);
 
 }  // namespace meshwright

@@ -18,11 +18,11 @@ bool NeedsLess(const OversizedPlan& a, const OversizedPlan& b) {
   return std::tie(a.reserved_memory, a.plan) < std::tie(b.reserved_memory, b.plan);
 }
 
-// Whether two plans are one choice to people, who set the micro-batch, what waits on the host and
-// which weights stay whole last.
+// Returns true if users regard two plans as the same choice: they decide last on the micro-batch,
+// on what is offloaded to the host and on which weights are not sharded.
 bool AreOneChoice(const ParallelPlan& a, const ParallelPlan& b) {
   if (a.tensor_parallel != b.tensor_parallel || a.pipeline_parallel != b.pipeline_parallel) {
-    return false;  // most plans; spares the copy
+    return false;  // true of most plans; avoids the copy
   }
   ParallelPlan same = a;
   same.micro_batch_size = b.micro_batch_size;

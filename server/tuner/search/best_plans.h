@@ -8,9 +8,9 @@
 
 namespace meshwright {
 
-// The best plans so far that differ in more than the micro-batch and offload, and of those that do
-// not fit the nearest. Ties go to the plan that is first in the canonical order, so that what is
-// kept does not depend on the order of the offers.
+// Keeps the best plans so far that differ in more than the micro-batch and offload, and the one
+// that comes nearest to fitting among those that do not. A tie goes to the plan that is first in
+// the canonical order, so that the result does not depend on the order of the offers.
 class BestPlans {
  public:
   explicit BestPlans(std::size_t limit) : limit_(limit) {}
@@ -19,7 +19,7 @@ class BestPlans {
   void OfferNearest(const OversizedPlan& plan);
   void Merge(const BestPlans& other);
 
-  // A plan that takes longer is of no use.
+  // Returns the time above which a further plan cannot be kept.
   [[nodiscard]] std::optional<Seconds> SlowestUseful() const;
 
   [[nodiscard]] const std::vector<RecomputeChoice>& best() const { return best_; }  // best first

@@ -10,10 +10,10 @@
 namespace meshwright {
 namespace {
 
-constexpr std::size_t kFewValues = 8;  // of a dimension: all are tried
+constexpr std::size_t kFewValues = 8;  // a dimension with at most this many values is tried in full
 
-// The values of a dimension that are worth a try from `here`: all where there are few, else those
-// 1, 2, 4, 8 .. places away, as many as digits.
+// Returns the values of a dimension that are worth trying from `here`: all of them if there are
+// few, otherwise those at distances 1, 2, 4, 8 and so on.
 std::vector<int> Probes(const std::vector<int>& values, int here) {
   std::vector<int> probes;
   const auto at = std::ranges::find(values, here) - values.begin();
@@ -25,8 +25,8 @@ std::vector<int> Probes(const std::vector<int>& values, int here) {
   return probes;
 }
 
-// From a drawn plan, one dimension after the other takes its best value, until none of them changes
-// any more; then from another drawn plan. (AutoDDL searches so.)
+// Starts from a random plan and sets one dimension after the other to its best value until none of
+// them changes any more; then starts again from another random plan. (AutoDDL searches this way.)
 class CoordinateDescent final : public SearchStrategy {
  public:
   explicit CoordinateDescent(const StrategyInput& input)
@@ -55,7 +55,7 @@ class CoordinateDescent final : public SearchStrategy {
   void Tell(const Observation& observation) override { plans_.Note(observation); }
 
  private:
-  // Goes to the best of what was tried, if it is better.
+  // Moves to the best candidate that was tried, if it is better.
   void TakeBest() {
     for (const PlanPath& candidate : candidates_) {
       const std::optional<PlanCost> cost = plans_.CostOf(candidate.plan);
@@ -79,11 +79,11 @@ class CoordinateDescent final : public SearchStrategy {
 
   LegalPlans plans_;
   std::optional<PlanPath> here_;
-  PlanCost cost_;  // of here_
+  PlanCost cost_;  // cost of here_
   std::vector<PlanPath> candidates_;
-  std::size_t next_ = 0;  // of candidates_
+  std::size_t next_ = 0;  // index into candidates_
   int next_dimension_ = 0;
-  int unchanged_ = 0;  // dimensions since here_ has changed
+  int unchanged_ = 0;  // dimensions tried since here_ changed
 };
 
 }  // namespace

@@ -13,18 +13,18 @@ namespace {
 
 constexpr std::size_t kPopulation = 64;
 constexpr int kTournament = 3;
-constexpr int kMostKnownChildren = 100;  // children in a row that were tried before
-constexpr int kDrawEvery = 16;           // one plan in so many is drawn, against inbreeding
-constexpr int kMostStalePlans = 1'000;   // plans since the population has found its best
+constexpr int kMostKnownChildren = 100;  // consecutive children that had been tried before
+constexpr int kDrawEvery = 16;           // one plan in this many is random, to keep diversity
+constexpr int kMostStalePlans = 1'000;   // plans since the population found its best
 
 struct Individual {
   PlanCost cost = {};
   PlanPath path = {};
 };
 
-// Keeps the best plans, crosses two of them dimension by dimension, and changes a random dimension
-// of the child; the child takes the place of the worst if it is better. Begins anew when that leads
-// nowhere any more.
+// Keeps the best plans, crosses two of them dimension by dimension and mutates a random dimension
+// of the child. The child replaces the worst plan if it is better. Starts again with a new
+// population when the search makes no more progress.
 class Evolutionary final : public SearchStrategy {
  public:
   explicit Evolutionary(const StrategyInput& input)
@@ -60,7 +60,7 @@ class Evolutionary final : public SearchStrategy {
     child_.reset();
   }
 
-  // The best of a few; the population is sorted.
+  // Returns the best of a few random individuals; the population is sorted.
   const PlanPath& Parent() {
     std::uint64_t best = plans_.Below(population_.size());
     for (int i = 1; i < kTournament; ++i) best = std::min(best, plans_.Below(population_.size()));

@@ -30,11 +30,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::int64_t kStopEvery = 8;  // nodes between two looks at the clock
+constexpr std::int64_t kStopEvery = 8;  // nodes between two checks of the clock
 constexpr int kTaskDepth = static_cast<int>(Dimension::kContextParallel) + 1;
 constexpr unsigned kMostWorkers = 16;
 
-// What all workers see.
+// State that all workers share.
 struct Shared {
   const SearchSpace& space;
   const SearchOptions& options;
@@ -68,7 +68,7 @@ struct Task {
   std::int64_t evaluated = 0;
 };
 
-// Judges the plans of one walk by the built-in model, whose times they come with.
+// Judges the plans of one walk by the built-in model, which has already priced them.
 class BuiltInJudge final : public PlanJudge {
  public:
   // Keeps the best in `kept`.
@@ -131,7 +131,7 @@ class BuiltInJudge final : public PlanJudge {
   std::int64_t nodes_ = 0;
 };
 
-// One thread's model, and its walks.
+// A thread's model and its walks.
 class Worker {
  public:
   Worker(Shared& shared, const EstimatorProblem& problem, const Calibration& calibration,
@@ -143,7 +143,7 @@ class Worker {
   Worker(const Worker&) = delete;  // the walker refers to the model
   Worker& operator=(const Worker&) = delete;
 
-  // `known` are plans found before; they bound what is worth a look.
+  // Walks a task. The plans in `known` were found before and bound which others are considered.
   void Run(Task& task, const BestPlans& known) {
     task.kept.Merge(known);
     BuiltInJudge judge(shared_, task.kept, reports_);
@@ -151,7 +151,7 @@ class Worker {
     task.evaluated = judge.evaluated();
   }
 
-  // Returns what no plan of the tasks that were cut short is below.
+  // Returns a lower bound of the step times of the plans that interrupted tasks left unvisited.
   std::optional<Seconds> LeastTimeLeft(const std::vector<Task>& tasks) {
     std::optional<Seconds> least;
     for (const Task& task : tasks) {
@@ -163,11 +163,11 @@ class Worker {
     return least;
   }
 
-  // Returns the best of a coarse grid over the whole space: chosen by the closed form, then
-  // simulated.
+  // Returns the best plans of a coarse grid over the whole space, chosen by the closed form and
+  // then simulated.
   BestPlans Seeds() {
     BestPlans chosen(kSeedCount);
-    Pruning pruning(shared_.options.disabled_rules);  // the walks of the tasks count
+    Pruning pruning(shared_.options.disabled_rules);  // not counted: the walks of the tasks count
     BuiltInJudge judge(shared_, chosen, reports_);
     walker_.Walk(shared_.space.Root(), 0,
                  {.grid = WalkGrid::kByHand, .pricing = Pricing::kClosedForm}, pruning, judge);
@@ -185,7 +185,7 @@ class Worker {
   const bool reports_;
 };
 
-// Workers take the tasks [begin, end) in turn; the caller is one of them.
+// Lets the workers take the tasks [begin, end) in turn. The caller's thread is one of them.
 void RunTasks(std::vector<Task>& tasks, std::size_t begin, std::size_t end, const BestPlans& known,
               std::deque<Worker>& workers) {
   std::atomic<std::size_t> next = begin;
@@ -197,7 +197,7 @@ void RunTasks(std::vector<Task>& tasks, std::size_t begin, std::size_t end, cons
     try {
       threads.emplace_back(work, std::ref(workers[i]));
     } catch (const std::system_error&) {
-      break;  // no more threads to be had: those there are do the work
+      break;  // no more threads are available; the existing ones do the work
     }
   }
   work(workers.front());
@@ -218,8 +218,8 @@ void Summarise(const Pruning& pruning, const Shared& shared, SearchSummary& summ
   }
 }
 
-// Plans to begin with. Their cost model is their own, since what a worker has priced before decides
-// which bounds it has, and which tasks a worker takes is luck.
+// Returns the plans to start with. They have a cost model of their own, because what a worker has
+// priced before decides which bounds it has, and which tasks a worker takes depends on chance.
 BestPlans SeedsOf(const SearchSpace& space, const EstimatorProblem& problem,
                   const Calibration& calibration, const SearchOptions& options) {
   if (options.first_fit_is_enough) return BestPlans(options.plan_count);
@@ -227,7 +227,7 @@ BestPlans SeedsOf(const SearchSpace& space, const EstimatorProblem& problem,
   return Worker(shared, problem, calibration, false).Seeds();
 }
 
-// Returns the parts of the space that no rule cuts as a whole.
+// Returns the parts of the space that no rule prunes as a whole.
 std::vector<Task> TasksOf(const EstimatorProblem& problem, Shared& shared, Pruning& pruning) {
   const PruneContext context = {.problem = problem, .space = shared.space};
   std::vector<Task> tasks;
@@ -254,7 +254,7 @@ SearchFound SearchExhaustively(const SearchSpace& space, const EstimatorProblem&
   Shared shared = {.space = space, .options = options};
   Pruning pruning = PruningOf(options);
   std::vector<Task> tasks = TasksOf(problem, shared, pruning);
-  std::deque<Worker> workers;  // which stay where they are
+  std::deque<Worker> workers;  // a deque, so that workers never move
   for (std::size_t i = 0; i < WorkerCount(options); ++i) {
     workers.emplace_back(shared, problem, calibration, i == 0);
   }

@@ -15,34 +15,36 @@
 
 namespace meshwright {
 
-// What a search is bound by.
+// Limits and callbacks of a search.
 struct SearchOptions {
   std::size_t plan_count = 5;
   std::vector<std::string> disabled_rules = {};
-  // Asked every few dozen groups of plans, from every worker.
+  // Called every few dozen groups of plans, by every worker.
   std::function<std::optional<StopCause>()> stop = {};
   std::function<void(const Progress&)> on_progress = {};  // called on the caller's thread
   bool first_fit_is_enough = false;
-  int worker_count = 0;      // 0: one for each core. Any number gives the same answer.
-  bool times_rules = false;  // each prune rule's hooks, for SearchFound::rules; costs time itself
+  int worker_count = 0;  // 0: one per core; the answer is the same for any number
+  bool times_rules =
+      false;  // times each rule's hooks for SearchFound::rules; this costs time itself
 };
 
-// Plans that are simulated before the space is walked; the walk counts them where it meets them.
+// Number of plans that are simulated before the space is walked; the walk counts them when it
+// reaches them.
 inline constexpr std::size_t kSeedCount = 16;
 
 struct SearchFound {
-  // At most plan_count, best first; no two differ in the micro-batch and offload only.
+  // At most plan_count plans, best first. No two differ only in the micro-batch and offload.
   std::vector<RecomputeChoice> best = {};
-  std::optional<OversizedPlan> nearest = {};  // needs least memory of those that do not fit
+  std::optional<OversizedPlan> nearest = {};  // plan that does not fit but needs the least memory
   SearchSummary summary = {};
-  std::vector<RuleTally> rules = {};  // of the search by the built-in model
+  std::vector<RuleTally> rules = {};  // filled by searches by the built-in model
 };
 
-// Visits the whole space, cutting what the rules reject; what is left is evaluated plan by plan, so
-// the answer is the best of the space by the model. Ties go to the plan that is first in the
-// canonical order of plans. The part of the space below one pair of tensor and context parallelism
-// is one worker's; what a worker may cut because better plans are known does not depend on the
-// others, so neither the answer nor its counts depend on their number.
+// Visits the whole space, prunes what the rules reject and evaluates the rest plan by plan, so the
+// answer is the best plan of the space by the model. A tie goes to the plan that is first in the
+// canonical order of plans. Each pair of tensor and context parallelism is one task, and one worker
+// walks the part of the space below it. What a worker may prune because better plans are known does
+// not depend on the other workers, so neither the answer nor its counts depend on their number.
 SearchFound SearchExhaustively(const SearchSpace& space, const EstimatorProblem& problem,
                                const Calibration& calibration, const SearchOptions& options);
 

@@ -7,7 +7,7 @@
 namespace meshwright {
 namespace {
 
-constexpr std::size_t kPlanCount = 20;  // more weakens the bound
+constexpr std::size_t kPlanCount = 20;  // a larger number weakens the bound
 
 class Exhaustive final : public SearchStrategy {
  public:
@@ -23,7 +23,7 @@ class Exhaustive final : public SearchStrategy {
     return (*ranked_)[next_++].plan;
   }
 
-  // The order is the model's.
+  // Does nothing: the order is the model's.
   void Tell(const Observation& /*observation*/) override {}
 
  private:

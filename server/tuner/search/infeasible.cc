@@ -21,10 +21,10 @@
 namespace meshwright {
 namespace {
 
-// Growth that is tried: doublings of the nodes, halvings of the sequence.
+// Largest changes that are tried: doublings of the nodes, halvings of the sequence.
 constexpr int kMostDoublings = 6;
 
-// Looks for any plan that fits, with the history that the study had.
+// Searches for any plan that fits, with the history that the study had.
 struct FitProbe {
   const Calibration& calibration;
   SearchOptions options = {};
@@ -37,8 +37,8 @@ struct FitProbe {
   }
 };
 
-// The least value of [low, high] that works, where everything above a working value works; nothing
-// when `high` does not.
+// Returns the least value of [low, high] that works, or nullopt if `high` does not. Every value
+// above a working one must work.
 template <typename Works>
 std::optional<int> LeastThatWorks(int low, int high, const Works& works) {
   if (low > high || !works(high)) return std::nullopt;
@@ -60,7 +60,7 @@ std::optional<std::string> MoreNodes(const Problem& problem, FitProbe& probe) {
     larger.cluster.pools.front().node_count = count;
     return probe.SomethingFits(larger);
   };
-  // Powers of two first: they divide well, so that more of them never fit less.
+  // Tries powers of two first. They divide evenly, so a larger one never fits less.
   const auto doublings =
       LeastThatWorks(1, kMostDoublings, [&](int k) { return works(nodes << k); });
   if (!doublings.has_value()) return std::nullopt;
@@ -99,7 +99,7 @@ std::optional<std::string> SmallerStates(const Problem& problem, FitProbe& probe
   return std::nullopt;
 }
 
-// What the memory of the device would have to be, or that history contradicts the model.
+// Advises how much memory the device would need, or says that the history contradicts the model.
 std::string MemoryAdvice(const RankedPlan& nearest, const Calibration& calibration,
                          const Problem& problem) {
   const Estimate& estimate = nearest.estimate;
@@ -109,7 +109,7 @@ std::string MemoryAdvice(const RankedPlan& nearest, const Calibration& calibrati
                        estimate.reserved_memory / GiB(1), estimate.memory_capacity / GiB(1),
                        *by_history);
   }
-  // Rounded up, so that the memory that is suggested is enough.
+  // Rounded up, so that the suggested memory is enough.
   const double needed = std::ceil(estimate.reserved_memory / GiB(0.1)) / 10;
   return fmt::format("use devices with at least {:.1f} GiB instead of {:.1f} GiB", needed,
                      estimate.memory_capacity / GiB(1));

@@ -7,10 +7,10 @@
 
 namespace meshwright {
 
-// Explains a search that found nothing: the plan that needs least memory, the memory kind that
+// Explains a search that found no plan: the plan that needs the least memory, the memory kind that
 // takes most of it, and the smallest single changes (memory, nodes, sequence, gradients, optimizer)
-// that make some plan fit, each verified by a search of its own that is stopped at its first fit.
-// All of them keep to the study's history.
+// that make some plan fit. Each change is verified by a search of its own that stops at its first
+// fit. All these searches use the study's history.
 Infeasible ExplainInfeasible(const Problem& problem, const Calibration& calibration,
                              const SearchFound& found, const SearchOptions& options);
 

@@ -11,11 +11,11 @@
 
 namespace meshwright {
 
-// What no plan that shares the first `depth` dimensions of `prefix` is below: the least even share
-// of all work, over the parallel sizes and micro-batches that are left
-// (PlanBounds::LeastTimeOfAnyExperts). `depth` is at most that of the micro-batch. Nothing when
-// there is no legal plan, or where the framework's costs leave no such bound. `disabled_rules` of
-// the pruner do not say what is legal.
+// Returns a lower bound of the step times of all plans that share the first `depth` dimensions of
+// `prefix`: the least even share of all work, over the parallel sizes and micro-batches that are
+// left (PlanBounds::LeastTimeOfAnyExperts). `depth` is at most that of the micro-batch. Returns
+// nullopt if there is no legal plan, or if the framework's costs allow no such bound. The pruner's
+// `disabled_rules` do not decide what is legal.
 std::optional<Seconds> LeastTimeOf(const SearchSpace& space, const ParallelPlan& prefix, int depth,
                                    const std::vector<std::string>& disabled_rules,
                                    AnalyticModel& model);

@@ -12,10 +12,10 @@
 namespace meshwright {
 namespace {
 
-// Below it, counts are products and cost next to nothing.
+// Below this depth, counts are products and cost almost nothing.
 constexpr int kBranchDepth = static_cast<int>(Dimension::kPipelineParallel) + 1;
-constexpr int kMostDraws = 10'000;  // for one plan; rules let pass a tenth, or so
-constexpr int kMostSteps = 2'000;   // to one nearest path; most take one a dimension
+constexpr int kMostDraws = 10'000;  // for one plan; the rules pass about a tenth of the draws
+constexpr int kMostSteps = 2'000;   // to one nearest path; most take one step per dimension
 
 std::size_t IndexOf(Dimension dimension) { return static_cast<std::size_t>(dimension); }
 
@@ -51,7 +51,8 @@ std::optional<PlanPath> LegalPlans::Draw() {
   return NextOfRest();
 }
 
-// The plan before which `rank` plans stand in the branches; nothing when a rule cuts it.
+// Returns the plan that is preceded by `rank` plans in the branches, or nullopt if a rule rejects
+// it.
 std::optional<PlanPath> LegalPlans::PlanAt(std::int64_t rank) const {
   const auto next = std::ranges::upper_bound(branches_, rank, {}, &Branch::plans_before);
   const Branch& branch = *std::prev(next);
@@ -86,7 +87,7 @@ std::optional<PlanPath> LegalPlans::NextOfRest() {
   return std::nullopt;
 }
 
-// The plan whose first `depth` dimensions are those of the path, and the others as at the root.
+// Returns the plan that has the first `depth` dimensions of the path and the root's others.
 ParallelPlan LegalPlans::PrefixOf(const PlanPath& path, int depth) const {
   ParallelPlan plan = space_.Root();
   for (int i = 0; i < depth; ++i) {
@@ -106,7 +107,8 @@ struct LegalPlans::Descent {
   int steps = 0;
 };
 
-// Sets the dimensions from `depth` on, nearest values first. Whether that has led to a legal plan.
+// Sets the dimensions from `depth` on, nearest values first. Returns true if it reached a legal
+// plan.
 bool LegalPlans::Descend(Descent& descent, int depth) const {
   if (depth == kDimensionCount) return true;
   const auto dimension = static_cast<Dimension>(depth);
@@ -152,7 +154,7 @@ std::optional<PlanCost> LegalPlans::CostOf(const ParallelPlan& plan) const {
 }
 
 std::uint64_t LegalPlans::Below(std::uint64_t end) {
-  // What is above the largest multiple of `end` would make small numbers likelier.
+  // Rejects numbers above the largest multiple of `end`, which would make small results likelier.
   const std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
   const std::uint64_t limit = most - most % end;
   std::uint64_t drawn = random_();

@@ -16,55 +16,55 @@
 
 namespace meshwright {
 
-using PlanValues = std::array<int, kDimensionCount>;  // of every dimension
+using PlanValues = std::array<int, kDimensionCount>;  // one per dimension
 
-// A plan and the way to it.
+// A plan and the path to it.
 struct PlanPath {
   PlanValues values = {};
   ParallelPlan plan = {};
 };
 
-// How good a plan is; less is better. Those that fit by their time, then the others by their
-// memory.
+// The cost of a plan; less is better. Plans that fit come first, ordered by time; the others
+// follow, ordered by memory.
 struct PlanCost {
   bool is_oversized = false;
-  double amount = 0;  // seconds, or bytes
+  double amount = 0;  // seconds or bytes
   auto operator<=>(const PlanCost&) const = default;
 };
 
-// What the strategies share: plans of a space that the rules let pass, drawn or moved to, and which
-// of them were asked for and what became of them. Its random numbers are the same on every machine
-// (the standard's distributions are not).
+// The parts that all strategies share: it draws legal plans of a space, moves between them, and
+// records which were asked for and with what result. Its random numbers are the same on every
+// machine (those of the standard's distributions are not).
 class LegalPlans {
  public:
   // The space outlives it.
   LegalPlans(const SearchSpace& space, const EstimatorProblem& problem, std::uint64_t seed);
 
-  // One of the plans that were not asked for, all equally likely. When nearly all were, or the
-  // rules cut what is drawn too many times in a row, from then on the first of them in the order of
-  // the space; nothing when all were.
+  // Returns a random plan that was not asked for yet; all are equally likely. If nearly all were
+  // asked for, or the rules reject too many draws in a row, it returns from then on the first such
+  // plan in the order of the space. Returns nullopt if all were asked for.
   std::optional<PlanPath> Draw();
 
-  // The values left for a dimension of a path, and the path with another of them; the later
-  // dimensions are as near to what they were as the space and the rules allow. Nothing when nothing
-  // legal was found.
+  // Values returns the values left for a dimension of a path. Moved returns the path with another
+  // of them; its later dimensions stay as near to their old values as the space and the rules
+  // allow. It returns nullopt if it finds no legal plan.
   [[nodiscard]] std::vector<int> Values(const PlanPath& path, Dimension dimension) const;
   [[nodiscard]] std::optional<PlanPath> Moved(const PlanPath& path, Dimension dimension,
                                               int value) const;
-  // The legal path nearest to `values`, earlier dimensions first.
+  // Returns the legal path nearest to `values`; earlier dimensions count first.
   [[nodiscard]] std::optional<PlanPath> Nearest(const PlanValues& values) const;
 
-  // Notes that a plan is asked for. Whether it is the first time.
+  // Records that a plan is asked for. Returns true if it is the first time.
   bool Take(const ParallelPlan& plan) { return taken_.insert(plan).second; }
   void Note(const Observation& observation);
-  // What was told of a plan.
+  // Returns the result that was recorded for a plan.
   [[nodiscard]] std::optional<PlanCost> CostOf(const ParallelPlan& plan) const;
 
   std::uint64_t Below(std::uint64_t end);  // 0 .. end - 1, all equally likely
-  double Unit();                           // of [0, 1)
+  double Unit();                           // in [0, 1)
 
  private:
-  // A part of the space that no rule cuts as a whole.
+  // A part of the space that no rule prunes as a whole.
   struct Branch {
     PlanPath prefix = {};
     std::int64_t plans_before = 0;  // in the branches before this one
@@ -84,7 +84,7 @@ class LegalPlans {
   std::int64_t plan_count_ = 0;  // in the branches
   std::set<ParallelPlan> taken_;
   std::map<ParallelPlan, PlanCost> costs_;
-  // A walk over the whole space, once draws hit nothing new.
+  // A walk over the whole space, used once draws find nothing new.
   std::optional<PlanWalk> rest_;
   PlanPath rest_path_;
   bool has_ended_ = false;

@@ -77,7 +77,7 @@ class ModelSearch final : public PlanJudge {
  private:
   [[nodiscard]] bool IsOver() const { return cause_.has_value() || !result_.failure.ok(); }
 
-  // Ends a question that takes long when the search must end.
+  // Ends a question that takes too long when the search must end.
   void Watch(const std::stop_token& done) {
     std::mutex mutex;
     std::unique_lock lock(mutex);
@@ -100,7 +100,7 @@ class ModelSearch final : public PlanJudge {
     Flush();
   }
 
-  // What plans by hand have comes first: a search that is cut has then seen all of that.
+  // Asks first about plans as set by hand, so that a search that is cut short has seen all of them.
   void WalkSpace() {
     SpaceWalker walker(space_, built_in_);
     Pruning uncounted(options_.disabled_rules);  // the walk over all counts
@@ -112,7 +112,7 @@ class ModelSearch final : public PlanJudge {
     walker.Walk(space_.Root(), 0, {.pricing = Pricing::kJudge}, pruning_, *this);
   }
 
-  // The vendor's times say nothing of what the built-in model's bounds would cut.
+  // Gives no bounds: the vendor's times do not tell what the built-in model's bounds would prune.
   [[nodiscard]] JudgeView View() const override { return {}; }
 
   void Take(const NarrowedRecompute& found, bool is_by_hand) override {
@@ -138,10 +138,10 @@ class ModelSearch final : public PlanJudge {
     if (plans_.size() >= kChunk) Flush();
   }
 
-  // The plans that wait, as the model is asked about them.
+  // The waiting plans, in the form in which the model is asked about them.
   struct Asked {
     std::vector<ParallelPlan> plans = {};
-    std::vector<Seconds> bounds = {};  // of each; empty: none are known
+    std::vector<Seconds> bounds = {};  // one per plan; empty: none are known
   };
 
   Asked AskBounds() {
@@ -150,18 +150,19 @@ class ModelSearch final : public PlanJudge {
     for (const ParallelPlan& plan : plans_) asked.plans.push_back(AskedForm(plan, problem_));
     if (!pruning_.IsOn(kBoundRule) || result_.broken_bound.has_value()) return asked;
     auto bounds = model_.LowerBounds(asked.plans, stop_questions_.get_token());
-    // None; what fails, fails again.
+    // On failure there are no bounds; the error shows again when the plans are estimated.
     if (bounds.ok() && bounds->size() == asked.plans.size()) asked.bounds = *std::move(bounds);
     return asked;
   }
 
-  // Leaves those that can be among the best, of what waits too.
+  // Returns the plans that can still be among the best, and drops the others from the waiting ones
+  // too.
   Asked WithoutSlow(Asked asked) {
     const std::optional<Seconds> slowest = kept_.SlowestUseful();
     if (!slowest.has_value() || asked.bounds.empty()) return asked;
     std::size_t kept = 0;
     for (std::size_t i = 0; i < asked.plans.size(); ++i) {
-      // One as slow may come first in the order of plans.
+      // An equally slow plan is kept, because it may come first in the canonical order.
       if (asked.bounds[i] > *slowest) continue;
       if (kept != i) {
         plans_[kept] = std::move(plans_[i]);
@@ -171,7 +172,7 @@ class ModelSearch final : public PlanJudge {
       ++kept;
     }
     const auto dropped = static_cast<std::int64_t>(asked.plans.size() - kept);
-    pruning_.Count(kBoundRule, dropped);  // each plan waits once, so that each counts
+    pruning_.Count(kBoundRule, dropped);  // each plan waits once, so it is counted once
     result_.left_out_by_bounds += dropped;
     plans_.resize(kept);
     asked.plans.resize(kept);
@@ -237,11 +238,11 @@ class ModelSearch final : public PlanJudge {
   PlanModel& model_;
   const SearchOptions& options_;
   BestPlans kept_;
-  std::vector<ParallelPlan> plans_;  // that wait to be asked about
+  std::vector<ParallelPlan> plans_;  // waiting to be asked about
   std::int64_t evaluated_ = 0;
   std::int64_t nodes_ = 0;
   std::int64_t limit_ = 0;
-  bool has_asked_by_hand_ = false;  // about all plans that the first walk has
+  bool has_asked_by_hand_ = false;  // has asked about all plans of the first walk
   std::optional<StopCause> cause_;
   std::stop_source stop_questions_;
   ModelFound result_;

@@ -14,16 +14,16 @@
 
 namespace meshwright {
 
-// Plans that a search by a vendor's model may ask for, unless it is told.
+// Default limit on the plans that a search asks a vendor's model about.
 inline constexpr int kDefaultModelLimit = 200'000;
 
-// What became of the plans that a vendor's model did not estimate.
+// Plans with one verdict that a vendor's model did not estimate.
 struct Unanswered {
   std::int64_t count = 0;
   std::string first_reason = {};
 };
 
-// A plan whose estimate is below what the same model said it is not below.
+// A plan whose estimate is below the lower bound that the same model gave for it.
 struct BrokenBound {
   ParallelPlan plan = {};
   Seconds bound = Seconds(0);
@@ -32,25 +32,27 @@ struct BrokenBound {
 
 struct ModelFound {
   SearchFound found = {};
-  std::map<PlanVerdict, Unanswered> unanswered = {};  // all verdicts but kOk
-  std::int64_t left_out_by_bounds = 0;                // plans; nothing proves that they are slower
-  std::optional<BrokenBound> broken_bound = {};       // the first; from then on none is asked for
-  // Why it ended early; the model cannot be asked any more.
+  std::map<PlanVerdict, Unanswered> unanswered = {};  // by verdict, except kOk
+  std::int64_t left_out_by_bounds = 0;           // plans; it is not proven that they are slower
+  std::optional<BrokenBound> broken_bound = {};  // the first one; no bound is asked for after it
+  // Reason why the search ended early: the model can no longer be asked.
   absl::Status failure = absl::OkStatus();
 };
 
-// The plan as models are asked it: with the split of layers that its framework takes, where that is
-// not even.
+// Returns the plan in the form in which models are asked about it: with the framework's own split
+// of layers if that is uneven.
 ParallelPlan AskedForm(const ParallelPlan& plan, const Problem& problem);
 
-// Walks the space, cuts what the rules without a time reject and what does not fit by the built-in
-// memory model, asks `model` about what is left in large batches, and keeps the best by its times.
-// Of the recomputation of a plan the rule `dominance` leaves what can be best (NarrowRecompute).
-// The plans that the built-in model likes best are asked first, then those that are set as by hand,
-// so that a search that is cut has seen them. Where the model has lower bounds, the rule `bound`
-// leaves out what they say is slower than the plans already kept: what is found is the same, if no
-// estimate is below its bound. Every plan that is estimated is held against its own, the built-in
-// model's favourites before any plan is left out; at the first that does not hold, bounds are over,
+// Walks the space, prunes what the rules that need no time reject and what does not fit by the
+// built-in memory model, asks `model` about the rest in large batches, and keeps the best plans by
+// its times. The rule `dominance` reduces the recomputation choices of a plan to those that can be
+// best (NarrowRecompute). The plans that the built-in model ranks highest are asked about first,
+// then those that a person would set by hand, so that a search that is cut short has seen them. If
+// the model has lower bounds, the rule `bound` leaves out plans whose bound is slower than the
+// plans already kept. The result is the same if no estimate is below its bound. Every estimated
+// plan is compared with its own bound, and the built-in model's favourites are compared before any
+// plan is left out. After the first violation no bounds are used, and a search that had left plans
+// out by them is not complete.
 // and a search that had left plans out by them is not complete.
 ModelFound SearchByModel(const Problem& problem, const Calibration& calibration, PlanModel& model,
                          const SearchOptions& options, int limit);

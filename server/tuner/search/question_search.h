@@ -31,7 +31,7 @@ std::vector<RankedPlan> RankPlans(const SearchFound& found, const Problem& probl
 // no time `for_what`".
 absl::Status CutStatus(StopCause cause, std::string_view for_what);
 
-// States if plans count that a vendor's model estimated before it could not be asked any more.
+// Tells if plans count that a vendor's model estimated before it could no longer be asked.
 enum class PartialAnswer { kCounts, kIsNone };
 
 // Searches the space of `problem` by the vendor's model that is open in `asked`. Returns nullopt if
@@ -43,8 +43,8 @@ absl::StatusOr<std::optional<ModelFound>> SearchByAskedModel(AskedModel& asked,
                                                              const SearchOptions& options,
                                                              PartialAnswer partial);
 
-// Calls `run` by the model that is asked for and, if its result has a `fallback`, once more from
-// the start under that: times of two models are not compared.
+// Calls `run` with the requested model. If its result has a `fallback`, calls it again from the
+// start with that, because times of two models are not compared.
 template <typename Run>
 auto RunByOneModel(const Run& run) {
   auto ran = run(std::optional<CostModelSource>());

@@ -20,9 +20,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::int64_t kEvaluationsPerLook = 8;  // at the clock
+constexpr std::int64_t kEvaluationsPerLook = 8;  // between two checks of the clock
 
-// Prices a plan, unless a rule rejects it: its time is of no use then.
+// Prices a plan, unless a rule rejects it: then its time is of no use.
 Observation Judge(AnalyticModel& model, const PruneContext& context, Pruning& pruning,
                   const ParallelPlan& plan, BestPlans& kept) {
   const MemoryCheck memory = model.CheckMemory(plan);

@@ -7,13 +7,13 @@
 
 namespace meshwright {
 
-// Evaluations of a search that states no limit. docs/search.md shows what more would bring.
+// Default limit on evaluations. docs/search.md shows what a larger one gains.
 inline constexpr int kDefaultEvaluationLimit = 10'000;
 
-// Asks a strategy, judges by the cost model and tells, until the limit is reached, the strategy
-// knows no further plan, or options.stop says so. The best plans are chosen as SearchExhaustively
-// does; nothing is proven, so `complete` is false and no rule has a count. Of `options` it takes
-// the plan count, stop and on_progress.
+// Asks a strategy for plans, judges them by the cost model and tells the strategy the results,
+// until the limit is reached, the strategy has no further plan, or options.stop ends it. The best
+// plans are chosen as SearchExhaustively chooses them. Nothing is proven, so `complete` is false
+// and no rule has a count. Only the plan count, stop and on_progress of `options` are used.
 SearchFound SearchByAsking(SearchStrategy& strategy, AnalyticModel& model, const SearchSpace& space,
                            const SearchOptions& options, int evaluation_limit);
 

@@ -39,7 +39,7 @@ Bytes ActivationsOf(const StageMemory& stage) {
   return stage.breakdown[static_cast<std::size_t>(MemoryKind::kActivations)];
 }
 
-// What leaves the device that offloads most activations.
+// Returns the bytes that leave the device which offloads the most activations.
 Bytes LargestOffload(ParallelPlan plan, const Estimate& estimate, AnalyticModel& model) {
   plan.activation_offload_ratio = 0;
   const Estimate plain = model.Full(plan);
@@ -58,7 +58,7 @@ int LargestStage(const ParallelPlan& plan) {
   return largest;
 }
 
-// What one estimate adds to the question's defaults and warnings.
+// Adds the warnings of one estimate to it.
 void AddWarnings(const ParallelPlan& plan, AnalyticModel& model, Estimate& estimate) {
   if (plan.optimizer_offload_ratio > 0) {
     estimate.warnings.emplace_back(

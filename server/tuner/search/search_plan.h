@@ -18,32 +18,34 @@
 
 namespace meshwright {
 
-// MIXED_CLUSTER_SEARCH for several pools.
+// Returns the error MIXED_CLUSTER_SEARCH if there are several pools.
 absl::Status RequireOnePool(const Problem& problem);
 
-// INVALID_ARGUMENT for another strategy than the exhaustive one: `what` compares best plans.
+// Returns INVALID_ARGUMENT for any strategy but the exhaustive one, because `what` compares best
+// plans.
 absl::Status RequireExhaustive(const StudyRequest& request, std::string_view what);
 
-// Leaves of the space what the user does. INVALID_ARGUMENT names what cannot be, or that nothing is
-// left.
+// Narrows the space to the user's choices. Returns INVALID_ARGUMENT naming the choices that are
+// impossible, or saying that no plan is left.
 absl::Status NarrowSpace(const std::vector<DimensionRequest>& dimensions, Problem& problem);
 
-// Prepares a question that is answered by a search: one pool of devices, no trials, the space
-// narrowed to what the request leaves of it.
+// Prepares a question that is answered by a search: it has one pool of devices and no trials, and
+// its space is narrowed to the request's choices.
 absl::StatusOr<PreparedQuestion> PrepareSearch(StudyRequest request, const Knowledge& knowledge,
                                                const HistorySource& source);
 
-// How far the search of a request may go; its time counts from `start`.
+// Returns the limits of a request's search; its time counts from `start`.
 SearchOptions SearchOptionsOf(const StudyRequest& request, const StudyControl& control,
                               std::chrono::steady_clock::time_point start);
 
-// No plan is faster than its model FLOPs at the best rate that the chip's GEMMs reach.
+// Returns a lower bound of the step time: the model FLOPs at the best rate that the chip's GEMMs
+// reach.
 Seconds FloorOfStep(const Problem& problem, const Calibration& calibration);
 
-// The plan with the split of layers that its framework takes, where it states none.
+// Returns the plan with its framework's split of layers if it states none.
 ParallelPlan WithStatedSplit(ParallelPlan plan, const Problem& problem);
 
-// That plan and its estimate.
+// Returns the plan with a stated split, and its estimate.
 RankedPlan RankPlan(ParallelPlan plan, const Problem& problem, AnalyticModel& model);
 
 }  // namespace meshwright

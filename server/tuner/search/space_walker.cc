@@ -19,7 +19,7 @@ constexpr int kGroupDepth = static_cast<int>(Dimension::kOptimizerOffload);
 constexpr int kMostMicroBatchByHand = 4;
 constexpr int kMostContextByHand = 8;
 
-// Returns whether what is set so far is what plans by hand have.
+// Returns true if the dimensions set so far have values that a person would set by hand.
 bool IsByHand(const PlanWalk& walk, const SpaceOptions& options) {
   const ParallelPlan& plan = walk.plan();
   const bool has_sequence = walk.depth() > static_cast<int>(Dimension::kSequenceParallel);
@@ -33,14 +33,14 @@ bool IsByHand(const PlanWalk& walk, const SpaceOptions& options) {
 
 }  // namespace
 
-// One walk, and what it has come to.
+// The state of one walk.
 struct SpaceWalker::Step {
   const WalkOptions& options;
   Pruning& pruning;
   PlanJudge& judge;
   PruneContext context;
   std::int64_t decided_count = 0;
-  // Per cents of activations that fitted with this share of the optimizer or a smaller one.
+  // Percentages of activations that fitted with this share of the optimizer or a smaller one.
   std::vector<int> fitting = {};
 
   void LookAtJudge() {
@@ -100,8 +100,8 @@ void SpaceWalker::TryWithoutOffload(ParallelPlan plan, Step& step) {
   if (!IsCut(plan, kGroupDepth + 1, step)) TryRecomputation(plan, /*is_by_hand=*/true, step);
 }
 
-// Tries all shares of offload of one plan. Offload saves memory and usually costs time: then, if
-// the plan fits without recomputation, more of it is of no use.
+// Tries all offload shares of one plan. Offload saves memory and usually costs time; if it does and
+// the plan fits without recomputation, a larger share is of no use.
 void SpaceWalker::TryOffload(const ParallelPlan& group, bool is_by_hand, Step& step) {
   ParallelPlan plan = group;
   step.fitting.clear();
@@ -115,7 +115,7 @@ void SpaceWalker::TryOffload(const ParallelPlan& group, bool is_by_hand, Step& s
 
 void SpaceWalker::TryActivationOffload(const ParallelPlan& group, bool is_by_hand, Step& step) {
   ParallelPlan plan = group;
-  // Exposed copies never shorten a step whose order of operations is fixed.
+  // Exposed copies never shorten a step that has a fixed order of operations.
   const bool costs_time = HasFixedOrder(group.schedule);
   const bool any_fit_is_enough = step.options.pricing == Pricing::kJudge;
   for (const int percent : space_.Values(Dimension::kActivationOffload, group)) {
@@ -133,7 +133,7 @@ void SpaceWalker::TryActivationOffload(const ParallelPlan& group, bool is_by_han
   }
 }
 
-// Returns whether the plan fits without recomputation.
+// Tries the recomputation choices of a plan. Returns true if it fits without recomputation.
 bool SpaceWalker::TryRecomputation(const ParallelPlan& plan, bool is_by_hand, Step& step) {
   step.LookAtJudge();
   Pruning& pruning = step.pruning;
@@ -163,7 +163,8 @@ bool SpaceWalker::TryRecomputation(const ParallelPlan& plan, bool is_by_hand, St
   });
 }
 
-// Returns how many of the choices that do not fit would fit if nothing had run out of memory.
+// Returns how many of the choices that do not fit would fit without the history's out-of-memory
+// runs.
 std::int64_t SpaceWalker::CountPrunedByHistory(const ParallelPlan& plan,
                                                const NarrowedRecompute& narrowed) {
   const bool may_be = model_.calibration().out_of_memory.has_value();

@@ -14,18 +14,19 @@
 
 namespace meshwright {
 
-// What the plans that a judge knows say of those that are still to come.
+// Bounds that the plans known to a judge set for the plans still to come.
 struct JudgeView {
-  // Time by the built-in model above which a plan is of no use; absent: any time is of use.
+  // Time by the built-in model above which a plan is of no use; absent: no limit.
   std::optional<Seconds> slowest_useful = {};
-  // Nothing fits so far: a prefix is kept that may hold a plan which needs less memory than
+  // True if nothing fits so far. A prefix is then kept if it may hold a plan that needs less memory
+  // than `least_missed`, or any plan if that is absent.
   // `least_missed`, or any plan if that is absent.
   bool seeks_nearest = false;
   std::optional<Bytes> least_missed = {};
 };
 
-// Judges the plans that a walk leaves: by the built-in model, or by a vendor's. Called by the
-// walker, from its thread.
+// Judges the plans that a walk leaves, by the built-in or by a vendor's model. The walker calls it
+// from its own thread.
 class PlanJudge {
  public:
   PlanJudge() = default;
@@ -34,28 +35,29 @@ class PlanJudge {
   virtual ~PlanJudge() = default;
 
   [[nodiscard]] virtual JudgeView View() const = 0;
-  // Takes what is left of the recomputation choices of one plan; `is_by_hand`: the plan is one that
+  // Takes the remaining recomputation choices of one plan. `is_by_hand` is true if the plan belongs
+  // to WalkGrid::kByHandWithoutOffload.
   // WalkGrid::kByHandWithoutOffload has.
   virtual void Take(const NarrowedRecompute& found, bool is_by_hand) = 0;
-  // Is told of each node of the walk before it is looked at, and of the number of plans that were
-  // decided since the last one. Returns whether the walk goes on.
+  // Receives each node of the walk before it is visited, and the number of plans decided since the
+  // last call. Returns true if the walk should go on.
   virtual bool GoesOn(int depth, std::int64_t decided_count) = 0;
 };
 
-// The part of the space that a walk looks at.
+// The part of the space that a walk visits.
 enum class WalkGrid {
   kAll,
-  kByHand,  // what plans by hand have: small micro-batches, even stages, no exotic sharding
+  kByHand,  // plans as set by hand: small micro-batches, even stages, no exotic sharding
   kByHandWithoutOffload,
 };
 
-// Who prices the plans.
+// The component that prices the plans.
 enum class Pricing {
   kSimulation,
   kClosedForm,
-  // The judge. The built-in model says what fits, whether the rule `memory` is on or not; and since
-  // its times count for nothing, a plan that fits without recomputation makes every larger share of
-  // offload of no use.
+  // The judge prices them. The built-in model decides what fits, even if the rule `memory` is off.
+  // Its times do not count, so once a plan fits without recomputation, no larger share of offload
+  // is tried.
   kJudge,
 };
 
@@ -64,13 +66,13 @@ struct WalkOptions {
   Pricing pricing = Pricing::kSimulation;
 };
 
-// Walks the space, cuts what the rules reject, narrows the recomputation choices of what is left,
-// and hands them to a judge. The space and the model outlive it.
+// Walks the space, prunes what the rules reject, narrows the recomputation choices of the rest, and
+// passes them to a judge. The space and the model outlive it.
 class SpaceWalker {
  public:
   SpaceWalker(const SearchSpace& space, AnalyticModel& model);
 
-  // Walks the plans that share the first `depth` dimensions of `prefix`. Returns whether it came to
+  // Walks the plans that share the first `depth` dimensions of `prefix`. Returns true if it reached
   // the end.
   bool Walk(const ParallelPlan& prefix, int depth, const WalkOptions& options, Pruning& pruning,
             PlanJudge& judge);
@@ -91,7 +93,7 @@ class SpaceWalker {
   bool offload_costs_time_;
 };
 
-// Depth of the micro-batch's nodes: above them there are too few nodes for a look at the clock.
+// Depth of the micro-batch's nodes. The clock is not checked above it, since there are few nodes.
 inline constexpr int kMicroBatchDepth = static_cast<int>(Dimension::kMicroBatchSize) + 1;
 
 }  // namespace meshwright

@@ -15,29 +15,30 @@ namespace meshwright {
 struct StrategyInput {
   const SearchSpace& space;  // outlives the strategy
   EstimatorProblem problem;
-  Calibration calibration = {};  // of the model, for strategies that use it
+  Calibration calibration = {};  // the model's, for strategies that use it
   std::uint64_t seed = 1;
 };
 
 struct StrategyRow {
   std::string_view name;
-  std::string_view what;  // for people
+  std::string_view what;  // description for people
   std::unique_ptr<SearchStrategy> (*make)(const StrategyInput& input);
 };
 
 inline constexpr std::string_view kExhaustive = "exhaustive";
 
-// The table of strategies; the first row is the default. All but `exhaustive` ask for every legal
-// plan of the space in the end. `exhaustive` is the search of exhaustive.h behind the interface: it
-// asks for the best plans by the model, best first, which is the order for a driver that runs them.
-// A driver that judges by the same model learns nothing from asking, so a study without another
+// Returns the table of strategies; the first row is the default. Every strategy but `exhaustive`
+// asks for every legal plan of the space in the end. `exhaustive` wraps the search of exhaustive.h:
+// it asks for the best plans by the model, best first, which is the order for a driver that runs
+// them. A driver that judges by the same model learns nothing from asking, so a study without
+// another strategy calls SearchExhaustively itself, on all cores.
 // strategy calls SearchExhaustively itself, on all cores.
 std::span<const StrategyRow> Strategies();
 
-// Nothing for an unknown name.
+// Returns null for an unknown name.
 std::unique_ptr<SearchStrategy> MakeStrategy(std::string_view name, const StrategyInput& input);
 
-// One function a file; rows of the table.
+// Constructors of the strategies in the table; each has a file of its own.
 std::unique_ptr<SearchStrategy> MakeExhaustive(const StrategyInput& input);
 std::unique_ptr<SearchStrategy> MakeCoordinateDescent(const StrategyInput& input);
 std::unique_ptr<SearchStrategy> MakeMcmc(const StrategyInput& input);

@@ -7,18 +7,18 @@
 
 namespace meshwright {
 
-// What became of a plan.
+// The result of judging a plan.
 struct Observation {
   ParallelPlan plan = {};
-  std::optional<Seconds> step_time = {};  // nothing: it did not fit
+  std::optional<Seconds> step_time = {};  // absent: the plan did not fit
   Bytes reserved_memory = {};
 };
 
-// A way to choose the next plan from what became of the earlier ones. It knows neither what judges
-// the plans (the cost model, or trial runs) nor how many it may ask for: the driver owns both. The
-// driver calls Ask and Tell in turn from one thread. A strategy asks for no plan twice, only for
-// plans of its space that the rules let pass (prune rules without a cost model), and for the same
-// plans whenever it is told the same.
+// Chooses the next plan from the results of the earlier ones. It knows neither what judges the
+// plans (the cost model or trial runs) nor how many it may ask for; the driver decides both. The
+// driver calls Ask and Tell in turn from one thread. A strategy never asks for a plan twice. It
+// asks only for plans of its space that pass the rules (prune rules without a cost model), and for
+// the same plans whenever it is told the same results.
 class SearchStrategy {
  public:
   SearchStrategy() = default;
@@ -26,7 +26,7 @@ class SearchStrategy {
   SearchStrategy& operator=(const SearchStrategy&) = delete;
   virtual ~SearchStrategy() = default;
 
-  virtual std::optional<ParallelPlan> Ask() = 0;  // nothing: knows no further plan
+  virtual std::optional<ParallelPlan> Ask() = 0;  // nullopt: there is no further plan
   virtual void Tell(const Observation& observation) = 0;
 };
 

@@ -49,7 +49,7 @@ std::vector<std::string_view> NamesOf(const Rows& rows) {
   return names;
 }
 
-// Checks which strategy searches, and what is stated beside it that it has no use for.
+// Checks the strategy, and rejects options that it does not use.
 void CheckStrategy(const StudyRequest& request, Violations& violations) {
   const std::vector<std::string_view> strategies = NamesOf(Strategies());
   violations.RequireWord("strategy", request.strategy, strategies);

@@ -7,12 +7,12 @@
 
 namespace meshwright {
 
-// Plans that an answer may have.
+// Largest number of plans in an answer.
 inline constexpr int kMaxPlanCount = 1000;
 
-// Returns everything that is wrong with what a request says of its search, its question and its
-// history apart (CheckQuestion, ResolveRuns): limits, unknown words, and what goes with what.
-// Fields are named as in the contract.
+// Returns everything that is wrong with a request's search options: limits, unknown words and
+// options that exclude each other. The question and the history are checked elsewhere
+// (CheckQuestion, ResolveRuns). Fields are named as in the contract.
 std::vector<FieldViolation> Validate(const StudyRequest& request);
 
 }  // namespace meshwright
