@@ -18,7 +18,7 @@
 namespace meshwright {
 namespace {
 
-// Products of plan sizes, which one mistaken size may push past 32 bits.
+// Products of plan sizes; a single mistaken size may exceed 32 bits.
 using Product = std::int64_t;
 
 class PlanChecker {
@@ -28,7 +28,8 @@ class PlanChecker {
 
   std::vector<FieldViolation> Check() {
     violations_ = Validate(StatedPlan(plan_), prefix_);
-    if (!violations_.empty()) return violations_;  // nothing below divides by zero or overflows
+    if (!violations_.empty())
+      return violations_;  // stops here, so that nothing below divides by zero or overflows
     if (plan_.stages.empty()) {
       CheckDevices();
       CheckDegrees("", plan_.tensor_parallel, plan_.context_parallel);
@@ -58,8 +59,8 @@ class PlanChecker {
           problem_.cluster.pools.size());
       return;
     }
-    // Each factor is at most 10^4 or 10^8 (Validate), so that two stay inside 64 bits; the third
-    // and fourth are compared by division.
+    // Each factor is at most 10^4 or 10^8 (Validate), so the product of two fits in 64 bits. The
+    // third and fourth are compared by division.
     const Product devices = DeviceCount(problem_.cluster);
     const Product shards = Product{plan_.tensor_parallel} * plan_.pipeline_parallel;
     const Product copies = Product{plan_.context_parallel} * plan_.data_parallel;
@@ -133,7 +134,7 @@ class PlanChecker {
     }
   }
 
-  // Heads and sequence of one stage; `at` is "" or "stages[i].".
+  // Checks the heads and the sequence of one stage. `at` is "" or "stages[i].".
   void CheckDegrees(const std::string& at, int t, int c) {
     const ModelSpec& model = problem_.model;
     const int heads = model.attention_head_count;
@@ -152,7 +153,8 @@ class PlanChecker {
     }
     if (c == 1) return;
     if (plan_.context_parallel_kind != ContextParallelKind::kUlysses || heads % t != 0) return;
-    // Fewer key-value heads than ranks are copied; latent attention has one for every head.
+    // If there are fewer key-value heads than ranks, they are copied. Latent attention has one for
+    // every head.
     const int keys = model.mla.has_value() ? heads / t : std::max(1, model.kv_head_count / t);
     if (heads / t % c != 0 || keys % c != 0) {
       Add(at + "context_parallel",
@@ -162,7 +164,7 @@ class PlanChecker {
     }
   }
 
-  // `group`: the devices of one stage.
+  // Checks the expert sizes of one stage; `group` is its number of devices.
   void CheckExperts(const std::string& at, Product group) {
     const int e = plan_.expert_parallel;
     const Product both = Product{e} * plan_.expert_tensor_parallel;
@@ -174,7 +176,7 @@ class PlanChecker {
     }
   }
 
-  // Layers of a stage; the framework's own split when the plan states none.
+  // Returns the layers of each stage: the stated split or else the framework's own.
   [[nodiscard]] std::vector<int> Layers() const {
     std::vector<int> layers = plan_.layers_per_stage;
     for (const StagePlan& stage : plan_.stages) layers.push_back(stage.layer_count);
@@ -184,14 +186,14 @@ class PlanChecker {
     return layers;
   }
 
-  // p stages.
+  // Checks the micro-batches of a pipeline with p stages.
   void CheckMicroBatches(int p) {
     const Product sequences =
         plan_.stages.empty()
             ? Product{plan_.data_parallel} * plan_.micro_batch_size
             : Product{plan_.stages.front().data_parallel} * plan_.stages.front().micro_batch_size;
     const int batch = problem_.workload.global_batch_size;
-    if (sequences < 1 || batch % sequences != 0) return;  // said elsewhere
+    if (sequences < 1 || batch % sequences != 0) return;  // reported by another check
     const Product m = batch / sequences;
     if (plan_.schedule == Schedule::kInterleaved1f1b && m % p != 0) {
       Add("schedule",
@@ -269,7 +271,7 @@ class PlanChecker {
     }
   }
 
-  // A layer's activations wait on the host or are computed again, not both (Megatron-Core,
+  // A layer's activations are either offloaded to the host or recomputed, not both (Megatron-Core,
   // transformer_config.py: "CPU offloading does not work when activation recomputation is
   // enabled").
   void CheckActivationOffload() {
@@ -308,7 +310,7 @@ class PlanChecker {
     }
     const int most = *std::max_element(layers.begin(), layers.end());
     for (const int count : r.layer_counts) {
-      // One count for all stages is usual; a smaller stage recomputes all that it has.
+      // Usually one count is given for all stages; a smaller stage recomputes all its layers.
       if (count > most) {
         Add(at + ".layer_counts", "{}; the largest stage has {} layers", count, most);
       }
@@ -371,7 +373,8 @@ absl::Status CheckEstimate(const ParallelPlan& plan, const Estimate& estimate,
                                            MakePlanKey(plan).text, estimate.reserved_memory.count,
                                            estimate.memory_capacity.count));
   }
-  // 16-bit weights of the whole model, spread over as many devices as could share them.
+  // The 16-bit weights of the whole model, divided by the largest number of devices that could
+  // share them.
   const double devices = DeviceCount(problem.cluster);
   const double weights = 2.0 * static_cast<double>(ParameterCount(problem.model, false)) / devices;
   if (static_cast<double>(estimate.peak_memory.count) < weights) {

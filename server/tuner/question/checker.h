@@ -11,19 +11,21 @@
 
 namespace meshwright {
 
-// Everything that makes a plan illegal for a problem: devices that do not multiply, batches and
-// layers that do not divide or add up, a schedule that is not modelled. Written apart from the
-// search and its rules; plans of users and the winner of a study both pass through here.
+// Returns everything that makes a plan illegal for a problem, such as a device count that the
+// degrees do not multiply to, batches and layers that do not divide or add up, or a schedule that
+// is not modelled. It is independent of the search and its rules. Plans of users and the winner of
+// a study are both checked here.
 std::vector<FieldViolation> CheckPlan(const ParallelPlan& plan, const Problem& problem,
                                       std::string_view prefix);
 
-// What no step can be shorter than: twice the active parameters a token forward, thrice that with
-// backward, at the devices' nominal peak. 0 where no peak is known.
+// Returns a lower bound of the step time: two FLOPs per active parameter and token for the forward
+// pass, three times that with the backward pass, at the devices' nominal peak. Returns 0 if no peak
+// is known.
 Seconds LeastStep(const Problem& problem);
 
-// Whether the figures of a winner can be true at all, from counts that do not use the estimator:
-// its weights and states alone fit, and its step is no faster than the devices' peak allows.
-// INTERNAL names what is wrong.
+// Checks that the figures of a winner are possible at all, from counts that do not use the
+// estimator: its weights and states fit on their own, and its step is no faster than the devices'
+// peak allows. Returns INTERNAL with what is wrong.
 absl::Status CheckEstimate(const ParallelPlan& plan, const Estimate& estimate,
                            const Problem& problem);
 

@@ -18,8 +18,8 @@
 namespace meshwright {
 namespace {
 
-// Every field is named in a structured binding, so that a new one does not compile until it is
-// written down here.
+// Writes the text that is hashed. Every field is named in a structured binding, so a new field does
+// not compile until it is added here.
 class Text {
  public:
   template <typename... Fields>
@@ -81,7 +81,7 @@ void AddPool(const NodePool& pool, Text& text) {
   static_cast<void>(name);
   text.Add(chip.id, nodes, devices, intra_kind, intra_bandwidth, domain, topology, inter_kind, nics,
            nic_bandwidth, latency, memory, power);
-  // Only when there is one: what was kept before there was such a thing stays.
+  // Added only if present, so that fingerprints stored before this field existed stay valid.
   if (physical.has_value()) text.Add(*physical);
 }
 
@@ -127,7 +127,7 @@ bool IsEqualButForName(Named a, const Named& b) {
 }
 
 bool IsSamePool(const NodePool& a, const NodePool& b) {
-  // Most pools that differ do so here, which spares the copy.
+  // Most pools that differ do so here, which avoids the copy.
   return a.node_count == b.node_count && a.chip.id == b.chip.id && IsEqualButForName(a, b);
 }
 

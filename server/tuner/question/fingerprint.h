@@ -8,9 +8,9 @@
 
 namespace meshwright {
 
-// The store files measurements under these digests (Fnv1a128Hex) of the resolved problem, for which
-// it makes no difference if a value was stated or a default. Names that users give count for none
-// of them. A chip counts by its id, because the catalogue's figures for it may improve.
+// The store files measurements under these digests (Fnv1a128Hex) of the resolved problem. It makes
+// no difference if a value was stated or a default, and names that users give are not part of any
+// digest. A chip counts by its id, because the catalogue's figures for it may improve.
 
 // Returns true if model, workload and cluster are equal, whatever they are called.
 bool IsSameJob(const Problem& a, const Problem& b);

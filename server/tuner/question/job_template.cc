@@ -9,20 +9,20 @@
 namespace meshwright {
 namespace {
 
-// The rule of the harness for names (workloads/measure/masking.json): the last word, or any.
+// The harness's rule for secret names (workloads/measure/masking.json): the last word, or any word.
 constexpr std::string_view kSecretEndings[] = {"TOKEN",  "SECRET",     "PASSWORD",
                                                "PASSWD", "PASSPHRASE", "KEY",
                                                "APIKEY", "CREDENTIAL", "CREDENTIALS"};
 constexpr std::string_view kSecretWords[] = {"SECRET", "PASSWORD", "PASSWD", "PASSPHRASE",
                                              "CREDENTIAL"};
 
-// A piece of a word: text as it stands, or the name of a placeholder.
+// A piece of a word: literal text or the name of a placeholder.
 struct Piece {
   std::string text = {};
   bool is_placeholder = false;
 };
 
-// Nothing for a brace without its other.
+// Splits a word into pieces. Returns nullopt if a brace has no counterpart.
 std::optional<std::vector<Piece>> PiecesOf(std::string_view word) {
   std::vector<Piece> pieces(1);
   for (std::size_t i = 0; i < word.size(); ++i) {

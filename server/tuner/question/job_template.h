@@ -11,7 +11,8 @@
 
 namespace meshwright {
 
-// How the harness measures a job (docs/harness.md); what is absent takes its own default.
+// Settings of how the harness measures a job (docs/harness.md). An absent one takes its own
+// default.
 struct JobMetrics {
   std::optional<std::string> format = {};
   std::optional<std::string> pattern = {};
@@ -25,44 +26,45 @@ struct JobMetrics {
   std::optional<Seconds> hang_limit = {};
 };
 
-// How a plan becomes a job of the site's (docs/jobs.md).
+// The template that turns a plan into a job of the site (docs/jobs.md).
 struct JobTemplate {
   std::string folder = {};                    // absolute, the same on every node
   std::vector<std::string> command = {};      // with {placeholders}; empty: the reference step
   std::vector<std::string> environment = {};  // NAME=VALUE, or NAME: the launcher's own value
   std::vector<std::string> engine_flags = {};
-  std::optional<int> processes_per_node = {};  // absent: one for each device
+  std::optional<int> processes_per_node = {};  // absent: one per device
   Seconds time_limit = Seconds(1800);
   Seconds queue_limit = Seconds(86400);
   std::string python = "python3";
-  std::string workloads_folder = {};  // absolute; empty: beside the program that launches
+  std::string workloads_folder = {};  // absolute; empty: next to the program that launches
   JobMetrics metrics = {};
-  std::optional<Seconds> poll_interval = {};  // absent: the engine's
+  std::optional<Seconds> poll_interval = {};  // absent: the engine's own interval
   std::optional<KubernetesOptions> kubernetes = {};
-  // Of launcher local.
-  std::string slots_folder = {};           // absolute; empty: the one of this user (local_engine.h)
-  std::optional<Bytes> memory_limit = {};  // of private, writable memory, of each process
-  std::string visible_devices_variable = {};  // that shows a job its devices; empty: none is set
+  // The following fields are for launcher local.
+  std::string slots_folder = {};           // absolute; empty: this user's folder (local_engine.h)
+  std::optional<Bytes> memory_limit = {};  // limit of each process's private writable memory
+  std::string visible_devices_variable = {};  // variable that shows a job its devices; empty: none
 };
 
-// A word that stands alone and becomes the launch flags of the workload's framework, a word each.
+// A whole word that is replaced by the launch flags of the workload's framework, one word each.
 inline constexpr std::string_view kFlagsPlaceholder = "{flags}";
 
-// What {placeholder} stands for, by its name; nothing for a name that there is not.
+// Returns the value of a placeholder by its name, or nullopt for an unknown name.
 using PlaceholderValue = std::function<std::optional<std::string>(std::string_view name)>;
 
-// The names that may stand in braces, beside "flags".
+// Returns the names that may stand in braces, except "flags".
 const std::vector<std::string>& PlaceholderNames();
 
-// What is wrong with a word of a command: a name that there is not, a brace without its other.
-// A brace itself is written twice.
+// Returns what is wrong with a word of a command: an unknown name or a brace without its
+// counterpart. A literal brace is written twice.
 std::optional<std::string> PlaceholderMistake(std::string_view word);
 
-// The word with its placeholders replaced; PlaceholderMistake has found nothing in it.
+// Returns the word with its placeholders replaced. PlaceholderMistake must have found nothing in
+// it.
 std::string WithPlaceholders(std::string_view word, const PlaceholderValue& value);
 
-// What is wrong with an entry of an environment. One that is named like a secret must be stated by
-// its name alone, since requests are stored.
+// Returns what is wrong with an entry of an environment. An entry whose name looks like a secret
+// must be stated by its name only, since requests are stored.
 std::optional<std::string> VariableMistake(std::string_view entry);
 
 }  // namespace meshwright

@@ -8,14 +8,14 @@
 
 namespace meshwright {
 
-// Chips and frameworks that the program knows. Read-only after start, shared by all threads.
+// The chips and frameworks that the program knows. Read-only after start; shared by all threads.
 struct Knowledge {
   Catalogue chips;
   FrameworkLibrary frameworks;
 };
 
-// Loads the built-in knowledge, with the chip files of a folder beside or in place of its own;
-// empty: none.
+// Loads the built-in knowledge. The chip files of a folder are added and replace built-in ones of
+// the same name; an empty path means no folder.
 absl::StatusOr<Knowledge> LoadKnowledge(std::string_view extra_chip_folder);
 
 }  // namespace meshwright

@@ -18,30 +18,31 @@
 
 namespace meshwright {
 
-// Who made a number that is not the built-in model's.
+// The source of a number that is not the built-in model's.
 struct ModelVersion {
   std::string name = {};
   std::string vendor = {};
   std::string version = {};
   std::string protocol = {};  // "1.0"
   std::string checksum = {};  // SHA-256 of the program or library, hexadecimal
-  // Of the parameters that were fitted for the chip; empty: the model's own. Equal for equal ones.
+  // Identifies the parameters that were fitted for the chip; equal parameters have equal values.
+  // Empty: the model's own.
   std::string calibration = {};
-  bool is_deterministic = false;  // by its own word
+  bool is_deterministic = false;  // as the model itself states
   bool operator==(const ModelVersion&) const = default;
 };
 
 enum class PlanVerdict { kOk, kInfeasibleMemory, kUnsupported, kError };
 
-// What a vendor's model says of one plan. The numbers stand where the verdict is kOk.
+// A vendor's model's figures for one plan. The numbers are set if the verdict is kOk.
 struct PlanFigures {
   PlanVerdict verdict = PlanVerdict::kError;
-  std::string reason = {};  // where the verdict is another
+  std::string reason = {};  // set if the verdict is not kOk
   Seconds step_time = Seconds(0);
   std::optional<Seconds> step_time_low = {};  // these two bound the central 80 %
   std::optional<Seconds> step_time_high = {};
-  std::optional<Bytes> peak_memory = {};  // of the busiest device
-  // Asked for: adds up to the step time; names of TimeCause, or the vendor's own.
+  std::optional<Bytes> peak_memory = {};  // on the busiest device
+  // Filled on request; adds up to the step time. Names are those of TimeCause or the vendor's own.
   std::vector<std::pair<std::string, Seconds>> breakdown = {};
 };
 
@@ -50,11 +51,11 @@ struct BatchOptions {
   std::stop_token cancel = {};
 };
 
-// A cost model that is not built in, asked about the plans of one problem, from one thread. It is
-// the only thing that a study knows of vendors' models (server/plugins/ has them).
+// A cost model that is not built in. It is asked about the plans of one problem, from one thread.
+// Studies know vendors' models only through this interface (server/plugins/ implements it).
 class PlanModel {
  public:
-  // `warnings`: what every answer that leans on it must say.
+  // `warnings` are added to every answer that relies on the model.
   explicit PlanModel(ModelVersion version, std::vector<std::string> warnings = {})
       : version_(std::move(version)), warnings_(std::move(warnings)) {}
   PlanModel(const PlanModel&) = delete;
@@ -63,21 +64,21 @@ class PlanModel {
 
   [[nodiscard]] const ModelVersion& version() const { return version_; }
   [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
-  // One answer for each plan, in their order, whatever becomes of the others: a plan that the model
-  // crashes on is kError. UNAVAILABLE: the model can be asked nothing any more; CANCELLED.
+  // Returns one answer per plan, in their order. Plans do not affect each other: one that crashes
+  // the model is kError. Returns UNAVAILABLE if the model can no longer be asked; CANCELLED.
   virtual absl::StatusOr<std::vector<PlanFigures>> Estimate(std::span<const ParallelPlan> plans,
                                                             const BatchOptions& options) = 0;
 
-  // Models may lack the rest.
+  // The following functions are optional for a model.
 
-  // For each plan a time that its estimate is not below, cheaper than the estimate; finite, and 0
-  // where no bound is known. Empty: it has none. CANCELLED.
+  // Returns for each plan a lower bound of its estimate, which is cheaper to compute: finite, and 0
+  // if no bound is known. Returns an empty vector if the model has no bounds; CANCELLED.
   virtual absl::StatusOr<std::vector<Seconds>> LowerBounds(std::span<const ParallelPlan> /*plans*/,
                                                            const std::stop_token& /*cancel*/) {
     return std::vector<Seconds>();
   }
-  // What the model says of a plan, for people. UNIMPLEMENTED: it says nothing; UNAVAILABLE;
-  // CANCELLED.
+  // Returns the model's explanation of a plan, for people. Returns UNIMPLEMENTED if it has none;
+  // UNAVAILABLE; CANCELLED.
   virtual absl::StatusOr<std::vector<std::string>> Explain(const ParallelPlan& /*plan*/,
                                                            const std::stop_token& /*cancel*/) {
     return absl::UnimplementedError("it explains nothing");
@@ -88,8 +89,8 @@ class PlanModel {
   const std::vector<std::string> warnings_;
 };
 
-// Opens a model by its name for a problem, which outlives it. NOT_FOUND names the models that there
-// are; UNAVAILABLE: it does not run; CANCELLED.
+// Opens a model by its name for a problem, which outlives it. Returns NOT_FOUND with the names of
+// the existing models; UNAVAILABLE if it does not run; CANCELLED.
 using OpenPlanModel = std::function<absl::StatusOr<std::unique_ptr<PlanModel>>(
     std::string_view name, const Problem& problem, const std::stop_token& cancel)>;
 

@@ -57,7 +57,7 @@ class PlanDefaults {
   std::string_view prefix_;
 };
 
-// The four degrees whose product is the number of devices.
+// Takes the four degrees whose product is the number of devices.
 void TakeDegrees(const PlanRequest& stated, const Problem& problem, PlanDefaults& defaults,
                  ParallelPlan& plan) {
   plan.tensor_parallel = defaults.Take("tensor_parallel", stated.tensor_parallel, 1);
@@ -72,7 +72,7 @@ void TakeDegrees(const PlanRequest& stated, const Problem& problem, PlanDefaults
                                      "devices / (tensor x pipeline x context)");
 }
 
-// The fields whose default is the one that a plan begins with.
+// Takes the fields whose default is the initial value of a plan.
 void TakeFieldsWithFixedDefaults(const PlanRequest& stated, PlanDefaults& defaults,
                                  ParallelPlan& plan) {
   ForEachRow(kPlanFields, [&](const auto& field) {

@@ -20,14 +20,14 @@
 namespace meshwright {
 namespace {
 
-// What a NIC of a pool that states none gets, and the latency of one message inside a collective,
-// by kind of link (docs/cost_model.md "Collectives": InfiniBand and RoCE about 40 us a step, EFA
-// 353 us).
+// Latency of one message inside a collective, by kind of link, for a pool that states no NIC
+// latency (docs/cost_model.md "Collectives": InfiniBand and RoCE take about 40 us per step, EFA 353
+// us).
 constexpr Seconds kLatency = Seconds(40e-6);
 constexpr Seconds kEfaLatency = Seconds(350e-6);
 constexpr BytesPerSecond kInterPool = {25e9};
 
-// Per device and direction, nominal, for a node that states a link other than the chip's own.
+// Nominal rate per device and direction, for a node that states a link other than the chip's own.
 struct LinkRate {
   LinkKind kind;
   BytesPerSecond bandwidth;
@@ -37,7 +37,7 @@ constexpr LinkRate kLinkRates[] = {
     {LinkKind::kNvlink5, {900e9}}, {LinkKind::kPcie4, {32e9}},    {LinkKind::kPcie5, {64e9}},
 };
 
-// Takes stated values or defaults, and notes the latter.
+// Takes stated values or defaults, and records the defaults.
 class Defaults {
  public:
   Defaults(std::vector<AppliedDefault>& applied, std::string prefix, std::string source)
@@ -76,7 +76,7 @@ std::string ProfileName(const FrameworkProfile& profile) {
                                  : "framework profile " + profile.name + " " + profile.version;
 }
 
-// What stands behind an estimate for a cluster on which no run was checked.
+// Says what an estimate rests on for a cluster on which no run was checked.
 std::string Extrapolation(const FrameworkProfile& profile) {
   if (profile.checked_chips.empty()) {
     return fmt::format("no measured run was checked against {}", ProfileName(profile));
@@ -86,7 +86,7 @@ std::string Extrapolation(const FrameworkProfile& profile) {
       ProfileName(profile), fmt::join(profile.checked_chips, ", "), profile.checked_device_count);
 }
 
-// Whether a default of the workload came from a fact that it states itself.
+// Returns true if a default of the workload came from a fact that the workload itself states.
 bool IsFromFact(std::string_view field, const WorkloadRequest& stated) {
   return std::ranges::any_of(stated.framework_facts, [&](const FrameworkFactRequest& fact) {
     std::string_view name = fact.name;
@@ -214,7 +214,7 @@ NodePool ResolvePool(const NodePoolRequest& stated, const ChipSpec& chip, std::s
   pool.node_count = stated.node_count.value_or(1);
   pool.devices_per_node =
       defaults.Number("devices_per_node", stated.devices_per_node, chip.usual_node.device_count);
-  // Its link is a figure of the chip, whether its node is known or not.
+  // The link is a figure of the chip, even if its node is not known.
   if (!chip.usual_node.is_published) defaults.set_source("chip " + chip.id);
   pool.intra_node = ResolveIntraNode(stated.intra_node, chip, defaults);
   defaults.set_source(source);
@@ -229,7 +229,7 @@ NodePool ResolvePool(const NodePoolRequest& stated, const ChipSpec& chip, std::s
         "to 25 % low where a few micro-batches meet many stages",
         index));
   }
-  // Who shares a physical device shares its memory.
+  // Devices that share a physical device share its memory.
   const Bytes own_memory = Scale(chip.memory_capacity, 1 / DevicesPerPhysical(pool));
   pool.memory_capacity = stated.memory_capacity.value_or(own_memory);
   if (!stated.memory_capacity.has_value()) {
@@ -268,7 +268,7 @@ void ResolveNetwork(const ClusterRequest& stated, Problem& problem) {
   }
 }
 
-// The precision that the user asks for, with the field that says so.
+// The precision that the user requests, and the field that states it.
 struct StatedPrecision {
   Precision precision = Precision::kBf16;
   std::string field = {};
@@ -290,7 +290,7 @@ std::optional<StatedPrecision> PrecisionOf(const WorkloadRequest& workload) {
 
 void CheckChip(const NodePoolRequest& pool, std::string_view path, const Question& question,
                const Knowledge& knowledge, std::vector<FieldViolation>& violations) {
-  if (pool.chip.empty()) return;  // Validate has said so
+  if (pool.chip.empty()) return;  // reported by Validate
   const auto entry = knowledge.chips.Find(pool.chip);
   if (!entry.ok()) {
     violations.push_back({.field = fmt::format("{}.chip", path),
@@ -310,11 +310,12 @@ void CheckChip(const NodePoolRequest& pool, std::string_view path, const Questio
                                   Word(stated->precision), (*entry)->spec.id, known)});
 }
 
-// Facts that tell what a profile was checked on: measured runs say so, not a workload.
+// Facts that tell what a profile was checked on. They come from measured runs, not from a workload.
 constexpr std::string_view kEvidence[] = {"low_time_ratio", "high_time_ratio", "checked_chips",
                                           "checked_device_count"};
 
-// The workload's own facts in place of the profile's; says which cannot be.
+// Replaces the profile's facts by the workload's own. Returns violations for those that are
+// invalid.
 std::vector<FieldViolation> ApplyFacts(const WorkloadRequest& workload, FrameworkProfile& profile) {
   std::vector<FieldViolation> violations;
   const std::vector<FrameworkFactRequest>& facts = workload.framework_facts;
@@ -331,7 +332,7 @@ std::vector<FieldViolation> ApplyFacts(const WorkloadRequest& workload, Framewor
       reject(facts[i].name + "; is found from measured runs");
       continue;
     }
-    if (facts[i].name.empty() || facts[i].value.empty()) continue;  // said by who read it
+    if (facts[i].name.empty() || facts[i].value.empty()) continue;  // reported by the reader
     const absl::Status status = SetFact(facts[i].name, facts[i].value, profile);
     if (!status.ok()) reject(std::string(status.message()));
   }
@@ -361,8 +362,8 @@ std::string Doubt(const ChipSpec& chip) {
       chip.id);
 }
 
-// Empty where each kind of operator rests on something of the chip, or of one like it.
-// Attention of no kernel of its own is made of the others.
+// Returns what is assumed about the chip, or "" if each kind of operator rests on data of the chip
+// or of a similar one. Attention without a kernel of its own consists of the other operators.
 std::string AssumedNote(const ChipSpec& chip, const Workload& workload, int device_count) {
   const bool has_kernel = workload.attention_kernel != AttentionKernel::kUnfused &&
                           workload.attention_kernel != AttentionKernel::kFusedSoftmax;
@@ -383,8 +384,8 @@ std::string AssumedNote(const ChipSpec& chip, const Workload& workload, int devi
       chip.id, names);
 }
 
-// Whether collectives of the pool are estimated from a ring's or torus's links: measured ones of
-// the chip file go before its wiring.
+// Returns true if collectives of the pool are estimated from the links of a ring or torus. Measured
+// collectives in the chip file take precedence over its wiring.
 bool IsEstimatedFromAxes(const NodePool& pool) {
   const NodeTopology topology = pool.intra_node.topology;
   return pool.chip.collectives.empty() &&
@@ -398,7 +399,7 @@ std::string AxesNote(const NodePool& pool) {
       pool.chip.id, Word(pool.intra_node.topology));
 }
 
-// Of each chip once.
+// Adds the doubts about each chip once.
 void AddDoubts(Problem& problem) {
   const std::vector<NodePool>& pools = problem.cluster.pools;
   for (std::size_t i = 0; i < pools.size(); ++i) {

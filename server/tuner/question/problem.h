@@ -25,23 +25,24 @@ struct Question {
   bool operator==(const Question&) const = default;
 };
 
-// The same with every choice made: what the pruner and the estimator work on.
+// The question with every choice made; the pruner and the estimator work on it.
 struct Problem {
   ModelSpec model = {};
   Workload workload = {};
   ClusterSpec cluster = {};
-  FrameworkProfile profile = {};  // with the workload's own facts
+  FrameworkProfile profile = {};  // includes the workload's own facts
   std::vector<FrameworkFactRequest> framework_facts = {};
-  SpaceOptions space = {};  // what a search looks at, as far as the framework goes
+  SpaceOptions space = {};  // options of a search, limited to what the framework supports
   std::vector<AppliedDefault> applied_defaults = {};
   std::vector<std::string> warnings = {};
 };
 
-// Everything that is wrong with a question, unknown chips included; paths start with "model",
-// "workload" and "cluster".
+// Returns everything that is wrong with a question, including unknown chips. Paths start with
+// "model", "workload" and "cluster".
 std::vector<FieldViolation> CheckQuestion(const Question& question, const Knowledge& knowledge);
 
-// Validates the whole question and applies defaults. INVALID_ARGUMENT with every bad field at once.
+// Validates the whole question and applies defaults. Returns INVALID_ARGUMENT with every bad field
+// at once.
 absl::StatusOr<Problem> ResolveProblem(const Question& question, const Knowledge& knowledge);
 
 struct ResolvedPlan {
@@ -50,11 +51,11 @@ struct ResolvedPlan {
 };
 
 // Applies the plan's defaults and checks that it is legal for the problem (device count, divisors,
-// schedule). INVALID_ARGUMENT with every bad field at once, paths starting with `prefix`.
+// schedule). Returns INVALID_ARGUMENT with every bad field at once; paths start with `prefix`.
 absl::StatusOr<ResolvedPlan> ResolvePlan(const PlanRequest& plan, const Problem& problem,
                                          std::string_view prefix);
 
-// The request that states every field of `plan`.
+// Returns the request that states every field of `plan`.
 PlanRequest StatedPlan(const ParallelPlan& plan);
 
 // Returns the search space of a problem with one pool of devices.

@@ -9,8 +9,8 @@
 
 namespace meshwright {
 
-// Resolves questions one after the other and remembers the last ones, since the rows of a history
-// mostly share a few. For one thread; the knowledge outlives it.
+// Resolves questions and remembers the last few, since the rows of a history mostly share a few
+// questions. For one thread; the knowledge outlives it.
 class QuestionResolver {
  public:
   explicit QuestionResolver(const Knowledge& knowledge) : knowledge_(knowledge) {}

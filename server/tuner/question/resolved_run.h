@@ -11,28 +11,29 @@
 
 namespace meshwright {
 
-// A question's problem and a plan that is legal for it.
+// The problem of a question and a plan that is legal for it.
 struct ResolvedJob {
   std::shared_ptr<const Problem> problem = {};
   ParallelPlan plan = {};
 };
 
-// A measured run whose job and plan are resolved: everything that learns from a run takes this.
+// A measured run whose job and plan are resolved. Everything that learns from runs takes this type.
 // Runs of one question share their problems.
 struct ResolvedRun {
-  // Problem that the run's own question states.
+  // Problem stated by the run's own question.
   std::shared_ptr<const Problem> stated = {};
-  // Problem that the run is held against: `stated` with the framework facts of the question that is
-  // answered, because a run from which these facts were fitted would count twice otherwise.
+  // Problem that the run is compared with: `stated` with the framework facts of the question that
+  // is being answered. Otherwise a run from which these facts were fitted would count twice.
   std::shared_ptr<const Problem> problem = {};
-  ParallelPlan plan = {};  // of `problem`
+  ParallelPlan plan = {};  // a plan for `problem`
   bool is_by_own_facts =
       false;                 // the question's facts do not allow the plan: `problem` is `stated`
   bool is_same_job = false;  // `problem` is the job of the question that is answered
   Outcome outcome = Outcome::kOk;
   std::optional<Seconds> step_time = {};
   std::optional<Bytes> peak_memory = {};
-  std::string measurement_id = {};  // of the store that it was read from; empty: the request's own
+  std::string measurement_id =
+      {};  // id in the store that it was read from; empty: the request's own
 };
 
 }  // namespace meshwright

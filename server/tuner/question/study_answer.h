@@ -21,7 +21,7 @@ inline constexpr char kNoFeasiblePlanReason[] = "NO_FEASIBLE_PLAN";
 
 struct RankedPlan {
   ParallelPlan plan = {};
-  std::optional<Precision> precision = {};  // where the question leaves it open
+  std::optional<Precision> precision = {};  // set if the question leaves it open
   Estimate estimate = {};
   std::map<std::string, std::string> exports = {};  // framework -> launch flags
 };
@@ -35,28 +35,27 @@ struct SearchSummary {
   Seconds seconds = Seconds(0);  // wall time, exact
   bool complete = false;
   double optimality_gap = 0;  // 0: proven best of the space
-  // Of a search that is not complete: no plan that it left is faster. Absent where no bound is
-  // known.
+  // Lower bound of the plans that an incomplete search did not visit. Absent if no bound is known.
   std::optional<Seconds> least_time = {};
   StopCause stop_cause = StopCause::kFinished;
 };
 
-// A measured run that an answer leans on.
+// A measured run that an answer relies on.
 struct PastRun {
-  std::string measurement_id = {};  // of the store; empty: of the request's history
-  int history_index = 0;            // its row there
+  std::string measurement_id = {};  // id in the store; empty: from the request's history
+  int history_index = 0;            // row in that history
   std::string model_name = {};
   std::string cluster_name = {};
   std::string framework_version = {};
   std::string plan_key = {};
   Outcome outcome = Outcome::kOk;
-  std::optional<double> time_ratio = {};  // measured / modelled; absent: not learnt from
+  std::optional<double> time_ratio = {};  // measured / modelled; absent: not used for learning
   std::optional<double> memory_ratio = {};
-  double similarity = 1;  // to the question's job, of step times; contract: similarity_ratio
+  double similarity = 1;  // of step times, to the question's job; contract: similarity_ratio
   bool operator==(const PastRun&) const = default;
 };
 
-// What the history has changed in an answer, and by which of its runs.
+// The changes that the history made to an answer, and the runs that caused them.
 struct CalibrationReport {
   std::string id = {};  // equal for equal calibrations
   double time_ratio = 1;
@@ -64,18 +63,18 @@ struct CalibrationReport {
   int run_count = 0;
   std::int64_t history_sequence = 0;
   std::string model_version = {};
-  // Of the question's job.
+  // The question's chip and framework.
   std::string chip = {};
   std::string framework = {};
   std::string framework_version = {};
   std::string job_fingerprint = {};
-  std::vector<PastRun> evidence = {};  // most alike first, at most 20
+  std::vector<PastRun> evidence = {};  // most similar first, at most 20
   bool operator==(const CalibrationReport&) const = default;
 };
 
-// No plan that leaves this share of every device's memory free is faster.
+// The fastest plan that leaves this share of every device's memory free.
 struct ParetoPoint {
-  double free_memory_ratio = 0;  // the most of kFreeMemoryLevels that the plan leaves
+  double free_memory_ratio = 0;  // highest of kFreeMemoryLevels that the plan leaves
   RankedPlan plan = {};
 };
 
@@ -88,14 +87,14 @@ struct StudyResult {
   std::vector<TriedPlan> trials = {};  // in the order tried
   std::optional<TrialSummary> trial_summary = {};
   std::optional<CalibrationReport> calibration = {};  // absent: nothing was learnt
-  std::vector<ParetoPoint> pareto_front = {};         // when asked for; the fastest first
+  std::vector<ParetoPoint> pareto_front = {};         // only on request; the fastest first
 };
 
-// Nothing fits: what binds and the smallest changes that would help.
+// The explanation if nothing fits: the limit and the smallest changes that would help.
 struct Infeasible {
   MemoryKind binding_kind = MemoryKind::kWeights;
-  std::optional<RankedPlan> nearest = {};  // needs least memory; absent: no legal plan at all
-  Bytes missing = {};                      // per device, of `nearest`
+  std::optional<RankedPlan> nearest = {};  // needs the least memory; absent: no legal plan at all
+  Bytes missing = {};                      // per device, for `nearest`
   std::vector<std::string> suggestions = {};
   SearchSummary search = {};
 };

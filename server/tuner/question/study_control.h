@@ -20,24 +20,25 @@ struct Progress {
   std::int64_t considered_count = 0;  // evaluated or pruned
   std::int64_t evaluated_count = 0;
   std::optional<Seconds> best_step_time = {};
-  std::string job_status = {};  // of the job that runs, in its engine's words
+  std::string job_status = {};  // status of the running job, in its engine's words
 };
 
 struct TrialJournal;  // trial_journal.h
 
-// How a running study is watched and stopped, and what else it may learn from. `on_progress` is
-// called on the study's thread, at most every 100 ms.
+// Callbacks and sources of a running study, used to watch it, stop it and let it learn from more
+// runs. `on_progress` is called on the study's thread, at most every 100 ms.
 struct StudyControl {
   std::stop_token cancel = {};
-  // With `cancel`: the process ends, and jobs that outlive it are left to the next one.
+  // Requested together with `cancel` if the process ends; jobs that outlive it are left to the next
+  // one.
   std::stop_token leave = {};
   std::function<void(const Progress&)> on_progress = {};
-  const TrialJournal* trials = nullptr;  // none: trials are kept in the answer alone
+  const TrialJournal* trials = nullptr;  // null: trials are kept in the answer only
   HistorySource history = {};
-  // A question with a plan as one case of `evaluate`, JSON: what a job may read. For launchers of
-  // jobs.
+  // Prints a question and a plan as one case of `evaluate` in JSON, which a job may read. Used by
+  // launchers of jobs.
   std::function<std::string(const Question&, const ParallelPlan&)> print_case = {};
-  OpenPlanModel open_model = {};  // none: there are no vendors' models here
+  OpenPlanModel open_model = {};  // empty: there are no vendors' models
 };
 
 }  // namespace meshwright

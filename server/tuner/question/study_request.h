@@ -17,35 +17,37 @@
 
 namespace meshwright {
 
-// A measured result that comes with a question; it calibrates and prunes that question's answer.
+// A measured result that comes with a question. It calibrates and prunes the answer to that
+// question.
 struct HistoryRow {
   Question question = {};
   PlanRequest plan = {};
   Outcome outcome = Outcome::kOk;
   std::optional<Seconds> step_time = {};
   std::optional<Bytes> peak_memory = {};
-  std::string measurement_id = {};  // of the store that it was read from; empty: the request's own
-  // Result of the check at the edge, so that nothing resolves the row again; absent: not checked.
+  std::string measurement_id =
+      {};  // id in the store that it was read from; empty: the request's own
+  // Result of the check at the edge, so that the row is not resolved again; absent: not checked.
   std::optional<ResolvedJob> resolved = {};
 };
 
-// What a store has measured that a problem's answer may be calibrated by, and what to say of it.
+// Measurements of a store that may calibrate a problem's answer, and warnings about them.
 struct StoreHistory {
   std::vector<HistoryRow> rows = {};
   std::vector<std::string> warnings = {};
 };
 
-// The measurements of a store up to a number, for each problem its own (store_history.h).
+// The measurements of a store up to a sequence number, selected for each problem (store_history.h).
 struct HistorySource {
   std::int64_t sequence = 0;
-  // From any thread; none: there is no store.
+  // May be called from any thread; empty: there is no store.
   std::function<absl::StatusOr<StoreHistory>(const Problem&)> read = {};
 };
 
-// A vendor's model that an answer's times shall come from.
+// A vendor's model that the times of an answer are requested from.
 struct CostModelRequest {
   std::string name = {};
-  bool allow_fallback = false;  // to the built-in model, marked on every plan
+  bool allow_fallback = false;  // fall back to the built-in model, marked on every plan
 };
 
 // Everything that decides a study's answer.
@@ -53,19 +55,20 @@ struct StudyRequest {
   Question question = {};
   std::optional<PlanRequest> baseline = {};  // absent: DefaultBaseline
   int plan_count = 5;
-  std::optional<Seconds> deadline = {};  // of the search
+  std::optional<Seconds> deadline = {};  // for the search
   std::string strategy = "exhaustive";
-  // Plans that a strategy may ask for; absent: kDefaultEvaluationLimit. None of the exhaustive one.
+  // Largest number of plans that a strategy may ask for; absent: kDefaultEvaluationLimit. The
+  // exhaustive strategy has no limit.
   std::optional<int> evaluation_limit = {};
   std::vector<std::string> disabled_rules = {};
   std::vector<DimensionRequest> dimensions = {};
   std::vector<HistoryRow> history = {};
-  std::optional<TrialRequest> trials = {};  // absent: the cost model alone answers
-  bool pareto = false;                      // also the front of step time and free memory
-  // Of the store, the measurements up to this number join `history` (history_runs.h); whoever has
-  // a store gives them (StudyControl). Absent: all that there are.
+  std::optional<TrialRequest> trials = {};  // absent: only the cost model answers
+  bool pareto = false;                      // also returns the front of step time and free memory
+  // The store's measurements up to this number join `history` (history_runs.h). The owner of the
+  // store supplies them (StudyControl). Absent: all measurements.
   std::optional<std::int64_t> history_sequence = {};
-  // What there is to say of them; joins the answer's warnings.
+  // Warnings about the history; they join the answer's warnings.
   std::vector<std::string> history_warnings = {};
   std::optional<CostModelRequest> cost_model = {};  // absent: the built-in model
 };
