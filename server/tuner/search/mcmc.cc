@@ -11,11 +11,12 @@ namespace meshwright {
 namespace {
 
 constexpr double kTemperature = 0.03;  // a plan 3 % slower is taken with probability 1 / e
-constexpr int kMostKnownMoves = 200;   // moves in a row to plans that were tried before
-constexpr int kMostStaleMoves = 500;   // moves since the chain has found its best
+constexpr int kMostKnownMoves = 200;   // consecutive moves to plans that had been tried before
+constexpr int kMostStaleMoves = 500;   // moves since the chain found its best
 
-// Moves to a plan that differs in a random dimension, now and then in two: always when it is
-// better, else the less likely the worse it is. Begins anew from a drawn plan when it is caught.
+// Proposes a plan that differs in one random dimension, sometimes two. Always accepts a better
+// plan, and a worse one with a probability that falls with its cost. Starts again from a random
+// plan when it is stuck.
 class Mcmc final : public SearchStrategy {
  public:
   explicit Mcmc(const StrategyInput& input) : plans_(input.space, input.problem, input.seed) {}
@@ -46,7 +47,8 @@ class Mcmc final : public SearchStrategy {
     return moved;
   }
 
-  // Another value of a random dimension; nothing when it has none, or that leads to no plan.
+  // Changes a random dimension to another value. Returns nullopt if there is no other value or no
+  // plan with one.
   std::optional<PlanPath> ChangeOne(const PlanPath& path) {
     const auto dimension = static_cast<Dimension>(plans_.Below(kDimensionCount));
     const std::vector<int> values = plans_.Values(path, dimension);
@@ -56,7 +58,7 @@ class Mcmc final : public SearchStrategy {
     return plans_.Moved(path, dimension, value);
   }
 
-  // Whether the chain goes to the proposal is decided once its cost is known.
+  // Decides, once the cost of the proposal is known, if the chain moves to it.
   void Settle() {
     if (!proposal_.has_value()) return;
     const std::optional<PlanCost> cost = plans_.CostOf(proposal_->plan);
@@ -80,8 +82,8 @@ class Mcmc final : public SearchStrategy {
   LegalPlans plans_;
   std::optional<PlanPath> here_;
   std::optional<PlanPath> proposal_;
-  PlanCost cost_;  // of here_
-  PlanCost best_;  // of the chain
+  PlanCost cost_;  // cost of here_
+  PlanCost best_;  // lowest cost of the chain
   int stale_ = 0;
 };
 

@@ -31,11 +31,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kChunk = 8192;  // plans a question: the model's batches, and a look around
+constexpr std::size_t kChunk =
+    8192;  // plans per question: a batch of the model, then a check of the limits
 constexpr std::size_t kFavourites = 64;
-constexpr std::int64_t kLookEvery = 64;  // nodes between two looks at the clock
+constexpr std::int64_t kLookEvery = 64;  // nodes between two checks of the clock
 constexpr std::chrono::milliseconds kWatchEvery(20);
-constexpr double kRounding = 1e-9;  // of a bound: no lie
+constexpr double kRounding = 1e-9;  // relative; a bound that is exceeded by less is not broken
 
 // Judges plans by a vendor's model, which it asks in large batches.
 class ModelSearch final : public PlanJudge {
@@ -103,7 +104,8 @@ class ModelSearch final : public PlanJudge {
   // Asks first about plans as set by hand, so that a search that is cut short has seen all of them.
   void WalkSpace() {
     SpaceWalker walker(space_, built_in_);
-    Pruning uncounted(options_.disabled_rules);  // the walk over all counts
+    Pruning uncounted(
+        options_.disabled_rules);  // not counted: the walk over the whole space counts
     const bool is_through = walker.Walk(
         space_.Root(), 0, {.grid = WalkGrid::kByHandWithoutOffload, .pricing = Pricing::kJudge},
         uncounted, *this);

@@ -13,47 +13,49 @@
 
 namespace meshwright {
 
-// What whoever runs the next attempt at a trial needs to know of one before it.
+// The facts about an earlier attempt at a trial that the next one needs.
 struct EarlierAttempt {
   std::string failure_class = {};
-  std::vector<std::string> nodes = {};  // that it ran on
+  std::vector<std::string> nodes = {};  // nodes that it ran on
 };
 
-// An attempt at the trial that is open, as whoever runs it needs to know it.
+// An attempt at the open trial, with the facts that its runner needs.
 struct OpenAttempt {
-  std::string id = {};           // unique for ever, fit for a job's name
-  std::int64_t token = 0;        // comes back with the result
-  std::string external_id = {};  // the job's with its engine, where it is known
-  // An earlier process began it: its job may be there, or have ended, or never have come to be.
+  std::string id = {};           // globally unique, usable as a job's name
+  std::int64_t token = 0;        // returned with the result
+  std::string external_id = {};  // the engine's id of the job, if known
+  // True if an earlier process began it. Its job may still exist, may have ended or may never have
+  // started.
   bool is_adopted = false;
   AttemptState state = AttemptState::kIntended;
-  Seconds time = Seconds(0);                 // that it has run already
-  std::vector<EarlierAttempt> earlier = {};  // at this trial
-  Seconds earlier_time = Seconds(0);         // of all of them
+  Seconds time = Seconds(0);                 // time that it has run already
+  std::vector<EarlierAttempt> earlier = {};  // earlier attempts at this trial
+  Seconds earlier_time = Seconds(0);         // total time of those
 };
 
-// How an attempt ended, beside the outcome of its trial.
+// The end of an attempt, except for the outcome of its trial.
 struct AttemptReport {
   std::string failure_class = {};  // empty: it was measured
-  std::string message = {};        // why, in a sentence
-  Seconds time = Seconds(0);       // that it was seen to run; each device is occupied so long
+  std::string message = {};        // the reason in a sentence
+  Seconds time = Seconds(0);       // observed run time, during which every device is occupied
   std::string log_head = {};
   std::string log_tail = {};
-  std::vector<std::string> nodes = {};  // that it ran on, where the engine tells
+  std::vector<std::string> nodes = {};  // nodes that it ran on, if the engine reports them
   AttemptQuality quality = {};
 };
 
-// Where a launcher of real jobs writes down what becomes of the attempts at the open trial, which
-// TrialJournal begins and ends. All but `report` return once it is durable. Called from the study's
-// thread. An empty one: nothing is written down, and no job can be run.
+// A journal in which a launcher of real jobs records the attempts at the open trial, which
+// TrialJournal begins and ends. All functions but `report` return once the record is durable. They
+// are called from the study's thread. An empty journal records nothing, and no job can be run with
+// it.
 struct AttemptJournal {
   std::function<absl::StatusOr<OpenAttempt>()> newest = {};
   std::function<absl::Status(AttemptState state, const std::string& external_id,
                              const std::vector<std::string>& nodes)>
-      update = {};  // no nodes: those that were told stay
-  // Ends the newest attempt so, and begins one more.
+      update = {};  // no nodes: the recorded ones stay
+  // Ends the newest attempt with this report and begins another one.
   std::function<absl::StatusOr<OpenAttempt>(const AttemptReport&)> again = {};
-  // What to say of the newest attempt when its trial ends.
+  // Sets the report of the newest attempt, which is recorded when its trial ends.
   std::function<void(const AttemptReport&)> report = {};
 };
 

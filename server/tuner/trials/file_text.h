@@ -6,8 +6,8 @@
 
 namespace meshwright {
 
-// What is left of a file, or as much as could be read: a stream's iterators throw where a read
-// fails, as it may on a file system of another machine.
+// Returns the rest of a file, or as much of it as could be read. A stream's iterators throw if a
+// read fails, which may happen on a remote file system.
 inline std::string RestOf(std::istream& file) {
   std::string text;
   std::array<char, 1 << 16> part = {};

@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::streamoff kTailBytes = 4096;  // some ten lines
+constexpr std::streamoff kTailBytes = 4096;  // about ten lines
 
 struct HarnessState {
   std::string_view written;
@@ -26,7 +26,7 @@ constexpr HarnessState kHarnessStates[] = {{"STARTING", "starting"},
                                            {"MEASURING", "measuring"},
                                            {"COLLECTING", "collecting"}};
 
-// The last line that is whole: the file may grow meanwhile.
+// Returns the last complete line; the file may still grow.
 std::string LastWholeLine(const std::string& path) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   if (!file) return "";

@@ -6,14 +6,15 @@
 
 namespace meshwright {
 
-// How far the harness of a running attempt had come when it last wrote (docs/harness.md).
+// The progress of a running attempt when its harness last wrote it (docs/harness.md).
 struct HarnessProgress {
   std::string state = {};  // starting, warmup, measuring, collecting
-  int step_count = 0;      // steps that it has seen, warm-up included
+  int step_count = 0;      // steps seen so far, including warm-up
   bool operator==(const HarnessProgress&) const = default;
 };
 
-// From <folder>/<attempt>.progress.jsonl. Nothing: there is none yet, or it is of another token.
+// Reads <folder>/<attempt>.progress.jsonl. Returns nullopt if there is none yet or it has another
+// token.
 std::optional<HarnessProgress> ReadHarnessProgress(const std::string& folder,
                                                    const std::string& attempt_id,
                                                    std::int64_t token);

@@ -12,30 +12,30 @@
 
 namespace meshwright {
 
-// A plan to be run; `id` is the caller's, unique with a launcher.
+// A plan to be run. The caller chooses `id`, which is unique for a launcher.
 struct TrialJob {
   int id = 0;
   ParallelPlan plan = {};
-  // Of the budgets, for all attempts at it together: as much is reserved, and real jobs run no
-  // longer.
+  // Time that the budgets leave for all attempts at this job together. This much is reserved, and
+  // real jobs run no longer.
   std::optional<Seconds> time_left = {};
 };
 
 struct FinishedTrial {
   int id = 0;
   TrialOutcome outcome = Cancelled();
-  Seconds time = Seconds(0);         // that it occupied its devices
-  std::string failure_class = {};    // of a job that was not measured: why
-  std::string failure_message = {};  // the same in a sentence
-  // Of one that was measured: why its time is doubted, and what it ran in, where that is told.
+  Seconds time = Seconds(0);         // time that it occupied its devices
+  std::string failure_class = {};    // why a job was not measured
+  std::string failure_message = {};  // the same as a sentence
+  // If it was measured: reasons to doubt its time, and the digest of its environment if known.
   std::vector<std::string> suspect_reasons = {};
   std::string environment_digest = {};
 };
 
-// Runs plans as jobs: of a cluster's scheduler, or a measured table that stands in for one. Jobs
-// run beside the caller, so submitting returns at once and ends are waited for. An error is the
-// launcher's own (no scheduler, no permission); whatever becomes of a job is an outcome. Called by
-// the trial loop (trials.h), from one thread.
+// Runs plans as jobs of a cluster's scheduler, or looks them up in a measured table that replaces
+// one. Jobs run concurrently with the caller: submitting returns at once, and Wait returns their
+// ends. An error is the launcher's own (no scheduler, no permission); every end of a job is an
+// outcome. The trial loop (trials.h) calls it from one thread.
 class Launcher {
  public:
   Launcher() = default;
@@ -44,12 +44,12 @@ class Launcher {
   virtual ~Launcher() = default;
 
   virtual absl::Status Submit(const TrialJob& job) = 0;
-  // The next end of a job that has been submitted; nothing when none has come by `limit`. Each end
-  // is told once.
+  // Returns the next end of a submitted job, or nullopt if none ends within `limit`. Each end is
+  // returned once.
   virtual absl::StatusOr<std::optional<FinishedTrial>> Wait(Seconds limit) = 0;
-  // Asks for the end of a job, which Wait then tells; of a job that has ended nothing changes.
+  // Requests the end of a job, which Wait then returns. Has no effect on a job that has ended.
   virtual void Cancel(int id) = 0;
-  // Whether what runs goes on without this process, for a later one to take up.
+  // Returns true if running jobs continue without this process, so that a later one can adopt them.
   [[nodiscard]] virtual bool OutlivesProcess() const { return false; }
 };
 

@@ -15,32 +15,33 @@
 namespace meshwright {
 namespace {
 
-// Set by hand: what neighbours share and what is a plan's own in equal parts; with what all share
-// it is as wide as a cold estimate's interval. How they do on measured groups: docs/replay.md.
+// Set by hand: the deviation of neighbours and a plan's own have equal parts; together with the
+// part that all plans share, it is as wide as a cold estimate's interval. docs/replay.md has
+// results on measured groups.
 constexpr ResidualSpread kTimeSpread = {.all = 0.1, .neighbours = 0.05, .own = 0.05};
-// The interval's 0.05 of memory, in the same shares.
+// Memory's interval of 0.05, split in the same way.
 constexpr ResidualSpread kMemorySpread = {.all = 0.045, .neighbours = 0.015, .own = 0.015};
 
-// Before anything ran, a plan gains what it saves of this many times the fastest plan's time: a
-// first trial that fails leaves the user with nothing.
+// Before anything ran, a plan's gain is its saving compared with this many times the fastest plan's
+// time: a first trial that fails leaves the user with nothing.
 constexpr double kNothingYet = 4;
-// Of plans that are not likely to run at all, no time is expected.
+// Probabilities of running: above the first a plan counts as likely to run, and below the second it
+// is not worth a trial.
 constexpr double kLikely = 0.5;
 constexpr double kWorthATrial = 0.05;
-// Standard deviations below what is expected of a plan at which it is called optimistic.
+// Number of standard deviations below the expectation that counts as optimistic.
 constexpr double kOptimism = 2;
-// Each time that so many trials in a row have not been the best, the next is a plan whose likeness
-// to all that were tried is below this: where the model is wrong about a whole kind of plans,
-// expected gain alone stays with the neighbours of its first choices (docs/replay.md, "FlagScale's
-// problems").
+// After each series of this many trials without a new best, the next trial is a plan whose likeness
+// to all tried plans is below kUnlike. If the model is wrong about a whole kind of plans, expected
+// gain only leads to neighbours of its first choices (docs/replay.md, "FlagScale's problems").
 constexpr int kPatience = 4;
 constexpr double kUnlike = 0.3;
-// A plan of at least the modelled memory of one that ran out is tried last.
+// A plan with at least the modelled memory of one that ran out of memory is tried last.
 constexpr double kRanOutProbability = 1e-6;
 constexpr double kLeastProbability = 1e-9;
 
-// Standard deviations below what is expected of a plan that no plan is taken to lie: the best plans
-// of 88 measured groups are kept by it (docs/pruning.md).
+// Number of standard deviations below its expectation that no plan is assumed to exceed. With it,
+// the best plans of 88 measured groups are kept (docs/pruning.md).
 constexpr double kBeyondDoubt = 5;
 constexpr double kSurelyOversized = 0.01;
 
@@ -99,7 +100,8 @@ bool TrialChooser::HasRunOut(std::size_t candidate) const {
                                    candidates_[*failed].estimate.reserved_memory;
 }
 
-// By the history, a plan of its modelled size ran out; until one of that size runs, that stands.
+// Returns true if a plan of the candidate's modelled size ran out of memory in the history and no
+// plan of that size has run since.
 bool TrialChooser::IsContradicted(std::size_t candidate) const {
   const Estimate& estimate = candidates_[candidate].estimate;
   return !estimate.fits && estimate.reserved_memory <= estimate.memory_capacity &&
@@ -128,7 +130,7 @@ Expectation TrialChooser::Expect(std::size_t candidate) const {
   double like_failed = 0;
   for (const std::size_t i : ran_) like_ran += Likeness(features_[candidate], features_[i]);
   for (const std::size_t i : failed_) like_failed += Likeness(features_[candidate], features_[i]);
-  // Laplace's rule with one run that succeeded, counted by likeness.
+  // Laplace's rule with one successful run, weighted by likeness.
   const double runs = (1 + like_ran) / (1 + like_ran + like_failed);
   return {.candidate = candidate,
           .step_time = candidates_[candidate].estimate.step_time * std::exp(residual.mean),
@@ -136,7 +138,7 @@ Expectation TrialChooser::Expect(std::size_t candidate) const {
           .success_probability = std::max(kLeastProbability, FitProbability(candidate) * runs)};
 }
 
-// What a plan is compared with.
+// Returns the time that plans are compared with.
 Seconds TrialChooser::Incumbent(const std::vector<Expectation>& open) const {
   if (best_.has_value()) return best_->step_time;
   std::optional<Seconds> fastest;
@@ -149,8 +151,8 @@ Seconds TrialChooser::Incumbent(const std::vector<Expectation>& open) const {
   return kNothingYet * fastest_likely.value_or(fastest.value_or(Seconds(0)));
 }
 
-// Expected improvement of a log-normal time (Jones et al. 1998, on the logarithm), in seconds of a
-// step, for each second that the trial is expected to take.
+// Returns the expected improvement of a log-normal time (Jones et al. 1998, on the logarithm), in
+// seconds of a step per second that the trial is expected to take.
 double TrialChooser::ExpectedGain(const Expectation& expected, Seconds incumbent) const {
   const double sigma = expected.log_sigma;
   const double mean = expected.step_time.count() * std::exp(sigma * sigma / 2);
@@ -160,7 +162,7 @@ double TrialChooser::ExpectedGain(const Expectation& expected, Seconds incumbent
   return success * std::max(0.0, saved) / TrialTime(success * expected.step_time).count();
 }
 
-// May be the best, and is like nothing that was tried.
+// Returns true if the plan may be the best and resembles none of the tried ones.
 bool TrialChooser::IsUnexplored(const Expectation& expected, Seconds incumbent) const {
   if (expected.success_probability < kWorthATrial) return false;
   if (Optimistic(expected) >= incumbent) return false;
@@ -170,8 +172,8 @@ bool TrialChooser::IsUnexplored(const Expectation& expected, Seconds incumbent) 
   });
 }
 
-// Trials in a row that have not been the best; what was learnt before the first of them, and what
-// proves nothing, are none.
+// Returns the number of consecutive trials without a new best. Outcomes learnt before the first
+// trial, and those that prove nothing, do not count.
 int TrialChooser::TrialsWithoutGain() const {
   int count = 0;
   std::optional<Seconds> best;
@@ -197,7 +199,7 @@ std::optional<Expectation> TrialChooser::Next() const {
   const Seconds incumbent = Incumbent(open);
   const int without_gain = TrialsWithoutGain();
   const bool explores = best_.has_value() && without_gain > 0 && without_gain % kPatience == 0;
-  // Where no gain is left to be expected, for it is too small for a double, the order is by time.
+  // If the expected gains are too small for a double, the order is by time.
   const auto rank = [&](const Expectation& e) {
     const bool is_open = !RuledOutBy(e.candidate).has_value();
     const bool is_preferred = explores && IsUnexplored(e, incumbent);

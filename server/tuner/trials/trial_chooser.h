@@ -14,45 +14,49 @@
 
 namespace meshwright {
 
-// What is expected of a candidate; of one that ran, what it took.
+// The expectation of a candidate; for one that ran, its measured time.
 struct Expectation {
   std::size_t candidate = 0;
-  Seconds step_time = Seconds(0);  // median, should it run
-  double log_sigma = 0;            // of its logarithm
-  double success_probability = 0;  // to run at all
+  Seconds step_time = Seconds(0);  // median, if it runs
+  double log_sigma = 0;            // standard deviation of its logarithm
+  double success_probability = 0;  // probability that it runs at all
 };
 
-// Which plan to run next: the one with the greatest expected gain over the best measured so far for
-// each second that it occupies the cluster; after some without gain, one unlike all that were
-// tried. What is expected is the cost model's estimate, corrected by what the trials so far have
-// shown of plans like it; docs/replay.md has the rule and its constants. Pure; ties go to the
-// candidate that stands first.
+// Chooses which plan to run next: the one with the greatest expected gain over the best measured so
+// far, per second that it occupies the cluster. After several trials without gain it chooses a plan
+// unlike all tried ones. The expectation is the cost model's estimate, corrected by the results of
+// similar plans so far; docs/replay.md has the rule and its constants. Pure. A tie goes to the
+// candidate that comes first.
 class TrialChooser {
  public:
-  // Candidates in canonical order, no plan twice. `disabled_rules` rule nothing out.
+  // Takes candidates in canonical order without duplicates. `disabled_rules` rule nothing out.
   TrialChooser(std::vector<RankedPlan> candidates, int layer_count,
                std::vector<std::string> disabled_rules = {});
 
-  // Nothing once all have been tried.
+  // Returns nullopt once all have been tried.
   [[nodiscard]] std::optional<Expectation> Next() const;
   [[nodiscard]] Expectation Expect(std::size_t candidate) const;
-  // The prune rule by which a candidate need not be tried: `memory`, `history` (what ran out of
-  // memory is modelled at no more) or `bound` (even far below what is expected of it, it is slower
-  // than the best measured). Nothing while nothing has run. Next() takes all others first.
+  // Returns the prune rule that makes a trial of the candidate unnecessary: `memory`, `history` (a
+  // plan with no more modelled memory ran out of memory) or `bound` (it is slower than the best
+  // measured even if it is far faster than expected). Returns nullopt while nothing has run. Next()
+  // takes all other candidates first.
   [[nodiscard]] std::optional<std::string_view> RuledOutBy(std::size_t candidate) const;
-  // The step time that a candidate is not expected to be below, for that rule.
+  // Returns the lower limit of a candidate's step time that the rule `bound` uses.
   [[nodiscard]] Seconds LeastTime(std::size_t candidate) const;
-  // Once for a candidate, but that what was cancelled may be followed by what proves something.
+  // Learns an outcome. Called once per candidate, except that a cancelled trial may be followed by
+  // one that proves something.
   void Learn(std::size_t candidate, const TrialOutcome& outcome);
-  // What was learnt so far comes from the history.
+  // Marks everything learnt so far as part of the history.
   void BeginTrials() { first_trial_ = learnt_.size(); }
-  // The same candidates in the same order, with other estimates, held against all that was learnt.
+  // Replaces the estimates. The candidates and their order stay the same, and everything learnt is
+  // applied to the new estimates.
   void Reconsider(std::vector<RankedPlan> candidates);
 
-  // The least step time of the plans not tried at two standard deviations below what is expected of
-  // them. Nothing where none is worth a trial.
+  // Returns the least of the untried plans' step times at two standard deviations below
+  // expectation, or nullopt if none is worth a trial.
   [[nodiscard]] std::optional<Seconds> LeastOptimistic() const;
-  // Share of the best measured step time that such a plan may still save. 1 while nothing has run.
+  // Returns the share of the best measured step time that such a plan may still save; 1 while
+  // nothing has run.
   [[nodiscard]] double RemainingGain() const;
 
   [[nodiscard]] const std::vector<RankedPlan>& candidates() const { return candidates_; }
@@ -63,7 +67,8 @@ class TrialChooser {
   [[nodiscard]] std::optional<std::size_t> best_candidate() const {
     return best_.has_value() ? std::optional(best_->candidate) : std::nullopt;
   }
-  // The smallest by the model of those that ran out of memory, where none that is larger ran.
+  // Returns the plan with the least modelled memory that ran out of memory, unless a larger one
+  // ran.
   [[nodiscard]] std::optional<std::size_t> SmallestOutOfMemory() const;
 
  private:
@@ -85,7 +90,7 @@ class TrialChooser {
   std::vector<std::pair<std::size_t, TrialOutcome>> learnt_;
   std::vector<bool> tried_;
   std::vector<std::size_t> ran_;
-  std::vector<std::size_t> failed_;  // of another cause than memory
+  std::vector<std::size_t> failed_;  // failed for another reason than memory
   std::vector<std::size_t> out_of_memory_;
   Bytes largest_run_ = {};  // modelled
   struct Best {
@@ -93,7 +98,7 @@ class TrialChooser {
     Seconds step_time = Seconds(0);
   };
   std::optional<Best> best_ = {};
-  std::size_t first_trial_ = 0;  // of what was learnt
+  std::size_t first_trial_ = 0;  // index into learnt_
 };
 
 }  // namespace meshwright

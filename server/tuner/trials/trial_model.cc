@@ -18,7 +18,7 @@
 namespace meshwright {
 namespace {
 
-// The times that the model does not have for any of the plans.
+// Returns the error that the model has no time for any of the plans.
 absl::Status NoTimes(const CostModelRequest& asked, std::span<RankedPlan* const> plans) {
   return WithReason(absl::FailedPreconditionError(fmt::format(
                         "cost model {} estimated none of {} candidates; the first: {}", asked.name,

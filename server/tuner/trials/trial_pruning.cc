@@ -18,7 +18,7 @@ namespace {
 
 std::string KeyOf(const ParallelPlan& plan) { return MakePlanKey(plan).text; }
 
-// Candidates that one rule leaves out.
+// The candidates that one rule leaves out.
 class Removed {
  public:
   Removed(const TrialChooser& chooser, std::string_view rule) {
@@ -29,7 +29,7 @@ class Removed {
 
   [[nodiscard]] std::size_t count() const { return all_.size(); }
 
-  // The one with the least of something; there is one.
+  // Returns the candidate with the least amount. There must be at least one.
   template <typename Amount>
   [[nodiscard]] std::size_t Least(const Amount& amount) const {
     return *std::ranges::min_element(all_, {}, amount);
@@ -53,7 +53,7 @@ std::string WhyTooLarge(const TrialChooser& chooser, const Removed& removed,
   }
   const std::optional<std::size_t> failed = chooser.SmallestOutOfMemory();
   if (!failed.has_value() || size(i) < size(*failed)) {
-    if (!in_history.has_value()) return smallest;  // cannot be: a run has contradicted it
+    if (!in_history.has_value()) return smallest;  // impossible: a run has contradicted it
     return fmt::format(
         "{}, no less than the {:.2f} GiB of {}, which ran out of memory in the history", smallest,
         in_history->reserved_memory / GiB(1), NameOf(*in_history));

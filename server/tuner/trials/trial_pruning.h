@@ -8,10 +8,10 @@
 
 namespace meshwright {
 
-// Of a study whose trials are over: the candidates that no trial was spent on, by the rule that
-// says why none need be, in search.pruned_count_by_rule; and a warning for each rule that leaves
-// some out, with its numbers and the run that it leans on; `in_history` is the smallest that ran
-// out of memory there.
+// Reports the candidates of a finished study that were not tried, by the rule that makes a trial
+// unnecessary, in search.pruned_count_by_rule. Adds a warning for each rule that leaves some out,
+// with its numbers and the run that it relies on. `in_history` is the smallest run that ran out of
+// memory in the history.
 void NotePruned(const TrialChooser& chooser, const std::optional<FailedRun>& in_history,
                 StudyResult& result);
 

@@ -34,7 +34,7 @@ BaselineRuns BaselineRunsOf(const std::vector<TriedPlan>& tried) {
   return runs;
 }
 
-// Whether trials are, or will be, compared with it.
+// Returns true if trials are, or will be, compared with the baseline.
 bool IsCompared(const std::vector<TriedPlan>& tried, const TrialRepeats& repeats) {
   if (!repeats.interleaves_baseline || tried.empty()) return false;
   const BaselineRuns runs = BaselineRunsOf(tried);
@@ -42,7 +42,7 @@ bool IsCompared(const std::vector<TriedPlan>& tried, const TrialRepeats& repeats
   return runs.first.has_value() || (proved_nothing && runs.count == 1);
 }
 
-// A plan that ran, by all its trials.
+// A plan that ran, judged by all its trials.
 struct Standing {
   ParallelPlan plan = {};
   Seconds step_time = Seconds(0);
@@ -133,7 +133,7 @@ std::map<ParallelPlan, PlanRuns> RunsByPlan(const std::vector<TriedPlan>& tried)
 std::optional<ParallelPlan> NextToConfirm(const std::vector<TriedPlan>& tried,
                                           const TrialRepeats& repeats) {
   std::vector<Standing> fastest = Standings(tried);
-  // To what all are compared with, nothing is to be confirmed.
+  // The plan that all are compared with needs no confirmation.
   if (IsCompared(tried, repeats)) {
     std::erase_if(fastest, [&](const Standing& s) { return s.plan == tried.front().plan; });
   }

@@ -50,12 +50,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Repeats of one layout differ by this (docs/cost_model.md "Learning from runs").
+// Standard deviation between repeats of one layout (docs/cost_model.md "Learning from runs").
 constexpr double kRepeatSigma = 0.03;
-// The trials of a job that its history is held against; what they do not contradict stays.
+// Number of a job's trials that are compared with its history; parts that they do not contradict
+// stay.
 constexpr std::size_t kGateTrials = 3;
 
-// Once each, in canonical order: the answer does not depend on the order in which they were stated.
+// Removes duplicates and sorts into canonical order, so that the answer does not depend on the
+// order in which the plans were stated.
 std::vector<RankedPlan> Estimated(std::vector<ParallelPlan> plans, const Problem& problem,
                                   AnalyticModel& model) {
   std::sort(plans.begin(), plans.end());
@@ -66,7 +68,7 @@ std::vector<RankedPlan> Estimated(std::vector<ParallelPlan> plans, const Problem
   return ranked;
 }
 
-// Returns `runs` with those of the trials behind them.
+// Returns `runs` followed by those of the trials.
 std::vector<ResolvedRun> WithTrials(std::vector<ResolvedRun> runs,
                                     const std::shared_ptr<const Problem>& problem,
                                     const std::vector<TriedPlan>& tried) {
@@ -86,13 +88,14 @@ std::vector<ResolvedRun> WithTrials(std::vector<ResolvedRun> runs,
   return runs;
 }
 
-// What is known of a job's plans once its trials are over.
+// Knowledge of a job's plans once its trials are over.
 struct Learnt {
-  Calibration calibration = {};  // from history and trials
+  Calibration calibration = {};  // from the history and the trials
   std::map<ParallelPlan, TrialOutcome> outcomes = {};
 };
 
-// A plan that ran: by the cost model with the factors that make its figures the measured ones.
+// Returns a plan that ran, estimated by the cost model with factors that make its figures the
+// measured ones.
 RankedPlan Measured(const Ran& run, const ParallelPlan& plan, const Problem& problem,
                     const Calibration& learnt) {
   const Estimate modelled = AnalyticModel(ViewOf(problem)).Full(plan);
@@ -106,14 +109,14 @@ RankedPlan Measured(const Ran& run, const ParallelPlan& plan, const Problem& pro
   AnalyticModel model(ViewOf(problem), own);
   RankedPlan ranked = RankPlan(plan, problem, model);
   Estimate& estimate = ranked.estimate;
-  estimate.step_time = run.step_time;  // to the last bit
+  estimate.step_time = run.step_time;  // bit for bit
   estimate.peak_memory = run.peak_memory.value_or(estimate.peak_memory);
   estimate.step_time_low = run.step_time * std::exp(-kCentral80 * kRepeatSigma);
   estimate.step_time_high = run.step_time * std::exp(kCentral80 * kRepeatSigma);
   estimate.fits = true;
   estimate.fit_probability = 1;
   estimate.provenance = Provenance::kMeasured;
-  estimate.warnings.clear();  // of what was expected of it
+  estimate.warnings.clear();  // they concern the expectation
   return ranked;
 }
 
@@ -122,7 +125,7 @@ struct Entry {
   bool is_measured = false;
 };
 
-// By what the trials have taught.
+// Returns an untried plan with the expectation that the trials taught.
 RankedPlan NotTried(const TrialChooser& chooser, std::size_t candidate, const Problem& problem,
                     AnalyticModel& model) {
   const RankedPlan& before = chooser.candidates()[candidate];
@@ -130,7 +133,7 @@ RankedPlan NotTried(const TrialChooser& chooser, std::size_t candidate, const Pr
   if (IsByVendor(before.estimate)) {
     return AtExpectation(std::move(ranked), before.estimate, chooser.Expect(candidate));
   }
-  ranked.estimate.cost_model = before.estimate.cost_model;  // that it is a fallback, and why
+  ranked.estimate.cost_model = before.estimate.cost_model;  // keeps that it is a fallback, and why
   return ranked;
 }
 
@@ -162,11 +165,11 @@ std::vector<RankedPlan> Rank(const TrialChooser& chooser, const Learnt& learnt,
   return plans;
 }
 
-// What the times of the trials may be worth, by what measured them.
+// Adds warnings about the quality of the trials' times, based on how they were measured.
 void NoteQuality(const std::vector<TriedPlan>& tried, StudyResult& result) {
   std::vector<std::size_t> suspect;
   std::set<std::string> environments;
-  // The trial before is a load that is expected.
+  // The load of the preceding trial is expected.
   const auto counts = [](const std::string& reason) { return !reason.starts_with("load_before"); };
   for (std::size_t i = 0; i < tried.size(); ++i) {
     if (!std::holds_alternative<Ran>(tried[i].outcome)) continue;
@@ -262,7 +265,8 @@ class TrialStudy {
   }
 
  private:
-  // With the times of the vendor's model, where the request names one, as the baseline then has.
+  // Returns the candidates, with the vendor's model's times if the request names one. The baseline
+  // then has them too.
   absl::StatusOr<std::vector<RankedPlan>> Candidates(std::vector<ParallelPlan> plans,
                                                      bool has_baseline, AnalyticModel& model,
                                                      const StudyControl& control) {
@@ -279,14 +283,15 @@ class TrialStudy {
     return candidates;
   }
 
-  // What the history teaches is written down before anything is run.
+  // Records what the history teaches before anything runs.
   [[nodiscard]] absl::Status WriteDownLearnt(const TrialJournal* journal) const {
     const bool is_kept = journal != nullptr && journal->learnt && result_.calibration.has_value();
     return is_kept ? journal->learnt(*result_.calibration) : absl::OkStatus();
   }
 
-  // Candidates that ran before, in this very job, need not run again: but what they took when the
-  // machine was as fast as it was then does not compare with ratios to its speed today.
+  // Learns candidates that ran before in the same job, which need not run again. With an
+  // interleaved baseline it learns none: their old times do not compare with ratios to the
+  // machine's speed today.
   void LearnFromRuns(TrialChooser& chooser) {
     if (request_.trials->repeats.interleaves_baseline) return;
     std::map<std::size_t, std::vector<Ran>> runs;
@@ -305,7 +310,7 @@ class TrialStudy {
     }
   }
 
-  // Nor do those that failed.
+  // Learns candidates that failed before, which need not run again either.
   void LearnFromFailures(TrialChooser& chooser) {
     for (const FailedRun& run : history_.failed) {
       const std::size_t i = *IndexOf(WithStatedSplit(run.plan, problem_), chooser);
@@ -319,12 +324,12 @@ class TrialStudy {
     }
   }
 
-  // The candidates by what is left of the history, once the first trials contradict what other
-  // jobs' runs have taught of this one; else nothing.
+  // Returns the candidates estimated by the remaining history, if the first trials contradict what
+  // other jobs' runs taught about this one; otherwise nullopt.
   std::optional<std::vector<RankedPlan>> Reconsidered(const std::vector<TriedPlan>& tried,
                                                       const TrialChooser& chooser,
                                                       const TrialJournal* journal) {
-    // A vendor's times do not lean on our history.
+    // A vendor's times do not depend on our history.
     const bool is_by_vendor = std::ranges::any_of(
         chooser.candidates(),
         [](const RankedPlan& candidate) { return IsByVendor(candidate.estimate); });
@@ -337,7 +342,7 @@ class TrialStudy {
     return Estimated(std::move(plans), problem_, model);
   }
 
-  // Leaves out, for good, what other jobs' runs say that the trials contradict; whether that is
+  // Drops permanently what other jobs' runs say and the trials contradict. Returns true if that is
   // more than before.
   bool DropContradicted(const std::vector<TriedPlan>& tried, const TrialJournal* journal) {
     if (runs_.empty()) return false;
@@ -364,7 +369,7 @@ class TrialStudy {
     return true;
   }
 
-  // Returns the runs without what other jobs' say of times or memory.
+  // Returns the runs without other jobs' statements about times or memory.
   [[nodiscard]] std::vector<ResolvedRun> WithoutOthers(bool drops_times, bool drops_memory) const {
     std::vector<ResolvedRun> left = runs_;
     for (ResolvedRun& run : left) {
@@ -395,7 +400,8 @@ class TrialStudy {
         .on_trial = report};
   }
 
-  // A replay, whose trials cost nothing, has no such default.
+  // Sets the default of `stop_within` for real jobs. A replay has none, because its trials cost
+  // nothing.
   void SpareJobs(TrialBudget& budget) {
     if (budget.stop_within.has_value()) return;
     budget.stop_within = kJobsStopWithin;
@@ -443,7 +449,8 @@ class TrialStudy {
     AddExports(problem_, result_);
   }
 
-  // As what is known of it after the trials, whether it is a candidate or not; none when it failed.
+  // Ranks the baseline by what is known of it after the trials, even if it is not a candidate. It
+  // is removed if it failed.
   void RankBaseline(const TrialChooser& chooser) {
     const ParallelPlan plan = result_.baseline->plan;
     const auto outcome = learnt_.outcomes.find(plan);
@@ -451,7 +458,7 @@ class TrialStudy {
       AnalyticModel model(ViewOf(problem_), learnt_.calibration);
       if (IsByVendor(result_.baseline->estimate)) {
         const std::size_t i = *IndexOf(plan, chooser);
-        if (i == chooser.candidates().size()) return;  // the trials say nothing of it
+        if (i == chooser.candidates().size()) return;  // the trials do not cover it
         result_.baseline = NotTried(chooser, i, problem_, model);
         return;
       }
@@ -472,10 +479,10 @@ class TrialStudy {
   }
 
   const StudyRequest request_;
-  const std::shared_ptr<const Problem> shared_problem_;  // by the trials' own runs too
+  const std::shared_ptr<const Problem> shared_problem_;  // also shared by the trials' own runs
   const Problem& problem_;
-  const std::vector<ResolvedRun> runs_;  // of the history
-  Calibration history_;                  // what is taken from it
+  const std::vector<ResolvedRun> runs_;  // from the history
+  Calibration history_;                  // calibration from those runs
   std::vector<std::string> history_warnings_ = {};
   Learnt learnt_;
   StudyResult result_;

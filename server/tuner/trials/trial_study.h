@@ -11,19 +11,20 @@
 
 namespace meshwright {
 
-// Everything that a study with trials is made of beside its request.
+// The inputs of a study with trials, except its request.
 struct TrialSetup {
-  std::vector<ParallelPlan> candidates = {};  // legal, with their split of layers; any order
-  // For launchers of real jobs, not replay: the first trial is the baseline, what a rule rules out
-  // is not run, and trials end within kJobsStopWithin where the request states no other ratio.
+  std::vector<ParallelPlan> candidates = {};  // legal, with their split of layers; in any order
+  // True for launchers of real jobs, but not for replay. Then the first trial is the baseline,
+  // plans that a rule rules out do not run, and trials end within kJobsStopWithin if the request
+  // states no other ratio.
   bool runs_jobs = false;
 };
 
-// A study whose answer is measured: runs candidates by `launcher` within request.trials' budget.
-// Plans that ran come first, by their measured time, then what was not tried, by what is expected
-// of it after the trials; a plan that failed is in no ranking. A candidate that the history has as
-// run, or as out of memory, in the same job counts as tried. The request needs `trials`, and its
-// cluster one pool.
+// Runs a study whose answer is measured: `launcher` runs candidates within request.trials' budget.
+// Plans that ran come first, by their measured time. Untried plans follow, by their expectation
+// after the trials. A plan that failed is not ranked. A candidate counts as tried if the history
+// has a run of it in the same job, or one that ran out of memory. The request needs `trials`, and
+// its cluster one pool.
 absl::StatusOr<StudyAnswer> RunTrialStudy(PreparedQuestion question, const TrialSetup& setup,
                                           Launcher& launcher, const StudyControl& control);
 

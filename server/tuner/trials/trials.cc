@@ -16,7 +16,7 @@ namespace meshwright {
 namespace {
 
 constexpr Seconds kPoll(0.1);
-constexpr int kCancelPolls = 1200;  // two minutes for a cancelled job to end
+constexpr int kCancelPolls = 1200;  // a cancelled job has two minutes to end
 
 class Loop {
  public:
@@ -54,17 +54,18 @@ class Loop {
     return static_cast<std::size_t>(found - all.begin());
   }
 
-  // A plan that an earlier program chose, and that is none of this one's, teaches nothing here.
+  // Resumes an earlier process's trials. A plan that an earlier version of the program chose and
+  // that is not a candidate here teaches nothing.
   void Resume(const TrialJournal& journal) {
     std::optional<ParallelPlan> first = journal.open;
     if (!journal.ended.empty()) first = journal.ended.front().plan;
-    // Another program's baseline is none of this one's either.
+    // The baseline of another version of the program is not this one's either.
     repeats_.interleaves_baseline &= !first.has_value() || CandidateOf(*first) == options_.baseline;
     for (const TriedPlan& tried : journal.ended) Record(CandidateOf(tried.plan), tried);
   }
 
-  // The open trial of an earlier process was chosen from what has been learnt again by now. A
-  // baseline that is due comes before any.
+  // Returns the open trial of an earlier process, if any. What it was chosen from has been learnt
+  // again by now. A baseline that is due comes before it.
   [[nodiscard]] std::optional<Expectation> First() const {
     const bool is_open = options_.journal != nullptr && options_.journal->open.has_value();
     if (is_open && !IsReferenceDue(run_.tried, repeats_)) {
@@ -76,14 +77,14 @@ class Loop {
     return chooser_.Next();
   }
 
-  // Tried for another reason than what is expected of it.
+  // Returns true if the plan is tried for another reason than its expectation.
   [[nodiscard]] bool IsGiven(std::size_t candidate) const {
     if (options_.baseline == candidate) return true;
     return options_.journal != nullptr &&
            options_.journal->open == chooser_.candidates()[candidate].plan;
   }
 
-  // The baseline where that is due, else `next`; gives why the trials end with it.
+  // Runs the baseline if it is due, or else `next`. Returns the reason if the trials end with it.
   std::optional<TrialStop> RunDue(const Expectation& next) {
     return IsReferenceDue(run_.tried, repeats_) ? RunOne(Reference()) : RunOne(next);
   }
@@ -96,14 +97,15 @@ class Loop {
     if (!finished.ok()) return Fail(TrialStop::kLauncherFailed, finished.status());
     if (!finished->has_value()) return TrialStop::kCancelled;
     TriedPlan tried = TriedOf(next, **finished);
-    // What could not be written down is still what was measured.
+    // A result that could not be recorded is still a measurement.
     const absl::Status ended = Ended(tried);
     Record(next.candidate, std::move(tried));
     if (!ended.ok()) return Fail(TrialStop::kStoreFailed, ended);
     return std::nullopt;
   }
 
-  // After the trials have stopped so, which stays the reason, unless all is stopped meanwhile.
+  // Confirms the fastest plans after the trials have stopped for the reason `stop`. That stays the
+  // reason unless everything is stopped meanwhile.
   TrialStop Confirm(TrialStop stop) {
     while (const auto plan = NextToConfirm(OfCandidates(), repeats_)) {
       if (IsStopped()) return TrialStop::kCancelled;
@@ -115,7 +117,7 @@ class Loop {
     return stop;
   }
 
-  // The trials of plans that this program has as candidates too.
+  // Returns the trials whose plans are candidates of this program.
   [[nodiscard]] std::vector<TriedPlan> OfCandidates() const {
     std::vector<TriedPlan> tried = run_.tried;
     std::erase_if(tried, [this](const TriedPlan& t) { return !CandidateOf(t.plan).has_value(); });
@@ -149,7 +151,7 @@ class Loop {
     return stop;
   }
 
-  // The budget of time that a trial and what runs before it are expected to exceed.
+  // Returns the time budget that the trial, with what runs before it, is expected to exceed.
   [[nodiscard]] std::optional<TrialStop> LimitBefore(const Expectation& next) const {
     const TrialBudget& budget = options_.budget;
     Seconds time = TrialTime(next.step_time);
@@ -164,7 +166,7 @@ class Loop {
     return std::nullopt;
   }
 
-  // Nothing: no budget limits it.
+  // Returns nullopt if no budget limits the time.
   [[nodiscard]] std::optional<Seconds> TimeLeft() const {
     const TrialBudget& budget = options_.budget;
     std::optional<Seconds> left;
@@ -203,7 +205,7 @@ class Loop {
     return std::nullopt;
   }
 
-  // Nothing when a cancelled job does not end, or one is left running.
+  // Returns nullopt if a cancelled job does not end or a job is left running.
   absl::StatusOr<std::optional<FinishedTrial>> Try(std::size_t candidate) {
     const int id = static_cast<int>(run_.tried.size());
     absl::Status submitted = launcher_.Submit(
@@ -213,7 +215,7 @@ class Loop {
     for (int polls = 0; polls < kCancelPolls; polls += is_cancelled ? 1 : 0) {
       absl::StatusOr<std::optional<FinishedTrial>> finished = launcher_.Wait(kPoll);
       if (!finished.ok()) return finished;
-      // An end that is told late belongs to a job that was given up.
+      // An end that arrives late belongs to a job that was given up.
       if (finished->has_value() && (*finished)->id == id) return finished;
       if (IsLeft()) return std::nullopt;
       if (is_cancelled || !IsStopped()) continue;

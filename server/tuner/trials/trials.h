@@ -17,39 +17,40 @@ namespace meshwright {
 struct TrialOptions {
   TrialBudget budget = {};
   int device_count = 1;
-  // Tried before all others whatever is expected of it: the plan to compare with.
+  // Candidate that the others are compared with. It is tried before all others, whatever its
+  // expectation.
   std::optional<std::size_t> baseline = {};
-  TrialRepeats repeats = {};  // need a baseline to be interleaved
-  // Ends where only candidates are left that a rule has ruled out; else they are tried last.
+  TrialRepeats repeats = {};  // interleaving needs a baseline
+  // True if the trials end once a rule has ruled out all candidates left; otherwise those are tried
+  // last.
   bool skips_ruled_out = false;
-  // Looked at between waits; what runs is then cancelled.
+  // Called between waits; if it returns true, the running job is cancelled.
   std::function<bool()> should_stop = {};
-  // The process ends: what outlives it is left running.
+  // Returns true if the process ends; jobs that outlive it are then left running.
   std::function<bool()> should_leave = {};
   std::function<void(int tried, std::optional<Seconds> best)> on_trial = {};
-  // After a trial: the chooser's candidates with other estimates, where the trials contradict what
-  // theirs lean on.
+  // Called after a trial. Returns the chooser's candidates with other estimates if the trials
+  // contradict what their estimates rely on.
   std::function<std::optional<std::vector<RankedPlan>>(const std::vector<TriedPlan>&)> reconsider =
       {};
-  const TrialJournal* journal = nullptr;  // none: nothing is written down
+  const TrialJournal* journal = nullptr;  // null: nothing is recorded
 };
 
 struct TrialsRun {
   std::vector<TriedPlan> tried = {};  // in the order tried
   TrialSummary summary = {};
-  std::optional<TrialStop> confirming_limit = {};  // that left runs to confirm with out
-  absl::Status failure =
-      {};  // with kLauncherFailed of the launcher, with kStoreFailed of the journal
+  std::optional<TrialStop> confirming_limit =
+      {};                     // limit because of which confirming runs were left out
+  absl::Status failure = {};  // launcher's error for kLauncherFailed, journal's for kStoreFailed
 };
 
-// Runs candidates one after the other until a budget is spent, which is looked at before a trial
-// and counts what the trial is expected to take; nothing is worth a trial any more; all are tried;
-// or it is stopped; or only what is ruled out is left and the options skip it. Then the fastest are
-// confirmed, where that is asked for and a budget of time is left. `chooser` has learnt from the
-// judged outcome (trial_repeats.h) of each plan's first trial that proved anything; the budget of
-// trials counts no repeats. Whatever ended it, what was measured is returned. Trials that the
-// journal has as ended come first and count in the budgets; the one that it has as open is
-// submitted again.
+// Runs candidates one after the other until one of these holds: a budget is spent (checked before
+// each trial, including the trial's expected time); no plan is worth a trial; all are tried; the
+// trials are stopped; or only ruled-out plans are left and the options skip them. Then the fastest
+// plans are confirmed, if that is requested and the time budgets allow it. `chooser` learns the
+// judged outcome (trial_repeats.h) of each plan's first trial that proved anything. Repeats do not
+// count in the budget of trials. All measurements are returned, whatever ended the trials. The
+// journal's ended trials come first and count in the budgets; its open trial is submitted again.
 TrialsRun RunTrials(TrialChooser& chooser, Launcher& launcher, const TrialOptions& options);
 
 }  // namespace meshwright
