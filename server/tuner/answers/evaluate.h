@@ -13,7 +13,8 @@
 
 namespace meshwright {
 
-// The estimate of one given plan, with all applied defaults and warnings. `history` calibrates it.
+// Returns the estimate of one given plan, with all applied defaults and warnings. `history`
+// calibrates it.
 absl::StatusOr<Estimate> EvaluatePlan(const EvaluateRequest& request, const Knowledge& knowledge,
                                       const std::vector<HistoryRow>& history);
 
@@ -22,7 +23,7 @@ struct CalibratedEstimate {
   std::optional<CalibrationReport> calibration = {};  // absent: nothing was learnt
 };
 
-// The same for many plans, each with the calibration behind it.
+// Does the same for one of many plans, and returns the calibration behind it.
 absl::StatusOr<CalibratedEstimate> EvaluatePlan(const EvaluateRequest& request,
                                                 const Knowledge& knowledge, Calibrator& calibrator);
 

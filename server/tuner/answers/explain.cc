@@ -36,7 +36,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr double kChange = 0.1;
-constexpr double kPlentyOfMemory = 1e6;  // times the device's
+constexpr double kPlentyOfMemory = 1e6;  // multiple of the device's memory
 constexpr int kNamedTerms = 3;
 
 struct Resource {
@@ -70,8 +70,8 @@ const Resource& Memory() { return kResources[2]; }
 
 constexpr std::string_view kToExplain = "to explain";
 
-// Returns the best plans of a problem, best first; empty if none fits. CANCELLED or
-// DEADLINE_EXCEEDED if the search was cut: half an explanation would mislead.
+// Returns the best plans of a problem, best first; empty if none fits. Returns CANCELLED or
+// DEADLINE_EXCEEDED if the search was cut, because half an explanation would mislead.
 absl::StatusOr<std::vector<RankedPlan>> BestPlans(const Problem& problem,
                                                   const Calibration& calibration,
                                                   const SearchOptions& options) {
@@ -92,7 +92,8 @@ SearchOptions ForOnePlan(SearchOptions options) {
   return options;
 }
 
-// "pipeline_bubble +1.2 s, tensor_parallel -0.3 s": the largest differences of `plan` from `best`.
+// Returns the largest differences of `plan` from `best`: "pipeline_bubble +1.2 s, tensor_parallel
+// -0.3 s".
 std::string Differences(const Estimate& plan, const Estimate& best) {
   std::array<std::pair<Seconds, TimeCause>, kTimeCauseCount> terms;
   for (std::size_t i = 0; i < kTimeCauseCount; ++i) {
@@ -125,7 +126,7 @@ std::string TooLarge(const Estimate& plan) {
                      plan.memory_capacity / GiB(1));
 }
 
-// Adds the fastest plan of `anywhere`, as it is on the devices that there are, if memory or the
+// Adds the fastest plan of `anywhere` with its estimate on the existing devices, if memory or the
 // history rules it out.
 absl::Status AddRuledOut(const PreparedQuestion& question, const Problem& anywhere,
                          const SearchOptions& options, Explanation& answer) {
@@ -187,7 +188,7 @@ absl::Status NothingFits() {
                     kNoFeasiblePlanReason);
 }
 
-// The model's own words on the plan that is explained. That it has none is no failure.
+// Adds the model's own words about the explained plan. It is no failure if it has none.
 absl::Status AddModelLines(const PreparedQuestion& question, const StudyControl& control,
                            Explanation& answer) {
   const CostModelSource& source = *answer.plan.estimate.cost_model;
@@ -215,7 +216,7 @@ absl::Status AddModelLines(const PreparedQuestion& question, const StudyControl&
   return absl::OkStatus();
 }
 
-// The study's answer, explained as far as the vendor's model can.
+// Explains the study's answer as far as the vendor's model can.
 absl::StatusOr<Explanation> ExplainByModel(const PreparedQuestion& question,
                                            const StudyControl& control) {
   ASSIGN_OR_RETURN(StudyAnswer studied, AnswerQuestion(question, control));

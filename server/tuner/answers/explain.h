@@ -15,39 +15,38 @@
 
 namespace meshwright {
 
-// What a tenth more or less of a resource would change.
+// The effect of ten per cent more or less of a resource.
 struct Sensitivity {
   std::string_view resource = {};       // "compute", "memory_capacity", ...
   double change = 0;                    // +0.1 or -0.1
-  RankedPlan same = {};                 // the explained plan there
-  std::optional<RankedPlan> best = {};  // the best plan there; nothing when none fits
+  RankedPlan same = {};                 // the explained plan with that change
+  std::optional<RankedPlan> best = {};  // the best plan with that change; absent: none fits
 };
 
-// A plan that lost, and why.
+// A plan that lost, and the reason.
 struct NearMiss {
   RankedPlan plan = {};
   std::string reason = {};
 };
 
 struct Explanation {
-  RankedPlan plan = {};  // what is explained
-  RankedPlan best = {};  // of the space
-  // The resource of which a tenth more would gain most; empty when none gains anything.
+  RankedPlan plan = {};  // the explained plan
+  RankedPlan best = {};  // the best plan of the space
+  // Resource of which ten per cent more would gain most; empty if none gains anything.
   std::string binding = {};
   std::vector<Sensitivity> sensitivities = {};
   std::vector<NearMiss> near_misses = {};
   std::vector<AppliedDefault> applied_defaults = {};
   std::vector<std::string> warnings = {};
   std::optional<CalibrationReport> calibration = {};  // absent: nothing was learnt
-  std::vector<std::string> model_lines = {};          // what a vendor's model says of `plan`
+  std::vector<std::string> model_lines = {};          // a vendor's model's words about `plan`
 };
 
-// Why the best plan of a question is best, or why its baseline is not, when one is stated: searches
-// again with a tenth more and less of each resource of the cluster, and once with room for
-// everything. By a vendor's model the best plan, those that lost and their times are its own, and
-// `model_lines` its words; what resources would change is left out, as it was asked about one
-// cluster.
-// NO_FEASIBLE_PLAN when nothing fits.
+// Explains why the best plan of a question is best, or why its baseline is not if one is stated.
+// Searches again with ten per cent more and less of each resource of the cluster, and once with
+// unlimited memory. With a vendor's model, the best plan, the losing plans and their times are the
+// model's, and `model_lines` has its words. The effects of resources are then left out, as the
+// model was asked about one cluster only. Returns NO_FEASIBLE_PLAN if nothing fits.
 absl::StatusOr<Explanation> Explain(const StudyRequest& request, const Knowledge& knowledge,
                                     const StudyControl& control);
 

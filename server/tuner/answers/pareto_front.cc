@@ -27,7 +27,7 @@ bool Leaves(const Estimate& estimate, double free_ratio) {
   return estimate.reserved_memory <= Scale(estimate.memory_capacity, 1 - free_ratio);
 }
 
-// The most of the levels that the plan leaves free; 0 where it leaves none.
+// Returns the highest level that the plan leaves free, or 0 if it leaves none.
 double LevelOf(const Estimate& estimate) {
   double most = 0;
   for (const double level : kFreeMemoryLevels) {
@@ -38,7 +38,7 @@ double LevelOf(const Estimate& estimate) {
 
 constexpr std::string_view kForAllPoints = "for all points";
 
-// What a vendor's model left open of a point.
+// Returns notes on what a vendor's model left open about a point.
 std::vector<std::string> NotesOf(const ModelFound& searched, const PlanModel& model) {
   std::vector<std::string> notes = model.warnings();
   for (std::string& warning : WarningsOf(searched, model.version())) {
@@ -69,7 +69,7 @@ absl::StatusOr<PointFound> PointOf(const ModelFound& searched, AskedModel& asked
 
 absl::StatusOr<PointFound> BestByModel(const Problem& smaller, const PreparedQuestion& question,
                                        const SearchOptions& options, const StudyControl& control) {
-  // A program is not started when there is no time to ask it.
+  // No program is started if there is no time left to ask it.
   if (options.stop) {
     RETURN_IF_ERROR(CutStatus(options.stop().value_or(StopCause::kFinished), kForAllPoints));
   }
@@ -128,7 +128,7 @@ void NoteLevel(double level, const PointFound& found, StudyResult& result) {
 void AddLevels(const PreparedQuestion& question, SearchOptions options, const StudyControl& control,
                const std::optional<CostModelSource>& fallback, StudyResult& result) {
   options.plan_count = 1;
-  options.on_progress = {};  // the counts of the answer's own search stand
+  options.on_progress = {};  // the counts of the answer's own search are kept
   for (const double level : kFreeMemoryLevels) {
     if (Leaves(result.pareto_front.back().plan.estimate, level)) continue;
     absl::StatusOr<PointFound> found = BestWithin(question, level, options, control, fallback);
@@ -158,8 +158,8 @@ void AddParetoFront(const PreparedQuestion& question, const SearchOptions& optio
   AddPoint(result.plans.front(), result);
   AddLevels(question, options, control, fallback, result);
   if (!question.request.cost_model.has_value() || fallback.has_value()) return;
-  // A vendor's model may answer differently where it has less memory to look at, and a search that
-  // proves nothing may find there what it has not seen before.
+  // The points found may still dominate one another. A vendor's model may answer differently for
+  // less memory, and a search that proves nothing may find a plan there that it missed before.
   result.pareto_front = FrontOf(std::move(result.pareto_front));
   const Seconds fastest = result.pareto_front.front().plan.estimate.step_time;
   const Seconds answered = result.plans.front().estimate.step_time;

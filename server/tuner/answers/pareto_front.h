@@ -13,35 +13,36 @@
 
 namespace meshwright {
 
-// The shares of a device's memory that the points of a front leave free.
+// Shares of a device's memory that the points of a front leave free.
 inline constexpr double kFreeMemoryLevels[] = {0, 0.1, 0.2, 0.3};
 
 struct PointFound {
   std::optional<RankedPlan> best = {};     // absent: none fits
-  std::vector<std::string> warnings = {};  // of the vendor's model
-  // The vendor's model gave no answer, which the request allows: no plan was looked for.
+  std::vector<std::string> warnings = {};  // from the vendor's model
+  // Set if the vendor's model gave no answer and the request allows that; no plan was searched for.
   std::optional<CostModelSource> fallback = {};
 };
 
-// Returns the best plan if only 1 - `free_ratio` of each device's memory may be used, with the
-// memory that there is in its estimate. A vendor's model is opened for the smaller memory, so that
-// its own verdicts hold for that. Under a `fallback` the built-in model answers, and the plan is
-// marked; points of two models cannot be compared, so none is answered in part by another than the
-// one that is asked for. CANCELLED or DEADLINE_EXCEEDED if the search was cut; FAILED_PRECONDITION,
-// COST_MODEL_NO_ESTIMATE, if the model estimates none of the plans that fit; RESOURCE_EXHAUSTED,
-// EVALUATION_LIMIT, if it estimated none up to its limit; other errors are the model's.
+// Returns the best plan if only 1 - `free_ratio` of each device's memory may be used. Its estimate
+// states the full memory. A vendor's model is opened for the smaller memory, so that its own
+// verdicts apply to that. Under a `fallback` the built-in model answers, and the plan is marked.
+// Points of two models cannot be compared, so a point is never answered partly by another model
+// than the requested one. Returns CANCELLED or DEADLINE_EXCEEDED if the search was cut;
+// FAILED_PRECONDITION, COST_MODEL_NO_ESTIMATE, if the model estimates none of the plans that fit;
+// RESOURCE_EXHAUSTED, EVALUATION_LIMIT, if it estimated none up to its limit; other errors are the
+// model's.
 absl::StatusOr<PointFound> BestWithin(const PreparedQuestion& question, double free_ratio,
                                       const SearchOptions& options, const StudyControl& control,
                                       const std::optional<CostModelSource>& fallback);
 
-// Adds the front of step time and free memory to an answer whose plans are ranked: a search for
-// each level that no faster plan leaves, until nothing fits. Levels that could not be searched to
-// their end are left out with a warning that says why. `fallback` is that of the answer.
+// Adds the front of step time and free memory to an answer whose plans are ranked. Searches once
+// for each level that no faster plan leaves free, until nothing fits. Levels that could not be
+// searched to the end are left out with a warning that says why. `fallback` is that of the answer.
 void AddParetoFront(const PreparedQuestion& question, const SearchOptions& options,
                     const StudyControl& control, const std::optional<CostModelSource>& fallback,
                     StudyResult& result);
 
-// The front of all `points`: the fastest first, each of the others leaves more memory free.
+// Returns the front of all `points`: the fastest first; each further one leaves more memory free.
 std::vector<ParetoPoint> FrontOf(std::vector<ParetoPoint> points);
 
 }  // namespace meshwright

@@ -38,7 +38,8 @@ void Add(const SearchSummary& part, SearchSummary& sum) {
   }
 }
 
-// Defaults of the same field that differ say of which precision they are.
+// Adds the defaults of one precision. If defaults of the same field differ, they name their
+// precision.
 void AddDefaults(const StudyResult& part, Precision precision, StudyResult& sum) {
   for (AppliedDefault applied : part.applied_defaults) {
     const auto known =
@@ -65,13 +66,13 @@ void Add(const StudyResult& part, Precision precision, StudyResult& sum) {
   AddDefaults(part, precision, sum);
 }
 
-// A search that ended before it had tried all plans, with none to show.
+// Returns true if a search ended before it had tried all plans and has none to show.
 bool IsCut(const absl::Status& status) {
   return absl::IsCancelled(status) || absl::IsDeadlineExceeded(status) ||
          Reason(status) == "EVALUATION_LIMIT";
 }
 
-// By a vendor's model nothing fits, which another precision may.
+// Returns true if nothing fits by a vendor's model; plans of another precision may fit.
 bool FitsNothing(const absl::Status& status) { return Reason(status) == kNoFeasiblePlanReason; }
 
 StopCause CauseOf(const absl::Status& status) {
@@ -79,13 +80,13 @@ StopCause CauseOf(const absl::Status& status) {
   return absl::IsDeadlineExceeded(status) ? StopCause::kDeadline : StopCause::kEvaluationLimit;
 }
 
-// What is known of all precisions so far.
+// The combined answers of all precisions so far.
 struct Gathered {
   StudyResult result = {};
-  std::vector<NamedWarnings> warnings = {};  // of the precisions that have plans
+  std::vector<NamedWarnings> warnings = {};  // from the precisions that have plans
   std::unique_ptr<Infeasible> nearest = {};
   absl::Status cut = absl::OkStatus();
-  std::optional<Seconds> floor = {};  // of the precisions that were not searched to the end
+  std::optional<Seconds> floor = {};  // lower bound for precisions whose search is incomplete
 };
 
 void Gather(const PrecisionAnswer& each, Gathered& all) {
@@ -172,7 +173,7 @@ absl::StatusOr<StudyAnswer> BestOf(const std::vector<PrecisionAnswer>& answers,
   StudyResult& best = all.result;
   if (best.plans.empty()) {
     if (!all.cut.ok()) return all.cut;
-    // By a vendor's model in all, which each of the warnings says of one.
+    // A vendor's model fits nothing in any precision; each of the warnings says so of one.
     if (all.nearest == nullptr) {
       return WithReason(
           absl::FailedPreconditionError(fmt::format("{}", fmt::join(best.warnings, "; "))),

@@ -20,9 +20,9 @@ struct PreparedPrecision {
   std::optional<Precision> precision = {};  // absent: the request leaves none open
 };
 
-// Prepares the question of each value of the dimension "precision", which lists what the workload
-// leaves open. INVALID_ARGUMENT if the workload states a precision too, or for dimensions that
-// cannot be; other errors are PrepareSearch's.
+// Prepares the question once for each value of the dimension "precision", which lists the
+// precisions that the workload leaves open. Returns INVALID_ARGUMENT if the workload states a
+// precision too, or for impossible dimensions; other errors are PrepareSearch's.
 absl::StatusOr<std::vector<PreparedPrecision>> PreparePrecisions(const StudyRequest& request,
                                                                  const Knowledge& knowledge,
                                                                  const HistorySource& source);
@@ -33,9 +33,10 @@ struct PrecisionAnswer {
   absl::StatusOr<StudyAnswer> answer;
 };
 
-// The fastest plans of all answers, each with its precision, and the counts of all; the baseline of
-// the first that has plans. Infeasible when all are: the one that misses least. A search that was
-// cut with nothing to show is a failure only when no other has plans; any other failure is one.
+// Returns the fastest plans of all answers, each with its precision, the counts of all, and the
+// baseline of the first answer that has plans. If all are infeasible, returns the one that misses
+// the least memory. A search that was cut and has nothing to show is a failure only if no other
+// answer has plans; any other failure always is one.
 absl::StatusOr<StudyAnswer> BestOf(const std::vector<PrecisionAnswer>& answers,
                                    std::size_t plan_count);
 

@@ -22,8 +22,8 @@ namespace {
 
 enum class Figure { kStepTime, kPeakMemory };
 
-// A fact that adds to one figure of every run that it matters to; it is looked for in its whole
-// range.
+// A fact that adds to one figure of every run that it affects. Its value is searched for in its
+// whole range.
 struct Constant {
   std::string_view name;
   Figure figure;
@@ -49,7 +49,7 @@ constexpr Constant kConstants[] = {
     {"logit_stored_bytes_fused", Figure::kPeakMemory},
     {"logit_bytes_between_micro_batches", Figure::kPeakMemory},
 };
-constexpr int kHalvings = 80;  // of a range: well below the six digits that are written
+constexpr int kHalvings = 80;  // of a range; far more precise than the six digits that are written
 
 std::string Names() {
   std::string names;
@@ -92,7 +92,7 @@ class Fitter {
     return EvaluatePlan(request_, knowledge_, {});
   }
 
-  // Sets the constant in the request; says why it cannot.
+  // Sets the constant in the request. Returns the reason if it cannot.
   absl::StatusOr<std::optional<std::string>> Fit(const Constant& constant, double measured) {
     const std::optional<FactRange> range = RangeOf(constant.name);
     if (!range.has_value()) {
@@ -132,7 +132,7 @@ class Fitter {
   EvaluateRequest request_;
 };
 
-// The constants that are asked for, with what is wrong with the names.
+// Returns the requested constants, and records what is wrong with their names.
 std::vector<const Constant*> ConstantsOf(const HistoryRow& run,
                                          const std::vector<std::string>& facts,
                                          std::vector<FieldViolation>& violations) {

@@ -12,18 +12,19 @@
 
 namespace meshwright {
 
-// Constants of a framework's profile that make the estimate of one run what was measured of it.
+// Constants of a framework's profile for which the estimate of one run equals its measurement.
 struct Refit {
   std::vector<FrameworkFactRequest> facts =
-      {};  // all of the run's workload, refitted ones included
+      {};  // all facts of the run's workload, including the refitted ones
   Estimate before = {};
   Estimate after = {};
 };
 
-// Finds the value of each named fact: of one that costs time by the run's step time, of one that
-// costs memory by its peak memory (allocated bytes of the busiest device). INVALID_ARGUMENT names
-// each fact that cannot be refitted: not one of the constants, its figure not measured, a second
-// one for the same figure, or no value of it gives what was measured.
+// Finds the value of each named fact. One that costs time is fitted to the run's step time, one
+// that costs memory to its peak memory (allocated bytes of the busiest device). Returns
+// INVALID_ARGUMENT with each fact that cannot be refitted: it is not one of the constants, its
+// figure was not measured, another fact is fitted to the same figure, or no value of it gives the
+// measured figure.
 absl::StatusOr<Refit> RefitFramework(const HistoryRow& run, const std::vector<std::string>& facts,
                                      const Knowledge& knowledge);
 

@@ -44,7 +44,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Of a search that ended before it had tried all plans.
+// Returns the error of a search that ended before it had tried all plans and found none.
 absl::Status NothingYet(StopCause cause, const SearchSummary& summary) {
   const std::string seen = fmt::format("after {} of {} plans nothing fits yet",
                                        summary.evaluated_count, summary.space_count);
@@ -61,7 +61,7 @@ absl::Status NothingYet(StopCause cause, const SearchSummary& summary) {
                     "EVALUATION_LIMIT");
 }
 
-// The default strategy needs no asking.
+// Searches the space. The default strategy is called directly, without asking plan by plan.
 SearchFound Search(const PreparedQuestion& question, const SearchOptions& options) {
   const auto& [request, problem, runs, learnt] = question;
   if (request.strategy == kExhaustive) return BestPlansOf(problem, learnt.calibration, options);
@@ -91,11 +91,11 @@ void NoteCut(const StudyRequest& request, const Problem& problem, const Calibrat
                   request.strategy, result.search.evaluated_count));
 }
 
-// What the rule `history` left out, and by which runs.
+// Reports what the rule `history` left out, and because of which runs.
 void NoteHistory(const StudyRequest& request, const Calibration& calibration, StudyResult& result) {
   const auto count = std::ranges::find(result.search.pruned_count_by_rule, kHistoryRule,
                                        [](const auto& rule) { return rule.first; });
-  // Only where the rule of memory is on is it told apart what the history alone left out.
+  // What only the history left out can be counted only if the memory rule is on.
   const bool is_counted = IsRuleOn(kMemoryRule, request.disabled_rules);
   const bool pruned =
       !is_counted || (count != result.search.pruned_count_by_rule.end() && count->second > 0);
@@ -107,13 +107,13 @@ void NoteHistory(const StudyRequest& request, const Calibration& calibration, St
                     kHistoryRule, run.reserved_memory / GiB(1), NameOf(run)));
   }
   for (const FailedRun& run : calibration.failed) {
-    if (run.outcome == Outcome::kOom) continue;  // named by its size, or contradicted
+    if (run.outcome == Outcome::kOom) continue;  // already named by its size, or contradicted
     result.warnings.push_back(fmt::format("rule {}: left out: {} {}", kHistoryRule, NameOf(run),
                                           FailureWords(run.outcome)));
   }
 }
 
-// A run of this very job may have been faster than what is expected of any plan.
+// Reports a run of the same job that was faster than the expectation of any plan.
 void NoteBestRun(const PreparedQuestion& question, StudyResult& result) {
   std::optional<std::pair<Seconds, ParallelPlan>> best;
   for (const ResolvedRun& run : question.runs) {
@@ -143,7 +143,8 @@ absl::StatusOr<ModelFound> SearchBy(AskedModel& asked, const PreparedQuestion& q
   return ModelFound{.found = Search(question, options)};
 }
 
-// A search by a vendor's model that was cut or misled; no bound of the built-in one holds for it.
+// Reports that a search by a vendor's model was cut or misled. No bound of the built-in model holds
+// for it.
 void NoteModelCut(const ModelFound& found, const Problem& problem, const ModelVersion& version,
                   StudyResult& result) {
   for (std::string& warning : WarningsOf(found, version)) {
@@ -154,7 +155,7 @@ void NoteModelCut(const ModelFound& found, const Problem& problem, const ModelVe
   result.search.optimality_gap =
       std::max(0.0, result.plans.front().estimate.step_time / *result.search.least_time - 1);
   const bool was_cut = result.search.stop_cause != StopCause::kFinished || !found.failure.ok();
-  if (!was_cut) return;  // misled by bounds: WarningsOf has said so
+  if (!was_cut) return;  // misled by bounds: WarningsOf has reported it
   result.warnings.emplace_back("the search was cut short; the plans are the best seen so far");
 }
 
@@ -185,7 +186,7 @@ absl::StatusOr<StudyAnswer> Answer(const PreparedQuestion& question, const Study
     if (is_vendors && !searched.unanswered.empty()) {
       return NothingFits(searched, asked.model->version());
     }
-    // A strategy without proof that has no further plan has tried them all.
+    // A strategy without proof that has no further plan has tried all of them.
     const bool is_cut = found.summary.stop_cause != StopCause::kFinished;
     if (is_cut) return NothingYet(found.summary.stop_cause, found.summary);
     return ExplainInfeasible(problem, calibration, found, options);
@@ -217,12 +218,13 @@ absl::StatusOr<StudyAnswer> Answer(const PreparedQuestion& question, const Study
 // The answers of all precisions.
 struct Answers {
   std::vector<PrecisionAnswer> by_precision = {};
-  // The vendor's model gave no answer for the last of several, which the request allows.
+  // Set if the vendor's model gave no answer for the last of several precisions and the request
+  // allows that.
   std::optional<CostModelSource> fallback = {};
 };
 
-// Answers by the model that the request names, up to the first precision that it gives no answer
-// for; under a `fallback` by the built-in model.
+// Answers by the requested model up to the first precision that it gives no answer for, or by the
+// built-in model under a `fallback`.
 absl::StatusOr<Answers> AnswersBy(const std::vector<PreparedPrecision>& questions,
                                   const StudyControl& control, const SearchOptions& options,
                                   const std::optional<CostModelSource>& fallback) {

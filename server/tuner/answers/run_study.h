@@ -14,23 +14,24 @@
 
 namespace meshwright {
 
-// One study from question to answer: history -> calibrate -> ask, prune, estimate, keep -> check ->
-// answer. Pure but for the wall clock of the deadline; needs no recorder. Same request, same
-// answer. A cancelled or late study answers with the best so far and says so; when it has found
-// nothing by then the status is CANCELLED or DEADLINE_EXCEEDED; RESOURCE_EXHAUSTED with reason
-// EVALUATION_LIMIT when a strategy found nothing with the evaluations that it had. Trials are
-// refused: whoever has launchers calls RunStudyWithTrials (server/launchers/).
+// Runs one study from question to answer: history -> calibrate -> ask, prune, estimate, keep ->
+// check -> answer. Pure except for the wall clock of the deadline; needs no recorder. The same
+// request gives the same answer. A cancelled or late study answers with the best plans so far and
+// says so. If it has found nothing by then, the status is CANCELLED or DEADLINE_EXCEEDED. It is
+// RESOURCE_EXHAUSTED with reason EVALUATION_LIMIT if a strategy found nothing within its limit of
+// evaluations. Trials are refused: callers that have launchers call RunStudyWithTrials
+// (server/launchers/).
 absl::StatusOr<StudyAnswer> RunStudy(const StudyRequest& request, const Knowledge& knowledge,
                                      const StudyControl& control);
 
 // Does the same for a question that PrepareSearch has prepared and that states its precision.
 absl::StatusOr<StudyAnswer> AnswerQuestion(PreparedQuestion question, const StudyControl& control);
 
-// Wall time rounded up to 10, 100, 1000 ... s: what an answer reports, so that equal requests give
-// equal bytes.
+// Returns the wall time rounded up to 10, 100, 1000 ... s. Answers report this, so that equal
+// requests give equal bytes.
 Seconds RoundedUpSeconds(Seconds wall_time);
 
-// Names of the prune rules in the order in which they run, and of the strategies.
+// Return the names of the prune rules, in the order in which they run, and of the strategies.
 std::vector<std::string> PruneRuleNames();
 std::vector<std::string> StrategyNames();
 

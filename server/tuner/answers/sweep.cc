@@ -72,7 +72,8 @@ std::string NameOf(const SweepPoint& point) {
                      100 * point.free_memory_ratio);
 }
 
-// A search that proves nothing may have missed what one with less memory has found.
+// Copies faster plans from points with less memory, because a search that proves nothing may have
+// missed them.
 void TakeOverFaster(std::vector<SweepPoint>& points, std::vector<std::string>& warnings) {
   const std::vector<SweepPoint> own = points;
   for (SweepPoint& point : points) {
@@ -102,12 +103,12 @@ absl::Status WithText(const absl::Status& status, const std::string& text) {
   return changed;
 }
 
-// The failure that ends the sweep, with the point that it came of.
+// Returns the failure that ends the sweep, with the name of the point that caused it.
 absl::Status Named(const absl::Status& status, const SweepPoint& point) {
   return WithText(status, fmt::format("{}: {}", NameOf(point), std::string(status.message())));
 }
 
-// That of the built-in model, with why it was asked.
+// Returns a failure of the built-in model, with the reason why that model was asked.
 absl::Status Because(const absl::Status& status, const CostModelSource& fallback) {
   return WithText(status,
                   fmt::format("{}; before, cost model {} gave no answer: {}",
@@ -117,11 +118,12 @@ absl::Status Because(const absl::Status& status, const CostModelSource& fallback
 struct SweepRun {
   std::vector<SweepPoint> points = {};
   std::vector<NamedWarnings> warnings = {};
-  // The model that did not answer: the points are not complete, or all are the built-in model's.
+  // The model that did not answer. Either the points are incomplete, or all are the built-in
+  // model's.
   std::optional<CostModelSource> fallback = {};
 };
 
-// How the points of a sweep are searched.
+// Parameters of the search for the points of a sweep.
 struct SweepSearch {
   std::vector<double> free_memory_ratios = {};
   SearchOptions options = {};
@@ -155,7 +157,7 @@ absl::Status AddPoints(const PreparedQuestion& question, const SweepSearch& sear
   return absl::OkStatus();
 }
 
-// Searches all points by the model that is asked for, or all by the built-in one under a fallback.
+// Searches all points by the requested model, or all by the built-in one under a fallback.
 absl::StatusOr<SweepRun> SearchPoints(const std::vector<PreparedQuestion>& questions,
                                       const SweepSearch& search, const StudyControl& control) {
   SweepRun run = {.fallback = search.fallback};
@@ -176,7 +178,7 @@ absl::StatusOr<std::vector<PreparedQuestion>> PrepareSizes(const StudyRequest& r
     StudyRequest own = request;
     for (NodePoolRequest& pool : own.question.cluster.pools) pool.node_count = nodes;
     ASSIGN_OR_RETURN(PreparedQuestion question, PrepareSearch(std::move(own), knowledge, source));
-    question.runs = {};  // they take memory, and nothing asks for them any more
+    question.runs = {};  // frees memory; they are not needed any more
     questions.push_back(std::move(question));
   }
   return questions;

@@ -13,14 +13,16 @@
 
 namespace meshwright {
 
-// The best plan on so many nodes that leaves so much of each device's memory free.
+// The best plan on a number of nodes that leaves a share of each device's memory free.
 struct SweepPoint {
   int device_count = 0;
   double free_memory_ratio = 0;
-  std::optional<RankedPlan> best = {};  // nothing when none fits
-  // Devices x step time / tokens of a step; what a token costs, at a price for a device-second.
+  std::optional<RankedPlan> best = {};  // absent: none fits
+  // Devices x step time / tokens of a step. Multiplied by the price of a device-second it is the
+  // cost of a token.
   double device_seconds_per_token = 0;
-  // No other point has a step as short on as few devices with as much memory free, and one better.
+  // True if no other point is at least as good in step time, device count and free memory, and
+  // better in one of them.
   bool is_on_front = false;
 };
 
@@ -30,12 +32,13 @@ struct Sweep {
   std::vector<std::string> warnings = {};
 };
 
-// Every pair of the two lists, each answered by a search of its own, with the history of its own
-// size: by the built-in model the exact Pareto front of step time, device count and free memory at
-// these points. Where the request names a vendor's model, all points are by that, and exact as far
-// as its searches ended (the warnings name those that did not); or, where the request allows that
-// and the model cannot be asked for one of them, all by the built-in one, and marked. `node_counts`
-// in place of the pool's; `free_memory_ratios` in [0, 1). INVALID_ARGUMENT names what is wrong.
+// Answers every pair of the two lists by a search of its own, with the history for its own size. By
+// the built-in model the result is the exact Pareto front of step time, device count and free
+// memory at these points. If the request names a vendor's model, all points are by that model, and
+// exact for those searches that ended (the warnings name the others). If the model cannot be asked
+// about one of the points and the request allows a fallback, all points are by the built-in model
+// and marked. `node_counts` replaces the pool's; `free_memory_ratios` are in [0, 1). Returns
+// INVALID_ARGUMENT with what is wrong.
 absl::StatusOr<Sweep> RunSweep(const StudyRequest& request, const std::vector<int>& node_counts,
                                const std::vector<double>& free_memory_ratios,
                                const Knowledge& knowledge, const StudyControl& control);

@@ -38,11 +38,11 @@ std::string_view Word(OperationKind kind) {
   std::abort();
 }
 
-// Perfetto counts in whole nanoseconds and drops a span that overlaps another in part. So the two
-// ends of a span are rounded, and what ends where the next begins still does so afterwards.
+// Perfetto counts in whole nanoseconds and drops a span that partly overlaps another. So both ends
+// of a span are rounded; a span that ends where the next begins still does so after rounding.
 std::int64_t Nanoseconds(Seconds time) { return std::llround(time.count() * 1e9); }
 
-// Returns nanoseconds as the format has them: "1.234" microseconds.
+// Returns nanoseconds in the format's notation: "1.234" microseconds.
 std::string Microseconds(std::int64_t nanoseconds) {
   return fmt::format("{}.{:03}", nanoseconds / 1000, nanoseconds % 1000);
 }
@@ -92,7 +92,7 @@ std::string TraceEvents(const Timeline& timeline) {
   Seconds pipeline = timeline.pipeline;
   for (const ScheduledOperation& op : timeline.operations) {
     devices = std::max(devices, op.device + 1);
-    pipeline = std::max(pipeline, op.end);  // but for rounding its end is the last one's
+    pipeline = std::max(pipeline, op.end);  // equals the last end, except for rounding
   }
   std::string text =
       "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"
