@@ -12,37 +12,37 @@ namespace meshwright {
 
 enum class OperatorVerdict {
   kGood,      // the held-out error is within the limit
-  kTooFew,    // measured, but too few points to hold some out
-  kPoor,      // above the limit
-  kMeasured,  // taken as it was measured: there is no error to judge it by
-  kAssumed,   // not measured: the chip's figures stand as they were
+  kTooFew,    // measured at too few points to hold some out
+  kPoor,      // the held-out error is above the limit
+  kMeasured,  // taken as measured: there is no error to judge it by
+  kAssumed,   // not measured: the chip's figures are unchanged
 };
 
-// The 90th percentile of held-out errors may be so many times the limit of their median: a form
-// whose typical error is good can be far off at the shapes that one model runs.
+// Largest allowed ratio of the 90th percentile of held-out errors to the limit of their median. A
+// form whose typical error is good can be far off at the shapes of one model.
 inline constexpr double kP90OverMedianLimit = 5;
 
-// One operator of a chip, and what the measurements taught of it.
+// An operator of a chip, with the result of its measurements.
 struct OperatorFit {
   std::string name = {};    // gemm, attention, memory_bound, all_reduce, ...
   std::string detail = {};  // bf16; 8 ranks
   int point_count = 0;
-  FitError before = {};    // of the chip's figures as they were, over all points
-  FitError held_out = {};  // of the fit, over points that it had not seen
-  double limit_ratio = 0;  // of held_out's median; 0: none
+  FitError before = {};    // error of the previous figures over all points
+  FitError held_out = {};  // error of the fit over points that it was not fitted to
+  double limit_ratio = 0;  // limit of held_out's median; 0: none
   OperatorVerdict verdict = OperatorVerdict::kAssumed;
-  std::string advice = {};  // what to measure; empty: nothing
-  bool is_needed = true;    // by most plans: the chip is not ready without it
+  std::string advice = {};  // next thing to measure; empty: nothing
+  bool is_needed = true;    // most plans need it: the chip is not ready without it
 };
 
 struct ChipCalibration {
   std::string name = {};         // given by the user
-  std::string device_name = {};  // of what was measured
+  std::string device_name = {};  // name of the measured device
   ChipEntry entry = {};          // the calibrated chip
   std::vector<OperatorFit> operators = {};
   std::vector<FigureChange> changes = {};
   std::vector<std::string> warnings = {};
-  bool is_quick = false;  // of microbenchmarks that were a test of the program
+  bool is_quick = false;  // the microbenchmarks were only a test of the program
 };
 
 }  // namespace meshwright

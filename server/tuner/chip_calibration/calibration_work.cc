@@ -10,10 +10,11 @@
 namespace meshwright {
 namespace {
 
-// Of a published peak or bandwidth. The chips of vendor_models/chips whose fastest GEMM or copy is
-// public reached 0.51 to 1.03 of it; boost clocks above the one that the peak is stated for allow a
-// little more. A host's core in place of an accelerator, or seconds for milliseconds, are far below
-// the least; half of the time is above the most.
+// Limits on the reached share of a published peak or bandwidth. The chips of vendor_models/chips
+// whose fastest GEMM or copy is public reached 0.51 to 1.03 of it; boost clocks above the one that
+// the peak is stated for allow a little more. Measuring a host's core instead of an accelerator, or
+// writing seconds for milliseconds, gives far less than the least; halved times give more than the
+// most.
 constexpr double kLeastReached = 0.05;
 constexpr double kMostReached = 1.1;
 

@@ -20,7 +20,7 @@
 
 namespace meshwright {
 
-// What the parts of a calibration share.
+// State that the parts of a calibration share.
 struct CalibrationWork {
   const ChipMeasurements& measured;
   const ChipEntry& before;
@@ -30,11 +30,11 @@ struct CalibrationWork {
   [[nodiscard]] ChipSpec& spec() { return draft.spec(); }
 };
 
-// `limit` is that of the median of held-out errors.
+// Returns the verdict on an error; `limit` is the limit of the median of held-out errors.
 OperatorVerdict VerdictOf(const FitError& error, double limit);
 std::string ErrorText(const FitError& error);
 
-// What a figure is worth that was fitted, or taken, with this verdict.
+// Returns the origin of a figure that was fitted or taken with this verdict.
 FigureOrigin OriginOf(Provenance provenance, std::string what, OperatorVerdict verdict);
 
 std::string NumberText(double value);
@@ -42,22 +42,22 @@ std::string NumberText(double value);
 using Figures = std::vector<std::pair<std::string_view, double>>;
 void SetAll(CalibrationWork& work, const Figures& figures, const FigureOrigin& origin);
 
-// An operator that was not measured, and why.
+// Adds an operator that was not measured, with the reason.
 void AddMissing(CalibrationWork& work, std::string_view name, std::string_view item);
 
-// The fastest that was measured, and the figure that is published for it.
+// The highest measured rate and the published figure for it.
 struct ReachedRate {
-  std::string item = {};  // of the microbenchmarks
-  std::string what = {};  // the fastest bf16 GEMM
+  std::string item = {};  // item of the microbenchmarks
+  std::string what = {};  // "the fastest bf16 GEMM"
   double measured = 0;
   std::string figure = {};
   double published = 0;
 };
 
-// Nothing where a chip can have reached it.
+// Returns nullopt if a chip can have reached the rate.
 std::optional<FieldViolation> Implausible(const ReachedRate& reached, bool is_quick);
 
-// |modelled / measured - 1| of points with a `time`.
+// Returns |modelled / measured - 1| of points that have a `time`.
 template <typename Point, typename Model>
 FitError Errors(std::span<const Point> points, Model time) {
   std::vector<double> errors;

@@ -31,7 +31,7 @@
 namespace meshwright {
 namespace {
 
-// Above these medians of held-out errors an operator is poor.
+// An operator is poor if the median of its held-out errors exceeds its limit.
 constexpr double kAttentionLimit = 0.10;
 constexpr double kTrafficLimit = 0.25;  // one rate stands for norms, activations and losses
 constexpr double kCollectiveLimit = 0.15;
@@ -39,7 +39,8 @@ constexpr double kStreamLimit = 0.15;
 constexpr double kSmallLimit = 0.15;  // host link, overlap
 constexpr Bytes kLargeHostCopy = {16 << 20};
 
-// Of the largest working set: a cache that the chip file does not know holds it least.
+// Uses the largest working set, which is affected least by a cache that the chip file does not
+// know.
 std::optional<ReachedRate> ReachedByCopies(CalibrationWork& work) {
   constexpr std::string_view kBandwidth = "memory_bandwidth_bytes_per_second";
   Bytes largest = {2 * work.spec().cache.count};
@@ -59,7 +60,8 @@ std::optional<ReachedRate> ReachedByCopies(CalibrationWork& work) {
                      .published = work.before.spec.memory_bandwidth.rate};
 }
 
-// A figure of low confidence may be what is wrong: then it is a warning.
+// Checks the reached rates. If the published figure has low confidence, it may be the wrong one, so
+// the result is only a warning.
 absl::Status CheckPlausible(CalibrationWork& work) {
   std::vector<ReachedRate> all = ReachedByGemms(work);
   if (const auto copies = ReachedByCopies(work); copies.has_value()) all.push_back(*copies);
@@ -80,7 +82,7 @@ absl::Status CheckPlausible(CalibrationWork& work) {
 }
 
 void FitMemory(CalibrationWork& work) {
-  std::vector<MeasuredTraffic> large;  // the others run from the cache
+  std::vector<MeasuredTraffic> large;  // smaller ones run from the cache
   for (const MeasuredStream& s : work.measured.streams) {
     if (s.working_set.count >= 2 * work.spec().cache.count) large.push_back(s.traffic);
   }
@@ -140,7 +142,8 @@ void FitSustained(CalibrationWork& work) {
                                    .verdict = OperatorVerdict::kMeasured});
 }
 
-// Of the narrowest that training uses: constants are shares of one peak.
+// Returns the points of the narrowest precision that training uses, since the constants are shares
+// of one peak.
 std::vector<MeasuredAttention> AttentionOfOnePrecision(CalibrationWork& work) {
   std::vector<MeasuredAttention> points;
   for (const Precision precision : {Precision::kBf16, Precision::kFp16, Precision::kFp32}) {
@@ -171,8 +174,8 @@ void SetAttentionFigures(CalibrationWork& work, const AttentionModel& model,
 void FitFusedAttention(CalibrationWork& work) {
   if (work.measured.attention.empty()) {
     AddMissing(work, "attention", "attention");
-    // CPUs run it as GEMMs and a softmax. Accelerators have a fused kernel, whether this PyTorch
-    // reaches it or not.
+    // CPUs run attention as GEMMs and a softmax. Accelerators have a fused kernel, even if this
+    // PyTorch does not reach it.
     const bool has_none =
         work.measured.device == "cpu" && work.measured.has_fused_attention == false;
     work.result.operators.back().is_needed = !has_none;
@@ -205,7 +208,8 @@ void FitFusedAttention(CalibrationWork& work) {
                                    .verdict = verdict});
 }
 
-// The optimizer and plain additions run at the rate of copies, not of a layer's kernels.
+// Fits the optimizer and plain additions, which run at the rate of copies, not of a layer's
+// kernels.
 void FitElementwise(CalibrationWork& work) {
   std::vector<MeasuredTraffic> points;
   for (const MeasuredElementwise& e : work.measured.elementwise) {
@@ -234,7 +238,8 @@ void FitElementwise(CalibrationWork& work) {
                                    .verdict = verdict});
 }
 
-// Experts and heads that are exchanged alone use the other.
+// Returns true if most plans need the collective. Only the exchange of experts and heads uses
+// all-to-all.
 bool PlansNeed(CollectiveKind kind) { return kind != CollectiveKind::kAllToAll; }
 
 void FitCurve(CalibrationWork& work, const std::vector<MeasuredCollective>& points) {
@@ -286,7 +291,7 @@ void FitCollectives(CalibrationWork& work) {
   }
 }
 
-// A link's rate that nobody published is what a large message between two ranks says of it.
+// Fits an unpublished link rate to large messages between two ranks.
 void FitLink(CalibrationWork& work) {
   constexpr std::string_view kRate = "scale_up_bandwidth_bytes_per_second";
   if (work.measured.messages.empty() || work.draft.IsPublished(kRate)) return;
@@ -299,7 +304,7 @@ void FitLink(CalibrationWork& work) {
       {.provenance = Provenance::kMeasured, .what = "the fastest message between two ranks"});
 }
 
-// A number that few plans need, and the item of the microbenchmarks that measures it.
+// A figure that few plans need, and the item of the microbenchmarks that measures it.
 struct SmallFigure {
   std::string_view name;
   std::string_view item;
@@ -340,7 +345,7 @@ void AddSmall(CalibrationWork& work, const SmallFigure& small, const RateFit& fi
 }
 
 void FitHostLink(CalibrationWork& work) {
-  std::vector<MeasuredTraffic> large;  // smaller ones pay for their start
+  std::vector<MeasuredTraffic> large;  // the start-up cost dominates smaller ones
   for (const MeasuredHostCopy& copy : work.measured.host_copies) {
     if (copy.is_pinned && copy.traffic.bytes >= kLargeHostCopy) large.push_back(copy.traffic);
   }
@@ -361,7 +366,7 @@ void FitOverlapping(CalibrationWork& work) {
            FitOverlap(work.measured.overlaps));
 }
 
-// What helps an operator that is poor, where nothing better is known.
+// Advises to repeat the measurement of a poor operator if there is no better advice.
 void AdviseToRepeat(CalibrationWork& work) {
   static constexpr std::pair<std::string_view, std::string_view> kItems[] = {
       {"stream", "memory"},       {"gemm", "gemm"},
@@ -376,7 +381,8 @@ void AdviseToRepeat(CalibrationWork& work) {
   }
 }
 
-// What failed in the middle has told something, but not all that was asked.
+// Warns of items that failed part of the way: they measured something, but not all that was
+// requested.
 void WarnOfItems(CalibrationWork& work) {
   for (const ItemState& item : work.measured.items) {
     if (item.status == "failed") {
@@ -434,9 +440,9 @@ absl::StatusOr<ChipCalibration> CalibrateChip(const ChipEntry& base,
   }
   WarnOfItems(work);
   if (IsReady(work.result) && work.spec().confidence == Confidence::kLow) {
-    work.spec().confidence = Confidence::kMedium;  // its times are measured now
+    work.spec().confidence = Confidence::kMedium;  // its times are now measured
   }
-  // Reads it again as any chip file is read: ranges are checked, provenance is summed up.
+  // Parses the result like any chip file, which checks the ranges and sums up the provenance.
   ASSIGN_OR_RETURN(work.result.entry,
                    ParseChipFile(work.spec().id, ChipFileText(work.draft.entry())));
   work.result.changes = work.draft.changes();

@@ -11,17 +11,18 @@
 
 namespace meshwright {
 
-// `base` with the constants that `measurements` teach; what they say nothing of stays as it is.
-// Peaks and bandwidths that are published stay too: efficiencies are shares of them. `name` is kept
-// as the source of each figure. INVALID_ARGUMENT where a figure would leave the range that chip
-// files allow, and where what was measured cannot be this chip by its published figures.
+// Returns `base` with the constants that `measurements` teach; figures that they say nothing about
+// are unchanged. Published peaks and bandwidths are unchanged too: efficiencies are shares of them.
+// `name` is stored as the source of each figure. Returns INVALID_ARGUMENT if a figure would leave
+// the range that chip files allow, or if the measurements cannot be of this chip, judged by its
+// published figures.
 absl::StatusOr<ChipCalibration> CalibrateChip(const ChipEntry& base,
                                               const ChipMeasurements& measurements,
                                               std::string_view name);
 
-// Whether plans can be trusted to the calibrated chip: every operator that plans need was measured,
-// with points enough to hold some out, and is good. Otherwise what stands in the way, each in a few
-// words.
+// WhyNotReady returns, in a few words each, the reasons not to plan with the calibrated chip.
+// IsReady returns true if there are none: every operator that plans need was measured at enough
+// points to hold some out, and is good.
 std::vector<std::string> WhyNotReady(const ChipCalibration& calibration);
 bool IsReady(const ChipCalibration& calibration);
 

@@ -18,17 +18,17 @@ struct FigureChange {
   Provenance provenance = Provenance::kFitted;
 };
 
-// Where a figure comes from.
+// The source of a figure.
 struct FigureOrigin {
   Provenance provenance = Provenance::kFitted;
-  std::string what = {};  // ends the source
+  std::string what = {};  // end of the source's text
   Confidence confidence = Confidence::kHigh;
 };
 
-// A chip on its way to its calibrated file: whatever changes is noted, with where it comes from.
+// A chip during its calibration. Records every change and its source.
 class ChipDraft {
  public:
-  // `origin` begins the source of each figure that is set.
+  // `origin` is the beginning of the source of each figure that is set.
   ChipDraft(const ChipEntry& base, std::string origin);
 
   [[nodiscard]] ChipSpec& spec() { return entry_.spec; }
@@ -37,11 +37,11 @@ class ChipDraft {
 
   [[nodiscard]] bool IsPublished(std::string_view figure) const;
 
-  // A number of `figures`.
+  // Sets a number of `figures`.
   void Set(std::string_view name, std::string value, const FigureOrigin& origin);
 
-  // What is said of a row of a list (a collective, a table); the caller puts the row itself into
-  // spec().
+  // Records the source of a row of a list (a collective, a table). The caller puts the row itself
+  // into spec().
   void SetRow(const std::string& name, std::string value, const FigureOrigin& origin);
   void RemoveRow(const std::string& name);
 

@@ -27,7 +27,8 @@ constexpr char kMoreShapes[] =
     "232";
 constexpr double kGemmLimit = 0.08;
 
-constexpr int kShapesOfATable = 100;  // of a pass, from which a table of residuals says more
+constexpr int kShapesOfATable =
+    100;  // shapes per pass above which a table of residuals is worthwhile
 
 using GemmsByPrecision = std::map<Precision, std::vector<MeasuredGemm>>;
 
@@ -49,7 +50,7 @@ double BestRate(std::span<const MeasuredGemm> gemms) {
   return best;
 }
 
-// Of two half precisions that with the higher nominal peak; nothing where the chip has neither.
+// Returns the half precision with the higher nominal peak, or nullopt if the chip has neither.
 std::optional<Precision> HalfOf(const ChipSpec& chip) {
   const auto bf16 = NominalPeak(chip, Precision::kBf16);
   const auto fp16 = NominalPeak(chip, Precision::kFp16);
@@ -58,7 +59,7 @@ std::optional<Precision> HalfOf(const ChipSpec& chip) {
   return is_bf16 ? Precision::kBf16 : Precision::kFp16;
 }
 
-// The best rate that was measured, which is also the peak where nobody published one.
+// Records the best measured rate, which also becomes the peak if none is published.
 void SetPeak(CalibrationWork& work, Precision precision, std::span<const MeasuredGemm> gemms) {
   const std::string key = PeakKey(precision);
   const std::string value = fmt::format("{:.4g}", BestRate(gemms));
@@ -67,7 +68,7 @@ void SetPeak(CalibrationWork& work, Precision precision, std::span<const Measure
   if (!work.draft.IsPublished(key)) work.draft.Set(key, value, origin);
 }
 
-// That of the highest measured rate among those of 16 bits and more.
+// Returns the precision with the highest measured rate among those of 16 bits and more.
 Precision Leading(const GemmsByPrecision& by_precision) {
   Precision leading = by_precision.begin()->first;
   double best = 0;
@@ -116,7 +117,8 @@ void SetGemm(CalibrationWork& work, const GemmModel& g, const FigureOrigin& orig
          origin);
 }
 
-// They hold the measured over the modelled time by constants that change now.
+// Removes the tables of residuals. They hold measured over modelled times for constants that now
+// change.
 void RemoveTables(CalibrationWork& work) {
   for (const GemmResidualTable& table : work.spec().gemm_residuals) {
     const std::string name = ResidualTableName(table);
@@ -172,8 +174,8 @@ void FitLeadingGemm(CalibrationWork& work, Precision precision,
   work.result.operators.push_back(std::move(fit));
 }
 
-// A precision besides the one that the constants are of: a table of what differs. bf16 and fp16
-// share their table, so that of the second only the error is told.
+// Adds a precision other than that of the constants, as a table of residuals. bf16 and fp16 share a
+// table, so only the error of the second is reported.
 void AddPrecision(CalibrationWork& work, Precision precision,
                   const std::vector<MeasuredGemm>& gemms, bool shares_table) {
   const std::vector<MeasuredGemm> single = Single(gemms);
@@ -184,7 +186,7 @@ void AddPrecision(CalibrationWork& work, Precision precision,
                      .before = ErrorBefore(work, single),
                      .limit_ratio = kGemmLimit,
                      .is_needed = false};
-  // Where they share one, none of them was fitted to.
+  // If the table is shared, it was not fitted to any of these points.
   fit.held_out =
       shares_table
           ? Errors<MeasuredGemm>(
@@ -196,7 +198,8 @@ void AddPrecision(CalibrationWork& work, Precision precision,
   work.result.operators.push_back(std::move(fit));
 }
 
-// Training runs in a half precision where the chip is faster in it.
+// Warns if the chip is faster in a half precision that was not measured, since training would use
+// it.
 void WarnOfPrecision(CalibrationWork& work, Precision leading) {
   const std::optional<Precision> half = HalfOf(work.before.spec);
   if (!half.has_value() || work.before.spec.peak.at(*half) <= *NominalPeak(work.spec(), leading)) {
@@ -239,7 +242,7 @@ void FitGemms(CalibrationWork& work) {
     AddMissing(work, "gemm", "gemm");
     return;
   }
-  // The chip has one set of constants; other precisions get a table of what differs.
+  // The chip has one set of constants; other precisions get a table of residuals.
   const Precision leading = Leading(by_precision);
   for (const auto& [precision, gemms] : by_precision) SetPeak(work, precision, gemms);
   WarnOfPrecision(work, leading);

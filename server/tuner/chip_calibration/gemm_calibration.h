@@ -4,10 +4,10 @@
 
 namespace meshwright {
 
-// Of each precision whose peak is published.
+// Returns the reached rate of each precision that has a published peak.
 std::vector<ReachedRate> ReachedByGemms(const CalibrationWork& work);
 
-// Peaks that nobody has published, the constants of the leading precision, and tables of residuals.
+// Fits unpublished peaks, the constants of the leading precision, and tables of residuals.
 void FitGemms(CalibrationWork& work);
 
 }  // namespace meshwright

@@ -11,9 +11,9 @@ namespace meshwright {
 namespace {
 
 constexpr Bytes kTimedMessage = {std::int64_t{1} << 30};
-constexpr int kLargestGroup = 64;  // of those that are no whole domain
+constexpr int kLargestGroup = 64;  // largest group that is not a whole domain
 
-// The usual nodes of one domain.
+// Returns the usual nodes of one domain.
 NodePool Domain(const ChipSpec& chip) {
   const int devices = chip.usual_node.device_count;
   return {.chip = chip,
@@ -28,7 +28,7 @@ BytesPerSecond BusBandwidth(CollectiveKind kind, int ranks, const NodePool& doma
   return {moved / CollectiveTime(kind, kTimedMessage, {ranks, 1}, domain, {}).count()};
 }
 
-// Whether the chip file has rows of both for groups of this size.
+// Returns true if the chip file has rows of both for groups of this size.
 bool IsKnown(int ranks, const ChipSpec& chip) {
   const auto has = [&](CollectiveKind kind) {
     return std::ranges::any_of(chip.collectives, [&](const CollectiveFit& fit) {

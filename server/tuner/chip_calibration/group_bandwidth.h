@@ -8,18 +8,19 @@
 
 namespace meshwright {
 
-// What estimates give each device of a group inside one scale-up domain of a chip, for messages of
-// 1 GiB: bus bandwidth as nccl-tests count it.
+// The bandwidth that estimates give each device of a group inside one scale-up domain of a chip,
+// for messages of 1 GiB: bus bandwidth as defined by nccl-tests.
 struct GroupBandwidth {
   int ranks = 0;
   BytesPerSecond all_reduce = {};
   BytesPerSecond all_to_all = {};
-  // Of groups of this size: what the chip's collectives are, else assumed.
+  // The provenance of the chip's collectives for groups of this size; assumed if it has none.
   Provenance provenance = Provenance::kAssumed;
   bool operator==(const GroupBandwidth&) const = default;
 };
 
-// Of 2, 4, 8, ... ranks up to 64, and of the whole domain. Empty: the chip stands alone.
+// Returns the bandwidth of groups of 2, 4, 8, ... ranks up to 64, and of the whole domain. Returns
+// an empty vector if the chip has no scale-up links.
 std::vector<GroupBandwidth> GroupBandwidths(const ChipSpec& chip);
 
 }  // namespace meshwright

@@ -126,7 +126,7 @@ class MeasurementsReader {
     result_.items.push_back(std::move(state));
     const auto* const reader = std::find_if(std::begin(kReaders), std::end(kReaders),
                                             [&name](const auto& r) { return r.first == name; });
-    if (reader == std::end(kReaders)) return;  // nothing is fitted to it
+    if (reader == std::end(kReaders)) return;  // no figure is fitted to it
     const Json* rows = item.Find("rows");
     if (rows == nullptr) return;
     if (!rows->is_array()) {
@@ -138,7 +138,7 @@ class MeasurementsReader {
     }
   }
 
-  // Keeps nothing of a row that has a mistake.
+  // Reads a row. Nothing is kept of one that has a mistake.
   void ReadRow(const std::string& path, const Json& object, RowReader read) {
     if (!object.is_object()) {
       violations_.push_back({.field = path, .description = "must be an object"});
@@ -274,7 +274,7 @@ class MeasurementsReader {
   std::vector<FieldViolation> violations_;
 };
 
-// Without the library's own "[json.exception.parse_error.101] ".
+// Returns the error's text without the library's prefix "[json.exception.parse_error.101] ".
 std::string WhatIsWrong(const Json::exception& error) {
   const std::string_view text = error.what();
   const std::size_t end = text.find("] ");

@@ -12,22 +12,22 @@
 
 namespace meshwright {
 
-// What the file of workloads/microbench.py holds (docs/microbench.md has its format).
+// The contents of the file that workloads/microbench.py writes (docs/microbench.md has its format).
 
 struct MeasuredStream {
   MeasuredTraffic traffic = {};
-  Bytes working_set = {};  // that its bytes lie in
+  Bytes working_set = {};  // memory that its bytes are spread over
 };
 
-// Between the host's memory and the device's, either way.
+// A copy between the host's memory and the device's, in either direction.
 struct MeasuredHostCopy {
   bool is_pinned = false;
   MeasuredTraffic traffic = {};
 };
 
-// GEMMs beside an all-reduce.
+// GEMMs that run at the same time as an all-reduce.
 struct MeasuredOverlap {
-  Seconds gemm = Seconds(0);  // alone
+  Seconds gemm = Seconds(0);  // on its own
   Seconds collective = Seconds(0);
   Seconds together = Seconds(0);
 };
@@ -43,9 +43,9 @@ struct MeasuredSustained {
   Seconds sustained = Seconds(0);
 };
 
-// A whole training step: what the fits are held against, never fitted to.
+// A whole training step. The fits are compared with it but never fitted to it.
 struct MeasuredStep {
-  std::string case_json = {};  // a line of `evaluate --cases`, but for its cluster
+  std::string case_json = {};  // a line of `evaluate --cases` without its cluster
   int ranks = 0;
   Seconds time = Seconds(0);
   std::optional<Bytes> peak_memory = {};
@@ -63,8 +63,8 @@ struct ChipMeasurements {
   std::string backend = {};
   std::string torch = {};
   int ranks = 1;
-  bool is_quick = false;                         // points too few and short to judge a chip by
-  std::optional<bool> has_fused_attention = {};  // none: item device was not measured
+  bool is_quick = false;                         // its points are too few and short to judge a chip
+  std::optional<bool> has_fused_attention = {};  // absent: item device was not measured
   std::optional<Bytes> runtime_context = {};
   std::vector<ItemState> items = {};
   std::vector<MeasuredStream> streams = {};
@@ -79,9 +79,9 @@ struct ChipMeasurements {
   std::vector<MeasuredStep> steps = {};
 };
 
-// INVALID_ARGUMENT names everything that is wrong. Items that nothing is fitted to are listed by
-// their state alone; rows of attention whose heads share keys are left out, because they measure
-// the copies as well.
+// Parses the file. Returns INVALID_ARGUMENT with everything that is wrong. Items that no figure is
+// fitted to are listed by their state only. Rows of attention whose heads share keys are left out,
+// because they measure the copies as well.
 absl::StatusOr<ChipMeasurements> ParseMeasurements(std::string_view text);
 
 }  // namespace meshwright

@@ -12,9 +12,9 @@
 namespace meshwright {
 namespace {
 
-constexpr double kLeastShare = 0.2;  // of the longer part, that the shorter one must have
+constexpr double kLeastShare = 0.2;  // least ratio of the shorter part to the longer one
 
-// `say` is what a row says of the number, `time` the row's time by a number.
+// Fits a number. `say` returns a row's own value of it, `time` a row's time for a given value.
 template <typename Row, typename Say, typename Time>
 RateFit FitNumber(const std::vector<Row>& rows, Say say, Time time) {
   std::vector<double> said;

@@ -7,22 +7,22 @@
 
 namespace meshwright {
 
-// One number that rows of measurements agree on more or less: the median of what each of them says.
+// A number fitted to rows of measurements: the median of the values of the rows.
 struct RateFit {
   double value = 0;
-  int row_count = 0;    // that say something of it
-  FitError error = {};  // of each row's time, by the median of the others
+  int row_count = 0;    // rows that have a value of it
+  FitError error = {};  // error of each row's time by the median of the other rows
 };
 
-// Bytes a second of copies; nothing without rows. `fastest` is that of one row.
+// Rate of copies in bytes per second; absent without rows. `fastest` is the rate of one row.
 struct StreamFit {
   RateFit rate = {};
   double fastest = 0;
 };
 StreamFit FitStreams(const std::vector<MeasuredTraffic>& rows);
 
-// ChipSpec::overlap_slowdown: together = longer + slowdown * shorter, of rows whose two parts are
-// of one order of magnitude, since others say nothing.
+// Fits ChipSpec::overlap_slowdown: together = longer + slowdown * shorter. Uses rows whose two
+// parts are of the same order of magnitude, since others carry no information.
 RateFit FitOverlap(const std::vector<MeasuredOverlap>& rows);
 
 }  // namespace meshwright
