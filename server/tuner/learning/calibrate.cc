@@ -33,11 +33,11 @@
 namespace meshwright {
 namespace {
 
-// Beyond this many standard deviations, what other jobs' runs say is not about this job.
+// Number of standard deviations beyond which other jobs' runs do not apply to this job.
 constexpr double kMostDisagreement = 2;
 
-// Equal for clusters of the same nodes, however many: chips, devices a node and links. What limits
-// a chip's memory or power does not count.
+// Returns a text that is equal for clusters of the same nodes (chips, devices per node and links),
+// whatever their number. Limits on a chip's memory or power do not count.
 std::string NodesOf(const Problem& problem) {
   ClusterSpec nodes;
   for (const NodePool& pool : problem.cluster.pools) {
@@ -50,7 +50,7 @@ std::string NodesOf(const Problem& problem) {
   return HardwareFingerprint(nodes);
 }
 
-// The place of `value` among those seen before; the first is the question's.
+// Returns the index of `value` among those seen before; the question's is first.
 template <typename T>
 int IndexOf(T value, std::vector<T>& seen) {
   const auto found = std::find(seen.begin(), seen.end(), value);
@@ -59,7 +59,7 @@ int IndexOf(T value, std::vector<T>& seen) {
   return index;
 }
 
-// Numbers that do not depend on which came first; the question's stays 0.
+// Returns numbers that do not depend on the order of appearance; the question's stays 0.
 std::vector<int> Ranks(const std::vector<std::string>& seen) {
   std::vector<int> ranks(seen.size());
   for (std::size_t i = 1; i < seen.size(); ++i) {
@@ -70,7 +70,7 @@ std::vector<int> Ranks(const std::vector<std::string>& seen) {
   return ranks;
 }
 
-// Of another job than the question's; two may share it.
+// Returns the name of a job other than the question's; two jobs may share it.
 std::string JobName(const Problem& problem) {
   return fmt::format("{} on {} devices",
                      problem.model.name.empty() ? "another model" : problem.model.name,
@@ -84,15 +84,15 @@ struct Evidence {
   std::vector<RunResidual> time = {};
   std::vector<RunResidual> memory = {};
   std::vector<FailedRun> failed = {};
-  std::vector<ParallelPlan> ran = {};      // plans of the question's own job
-  Bytes largest_run = {};                  // modelled, of devices with no more memory
-  std::vector<PastRun> runs = {};          // all that teach anything
-  int by_own_facts_count = 0;              // runs that the question's facts do not allow
-  int other_facts_count = 0;               // of the rest, runs that stated others than the question
+  std::vector<ParallelPlan> ran = {};  // plans of the question's own job
+  Bytes largest_run = {};              // modelled, on devices with no more memory
+  std::vector<PastRun> runs = {};      // all runs that teach anything
+  int by_own_facts_count = 0;          // runs that the question's facts do not allow
+  int other_facts_count = 0;           // remaining runs that stated other facts than the question
   std::set<std::string> other_facts = {};  // their names
 };
 
-// Of the facts that one of the two states and the other does not, or otherwise.
+// Returns the names of the facts that only one of the two states or that differ in value.
 std::set<std::string> DifferingFacts(const std::vector<FrameworkFactRequest>& a,
                                      const std::vector<FrameworkFactRequest>& b) {
   std::set<std::string> names;
@@ -125,7 +125,7 @@ void CountFacts(const ResolvedRun& run, const Problem& problem, Evidence& eviden
   evidence.other_facts.merge(names);
 }
 
-// Returns the place of the job among those seen before; the first is the question's.
+// Returns the index of the job among those seen before; the question's is first.
 int JobIndex(const Problem& job, std::vector<const Problem*>& seen) {
   const auto found =
       std::ranges::find_if(seen, [&](const Problem* other) { return IsSameJob(*other, job); });
@@ -174,15 +174,15 @@ void Collect(const ResolvedRun& row, std::size_t index, const Problem& problem,
   }
 }
 
-// Of out-of-memory runs the smallest by the model, on devices with no less memory than the
-// question's, where none that is larger ran.
+// Returns the out-of-memory run with the least modelled memory, on devices with no less memory than
+// the question's, unless a larger run succeeded.
 std::optional<FailedRun> SmallestOutOfMemory(const Evidence& evidence, Bytes capacity) {
   std::optional<FailedRun> smallest;
   for (const FailedRun& run : evidence.failed) {
     const bool counts = run.outcome == Outcome::kOom && run.memory_capacity >= capacity &&
                         run.reserved_memory > evidence.largest_run;
     if (!counts) continue;
-    // The question's own first: their names are shorter.
+    // The question's own runs come first: their names are shorter.
     const auto order = [](const FailedRun& r) {
       return std::tie(r.reserved_memory, r.job, r.plan, r.memory_capacity);
     };
@@ -191,14 +191,14 @@ std::optional<FailedRun> SmallestOutOfMemory(const Evidence& evidence, Bytes cap
   return smallest;
 }
 
-// Whether so many failures of a plan that never ran rule it out. A crash or a hang may have been
-// the machine's, but not twice; what took too long may have been given too little time.
+// Returns true if `count` failures of a plan that never ran rule it out. One crash or hang may be
+// the machine's fault, but not two. A plan that took too long may have been given too little time.
 bool RulesOut(Outcome outcome, std::ptrdiff_t count) {
   return outcome == Outcome::kOom ||
          ((outcome == Outcome::kCrash || outcome == Outcome::kHang) && count > 1);
 }
 
-// Those of the question's own job whose plans never ran, one of each plan.
+// Returns the failures of the question's own job whose plans never ran, one per plan.
 std::vector<FailedRun> OwnFailures(const Evidence& evidence) {
   std::vector<FailedRun> own;
   for (const FailedRun& run : evidence.failed) {
@@ -219,8 +219,8 @@ struct Fitted {
   bool leaves_out_others = false;
 };
 
-// Leaves out other jobs' runs when those of the question contradict them, and says which of the two
-// was done.
+// Fits the runs. Leaves out other jobs' runs if those of the question contradict them, and warns
+// which of the two was done.
 Fitted Fit(std::vector<RunResidual> runs, const ResidualPrior& prior, std::string_view what,
            const Problem& problem, std::vector<std::string>& warnings) {
   const auto is_other = [](const RunResidual& run) { return run.job != 0; };
@@ -255,7 +255,8 @@ void ForgetOthers(std::vector<PastRun>& runs, std::optional<double> PastRun::*ra
   }
 }
 
-// A failure other than for memory teaches where it rules its plan out.
+// Drops failures that teach nothing: one that is not out of memory counts only if it rules its plan
+// out.
 void ForgetFailuresThatProveNothing(const std::vector<FailedRun>& own, std::vector<PastRun>& runs) {
   std::erase_if(runs, [&own](const PastRun& run) {
     if (run.outcome == Outcome::kOk || run.outcome == Outcome::kOom) return false;

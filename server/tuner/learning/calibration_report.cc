@@ -20,12 +20,12 @@ namespace {
 
 constexpr std::size_t kMostEvidence = 20;
 
-// A run that failed counts without a figure.
+// Returns true if the run counts. A failed run counts without a figure.
 bool Counts(const PastRun& run) {
   return run.outcome != Outcome::kOk || run.time_ratio.has_value() || run.memory_ratio.has_value();
 }
 
-// An order that does not depend on where a row stands, but for rows that say the same.
+// Returns a sort key that does not depend on a row's position; only identical rows share it.
 auto Rank(const PastRun& run) {
   return std::tuple(-run.similarity, run.plan_key, run.outcome, run.time_ratio, run.memory_ratio,
                     run.model_name, run.cluster_name, run.measurement_id, run.history_index);

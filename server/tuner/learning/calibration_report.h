@@ -9,7 +9,7 @@
 
 namespace meshwright {
 
-// What there is to say of a calibration that was learnt from `runs`; nothing when none of them
+// Returns the report on a calibration that was learnt from `runs`, or nullopt if none of them
 // taught anything. Its id is a digest of the job, the program's version and all runs that count.
 std::optional<CalibrationReport> ReportCalibration(const Problem& problem,
                                                    const Calibration& calibration,

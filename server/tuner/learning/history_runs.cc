@@ -104,7 +104,7 @@ absl::StatusOr<std::vector<ResolvedRun>> ResolveRuns(const std::vector<HistoryRo
     if (!stored.empty()) own_by_key.emplace(RunKey(row, *job), runs.size());
     runs.push_back(resolver.Run(row, *std::move(job)));
   }
-  // A run that was made twice is there twice: each of the store's rows stands for at most one.
+  // A run that was made twice appears twice; each of the store's rows matches at most one row.
   for (const HistoryRow& row : stored) {
     absl::StatusOr<ResolvedJob> job = resolver.Stated(row);
     if (!job.ok()) return AtRow(runs.size(), job.status());

@@ -10,15 +10,15 @@
 
 namespace meshwright {
 
-// Returns whether runs of the job `row` can teach anything of `problem`: chip and framework are the
-// same.
+// Returns true if runs of the job `row` can teach anything about `problem`: the chip and the
+// framework are the same.
 bool IsComparable(const Problem& row, const Problem& problem);
 
-// Resolves each row once, for the question that resolves to `problem`: the request's rows, and
-// behind them the store's. A run that is in both counts once: job, plan, outcome and measured
-// figures are the same. It stays where the request has it and takes the store's id, so that it
-// counts for what the store's row would count for. INVALID_ARGUMENT names the first row that cannot
-// be: "history[3].plan...".
+// Resolves each row once, for the question that resolves to `problem`: first the request's rows,
+// then the store's. A run that is in both counts once; it is recognized by its job, plan, outcome
+// and measured figures. It keeps its place among the request's rows and takes the store's id, so
+// that it counts for as much as the store's row would. Returns INVALID_ARGUMENT with the first
+// invalid row: "history[3].plan...".
 absl::StatusOr<std::vector<ResolvedRun>> ResolveRuns(const std::vector<HistoryRow>& own,
                                                      const std::vector<HistoryRow>& stored,
                                                      const Problem& problem,

@@ -12,16 +12,16 @@
 
 namespace meshwright {
 
-// Prepares a question for its answer: adds what the store has of it and calibrates. `problem` is
-// what the request's question resolves to; a search has narrowed its space (PrepareSearch in
-// search_plan.h). INVALID_ARGUMENT names the first row of the history that cannot be; other errors
+// Prepares a question for its answer: adds the store's history for it and calibrates. `problem` is
+// the request's question, resolved; a search has narrowed its space (PrepareSearch in
+// search_plan.h). Returns INVALID_ARGUMENT with the first invalid row of the history; other errors
 // are the store's.
 absl::StatusOr<PreparedQuestion> Prepare(StudyRequest request, Problem problem,
                                          const Knowledge& knowledge, const HistorySource& source);
 
-// Calibrates one question after the other by one history and what `source` has for each. Keeps
-// the last question's, since cases of one question mostly come together. For one thread; the
-// referents outlive it.
+// Calibrates a series of questions by one history and the history that `source` has for each. Keeps
+// the last question's calibration, since cases of one question mostly come together. For one
+// thread; the referents outlive it.
 class Calibrator {
  public:
   Calibrator(const std::vector<HistoryRow>& history, const Knowledge& knowledge,
@@ -29,7 +29,7 @@ class Calibrator {
       : history_(history), knowledge_(knowledge), source_(std::move(source)) {}
   Calibrator(std::vector<HistoryRow>&&, const Knowledge&, HistorySource = {}) = delete;
 
-  // Returns what the history teaches of the question, which resolves to `problem`.
+  // Returns what the history teaches about the question, which resolves to `problem`.
   const absl::StatusOr<LearntCalibration>& For(const Question& question, const Problem& problem);
 
  private:

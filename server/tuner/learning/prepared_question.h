@@ -14,15 +14,15 @@ namespace meshwright {
 // A calibration with the runs behind it.
 struct LearntCalibration {
   Calibration calibration = {};
-  std::optional<CalibrationReport> report = {};  // absent: no run of the history teaches anything
+  std::optional<CalibrationReport> report = {};  // absent: no run teaches anything
 };
 
-// A question that is ready to be answered: resolved, with the history that joins it and what that
-// teaches.
+// A question that is ready to be answered: resolved, with the history that joins it and the
+// resulting calibration.
 struct PreparedQuestion {
-  StudyRequest request = {};  // with the number and the warnings of the store's history
+  StudyRequest request = {};  // includes the number and the warnings of the store's history
   Problem problem = {};
-  std::vector<ResolvedRun> runs = {};  // of the request's history, then of the store's
+  std::vector<ResolvedRun> runs = {};  // first the request's, then the store's
   LearntCalibration learnt = {};
 };
 

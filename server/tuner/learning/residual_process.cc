@@ -10,8 +10,8 @@
 namespace meshwright {
 namespace {
 
-// How many runs the given spreads count as: a first run that is three deviations off widens them by
-// 1.6, ((4 + 9) / 5)^(1/2), and ten deviations, as congestion has made some, by 4.6.
+// Number of runs that the given spreads count as. A first run that is three deviations off widens
+// them by 1.6, ((4 + 9) / 5)^(1/2); one that is ten off, as some were in congestion, by 4.6.
 constexpr double kDegrees = 4;
 
 double RecomputedShare(const RecomputePlan& recompute, int layer_count) {
@@ -80,7 +80,7 @@ void ResidualProcess::Observe(std::size_t plan, double residual) {
     beliefs_[i].mean += row[i] * surprise;
     beliefs_[i].variance -= row[i] * row[i];
   }
-  beliefs_[plan] = {.mean = residual, .variance = 0};  // what rounding leaves of it
+  beliefs_[plan] = {.mean = residual, .variance = 0};  // removes rounding errors
   factor_.push_back(std::move(row));
 }
 

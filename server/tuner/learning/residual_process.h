@@ -8,20 +8,22 @@
 
 namespace meshwright {
 
-// What makes two plans alike in how far the model is off: base-2 logarithms of micro-batch, tensor,
-// pipeline, context, expert and data parallelism and chunks a stage, the share of the layers that
-// are recomputed (a half for selective), and sequence parallelism (0 or 1).
+// Features that make the model's errors on two plans similar: base-2 logarithms of micro-batch,
+// tensor, pipeline, context, expert and data parallelism and chunks per stage, the share of the
+// layers that are recomputed (a half for selective), and sequence parallelism (0 or 1).
 using PlanFeatures = std::array<double, 9>;
 PlanFeatures FeaturesOf(const ParallelPlan& plan, int layer_count);
 
-// Likeness of two plans, 1 for equal ones: exp(-distance^2 / 2), features as they are.
+// Returns the likeness of two plans, 1 for equal ones: exp(-distance^2 / 2), with unscaled
+// features.
 double Likeness(const PlanFeatures& a, const PlanFeatures& b);
 
-// Standard deviations of a residual, the logarithm of measured / modelled, by what shares it.
+// Standard deviations of a residual, the logarithm of measured / modelled, by the plans that share
+// it.
 struct ResidualSpread {
-  double all = 0;         // every plan of the job
-  double neighbours = 0;  // plans that are alike
-  double own = 0;         // one plan; repeats of a run among it
+  double all = 0;         // shared by every plan of the job
+  double neighbours = 0;  // shared by similar plans
+  double own = 0;         // of one plan, including repeats of a run
 };
 
 struct Normal {
@@ -29,16 +31,16 @@ struct Normal {
   double variance = 0;
 };
 
-// A Gaussian process over the residuals of a fixed list of plans, from the runs of some of them
-// (Rasmussen and Williams 2006, chapter 2.2). Observations are added one at a time as rows of the
-// Cholesky factor, so that one of n plans costs O(n x observations). The spreads are given, but
-// widened where runs were further off than they allow, as those of a Student-t process are (Shah et
+// A Gaussian process over the residuals of a fixed list of plans, learnt from the runs of some of
+// them (Rasmussen and Williams 2006, chapter 2.2). Observations are added one at a time as rows of
+// the Cholesky factor, so that adding one costs O(n x observations) for n plans. The given spreads
+// are widened if runs were further off than they allow, like those of a Student-t process (Shah et
 // al. 2014, "Student-t Processes as Alternatives to Gaussian Processes").
 class ResidualProcess {
  public:
   ResidualProcess(std::vector<PlanFeatures> plans, const ResidualSpread& spread);
 
-  // A plan is observed once.
+  // Must be called at most once per plan.
   void Observe(std::size_t plan, double residual);
   [[nodiscard]] Normal At(std::size_t plan) const;
   [[nodiscard]] int observation_count() const { return static_cast<int>(factor_.size()); }
@@ -48,9 +50,9 @@ class ResidualProcess {
 
   std::vector<PlanFeatures> plans_;
   ResidualSpread spread_;
-  std::vector<Normal> beliefs_;              // of each plan, of the spreads as given
+  std::vector<Normal> beliefs_;              // one per plan, with the spreads as given
   double surprise_ = 0;                      // sum of squares of standardised residuals
-  std::vector<std::vector<double>> factor_;  // a row an observation, a column a plan
+  std::vector<std::vector<double>> factor_;  // one row per observation, one column per plan
 };
 
 }  // namespace meshwright
