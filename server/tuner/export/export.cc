@@ -19,7 +19,7 @@ struct Exporter {
   absl::StatusOr<std::string> (*function)(const Problem&, const ParallelPlan&);
 };
 
-// The next framework is one file and one row.
+// Each framework has a file and a row here.
 constexpr std::array kExporters = {Exporter{kMegatronCore, ExportMegatronCore}};
 
 const Exporter* FindExporter(std::string_view framework) {

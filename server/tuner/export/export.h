@@ -11,18 +11,19 @@
 
 namespace meshwright {
 
-// The launch flags or the configuration of a training framework for one resolved plan. What the
-// framework cannot do is INVALID_ARGUMENT with reason NOT_EXPRESSIBLE that names every such field
-// of the plan, the workload and the model at once; nothing is dropped or replaced. A framework
-// without an exporter: NOT_FOUND with reason UNKNOWN_EXPORT_FRAMEWORK, listing those that have one.
+// Returns the launch flags or the configuration of a training framework for one resolved plan.
+// Returns INVALID_ARGUMENT with reason NOT_EXPRESSIBLE for fields of the plan, the workload and the
+// model that the framework cannot express, naming all of them at once; nothing is dropped or
+// replaced. Returns NOT_FOUND with reason UNKNOWN_EXPORT_FRAMEWORK for a framework without an
+// exporter, listing those that have one.
 absl::StatusOr<std::string> ExportPlan(std::string_view framework, const Problem& problem,
                                        const ParallelPlan& plan);
 
-// Those that ExportPlan knows, in the order of its table.
+// Returns the frameworks that ExportPlan knows, in the order of its table.
 std::vector<std::string> ExportFrameworks();
 
-// Fills `exports` of every plan and of the baseline: for the workload's own framework when it has
-// an exporter, and always for megatron-core. Where a framework cannot do a plan the entry is absent
+// Fills `exports` of every plan and of the baseline: for the workload's own framework if it has an
+// exporter, and always for megatron-core. If a framework cannot express a plan, the entry is absent
 // and the result gets one warning for each reason.
 void AddExports(const Problem& problem, StudyResult& result);
 

@@ -9,19 +9,20 @@
 
 namespace meshwright {
 
-// Command-line flags in the making, with every field that the framework has no flag for.
+// Collects command-line flags and every field that the framework has no flag for.
 class FlagList {
  public:
   void Add(std::string_view flag);
   void Add(std::string_view flag, int value);
-  void Add(std::string_view flag, double value);  // shortest form that reads back equal
+  void Add(std::string_view flag, double value);  // shortest form that parses to the same value
   void Add(std::string_view flag, std::string_view value);
 
-  // `field` is a path such as "plan.schedule"; `description` says what was asked and what exists.
+  // Records a field that has no flag. `field` is a path such as "plan.schedule"; `description` says
+  // what was requested and what exists.
   void Refuse(std::string_view field, std::string description);
 
-  // One flag a line, continued with a backslash, as a shell takes them; or all that was refused, as
-  // INVALID_ARGUMENT with reason NOT_EXPRESSIBLE.
+  // Returns one flag per line, continued with a backslash as in a shell. If any field was refused,
+  // returns INVALID_ARGUMENT with reason NOT_EXPRESSIBLE and all refused fields.
   absl::StatusOr<std::string> Text() &&;
 
  private:

@@ -20,7 +20,7 @@ namespace {
 
 void AddTensorParallel(const Problem& problem, const ParallelPlan& plan, FlagList& flags) {
   flags.Add("--tensor-model-parallel-size", plan.tensor_parallel);
-  // validate_args switches it off when there is nothing to split.
+  // validate_args disables it if there is nothing to split.
   const bool is_sequence_parallel = plan.sequence_parallel && plan.tensor_parallel > 1;
   if (is_sequence_parallel) flags.Add("--sequence-parallel");
   if (plan.tensor_parallel == 1 || !problem.workload.overlap.tensor_parallel) return;
@@ -75,7 +75,7 @@ void AddExpertParallel(const Problem& problem, const ParallelPlan& plan, FlagLis
                              "context = {} then",
                              Word(plan.rank_order), experts, block));
   }
-  // Each token goes to its experts alone; the default gathers all tokens on all ranks.
+  // Sends each token only to its experts; the default gathers all tokens on all ranks.
   flags.Add("--moe-token-dispatcher-type", "alltoall");
   if (plan.expert_parallel > 1 && problem.workload.precision == Precision::kFp16) {
     flags.Refuse("plan.expert_parallel",
@@ -84,7 +84,7 @@ void AddExpertParallel(const Problem& problem, const ParallelPlan& plan, FlagLis
   }
 }
 
-// "0.12" and "0.13" call Megatron FSDP --use-custom-fsdp.
+// Returns true for 0.12 and 0.13, which call Megatron FSDP --use-custom-fsdp.
 bool HasCustomFsdp(const std::string& version) {
   return version.starts_with("0.12") || version.starts_with("0.13");
 }
@@ -96,7 +96,8 @@ void AddFullSharding(const Problem& problem, const ParallelPlan& plan, FlagList&
   flags.Add(is_custom ? "--use-custom-fsdp" : "--use-megatron-fsdp");
   flags.Add("--data-parallel-sharding-strategy",
             plan.zero_stage == 2 ? "optim_grads" : "optim_grads_params");
-  // Megatron FSDP writes no other format, says validate_args; the older one knows no such format.
+  // According to validate_args, Megatron FSDP writes no other format. The custom FSDP of older
+  // versions does not know this format.
   if (!is_custom) flags.Add("--ckpt-format", "fsdp_dtensor");
 }
 
@@ -115,7 +116,7 @@ void AddSharding(const Problem& problem, const ParallelPlan& plan, FlagList& fla
     }
   }
   if (overlap.gradient_reduce) flags.Add("--overlap-grad-reduce");
-  if (overlap.parameter_gather && plan.zero_stage >= 1) {  // nothing to gather without
+  if (overlap.parameter_gather && plan.zero_stage >= 1) {  // otherwise there is nothing to gather
     flags.Add("--overlap-param-gather");
     if (!overlap.gradient_reduce) {
       flags.Refuse("workload.overlap.parameter_gather",
@@ -127,8 +128,8 @@ void AddSharding(const Problem& problem, const ParallelPlan& plan, FlagList& fla
       plan.zero_stage >= 1) {
     flags.Add("--fp8-param-gather");
     if (problem.workload.fp8_recipe == Fp8Recipe::kMxfp8 && plan.zero_stage == 1) {
-      // Else the gathered 16-bit weights have a buffer of their own; Megatron FSDP has no such
-      // flag.
+      // Without it the gathered 16-bit weights have a buffer of their own. Megatron FSDP has no
+      // such flag.
       flags.Add("--reuse-grad-buf-for-mxfp8-param-ag");
     }
   }
@@ -140,11 +141,12 @@ void AddSharding(const Problem& problem, const ParallelPlan& plan, FlagList& fla
   if (plan.optimizer_offload_ratio > 0) {
     flags.Add("--optimizer-cpu-offload");
     flags.Add("--optimizer-offload-fraction", plan.optimizer_offload_ratio);
-    flags.Add("--use-precision-aware-optimizer");  // offloading is part of it
+    flags.Add("--use-precision-aware-optimizer");  // offloading requires it
   }
 }
 
-// Its offload by layers; that by modules (--fine-grained-activation-offloading) is another matter.
+// Adds offload by layers. Offload by modules (--fine-grained-activation-offloading) is a different
+// feature.
 void AddActivationOffload(const Problem& problem, const ParallelPlan& plan, FlagList& flags) {
   if (plan.activation_offload_ratio == 0) return;
   if (plan.pipeline_parallel > 1 || plan.recompute.granularity != RecomputeGranularity::kNone) {
@@ -159,10 +161,10 @@ void AddActivationOffload(const Problem& problem, const ParallelPlan& plan, Flag
   if (layers > 0) flags.Add("--cpu-offloading-num-layers", layers);
 }
 
-// Fields that a plan got later, and of which this exporter knows.
+// Fields added to plans later that this exporter handles.
 constexpr std::string_view kKnownLaterFields[] = {"whole_weights_ratio"};
 
-// No field that a plan gets later is dropped without a word.
+// Refuses other fields that are added to plans later, so that none is dropped silently.
 void RefuseUnknownFields(const ParallelPlan& plan, FlagList& flags) {
   ForEachRow(kPlanFields, [&](const auto& field) {
     if (field.facts.default_is_written != DefaultIsWritten::kNowhere) return;

@@ -11,18 +11,19 @@
 
 namespace meshwright {
 
-// Flags of pretrain_gpt.py of Megatron-LM with Megatron-Core 0.12 and later. Names, choices and
-// what excludes what are those of megatron/training/arguments.py (add_argument and validate_args).
-// Left out is what does not belong to a plan: data, tokenizer, learning rate, checkpoints.
+// Returns flags of pretrain_gpt.py of Megatron-LM with Megatron-Core 0.12 and later. Names, choices
+// and mutual exclusions are those of megatron/training/arguments.py (add_argument and
+// validate_args). Settings that do not belong to a plan are left out: data, tokenizer, learning
+// rate, checkpoints.
 absl::StatusOr<std::string> ExportMegatronCore(const Problem& problem, const ParallelPlan& plan);
 
-// Its parts, in the order of the text.
+// Add the parts of the flags, in the order of the text.
 void AddMegatronModelFlags(const ModelSpec& model, const Workload& workload, FlagList& flags);
 void AddMegatronPipelineFlags(const Problem& problem, const ParallelPlan& plan, FlagList& flags);
 void AddMegatronRecomputeFlags(const Problem& problem, const ParallelPlan& plan, FlagList& flags);
 void AddMegatronKernelFlags(const Problem& problem, FlagList& flags);
 
-// Layers of each pipeline stage: the plan's, or the profile's split.
+// Returns the layers of each pipeline stage: the plan's or else the profile's split.
 std::vector<int> StageLayers(const Problem& problem, const ParallelPlan& plan);
 
 }  // namespace meshwright

@@ -9,8 +9,9 @@
 namespace meshwright {
 namespace {
 
-// --fp8-recipe has no rowwise. Block-scaled recipes keep e4m3 in both passes, as the formats of
-// TransformerEngine's recipes do; scaled per tensor, gradients need e5m2's range ("hybrid").
+// Adds the recipe's flags. --fp8-recipe has no rowwise. Block-scaled recipes keep e4m3 in both
+// passes, as the formats of TransformerEngine's recipes do; with per-tensor scaling, gradients need
+// e5m2's range ("hybrid").
 void AddFp8(Fp8Recipe recipe, FlagList& flags) {
   switch (recipe) {
     case Fp8Recipe::kTensorwise:
@@ -42,7 +43,7 @@ void AddPrecision(const Workload& workload, FlagList& flags) {
       AddFp8(workload.fp8_recipe, flags);
       return;
     case Precision::kFp32:
-      return;  // without a flag
+      return;  // has no flag
   }
 }
 
@@ -79,7 +80,7 @@ void AddAttentionKernel(AttentionKernel kernel, FlagList& flags) {
       return;
     case AttentionKernel::kFlash2:
     case AttentionKernel::kFlash3:
-      // TransformerEngine takes the newest installed flash-attn that the device supports.
+      // TransformerEngine uses the newest installed flash-attn that the device supports.
       flags.Add("--attention-backend", "flash");
       return;
     case AttentionKernel::kCudnn:

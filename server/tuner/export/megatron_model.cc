@@ -19,7 +19,7 @@ void AddAttention(const ModelSpec& model, FlagList& flags) {
     flags.Add("--qk-head-dim", mla.qk_nope_head_dim);
     flags.Add("--qk-pos-emb-head-dim", mla.qk_rope_head_dim);
     flags.Add("--v-head-dim", mla.v_head_dim);
-    // Without it validate_args wants heads to divide the hidden size.
+    // Without it validate_args requires that heads divide the hidden size.
     flags.Add("--kv-channels", mla.v_head_dim);
     return;
   }
@@ -46,8 +46,8 @@ void AddFeedForward(const ModelSpec& model, FlagList& flags) {
   }
 }
 
-// Models with RMSNorm are those after PaLM and Llama: no biases, rotary positions. The others keep
-// the defaults (biases; positions as the user's recipe says).
+// Adds the norm's flags. Models with RMSNorm follow PaLM and Llama: no biases, rotary positions.
+// The others keep the defaults (biases; positions as the user's recipe states).
 void AddNorm(const ModelSpec& model, FlagList& flags) {
   switch (model.norm) {
     case NormKind::kLayernorm:
@@ -92,7 +92,7 @@ void AddMegatronModelFlags(const ModelSpec& model, const Workload& workload, Fla
   AddFeedForward(model, flags);
   AddAttention(model, flags);
   if (model.sliding_window > 0) {
-    // (left, right), the token itself not counted.
+    // (left, right), without the token itself
     flags.Add("--window-size", fmt::format("{},0", model.sliding_window - 1));
   }
   AddNorm(model, flags);

@@ -20,8 +20,8 @@ bool AllEqual(std::span<const int> counts) {
   return std::ranges::all_of(counts, [&](int count) { return count == counts.front(); });
 }
 
-// "Et*3|t*4|...|t*3mL": embedding, decoder layers, multi-token prediction and loss of each virtual
-// stage in the model's order (PipelineParallelLayerLayout in
+// Returns the layout "Et*3|t*4|...|t*3mL": embedding, decoder layers, multi-token prediction and
+// loss of each virtual stage in the model's order (PipelineParallelLayerLayout in
 // megatron/core/transformer/pipeline_parallel_layer_layout.py).
 std::string Layout(const std::vector<int>& layers, int virtual_stages, int mtp_layers) {
   std::string text = "E";
@@ -36,8 +36,8 @@ std::string Layout(const std::vector<int>& layers, int virtual_stages, int mtp_l
   return text + "L";
 }
 
-// First and last stage of their own size, all between alike. Megatron-Core gives what the two leave
-// evenly to the others.
+// Sizes of the first and last stage if only they differ. Megatron-Core divides the remaining layers
+// evenly among the other stages.
 struct EndStages {
   std::optional<int> first = {};
   std::optional<int> last = {};
@@ -65,7 +65,7 @@ void AddUnevenLayers(const Problem& problem, const ParallelPlan& plan,
     if (ends->last.has_value()) flags.Add("--decoder-last-pipeline-num-layers", *ends->last);
     return;
   }
-  // The layout states the virtual stages too and excludes their flag.
+  // The layout also states the virtual stages, and excludes their flag.
   flags.Add("--pipeline-model-parallel-layout",
             "'" + Layout(layers, plan.virtual_pipeline, problem.model.mtp_layer_count) + "'");
 }
@@ -77,7 +77,7 @@ void CheckSchedule(const ParallelPlan& plan, FlagList& flags) {
   }
 }
 
-// What Megatron-Core 0.14 calls them (megatron/training/arguments.py, --recompute-modules).
+// Names of the modules in Megatron-Core 0.14 (megatron/training/arguments.py, --recompute-modules).
 constexpr std::array<std::string_view, 7> kModules = {
     "core_attn", "moe_act", "layernorm", "mla_up_proj", "mlp", "moe", "shared_experts"};
 
@@ -94,8 +94,9 @@ void AddSelective(const Problem& problem, const ParallelPlan& plan, FlagList& fl
   flags.Add("--recompute-modules", fmt::format("{}", fmt::join(modules, " ")));
 }
 
-// With "block" Megatron-Core recomputes the first n layers of every virtual stage, or all when it
-// has fewer: one n for all stages. A count may be more than its stage has, and means all of them.
+// Returns true if one n describes all stages. With "block" Megatron-Core recomputes the first n
+// layers of every virtual stage, or all if it has fewer. A count that exceeds its stage's layers
+// means all of them.
 bool IsOneCount(const std::vector<int>& counts, const std::vector<int>& layers, int chunks,
                 int per_chunk) {
   for (std::size_t stage = 0; stage < layers.size(); ++stage) {
