@@ -28,7 +28,7 @@ StudyResult Tuned(const StudyRequest& request) {
   return std::get<StudyResult>(RunStudy(request, Known(), {}).value());
 }
 
-// Three runs on so many nodes that took `slower` times what the model says.
+// Returns three runs on this many nodes that took `slower` times the modelled time.
 std::vector<HistoryRow> Runs(int node_count, double slower) {
   HistoryRow row = {.question = TinyQuestion(), .plan = {.tensor_parallel = 2}};
   row.question.cluster.pools = {Nodes(node_count, 4)};
@@ -42,7 +42,8 @@ const Sensitivity& Of(const Explanation& explanation, std::string_view resource,
   });
 }
 
-// What is explained is tune's own answer; each changed cluster's best is tune's answer there.
+// The explained plan is tune's own answer, and each changed cluster's best plan is tune's answer
+// there.
 TEST(ExplainTest, AgreesWithTune) {
   StudyRequest request = {.question = TinyQuestion()};
   request.question.cluster.pools.front().intra_node.bandwidth = BytesPerSecond{300e9};
@@ -60,8 +61,8 @@ TEST(ExplainTest, AgreesWithTune) {
               1e-9);
 }
 
-// More of anything never makes the best plan slower, less never faster; the binding resource is the
-// one that gains most.
+// More of a resource never makes the best plan slower, and less never faster. The binding resource
+// is the one that gains most.
 TEST(ExplainTest, MoreIsNeverWorse) {
   const Explanation explanation = Explain({.question = TinyQuestion()}, Known(), {}).value();
   Seconds least = explanation.best.estimate.step_time;
@@ -87,7 +88,7 @@ TEST(ExplainTest, ABaselineIsExplained) {
   EXPECT_GT(explanation.plan.estimate.step_time, explanation.best.estimate.step_time);
 }
 
-// Too little memory for the fastest plan: it is named with what it needs.
+// If the fastest plan needs too much memory, it is named with its need.
 TEST(ExplainTest, TheFastestPlanThatDoesNotFit) {
   StudyRequest request = {.question = TinyQuestion()};
   const Estimate best = Tuned(request).plans.front().estimate;
@@ -98,7 +99,7 @@ TEST(ExplainTest, TheFastestPlanThatDoesNotFit) {
   EXPECT_EQ(explanation.near_misses.front().plan.estimate.step_time, best.step_time);
 }
 
-// What stands behind an explanation is what stands behind tune's answer.
+// An explanation has the same calibration as tune's answer.
 TEST(ExplainTest, NamesTheRunsItLeansOn) {
   StudyRequest request = {.question = TinyQuestion()};
   EXPECT_EQ(Explain(request, Known(), {})->calibration, std::nullopt);
@@ -115,8 +116,8 @@ TEST(ExplainTest, NothingFits) {
   EXPECT_EQ(Reason(Explain(request, Known(), {}).status()), "NO_FEASIBLE_PLAN");
 }
 
-// Every point is tune's answer for that cluster; more memory left free never makes it faster.
-// What compares best plans takes none that are not proven.
+// Every point is tune's answer for that cluster; leaving more memory free never makes it faster.
+// Comparisons of best plans refuse strategies without proof.
 TEST(ExplainTest, OtherStrategiesAreRefused) {
   const StudyRequest request = {.question = TinyQuestion(), .strategy = "random"};
   for (const absl::Status& status : {Explain(request, Known(), {}).status(),
@@ -148,7 +149,7 @@ TEST(SweepTest, PointsAreTunesAnswers) {
   }
 }
 
-// As tune has it, which looks its own job up: runs on one node and on two differ.
+// The history is selected per job, as in tune: runs on one node and on two differ.
 TEST(SweepTest, EachPointLeansOnTheHistoryOfItsOwnSize) {
   const StudyControl control = {
       .history = {.sequence = 6,
@@ -173,7 +174,7 @@ TEST(SweepTest, EachPointLeansOnTheHistoryOfItsOwnSize) {
                                                      "with 8 devices: drift on 2 nodes"}));
 }
 
-// A point is off the front when another is as good in all three and better in one.
+// A point is off the front if another is at least as good in all three and better in one.
 TEST(SweepTest, Front) {
   const Sweep sweep = RunSweep({.question = TinyQuestion()}, {1, 2}, {0, 0.5}, Known(), {}).value();
   for (const SweepPoint& point : sweep.points) {

@@ -1,4 +1,4 @@
-// Fronts and sweeps by a vendor's model.
+// Tests of fronts and sweeps by a vendor's model.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-// Four devices whose fastest plan leaves little of the memory free.
+// Returns a question with four devices whose fastest plan leaves little of the memory free.
 Question TightQuestion() {
   Question question = TinyQuestion();
   question.cluster.pools.front().memory_capacity = GiB(3);
@@ -66,7 +66,7 @@ TEST(ModelFrontTest, AModelThatAgreesGivesTheBuiltInFront) {
   }
 }
 
-// A model's own verdict of memory is of what the point leaves of it.
+// The model's own memory verdict applies to the memory that the point leaves.
 TEST(ModelSweepTest, EachPointOpensTheModelForItsMemory) {
   StudyControl control = With(AsBuiltIn);
   std::vector<Bytes> opened;
@@ -79,7 +79,7 @@ TEST(ModelSweepTest, EachPointOpensTheModelForItsMemory) {
   EXPECT_THAT(opened, ElementsAre(GiB(3), GiB(2.25)));
 }
 
-// A model that does not start again is no reason for points of another.
+// If the model does not start again, no point is answered by another model.
 TEST(ModelFrontTest, LevelsThatTheModelCannotAnswerAreLeftOut) {
   StudyControl control = With(AsBuiltIn);
   int opened = 0;
@@ -97,7 +97,7 @@ TEST(ModelFrontTest, LevelsThatTheModelCannotAnswerAreLeftOut) {
   }
 }
 
-// Each level is a search of its own, of which the model leaves out other plans.
+// Each level is a search of its own, in which the model leaves out other plans.
 TEST(ModelFrontTest, WarnsOfWhatTheLevelsLeftOut) {
   const auto judge = [](const ParallelPlan& plan, Seconds built_in) {
     if (plan.micro_batch_size == 2) {
@@ -149,7 +149,7 @@ TEST(ModelSweepTest, PointsAreRankedByTheModelsTimes) {
   EXPECT_DOUBLE_EQ(sweep.points.front().device_seconds_per_token, 4 * 50.0 / 16384);
 }
 
-// Points of two models cannot be compared: one that fails makes all of them the built-in model's.
+// Points of two models cannot be compared: if one fails, all are the built-in model's.
 TEST(ModelSweepTest, FallsBackAsAWhole) {
   StudyControl control = With(AsBuiltIn);
   int opened = 0;
@@ -183,8 +183,8 @@ TEST(ModelSweepTest, AModelThatFailsOnTheWayEndsIt) {
   EXPECT_TRUE(built_in.points.front().best->estimate.cost_model->is_fallback);
 }
 
-// What the built-in model likes least is best here, so that a search of few plans finds faster ones
-// where less memory leaves only worse favourites.
+// The plan that the built-in model ranks lowest is best here, so a search of few plans finds faster
+// ones if less memory leaves only worse favourites.
 TEST(ModelFrontTest, AFasterPlanOfALevelBeginsTheFrontAndIsTold) {
   const auto judge = [](const ParallelPlan& /*plan*/, Seconds built_in) {
     return PlanFigures{.verdict = PlanVerdict::kOk, .step_time = Seconds(100) - built_in};
@@ -204,7 +204,7 @@ TEST(ModelFrontTest, AFasterPlanOfALevelBeginsTheFrontAndIsTold) {
   EXPECT_THAT(result.warnings, Contains(StartsWith("pareto_front begins with a plan of ")));
 }
 
-// The same for a sweep: the plan leaves enough of the memory for the point with more of it, too.
+// A sweep does the same: the plan also leaves enough memory for the point with more of it.
 TEST(ModelSweepTest, APointTakesOverTheFasterPlanOfOneThatLeavesMore) {
   const auto judge = [](const ParallelPlan& /*plan*/, Seconds built_in) {
     return PlanFigures{.verdict = PlanVerdict::kOk, .step_time = Seconds(100) - built_in};
@@ -222,7 +222,7 @@ TEST(ModelSweepTest, APointTakesOverTheFasterPlanOfOneThatLeavesMore) {
               Contains(StartsWith("4 devices at 0 % of the memory free: the plan of ")));
 }
 
-// Precisions of two models cannot be ranked: one that fails makes all of them the built-in model's.
+// Precisions of two models cannot be ranked: if one fails, all are the built-in model's.
 TEST(ModelPrecisionTest, FallsBackAsAWhole) {
   StudyRequest request = Asking("fake", true);
   request.dimensions = {{.name = "precision", .values = {"bf16", "fp32"}}};
@@ -242,7 +242,7 @@ TEST(ModelPrecisionTest, FallsBackAsAWhole) {
   EXPECT_TRUE(absl::IsUnavailable(RunStudy(request, Known(), control).status()));
 }
 
-// Nothing fits by the vendor's memory model: an outcome of the point, and no failure of the sweep.
+// If nothing fits by the vendor's memory model, the point says so and the sweep does not fail.
 TEST(ModelSweepTest, APointThatDoesNotFitByTheModelIsNoFailure) {
   const auto judge = [](const ParallelPlan& /*plan*/, Seconds /*built_in*/) {
     return PlanFigures{.verdict = PlanVerdict::kInfeasibleMemory, .reason = "too large"};
@@ -275,7 +275,7 @@ TEST(ModelSweepTest, APointWithoutAnEstimateIsNamed) {
   EXPECT_EQ(Reason(RunSweep(Asking("fake"), {1}, {0}, Known(), {}).status()), "NO_COST_MODELS");
 }
 
-// What the model left out stands in the answer.
+// The answer names the plans that the model left out.
 TEST(ModelSweepTest, WarnsOfPlansWithoutAnEstimate) {
   const auto judge = [](const ParallelPlan& plan, Seconds built_in) {
     if (plan.tensor_parallel == 1) {

@@ -25,7 +25,7 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// Llama-2-7B on one node of eight, whose fastest plan takes nearly all of the memory.
+// Returns Llama-2-7B on one node of eight, whose fastest plan takes nearly all of the memory.
 StudyRequest FrontRequest() {
   StudyRequest request = {.question = TinyQuestion(), .pareto = true};
   request.question.model = Llama2_7b();
@@ -39,7 +39,7 @@ StudyResult Result(const StudyRequest& request, const StudyControl& control = {}
   return std::get<StudyResult>(RunStudy(request, Known(), control).value());
 }
 
-// The points are a sweep's, each plan once.
+// The points equal those of a sweep, with each plan once.
 TEST(ParetoFrontTest, HoldsTheFastestPlanOfEachLevel) {
   const StudyRequest request = FrontRequest();
   const std::vector<ParetoPoint> front = Result(request).pareto_front;
@@ -72,7 +72,7 @@ TEST(ParetoFrontTest, StartsWithTheAnswerAndTradesTimeForMemory) {
   }
 }
 
-// The answer itself is the same with and without.
+// The answer itself does not depend on the front.
 TEST(ParetoFrontTest, OnlyWhenAskedFor) {
   StudyRequest request = FrontRequest();
   const StudyResult with = Result(request);
@@ -123,7 +123,7 @@ ParetoPoint Point(double free_ratio, double seconds) {
   return point;
 }
 
-// 0.2 in 3 s is beaten by 0.3 in 2 s; of two that take as long the one that leaves more stays.
+// 0.3 in 2 s beats 0.2 in 3 s; of two equally fast points the one that leaves more free stays.
 TEST(FrontOfTest, NoPointIsBeaten) {
   std::vector<std::pair<double, double>> front;
   for (const ParetoPoint& point :

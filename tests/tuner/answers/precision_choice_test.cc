@@ -20,7 +20,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// TinyQuestion on H100, which have 8-bit units, with these precisions open.
+// Returns TinyQuestion on H100, which has 8-bit units, with these precisions open.
 StudyRequest Open(const std::vector<std::string>& precisions) {
   StudyRequest request = {.question = TinyQuestion()};
   request.question.cluster.pools.front().chip = "nvidia-h100-sxm5-80gb";
@@ -32,7 +32,7 @@ StudyResult Result(const StudyRequest& request) {
   return std::get<StudyResult>(RunStudy(request, Known(), {}).value());
 }
 
-// What is open is what two questions would have answered one after the other.
+// An open precision gives what two separate questions would have answered.
 TEST(PrecisionChoiceTest, TheBestOfAllPrecisions) {
   const StudyResult both = Result(Open({"bf16", "fp32"}));
   StudyRequest stated = Open({});
@@ -55,7 +55,7 @@ TEST(PrecisionChoiceTest, TheBestOfAllPrecisions) {
   EXPECT_EQ(both.search.optimality_gap, 0);
 }
 
-// Each precision is a job of its own: runs of bf16 took as modelled, those of fp32 half as long.
+// Each precision is a job of its own: bf16 runs took the modelled time, fp32 runs half of it.
 TEST(PrecisionChoiceTest, EachLeansOnItsOwnHistory) {
   const auto read = [](const Problem& problem) -> absl::StatusOr<StoreHistory> {
     HistoryRow row = {.question = Open({}).question, .plan = {.tensor_parallel = 2}};
@@ -90,7 +90,7 @@ TEST(PrecisionChoiceTest, PlansOfAStatedPrecisionNameNone) {
   EXPECT_FALSE(Result(request).plans.front().precision.has_value());
 }
 
-// Other dimensions are narrowed as ever.
+// Other dimensions are narrowed as usual.
 TEST(PrecisionChoiceTest, BesideOtherDimensions) {
   StudyRequest request = Open({"fp8", "bf16"});
   request.dimensions.push_back({.name = "tensor_parallel", .values = {"2"}});

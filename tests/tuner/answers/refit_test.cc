@@ -20,7 +20,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// What a run of the tiny model measures where the profile's constants are `facts`.
+// Returns the measurements of a run of the tiny model if the profile's constants are `facts`.
 HistoryRow RunWith(std::vector<FrameworkFactRequest> facts) {
   HistoryRow run = {.question = TinyQuestion(), .plan = {.data_parallel = 4}};
   EvaluateRequest request = {.question = run.question, .plan = run.plan};
@@ -47,7 +47,7 @@ TEST(RefitTest, FindsWhatTheRunWasMadeWith) {
   EXPECT_NEAR(refit->after.peak_memory / *run.peak_memory, 1, 1e-5);
 }
 
-// Facts that the run's workload states stay, but for the one that is refitted.
+// Facts that the run's workload states are kept, except for the refitted one.
 TEST(RefitTest, KeepsTheWorkloadsFacts) {
   HistoryRow run = RunWith({{.name = "fixed_per_step_seconds", .value = "2"}});
   run.question.workload.framework_facts = {{.name = "fixed_per_step_seconds", .value = "1"},
@@ -59,7 +59,7 @@ TEST(RefitTest, KeepsTheWorkloadsFacts) {
   EXPECT_NEAR(std::stod(refit->facts[1].value), 2, 1e-3);
 }
 
-// A refitted run that is also in the history changes nothing: it is held against its own constants.
+// A refitted run in the history changes nothing: it is compared with its own constants.
 TEST(RefitTest, ItsRunInTheHistoryCountsOnce) {
   HistoryRow run = RunWith({});
   run.step_time = *run.step_time * 3;

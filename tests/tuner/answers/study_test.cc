@@ -32,7 +32,7 @@ using testing::IsEmpty;
 
 StudyRequest TinyStudy() { return {.question = TinyQuestion()}; }
 
-// Llama-2-7B on two nodes of eight: thousands of groups of plans.
+// Returns Llama-2-7B on two nodes of eight: thousands of groups of plans.
 StudyRequest LargerStudy() {
   StudyRequest request = TinyStudy();
   request.question.model = Llama2_7b();
@@ -51,7 +51,7 @@ StudyResult Result(const StudyRequest& request) {
   return std::get<StudyResult>(*answer);
 }
 
-// What two answers to one request must share: everything but the wall time.
+// Returns what two answers to one request must share: everything but the wall time.
 void ExpectSamePlans(const StudyResult& a, const StudyResult& b) {
   ASSERT_EQ(a.plans.size(), b.plans.size());
   for (std::size_t i = 0; i < a.plans.size(); ++i) {
@@ -133,7 +133,7 @@ TEST(RunStudyTest, FiguresAreThoseOfEvaluatePlan) {
   }
 }
 
-// Rules cut what cannot win; with memory to spare the answer is the same without any of them.
+// Rules prune what cannot win; with memory to spare the answer is the same without any of them.
 TEST(RunStudyTest, SwitchingRulesOffChangesNoWinner) {
   const StudyResult with_rules = Result(TinyStudy());
   for (const std::vector<std::string>& off : {std::vector<std::string>{"topology"},
@@ -229,7 +229,7 @@ TEST(RunStudyTest, AStrategyThatFindsNothingSaysSo) {
   EXPECT_EQ(Reason(answer.status()), "EVALUATION_LIMIT") << answer.status();
   EXPECT_THAT(std::string(answer.status().message()),
               HasSubstr("evaluation limit reached; after 5 "));
-  // All plans tried: what the exhaustive search would have said.
+  // All plans are tried, so the answer equals the exhaustive search's.
   request.evaluation_limit = 1'000'000;
   answer = RunStudy(request, Known(), {});
   ASSERT_TRUE(answer.ok()) << answer.status();
@@ -333,7 +333,7 @@ TEST(RunStudyTest, TheHistoryNamesWhatItRulesOut) {
                   testing::HasSubstr(key + " of this job ran out of memory at that"))));
 }
 
-// What ran faster than is expected of any plan is named.
+// A run that was faster than the expectation of any plan is named.
 TEST(RunStudyTest, AFasterRunIsNamed) {
   const StudyResult plain = Result(TinyStudy());
   const RankedPlan& slow = plain.plans.back();
@@ -374,7 +374,7 @@ TEST(EvaluatePlanTest, StagesOverTwoPools) {
   EXPECT_GT(estimate->step_time, Seconds(0));
   EXPECT_TRUE(estimate->fits);
   EXPECT_EQ(estimate->stage_memory.size(), 2U);
-  // The lines of the breakdown are the step.
+  // The lines of the breakdown add up to the step.
   Seconds sum(0);
   for (const Seconds line : estimate->breakdown) sum += line;
   EXPECT_NEAR(sum / estimate->step_time, 1, 1e-9);

@@ -62,8 +62,8 @@ TEST(TimelineTest, TraceEvents) {
   EXPECT_NEAR(end, timeline.step.count() * 1e6, 0.01);
 }
 
-// Perfetto counts whole nanoseconds and drops what overlaps in part, as it was when the start and
-// the length of a span were rounded: 19 of 136 in one trace.
+// Perfetto counts whole nanoseconds and drops spans that partly overlap, which happened when the
+// start and the length of a span were rounded: 19 of 136 in one trace.
 TEST(TimelineTest, SpansOfADeviceDoNotOverlap) {
   for (const auto schedule : {Schedule::k1f1b, Schedule::kZbV, Schedule::kDualpipe}) {
     const Timeline timeline = TimelineOfPlan(Pipeline(schedule), Known(), {}).value();
