@@ -38,7 +38,7 @@ Estimate Predicted(const Question& question, const ParallelPlan& plan) {
   return model.Full(plan);
 }
 
-// A run of the plan that took `time` and `memory` times what the model says.
+// Returns a run of the plan that took `time` and `memory` times the modelled figures.
 HistoryRow Ran(double time, double memory, const ParallelPlan& plan = DataParallel()) {
   const Estimate predicted = Predicted(TinyQuestion(), plan);
   return {.question = TinyQuestion(),
@@ -48,7 +48,7 @@ HistoryRow Ran(double time, double memory, const ParallelPlan& plan = DataParall
           .peak_memory = Scale(predicted.peak_memory, memory)};
 }
 
-// A run of a model with more layers that took `time` times what the model says.
+// Returns a run of a model with more layers that took `time` times the modelled time.
 HistoryRow RanElsewhere(double time) {
   HistoryRow row = Ran(1, 1);
   row.question.model.layer_count = 8;
@@ -110,8 +110,8 @@ TEST(CalibrateTest, OneOutlierDoesNotDecide) {
   EXPECT_NEAR(TimeRatioOf(Calibrated(wild)), TimeRatioOf(Calibrated(calm)), 0.03);
 }
 
-// A plan that stands near the one that ran takes more of its factor than one that stands far, and
-// the figures of a plan are the same to the last bit however they are asked for.
+// A plan close to the one that ran takes more of its factor than a distant one, and the figures of
+// a plan are the same bit for bit however they are requested.
 TEST(CalibrateTest, PlansHaveFactorsOfTheirOwn) {
   const Problem problem = Resolved(TinyQuestion());
   const ParallelPlan far = {.tensor_parallel = 4};
@@ -214,7 +214,7 @@ TEST(CalibrateTest, RowsOfOtherJobsCountLessAndAreNamed) {
   EXPECT_THAT(estimate->warnings, testing::IsSupersetOf(other.warnings));
 }
 
-// How many of the nodes there are makes another job, which nodes a less alike one.
+// Another number of nodes makes another job; other nodes make a less similar one.
 TEST(CalibrateTest, RowsOfOtherNodesCountLess) {
   const auto learnt_on = [](int node_count, int devices_per_node) {
     HistoryRow row = Ran(1, 1);
@@ -236,7 +236,7 @@ TEST(CalibrateTest, RowsOfOtherNodesCountLess) {
   EXPECT_THAT(other.warnings, ElementsAre(HasSubstr("(2 of them on other nodes: 0.65;")));
 }
 
-// What things are called makes no other job.
+// Names do not make another job.
 TEST(CalibrateTest, NamesMakeNoOtherJob) {
   HistoryRow row = Ran(1.1, 1);
   row.question.model.name = "another name";
@@ -245,7 +245,7 @@ TEST(CalibrateTest, NamesMakeNoOtherJob) {
   EXPECT_EQ(Calibrated({row}).time_ratio, Calibrated({Ran(1.1, 1)}).time_ratio);
 }
 
-// Ten runs of another model that took as long as modelled, and three own ones that took twice.
+// Ten runs of another model took the modelled time, and three own ones took twice that.
 TEST(CalibrateTest, OwnRunsThatDisagreeDropTheOthers) {
   std::vector<HistoryRow> history(10, RanElsewhere(1));
   for (int i = 0; i < 3; ++i) history.push_back(Ran(2, 1));
@@ -256,8 +256,8 @@ TEST(CalibrateTest, OwnRunsThatDisagreeDropTheOthers) {
   EXPECT_EQ(both.time_ratio, Calibrated({Ran(2, 1), Ran(2, 1), Ran(2, 1)}).time_ratio);
 }
 
-// What the question states of the framework is put on every run; that is said of those to which it
-// makes a difference, with the names of the facts.
+// The question's framework facts apply to every run. A warning names the facts for runs to which
+// that makes a difference.
 TEST(CalibrateTest, RunsUnderOtherFrameworkFactsAreCounted) {
   HistoryRow stated = Ran(1.1, 1);
   stated.question.workload.framework_facts = {{.name = "host_per_launch_seconds", .value = "4e-5"},
@@ -281,8 +281,8 @@ TEST(CalibrateTest, RunsUnderOtherFrameworkFactsAreCounted) {
   EXPECT_THAT(same.warnings, testing::Not(testing::Contains(HasSubstr("framework facts"))));
 }
 
-// A run under facts of its own, which a question without them would not allow, is held against its
-// own facts and fails no answer.
+// A run under facts of its own, which a question without them would not allow, is compared with its
+// own facts and does not make the answer fail.
 TEST(CalibrateTest, ARunThatTheQuestionWouldNotAllowIsLearntFrom) {
   Question own = TinyQuestion();
   own.workload.framework_name = "megatron-core";
@@ -300,8 +300,8 @@ TEST(CalibrateTest, ARunThatTheQuestionWouldNotAllowIsLearntFrom) {
               testing::Contains(HasSubstr("3 runs of the history are of plans that this")));
 }
 
-// A crash tells nothing of memory; a second one rules out its own plan until it runs. What took too
-// long or was stopped rules out nothing.
+// A crash says nothing about memory; a second one rules out its own plan until it runs. A timeout
+// or a cancelled run rules out nothing.
 TEST(CalibrateTest, FailedPlansAreKeptUntilTheyRun) {
   HistoryRow row = RanOut(DataParallel());
   for (const Outcome outcome : {Outcome::kCrash, Outcome::kHang}) {
@@ -322,7 +322,7 @@ TEST(CalibrateTest, FailedPlansAreKeptUntilTheyRun) {
   EXPECT_TRUE(Calibrated({elsewhere, elsewhere}).failed.empty());
 }
 
-// A plan that ran out marks its own modelled size; a larger one that ran takes the mark away.
+// A plan that ran out of memory marks its modelled size; a larger one that ran removes the mark.
 TEST(CalibrateTest, OutOfMemoryMarksTheSmallestFailure) {
   ParallelPlan small = DataParallel();
   small.zero_stage = 1;
@@ -342,8 +342,8 @@ TEST(CalibrateTest, OutOfMemoryMarksTheSmallestFailure) {
   EXPECT_EQ(Calibrated({RanOut(small), Ran(1, 1, large)}).failed.size(), 1U);
 }
 
-// What ran out on a smaller device says nothing of this one; of a larger one it does, unless a
-// larger plan ran here.
+// A plan that ran out of memory on a smaller device says nothing about this one. On a larger one it
+// does, unless a larger plan ran here.
 TEST(CalibrateTest, OutOfMemoryHoldsForDevicesWithNoMoreMemory) {
   const auto on = [](HistoryRow row, double gib) {
     row.question.cluster.pools.front().memory_capacity = GiB(gib);

@@ -20,7 +20,7 @@
 namespace meshwright {
 namespace {
 
-// A run that took `time` times what the model says.
+// Returns a run that took `time` times the modelled time.
 HistoryRow Row(const Question& question, double time, const std::string& measurement_id = "") {
   const PlanRequest plan = {.tensor_parallel = 2};
   const Estimate modelled = EvaluatePlan({.question = question, .plan = plan}, Known(), {}).value();
@@ -91,7 +91,7 @@ TEST(CalibrationReportTest, NamesItsRunsTheMostAlikeFirst) {
   EXPECT_EQ(report->evidence[3].similarity, 0.4);  // kOtherVersionSimilarity
 }
 
-// Of the store, whose rows have ids: where they stand does not matter then.
+// Rows of a store have ids, so their order does not matter.
 TEST(CalibrationReportTest, DependsOnWhatWasMeasuredNotOnTheOrder) {
   std::vector<HistoryRow> rows = {Row(Asked(), 1.1, "m-1"), Row(OtherModel(), 1.2, "m-2"),
                                   Row(Asked(), 1.1, "m-3")};

@@ -26,7 +26,7 @@ HistorySource Storing(const std::vector<HistoryRow>& rows) {
           }};
 }
 
-// As the store has it: every field of the plan is stated.
+// Returns the run as the store has it: every field of the plan is stated.
 HistoryRow Stored() {
   const ParallelPlan plan =
       ResolvePlan({.tensor_parallel = 2}, Resolved(TinyQuestion()), "plan").value().plan;
@@ -37,7 +37,7 @@ HistoryRow Stored() {
           .measurement_id = "m-1"};
 }
 
-// The same run as a user states it.
+// Returns the same run as a user states it.
 HistoryRow Own() {
   HistoryRow row = Stored();
   row.measurement_id.clear();
@@ -68,7 +68,7 @@ TEST(HistoryRunsTest, WithoutAStoreNothingJoins) {
   EXPECT_EQ(prepared.request.history_sequence, 0);
 }
 
-// It counts for what the store's row alone would.
+// It counts for as much as the store's row would.
 TEST(HistoryRunsTest, ARunInBothCountsOnce) {
   const auto alone = Joined({}, {Stored()}).learnt.report;
   const auto both = Joined({Own()}, {Stored()}).learnt.report;
