@@ -69,7 +69,7 @@ TEST_P(HarnessProgressTest, IsTheLastWholeLine) {
 INSTANTIATE_TEST_SUITE_P(All, HarnessProgressTest, testing::ValuesIn(kCases),
                          [](const auto& each) { return each.param.name; });
 
-// A read that fails, as on a file system of another machine.
+// A read may fail on a remote file system.
 TEST(HarnessProgressFileTest, WhatCannotBeReadIsNoProgress) {
   const std::string folder = testing::TempDir() + "harness_progress_folder";
   std::filesystem::create_directories(folder + "/a.progress.jsonl");

@@ -18,13 +18,13 @@
 namespace meshwright {
 namespace {
 
-// What a store keeps of a study's trials.
+// The records that a store keeps of a study's trials.
 struct Kept {
   std::vector<TriedPlan> ended = {};
   std::optional<ParallelPlan> open = {};
 };
 
-// Writes into `kept` until so many calls have been made; then every call fails, as if the process
+// Writes into `kept` until this many calls have been made; then every call fails, as if the process
 // had been lost there.
 TrialJournal JournalOn(Kept& kept, int calls) {
   const auto left = std::make_shared<int>(calls);

@@ -28,7 +28,8 @@ constexpr TrialRepeats kInterleaved = {.interleaves_baseline = true};
 
 ParallelPlan Plan(int micro_batch) { return {.micro_batch_size = micro_batch}; }
 
-// Trials with these micro-batches and step times, in this order; 0 crashed, below was cancelled.
+// Returns trials with these micro-batches and step times, in this order; 0 means crashed, and a
+// negative time cancelled.
 std::vector<TriedPlan> Tried(const std::vector<std::pair<int, double>>& runs,
                              const TrialRepeats& repeats) {
   std::vector<TriedPlan> tried;
@@ -70,9 +71,9 @@ TEST(TrialRepeatsTest, TheBaselineIsDueAfterEachTrial) {
   EXPECT_TRUE(IsReferenceDue(Tried({{1, 2}, {2, 1}}, kInterleaved), kInterleaved));
   EXPECT_FALSE(IsReferenceDue(Tried({{1, 2}, {2, 1}, {1, 2}}, kInterleaved), kInterleaved));
   EXPECT_FALSE(IsReferenceDue(Tried({{1, 2}, {2, 1}}, {}), {}));
-  // There is nothing to compare with.
+  // There is no run to compare with.
   EXPECT_FALSE(IsReferenceDue(Tried({{1, 0}, {2, 1}}, kInterleaved), kInterleaved));
-  // What was cancelled proves nothing: once more.
+  // A cancelled run proves nothing, so the baseline runs once more.
   EXPECT_TRUE(IsReferenceDue(Tried({{1, -1}}, kInterleaved), kInterleaved));
   EXPECT_FALSE(IsReferenceDue(Tried({{1, -1}, {1, -1}}, kInterleaved), kInterleaved));
   const auto late = Tried({{1, -1}, {1, 2}, {2, 1}}, kInterleaved);
@@ -115,7 +116,7 @@ TEST(TrialRepeatsTest, APlanOfWhichMostRunsFailHasFailed) {
   EXPECT_EQ(OutcomeOf(runs.at(Plan(8)).outcome), Outcome::kCrash);
 }
 
-// A machine that is slower from job to job, and in every third by a half.
+// A machine that becomes slower with each job, and in every third by a half.
 class Drifting {
  public:
   TrialOutcome operator()(const ParallelPlan& plan) {
@@ -186,7 +187,7 @@ TEST(TrialRepeatsTest, WithoutABaselineThatRunsAStudySaysSo) {
   EXPECT_TRUE(Says(result, kNotCompared));
 }
 
-// What a store keeps, which fails after so many calls.
+// A store's records; it fails after this many calls.
 struct Store {
   std::vector<TriedPlan> ended = {};
   std::optional<ParallelPlan> open = {};
@@ -247,7 +248,7 @@ TEST(TrialRepeatsTest, AStudyThatWasLostAnywhereGoesOnAsItWouldHave) {
   }
 }
 
-// A baseline that the history has as fast does not stand beside today's ratios.
+// A baseline that was fast in the history is not compared with today's ratios.
 TEST(TrialRepeatsTest, WhatRanOnAnotherDayOnlySaysWhatIsExpected) {
   StudyRequest request = Request(kInterleaved);
   const PlanRequest known = {.tensor_parallel = 4, .micro_batch_size = 4};

@@ -56,7 +56,7 @@ TEST(TrialStudyTest, ABaselineThatFailedIsNotComparedWith) {
             "the baseline's trial ended as oom: there is nothing to compare with");
 }
 
-// What crashed twice in this job before is not tried again, nor answered.
+// A plan that crashed twice in this job before is neither tried nor answered.
 TEST(TrialStudyTest, WhatFailedInTheHistoryIsNotTriedAgain) {
   StudyRequest request = {.question = TinyQuestion()};
   request.trials = TrialRequest{.budget = {.trials = 5}};

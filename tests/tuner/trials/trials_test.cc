@@ -331,7 +331,7 @@ TEST(RunTrialsTest, ARatioOfZeroEndsNoTrials) {
   EXPECT_EQ(run.summary.optimistic, std::nullopt);
 }
 
-// What ran before is within the ratio of all that is left; without it there is nothing to compare
+// The earlier run is within the ratio of every plan left; without it there is nothing to compare
 // with.
 TEST(RunTrialsTest, TheBaselineIsTriedWhateverIsLeftToGain) {
   for (const std::size_t runs : {0u, 1u}) {
