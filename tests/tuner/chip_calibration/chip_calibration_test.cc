@@ -39,7 +39,7 @@ TEST(ChipCalibrationTest, EveryMeasuredOperatorIsFitted) {
   EXPECT_NEAR(spec.stream_efficiency, 1.7e12 / 2.039e12, 1e-4);  // over the published bandwidth
   EXPECT_NEAR(spec.memory_bandwidth.rate, 2.039e12, 1);          // which stays
   EXPECT_NEAR(spec.peak.at(Precision::kBf16).rate, 312e12, 1);
-  // What was reached stands beside them, in place of what others measured.
+  // The reached figures stand beside them and replace what others measured.
   for (const char* reached :
        {"measured_memory_bandwidth_bytes_per_second", "measured_peak_bf16_flops_per_second"}) {
     const ChipFigure* figure = FindFigure(calibration.entry, reached);
@@ -73,7 +73,8 @@ std::string HostCopies() {
        row("host_to_device", false, 268435456, 7e9), row("device_to_host", true, 268435456, 4e10)});
 }
 
-// `together` of GEMMs and an all-reduce, which take as long alone.
+// Returns a row in which GEMMs and an all-reduce take equally long separately and `together` in
+// parallel.
 std::string Overlaps(const std::vector<double>& together) {
   std::vector<std::string> rows = {
       R"({"rank_count": 2, "bytes": 4096, "gemm_alone_seconds": 1, "collective_alone_seconds":)"
@@ -120,7 +121,7 @@ TEST(ChipCalibrationTest, WhatIsPoorIsToBeMeasuredAgain) {
   EXPECT_THAT(OperatorOf(calibration, "overlap").advice, HasSubstr("--only overlap --again"));
 }
 
-// Few plans need them; figures of a poor fit are of low confidence.
+// Few plans need them; figures of a poor fit get low confidence.
 TEST(ChipCalibrationTest, AChipIsReadyWithAPoorOverlap) {
   const ChipCalibration calibration = Calibrated(AllItems() + ", " + Overlaps({1, 1.6, 2}));
   EXPECT_EQ(OperatorOf(calibration, "overlap").verdict, OperatorVerdict::kPoor);
@@ -128,7 +129,7 @@ TEST(ChipCalibrationTest, AChipIsReadyWithAPoorOverlap) {
   EXPECT_EQ(FindFigure(calibration.entry, "overlap_slowdown_ratio")->confidence, Confidence::kLow);
 }
 
-// The median of the large ones: a single fast copy promises no more.
+// The median of the large ones counts: a single fast copy does not raise it.
 TEST(ChipCalibrationTest, StreamsHaveAnError) {
   const ChipCalibration calibration = Calibrated(Item(
       "memory",
@@ -221,7 +222,7 @@ TEST(ChipCalibrationTest, TablesOfTheConstantsBeforeGoAndThatIsSaid) {
   EXPECT_THAT(calibration.warnings, Contains(HasSubstr("gemm_residuals_bf16_any is removed")));
 }
 
-// The second precision is judged by what is written: the first one's constants and a table.
+// The second precision is judged by the written result: the first one's constants and a table.
 TEST(ChipCalibrationTest, ASecondPrecisionHasATable) {
   std::vector<std::string> rows;
   for (const double m : {256.0, 1024.0, 4096.0}) {

@@ -35,7 +35,7 @@ TEST(ChipReadinessTest, CollectivesOfAChipThatComesInNodesAreNeeded) {
   EXPECT_THAT(OperatorOf(calibration, "collectives").advice, HasSubstr("skipped (one rank)"));
 }
 
-// As of an item that failed in the middle. Experts alone need the all-to-all.
+// The state of an item that failed part of the way. Only experts need the all-to-all.
 TEST(ChipReadinessTest, EveryKindOfCollectiveIsNeeded) {
   const ChipCalibration calibration =
       Calibrated(WithoutCollectives() + ", " + Collectives({"all_reduce"}));
@@ -58,7 +58,7 @@ TEST(ChipReadinessTest, CollectivesOfAChipThatComesAloneAreNot) {
   EXPECT_TRUE(IsReady(*calibration));
 }
 
-// A CPU has no fused kernel. An accelerator has one, though a PyTorch before 2 does not reach it.
+// A CPU has no fused kernel. An accelerator has one, even if a PyTorch before 2 does not reach it.
 TEST(ChipReadinessTest, AttentionIsNeededWhereThereIsAFusedKernel) {
   EXPECT_FALSE(OperatorOf(Calibrated(AllItems()), "attention").is_needed);
   EXPECT_THAT(WhyNotReady(Calibrated(AllItems(), "npu")),
@@ -82,7 +82,7 @@ TEST(ChipReadinessTest, AttentionInAPrecisionWithoutAPeakIsNotMeasured) {
   EXPECT_THAT(WhyNotReady(*calibration), Contains("attention, fp16 was not measured"));
 }
 
-// What CalibrateChip says of Base() and `items`; empty: nothing.
+// Returns CalibrateChip's error for Base() and `items`, or "" if there is none.
 std::string Refusal(const std::string& items, bool is_quick = false) {
   std::string file = FileOf(items);
   if (is_quick) file.replace(file.find("\"device_count\""), 0, "\"is_quick\": true, ");
@@ -98,7 +98,8 @@ std::string OneGemm(std::string_view precision, double seconds) {
                                    precision, seconds)});
 }
 
-// 2 x 1000^3 operations, of a chip with published peaks of 312e12 (bf16) and 19.5e12 (fp32).
+// The GEMM has 2 x 1000^3 operations; the chip's published peaks are 312e12 (bf16) and 19.5e12
+// (fp32).
 TEST(ChipReadinessTest, GemmsThatThisChipCannotHaveRunAreRefused) {
   // 2e9 / 3.2e-6 = 625e12 = 2.00 x 312e12.
   EXPECT_EQ(Refusal(OneGemm("bf16", 3.2e-6)),
@@ -113,7 +114,7 @@ TEST(ChipReadinessTest, GemmsThatThisChipCannotHaveRunAreRefused) {
   EXPECT_EQ(Refusal(OneGemm("fp8", 3.2e-6)), "");  // no peak is published
 }
 
-// Of a published bandwidth of 2.039e12: 4e12 is 1.96 times that, 5e10 is 0.0245.
+// The published bandwidth is 2.039e12: 4e12 is 1.96 times that, 5e10 is 0.0245.
 TEST(ChipReadinessTest, CopiesThatThisChipCannotHaveRunAreRefused) {
   EXPECT_THAT(Refusal(Streams(4e12)),
               HasSubstr("items.memory = 4e+12 a second in the fastest copy of 953 MiB "
@@ -123,7 +124,7 @@ TEST(ChipReadinessTest, CopiesThatThisChipCannotHaveRunAreRefused) {
   EXPECT_EQ(Refusal(Streams(1.7e12)), "");
 }
 
-// Of an unverified report the measurement may be what is right.
+// If the published figure is an unverified report, the measurement may be the right one.
 TEST(ChipReadinessTest, AFigureOfLowConfidenceRefusesNothing) {
   ChipEntry base = Base();
   for (ChipFigure& figure : base.figures) {
@@ -154,7 +155,7 @@ TEST(ChipReadinessTest, ConstantsOfAPrecisionThatTrainingDoesNotRunAreWarnedOf) 
               Not(Contains(HasSubstr("half precision"))));
 }
 
-// Few copies of many are far off: the median is as good as without them.
+// If few of many copies are far off, the median is as good as without them.
 TEST(ChipReadinessTest, AHighPercentileIsPoorToo) {
   const auto verdict = [](double slow_seconds) {
     std::vector<std::string> rows;
@@ -192,7 +193,7 @@ TEST(ChipReadinessTest, OnePointIsNotEnoughToBeReady) {
   EXPECT_THAT(WhyNotReady(calibration), ElementsAre("gemm, bf16 has too few points"));
 }
 
-// Plans that run in another precision, or exchange nothing, do not need them.
+// Plans that run in another precision, or exchange no messages, do not need them.
 TEST(ChipReadinessTest, OtherPrecisionsAndAllToAllAreNotNeeded) {
   std::string items = AllItems();
   const std::string gemms = R"({"precision": "fp32", "pass": "forward", "m": 1024, "n": 1024,)"
