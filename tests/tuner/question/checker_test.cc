@@ -37,7 +37,7 @@ RecomputePlan Recompute(RecomputeGranularity granularity, std::vector<int> layer
 constexpr auto kFull = RecomputeGranularity::kFull;
 constexpr auto kSelective = RecomputeGranularity::kSelective;
 
-// On four devices with 16 sequences of 1024 tokens, 16 heads, 4 layers.
+// Returns a problem with four devices, 16 sequences of 1024 tokens, 16 heads and 4 layers.
 const Case kCases[] = {
     {"Data", {.data_parallel = 4}},
     {"TooFewDevices", {.data_parallel = 2}, {"plan.data_parallel"}},
@@ -216,8 +216,8 @@ TEST_P(CheckPlanTest, NamesWhatIsIllegal) {
 INSTANTIATE_TEST_SUITE_P(All, CheckPlanTest, testing::ValuesIn(kCases),
                          [](const auto& test) { return test.param.name; });
 
-// Where the framework says so, activations of a pipeline stay on the device; with recomputation
-// they do everywhere.
+// If the framework requires it, activations of a pipeline stay on the device. With recomputation
+// they always do.
 TEST(ActivationOffloadTest, OneErrorNamesThePipelineAndTheProfile) {
   Question question = TinyQuestion();
   const ParallelPlan plan = {

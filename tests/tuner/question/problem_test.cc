@@ -40,7 +40,7 @@ std::vector<std::string> Fields(const std::vector<AppliedDefault>& defaults) {
   return fields;
 }
 
-// Every field of a question stated, none as its default is.
+// Returns a question that states every field, none with its default.
 Question FullQuestion() {
   Question question = TinyQuestion();
   question.workload = {.sequence_length = 512,
@@ -79,7 +79,7 @@ Question FullQuestion() {
   return question;
 }
 
-// A workload's own facts take the place of the profile's, and the answer says so.
+// A workload's own facts replace the profile's, and the answer says so.
 TEST(ResolveProblemTest, FactsOfTheWorkload) {
   Question question = FullQuestion();
   question.workload.framework_facts = {{.name = "host_per_launch_seconds", .value = "7e-5"},
@@ -92,7 +92,7 @@ TEST(ResolveProblemTest, FactsOfTheWorkload) {
       testing::Contains(testing::HasSubstr("host_per_launch_seconds, activation_is_fused")));
 }
 
-// Who shares a physical device shares its memory, unless the pool says how much each has.
+// Devices that share a physical device share its memory, unless the pool states each one's.
 TEST(ResolveProblemTest, MemoryOfSharedDevices) {
   Question question = TinyQuestion();
   NodePoolRequest& pool = question.cluster.pools.front();
@@ -121,7 +121,7 @@ TEST(ResolveProblemTest, SourceOfADefaultThatIsAFact) {
                                                .source = "the workload's own fact"}));
 }
 
-// A precision that the chip has no peak for is refused, stated in whichever way.
+// A precision that the chip has no peak for is refused, however it is stated.
 TEST(ResolveProblemTest, PrecisionAsAFact) {
   Question question = TinyQuestion();
   question.workload.framework_facts = {{.name = "precision", .value = "fp8"}};
@@ -129,7 +129,7 @@ TEST(ResolveProblemTest, PrecisionAsAFact) {
   EXPECT_THAT(Fields(problem.status()), testing::ElementsAre("workload.framework.facts[0]"));
 }
 
-// What a profile was checked on is not for a workload to say.
+// A workload cannot state what a profile was checked on.
 TEST(ResolveProblemTest, EvidenceIsNoFactOfAWorkload) {
   for (const char* name :
        {"low_time_ratio", "high_time_ratio", "checked_chips", "checked_device_count"}) {
@@ -160,7 +160,7 @@ TEST(ResolveProblemTest, FactsThatCannotBe) {
 TEST(ResolveProblemTest, KeepsWhatIsStated) {
   const Problem problem = Resolved(FullQuestion());
   EXPECT_THAT(Fields(problem.applied_defaults), IsEmpty());
-  // What is stated and has no term in the cost model is said, not dropped.
+  // A stated field that has no term in the cost model is reported, not dropped.
   EXPECT_THAT(problem.warnings, testing::ElementsAre(testing::HasSubstr("fat_tree"),
                                                      testing::HasSubstr("was checked against")));
   const Workload& w = problem.workload;
@@ -235,7 +235,7 @@ TEST(ResolveProblemTest, EchoesNoDefaultTwice) {
   EXPECT_EQ(std::adjacent_find(fields.begin(), fields.end()), fields.end());
 }
 
-// Said once of a chip, and not where it is wired in another way or its collectives were measured.
+// Reported once per chip, unless it is wired in another way or its collectives were measured.
 TEST(ResolveProblemTest, SaysWhatIsEstimatedAsOverASwitch) {
   Question question = TinyQuestion();
   question.cluster.pools = {{.name = "a", .chip = "google-tpu-v5e", .node_count = 2},
@@ -276,7 +276,7 @@ TEST(ResolveProblemTest, UnknownFrameworkIsTakenAsGenericWithAWarning) {
   EXPECT_THAT(problem.warnings, ElementsAre(HasSubstr("home-made"), HasSubstr("no measured run")));
 }
 
-// Said where nothing measured stands behind the figures, and only there.
+// Reported only if the figures do not rest on measurements.
 TEST(ResolveProblemTest, SaysWhereNoRunWasChecked) {
   Question question = TinyQuestion();
   question.workload.framework_name = "pytorch-fsdp";
@@ -291,13 +291,13 @@ TEST(ResolveProblemTest, SaysWhereNoRunWasChecked) {
   EXPECT_THAT(Resolved(question).warnings, Contains(HasSubstr("nvidia-h100-sxm5-80gb")));
 }
 
-// What nothing of the chip, or of one like it, stands behind is named; A100 was measured.
+// Operators without data of the chip or of a similar one are named; A100 was measured.
 TEST(ResolveProblemTest, NamesKindsOfOperatorsThatAreAssumed) {
   Question question = TinyQuestion();
   question.cluster.pools.front().chip = "nvidia-v100-sxm2-32gb";
   EXPECT_THAT(Resolved(question).warnings,
               Contains(HasSubstr("constants of memory-bound operators, collectives are assumed")));
-  // What the question has no use for is not.
+  // Operators that the question does not use are not named.
   question.cluster.pools.front().node_count = 1;
   question.cluster.pools.front().devices_per_node = 1;
   EXPECT_THAT(Resolved(question).warnings,
@@ -414,7 +414,7 @@ TEST(ResolvePlanTest, ActivationOffloadComesBackUnchanged) {
   EXPECT_EQ(resolved->plan, plan);
 }
 
-// Stated only where there are any, so that answers without them are as they were before.
+// Stated only if there are any, so that answers without them stay as they were.
 TEST(ResolvePlanTest, WholeWeightsComeBackUnchanged) {
   const Problem problem = Resolved(TinyQuestion());
   ParallelPlan plan = {.data_parallel = 4, .zero_stage = 3, .layers_per_stage = {4}};
