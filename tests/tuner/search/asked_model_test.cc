@@ -54,7 +54,7 @@ TEST(AskedModelTest, AModelThatAgreesGivesTheBuiltInWinner) {
 }
 
 TEST(AskedModelTest, RanksByTheModelsTimes) {
-  // Likes tensor parallelism alone; never faster than the built-in model.
+  // Prefers tensor parallelism only; it is never faster than the built-in model.
   const auto judge = [](const ParallelPlan& plan, Seconds /*built_in*/) {
     return PlanFigures{.verdict = PlanVerdict::kOk,
                        .step_time = Seconds(plan.tensor_parallel == 2 ? 50 : 100),
@@ -72,7 +72,7 @@ TEST(AskedModelTest, RanksByTheModelsTimes) {
   EXPECT_NEAR(winner.estimate.tokens_per_second_per_device, 16384 / 50.0 / 4, 1e-6);
 }
 
-// What ran out of memory rules out plans of its size here too, and the answer says by which rule.
+// A run that ran out of memory rules out plans of its size here too, and the answer names the rule.
 TEST(AskedModelTest, WhatRanOutOfMemoryCountsForTheRuleHistory) {
   StudyRequest request = Asking("fake");
   const PlanRequest plan = {.tensor_parallel = 1, .micro_batch_size = 4};
@@ -131,7 +131,8 @@ TEST(AskedModelTest, NoEstimateUpToTheLimitIsAFailureThatFallsBackWhereAllowed) 
   }
 }
 
-// A plan that it does not support changes nothing of what does not fit; one that it fails on does.
+// An unsupported plan does not change the verdict that nothing fits; one that the model fails on
+// does.
 TEST(AskedModelTest, WhatFitsNotBesideWhatIsNotSupportedIsAnAnswer) {
   for (const PlanVerdict other : {PlanVerdict::kUnsupported, PlanVerdict::kError}) {
     const auto judge = [other](const ParallelPlan& plan, Seconds /*built_in*/) {
@@ -144,7 +145,7 @@ TEST(AskedModelTest, WhatFitsNotBesideWhatIsNotSupportedIsAnAnswer) {
   }
 }
 
-// A precision in which nothing fits leaves the answer to the others, and is told of.
+// If nothing fits in one precision, the others answer, and the answer reports it.
 TEST(AskedModelTest, APrecisionInWhichNothingFitsIsAWarning) {
   StudyRequest request = Asking("fake");
   request.question.workload.precision.reset();
@@ -163,7 +164,7 @@ TEST(AskedModelTest, APrecisionInWhichNothingFitsIsAWarning) {
   EXPECT_THAT(found.warnings, Contains(HasSubstr("no plan fits by the cost model")));
 }
 
-// What does not fit by the model's own reckoning is its answer, and no failure of it.
+// If nothing fits by the model's own estimate, that is its answer and no failure.
 TEST(AskedModelTest, NothingThatFitsByTheModelIsNoReasonToFallBack) {
   const auto judge = [](const ParallelPlan& /*plan*/, Seconds /*built_in*/) {
     return PlanFigures{.verdict = PlanVerdict::kInfeasibleMemory, .reason = "too large"};
@@ -211,7 +212,7 @@ TEST(AskedModelTest, FallbackMarksEveryPlan) {
   }
 }
 
-// Once the favourites were answered the model is given up: what it said of them stands.
+// The model is given up once it has answered for the favourites; those answers are kept.
 TEST(AskedModelTest, WhatWasAnsweredBeforeAFailureStands) {
   const StudyResult asked = Result(RunStudy(Asking("fake"), Known(), With(AsBuiltIn, 2)));
   ASSERT_FALSE(asked.plans.empty());

@@ -33,8 +33,8 @@ ParallelPlan PlanOf(const Shape& shape, RecomputeGranularity granularity) {
   return plan;
 }
 
-// What the contract says, on one node of four devices: the shapes in its order, first without
-// recomputation, then with all of it.
+// Follows the contract on one node of four devices: the shapes in its order, first without
+// recomputation, then with full recomputation.
 std::vector<ParallelPlan> InOrder(const std::vector<Shape>& shapes) {
   std::vector<ParallelPlan> plans;
   for (const auto granularity : {RecomputeGranularity::kNone, RecomputeGranularity::kFull}) {

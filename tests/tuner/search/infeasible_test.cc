@@ -21,7 +21,7 @@
 namespace meshwright {
 namespace {
 
-// Question that nothing fits, and whose states or activations are what binds.
+// A question that no plan fits, and whose states or activations need the most memory.
 StudyRequest Gpt3OnOneNode() {
   return {.question = {.model = Gpt3_175b(),
                        .workload = {.sequence_length = 2048, .global_batch_size = 8},
@@ -44,7 +44,7 @@ bool IsFeasible(const StudyRequest& request) {
   return answer.ok() && std::holds_alternative<StudyResult>(*answer);
 }
 
-// Does what the sentence says; whether it was understood.
+// Applies the change that the sentence describes. Returns true if the sentence was understood.
 bool Apply(const std::string& suggestion, StudyRequest& request) {
   NodePoolRequest& pool = request.question.cluster.pools.front();
   WorkloadRequest& workload = request.question.workload;
@@ -94,7 +94,7 @@ TEST(InfeasibleTest, NamesWhatBinds) {
 
 TEST(InfeasibleTest, EverySuggestionHelps) { ExpectSuggestionsHelp(Gpt3OnOneNode()); }
 
-// Memory a little below what is needed, so that each single change is enough; the needs differ by
+// The memory is a little below the need, so that each single change is enough. The needs differ by
 // less than the digits that a sentence shows.
 TEST(InfeasibleTest, SuggestionsHelpWhereLittleIsMissing) {
   StudyRequest request = {.question = TinyQuestion()};
@@ -107,7 +107,8 @@ TEST(InfeasibleTest, SuggestionsHelpWhereLittleIsMissing) {
   }
 }
 
-// The sentence shows tenths of a GiB: rounded to the nearest one, half of them would be too few.
+// The sentence shows tenths of a GiB. Rounding to the nearest one would be too little half of the
+// time.
 TEST(InfeasibleTest, SuggestedMemoryIsNeverTooLittle) {
   for (const int layers : {1, 2, 3, 4, 5, 6}) {
     StudyRequest request = {.question = TinyQuestion()};

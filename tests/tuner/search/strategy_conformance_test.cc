@@ -29,9 +29,9 @@
 namespace meshwright {
 namespace {
 
-// What every strategy of the table keeps to.
+// The contract that every strategy of the table keeps.
 
-// Four devices, and some of what can be chosen.
+// Returns a question with four devices and a part of the choices.
 Problem Small() {
   Problem problem = Resolved(TinyQuestion());
   problem.space.chosen[Dimension::kMicroBatchSize] = {.values = {1, 4}};
@@ -39,7 +39,8 @@ Problem Small() {
   return problem;
 }
 
-// Every kind of choice: experts, context parallelism, schedules, end stages (of 6 layers with
+// Returns a question with every kind of choice: experts, context parallelism, schedules, end stages
+// (of 6 layers, with chunks too) and sharding groups.
 // chunks too), sharding groups.
 Problem Wide() {
   Question question = TinyQuestion();
@@ -54,7 +55,7 @@ Problem Wide() {
   return Resolved(question);
 }
 
-// Plans of the space that the rules without a cost model let pass.
+// Returns the plans of the space that pass the rules without a cost model.
 std::set<ParallelPlan> LegalPlansOf(const Problem& problem) {
   const SearchSpace space = SpaceOf(problem);
   const EstimatorProblem view = ViewOf(problem);
@@ -69,7 +70,7 @@ std::set<ParallelPlan> LegalPlansOf(const Problem& problem) {
   return plans;
 }
 
-// A strategy with the problem it works on.
+// A strategy and the problem that it works on.
 class Session {
  public:
   Session(std::string_view name, Problem problem, std::uint64_t seed = 1)
@@ -82,7 +83,7 @@ class Session {
     strategy_->Tell({.plan = plan, .reserved_memory = GiB(100)});
   }
 
-  // Asks at most `limit` times and tells what the model says.
+  // Asks at most `limit` times and tells the model's results.
   std::vector<ParallelPlan> Run(std::size_t limit) {
     std::vector<ParallelPlan> plans;
     while (plans.size() < limit) {
@@ -159,7 +160,8 @@ TEST_P(StrategyTest, GoesOnWhenNothingFits) {
   ExpectLegalAndNew(plans, session.problem());
 }
 
-// All but `exhaustive`, which asks for the best alone, end with the last legal plan.
+// Every strategy but `exhaustive`, which asks only for the best plans, ends with the last legal
+// plan.
 TEST_P(StrategyTest, EndsAndHasSeenTheOptimum) {
   const std::set<ParallelPlan> legal = LegalPlansOf(Small());
   Session session = On(Small());
@@ -178,7 +180,7 @@ TEST_P(StrategyTest, EndsAndHasSeenTheOptimum) {
   EXPECT_EQ(least, session.Best({.plan_count = 1}).best.front().estimate.step_time);
 }
 
-// A walk over all plans ranks them as the exhaustive search does without its rules.
+// A walk over all plans ranks them as the exhaustive search without its rules does.
 TEST_P(StrategyTest, TheDriverKeepsTheBestPlans) {
   Session session = On(Small());
   const SearchOptions options = {.plan_count = 3,
