@@ -20,7 +20,7 @@
 namespace meshwright {
 namespace {
 
-// A candidate whose modelled step takes `seconds` and whose modelled memory is `gib` of 80.
+// Returns a candidate whose modelled step takes `seconds` and whose modelled memory is `gib` of 80.
 RankedPlan Candidate(int micro_batch, double seconds, double gib = 10, double fits = 1) {
   return {.plan = {.micro_batch_size = micro_batch},
           .estimate = {.step_time = Seconds(seconds),
@@ -52,8 +52,8 @@ TEST(TrialChooserTest, RunsCorrectWhatIsExpectedOfTheOthers) {
   EXPECT_EQ(chooser.best(), Seconds(6));
 }
 
-// Ten plans that are alike; two unlike them and each other, which may be the best, and one that
-// cannot. The history says something of three more.
+// There are ten similar plans, two that are unlike them and each other and may be the best, and one
+// that cannot be. The history covers three more.
 TEST(TrialChooserTest, LooksElsewhereAfterEachFourTrialsWithoutGain) {
   std::vector<RankedPlan> candidates(13, Candidate(1, 1));
   candidates.push_back(Candidate(64, 1.12));
@@ -116,7 +116,7 @@ TEST(TrialChooserTest, RulesOutWhatNeedsNoTrialOnceSomethingHasRun) {
   chooser.Learn(0, After(3));
   EXPECT_EQ(chooser.RuledOutBy(1), "bound");
   EXPECT_EQ(chooser.RuledOutBy(2), "history");
-  // Not even the likeliest is, when the model has room and nothing as small ran out.
+  // Even the likeliest is not ruled out if the model has room and no plan as small ran out.
   EXPECT_EQ(TrialChooser({Candidate(1, 3)}, 4).RuledOutBy(0), std::nullopt);
   // A larger plan that runs takes the failure back.
   TrialChooser larger = RuledOut();
@@ -190,7 +190,7 @@ struct FailureCase {
 
 class FailureTest : public testing::TestWithParam<FailureCase> {};
 
-// One failure beside one prior success: (1 + 0) / (1 + 0 + exp(-1/2)).
+// There is one failure and one prior success: (1 + 0) / (1 + 0 + exp(-1/2)).
 const double kBesideAFailure = 1 / (1 + std::exp(-0.5));
 
 const FailureCase kFailures[] = {{"crash", Crashed(), kBesideAFailure},
@@ -235,7 +235,7 @@ TEST(RunTrialsTest, TriesEveryCandidateOnce) {
   EXPECT_EQ(run.summary.remaining_gain, 0);
 }
 
-// The third and the fourth run out of memory; the baseline is run though it is ruled out.
+// The third and the fourth run out of memory; the baseline runs although it is ruled out.
 TEST(RunTrialsTest, SkipsWhatIsRuledOut) {
   const auto run_out = [](const ParallelPlan& plan) -> TrialOutcome {
     if (plan.micro_batch_size == 4) return OutOfMemory();
