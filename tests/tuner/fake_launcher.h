@@ -12,7 +12,7 @@
 
 namespace meshwright {
 
-// A cluster that does as it is told, and a job takes two waits to end.
+// A launcher with scripted outcomes, whose jobs take two waits to end.
 class FakeLauncher final : public Launcher {
  public:
   explicit FakeLauncher(std::function<TrialOutcome(const ParallelPlan&)> run)

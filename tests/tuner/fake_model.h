@@ -58,7 +58,7 @@ inline PlanFigures AsBuiltIn(const ParallelPlan& /*plan*/, Seconds built_in) {
   return {.verdict = PlanVerdict::kOk, .step_time = built_in};
 }
 
-// The model `fake`, which fails at the call of that number; `broken` does not start.
+// Opens the model `fake`, which fails at the call of that number; `broken` does not start.
 inline StudyControl With(FakeModel::Judge judge, int failing_call = 0) {
   StudyControl control;
   control.open_model =

@@ -24,7 +24,7 @@
 
 namespace meshwright {
 
-// Files of microbenchmarks, of a chip whose truth is known.
+// Files of microbenchmarks of a chip whose true figures are known.
 
 inline std::string FileOf(const std::string& items) {
   return fmt::format(R"({{"format": "meshwright.microbench", "version": 1,
@@ -45,7 +45,7 @@ inline ChipEntry Base() {
   return **catalogue->Find("nvidia-a100-sxm4-80gb");
 }
 
-// A chip that differs from the base in what can be measured.
+// Returns a chip that differs from the base in every figure that can be measured.
 inline ChipSpec Truth() {
   ChipSpec chip = Base().spec;
   chip.gemm_residuals.clear();
@@ -122,7 +122,7 @@ inline std::string Device(bool has_fused_attention) {
   return Item("device", {fmt::format(R"({{"has_fused_attention": {}}})", has_fused_attention)});
 }
 
-// `items` of a chip whose PyTorch calls it `device`.
+// Returns `items` of a chip that PyTorch calls `device`.
 inline ChipCalibration Calibrated(const std::string& items, std::string_view device = "cpu") {
   std::string file = FileOf(items);
   file.replace(file.find("cpu"), 3, device);

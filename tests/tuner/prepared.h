@@ -8,12 +8,12 @@
 
 namespace meshwright {
 
-// Returns the request as it is before its trials, or before a search of its whole space.
+// Returns the prepared request, before its trials or a search of its whole space.
 inline PreparedQuestion Prepared(const StudyRequest& request, const HistorySource& source = {}) {
   return Prepare(request, Resolved(request.question), Known(), source).value();
 }
 
-// Returns the rows as they are learnt from for a question.
+// Returns the rows as runs that a question learns from.
 inline std::vector<ResolvedRun> RunsFor(const Problem& problem,
                                         const std::vector<HistoryRow>& rows) {
   return ResolveRuns(rows, {}, problem, Known()).value();

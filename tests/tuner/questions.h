@@ -13,7 +13,7 @@ namespace meshwright {
 
 // Questions that are answered in milliseconds.
 
-// The program's own chips and frameworks.
+// Returns the program's own chips and frameworks.
 inline const Knowledge& Known() {
   static const Knowledge* const knowledge = new Knowledge(LoadKnowledge("").value());
   return *knowledge;
@@ -48,14 +48,14 @@ inline NodePoolRequest Nodes(int count, int devices) {
           .devices_per_node = devices};
 }
 
-// TinyModel on one node of four A100.
+// Returns TinyModel on one node of four A100.
 inline Question TinyQuestion() {
   return {.model = TinyModel(),
           .workload = {.sequence_length = 1024, .global_batch_size = 16},
           .cluster = {.name = "c", .pools = {Nodes(1, 4)}}};
 }
 
-// Plans of TinyQuestion without pipelines.
+// Returns plans of TinyQuestion without pipelines.
 inline std::vector<ParallelPlan> TinyCandidates() {
   std::vector<ParallelPlan> plans;
   for (const int tensor : {1, 2, 4}) {
