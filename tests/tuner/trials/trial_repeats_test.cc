@@ -56,7 +56,7 @@ TEST(TrialRepeatsTest, ATrialIsComparedWithTheBaselineRightBefore) {
   EXPECT_EQ(tried[1].reference_step_time, Seconds(2));
   EXPECT_EQ(tried[2].purpose, TrialPurpose::kReference);
   EXPECT_EQ(tried[3].reference_step_time, Seconds(4));
-  EXPECT_EQ(tried[5].reference_step_time, Seconds(4));  // the last that ran
+  EXPECT_EQ(tried[5].reference_step_time, Seconds(4));  // the last one that ran
   EXPECT_EQ(TimeOf(tried, 1), Seconds(2));
   EXPECT_EQ(TimeOf(tried, 2), Seconds(1));
   EXPECT_EQ(TimeOf(tried, 4), Seconds(0.8));
@@ -210,7 +210,7 @@ struct Store {
                 [this](int, const TriedPlan& tried) {
                   absl::Status taken = Take();
                   if (!taken.ok()) return taken;
-                  // As a store gives it back: what follows from the others is not in it.
+                  // As a store returns it: without what follows from the other fields.
                   ended.push_back({.plan = tried.plan,
                                    .outcome = tried.outcome,
                                    .expected_step_time = tried.expected_step_time,
@@ -260,7 +260,7 @@ TEST(TrialRepeatsTest, WhatRanOnAnotherDayOnlySaysWhatIsExpected) {
   EXPECT_GT(result.plans.front().estimate.step_time, Seconds(5));
 }
 
-// The fastest first run was lucky, so that no plan took it in the end.
+// The fastest first run was lucky, so that no plan took that time in the end.
 TEST(TrialRepeatsTest, RulesNameThePlanThatTheyLeanOn) {
   int runs = 0;
   FakeLauncher launcher([&](const ParallelPlan&) { return After(1 + 0.01 * runs++); });
@@ -275,7 +275,7 @@ TEST(TrialRepeatsTest, RulesNameThePlanThatTheyLeanOn) {
   EXPECT_TRUE(Says(result, MakePlanKey(Plan(1)).text + " ran in 1 s"));
 }
 
-// The baseline of another program was begun and not ended.
+// The baseline of another program had begun and not ended.
 TEST(TrialRepeatsTest, AnotherBaselineIsNotComparedWith) {
   Store store;
   store.open = TinyCandidates()[2];
