@@ -66,7 +66,7 @@ Calibration Calibrated(const std::vector<HistoryRow>& history) {
   return Calibrate(RunsFor(problem, history), problem);
 }
 
-// Of the plan that ran.
+// Returns the estimate of the plan that ran.
 double TimeRatioOf(const Calibration& calibration) {
   const Problem problem = Resolved(TinyQuestion());
   AnalyticModel model(ViewOf(problem), calibration);
@@ -338,7 +338,7 @@ TEST(CalibrateTest, OutOfMemoryMarksTheSmallestFailure) {
   EXPECT_EQ(mark({RanOut(large)}), large_size);
   EXPECT_EQ(mark({RanOut(large), RanOut(small)}), small_size);
   EXPECT_EQ(mark({RanOut(small), Ran(1, 1, large)}), std::nullopt);
-  // That the small one failed stands for itself.
+  // The failure of the small one needs no other evidence.
   EXPECT_EQ(Calibrated({RanOut(small), Ran(1, 1, large)}).failed.size(), 1U);
 }
 

@@ -106,7 +106,7 @@ TEST(HistoryRunsTest, RowsOfOneQuestionAreResolvedOnce) {
   EXPECT_FALSE(runs[1].is_same_job);
 }
 
-// What the edge has resolved is used as it is: a row that says otherwise is not looked at again.
+// A row resolved at the edge is used as it is: one that says otherwise is not looked at again.
 TEST(HistoryRunsTest, ARowThatWasCheckedIsNotResolvedAgain) {
   HistoryRow row = Own();
   const auto problem = std::make_shared<const Problem>(Resolved(row.question));
