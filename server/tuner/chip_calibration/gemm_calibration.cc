@@ -198,8 +198,8 @@ void AddPrecision(CalibrationWork& work, Precision precision,
   work.result.operators.push_back(std::move(fit));
 }
 
-// Warns if the chip is faster in a half precision that was not measured, since training would use
-// it.
+// Warns if the constants are fitted to a precision other than a faster half precision of the chip,
+// since training would use that one.
 void WarnOfPrecision(CalibrationWork& work, Precision leading) {
   const std::optional<Precision> half = HalfOf(work.before.spec);
   if (!half.has_value() || work.before.spec.peak.at(*half) <= *NominalPeak(work.spec(), leading)) {

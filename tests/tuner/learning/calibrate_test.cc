@@ -66,7 +66,7 @@ Calibration Calibrated(const std::vector<HistoryRow>& history) {
   return Calibrate(RunsFor(problem, history), problem);
 }
 
-// Returns the estimate of the plan that ran.
+// Returns the calibrated over the predicted step time of the plan that ran.
 double TimeRatioOf(const Calibration& calibration) {
   const Problem problem = Resolved(TinyQuestion());
   AnalyticModel model(ViewOf(problem), calibration);
