@@ -128,10 +128,10 @@ absl::Status ForEachGroup(const LineSource& lines, const ImportOptions& options,
   RETURN_IF_ERROR(lines.rewind());
   LineReader reader(options);
   ImportGroup group;
-  while (true) {
-    ASSIGN_OR_RETURN(const auto line, lines.next());
-    if (!line.has_value()) break;
-    RETURN_IF_ERROR(reader.Take(*line, group));
+  for (auto line = lines.next();; line = lines.next()) {
+    RETURN_IF_ERROR(line.status());
+    if (!line->has_value()) break;
+    RETURN_IF_ERROR(reader.Take(**line, group));
     if (group.IsFull()) RETURN_IF_ERROR(use(std::exchange(group, {})));
   }
   RETURN_IF_ERROR(reader.CheckEnd());
@@ -234,6 +234,29 @@ absl::Status StoreAll(const LineSource& lines, const ImportOptions& options,
   });
 }
 
+// Stores the measurements that the store does not have, within the caller's transaction.
+absl::StatusOr<ImportCounts> InsertNew(sqlite3* connection,
+                                       std::span<const MeasurementRecord> measurements,
+                                       ConflictPolicy policy) {
+  ASSIGN_OR_RETURN(MeasurementFinder finder, MeasurementFinder::Prepare(connection));
+  ASSIGN_OR_RETURN(MeasurementWriter writer, MeasurementWriter::Prepare(connection));
+  ImportCounts counts;
+  for (const MeasurementRecord& measurement : measurements) {
+    ASSIGN_OR_RETURN(const auto ours, finder.Find(measurement.id));
+    if (!ours.has_value()) {
+      RETURN_IF_ERROR(writer.Insert(measurement).status());
+      ++counts.imported;
+    } else if (Differences(*ours, measurement).empty()) {
+      ++counts.skipped;
+    } else if (policy == ConflictPolicy::kKeep) {
+      ++counts.kept;
+    } else {
+      return Conflict(*ours, measurement);
+    }
+  }
+  return counts;
+}
+
 }  // namespace
 
 absl::StatusOr<ImportCounts> Recorder::InsertImported(
@@ -243,24 +266,7 @@ absl::StatusOr<ImportCounts> Recorder::InsertImported(
   for (const CalibrationRecord& calibration : calibrations) {
     RETURN_IF_ERROR(InsertCalibration(calibration));
   }
-  ImportCounts counts;
-  {
-    ASSIGN_OR_RETURN(MeasurementFinder finder, MeasurementFinder::Prepare(connection_.get()));
-    ASSIGN_OR_RETURN(MeasurementWriter writer, MeasurementWriter::Prepare(connection_.get()));
-    for (const MeasurementRecord& measurement : measurements) {
-      ASSIGN_OR_RETURN(const auto ours, finder.Find(measurement.id));
-      if (!ours.has_value()) {
-        RETURN_IF_ERROR(writer.Insert(measurement).status());
-        ++counts.imported;
-      } else if (Differences(*ours, measurement).empty()) {
-        ++counts.skipped;
-      } else if (policy == ConflictPolicy::kKeep) {
-        ++counts.kept;
-      } else {
-        return Conflict(*ours, measurement);
-      }
-    }
-  }
+  ASSIGN_OR_RETURN(const ImportCounts counts, InsertNew(connection_.get(), measurements, policy));
   RETURN_IF_ERROR(transaction.Commit());
   return counts;
 }
@@ -268,7 +274,7 @@ absl::StatusOr<ImportCounts> Recorder::InsertImported(
 absl::StatusOr<ImportCounts> ImportMeasurements(const LineSource& lines,
                                                 const ImportOptions& options,
                                                 const StoreAccess& store) {
-  const auto checked = CheckAll(lines, options, store);
+  auto checked = CheckAll(lines, options, store);
   if (!checked.ok()) return NothingImported(checked.status());
   if (options.validate_only) return checked;
   ImportCounts counts;

@@ -58,6 +58,27 @@ SELECT id FROM studies WHERE end_time_ms < ?1 AND id > ?2 ORDER BY id LIMIT ?3)s
   }
 }
 
+// Deletes all estimates of the studies but the best plan and the events but the changes of state.
+absl::StatusOr<DeletedEstimates> DeleteEstimatesOf(const std::vector<std::string>& studies,
+                                                   sqlite3* connection) {
+  ASSIGN_OR_RETURN(Statement plans, Statement::Prepare(connection, R"sql(
+DELETE FROM plans WHERE study_id = ?1 AND rank > 1 AND state = 'estimated')sql"));
+  ASSIGN_OR_RETURN(
+      Statement events,
+      Statement::Prepare(connection, "DELETE FROM events WHERE study_id = ?1 AND kind <> ?2"));
+  DeletedEstimates deleted;
+  for (const std::string& study : studies) {
+    RETURN_IF_ERROR(plans.Bind(study));
+    RETURN_IF_ERROR(plans.Run());
+    deleted.plan_count += sqlite3_changes64(connection);
+    RETURN_IF_ERROR(events.Bind(study, std::string_view(kStateEventKind)));
+    RETURN_IF_ERROR(events.Run());
+    deleted.event_count += sqlite3_changes64(connection);
+    deleted.last_study = study;
+  }
+  return deleted;
+}
+
 }  // namespace
 
 absl::Status CheckStudyExists(sqlite3* connection, std::string_view id) {
@@ -166,25 +187,9 @@ absl::StatusOr<std::vector<EventRecord>> Recorder::ListEvents(std::string_view s
 absl::StatusOr<DeletedEstimates> Recorder::DeleteEstimates(std::int64_t before_ms,
                                                            std::string_view after_study) {
   ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(connection_.get()));
-  DeletedEstimates deleted;
-  {
-    ASSIGN_OR_RETURN(const std::vector<std::string> studies,
-                     EndedStudies(connection_.get(), before_ms, after_study));
-    ASSIGN_OR_RETURN(Statement plans, Statement::Prepare(connection_.get(), R"sql(
-DELETE FROM plans WHERE study_id = ?1 AND rank > 1 AND state = 'estimated')sql"));
-    ASSIGN_OR_RETURN(Statement events,
-                     Statement::Prepare(connection_.get(),
-                                        "DELETE FROM events WHERE study_id = ?1 AND kind <> ?2"));
-    for (const std::string& study : studies) {
-      RETURN_IF_ERROR(plans.Bind(study));
-      RETURN_IF_ERROR(plans.Run());
-      deleted.plan_count += sqlite3_changes64(connection_.get());
-      RETURN_IF_ERROR(events.Bind(study, std::string_view(kStateEventKind)));
-      RETURN_IF_ERROR(events.Run());
-      deleted.event_count += sqlite3_changes64(connection_.get());
-      deleted.last_study = study;
-    }
-  }
+  ASSIGN_OR_RETURN(const std::vector<std::string> studies,
+                   EndedStudies(connection_.get(), before_ms, after_study));
+  ASSIGN_OR_RETURN(const DeletedEstimates deleted, DeleteEstimatesOf(studies, connection_.get()));
   RETURN_IF_ERROR(transaction.Commit());
   return deleted;
 }

@@ -78,7 +78,7 @@ absl::Status Upgrade(sqlite3* connection, const std::string& path, int version) 
   if (version == 0) return Migrate(connection, version);
   const std::string backup = NewBackupName(path, version);
   RETURN_IF_ERROR(CopyStore(connection, backup));
-  const absl::Status migrated = Migrate(connection, version);
+  absl::Status migrated = Migrate(connection, version);
   if (migrated.ok()) return migrated;
   // Repeated attempts would otherwise fill the disk with copies of an unchanged file.
   const auto left = CheckIdentity(connection, path);

@@ -210,15 +210,6 @@ int Backup(const HistoryOptions& /*options*/, const GlobalFlags& flags) {
 
 using HistoryAction = int (*)(const HistoryOptions&, const GlobalFlags&);
 
-CLI::App& AddAction(CLI::App& group, const char* name, const char* help, HistoryAction action,
-                    const std::shared_ptr<HistoryOptions>& options, Program& program) {
-  CLI::App& command = *group.add_subcommand(name, help);
-  command.callback([action, options, &program] {
-    program.run = [action, options, &program] { return action(*options, program.flags); };
-  });
-  return command;
-}
-
 }  // namespace
 
 void AddHistoryCommand(CLI::App& app, Program& program) {
@@ -226,7 +217,11 @@ void AddHistoryCommand(CLI::App& app, Program& program) {
   group.require_subcommand(1);
   auto options = std::make_shared<HistoryOptions>();
   const auto add = [&](const char* name, const char* help, HistoryAction action) -> CLI::App& {
-    return AddAction(group, name, help, action, options, program);
+    CLI::App& command = *group.add_subcommand(name, help);
+    command.callback([action, options, &program] {
+      program.run = [action, options, &program] { return action(*options, program.flags); };
+    });
+    return command;
   };
   AddPageOptions(add("list", "studies, newest first", List), options->rows);
   add("show", "a study, a measurement or a calibration, by its id", Show)

@@ -1,6 +1,7 @@
 #include "estimator/model/time_model.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -63,7 +64,8 @@ StepTail LongestOfPairs(const std::vector<TimedStage>& stages) {
 std::vector<StageWork> OfEachStage(std::span<const StageRun> runs,
                                    std::span<const StageWork> works) {
   std::vector<StageWork> each;
-  each.reserve(static_cast<std::size_t>(runs.back().first + runs.back().count));
+  each.reserve(static_cast<std::size_t>(runs.back().first) +
+               static_cast<std::size_t>(runs.back().count));
   for (std::size_t i = 0; i < runs.size(); ++i) {
     each.insert(each.end(), static_cast<std::size_t>(runs[i].count), works[i]);
   }
@@ -143,6 +145,7 @@ TimeModel::StageTimes TimeModel::TimeStages(const StageRuns& stages, const Pipel
       unit = &caches.units.TimesOf(*devices);
       tails.emplace(*devices, state_bytes_, problem_);
     }
+    assert(unit != nullptr);  // every stage has devices
     const StageTime time = TimeOf(stage, unit->sums, shape.stages > 1);
     const Seconds occupied = OccupiedTime(time.wall, shape, shape.stages);
     const Seconds message = (occupied - time.wall) / 2;  // of each pass

@@ -32,8 +32,9 @@ class ListSchedule {
         const Choice choice = Best(device);
         if (choice.start < best.start) best = choice;
       }
-      if (best.start == PipelineProgress::kNotYet)
+      if (best.start == PipelineProgress::kNotYet) {
         std::abort();  // every schedule ends; a bug of ours
+      }
       ++Done(best.op.kind, best.op.direction, best.op.chunk);
       progress_.Run(best.op, best.start);
       const int device = layout_.DeviceOf(best.op.direction, best.op.chunk);

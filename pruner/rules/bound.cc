@@ -13,8 +13,9 @@ namespace {
 
 // Returns a lower bound on the time of all plans below the prefix; nullopt if no bound is known.
 std::optional<Seconds> LeastTime(const PruneContext& context, const ParallelPlan& plan, int depth) {
-  if (JustSet(Dimension::kMicroBatchSize, depth))
+  if (JustSet(Dimension::kMicroBatchSize, depth)) {
     return PlanBounds(*context.model).LeastTimeOfAnyExperts(plan);
+  }
   if (JustSet(Dimension::kRankOrder, depth)) return PlanBounds(*context.model).LeastTimeBelow(plan);
   if (JustSet(Dimension::kFirstStage, depth) &&
       context.problem.profile.gradient_accumulation_is_fused) {

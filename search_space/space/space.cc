@@ -180,8 +180,9 @@ std::vector<int> SearchSpace::RecomputeCodes(const ParallelPlan& p) const {
   if (!allows(RecomputeGranularity::kFull)) return codes;
   // All virtual stages of a stage recompute the same number of layers.
   for (int layers = p.virtual_pipeline; layers <= largest_stage; layers += p.virtual_pipeline) {
-    if (options_.recomputed_layers.Allows(layers))
+    if (options_.recomputed_layers.Allows(layers)) {
       codes.push_back(kSelectiveRecomputeCode + layers);
+    }
   }
   return codes;
 }

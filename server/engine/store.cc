@@ -25,7 +25,7 @@ absl::Status Store::Read(const StoreRead& read) {
     return read(writer_);
   }
   ASSIGN_OR_RETURN(Recorder reader, TakeReader());
-  const absl::Status status = read(reader);
+  absl::Status status = read(reader);
   GiveBack(std::move(reader));
   return status;
 }

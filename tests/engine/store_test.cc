@@ -55,7 +55,7 @@ TEST_F(StoreTest, AReaderSeesWhatIsCommittedAndDoesNotWaitForTheWriter) {
   std::jthread writer([&] {
     EXPECT_TRUE(store
                     .Write([&](Recorder& recorder) {
-                      const absl::Status inserted = Insert("after")(recorder);
+                      absl::Status inserted = Insert("after")(recorder);
                       has_written.count_down();
                       may_commit.wait();
                       return inserted;

@@ -161,21 +161,21 @@ void PrintTo(const ExchangeCase& c, std::ostream* out) { *out << c.name; }
 // A whole axis of L devices carries L/4 times the bytes that a device sends, n devices in a line
 // n/2 times.
 const ExchangeCase kExchangeCases[] = {
-    {"SquareWhole", 32, 2, 256, 16 / 4.0},      // 16 x 16
-    {"SquareAxis", 32, 2, 16, 16 / 4.0},        //
-    {"SquarePart", 32, 2, 4, 4 / 2.0},          // 4 of an axis
-    {"SquareTwoNeighbours", 32, 2, 2, 1},       //
-    {"SquareAxisAndPart", 32, 2, 64, 16 / 4},   // 16 x 4 of 16: 4 and 2
-    {"OblongShortAxis", 4, 2, 4, 4 / 4.0},      // 8 x 4
-    {"OblongLongAxis", 4, 2, 8, 8 / 4.0},       //
-    {"OblongWhole", 4, 2, 32, 8 / 4.0},         //
-    {"CubesShortAxis", 16, 3, 4, 4 / 4.0},      // 8 x 4 x 4
-    {"CubesLongAxis", 16, 3, 8, 8 / 4.0},       //
-    {"CubesTwoShortAxes", 16, 3, 16, 4 / 4.0},  //
-    {"CubesTwoAxes", 16, 3, 32, 8 / 4.0},       //
-    {"CubesOddSize", 16, 3, 6, 1},              // 4 and half an axis more
-    {"NoNeighboursTwice", 1, 3, 8, 1},          // 2 x 2 x 2: one link to each
-    {"ThreeAxesUnlessTold", 32, {}, 256, 2},    // 8 x 8 x 4
+    {"SquareWhole", 32, 2, 256, 16 / 4.0},       // 16 x 16
+    {"SquareAxis", 32, 2, 16, 16 / 4.0},         //
+    {"SquarePart", 32, 2, 4, 4 / 2.0},           // 4 of an axis
+    {"SquareTwoNeighbours", 32, 2, 2, 1},        //
+    {"SquareAxisAndPart", 32, 2, 64, 16 / 4.0},  // 16 x 4 of 16: 4 and 2
+    {"OblongShortAxis", 4, 2, 4, 4 / 4.0},       // 8 x 4
+    {"OblongLongAxis", 4, 2, 8, 8 / 4.0},        //
+    {"OblongWhole", 4, 2, 32, 8 / 4.0},          //
+    {"CubesShortAxis", 16, 3, 4, 4 / 4.0},       // 8 x 4 x 4
+    {"CubesLongAxis", 16, 3, 8, 8 / 4.0},        //
+    {"CubesTwoShortAxes", 16, 3, 16, 4 / 4.0},   //
+    {"CubesTwoAxes", 16, 3, 32, 8 / 4.0},        //
+    {"CubesOddSize", 16, 3, 6, 1},               // 4 and half an axis more
+    {"NoNeighboursTwice", 1, 3, 8, 1},           // 2 x 2 x 2: one link to each
+    {"ThreeAxesUnlessTold", 32, {}, 256, 2},     // 8 x 8 x 4
 };
 
 class ExchangeTest : public testing::TestWithParam<ExchangeCase> {};

@@ -25,7 +25,6 @@ using testing::ElementsAre;
 using testing::Field;
 using testing::HasSubstr;
 using testing::IsEmpty;
-using testing::UnorderedElementsAre;
 
 // A small product: two floors, and a room that names a type of the floor below.
 SourceTree SmallTree() {

@@ -7,7 +7,7 @@
 namespace meshwright {
 namespace {
 
-using std::string_literals::operator""s;
+using namespace std::string_literals;
 
 struct Case {
   std::string name;

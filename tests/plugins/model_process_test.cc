@@ -233,7 +233,7 @@ TEST(ModelProcessTest, AProcessThatCannotBeWatchedIsEnded) {
   constexpr int kEnough = 10;
   for (int free = 0; free <= kEnough; ++free) {
     rlimit tight = before;
-    tight.rlim_cur = static_cast<rlim_t>(lowest + free);
+    tight.rlim_cur = static_cast<rlim_t>(lowest) + static_cast<rlim_t>(free);
     ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &tight), 0);
     auto process = ModelProcess::Start(ShellSpec("sleep 1000"));
     ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);

@@ -20,7 +20,6 @@
 namespace meshwright {
 namespace {
 
-using testing::ElementsAre;
 using testing::HasSubstr;
 
 int Wait(int pid) {

@@ -345,7 +345,7 @@ TEST(ImportTest, StoresSmallGroupsAndNothingBeforeAllIsChecked) {
                                .write =
                                    [&](const StoreCall& call) {
                                      uses.emplace_back("write");
-                                     const absl::Status status = direct.write(call);
+                                     absl::Status status = direct.write(call);
                                      stored.push_back(*recorder.LastMeasurementSequence());
                                      return status;
                                    }};

@@ -136,8 +136,9 @@ absl::StatusOr<AttemptResult> ParseAttemptResult(const std::string& text) {
     return result;
   }
   result.failure = ParseChoice<FailureClass>(*word);
-  if (!result.failure.has_value())
+  if (!result.failure.has_value()) {
     return Damaged(fmt::format("class {} is unknown", QuotedText(*word)));
+  }
   return result;
 }
 

@@ -110,7 +110,7 @@ Json ValuesOf(const KubernetesTemplate& job_template, const KubernetesOptions& o
   environment[kAttemptVariable] = spec.attempt_id;
   for (const auto& [name, value] : environment) {
     values["environment"].push_back({{"name", name}, {"value", Literal(value)}});
-    values["environment_words"].push_back(Literal(name + "=" + value));
+    values["environment_words"].push_back(Literal(fmt::format("{}={}", name, value)));
   }
   if (!options.queue.empty()) values["queue"] = options.queue;
   if (!options.device_resource.empty()) {
@@ -140,8 +140,9 @@ std::optional<Json> FilledText(const std::string& text, const Json& values) {
     if (close == std::string::npos) break;  // stays as it is
     const auto found = values.find(text.substr(open + 2, close - open - 2));
     filled += text.substr(at, open - at);
-    if (found != values.end())
+    if (found != values.end()) {
       filled += found->is_string() ? found->get<std::string>() : found->dump();
+    }
     at = close + 1;
   }
   return filled + text.substr(at);
@@ -152,8 +153,9 @@ std::optional<Json> Filled(const Json& value, const Json& values) {
   if (value.is_object()) {
     Json object = Json::object();
     for (const auto& [name, member] : value.items()) {
-      if (auto filled = Filled(member, values); filled.has_value())
+      if (auto filled = Filled(member, values); filled.has_value()) {
         object[name] = *std::move(filled);
+      }
     }
     return object;
   }

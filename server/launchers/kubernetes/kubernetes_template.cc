@@ -115,7 +115,7 @@ void CollectPlaceholders(const Json& value, const std::string& path, std::vector
     }
   } else if (value.is_object()) {
     for (const auto& [name, member] : value.items()) {
-      CollectPlaceholders(member, path + "." + name, used, violations);
+      CollectPlaceholders(member, fmt::format("{}.{}", path, name), used, violations);
     }
   } else if (value.is_array()) {
     for (std::size_t i = 0; i < value.size(); ++i) {
@@ -308,8 +308,9 @@ absl::StatusOr<KubernetesTemplate> LoadKubernetesTemplate(const std::string& nam
     return ParseKubernetesTemplate(std::string(*text));
   }
   std::ifstream file(name_or_path, std::ios::binary);
-  if (!file)
+  if (!file) {
     return InvalidFields({{"job_template", fmt::format("'{}'; cannot be read", name_or_path)}});
+  }
   return ParseKubernetesTemplate(std::string((std::istreambuf_iterator<char>(file)), {}));
 }
 

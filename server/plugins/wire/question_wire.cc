@@ -180,9 +180,10 @@ void FillField(std::span<const ParallelPlan> plans, wire::Candidates& c) {
   } else if constexpr (std::is_same_v<Value, std::vector<int>>) {
     constexpr CandidateLists kLists = *std::ranges::find(
         kListColumns, kField.facts.name, [](const auto& lists) { return lists.values.name; });
+    constexpr auto kLengths = kLists.lengths.get_mutable;
+    constexpr auto kValues = kLists.values.get_mutable;
     FillLists(
-        plans, *(c.*kLists.lengths.get_mutable)(),
-        *(c.*kLists.values.get_mutable)(), [&](const ParallelPlan& plan) -> const auto& {
+        plans, *(c.*kLengths)(), *(c.*kValues)(), [&](const ParallelPlan& plan) -> const auto& {
           return plan.*kField.member;
         });
   } else {

@@ -22,7 +22,7 @@
 namespace meshwright {
 namespace {
 
-constexpr std::size_t kPartBytes = 64 * 1024;
+constexpr std::size_t kPartBytes = std::size_t{64} * 1024;
 
 // The most that a server takes in one import: what fits into a temporary file of a small machine.
 constexpr SpoolLimits kImportLimits = {.bytes = 64'000'000, .line_bytes = 1'000'000};

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
+#include <span>
+#include <string>
 #include <utility>
 
 #include "estimator/learning/calibration.h"
@@ -216,6 +219,23 @@ absl::Status AddModelLines(const PreparedQuestion& question, const StudyControl&
   return absl::OkStatus();
 }
 
+// Adds the plans that come after the best one, with what makes each slower.
+void AddNearMisses(std::span<RankedPlan> plans, Explanation& answer) {
+  for (RankedPlan& plan : plans) {
+    std::string reason = SlowerBy(plan.estimate, answer.best.estimate);
+    answer.near_misses.push_back({.plan = std::move(plan), .reason = std::move(reason)});
+  }
+}
+
+// Makes the baseline the plan that is explained.
+absl::Status ExplainBaseline(const PlanRequest& baseline, const PreparedQuestion& question,
+                             Explanation& answer) {
+  ASSIGN_OR_RETURN(ResolvedPlan resolved, ResolvePlan(baseline, question.problem, "baseline"));
+  answer.plan = Ranked(resolved.plan, question.problem, question.learnt.calibration);
+  std::ranges::move(resolved.applied_defaults, std::back_inserter(answer.applied_defaults));
+  return absl::OkStatus();
+}
+
 // Explains the study's answer as far as the vendor's model can.
 absl::StatusOr<Explanation> ExplainByModel(const PreparedQuestion& question,
                                            const StudyControl& control) {
@@ -226,11 +246,7 @@ absl::StatusOr<Explanation> ExplainByModel(const PreparedQuestion& question,
   for (RankedPlan& plan : result->plans) plan.exports.clear();
   Explanation answer = {.plan = result->plans.front(), .best = result->plans.front()};
   if (question.request.baseline.has_value()) answer.plan = *result->baseline;
-  for (std::size_t i = 1; i < result->plans.size(); ++i) {
-    RankedPlan& other = result->plans[i];
-    std::string reason = SlowerBy(other.estimate, answer.best.estimate);
-    answer.near_misses.push_back({.plan = std::move(other), .reason = std::move(reason)});
-  }
+  AddNearMisses(std::span(result->plans).subspan(1), answer);
   answer.applied_defaults = std::move(result->applied_defaults);
   answer.calibration = std::move(result->calibration);
   answer.warnings = std::move(result->warnings);
@@ -252,24 +268,16 @@ absl::StatusOr<Explanation> Explain(const StudyRequest& request, const Knowledge
   const auto& problem = question.problem;
   const Calibration& calibration = question.learnt.calibration;
   const SearchOptions options = SearchOptionsOf(request, control, Clock::now());
-  ASSIGN_OR_RETURN(const std::vector<RankedPlan> ranked, BestPlans(problem, calibration, options));
+  ASSIGN_OR_RETURN(std::vector<RankedPlan> ranked, BestPlans(problem, calibration, options));
   if (ranked.empty()) return NothingFits();
   Explanation answer = {.plan = ranked.front(), .best = ranked.front()};
   answer.applied_defaults = problem.applied_defaults;
   answer.warnings = WarningsOf(problem, calibration);
   answer.calibration = question.learnt.report;
   if (request.baseline.has_value()) {
-    ASSIGN_OR_RETURN(const ResolvedPlan resolved,
-                     ResolvePlan(*request.baseline, problem, "baseline"));
-    answer.plan = Ranked(resolved.plan, problem, calibration);
-    answer.applied_defaults.insert(answer.applied_defaults.end(), resolved.applied_defaults.begin(),
-                                   resolved.applied_defaults.end());
+    RETURN_IF_ERROR(ExplainBaseline(*request.baseline, question, answer));
   }
-  for (std::size_t i = 1; i < ranked.size(); ++i) {
-    const RankedPlan& other = ranked[i];
-    answer.near_misses.push_back(
-        {.plan = other, .reason = SlowerBy(other.estimate, answer.best.estimate)});
-  }
+  AddNearMisses(std::span(ranked).subspan(1), answer);
   if (calibration.out_of_memory.has_value() || !calibration.failed.empty()) {
     RETURN_IF_ERROR(AddRuledOut(question, problem, options, answer));
   }

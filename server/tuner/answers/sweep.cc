@@ -187,6 +187,7 @@ absl::StatusOr<std::vector<PreparedQuestion>> PrepareSizes(const StudyRequest& r
 std::vector<std::string> SweepWarnings(const std::vector<PreparedQuestion>& questions,
                                        const SweepRun& run) {
   std::vector<NamedWarnings> named;
+  named.reserve(questions.size());
   for (const auto& [request, problem, runs, learnt] : questions) {
     named.push_back({.name = fmt::format("{} devices", DeviceCount(problem.cluster)),
                      .warnings = WarningsOf(problem, learnt.calibration)});

@@ -68,9 +68,8 @@ bool SpaceWalker::Walk(const ParallelPlan& prefix, int depth, const WalkOptions&
   for (PlanWalk walk(space_, prefix, depth); walk.Next();) {
     if (!judge.GoesOn(walk.depth(), std::exchange(step.decided_count, 0))) return false;
     const bool is_by_hand = IsByHand(walk, space_.options());
-    if (!is_by_hand && options.grid != WalkGrid::kAll) {
-      walk.Skip();
-    } else if (IsCut(walk.plan(), walk.depth(), step)) {
+    const bool is_left_out = !is_by_hand && options.grid != WalkGrid::kAll;
+    if (is_left_out || IsCut(walk.plan(), walk.depth(), step)) {
       walk.Skip();
     } else if (walk.depth() == kGroupDepth) {
       walk.Skip();

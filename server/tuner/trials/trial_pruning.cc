@@ -44,8 +44,8 @@ std::string WhyTooLarge(const TrialChooser& chooser, const Removed& removed,
   const auto size = [&](std::size_t i) { return chooser.candidates()[i].estimate.reserved_memory; };
   const std::size_t i = removed.Least(size);
   const RankedPlan& plan = chooser.candidates()[i];
-  const std::string smallest = fmt::format("the smallest, {}, is modelled at {:.2f} GiB",
-                                           KeyOf(plan.plan), size(i) / GiB(1));
+  std::string smallest = fmt::format("the smallest, {}, is modelled at {:.2f} GiB",
+                                     KeyOf(plan.plan), size(i) / GiB(1));
   if (chooser.RuledOutBy(i) == kMemoryRule) {
     return fmt::format(
         "{} of {:.2f} GiB, and runs by what the trials taught with probability {:.2g}", smallest,
