@@ -1,4 +1,4 @@
-// Held-out errors of the fits of estimator/fit on public measured tables: docs/chips.md "Fits".
+// Held-out errors of the fits of estimator/fit on public measured tables: docs/chips/fits.md.
 //
 //   chip_fits FOLDER [gemm|few|collective|curves|attention|memory]
 //
