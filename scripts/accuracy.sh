@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs the exam on measured training runs and writes the residual report: docs/accuracy.md (the parts
-# between its markers), docs/accuracy/SOURCE.md with scatter plots, docs/accuracy/last.json.
+# Runs the exam on measured training runs and writes the residual report: docs/accuracy.md and the
+# tables in docs/accuracy/ (the parts between markers), docs/accuracy/SOURCE.md with scatter plots,
+# and docs/accuracy/last.json.
 #
 #   scripts/accuracy.sh
 #   scripts/accuracy.sh --only SOURCE...   prints the report of some sources, writes nothing
@@ -11,7 +12,7 @@
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." >/dev/null
 
-usage() { sed -n '2,10s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2; }
+usage() { sed -n '2,11s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2; }
 
 absent() { echo "scripts/accuracy.sh: $1" >&2; exit 3; }
 

@@ -21,6 +21,10 @@ from accuracy_plots import STAMP, chip_of, scatter
 
 PAGE = "docs/accuracy.md"
 FOLDER = "docs/accuracy"
+# The page of each generated block.
+PAGES = {"moved": PAGE, "cold": FOLDER + "/cold.md", "warm": FOLDER + "/warm.md",
+         "transfer": FOLDER + "/warm.md", "chips": FOLDER + "/by_chip.md",
+         "frameworks": FOLDER + "/by_framework.md", "completed": FOLDER + "/recipes.md"}
 LAST = FOLDER + "/last.json"
 
 # The columns of score.show, in its order.
@@ -154,7 +158,7 @@ def by_source(exam, report, link):
     if not report["all"]["rows"]:
         return "No group of runs is large enough."
     names = [name for name in sorted(report) if name not in TOTALS and name != "mean_of_sources"]
-    rows = [[f"[{name}](accuracy/{name}.md)" if link else name, *exam.cells(report[name])] for name in names]
+    rows = [[f"[{name}]({name}.md)" if link else name, *exam.cells(report[name])] for name in names]
     rows += [[words, *exam.cells(report[name])] for name, words in TOTALS.items() if name in report]
     mean = report["mean_of_sources"]
     words = ", ".join(f"{key} {value:.3f}" for key, value in mean.items() if value is not None)
@@ -405,12 +409,25 @@ def block(text, name):
     return found.group(2).strip("\n") if found else None
 
 
-def with_blocks(text, blocks):
+def with_blocks(text, path, blocks):
     for name, words in blocks.items():
         if block(text, name) is None:
-            fail(f"{PAGE} has no block <!-- generated: {name} --> ... <!-- end -->")
+            fail(f"{path} has no block <!-- generated: {name} --> ... <!-- end -->")
         text = re.sub(BLOCK.format(re.escape(name)), lambda m: f"{m[1]}\n{words}\n\n{m[3]}", text, flags=re.S)
     return text
+
+
+def block_pages(blocks):
+    """The pages that hold the generated blocks, with these blocks in them: {path: text}."""
+    pages = {}
+    for path in sorted(set(PAGES.values())):
+        try:
+            with open(path) as file:
+                text = file.read()
+        except OSError as error:
+            fail(f"{path}: {error.strerror}")
+        pages[path] = with_blocks(text, path, {name: words for name, words in blocks.items() if PAGES[name] == path})
+    return pages
 
 
 def write(files):
@@ -456,12 +473,7 @@ def main():
                            tables["warm"], "# Transfer", tables["transfer"], "# By chip", tables["chips"], "# By framework", tables["frameworks"],
                            "# Completed", tables["completed"], *pages]))
         return
-    try:
-        with open(PAGE) as file:
-            text = file.read()
-    except OSError as error:
-        fail(f"{PAGE}: {error.strerror}")
-    files[PAGE] = with_blocks(text, tables)
+    files.update(block_pages(tables))
     files[LAST] = json.dumps(now, indent=1, sort_keys=True) + "\n"
     write(files)
     print(f"{tables['cold']}\n\nSince the last commit:\n\n{words}\n")
