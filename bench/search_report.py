@@ -13,11 +13,11 @@ import calculon_rate
 from measured import digits, fail, must_run, paragraph, shown, spread, table
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs/benchmarks.md"
+PAGE = ROOT / "docs/benchmarks/search.md"
 MARKERS = ("<!-- figures -->", "<!-- end of figures -->")  # what stands between them is written by --write
 SECTIONS = ("answers", "tiers", "growth", "calculon")
 
-# What is asked of the search (docs/benchmarks.md).
+# What is asked of the search (docs/benchmarks/search.md).
 PEAK_LIMIT_BYTES = 500e6
 RATE_TARGETS = {"ClosedFormWarm/gpt3_175b_on_4096_a100": 1e6, "Finalist": 2000}
 
@@ -43,7 +43,7 @@ def arguments():
     parser.add_argument("--quick", action="store_true", help="two runs of each, fewer sizes")
     parser.add_argument("--runs", type=int, help="runs of each answer (7; with --quick 2)")
     parser.add_argument("--json", metavar="FILE", help="also writes all figures there")
-    parser.add_argument("--write", action="store_true", help="also writes the report into docs/benchmarks.md")
+    parser.add_argument("--write", action="store_true", help="also writes the report into docs/benchmarks/search.md")
     parser.add_argument("--section", action="append", choices=SECTIONS, help="only these; repeatable")
     parser.add_argument("--question", action="append", metavar="NAME",
                         help="only these of bench/questions.json; repeatable")
@@ -240,7 +240,7 @@ def machine():
 
 
 class Page:
-    """The report: printed part by part, and written between the markers of docs/benchmarks.md."""
+    """The report: printed part by part, and written between the markers of docs/benchmarks/search.md."""
 
     def __init__(self, first):
         self.parts = []

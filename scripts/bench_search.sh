@@ -3,7 +3,7 @@
 # second of each tier, and how time grows with the number of devices; with CALCULON_SRC, Calculon beside it:
 #
 #   scripts/bench_search.sh
-#   scripts/bench_search.sh --write        into docs/benchmarks.md too
+#   scripts/bench_search.sh --write        into docs/benchmarks/search.md too
 #   scripts/bench_search.sh --quick --json figures.json
 #   scripts/bench_search.sh --section answers --question deepseek_v3_on_2048_h800 --runs 20
 #   CALCULON_SRC=../calculon scripts/bench_search.sh      CALCULON_PYTHON: which has what Calculon imports
