@@ -79,7 +79,7 @@ struct CostModelSource {
   bool operator==(const CostModelSource&) const = default;
 };
 
-// The predicted cost of a plan. docs/glossary.md defines each figure.
+// The predicted cost of a plan. docs/glossary/figures.md defines each figure.
 struct Estimate {
   Seconds step_time = Seconds(0);
   Seconds step_time_low = Seconds(0);  // low and high bound the central 80%

@@ -12,7 +12,7 @@
 
 namespace meshwright {
 
-// The contents of the file that workloads/microbench.py writes (docs/microbench.md has its format).
+// The contents of the file that workloads/microbench.py writes (format: docs/microbench/file.md).
 
 struct MeasuredStream {
   MeasuredTraffic traffic = {};
