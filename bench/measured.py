@@ -68,7 +68,7 @@ def shown(figures):
 
 
 def paragraph(words):
-    return textwrap.fill(words, 110)
+    return textwrap.fill(words, 100)
 
 
 def table(head, rows):

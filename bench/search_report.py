@@ -26,16 +26,17 @@ COMPARED = ("gpt3_175b_on_64_a100", "gpt3_175b_on_512_a100", "gpt3_175b_on_4096_
 EXIT_INFEASIBLE = 4
 
 COUNTED = """\
-A plan counts when its step time and the memory of each of its stages were computed; what a bound cut away
-does not count. One thread, layers priced before. `ClosedFormWarm`: 1,000 plans drawn from the whole space.
-`Finalist`: 16 stages, 128 micro-batches, the pipeline simulated."""
+A plan counts when its step time and the memory of each of its stages were computed; what a bound
+cut away does not count. One thread, layers priced before. `ClosedFormWarm`: 1,000 plans drawn from
+the whole space. `Finalist`: 16 stages, 128 micro-batches, the pipeline simulated."""
 
 COMPARISON = """\
-Same model, devices and batch, one core, seconds of processor time. Calculon's `llm-optimal-execution
---mbs-break` runs on pieces of its search drawn at random, until {seconds} s are spent. Its executions are all
-that it tries, also those that it gives up before their time is known; good ones have a time, and fit. Ours are
-plans of `ClosedFormWarm/gpt3_175b_on_4096_a100` as counted above. Its whole search is the sample's time scaled
-to all pieces; our answer is the whole process. The two spaces are not the same."""
+Same model, devices and batch, one core, seconds of processor time. Calculon's
+`llm-optimal-execution --mbs-break` runs on pieces of its search drawn at random, until {seconds} s
+are spent. Its executions are all that it tries, also those that it gives up before their time is
+known; good ones have a time, and fit. Ours are plans of `ClosedFormWarm/gpt3_175b_on_4096_a100` as
+counted above. Its whole search is the sample's time scaled to all pieces; our answer is the whole
+process. The two spaces are not the same."""
 
 
 def arguments():
