@@ -376,7 +376,7 @@ TEST_F(FeedbackTest, AnExportIsImportedElsewhereOnce) {
 
   const auto import = [](Client& to, const v1::ImportHistoryRequest& options, std::string all) {
     return to.ImportHistory(options, [&all] {
-      const std::string part = all.substr(0, 100);
+      std::string part = all.substr(0, 100);
       all.erase(0, part.size());
       return part;
     });

@@ -78,6 +78,7 @@ class KillingFileSystem {
 
   static int Open(sqlite3_vfs*, const char* name, sqlite3_file* file, int flags, int* out_flags) {
     State& s = state();
+    if (s.real == nullptr) return SQLITE_CANTOPEN;
     const int opened = s.real->xOpen(s.real, name, file, flags, out_flags);
     if (opened != SQLITE_OK || file->pMethods == nullptr) return opened;
     Methods& methods = s.methods[file->pMethods];
@@ -112,13 +113,14 @@ absl::StatusOr<StudyAnswer> RunTold(const StudyRequest& request, const Knowledge
   const TrialJournal& real = *control.trials;
   TrialJournal told = real;
   told.begin = [&real](const ExpectedTrial& expected) {
-    const absl::Status status = real.begin(expected);
-    if (status.ok())
+    absl::Status status = real.begin(expected);
+    if (status.ok()) {
       Tell(fmt::format("begun {} {}", expected.number, MakePlanKey(expected.plan).text));
+    }
     return status;
   };
   told.end = [&real](int number, const TriedPlan& tried) {
-    const absl::Status status = real.end(number, tried);
+    absl::Status status = real.end(number, tried);
     if (status.ok()) Tell(fmt::format("ended {} {}", number, MakePlanKey(tried.plan).text));
     return status;
   };
