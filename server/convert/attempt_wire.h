@@ -6,7 +6,7 @@
 
 namespace meshwright {
 
-// Answers TuningService.ListAttempts from a store. INVALID_ARGUMENT: a trial below 1.
+// Answers TuningService.ListAttempts from a store. Returns INVALID_ARGUMENT for a trial below 1.
 absl::StatusOr<v1::ListAttemptsResponse> ListAttempts(const HistoryQueries& history,
                                                       const v1::ListAttemptsRequest& request);
 

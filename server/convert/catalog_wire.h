@@ -9,7 +9,8 @@
 
 namespace meshwright {
 
-// Answers about what the program knows; the server and an embedded command line give the same.
+// These functions answer requests about what the program knows, so that the server and an embedded
+// command line give the same answers.
 
 v1::Chip ToWire(const ChipEntry& entry, bool with_figures);
 v1::ListChipsResponse ListChips(const Catalogue& catalogue);

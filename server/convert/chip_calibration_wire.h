@@ -5,7 +5,7 @@
 
 namespace meshwright {
 
-// Leaves out its steps, which the caller holds against estimates.
+// Converts a calibration, but leaves out its steps, which the caller compares with estimates.
 v1::ChipCalibration ToWire(const ChipCalibration& calibration);
 
 }  // namespace meshwright

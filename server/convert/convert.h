@@ -30,9 +30,10 @@
 
 namespace meshwright {
 
-// The only place where wire types meet domain types. Converting a request also validates it, so
-// that one error names every bad field; nothing deeper checks again. `already_found` are the
-// mistakes that reading the JSON has shown (proto/json/json.h); one mistake a field is kept.
+// This folder is the only place where wire types meet domain types. Converting a request also
+// validates it, so that one error names every bad field and nothing deeper checks again.
+// `already_found` holds the mistakes that reading the JSON has shown (proto/json/json.h). Only one
+// mistake per field is kept.
 
 absl::StatusOr<StudyRequest> FromWire(const v1::TuneRequest& request, const Knowledge& knowledge,
                                       std::vector<FieldViolation> already_found = {});
@@ -41,7 +42,7 @@ absl::StatusOr<EvaluateRequest> FromWire(const v1::EvaluateCase& evaluate_case,
                                          std::vector<FieldViolation> already_found = {});
 absl::StatusOr<HistoryRow> FromWire(const v1::HistoryRow& row, const Knowledge& knowledge,
                                     std::vector<FieldViolation> already_found = {});
-// The measured rows of a request; paths start with history[<index>].
+// Reads the measured rows of a request. The paths of bad fields start with history[<index>].
 absl::StatusOr<std::vector<HistoryRow>> HistoryFromWire(
     const v1::EvaluatePlansRequest& request, const Knowledge& knowledge,
     std::vector<FieldViolation> already_found = {});
@@ -61,28 +62,28 @@ v1::Infeasible ToWire(const Infeasible& infeasible);
 v1::Progress ToWire(const Progress& progress);
 v1::Study ToWire(const StudyRecord& record);
 
-// {"id","error":{"reason","message","fields":[...]}} of an evaluate case.
+// Returns {"id","error":{"reason","message","fields":[...]}} for an `evaluate` case that failed.
 v1::CaseError ToCaseError(const absl::Status& status);
 
 v1::ExplainPlanResponse ToWire(const Explanation& explanation);
 v1::SweepResponse ToWire(const Sweep& sweep);
 
-// Return what a sweep is asked for beside its question, with defaults for what is absent.
+// These two return what a sweep varies beside its question, with defaults for what is absent.
 std::vector<int> NodeCounts(const v1::SweepRequest& request, const StudyRequest& question);
 std::vector<double> FreeMemoryRatios(const v1::SweepRequest& request);
 
-// Answers every case in order, bad ones with their error. `source` is further history of each case.
-// CANCELLED once `cancel` is requested, which is looked at between two cases.
+// Answers every case in order, and gives each bad case its error. `source` adds history to every
+// case. Returns CANCELLED once `cancel` is requested, which is checked between two cases.
 absl::StatusOr<v1::EvaluatePlansResponse> AnswerCases(const v1::EvaluatePlansRequest& request,
                                                       const Knowledge& knowledge,
                                                       const HistorySource& source = {},
                                                       const std::stop_token& cancel = {},
                                                       const OpenPlanModel& open = {});
 
-// Prints a case of `evaluate` on one line.
+// Prints one case of `evaluate` on a single line.
 std::string PrintCase(const Question& question, const ParallelPlan& plan);
 
-// Returns the codec of the engine and of the CLI without a server: serialized messages.
+// Returns the codec that the engine and the CLI without a server use: serialized messages.
 StudyCodec ProtobufCodec(const Knowledge& knowledge);
 
 // Fills the oneof of GetStudyResponse from a stored answer.

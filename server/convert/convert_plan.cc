@@ -129,7 +129,7 @@ class MessageWriter {
     ForEachRow(fields, [&](const auto& field) { Write(field.facts.name, values.*field.member); });
   }
 
-  // The tables have only names of the messages; tests/plan_fields holds them to that.
+  // The tables contain only names that the messages have, as tests/plan_fields checks.
   [[nodiscard]] const FieldDescriptor* Field(std::string_view name) const {
     return message_.GetDescriptor()->FindFieldByName(std::string(name));
   }

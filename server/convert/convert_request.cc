@@ -30,7 +30,7 @@
 namespace meshwright {
 namespace {
 
-// Tells if a message that holds the field is listed.
+// Returns true if `listed` contains a message that holds the field.
 bool IsInside(const std::string& field, const std::set<std::string>& listed) {
   if (!field.empty() && listed.contains("")) return true;
   for (std::size_t i = 0; i < field.size(); ++i) {
@@ -40,13 +40,13 @@ bool IsInside(const std::string& field, const std::set<std::string>& listed) {
   return false;
 }
 
-// A part that every request must have; nothing, and a mistake, when it is absent.
+// Reads a part that every request must have. If it is absent, returns nullopt and adds a mistake.
 template <typename Part>
 std::optional<Part> ReadPart(const MessageReader& in, std::string_view field,
                              Part (*read)(const MessageReader&)) {
   const std::optional<MessageReader> child = in.Child(field);
   if (child.has_value()) return read(*child);
-  // A mistake of a field that could not be read has been added already.
+  // If the field could not be read, its mistake has been added already.
   if (!in.HasMistakes(field)) in.Add(field, "missing; required");
   return std::nullopt;
 }
@@ -59,7 +59,7 @@ PlanRequest ReadValidPlan(const MessageReader& in) {
   return plan;
 }
 
-// `model` is nothing when it could not be read, which has been complained about.
+// `model` is nullopt if it could not be read, and its mistake has been added by then.
 Question ReadQuestion(const MessageReader& in, std::optional<ModelSpec> model,
                       const Knowledge& knowledge) {
   const bool has_model = model.has_value();
@@ -86,7 +86,8 @@ absl::StatusOr<ModelSpec> ImportModel(const MessageReader& in, const std::string
   return model;
 }
 
-// An error has been added to what is wrong, also when it is the returned status.
+// Reads the model in either form. Any error has been added to the mistakes, also one that is
+// returned as the status.
 absl::StatusOr<ModelSpec> ReadModelOrConfig(const MessageReader& in) {
   const std::optional<std::string> config = in.Text("hugging_face_config_json");
   if (config.has_value() && !in.Child("model").has_value()) return ImportModel(in, *config);
@@ -106,7 +107,7 @@ bool Contains(const std::vector<std::string>& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// Reads what the search may do, and checks it.
+// Reads and checks the limits of the search.
 void ReadSearch(const MessageReader& in, StudyRequest& request) {
   const StudyRequest defaults;
   request.plan_count = in.Int("plan_count").value_or(defaults.plan_count);
@@ -127,7 +128,8 @@ void ReadSearch(const MessageReader& in, StudyRequest& request) {
   for (FieldViolation& found : Validate(request)) in.Add(found.field, std::move(found.description));
 }
 
-// Choosing a trial likens every plan to every earlier trial: these take half a minute or less.
+// Choosing a trial compares every plan with every earlier trial. Replays within these limits take
+// half a minute at most.
 constexpr std::size_t kMostReplayRows = 20'000;
 constexpr std::size_t kMostReplayLikenesses = 2'000'000'000;  // rows x trials x trials
 
@@ -154,12 +156,12 @@ void ReadMeasured(const MessageReader& in, Row& row) {
   }
 }
 
-// Resolves the row, and notes what cannot have run so: a plan that its own question does not allow,
-// or a step that is shorter than its devices allow. A replay may stand in for any cluster, so its
-// steps are not held against the devices.
+// Resolves the row, and adds a mistake if it cannot have run as stated: its own question does not
+// allow the plan, or the step is shorter than its devices allow. A replay may stand in for any
+// cluster, so its steps are not compared with the devices.
 void CheckRan(const MessageReader& in, QuestionResolver& resolver, HistoryRow& row) {
   const auto problem = resolver.Resolve(row.question);
-  if (!problem.ok()) return;  // ReadQuestion has said so
+  if (!problem.ok()) return;  // ReadQuestion has reported it
   if (row.outcome == Outcome::kOk && row.step_time.has_value()) {
     if (auto mistake = StepTimeMistake(*row.step_time, LeastStep(**problem))) {
       in.Add("step_time_seconds", *std::move(mistake));
@@ -226,7 +228,7 @@ void ReadRepeats(const MessageReader& in, TrialRequest& trials) {
   refuse("confirm_plans", confirmed.has_value());
 }
 
-// Refuses what is stated for a search, which a replay does not do.
+// Refuses the search options, because a replay does not search.
 void RefuseSearch(const MessageReader& in, const StudyRequest& request) {
   const auto refuse = [&](std::string_view field, bool is_stated) {
     if (!is_stated) return;
@@ -240,7 +242,7 @@ void RefuseSearch(const MessageReader& in, const StudyRequest& request) {
   refuse("disabled_rules", !request.disabled_rules.empty());
 }
 
-// Refuses what only launcher local has.
+// Refuses the options that only launcher local has.
 void RefuseLocal(const MessageReader& job, const TrialRequest& trials) {
   if (!trials.job->slots_folder.empty()) {
     job.Add("slots_folder", fmt::format("stated; launcher {} has none", trials.launcher));
@@ -260,7 +262,7 @@ void RefuseLocal(const MessageReader& job, const TrialRequest& trials) {
   }
 }
 
-// Refuses what only another engine has.
+// Refuses the options of other engines.
 void CheckEngine(const MessageReader& job, const TrialRequest& trials) {
   if (trials.launcher != kSlurmLauncher && !trials.job->engine_flags.empty()) {
     job.Add("engine_flags", fmt::format("stated; launcher {} has none", trials.launcher));
@@ -273,7 +275,7 @@ void CheckEngine(const MessageReader& job, const TrialRequest& trials) {
                         : fmt::format("stated; launcher {} has no use for it", trials.launcher));
 }
 
-// Reads the job, which some launchers need and others have no use for.
+// Reads the job, which some launchers need and others do not use.
 void ReadTrialJob(const MessageReader& in, TrialRequest& trials) {
   const std::optional<MessageReader> job = in.Child("job");
   if (job.has_value()) trials.job = ReadJob(*job);
@@ -322,7 +324,7 @@ void ReadTrials(const MessageReader& in, StudyRequest& request) {
   }
 }
 
-// Checks the rows of a replay if its question is right.
+// If the question of a replay is valid, checks its rows.
 void CheckReplay(const StudyRequest& request, const MessageReader& in, const Knowledge& knowledge) {
   const absl::StatusOr<Problem> problem = ResolveProblem(request.question, knowledge);
   if (!problem.ok()) return;
@@ -362,8 +364,8 @@ HistoryRow ReadHistoryRow(const MessageReader& in, QuestionResolver& resolver) {
   row.plan = ReadPart(in, "plan", ReadValidPlan).value_or(PlanRequest());
   row.outcome = in.Required("outcome", in.Choice<Outcome>("outcome"));
   ReadMeasured(in, row);
-  // Only a plan that was read whole, for a question that was: else the complaint may be about what
-  // was taken in place of a mistake.
+  // Checks the plan only if it and its question were read whole. Otherwise the complaint might be
+  // about the default that replaced a mistake.
   if (!in.HasMistakes("")) CheckRan(in, resolver, row);
   return row;
 }

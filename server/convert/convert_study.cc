@@ -162,7 +162,7 @@ void FillPrunedCounts(const SearchSummary& search,
   for (const auto& [rule, count] : search.pruned_count_by_rule) wire[rule] = count;
 }
 
-// The same bytes for equal messages: maps in the order of their keys.
+// Serializes equal messages to the same bytes, because maps are written in the order of their keys.
 std::string StableBytes(const google::protobuf::Message& message) {
   std::string bytes;
   google::protobuf::io::StringOutputStream stream(&bytes);

@@ -64,7 +64,8 @@ MeasurementFilter ReadFilter(const MessageReader& in) {
   return filter;
 }
 
-// Returns a request's field `filter`, or everything that is wrong with it.
+// Reads the field `filter` of a request. Returns INVALID_ARGUMENT with everything that is wrong
+// with it.
 absl::StatusOr<MeasurementFilter> FilterOf(const google::protobuf::Message& request) {
   std::vector<FieldViolation> found;
   const MessageReader in(request, "", found);
@@ -82,7 +83,7 @@ absl::StatusOr<MeasurementOrder> ReadOrder(const std::string& word) {
         .description = fmt::format("\"{}\"; must be one of newest, fastest", word)}});
 }
 
-// Leaves out what only the content has.
+// Leaves out the fields that only the content has.
 v1::StoredCalibration ToWire(const CalibrationRecord& record) {
   v1::StoredCalibration wire;
   wire.set_create_time(WireTime(record.create_time_ms));
@@ -100,7 +101,7 @@ v1::StoredCalibration ToWire(const CalibrationRecord& record) {
   return wire;
 }
 
-// Returns the time as file names have it: "2026-11-22T07-15-30-123Z".
+// Formats the time for use in file names: "2026-11-22T07-15-30-123Z".
 std::string FileTime(std::int64_t time_ms) {
   std::string time = WireTime(time_ms);
   std::ranges::replace_if(

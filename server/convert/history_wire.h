@@ -16,17 +16,17 @@
 
 namespace meshwright {
 
-// Requests about the history and their answers as messages, alike for a server and for a command
-// that has the store open itself.
+// These functions answer requests about the history with messages. A server and a command that has
+// the store open itself give the same answers.
 
-// Leaves out the question and the plan.
+// Converts a measurement without its question and plan.
 v1::Measurement ToWire(const MeasurementRecord& record);
 
 absl::StatusOr<v1::ListJobReportsResponse> ListJobReports(const HistoryQueries& history,
                                                           const v1::ListJobReportsRequest& request);
 absl::StatusOr<v1::ListMeasurementsResponse> ListMeasurements(
     const HistoryQueries& history, const v1::ListMeasurementsRequest& request);
-// Includes the question and the plan.
+// Answers with one measurement, including its question and plan.
 absl::StatusOr<v1::GetMeasurementResponse> GetMeasurement(const HistoryQueries& history,
                                                           const std::string& id,
                                                           const StudyCodec& codec);
@@ -35,7 +35,8 @@ absl::StatusOr<v1::ListCalibrationsResponse> ListCalibrations(
 absl::StatusOr<v1::GetCalibrationResponse> GetCalibration(const HistoryQueries& history,
                                                           const std::string& id);
 
-// Calls `sink` with the lines, line ends included, in parts of about 64 KiB; stops with its error.
+// Calls `sink` with the lines, line ends included, in parts of about 64 KiB. Stops with the error
+// of `sink` if there is one.
 absl::Status ExportHistory(const HistoryQueries& history, const v1::ExportHistoryRequest& request,
                            const std::function<absl::Status(std::string part)>& sink);
 

@@ -30,13 +30,13 @@ namespace {
 
 constexpr std::size_t kLongestName = 200;
 constexpr std::size_t kLongestNote = 4000;
-// The fields of a question, which a study's report takes from the study.
+// The fields of a question that a report takes from its study.
 constexpr std::string_view kQuestionFields[] = {"model", "workload", "cluster"};
 
-using NamedStudy = absl::StatusOr<v1::GetStudyResponse>;  // with its answer
+using NamedStudy = absl::StatusOr<v1::GetStudyResponse>;  // includes its answer
 using NamedStudies = std::map<std::string, NamedStudy>;
 
-// A report as it was read, and what its study promised.
+// A report after reading, with what its study promised.
 struct ReadReport {
   JobReport report = {};
   std::optional<double> recommended_seconds = {};
@@ -80,7 +80,8 @@ void CheckLength(const MessageReader& in, std::string_view field, std::size_t lo
   in.Add(field, fmt::format("{} bytes; must be at most {}", text->size(), longest));
 }
 
-// Checks the fields that say which plan was run: a study's, or one of the report's own question.
+// Checks the fields that name the plan that was run: either a plan of a study, or the report's own
+// question and plan.
 void CheckForm(const MessageReader& in, const v1::CreateJobReportRequest& request) {
   if (request.has_study_id()) {
     for (const std::string_view field : kQuestionFields) {
@@ -103,7 +104,7 @@ void CheckForm(const MessageReader& in, const v1::CreateJobReportRequest& reques
   CheckLength(in, "note", kLongestNote);
 }
 
-// Returns the study's plan of that rank; null, and adds a mistake, if it has none.
+// Returns the study's plan of that rank. If there is none, adds a mistake and returns null.
 const v1::RankedPlan* PlanOfRank(const v1::TuneResult& result, int rank, const MessageReader& in) {
   if (rank == 0 && result.has_baseline()) return &result.baseline();
   if (rank >= 1 && rank <= result.plans_size()) return &result.plans(rank - 1);
@@ -112,8 +113,8 @@ const v1::RankedPlan* PlanOfRank(const v1::TuneResult& result, int rank, const M
   return nullptr;
 }
 
-// The request with its study's question and plan, and what was said of the plan; nothing when it
-// names none of the study's.
+// Returns the request completed with its study's question and plan, and with what the study said of
+// the plan. Returns nullopt if the request names no plan of the study.
 std::optional<v1::CreateJobReportRequest> Completed(const v1::CreateJobReportRequest& request,
                                                     const v1::GetStudyResponse& study,
                                                     const MessageReader& in,
@@ -127,13 +128,13 @@ std::optional<v1::CreateJobReportRequest> Completed(const v1::CreateJobReportReq
   const v1::RankedPlan* const plan = PlanOfRank(study.result(), rank, in);
   if (plan == nullptr) return std::nullopt;
   *whole.mutable_plan() = plan->plan();
-  // If the question leaves it open, the plan's answer chose it.
+  // If the question leaves the precision open, the answer chose it together with the plan.
   if (plan->has_precision()) whole.mutable_workload()->set_precision(plan->precision());
   recommended_seconds = plan->estimate().step_time_seconds();
   return whole;
 }
 
-// Drops what was found of the question and the plan, which were not there to be read.
+// Drops the mistakes of the question and the plan, because these were not available to be read.
 void KeepMeasuredMistakes(const MessageReader& in, std::vector<FieldViolation>& found) {
   std::erase_if(found, [&](const FieldViolation& violation) {
     const auto is_at = [&](std::string_view field) {
@@ -143,7 +144,7 @@ void KeepMeasuredMistakes(const MessageReader& in, std::vector<FieldViolation>& 
   });
 }
 
-// `study` is null when the report names none, or none that could be read.
+// Reads one report. `study` is null if the report names none, or one that could not be read.
 ReadReport ReadOne(const v1::CreateJobReportRequest& request, const v1::GetStudyResponse* study,
                    const std::string& path, QuestionResolver& resolver,
                    std::vector<FieldViolation>& found) {
@@ -182,13 +183,13 @@ ReadReport ReadOne(const v1::CreateJobReportRequest& request, const v1::GetStudy
   return out;
 }
 
-// Every mistake of all reports at once.
+// Reads all reports, or returns every mistake in them at once.
 absl::StatusOr<std::vector<ReadReport>> ReadAll(
     std::span<const v1::CreateJobReportRequest* const> asked, bool is_batch,
     const ReportContext& context) {
   const NamedStudies studies = FindStudies(asked, HistoryQueries(context.store));
   std::vector<FieldViolation> found;
-  absl::Status lost;  // of the first study that could not be read
+  absl::Status lost;  // the error of the first study that could not be read
   std::vector<ReadReport> read;
   QuestionResolver resolver(context.knowledge);
   for (std::size_t i = 0; i < asked.size(); ++i) {

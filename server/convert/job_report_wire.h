@@ -12,9 +12,10 @@
 
 namespace meshwright {
 
-// Job reports as messages, alike for a server and for a command that has the store open itself.
+// These functions answer job reports with messages. A server and a command that has the store open
+// itself give the same answers.
 
-// Everything that answering them takes. `time_ms` is now.
+// Everything that is needed to answer job reports. `time_ms` is the current time.
 struct ReportContext {
   const Knowledge& knowledge;
   StoreAccess store = {};
@@ -23,17 +24,19 @@ struct ReportContext {
 
 inline constexpr int kMostReports = 1000;  // in one batch
 
-// INVALID_ARGUMENT with every bad field of the request; NOT_FOUND for a study that is not there,
-// FAILED_PRECONDITION with reason STUDY_WITHOUT_PLANS for one that has no answer.
+// Keeps a report. Returns INVALID_ARGUMENT with every bad field of the request, NOT_FOUND if the
+// study does not exist, and FAILED_PRECONDITION with reason STUDY_WITHOUT_PLANS if it has no
+// answer.
 absl::StatusOr<v1::CreateJobReportResponse> CreateJobReport(
     const v1::CreateJobReportRequest& request, const ReportContext& context);
 
-// All or none, in their order; paths of bad fields start with requests[<index>].
+// Keeps all reports in their order, or none. The paths of bad fields start with requests[<index>].
 absl::StatusOr<v1::BatchCreateJobReportsResponse> BatchCreateJobReports(
     const v1::BatchCreateJobReportsRequest& request, const ReportContext& context);
 
-// Returns what is wrong with reports whose JSON has the mistakes `found`: those, and all that shows
-// without the studies that the reports name. For a command that cannot send such requests.
+// Returns the mistakes of reports whose JSON has the mistakes `found`: those, and all that can be
+// found without the studies that the reports name. Used by a command that cannot send such
+// requests.
 absl::Status ReportMistakes(const v1::CreateJobReportRequest& request, const Knowledge& knowledge,
                             std::vector<FieldViolation> found);
 absl::Status ReportMistakes(const v1::BatchCreateJobReportsRequest& request,

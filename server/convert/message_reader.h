@@ -17,9 +17,9 @@ class FieldDescriptor;
 
 namespace meshwright {
 
-// Reads the stated fields of one message by name and collects what is wrong with them, under the
-// message's path. By name, because the name is what a mistake is reported with: one word says which
-// field is read and what it is called. A name that the message does not have is a bug.
+// Reads the stated fields of one message by name and collects their mistakes under the message's
+// path. Fields are read by name because mistakes are reported by name, so one word serves for both.
+// Asking for a name that the message does not have is a bug.
 class MessageReader {
  public:
   // `message` and `found` must outlive the reader.
@@ -39,7 +39,8 @@ class MessageReader {
   [[nodiscard]] std::vector<std::string> Texts(std::string_view field) const;
   [[nodiscard]] std::vector<MessageReader> Children(std::string_view field) const;
 
-  // A field that holds a word of a closed set; another word is a mistake and reads as nothing.
+  // Reads a field that holds one of a closed set of words. Another word is a mistake and reads as
+  // nullopt.
   template <typename Enum>
   [[nodiscard]] std::optional<Enum> Choice(std::string_view field) const {
     const std::optional<std::string> word = Text(field);
@@ -49,7 +50,7 @@ class MessageReader {
     return choice;
   }
 
-  // The value, or a mistake and a default value when `field` is not stated.
+  // Returns the value. If `field` is not stated, adds a mistake and returns a default value.
   template <typename Value>
   [[nodiscard]] Value Required(std::string_view field, const std::optional<Value>& value) const {
     if (value.has_value()) return *value;
@@ -60,12 +61,12 @@ class MessageReader {
     return Required(field, Int(field));
   }
 
-  // "model.layer_count"
+  // Returns the full path of a field, such as "model.layer_count".
   [[nodiscard]] std::string At(std::string_view field) const;
-  // `description` as in FieldViolation.
+  // Adds a mistake; `description` is as in FieldViolation.
   void Add(std::string_view field, std::string description) const;
   void RequirePositive(std::string_view field, double value) const;
-  // Tells if a mistake of the field, or inside it, has been found.
+  // Returns true if a mistake of the field, or of something inside it, has been found.
   [[nodiscard]] bool HasMistakes(std::string_view field) const;
   void AddWordMistake(std::string_view field, const std::string& word,
                       const std::string& allowed) const;

@@ -13,9 +13,9 @@ namespace meshwright {
 namespace {
 
 constexpr Seconds kLongestJob(30 * 86400.0);
-// The harness itself, under the same limit, takes some 20 MB.
+// The harness runs under the same limit and takes about 20 MB itself.
 constexpr Bytes kLeastMemoryLimit{64 << 20};
-// Variables that an engine itself sets (server/launchers/jobs/job_engine.h).
+// The variables that an engine sets itself (server/launchers/jobs/job_engine.h).
 constexpr std::string_view kEngineVariables[] = {"LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "RANK",
                                                  "WORLD_SIZE"};
 constexpr std::string_view kOwnPrefix = "MESHWRIGHT_";
@@ -71,7 +71,7 @@ std::string ReadVisibleDevices(const MessageReader& in) {
   return *stated;
 }
 
-// Refuses what the harness would refuse on the nodes, in its words (docs/harness.md).
+// Refuses what the harness would refuse on the nodes, with the same words (docs/harness.md).
 void CheckFormat(const MessageReader& in, const JobMetrics& metrics) {
   const std::string format = metrics.format.value_or("meshwright");
   const std::vector<std::string> known = {"meshwright", "json",      "megatron",
@@ -142,7 +142,7 @@ KubernetesOptions ReadKubernetes(const MessageReader& in) {
         options.labels.emplace(labels[i].substr(0, equals), labels[i].substr(equals + 1));
     if (!is_new) in.Add(fmt::format("labels[{}]", i), fmt::format("{}; stated twice", key->first));
   }
-  // Their limits are kubernetes_check.h's.
+  // kubernetes_check.h checks the limits of these values.
   const auto read = [&in](std::string_view field, Seconds& limit) {
     limit = Seconds(in.Double(field).value_or(limit.count()));
   };

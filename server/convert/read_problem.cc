@@ -28,8 +28,8 @@ MlaSpec ReadMla(const MessageReader& in) {
           .v_head_dim = in.RequiredInt("v_head_dim")};
 }
 
-// Heads and their size have defaults that follow from other fields. Where those are wrong, the 1
-// keeps a default from being a second mistake: nobody stated it.
+// The number of heads and their size have defaults that follow from other fields. If those fields
+// are wrong, a default of 1 avoids a second mistake about a value that nobody stated.
 void ReadHeads(const MessageReader& in, ModelSpec& model) {
   model.attention_head_count = in.RequiredInt("attention_head_count");
   const int heads = model.attention_head_count;

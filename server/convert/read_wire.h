@@ -18,28 +18,30 @@
 
 namespace meshwright {
 
-// The parts of a request, each from a reader of its message (proto/meshwright/v1/problem.proto).
-// They find what is missing and words that no table has; limits are Validate's and CheckQuestion's.
+// These functions read the parts of a request from a reader of its message
+// (proto/meshwright/v1/problem.proto). They find missing fields and unknown words; limits are
+// checked by Validate and CheckQuestion.
 ModelSpec ReadModel(const MessageReader& in);
 WorkloadRequest ReadWorkload(const MessageReader& in);
 ClusterRequest ReadCluster(const MessageReader& in);
 PlanRequest ReadPlan(const MessageReader& in);
 
-// A measured result, from any message with a HistoryRow's fields: what is missing, the limits, and
-// whether the question allows the plan. A row without a mistake is resolved.
+// Reads a measured result from any message that has the fields of HistoryRow. Checks for missing
+// fields, limits, and whether the question allows the plan. A row without a mistake is resolved.
 HistoryRow ReadHistoryRow(const MessageReader& in, QuestionResolver& resolver);
 
-// Reads how plans become jobs, and checks its limits.
+// Reads how plans become jobs, and checks the limits.
 JobTemplate ReadJob(const MessageReader& in);
 
 // Reads the rows of the field `history`.
 std::vector<HistoryRow> ReadHistory(const MessageReader& in, const Knowledge& knowledge);
 
-// One mistake a field, the first; none inside a message that is a mistake itself: a model that is
-// missing needs no complaint about its layer count. OK when nothing was found.
+// Returns OK if no mistake was found. Otherwise the status lists the first mistake of each field,
+// but none inside a message that is a mistake itself: if the model is missing, there is no
+// complaint about its layer count.
 absl::Status FoundStatus(const std::vector<FieldViolation>& found);
 
-// Its `cost_model`; nothing: the built-in model.
+// Reads the field `cost_model`. Returns nullopt for the built-in model.
 std::optional<CostModelRequest> ReadCostModelRequest(const MessageReader& in);
 
 }  // namespace meshwright

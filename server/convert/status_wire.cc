@@ -20,9 +20,9 @@ constexpr char kResourceNameUrl[] = "meshwright/resource_name";
 constexpr char kStudyIdUrl[] = "meshwright/study_id";
 constexpr char kStudyIdKey[] = "study_id";
 
-// Trailing metadata of 8 KiB is all that a client takes by default (GRPC_ARG_MAX_METADATA_SIZE),
-// and a list of wrong fields stands in both the message and the details; a long message is cut to
-// its count. Our own client builds the message again from the details.
+// By default a client accepts only 8 KiB of trailing metadata (GRPC_ARG_MAX_METADATA_SIZE), and a
+// list of bad fields is sent in both the message and the details. A long message is therefore cut
+// to the number of its mistakes; our own client rebuilds the message from the details.
 constexpr std::size_t kLongestMessage = 1500;
 
 std::optional<std::string> Payload(const absl::Status& status, const char* url) {
@@ -69,7 +69,7 @@ std::vector<FieldViolation> Violations(const google::rpc::BadRequest& bad_reques
   return violations;
 }
 
-// `status` with what one detail says.
+// Adds the content of one detail to `status`.
 absl::Status ApplyDetail(absl::Status status, const google::protobuf::Any& detail) {
   google::rpc::ErrorInfo info;
   google::rpc::ResourceInfo resource;

@@ -7,12 +7,12 @@
 
 namespace meshwright {
 
-// Gives what TuningService.ListTrials answers from a store: the trials of a study, page by page.
-// INVALID_ARGUMENT for an unknown state, outcome or order; NOT_FOUND: UNKNOWN_STUDY.
+// Answers TuningService.ListTrials from a store, page by page. Returns INVALID_ARGUMENT for an
+// unknown state, outcome or order, and NOT_FOUND with reason UNKNOWN_STUDY.
 absl::StatusOr<v1::ListTrialsResponse> ListTrials(const HistoryQueries& history,
                                                   const v1::ListTrialsRequest& request);
 
-// Gives what TuningService.ListPlans answers from a page of a study's ranked plans.
+// Converts a page of a study's ranked plans to the answer of TuningService.ListPlans.
 absl::StatusOr<v1::ListPlansResponse> ToWire(const PlanPage& page);
 
 }  // namespace meshwright
