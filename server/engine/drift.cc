@@ -13,13 +13,14 @@
 namespace meshwright {
 namespace {
 
-// A mean of independent runs lies so many deviations off by chance in 1 of 370 cases.
+// The mean of independent runs is off by this many standard deviations by chance in 1 of 370 cases.
 constexpr double kChance = 3;
-// More than count, because an interval without width says nothing.
+// The number of runs to read. It is higher than the number that counts, because runs without an
+// interval are skipped.
 constexpr int kLookedAt = 100;
 
-// Returns how far the run lies from what was expected, in standard deviations of its own interval,
-// whose two sides need not be alike.
+// Returns how far the run is from what was expected, in standard deviations of its own interval.
+// The two sides of the interval may differ.
 std::optional<double> DeviationOf(const MeasurementRecord& run) {
   const ExpectedFigures& expected = run.expected;
   const bool has_interval = expected.step_time && expected.low && expected.high;
@@ -62,7 +63,7 @@ absl::StatusOr<std::optional<std::string>> DriftWarning(
       .outcome = Outcome::kOk,
       .up_to_sequence = up_to_sequence,
       .has_interval = true};
-  // Ordered by time and not by number: an import gives old runs new numbers.
+  // The order is by time and not by number, because an import gives new numbers to old runs.
   ASSIGN_OR_RETURN(const MeasurementPage page,
                    store.ListMeasurements(filter, MeasurementOrder::kLatest, kLookedAt, ""));
   const std::optional<Drift> drift = FindDrift(page.measurements);

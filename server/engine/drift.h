@@ -12,26 +12,26 @@
 
 namespace meshwright {
 
-// A chip's departure from what is expected of it under a framework, by its newest runs, each taken
-// as standard deviations of its own expected interval. One run outside says little, and so do
-// several that are off a little, because runs of one job share what the model gets wrong; so it is
-// drift when the mean of at least three lies outside the central 80 % and so many would not lie
-// there by chance: |mean| > max(1.28, 3 / sqrt(n)).
+// The departure of a chip from what is expected of it under a framework. It is judged by the newest
+// runs, each in standard deviations of its own expected interval. One run outside its interval says
+// little. Several runs that are slightly off say little too, because runs of one job share the
+// errors of the model. So there is drift if the mean of at least three runs is outside the central
+// 80 % and would not be that far off by chance: |mean| > max(1.28, 3 / sqrt(n)).
 struct Drift {
   int run_count = 0;
   double mean_deviation = 0;  // standard deviations; positive: slower than expected
-  double limit = 0;           // of its absolute value
+  double limit = 0;           // limit of its absolute value
   double mean_ratio = 1;      // measured / expected, the geometric mean
 };
 inline constexpr int kMostDriftRuns = 8;
 inline constexpr int kLeastDriftRuns = 3;
 
-// Looks at the first kMostDriftRuns that ran and had an interval; the newest come first. Returns
+// Examines the first kMostDriftRuns that ran and had an interval; the newest come first. Returns
 // nullopt if there is no drift.
 std::optional<Drift> FindDrift(std::span<const MeasurementRecord> newest_first);
 
-// Returns what a user whose answer leans on the chip should know, by the trials and job reports up
-// to a number (absent: all); nullopt if there is no drift.
+// Returns a warning for a user whose answer relies on the chip, based on the trials and job reports
+// up to a number (absent: all). Returns nullopt if there is no drift.
 absl::StatusOr<std::optional<std::string>> DriftWarning(const Recorder& store,
                                                         std::string_view chip,
                                                         std::string_view framework,

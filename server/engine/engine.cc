@@ -37,13 +37,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Progress is journalled every 200 ms, and later every hundredth of the study's age, so that the
-// journal of a day-long study stays at about a thousand events: after 20 s it grows with the
-// logarithm of the age, 100 x ln(86400 / 20) = 837, behind the first 100.
+// Progress is written to the journal every 200 ms, and later every hundredth of the study's age, so
+// that the journal of a day-long study stays at about a thousand events. After 20 s it grows with
+// the logarithm of the age: 100 x ln(86400 / 20) = 837 events follow the first 100.
 constexpr std::chrono::milliseconds kProgressInterval(200);
 constexpr int kIntervalsPerAge = 100;
 
-// Studies with jobs that run beside each other; more wait.
+// The number of studies with jobs that run at the same time; others wait.
 constexpr int kJobThreads = 8;
 
 }  // namespace
@@ -94,17 +94,17 @@ struct Engine::State {
   const HistoryQueries queries{access};
   Followers followers{access};
 
-  // Guards what follows. A change of a study in the store and in the queue is one step, so it is
-  // held while the store is written to; reading the store needs none of it.
+  // Guards what follows. A change of a study in the store and in the queue is one step, so the
+  // mutex is held while the store is written. Reading the store does not need it.
   std::mutex mutex;
   std::condition_variable_any changed;
   StudyQueue studies;
   bool is_stopping = false;
 
-  std::vector<std::jthread> threads;  // last: they use all above
+  std::vector<std::jthread> threads;  // last, because they use all members above
 };
 
-// The caller publishes it.
+// The caller publishes the study.
 absl::StatusOr<StudyRecord> Engine::State::Finish(const StudyEnding& ending) const {
   return WriteTo(access, [&](Recorder& recorder) { return EndStudy(recorder, ending); });
 }
@@ -113,7 +113,7 @@ absl::StatusOr<InsertedStudy> Engine::State::Insert(StudyRecord record,
                                                     const CreateStudyOptions& options) const {
   record.owner = owner;
   record.request_id = options.request_id;
-  record.request_hash += options.study_id.value_or("");  // part of what the client asked for
+  record.request_hash += options.study_id.value_or("");  // it is part of what the client asked for
   record.create_time_ms = NowMs();
   const auto insert = [&record](Recorder& recorder) { return recorder.InsertStudy(record); };
   record.id = options.study_id.value_or("");
@@ -155,9 +155,9 @@ absl::Status Engine::State::SetRunning(Recorder& recorder, const std::string& id
                                        StudyRequest& request) const {
   const auto updated = recorder.UpdateStudy(
       {.study_id = id, .state = StudyState::kRunning, .time_ms = NowMs(), .owner = owner});
-  // Cancelled between the queue and here: it runs into its cancelled stop token at once.
+  // A study that was cancelled after it left the queue goes on: its stop token ends it at once.
   if (!updated.ok() && !is_cancelled) return updated.status();
-  // The history that it may learn from is settled when it first starts.
+  // The history that a study may learn from is fixed when it first starts.
   ASSIGN_OR_RETURN(const std::int64_t last, recorder.LastMeasurementSequence());
   ASSIGN_OR_RETURN(
       request.history_sequence,
@@ -220,7 +220,7 @@ absl::StatusOr<StudyAnswer> Engine::State::Answer(const std::string& id,
     unsaved_progress.reset();
     AppendProgress(id, progress);
   };
-  // The thread must outlive any study, also one that asks for more memory than there is.
+  // The thread must outlive any study, even one that asks for more memory than there is.
   try {
     return Try(id, request,
                {.cancel = cancel,
@@ -287,14 +287,14 @@ absl::Status Engine::State::Interrupt(const std::string& id) const {
   });
 }
 
-// The caller holds the mutex, so that a study is not cancelled while its end is being stored.
+// The caller holds the mutex, so that a study cannot be cancelled while its end is being stored.
 absl::Status Engine::State::Save(const std::string& id, StudyEnding& ending, bool was_cut) {
   if (studies.Running(id)->is_cancelled_by_user && ending.state != StudyState::kFailed) {
     ending.state = StudyState::kCancelled;
     ending.outcome = "cancelled";
     return Finish(ending).status();
   }
-  if (was_cut) return Interrupt(id);  // by our destructor: nobody else cancels
+  if (was_cut) return Interrupt(id);  // our destructor stopped it; nobody else cancels
   return Finish(ending).status();
 }
 
@@ -318,7 +318,8 @@ void Engine::State::Conclude(const std::string& id, StudyEnding ending, bool was
   }
 }
 
-// One call, and so one sync. The answer is kept whatever becomes of what explains it.
+// Writes in one call, so that it takes one sync. The answer is kept even if what explains it cannot
+// be.
 absl::StatusOr<StudyRecord> Engine::State::Record(
     const StudyRecord& record, const std::optional<CalibrationRecord>& calibration,
     const StudyEnding& ending) const {
@@ -333,7 +334,8 @@ absl::StatusOr<StudyRecord> Engine::State::Record(
   return study;
 }
 
-// The caller holds the mutex and, outside of it, publishes the study and stops it by `cancel`.
+// The caller holds the mutex. After releasing it, the caller publishes the study and stops it with
+// `cancel`.
 absl::StatusOr<StudyRecord> Engine::State::Cancel(std::string_view id,
                                                   std::optional<std::stop_source>& cancel) {
   ASSIGN_OR_RETURN(const StudyRecord study, queries.GetStudy(id));
@@ -366,7 +368,7 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Start(Recorder recorder, const K
   auto state =
       std::make_unique<State>(std::move(recorder), knowledge, std::move(codec), std::move(hooks));
   State& s = *state;
-  // One call, and so one sync, however many studies there are.
+  // All studies take one call, so that it takes one sync.
   RETURN_IF_ERROR(s.store.Write(
       [&s](Recorder& writer) { return TakeUpStudies(writer, s.owner, s.codec, s.studies); }));
   for (int i = 0; i <= kJobThreads; ++i) {

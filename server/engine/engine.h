@@ -37,34 +37,36 @@ struct OutsideRun {
 };
 
 struct EngineHooks {
-  // Told what no caller can be told: the store failed under a study. From any thread.
+  // Called from any thread with an error that no caller can be given: the store failed during a
+  // study.
   std::function<void(std::string_view study_id, const absl::Status&)> on_error = {};
-  // Runs a study; tests hold it up to meet a running study.
+  // Runs a study. Tests replace it to hold a study while it runs.
   std::function<absl::StatusOr<StudyAnswer>(const StudyRequest&, const Knowledge&,
                                             const StudyControl&)>
       run = RunStudy;
-  // True if studies may run the commands that they state, as this process's user.
+  // True if studies may run the commands in their requests, as this process's user.
   bool allows_jobs = false;
 };
 
-// Runs studies on threads of its own and keeps them in the store: searches one after the other,
-// those whose trials are jobs beside them. All methods may be called from any thread. At start,
-// studies that an earlier process left behind are shown as interrupted and then run again from
-// their stored request; one that has taken its process down three times fails.
+// Runs studies on threads of its own and keeps them in the store. Searches run one after the other;
+// studies whose trials are jobs run beside them. All methods may be called from any thread. At
+// start, studies that an earlier process left behind are shown as interrupted and then run again
+// from their stored request. A study that has crashed its process three times fails.
 class Engine {
  public:
   // `knowledge` must outlive the engine.
   static absl::StatusOr<std::unique_ptr<Engine>> Start(Recorder recorder,
                                                        const Knowledge& knowledge, StudyCodec codec,
                                                        EngineHooks hooks = {});
-  // Stops what runs and leaves it interrupted in the store, to be resumed; jobs run on.
+  // Stops the studies that run and leaves them interrupted in the store, to be resumed. Their jobs
+  // go on.
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // Makes a study and queues it, or returns the study that the same request with the same
-  // request_id made before. PERMISSION_DENIED with reason JOBS_NOT_ALLOWED if it would run jobs
-  // and this engine runs none.
+  // Creates a study and queues it, or returns the study that the same request with the same
+  // request_id created before. Returns PERMISSION_DENIED with reason JOBS_NOT_ALLOWED if it would
+  // run jobs and this engine may not.
   absl::StatusOr<StudyRecord> CreateStudy(const StudyRequest& request,
                                           const CreateStudyOptions& options);
 
@@ -83,22 +85,22 @@ class Engine {
                                      std::string_view page_token);
   absl::StatusOr<std::vector<EventRecord>> ListEvents(std::string_view id,
                                                       std::int64_t after_revision);
-  // Ends a study as CANCELLED, with the best plan so far if there is one. Idempotent; a study that
-  // has ended stays as it is.
+  // Ends a study as CANCELLED, with the best plan so far if there is one. Idempotent: a study that
+  // has ended does not change.
   absl::StatusOr<StudyRecord> CancelStudy(std::string_view id);
 
-  // Replays the journal after `after_revision`, then follows it, without a gap or a repeat, because
-  // both come from the journal. The replay calls `sink` before this returns.
+  // Replays the journal after `after_revision`, then follows it. There is no gap and no repeat,
+  // because both come from the journal. The replay calls `sink` before this returns.
   absl::StatusOr<std::int64_t> Subscribe(std::string_view id, std::int64_t after_revision,
                                          EventSink sink);
-  // Returns when `sink` is not being called any more.
+  // Returns once `sink` is no longer being called.
   void Unsubscribe(std::int64_t subscription);
 
-  // Returns the store, for code that reads or writes it between two steps of the studies; writes
+  // Returns the store, for code that reads or writes it between two steps of the studies. Writes
   // that arrive together are made durable together (store.h).
   [[nodiscard]] const StoreAccess& store() const;
 
-  // Answers the questions that clients ask of the store.
+  // Returns the queries that answer what clients ask of the store.
   [[nodiscard]] const HistoryQueries& queries() const;
 
   // Returns the longest time for which one group of writes kept others waiting.

@@ -19,7 +19,7 @@ absl::StatusOr<std::int64_t> Followers::Add(std::string_view study_id, std::int6
                      return recorder.GetStudy(study_id);
                    }));
   const std::int64_t id = next_id_++;
-  // A reader that has seen the last event of a study that has ended gets no event, only the end.
+  // A reader that has already seen the last event of a finished study gets only the end.
   if (IsTerminal(study.state) && after_revision >= study.revision) {
     sink(std::nullopt);
     return id;

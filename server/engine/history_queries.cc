@@ -102,7 +102,7 @@ absl::StatusOr<BackupFile> HistoryQueries::Backup(std::string_view label) const 
         .name = fmt::format("{}-{}{}", store.stem().string(), label, store.extension().string())};
     const std::filesystem::path copy = store.parent_path() / backup.name;
     RETURN_IF_ERROR(recorder.Backup(copy.string()));
-    std::error_code ignored;  // the copy is there
+    std::error_code ignored;  // the copy is complete anyway
     backup.size_bytes = static_cast<std::int64_t>(std::filesystem::file_size(copy, ignored));
     return backup;
   });

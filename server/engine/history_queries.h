@@ -18,7 +18,7 @@
 
 namespace meshwright {
 
-// Job reports, and a warning for each chip and framework among them that drifts.
+// Job reports, with a warning for each chip and framework among them that has drifted.
 struct JobReportPage {
   MeasurementPage page = {};
   std::vector<std::string> warnings = {};
@@ -29,14 +29,13 @@ struct BackupFile {
   std::int64_t size_bytes = 0;
 };
 
-// The questions that clients ask of a store: a server's, or the one that a command has open. Each
-// is answered by a Recorder that is lent for it and sees what is committed. May be used from any
-// thread if the access may.
+// Answers what clients ask of a store, which a server or a command has open. Each question borrows
+// a Recorder that sees what is committed. May be used from any thread if the access may.
 class HistoryQueries {
  public:
   explicit HistoryQueries(StoreAccess store) : store_(std::move(store)) {}
 
-  // As the Recorder's calls of these names.
+  // These work like the Recorder's calls of the same names.
   [[nodiscard]] absl::StatusOr<StudyRecord> GetStudy(std::string_view id) const;
   [[nodiscard]] absl::StatusOr<StudyPage> ListStudies(int page_size,
                                                       std::string_view page_token) const;
@@ -57,14 +56,14 @@ class HistoryQueries {
       const std::optional<std::string>& chip, int page_size, std::string_view page_token) const;
   [[nodiscard]] absl::Status Export(const MeasurementFilter& filter, const LineSink& sink) const;
 
-  // Lists, newest first, the measurements of the filter that came as job reports, whatever sources
-  // it states.
+  // Lists, newest first, the measurements that came as job reports and pass the filter. The sources
+  // that the filter states are ignored.
   [[nodiscard]] absl::StatusOr<JobReportPage> ListJobReports(MeasurementFilter filter,
                                                              int page_size,
                                                              std::string_view page_token) const;
 
-  // Copies the store to a new file beside it, "history-LABEL.db" for "history.db", while others
-  // read and write. FAILED_PRECONDITION for a store in memory.
+  // Copies the store to a new file beside it while others read and write: "history-LABEL.db" for
+  // "history.db". Returns FAILED_PRECONDITION for a store in memory.
   [[nodiscard]] absl::StatusOr<BackupFile> Backup(std::string_view label) const;
 
  private:

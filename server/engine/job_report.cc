@@ -35,13 +35,13 @@ struct ReportedQuestion {
   PreparedQuestion prepared = {};
 };
 
-// The distinct questions of a batch, and the place of each report's among them.
+// The distinct questions of a batch, and the index among them of each report's question.
 struct ReportedQuestions {
   std::vector<ReportedQuestion> questions = {};
   std::vector<std::size_t> of_report = {};
 };
 
-// Resolves the question of a report that nobody has checked.
+// Resolves the question of a report if that has not been done yet.
 absl::StatusOr<std::shared_ptr<const Problem>> ProblemOf(const HistoryRow& run,
                                                          const Knowledge& knowledge) {
   if (run.resolved.has_value()) return run.resolved->problem;
@@ -132,8 +132,9 @@ absl::Status Insert(Recorder& store, std::span<const MeasurementRecord> measurem
   return absl::OkStatus();
 }
 
-// Prepares each question by what the store has at this moment, and returns the calibrations. One
-// after the other and while others have the store, because it takes a tenth of a second a question.
+// Prepares each question from what the store has at this moment, and returns the calibrations. It
+// handles one question after the other and lets others use the store meanwhile, because each takes
+// a tenth of a second.
 absl::StatusOr<std::vector<CalibrationRecord>> PrepareAll(ReportedQuestions& reported,
                                                           const StoreAccess& store,
                                                           const Knowledge& knowledge,
@@ -152,7 +153,7 @@ absl::StatusOr<std::vector<CalibrationRecord>> PrepareAll(ReportedQuestions& rep
   for (auto& [stated, record, prepared] : reported.questions) {
     ASSIGN_OR_RETURN(prepared,
                      Prepare({.question = stated}, std::move(prepared.problem), knowledge, source));
-    prepared.runs = {};  // they take memory, and nothing asks for them any more
+    prepared.runs = {};  // they take memory and are not needed any more
     if (!prepared.learnt.report.has_value()) continue;
     calibrations.push_back(CalibrationRecordOf(*prepared.learnt.report, codec, time_ms));
   }

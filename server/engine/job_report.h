@@ -16,30 +16,31 @@
 
 namespace meshwright {
 
-// The result of a job that was really launched.
+// The result of a job that somebody ran.
 struct JobReport {
   HistoryRow run = {};
-  std::optional<std::string> study_id = {};    // whose plan was launched
-  std::optional<std::string> request_id = {};  // makes keeping it idempotent
-  std::string request_hash = {};               // of the whole request
+  std::optional<std::string> study_id = {};    // the study whose plan was run
+  std::optional<std::string> request_id = {};  // makes keeping the report idempotent
+  std::string request_hash = {};               // hash of the whole request
   std::string job_name = {};
   std::string note = {};
 };
 
 struct KeptReport {
-  MeasurementRecord measurement = {};  // as it was stored first
-  // Warnings of drift, as it stood with this report; if several reports are on a chip under a
-  // framework, only the last of them has it.
+  MeasurementRecord measurement = {};  // as it was first stored
+  // Warnings of drift as of this report. If several reports are about the same chip and framework,
+  // only the last of them has the warning.
   std::vector<std::string> warnings = {};
 };
 
-// The most different questions in one batch, each of which is calibrated anew.
+// The number of different questions in one batch is limited, because each is calibrated anew.
 inline constexpr std::size_t kMostReportedQuestions = 50;
 
-// Keeps reports beside what is expected of their plans at this moment, by what the store had
-// measured before them: all or none, in their order. The reports are valid (job_report_wire.cc).
-// Reads no clock: `time_ms` is now. INVALID_ARGUMENT if they ask more than kMostReportedQuestions;
-// other errors are the store's: REQUEST_ID_REUSED for a request_id that made another report.
+// Keeps reports together with what is expected of their plans, based on what the store had measured
+// before them. Keeps all in their order, or none. The reports are valid (job_report_wire.cc).
+// `time_ms` is the current time, so that no clock is read here. Returns INVALID_ARGUMENT for more
+// than kMostReportedQuestions questions. Other errors are the store's: REQUEST_ID_REUSED for a
+// request_id that another report used.
 absl::StatusOr<std::vector<KeptReport>> KeepJobReports(std::span<const JobReport> reports,
                                                        const StoreAccess& store,
                                                        const Knowledge& knowledge,

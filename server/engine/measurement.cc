@@ -26,7 +26,8 @@ QuestionRecord QuestionRecordOf(const Question& question, const Problem& problem
                            .software_fingerprint = SoftwareFingerprint(problem),
                            .chip_fingerprint = ChipFingerprint(chip),
                            .question = codec.encode_question(question)};
-  // The same bytes mean something else when a chip's figures or a default have changed.
+  // The digest includes the fingerprints, because the same bytes mean something else once a chip's
+  // figures or a default have changed.
   record.digest = Fnv1a128Hex(fmt::format("{}\n{}\n{}\n{}\n{}", record.job_fingerprint,
                                           record.hardware_fingerprint, record.software_fingerprint,
                                           record.chip_fingerprint, record.question));

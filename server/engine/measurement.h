@@ -9,14 +9,16 @@
 
 namespace meshwright {
 
-// Returns the row under which the store files results of a question; `problem` is the resolved one.
+// Returns the row under which the store files the results of a question. `problem` is the resolved
+// question.
 QuestionRecord QuestionRecordOf(const Question& question, const Problem& problem,
                                 const StudyCodec& codec);
 
-// Returns an id of its own. `origin` is the attempt of a trial, else what tells it from others.
+// Returns a unique id. `origin` is the attempt of a trial, or other text that makes the measurement
+// unique.
 std::string MeasurementId(const MeasurementRecord& measurement, std::string_view origin);
 
-// Returns what the store keeps of a calibration.
+// Returns the part of a calibration that the store keeps.
 CalibrationRecord CalibrationRecordOf(const CalibrationReport& report, const StudyCodec& codec,
                                       std::int64_t time_ms);
 

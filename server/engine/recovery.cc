@@ -21,12 +21,12 @@
 namespace meshwright {
 namespace {
 
-// A study that took its process down this often is taken for the cause.
+// A study that was running this often when its process crashed is assumed to be the cause.
 constexpr int kMostCrashes = 3;
 
-// Returns how often the process was lost while it ran this study and had ended no trial since the
-// last loss: the state events that go from running to interrupted, except those that an orderly
-// stop wrote (kShutdownEventKind stands before them).
+// Returns how often the process crashed while it ran this study, counted since the last trial that
+// ended. A crash shows as a state event from running to interrupted; an orderly stop writes
+// kShutdownEventKind before it.
 absl::StatusOr<int> CrashCount(const Recorder& recorder, std::string_view study_id) {
   int count = 0;
   std::int64_t revision = 0;
@@ -37,7 +37,7 @@ absl::StatusOr<int> CrashCount(const Recorder& recorder, std::string_view study_
     for (const EventRecord& event : events) {
       revision = event.revision;
       if (event.kind == kShutdownEventKind) is_running = false;
-      if (event.kind == kTrialEventKind) count = 0;  // a study that gets on is not the cause
+      if (event.kind == kTrialEventKind) count = 0;  // a study that makes progress is not the cause
       if (event.kind != kStateEventKind) continue;
       const auto state = ParseChoice<StudyState>(event.payload);
       if (state == StudyState::kInterrupted && is_running) ++count;
@@ -47,8 +47,8 @@ absl::StatusOr<int> CrashCount(const Recorder& recorder, std::string_view study_
 }
 
 absl::Status InterruptOrphans(Recorder& recorder, const std::string& owner, StudyQueue& studies) {
-  // One process writes the store, and its engine is only starting: a study of our own pid is one
-  // that an earlier engine of this process left.
+  // Only one process writes the store, and its engine is just starting. So a study with our own pid
+  // was left by an earlier engine of this process.
   const auto is_alive = [&](std::string_view o) { return o != owner && IsAlive(o); };
   const auto has_job_left = [&](const std::string& id) { return HasJobLeft(recorder, id); };
   const auto orphans = recorder.InterruptOrphans(is_alive, NowMs(), has_job_left);
@@ -64,7 +64,8 @@ absl::Status InterruptOrphans(Recorder& recorder, const std::string& owner, Stud
   return absl::OkStatus();
 }
 
-// Returns the interrupted studies, the oldest first; also those that an orderly stop has left so.
+// Returns the interrupted studies, the oldest first. They include those that an orderly stop
+// interrupted.
 absl::StatusOr<std::vector<std::string>> Interrupted(const Recorder& recorder) {
   std::vector<std::string> interrupted;
   std::string page_token;
@@ -92,7 +93,7 @@ absl::Status Requeue(Recorder& recorder, const std::string& id, const std::strin
   const auto study = recorder.UpdateStudy(
       {.study_id = id, .state = StudyState::kQueued, .time_ms = NowMs(), .owner = owner});
   if (!study.ok()) return study.status();
-  // A request that cannot be read fails where it is read again.
+  // If the request cannot be read, the study fails later, when the request is read again.
   const auto request = codec.decode_request(study->question);
   studies.Push(id, request.ok() ? LaneOf(*request) : Lane::kSearches);
   return absl::OkStatus();

@@ -9,8 +9,8 @@
 
 namespace meshwright {
 
-// Takes up the studies that earlier processes left behind, when an engine starts: they are shown as
-// interrupted and queued again, the oldest first; one that has taken its process down three times
+// Resumes the studies that earlier processes left behind, when an engine starts. They are shown as
+// interrupted and queued again, the oldest first. A study that has crashed its process three times
 // fails. `owner` is this process.
 absl::Status TakeUpStudies(Recorder& recorder, const std::string& owner, const StudyCodec& codec,
                            StudyQueue& studies);

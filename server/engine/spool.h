@@ -13,28 +13,28 @@
 
 namespace meshwright {
 
-// The most that a spool takes; absent: as much as the disk does.
+// The size that a spool may reach. If absent, only the disk limits it.
 struct SpoolLimits {
   std::optional<std::int64_t> bytes = {};
   std::optional<std::int64_t> line_bytes = {};
 };
 
-// A file without a name, gone with its owner: between a network that takes its time and a store
-// that must not wait for it, and for lines that are read twice. First written, then read from its
-// start. For one thread at a time.
+// A file without a name that is deleted together with its owner. It is first written, then read
+// from its start. It stands between a slow network and a store that must not wait for it, and holds
+// lines that are read twice. Not for use from several threads at once.
 class Spool {
  public:
   static absl::StatusOr<Spool> Open(const SpoolLimits& limits = {});
 
-  // RESOURCE_EXHAUSTED beyond the limit, or when the disk is full.
+  // Returns RESOURCE_EXHAUSTED beyond the limit, or if the disk is full.
   absl::Status Append(std::string_view bytes);
   absl::Status Rewind();
-  // Returns up to `size` bytes; none at the end.
+  // Returns up to `size` bytes; an empty string at the end.
   absl::StatusOr<std::string> Read(std::size_t size);
-  // Returns the next line without its end; nullopt after the last. INVALID_ARGUMENT for one that is
-  // longer than the limit.
+  // Returns the next line without its end, or nullopt after the last line. Returns INVALID_ARGUMENT
+  // for a line that is longer than the limit.
   absl::StatusOr<std::optional<std::string>> ReadLine();
-  // Returns its lines as an import reads them; valid as long as this is.
+  // Returns the lines for an import. The result is valid as long as this spool is.
   [[nodiscard]] LineSource Lines();
 
  private:

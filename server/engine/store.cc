@@ -9,7 +9,7 @@
 namespace meshwright {
 namespace {
 
-// Readers that are kept open; as many as call at once are opened when needed.
+// The number of readers that stay open. Simultaneous calls open more if needed.
 constexpr std::size_t kMostIdleReaders = 8;
 
 }  // namespace

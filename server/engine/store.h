@@ -14,28 +14,28 @@
 
 namespace meshwright {
 
-// The store that a server has open: one Recorder that writes, and others that only read, so that
-// nobody who looks something up waits for a writer. May be used from any thread.
+// The store that a server has open. One Recorder writes and others only read, so that no reader
+// waits for a writer. May be used from any thread.
 class Store {
  public:
   explicit Store(Recorder writer);
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
-  // Lends a Recorder to one call, which sees all that is committed. A store in memory can be seen
-  // only by its writer: there readers and writers wait for each other.
+  // Lends a Recorder that sees all that is committed to one call. A store in memory is visible only
+  // to its writer, so there readers and writers wait for each other.
   absl::Status Read(const StoreRead& read);
 
-  // Makes calls that arrive together durable together (store_writer.h); must not be called from
-  // another call.
+  // Runs the call. Calls that arrive together are made durable together (store_writer.h). Must not
+  // be called from within another call.
   absl::Status Write(StoreCall call);
 
-  // Both as functions; valid as long as the store is.
+  // Returns both as functions, which are valid as long as the store is.
   [[nodiscard]] StoreAccess Access();
 
   [[nodiscard]] int schema_version() const { return writer_.schema_version(); }
 
-  // The longest time for which one group of calls kept other writers waiting.
+  // Returns the longest time for which one group of calls kept other writers waiting.
   [[nodiscard]] std::chrono::duration<double> longest_hold() const;
 
  private:
@@ -46,7 +46,7 @@ class Store {
   const std::string path_;  // empty: in memory
 
   std::mutex readers_mutex_;
-  std::vector<Recorder> idle_readers_;  // that nobody uses at the moment
+  std::vector<Recorder> idle_readers_;  // currently unused
 
   mutable std::mutex writer_mutex_;
   Recorder writer_;

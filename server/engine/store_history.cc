@@ -36,12 +36,12 @@ MeasurementFilter FilterOf(const Problem& problem, std::int64_t up_to_sequence) 
           .up_to_sequence = up_to_sequence};
 }
 
-// A question of the store and what it is today.
+// A question from the store, resolved with today's facts.
 struct StoredQuestion {
   Question question = {};
   std::shared_ptr<const Problem> problem = {};
-  Seconds floor = Seconds(0);  // no step is shorter
-  absl::Status refusal = {};   // why this program cannot ask it; then nothing of the above
+  Seconds floor = Seconds(0);  // no step can be shorter
+  absl::Status refusal = {};   // why this program cannot ask it; then the fields above are empty
 };
 
 absl::StatusOr<HistoryRow> RowOf(const MeasurementRecord& measurement,

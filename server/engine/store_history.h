@@ -11,22 +11,23 @@
 
 namespace meshwright {
 
-// Returns the store's measurements, up to a number, that may calibrate the question's answer: those
-// on its chip under its framework, of its own job first and then the newest, kMostStoreRows
-// altogether. Measurements of a table that stands in for a cluster are not among them. Measurements
-// are never changed, so that the same number gives the same rows at any time. A measurement is left
-// out, and a warning says so, if this program cannot read it, if today's facts refuse its plan or
-// question, or if it claims more than the devices' peak allows. Another warning is of the drift of
-// the chip.
+// Returns the measurements in the store, up to a number, that may calibrate the question's answer.
+// These are the ones on its chip under its framework: those of its own job first and then the
+// newest, at most kMostStoreRows in total. Measurements from a table that stands in for a cluster
+// are excluded. Measurements never change, so the same number gives the same rows at any time. A
+// measurement is left out, with a warning, if this program cannot read it, if today's facts do not
+// allow its plan or question, or if it claims more than the peak of the devices. Another warning
+// tells of drift of the chip.
 absl::StatusOr<StoreHistory> ReadStoreHistory(const Recorder& recorder, const Problem& problem,
                                               const Knowledge& knowledge, const StudyCodec& codec,
                                               std::int64_t up_to_sequence);
 
-// The most rows that are learnt from. The model prices each: all take about a tenth of a second.
-// Times and memory of 128 count (estimator/learning/run_residuals.cc), and all failures.
+// The number of rows to learn from is limited, because the model prices each: all of them take
+// about a tenth of a second. The times and memory of 128 rows count
+// (estimator/learning/run_residuals.cc), and all failures.
 inline constexpr int kMostStoreRows = 1000;
 
-// The most rows that are looked at, to find these among rows that are left out.
+// The number of rows to read in order to find these among rows that are left out.
 inline constexpr int kMostStoreRowsRead = 5000;
 
 }  // namespace meshwright

@@ -4,8 +4,8 @@
 
 namespace meshwright {
 
-// Returns the file of the history if none is named: $XDG_STATE_HOME/meshwright/history.db, or
-// ~/.local/state/meshwright/history.db.
+// Returns the file of the history that is used by default: $XDG_STATE_HOME/meshwright/history.db,
+// or ~/.local/state/meshwright/history.db.
 std::string DefaultStorePath();
 
 }  // namespace meshwright

@@ -5,7 +5,7 @@
 
 namespace meshwright {
 
-// Whatever happens, those that wait are told.
+// Catches everything, so that all waiting callers get a result.
 std::vector<absl::Status> StoreWriter::RunAll(std::span<const StoreCall> calls) const {
   try {
     return together_(calls);
@@ -22,7 +22,7 @@ absl::Status StoreWriter::Run(StoreCall call) {
   changed_.wait(lock, [&] { return waiter.is_done || !is_writing_; });
   if (waiter.is_done) return waiter.result;
 
-  // Nobody writes: this thread does, for all that wait.
+  // No thread is writing, so this one writes for all that wait.
   is_writing_ = true;
   const std::vector<Waiter*> group = std::exchange(queue_, {});
   lock.unlock();
@@ -36,7 +36,7 @@ absl::Status StoreWriter::Run(StoreCall call) {
     group[i]->is_done = true;
   }
   is_writing_ = false;
-  // Under the lock: a waiter that has seen its end may take the writer down.
+  // This must happen under the lock: a waiter that has its result may destroy the writer.
   changed_.notify_all();
   return waiter.result;
 }

@@ -12,9 +12,9 @@
 
 namespace meshwright {
 
-// Lets many threads write to one store: calls that arrive while another is being made durable are
-// made durable together, with one sync instead of one each (docs/store.md "Group commit"). Starts
-// no thread: one of those that wait writes for all.
+// Lets many threads write to one store. Calls that arrive while others are being made durable are
+// made durable together, with one sync instead of one each (docs/store.md "Group commit"). It
+// starts no thread: one of the waiting threads writes for all.
 class StoreWriter {
  public:
   // Runs calls together: Recorder::RunTogether of a store that nobody else uses meanwhile.
@@ -24,10 +24,11 @@ class StoreWriter {
   StoreWriter(const StoreWriter&) = delete;
   StoreWriter& operator=(const StoreWriter&) = delete;
 
-  // Returns when what the call stored is durable, or why it is not; from any thread. The call may
-  // use the Recorder more than once, is all or nothing, sees what those before it stored, and runs
-  // on the thread of some caller: it must not call Run and must not wait. What it hands out is
-  // true only if this returns OK, because the disk may fail after the call.
+  // Returns OK once what the call stored is durable, or the reason why it is not. May be called
+  // from any thread. The call may use the Recorder more than once, and all of it takes effect or
+  // none. It sees what earlier calls stored. It runs on the thread of some caller, so it must not
+  // call Run and must not wait. Its results are valid only if this returns OK, because the disk may
+  // fail after the call.
   absl::Status Run(StoreCall call);
 
  private:

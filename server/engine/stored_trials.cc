@@ -35,7 +35,7 @@ absl::StatusOr<ParallelPlan> PlanOf(const TrialRecord& trial) {
                     "STORE_CORRUPT");
 }
 
-// Empty for an attempt that was measured.
+// Returns the message of a failure; empty for an attempt that was measured.
 std::string MessageOf(const AttemptRecord& attempt) {
   return attempt.failure_class.empty() ? "" : attempt.message;
 }
@@ -162,7 +162,7 @@ absl::Status StoredTrials::Begin(const ExpectedTrial& expected) {
                      return recorder.BeginTrial(intent);
                    }));
   attempt_ = std::move(begun.attempt);
-  is_adopted_ = false;  // nor the open one, of a plan that is no candidate any more
+  is_adopted_ = false;  // the open trial is not adopted either if its plan is no longer a candidate
   earlier_attempts_.clear();
   open_number_ = begun.trial.number;
   journal_.open = expected.plan;
@@ -232,7 +232,7 @@ AttemptEnding StoredTrials::EndingOf(const AttemptReport& report, Outcome outcom
           .time_ms = NowMs()};
 }
 
-// Tries again, since what was measured was paid for.
+// Retries, because measurements are expensive.
 absl::Status StoredTrials::Save(const StoreCall& save) const {
   absl::Status saved = options_.store.write(save);
   for (int i = 1; i < kSaveAttempts && !saved.ok(); ++i) {
@@ -247,7 +247,7 @@ absl::Status StoredTrials::End(int number, const TriedPlan& tried) {
   if (!report_.has_value()) attempt.device_time = tried.device_time;
   const bool is_cancelled = std::holds_alternative<Cancelled>(tried.outcome);
   is_adopted_ = false;
-  // A trial that is cancelled because its study stops may be begun again by a later process.
+  // If a trial was cancelled because its study stops, a later process may start it again.
   if (is_cancelled && options_.cancel.stop_requested()) {
     return Save([&](Recorder& recorder) { return recorder.FinishAttempt(attempt).status(); });
   }
@@ -271,7 +271,7 @@ MeasurementRecord StoredTrials::MeasurementOf(const TriedPlan& tried, std::int64
       .outcome = OutcomeOf(tried.outcome),
       .device_time = tried.device_time,
       .time_ms = time_ms};
-  // Nothing is predicted for a plan that runs again: its time is known.
+  // No prediction is stored for a plan that runs again, because its time is known.
   if (expected_.purpose == TrialPurpose::kSearch) {
     measurement.expected = {.step_time = expected_.step_time,
                             .low = expected_.step_time_low,
@@ -297,7 +297,7 @@ TrialEnding StoredTrials::EndingOf(const AttemptEnding& attempt, int number,
     ending.step_time = ran->step_time;
     ending.peak_memory = ran->peak_memory;
   }
-  // A trial that was stopped from outside proves nothing.
+  // A trial that was stopped from outside is not a measurement.
   if (!std::holds_alternative<Cancelled>(tried.outcome)) {
     ending.measurement = MeasurementOf(tried, attempt.time_ms);
   }

@@ -28,20 +28,21 @@ struct StoredTrialsOptions {
   StudyCodec codec = {};
   QuestionRecord question = {};
   std::string launcher = {};
-  int device_count = 1;         // that an attempt occupies
-  std::stop_token cancel = {};  // of the study
+  int device_count = 1;         // devices that an attempt occupies
+  std::stop_token cancel = {};  // stops the study
 };
 
-// Keeps the trial journal of a study in its store. Every end of a trial is a measurement too; those
-// of the replay launcher come from a measured table, not from a cluster, and are kept apart.
+// Keeps the trial journal of a study in its store. Every trial that ends is also stored as a
+// measurement. Those of the replay launcher come from a table of measurements, not from a cluster,
+// and are kept apart.
 class StoredTrials {
  public:
-  // Reads what an earlier process has written of the study.
+  // Reads what an earlier process wrote about the study.
   static absl::StatusOr<std::unique_ptr<StoredTrials>> Open(StoredTrialsOptions options);
   StoredTrials(const StoredTrials&) = delete;
   StoredTrials& operator=(const StoredTrials&) = delete;
 
-  // Valid as long as this is.
+  // Returns a journal that is valid as long as this object is.
   [[nodiscard]] const TrialJournal& journal() const { return journal_; }
 
  private:
@@ -65,19 +66,19 @@ class StoredTrials {
   const StoredTrialsOptions options_;
   TrialJournal journal_;
   std::string calibration_id_;
-  ExpectedTrial expected_;                       // of the newest trial
+  ExpectedTrial expected_;                       // the newest trial
   AttemptRecord attempt_;                        // the newest
   std::vector<AttemptRecord> earlier_attempts_;  // at the same trial
-  bool is_adopted_ = false;                      // the newest
-  std::optional<AttemptReport> report_;          // of the newest, by its launcher
-  std::optional<int> open_number_;               // of the trial that has begun and not ended
+  bool is_adopted_ = false;                      // refers to the newest attempt
+  std::optional<AttemptReport> report_;          // the launcher's, on the newest attempt
+  std::optional<int> open_number_;               // the trial that has begun and not ended
 };
 
-// Tells if an earlier process may have left a job of the study running.
+// Returns true if an earlier process may have left a job of the study running.
 bool HasJobLeft(const Recorder& recorder, const std::string& study_id);
 
-// Ends a study's open trials as cancelled, because the study ends. A study that is only interrupted
-// leaves its trial open, to be begun again.
+// Ends a study's open trials as cancelled, because the study ends. If a study is only interrupted,
+// its trial stays open, to be started again.
 absl::Status CancelOpenTrials(Recorder& recorder, std::string_view study_id, std::int64_t time_ms);
 
 // Ends a study and its open trials.

@@ -14,8 +14,8 @@
 
 namespace meshwright {
 
-// Writes studies' requests and answers as bytes for the store, and reads them. server/convert
-// supplies it (protobuf), so that nothing in here knows wire types.
+// Writes the requests and answers of studies as bytes for the store, and reads them. server/convert
+// supplies it with protobuf, so that this folder does not know the wire types.
 struct StudyCodec {
   std::function<std::string(const StudyRequest&)> encode_request = {};
   std::function<absl::StatusOr<StudyRequest>(std::string_view)> decode_request = {};
@@ -24,10 +24,10 @@ struct StudyCodec {
   std::function<std::string(const Estimate&)> encode_estimate = {};
   std::function<std::string(const Progress&)> encode_progress = {};
   std::function<std::string(const CalibrationReport&)> encode_calibration = {};
-  // Writes and reads the question that a result is about, as it was stated.
+  // Write and read the question of a result as it was stated.
   std::function<std::string(const Question&)> encode_question = {};
   std::function<absl::StatusOr<Question>(std::string_view)> decode_question = {};
-  // As StudyControl::print_case.
+  // Prints a case as StudyControl::print_case does.
   std::function<std::string(const Question&, const ParallelPlan&)> print_case = {};
 };
 

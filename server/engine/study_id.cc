@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kShortestId = 3;
 constexpr std::size_t kLongestId = 63;
-// A job's name may have 52 characters, of which "-t<trial>-a<attempt>" takes up to 12.
+// A job's name may have 52 characters, and "-t<trial>-a<attempt>" takes up to 12 of them.
 constexpr std::size_t kLongestForKubernetes = 40;
 
 // Spreads every input bit over the output (the finalizer of splitmix64, Steele et al., OOPSLA
@@ -32,7 +32,8 @@ bool IsIdCharacter(char c) { return IsLowerLetter(c) || (c >= '0' && c <= '9') |
 }  // namespace
 
 std::string NewStudyId() {
-  // The counter keeps ids of one process apart, time and random those of several.
+  // The counter separates the ids of one process; the time and the random number separate those of
+  // several.
   static std::atomic<std::uint64_t> counter = 0;
   static const std::uint64_t seed = [] {
     std::random_device device;

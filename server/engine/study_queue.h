@@ -16,8 +16,8 @@
 
 namespace meshwright {
 
-// Studies whose trials are jobs wait for a cluster, perhaps for hours; they have threads of their
-// own, so that they hold up no search.
+// The queues of studies. Studies whose trials are jobs wait for a cluster, perhaps for hours. They
+// have threads of their own, so that they do not delay searches.
 enum class Lane { kSearches, kJobs };
 inline constexpr int kLaneCount = 2;
 
@@ -26,19 +26,19 @@ struct RunningStudy {
   std::stop_source cancel = {};
   std::stop_source leave = {};  // StudyControl's
   bool is_cancelled_by_user = false;
-  std::optional<absl::Status> failure = {};  // that it ends with, whatever it answers
+  std::optional<absl::Status> failure = {};  // the study ends with it, whatever its answer is
 };
 
 Lane LaneOf(const StudyRequest& request);
 
-// The studies that wait, and those that run. Guarded by the engine's mutex.
+// The studies that wait and those that run. Guarded by the engine's mutex.
 class StudyQueue {
  public:
   void Push(std::string id, Lane lane) { Waiting(lane).push_back(std::move(id)); }
 
   [[nodiscard]] bool IsEmpty(Lane lane) { return Waiting(lane).empty(); }
 
-  // Returns the oldest study that waits, which runs from now on.
+  // Removes the oldest waiting study from its queue, marks it as running and returns its id.
   std::string Begin(Lane lane) {
     std::string id = std::move(Waiting(lane).front());
     Waiting(lane).pop_front();
@@ -63,13 +63,14 @@ class StudyQueue {
     for (std::deque<std::string>& waiting : waiting_) std::erase(waiting, id);
   }
 
-  // Has a study stopped as soon as it begins, because a job of it is to be ended. It ends with the
-  // failure or, if there is none, as cancelled by its user.
+  // Marks a study to be stopped as soon as it begins, because one of its jobs has to be ended. The
+  // study ends with the failure or, if there is none, as cancelled by its user.
   void EndWhenItBegins(const std::string& id, std::optional<absl::Status> failure) {
     to_end_.insert_or_assign(id, std::move(failure));
   }
 
-  // Returns all studies that run, for whoever stops them and leaves their jobs to the next process.
+  // Returns all running studies, so that they can be stopped and their jobs left to the next
+  // process.
   [[nodiscard]] std::vector<RunningStudy> All() const {
     std::vector<RunningStudy> all;
     for (const auto& [id, study] : running_) all.push_back(study);

@@ -54,7 +54,7 @@ std::vector<PlanRecord> ToRecords(const std::string& study_id, const StudyResult
   return records;
 }
 
-// A baseline that does not fit is no time to compare with.
+// Returns nullopt if the baseline does not fit, because its time is then no basis for comparison.
 std::optional<double> GainOverBaseline(const StudyResult& result) {
   if (result.plans.empty() || !result.baseline.has_value() || !result.baseline->estimate.fits) {
     return std::nullopt;
@@ -85,7 +85,7 @@ void AddFailure(const absl::Status& status, StudyEnding& ending) {
 }
 
 std::optional<absl::StatusCode> ParseCode(std::string_view word) {
-  // The canonical codes but OK.
+  // Tries all canonical codes except OK.
   for (int i = 1; i <= static_cast<int>(absl::StatusCode::kUnauthenticated); ++i) {
     const auto code = static_cast<absl::StatusCode>(i);
     if (absl::StatusCodeToString(code) == word) return code;
@@ -123,8 +123,8 @@ absl::StatusOr<StudyRecord> NewStudyRecord(const StudyRequest& request, const Kn
                         .chip = problem.cluster.pools.front().chip.id,
                         .device_count = DeviceCount(problem.cluster),
                         .question = codec.encode_request(request)};
-  // It tells a repeated request from another one with the same request_id. An attacker could send
-  // that other request with an id of its own anyway.
+  // The hash distinguishes a repeated request from another one with the same request_id. It need
+  // not resist attackers, who could send the other request with an id of its own anyway.
   record.request_hash = Fnv1a64Hex(record.question);
   return record;
 }
@@ -170,7 +170,7 @@ std::optional<absl::Status> ParseErrorText(std::string_view text) {
   const absl::Status status(*code, std::string(text.substr(colon + 2)));
   if (blank == std::string_view::npos) return status;
   const std::string_view reason = head.substr(blank + 1);
-  // Other text that happens to begin with a code's name.
+  // This is some other text that happens to begin with the name of a code.
   if (reason.empty() ||
       reason.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") != reason.npos) {
     return std::nullopt;

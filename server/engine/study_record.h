@@ -16,29 +16,30 @@
 
 namespace meshwright {
 
-// Returns the row of a new study: what lists show of its question, and the question itself. The
-// caller sets `id`, `state`, `owner` and the times. INVALID_ARGUMENT with every bad field at once
-// if the question cannot be asked, UNIMPLEMENTED with reason MIXED_CLUSTER_SEARCH if it has several
+// Returns the row of a new study: the question, and what lists show of it. The caller sets `id`,
+// `state`, `owner` and the times. Returns INVALID_ARGUMENT with every bad field at once if the
+// question cannot be asked, and UNIMPLEMENTED with reason MIXED_CLUSTER_SEARCH if it has several
 // pools.
 absl::StatusOr<StudyRecord> NewStudyRecord(const StudyRequest& request, const Knowledge& knowledge,
                                            const StudyCodec& codec);
 
-// Returns how a run is written down:
+// Returns the state and the outcome with which a run is stored:
 //   state      outcome
 //
 //   succeeded  improved, baseline_best, all_trials_failed, no_feasible_plan;
-//              deadline_cut when the deadline ended it
+//              deadline_cut if the deadline ended it
 //
-//   cancelled  cancelled, with the best so far when there is one
+//   cancelled  cancelled, with the best plan so far if there is one
 //
-//   failed     deadline_cut when nothing was found by then;
+//   failed     deadline_cut if nothing was found by then;
 //              else failed, with the error's message
 StudyEnding EndingOf(const std::string& id, const absl::StatusOr<StudyAnswer>& answer,
                      const StudyCodec& codec, std::int64_t time_ms);
 
-// Returns the error of a study as the store keeps it: "UNIMPLEMENTED MIXED_CLUSTER_SEARCH:
-// <message>", or "INTERNAL: <message>" for an error without a reason. Code, reason and message
-// survive, so that a reader of the study gets the status that an embedded search would return.
+// Returns the error of a study in the form that the store keeps: "UNIMPLEMENTED
+// MIXED_CLUSTER_SEARCH: <message>", or "INTERNAL: <message>" for an error without a reason. Code,
+// reason and message survive, so that a reader of the study gets the status that an embedded search
+// would return.
 std::string ErrorText(const absl::Status& status);
 // Returns nullopt for a text that ErrorText did not write.
 std::optional<absl::Status> ParseErrorText(std::string_view text);
@@ -46,7 +47,7 @@ std::optional<absl::Status> ParseErrorText(std::string_view text);
 StudyEnding FailedEnding(const std::string& id, const absl::Status& status);
 StudyEnding CancelledEnding(const std::string& id);
 
-// Tells if the study was stopped from outside.
+// Returns true if the study was stopped from outside.
 bool WasCut(const absl::StatusOr<StudyAnswer>& answer);
 
 }  // namespace meshwright
