@@ -1,4 +1,4 @@
-// meshwrightd: studies and recommendations over gRPC, kept in one SQLite file.
+// meshwrightd serves studies and recommendations over gRPC and keeps them in one SQLite file.
 
 #include <fmt/format.h>
 #include <pthread.h>
@@ -84,12 +84,12 @@ void StartLog(const std::string& level) {
 int ExitCode(const absl::Status& status) {
   if (absl::IsInvalidArgument(status)) return kExitInvalidInput;
   if (absl::IsNotFound(status)) return kExitNotFound;
-  // Before a server serves, a failed precondition is a store that cannot be used.
+  // Before a server serves, a failed precondition means that its store cannot be used.
   if (absl::IsUnavailable(status) || absl::IsFailedPrecondition(status)) return kExitUnavailable;
   return kExitInternal;
 }
 
-// Blocks the signals that end the program in this thread and in all that it starts, so that one
+// Blocks the signals that end the program, in this thread and in all that it starts, so that one
 // thread can wait for them.
 sigset_t BlockEndSignals() {
   sigset_t signals;
@@ -100,7 +100,7 @@ sigset_t BlockEndSignals() {
   return signals;
 }
 
-// Deletes in small steps, between which others get to the store.
+// Deletes in small steps, so that others can use the store between two of them.
 absl::Status DeleteEstimates(const StoreAccess& store, std::int64_t before_ms,
                              DeletedEstimates& deleted) {
   do {
@@ -130,7 +130,7 @@ void ForgetEstimates(const Engine& engine, int keep_days) {
   }
 }
 
-// Waits for the signal that ends the program; once a day it forgets what is too old.
+// Waits for the signal that ends the program. Once a day, deletes the estimates that are too old.
 int WaitForEnd(const sigset_t& end_signals, const Flags& flags, const Engine& engine) {
   constexpr timespec kDay = {.tv_sec = 86400, .tv_nsec = 0};
   while (true) {
@@ -142,7 +142,7 @@ int WaitForEnd(const sigset_t& end_signals, const Flags& flags, const Engine& en
   }
 }
 
-// Null: there are no vendors' models.
+// Returns null if there are no vendors' models.
 absl::StatusOr<std::unique_ptr<ModelShelf>> OpenShelf(const std::string& folder) {
   if (folder.empty()) return std::unique_ptr<ModelShelf>();
   const auto on_event = [](std::string_view event, const std::string& what) {

@@ -27,7 +27,7 @@ namespace {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-// A child with our ends of the pipes to it.
+// A child process, with our ends of its pipes.
 struct Child {
   int pid = 0;
   FileHandle input;
@@ -49,7 +49,7 @@ absl::StatusOr<Child> Start(const std::vector<std::string>& arguments) {
                .errors = std::move(errors.read)};
 }
 
-// Serves a child's streams until both that it writes to have ended and it has ended itself.
+// Serves a child's streams until the child has closed the two that it writes to and has ended.
 class Exchange {
  public:
   Exchange(Child child, FileHandle process, CommandOutput& output)
@@ -63,7 +63,7 @@ class Exchange {
     Read(errors_);
     process_.async_wait(asio::posix::stream_descriptor::wait_read,
                         [this](const error_code&) { NoteEnd(); });
-    // A program need not read its input: how the write ends does not matter.
+    // A program need not read its input, so the result of the write does not matter.
     asio::async_write(input_, asio::buffer(input), [this](const error_code&, std::size_t) {
       error_code ignored;
       input_.close(ignored);
@@ -95,7 +95,7 @@ class Exchange {
   Stream output_;
   Stream errors_;
   asio::posix::stream_descriptor process_;
-  int open_count_ = 3;  // both streams and the process
+  int open_count_ = 3;  // two output streams and the process
 };
 
 // Kills and reaps a child unless it has been reaped.
@@ -134,7 +134,7 @@ absl::StatusOr<CommandOutput> RunCommand(const std::vector<std::string>& argumen
   } catch (const boost::system::system_error& error) {  // no descriptor is left for the loop
     return absl::ResourceExhaustedError(fmt::format("{}: {}", arguments.front(), error.what()));
   }
-  // A program that has left its streams to a child of its own has ended too.
+  // A program has also ended if it has left its streams to a child of its own.
   const std::optional<int> exit_code = reaper.ExitCode();
   if (!exit_code.has_value()) {
     return absl::DeadlineExceededError(

@@ -15,9 +15,9 @@ struct CommandOutput {
   std::string err = {};
 };
 
-// Runs a program (found in PATH) to its end with `input` as its standard input. NOT_FOUND if there
-// is no such program. DEADLINE_EXCEEDED if it has not ended by `limit`; it is killed then. An exit
-// code other than 0 is no error of this call.
+// Runs a program (found in PATH) to its end with `input` as its standard input. Returns NOT_FOUND
+// if there is no such program, and DEADLINE_EXCEEDED if it has not ended by `limit`; it is then
+// killed. An exit code other than 0 is not an error of this call.
 absl::StatusOr<CommandOutput> RunCommand(const std::vector<std::string>& arguments,
                                          std::string_view input, Seconds limit);
 

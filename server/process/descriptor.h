@@ -15,7 +15,7 @@ class FileHandle {
   ~FileHandle() { Close(); }
 
   void Close();
-  // Gives the descriptor away.
+  // Gives up the ownership of the descriptor and returns it.
   int Release();
   [[nodiscard]] int number() const { return number_; }
   [[nodiscard]] bool is_open() const { return number_ >= 0; }
@@ -29,17 +29,19 @@ struct Pipe {
   FileHandle write;
 };
 
-// All descriptors below are closed in a child unless Spawn hands them to it.
+// Every descriptor from the functions below is closed in a child unless Spawn passes it on.
 
-// RESOURCE_EXHAUSTED if there are no more descriptors.
+// Returns RESOURCE_EXHAUSTED if there are no more descriptors.
 absl::StatusOr<Pipe> MakePipe();
-// A pipe to which a write fails when nobody reads any more; a plain pipe would raise a signal.
+// Makes a pipe on which a write fails once nobody reads any more. A plain pipe would raise a
+// signal.
 absl::StatusOr<Pipe> MakeInputPipe();
-// Opens a file for appending and makes it if need be; UNAVAILABLE says why it cannot.
+// Opens a file for appending and creates it if needed. Returns UNAVAILABLE with the reason if it
+// cannot be opened.
 absl::StatusOr<FileHandle> OpenForAppending(const std::string& path);
 // Opens /dev/null for reading.
 absl::StatusOr<FileHandle> OpenEmptyInput();
-// Opens a handle of a child that becomes readable when the child ends (pidfd_open(2)).
+// Opens a handle of a child that becomes readable once the child ends (pidfd_open(2)).
 absl::StatusOr<FileHandle> OpenProcess(int pid);
 
 }  // namespace meshwright

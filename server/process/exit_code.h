@@ -2,7 +2,7 @@
 
 namespace meshwright {
 
-// The exit codes of all programs. Scripts match on them, so they never change their meaning.
+// The exit codes of all programs. Scripts rely on them, so their meaning never changes.
 inline constexpr int kExitDone = 0;
 inline constexpr int kExitInternal = 1;
 inline constexpr int kExitUsage = 2;

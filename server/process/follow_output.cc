@@ -36,7 +36,7 @@ class Follower {
   }
 
  private:
-  // Reads on until the pipe ends: a child may close it and go on.
+  // Continues to read until the pipe ends; a child may close it and still run.
   void Read() {
     if (has_ended_) return;
     pipe_.async_read_some(asio::buffer(piece_), [this](const error_code& error, std::size_t size) {
@@ -46,7 +46,7 @@ class Follower {
     });
   }
 
-  // Reads no more than a pipe can hold: children of the child may go on writing.
+  // Reads no more than a pipe can hold, because children of the child may go on writing.
   void ReadRest() {
     constexpr int kMostPieces = 16;
     error_code error;
@@ -84,7 +84,7 @@ bool WaitForClose(const FileHandle& pipe, std::chrono::milliseconds limit) {
   const Clock::time_point end = Clock::now() + limit;
   while (true) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
-    pollfd wait = {.fd = pipe.number(), .events = 0, .revents = 0};  // the end is always told
+    pollfd wait = {.fd = pipe.number(), .events = 0, .revents = 0};  // poll always reports the end
     const int told = poll(&wait, 1, static_cast<int>(std::max<std::int64_t>(0, left.count())));
     if (told > 0) return true;
     if (told == 0 || errno != EINTR) return false;

@@ -14,7 +14,7 @@ struct Process {
   std::string start_time = {};
 };
 
-// Reads /proc/<name>/stat; nullopt for a process that has ended.
+// Reads /proc/<name>/stat. Returns nullopt for a process that has ended.
 std::optional<Process> ReadProcess(std::string_view name) {
   std::ifstream file(fmt::format("/proc/{}/stat", name));
   std::string line;
@@ -26,7 +26,7 @@ std::optional<Process> ReadProcess(std::string_view name) {
   std::istringstream rest(line.substr(end_of_name + 1));
   std::string state;
   rest >> state;  // field 3
-  // A zombie has ended, but its parent has not looked yet.
+  // A zombie has ended, but its parent has not reaped it yet.
   if (state == "Z" || state == "X") return std::nullopt;
   for (int field = 4; field <= 22; ++field) {
     if (!(rest >> process.start_time)) return std::nullopt;

@@ -2,8 +2,8 @@
 
 namespace meshwright {
 
-// True if this program was compiled with AddressSanitizer, which reserves terabytes of address
-// space, so that RLIMIT_AS cannot hold.
+// True if this program was compiled with AddressSanitizer. That reserves terabytes of address
+// space, so RLIMIT_AS cannot be applied.
 #if defined(__SANITIZE_ADDRESS__)
 inline constexpr bool kHasAddressSanitizer = true;
 #elif defined(__has_feature)

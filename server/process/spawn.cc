@@ -16,7 +16,7 @@
 namespace meshwright {
 namespace {
 
-// Steps that posix_spawn takes in the child before the program runs.
+// The steps that posix_spawn takes in the child before the program runs.
 class FileActions {
  public:
   FileActions() { posix_spawn_file_actions_init(&actions_); }
@@ -30,7 +30,7 @@ class FileActions {
   posix_spawn_file_actions_t actions_ = {};
 };
 
-// A child that hears signals, in a session of its own or not.
+// The attributes of a child that receives signals. It may have a session of its own.
 class Attributes {
  public:
   explicit Attributes(bool has_own_session) {
@@ -56,7 +56,8 @@ class Attributes {
   posix_spawnattr_t attributes_ = {};
 };
 
-// The words as C has them, with a null pointer behind the last. posix_spawn changes none of them.
+// Returns the words as C expects them, with a null pointer after the last. posix_spawn changes none
+// of them.
 std::vector<char*> Pointers(const std::vector<std::string>& words) {
   std::vector<char*> pointers;
   pointers.reserve(words.size() + 1);
@@ -64,10 +65,11 @@ std::vector<char*> Pointers(const std::vector<std::string>& words) {
   pointers.push_back(nullptr);
   return pointers;
 }
-std::vector<char*> Pointers(const std::vector<std::string>&& words) = delete;  // they would dangle
+std::vector<char*> Pointers(const std::vector<std::string>&& words) = delete;  // the pointers would
+                                                                               // dangle
 
-// Copies of our descriptors that lie above all of the child's, so that placing one of them never
-// overwrites another.
+// Returns copies of our descriptors with numbers above all of the child's, so that placing one of
+// them never overwrites another.
 absl::StatusOr<std::map<int, FileHandle>> CopiesOf(const std::map<int, int>& descriptors) {
   std::map<int, FileHandle> copies;
   for (const auto& [child, own] : descriptors) {

@@ -22,14 +22,14 @@
 namespace meshwright {
 namespace {
 
-// Calls that wait for a worker; more are refused at once.
+// The number of calls that may wait for a worker; further calls are refused at once.
 constexpr std::size_t kWaitingCalls = 256;
-// Sending the last answers. gRPC's own drain would also wait for idle connections to close, and a
-// client that has nothing to ask does not look at its connection.
+// The time to send the last answers. gRPC's own drain would also wait for idle connections to
+// close, and a client without open calls does not read from its connection.
 constexpr std::chrono::milliseconds kGoodbye(250);
 constexpr std::string_view kUnixPrefix = "unix:";
 
-// The host of "HOST:PORT" and "[HOST]:PORT".
+// Returns the host of "HOST:PORT" or "[HOST]:PORT".
 std::string_view HostOf(std::string_view address) {
   const std::size_t colon = address.rfind(':');
   std::string_view host = address.substr(0, colon);
@@ -57,7 +57,7 @@ absl::Status CheckAddress(const ServerOptions& options) {
                                    options.listen)}});
 }
 
-// Only the owner may use a Unix socket.
+// Makes a Unix socket accessible only to its owner.
 void RestrictSocket(const std::string& address) {
   if (!address.starts_with(kUnixPrefix)) return;
   using std::filesystem::perms;
@@ -107,18 +107,18 @@ struct Server::State {
   std::unique_ptr<grpc::Service> feedback;
   std::unique_ptr<grpc::Service> history;
   std::string address;
-  std::unique_ptr<grpc::Server> grpc_server;  // last: it uses all above
+  std::unique_ptr<grpc::Server> grpc_server;  // last, because it uses all members above
 };
 
 absl::Status Server::State::Listen() {
-  // Both are plug-ins of the process, not of one builder; setting them again changes nothing.
+  // Both are plug-ins of the process, not of one builder. Setting them again changes nothing.
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
 
   grpc::ServerBuilder builder;
   builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
   builder.SetMaxSendMessageSize(kMaxMessageBytes);
-  // Without this a second server on the same port would silently get half of the calls.
+  // Without this, a second server on the same port would silently get half of the calls.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   int port = 0;
   builder.AddListeningPort(options.listen, grpc::InsecureServerCredentials(), &port);

@@ -2,7 +2,7 @@
 
 namespace meshwright {
 
-// Limits that server and client must agree on.
+// The limits that server and client must agree on.
 inline constexpr int kMaxMessageBytes = 64 * 1024 * 1024;  // gRPC's default is 4 MiB
 inline constexpr int kMaxErrorBytes = 1024 * 1024;         // of the trailing metadata
 

@@ -22,7 +22,7 @@ PooledReactor::PooledReactor(const char* method, const google::protobuf::Message
 void PooledReactor::Run() {
   const absl::Status status =
       RunCall(method_, request_, [this] { return work_(cancel_.get_token()); });
-  Finish(ToGrpc(status));  // last: the reactor may be gone when this returns
+  Finish(ToGrpc(status));  // last, because the reactor may be gone when this returns
 }
 
 }  // namespace meshwright

@@ -14,7 +14,7 @@ class Message;
 
 namespace meshwright {
 
-// A call that is answered by the pool; cancelling the call stops its work.
+// A call that the pool answers. Cancelling the call stops its work.
 class PooledReactor final : public grpc::ServerUnaryReactor {
  public:
   using Work = std::function<absl::Status(std::stop_token)>;

@@ -14,8 +14,8 @@
 
 namespace meshwright {
 
-// Threads for answers that take longer than a moment, so that gRPC's own threads stay free. A full
-// queue refuses work at once instead of letting callers wait beyond their deadlines.
+// Threads for answers that take more than a moment, so that gRPC's own threads stay free. If the
+// queue is full, work is refused at once, so that callers do not wait beyond their deadlines.
 class WorkPool {
  public:
   WorkPool(int thread_count, std::size_t queue_limit);
@@ -23,11 +23,11 @@ class WorkPool {
   WorkPool(const WorkPool&) = delete;
   WorkPool& operator=(const WorkPool&) = delete;
 
-  // RESOURCE_EXHAUSTED with reason SERVER_BUSY when the queue is full, UNAVAILABLE with reason
-  // SERVER_STOPPING after Drain. `work` must not throw.
+  // Queues work, which must not throw. Returns RESOURCE_EXHAUSTED with reason SERVER_BUSY if the
+  // queue is full, and UNAVAILABLE with reason SERVER_STOPPING after Drain.
   absl::Status Submit(std::function<void()> work);
 
-  // Takes no more work and waits for what there is, up to a limit.
+  // Accepts no more work and waits up to a limit for the work that it has.
   void Drain(std::chrono::milliseconds limit);
 
  private:
@@ -39,7 +39,7 @@ class WorkPool {
   std::deque<std::function<void()>> queue_;
   int busy_count_ = 0;
   bool is_draining_ = false;
-  std::vector<std::jthread> threads_;  // last: they use the members above
+  std::vector<std::jthread> threads_;  // last, because they use the members above
 };
 
 }  // namespace meshwright

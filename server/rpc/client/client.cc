@@ -15,8 +15,8 @@
 namespace meshwright {
 namespace {
 
-// A part of a large EvaluatePlans: small enough that a cancel is soon felt, large enough that the
-// call itself costs nothing beside it.
+// The size of one part of a large EvaluatePlans. It is small enough that a cancel takes effect
+// soon, and large enough that the overhead of the call is negligible.
 constexpr int kCasesPerCall = 512;
 constexpr std::size_t kBytesPerCall = 2'000'000;
 
@@ -24,10 +24,10 @@ grpc::ChannelArguments Arguments() {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
   arguments.SetMaxSendMessageSize(kMaxMessageBytes);
-  // A long list of wrong fields, or what would help when nothing fits, is more than the default 8
+  // A long list of bad fields, or of what would help if nothing fits, needs more than the default 8
   // KiB.
   arguments.SetInt(GRPC_ARG_MAX_METADATA_SIZE, kMaxErrorBytes);
-  // A proxy of the environment knows nothing of servers on this machine.
+  // A proxy from the environment cannot reach servers on this machine.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   return arguments;
 }
@@ -99,7 +99,7 @@ absl::StatusOr<Client> Client::Connect(const std::string& address,
   for (;;) {
     const grpc_connectivity_state state = channel->GetState(/*try_to_connect=*/true);
     if (state == GRPC_CHANNEL_READY) return Client(std::make_unique<Stubs>(channel));
-    // A refused connection is known at once; gRPC would try it again until the deadline.
+    // Reports a refused connection at once; gRPC would retry until the deadline.
     if (state == GRPC_CHANNEL_TRANSIENT_FAILURE || state == GRPC_CHANNEL_SHUTDOWN ||
         !channel->WaitForStateChange(state, deadline)) {
       return NoServer(address);
@@ -248,8 +248,8 @@ absl::StatusOr<v1::ImportHistoryResponse> Client::ImportHistory(
   bool is_open = true;
   do {
     request.set_lines(source());
-    is_open =
-        writer->Write(request);  // the first is sent also when it is empty: it has the options
+    is_open = writer->Write(request);  // the first is sent even if it is empty, because it has the
+                                       // options
   } while (is_open && !request.lines().empty());
   writer->WritesDone();
   const grpc::Status status = writer->Finish();

@@ -14,26 +14,26 @@
 
 namespace meshwright {
 
-// The longest time that a call may take, and what breaks it off.
+// The longest time that a call may take, and a token that cancels it.
 struct CallOptions {
   std::optional<std::chrono::milliseconds> timeout = {};  // absent: none (Recommend: the server's)
   std::stop_token cancel = {};
 };
 
-// Returns true to go on watching.
+// Called with each event. Returns true to go on watching.
 using WatchSink = std::function<bool(const v1::WatchStudyResponse&)>;
 
-// Parts of an export, which end anywhere.
+// Called with each part of an export. A part may end anywhere.
 using PartSink = std::function<absl::Status(const std::string& part)>;
 using PartSource = std::function<std::string()>;  // the next part; empty at the end
 
-// A thin client of a running server; blocking, may be used from several threads. Errors are those
-// of an embedded engine: code, message, reason and field violations (search_space/base/status.h),
-// and InfeasibleOf (server/convert/status_wire.h) when nothing fits.
+// A thin client of a running server. It blocks and may be used from several threads. Its errors are
+// those of an embedded engine: code, message, reason and field violations
+// (search_space/base/status.h), and InfeasibleOf (server/convert/status_wire.h) if nothing fits.
 class Client {
  public:
-  // "127.0.0.1:50551" or "unix:/path". UNAVAILABLE, naming the address, when no server answers
-  // there within `timeout`.
+  // Connects to "127.0.0.1:50551" or "unix:/path". Returns UNAVAILABLE, which names the address, if
+  // no server answers there within `timeout`.
   static absl::StatusOr<Client> Connect(
       const std::string& address, std::chrono::milliseconds timeout = std::chrono::seconds(2));
   ~Client();
@@ -42,7 +42,8 @@ class Client {
 
   absl::StatusOr<v1::RecommendResponse> Recommend(const v1::RecommendRequest& request,
                                                   const CallOptions& options = {});
-  // Any number of cases: they are sent in parts, and the answers come in the order of the cases.
+  // Evaluates any number of cases. They are sent in parts, and the answers come in the order of the
+  // cases.
   absl::StatusOr<v1::EvaluatePlansResponse> EvaluatePlans(const v1::EvaluatePlansRequest& request,
                                                           const CallOptions& options = {});
 
@@ -58,7 +59,7 @@ class Client {
   absl::StatusOr<v1::ListPlansResponse> ListPlans(const v1::ListPlansRequest& request);
   absl::StatusOr<v1::ListTrialsResponse> ListTrials(const v1::ListTrialsRequest& request);
   absl::StatusOr<v1::ListAttemptsResponse> ListAttempts(const v1::ListAttemptsRequest& request);
-  // Calls `sink` with each event until the study ends, `sink` has enough or the call fails.
+  // Calls `sink` with each event until the study ends, `sink` returns false or the call fails.
   absl::Status WatchStudy(const v1::WatchStudyRequest& request, const WatchSink& sink,
                           const CallOptions& options = {});
 
@@ -75,9 +76,9 @@ class Client {
   absl::StatusOr<v1::ListCalibrationsResponse> ListCalibrations(
       const v1::ListCalibrationsRequest& request);
   absl::StatusOr<v1::GetCalibrationResponse> GetCalibration(const std::string& id);
-  // Calls `sink` with each part until all are there or it fails, with its error.
+  // Calls `sink` with each part until all have arrived. If `sink` fails, returns its error.
   absl::Status ExportHistory(const v1::ExportHistoryRequest& request, const PartSink& sink);
-  // `options` without lines, which `source` gives.
+  // Sends the lines that `source` returns. `options` has no lines of its own.
   absl::StatusOr<v1::ImportHistoryResponse> ImportHistory(const v1::ImportHistoryRequest& options,
                                                           const PartSource& source);
   absl::StatusOr<v1::BackupStoreResponse> BackupStore();

@@ -53,7 +53,7 @@ class ServerService final : public v1::ServerService::CallbackService {
     });
   }
 
-  // Every file is read whole.
+  // Uses the pool, because every file is read whole.
   grpc::ServerUnaryReactor* ListCostModels(grpc::CallbackServerContext* /*context*/,
                                            const v1::ListCostModelsRequest* request,
                                            v1::ListCostModelsResponse* response) override {

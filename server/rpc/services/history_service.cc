@@ -24,10 +24,10 @@ namespace {
 
 constexpr std::size_t kPartBytes = std::size_t{64} * 1024;
 
-// The most that a server takes in one import: what fits into a temporary file of a small machine.
+// The limits of one import: its lines must fit into a temporary file on a small machine.
 constexpr SpoolLimits kImportLimits = {.bytes = 64'000'000, .line_bytes = 1'000'000};
 
-// Writes the export to a spool on the pool's thread, then sends it as fast as the caller takes it.
+// Writes the export to a spool on the pool's thread, then sends it as fast as the caller reads.
 class ExportReactor final : public grpc::ServerWriteReactor<v1::ExportHistoryResponse> {
  public:
   static ExportReactor* Start(const ServiceContext& context,
@@ -79,7 +79,7 @@ class ExportReactor final : public grpc::ServerWriteReactor<v1::ExportHistoryRes
   v1::ExportHistoryResponse response_;
 };
 
-// Takes the lines into a spool, then imports them on the pool's thread.
+// Receives the lines into a spool, then imports them on the pool's thread.
 class ImportReactor final : public grpc::ServerReadReactor<v1::ImportHistoryRequest> {
  public:
   ImportReactor(grpc::CallbackServerContext& call, const ServiceContext& context,

@@ -31,9 +31,10 @@ namespace {
 
 using SystemClock = std::chrono::system_clock;
 
-// The time of a call without a deadline, which must not hold one of the few threads for ever.
+// The time limit of a call without a deadline, so that it does not occupy one of the few threads
+// for ever.
 constexpr std::chrono::seconds kDefaultDeadline(30);
-// The part of the time that is kept for recording and sending the answer.
+// The part of the time that is reserved for recording and sending the answer.
 constexpr std::chrono::milliseconds kLeastMargin(50);
 constexpr double kMarginRatio = 0.05;
 
@@ -41,10 +42,10 @@ std::int64_t Milliseconds(SystemClock::time_point time) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count();
 }
 
-// Returns when the search of a call must end: its deadline less the margin.
+// Returns when the search of a call must end, which is its deadline minus the margin.
 SystemClock::time_point SearchEnd(const grpc::CallbackServerContext& context,
                                   SystemClock::time_point now) {
-  // gRPC's infinite deadline is the end of time, and subtracting from that overflows.
+  // gRPC's infinite deadline is the end of time, and subtracting from it overflows.
   const bool has_deadline = context.deadline() < now + std::chrono::hours(24 * 365);
   const auto total =
       has_deadline ? context.deadline() - now : SystemClock::duration(kDefaultDeadline);
@@ -118,7 +119,8 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
     std::stop_token cancel = {};
   };
 
-  // A question as it was asked, and with what is left of the call's time and the store's history.
+  // A question as it was asked, and as it is limited by the rest of the call's time and extended by
+  // the store's history.
   struct Bounded {
     StudyRequest asked = {};
     StudyRequest request = {};
@@ -163,7 +165,8 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
     return absl::OkStatus();
   }
 
-  // An answer is worth more than its record: when the store fails, it goes out without a study.
+  // Records an answer. If the store fails, the answer is still sent, but without a study, because
+  // the answer is worth more than its record.
   std::optional<std::string> Record(const StudyRequest& request,
                                     const absl::StatusOr<StudyAnswer>& answer,
                                     const OutsideRun& run) {

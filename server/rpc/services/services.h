@@ -15,18 +15,18 @@
 
 namespace meshwright {
 
-// Shared by the services of one server, which it outlives.
+// The context that the services of one server share. It outlives them.
 struct ServiceContext {
   const Knowledge& knowledge;
   Engine& engine;
   WorkPool& pool;
-  const OpenPlanModel open_model = {};              // none: there are no vendors' models
+  const OpenPlanModel open_model = {};              // null if there are no vendors' models
   const std::vector<std::string> cost_models = {};  // their names
   const std::function<v1::ListCostModelsResponse()> list_cost_models = {};
 };
 
-// A service whose streams must be told when the server stops. Close() is called once, from the
-// thread that stops the server, before gRPC's own shutdown; Close may race with calls.
+// A service whose streams must be told that the server stops. Close() is called once, from the
+// thread that stops the server and before gRPC's own shutdown. It may race with calls.
 class ClosableService {
  public:
   ClosableService() = default;

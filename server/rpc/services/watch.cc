@@ -13,7 +13,8 @@
 namespace meshwright {
 namespace {
 
-// More than the journal of a day-long study (engine.cc, kProgressInterval), so that a replay fits.
+// The limit is higher than the number of events in the journal of a day-long study (engine.cc,
+// kProgressInterval), so that a replay fits.
 constexpr std::size_t kQueueLimit = 4096;
 
 absl::Status StoppingError() {
@@ -44,7 +45,7 @@ void WatchReactor::Follow(const std::string& study_id, std::int64_t after_revisi
     Close(InvalidFields({{.field = "after_revision", .description = "negative; must be >= 0"}}));
     return;
   }
-  // A study that has ended, and whose last event the reader has seen, gives no event at all.
+  // If a study has ended and the reader has seen its last event, there will be no more events.
   if (const auto study = engine_.GetStudy(study_id);
       study.ok() && IsTerminal(study->state) && after_revision >= study->revision) {
     Close(absl::OkStatus());
@@ -109,9 +110,9 @@ void WatchReactor::Heartbeat() {
   bool is_stuck = false;
   {
     const std::lock_guard lock(mutex_);
-    // A reader that does not even take the message under way is not told why.
+    // A reader that does not even accept the message being written is not told why.
     is_stuck = is_writing_ && closing_.has_value();
-    // The messages that wait will show that the server lives.
+    // The waiting messages will show that the server is alive.
     if (!is_stuck && !queue_.empty()) return;
     message.set_revision(last_revision_);
   }
@@ -143,7 +144,7 @@ void WatchReactor::Advance() {
     }
   }
   if (finishes) {
-    Finish(status);  // last: the reactor may be gone when this returns
+    Finish(status);  // last, because the reactor may be gone when this returns
   } else {
     StartWrite(&current_);
   }

@@ -24,8 +24,8 @@ namespace meshwright {
 
 class Watchers;
 
-// One open WatchStudy. Events wait in a bounded queue: a reader that falls behind by more than that
-// is closed with ABORTED, reason RESYNC, and comes back with the last revision it has seen.
+// One open WatchStudy. Its events wait in a bounded queue. A reader that falls further behind is
+// closed with ABORTED, reason RESYNC, and comes back with the last revision that it has seen.
 class WatchReactor final : public grpc::ServerWriteReactor<v1::WatchStudyResponse> {
  public:
   WatchReactor(grpc::CallbackServerContext& context, Engine& engine, Watchers& watchers);
@@ -42,7 +42,7 @@ class WatchReactor final : public grpc::ServerWriteReactor<v1::WatchStudyRespons
  private:
   void Receive(const std::optional<EventRecord>& event);
   void Push(v1::WatchStudyResponse message);
-  // Starts the next write, or ends the call, unless one is under way.
+  // Starts the next write or ends the call, unless a write is under way.
   void Advance();
 
   grpc::CallbackServerContext& context_;
@@ -50,17 +50,19 @@ class WatchReactor final : public grpc::ServerWriteReactor<v1::WatchStudyRespons
   Watchers& watchers_;
   std::optional<std::int64_t> subscription_ = {};
 
-  std::mutex mutex_;  // guards all below; never held while gRPC is called
+  std::mutex mutex_;  // guards all members below; never held while gRPC is called
   std::deque<v1::WatchStudyResponse> queue_;
   v1::WatchStudyResponse current_;  // being written
   std::int64_t last_revision_ = 0;
   bool has_seen_end_ = false;
   bool is_writing_ = false;
   bool is_finished_ = false;
-  std::optional<absl::Status> closing_ = {};  // what the call ends with once the queue is empty
+  std::optional<absl::Status> closing_ = {};  // the status that ends the call once the queue is
+                                              // empty
 };
 
-// All open watches of a server: gives each its heartbeats and closes them when the server stops.
+// All open watches of a server. It sends each its heartbeats, and closes them when the server
+// stops.
 class Watchers {
  public:
   explicit Watchers(std::chrono::milliseconds heartbeat);
@@ -70,7 +72,7 @@ class Watchers {
 
   void Add(WatchReactor* watch);
   void Remove(WatchReactor* watch);
-  void Close();  // also those that come later
+  void Close();  // also closes watches that are opened later
 
  private:
   void Run(const std::stop_token& stop, std::chrono::milliseconds heartbeat);
@@ -79,7 +81,7 @@ class Watchers {
   std::condition_variable_any changed_;
   std::set<WatchReactor*> watches_;  // not owned: each deletes itself when it is done
   bool is_closed_ = false;
-  std::jthread thread_;  // last: it uses all above
+  std::jthread thread_;  // last, because it uses all members above
 };
 
 }  // namespace meshwright
