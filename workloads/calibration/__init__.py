@@ -1,1 +1,1 @@
-"""What microbench.py measures: one file a group of measurements, listed in items.py."""
+"""The measurements of microbench.py. Each file holds one group of them, as listed in items.py."""

@@ -6,13 +6,13 @@ from train.attention import HAS_FUSED
 
 from .point import Point, Skip
 
-_SIZES = {  # sequence lengths, sizes of a head, heads, and query heads to a key-value head
+_SIZES = {  # sequence lengths, sizes of a head, heads, query heads per key-value head
     "cpu": ((128, 512, 1024), (64, 128), (8,), (1, 4)),
     "device": ((1024, 4096, 16384), (64, 128), (8, 32), (1, 4)),
     "quick": ((128,), (64,), (8,), (1, 4)),
 }
-_TOKENS = 4096  # that a batch of short sequences has, on a device
-_LONGEST_SECONDS = 0.4  # of a backward pass; longer sequences are left out then
+_TOKENS = 4096  # tokens of a batch of short sequences on one device
+_LONGEST_SECONDS = 0.4  # limit for a backward pass; longer sequences are then left out
 
 
 def points(bench, _notes):
@@ -34,14 +34,16 @@ def points(bench, _notes):
 
 
 def _precisions(bench):
-    """On devices the kernels that training uses take 16 bits alone."""
+    """Returns the precisions to measure. On devices, the kernels used in training take only 16
+    bits."""
     named = [name for name in bench.options.precisions if bench.alone(lambda name=name: bench.runs(name)) is None]
     narrow = [name for name in named if name != "fp32"]
     return narrow if narrow and bench.module is not None else named
 
 
 def _kernel(bench, precision):
-    """What NVIDIA's PyTorch takes for 16 bits and these sizes is FlashAttention 2; of others only they know."""
+    """Returns the name of the kernel. NVIDIA's PyTorch uses FlashAttention 2 for 16 bits and these
+    sizes; only the vendors know the kernels of other devices."""
     return "flash2" if bench.row.name == "cuda" and torch.version.cuda and precision != "fp32" else "vendor"
 
 
@@ -53,7 +55,7 @@ def _prepare(bench, row, name):
         return bench.random(batch, count, length, size, precision=row["precision"]).requires_grad_(name == "backward")
     q, k, v = operand(heads), operand(kv_heads), operand(kv_heads)
 
-    def forward():  # keys and values are shared out as the step does it
+    def forward():  # keys and values are repeated as in the training step
         shared = (x.repeat_interleave(heads // kv_heads, 1) if kv_heads < heads else x for x in (k, v))
         return F.scaled_dot_product_attention(q, *shared, is_causal=True)
     if name == "forward":

@@ -1,4 +1,5 @@
-"""Where a rank measures: its device, its groups, and how the ranks agree on what comes next."""
+"""The place where a rank measures: its device, its groups, and how the ranks agree on the next
+step."""
 
 import json
 import math
@@ -11,11 +12,11 @@ from train import comm, devices
 from train.exit_codes import ExitCode, classify
 from train.ranks import Group
 
-_NAME_LENGTH = 64  # of a node, in the tensor that carries the names of all
+_NAME_LENGTH = 64  # characters of a node's name, in the tensor that carries all names
 
 
 class PointFailed(Exception):
-    """Raised on all ranks alike."""
+    """A measurement failed. Raised on all ranks alike."""
 
 
 class Bench:
@@ -23,14 +24,15 @@ class Bench:
         self.rank, self.local_rank, self.row, self.options = rank.rank, rank.local_rank, row, options
         self.device, self.progress = device, progress
         self.module = devices.module_of(row)
-        self.document = None  # rank 0's, of which every rank has a copy
-        self.context_bytes = None  # what the runtime took before all else, where it is known
+        self.document = None  # rank 0's document, of which every rank has a copy
+        self.context_bytes = None  # memory that the runtime took first, if known
         self._groups = {}
         self.world = self.group(range(rank.world_size), is_whole=True)
-        self.nodes = self._nodes()  # the ranks of each, in order
+        self.nodes = self._nodes()  # the ranks of each node, in order
 
     def group(self, ranks, is_whole=False):
-        """Every rank makes every group, in the same order; None for a rank that is not in it."""
+        """Returns a group, or None on a rank that is not in it. Every rank makes every group, in
+        the same order."""
         ranks = tuple(ranks)
         if ranks not in self._groups:
             handle = dist.new_group(ranks) if len(ranks) > 1 and not is_whole else None
@@ -51,7 +53,8 @@ class Bench:
         return comm.all_reduce(value, group or self.world, dist.ReduceOp.MAX).item()
 
     def tell(self, value):
-        """What rank 0 has, which JSON can hold. By all_reduce: what else a backend has is not certain."""
+        """Returns rank 0's value, which JSON can hold, on all ranks. Uses all_reduce, because a
+        backend may lack other collectives."""
         text = json.dumps(value).encode() if self.rank == 0 else b""
         size = comm.all_reduce(torch.tensor([len(text)], device=self.device), self.world).item()
         padded = torch.zeros(size, dtype=torch.int32)
@@ -59,7 +62,8 @@ class Bench:
         return json.loads(bytes(comm.all_reduce(padded.to(self.device), self.world).tolist()))
 
     def alone(self, function):
-        """What the function gives on rank 0; a PointFailed on all ranks where it raises."""
+        """Returns what the function returns on rank 0. If it raises, all ranks raise
+        PointFailed."""
         found = error = None
         if self.rank == 0:
             try:
@@ -76,7 +80,7 @@ class Bench:
                                                            ExitCode.OUT_OF_HOST_MEMORY)
 
     def release_memory(self):
-        """What the allocator keeps for itself would be missing elsewhere."""
+        """Frees the memory that the allocator caches, which others could not use."""
         if hasattr(self.module, "empty_cache"):
             self.module.empty_cache()
 
@@ -84,11 +88,12 @@ class Bench:
         return {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]
 
     def random(self, *shape, precision="fp32"):
-        """Not zeros: with those a chip draws less power, and runs faster, than it will in use."""
+        """Returns random operands. They are not zeros, because with zeros a chip draws less power
+        and runs faster than in use."""
         return torch.randn(*shape, device=self.device, dtype=self.dtype(precision))
 
     def runs(self, precision):
-        """None, or why a GEMM does not run in it."""
+        """Returns None if a GEMM runs in this precision, else the reason why it does not."""
         try:
             one = torch.ones(64, 64, device=self.device, dtype=self.dtype(precision))
             torch.mm(one, one)
@@ -111,7 +116,7 @@ class Bench:
 
 
 def group_sizes(most):
-    """2, 4, 8, ... and the most, which need be no power of two."""
+    """Returns 2, 4, 8, ... and `most`, which need not be a power of two."""
     if most < 2:
         return []
     return sorted({2**power for power in range(1, int(math.log2(most)) + 1)} | {most})

@@ -1,4 +1,4 @@
-"""Item `device`: what an operation costs beside its work, and what the chip's PyTorch has."""
+"""Item `device`: the overhead of an operation, and the features of the chip's PyTorch."""
 
 import torch
 import torch.nn.functional as F
@@ -8,7 +8,7 @@ from . import timing
 from .point import Point
 
 _PRECISIONS = ("fp32", "bf16", "fp16")
-_QUEUED = 200  # operations: fewer than any queue of a device holds
+_QUEUED = 200  # operations; fewer than the queue of any device holds
 
 
 def points(bench, _notes):
@@ -28,7 +28,7 @@ def _measure(bench, one):
 
 
 def _one_by_one(bench, one):
-    """Each awaited: launch, run and the way back."""
+    """Runs the operations and waits after each: launch, execution and return."""
     if bench.module is None:
         return timing.alone(bench, lambda: one.add_(1))
 
@@ -44,8 +44,8 @@ def _queue(one):
 
 
 def context_bytes(module):
-    """What the runtime takes before the first tensor; None where the device does not tell. Others that use the same
-    device at this time count as well."""
+    """Returns the memory that the runtime takes before the first tensor, or None if the device does
+    not report it. Memory of other users of the device counts as well."""
     if module is None:
         return devices.resident_before_model()
     if not hasattr(module, "mem_get_info"):

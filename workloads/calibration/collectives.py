@@ -1,5 +1,5 @@
-"""Item `collectives`: communication among the ranks of one node, as the reference step runs it: what a backend lacks
-is made from what it has."""
+"""Item `collectives`: communication among the ranks of one node, as the reference step runs it. A
+collective that the backend lacks is made from others."""
 
 import torch
 from train import comm
@@ -9,8 +9,8 @@ from .bench import group_sizes
 from .point import Point, Skip
 
 KINDS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "point_to_point")
-_ELEMENT = 4  # bytes of fp32, in which gradients are summed and which every backend sums
-_LONGEST_SECONDS = 0.4  # of a call, which is repeated five times and more
+_ELEMENT = 4  # bytes of fp32, in which gradients are summed and which every backend can sum
+_LONGEST_SECONDS = 0.4  # limit for a call, which is repeated five times or more
 
 
 def points(bench, _notes):
@@ -26,15 +26,16 @@ def points(bench, _notes):
 
 
 def sweep(bench, row, group, everyone):
-    """Sizes of a row until they take too long. `group` is this rank's, one of those that `everyone` is cut into."""
+    """Yields the sizes of a row until they take too long. `group` is this rank's, one of the groups
+    `everyone` that the ranks are divided into."""
     taken, before = 0.0, 1
     for size in sizes(bench.options.max_bytes):
         if taken * size / before > _LONGEST_SECONDS:
             return
-        # Every rank has as large a part.
+        # All ranks have parts of the same size.
         size = size // (_ELEMENT * row["rank_count"]) * _ELEMENT * row["rank_count"]
         if size == 0:
-            continue  # less than an element for each
+            continue  # less than one element for each rank
         done = yield Point({**row, "bytes": size}, lambda size=size: _prepare(bench, row["kind"], group, size),
                            lambda bench, call: {"time_seconds": _time(bench, row["kind"], call, everyone)},
                            tuple(everyone))
@@ -44,18 +45,18 @@ def sweep(bench, row, group, everyone):
 
 
 def sizes(most):
-    """11 from 4 KiB to 1 GiB, in powers of 2."""
+    """Returns 11 powers of 2, from 4 KiB to 1 GiB."""
     return [size for size in (2**(12 + round(1.8 * step)) for step in range(11)) if size <= most]
 
 
 def _time(bench, kind, call, everyone):
     taken = timing.together(bench, call, bench.group(everyone))
-    return taken / 2 if kind == "point_to_point" else taken  # there and back
+    return taken / 2 if kind == "point_to_point" else taken  # the message goes there and back
 
 
 def _prepare(bench, kind, group, size):
     count = size // _ELEMENT
-    whole = torch.zeros(count, device=bench.device)  # of zeros the sums stay finite, however often they are summed
+    whole = torch.zeros(count, device=bench.device)  # with zeros the sums stay finite, however often they are summed
     part = torch.zeros(count // group.size, device=bench.device)
     if kind == "all_reduce":
         return lambda: comm.all_reduce(whole, group)
@@ -69,7 +70,7 @@ def _prepare(bench, kind, group, size):
 
 
 def _there_and_back(tensor, group):
-    """Between the first two; others have nothing to do."""
+    """Sends the tensor there and back between the first two ranks; the others do nothing."""
     if group.rank == 0:
         comm.start_send(tensor, 1, group).wait()
         comm.start_receive(tensor, 1, group).wait()

@@ -1,4 +1,5 @@
-"""The file of results: read, compared with where we are, and written so that a killed run leaves a whole one."""
+"""The file of results. It is read, checked against this machine, and written so that a killed run
+leaves a complete file."""
 
 import json
 import os
@@ -6,7 +7,7 @@ import os
 FORMAT, VERSION = "meshwright.microbench", 1
 ITEMS = ("device", "memory", "gemm", "sustained_gemm", "attention", "elementwise", "collectives", "network",
          "host_link", "overlap", "step")
-# Rows taken on machines that differ in these do not belong in one file.
+# Rows from machines that differ in one of these do not belong in the same file.
 _OF_ONE_MACHINE = ("device", "device_name", "device_count", "node_count", "threads_per_rank", "torch",
                    "is_quick")
 
@@ -21,7 +22,8 @@ def skipped(reason):
 
 
 def load(path):
-    """The document; None where there is no file; text where it is none of ours."""
+    """Returns the document, None if there is no file, or the reason as text if it is not a file of
+    results."""
     try:
         with open(path, encoding="utf-8") as file:
             found = json.load(file)
@@ -35,7 +37,8 @@ def load(path):
 
 
 def refusals(path, document, machine):
-    """Why this run cannot go on with the file; `machine` holds what is known of where we run."""
+    """Returns the reasons why this run cannot continue the file. `machine` holds what is known
+    about the machine."""
     if document is None:
         return []
     if isinstance(document, str):
@@ -47,7 +50,7 @@ def refusals(path, document, machine):
 
 
 def save(path, document):
-    temporary = f"{path}.tmp"  # one name, so that what a killed run leaves is written over
+    temporary = f"{path}.tmp"  # always the same name, so that the next run overwrites what a killed run left
     try:
         with open(temporary, "w", encoding="utf-8") as file:
             json.dump(document, file, indent=1)

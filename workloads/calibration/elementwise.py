@@ -1,4 +1,4 @@
-"""Item `elementwise`: operations that memory bounds, as the reference step runs them."""
+"""Item `elementwise`: memory-bound operations, as the reference step runs them."""
 
 import types
 
@@ -8,26 +8,27 @@ from train.ranks import Group
 
 from .point import Point
 
-# Elements, as far as --max-bytes lets them.
+# Numbers of elements; --max-bytes may allow fewer.
 _SIZES = (10**4, 10**6, 10**8)
 _CPU_SIZES = (10**4, 10**6, 4 * 10**6)
-_BYTES = 16  # of an element and what belongs to it, at most: those of Adam
-_WIDTH = 1024  # of the last dimension: a hidden size
+_BYTES = 16  # bytes for an element and its states, at most: those of Adam
+_WIDTH = 1024  # size of the last dimension: a hidden size
 _VOCABULARY = 8192
 _ALONE = Group((0,), 0, None, None)
 
-# What a fused kernel would move, in arrays of element_count elements each: forward and backward. Backward kernels
-# read the gradient and what the forward pass kept, and write a gradient for each input.
+# The data that a fused kernel would move, in arrays of element_count elements: forward and
+# backward. Backward kernels read the gradient and what the forward pass kept, and write a gradient
+# for each input.
 _ARRAYS = {
     "layernorm": (2, 3),      # input, output | input, gradient, result
     "rmsnorm": (2, 3),
     "gelu": (2, 3),
     "swiglu": (3, 5),         # gate, value, output | gate, value, gradient, two results
     "softmax": (2, 3),        # input, output | output, gradient, result
-    "add": (3, None),         # two inputs, output | the gradient goes on as it is
+    "add": (3, None),         # two inputs, output | the gradient is passed on unchanged
     "cross_entropy": (1, 2),  # logits | logits, result
 }
-_ADAM_BYTES = 28  # an element: gradient, weight and moments are read, the last three written, in fp32
+_ADAM_BYTES = 28  # bytes per element, in fp32: gradient, weight and two moments are read, the last three written
 
 
 def points(bench, _notes):
@@ -61,7 +62,7 @@ def _prepare(bench, row, precision):
 
 
 def _operation(bench, name, count, precision):
-    """(function, inputs)."""
+    """Returns (function, inputs)."""
     def random(*shape):
         return bench.random(*shape, precision=precision)
     x, scale = random(count // _WIDTH, _WIDTH), random(_WIDTH)
@@ -89,6 +90,6 @@ def _adam(bench, count):
     settings = adam.Adam()
 
     def call():
-        unit.gradient = gradient  # which the update drops
+        unit.gradient = gradient  # the update drops it
         adam.update([unit], 1.0, 1, settings)
     return call

@@ -1,4 +1,4 @@
-"""The flags of microbench.py, and what they are where they are not given."""
+"""The flags of microbench.py and their defaults."""
 
 import argparse
 import os
@@ -6,11 +6,11 @@ import tempfile
 
 from .document import ITEMS
 
-SOME_FAILED = 10  # exit code: the file says which items, and why
+SOME_FAILED = 10  # exit code; the file says which items failed and why
 _PRECISIONS = ("fp32", "bf16", "fp16")
 _MEBI = 2**20
 
-# What is not given comes from here: each row over the one before it.
+# Flags that are not given come from these rows; each row overrides the one before.
 _DEVICE = {"precisions": ["bf16", "fp32"], "gemm_shapes": 32, "seconds_per_point": 0.05, "sustained_seconds": 10.0,
            "max_bytes": 1024 * _MEBI}
 _CPU = {"precisions": ["fp32"], "seconds_per_point": 0.2, "max_bytes": 256 * _MEBI}
@@ -18,7 +18,7 @@ _QUICK = {"gemm_shapes": 4, "seconds_per_point": 0.002, "sustained_seconds": 0.2
 
 
 def parse(arguments, description):
-    """(options, parser). What is wrong with the values, wrong_use finds."""
+    """Returns (options, parser). wrong_use() checks the values."""
     def names(text):
         return [name for name in text.split(",") if name]
     parser = argparse.ArgumentParser(description=description, allow_abbrev=False)
@@ -40,7 +40,7 @@ def parse(arguments, description):
     parser.add_argument("--timeout", type=float, default=120, metavar="SECONDS",
                         help="without progress in a rank (120)")
     parser.add_argument("--quick", action="store_true", help="few, small points: to test the program, not the chip")
-    parser.add_argument("--is-started", action="store_true", help=argparse.SUPPRESS)  # by --processes
+    parser.add_argument("--is-started", action="store_true", help=argparse.SUPPRESS)  # --processes sets it
     options = parser.parse_args(arguments)
     presets = {**_DEVICE, **(_CPU if options.device == "cpu" else {}), **(_QUICK if options.quick else {})}
     for name, value in presets.items():
@@ -73,7 +73,7 @@ def wrong_use(options):
                             ("sustained_seconds", 1e-3, 3600), ("max_bytes", 2**17, 2**40), ("seed", 0, 2**32),
                             ("timeout", 1e-3, 1e6)):
         value = getattr(options, name)
-        if value is not None and not low <= value <= high:  # so for NaN
+        if value is not None and not low <= value <= high:  # rejects NaN as well
             wrong.append(f"--{name.replace('_', '-')} is {value}; must be {low:g} to {high:g}")
     return wrong
 
@@ -84,13 +84,14 @@ def _missing_device(row):
         module = module_of(row)
         if module is not None and module.device_count() < 1:
             return [f"--device {row.name}: PyTorch sees no such device"]
-    except (ImportError, AttributeError, OSError, RuntimeError) as error:  # no plug-in, or one that cannot load
+    except (ImportError, AttributeError, OSError, RuntimeError) as error:  # the plug-in is missing or broken
         return [f"--device {row.name}: its PyTorch is not here ({error})"]
     return []
 
 
 def unwritable(path):
-    """Why rank 0 could not write the file, so that nobody measures for nothing."""
+    """Returns the reason why rank 0 could not write the file, so that the run can stop before it
+    measures."""
     if os.path.isdir(path):
         return [f"--output {path} is a folder"]
     try:
@@ -101,5 +102,5 @@ def unwritable(path):
 
 
 def asked(options):
-    """Names of the items to measure, in order."""
+    """Returns the names of the items to measure, in order."""
     return [name for name in ITEMS if name not in options.skip and (not options.only or name in options.only)]

@@ -1,4 +1,5 @@
-"""Item `gemm`: matrix products of the three passes of a linear layer, and the batched ones of unfused attention."""
+"""Item `gemm`: the matrix products of the three passes of a linear layer, and the batched products
+of unfused attention."""
 
 import math
 
@@ -8,9 +9,9 @@ from . import timing
 from .point import Point, Skip
 from .shapes import batched_design, design
 
-_LONGEST_SECONDS = 0.3  # of the largest product
-_PROBE = 512  # sizes of the product by which the design is scaled
-_BATCHED = 8  # shapes
+_LONGEST_SECONDS = 0.3  # limit for the largest product
+_PROBE = 512  # each dimension of the product that sets the scale of the design
+_BATCHED = 8  # number of shapes
 
 
 def points(bench, notes):
@@ -33,7 +34,7 @@ def points(bench, notes):
 def _passes(bench, precision, shape):
     count, m, n, k = shape
     for name in ("forward", "input_gradient", "weight_gradient"):
-        # Gradients of 16 bits may be added up in fp32 as well.
+        # Gradients of 16 bits may also be accumulated in fp32.
         for adds in (False, True) if name == "weight_gradient" and precision != "fp32" and count == 1 else (False,):
             row = {"precision": precision, "pass": name, "count": count, "m": m, "n": n, "k": k,
                    "accumulates_fp32": adds}
@@ -41,7 +42,7 @@ def _passes(bench, precision, shape):
 
 
 def prepare(bench, row):
-    """The call that a row of this item is about, with operands as the layer lays them out."""
+    """Returns the call that this row measures, with operands laid out as in the layer."""
     count, m, n, k = (row[name] for name in ("count", "m", "n", "k"))
     batch = (count,) if count > 1 else ()
     multiply = torch.bmm if batch else torch.mm
@@ -62,8 +63,9 @@ def prepare(bench, row):
 
 
 def largest_size(bench, precision):
-    """Up to which the design goes: a power of two, of which a cube takes some _LONGEST_SECONDS. It stands in the
-    file, since a later run must go on with the same design."""
+    """Returns the largest size of the design: a power of two whose cube takes about
+    _LONGEST_SECONDS. It is stored in the file, because a later run must continue with the same
+    design."""
     sizes = bench.document["items"]["gemm"].setdefault("largest_sizes", {})
     if precision not in sizes:
         sizes[precision] = bench.alone(lambda: _fitting_size(bench, precision))

@@ -1,4 +1,5 @@
-"""Goes through the items: what the file holds is kept, what fails is noted, and the rest goes on."""
+"""Runs the items: keeps the rows that the file has, notes what fails, and continues with the
+rest."""
 
 import json
 import os
@@ -14,7 +15,7 @@ from .point import Skip
 MODULES = {"device": chip, "memory": memory, "gemm": gemm, "sustained_gemm": sustained, "attention": attention,
            "elementwise": elementwise, "collectives": collectives, "network": network, "host_link": host_link,
            "overlap": overlap, "step": step}
-_SAVE_SECONDS = 2  # between two writes of the file within an item: what a killed run loses at most
+_SAVE_SECONDS = 2  # seconds between two writes of the file within an item, which a killed run may lose
 _UNFINISHED = "the run ended before it was done"
 _PARENT = os.getppid()
 _NONE, _NO_MEMORY, _OTHER = 0, 1, 2
@@ -86,8 +87,8 @@ def _key(row, names):
 
 
 def _measured(bench, point):
-    """The finished row; None where a rank has too little memory. Ranks agree before they meet in a collective, so
-    that one which cannot take part leaves no other waiting."""
+    """Returns the finished row, or None if a rank has too little memory. The ranks agree on that
+    before they meet in a collective, so that none waits for one that cannot take part."""
     takes_part, prepared, found = bench.rank in point.ranks, None, {}
 
     def attempt(function):
@@ -118,5 +119,5 @@ def _measured(bench, point):
 def _save(bench):
     if bench.rank == 0:
         if bench.options.is_started and os.getppid() != _PARENT:
-            os._exit(1)  # whoever started us was killed, and another run may be at the same file by now
+            os._exit(1)  # the process that started us was killed, and another run may already use the file
         document.save(bench.options.output, bench.document)

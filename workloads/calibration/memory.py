@@ -1,4 +1,5 @@
-"""Item `memory`: how fast memory is read and written, from working sets that caches hold to those that none does."""
+"""Item `memory`: the speed of reading and writing memory, for working sets from those that fit in
+caches to those that do not."""
 
 import torch
 
@@ -8,7 +9,8 @@ _SMALLEST = 2**16
 _LARGEST = 2**30
 _ELEMENT = 4  # bytes of fp32
 
-# name -> (arrays, the call on them). Each array is passed once, so what moves is the working set.
+# name -> (arrays, the call on them). Each array is passed once, so the working set is what is
+# moved.
 _OPERATIONS = {
     "copy": (2, lambda to, a: to.copy_(a)),
     "scale": (2, lambda to, a: torch.mul(a, 3.0, out=to)),

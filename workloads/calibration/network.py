@@ -1,8 +1,8 @@
 """Item `network`: the collectives again, across nodes.
 
-Layouts: in `rail` each group has the ranks of one place on every node, and so the links between them need not leave
-their rail; in `strided` it has another place on each node; in both all groups communicate at once, as the
-data-parallel groups of a step do. In `all` there is one group of all ranks.
+Layouts: in `rail`, each group has the ranks at one place on every node, so its traffic can stay
+on its rail. In `strided`, it has another place on each node. In both, all groups communicate at
+once, as the data-parallel groups of a step do. In `all`, one group has all ranks.
 """
 
 from .bench import group_sizes
@@ -22,17 +22,17 @@ def points(bench, _notes):
             mine = [group for group in map(bench.group, groups) if group]
             for kind in KINDS:
                 if kind == "point_to_point" and layout == "all":
-                    continue  # its first two are neighbours on a node
+                    continue  # its first two ranks are neighbours on a node
                 row = {"kind": kind, "rank_count": len(groups[0]), "node_count": count, "layout": layout}
                 yield from sweep(bench, row, mine[0] if mine else None, everyone)
 
 
 def layouts(nodes):
-    """name -> groups of ranks. With one rank a node they are all the same."""
+    """Returns name -> groups of ranks. With one rank per node, all layouts are the same."""
     each = len(nodes[0])
     found = {"rail": [[node[place] for node in nodes] for place in range(each)]}
     if each > 1:
-        # In the order of ranks, as torch.distributed has them.
+        # Sorted by rank, because torch.distributed orders them so.
         found["strided"] = [sorted(node[(place + index) % each] for index, node in enumerate(nodes))
                             for place in range(each)]
         found["all"] = [[rank for node in nodes for rank in node]]

@@ -1,4 +1,5 @@
-"""Item `overlap`: what matrix products and an all_reduce cost one another when they run at once."""
+"""Item `overlap`: how much matrix products and an all_reduce slow each other down if they run at
+once."""
 
 import math
 
@@ -41,7 +42,7 @@ def _measure(bench, prepared):
     def communicate():
         return dist.all_reduce(tensor, group=group.handle, async_op=True)
     collective = timing.together(bench, lambda: communicate().wait(), group)
-    # As many products as take about as long, and equally many on all ranks.
+    # Chooses the number of products that takes about as long; it is the same on all ranks.
     once = timing.together(bench, multiply, group)
     count = min(_MOST_CALLS, max(1, math.ceil(collective / once)))
 

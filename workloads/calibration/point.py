@@ -7,7 +7,8 @@ from . import timing
 
 
 class Skip(Exception):
-    """An item that this machine cannot have, and why; raised on all ranks alike."""
+    """An item that cannot be measured on this machine, with the reason. Raised on all ranks
+    alike."""
 
 
 def _time_alone(bench, call):
@@ -16,9 +17,10 @@ def _time_alone(bench, call):
 
 @dataclasses.dataclass(frozen=True)
 class Point:
-    """Items are generators of these, which are sent the finished row, or None where it did not fit in memory. Every
-    rank runs the generator; `prepare` and `measure` only those of `ranks`."""
-    row: dict  # what is measured
-    prepare: Callable  # makes the operands, where memory may run out, and gives what `measure` takes
-    measure: Callable = _time_alone  # of (bench, prepared): the row's other members
-    ranks: tuple = (0,)  # of which rank 0's answer counts
+    """A row to measure. An item is a generator of points. It is sent the finished row, or None if
+    the row did not fit in memory. Every rank runs the generator, but only the ranks in `ranks` run
+    `prepare` and `measure`."""
+    row: dict  # the members that say what is measured
+    prepare: Callable  # makes the operands, which may exhaust memory, and returns what `measure` takes
+    measure: Callable = _time_alone  # takes (bench, prepared) and returns the row's other members
+    ranks: tuple = (0,)  # ranks that measure; the answer of rank 0 counts

@@ -1,4 +1,4 @@
-"""One rank of a run, from the file that it goes on with to its exit code."""
+"""One rank of a run, from the file that it continues to its exit code."""
 
 import datetime
 import os
@@ -29,7 +29,7 @@ def run(rank, options):
         failure(code, rank.rank, f"{type(error).__name__}: {error}")
         traceback.print_exc()
     sys.stderr.flush()
-    os._exit(code)  # as the step does: the libraries' own farewells can hang when a peer is gone
+    os._exit(code)  # as in the training step, because the libraries' own shutdown can hang if a peer is gone
 
 
 def _run(rank, row, options):
@@ -37,7 +37,7 @@ def _run(rank, row, options):
     watchdog = Watchdog(rank.rank, options.timeout)
     torch.manual_seed(options.seed)
     device = devices.take(row, module, rank.local_rank)
-    context = context_bytes(module)  # before the communicators take theirs
+    context = context_bytes(module)  # read before the communicators take memory
     if rank.world_size > 1:
         dist.init_process_group(row.backend, rank=rank.rank, world_size=rank.world_size,
                                 timeout=datetime.timedelta(seconds=2 * options.timeout))
@@ -51,12 +51,13 @@ def _run(rank, row, options):
     run_all(bench)
     failed = [name for name in flags.asked(options) if bench.document["items"][name]["status"] == "failed"]
     bench.barrier(bench.world)
-    # Where --processes has started this rank, the launcher tells by the file.
+    # If --processes started this rank, the launcher finds failed items in the file.
     return flags.SOME_FAILED if failed and not options.is_started else ExitCode.DONE
 
 
 def _open(bench):
-    """Takes the file's document, or a new one, to all ranks. Gives why it is refused."""
+    """Sends the file's document, or a new one, to all ranks. Returns the reasons why it is
+    refused."""
     def load():
         machine = _machine(bench)
         found = document.load(bench.options.output)
@@ -89,8 +90,9 @@ def _device_name(module):
 
 
 def _libraries(bench):
-    """Those that the times depend on. The linear algebra library is whichever was loaded: on Debian the one that the
-    alternatives system points at, of which the slowest takes seven times as long."""
+    """Returns the libraries that the times depend on. The linear algebra library is the one that
+    was loaded: on Debian, the alternatives system selects it, and the slowest takes seven times as
+    long."""
     with open("/proc/self/maps", encoding="utf-8", errors="replace") as file:
         loaded = {os.path.basename(line.split()[-1]) for line in file if re.search(r"lib[^/]*(blas|mkl|dnnl)", line)}
     found = {"linear_algebra": ", ".join(sorted(loaded)) or "in PyTorch"}
@@ -106,7 +108,7 @@ def _libraries(bench):
 
 
 def _memory_bytes(bench):
-    """Of one device; on the CPU a rank's share of the machine's."""
+    """Returns the memory of one device; on the CPU, a rank's share of the machine's memory."""
     if bench.module is None:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // len(bench.nodes[0])
     if hasattr(bench.module, "get_device_properties"):

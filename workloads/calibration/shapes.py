@@ -1,17 +1,18 @@
-"""The design of GEMM shapes: a fixed sequence of which any number may be taken, so that a run can add to another's.
+"""The design of GEMM shapes. It is a fixed sequence, so that a run can extend another's.
 
-Sizes are spread evenly over their logarithms by Halton's sequence (Halton 1960): with few points each size, and each
-pair of them, is met everywhere. Of every eight shapes six are of multiples of 128, one of which is deep (large k,
-small m and n, as weight gradients are), one is of odd multiples of 64, and one has 1 to 4 rows.
+Sizes are spread evenly over their logarithms by Halton's sequence (Halton 1960), so that a few
+points cover the range of each size and of each pair of sizes. In every eight shapes, six have
+multiples of 128, and one of these is deep (large k, small m and n, as in weight gradients). One has
+odd multiples of 64, and one has 1 to 4 rows.
 """
 
-_BASES = (3, 5, 7)  # none has a factor in common with the 8 kinds, or a kind would always meet the same sizes
+_BASES = (3, 5, 7)  # none has a common factor with the 8 kinds, or a kind would always get the same sizes
 _KINDS = ("whole", "whole", "odd", "whole", "deep", "whole", "rows", "whole")
-_TILE = 128  # that matrix units like
+_TILE = 128  # the size that matrix units are efficient at
 
 
 def design(count, smallest, largest):
-    """[(m, n, k)], no two alike."""
+    """Returns a list of (m, n, k), all different."""
     found, index = [], 0
     while len(found) < count:
         index += 1
@@ -22,8 +23,9 @@ def design(count, smallest, largest):
 
 
 def batched_design(count, largest):
-    """[(count, m, n, k)] of attention without a fused kernel: of heads x sequences, the scores (n is the sequence and
-    k the head) and their product with the values (the other way round)."""
+    """Returns a list of (count, m, n, k) for attention without a fused kernel. `count` is heads x
+    sequences. The shapes are those of the scores (n is the sequence and k the head) and of their
+    product with the values (the other way round)."""
     found = []
     for index in range(1, count + 1):
         length = _near(_between(_halton(index, 3), _TILE, max(_TILE, largest // 2)), _TILE)
@@ -47,7 +49,7 @@ def _shape(index, smallest, largest):
 
 
 def _halton(index, base):
-    """The digits of the index behind the point, in reverse."""
+    """Returns the digits of the index after the point, in reverse order."""
     found, digit = 0.0, 1.0
     while index:
         index, rest = divmod(index, base)

@@ -1,5 +1,6 @@
-"""Item `step`: whole training steps of a small decoder under two plans, by train_step.py in processes of its own:
-what the other items do not explain of them is the framework's."""
+"""Item `step`: whole training steps of a small decoder under two plans, which train_step.py runs in
+separate processes. The part of their time that the other items do not explain is the
+framework's."""
 
 import json
 import os
@@ -42,12 +43,12 @@ def cases(kind, ranks):
     tensor = max(size for size in range(1, ranks + 1)
                  if ranks % size == 0 and model["attention_head_count"] % size == 0)
     plans = [(tensor, ranks // tensor, micro_batch), (1, ranks, micro_batch)]
-    if tensor == 1:  # one rank, or none that divides the heads
+    if tensor == 1:  # there is one rank, or no number of ranks divides the heads
         plans[0] = (1, ranks, micro_batch // 2)
     for tensor, data, micro_batch in plans:
         each = data * micro_batch
         yield {"model": model,
-               # As near to the batch as the ranks can share it out.
+               # The batch size is as close to _BATCH as the ranks can divide it.
                "workload": {**workload, "framework": {"name": "train-step"},
                             "global_batch_size": max(1, round(_BATCH / each)) * each},
                "plan": {"tensor_parallel": tensor, "data_parallel": data, "micro_batch_size": micro_batch}}
@@ -60,7 +61,8 @@ def _free_port():
 
 
 def _start(bench, case, ranks, port):
-    """(process, folder of its case). Each rank starts its own, so that it runs where and as this one does."""
+    """Returns (process, folder of its case). Each rank starts its own process, so that the process
+    runs in the same place and environment."""
     bench.release_memory()
     folder = tempfile.TemporaryDirectory(prefix="meshwright-microbench-")
     path = os.path.join(folder.name, "case.json")
@@ -74,7 +76,7 @@ def _start(bench, case, ranks, port):
 
 
 def _environment(bench, ranks, port):
-    # torchrun's own would have the ranks meet where this run's have met.
+    # With torchrun's own variables, the processes would meet where the ranks of this run met.
     kept = {name: value for name, value in os.environ.items() if not name.startswith("TORCHELASTIC_")}
     return {"MASTER_ADDR": "127.0.0.1", **kept, "MASTER_PORT": str(port), "RANK": str(ranks.index(bench.rank)),
             "WORLD_SIZE": str(len(ranks)), "LOCAL_RANK": str(bench.local_rank)}
@@ -101,7 +103,7 @@ def _wait(bench, process):
             try:
                 return process.communicate(timeout=1)
             except subprocess.TimeoutExpired:
-                bench.progress()  # the step has a watchdog of its own
+                bench.progress()  # the training step has a watchdog of its own
     finally:
         if process.poll() is None:
             process.kill()

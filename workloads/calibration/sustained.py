@@ -1,5 +1,6 @@
-"""Item `sustained_gemm`: what a product takes when all devices have been at it for seconds, against a first burst on
-one: what power and heat cost, and how far devices are apart."""
+"""Item `sustained_gemm`: the time of a product after all devices have been busy for seconds,
+compared with a first burst on one device. It shows the effect of power and heat, and how much
+devices differ."""
 
 import time
 
@@ -10,7 +11,7 @@ from . import gemm, timing
 from .point import Point
 
 _BURST_SECONDS = 0.2
-_CHECK_SECONDS = 0.1  # of work queued between two looks at the clock
+_CHECK_SECONDS = 0.1  # seconds of work that are queued between two looks at the clock
 
 
 def points(bench, notes):
@@ -26,7 +27,7 @@ def points(bench, notes):
 
 
 def _measure(bench, call):
-    # On rank 0 while the others wait for what it tells them.
+    # Rank 0 measures while the others wait for its result.
     burst = bench.alone(lambda: timing.alone(bench, call, min(_BURST_SECONDS, bench.options.sustained_seconds)))
     bench.barrier(bench.world)
     mine = _sustained(bench, call, max(1, round(_CHECK_SECONDS / burst)))
@@ -35,7 +36,8 @@ def _measure(bench, call):
 
 
 def _sustained(bench, call, calls):
-    """Of a call in the second half of the time: by then the device runs as it does for hours."""
+    """Returns the time of a call in the second half of the run. By then the device runs as it does
+    for hours."""
     start = middle = time.perf_counter()
     half, counted, done = bench.options.sustained_seconds / 2, 0, False
     while not done:

@@ -1,18 +1,19 @@
-"""How long a call takes: the median over batches of calls, with the device synchronised around each batch."""
+"""Measures how long a call takes: the median over batches of calls. The device is synchronised
+before and after each batch."""
 
 import math
 import statistics
 import time
 
-_BATCH_SECONDS = 1e-3  # so that neither the clock nor the launch of the first call counts
+_BATCH_SECONDS = 1e-3  # long enough to neglect the clock and the launch of the first call
 _LARGEST_BATCH = 1000
 _FEWEST_BATCHES = 5
 _MOST_BATCHES = 1000
 
 
 def alone(bench, call, seconds=None):
-    """Of a call on this rank."""
-    _batch(bench, call, 1)  # what is loaded, compiled or allocated the first time
+    """Returns the time of a call on this rank."""
+    _batch(bench, call, 1)  # a first call may load, compile or allocate
     calls = _calls(_batch(bench, call, 1))
     samples, end = [], time.perf_counter() + (seconds or bench.options.seconds_per_point)
     while len(samples) < _FEWEST_BATCHES or (time.perf_counter() < end and len(samples) < _MOST_BATCHES):
@@ -21,8 +22,9 @@ def alone(bench, call, seconds=None):
 
 
 def together(bench, call, everyone, fewest=_FEWEST_BATCHES):
-    """Of a call that the ranks of `everyone` make at once: of the slowest of them. A call may communicate in parts
-    of that group. The number of calls is the same on all ranks, or they would wait for one another for ever."""
+    """Returns the time of a call that the ranks of `everyone` make at once, which is that of the
+    slowest rank. A call may communicate within parts of that group. The number of calls is the same
+    on all ranks, because they would otherwise wait for each other for ever."""
     def batch(count):
         bench.barrier(everyone)
         return _batch(bench, call, count)
