@@ -21,8 +21,8 @@ from measure.output import Output
 from measure.run import Limits, Run
 from measure.suspects import ATTEMPT_VARIABLE, Suspects
 
-# Launchers tell a process its rank, and how many there are, in the first of these that is set. What stands at the same
-# place belongs together, but some launchers tell only one of a pair.
+# Launchers tell a process its rank and the number of ranks in the first of these variables that is
+# set. Variables at the same position belong together, but some launchers set only one of a pair.
 _RANK_VARIABLES = ("RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", "NODE_RANK")
 _COUNT_VARIABLES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMIX_SIZE", "PMI_SIZE", "SLURM_NTASKS", "NNODES")
 
@@ -60,7 +60,7 @@ def main(argv):
 
 
 def _measure(args, command, job_format, rules, notable):
-    """Runs the command and hands over the result; gives our exit code."""
+    """Runs the command, writes the result and returns our exit code."""
     start_ms = int(time.time() * 1000)
     path = os.path.join(args.folder, args.attempt)
     try:
@@ -168,7 +168,8 @@ def _limits(args):
 
 
 def _place():
-    """(our rank, of how many): the number is None where a launcher does not tell it; (0, 1) without a launcher."""
+    """Returns (our rank, number of ranks). The number is None if a launcher does not tell it.
+    Without a launcher, returns (0, 1)."""
     for name, partner in zip(_RANK_VARIABLES, _COUNT_VARIABLES):
         if os.environ.get(name, "").isdigit() and not (name == "SLURM_PROCID" and slurm.is_batch_script(os.environ)):
             counts = [os.environ[other] for other in (partner, *_COUNT_VARIABLES)
@@ -178,8 +179,8 @@ def _place():
 
 
 def _run_unmeasured(args, command, rules, notable):
-    """Runs the command where another rank measures, passes its output on with secrets masked, and says why it failed
-    if it failed by itself; gives our exit code."""
+    """Runs the command on a rank that does not measure and passes its output on with secrets
+    masked. If the command failed by itself, says why. Returns our exit code."""
     start_ms = int(time.time() * 1000)
     masker = Masker(os.environ, command)
     output = Output(os.fdopen(os.dup(sys.stdout.fileno()), "wb"), masker, notable)
@@ -197,7 +198,7 @@ def _run_unmeasured(args, command, rules, notable):
     if run.ended["error"]:
         print(f"harness.py: {run.ended['error']}", file=sys.stderr)
     verdict = failures.classify(rules, run.ended, output.kept(), run.oom_kills)
-    if verdict[0] != "cancelled":  # of what others end, they know why
+    if verdict[0] != "cancelled":  # the reason for a cancelled run is known to whoever cancelled it
         rank = _place()[0]
         document = {**_frame(args, command, masker, start_ms), "rank": rank,
                     **result.how_it_ended(run, output, verdict)}
@@ -207,14 +208,14 @@ def _run_unmeasured(args, command, rules, notable):
 
 
 def _frame(args, command, masker, start_ms):
-    """The members that every document of an attempt begins with."""
+    """Returns the members that every document of an attempt begins with."""
     return {"meshwright_result": 1, "attempt": args.attempt, "token": args.token,
             "command": [masker.mask(argument) for argument in command],
             "start_time_ms": start_ms, "end_time_ms": int(time.time() * 1000)}
 
 
 def _verdict(run, rules, output, args):
-    """(class, matched, message)."""
+    """Returns (class, matched, message)."""
     count = len(run.times.measured)
     rule = {"rule": "steps", "line": None, "line_number": None}
     if run.ending:
@@ -241,12 +242,12 @@ def _drift(run, smallest_ratio):
 
 
 def _hand_over(path, document):
-    """Writes the result to its file and to stdout; gives our exit code."""
+    """Writes the result to its file and to stdout. Returns our exit code."""
     _write(path, document)
     try:
         print(result.PREFIX + result.one_line(document), flush=True)
     except OSError:
-        pass  # nobody listens; the file is there
+        pass  # nobody reads stdout, but the file is there
     return failures.EXIT_CODES[document["class"]]
 
 

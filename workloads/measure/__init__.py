@@ -1,1 +1,2 @@
-"""What harness.py is made of. Standard library only: it runs on any training node."""
+"""The parts of harness.py. They use only the standard library, so that they run on any training
+node."""

@@ -1,4 +1,4 @@
-"""Counters of the control group that we are in."""
+"""Reads counters of our control group."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ _ROOT = "/sys/fs/cgroup"
 
 
 def oom_kill_count():
-    """How often the kernel has killed for memory in our group; None where that cannot be read."""
+    """Returns how often the kernel killed a process of our group for lack of memory, or None if
+    that cannot be read."""
     return count("memory", "memory.events", "memory.oom_control", "oom_kill")
 
 
 def count(controller, version2_file, version1_file, key):
-    """The number behind `key` in a file of our group, of either version; None where it cannot be read."""
+    """Returns the number after `key` in a file of our group, of either version, or None if it
+    cannot be read."""
     try:
         with open(_OWN_GROUPS, encoding="utf-8") as file:
             groups = [line.rstrip("\n").split(":", 2)[1:] for line in file]
@@ -25,7 +27,7 @@ def count(controller, version2_file, version1_file, key):
             folder, name = f"{_ROOT}/{controllers}", version1_file
         else:
             continue
-        # A container may see its own group as the root, under the path that the host knows it by.
+        # A container may see its own group as the root, although the host knows it by another path.
         for place in (f"{folder}{path}/{name}", f"{folder}/{name}"):
             try:
                 with open(place, encoding="ascii") as file:

@@ -1,4 +1,5 @@
-"""Says why a command failed, by a table of rules (failures.json, and files of vendors in the same form)."""
+"""Finds the reason why a command failed, by a table of rules (failures.json, and vendors' files in
+the same form)."""
 
 from __future__ import annotations
 
@@ -7,7 +8,8 @@ import os
 import re
 import signal
 
-# Every class that a result can have: the harness's own exit code. A job that ends with 40 to 45 means the same.
+# Every class that a result can have, with the exit code of the harness. A job that ends with 40 to
+# 45 means the same.
 EXIT_CODES = {
     "ok": 0,
     "oom_device": 40,
@@ -25,22 +27,23 @@ EXIT_CODES = {
 }
 _MEMBERS = {"name", "class", "patterns", "exit_codes", "signals", "oom_kill", "exception", "often_harmless", "source",
             "comment"}
-_PREFIX = r"^(\[[\w.:]+\]:? ?)?"  # torchrun's
+_PREFIX = r"^(\[[\w.:]+\]:? ?)?"  # printed by torchrun
 _FILE_LINE = re.compile(_PREFIX + r' +File ".*", line \d+')
 _EXCEPTION = re.compile(_PREFIX + r"([A-Za-z_]\w*\.)*\w*(Error|Exception)\b")
-# Exceptions that a failure brings about on other ranks, or that torchrun makes of it.
+# Exceptions that are consequences of a failure on another rank, or that torchrun raises for it.
 _CONSEQUENCE = re.compile(r"ChildFailedError|DistBackendError|(?i:\b(nccl|rccl|hccl|cncl|mccl|flagcx|gloo)\b|"
                           r"connection (reset|closed|refused)|broken pipe|timed out|timeout)")
-_TAIL_LINES = 30  # where no exception tells, an often harmless line counts only so near to the end
+_TAIL_LINES = 30  # if no exception explains the end, a line that is often harmless counts only this close to the end
 _CONDITIONS = ("patterns", "exit_codes", "signals", "oom_kill", "exception")
 
 
 class RulesError(ValueError):
-    """A file of rules is not one."""
+    """A file of rules is invalid."""
 
 
 def load(vendor_files=()):
-    """(rules, words of notable lines). A vendor's rules come before ours, its words besides."""
+    """Returns (rules, words of notable lines). A vendor's rules come before ours; its words are
+    added to ours."""
     own = os.path.join(os.path.dirname(__file__), "failures.json")
     rules, notable = [], []
     for path in (*vendor_files, own):
@@ -88,8 +91,9 @@ def _is_list_of(values, kind):
 
 
 def classify(rules, ended, lines, oom_kills):
-    """(class, matched, message). `ended` is the keeper's report, `lines` (number, text), `oom_kills` how often
-    the cgroup killed for memory meanwhile. `matched` is {"rule", "line", "line_number"}."""
+    """Returns (class, matched, message). `ended` is the keeper's report and `lines` holds (number,
+    text). `oom_kills` is how often the cgroup killed for lack of memory meanwhile. `matched` is
+    {"rule", "line", "line_number"}."""
     how = describe_end(ended)
     lines = _without_source(lines)
     for rule in rules:
@@ -103,7 +107,8 @@ def classify(rules, ended, lines, oom_kills):
 
 
 def _without_source(lines):
-    """A traceback shows the program's own text behind each File line; what stands there did not happen."""
+    """Drops the source text that a traceback shows after each File line, because what it says did
+    not happen."""
     kept, after_file = [], False
     for number, text in lines:
         if not after_file:
@@ -113,7 +118,8 @@ def _without_source(lines):
 
 
 def _match(rule, ended, lines, oom_kills):
-    """The line that decided; (None, None) when no line was asked for; None when the rule does not hold."""
+    """Returns the line that decided as (number, text), (None, None) if the rule needs no line, or
+    None if the rule does not apply."""
     if rule.get("exit_codes") and ended["exit_code"] not in rule["exit_codes"]:
         return None
     if rule.get("signals") and ended["signal"] not in rule["signals"]:
@@ -129,15 +135,16 @@ def _match(rule, ended, lines, oom_kills):
 
 
 def _last_exception(lines):
-    """The program's own one before any that others bring about; None where there is none."""
+    """Returns the last exception of the program itself or, if it has none, the last that another
+    failure caused. Returns None if there is no exception."""
     found = [line for line in lines if _EXCEPTION.search(line[1])]
     own = [line for line in found if not _CONSEQUENCE.search(line[1])]
     return (own or found or [None])[-1]
 
 
 def _telling(lines):
-    """Where a line that is often harmless counts: as the exception that ended the program, or, where the program
-    itself has raised none, near the end."""
+    """Returns the lines among which an often harmless line counts: the exception that ended the
+    program or, if the program raised none itself, the lines near the end."""
     last = _last_exception(lines)
     if last is not None and not _CONSEQUENCE.search(last[1]):
         return [last]

@@ -11,25 +11,25 @@ import math
 import os
 import re
 
-# Every quantity that a rule may name: (what it becomes, factor). The unit stands in the name.
+# The quantities that a rule may name: (member of the result, factor). The unit is part of the name.
 QUANTITIES = {
     "step": ("step", 1),
     "step_time_seconds": ("step_time_seconds", 1.0),
     "step_time_ms": ("step_time_seconds", 1e-3),
-    "samples_per_second": ("samples_per_second", 1.0),  # a time once the global batch size is known
+    "samples_per_second": ("samples_per_second", 1.0),  # converted to a time once the global batch size is known
     "loss": ("loss", 1.0),
     "nan_steps": ("nan_steps", 1),
-    "peak_bytes": ("peak_bytes", 1),  # most that the framework's allocator has handed out
+    "peak_bytes": ("peak_bytes", 1),  # the most that the framework's allocator handed out
     "peak_mb": ("peak_bytes", 1e6),
     "peak_mib": ("peak_bytes", 2**20),
     "peak_gb": ("peak_bytes", 1e9),
     "peak_gib": ("peak_bytes", 2**30),
-    "reserved_bytes": ("reserved_bytes", 1),  # what it keeps of the device for that
+    "reserved_bytes": ("reserved_bytes", 1),  # the memory of the device that it reserved
     "reserved_mib": ("reserved_bytes", 2**20),
     "reserved_gib": ("reserved_bytes", 2**30),
 }
-_PART = "part_ms_"  # groups that begin so are summed to the step time
-_PLAIN = ("is_warmup", "environment")  # JSON only, taken as they are
+_PART = "part_ms_"  # groups with this prefix are summed to the step time
+_PLAIN = ("is_warmup", "environment")  # only in JSON; taken unchanged
 _WHOLE = ("step", "nan_steps", "peak_bytes", "reserved_bytes")
 
 
@@ -38,7 +38,7 @@ _NEEDED = {"json": "--field step_time_seconds=NAME (or step_time_ms)",
 
 
 class FormatError(ValueError):
-    """What the user gave does not describe a format."""
+    """The user's arguments do not describe a format."""
 
 
 def names():
@@ -46,7 +46,8 @@ def names():
 
 
 def named(name, fields=(), patterns=(), global_batch_size=None):
-    """The format of that name. `fields` (QUANTITY=PATH) are for json, `patterns` for regex."""
+    """Returns the format of that name. `fields` (QUANTITY=PATH) are for json, `patterns` for
+    regex."""
     wrong = [f"{option} {text}: is for --format {owner} alone" for option, owner, texts in (
         ("--field", "json", fields), ("--pattern", "regex", patterns)) if name != owner for text in texts]
     if name == "json":
@@ -66,7 +67,7 @@ def named(name, fields=(), patterns=(), global_batch_size=None):
         wrong.append(f"--format {name} needs {_NEEDED[name]}, or samples_per_second with --global-batch-size")
     if wrong:
         raise FormatError("; ".join(wrong))
-    if name == "json":  # one line has them all
+    if name == "json":  # one line holds all quantities
         rules = [_Rule({"json": {}, "fields": dict(map(_field, fields))})]
     return Format(rules, global_batch_size)
 
@@ -84,7 +85,8 @@ def _field(text):
 
 
 class Format:
-    """Reads lines. All times are taken from the first rule that gave one, so that no step counts twice."""
+    """Reads lines. All times come from the first rule that found one, so that no step counts
+    twice."""
 
     def __init__(self, rules, global_batch_size=None):
         self._rules = rules
@@ -92,8 +94,9 @@ class Format:
         self._timed_by = None
 
     def read(self, line):
-        """What the line says: step, step_time_seconds, is_warmup, loss, nan_steps, peak_bytes, reserved_bytes,
-        environment; only what is there, {} for most lines."""
+        """Returns the quantities in the line: step, step_time_seconds, is_warmup, loss, nan_steps,
+        peak_bytes, reserved_bytes, environment. Only those that are present are included, so most
+        lines give {}."""
         for rule in self._rules:
             found = rule.read(line)
             if not found:
@@ -145,7 +148,7 @@ class _Rule:
             if name in _PLAIN:
                 found[name] = value
                 continue
-            target, factor = QUANTITIES.get(name, ("step_time_seconds", 1e-3))  # the rest are parts
+            target, factor = QUANTITIES.get(name, ("step_time_seconds", 1e-3))  # all others are parts of the step time
             value = _number(value)
             if value is None or (target in _WHOLE and not math.isfinite(value)):
                 continue
@@ -159,7 +162,7 @@ class _Rule:
 
     def _read_json(self, line):
         try:
-            # Behind whatever a launcher puts before it.
+            # A launcher may put a prefix before the document.
             document = json.JSONDecoder().raw_decode(line, line.index("{"))[0]
         except (ValueError, RecursionError):
             return {}
@@ -172,14 +175,15 @@ class _Rule:
 
 
 def _member(document, path):
-    """The member at a dotted path; the whole document for an empty one."""
+    """Returns the member at a dotted path; the whole document for an empty path."""
     for key in path.split(".") if path else []:
         document = document.get(key) if isinstance(document, dict) else None
     return document
 
 
 def _number(value):
-    """A number, also NaN; the largest of a list (one per device); None when it is none."""
+    """Returns the value as a number, which may be NaN; the largest number of a list (one per
+    device); None if it is not a number."""
     if isinstance(value, list):
         values = [number for number in map(_number, value) if number is not None]
         return max(values, default=None)

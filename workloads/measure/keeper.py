@@ -23,20 +23,20 @@ import time
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
-_KILL_SECONDS = 10.0  # how long we try to kill what does not go (a driver may hold it)
+_KILL_SECONDS = 10.0  # time to try to kill processes that do not end (a driver may hold them)
 
 
 def descendants(root):
-    """The living processes below `root`, zombies left out."""
+    """Returns the living processes below `root`, without zombies."""
     children = {}
     for name in os.listdir("/proc"):
         if not name.isdigit():
             continue
         try:
             with open(f"/proc/{name}/stat", "rb") as file:
-                state, parent = file.read().rpartition(b")")[2].split()[:2]  # the name before may hold blanks
+                state, parent = file.read().rpartition(b")")[2].split()[:2]  # the name before may contain blanks
         except (OSError, ValueError):
-            continue  # gone meanwhile
+            continue  # it has ended meanwhile
         children.setdefault(int(parent), []).append((int(name), state))
     found, todo = [], [root]
     while todo:
@@ -48,7 +48,7 @@ def descendants(root):
 
 
 def reap():
-    """Collects every child that ended; gives {pid: wait status}."""
+    """Collects every child that ended. Returns {pid: wait status}."""
     ended = {}
     while True:
         try:
@@ -61,7 +61,7 @@ def reap():
 
 
 def kill_descendants():
-    """Kills all below this process; gives {pid: wait status} and those that would not go."""
+    """Kills all processes below this one. Returns {pid: wait status} and those that did not end."""
     ended = {}
     deadline = time.monotonic() + _KILL_SECONDS
     while True:
@@ -78,13 +78,13 @@ def kill_descendants():
 
 
 class Kept:
-    """A command under a keeper. `output` and `reports` are for select()."""
+    """A command that runs under a keeper. `output` and `reports` are for select()."""
 
     def __init__(self, argv):
         _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-        self.output, output_end = os.pipe()  # the command's stdout and stderr
-        self.reports, reports_end = os.pipe()  # one JSON line from the keeper when all is over
-        orders, self._orders = os.pipe()  # to the keeper; its end means that we are gone
+        self.output, output_end = os.pipe()  # stdout and stderr of the command
+        self.reports, reports_end = os.pipe()  # one JSON line from the keeper at the end
+        orders, self._orders = os.pipe()  # to the keeper; its end means that we have ended
         self._report = b""
         self.keeper = os.fork()
         if self.keeper == 0:
@@ -95,14 +95,16 @@ class Kept:
             os.close(fd)
 
     def end(self, grace_seconds):
-        """TERM to the command's group; KILL to all that is left after the grace. Returns at once."""
+        """Sends TERM to the command's group, and KILL to all that is left after the grace period.
+        Returns at once."""
         try:
             os.write(self._orders, f"{grace_seconds}\n".encode())
         except BrokenPipeError:
-            pass  # already over
+            pass  # the keeper has already ended
 
     def read_report(self):
-        """To be called when `reports` is readable; gives the report once it is whole, else None.
+        """Returns the report once it is complete, else None. Call it whenever `reports` is
+        readable.
 
         The report: exit_code or signal, error (if it could not be started), left_behind (processes).
         """
@@ -110,7 +112,7 @@ class Kept:
         self._report += piece
         if piece:
             return None
-        ended, left = kill_descendants()  # of a keeper that was killed; else there is nothing
+        ended, left = kill_descendants()  # finds processes only if the keeper was killed
         if not self._report:
             return {"exit_code": None, "signal": signal.SIGKILL, "error": "the keeper was killed or failed",
                     "left_behind": left}
@@ -138,7 +140,7 @@ def _run(argv, orders, output):
         command = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
                                    start_new_session=True, preexec_fn=_before_exec(os.getpid()))
     except OSError as error:
-        # The codes that shells use.
+        # Shells use the same codes.
         return {"exit_code": 126 if isinstance(error, PermissionError) else 127, "signal": None,
                 "error": f"{argv[0]}: {error.strerror}", "left_behind": []}
     os.close(output)
@@ -152,7 +154,7 @@ def _run(argv, orders, output):
         if orders in ready:
             order = os.read(orders, 4096)
             if not order:
-                break  # the harness is gone
+                break  # the harness has ended
             if deadline is None and status is None:
                 deadline = time.monotonic() + float(order.split()[0])
                 os.killpg(command.pid, signal.SIGTERM)
@@ -174,5 +176,5 @@ def _before_exec(keeper):
             signal.signal(number, signal.SIG_DFL)
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != keeper:
-            os._exit(1)  # it died before we asked
+            os._exit(1)  # the keeper died before the call above
     return prepare

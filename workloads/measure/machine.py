@@ -1,4 +1,4 @@
-"""What the job ran on: the environment of a result, and a digest over the parts of it that matter to speed."""
+"""Describes the environment in which a job ran, with a digest over the parts that affect speed."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import re
 import shutil
 import subprocess
 
-_TOOL_SECONDS = 10.0  # a tool that answers later is left
+_TOOL_SECONDS = 10.0  # a tool that takes longer is given up
 _TOOL_LINES = 64
-# Not part of the digest: which machine it was, our own interpreter, and what only people want to know.
+# These members are not part of the digest: the identity of the machine, our own interpreter, and
+# information for people only.
 _NOT_IN_DIGEST = ("host", "python", "for_people", "skipped", "digest")
 
 
@@ -22,7 +23,8 @@ def table():
 
 
 def describe(tools, masker):
-    """The environment, with its digest still to be made: the job may yet tell of itself ("reported")."""
+    """Returns the environment without its digest, because the job may still report more
+    ("reported")."""
     devices, skipped = {}, []
     for row in tools["tools"]:
         if shutil.which(row["tool"]) is None:
@@ -51,7 +53,7 @@ def describe(tools, masker):
 
 
 def ask(argv):
-    """(lines, None) or ([], why not)."""
+    """Returns (lines, None), or ([], reason why not)."""
     try:
         process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     except OSError as error:
@@ -59,7 +61,7 @@ def ask(argv):
     try:
         text = process.communicate(timeout=_TOOL_SECONDS)[0].decode("utf-8", "backslashreplace")
     except subprocess.TimeoutExpired:
-        process.kill()  # not waited for: a driver may hold it
+        process.kill()  # not waited for, because a driver may hold it
         return [], f"{argv[0]}: no answer within {_TOOL_SECONDS:g} s"
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if process.returncode != 0:
@@ -68,12 +70,13 @@ def ask(argv):
 
 
 def digest(environment, reported_members):
-    """The same on machines of a kind with the same software and settings."""
+    """Returns a digest that is the same on machines of one kind with the same software and
+    settings."""
     parts = {key: value for key, value in environment.items() if key not in _NOT_IN_DIGEST}
     parts["reported"] = {key: value for key, value in (environment.get("reported") or {}).items()
                          if key in reported_members}
     if parts.get("memory_bytes"):
-        # The kernel keeps a little more or less for itself.
+        # The kernel reserves slightly varying amounts for itself.
         parts["memory_bytes"] = f"{round(parts['memory_bytes'] / 2**30)} GiB"
     text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:32]

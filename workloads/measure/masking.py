@@ -1,5 +1,6 @@
-"""Masks secrets in all that is kept: values of variables and arguments that are named like secrets, and texts that
-look like known tokens (masking.json). What is measured is read before."""
+"""Masks secrets in everything that is stored: values of variables and arguments whose names look
+like those of secrets, and texts that look like known tokens (masking.json). Quantities are read
+before masking."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ import os
 import re
 
 MASK = "[masked]"
-# Shorter values (true, 8, </s>) would blot out half the log and are no secrets.
+# Shorter values (true, 8, </s>) are no secrets, and masking them would hide half of the log.
 _SHORTEST = 6
 
 
@@ -21,9 +22,10 @@ class Masker:
         self._shapes = [(shape["contains"], re.compile(shape["pattern"])) for shape in table["shapes"]]
         values = {value for name, value in environment.items() if self._is_secret(name)}
         values.update(value for name, value in _named_arguments(argv) if self._is_secret(name))
-        # Output comes line by line, so each line of a value (a private key's) is a secret too.
+        # Output arrives line by line, so each line of a value (such as a private key) is a secret
+        # too.
         values.update(line.strip() for value in tuple(values) for line in value.splitlines())
-        # The longest first: one may hold another.
+        # The longest come first, because one may contain another.
         self._values = sorted((value for value in values if len(value) >= _SHORTEST), key=len, reverse=True)
 
     def _is_secret(self, name):
@@ -40,7 +42,8 @@ class Masker:
         return text
 
     def mask_all(self, document):
-        """Masks every text in a JSON value; the values of members that are named like secrets too."""
+        """Masks every text in a JSON value, and the values of members whose names look like those
+        of secrets."""
         if isinstance(document, dict):
             return {key: MASK if self._is_secret(key) and isinstance(value, str) else self.mask_all(value)
                     for key, value in document.items()}
@@ -50,7 +53,7 @@ class Masker:
 
 
 def _named_arguments(argv):
-    """(name, value) of --name value, --name=value and NAME=value."""
+    """Returns (name, value) for --name value, --name=value and NAME=value."""
     for i, argument in enumerate(argv):
         name, equals, value = argument.partition("=")
         if equals:

@@ -1,27 +1,28 @@
-"""The command's output: cut to lines, masked, written to a file as it comes, and kept in parts for the result."""
+"""Handles the command's output: cuts it into lines, masks it, writes it to a file as it comes, and
+keeps parts for the result."""
 
 from __future__ import annotations
 
 import re
 from collections import deque
 
-KEPT_BYTES = 64 * 1024  # of the head, of the tail, and of the notable lines between them
+KEPT_BYTES = 64 * 1024  # for each of the head, the tail, and the notable lines between them
 LINE_BYTES = 16 * 1024  # longer lines are cut
 FILE_BYTES = 256 * 2**20  # the file's largest size
-_OVERHANG = 4 * 1024  # read beyond the cut, so that a secret across it is still known as one
+_OVERHANG = 4 * 1024  # bytes read beyond the cut, so that a secret across it is still recognised
 _CUT = "... [cut]"
 
 
 class Lines:
-    """Cuts a stream of bytes into lines; what exceeds LINE_BYTES of a line is dropped as it comes. A carriage
-    return ends a line too (progress bars)."""
+    """Cuts a stream of bytes into lines. What exceeds LINE_BYTES of a line is dropped as it comes.
+    A carriage return also ends a line (progress bars)."""
 
     def __init__(self):
         self._begun = bytearray()
         self._dropping = False
 
     def feed(self, piece):
-        """Gives the lines that became whole, without their ends."""
+        """Returns the lines that are now complete, without their ends."""
         lines = []
         *whole, rest = re.split(rb"\r?\n|\r", piece)
         for part in whole:
@@ -31,7 +32,7 @@ class Lines:
         return lines
 
     def finish(self):
-        """The last line, if it had no end."""
+        """Returns the last line, if it had no end."""
         return [self._take()] if self._begun else []
 
     def _add(self, part):
@@ -47,10 +48,11 @@ class Lines:
 
 
 class Output:
-    """Keeps the output. Bytes that are no UTF-8 stay what they are in the file and read \\xNN in the result."""
+    """Keeps the output. Bytes that are not UTF-8 are unchanged in the file and shown as \\xNN in
+    the result."""
 
     def __init__(self, file, masker, notable):
-        """Lines in the middle of a long log that hold one of the words in `notable` are kept too."""
+        """Lines with one of the words in `notable` are also kept from the middle of a long log."""
         self._file = file
         self._masker = masker
         self._notable = notable
@@ -59,17 +61,17 @@ class Output:
         self._head, self._middle, self._tail = [], [], deque()
         self._sizes = {"head": 0, "middle": 0, "tail": 0}
         self._written = 0
-        self.trouble = None  # why the file is not whole
+        self.trouble = None  # the reason why the file is incomplete
 
     def feed(self, piece):
-        """Gives the new lines as text, unmasked, for reading quantities."""
+        """Returns the new lines as unmasked text, from which quantities are read."""
         return [self._keep(line, was_cut) for line, was_cut in self._lines.feed(piece)]
 
     def finish(self):
         lines = [self._keep(line, was_cut) for line, was_cut in self._lines.finish()]
         try:
             self._file.close()
-        except OSError as error:  # what could not be written before is tried again
+        except OSError as error:  # data that could not be written is tried again later
             self.trouble = self.trouble or f"the output file is not whole: {error.strerror}"
         return lines
 
@@ -117,7 +119,7 @@ class Output:
         return any(word in lowered for word in self._notable)
 
     def kept(self):
-        """(number, line) of all that is kept, in order."""
+        """Returns (number, line) for all that is kept, in order."""
         return [(number, readable(line)) for number, line in (*self._head, *self._middle, *self._tail)]
 
     @property
@@ -126,10 +128,10 @@ class Output:
 
     @property
     def tail(self):
-        """The last lines; those that the head has are not repeated."""
+        """Returns the last lines, without those that the head already has."""
         return readable("".join(line + "\n" for _, line in self._tail))
 
 
 def readable(text):
-    """Text that any JSON reader takes: bytes that were no UTF-8 become \\xNN."""
+    """Returns text that any JSON reader accepts: bytes that are not UTF-8 become \\xNN."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

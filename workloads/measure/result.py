@@ -1,4 +1,5 @@
-"""The files that the server reads: the result, whole or absent, and the progress while it runs."""
+"""Writes the files that the server reads: the result, which is complete or absent, and the progress
+during the run."""
 
 from __future__ import annotations
 
@@ -9,12 +10,13 @@ import os
 import time
 
 PREFIX = "meshwright-result: "
-_QUIET_SECONDS = 10.0  # a line comes this often even if nothing moves: the harness lives
+_QUIET_SECONDS = 10.0  # a line is written this often even if nothing changes, to show that the harness is alive
 _BUSY_SECONDS = 1.0  # and at most this often
 
 
 def write(path, result):
-    """Writes beside it, makes it durable and renames: a reader finds the old file, none, or the whole new one."""
+    """Writes a temporary file, makes it durable and renames it. So a reader finds the old file, no
+    file, or the whole new one."""
     temporary = f"{path}.{os.getpid()}.tmp"
     with open(temporary, "w", encoding="utf-8") as file:
         file.write(one_line(result) + "\n")
@@ -29,24 +31,25 @@ def write(path, result):
 
 
 def rank_failure(folder, attempt, rank):
-    """Where a rank that does not measure says why it failed."""
+    """Returns the path of the file in which a rank that does not measure says why it failed."""
     return os.path.join(folder, f"{attempt}.rank{rank}.failure.json")
 
 
 def other_rank_failed(folder, attempt, token):
-    """Whether a rank that does not measure has said so by now, under this token."""
+    """Returns True if a rank that does not measure has reported a failure under this token."""
     for path in glob.glob(rank_failure(glob.escape(folder), attempt, "*")):
         try:
             with open(path, encoding="utf-8") as file:
                 if json.load(file)["token"] == token:
                     return True
         except (OSError, ValueError, KeyError, TypeError):
-            pass  # of nobody that we know
+            pass  # the file was not written by a known rank
     return False
 
 
 def how_it_ended(run, output, verdict):
-    """The members that do not depend on measuring. `verdict` is (class, matched, message)."""
+    """Returns the members that do not depend on measuring. `verdict` is (class, matched,
+    message)."""
     name, matched, message = verdict
     return {
         "class": name,
@@ -64,7 +67,7 @@ def how_it_ended(run, output, verdict):
 
 
 def compose(run, output, verdict, environment, suspects):
-    """The members of a result that the run gives. Times in seconds."""
+    """Returns the members of a result that come from the run. Times are in seconds."""
     times = run.times
     low, high = times.interval or (None, None)
     return {
@@ -89,7 +92,7 @@ def compose(run, output, verdict, environment, suspects):
 
 
 def one_line(document):
-    """JSON without NaN, which no other reader takes."""
+    """Returns JSON without NaN, because other readers do not accept it."""
     return json.dumps(_finite(document), allow_nan=False, separators=(",", ":"))
 
 
@@ -102,7 +105,7 @@ def _finite(value):
 
 
 class Progress:
-    """Appends a line when something moved, at most one a second."""
+    """Appends a line if something changed, at most one per second."""
 
     def __init__(self, file, attempt, token):
         self._file = file

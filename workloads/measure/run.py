@@ -1,4 +1,4 @@
-"""Runs the command, reads its steps, and ends it when they tell enough or when it is stuck."""
+"""Runs the command, reads its steps, and ends it once there are enough steps or it is stuck."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from measure.cgroup import oom_kill_count
 from measure.keeper import Kept
 from measure.step_times import StepTimes
 
-_POLL_SECONDS = 0.25  # how late a limit may be noticed
-_USUAL_STEPS = 10  # a step that takes this many times the usual is a hang
-_DRAIN_SECONDS = 2.0  # to read what is left in the pipe after all is over
+_POLL_SECONDS = 0.25  # the longest delay before a limit is noticed
+_USUAL_STEPS = 10  # a step that takes this many times the usual time is a hang
+_DRAIN_SECONDS = 2.0  # time to read the rest of the pipe after everything has ended
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,13 +26,14 @@ class Limits:
     interval_ratio: float
     start_seconds: float
     hang_seconds: float
-    time_seconds: float  # math.inf: none
+    time_seconds: float  # math.inf if there is no limit
     grace_seconds: float
 
 
 @dataclasses.dataclass(frozen=True)
 class Ending:
-    """Why we ended the command: "ok" or the class of the failure, the rule's name, a sentence."""
+    """The reason why we ended the command: "ok" or the class of the failure, the rule's name, a
+    sentence."""
 
     name: str
     rule: str
@@ -40,8 +41,8 @@ class Ending:
 
 
 class Run:
-    """One run of the command; takes over TERM, INT and HUP. After run(): `ending` (None if the command ended by
-    itself), `ended` (the keeper's report), and what was read."""
+    """One run of the command. It takes over TERM, INT and HUP. After run(), it holds `ending` (None
+    if the command ended by itself), `ended` (the keeper's report), and what was read."""
 
     def __init__(self, limits, job_format, output, progress, suspects):
         self._limits = limits
@@ -49,19 +50,19 @@ class Run:
         self._output = output
         self._progress = progress
         self._suspects = suspects
-        self._started = self._moved = None  # moments
-        self._stopping = None  # the signal that we got
-        self._untimed = 0  # lines of steps without a time, before the first with one
-        self._told = False  # the command was told to end
+        self._started = self._moved = None  # monotonic times
+        self._stopping = None  # the signal that we received
+        self._untimed = 0  # lines of steps without a time, before the first with a time
+        self._told = False  # True once the command was told to end
         self.times = StepTimes(limits.warmup)
         self.ending = None
         self.ended = None
         self.peak_bytes = self.reserved_bytes = None
         self.loss_first = self.loss_last = None
-        self.reported = None  # what the job told of its environment
+        self.reported = None  # what the job reported about its environment
         self.oom_kills = 0
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            if signal.getsignal(number) != signal.SIG_IGN:  # as under nohup
+            if signal.getsignal(number) != signal.SIG_IGN:  # ignored signals stay ignored, as under nohup
                 signal.signal(number, self._on_signal)
 
     @property
@@ -111,12 +112,12 @@ class Run:
         if not found:
             return
         for name in ("peak_bytes", "reserved_bytes"):
-            if found.get(name, 0) > 0:  # DeepSpeed says 0.0GB where a device's allocator tells nothing
+            if found.get(name, 0) > 0:  # DeepSpeed prints 0.0GB if a device's allocator reports nothing
                 setattr(self, name, max(found[name], getattr(self, name) or 0))
         if isinstance(found.get("environment"), dict):
             self.reported = found["environment"]
         if self.ending:
-            return  # steps while it ends do not count
+            return  # steps after the command was told to end do not count
         if "step_time_seconds" in found:
             was_measuring = bool(self.times.measured)
             if self.times.add(found["step_time_seconds"], found.get("step"), found.get("is_warmup")):
@@ -137,7 +138,7 @@ class Run:
 
     def _stop_when_measured(self):
         if self.ended:
-            return  # it ended by itself; how, its exit code says
+            return  # it ended by itself, and its exit code says how
         limits, count, ratio = self._limits, len(self.times.measured), self.times.half_width_ratio
         if count >= limits.min_steps and ratio is not None and ratio <= limits.interval_ratio:
             self._end_with("ok", "interval", f"the median is known to {ratio:.2%} after {count} steps")
@@ -145,14 +146,14 @@ class Run:
             self._end_with("ok", "max_steps", f"{count} steps are measured, the largest number asked for")
 
     def _watch(self, command):
-        """Notices signals and limits, and ends the command when there is an ending."""
+        """Notices signals and limits, and ends the command if there is a reason."""
         now = time.monotonic()
         limits = self._limits
         if self._stopping is not None:
             name = signal.Signals(self._stopping).name
             self._end_with("cancelled", "signal", f"the harness got {name}")
         elif self.ended:
-            pass  # by itself, before any limit
+            pass  # it ended by itself before any limit
         elif now - self._started > limits.time_seconds:
             self._end_with("timeout", "time_limit", f"not done after the time limit of {limits.time_seconds:g} s")
         elif not len(self.times) and now - self._started > limits.start_seconds:

@@ -1,4 +1,4 @@
-"""What step times say: median, its interval, spread and drift. All times in seconds."""
+"""Statistics of step times: median, its interval, spread and drift. All times are in seconds."""
 
 from __future__ import annotations
 
@@ -8,21 +8,22 @@ from statistics import NormalDist, median
 
 CONFIDENCE = 0.8
 _EXACT_UP_TO = 200
-_SLOPE_POINTS = 200  # pairs grow with the square; more steps are thinned to this many
-_DRIFT_STEPS = 8  # fewer have no halves worth comparing
+_SLOPE_POINTS = 200  # the number of pairs grows quadratically, so more steps are thinned to this many
+_DRIFT_STEPS = 8  # fewer steps have no halves that are worth comparing
 
 
 def rank_of_interval(count):
-    """The largest k for which the k-th smallest and the k-th largest of `count` values hold the median between
-    them with probability >= CONFIDENCE; None below four values, where no two do.
+    """Returns the largest k for which the k-th smallest and the k-th largest of `count` values
+    enclose the median with probability >= CONFIDENCE. Returns None below four values, where no two
+    values do.
 
     P = 1 - 2 P(B < k), B ~ binomial(count, 1/2): Conover, Practical Nonparametric Statistics, 3rd ed. 1999,
-    section 3.2. It needs no form of distribution, only independent steps; the true level is CONFIDENCE or more.
-    For many values his normal approximation, which gives the same ranks and costs nothing.
+    section 3.2. It assumes no distribution, only independent steps; the true level is CONFIDENCE or more.
+    For many values, uses his normal approximation, which gives the same ranks and costs nothing.
     """
     if count > _EXACT_UP_TO:
         return int((count + 1) / 2 - NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * math.sqrt(count) / 2)
-    below, rank = 0, None  # below: ways in which fewer than k of the values are under the median
+    below, rank = 0, None  # below: number of ways in which fewer than k values are below the median
     for k in range(1, count // 2 + 1):
         below += math.comb(count, k - 1)
         if 1 - 2 * below / 2**count < CONFIDENCE:
@@ -32,7 +33,8 @@ def rank_of_interval(count):
 
 
 def slope(points):
-    """Theil-Sen: the median of the slopes between all pairs (Sen 1968); one slow step does not tilt it."""
+    """Returns the Theil-Sen slope: the median of the slopes between all pairs (Sen 1968). One slow
+    step does not change it much."""
     points = points[::math.ceil(len(points) / _SLOPE_POINTS)] if points else []
     slopes = [(later[1] - earlier[1]) / (later[0] - earlier[0])
               for i, earlier in enumerate(points) for later in points[i + 1:]]
@@ -40,23 +42,24 @@ def slope(points):
 
 
 class StepTimes:
-    """The steps of a run. A sample is one reported time: of one step, or the mean of several where the job prints
-    every n-th step only."""
+    """The steps of a run. A sample is one reported time: of one step, or the mean of several if the
+    job prints only every n-th step."""
 
     def __init__(self, warmup):
         self._warmup = warmup
         self._sorted = []  # measured seconds
         self._ranks = {}
-        self.measured = []  # (step, seconds), warm-up left out
+        self.measured = []  # (step, seconds), without warm-up
         self.warmup_steps = 0
-        self.ignored = 0  # times of a step already counted: other ranks print too, or the job restarted
+        self.ignored = 0  # times of steps that were already counted: other ranks print too, or the job restarted
         self.steps_per_sample = 1
         self.last_step = None
         self.last_seconds = None
         self._all = []
 
     def add(self, seconds, step=None, is_warmup=None):
-        """Gives whether it was a new step. `is_warmup` is the job's own word; our count applies besides."""
+        """Adds a step. Returns True if it was new. `is_warmup` is what the job says; our own count
+        of warm-up steps applies as well."""
         if step is None:
             step = (self.last_step or 0) + 1
         elif self.last_step is not None and step <= self.last_step:
@@ -82,12 +85,13 @@ class StepTimes:
 
     @property
     def usual(self):
-        """What a step takes as far as known, for the watchdog: without the first, which often compiles."""
+        """Returns the usual time of a step as far as known, for the watchdog. It excludes the first
+        step, which often compiles."""
         return median(self._all[1:] or self._all) if self._all else None
 
     @property
     def interval(self):
-        """(low, high) of the median, or None."""
+        """Returns (low, high) of the median, or None."""
         count = len(self._sorted)
         if count not in self._ranks:
             self._ranks = {count: rank_of_interval(count)}
@@ -96,13 +100,13 @@ class StepTimes:
 
     @property
     def half_width_ratio(self):
-        """Half the interval's width by the median, or None."""
+        """Returns half the interval's width divided by the median, or None."""
         interval = self.interval
         return None if interval is None else (interval[1] - interval[0]) / 2 / self.median
 
     @property
     def spread_ratio(self):
-        """Interquartile range by the median, or None."""
+        """Returns the interquartile range divided by the median, or None."""
         count = len(self._sorted)
         if count < 4:
             return None
@@ -114,8 +118,8 @@ class StepTimes:
         return None if tilt is None else tilt / self.median
 
     def drift(self, smallest_ratio):
-        """(first half's median, second half's) when they differ by more than the interval's width and by more than
-        `smallest_ratio` of the median; else None."""
+        """Returns the medians of (first half, second half) if they differ by more than the
+        interval's width and by more than `smallest_ratio` of the median. Otherwise returns None."""
         if len(self.measured) < _DRIFT_STEPS:
             return None
         seconds = [value for _, value in self.measured]

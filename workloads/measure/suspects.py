@@ -1,4 +1,5 @@
-"""Reasons to doubt a measurement: other load, throttling, a changed clock. They flag it; nothing is altered."""
+"""Finds reasons to doubt a measurement: other load, throttling, a changed clock. They flag the
+measurement but do not change it."""
 
 from __future__ import annotations
 
@@ -12,19 +13,20 @@ import time
 from measure import cgroup
 from measure.keeper import descendants
 
-ATTEMPT_VARIABLE = "MESHWRIGHT_ATTEMPT"  # in the environment of all that a harness starts
+ATTEMPT_VARIABLE = "MESHWRIGHT_ATTEMPT"  # set in the environment of all processes that a harness starts
 _TICKS = os.sysconf("SC_CLK_TCK")
-_OTHER_SHARE = 0.1  # of all processors' time, used by others
-_STOLEN_SHARE = 0.02  # taken by the hypervisor
-_LOAD_SHARE = 0.5  # of the processors, busy before we began
-_SHORTEST_SECONDS = 0.5  # the kernel counts in hundredths; less says nothing
-_CLOCK_SECONDS = 0.2  # the wall clock against the monotonic one; slewing by NTP stays below
-_ASK_EVERY_SECONDS = 30.0  # asking a device disturbs it a little
-_SAMPLE_COST = 100  # a sample of the processes may take 1 % of the time
+_OTHER_SHARE = 0.1  # share of all processors' time that others use
+_STOLEN_SHARE = 0.02  # share taken by the hypervisor
+_LOAD_SHARE = 0.5  # share of the processors that are busy before we begin
+_SHORTEST_SECONDS = 0.5  # the kernel counts in hundredths of a second; shorter times say nothing
+_CLOCK_SECONDS = 0.2  # difference of the wall clock from the monotonic one; slewing by NTP stays below
+_ASK_EVERY_SECONDS = 30.0  # asking a device disturbs it slightly
+_SAMPLE_COST = 100  # sampling the processes may take 1 % of the time
 
 
 class Suspects:
-    """begin() when measuring starts, sample() now and then while the command still runs, reasons() at the end."""
+    """Call begin() when measuring starts, sample() now and then while the command runs, and
+    reasons() at the end."""
 
     def __init__(self, tools, attempt):
         self._attempt = attempt
@@ -45,7 +47,8 @@ class Suspects:
             self.skipped.append("thermal_throttle: no counters in sysfs")
 
     def sample(self, last=False):
-        """Cheap enough to be called at any time while measuring; `last` is for the moment before the end."""
+        """Takes a sample. It is cheap enough to be called at any time while measuring. `last` is
+        for the moment before the end."""
         now = time.monotonic()
         if last or now >= self._next_sample:
             before = time.thread_time()
@@ -63,7 +66,7 @@ class Suspects:
                     self.skipped.append(f"{row['tool']}: {error.strerror}")
 
     def _collect(self):
-        """Takes the answers of the tools that are done."""
+        """Collects the answers of the tools that have finished."""
         waiting = []
         for row, process in self._asking:
             if process.poll() is None:
@@ -78,7 +81,7 @@ class Suspects:
         self._asking = waiting
 
     def reasons(self):
-        """A list of {"reason", "message", numbers}."""
+        """Returns a list of {"reason", "message", numbers}."""
         if self._first is None:
             return []
         self._collect()
@@ -100,7 +103,7 @@ class Suspects:
 
 
 class Sample:
-    """Counters at one moment. What runs under another harness of the attempt is ours too."""
+    """Counters at one moment. Processes under another harness of the attempt count as ours."""
 
     def __init__(self, attempt):
         self.monotonic, self.wall = time.monotonic(), time.time()
@@ -115,7 +118,7 @@ class Sample:
         self.quota = cgroup.count("cpu", "cpu.stat", "cpu.stat", "nr_throttled")
 
     def compare(self, later, cpus):
-        """Reasons that lie in what happened between two samples."""
+        """Returns the reasons that follow from the difference of two samples."""
         available = (later.monotonic - self.monotonic) * cpus
         found = []
         other = max(0.0, later.busy - self.busy - (later.own - self.own)) / available
@@ -141,7 +144,8 @@ class Sample:
 
 
 def _of_attempt(attempt):
-    """The processes that harnesses of this attempt started here, as far as we may read their environment."""
+    """Returns the processes that harnesses of this attempt started here, as far as we may read
+    their environments."""
     mark = f"{ATTEMPT_VARIABLE}={attempt}".encode()
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -149,11 +153,11 @@ def _of_attempt(attempt):
                 if mark in file.read().split(b"\0"):
                     yield int(name)
         except OSError:
-            pass  # gone, or another user's
+            pass  # it has ended, or is another user's
 
 
 def _cpu_seconds(pid):
-    """Of a process and of its children that ended."""
+    """Returns the processor time of a process and of its children that ended."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()
