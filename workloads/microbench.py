@@ -17,7 +17,8 @@ from calibration.flags import SOME_FAILED
 def main(arguments):
     options, parser = flags.parse(arguments, __doc__.splitlines()[0])
     if options.device == "cpu":
-        # A rank is a core. Before PyTorch loads: its linear algebra reads it once.
+        # A rank uses one core. This must be set before PyTorch loads, because its linear algebra
+        # library reads it once.
         os.environ.setdefault("OMP_NUM_THREADS", "1")
     wrong = flags.wrong_use(options)
     from train_step import place
@@ -46,7 +47,7 @@ def _launch(arguments, options, count):
     code = launch([sys.executable, __file__, *arguments, "--is-started"], count)
     if code:
         return code
-    # To the launcher a rank has run well or not; which items failed stands in the file.
+    # The launcher only learns if a rank ran well; the file says which items failed.
     items = document.load(options.output)["items"]
     return SOME_FAILED if any(items[name]["status"] == "failed" for name in flags.asked(options)) else code
 

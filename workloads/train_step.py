@@ -50,13 +50,14 @@ def wrong_use(options):
     for name, low, high in (("steps", 1, 2**31), ("warmup", 0, 2**31), ("seed", 0, 2**32), ("processes", 1, 2**16),
                             ("timeout", 1e-3, 1e6), ("memory_limit", 1, 2**62)):
         value = getattr(options, name)
-        if value is not None and not low <= value <= high:  # so for NaN
+        if value is not None and not low <= value <= high:  # rejects NaN as well
             wrong.append(f"--{name.replace('_', '-')} is {value}; must be {low:g} to {high:g}")
     return wrong
 
 
 def place(processes):
-    """(this process's rank, whether it starts the ranks as --processes asks). Raises ValueError."""
+    """Returns (this process's rank, True if it starts the ranks as --processes asks). Raises
+    ValueError."""
     outer = rank_from_environment(may_start_others=processes is not None)
     if processes is None or (outer and outer.world_size == processes):
         return outer or Rank(0, 1, 0), False
@@ -73,7 +74,7 @@ def main(arguments):
         return invalid(error.wrong, rank.rank)
     if starts_others:
         return launch([sys.executable, __file__, *arguments], rank.world_size)
-    from train.run import run  # PyTorch takes a second to load, which the launcher does not need
+    from train.run import run  # PyTorch takes a second to load, and the launcher does not need it
     return run(case, rank, options)
 
 

@@ -10,20 +10,21 @@ from . import comm
 @dataclasses.dataclass(frozen=True)
 class Adam:
     learning_rate: float = 1e-4
-    decay: tuple = (0.9, 0.95)  # of the first and second moment
+    decay: tuple = (0.9, 0.95)  # decay rates of the first and second moments
     epsilon: float = 1e-8
     largest_norm: float = 1.0
 
 
 def total_square_sum(units, world, device):
-    """Of the gradient of the whole model, the same on all ranks."""
+    """Returns the sum of squares over the gradient of the whole model. It is the same on all
+    ranks."""
     mine = sum((unit.square_sum() for unit in units), torch.zeros((), device=device))
     return comm.all_reduce(mine, world)
 
 
 @torch.no_grad()
 def update(units, norm, step, adam):
-    """`step` counts from 1."""
+    """Updates the weights. `step` counts from 1."""
     scale = min(1.0, adam.largest_norm / (norm + 1e-6))
     first_decay, second_decay = adam.decay
     for unit in units:

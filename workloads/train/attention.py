@@ -1,7 +1,8 @@
-"""Causal attention over sequences that may be cut across context-parallel ranks.
+"""Causal attention over sequences that may be split across context-parallel ranks.
 
-Shapes: queries [s, b, k, r, g], keys and values [s, b, k, g], with s tokens, b sequences, k key-value
-heads, r query heads for each of them, g the size of a head. Only the tokens of this rank are in s.
+Shapes: queries [s, b, k, r, g], keys and values [s, b, k, g], with s tokens, b sequences, k
+key-value heads, r query heads for each of them, and heads of size g. s counts only the tokens of
+this rank.
 """
 
 import torch
@@ -13,8 +14,8 @@ HAS_FUSED = hasattr(F, "scaled_dot_product_attention")  # since PyTorch 2
 
 
 def positions_of(rank, parts, length, kind):
-    """The places in the sequence of a rank's tokens. Rings and gathers give each rank an early and a
-    late slice, since a late token attends to more."""
+    """Returns the positions in the sequence of a rank's tokens. With rings and gathers, each rank
+    has an early and a late slice, because a late token attends to more tokens."""
     if parts == 1 or kind == "ulysses":
         size = length // parts
         return torch.arange(rank * size, (rank + 1) * size)
@@ -33,7 +34,7 @@ def attend(q, k, v, setting):
     if kind == "all_gather":
         places = torch.cat(setting.all_positions).to(q.device)
         return _local(q, comm.gather(k, group), comm.gather(v, group), setting.positions, places, False)
-    # Ulysses: exchange heads for tokens, so that each rank has the whole sequence of some heads.
+    # Ulysses exchanges heads for tokens, so that each rank has the whole sequence of some heads.
     places = torch.arange(q.shape[0] * group.size, device=q.device)
     q, k, v = (_heads_for_tokens(x, group) for x in (q, k, v))
     return _tokens_for_heads(_local(q, k, v, places, places, setting.fused_attention), group)
@@ -50,7 +51,7 @@ def _tokens_for_heads(x, group):
 
 
 def _local(q, k, v, q_positions, k_positions, fused):
-    """Attention with all keys at hand. `fused` needs positions in order."""
+    """Returns the attention when all keys are on this rank. `fused` needs positions in order."""
     s, b, heads, ratio, g = q.shape
     if fused:
         wide = (b, heads, ratio, k.shape[0], g)
@@ -67,24 +68,26 @@ def _local(q, k, v, q_positions, k_positions, fused):
 
 
 def _rows(q):
-    """[s, b, k, r, g] -> [b k, r s, g]: all queries of a key-value head in one product."""
+    """Reshapes [s, b, k, r, g] to [b k, r s, g], so that all queries of a key-value head are in one
+    product."""
     return q.permute(1, 2, 3, 0, 4).flatten(2, 3).flatten(0, 1)
 
 
 def _columns(k):
-    """[s, b, k, g] -> [b k, s, g]."""
+    """Reshapes [s, b, k, g] to [b k, s, g]."""
     return k.permute(1, 2, 0, 3).flatten(0, 1)
 
 
 class _Ring(torch.autograd.Function):
-    """Keys and values go round; each rank adds up what its queries get from every part, by the
-    running log-sum-exp (Liu et al. 2023, arXiv 2310.01889). The backward pass sends the gradients of
-    keys and values round with them."""
+    """Ring attention. Keys and values go round, and each rank accumulates the results of its
+    queries over all parts with a running log-sum-exp (Liu et al. 2023, arXiv 2310.01889). The
+    backward pass sends the gradients of keys and values round together with them."""
 
     @staticmethod
     def forward(ctx, q, k, v, setting):
         group = setting.groups["context"]
-        # Detached: what is saved may be a view of the input, of which a checkpoint would lose the graph.
+        # Detached, because a saved tensor may be a view of the input, whose graph a checkpoint
+        # would lose.
         queries = _rows(q.detach()).float().unflatten(1, (q.shape[3], -1))  # [b k, r, s, g]
         pair = torch.stack([_columns(k), _columns(v)])
         out = torch.zeros_like(queries)
@@ -125,16 +128,18 @@ class _Ring(torch.autograd.Function):
             d_pair[1][:, cols] += _over_rows(share, grad[:, :, rows])
             if step + 1 < group.size:
                 pair = comm.shift(pair, group)
-            d_pair = comm.shift(d_pair, group)  # after the last step it is home
+            d_pair = comm.shift(d_pair, group)  # after the last step it has returned to its own rank
         b, heads = shape[1], shape[2]
         d_keys, d_values = (d.unflatten(0, (b, heads)).permute(2, 0, 1, 3).to(ctx.dtype) for d in d_pair)
         return _back(d_queries, shape).to(ctx.dtype), d_keys, d_values, None
 
 
 def _piece(setting, step):
-    """The slice of queries and the slice of the keys at hand that see one another, and which of the keys come
-    later than a query (None: none does). Of one's own part that is all, with a mask; of an earlier rank's part
-    all queries see the early keys alone; of a later one's, late queries alone see any, and they see all."""
+    """Returns the slices of the queries and of the current keys that attend to each other, and a
+    mask of keys that come later than a query (None if there are none). For a rank's own part, the
+    slices are whole and there is a mask. For an earlier rank's part, all queries attend to only the
+    early keys. For a later rank's part, only the late queries attend, and they attend to all
+    keys."""
     group = setting.groups["context"]
     mine = setting.all_positions[group.rank]
     theirs = setting.all_positions[(group.rank - step) % group.size]
@@ -150,15 +155,15 @@ def _scores(queries, keys, later):
 
 
 def _times(rows, columns):
-    """[B, r, s, x] times [B, x, y]: all r as rows of one product."""
+    """Multiplies [B, r, s, x] by [B, x, y], with the rows of all r in one product."""
     return (rows.flatten(1, 2) @ columns).unflatten(1, rows.shape[1:3])
 
 
 def _over_rows(left, right):
-    """[B, r, s, x] and [B, r, s, y]: their product [B, x, y], summed over the rows of all r."""
+    """Multiplies [B, r, s, x] and [B, r, s, y] to [B, x, y], summed over the rows of all r."""
     return left.flatten(1, 2).transpose(1, 2) @ right.flatten(1, 2)
 
 
 def _back(rows, shape):
-    """[b k, r, s, g] -> [s, b, k, r, g]."""
+    """Reshapes [b k, r, s, g] to [s, b, k, r, g]."""
     return rows.unflatten(0, shape[1:3]).permute(3, 0, 1, 2, 4)

@@ -1,7 +1,7 @@
-"""The question and the plan, as the contract's JSON has them, read and checked.
+"""Reads and checks the question and the plan in the JSON of the contract.
 
-What the step cannot run is refused with the field's name. What it runs in another way than asked is
-listed by `departures`, and stands in the environment line.
+A case that the step cannot run is refused with the field's name. What it runs differently from what
+was asked is listed by `departures` and shown in the environment line.
 """
 
 import json
@@ -26,11 +26,11 @@ WORKLOAD = {
     "precision": (word("bf16", "fp32", others=("fp16", "fp8")), "bf16"),
     "attention_kernel": (word("unfused", "fused_softmax", "flash1", "flash2", "flash3", "cudnn", "vendor"),
                          "unfused"),
-    "norm_kernel": (word("unfused", "fused"), None),  # as it is
+    "norm_kernel": (word("unfused", "fused"), None),  # by default the kernel that runs
     "cross_entropy_kernel": (word("unfused", "fused"), "unfused"),
     "optimizer": (word("adam", others=("adam8bit", "sgd")), "adam"),
     "gradient_dtype": (word("fp32", "bf16", others=("fp16",)), "fp32"),
-    "fp8_recipe": (anything, ""),  # says nothing without fp8, which is refused above
+    "fp8_recipe": (anything, ""),  # has no effect without fp8, which is refused above
     "grouped_gemm": (truth, False), "dropout_ratio": (only(0), 0),
     "overlap": (anything, {}), "framework": (anything, {})}
 OVERLAP = {"gradient_reduce": (truth, False), "parameter_gather": (truth, False),
@@ -55,7 +55,8 @@ RECOMPUTE = {
 
 
 def read_case(path, plan_path, world_size):
-    """(model, workload, plan) of a case, or of a question and the plan in a file of its own. Raises InvalidCase."""
+    """Returns (model, workload, plan) from a case, or from a question and a separate file with the
+    plan. Raises InvalidCase."""
     wrong = []
     document = _read_json(path, wrong)
     if plan_path is not None:
@@ -115,7 +116,8 @@ def check_case(document, world_size):
 
 
 def _check_cluster(cluster, world_size, wrong):
-    """Of a cluster only the number of devices matters here: the chips are what the ranks run on."""
+    """Checks the number of devices. Nothing else of the cluster matters here, because the chips are
+    those that the ranks run on."""
     if cluster is None:
         return
     try:
@@ -136,7 +138,7 @@ def _fill_in(model, plan, world_size):
     if plan.schedule is None:
         plan.schedule = "interleaved_1f1b" if plan.virtual_pipeline > 1 else "1f1b"
     if not plan.layers_per_stage:
-        # The first stages take what does not divide.
+        # If the layers do not divide evenly, the first stages take the rest.
         each, more = divmod(model.layer_count, plan.pipeline_parallel)
         plan.layers_per_stage = [each + (i < more) for i in range(plan.pipeline_parallel)]
 
@@ -211,7 +213,7 @@ def _check_together(model, workload, plan, world_size, wrong):
 
 
 def departures(model, workload, attention_kernel):
-    """What runs in another way than the workload says: [{"field", "asked", "used"}]."""
+    """Returns what runs differently from what the workload says: [{"field", "asked", "used"}]."""
     found = []
 
     def note(field, asked, used):
@@ -224,7 +226,7 @@ def departures(model, workload, attention_kernel):
     note("grouped_gemm", workload.grouped_gemm, False)
     for name in OVERLAP:
         note(f"overlap.{name}", getattr(workload.overlap, name), name == "pipeline_p2p")
-    own = workload.framework.name in ("generic", "train-step")  # generic: it was not stated
+    own = workload.framework.name in ("generic", "train-step")  # generic means that no framework was stated
     note("framework.name", workload.framework.name, workload.framework.name if own else "train-step")
     note("framework.facts", workload.framework.facts, [])
     return found

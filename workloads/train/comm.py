@@ -1,4 +1,5 @@
-"""Collectives on groups, with what a backend lacks made from what it has; groups of one do nothing.
+"""Collectives on groups. A collective that the backend lacks is made from others; groups of one do
+nothing.
 
 Tensors are gathered and scattered along their first dimension. The autograd functions below come in
 pairs: the backward pass of one is the forward pass of the other.
@@ -9,7 +10,7 @@ import torch.distributed as dist
 
 
 def all_reduce(tensor, group, op=dist.ReduceOp.SUM):
-    """Gives the sum (or maximum), possibly in place."""
+    """Returns the sum (or maximum), possibly in place."""
     if group.size == 1:
         return tensor
     if tensor.dtype == torch.bfloat16 and not group.device.has_bf16:
@@ -26,7 +27,7 @@ def all_gather(tensor, group, out=None):
     if out is None:
         out = tensor.new_empty(group.size * tensor.shape[0], *tensor.shape[1:])
     if group.device.has_gather_into_tensor:
-        # Called _all_gather_base before PyTorch 2.
+        # It was called _all_gather_base before PyTorch 2.
         gather = getattr(dist, "all_gather_into_tensor", None) or dist._all_gather_base
         gather(out, tensor, group.handle)
     else:
@@ -41,7 +42,7 @@ def reduce_scatter(tensor, group):
         return tensor
     size = tensor.shape[0] // group.size
     if not group.device.has_reduce_scatter:
-        # A copy, since all_reduce may write into what the caller still needs.
+        # This is a copy, because all_reduce may write into data that the caller still needs.
         whole = all_reduce(tensor.clone(memory_format=torch.contiguous_format), group)
         return whole[group.rank * size:(group.rank + 1) * size].clone()
     out = tensor.new_empty(size, *tensor.shape[1:])
@@ -51,7 +52,7 @@ def reduce_scatter(tensor, group):
 
 
 def all_to_all(tensor, group, send=None, receive=None):
-    """Part i of the first dimension goes to rank i; parts are equal unless sizes are given."""
+    """Sends part i of the first dimension to rank i. Parts are equal unless sizes are given."""
     if group.size == 1:
         return tensor
     rows = tensor.shape[0] if receive is None else sum(receive)
@@ -62,7 +63,7 @@ def all_to_all(tensor, group, send=None, receive=None):
 
 
 def start_send(tensor, to, group):
-    """Gives the request; the tensor must live until it has completed."""
+    """Returns the request. The tensor must live until the request has completed."""
     return dist.isend(_movable(tensor, group), group.ranks[to], group.handle)
 
 
@@ -71,10 +72,10 @@ def start_receive(tensor, source, group):
 
 
 def shift(tensor, group):
-    """Gives the tensor of the rank before this one, in a ring.
+    """Returns the tensor of the previous rank in a ring.
 
-    The request to receive is made first by every other rank, so that also backends which run the
-    messages of a pair one after the other come round.
+    Every other rank makes its receive request first. So the exchange also completes on backends that
+    run the messages of a pair one after the other.
     """
     if group.size == 1:
         return tensor
@@ -87,7 +88,7 @@ def shift(tensor, group):
 
 
 def _movable(tensor, group):
-    """The same memory in a type that the backend can move."""
+    """Returns a view of the same memory in a type that the backend can transfer."""
     if tensor.dtype == torch.bfloat16 and not group.device.has_bf16:
         return tensor.view(torch.float16)
     return tensor
@@ -148,22 +149,23 @@ class _AllToAll(torch.autograd.Function):
 
 
 def gather(x, group):
-    """Whole of what lies in parts; backward each gets the sum for its part."""
+    """Gathers the parts into the whole. The backward pass gives each rank the sum for its part."""
     return x if group.size == 1 else _Gather.apply(x, group)
 
 
 def scatter_sum(x, group):
-    """This rank's part of the sum."""
+    """Returns this rank's part of the sum."""
     return x if group.size == 1 else _Scatter.apply(x, group)
 
 
 def copy(x, group):
-    """Into a region where each rank has its own part of the weights: gradients are summed."""
+    """Enters a region in which each rank has its own part of the weights. The backward pass sums
+    the gradients."""
     return x if group.size == 1 else _Copy.apply(x, group)
 
 
 def reduce(x, group):
-    """Out of it: the sum, whole on each rank."""
+    """Leaves such a region: returns the whole sum on each rank."""
     return x if group.size == 1 else _Reduce.apply(x, group)
 
 

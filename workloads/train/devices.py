@@ -1,7 +1,8 @@
-"""The kinds of devices that the step runs on: data, not code.
+"""The kinds of devices that the step runs on, as data.
 
-A new chip is a row. Its module in torch (torch.cuda, torch.npu, ...) must have the usual names:
-device_count, set_device, synchronize, max_memory_allocated, reset_peak_memory_stats, get_device_name.
+A new chip is a new row. Its module in torch (torch.cuda, torch.npu, ...) must have the usual names:
+device_count, set_device, synchronize, max_memory_allocated, reset_peak_memory_stats,
+get_device_name.
 """
 
 import dataclasses
@@ -14,13 +15,13 @@ import torch
 
 @dataclasses.dataclass(frozen=True)
 class Device:
-    name: str  # as --device and torch.device have it
-    backend: str  # of torch.distributed
+    name: str  # as for --device and torch.device
+    backend: str  # for torch.distributed
     plugin: str = ""  # module to import before torch knows the device
-    has_reduce_scatter: bool = True  # else: all_reduce, and each keeps its part
-    has_gather_into_tensor: bool = True  # else: all_gather into a list, and a copy
-    has_bf16: bool = True  # in collectives; else bf16 is summed as fp32 and moved as fp16's bits
-    runs_as: str = ""  # what it takes to give the same bits twice, or what is special
+    has_reduce_scatter: bool = True  # if False, uses all_reduce, and each rank keeps its part
+    has_gather_into_tensor: bool = True  # if False, uses all_gather into a list, and a copy
+    has_bf16: bool = True  # in collectives; if False, bf16 is summed as fp32 and moved as the bits of fp16
+    runs_as: str = ""  # requirements for identical results, or other special facts
 
 
 DEVICES = {row.name: row for row in (
@@ -36,14 +37,15 @@ DEVICES = {row.name: row for row in (
 
 
 def module_of(device):
-    """torch.cuda, torch.npu, ...; None for the CPU, whose memory is the process's."""
+    """Returns torch.cuda, torch.npu, ..., or None for the CPU, whose memory is the process's."""
     if device.plugin:
         importlib.import_module(device.plugin)
     return None if device.name == "cpu" else getattr(torch, device.name)
 
 
 def take(device, module, local_rank):
-    """Sets up this rank's device; returns its name for torch.device. `module` is module_of(device)."""
+    """Sets up this rank's device and returns its name for torch.device. `module` is
+    module_of(device)."""
     if module is None:
         torch.set_flush_denormal(True)
         return device.name
@@ -59,13 +61,14 @@ def synchronize(module):
 
 @functools.lru_cache(maxsize=None)
 def resident_before_model():
-    """Bytes, when it is asked for the first time: what the libraries and the interpreter take."""
-    torch.ones(64, 64) @ torch.ones(64, 64)  # the linear algebra library takes its own now
+    """Returns the resident bytes at the first call, which are those of the libraries and the
+    interpreter."""
+    torch.ones(64, 64) @ torch.ones(64, 64)  # makes the linear algebra library allocate its own memory now
     return _resident("VmRSS")
 
 
 def peak_memory(module):
-    """(bytes, what they are)."""
+    """Returns (bytes, what they measure)."""
     if module is None:
         return max(0, _resident("VmHWM") - resident_before_model()), "resident_set_growth"
     return module.max_memory_allocated(), "device_allocator"
@@ -77,19 +80,19 @@ def reset_peak_memory(module):
         return
     try:
         with open("/proc/self/clear_refs", "w", encoding="ascii") as file:
-            file.write("5")  # proc(5): the peak of the resident set
+            file.write("5")  # proc(5): resets the peak of the resident set
     except OSError:
-        pass  # a kernel without it: the peak then holds what building the model took
+        pass  # this kernel cannot reset it, so the peak includes the memory to build the model
 
 
 def _resident(member):
-    """VmRSS, or its peak VmHWM, of proc(5)."""
+    """Returns VmRSS, or its peak VmHWM, from proc(5)."""
     with open("/proc/self/status", encoding="ascii", errors="replace") as file:
         return next(int(line.split()[1]) * 1024 for line in file if line.startswith(f"{member}:"))
 
 
 def fallbacks(device):
-    """What the backend lacks and what runs instead, for the environment line."""
+    """Returns what the backend lacks and what runs instead, for the environment line."""
     lacking = []
     if not device.has_reduce_scatter:
         lacking.append({"lacks": "reduce_scatter", "used": "all_reduce, of which each rank keeps its part"})
@@ -101,11 +104,12 @@ def fallbacks(device):
 
 
 def index_of(local_rank, device_count, environment=os.environ):
-    """The device of a rank of this machine, from 0: of those that the local engine has leased to the job
-    (MESHWRIGHT_DEVICES, docs/jobs.md), else as many as there are, of which a site may show each rank its own alone.
+    """Returns the device, from 0, of a rank of this machine. It is one of the devices that the
+    local engine has leased to the job (MESHWRIGHT_DEVICES, docs/jobs.md). Otherwise it is one of
+    all devices, of which a site may show each rank only its own.
 
-    Where the job sees those that it leased alone (visible_devices_variable), they are numbered anew: then the numbers
-    of the lease are 0, 1, ... too, or the greatest is none of a device that is seen."""
+    A job that sees only its leased devices (visible_devices_variable) sees them renumbered. Then the
+    numbers of the lease are either 0, 1, ... too, or the greatest exceeds the devices that are seen."""
     leased = [int(number) for number in environment.get("MESHWRIGHT_DEVICES", "").split(",") if number]
     if local_rank < len(leased) and max(leased) < device_count:
         return leased[local_rank]

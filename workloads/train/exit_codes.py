@@ -1,11 +1,11 @@
-"""How a run ended, as its exit code."""
+"""The exit codes, which say how a run ended."""
 
 import enum
 
 
 class ExitCode(enum.IntEnum):
-    """Documented in docs/train_step.md. Where several ranks fail, the highest code tells most: the
-    launcher keeps it, and so does srun, which ends with the highest code of its tasks."""
+    """The exit codes documented in docs/train_step.md. If several ranks fail, the highest code says
+    most. The launcher keeps it, and so does srun, which ends with the highest code of its tasks."""
 
     DONE = 0
     PEER_LOST = 80  # a collective failed because another rank had ended
@@ -21,7 +21,7 @@ class NumericError(Exception):
     """The loss or the gradient is not finite."""
 
 
-# What libraries say, in lower case, when they fail for a reason that has a code of its own.
+# Parts of libraries' messages, in lower case, about failures that have a code of their own.
 _DEVICE_MEMORY = ("out of memory", "alloc_failed", "memory allocation failure", "resource_exhausted")
 _HOST_MEMORY = ("defaultcpuallocator", "can't allocate memory", "cannot allocate memory", "bad_alloc",
                 "cannot reserve memory")
@@ -31,7 +31,7 @@ _PEER = ("connection closed by peer", "connection reset", "broken pipe", "connec
 
 
 def classify(error, device_is_host):
-    """The code of an exception. On the CPU the device's memory is the host's."""
+    """Returns the code of an exception. On the CPU, the device's memory is the host's."""
     if isinstance(error, NumericError):
         return ExitCode.NUMERIC
     words = f"{type(error).__name__}: {error}".lower()

@@ -1,14 +1,14 @@
-"""Reads one JSON object by a table of its fields, and notes every field that is wrong.
+"""Reads one JSON object by a table of its fields, and reports every field that is wrong.
 
-A table has a row for each field: name -> (check, default). A check is given the value and gives
-what is wrong with it, or None. A default of REQUIRED must be stated.
+A table has a row for each field: name -> (check, default). A check takes the value and returns what
+is wrong with it, or None. A field with the default REQUIRED must be stated.
 """
 
 REQUIRED = object()
 
 
 class InvalidCase(Exception):
-    """`wrong`: [(field, what is wrong)]."""
+    """The case has wrong fields. `wrong`: [(field, what is wrong)]."""
 
     def __init__(self, wrong):
         super().__init__("; ".join(f"{field}: {what}" for field, what in wrong))
@@ -24,7 +24,8 @@ def whole(low=1, high=2**31):
 
 
 def word(*allowed, others=()):
-    """Of `allowed`; `others` are words of the contract that this step cannot run."""
+    """Returns a check for one of the words `allowed`. `others` are words of the contract that this
+    step cannot run."""
     def check(value):
         if value in allowed:
             return None
@@ -34,7 +35,7 @@ def word(*allowed, others=()):
 
 
 def only(*values):
-    """A field of the contract with the only values that this step can run."""
+    """Returns a check for a field of the contract with the only values that this step can run."""
     def check(value):
         if any(value == one and isinstance(value, bool) == isinstance(one, bool) for one in values):
             return None
@@ -66,7 +67,8 @@ def counts(value):
 
 
 def read_fields(document, table, path, wrong):
-    """The fields with defaults filled in; what is wrong is added to `wrong`, and takes its default."""
+    """Returns the fields with defaults filled in. Mistakes are added to `wrong`, and such fields
+    take their defaults."""
     if not isinstance(document, dict):
         wrong.append((path, "must be a JSON object"))
         document = {}
@@ -75,7 +77,7 @@ def read_fields(document, table, path, wrong):
             wrong.append((f"{path}.{name}", f"no such field; there are {', '.join(table)}"))
     read = {}
     for name, (check, default) in table.items():
-        if document.get(name) is None:  # null says nothing, as in protobuf's JSON
+        if document.get(name) is None:  # null means that the field is not stated, as in protobuf's JSON
             if default is REQUIRED:
                 wrong.append((f"{path}.{name}", "is missing"))
             read[name] = 1 if default is REQUIRED else default

@@ -1,4 +1,4 @@
-"""Starts the ranks of a run on this machine, and ends with the code that tells most."""
+"""Starts the ranks of a run on this machine, and ends with the code that says most."""
 
 import os
 import signal
@@ -29,7 +29,7 @@ def launch(command, count):
     while all(rank.poll() in (None, 0) for rank in ranks) and any(rank.poll() is None for rank in ranks):
         time.sleep(0.05)
     _wait(ranks)
-    own = [rank.poll() for rank in ranks]  # before the rest is ended
+    own = [rank.poll() for rank in ranks]  # read before the other ranks are ended
     _end(ranks)
     return max((_code(rank, code, killed_before) for rank, code in enumerate(own) if code),
                default=ExitCode.DONE)
@@ -39,7 +39,8 @@ def _environments(count):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    # Ours come last but for the number of threads: whatever is set outside is not of these ranks.
+    # Ours override the environment except for the number of threads, because variables set outside
+    # are not about these ranks.
     shared = {"OMP_NUM_THREADS": str(max(1, len(os.sched_getaffinity(0)) // count)), **os.environ,
               "WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port),
               "GLOO_SOCKET_IFNAME": "lo"}
@@ -64,7 +65,8 @@ def _end(ranks):
 
 
 def _code(rank, code, killed_before):
-    """Of a rank that ended badly. One that did not say why itself is spoken for here."""
+    """Returns the code of a rank that failed. If the rank did not report a failure itself, reports
+    it here."""
     if code in list(ExitCode):
         return ExitCode(code)
     ended = f"ended by signal {-code}" if code < 0 else f"ended with code {code}"

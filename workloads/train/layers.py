@@ -1,7 +1,8 @@
-"""The blocks of the model: embedding, dense and mixture-of-experts layers, head with the loss.
+"""The blocks of the model: embedding, dense and mixture-of-experts layers, and the head with the
+loss.
 
-Activations are [tokens of this rank, sequences, hidden]. Tensor parallelism cuts the first matrix of
-a pair by columns and the second by rows: `enter` and `leave` stand around each pair.
+Activations are [tokens of this rank, sequences, hidden]. Tensor parallelism splits the first matrix
+of a pair by columns and the second by rows. Each pair is enclosed by `enter` and `leave`.
 """
 
 import torch
@@ -33,7 +34,7 @@ def norm(x, scale, bias):
 
 
 def rotate(x, angles):
-    """Rotary position embedding of [s, b, ..., g] by angles [s, g / 2]."""
+    """Applies the rotary position embedding with angles [s, g / 2] to [s, b, ..., g]."""
     angles = angles.view(angles.shape[0], *[1] * (x.dim() - 2), angles.shape[1])
     first, second = x.float().chunk(2, -1)
     cos, sin = angles.cos(), angles.sin()
@@ -41,7 +42,7 @@ def rotate(x, angles):
 
 
 def activate(up, kind):
-    """Of [2, ...] gate and value, or [1, ...]."""
+    """Applies the activation to [2, ...], gate and value, or to [1, ...]."""
     if kind == "gelu":
         return F.gelu(up[0])
     return (F.silu if kind == "swiglu" else F.gelu)(up[0]) * up[1]
@@ -52,14 +53,14 @@ def up_count(model):
 
 
 def feed_forward(x, up, down, kind, up_bias=None):
-    """x [..., h], up [2 or 1, f, h], down [h, f]."""
+    """Applies the feed-forward network: x [..., h], up [2 or 1, f, h], down [h, f]."""
     wide = F.linear(x, up.flatten(0, 1), None if up_bias is None else up_bias.flatten())
     wide = wide.unflatten(-1, up.shape[:2]).movedim(-2, 0)
     return F.linear(activate(wide, kind), down)
 
 
 def add_table(block):
-    """A row of hidden numbers for each word."""
+    """Adds a table with a row of size hidden for each word."""
     model = block.setting.model
     block.add_split("table", (block.setting.padded_vocab_size, model.hidden_size), cut=0, used=model.vocab_size)
 
@@ -85,9 +86,10 @@ class Layer(Block):
         model = setting.model
         h, heads, g = model.hidden_size, model.kv_head_count, model.head_dim
         ratio = model.attention_head_count // heads
-        self.has_bias = model.norm == "layernorm"  # as in GPT; Llama and the like have neither
+        self.has_bias = model.norm == "layernorm"  # as in GPT; Llama and similar models have neither
         self.add_norm("attention.norm")
-        # For each key-value head its queries, key and value, so that one cut takes whole heads.
+        # For each key-value head, stores its queries, key and value together, so that one cut takes
+        # whole heads.
         self.add_split("attention.qkv", (heads, ratio + 2, g, h), cut=0)
         self.add_split("attention.out", (h, heads * ratio * g), cut=1)
         if self.has_bias:
@@ -123,7 +125,7 @@ class Layer(Block):
         q = rotate(qkv[..., :-2, :], setting.angles)
         k = rotate(qkv[..., -2, :], setting.angles)
         if selective:
-            # No random numbers are drawn inside, whose state would be kept.
+            # No random numbers are drawn inside, so their state need not be kept.
             out = checkpoint(attend, q, k, qkv[..., -1, :], setting, use_reentrant=False,
                              preserve_rng_state=False)
         else:
@@ -131,7 +133,7 @@ class Layer(Block):
         return self.closed(F.linear(out.flatten(2), self["attention.out"]), "attention.out.bias")
 
     def closed(self, partial, bias):
-        """Of the sum over tensor-parallel ranks, with the bias added once."""
+        """Returns the sum over tensor-parallel ranks, with the bias added once."""
         whole = leave(partial, self.setting)
         return whole if self[bias] is None else whole + self[bias]
 
@@ -145,14 +147,15 @@ class Layer(Block):
 
 
 class Head(Block):
-    """Last norm, output layer and loss. `table` is the embedding's where the two are one."""
+    """The last norm, the output layer and the loss. `table` is the embedding's if the two are
+    tied."""
 
     def __init__(self, setting, table=None):
         super().__init__("head", setting)
         self.add_norm("norm")
         if table is None:
             add_table(self)
-            if setting.model.tied_embeddings:  # a copy on another stage: the same values
+            if setting.model.tied_embeddings:  # a copy on another stage with the same values
                 self.weights["table"].name = "embedding.table"
         self.shared_table = table
 

@@ -1,4 +1,4 @@
-"""Cross entropy of logits whose vocabulary is cut across tensor-parallel ranks."""
+"""Cross entropy of logits whose vocabulary is split across tensor-parallel ranks."""
 
 import math
 
@@ -9,8 +9,8 @@ from . import comm
 
 
 class _CrossEntropy(torch.autograd.Function):
-    """Sends two sums and a maximum a token instead of its logits. Logits of padding, which depends on the plan,
-    take no part: a rank may have nothing else."""
+    """Sends two sums and a maximum per token instead of its logits. Logits of padding are ignored,
+    because padding depends on the plan; a rank may have nothing else."""
 
     @staticmethod
     def forward(ctx, logits, labels, vocab_size, group):
@@ -38,5 +38,5 @@ class _CrossEntropy(torch.autograd.Function):
 
 
 def cross_entropy(logits, labels, vocab_size, group):
-    """The loss of each token, in fp32."""
+    """Returns the loss of each token, in fp32."""
     return _CrossEntropy.apply(logits, labels, vocab_size, group)

@@ -11,7 +11,7 @@ class MoeLayer(Layer):
     def add_feed_forward(self):
         model, groups = self.setting.model, self.setting.groups
         moe, h = model.moe, model.hidden_size
-        self.has_bias = False  # experts have none
+        self.has_bias = False  # experts have no bias
         self.add("router", (moe.expert_count, h))
         local = moe.expert_count // groups["expert"].size
         self.experts = range(groups["expert"].rank * local, (groups["expert"].rank + 1) * local)
@@ -23,7 +23,7 @@ class MoeLayer(Layer):
             self.add_mlp("shared", moe.shared_expert_ffn_hidden_size)
 
     def feed_forward(self, x):
-        # Ranks that share experts by columns and rows all need the tokens of each of them.
+        # Ranks that share experts by columns and rows all need the tokens of each of these ranks.
         tokens = comm.gather(x.flatten(0, 1), self.setting.groups["expert_tensor"])
         routed = comm.scatter_sum(self.routed(tokens), self.setting.groups["expert_tensor"])
         routed = routed.view_as(x)
@@ -32,7 +32,7 @@ class MoeLayer(Layer):
         return routed
 
     def routed(self, tokens):
-        """Each token's sum over its experts; a part of it where experts are cut."""
+        """Returns each token's sum over its experts; only a part of it if experts are split."""
         moe = self.setting.model.moe
         chances = F.linear(tokens.float(), self["router"].float()).softmax(-1)
         chances, experts = chances.topk(moe.experts_per_token, -1)
@@ -45,13 +45,15 @@ class MoeLayer(Layer):
         return torch.zeros_like(tokens).index_add(0, source, answers)
 
     def dispatch(self, copies, counts):
-        """Sends copies, sorted by expert, to the ranks of their experts, and their answers back."""
+        """Sends copies, sorted by expert, to the ranks of their experts, and returns the
+        results."""
         group = self.setting.groups["expert"]
         arriving = comm.all_to_all(counts, group).view(group.size, -1)  # by source and expert
         send = counts.view(group.size, -1).sum(1).tolist()
         receive = arriving.sum(1).tolist()
         copies = comm.exchange(copies, group, send, receive)
-        # They come sorted by source, then expert; experts want all of theirs together.
+        # The copies arrive sorted by source, then expert, but each expert needs all of its copies
+        # together.
         expert = torch.arange(len(self.experts), device=copies.device).repeat(group.size)
         order = expert.repeat_interleave(arriving.flatten()).argsort(stable=True)
         parts = copies[order].split(arriving.sum(0).tolist())

@@ -1,4 +1,4 @@
-"""Lines on standard output: one JSON object each, by docs/train_step.md."""
+"""Writes lines to standard output, one JSON object each: docs/train_step.md."""
 
 import json
 import os
@@ -7,7 +7,8 @@ import sys
 from .exit_codes import ExitCode
 
 PROTOCOL = 1
-_LONGEST_MESSAGE = 2000  # so that a line fits in one write to a pipe, whole among those of other ranks
+_LONGEST_MESSAGE = 2000  # short enough that a line fits in one write to a pipe and is not mixed with other ranks'
+                         # lines
 
 
 def emit(event, **fields):
@@ -15,7 +16,7 @@ def emit(event, **fields):
 
 
 def emit_first(**fields):
-    """The line that says which protocol the others follow."""
+    """Writes the line that states the protocol of all other lines."""
     os.write(sys.stdout.fileno(),
              (json.dumps({"meshwright": PROTOCOL, "event": "environment", **fields}) + "\n").encode())
 
@@ -25,7 +26,8 @@ def failure(code, rank, message):
 
 
 def invalid(wrong, rank):
-    """Every rank finds the same; the first tells."""
+    """Reports an invalid case. Every rank finds the same mistakes, so only the first reports
+    them."""
     if rank == 0:
         emit("failure", **{"class": ExitCode.INVALID_CONFIG.name}, rank=rank,
              message="; ".join(f"{field}: {what}" for field, what in wrong),

@@ -7,9 +7,9 @@ from .schedules import passes
 
 
 class Neighbours:
-    """Where the input of a pass comes from and its output goes: (peer, channel), or None at the ends
-    of the model. Chunk c of stage i is followed by chunk c of stage i + 1, and that of the last stage
-    by chunk c + 1 of the first."""
+    """The sources of a pass's input and the targets of its output: (peer, channel), or None at the
+    ends of the model. Chunk c of stage i is followed by chunk c of stage i + 1, and that of the
+    last stage by chunk c + 1 of the first."""
 
     def __init__(self, stage, stages, chunks):
         self.stage, self.stages, self.chunks = stage, stages, chunks
@@ -32,8 +32,8 @@ class Neighbours:
 
 
 def open_channels(setting):
-    """Sends a number along every channel once. Backends connect two ranks at their first message, and
-    the one that waits to receive would stand still before it has sent what the other waits for."""
+    """Sends a number along every channel once. Backends connect two ranks at their first message. A
+    rank that waits to receive would otherwise block before it has sent what the other waits for."""
     pipeline, plan = setting.groups["pipeline"], setting.plan
     last = pipeline.size - 1
     hops = {"forward": [(i, i + 1) for i in range(last)],
@@ -50,18 +50,19 @@ def open_channels(setting):
 
 
 def run_pipeline(stage, setting, batches):
-    """One forward and backward pass of every micro-batch. Gives the sum of the losses, on the last stage."""
+    """Runs one forward and backward pass of every micro-batch. Returns the sum of the losses, on
+    the last stage."""
     plan, group = setting.plan, setting.groups["pipeline"]
     order = passes(plan.schedule, group.rank, group.size, plan.virtual_pipeline, len(batches))
     neighbours = Neighbours(group.rank, group.size, plan.virtual_pipeline)
     loss = torch.zeros((), device=setting.device)
-    sending = []  # (request, what is sent)
+    sending = []  # (request, tensor that is sent)
     coming = _receive(neighbours, order[0], setting)
     for i, one in enumerate(order):
         request, given = coming
         if request is not None:
             request.wait()
-        # Asked for before it is needed, so that it travels while this pass runs.
+        # The next input is requested early, so that it travels while this pass runs.
         coming = _receive(neighbours, order[i + 1], setting) if i + 1 < len(order) else None
         if one.is_forward:
             out = stage.forward(one, given, batches[one.micro])
@@ -80,7 +81,7 @@ def run_pipeline(stage, setting, batches):
 
 
 def _receive(neighbours, one, setting):
-    """(request, the tensor to come) of a pass; (None, None) where nothing comes."""
+    """Returns (request, the tensor to come) for a pass; (None, None) if it has no input."""
     source = neighbours.source(one)
     if source is None:
         return None, None

@@ -1,4 +1,4 @@
-"""Which rank this process is, and which ranks form groups."""
+"""Finds which rank this process is, and which ranks form groups."""
 
 import dataclasses
 import os
@@ -6,7 +6,7 @@ import os
 import torch.distributed as dist
 from measure.slurm import is_batch_script
 
-# The environment of torchrun and the like, and of Slurm's srun.
+# The environment variables of torchrun and similar launchers, and of Slurm's srun.
 _NAMES = (("RANK", "WORLD_SIZE", "LOCAL_RANK"), ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"))
 
 
@@ -18,8 +18,8 @@ class Rank:
 
 
 def rank_from_environment(may_start_others=False, environment=os.environ):
-    """None when nothing started this process as one of several, which a batch script of Slurm is only if it has no
-    others to start. Raises ValueError."""
+    """Returns this process's rank, or None if nothing started it as one of several. A batch script
+    of Slurm counts as one of several only if it may not start others. Raises ValueError."""
     for names in _NAMES:
         if all(name in environment for name in names):
             if "SLURM_PROCID" in names and may_start_others and is_batch_script(environment):
@@ -34,11 +34,11 @@ def rank_from_environment(may_start_others=False, environment=os.environ):
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-    """Ranks that communicate. `rank` is this process's place among them."""
+    """Ranks that communicate. `rank` is this process's position among them."""
     ranks: tuple
     rank: int
-    handle: object  # of torch.distributed; None for a group of one
-    device: object  # Device: what its backend can do
+    handle: object  # from torch.distributed; None for a group of one
+    device: object  # a Device, which says what its backend can do
 
     @property
     def size(self):
@@ -46,7 +46,8 @@ class Group:
 
 
 def coordinates(plan, rank):
-    """(tensor, context, data, stage) of a rank: the first changes fastest, as rank_order says."""
+    """Returns (tensor, context, data, stage) of a rank. The first changes fastest, as rank_order
+    says."""
     t, c, d, p = (plan.tensor_parallel, plan.context_parallel, plan.data_parallel,
                   plan.pipeline_parallel)
     rest = rank // (t * c)
@@ -55,10 +56,11 @@ def coordinates(plan, rank):
 
 
 def partitions(plan):
-    """Name of a kind of group -> key of a rank; ranks with equal keys form a group, in order.
+    """Returns a function that gives a rank's key for a kind of group. Ranks with equal keys form a
+    group.
 
     Experts are folded into the tensor x context x data ranks of a stage, numbered by `within`:
-    expert_tensor_parallel neighbours share an expert, expert_parallel such sets hold all experts.
+    expert_tensor_parallel neighbours share an expert, and expert_parallel such sets hold all experts.
     """
     t, c, d = plan.tensor_parallel, plan.context_parallel, plan.data_parallel
     shard = plan.zero_group_size or d * c
@@ -68,7 +70,7 @@ def partitions(plan):
     expert_shard = t * c * d // ex if plan.zero_stage else 1
 
     def key(kind, tensor, context, data, stage):
-        gradient = context + c * data  # place among the ranks with the same dense weights
+        gradient = context + c * data  # position among the ranks with the same dense weights
         within = tensor + t * gradient
         return {
             "world": (),
@@ -81,7 +83,7 @@ def partitions(plan):
             "expert": (stage, within % x, within // ex),
             "expert_shard": (stage, within % ex, within // ex // expert_shard),
             "expert_replica": (stage, within % ex, within // ex % expert_shard),
-            # The first and last stage, which both hold a tied embedding; others are alone.
+            # The first and last stages both hold a tied embedding; all others are groups of one.
             "ends": (tensor, gradient, 0 if stage in (0, plan.pipeline_parallel - 1) else stage),
         }[kind]
     return key
@@ -90,13 +92,14 @@ def partitions(plan):
 KINDS = ("world", "tensor", "context", "pipeline", "shard", "replica", "expert_tensor", "expert",
          "expert_shard", "expert_replica", "ends")
 
-# Messages between stages: one communicator a direction, and two more for those from the last stage
-# to the first, so that no two ranks ever wait for one another's first message (NCCL has no tags).
+# Messages between stages use one communicator per direction, and two more between the last stage
+# and the first, so that two ranks never wait for each other's first message (NCCL has no tags).
 CHANNELS = ("forward", "backward", "forward_wrap", "backward_wrap")
 
 
 def make_groups(plan, rank, world_size, device):
-    """{kind or channel: this rank's group}. Every rank makes every group, in the same order."""
+    """Returns {kind or channel: this rank's group}. Every rank makes every group, in the same
+    order."""
     handles, mine = {}, {}
 
     def make(name, ranks, shared_key):

@@ -33,12 +33,12 @@ def run(case, rank, options):
         code = ExitCode.DONE
     except Exception as error:
         code = classify(error, row.name == "cpu")
-        # What is left of the memory must do for the report.
+        # Lifts the limit, so that the report has memory.
         resource.setrlimit(resource.RLIMIT_DATA, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         failure(code, rank.rank, f"{type(error).__name__}: {error}")
         traceback.print_exc()
     sys.stderr.flush()
-    os._exit(code)  # without the libraries' own farewells, which can hang when a peer is gone
+    os._exit(code)  # skips the libraries' own shutdown, which can hang if a peer is gone
 
 
 def _train(case, rank, row, options):
@@ -46,7 +46,7 @@ def _train(case, rank, row, options):
     watchdog = Watchdog(rank.rank, options.timeout)
     device = devices.take(row, module, rank.local_rank)
     if rank.world_size > 1:
-        # The watchdog comes first: what backends do when their time is out is not the same everywhere.
+        # The watchdog must act first, because backends differ in what they do after a time-out.
         dist.init_process_group(row.backend, rank=rank.rank, world_size=rank.world_size,
                                 timeout=datetime.timedelta(seconds=2 * options.timeout))
     groups = make_groups(case[2], rank.rank, rank.world_size, row)
@@ -66,7 +66,7 @@ def _train(case, rank, row, options):
         if rank.rank == 0:
             emit("step", step=step, step_time_seconds=taken, loss=loss, grad_norm=norm, is_warmup=is_warmup)
         if step in (options.warmup, options.warmup + options.steps - 1):
-            # Also early: whoever reads the steps may have seen enough of them before the last.
+            # Printed early as well, because the reader may have seen enough steps before the last.
             peaks, source = _peaks(groups["world"], module, device)
             if rank.rank == 0:
                 emit("memory", source=source, peak_memory_bytes_by_rank=peaks)
@@ -101,9 +101,10 @@ def _peaks(world, module, device):
 
 
 def _limit_memory(size):
-    """On top of what the process has by now, which is mostly the libraries'. RLIMIT_DATA counts what can
-    be written to, unlike RLIMIT_AS, which also counts addresses that threads only set aside."""
-    torch.ones(64, 64) @ torch.ones(64, 64)  # the linear algebra library takes its own now
+    """Limits the memory on top of what the process has by now, which is mostly the libraries'.
+    RLIMIT_DATA counts writable memory, unlike RLIMIT_AS, which also counts addresses that threads
+    only reserve."""
+    torch.ones(64, 64) @ torch.ones(64, 64)  # makes the linear algebra library allocate its own memory now
     with open("/proc/self/statm", encoding="ascii") as file:
         data = int(file.read().split()[5]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_DATA, (data + size, resource.RLIM_INFINITY))

@@ -1,4 +1,4 @@
-"""In which order a stage runs the forward and backward passes of its micro-batches."""
+"""The order in which a stage runs the forward and backward passes of its micro-batches."""
 
 import collections
 
@@ -25,7 +25,8 @@ def passes(schedule, stage, stages, chunks, micro_batches):
 
 
 def _pass(is_forward, i, stages, chunks):
-    """The i-th: of groups of as many micro-batches as stages, chunk after chunk."""
+    """Returns the i-th pass. Micro-batches go in groups as large as the number of stages, chunk
+    after chunk."""
     if chunks == 1:
         return Pass(is_forward, i, 0)
     group, within = divmod(i, stages * chunks)

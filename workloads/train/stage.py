@@ -1,8 +1,8 @@
 """The blocks of one pipeline stage, and their forward and backward passes, block by block.
 
-Autograd works inside a block only: its input is cut off from what made it. So weights can be
-gathered before a block and gradients reduced after it without hooks, and a block that recomputes
-fully keeps its input alone.
+Autograd works only inside a block, because its input is detached from what made it. So weights can
+be gathered before a block and gradients reduced after it without hooks. A block that recomputes
+fully keeps only its input.
 """
 
 import collections
@@ -13,15 +13,15 @@ from .layers import Embedding, Head, Layer
 from .moe import MoeLayer
 from .zero import make_units
 
-Kept = collections.namedtuple("Kept", "given out")  # of a block; out None: computed again
+Kept = collections.namedtuple("Kept", "given out")  # a block's input and output; `out` is None if it is recomputed
 
 
 class Stage:
     def __init__(self, setting):
         self.setting = setting
         self.chunks = [[] for _ in range(setting.plan.virtual_pipeline)]
-        self.units = []  # of the optimizer: each once
-        self.units_of = {}  # name of a block -> those that it uses
+        self.units = []  # for the optimizer: each unit once
+        self.units_of = {}  # name of a block -> the units that it uses
         self.recompute = {}  # name of a layer -> full or selective
         self.whole = set()  # names of layers whose weights stay whole until the step ends
         self.kept = {}  # (micro, chunk) -> [Kept]
@@ -30,7 +30,7 @@ class Stage:
     def _build(self):
         setting, plan, group = self.setting, self.setting.plan, self.setting.groups["pipeline"]
         split = split_layers(plan)
-        done = 0  # layers of this stage
+        done = 0  # layers of this stage so far
         for chunk, blocks in enumerate(self.chunks):
             is_first = chunk == 0 and group.rank == 0
             is_last = chunk + 1 == len(self.chunks) and group.rank + 1 == group.size
@@ -101,8 +101,8 @@ class Stage:
 
 
 def split_layers(plan):
-    """[chunk][stage] -> the layers there. Chunk after chunk, each through all stages; the first chunks of a
-    stage have what does not divide."""
+    """Returns [chunk][stage] -> the layers there. Layers go chunk after chunk, and each chunk
+    through all stages. If they do not divide evenly, the first chunks of a stage take the rest."""
     chunks = plan.virtual_pipeline
     split, next_layer = [], 0
     for chunk in range(chunks):
@@ -116,7 +116,7 @@ def split_layers(plan):
 
 
 def _recompute(recompute, stage, layer):
-    """What the layer-th layer of a stage does."""
+    """Returns how a layer of a stage recomputes."""
     if recompute.granularity == "none":
         return None
     first = recompute.layer_counts[stage] if recompute.layer_counts else None

@@ -18,7 +18,8 @@ DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
 def uses_fused_attention(workload, plan):
-    """Whether PyTorch's own fused attention runs, which needs the tokens of a sequence in order."""
+    """Returns True if PyTorch's own fused attention runs, which needs the tokens of a sequence in
+    order."""
     in_order = plan.context_parallel == 1 or plan.context_parallel_kind == "ulysses"
     return HAS_FUSED and in_order and workload.attention_kernel not in ("unfused", "fused_softmax")
 
@@ -33,11 +34,11 @@ class Trainer:
         all_positions = [positions_of(i, context.size, length, kind) for i in range(context.size)]
         tensor = groups["tensor"].size
         local = length // context.size // (tensor if plan.sequence_parallel else 1)
-        # Everything that blocks need to know beside their weights.
+        # Holds everything that blocks need besides their weights.
         self.setting = setting = types.SimpleNamespace(
             model=model, workload=workload, plan=plan, groups=groups, seed=seed, device=device,
             dtype=DTYPES[workload.precision], gradient_dtype=DTYPES[workload.gradient_dtype],
-            # Padded as Megatron-Core does, so that every rank's part of it suits matrix units.
+            # Padded as in Megatron-Core, so that the part of every rank suits matrix units.
             padded_vocab_size=-(-model.vocab_size // (128 * tensor)) * 128 * tensor,
             all_positions=all_positions, positions=all_positions[context.rank].to(device),
             activation_shape=(local, plan.micro_batch_size, model.hidden_size),
@@ -47,10 +48,11 @@ class Trainer:
         self.stage = Stage(setting)
         self._tie_embeddings()
         open_channels(setting)
-        devices.reset_peak_memory(self.module)  # whole weights were there before their parts
+        devices.reset_peak_memory(self.module)  # whole weights existed before their parts
 
     def _tie_embeddings(self):
-        """Across stages the embedding and the output layer are copies that sum their gradients."""
+        """Ties the embedding and the output layer. Across stages, they are copies that sum their
+        gradients."""
         ends = self.setting.groups["ends"]
         if not self.setting.model.tied_embeddings or ends.size == 1:
             return
@@ -61,8 +63,8 @@ class Trainer:
                     unit.copies *= 2
 
     def batches(self, step):
-        """This rank's micro-batches: random tokens that depend on the seed, the step and the place of
-        the sequence in the batch, but not on the plan."""
+        """Returns this rank's micro-batches: random tokens that depend on the seed, the step and
+        the position of the sequence in the batch, but not on the plan."""
         workload, plan = self.setting.workload, self.setting.plan
         data = coordinates(plan, self.setting.groups["world"].rank)[2]
         size = plan.micro_batch_size
@@ -83,20 +85,23 @@ class Trainer:
                              generator=generator)
 
     def gradients(self, batches):
-        """Runs the forward and backward passes of a step. Gives (loss, norm of the gradient)."""
+        """Runs the forward and backward passes of a step. Returns (loss, norm of the gradient)."""
         setting, world = self.setting, self.setting.groups["world"]
         loss = run_pipeline(self.stage, setting, batches)
         with torch.no_grad():
             for unit in self.stage.units:
                 unit.finish_gradient()
-            # Every rank of the last stage has a loss: of other tokens, or a copy on tensor-parallel ranks.
+            # Every rank of the last stage has a loss: of other tokens, or a copy on tensor-parallel
+            # ranks.
             loss = comm.all_reduce(loss / setting.groups["tensor"].size, world)
             norm = total_square_sum(self.stage.units, world, setting.device).sqrt()
         return loss.item(), norm.item()
 
     def step(self):
-        """Gives (seconds, loss, norm of the gradient); the seconds are those of the slowest rank."""
-        batches = self.batches(self.step_count)  # before the clock starts: a step time has no data loading
+        """Runs a step. Returns (seconds, loss, norm of the gradient); the seconds are those of the
+        slowest rank."""
+        batches = self.batches(self.step_count)  # made before the clock starts, so that a step time does not include
+                                                 # loading data
         devices.synchronize(self.module)
         start = time.perf_counter()
         loss, norm = self.gradients(batches)
@@ -111,7 +116,8 @@ class Trainer:
 
 
 def _angles(setting):
-    """Rotary angles [tokens of this rank, half a head] (Su et al. 2021, arXiv 2104.09864)."""
+    """Returns rotary angles [tokens of this rank, half a head] (Su et al. 2021, arXiv
+    2104.09864)."""
     half = setting.model.head_dim // 2
     speeds = 10000.0 ** (-torch.arange(half, device=setting.device) / half)
     return setting.positions[:, None] * speeds

@@ -1,8 +1,8 @@
-"""Trouble on demand, to test whoever runs the step: MESHWRIGHT_TROUBLE=KIND:RANK:STEP.
+"""Trouble on demand, to test programs that run the step: MESHWRIGHT_TROUBLE=KIND:RANK:STEP.
 
-For tests alone. RANK * is every rank. The kinds: hang, crash (a signal), kill (as the kernel does),
-raise (an exception), nan (a weight is no number), silent (ends well without a result), garbage (lines
-that are no JSON).
+For tests only. RANK * means every rank. The kinds: hang, crash (a signal), kill (as the kernel
+does), raise (an exception), nan (a weight is not a number), silent (ends well without a result),
+garbage (lines that are not JSON).
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Ends a rank that makes no progress, whatever its backend's own time-outs do."""
+"""Ends a rank that makes no progress, independently of its backend's own time-outs."""
 
 import os
 import threading

@@ -1,24 +1,25 @@
-"""The weights of a block: their whole shapes, and which part of each this rank has."""
+"""The weights of a block: their whole shapes, and the part of each that this rank has."""
 
 import dataclasses
 import zlib
 
 import torch
 
-_STD = 0.02  # a larger one fills the backward pass with denormals, which CPUs are slow at
+_STD = 0.02  # a larger value fills the backward pass with denormals, which are slow on CPUs
 
 
 @dataclasses.dataclass
 class Weight:
-    """`kind` says who shares it: "split" and "replicated" lie on all tensor-parallel ranks, in parts
-    or as copies; "expert" on those that hold the expert. `cut`: the dimension of the parts."""
+    """`kind` says which ranks share it. "split" and "replicated" weights are on all tensor-parallel
+    ranks, in parts or as copies; "expert" weights are on those that hold the expert. `cut` is the
+    dimension along which it is split."""
     name: str
-    shape: tuple  # whole
+    shape: tuple  # whole shape
     kind: str = "replicated"
     cut: int = 0
-    group: object = None  # the ranks that have the parts; None: not cut
-    used: int = None  # of the cut dimension; what lies behind is padding, and stays 0
-    fill: float = None  # None: random
+    group: object = None  # the ranks that have the parts; None if it is not split
+    used: int = None  # size used of the split dimension; the rest is padding and stays 0
+    fill: float = None  # None for random values
     tensor: torch.Tensor = None  # this rank's part, as autograd sees it
 
     def part_of(self, whole):
@@ -32,7 +33,8 @@ class Weight:
                      for i, size in enumerate(self.shape))
 
     def initial(self, seed, device):
-        """The same whole weight under every plan, of which this rank's part is taken."""
+        """Returns this rank's part of the initial weight. The whole weight is the same under every
+        plan."""
         if self.fill is not None:
             return torch.full(self.local_shape(), self.fill, device=device)
         torch.manual_seed(seed ^ zlib.crc32(self.name.encode()))
@@ -47,8 +49,8 @@ class Weight:
 
 
 class Block:
-    """Consecutive operations that hold their weights together: what is gathered, recomputed and
-    reduced as a whole. A subclass adds weights and a forward(x, batch)."""
+    """Consecutive operations whose weights are gathered, recomputed and reduced together. A
+    subclass adds weights and a forward(x, batch)."""
 
     def __init__(self, name, setting):
         self.name, self.setting = name, setting

@@ -1,8 +1,9 @@
-"""Weights, gradients and optimizer states in flat pieces, which data-parallel ranks share out (ZeRO).
+"""Weights, gradients and optimizer states in flat pieces, which are shared among data-parallel
+ranks (ZeRO).
 
 A unit holds weights of one block and one kind in one flat piece. Its ranks are `shard` x `replica`:
-the shard group shares the piece out, and replicas of the same shard sum their gradients. ZeRO 0 is a
-shard group of one; a shard group smaller than data parallelism is HSDP.
+the ranks of a shard group share the piece, and replicas of the same shard sum their gradients. ZeRO
+0 is a shard group of one; a shard group smaller than data parallelism is HSDP.
 """
 
 import torch
@@ -16,13 +17,13 @@ class Unit:
         names = ("expert_shard", "expert_replica") if kind == "expert" else ("shard", "replica")
         self.shard_group, self.replica_group = (setting.groups[name] for name in names)
         self.weights, self.kind = weights, kind
-        # Sequence parallelism gives each tensor-parallel rank other tokens, of which what is
-        # replicated sees a part.
+        # With sequence parallelism, tensor-parallel ranks have different tokens, so a replicated
+        # weight gets only a part of its gradient on each.
         sums_over_tensor = kind == "replicated" and setting.plan.sequence_parallel
         self.tensor_group = setting.groups["tensor"] if sums_over_tensor else None
         self.copies = self.replica_group.size * (
             setting.groups["tensor"].size if kind == "replicated" else 1)
-        self.tied_group = None  # of the first and last stage, for a tied embedding
+        self.tied_group = None  # the first and last stages, for a tied embedding
         self.reduces_each_backward = setting.plan.zero_stage >= 2
         self.is_sharded = setting.plan.zero_stage == 3 and self.shard_group.size > 1
         self.gradient_dtype = setting.gradient_dtype
@@ -36,13 +37,14 @@ class Unit:
         torch.cat([value.flatten() for value in values], out=whole[:self.size])
         self.flat = whole.to(setting.dtype)
         self.shard = self._part(self.flat).clone() if self.is_sharded else self._part(self.flat)
-        # Adam works in fp32: on the weights themselves where they are fp32.
+        # Adam works in fp32. It works on the weights themselves if they are fp32.
         self.master = self.shard if setting.dtype == torch.float32 else self._part(whole).clone()
-        self.gradient = None  # of the step: the whole piece, or this rank's shard of it
+        self.gradient = None  # the step's gradient: the whole piece, or this rank's shard of it
         self.states = (torch.zeros_like(self.master), torch.zeros_like(self.master))
         offset = 0
         for weight, value in zip(self.weights, values):
-            # By `data`: the piece is written to again while autograd keeps what the weights were.
+            # Set through `data`, because the piece is written again while autograd still keeps the
+            # old weights.
             weight.tensor = torch.nn.Parameter(torch.empty(0, dtype=setting.dtype, device=setting.device))
             weight.tensor.data = self.flat[offset:offset + value.numel()].view(value.shape)
             offset += value.numel()
@@ -60,7 +62,8 @@ class Unit:
                 comm.all_gather(self.shard, self.shard_group, self.flat)
 
     def release(self):
-        """Frees them. What autograd saved of them is the same memory: whole again after gather()."""
+        """Frees them. What autograd saved of them shares the same memory, and is whole again after
+        gather()."""
         if self.is_sharded:
             _storage(self.flat).resize_(0)
 
@@ -96,14 +99,15 @@ class Unit:
                 self.gradient = comm.all_reduce(self.gradient, group)
 
     def square_sum(self):
-        """This rank's share of the square of the gradient's norm: over all ranks each weight counts once."""
+        """Returns this rank's share of the square of the gradient's norm. Over all ranks, each
+        weight counts once."""
         return self.gradient.float().square().sum() / self.copies
 
     def publish(self):
-        """After the optimizer: the new weights, to all that use them."""
+        """Sends the new weights, after the optimizer, to all ranks that use them."""
         if self.shard is not self.master:
             self.shard.copy_(self.master)
-        self.release()  # what stayed whole is of the step before
+        self.release()  # weights that stayed whole are from the previous step
         if not self.is_sharded and self.shard_group.size > 1:
             comm.all_gather(self.shard.clone(), self.shard_group, self.flat)
 
@@ -113,12 +117,13 @@ def _storage(tensor):
 
 
 def _storage_size(tensor):
-    """PyTorch 1 counts a storage's elements, PyTorch 2 the bytes of an untyped one."""
+    """Returns the size in the storage's own unit: PyTorch 1 counts elements, PyTorch 2 the bytes of
+    an untyped storage."""
     return tensor.numel() * (tensor.element_size() if hasattr(tensor, "untyped_storage") else 1)
 
 
 def make_units(block, setting):
-    """The units of a block, one of each kind of its weights."""
+    """Returns the units of a block, one for each kind of its weights."""
     kinds = {}
     for weight in block.weights.values():
         kinds.setdefault(weight.kind, []).append(weight)
