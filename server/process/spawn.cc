@@ -65,8 +65,7 @@ std::vector<char*> Pointers(const std::vector<std::string>& words) {
   pointers.push_back(nullptr);
   return pointers;
 }
-std::vector<char*> Pointers(const std::vector<std::string>&& words) = delete;  // the pointers would
-                                                                               // dangle
+std::vector<char*> Pointers(const std::vector<std::string>&& words) = delete;  // would dangle
 
 // Returns copies of our descriptors with numbers above all of the child's, so that placing one of
 // them never overwrites another.

@@ -100,8 +100,8 @@ class Trainer:
     def step(self):
         """Runs a step. Returns (seconds, loss, norm of the gradient); the seconds are those of the
         slowest rank."""
-        batches = self.batches(self.step_count)  # made before the clock starts, so that a step time does not include
-                                                 # loading data
+        batches = self.batches(self.step_count)  # made before the clock starts, so that a step time excludes loading
+                                                 # data
         devices.synchronize(self.module)
         start = time.perf_counter()
         loss, norm = self.gradients(batches)

@@ -248,8 +248,7 @@ absl::StatusOr<v1::ImportHistoryResponse> Client::ImportHistory(
   bool is_open = true;
   do {
     request.set_lines(source());
-    is_open = writer->Write(request);  // the first is sent even if it is empty, because it has the
-                                       // options
+    is_open = writer->Write(request);  // sent even if it is empty, as it has the options
   } while (is_open && !request.lines().empty());
   writer->WritesDone();
   const grpc::Status status = writer->Finish();
