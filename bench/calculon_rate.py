@@ -1,7 +1,9 @@
-"""How fast Calculon (github.com/calculon-ai/calculon) searches on a question of ours, on one core.
+"""Measures how fast Calculon (github.com/calculon-ai/calculon) searches on a question of ours, on
+one core.
 
-CALCULON_SRC names its source folder, which we only run. CALCULON_PYTHON names the interpreter that has what
-it imports (psutil; of its newest version numpy too); left out: the one that runs this.
+CALCULON_SRC names its source folder, which is only run. CALCULON_PYTHON names the interpreter that
+has what it imports (psutil, and numpy for its newest version). The default is the interpreter that
+runs this.
 """
 import json
 import os
@@ -13,7 +15,7 @@ from measured import fail, must_run
 
 SAMPLE = pathlib.Path(__file__).with_name("calculon_sample.py")
 
-# Its name of our chip. It is a file of its folder systems/.
+# The names that Calculon gives our chips. Each is a file in its folder systems/.
 SYSTEMS = {"nvidia-a100-sxm4-80gb": "a100_80g.json"}
 
 
@@ -38,7 +40,8 @@ def system_file(folder, chip):
 
 
 def application(question, model):
-    """The model of the question in Calculon's words: a decoder as GPT-2's; it knows no other."""
+    """Returns the model of the question in Calculon's terms: a decoder like GPT-2's, because it
+    knows no other."""
     if model.get("model_type") != "gpt2":
         fail(f"{question['name']}: Calculon knows models like GPT only")
     return {"hidden": model["n_embd"], "feedforward": model["n_inner"],
@@ -52,7 +55,8 @@ def count_of(words, out):
 
 
 def search(question, model, scratch, seconds):
-    """A part of `llm-optimal-execution`, as calculon_sample.py runs it; options as in Calculon's README."""
+    """Runs a part of `llm-optimal-execution`, as calculon_sample.py does. The options are those of
+    Calculon's README."""
     folder = source()
     asked = pathlib.Path(scratch) / "application.json"
     asked.write_text(json.dumps(application(question, model)))

@@ -1,8 +1,9 @@
-"""Calculon's command line on a part of its search: calculon_sample.py SECONDS PROGRAM ARGUMENT...
+"""Runs Calculon's command line on a part of its search: calculon_sample.py SECONDS PROGRAM
+ARGUMENT...
 
-Its search is a list of independent pieces of work, which it hands to a pool of processes; one core takes hours
-for all. Here they run in this process, in an order drawn once, until SECONDS of processor time are spent; the
-last line says how many did.
+Its search is a list of independent tasks, which it gives to a pool of processes. All of them take
+hours on one core. Here they run in this process, in an order drawn once, until SECONDS of processor
+time are spent. The last line says how many were run.
 """
 import json
 import multiprocessing

@@ -1,11 +1,12 @@
-// Held-out errors of the fits of estimator/fit on public measured tables: docs/chips/fits.md.
+// Reports the held-out errors of the fits of estimator/fit on public measured tables:
+// docs/chips/fits.md.
 //
 //   chip_fits FOLDER [gemm|few|collective|curves|attention|memory]
 //
 // FOLDER holds the tables gemm_<chip>_<precision>.csv, collectives_single_node.csv,
 // attention_fwd_aiconfigurator.csv, attention_training_simumax.csv and elementwise_memory_bound.csv
-// (their README gives sources and columns). `curves` prints what
-// bench/chips/collective_curves.py puts into the sources of single collectives.
+// (their README gives sources and columns). `curves` prints what bench/chips/collective_curves.py
+// puts into the sources of single collectives.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -92,11 +93,11 @@ constexpr GemmTable kGemmTables[] = {
     {"gemm_b200_sxm_fp8", "nvidia-b200-sxm-180gb", Precision::kFp8},
 };
 
-// Of a fit of many; more change its constants little and take long.
+// The number of shapes for a fit of many; more shapes hardly change its constants but take long.
 constexpr std::size_t kManyShapes = 500;
 constexpr Bytes kLargeMessage = {256 << 10};
 
-// Those of at least 512 in every size, which training has.
+// Reads the shapes with sizes of at least 512, as training has them.
 std::vector<MeasuredGemm> ReadGemms(const std::string& folder, const GemmTable& table) {
   std::vector<MeasuredGemm> points;
   for (const Row& row : ReadTable(fmt::format("{}/{}.csv", folder, table.file))) {
@@ -121,8 +122,8 @@ void ReportGemm(const std::string& folder, const Catalogue& catalogue) {
   }
 }
 
-// A fit of some random shapes against 30 % of the others: five draws, of which the median one is
-// given.
+// Fits to some random shapes and tests against 30 % of the others. Returns the median of five
+// draws.
 FitError SomeShapes(const std::vector<MeasuredGemm>& points, const ChipSpec& chip,
                     std::size_t count) {
   std::vector<FitError> draws;
@@ -160,7 +161,7 @@ void ReportFew(const std::string& folder, const Catalogue& catalogue) {
 
 using CurvesByKind = std::map<std::string, std::vector<MeasuredCollective>>;
 
-// By ranks and chip, then by operation.
+// Returns curves by ranks and chip, then by operation.
 std::map<std::pair<int, std::string>, CurvesByKind> ReadCollectives(const std::string& folder) {
   const std::map<std::string, CollectiveKind> kinds = {
       {"all_reduce", CollectiveKind::kAllReduce},
@@ -266,8 +267,8 @@ void ReportAttention(const std::string& folder, const Catalogue& catalogue) {
   }
 }
 
-// Kernels of training, in a training framework, which nothing is fitted to but B200's backward
-// pass.
+// Reports on training kernels in a training framework. Nothing is fitted to them except B200's
+// backward pass.
 void ReportTrainingAttention(const std::string& folder, const Catalogue& catalogue) {
   const std::map<std::string, std::string> chips = {{"a100_pcie", "nvidia-a100-pcie-80gb"},
                                                     {"b200_sxm", "nvidia-b200-sxm-180gb"}};
@@ -291,8 +292,8 @@ void ReportTrainingAttention(const std::string& folder, const Catalogue& catalog
   }
 }
 
-// One kernel of inference, 3 bytes an element, inside a graph: no share of bandwidth of training
-// kernels follows from it.
+// Reports on one inference kernel with 3 bytes per element, inside a graph. It says nothing about
+// the share of bandwidth that training kernels reach.
 void ReportMemory(const std::string& folder, const Catalogue& catalogue) {
   const std::map<std::string, std::string> chips = {
       {"h100_sxm", "nvidia-h100-sxm5-80gb"},

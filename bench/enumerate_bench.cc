@@ -1,4 +1,4 @@
-// How fast the space is walked: nodes (prefixes of plans) a second, nothing cut.
+// Measures how fast the space is walked: nodes (prefixes of plans) per second, without pruning.
 #include <benchmark/benchmark.h>
 
 #include "bench/questions.h"
@@ -8,7 +8,7 @@
 namespace meshwright {
 namespace {
 
-constexpr int kNodes = 100'000;  // the first of each walk: whole spaces have up to billions
+constexpr int kNodes = 100'000;  // first nodes of each walk; whole spaces have up to billions
 
 void BM_Walk(benchmark::State& state, std::string_view question) {
   const Problem problem = ProblemOf(question);
@@ -22,7 +22,7 @@ void BM_Walk(benchmark::State& state, std::string_view question) {
   state.SetItemsProcessed(nodes);
 }
 
-// What a rule that cuts a subtree costs on top: counting the plans below it.
+// Measures the additional cost of a rule that cuts a subtree: counting the plans below it.
 void BM_Count(benchmark::State& state, std::string_view question) {
   const Problem problem = ProblemOf(question);
   const SearchSpace space = SpaceOf(problem);

@@ -1,5 +1,5 @@
-// How fast plans are estimated, a second: over plans drawn from the whole space. A search meets
-// neighbours, which share more, so it is faster than these (search_bench).
+// Measures how many plans are estimated per second, over plans drawn from the whole space. A search
+// visits neighbours, which share more, so it is faster than this (search_bench).
 #include <benchmark/benchmark.h>
 
 #include "bench/questions.h"
@@ -25,7 +25,7 @@ void Measure(benchmark::State& state, const std::vector<ParallelPlan>& plans, Es
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(plans.size()));
 }
 
-// Step time and memory of every stage by the closed form.
+// Measures step time and memory of every stage by the closed form.
 void BM_ClosedFormWarm(benchmark::State& state, std::string_view question) {
   const Problem problem = ProblemOf(question);
   AnalyticModel model(ViewOf(problem));
@@ -33,8 +33,9 @@ void BM_ClosedFormWarm(benchmark::State& state, std::string_view question) {
           [&](const ParallelPlan& plan) { return model.ClosedForm(plan).step_time.count(); });
 }
 
-// A finalist, its layers priced before: 16 stages, 1,536 / (4 x 3) = 128 micro-batches; the step
-// time, with the pipeline simulated, and the memory of every stage.
+// Measures a finalist whose layers were priced before: 16 stages, 1,536 / (4 x 3) = 128
+// micro-batches. It computes the step time, with the pipeline simulated, and the memory of every
+// stage.
 void BM_Finalist(benchmark::State& state, Schedule schedule) {
   const Problem problem = ProblemOf("gpt3_175b_on_512_a100");
   AnalyticModel model(ViewOf(problem));
@@ -50,7 +51,8 @@ void BM_Finalist(benchmark::State& state, Schedule schedule) {
           [&](const ParallelPlan& plan) { return model.Quick(plan).step_time.count(); });
 }
 
-// The pipeline of such a plan alone, every stage a little slower than the one before.
+// Measures only the pipeline of such a plan, in which every stage is a little slower than the one
+// before.
 void BM_Simulate(benchmark::State& state, Schedule schedule) {
   std::vector<StageWork> stages;
   stages.reserve(16);
@@ -67,7 +69,7 @@ void BM_Simulate(benchmark::State& state, Schedule schedule) {
   state.SetItemsProcessed(state.iterations());
 }
 
-// As the search ranks it: simulated.
+// Measures an estimate as the search ranks it: simulated.
 void BM_QuickWarm(benchmark::State& state, std::string_view question) {
   const Problem problem = ProblemOf(question);
   AnalyticModel model(ViewOf(problem));
@@ -75,7 +77,7 @@ void BM_QuickWarm(benchmark::State& state, std::string_view question) {
           [&](const ParallelPlan& plan) { return model.Quick(plan).step_time.count(); });
 }
 
-// With the breakdown, the memory of every stage and the interval.
+// Measures an estimate with the breakdown, the memory of every stage and the interval.
 void BM_FullWarm(benchmark::State& state, std::string_view question) {
   const Problem problem = ProblemOf(question);
   AnalyticModel model(ViewOf(problem));
@@ -83,7 +85,7 @@ void BM_FullWarm(benchmark::State& state, std::string_view question) {
           [&](const ParallelPlan& plan) { return model.Full(plan).step_time.count(); });
 }
 
-// A new model each time, with nothing priced yet.
+// Measures a new model each time, with nothing priced yet.
 void BM_FirstPlanCold(benchmark::State& state, std::string_view question) {
   const Problem problem = ProblemOf(question);
   Measure(state, DrawPlans(problem, 10), [&](const ParallelPlan& plan) {

@@ -2,10 +2,10 @@
 //
 //   gemm_residuals CHIP PRECISION [sustained] [fp32] < shapes.csv
 //
-// CHIP is an id of the catalogue. The input is one GEMM a line, `count,m,n,k,seconds`. `sustained`:
-// measured in training, not in a short burst; `fp32`: adds to an fp32 output.
-// Prints `[count, m, n, k, time_ratio]` rows, one for
-// each octave of sizes that holds measurements, and on stderr the errors of held-out sizes.
+// CHIP is an id of the catalogue. The input has one GEMM per line, `count,m,n,k,seconds`.
+// `sustained` means that it was measured in training, not in a short burst; `fp32` means that it
+// adds to an fp32 output. Prints `[count, m, n, k, time_ratio]` rows, one for each octave of sizes
+// that holds measurements, and on stderr the errors of held-out sizes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -72,7 +72,7 @@ std::string Quantiles(std::vector<double> errors) {
   return fmt::format("{:.1f} / {:.1f} %", at(0.5), at(0.9));
 }
 
-// Errors at (n, k) pairs that a table of the others has not seen.
+// Reports the errors at (n, k) pairs that were held out from the table.
 void ReportHeldOut(const std::vector<ShapeRatio>& all, Precision precision) {
   std::vector<double> form;
   std::vector<double> table;

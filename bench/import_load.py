@@ -38,8 +38,8 @@ ASKED_CHIP = "nvidia-a100-sxm4-80gb"
 OTHER_CHIP = "nvidia-h100-sxm5-80gb"
 PART_BYTES = 1_000_000
 CALL_TIMEOUT_SECONDS = 120
-# How often each caller asks: fast enough for a p99 of a short import, slow enough to leave the
-# second core to the server.
+# These periods are short enough for a p99 of a short import, and long enough to leave the second
+# core to the server.
 LIST_PERIOD_SECONDS = 0.02
 RECOMMEND_PERIOD_SECONDS = 0.1
 
@@ -52,7 +52,7 @@ def make_stubs(folder):
          f"--grpc_out={folder}", "--plugin=protoc-gen-grpc=/usr/bin/grpc_python_plugin", *protos],
         check=True)
     sys.path.insert(0, str(folder))
-    os.environ["PYTHONPATH"] = str(folder)  # of the callers' processes
+    os.environ["PYTHONPATH"] = str(folder)  # for the callers' processes
 
 
 class Server:
@@ -68,7 +68,7 @@ class Server:
         self.address = line.split()[-1]
 
     def stop(self):
-        """Ends the server; the longest time that its store was held, if its log tells."""
+        """Ends the server. Returns the longest time that its store was held, if its log says so."""
         self.process.terminate()
         self.process.wait()
         found = re.search(r"longest_store_hold_ms=([0-9.]+)", self.log.read_text())
@@ -96,7 +96,7 @@ def question(chip):
 
 
 def make_export(program, chip, size_bytes):
-    """An export of about that size: one report of a real plan, told again under new ids."""
+    """Returns an export of about that size: one report of a real plan, repeated under new ids."""
     from meshwright.v1 import history_pb2, service_pb2
     with tempfile.TemporaryDirectory() as folder:
         server = Server(program, pathlib.Path(folder))
@@ -126,7 +126,8 @@ def make_export(program, chip, size_bytes):
 
 
 def ask_at_rate(address, what, chip, period, end, ready, times):
-    """Makes every call that is due before `end`; puts the calls' times, each from when it was due."""
+    """Makes every call that is due before `end`. Puts the calls' times, each counted from when it
+    was due, into `times`."""
     from meshwright.v1 import service_pb2
     client = Client(address)
     if what == "ListStudies":
@@ -148,8 +149,8 @@ def ask_at_rate(address, what, chip, period, end, ready, times):
 
 
 def measure(address, chip, during):
-    """The times of both calls, by name, while during() runs; and how long that took."""
-    # A fork would inherit gRPC's threads.
+    """Returns the times of both calls, by name, while during() runs, and how long that took."""
+    # Uses spawn, because a fork would inherit gRPC's threads.
     processes = multiprocessing.get_context("spawn")
     callers = [("ListStudies", LIST_PERIOD_SECONDS), ("Recommend", RECOMMEND_PERIOD_SECONDS)]
     end, times = processes.Value("d", math.inf), processes.Queue()

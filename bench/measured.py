@@ -1,4 +1,4 @@
-"""Processes that are timed, and figures of several runs."""
+"""Times processes and formats figures of several runs."""
 import dataclasses
 import os
 import statistics
@@ -16,12 +16,12 @@ def fail(words):
 
 @dataclasses.dataclass
 class Run:
-    """One process, its start included."""
+    """A run of one process, including its start."""
     code: int
     out: str
-    seconds: float      # of the wall
-    cpu_seconds: float  # of all its threads and children, user and system
-    peak_bytes: int     # resident; never below this program's own, which the kernel counts with it
+    seconds: float      # wall time
+    cpu_seconds: float  # user and system time of all its threads and children
+    peak_bytes: int     # resident memory; never below this program's own, which the kernel includes
 
 
 def run(command, **options):
@@ -30,7 +30,7 @@ def run(command, **options):
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, **options)
         status, usage = os.wait4(process.pid, 0)[1:]
         seconds = time.perf_counter() - start
-        process.returncode = os.waitstatus_to_exitcode(status)  # so that Popen does not wait again
+        process.returncode = os.waitstatus_to_exitcode(status)  # set so that Popen does not wait again
         texts = []
         for file in (out, err):
             file.seek(0)
@@ -53,7 +53,7 @@ def spread(figures):
 
 
 def digits(figure):
-    """Three digits that count, thousands marked: 0.0823, 1.24, 48,100, 1,420,000."""
+    """Formats three significant digits with marked thousands: 0.0823, 1.24, 48,100, 1,420,000."""
     if figure == 0:
         return "0"
     if abs(figure) >= 100:
@@ -63,7 +63,7 @@ def digits(figure):
 
 
 def shown(figures):
-    """A spread: median (least to most)."""
+    """Formats a spread: median (smallest to largest)."""
     return f"{digits(figures['median'])} ({digits(figures['least'])} to {digits(figures['most'])})"
 
 

@@ -1,5 +1,6 @@
-// Candidates a second through the socket of a vendor's model: the template in C++, as a program.
-// Beside it the same without the columns being made and read, which is what the contract costs.
+// Measures candidates per second through the socket of a vendor's model, which is the template in
+// C++ run as a program. Compares that with the same model when no columns are written or read,
+// which shows the cost of the contract.
 
 #include <benchmark/benchmark.h>
 
@@ -25,7 +26,7 @@ const Problem& SmallProblem() {
   return *problem;
 }
 
-// The template's process, shared by the threads of a run.
+// Returns the template's process, which the threads of a run share.
 const ModelProcess& Model() {
   static const std::unique_ptr<ModelProcess> process = [] {
     const auto folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
@@ -41,7 +42,8 @@ void CountCandidates(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * state.range(0));
 }
 
-// Plans in, checked figures' raw form out: what a study does for each batch.
+// Measures what a study does for each batch: it sends plans and receives unconverted figures that
+// were checked.
 void BM_PlansThroughSocket(benchmark::State& state) {
   const auto client = ModelClient::Connect(Model().socket(), std::chrono::seconds(10)).value();
   const Problem& problem = SmallProblem();
@@ -63,7 +65,7 @@ BENCHMARK(BM_PlansThroughSocket)
     ->UseRealTime();
 BENCHMARK(BM_PlansThroughSocket)->ArgName("batch")->Arg(1024)->Threads(2)->UseRealTime();
 
-// The columns alone.
+// Measures only the columns.
 void BM_WriteColumns(benchmark::State& state) {
   const Problem& problem = SmallProblem();
   const auto plans = ConformancePlans(problem, static_cast<std::size_t>(state.range(0)));

@@ -1,5 +1,5 @@
-// How fast nodes are judged: checks of one rule at one node a second, and recomputation choices
-// narrowed a second.
+// Measures how fast nodes are judged: checks of one rule at one node per second, and recomputation
+// choices narrowed per second.
 #include <benchmark/benchmark.h>
 
 #include "bench/questions.h"
@@ -47,7 +47,8 @@ void BM_Rules(benchmark::State& state, std::string_view question) {
   state.SetItemsProcessed(checks);
 }
 
-// The plans a second that the memory and dominance rules decide on, all choices counted.
+// Measures how many plans per second the memory and dominance rules decide on, counting all
+// choices.
 void BM_NarrowRecompute(benchmark::State& state, std::string_view question) {
   const Problem problem = ProblemOf(question);
   const SearchSpace space = SpaceOf(problem);

@@ -45,7 +45,7 @@ Question QuestionOf(const nlohmann::json& row) {
 
 }  // namespace
 
-// A benchmark has nobody to tell of an error: it ends the program.
+// A benchmark cannot report an error to anybody, so an error ends the program.
 Problem ProblemOf(std::string_view question) {
   static const Knowledge knowledge = LoadKnowledge("").value();
   return ResolveProblem(QuestionOf(RowOf(question).value()), knowledge).value();

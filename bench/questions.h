@@ -14,22 +14,23 @@
 
 namespace meshwright {
 
-// The question of bench/questions.json that is called so; bench/search_report.py asks the same
+// Returns the question with this name in bench/questions.json; bench/search_report.py asks the same
 // ones.
 Problem ProblemOf(std::string_view question);
 
-// One way down the space with every dimension drawn; nothing when a rule rejects it on the way.
+// Draws one path through the space with a random choice in every dimension. Returns nullopt if a
+// rule rejects it on the way.
 std::optional<ParallelPlan> DrawPlan(const Problem& problem, const SearchSpace& space,
                                      std::mt19937& random);
 
-// Plans that the rules let pass, drawn from the whole space, in the order in which a search meets
-// them. The same for every run.
+// Draws plans that pass the rules from the whole space, in the order in which a search visits them.
+// The result is the same in every run.
 std::vector<ParallelPlan> DrawPlans(const Problem& problem, std::size_t count);
 
-// One benchmark of one question, which stands in its name.
+// Defines a benchmark of one question, which is part of its name.
 #define MESHWRIGHT_ASK(function, question) BENCHMARK_CAPTURE(function, question, #question)
 
-// The same benchmark over the questions that all of them ask.
+// Defines the same benchmark for the questions that all benchmarks share.
 #define MESHWRIGHT_BENCHMARK(function)              \
   MESHWRIGHT_ASK(function, llama2_70b_on_128_a100); \
   MESHWRIGHT_ASK(function, gpt3_175b_on_4096_a100); \

@@ -1,6 +1,6 @@
-// How fast the recorder stores durably (rows a second by the size of the transaction, calls a
-// second by the number of threads), takes in an export, and lists, filters and ranks 100,000 trials
-// and measurements; all on a file.
+// Measures how fast the recorder stores durably (rows per second by the size of the transaction,
+// calls per second by the number of threads), imports an export, and lists, filters and ranks
+// 100,000 trials and measurements. All stores are files.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 #include <stdlib.h>
@@ -28,10 +28,10 @@ namespace meshwright {
 namespace {
 
 constexpr char kStudyId[] = "bench";
-// About the size of a ranked plan's row: its key, its plan and its estimate.
+// The approximate size of a ranked plan's row: its key, its plan and its estimate.
 constexpr std::size_t kRowBytes = 600;
 
-// A store with one study in a folder of its own, which goes with it.
+// A store with one study in a folder of its own, which is removed with it.
 class BenchStore {
  public:
   BenchStore() {
@@ -99,7 +99,7 @@ void BM_AppendPlans(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * state.range(0));
 }
 
-// Calls of one event each, from many threads, each durable before it returns.
+// Makes calls with one event each from many threads. Each call is durable before it returns.
 class Writers : public benchmark::Fixture {
  public:
   void SetUp(benchmark::State& state) override {
@@ -140,7 +140,8 @@ constexpr int kGroup = 1000;
 constexpr const char* kChips[] = {"nvidia-a100-sxm4-80gb", "nvidia-h100-sxm5-80gb",
                                   "amd-mi300x-192gb", "huawei-ascend-910b"};
 
-// Of one chip in four, one model in ten; every hundredth ran out of memory; no two equally fast.
+// Makes a measurement of one of four chips and ten models. Every hundredth ran out of memory, and
+// no two are equally fast.
 MeasurementRecord MakeMeasurement(int i) {
   const int model = i % 10;
   const char* const chip = kChips[i / 10 % 4];
@@ -191,7 +192,7 @@ absl::Status AddTrial(Recorder& recorder, int i) {
   return recorder.FinishTrial(ending).status();
 }
 
-// The lines of an export of so many measurements.
+// Returns the lines of an export of `count` measurements.
 absl::StatusOr<std::vector<std::string>> ExportedLines(int count) {
   BenchStore store;
   std::vector<MeasurementRecord> rows;
@@ -209,7 +210,7 @@ absl::StatusOr<std::vector<std::string>> ExportedLines(int count) {
   return lines;
 }
 
-// Into an empty store; bytes_per_second are those of the file that the export would be.
+// Imports into an empty store; bytes_per_second counts the file that the export would be.
 void ImportMeasurements(benchmark::State& state) {
   const auto lines = ExportedLines(static_cast<int>(state.range(0)));
   if (!lines.ok()) return state.SkipWithError("no export");
@@ -239,7 +240,8 @@ void ImportMeasurements(benchmark::State& state) {
   state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(bytes));
 }
 
-// 100,000 ended trials of one study, each with its measurement; read like a server's reader does.
+// A study with 100,000 ended trials, each with its measurement. They are read as a server's reader
+// does.
 class ManyTrials {
  public:
   ManyTrials() {
@@ -313,7 +315,7 @@ void Pages(benchmark::internal::Benchmark* lists) {
 
 LIST_TRIALS(list, .filter = {.study_id = kStudyId});
 LIST_TRIALS(filter_outcome, .filter = {.study_id = kStudyId, .outcome = Outcome::kOom});
-// Nothing is found, so that all rows of the leading condition are looked at.
+// Nothing is found, so all rows that match the leading condition are examined.
 LIST_TRIALS(filter_nothing_found,
             .filter = {.study_id = kStudyId, .state = TrialState::kOpen, .outcome = Outcome::kOk});
 LIST_TRIALS(rank, .filter = {.study_id = kStudyId}, .order = TrialOrder::kFastest);
@@ -345,7 +347,7 @@ LIST_MEASUREMENTS(latest_nothing_found,
                   .filter = {.chip = kChips[2], .framework = "megatron", .has_interval = true},
                   .order = MeasurementOrder::kLatest);
 
-// Wall time, because the disk is what one waits for.
+// Uses wall time, because callers wait for the disk.
 BENCHMARK(BM_AppendEvents)->ArgName("rows")->Arg(1)->Arg(100)->Arg(1000)->UseRealTime();
 BENCHMARK(BM_AppendPlans)->ArgName("rows")->Arg(1)->Arg(100)->Arg(1000)->UseRealTime();
 BENCHMARK(ImportMeasurements)

@@ -1,4 +1,5 @@
-// Whole searches with all rules: plans of the space decided on a second, cut or evaluated.
+// Measures whole searches with all rules: plans of the space that are decided on per second, by
+// cutting or by evaluation.
 #include <benchmark/benchmark.h>
 
 #include "bench/questions.h"
@@ -20,7 +21,8 @@ void BM_Search(benchmark::State& state, std::string_view question) {
     evaluated += static_cast<double>(found.summary.evaluated_count);
   }
   state.SetItemsProcessed(decided);
-  // Milliseconds that each rule's hooks take on all cores together, the clock's own time included.
+  // Reports the milliseconds that each rule's hooks take on all cores together, including the
+  // clock's own time.
   const SearchFound timed = SearchExhaustively(space, ViewOf(problem), {}, {.times_rules = true});
   for (const RuleTally& tally : timed.rules) {
     state.counters[std::string(tally.rule->name) + "_ms"] = 1e3 * tally.time.count();

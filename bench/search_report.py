@@ -1,4 +1,5 @@
-"""How fast questions are answered; called by scripts/bench_search.sh, which has the usage."""
+"""Reports how fast questions are answered; called by scripts/bench_search.sh, which has the
+usage."""
 import argparse
 import json
 import math
@@ -14,10 +15,10 @@ from measured import digits, fail, must_run, paragraph, shown, spread, table
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs/benchmarks/search.md"
-MARKERS = ("<!-- figures -->", "<!-- end of figures -->")  # what stands between them is written by --write
+MARKERS = ("<!-- figures -->", "<!-- end of figures -->")  # --write writes the text between them
 SECTIONS = ("answers", "tiers", "growth", "calculon")
 
-# What is asked of the search (docs/benchmarks/search.md).
+# The requirements of the search (docs/benchmarks/search.md).
 PEAK_LIMIT_BYTES = 500e6
 RATE_TARGETS = {"ClosedFormWarm/gpt3_175b_on_4096_a100": 1e6, "Finalist": 2000}
 
@@ -73,7 +74,7 @@ def devices_of(question):
 
 
 def write_question(question, folder):
-    """The arguments of `meshwright tune` that ask it."""
+    """Writes the question and returns the arguments of `meshwright tune` that ask it."""
     pool = {"name": "a", **{key: question[key] for key in ("chip", "node_count", "devices_per_node")}}
     files = {"workload": {"sequence_length": question["sequence_length"],
                           "global_batch_size": question["global_batch_size"],
@@ -88,12 +89,12 @@ def write_question(question, folder):
 
 
 def answer(asked, question):
-    """The same question several times, each from the start of the process."""
+    """Asks the same question several times, each in a new process."""
     with tempfile.TemporaryDirectory() as folder:
         command = [asked.programs / "meshwright", "tune", *write_question(question, folder),
                    "--output", "json", "--no-record"]
         runs = [must_run(command, allowed=(0, EXIT_INFEASIBLE)) for _ in range(asked.runs)]
-    search = json.loads(runs[0].out).get("search")  # none when no plan fits
+    search = json.loads(runs[0].out).get("search")  # None if no plan fits
     return {"question": question["name"], "devices": devices_of(question),
             "limit_seconds": question.get("limit_seconds"),
             "seconds": spread([run.seconds for run in runs]),
@@ -154,7 +155,8 @@ def tiers_text(rows):
 
 
 def slope(points):
-    """Of the straight line through (log x, log y) with the least squares; none of fewer than three."""
+    """Returns the slope of the least-squares line through (log x, log y), or None for fewer than
+    three points."""
     if len(points) < 3:
         return None
     logs = [(math.log(x), math.log(y)) for x, y in points]
@@ -166,7 +168,7 @@ def slope(points):
 
 def measure_growth(asked):
     question = named(GROWS)
-    # What any command takes: the program's start, its chips and profiles.
+    # Measures what any command takes: the program's start, and loading its chips and profiles.
     starts = [must_run([asked.programs / "meshwright", "chip", "list"]) for _ in range(asked.runs)]
     start = spread([run.seconds for run in starts])
     rows = []
@@ -197,7 +199,7 @@ def growth_text(growth):
 
 
 def measure_calculon(asked, tiers):
-    """Ours beside Calculon's; the smallest question alone with --quick."""
+    """Compares our search with Calculon's; with --quick, only for the smallest question."""
     ours = next(row["plans_per_second"]["median"] for row in tiers
                 if row["benchmark"] == f"ClosedFormWarm/{GROWS}")
     seconds = 2 if asked.quick else 60
@@ -241,7 +243,8 @@ def machine():
 
 
 class Page:
-    """The report: printed part by part, and written between the markers of docs/benchmarks/search.md."""
+    """The report. It is printed part by part, and written between the markers of
+    docs/benchmarks/search.md."""
 
     def __init__(self, first):
         self.parts = []

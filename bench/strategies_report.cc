@@ -1,6 +1,7 @@
-// How fast each strategy finds good plans: the best step time so far against evaluations, on five
-// questions. Not a benchmark: it counts evaluations, not seconds. Writes a row to stdout whenever a
-// search has found a better plan, and a last one; scripts/strategies_report.sh makes docs/search/.
+// Reports how fast each strategy finds good plans: the best step time so far against evaluations,
+// on five questions. This is not a benchmark: it counts evaluations, not seconds. Writes a row to
+// stdout whenever a search has found a better plan, and one at the end;
+// scripts/strategies_report.sh makes docs/search/ from them.
 //
 //   strategies_report [SEEDS [EVALUATIONS [QUESTION]]]
 #include <fmt/format.h>
@@ -29,7 +30,7 @@ constexpr std::string_view kQuestions[] = {"llama2_70b_on_128_a100", "gpt3_175b_
 // Writes a search's progress as rows.
 class Trace {
  public:
-  // `before` evaluations were made before the first that the search counts.
+  // `before` counts evaluations that were made before the first that the search counts.
   explicit Trace(std::string head, std::int64_t before = 0)
       : head_(std::move(head)), before_(before) {}
 
@@ -55,7 +56,7 @@ class Trace {
   double best_ = 0;
 };
 
-// To stderr: seconds differ from machine to machine.
+// Writes the time to stderr, because seconds differ between machines.
 template <typename Search>
 void Time(std::string_view question, std::string_view strategy, const Search& search) {
   const std::clock_t start = std::clock();
@@ -74,7 +75,7 @@ void Report(std::string_view question, int seeds, int evaluations) {
   Time(question, kExhaustive,
        [&] { exhaustive.End(SearchExhaustively(space, ViewOf(problem), {}, options)); });
   for (const StrategyRow& row : Strategies()) {
-    if (row.name == kExhaustive) continue;  // it has asked nobody
+    if (row.name == kExhaustive) continue;  // it ran above
     for (int seed = 1; seed <= seeds; ++seed) {
       const auto strategy = row.make(
           {.space = space, .problem = ViewOf(problem), .seed = static_cast<std::uint64_t>(seed)});

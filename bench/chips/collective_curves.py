@@ -56,7 +56,8 @@ def quantile(values, share):
 
 
 def with_error(line, held_out):
-    """Medians and 90th percentiles; of the formula (docs/cost_model.md "Collectives") at the row's own points."""
+    """Returns medians and 90th percentiles; those of the formula (docs/cost_model.md "Collectives")
+    are at the row's own points."""
     row = json.loads(line.strip().rstrip(","))
     ranks = row["rank_count"]
     share = (2 if row["kind"] == "all_reduce" else 1) * (ranks - 1) / ranks

@@ -1,10 +1,13 @@
-"""Studies of a few real jobs against a sweep of all; called by scripts/jobs_report.sh, which has the usage.
+"""Compares studies of a few real jobs with a sweep over all plans; called by
+scripts/jobs_report.sh, which has the usage.
 
-Other load and the machine's clock move times by a third and more within minutes. So the sweep says which plans there are,
-and which may be the best; what is judged then runs again, round by round, each run right after one of a reference plan,
-the study's baseline, and what counts is the median of the ratios to it. The finalists, the sweep's fastest and the chosen
-plan, say how far the choice is from the best; the best of several noisy ratios looks better than it is, which makes the
-chosen plan look worse. Plans drawn from those that the study did not run say how good its predictions are.
+Other load and the machine's clock change times by a third and more within minutes. So the sweep
+only finds which plans there are, and which may be the best. These then run again, round by round,
+each right after a run of a reference plan, the study's baseline. The median of the ratios to the
+reference counts. The finalists, which are the sweep's fastest plans and the chosen plan, show how
+far the choice is from the best. The best of several noisy ratios looks better than it is, which
+makes the chosen plan look worse. Plans drawn from those that the study did not run show how good
+its predictions are.
 """
 import argparse
 import json
@@ -42,14 +45,14 @@ def arguments():
 
 
 class Site:
-    """The question for so many processes, and how it is asked."""
+    """The question for a number of processes, and the way in which it is asked."""
 
     def __init__(self, args, processes):
         self.bin, self.folder = args.bin.resolve(), args.folder / str(processes)
         self.processes = processes
         self.dimensions = [word for dimension in args.dimension for word in ("--dimension", dimension)]
         (self.folder / "jobs").mkdir(parents=True)
-        # A device is a core; more processes than cores share them.
+        # A device is a core; if there are more processes than cores, they share them.
         self.cluster = {"name": f"cores-{processes}", "pools": [
             {"name": "cpu", "chip": "cpu-generic", "node_count": 1, "devices_per_node": processes,
              "physical_devices_per_node": min(processes, len(os.sched_getaffinity(0)))}]}
@@ -73,7 +76,7 @@ class Site:
             "--stop-within", "0", "--db", store, *self.dimensions, *more, "--output", "json"))
 
     def step(self, plan):
-        """Median step time of a plan, run here and now."""
+        """Returns the median step time of a plan, run here and now."""
         (self.folder / "plan.json").write_text(json.dumps(plan))
         done = subprocess.run(
             [PYTHON, str(ROOT / "workloads/train_step.py"), "--processes", str(self.processes), "--steps", "6", "--warmup",
@@ -83,7 +86,7 @@ class Site:
         return next(line["step_time_seconds"] for line in lines if line.get("event") == "result")
 
     def expected(self, store, plans):
-        """Step time and 80 % interval of plans, by what a store has taught."""
+        """Returns the step time and 80 % interval of plans, as learnt from a store."""
         lines = [json.dumps({"id": digest, "model": MODEL, "workload": WORKLOAD, "cluster": self.cluster,
                              "plan": plan}) for digest, plan in plans.items()]
         (self.folder / "cases.jsonl").write_text("\n".join(lines) + "\n")
@@ -93,7 +96,8 @@ class Site:
 
 
 def times(answer):
-    """Of each plan that ran, in the baseline's: the median of its ratios to the run before it."""
+    """Returns, for each plan that ran, the median of its ratios to the run of the baseline before
+    it."""
     ratios = {}
     for trial in answer["trials"]:
         if trial["outcome"] == "ok" and "reference_step_time_seconds" in trial:
@@ -103,7 +107,7 @@ def times(answer):
 
 
 class Ratios:
-    """Plans run again and again, each right after a reference."""
+    """The ratios of plans that run repeatedly, each right after a reference."""
 
     def __init__(self, site, reference):
         self.site, self.reference = site, reference
@@ -120,7 +124,7 @@ class Ratios:
         return statistics.median(self.found[digest])
 
     def spread(self):
-        """How far a single ratio usually lies from its plan's median."""
+        """Returns how far a single ratio usually is from its plan's median."""
         return statistics.median(abs(ratio / self.of(digest) - 1) for digest, found in self.found.items() for ratio in found)
 
 
@@ -151,7 +155,8 @@ def report(args, processes):
     ratios.run({d: plans[d] for d in finalists}, max(0, args.final_rounds - args.rounds))
     fastest = min(ratios.of(d) for d in finalists)
     cold, warm = (site.expected(store, {d: plans[d] for d in others | set(tried)}) for store in ("none.db", "study.db"))
-    # Ratios have no seconds: the plans that the study ran, run again, give the unit of each.
+    # Ratios are not in seconds. The plans that the study ran, which are run again here, give the
+    # conversion.
     cold_unit, unit = (statistics.median(ratios.of(d) / expected[d][0] for d in tried) for expected in (cold, warm))
     inside = [warm[d][1] * unit <= ratios.of(d) <= warm[d][2] * unit for d in others]
     return {"processes": processes, "dimensions": args.dimension, "candidates": len(measured),

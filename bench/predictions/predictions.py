@@ -1,11 +1,12 @@
-"""What the built-in cost model predicts, held against what it predicted at the last release.
+"""Compares the predictions of the built-in cost model with those of the last release.
 
     scripts/predictions.sh             prints which predictions moved, where and by how much
     scripts/predictions.sh --write     also between the markers of docs/predictions.md
-    scripts/predictions.sh --check     fails where docs/predictions.md does not say what moved
-    scripts/predictions.sh --release VERSION   keeps today's predictions: they are what the next change is held against
+    scripts/predictions.sh --check     fails if docs/predictions.md does not say what moved
+    scripts/predictions.sh --release VERSION   keeps today's predictions, for comparison with later changes
 
-The questions are every chip of the catalogue under some plans, and every framework on one chip (questions.json).
+The questions cover every chip of the catalogue under some plans, and every framework on one chip
+(questions.json).
 """
 import argparse
 import csv
@@ -19,7 +20,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 PAGE = HERE.parent.parent / "docs/predictions.md"
 KEPT = HERE / "kept.csv"
 MARKERS = ("<!-- moved -->", "<!-- end of moved -->")
-MOVES_ABOVE = 1e-3  # as a share: what is less is rounding
+MOVES_ABOVE = 1e-3  # ratio; smaller moves are rounding
 
 
 def arguments():
@@ -40,7 +41,7 @@ def run(binary, *words, text=None):
 
 
 def cases(binary):
-    """(id, JSON) of every question; ids say what is asked."""
+    """Returns (id, JSON) of every question; ids say what is asked."""
     asked = json.loads((HERE / "questions.json").read_text(encoding="utf-8"))
     chips = json.loads(run(binary, "chip", "list", "--output", "json"))["chips"]
 
@@ -66,7 +67,7 @@ def data_parallel(asked, plan):
 
 
 def predictions(binary):
-    """{id: {what: number}}: seconds of the step and of each cause, bytes."""
+    """Returns {id: {name: number}}: seconds of the step and of each cause, and bytes."""
     text = "\n".join(cases(binary)) + "\n"
     found = {}
     for line in run(binary, "evaluate", "--cases", "-", "--db", "", text=text).splitlines():
@@ -96,7 +97,7 @@ def keep(version, found):
 
 
 def cause_of(old, new):
-    """The part of the step that moved most."""
+    """Returns the part of the step that moved most."""
     parts = [key for key in new if key not in ("step", "memory")]
     return max(parts, key=lambda key: abs(new[key] - old.get(key, 0)))
 
@@ -106,7 +107,7 @@ def percent(ratio):
 
 
 def moved_rows(kept, found):
-    """A row for each chip and framework of which something moved."""
+    """Returns a row for each chip and framework whose predictions moved."""
     groups = {}
     for name, new in found.items():
         old = kept.get(name)
@@ -142,7 +143,7 @@ def without(names, others):
 
 
 def by_chip(names, kept, found):
-    """The chip where none of its questions is compared, else the question itself."""
+    """Returns the chip if none of its questions is compared, else the question itself."""
     compared = {name.split("/")[0] for name in found if name in kept}
     return sorted({name if name.split("/")[0] in compared else name.split("/")[0] for name in names})
 

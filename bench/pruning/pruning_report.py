@@ -1,4 +1,5 @@
-"""What pruning removes, and whether it keeps the best; called by scripts/pruning.sh, which has the usage."""
+"""Reports what pruning removes and if it keeps the best plan; called by scripts/pruning.sh, which
+has the usage."""
 import argparse
 import collections
 import json
@@ -18,16 +19,16 @@ from measured import digits  # noqa: E402
 PAGE = "docs/pruning.md"
 SECTIONS = {name: (f"<!-- {name}: begin -->", f"<!-- {name}: end -->") for name in ("measured", "orders", "spaces")}
 STAMP = "<!-- written by scripts/pruning.sh: do not edit -->"
-RULES = ("memory", "history", "bound")  # of trials; the static rules are of the space
+RULES = ("memory", "history", "bound")  # rules for trials; the static rules are for the space
 MODELLED = ("memory", "history", "dominance", "bound")
 SIZES = "1,2,4,8"
 
 
-# --- Trials: of what was measured, what need not be run?
+# --- Trials: which measured plans need not be run?
 
 
 def pruned(binary, group):
-    """The answer after the fewest trials that leave none to a plan that no rule rules out."""
+    """Returns the answer after the fewest trials after which every other plan is ruled out."""
     def after(trials):
         return simulated.answer(binary, group.case, group.rows, limit=trials)
 
@@ -68,7 +69,8 @@ def measured(groups, binary):
 
 
 def oversized(groups, binary):
-    """Groups whose best measured plan does not fit by the model: what the limit of memory alone would lose."""
+    """Returns the groups whose best measured plan does not fit by the model, which the memory limit
+    would lose."""
     lost = []
     for group in groups:
         best = min((row for row in group.rows if competitors.ran(row)), key=lambda row: float(row["step_time_seconds"]))
@@ -84,11 +86,12 @@ def share(part, whole):
     return f"{100 * part / whole:.1f} %" if part != whole else "100 %"
 
 
-# --- Orders of memory: does what ran out of memory rule out what ran?
+# --- Orders of memory: does a plan that ran out of memory rule out plans that ran?
 
 
 def ruled_out(binary, group, failed):
-    """Of the group's plans that ran, those that one failure rules out: by modelled size, and by the order."""
+    """Returns the plans of the group that ran but that one failure rules out: by modelled size, and
+    by the order."""
     ran = [row for row in group.rows if competitors.ran(row)]
     cases = "".join(json.dumps({**group.case, "id": str(i), "plan": row["plan"]}) + "\n" for i, row in enumerate(ran))
     with tempfile.TemporaryDirectory() as folder:
@@ -119,7 +122,7 @@ def orders(groups, binary):
     return lines
 
 
-# --- Spaces: how much of them is looked at?
+# --- Spaces: how much of them is examined?
 
 
 def answer_of(binary, flags):
@@ -150,7 +153,7 @@ def example_lines(binary):
 
 
 def at_least(part, whole):
-    """A share that is not rounded up to all."""
+    """Formats a share so that it is not rounded up to 100 %."""
     places = 2
     while places < 12 and float(f"{100 * part / whole:.{places}f}") == 100 and part < whole:
         places += 2
@@ -158,7 +161,7 @@ def at_least(part, whole):
 
 
 def grid_lines(binary):
-    """FlagScale's examples in our terms: every legal plan is counted by evaluating it."""
+    """Reports FlagScale's examples in our terms. Every legal plan is counted by evaluating it."""
     lines = ["| space | legal plans | left by memory and dominance | removed | left by all rules | removed | best kept |",
              "|---" * 7 + "|"]
     dimensions = [f"{name}={SIZES}" for name in ("tensor_parallel", "pipeline_parallel", "micro_batch_size",

@@ -1,6 +1,8 @@
-"""Orders in which others would try the plans of a measured table; each yields rows, in the order tried.
+"""The orders in which other tuners would try the plans of a measured table. Each yields rows in the
+order tried.
 
-A row is what ../../../shared/exam/replay.py makes of a plan: {"plan", "outcome", "step_time_seconds"}.
+A row is what ../../../shared/exam/replay.py makes of a plan: {"plan", "outcome",
+"step_time_seconds"}.
 """
 import math
 import random
@@ -24,12 +26,13 @@ def random_order(rows, seed):
 
 # --- The grid of FlagScale's tuner, with its history rules (docs/replay.md says which).
 
-# What may differ between a plan that was run and one that it prunes, besides tensor x pipeline.
+# The dimensions, besides tensor x pipeline, in which a plan that was run and one that it prunes may
+# differ.
 FREE = ("micro_batch_size", "sequence_parallel", "zero_stage")
 
 
 def rest(plan):
-    """All that must be equal for a rule to compare two plans."""
+    """Returns everything that must be equal for a rule to compare two plans."""
     return {key: value for key, value in plan.items()
             if key not in (*FREE, "recompute", "tensor_parallel", "pipeline_parallel")}
 
@@ -39,7 +42,7 @@ def shape(plan):
 
 
 def needs_as_much_memory(plan, other):
-    """Rules 1 to 31 on memory, as one: in no dimension less than `other`."""
+    """Combines rules 1 to 31 on memory: `plan` is in no dimension below `other`."""
     same_product = math.prod(shape(plan)) == math.prod(shape(other))
     return (rest(plan) == rest(other) and same_product and plan["tensor_parallel"] <= other["tensor_parallel"] and
             plan["micro_batch_size"] >= other["micro_batch_size"] and recomputed(plan) <= recomputed(other) and
@@ -48,7 +51,8 @@ def needs_as_much_memory(plan, other):
 
 
 def cannot_be_faster(plan, other):
-    """Rules 1 to 3 on speed: one dimension differs, and `other`, which ran, has its better value."""
+    """Combines rules 1 to 3 on speed: one dimension differs, and `other`, which ran, has its better
+    value."""
     if rest(plan) != rest(other) or shape(plan) != shape(other) or plan["zero_stage"] != other["zero_stage"]:
         return False
     worse = (plan["micro_batch_size"] < other["micro_batch_size"],
@@ -65,7 +69,8 @@ def is_pruned(plan, tried):
 
 
 def grid(rows):
-    """Largest micro-batch first, then FlagScale's nesting; what history prunes comes after all else."""
+    """Yields the largest micro-batch first, then follows FlagScale's nesting. Plans that history
+    prunes come last."""
     def place(row):
         plan = row["plan"]
         return (-plan["micro_batch_size"], plan["data_parallel"], *shape(plan), plan.get("context_parallel", 1),
@@ -80,9 +85,10 @@ def grid(rows):
     yield from pruned
 
 
-# --- A Gaussian process that starts with nothing: expected improvement of the logarithm of the step time.
+# --- A Gaussian process that starts without data: expected improvement of the logarithm of the step
+# time.
 
-LENGTH, NOISE = 1.5, 0.1  # of features in base-2 logarithms; of standardised times
+LENGTH, NOISE = 1.5, 0.1  # in base-2 logarithms of features; in standardised times
 
 
 def features(plan):
@@ -99,7 +105,8 @@ def improvement(best, mean, variance):
 
 
 class Process:
-    """Zero mean, unit variance; rows of the Cholesky factor over all points, one an observation."""
+    """A Gaussian process with zero mean and unit variance. It stores the rows of the Cholesky
+    factor over all points, one per observation."""
 
     def __init__(self, points):
         self.points = points
@@ -118,7 +125,8 @@ class Process:
         self.factor.append(row)
 
     def solve(self, values):
-        """The weights of the factor's rows for the observed values, in the order observed."""
+        """Returns the weights of the factor's rows for the observed values, in the order
+        observed."""
         solved = []
         for (at, pivot), value in zip(self.observed, values):
             solved.append((value - sum(w[at] * z for w, z in zip(self.factor, solved))) / pivot)
@@ -129,7 +137,8 @@ class Process:
 
 
 def standardised(outcomes):
-    """Logarithms of measured times; a failure counts as the slowest run so far."""
+    """Returns the standardised logarithms of measured times. A failure counts as the slowest run so
+    far."""
     times = [math.log(time) for time in outcomes if time is not None]
     if not times:
         return [0.0] * len(outcomes)
@@ -140,7 +149,7 @@ def standardised(outcomes):
 
 
 def gaussian_process(rows, seed):
-    """From a plan drawn at random."""
+    """Yields rows, starting from a plan drawn at random."""
     process = Process([features(row["plan"]) for row in rows])
     left = list(range(len(rows)))
     at = random.Random(seed).choice(left)

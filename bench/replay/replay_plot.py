@@ -1,4 +1,4 @@
-"""Mean regret against trials, as an SVG."""
+"""Plots mean regret against trials, as an SVG."""
 
 STAMP = "<!-- written by scripts/replay.sh: do not edit -->"
 COLOURS = ("#0072b2", "#56b4e9", "#333333", "#d55e00", "#009e73")  # Okabe and Ito's, as in scripts/strategies_plots.py
@@ -18,7 +18,7 @@ def axes(last, top, x, y):
 
 
 def plot(title, curves):
-    """`curves`: name -> regret after 1, 2, ... trials."""
+    """Returns the plot. `curves`: name -> regret after 1, 2, ... trials."""
     last = len(next(iter(curves.values())))
     top = max(0.1, -(-max(max(curve) for curve in curves.values()) * 10 // 1) / 10)
     x = lambda trial: LEFT + (trial - 1) / (last - 1) * WIDTH

@@ -1,4 +1,5 @@
-"""How many trials a search needs on measured tables; called by scripts/replay.sh, which has the usage."""
+"""Reports how many trials a search needs on measured tables; called by scripts/replay.sh, which has
+the usage."""
 import argparse
 import collections
 import hashlib
@@ -19,8 +20,8 @@ MEASURED, SIMULATED = ((f"<!-- {name}: begin -->", f"<!-- {name}: end -->") for 
 OURS, MODEL, RANDOM = "Meshwright", "its model's order", "random"
 GRID, PROCESS = "grid with history rules", "Gaussian process, no prior"
 STRATEGIES = (OURS, MODEL, RANDOM, GRID, PROCESS)
-SEEDS = 20  # of what draws
-LEAST_PLANS, LEAST_RAN = 8, 4  # of a group, as the exam has it
+SEEDS = 20  # for strategies that draw at random
+LEAST_PLANS, LEAST_RAN = 8, 4  # required of a group, as in the exam
 NOISY = "nanotron"  # repeats of one layout differ by 16 %; elsewhere by 1 to 4 %
 CURVE = 32  # trials that are plotted
 
@@ -34,7 +35,7 @@ def load_exam(path):
 
 
 class Group:
-    """Alternatives for one job, with what became of each."""
+    """Alternative plans for one job, with the outcome of each."""
 
     def __init__(self, name, items, exam):
         self.name, self.source, self.case = name, items[0]["source"], items[0]["case"]
@@ -55,7 +56,8 @@ class Group:
 
 
 class Trace:
-    """One order of trials: until it is good, failures on the way, and the regret after each trial."""
+    """One order of trials: the number until the result is good, the failures on the way, and the
+    regret after each trial."""
 
     def __init__(self, group, order):
         self.trials, self.failed, self.regrets = None, 0, []
@@ -76,7 +78,7 @@ class Trace:
 
 
 def by_estimate(group, binary):
-    """The rows in the order in which the model alone would try them."""
+    """Returns the rows in the order in which the model alone would try them."""
     cases = "".join(json.dumps({**group.case, "id": str(i), "plan": row["plan"]}) + "\n"
                     for i, row in enumerate(group.rows))
     done = subprocess.run([binary, "evaluate", "--cases", "-"], input=cases, capture_output=True, text=True, check=True)
@@ -98,13 +100,14 @@ def traces_of(group, exam, binary):
 
 
 def random_expectation(group):
-    """Trials, and failures among them, of an order drawn at random: exact."""
+    """Returns the exact expected numbers of trials, and of failures among them, in a random
+    order."""
     good = sum(group.is_good(row) for row in group.rows)
     return (len(group.rows) + 1) / (good + 1), (len(group.rows) - len(group.times)) / (good + 1)
 
 
 def needs(found, strategy):
-    """One (trials, failures) a group, means over what was drawn."""
+    """Returns one (trials, failures) per group, as means over the draws."""
     out = []
     for group, traces in found:
         if strategy == RANDOM:
@@ -142,7 +145,7 @@ def table(found):
 
 
 def curve(found, strategy):
-    """Mean regret over the groups after 1, 2, ... trials."""
+    """Returns the mean regret over the groups after 1, 2, ... trials."""
     return [statistics.mean(statistics.mean(trace.regret_after(k) for trace in traces[strategy])
                             for _, traces in found) for k in range(1, CURVE + 1)]
 
@@ -156,7 +159,7 @@ def hardest(found, count=10):
 
 
 def stopped(found, binary):
-    """What is left on the table by a study that ends by itself."""
+    """Returns the regret that remains after a study that ends by itself."""
     out = ["| runs | groups | trials, median / mean | regret, mean / worst |", "|---|---|---|---|"]
     for words, is_noisy in ((f"all but {NOISY}", False), (NOISY, True)):
         trials, regrets = [], []

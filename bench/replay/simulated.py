@@ -1,8 +1,10 @@
-"""FlagScale's problems on a simulated cluster: our model with a hidden error; called by scripts/replay.sh --simulated.
+"""FlagScale's problems on a simulated cluster, which is our model with a hidden error; called by
+scripts/replay.sh --simulated.
 
-The spaces are those of FlagScale's shipped examples in our terms: sizes 1, 2, 4, 8 of tensor and pipeline
-parallelism and of the micro-batch (and of expert parallelism), distributed optimizer, sequence parallelism,
-chunks a stage, and recomputation of none, selective or 1 .. all layers of a stage.
+The spaces are those of FlagScale's shipped examples in our terms: sizes 1, 2, 4, 8 of tensor and
+pipeline parallelism and of the micro-batch (and of expert parallelism), distributed optimizer,
+sequence parallelism, chunks per stage, and recomputation of none, selective or 1 .. all layers of a
+stage.
 """
 import itertools
 import json
@@ -18,8 +20,8 @@ import competitors
 SIZES = (1, 2, 4, 8)
 TRIALS, SEEDS, WITHIN = 40, 5, (1.03, 1.01)
 AIM = 10  # trials; draws that take more are explained
-# Of the hidden error of time and of memory: standard deviations of what all plans share, what neighbours
-# share and what is a plan's own; the share of plans that crash.
+# The hidden error of time and of memory: standard deviations of the parts that all plans share,
+# that neighbours share, and that belong to one plan; then the share of plans that crash.
 TIME, MEMORY, CRASHES = (0.12, 0.06, 0.015), (0.06, 0.03, 0.01), 0.02
 COSINES, LENGTH = 128, 2.0
 
@@ -64,7 +66,8 @@ def plans_of(model, devices, batch):
 
 
 class Error:
-    """A smooth random function of a plan, as a sum of cosines (Rahimi and Recht 2007), and noise."""
+    """A smooth random function of a plan, as a sum of cosines (Rahimi and Recht 2007), plus
+    noise."""
 
     def __init__(self, spread, draw):
         self.shared, self.neighbours, self.own = (draw.gauss(0, spread[0]), *spread[1:])
@@ -79,7 +82,7 @@ class Error:
 
 
 def simulated(cases, estimates, seed):
-    """What the cluster would measure, for the plans that are legal."""
+    """Returns what the cluster would measure for the legal plans."""
     draw = random.Random(seed)
     time, memory = Error(TIME, draw), Error(MEMORY, draw)
     rows = []
@@ -125,7 +128,8 @@ def trials_until(trials, limit):
 
 
 def slow_draw(cases, estimates, rows):
-    """Why a draw takes many trials: what the model thinks of its best plan, and how good the model's own choice is."""
+    """Explains why a draw takes many trials: what the model thinks of its best plan, and how good
+    the model's own choice is."""
     modelled = {json.dumps(case["plan"]): estimate["step_time_seconds"] for case, estimate in zip(cases, estimates)
                 if estimate.get("fits")}
     ran = {json.dumps(row["plan"]): row["step_time_seconds"] for row in rows if competitors.ran(row)}
