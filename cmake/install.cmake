@@ -1,14 +1,16 @@
-# What `cmake --install BUILD --prefix X` puts into X. The installed programs find each other and
-# share/meshwright by where they lie, so that any prefix works and nothing of the build is needed.
+# Defines what `cmake --install BUILD --prefix X` puts into X. The installed programs find each
+# other and share/meshwright relative to their own location, so that any prefix works and nothing of
+# the build is needed.
 include(GNUInstallDirs)
 set(MESHWRIGHT_SHARE ${CMAKE_INSTALL_DATADIR}/meshwright)
 
-# The host of vendors' libraries lies beside the programs that start it.
+# The host of vendors' libraries is next to the programs that start it.
 install(TARGETS meshwright meshwrightd meshwright-costmodel-host
         RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 
-# Vendors: the C ABI, the contract as protobuf, templates to begin with. The programs hold the chip
-# files and framework profiles themselves; these copies are for people to read and start from.
+# Files for vendors: the C ABI, the contract as protobuf, and templates to start with. The programs
+# contain the chip files and framework profiles themselves; these copies are for people to read and
+# start from.
 install(FILES vendor_models/abi/meshwright_costmodel.h
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/meshwright)
 install(DIRECTORY proto/meshwright DESTINATION ${MESHWRIGHT_SHARE}/proto
@@ -24,7 +26,7 @@ install(DIRECTORY vendor_models/chips DESTINATION ${MESHWRIGHT_SHARE} FILES_MATC
 install(DIRECTORY estimator/frameworks DESTINATION ${MESHWRIGHT_SHARE} FILES_MATCHING
         PATTERN "*.json")
 
-# Jobs run the workloads from here; the microbenchmark of a chip is one of them.
+# Jobs run the workloads from here. They include the microbenchmark of a chip.
 install(
   DIRECTORY workloads
   DESTINATION ${MESHWRIGHT_SHARE}

@@ -1,6 +1,7 @@
-# meshwright_slurm_cluster(NAME): a real Slurm on this machine, which starts before the first test
-# that needs it and ends after the last. Tests take its properties from MESHWRIGHT_SLURM_<NAME>. Tests
-# of one cluster wait for each other; those of different clusters run side by side.
+# meshwright_slurm_cluster(NAME) adds a real Slurm on this machine, which starts before the first
+# test that needs it and ends after the last. Tests take its properties from
+# MESHWRIGHT_SLURM_<NAME>. Tests of one cluster wait for each other; those of different clusters run
+# side by side.
 function(meshwright_slurm_cluster name)
   set(folder ${PROJECT_BINARY_DIR}/slurm/${name})
   add_test(NAME slurm_${name}_up COMMAND ${PROJECT_SOURCE_DIR}/scripts/slurm_up.sh ${folder})

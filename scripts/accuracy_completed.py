@@ -1,10 +1,11 @@
-"""Measured runs that leave out a fact which a public recipe states (docs/accuracy/recipes.json).
+"""Completes measured runs that leave out a fact which a public recipe states
+(docs/accuracy/recipes.json).
 
-Each element of the file: `source`, `cases` (a regular expression that a case_id must match as a whole),
-`set` (columns of the run that are blank), `case` (merged into the case that score.to_case makes of it),
-`recipe` (where the facts stand, and what is said there), `confidence`. Only runs that score.py drops are
-completed, and no fact that a run states is replaced; the name of a model and the notes may be, because
-score.py drops some models by name.
+Each element of the file has: `source`, `cases` (a regular expression that must match a whole
+case_id), `set` (columns of the run that are blank), `case` (merged into the case that score.to_case
+makes of it), `recipe` (the source of the facts, and what it says), `confidence`. Only runs that
+score.py drops are completed, and no fact that a run states is replaced, except that the name of a
+model and the notes may be, because score.py drops some models by name.
 """
 import copy
 import json
@@ -14,7 +15,8 @@ RECIPES = "docs/accuracy/recipes.json"
 
 
 class Completed:
-    """items and answers as those of the exam; used: the recipes that completed a run."""
+    """The completed runs: items and answers like those of the exam; used: the recipes that
+    completed a run."""
 
     def __init__(self, exam, args):
         self.items, self.used = [], []

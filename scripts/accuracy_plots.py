@@ -4,7 +4,8 @@ import math
 
 STAMP = "<!-- written by scripts/accuracy.sh: do not edit -->"
 
-# Okabe and Ito's colours, which colour-blind readers can tell apart, without yellow (white ground).
+# The colours of Okabe and Ito, which colour-blind readers can tell apart, without yellow (because
+# the background is white).
 COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#333333", "#7f5fc7"]
 
 
@@ -13,7 +14,8 @@ def chip_of(item):
 
 
 def ticks(low, high):
-    """1, 2, 5 of each decade where there are few decades, else the decades: (value, is printed)."""
+    """Returns (value, is printed): 1, 2, 5 of each decade if there are few decades, else the
+    decades."""
     found = []
     for power in range(math.floor(low), math.ceil(high) + 1):
         for digit in (1, 2, 5):
@@ -24,7 +26,8 @@ def ticks(low, high):
 
 
 def colours(exam, chips):
-    """One colour a chip, the same on every page (their order in the exam) unless two of a page meet."""
+    """Returns one colour per chip. It is the same on every page (by their order in the exam),
+    unless two chips on a page have the same."""
     order = list(dict.fromkeys(chip for _, chip in exam.score.CHIPS))
     chosen = {}
     for chip in sorted(chips, key=lambda c: (order.index(c) if c in order else len(order), c)):
@@ -66,7 +69,7 @@ def scatter(exam, points, title, unit):
     out.append('<polygon fill="#999999" fill-opacity="0.22" points="'
                + " ".join(f"{x(a):.1f},{y(b):.1f}" for a, b in corners) + '"/>')
     out.append(f'<path d="M{x(low):.1f} {y(low):.1f}L{x(high):.1f} {y(high):.1f}" stroke="#444444"/>')
-    for chip in sorted(logs, key=lambda c: (-len(logs[c]), c)):  # few points above many
+    for chip in sorted(logs, key=lambda c: (-len(logs[c]), c)):  # draws few points above many
         out += dots(logs[chip], (x, y), colour[chip])
     out.append("</g>")
     out.append(f'<text x="{left + side / 2:.0f}" y="{top + side + 44}" text-anchor="middle" fill="#222222">'
@@ -90,13 +93,14 @@ def axes(low, high, scales, box):
 
 
 def dots(points, scales, colour):
-    """Circles; one translucent path of round dots a line where there are very many (a tenth of the bytes)."""
+    """Returns circles; if there are very many, one translucent path of round dots per line (a tenth
+    of the bytes)."""
     x, y = scales
     places = sorted({(f"{x(a):.1f}", f"{y(b):.1f}") for a, b in points}, key=lambda p: (float(p[0]), float(p[1])))
     if len(places) <= 300:
         return [f'<g fill="{colour}" fill-opacity="0.6" stroke="{colour}" stroke-width="0.7">',
                 *(f'<circle cx="{a}" cy="{b}" r="3.2"/>' for a, b in places), "</g>"]
-    strides = [places[i::8] for i in range(8)]  # neighbours in different paths, so that density shows
+    strides = [places[i::8] for i in range(8)]  # neighbours are in different paths, so that density shows
     out = [f'<g fill="none" stroke="{colour}" stroke-opacity="0.45" stroke-width="4.4" stroke-linecap="round">']
     for stride in strides:
         out.append('<path d="' + "\n".join("".join(f"M{a} {b}h0" for a, b in stride[i:i + 8])

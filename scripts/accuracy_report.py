@@ -1,7 +1,8 @@
 """Writes the residual report; called by scripts/accuracy.sh, which has the usage.
 
-Rows, cases and figures are those of the exam's own functions (score.py). Same program, same runs and
-same last commit: same bytes, so nothing here looks at a clock or at where this machine keeps its files.
+Rows, cases and figures come from the exam's own functions (score.py). The same program, runs and
+last commit give the same bytes, so nothing here uses a clock or the place where this machine keeps
+its files.
 """
 import argparse
 import collections
@@ -32,8 +33,8 @@ COLUMNS = ["rows", "refus", "med %", "p90 %", "fold %", "bias", "mem %", "p90 %"
            "cover %", "grp", "tau", "rgrt %", "p90 %", "fails"]
 TOTALS = {"all": "ALL rows", "all_but_nanotron": "ALL but nanotron"}
 
-# Figures whose moves are shown: key of score.summarise, words, scale of the printed figure, digits.
-# A move counts from 0.05 points on: 0.0005 of the plain figure.
+# The figures whose moves are shown: key of score.summarise, words, scale of the printed figure,
+# digits. A move counts if it is at least 0.05 points, which is 0.0005 of the plain figure.
 MOVING = [("time_median", "time, median %", 100, 2), ("time_p90", "time, p90 %", 100, 2),
           ("memory_median", "memory, median %", 100, 2), ("memory_p90", "memory, p90 %", 100, 2),
           ("tau", "tau", 1, 4), ("regret_mean", "regret, mean %", 100, 2),
@@ -64,7 +65,7 @@ def load_exam(path):
 
 
 def run_exam(args, mode):
-    """The report of score.py in one mode, as its --json."""
+    """Returns the report of score.py in one mode, as its --json."""
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "report.json")
         command = [sys.executable, "-B", args.exam, "--bin", args.bin, "--data", args.data, "--mode", mode,
@@ -78,7 +79,7 @@ def run_exam(args, mode):
 
 
 def plain(value):
-    """A figure as last.json holds it: six digits, null for none."""
+    """Formats a figure for last.json: six digits, null for none."""
     if isinstance(value, float):
         return None if math.isnan(value) else round(value, 6)
     return value
@@ -89,7 +90,8 @@ def figures(report):
 
 
 class Exam:
-    """One run of the exam in cold mode: rows, answers, figures; and the figures of the others."""
+    """One run of the exam in cold mode, with rows, answers and figures; and the figures of the
+    other modes."""
 
     def __init__(self, args):
         self.score = load_exam(args.exam)
@@ -108,7 +110,7 @@ class Exam:
         for _, items in sorted(self.sources.items()):
             try:
                 self.answers.update(self.score.evaluate(args.bin, [i["case"] for i in items])[0])
-            except (OSError, ValueError, SystemExit) as error:  # e.g. it is being linked just now
+            except (OSError, ValueError, SystemExit) as error:  # for example, it is just being linked
                 fail("the program cannot be run: " + (str(error) or type(error).__name__).splitlines()[0])
         if not self.answers:
             fail("the program answered no case")
@@ -123,7 +125,7 @@ class Exam:
         return self.score.summarise(items, self.answers)
 
     def cells(self, summary):
-        """The figures as score.py prints them."""
+        """Returns the figures as score.py prints them."""
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
             self.score.show("x", summary)
@@ -141,8 +143,9 @@ def is_of(row, name):
 
 
 def table(head, rows, left=1):
-    """A Markdown table, padded to be read as text too. `left`: how many of the first columns stand left, or
-    a set of their indexes; the others stand right. The last column is not padded where it stands left."""
+    """Returns a Markdown table that is padded so that it can also be read as text. `left` is the
+    number of first columns that are aligned left, or a set of their indexes; the others are aligned
+    right. If the last column is aligned left, it is not padded."""
     left = left if isinstance(left, set) else set(range(left))
     rows = [[str(cell).replace("|", "\\|") for cell in row] for row in rows]
     widths = [max(3, *(len(row[i]) for row in [head, *rows])) for i in range(len(head))]
@@ -175,7 +178,8 @@ def wrap(text, width=100):
 
 
 def by_framework(exam, completed):
-    """What the checked_* and *_time_ratio facts of the framework profiles are made from."""
+    """Returns the figures from which the checked_* and *_time_ratio facts of the framework profiles
+    are made."""
     groups = collections.defaultdict(list)
     for item, _, measured, predicted in [*times(exam, exam.items), *times(completed, completed.items)]:
         framework = item["case"]["workload"]["framework"]
@@ -193,7 +197,7 @@ def by_framework(exam, completed):
 
 
 def quantile(weighted, share):
-    """Of sorted (value, weight), weights adding up to 1."""
+    """Returns a quantile of sorted (value, weight), whose weights add up to 1."""
     below = 0
     for value, weight in weighted:
         below += weight
@@ -214,7 +218,7 @@ def by_chip(exam):
 
 
 def committed(path):
-    """A file as the last commit has it, None where there is none."""
+    """Returns a file as of the last commit, or None if it is not there."""
     done = subprocess.run(["git", "-c", "safe.directory=" + os.getcwd(), "show", "HEAD:" + path],
                           capture_output=True, text=True)
     return done.stdout if done.returncode == 0 else None
@@ -239,8 +243,9 @@ def moves(before, now):
 
 
 def moved(now, only):
-    """The moves, and the text of the page's block: where nothing changed since the last commit, the
-    block stays as that commit has it, so that running again after a commit changes no file."""
+    """Returns the moves, and the text of the page's block. If nothing changed since the last
+    commit, the block stays as that commit has it, so that running again after a commit changes no
+    file."""
     text = committed(LAST)
     if text is None:
         words = "This is the first report: there is none to compare it with."
@@ -266,7 +271,7 @@ def short_plan(plan):
 
 
 def figure(value):
-    """Three or four digits, never an exponent."""
+    """Formats three or four digits, without an exponent."""
     if value == 0 or not math.isfinite(value):
         return str(value)
     return f"{value:.{max(0, 3 - math.floor(math.log10(abs(value))))}f}" if abs(value) < 1000 else f"{value:.0f}"
@@ -289,7 +294,8 @@ def times(exam, items):
 
 
 def memories(exam, items):
-    """GiB measured and predicted: what is in use where the source prints that, as in score.summarise."""
+    """Returns the GiB measured and predicted: the memory in use if the source prints that, as in
+    score.summarise."""
     found = []
     for item, answer in answered(exam, items):
         if item["mem"]:
@@ -300,8 +306,8 @@ def memories(exam, items):
 
 
 def worst(points, limit):
-    """By fold, which does not saturate for what is predicted too small; not more than half of a source, so that
-    its table is not printed whole."""
+    """Returns the worst points by fold error, which does not saturate for predictions that are too
+    small. Returns at most half of a source, so that its table is not printed whole."""
     fold = lambda p: max(p[2] / p[3], p[3] / p[2]) if p[3] > 0 else math.inf
     ranked = sorted(points, key=lambda p: (-fold(p), p[0]["case"]["id"]))
     return ranked[:min(limit, max(1, len(points) // 2))]
@@ -336,7 +342,7 @@ def memory_parts(answer, predicted):
 
 
 def source_page(exam, source):
-    """The page of one source and its plots: {path: text}."""
+    """Returns the page of one source and its plots: {path: text}."""
     items = exam.sources[source]
     origin = " and ".join(sorted({item["row"]["source"] for item in items}))
     files, text = {}, [STAMP, f"# {source}", wrap(f"Runs: {origin}. The columns are explained in "
@@ -381,7 +387,7 @@ def completed_table(exam, completed):
 
 
 def completed_page(exam, completed):
-    """Every completed run with its plan and its recipe: {path: text}."""
+    """Returns every completed run with its plan and its recipe: {path: text}."""
     if not completed.items:
         return {}
     points = [(item, answer, item["time"], float(answer["step_time_seconds"]))
@@ -432,7 +438,7 @@ def block_pages(blocks):
 
 def write(files):
     os.makedirs(FOLDER, exist_ok=True)
-    for name in sorted(os.listdir(FOLDER)):  # pages of sources that are no more
+    for name in sorted(os.listdir(FOLDER)):  # removes pages of sources that no longer exist
         path = f"{FOLDER}/{name}"
         if path not in files and name.endswith((".md", ".svg")):
             with open(path) as file:

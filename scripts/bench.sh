@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the release and prints how many items a second each benchmark does: nodes, checks, plans,
-# rows. Arguments go to the benchmark programs:
+# Builds the release and prints how many items per second each benchmark handles: nodes, checks,
+# plans, rows. Arguments go to the benchmark programs:
 #
 #   scripts/bench.sh
 #   scripts/bench.sh --benchmark_filter=Quick
@@ -16,7 +16,7 @@ trap 'rm -f "$table" "$log"' EXIT
 printf '%-11s %-42s %14s %14s\n' program benchmark 'one round' 'items/s'
 for concept in enumerate prune estimate search recorder plugin; do
   "build/release/bin/${concept}_bench" --benchmark_color=false "$@" >"$table" 2>"$log" ||
-    # A filter that no benchmark of a program matches is no error.
+    # A filter that matches no benchmark of a program is not an error.
     grep -q 'Failed to match' "$log" || { cat "$log" >&2; exit 1; }
   awk -v program="$concept" '
       /^BM_/ {

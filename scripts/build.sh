@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Configures (once) and builds one preset of CMakePresets.json into build/<preset>. Everything goes to
-# stderr, and nothing does when there is nothing to tell: on a terminal ninja's one line of progress,
-# elsewhere the log of a build that failed.
+# Configures (once) and builds one preset of CMakePresets.json into build/<preset>. All output goes
+# to stderr, and there is none if there is nothing to report. On a terminal it is ninja's one line
+# of progress; elsewhere it is the log of a build that failed.
 #
 #   scripts/build.sh release|dev|tsan [TARGET...]     without targets: everything
 set -euo pipefail
@@ -14,7 +14,7 @@ folder=build/$preset
 mkdir -p "$folder"
 log=$folder/build.log
 
-# ninja configures again by itself when a CMakeLists.txt changes, but knows nothing of the presets.
+# ninja configures again by itself if a CMakeLists.txt changes, but does not know the presets.
 if [[ ! $folder/build.ninja -nt CMakePresets.json ]]; then
   echo "Configuring $folder" >&2
   cmake --preset "$preset" >"$log" 2>&1 || { cat "$log" >&2; exit 1; }

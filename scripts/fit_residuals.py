@@ -32,11 +32,11 @@ START = {"job": 0.05, "plan": 0.07, "noise": 0.02, "freedom": 2, "scale_rows": 8
 NODE = "chip", "devices_per_node", "physical_devices_per_node", "intra_node", "inter_node"
 CENTRAL = 1.2815515655446004  # sigmas to the 10th and 90th percentile
 COVERAGE = 0.75, 0.88
-OWN, OTHERS, LEAST = 3, 20, 4  # runs of a history, and the fewest to score
+OWN, OTHERS, LEAST = 3, 20, 4  # number of runs in a history, and the fewest runs to score
 
 
 def shipped():
-    """The constants of the program: its prior of step times, and the one of its scale."""
+    """Returns the constants of the program: its prior of step times, and that of its scale."""
     with open("estimator/learning/run_residuals.h") as header:
         prior = re.search(r"kTimePrior = \{(.*?)\};", header.read(), re.DOTALL)[1]
     with open("estimator/learning/run_residuals.cc") as source:
@@ -62,7 +62,7 @@ def run_of(item, answer):
 
 
 class Task:
-    """A history and the runs to foretell with it."""
+    """A history, and the runs to predict with it."""
 
     def __init__(self, history, targets):
         history = [h for h in history if h["site"] == targets[0]["site"]]
@@ -78,7 +78,8 @@ class Task:
                                   for key in ("job", "nodes")] for runs in (history, targets))
 
     def foretell(self, c):
-        """The mean of the logarithm, and how far the interval reaches below and above it."""
+        """Returns the mean of the logarithm, and how far the interval extends below and above
+        it."""
         n = len(self.residuals)
         if c is None or n == 0:
             return np.zeros(len(self.truth)), CENTRAL * self.spread
@@ -143,7 +144,7 @@ class Outcome:
         self.covered = np.mean((truth >= means - below) & (truth <= means + above))
 
     def loss(self):
-        return np.mean(np.sqrt(np.minimum(self.errors, 0.5)))  # wild runs count up to a bound
+        return np.mean(np.sqrt(np.minimum(self.errors, 0.5)))  # limits the influence of wild runs
 
     def figures(self):
         error = 100 * np.sort(self.errors)
@@ -151,9 +152,10 @@ class Outcome:
 
 
 def total(sets, constants):
-    """Mean over sources of the loss beside no history; sources below 50 rows count in proportion.
-    What a history of other models makes worse counts three times, and a tenth of the times on the
-    wrong side of an interval's coverage as much as a tenth of the loss."""
+    """Returns the mean over sources of the loss relative to the loss without history. Sources below
+    50 rows count in proportion. An error that a history of other models makes worse counts three
+    times. A tenth of the times on the wrong side of an interval's coverage counts as much as a
+    tenth of the loss."""
     value = weight = 0
     for (_, mode), (tasks, cold) in sets.items():
         outcome = Outcome(tasks, constants)

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Whether trials find the best plan: studies of a few real jobs on a real Slurm of this machine, held against a sweep
-# that measures every candidate, of which the fastest and a few others then run again beside a reference plan. Takes an hour on two cores,
-# which nothing else should use meanwhile.
+# Reports if trials find the best plan. Compares studies of a few real jobs on a real Slurm of this
+# machine with a sweep that measures every candidate. The fastest of these and a few others then run
+# again, next to a reference plan. Takes an hour on two cores, which nothing else should use
+# meanwhile.
 #
 #   scripts/jobs_report.sh                      prints the report
 #   scripts/jobs_report.sh --write              also between the markers of docs/jobs.md
@@ -15,6 +16,6 @@ binary=${MESHWRIGHT_BIN:-build/release/bin/meshwright}
 [[ -x $binary ]] || { echo "scripts/jobs_report.sh: no $binary: build first: scripts/build.sh release" >&2; exit 3; }
 folder=$(mktemp -d)
 trap 'scripts/slurm_down.sh "$folder/slurm" >&2 || true; rm -rf "$folder"' EXIT
-lines=$(scripts/slurm_up.sh "$folder/slurm") # apart: eval would hide that it failed
+lines=$(scripts/slurm_up.sh "$folder/slurm") # on its own line: eval would hide a failure
 eval "$lines"
 python3 -B bench/jobs/jobs_report.py --bin "$binary" --folder "$folder" "$@"

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# Kills a study with trials in 200 places (MESHWRIGHT_KILLS) and lets it go on: nothing acknowledged is lost,
-# nothing is there twice, the answer is the same. docs/store.md, "Trials that survive".
+# Kills a study with trials in 200 places (MESHWRIGHT_KILLS) and lets it continue. Nothing that was
+# acknowledged is lost, nothing appears twice, and the answer is the same. docs/store.md, "Trials
+# that survive".
 #
 #   scripts/kill.sh
 #
-# MESHWRIGHT_BUILD names the build (build/release), from the repository's root. Exit 3: it is absent.
+# MESHWRIGHT_BUILD names the build (build/release), from the repository's root. Exit 3: it is
+# absent.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." >/dev/null
 

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Which predictions of the built-in cost model moved since the last release, where and by how much.
+# Reports which predictions of the built-in cost model moved since the last release, where and by
+# how much.
 #
 #   scripts/predictions.sh                      prints it
 #   scripts/predictions.sh --write              also between the markers of docs/predictions.md
-#   scripts/predictions.sh --check              fails where that page says something else (a test does this)
-#   scripts/predictions.sh --release VERSION    keeps today's predictions, for the changes to come
+#   scripts/predictions.sh --check              fails if that page says something else (a test does this)
+#   scripts/predictions.sh --release VERSION    keeps today's predictions, for later comparisons
 #
 # MESHWRIGHT_BIN names the program (build/release/bin/meshwright). Exit 3: it is absent.
 set -euo pipefail

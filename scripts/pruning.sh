@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# What pruning removes and whether it keeps the best: of measured groups before their plans are run, and of the
-# spaces of bench/questions.json and of FlagScale's examples before they are simulated. Writes the tables between
-# the markers of docs/pruning.md.
+# Reports what pruning removes and if it keeps the best plan: in measured groups before their plans
+# are run, and in the spaces of bench/questions.json and of FlagScale's examples before they are
+# simulated. Writes the tables between the markers of docs/pruning.md.
 #
 #   scripts/pruning.sh
 #   scripts/pruning.sh --only SOURCE...   prints the tables of some measured sources, writes nothing
 #
-# The measured runs are no part of this repository: MESHWRIGHT_EXAM names the folder of the program that reads them
-# (../shared/exam), they lie in ../data/measured beside it; where it is absent, the spaces alone are reported.
-# MESHWRIGHT_BIN names the program (build/release/bin/meshwright). Relative paths count from the repository's root.
-# Exit 3: there is no program.
+# The measured runs are not part of this repository. MESHWRIGHT_EXAM names the folder of the program
+# that reads them (../shared/exam); the runs are in ../data/measured next to it. If it is absent,
+# only the spaces are reported. MESHWRIGHT_BIN names the program (build/release/bin/meshwright).
+# Relative paths count from the repository's root. Exit 3: there is no program.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." >/dev/null
 

@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
-# Replays measured tables: how many trials Meshwright and others need until they have a plan within 3 % of the
-# best measured one. Writes the tables between the markers of docs/replay.md, and docs/replay/*.svg.
+# Replays measured tables and counts the trials that Meshwright and others need to find a plan
+# within 3 % of the best measured one. Writes the tables between the markers of docs/replay.md, and
+# docs/replay/*.svg.
 #
 #   scripts/replay.sh
 #   scripts/replay.sh --only SOURCE...   prints the table of some sources, writes nothing
-#   scripts/replay.sh --simulated        instead FlagScale's problems on a simulated cluster
+#   scripts/replay.sh --simulated        uses FlagScale's problems on a simulated cluster instead
 #
-# The exam is not part of this repository: MESHWRIGHT_EXAM names its folder (../shared/exam), the measured
-# runs lie in ../data/measured beside it. MESHWRIGHT_BIN names the program (build/release/bin/meshwright).
-# Relative paths count from the repository's root. Exit 3: one is absent.
+# The exam is not part of this repository: MESHWRIGHT_EXAM names its folder (../shared/exam), and
+# the measured runs are in ../data/measured next to it. MESHWRIGHT_BIN names the program
+# (build/release/bin/meshwright). Relative paths count from the repository's root. Exit 3: one is
+# absent.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." >/dev/null
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Installs what is missing from Debian 12's packages, and says what. Silent when nothing is missing.
+# Installs the missing ones of Debian 12's packages and names them. Silent if nothing is missing.
 #
 #   scripts/setup.sh           what the build needs
 #   scripts/setup.sh --test    also what scripts/test.sh needs
 set -euo pipefail
 
-# The one list of packages: name, and what it is for.
+# The only list of packages: each name, and its purpose.
 build_packages=(
   g++                      # the compiler (12) of the release and tsan builds
   cmake                    # 3.25: configure presets
@@ -50,7 +50,7 @@ test_packages=(
   python3-numpy            # PyTorch warns without
 )
 
-# Prints those of the given packages that are not installed, one a line.
+# Prints the given packages that are not installed, one per line.
 missing_of() {
   local installed
   installed=$(dpkg-query -W -f='${db:Status-Status} ${Package}\n' "$@" 2>/dev/null |

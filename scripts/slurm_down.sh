@@ -9,7 +9,7 @@ folder=$(realpath -m -- "$1")
 [[ -e $folder/pids ]] || exit 0
 export SLURM_CONF=$folder/slurm.conf
 
-# An id may by now be another program's, and an orphan may be left as a zombie for long.
+# By now an id may belong to another program, and an orphan may remain as a zombie for long.
 is_ours() {
   grep -q '^State:[[:space:]]Z' "/proc/$1/status" 2>/dev/null && return 1
   { tr '\0' ' ' <"/proc/$1/cmdline"; } 2>/dev/null | grep -qF -- "$folder/"
@@ -32,7 +32,7 @@ for kind in slurmd slurmctld munged; do
     done
   done
 done
-# A node whose slurmd was killed leaves the steps of its jobs running.
+# If the slurmd of a node was killed, the steps of its jobs are still running.
 for process in /proc/[0-9]*; do
   [[ $(cat "$process/comm" 2>/dev/null) == slurmstepd ]] || continue
   find "$process/fd" -lname "$folder/*" 2>/dev/null | grep -q . || continue

@@ -20,7 +20,7 @@ for tool in munged slurmctld slurmd; do
 done
 [[ ! -e $folder/pids ]] || fail "$folder is in use: scripts/slurm_down.sh $folder"
 
-# until_true SECONDS COMMAND...
+# until_true SECONDS COMMAND... waits until the command succeeds.
 until_true() {
   local tries=$(($1 * 20))
   shift
@@ -30,13 +30,14 @@ until_true() {
   done
 }
 
-# As many ports in a row as it takes, none in use: of the controller and of each node.
+# Finds as many unused ports in a row as are needed: one for the controller and one for each node.
 is_taken() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 are_free() {
   local port
   for ((port = $1; port <= $1 + nodes; port++)); do ! is_taken "$port" || return 1; done
 }
-# Two that start at once must not choose the same ports: one after the other chooses and starts.
+# Clusters that start at the same time must not choose the same ports, so they choose and start one
+# after the other.
 exec 9>"/tmp/meshwright-slurm-ports.$(id -u)"
 flock 9
 base=$((21000 + $$ % 8000))
@@ -48,7 +49,8 @@ chmod 700 "$folder/munge"
 : >"$folder/pids"
 host=$(hostname -s) user=$(id -un)
 
-# A key and a socket of its own. --force: the folder may lie below /tmp, which all can write.
+# The key and the socket are private. The option --force is needed because the folder may be below
+# /tmp, which all users can write to.
 (umask 077 && head -c 128 /dev/urandom >"$folder/munge/key")
 munged --force --key-file="$folder/munge/key" --socket="$folder/run/munge" --pid-file="$folder/run/munge.pid" \
   --log-file="$folder/munge/log" --seed-file="$folder/munge/seed" 2>"$folder/log/munged.err" 9>&-
@@ -65,7 +67,7 @@ SlurmdUser=$user
 AuthType=auth/munge
 CryptoType=crypto/munge
 AuthInfo=socket=$folder/run/munge
-# Else the daemons listen on every address.
+# Without these options, the daemons listen on every address.
 CommunicationParameters=NoInAddrAny,NoCtldInAddrAny
 StateSaveLocation=$folder/state
 SlurmdSpoolDir=$folder/run/spool-%n
@@ -87,7 +89,7 @@ SlurmdParameters=config_overrides
 SlurmdTimeout=60
 KillWait=2
 ReturnToService=2
-# A site without accounting, as many are; completed jobs are lines of a file.
+# There is no accounting, as on many sites; completed jobs are lines of a file.
 AccountingStorageType=accounting_storage/none
 JobCompType=jobcomp/filetxt
 JobCompLoc=$folder/log/completed

@@ -1,7 +1,8 @@
-"""Plots and table of how fast search strategies find good plans; used by strategies_report.sh.
+"""Plots how fast search strategies find good plans, and makes the table; used by
+strategies_report.sh.
 
-Reads docs/search/strategies.csv; writes docs/search/QUESTION.svg and, between its markers, the table of
-docs/search.md.
+Reads docs/search/strategies.csv. Writes docs/search/QUESTION.svg and, between its markers, the
+table of docs/search.md.
 """
 import collections
 import csv
@@ -19,11 +20,12 @@ EXHAUSTIVE = "exhaustive"
 COLOURS = {EXHAUSTIVE: "#333333", "coordinate_descent": "#0072b2", "mcmc": "#d55e00",
            "evolutionary": "#009e73", "random": "#cc79a7"}
 WIDTH, HEIGHT, LEFT, TOP = 560, 320, 70, 74
-WORST = 3.0  # times the optimum, top of the plots
+WORST = 3.0  # times the optimum; top of the plots
 
 
 def read(path):
-    """question -> strategy -> one [(evaluations, step time)] a seed; no time: nothing fits yet."""
+    """Returns question -> strategy -> one [(evaluations, step time)] per seed. The time is absent
+    while nothing fits."""
     found = collections.defaultdict(lambda: collections.defaultdict(dict))
     with open(path, newline="") as file:
         for row in csv.DictReader(file):
@@ -44,7 +46,7 @@ def evaluations_until(trace, time):
 
 
 def steps(traces, pick, optimum):
-    """Where the curve over all seeds changes: [(evaluations, ratio)]."""
+    """Returns the points where the curve over all seeds changes: [(evaluations, ratio)]."""
     points = sorted({at for trace in traces for at, _ in trace})
     return [(at, pick([best_after(trace, at) for trace in traces]) / optimum) for at in points]
 
@@ -56,7 +58,7 @@ def scales(limit):
 
 
 def path_of(points, x, y, limit):
-    """A staircase, from where something fits to the limit."""
+    """Returns a staircase from the first point that fits to the limit."""
     points = [p for p in points if p[1] < math.inf]
     if not points:
         return ""

@@ -12,7 +12,7 @@ rounds=${1:-20} preset=${2:-release} names=${3:-.}
 scripts/setup.sh --test
 scripts/build.sh "$preset"
 
-# ctest would start its fixtures once a round. These are the clusters of the tests with the label.
+# ctest would start its fixtures once per round. These are the clusters of the tests with the label.
 clusters=(engine jobs trials)
 slurm_down() {
   local cluster
@@ -24,7 +24,7 @@ stress --cpu "$(nproc)" >/dev/null &
 load=$!
 trap 'kill "$load" 2>/dev/null || true; slurm_down' EXIT
 
-# A deadline that a test reaches only when it hangs; one round of the longest takes some minutes.
+# A test reaches this deadline only if it hangs; one round of the longest test takes some minutes.
 passed=0
 ctest --preset "$preset" -L processes -R "$names" --repeat "until-fail:$rounds" --timeout 1200 \
   --fixture-exclude-any 'slurm_.*' --parallel "$((2 * $(nproc)))" --no-tests=error || passed=$?

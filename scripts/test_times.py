@@ -12,7 +12,7 @@ MOST = 10
 
 
 def read(log):
-    """(seconds, name, output) of each test of ctest."""
+    """Returns (seconds, name, output) of each test of ctest."""
     for entry in re.split(r"(?m)^\d+/\d+ Testing: ", log)[1:]:
         name, _, rest = entry.partition("\n")
         seconds = re.search(r"^Test time = *([\d.]+) sec", rest, re.M)
@@ -20,7 +20,8 @@ def read(log):
 
 
 def count(output):
-    """Tests that GoogleTest or Python's unittest ran; 1 of any other program."""
+    """Returns the number of tests that GoogleTest or Python's unittest ran; 1 for any other
+    program."""
     found = re.search(r"^\[==========\] (\d+) tests? from .* ran\.", output, re.M) or re.search(
         r"^Ran (\d+) tests? in ", output, re.M)
     return int(found.group(1)) if found else 1

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# From a fresh Debian 12 to an answer: installs what is missing, builds, and tunes the example.
+# Takes a fresh Debian 12 to an answer: installs what is missing, builds, and tunes the example.
 # Arguments go to `meshwright tune`; --model, --workload and --cluster replace the example's files:
 #
 #   scripts/tune.sh
@@ -15,11 +15,11 @@ example=$root/examples/llama2-70b
 declare -A files=(
   [--model]=$example/config.json [--workload]=$example/workload.json [--cluster]=$example/cluster.json)
 for argument in "$@"; do
-  unset "files[${argument%%=*}]" # --model X and --model=X alike
+  unset "files[${argument%%=*}]" # accepts --model X and --model=X
 done
 arguments=()
 for option in --model --workload --cluster; do
   [[ -z ${files[$option]-} ]] || arguments+=("$option" "${files[$option]}")
 done
-# No cd: the user's relative paths mean what they mean where the user stands.
+# There is no cd, so that the user's relative paths stay valid.
 exec "$root/build/release/bin/meshwright" tune "${arguments[@]}" "$@"
