@@ -25,7 +25,8 @@ using testing::HasSubstr;
 constexpr char kChip[] = "a-chip";
 constexpr char kFramework[] = "a-framework";
 
-// A run of a plan of which 10 s were expected, 8 s .. 12.5 s: a side is log(1.25).
+// Returns a run of a plan that was expected to take 10 s, 8 s .. 12.5 s. Each side of the interval
+// is log(1.25).
 MeasurementRecord RunOf(double seconds) {
   return {.source = MeasurementSource::kJobReport,
           .question = {.digest = "q", .chip = kChip, .framework = kFramework},
@@ -115,7 +116,7 @@ TEST(DriftWarning, IsOfTheStoresNewestRunsUpToANumber) {
   EXPECT_FALSE(DriftWarning(*store, "another", kFramework, {})->has_value());
 }
 
-// Eight reports of today that drift.
+// Returns a store with eight reports of today that drift.
 absl::StatusOr<Recorder> DriftingStore() {
   std::vector<MeasurementRecord> runs = RunsOf(std::vector<double>(8, 20));
   for (std::size_t i = 0; i < runs.size(); ++i) {
@@ -127,7 +128,7 @@ absl::StatusOr<Recorder> DriftingStore() {
   return store;
 }
 
-// More than the 1,000 rows that a page of a list has at most.
+// Returns more runs than the 1,000 rows that a page of a list may have.
 std::vector<MeasurementRecord> ManyRuns(const MeasurementRecord& run) {
   std::vector<MeasurementRecord> runs(1500, run);
   for (std::size_t i = 0; i < runs.size(); ++i) runs[i].id = "many-" + std::to_string(i);
@@ -142,7 +143,7 @@ void ExpectTwice(const Recorder& store) {
   EXPECT_THAT(**warning, HasSubstr("took 2.00 times what was expected"));
 }
 
-// Runs of last year that are imported get newer numbers than today's, and hide none of them.
+// Imported runs of last year get newer numbers than today's runs, but hide none of them.
 TEST(DriftWarning, AnImportOfManyOldRunsHidesNoNewerOnes) {
   auto store = DriftingStore();
   ASSERT_TRUE(store.ok()) << store.status();
@@ -164,7 +165,8 @@ TEST(DriftWarning, AnImportOfManyOldRunsHidesNoNewerOnes) {
   ExpectTwice(*store);
 }
 
-// Nor do newer runs of which nothing was expected, as of a plan that ran again to be confirmed.
+// Newer runs without an expected time, such as those of a plan that ran again to be confirmed, hide
+// none either.
 TEST(DriftWarning, RunsWithoutAnExpectationHideNothing) {
   auto store = DriftingStore();
   ASSERT_TRUE(store.ok()) << store.status();

@@ -42,14 +42,15 @@ inline StudyRequest SmallStudy() {
                                               .devices_per_node = 8}}}}};
 }
 
-// The same question under a name that HeldUp knows.
+// Returns the same question under a name that HeldUp recognises.
 inline StudyRequest EndlessStudy() {
   StudyRequest request = SmallStudy();
   request.question.cluster.name = "endless";
   return request;
 }
 
-// RunStudy, but an endless study runs until it is cancelled and shows progress as fast as it can.
+// Runs a study as RunStudy does, except that an endless study runs until it is cancelled and
+// reports progress as fast as it can.
 inline absl::StatusOr<StudyAnswer> HeldUp(const StudyRequest& request, const Knowledge& knowledge,
                                           const StudyControl& control) {
   const std::string& name = request.question.cluster.name;
@@ -62,7 +63,7 @@ inline absl::StatusOr<StudyAnswer> HeldUp(const StudyRequest& request, const Kno
   return absl::CancelledError("cancelled before anything was found");
 }
 
-// Writes only what these studies differ in.
+// Returns a codec that writes only the fields in which these studies differ.
 inline StudyCodec TestCodec() {
   return {.encode_request =
               [](const StudyRequest& r) {
@@ -93,7 +94,7 @@ inline StudyCodec TestCodec() {
           }};
 }
 
-// Everything that one subscription was given.
+// Everything that one subscription received.
 class EventLog {
  public:
   EventSink Sink() {
@@ -131,7 +132,8 @@ class EventLog {
   }
 
  private:
-  static constexpr std::chrono::seconds kPatience{120};  // under a sanitizer, on a busy machine
+  static constexpr std::chrono::seconds kPatience{120};  // enough under a sanitizer on a busy
+                                                         // machine
   bool Holds(const std::string& state) const {
     for (const EventRecord& event : events_) {
       if (event.kind == kStateEventKind && event.payload == state) return true;
@@ -144,7 +146,7 @@ class EventLog {
   bool has_ended_ = false;
 };
 
-// A store on a real file and engines on it, one at a time.
+// A store on a real file, with engines on it, one at a time.
 class EngineTest : public testing::Test {
  protected:
   EngineTest() {
@@ -176,13 +178,13 @@ class EngineTest : public testing::Test {
   }
   void StopEngine() { engine_.reset(); }
 
-  // Creates a study; its id.
+  // Creates a study and returns its id.
   std::string Create(const StudyRequest& request) {
     const auto study = engine_->CreateStudy(request, {});
     EXPECT_TRUE(study.ok()) << study.status();
     return study.ok() ? study->id : "";
   }
-  // The study once it has ended.
+  // Returns the study once it has ended.
   StudyRecord Ended(const std::string& id) {
     EventLog log;
     const auto subscription = engine_->Subscribe(id, 0, log.Sink());

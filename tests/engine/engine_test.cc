@@ -151,7 +151,7 @@ TEST_F(EngineTest, AnOrderlyStopLeavesAStudyToBeResumed) {
   StartEngine();
   const std::string id = Create(EndlessStudy());
   const std::string waiting = Create(SmallStudy());
-  // More often than a study may take its process down: an orderly stop does not count.
+  // This is more often than a study may crash its process, but an orderly stop does not count.
   for (int stop = 0; stop < 4; ++stop) {
     StopEngine();
     const std::int64_t last_revision = OpenStore().GetStudy(id)->revision;
@@ -169,7 +169,7 @@ TEST_F(EngineTest, AnOrderlyStopLeavesAStudyToBeResumed) {
   EXPECT_EQ(Ended(waiting).state, StudyState::kSucceeded);
 }
 
-// What a process that is gone left behind.
+// The studies that a process left behind when it ended.
 struct OrphanCase {
   std::string name;
   std::vector<StudyState> states;  // after queued
@@ -230,7 +230,7 @@ TEST_F(EngineTest, AStudyThatThrowsFailsAndTheNextOneRuns) {
   EXPECT_EQ(Ended(next).state, StudyState::kSucceeded);
 }
 
-// Progress comes every 200 ms at most, however fast the study reports.
+// Progress comes at most every 200 ms, however fast the study reports.
 TEST_F(EngineTest, ThinsProgress) {
   constexpr std::chrono::milliseconds kInterval(200);
   const auto begin = std::chrono::steady_clock::now();
@@ -243,7 +243,7 @@ TEST_F(EngineTest, ThinsProgress) {
   ASSERT_TRUE(log.WaitForEnd());
   const auto whole = std::chrono::steady_clock::now() - begin;
   const std::vector<EventRecord> events = log.Events();
-  // One at the begin, one an interval, and one that was held back until the end.
+  // There is one event at the start, one per interval, and one that was held back until the end.
   EXPECT_LE(std::ranges::count(events, "progress", &EventRecord::kind), 2 + whole / kInterval);
 }
 
@@ -259,7 +259,7 @@ TEST_F(EngineTest, KeepsAStudyThatRanOutside) {
   EXPECT_EQ(engine.ListStudies(0, "")->studies.size(), 1U);
 }
 
-// An import, or any other writer, keeps nobody waiting who only asks.
+// An import, or any other writer, does not delay readers.
 TEST_F(EngineTest, AnswersFromTheStoreWhileItIsWrittenTo) {
   Engine& engine = StartEngine();
   const std::string id = Create(SmallStudy());

@@ -18,7 +18,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-// A store of two studies that counts what is read of it.
+// A store with two studies that counts what is read from it.
 class FollowersTest : public testing::Test {
  protected:
   FollowersTest() {
@@ -31,7 +31,7 @@ class FollowersTest : public testing::Test {
     followers_.Publish(study);
   }
 
-  // The revisions that one follower was given; 0 for the end.
+  // Returns a sink that collects the revisions that one follower received; 0 stands for the end.
   EventSink Into(std::vector<std::int64_t>& given) {
     return [&given](const std::optional<EventRecord>& event) {
       given.push_back(event.has_value() ? event->revision : 0);

@@ -32,7 +32,7 @@ TEST(SpoolTest, HoldsItsLimits) {
   EXPECT_EQ(Reason(lines.ReadLine().status()), "TOO_LARGE");
 }
 
-// An export may be larger than what a server takes in one import.
+// An export may be larger than what a server accepts in one import.
 TEST(SpoolTest, WithoutLimitsTakesMoreThanAnImport) {
   Spool spool = Spool::Open().value();
   const std::string part(1'000'000, 'x');

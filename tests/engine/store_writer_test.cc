@@ -57,7 +57,7 @@ TEST(StoreWriterTest, ManyThreadsLoseAndDoubleNothing) {
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&writer, &stored, t] {
       for (int i = 0; i < kCalls; ++i) {
-        // Every id is wanted by two threads: one of them gets it.
+        // Two threads try to insert every id, and one of them succeeds.
         const absl::Status status = writer.Run(Insert(fmt::format("{} {}", t / 2, i)));
         EXPECT_TRUE(status.ok() || Reason(status) == "STUDY_EXISTS") << status;
         stored += status.ok() ? 1 : 0;
@@ -81,8 +81,8 @@ TEST(StoreWriterTest, AnExceptionIsToldAndEndsNothing) {
   EXPECT_TRUE(writer.Run(nothing).ok());
 }
 
-// Those that arrive while one is being written are written together: what one of them did is seen
-// by the next before anything is committed, and one that fails takes nobody with it.
+// Calls that arrive while another is being written are written together. Each sees what the
+// previous ones did before anything is committed, and one that fails does not affect the others.
 TEST(StoreWriterTest, WhatWaitsIsWrittenTogether) {
   StoreWriter writer(OpenInMemory());
   std::latch is_writing(1);

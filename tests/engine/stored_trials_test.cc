@@ -42,8 +42,8 @@ std::vector<ParallelPlan> Candidates() {
   return plans;
 }
 
-// Studies with trials, by a launcher of the cluster's name: "cluster" or "replay", or "varying",
-// with the baseline beside each trial.
+// Returns a study with trials. The launcher is named by the cluster: "cluster", "replay", or
+// "varying", which runs the baseline beside each trial.
 StudyRequest Measured(const std::string& launcher) {
   StudyRequest request = SmallStudy();
   request.question.cluster.name = launcher;
@@ -70,7 +70,7 @@ TrialOutcome OutcomeOn(const ParallelPlan& plan) {
 
 class StoredTrialsTest : public EngineTest {
  protected:
-  // What was submitted and asked in one run of a study.
+  // The jobs that were submitted and the questions that were asked in one run of a study.
   struct Seen {
     std::vector<ParallelPlan> submitted = {};
     std::vector<HistoryRow> history = {};
@@ -114,7 +114,7 @@ class StoredTrialsTest : public EngineTest {
     return study;
   }
 
-  // A study of which a job, the first, hangs until it is cancelled.
+  // Starts a study in which one job hangs until it is cancelled, by default the first.
   std::string BeginHanging(Engine& engine, const std::string& launcher = "cluster", int job = 1) {
     hangs_ = true;
     hangs_at_ = job;
@@ -143,7 +143,7 @@ TEST_F(StoredTrialsTest, EndsOfTrialsAreMeasurements) {
   ASSERT_EQ(page->measurements.size(), 6u);
   for (std::size_t i = 0; i < 6; ++i) {
     const TrialRecord& trial = trials->trials[i];
-    const MeasurementRecord& measured = page->measurements[5 - i];  // the newest first
+    const MeasurementRecord& measured = page->measurements[5 - i];  // the newest come first
     EXPECT_EQ(trial.state, TrialState::kEnded);
     EXPECT_EQ(trial.measurement_sequence, measured.sequence);
     EXPECT_EQ(measured.source, MeasurementSource::kTrial);
