@@ -20,7 +20,7 @@
 namespace meshwright {
 namespace {
 
-// A study of one trial, whose only attempt ran and crashed.
+// A study with one trial, whose only attempt ran and crashed.
 class AttemptWireTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -87,7 +87,7 @@ TEST_F(AttemptWireTest, EveryFieldIsSetOfATrial) {
   EXPECT_EQ(attempt.start_time(), "1970-01-01T00:00:01.000Z");
 }
 
-// What the harness of one that runs has written by now, in the folder of the study's job.
+// Shows what the harness of a running attempt has written by now, in the folder of the study's job.
 TEST_F(AttemptWireTest, HowFarARunningOneHasCome) {
   v1::TuneRequest request;
   request.mutable_trials()->mutable_job()->set_folder(testing::TempDir());

@@ -40,7 +40,7 @@ absl::StatusOr<StudyRequest> Read(const std::string& json) {
   return FromWire(request, Known(), std::move(mistakes));
 }
 
-// The question with a field written twice would be a mistake, so the parts are replaced whole.
+// Writing a field of the question twice would be a mistake, so the parts are replaced whole.
 std::string WithModel(const std::string& model) {
   return R"({"workload": {"sequence_length": 1024, "global_batch_size": 64},
              "cluster": {"pools": [{"chip": "nvidia-a100-sxm4-80gb", "node_count": 1}]},)" +
@@ -73,7 +73,7 @@ std::string WithQuestion(const std::string& more) {
   return std::string("{") + kQuestion + ", " + more + "}";
 }
 
-// `outcome` with what follows it: "oom", "step_time_seconds": 0
+// Returns a row with `outcome` and what follows it: "oom", "step_time_seconds": 0
 std::string HistoryRowText(const std::string& outcome) {
   return std::string("{") + kQuestion + R"(, "plan": {}, "outcome": )" + outcome + "}";
 }
@@ -140,7 +140,7 @@ const MistakeCase kMistakes[] = {
       {"history[1].outcome", "\"fine\"; must be one of ok, oom, crash, hang, timeout, cancelled"},
       {"history[1].step_time_seconds", "missing; required where outcome is ok"},
       {"history[1].peak_memory_bytes", "0; must be > 0"}}},
-    // 0 is "not measured" only where the run did not end well.
+    // 0 means "not measured" only if the run did not end well.
     {"HistoryMeasuredNothing",
      WithQuestion(R"("history": [)" + HistoryRowText(R"("ok", "step_time_seconds": 0)") + ", " +
                   HistoryRowText(R"("oom", "step_time_seconds": -1, "peak_memory_bytes": -2)") +
@@ -148,7 +148,7 @@ const MistakeCase kMistakes[] = {
      {{"history[0].step_time_seconds", "0; must be > 0"},
       {"history[1].step_time_seconds", "-1; must be > 0"},
       {"history[1].peak_memory_bytes", "-2; must be > 0"}}},
-    // Model and plan limits, and a word that no table has, in one answer.
+    // One answer reports limits of the model and the plan, and an unknown word.
     {"PlanLimitsAndWords",
      R"({"model": {"layer_count": 4, "hidden_size": 512, "ffn_hidden_size": 2048,
                    "attention_head_count": 8, "vocab_size": 32000, "mlp": "gelu",
@@ -206,7 +206,7 @@ TEST(ConvertRequestTest, FailedRunsMayGiveZeroForWhatTheyDidNotMeasure) {
   EXPECT_FALSE(request->history[0].peak_memory.has_value());
 }
 
-// Eight devices: tensor_parallel 3 divides neither them nor the heads.
+// There are eight devices, and tensor_parallel 3 divides neither them nor the heads.
 TEST(ConvertRequestTest, HistoryPlansMustBeLegalForTheirOwnQuestion) {
   const std::string row = std::string("{") + kQuestion +
                           R"(, "plan": {"tensor_parallel": 3, "data_parallel": 1},

@@ -32,8 +32,8 @@ using google::protobuf::Message;
 using google::protobuf::Reflection;
 using google::protobuf::util::MessageDifferencer;
 
-// Every field of a plan stated. A new field of the plan must come here too, or the drift test
-// fails.
+// Returns a plan with every field stated. A new field of the plan must be added here too, or the
+// drift test fails.
 ParallelPlan Chosen(const PlanRequest& plan) {
   return {.tensor_parallel = *plan.tensor_parallel,
           .sequence_parallel = *plan.sequence_parallel,
@@ -57,7 +57,7 @@ ParallelPlan Chosen(const PlanRequest& plan) {
           .whole_weights_ratio = *plan.whole_weights_ratio};
 }
 
-// To JSON, back, and into the domain again.
+// Converts to JSON, back, and into the domain again.
 template <typename Wire, typename Domain>
 Domain ThroughJson(const Wire& wire, Domain (*read)(const MessageReader&)) {
   Wire back;
@@ -86,7 +86,7 @@ TEST(RoundTripTest, Workload) {
 
 TEST(RoundTripTest, Cluster) {
   ClusterRequest full = FullCluster();
-  full.pools.front().physical_devices_per_node = 2;  // refused where there are several pools
+  full.pools.front().physical_devices_per_node = 2;  // refused if there are several pools
   EXPECT_EQ(ThroughJson(ToWire(full), ReadCluster), full);
   EXPECT_THAT(UnsetFields(ToWire(full)), testing::IsEmpty());
   EXPECT_EQ(ThroughJson(ToWire(ClusterRequest()), ReadCluster), ClusterRequest());
@@ -99,7 +99,7 @@ TEST(RoundTripTest, Plan) {
   EXPECT_EQ(Chosen(ThroughJson(ToWire(ParallelPlan()), ReadPlan)), ParallelPlan());
 }
 
-// Another legal value of one field.
+// Changes one field to another legal value.
 void Change(const FieldDescriptor& field, Message& message) {
   static const std::map<std::string, std::string> kWords = {{"context_parallel_kind", "ring"},
                                                             {"schedule", "gpipe"},
@@ -120,7 +120,7 @@ void Change(const FieldDescriptor& field, Message& message) {
   }
 }
 
-// Calls `check` with each way to change one field of `inner`, a part of `whole`.
+// Calls `check` with each way to change one field of `inner`, which is part of `whole`.
 void ForEachChange(v1::Plan& whole, Message& inner,
                    const std::function<void(const std::string&)>& check) {
   const Reflection& reflection = *inner.GetReflection();

@@ -188,7 +188,7 @@ TEST(CodecTest, QuestionsOfMeasurementsReadBack) {
   EXPECT_FALSE(codec.decode_question("\xff").ok());
 }
 
-// The limit goes with another strategy than that of FullRequest.
+// The limit applies to a different strategy from that of FullRequest.
 TEST(CodecTest, EvaluationLimitReadsBack) {
   const Knowledge knowledge = LoadKnowledge("").value();
   const StudyCodec codec = ProtobufCodec(knowledge);
@@ -371,7 +371,7 @@ TEST(EndingTest, SaysWhichPlansWereMeasured) {
 
 TEST(ResultTest, EveryFieldIsSet) {
   const v1::TuneResult wire = ToWire(SampleResult());
-  // Places, states and times are only in lists.
+  // Places, states and times appear only in lists.
   EXPECT_THAT(UnsetFields(wire),
               testing::ElementsAre(
                   "meshwright.v1.Estimate.id", "meshwright.v1.Estimate.calibration",

@@ -16,7 +16,7 @@ namespace {
 
 using testing::Contains;
 
-// The states that a study went through, followed to its end.
+// Returns the states that a study goes through until its end.
 std::vector<std::string> StatesToTheEnd(Client& client, const std::string& id) {
   std::vector<std::string> states;
   v1::WatchStudyRequest request;
@@ -54,7 +54,8 @@ TEST(Crash, AKilledServerRunsItsStudiesAgain) {
   const TemporaryFolder folder;
   const std::vector<std::string> flags = {"--db", folder.File("history.db"), "--log-level",
                                           "error"};
-  // Enough of them that the kill meets the server at work, however long it took to get here.
+  // There are enough studies that the kill hits the server at work, however long it took to get
+  // here.
   std::vector<std::string> ids;
   {
     Daemon daemon(flags);
@@ -70,7 +71,7 @@ TEST(Crash, AKilledServerRunsItsStudiesAgain) {
   for (const std::string& id : ids) {
     EXPECT_EQ(StatesToTheEnd(*client, id).back(), "succeeded") << id;
   }
-  // Which of the first ones had run by then depends on the machine.
+  // The number of studies that had run by then depends on the machine.
   EXPECT_THAT(StatesToTheEnd(*client, ids.back()), Contains("interrupted"));
   const auto studies = client->ListStudies({});
   ASSERT_TRUE(studies.ok()) << studies.status();

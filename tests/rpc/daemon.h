@@ -10,8 +10,8 @@ namespace meshwright {
 // The real meshwrightd in a process of its own, on a free port of 127.0.0.1.
 class Daemon {
  public:
-  // Starts it and waits for the line that says where it listens; address() stays empty if none
-  // came.
+  // Starts the program and waits for the line that says where it listens. address() stays empty if
+  // there was none.
   explicit Daemon(std::vector<std::string> flags);
   ~Daemon();  // kill -9, if it still runs
   Daemon(const Daemon&) = delete;
@@ -20,11 +20,12 @@ class Daemon {
   const std::string& address() const { return address_; }
   pid_t pid() const { return pid_; }
 
-  // Sends the signal and waits for the end: the exit code, or 128 + the signal that ended it.
+  // Sends the signal and waits for the end. Returns the exit code, or 128 + the signal that ended
+  // it.
   int Stop(int signal);
 
  private:
-  pid_t pid_ = 0;  // 0: has ended
+  pid_t pid_ = 0;  // 0 once it has ended
   std::string address_;
 };
 

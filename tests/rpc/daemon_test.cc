@@ -120,7 +120,7 @@ TEST(DaemonStoreTest, ASecondServerOnTheSameStoreStopsAndNamesTheFirst) {
   testing::internal::CaptureStderr();
   Daemon second({"--db", path, "--log-level", "error"});
   EXPECT_EQ(second.address(), "");
-  EXPECT_EQ(second.Stop(0), 8);  // after the wait for a server that is about to end
+  EXPECT_EQ(second.Stop(0), 8);  // after waiting for a server that is about to end
   EXPECT_THAT(testing::internal::GetCapturedStderr(),
               testing::AllOf(HasSubstr("STORE_IN_USE"), HasSubstr(path),
                              HasSubstr("pid " + std::to_string(first.pid()) + " (meshwrightd)")));

@@ -45,7 +45,7 @@ class FeedbackTest : public ServerTest {
     return fields;
   }
 
-  // Of all measurements there are.
+  // Returns all measurements.
   std::vector<v1::Measurement> Measured() {
     const auto list = client().ListMeasurements({});
     EXPECT_TRUE(list.ok()) << list.status();
@@ -70,7 +70,7 @@ TEST_F(FeedbackTest, AReportIsKeptBesideWhatWasExpected) {
   EXPECT_EQ(report.plan_digest(), answer.result().plans(0).plan_digest());
   EXPECT_EQ(report.job_name(), "llama-1");
   EXPECT_EQ(report.peak_memory_bytes(), 50'000'000'000);
-  // Nothing had been measured: what is expected now is what the study said.
+  // Nothing had been measured, so the expectation equals what the study said.
   EXPECT_EQ(kept->recommended_step_time_seconds(), promised.step_time_seconds());
   EXPECT_EQ(report.expected().step_time_seconds(), promised.step_time_seconds());
   EXPECT_EQ(report.expected().step_time_low_seconds(), promised.step_time_low_seconds());
@@ -98,7 +98,7 @@ TEST_F(FeedbackTest, WhatIsReportedIsExpectedNextTime) {
             first->report().expected().step_time_seconds());
   EXPECT_LT(second->report().step_time_ratio(), 1.1);
   EXPECT_EQ(second->recommended_step_time_seconds(), first->recommended_step_time_seconds());
-  // And the store says why.
+  // The store says why.
   const std::string id = second->report().expected().calibration_id();
   const auto calibration = client().GetCalibration(id);
   ASSERT_TRUE(calibration.ok()) << calibration.status();
@@ -136,7 +136,7 @@ TEST_F(FeedbackTest, AWholeQuestionNeedsNoStudy) {
   request.set_framework_version("0.12");
   request.set_outcome("oom");
   EXPECT_THAT(BadFields(client().CreateJobReport(request).status()),
-              ElementsAre("framework_version"));  // of no framework
+              ElementsAre("framework_version"));  // the framework is not stated
   request.mutable_workload()->mutable_framework()->set_name("megatron-core");
   const auto kept = client().CreateJobReport(request);
   ASSERT_TRUE(kept.ok()) << kept.status();
@@ -256,7 +256,7 @@ TEST_F(FeedbackTest, DriftIsWarnedOfAtOnceAndInLists) {
   const auto kept = client().BatchCreateJobReports(batch);
   ASSERT_TRUE(kept.ok()) << kept.status();
   EXPECT_FALSE(kept->responses(2).report().is_within_interval());
-  // The last of the three has it.
+  // The last of the three reports has the warning.
   EXPECT_THAT(kept->responses(0).warnings(), testing::IsEmpty());
   ASSERT_EQ(kept->responses(2).warnings_size(), 1);
   EXPECT_THAT(kept->responses(2).warnings(0),
@@ -355,7 +355,7 @@ TEST_F(FeedbackTest, LaterAnswersMoveAndSayWhy) {
   std::set<std::string> reported;
   for (const v1::Measurement& row : Measured()) reported.insert(row.id());
   EXPECT_EQ(evidence, reported);
-  // What the answer leant on can be read for ever.
+  // The calibration that the answer used can be read for ever.
   const auto kept = client().GetCalibration(learnt.id());
   ASSERT_TRUE(kept.ok()) << kept.status();
   EXPECT_EQ(kept->calibration().calibration().DebugString(), learnt.DebugString());

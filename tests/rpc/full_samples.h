@@ -12,13 +12,14 @@
 
 namespace meshwright {
 
-// Every field stated, none with its default: what a conversion forgets shows.
+// These return values with every field stated and different from its default, so that a conversion
+// that forgets a field fails.
 ModelSpec FullModel();
 WorkloadRequest FullWorkload();
 ClusterRequest FullCluster();
 ParallelPlan FullPlan();
 
-// The fields of the message, and of all inside it, that are not set.
+// Returns the fields that are not set in the message and in all messages inside it.
 std::vector<std::string> UnsetFields(const google::protobuf::Message& message);
 
 }  // namespace meshwright

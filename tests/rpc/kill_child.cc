@@ -1,6 +1,6 @@
-// A replay study on an engine, to be killed anywhere: by itself at a given call of the file system
-// (`--kill-at n`), or from outside. Tells on stdout, one line each, what the store has
-// acknowledged.
+// Runs a replay study on an engine, to be killed at any point: by itself at a given call of the
+// file system (`--kill-at n`), or from outside. Prints what the store has acknowledged to stdout,
+// one line each.
 #include <fmt/format.h>
 #include <signal.h>
 #include <sqlite3.h>
@@ -31,14 +31,14 @@
 namespace meshwright {
 namespace {
 
-// write(2): nothing waits in a buffer when the process is killed.
+// Uses write(2), so that nothing waits in a buffer when the process is killed.
 void Tell(const std::string& line) {
   const std::string text = line + "\n";
   if (write(STDOUT_FILENO, text.data(), text.size()) < 0) std::abort();
 }
 
-// SQLite's own file system, but the process is killed at the n-th change of a file: before it is
-// made, and half way through a write.
+// SQLite's own file system, except that the process is killed at the n-th change of a file: before
+// the change, or halfway through a write.
 class KillingFileSystem {
  public:
   static void Install(long kill_at) {
@@ -53,7 +53,7 @@ class KillingFileSystem {
   static long calls() { return state().calls; }
 
  private:
-  // What SQLite calls of a kind of file, with what it called before behind it.
+  // The methods that SQLite calls for one kind of file, and the original methods behind them.
   struct Methods {
     sqlite3_io_methods own = {};
     const sqlite3_io_methods* real = nullptr;
@@ -136,7 +136,7 @@ absl::Status Run(const std::string& store) {
   ASSIGN_OR_RETURN(
       const std::unique_ptr<Engine> engine,
       Engine::Start(std::move(recorder), knowledge, ProtobufCodec(knowledge), {.run = RunTold}));
-  // The same request_id: a study that is there is the one that goes on.
+  // Because the request_id is the same, an existing study is continued.
   ASSIGN_OR_RETURN(const StudyRecord study,
                    engine->CreateStudy(request, {.study_id = kKillStudyId, .request_id = "r"}));
   Tell("created " + study.id);

@@ -14,7 +14,7 @@ namespace meshwright {
 
 inline constexpr char kKillStudyId[] = "kill-study";
 
-// Fourteen trials of a measured table, failures among them, and a run of an earlier job.
+// Returns a study of fourteen trials from a table, including failures, and a run of an earlier job.
 inline StudyRequest KillStudy(const Knowledge& knowledge) {
   StudyRequest request = {.question = TinyQuestion()};
   request.history = {{.question = TinyQuestion(),

@@ -1,5 +1,5 @@
-// kill -9 anywhere in a study with trials: nothing that the store has acknowledged is lost, nothing
-// is there twice, and the study goes on to the answer that it would have had.
+// Tests kill -9 at any point of a study with trials. Nothing that the store has acknowledged is
+// lost, nothing appears twice, and the study continues to the same answer.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -30,14 +30,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// What a child has told of before it ended.
+// What a child reported before it ended.
 struct Told {
-  int signal = 0;  // that ended it; 0: it ended by itself
+  int signal = 0;  // the signal that ended it; 0 if it ended by itself
   int exit_code = 0;
   bool has_created = false;
-  std::map<int, std::string> begun = {};  // plan keys by the trial's number
+  std::map<int, std::string> begun = {};  // plan keys by the number of the trial
   std::map<int, std::string> ended = {};
-  long calls = 0;  // changes of files, of a child that ended by itself
+  long calls = 0;  // number of changes of files in a child that ended by itself
   std::string failure = {};
 };
 
@@ -55,7 +55,7 @@ void Read(const std::string& line, Told& told) {
   (word == "begun" ? told.begun : told.ended)[number] = plan_key;
 }
 
-// Reads until the child closes its end, and kills it at `deadline` if that comes first.
+// Reads until the child closes its end. Kills the child at `deadline` if that comes first.
 std::string ReadAll(int end, pid_t child, std::optional<Clock::time_point> deadline) {
   std::string text;
   char buffer[4096];
@@ -77,7 +77,8 @@ std::string ReadAll(int end, pid_t child, std::optional<Clock::time_point> deadl
   }
 }
 
-// A child on the store, killed at a change of a file (0: never) or some time after its start.
+// Runs a child on the store. It is killed at a change of a file (0: never), or some time after its
+// start.
 Told RunChild(const std::string& store, long kill_at, std::optional<Clock::duration> life = {}) {
   auto output = MakePipe();
   EXPECT_TRUE(output.ok()) << output.status();
@@ -98,7 +99,7 @@ Told RunChild(const std::string& store, long kill_at, std::optional<Clock::durat
   return told;
 }
 
-// What the store holds of the study.
+// The study as it is in the store.
 struct Stored {
   StudyRecord study = {};
   std::vector<TrialRecord> trials = {};
@@ -123,7 +124,7 @@ Stored ReadStore(const std::string& path) {
   return stored;
 }
 
-// What was acknowledged before the kill is there after it, as it was.
+// Everything that was acknowledged before the kill is unchanged after it.
 void ExpectKept(const Told& told, const Stored& stored) {
   EXPECT_TRUE(!told.has_created || stored.study.id == kKillStudyId) << "the study was lost";
   std::map<int, TrialRecord> trials;
@@ -137,7 +138,7 @@ void ExpectKept(const Told& told, const Stored& stored) {
   }
 }
 
-// A plan is measured once, and what ended before the kill was not run again.
+// Each plan is measured once, and trials that ended before the kill were not run again.
 void ExpectNothingTwice(const Stored& before, const Stored& after) {
   std::set<std::string> plans;
   for (std::size_t i = 0; i < after.trials.size(); ++i) {
@@ -159,7 +160,7 @@ void ExpectNothingTwice(const Stored& before, const Stored& after) {
   }
 }
 
-// Of a timed kill, before the machine is taken for too unsteady.
+// The number of timed kills to try before the machine is considered too unsteady.
 constexpr int kMostDraws = 20;
 
 int KillCount() {
@@ -169,7 +170,7 @@ int KillCount() {
 
 class KillTest : public testing::Test {
  protected:
-  // A study that is killed, once more in every third case, then runs to its end.
+  // Kills a study, in every third case twice, and then runs it to its end.
   void Kill(int number, long kill_at, std::optional<Clock::duration> life) {
     SCOPED_TRACE(fmt::format("kill {} at change {}", number, kill_at));
     const std::string store = folder_.File(fmt::format("{}.db", number));
@@ -220,7 +221,7 @@ TEST_F(KillTest, LosesNothingDoublesNothingAndAnswersTheSame) {
   const int timed = kills / 4;  // at random times; the others evenly over all changes of files
   for (int i = 0; i < kills - timed; ++i) Kill(i, 1 + i * told.calls / (kills - timed), {});
   EXPECT_EQ(killed_, kills - timed);
-  // A study may end before its time has come; then another one is drawn.
+  // If a study ends before it is killed, another time is drawn.
   const int most = kills - timed + kMostDraws * timed;
   int studies = kills - timed;
   for (; killed_ < kills && studies < most; ++studies) {

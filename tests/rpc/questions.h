@@ -4,7 +4,7 @@
 
 namespace meshwright {
 
-// Llama-2-7B on one node of eight A100.
+// Returns the question of Llama-2-7B on one node of eight A100.
 inline v1::TuneRequest SmallQuestion() {
   v1::TuneRequest question;
   v1::Model& model = *question.mutable_model();
@@ -28,7 +28,8 @@ inline v1::TuneRequest SmallQuestion() {
   return question;
 }
 
-// GPT-3-175B on 3,072 A100: the largest space that a test can wait for.
+// Returns the question of GPT-3-175B on 3,072 A100, which has the largest space that a test can
+// wait for.
 inline v1::TuneRequest BigQuestion() {
   v1::TuneRequest question = SmallQuestion();
   v1::Model& model = *question.mutable_model();

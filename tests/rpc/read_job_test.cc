@@ -34,7 +34,7 @@ absl::StatusOr<StudyRequest> ReadWithJob(const std::string& launcher, const std:
   return FromWire(request, LoadKnowledge("").value(), std::move(mistakes));
 }
 
-// "field: what is wrong", of each.
+// Returns "field: what is wrong" for each mistake.
 std::vector<std::string> JobMistakes(const std::string& launcher, const std::string& job) {
   std::vector<std::string> found;
   for (const FieldViolation& violation : FieldViolations(ReadWithJob(launcher, job).status())) {

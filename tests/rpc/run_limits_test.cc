@@ -1,4 +1,4 @@
-// What no run can have measured is refused where a question brings it.
+// Tests that figures that no run can have measured are refused wherever a question contains them.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ std::vector<FieldViolation> MistakesOf(const std::string& measured) {
 }
 
 // The question's eight A100 take 1.98 ms at their nominal peak: 6 x 12.6e6 parameters without the
-// embeddings x 65,536 tokens over 8 x 312e12. Another unit is below that or above a year.
+// embeddings x 65,536 tokens over 8 x 312e12. A time in another unit is below that or above a year.
 TEST(RunLimitsTest, AStepThatCannotBe) {
   struct Case {
     const char* seconds;

@@ -24,7 +24,7 @@ inline const Knowledge& Known() {
   return knowledge;
 }
 
-// A real engine on a real file behind a real server on a port of its own.
+// A real engine on a real file, with a real server on a port of its own.
 class RunningServer {
  public:
   RunningServer() {

@@ -66,7 +66,7 @@ TEST_F(ServerTest, AStudyFromCreateToPlans) {
   EXPECT_EQ(second->plans_size(), 2);  // the baseline and five are six
   EXPECT_EQ(second->next_page_token(), "");
 
-  // It was not asked to run any.
+  // The study did not ask for trials.
   v1::ListTrialsRequest trials;
   trials.set_study_id(id);
   const auto none = client().ListTrials(trials);
@@ -122,8 +122,8 @@ TEST_F(ServerTest, RecommendKeepsItsStudy) {
 TEST_F(ServerTest, RecommendAnswersWithinItsDeadline) {
   v1::RecommendRequest request;
   *request.mutable_question() = BigQuestion();
-  // Had the server been late, the code would be the client's own: DEADLINE_EXCEEDED. Sanitizers on
-  // a busy machine need the room.
+  // If the server had been late, the code would be the client's own: DEADLINE_EXCEEDED. Sanitizers
+  // on a busy machine need the time.
   const auto answer = client().Recommend(request, {.timeout = milliseconds(60000)});
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_FALSE(answer->result().plans().empty());
@@ -208,7 +208,7 @@ TEST_F(ServerTest, CancelEndsAStudyHoweverFarItIs) {
   for (const std::string& id : {running, queued}) {
     std::vector<v1::WatchStudyResponse> events;
     ASSERT_TRUE(Watch(id, events).ok());
-    // On a fast machine the first may have been done before the button was reached.
+    // On a fast machine, the first study may have ended before it was cancelled.
     EXPECT_THAT(client().GetStudy(id)->study().state(), AnyOf("cancelled", "succeeded"));
   }
 }
@@ -232,7 +232,7 @@ TEST_F(ServerTest, EvaluatesManyPlansInTheirOrder) {
     *plan_case.mutable_model() = SmallQuestion().model();
     *plan_case.mutable_workload() = SmallQuestion().workload();
     *plan_case.mutable_cluster() = SmallQuestion().cluster();
-    // 3 does not divide 8 devices: every third case is wrong and fails alone.
+    // 3 does not divide 8 devices, so every third case is wrong, and only these fail.
     plan_case.mutable_plan()->set_tensor_parallel(i % 3 == 2 ? 3 : 1 + i % 3);
   }
   const auto response = client().EvaluatePlans(request);

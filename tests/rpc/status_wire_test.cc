@@ -70,7 +70,7 @@ const RoundTripCase kRoundTrips[] = {
     {"reason", WithReason(absl::AbortedError("slow"), "RESYNC")},
     {"one_field", InvalidFields({{"a.b", "0; must be >= 1"}})},
     {"fields", InvalidFields({{"a.b", "0; must be >= 1"}, {"c[3]", "'x'; must be y"}})},
-    // A message longer than metadata may be; the client builds it again.
+    // The message is longer than metadata may be, so the client rebuilds it.
     {"many_fields", InvalidFields(std::vector<FieldViolation>(
                         40, {"cluster.pools[0].node_count", "0; must be >= 1"}))},
     {"resource", WithResource(absl::NotFoundError("no"), "study", "study-1")},

@@ -1,4 +1,4 @@
-// A server's answers lean on what its store has measured, and say on what.
+// Tests that a server's answers use what its store has measured, and say which runs.
 #include "server/engine/store_history.h"
 
 #include <fmt/format.h>
@@ -51,7 +51,7 @@ class StoreHistoryTest : public testing::Test {
 
   [[nodiscard]] StudyRequest Asked() const { return FromWire(SmallQuestion(), knowledge_).value(); }
 
-  // A run of the plan that the model alone thinks best.
+  // Returns a run of the plan that the model alone considers best.
   [[nodiscard]] MeasurementRecord Slow(const std::string& id) const {
     const StudyAnswer answer = RunStudy(Asked(), knowledge_, {}).value();
     const RankedPlan& best = std::get<StudyResult>(answer).plans.front();
@@ -87,7 +87,7 @@ TEST_F(StoreHistoryTest, AnswersMoveAndNameTheRunsBehindThem) {
   const v1::TuneResult learnt = Recommend(question).result();
   question.set_history_sequence(0);
   const v1::RecommendResponse cold = Recommend(question);
-  // As without a store.
+  // The answer is the same as without a store.
   EXPECT_FALSE(cold.result().has_calibration());
   const auto without = RunStudy(Asked(), knowledge_, {});
   EXPECT_TRUE(MessageDifferencer::Equals(ToWire(std::get<StudyResult>(*without)), cold.result()));
@@ -108,7 +108,7 @@ TEST_F(StoreHistoryTest, AnswersMoveAndNameTheRunsBehindThem) {
 TEST_F(StoreHistoryTest, AllAnswersLeanOnTheSame) {
   const v1::RecommendResponse recommended = Recommend(SmallQuestion());
   const v1::RankedPlan& best = recommended.result().plans(0);
-  // The study's answer is the recommendation's.
+  // The study's answer is that of the recommendation.
   v1::CreateStudyRequest create;
   *create.mutable_question() = SmallQuestion();
   const auto created = client_->CreateStudy(create);
@@ -142,7 +142,7 @@ TEST_F(StoreHistoryTest, AllAnswersLeanOnTheSame) {
             best.estimate().step_time_seconds());
   EXPECT_TRUE(MessageDifferencer::Equals(evaluated->answers(0).estimate().calibration(),
                                          recommended.result().calibration()));
-  // Beside the plans, not in each.
+  // It is stated once beside the plans, and not in each.
   EXPECT_FALSE(best.estimate().has_calibration());
 
   explain.mutable_question()->set_history_sequence(0);
@@ -185,7 +185,7 @@ TEST_F(StoreHistoryTest, WhatMakesNoSenseIsLeftOut) {
   ASSERT_EQ(history->rows.size(), 1u);
   EXPECT_EQ(history->rows[0].measurement_id, "m-good");
   ASSERT_EQ(history->warnings.size(), 1u);
-  // The newest is looked at first.
+  // The newest are examined first.
   EXPECT_EQ(history->warnings[0].find("3 of the store's measurements are not learnt from, because "
                                       "they cannot be read or cannot be right; the first is "
                                       "m-impossible: step_time_seconds = 0.001; "),
@@ -193,7 +193,7 @@ TEST_F(StoreHistoryTest, WhatMakesNoSenseIsLeftOut) {
       << history->warnings[0];
 }
 
-// The same bytes are another question when the chip's figures have changed.
+// The same bytes are another question if the chip's figures have changed.
 TEST_F(StoreHistoryTest, AChipWhoseFiguresChangedIsKeptApartAndToldOf) {
   const Problem problem = ResolveProblem(Asked().question, knowledge_).value();
   Problem changed = problem;
@@ -225,7 +225,7 @@ TEST_F(StoreHistoryTest, AChipWhoseFiguresChangedIsKeptApartAndToldOf) {
       << history->warnings[0];
 }
 
-// A run that can be learnt from, with so many newer ones that cannot.
+// A run that can be learnt from is followed by so many newer ones that cannot.
 TEST_F(StoreHistoryTest, WhatMakesNoSenseTakesNoPlacesUntilTooMuchIsRead) {
   const Problem problem = ResolveProblem(Asked().question, knowledge_).value();
   MeasurementRecord bad = Slow("m-bad");
@@ -247,7 +247,7 @@ TEST_F(StoreHistoryTest, WhatMakesNoSenseTakesNoPlacesUntilTooMuchIsRead) {
   }
 }
 
-// Also to those who ask.
+// Clients are told as well.
 TEST_F(StoreHistoryTest, AnswersSayWhatTheyDoNotLearnFrom) {
   MeasurementRecord bad = Slow("m-bad");
   bad.plan_key = "of another program";

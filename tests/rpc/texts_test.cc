@@ -1,4 +1,5 @@
-// No call takes a control character in a string, and each names the field that has one.
+// Tests that no call accepts a control character in a string, and that each names the field that
+// has one.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -33,7 +34,7 @@ v1::TuneRequest BadQuestion() {
   return question;
 }
 
-// A call of one message, made ready by `fill`.
+// Returns a call with one message, which `fill` prepares.
 template <typename Request, typename Response>
 std::function<absl::Status(Client&)> With(absl::StatusOr<Response> (Client::*call)(const Request&),
                                           const std::function<void(Request&)>& fill) {
@@ -66,7 +67,7 @@ const TextCase kTextCases[] = {
     {"EvaluatePlansHistory", "history[0].plan.schedule",
      [](Client& client) {
        v1::EvaluatePlansRequest request;
-       request.add_cases();  // without any the client asks nobody
+       request.add_cases();  // without cases, the client does not call the server
        request.add_history()->mutable_plan()->set_schedule(kBad);
        return client.EvaluatePlans(request).status();
      }},
@@ -130,7 +131,7 @@ const TextCase kTextCases[] = {
 
 class TextsTest : public testing::Test {
  protected:
-  // One server for all: none of the calls changes anything.
+  // One server serves all tests, because none of the calls changes anything.
   static void SetUpTestSuite() { running_ = new RunningServer(); }
   static void TearDownTestSuite() {
     delete running_;
@@ -151,7 +152,7 @@ TEST_F(TextsTest, ControlCharactersAreRefusedWithTheirField) {
   }
 }
 
-// The others are answered.
+// The other cases are answered.
 TEST_F(TextsTest, ABadCaseFailsAlone) {
   v1::EvaluatePlansRequest request;
   v1::EvaluateCase& good = *request.add_cases();

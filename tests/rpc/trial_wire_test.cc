@@ -28,7 +28,7 @@ std::string PlanBytes(int tensor_parallel) {
   return plan.SerializeAsString();
 }
 
-// A study of four trials: 3 s, out of memory, 2 s, and one that runs.
+// A study with four trials: 3 s, out of memory, 2 s, and one that runs.
 class TrialWireTest : public testing::Test {
  protected:
   void SetUp() override {
