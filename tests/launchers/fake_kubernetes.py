@@ -2,19 +2,20 @@
 
     fake_kubernetes.py SCRIPT.json
 
-Objects of any kind are created, read, listed by labels, patched and deleted as the public documentation of
-Kubernetes 1.31 describes it. Jobs, and the jobs of Volcano and of Kubeflow's operators, get pods; a pod runs its
-container's command as a process of this machine. SCRIPT.json says what goes wrong:
+Objects of any kind are created, read, listed by labels, patched and deleted as the public
+documentation of Kubernetes 1.31 describes it. Jobs, and the jobs of Volcano and of Kubeflow's
+operators, get pods. A pod runs its container's command as a process of this machine. SCRIPT.json
+says what goes wrong:
 
     token   that each request must bear
     faults  [{method, path, status, message, times, delay, apply, close}]: answers to the first requests whose path
             holds `path`; with apply the request is carried out all the same, with close the connection is cut
-    pods    {"0": {place, start, after, status, keep}}: of the pod with that number (or "all"): whether it finds a
-            node and begins, and a status that it gets `after` so many seconds, its process being killed but for keep
+    pods    {"0": {place, start, after, status, keep}}: for the pod with that number (or "all"): if it finds a
+            node and begins, and a status that it gets `after` so many seconds; its process is killed unless keep
     kueue   {admit_after, most_nodes, preempt_after}: Kueue, in seconds after the creation of a job
-    stuck   pods of deleted jobs never go
+    stuck   pods of deleted jobs never end
 
-Prints its URL; ends with everything it began when its standard input is closed.
+It prints its URL, and ends with everything that it started when its standard input is closed.
 """
 import copy
 import json
@@ -45,7 +46,7 @@ script = {}
 store = {}  # (path of the API, plural) -> {name: object}
 processes = {}  # name of a pod -> Process
 requests = []  # (method, path)
-rounds = 0  # of the controllers
+rounds = 0  # how often the controllers ran
 
 
 def now():
@@ -53,7 +54,7 @@ def now():
 
 
 def merge(target, patch):
-    """RFC 7386."""
+    """Merges a patch as RFC 7386 says."""
     for key, value in patch.items():
         if value is None:
             target.pop(key, None)
@@ -80,7 +81,7 @@ def condition(thing, kind):
 
 
 def expand(text, variables):
-    """$(NAME) and $$, as the kubelet does."""
+    """Replaces $(NAME) and $$, as the kubelet does."""
     def one(match):
         if match.group(0) == "$$":
             return "$"
@@ -268,7 +269,7 @@ def make_pods(job, label, wanted):
 
 
 def remove_pods(pods):
-    """True when none is left."""
+    """Removes pods. Returns True if none is left."""
     for pod in pods:
         pod["metadata"]["deletionTimestamp"] = now()
         if is_over(pod):
@@ -370,7 +371,7 @@ def texts_alone(container):
 
 
 def is_valid(thing):
-    """Of what JSON would also hold, but no API server takes."""
+    """Returns False for values that JSON allows but no API server accepts."""
     def check(value):
         if isinstance(value, dict):
             return ("command" not in value or texts_alone(value)) and all(check(each) for each in value.values())
@@ -409,9 +410,9 @@ class Handler(BaseHTTPRequestHandler):
     def serve(self):
         url = urllib.parse.urlparse(self.path)
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        if url.path == "/requests":  # of the tests
+        if url.path == "/requests":  # used by the tests
             return self.answer(200, requests)
-        if url.path == "/rounds":  # how often the controllers have looked at everything
+        if url.path == "/rounds":  # how often the controllers have run
             return self.answer(200, rounds)
         requests.append([self.command, url.path])
         if "token" in script and self.headers.get("Authorization") != "Bearer " + script["token"]:

@@ -1,6 +1,6 @@
-"""Stands in for the mpirun of an MPIJob's launcher: fake_mpirun.py WORKERS COMMAND...
+"""Replaces the mpirun of an MPIJob's launcher: fake_mpirun.py WORKERS COMMAND...
 
-The command once for each worker, of which the first to fail ends the others.
+It runs the command once for each worker. The first to fail ends the others.
 """
 import os
 import signal

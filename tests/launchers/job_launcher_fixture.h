@@ -20,13 +20,13 @@
 
 namespace meshwright {
 
-// Journals of one trial in memory.
+// The journal of one trial, kept in memory.
 struct Notes {
   int count = 0;  // attempts
   bool is_adopted = false;
   std::vector<EarlierAttempt> earlier = {};
   Seconds earlier_time = Seconds(0);
-  std::vector<std::string> lines = {};  // what was written down, in order
+  std::vector<std::string> lines = {};  // what was written to the journal, in order
   AttemptReport last = {};
 
   [[nodiscard]] OpenAttempt Newest() const {
@@ -57,7 +57,8 @@ struct Notes {
   }
 };
 
-// An engine that does as it is told: the statuses of each attempt, one a poll, the last for ever.
+// An engine that returns the statuses it was given for each attempt: one per poll, and the last for
+// ever.
 class FakeEngine final : public JobEngine {
  public:
   absl::StatusOr<std::string> Submit(const JobSpec& spec) override {
@@ -89,7 +90,7 @@ class FakeEngine final : public JobEngine {
   std::map<std::string, std::deque<JobStatus>> statuses;
   absl::Status refusal;
   absl::Status silence;
-  absl::Status deafness;  // to what it is asked to cancel
+  absl::Status deafness;  // the answer to requests to cancel
   std::function<void(const JobStatus&)> on_poll;
 };
 
@@ -139,7 +140,7 @@ class JobLauncherTest : public testing::Test {
     return absl::DeadlineExceededError("the trial does not end");
   }
 
-  // The trial with a job that ended so, with no result.
+  // Runs the trial with a job that ended in this way, without a result.
   TrialOutcome After(JobEnd end) {
     engine_->statuses["s-t1-a1"] = {Running(), Ended(end)};
     const auto finished = Run();

@@ -86,7 +86,7 @@ TEST_F(JobLauncherTest, WhatIsLeftOfABudgetIsALimit) {
   EXPECT_EQ(engine_->submitted.back().time_limit, Seconds(1800));
 }
 
-// The second attempt has what the first one has left.
+// The second attempt gets what the first one has left.
 TEST_F(JobLauncherTest, AttemptsShareWhatIsLeftOfABudget) {
   notes_.earlier = {{.failure_class = "preempted"}};
   notes_.earlier_time = Seconds(60);
@@ -107,7 +107,7 @@ TEST_F(JobLauncherTest, CancelledByHand) {
   EXPECT_EQ(notes_.last.failure_class, "cancelled");
 }
 
-// The engine ended it; the harness can only tell that it was ended.
+// The engine ended the job, and the harness only knows that it was ended.
 TEST_F(JobLauncherTest, AnEngineKnowsWhyItEndedAJob) {
   engine_->statuses["s-t1-a1"] = {Ended({.kind = JobEndKind::kTimeLimit})};
   WriteResult("s-t1-a1", 11, R"("class":"cancelled")");
@@ -192,7 +192,7 @@ TEST_F(JobLauncherTest, ACancelledJobMayStillCome) {
   EXPECT_EQ(engine_->statuses["s-t1-a1"].front().state, JobState::kEnded);
 }
 
-// The retry table rests on what outlives the server.
+// The retry table depends on what survives a restart of the server.
 TEST_F(JobLauncherTest, EarlierAttemptsCountAfterARestart) {
   notes_.earlier = {{.failure_class = "hang"}};
   engine_->statuses["s-t1-a1"] = {Ended({.exit_code = 44})};
@@ -278,7 +278,7 @@ TEST_F(JobLauncherTest, ThreeRefusalsInARowEndTheStudy) {
   EXPECT_THAT(std::string(third.status().message()), HasSubstr("sbatch: Invalid account"));
 }
 
-// A wrong pattern of the metrics takes milliseconds for seconds, or something else for a time.
+// A wrong pattern for the metrics takes milliseconds for seconds, or something else for a time.
 TEST_F(JobLauncherTest, WhatCannotBeMeasuredProvesNothing) {
   struct Case {
     std::string result;
@@ -323,7 +323,7 @@ TEST_F(JobLauncherTest, ASilentEngineIsWaitedForAndThenAnError) {
   EXPECT_THAT(engine_->cancelled, ElementsAre("s-t1-a1"));  // nobody will poll it any more
 }
 
-// Its result is in a folder.
+// The result is in a folder.
 TEST_F(JobLauncherTest, WhatIsMeasuredCountsWhoeverIsSilent) {
   options_.silence_limit = Seconds(60);
   options_.first_limit = Seconds(0);  // it has answered, because it took the job
@@ -339,7 +339,7 @@ TEST_F(JobLauncherTest, WhatIsMeasuredCountsWhoeverIsSilent) {
   ASSERT_TRUE(launcher_->Submit({.id = 4}).ok());
   EXPECT_EQ(launcher_->Wait(Seconds(0.01)).value(), std::nullopt);
   WriteResult("s-t1-a1", 11, kMeasured);
-  // Its other processes may go on and hold the nodes of the next job.
+  // The job's other processes may go on and occupy the nodes of the next job.
   engine_->deafness = engine_->silence;
   EXPECT_EQ(launcher_->Wait(Seconds(0.05)).value(), std::nullopt);
   engine_->deafness = absl::OkStatus();
@@ -350,7 +350,7 @@ TEST_F(JobLauncherTest, WhatIsMeasuredCountsWhoeverIsSilent) {
   EXPECT_THAT(engine_->cancelled, ElementsAre("s-t1-a1"));
 }
 
-// The harness was killed, or never came to run.
+// The harness was killed, or was never started.
 TEST_F(JobLauncherTest, WithoutAResultTheEndsOfTheLogAreKept) {
   constexpr std::size_t kEnd = 64 << 10;
   std::ofstream(folder_ + "/s-t1-a1.log") << "of the job";
@@ -378,7 +378,7 @@ TEST_F(JobLauncherTest, HowWellItWasMeasured) {
   EXPECT_EQ(notes_.last.quality.environment_digest, "abc");
 }
 
-// With real processes, one of which writes what a harness writes.
+// Runs real processes, one of which writes what a harness writes.
 TEST_F(JobLauncherTest, OnThisMachine) {
   const std::string slots = folder_ + "/slots";
   std::filesystem::create_directories(slots);

@@ -42,7 +42,7 @@ class JobPlannerTest : public testing::Test {
     return *std::move(spec);
   }
 
-  // What stands behind the harness.
+  // Returns the part of the command after the harness.
   static std::vector<std::string> Inner(const JobSpec& spec) {
     const auto dashes = std::ranges::find(spec.command, "--");
     return {std::next(dashes), spec.command.end()};
@@ -119,7 +119,7 @@ TEST_F(JobPlannerTest, DevicesOfThisMachine) {
   options = LocalOptionsOf(*request_.job, 2);
   EXPECT_EQ(options.visible_devices_variable, "MESHWRIGHT_TEST_VISIBLE");
   EXPECT_THAT(options.device_names, ElementsAre("0", "1"));
-  // What it lists where the launcher runs are the machine's devices, which may be more.
+  // The variable lists the machine's devices where the launcher runs, which may be more.
   setenv("MESHWRIGHT_TEST_VISIBLE", "4,GPU-a,7", 1);
   options = LocalOptionsOf(*request_.job, 2);
   EXPECT_THAT(options.device_names, ElementsAre("4", "GPU-a", "7"));

@@ -191,7 +191,7 @@ TEST_P(KubernetesFaultTest, ShowsWhyAPodHasNoNode) {
   EXPECT_EQ(status.state, JobState::kPending);
   EXPECT_EQ(status.reason,
             "Unschedulable: 0/3 nodes are available: 3 Insufficient nvidia.com/gpu.");
-  // It may still get one.
+  // The pod may still get a node.
   const int looks = std::stoi(Ask("GET", "/rounds", "")) + 25;
   EXPECT_TRUE(WaitFor([&] { return std::stoi(Ask("GET", "/rounds", "")) >= looks; }));
   EXPECT_EQ(Until(JobState::kPending, spec).state, JobState::kPending);
