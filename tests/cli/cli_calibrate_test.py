@@ -1,6 +1,8 @@
-"""From a chip file to a calibrated chip: cli_calibrate_test.py MESHWRIGHT MESHWRIGHTD EXAMPLES PYTHON [TESTS]
+"""Tests the way from a chip file to a calibrated chip: cli_calibrate_test.py MESHWRIGHT MESHWRIGHTD
+EXAMPLES PYTHON [TESTS]
 
-With Release's program, the whole of workloads/microbench.py on this machine; else what a kept file says."""
+With the program of the release build, it runs the whole of workloads/microbench.py on this machine;
+otherwise it uses a file that was kept."""
 
 import json
 import pathlib
@@ -132,7 +134,7 @@ class CalibrateTest(Folder):
 
 
 class MachineTest(Folder):
-    """This machine, as the chip cpu-generic."""
+    """Calibrates this machine as the chip cpu-generic."""
 
     def test_microbenchmarks_make_it_ready_to_tune(self):
         path = str(pathlib.Path(self.folder) / "machine.json")
@@ -151,7 +153,7 @@ class MachineTest(Folder):
         self.assertEqual(len(answer["steps"]), 2)
         for step in answer["steps"]:
             self.assertEqual(step["error"], "")
-            # Other load moves both; a wrong unit would be off by far more.
+            # Other load changes both; a wrong unit would be off by far more.
             self.assertLess(0.2, step["expected_seconds"] / step["measured_seconds"], step)
             self.assertLess(step["expected_seconds"] / step["measured_seconds"], 5, step)
         tuned = json.loads(self.run_cli(

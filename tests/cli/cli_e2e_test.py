@@ -1,4 +1,4 @@
-"""The programs as users run them: cli_e2e_test.py MESHWRIGHT MESHWRIGHTD EXAMPLES"""
+"""Tests the programs as users run them: cli_e2e_test.py MESHWRIGHT MESHWRIGHTD EXAMPLES"""
 
 import json
 import pathlib
@@ -16,7 +16,8 @@ class TuneTest(Folder):
                "--cluster", str(LLAMA / "cluster.json")]
 
     def test_same_question_twice_gives_the_same_bytes(self):
-        # Small, so that a slow machine cannot take it across the whole second of `seconds`.
+        # The question is small, so that even a slow machine does not reach the next whole second of
+        # `seconds`.
         first = self.run_cli("tune", *self.question(), "--output", "json")
         again = self.run_cli("--output", "json", "tune", *self.question(), "--no-record")
         self.assertEqual(first.stdout, again.stdout)
@@ -52,7 +53,7 @@ class TuneTest(Folder):
         tuned = json.loads(self.run_cli("tune", *self.question(), "--output", "json").stdout)
         self.expect_evaluated_alike(tuned["plans"][0], {})
 
-    # Unfused attention, whose scores selective recomputation saves, in little memory.
+    # Selective recomputation saves the scores of unfused attention, and there is little memory.
     def test_mixed_winner_is_evaluated_alike(self):
         tight = {"workload": {**TINY_WORKLOAD, "attention_kernel": "unfused"},
                  "cluster": {**TINY_CLUSTER, "pools": [
@@ -333,7 +334,7 @@ class EvaluateTest(Folder):
         self.assertTrue(all(chip["missing"] for chip in chips["unmodelled_chips"]))
         shown = self.run_cli("chip", "show", "nvidia-a100-sxm4-80gb").stdout
         self.assertIn("source", shown)
-        # The nominal and the measured peak; the bandwidth of each group size.
+        # The output shows the nominal and the measured peak, and the bandwidth of each group size.
         self.assertRegex(shown, r"\n +peak_bf16_flops_per_second +312000000000000 +published")
         self.assertRegex(shown, r"\n +measured_peak_bf16_flops_per_second +271200000000000 +measured +high +MAMF")
         for ranks, rate in ((2, 228200000000), (4, 228800000000), (8, 231300000000)):

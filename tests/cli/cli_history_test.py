@@ -1,4 +1,4 @@
-"""The programs as users run them: cli_history_test.py MESHWRIGHT MESHWRIGHTD EXAMPLES"""
+"""Tests the programs as users run them: cli_history_test.py MESHWRIGHT MESHWRIGHTD EXAMPLES"""
 
 import json
 import os
@@ -11,7 +11,7 @@ from programs import EXAMPLES, MESHWRIGHT, TINY_CLUSTER, TINY_MODEL, TINY_WORKLO
 
 
 class HistoryTest(Folder):
-    """Tests job report and history: measurements come back and change later answers."""
+    """Tests `job report` and `history`: measurements are stored and change later answers."""
 
     def json_of(self, *args, **keywords):
         return json.loads(self.run_cli(*args, "--output", "json", **keywords).stdout)
@@ -51,7 +51,7 @@ class HistoryTest(Folder):
                 kept = self.json_of("history", "show", learnt["id"], *args)
                 self.assertEqual(kept["calibration"]["calibration"], learnt)
                 self.assertIn(learnt["id"], self.run_cli("history", "calibrations", *args).stdout)
-                # Other answers to the same question rest on the same runs and say so.
+                # Other answers to the same question use the same runs and say so.
                 explained = self.json_of("explain", *self.question(), *args)
                 self.assertEqual(explained["calibration"], learnt)
                 shown = self.run_cli("explain", *self.question(), *args).stdout
@@ -95,7 +95,7 @@ class HistoryTest(Folder):
         self.assertEqual(here, there)
         self.assertEqual(errors, [self.run_cli(*args, *remote, expect=code).stderr
                                   for args, code in wrong])
-        # Answers that rest on the chip say so too.
+        # Answers about the chip say so too.
         later, _ = self.tune(*remote)
         self.assertTrue(any(warning.startswith("drift: ") for warning in later["warnings"]))
 
@@ -147,7 +147,7 @@ class HistoryTest(Folder):
         self.assertEqual(self.measured(*other), self.measured())
         self.assertIn("2 were here already", self.run_cli("history", "import", "-", *other,
                                                           text_in=lines).stdout)
-        # Damaged, cut, or unreadable: nothing is taken in.
+        # Nothing is imported from a file that is damaged, cut, or unreadable.
         third = ["--db", str(self.folder / "third.db")]
         cut = self.write("cut.jsonl", lines[:len(lines) // 2])
         self.run_cli("history", "import", cut, *third, expect=3)

@@ -11,7 +11,7 @@ from jobs_folder import CLUSTER, LAUNCHER, MODEL, PYTHON, WORKLOAD, JobsFolder, 
 from jobs_folder import setUpModule  # noqa: F401: unittest calls it
 from programs import MESHWRIGHT
 
-# Prints steps until it is ended, after BODY.
+# Prints steps after BODY until it is ended.
 STEPS = """
 import json, os, pathlib, signal, sys
 {body}
@@ -43,7 +43,7 @@ class LimitsTest(JobsFolder):
 class LocalOptionsTest(LimitsTest):
     """Options of launcher local."""
 
-    # Reserves memory that is never touched, of which there is enough.
+    # Reserves memory that is never touched; the machine has enough of it.
     HOLDS = "import torch; held = torch.empty({}, dtype=torch.uint8)"
     MUCH, LITTLE, LIMIT = 3_000_000_000, 50_000_000, 2_000_000_000
 
@@ -84,7 +84,7 @@ path.write_text(os.environ["CUDA_VISIBLE_DEVICES"] + " of " + os.environ["MESHWR
         if own is not None:
             self.addCleanup(os.environ.__setitem__, "CUDA_VISIBLE_DEVICES", own)
         self.assertEqual(self.sees(), ["0,1 of 0,1"] * 2)
-        # One process may start those of all devices.
+        # One process may start the processes of all devices.
         self.assertEqual(self.sees(processes_per_node=1), ["0,1 of 0,1"])
         os.environ["CUDA_VISIBLE_DEVICES"] = "4,GPU-a,7"
         self.addCleanup(os.environ.pop, "CUDA_VISIBLE_DEVICES", None)
@@ -165,8 +165,8 @@ class ProgressTest(ServedFolder):
 
 
 class BudgetTest(LimitsTest):
-    """A job is ended by the rest of a budget. A trial is expected to take two minutes at least, so that the budget is
-    more, and the job that it ends runs for as long."""
+    """Tests that the rest of a budget ends a job. A trial is expected to take at least two minutes,
+    so the budget is more than that, and the job that it ends runs as long."""
 
     BUDGET, DEVICES = 300, 2  # device-seconds
 
@@ -179,7 +179,7 @@ class BudgetTest(LimitsTest):
         self.assertEqual([(t["outcome"], t["failure_class"]) for t in (first, cut)],
                          [("ok", ""), ("cancelled", "budget")])
         self.assertRegex(cut["failure_message"], "left of the budget")
-        # Cut by what was left, and not by its own limit.
+        # The job was ended by the rest of the budget, and not by its own limit.
         summary = answer["trial_summary"]
         self.assertEqual(summary["stop_reason"], "device_time_limit")
         self.assertGreater(summary["device_seconds"], 0.8 * self.BUDGET)
@@ -190,7 +190,7 @@ class BudgetTest(LimitsTest):
         self.assertEqual(best["estimate"]["provenance"], "measured")
         rows = json.loads(self.run_cli("history", "measurements", "--output", "json").stdout)["measurements"]
         self.assertEqual([row["outcome"] for row in rows], ["ok"])
-        # It is gone from the cluster.
+        # The job has left the cluster.
         if LAUNCHER == "slurm":
             name = next(path.name.split(".")[0] for path in self.jobs.glob("*-t2-a1.began.0"))
             left = subprocess.run(["squeue", "-h", f"--name={name}", "-o", "%T"], capture_output=True, text=True,

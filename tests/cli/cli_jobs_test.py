@@ -1,7 +1,9 @@
-"""Studies whose trials are jobs, as users run them: cli_jobs_test.py MESHWRIGHT MESHWRIGHTD EXAMPLES LAUNCHER PYTHON [TEST...]
+"""Tests studies whose trials are jobs, as users run them: cli_jobs_test.py MESHWRIGHT MESHWRIGHTD
+EXAMPLES LAUNCHER PYTHON [TEST...]
 
-LAUNCHER is local, slurm or kubernetes (the fake of tests/launchers); PYTHON has PyTorch. Jobs run a stand-in for a
-training program, which prints step times by its plan; some tests run the reference step.
+LAUNCHER is local, slurm or kubernetes (the fake of tests/launchers); PYTHON has PyTorch. Jobs run a
+replacement for a training program, which prints step times by its plan. Some tests run the
+reference step.
 """
 
 import contextlib
@@ -89,7 +91,7 @@ class JobsTest(JobsFolder):
     def test_memory_that_lacks_teaches_the_pruner(self):
         self.behave({"mb8": {"dies": True, "hangs": True}, "mb4": {"dies": True, "hangs": True}})
         answer = json.loads(self.tune(trials=100).stdout)
-        needs = 0  # the least that ran out of memory, and more than all that ran
+        needs = 0  # the smallest that ran out of memory, which is above all that ran
         ran = 0
         for trial in answer["trials"]:
             need = self.modelled_memory(trial["plan"])
@@ -104,7 +106,8 @@ class JobsTest(JobsFolder):
         self.assertRegex(" ".join(answer["warnings"]), "rule history: .* ran out of memory")
 
     def test_memory_that_a_limit_takes(self):
-        # The limit is on address space: what PyTorch itself maps, and room for micro-batches of one sequence but not of eight.
+        # The limit is on address space. It has room for what PyTorch itself maps and for
+        # micro-batches of one sequence, but not of eight.
         ask = "import torch; print(next(line for line in open('/proc/self/status') if line.startswith('VmPeak')))"
         mapped = subprocess.run([PYTHON, "-c", ask], capture_output=True, text=True, check=True,
                                 env={**os.environ, "OMP_NUM_THREADS": "1"}).stdout
@@ -157,10 +160,11 @@ class JobsTest(JobsFolder):
 
 
 class ConformanceTest(JobsFolder):
-    """Jobs end in the same way under every launcher. Nodes and engines that fail: ClusterTest, and the tests of
-    the engines (tests/launchers)."""
+    """Tests that jobs end in the same way under every launcher. ClusterTest and the tests of the
+    engines (tests/launchers) cover nodes and engines that fail."""
 
-    # What the program does; outcome and failure class of the trial; attempts.
+    # Each case has the behaviour of the program, the outcome and failure class of the trial, and
+    # the number of attempts.
     CASES = {
         "success": ({}, ("ok", ""), 1),
         "memory of a device": ({"says": "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB",
@@ -188,7 +192,7 @@ class ConformanceTest(JobsFolder):
 
 
 class ServedJobsTest(ServedFolder):
-    """With a server, which may be lost at any moment."""
+    """Runs with a server that may be lost at any moment."""
 
     def test_a_server_runs_jobs_only_when_it_may(self):
         address = self.start()
@@ -199,7 +203,8 @@ class ServedJobsTest(ServedFolder):
         self.assertEqual(self.began(), {})
 
     def test_killed_at_each_step_of_the_journal(self):
-        # Which jobs wait until the server has been killed, and when it is.
+        # Each moment has the jobs that wait until the server has been killed, and the condition for
+        # the kill.
         moments = {
             "written down": (None, lambda states: states != []),
             "submitted": (None, lambda states: states[-1:] not in ([], ["intended"])),
@@ -262,12 +267,12 @@ class ServedJobsTest(ServedFolder):
         for _ in range(3):
             self.wait_for(lambda: self.began())
             self.wait_for(lambda: self.states()[-1:] == ["running"])
-            # A server that is killed before it has taken the study up again did not fall to it.
+            # A server that is killed before it has resumed the study was not lost because of it.
             self.wait_for(lambda: self.study_state(study) == "running")
             self.server.kill()
             self.server.wait()
             address = self.start("--allow-jobs")
-        # A study that has taken its server down three times counts as the cause.
+        # A study that has crashed its server three times is considered the cause.
         self.run_cli("--server", address, "study", "watch", study, expect=1)
         shown = self.run_cli("--server", address, "study", "list").stdout
         self.assertRegex(shown, rf"{study}.*failed")
@@ -318,7 +323,7 @@ class ServedJobsTest(ServedFolder):
 
 
 class KilledTuneTest(ServedFolder):
-    """Without a server; the program itself is killed."""
+    """Runs without a server, so the program itself is killed."""
 
     def kill_tune(self, **job):
         """Kills the program while its first job runs; returns the id of its study."""
@@ -383,7 +388,8 @@ class KilledTuneTest(ServedFolder):
 
 
 class TrialsTest(JobsFolder):
-    """The reference step as a study of eight real trials; scripts/jobs_report.sh holds such ones against sweeps."""
+    """Runs the reference step as a study of eight real trials; scripts/jobs_report.sh compares such
+    studies with sweeps."""
 
     def eight_trials(self, processes):
         cores = min(processes, len(os.sched_getaffinity(0)))  # more processes than cores share them
@@ -444,7 +450,7 @@ class ClusterTest(ServedFolder):
         ask = ["squeue", "-h", f"--name={self.attempt['id']}", "-o", "%N"]
         node = subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip()
         self.addCleanup(subprocess.run, ["scontrol", "update", f"NodeName={node}", "State=RESUME"], check=False,
-                        stderr=subprocess.DEVNULL)  # its daemon may have brought it back
+                        stderr=subprocess.DEVNULL)  # its daemon may have resumed it
         subprocess.run(["scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=test"], check=True)
         self.behave({})
         answer = self.ended(self.address, self.study)

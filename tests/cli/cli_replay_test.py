@@ -1,4 +1,4 @@
-"""The programs as users run them: cli_replay_test.py MESHWRIGHT MESHWRIGHTD EXAMPLES"""
+"""Tests the programs as users run them: cli_replay_test.py MESHWRIGHT MESHWRIGHTD EXAMPLES"""
 
 import json
 import sys
@@ -8,7 +8,7 @@ from programs import Folder
 
 
 class ReplayTest(Folder):
-    """tune --launcher replay: measured results stand in for a cluster."""
+    """Tests `tune --launcher replay`, in which measured results stand in for a cluster."""
 
     ROWS = [{"plan": {"tensor_parallel": 8}, "outcome": "ok", "step_time_seconds": 4.0},
             {"plan": {"tensor_parallel": 2}, "outcome": "ok", "step_time_seconds": 2.0,

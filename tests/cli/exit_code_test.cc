@@ -13,7 +13,7 @@ struct Case {
   int exit_code;
 };
 
-// The contract's table, and cases in which the reason says more than the code.
+// The table of the contract, and cases in which the reason says more than the code.
 const Case kCases[] = {
     {"done", absl::OkStatus(), 0},
     {"internal", absl::InternalError(""), 1},

@@ -64,7 +64,7 @@ TEST_P(FlagTextsTest, NamesTheFlag) {
 INSTANTIATE_TEST_SUITE_P(All, FlagTextsTest, testing::ValuesIn(kFlagCases),
                          [](const auto& row) { return row.param.name; });
 
-// What a store of an older program may hold.
+// A store of an older program may contain such names.
 TEST(ForTerminalTest, StoredNamesCannotMoveTheCursor) {
   v1::ListStudiesResponse studies;
   v1::Study& study = *studies.add_studies();

@@ -1,4 +1,5 @@
-"""Shared by the tests of real jobs: a folder of jobs, a stand-in for a training program, and a server that may be lost."""
+"""Shared by the tests of real jobs: a folder of jobs, a replacement for a training program, and a
+server that may be lost."""
 
 import contextlib
 import json
@@ -44,9 +45,10 @@ def setUpModule():
                           "labels": ["team=tests"]}
 
 
-# Notes that it began, and then does what FOLDER/behaviour.json says about plans with so much tensor parallelism;
-# "drift": the machine is slower by that share with each job; "later": what all jobs but the first do. One that "waits"
-# prints so many steps and goes on when the file FOLDER/go is there.
+# Notes that it began, and then does what FOLDER/behaviour.json says about plans with this tensor
+# parallelism. "drift": the machine gets slower by that share with each job; "later": the behaviour
+# of all jobs but the first. A job that "waits" prints so many steps and continues once the file
+# FOLDER/go exists.
 TRAINER = """
 import json, os, pathlib, signal, sys, time
 folder, case, attempt = pathlib.Path(sys.argv[1]), json.load(open(sys.argv[2])), sys.argv[3]
@@ -101,7 +103,7 @@ class JobsFolder(Folder):
         (self.jobs / "behaviour.json").write_text(json.dumps(by_tensor_parallel))
 
     def let_jobs_wait(self, key=None, **more):
-        """All jobs, or those that `key` names, run until `let_go`."""
+        """Makes all jobs, or those that `key` names, run until `let_go`."""
         (self.jobs / "go").unlink(missing_ok=True)
         does = {"waits": 1, **more}
         self.behave({key: does} if key else {"1": does, "2": does})
@@ -117,7 +119,8 @@ class JobsFolder(Folder):
                             "hang_limit_seconds": 240}, **changes}
 
     def tune_command(self, *args, trials=3, job=None, cluster=CLUSTER, stop_within="0"):
-        """Runs as many trials as it may, unless a ratio ends them; None is the default ratio."""
+        """Returns a command that runs as many trials as it may, unless a ratio ends them; None is
+        the default ratio."""
         ends = [] if stop_within is None else ["--stop-within", stop_within]
         return ["tune", *self.question(MODEL, WORKLOAD, cluster), "--launcher", LAUNCHER, "--job",
                 self.write("job.json", job or self.job()), "--max-trials", str(trials), *ends, "--output", "json", *args]
@@ -170,7 +173,7 @@ class ServedFolder(JobsFolder):
         tried = answer["result"]["trials"]
         self.assertEqual([trial["outcome"] for trial in tried], ["ok"] * trials)
         self.assertEqual(set(self.began().values()), {1}, "an attempt began twice")
-        self.wait_for(lambda: not self.processes(answer["study"]["id"]))  # under Slurm they go a moment later
+        self.wait_for(lambda: not self.processes(answer["study"]["id"]))  # under Slurm they end a moment later
 
     def processes(self, study):
         found = []

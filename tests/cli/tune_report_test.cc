@@ -60,7 +60,7 @@ TEST(StudyReportTest, SaysAllThatMatters) {
   EXPECT_THAT(report,
               HasSubstr("250 of 1,000 plans estimated in 250 ms; proven best of the space"));
   EXPECT_THAT(report, HasSubstr("8.00 s (7.00 s .. 10.0 s)"));
-  // Peak 60 GiB; 80 - 65 GiB are left.
+  // The peak is 60 GiB; 80 - 65 GiB are left.
   EXPECT_THAT(report, HasSubstr("1,536  50.0 %      60.0          15.0  tp2 dp8 mb1 zero1"));
   EXPECT_THAT(report, HasSubstr("1.25x the baseline's speed: 2.00 s less a step (20.0 %)."));
   EXPECT_THAT(report, HasSubstr("memory          500  50.0 %\n"));
