@@ -69,8 +69,8 @@ TEST_P(TemplateTest, PassesEveryCheck) {
 INSTANTIATE_TEST_SUITE_P(All, TemplateTest, testing::Bool(),
                          [](const auto& row) { return row.param ? "Cpp" : "C"; });
 
-// In each of its modes but one the bad model passes: as a whole, and with the parts that a model
-// may lack.
+// The bad model passes in all of its modes but one: as a whole, and with the parts that a model may
+// lack.
 class SaneModelTest : public testing::TestWithParam<std::string> {};
 
 TEST_P(SaneModelTest, PassesEveryCheck) {
@@ -84,7 +84,7 @@ INSTANTIATE_TEST_SUITE_P(All, SaneModelTest,
                          testing::Values("good", "bounds", "explain", "calibration", "batch"),
                          [](const auto& row) { return row.param; });
 
-// On a device of 4 GiB no plan of the usual question would fit.
+// No plan of the usual question would fit a device of 4 GiB.
 TEST(ConformanceTest, AsksOfSmallDevicesWhatFits) {
   const Knowledge knowledge = LoadKnowledge("").value();
   const Problem problem = ConformanceProblem("cpu-generic", {}, knowledge).value();
@@ -93,7 +93,7 @@ TEST(ConformanceTest, AsksOfSmallDevicesWhatFits) {
   EXPECT_EQ(Found(report, "units").outcome, CheckOutcome::kPassed);
 }
 
-// A model is wrong in one way: the check for that fails, and no other.
+// Each model is wrong in one way. The check for that fails, and no other.
 struct Case {
   std::string name;  // the mode
   std::string check;

@@ -1,4 +1,4 @@
-"""The commands about vendors' models, as users run them: MESHWRIGHT MESHWRIGHTD EXAMPLES"""
+"""Tests the commands about vendors' models, as users run them: MESHWRIGHT MESHWRIGHTD EXAMPLES"""
 
 import hashlib
 import json

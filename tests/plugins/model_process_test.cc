@@ -75,7 +75,7 @@ TEST(ModelProcessTest, AProgramThatIsNotThere) {
   EXPECT_THAT(process->log_tail(), HasSubstr("cannot execute"));
 }
 
-// Orphans have left the session and the parent.
+// The orphans have left the session and the parent.
 TEST(ModelProcessTest, WhatItStartedEndsWithIt) {
   const auto orphans = [](ModelProcess& process) { return FolderOf(process); };
   auto process = ModelProcess::Start(SpecOf(BadModel("orphans")).value()).value();
@@ -134,7 +134,7 @@ TEST(ModelProcessTest, TooManyProcessesAreEnded) {
   ProcessSpec spec = ShellSpec("for i in 1 2 3 4 5 6 7 8 9; do sleep 1000 & done; wait");
   spec.limits.processes = 10;  // the shell is one
   const auto within = ModelProcess::Start(spec).value();
-  // Orphans that end without end must not keep it from counting.
+  // An endless series of orphans must not keep it from counting.
   spec = ShellSpec("for i in 1 2 3 4 5 6 7 8 9; do sleep 1000 & done; while :; do (true &); done");
   spec.limits.processes = 9;
   const auto above = ModelProcess::Start(spec).value();
@@ -173,7 +173,7 @@ TEST(ModelProcessTest, WritesOnlyToItsFolderAndReachesNoNetwork) {
   std::filesystem::remove("/var/tmp/meshwright-model-was-here");
 }
 
-// Sockets, devices or memory of the machine would let it leave its view or outlive it.
+// Through sockets, devices or memory of the machine, the model could leave its view or outlive it.
 TEST(ModelProcessTest, ReachesNoSocketAndNoDeviceOfTheMachine) {
   const ModelFolders folders;  // in which the test listens
   const std::string socket = folders.path() + "/others";

@@ -1,4 +1,4 @@
-"""The Python template keeps the contract: MESHWRIGHT MESHWRIGHTD EXAMPLES TEMPLATE"""
+"""Tests that the Python template keeps the contract: MESHWRIGHT MESHWRIGHTD EXAMPLES TEMPLATE"""
 
 import json
 import pathlib

@@ -147,7 +147,7 @@ TEST(StudyWithModelTest, EveryBadModelIsContained) {
     const TemporaryFolder folder;
     const ModelFolders folders;
     FailurePolicy policy = QuickPolicy();
-    // It never serves: no need to wait for that.
+    // It never serves, so there is no need to wait for that.
     if (mode == "garbage") policy.start_timeout = std::chrono::milliseconds(2'000);
     folder.Write("model.json", ManifestText(BadModel(mode)));
     {
