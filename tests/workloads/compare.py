@@ -19,14 +19,15 @@ from train.schedules import Pass
 from train.trainer import Trainer
 
 MODEL = {"layer_count": 4, "hidden_size": 32, "ffn_hidden_size": 64, "attention_head_count": 8,
-         "kv_head_count": 4, "vocab_size": 100}  # so padded otherwise under each tensor_parallel
+         "kv_head_count": 4, "vocab_size": 100}  # so that each tensor_parallel pads differently
 MOE = {"expert_count": 4, "experts_per_token": 2, "expert_ffn_hidden_size": 32,
        "shared_expert_ffn_hidden_size": 48, "first_dense_layer_count": 1}
 WORKLOAD = {"sequence_length": 16, "global_batch_size": 4, "precision": "fp32"}
 STEPS = 2
 
-# A large epsilon makes Adam's step about proportional to the gradient where that is small. With 1e-8
-# it is about the gradient's sign, and two equal runs differ by whole steps where a gradient is rounding.
+# A large epsilon makes Adam's step roughly proportional to the gradient if that is small. With
+# 1e-8, it is roughly the gradient's sign, and two equal runs differ by whole steps if a gradient is
+# rounding.
 ADAM = Adam(learning_rate=0.01, epsilon=1e-3)
 
 
@@ -37,7 +38,7 @@ def case_of(model=None, workload=None, plan=None, ranks=1):
 
 
 def train(case, rank, size):
-    """Gives the trainer after its steps, [(loss, norm)], and the gradients of the first step."""
+    """Returns the trainer after its steps, [(loss, norm)], and the gradients of the first step."""
     trainer = Trainer(case, make_groups(case[2], rank, size, DEVICES["cpu"]), seed=1, adam=ADAM)
     figures, first = [], {}
     for step in range(STEPS):
@@ -51,7 +52,7 @@ def train(case, rank, size):
 
 
 def parts(unit, shard):
-    """The unit's tensors of this tensor-parallel rank, by the name of the weight."""
+    """Returns the unit's tensors on this tensor-parallel rank, by the name of the weight."""
     whole = comm.all_gather(shard.clone(), unit.shard_group)
     found, offset = {}, 0
     for weight in unit.weights:
@@ -62,7 +63,8 @@ def parts(unit, shard):
 
 
 def padded(weight, wanted):
-    """As this plan pads it; with zeros, which the padding must still be after training."""
+    """Pads a weight as this plan does, with zeros, which the padding must still have after
+    training."""
     whole = wanted.new_zeros(weight.shape)
     weight.without_padding(whole).copy_(wanted)
     return whole
@@ -70,7 +72,7 @@ def padded(weight, wanted):
 
 @functools.lru_cache(maxsize=None)
 def single(model, workload):
-    """The same in one process: whole gradients and weights by name."""
+    """Returns the same from one process: whole gradients and weights by name."""
     workload = json.loads(workload)
     batch = workload.get("global_batch_size", WORKLOAD["global_batch_size"])
     case = case_of(json.loads(model), workload, {"micro_batch_size": batch})
@@ -85,8 +87,9 @@ def single(model, workload):
 
 
 def differences(rank, size, model, workload, plan):
-    """Largest differences of this rank to the single process, each relative to the largest value of
-    its tensor, where the worst were, and which weights the rank and the single process have."""
+    """Returns the largest differences of this rank from the single process, each relative to the
+    largest value of its tensor; where the worst were; and which weights the rank and the single
+    process have."""
     figures, gradients, weights = single(json.dumps(model), json.dumps(workload))
     trainer, mine, my_gradients = train(case_of(model, workload, plan, size), rank, size)
     found = {"loss": 0.0, "norm": 0.0, "gradient": 0.0, "weight": 0.0, "worst": {}, "names": [],
@@ -111,14 +114,15 @@ def differences(rank, size, model, workload, plan):
 
 
 def _number(error):
-    """No comparison with a NaN holds, so that a maximum would pass it over."""
+    """Returns infinity for a NaN. Every comparison with a NaN is false, so a maximum would skip
+    it."""
     return math.inf if math.isnan(error) else error
 
 
 def holdings(rank, size, plan):
-    """What this rank keeps between the forward and the backward pass of a micro-batch, and after it:
-    numbers of values."""
-    case = case_of({"vocab_size": 256}, plan=plan, ranks=size)  # a multiple of all that it is padded to
+    """Returns the numbers of values that this rank keeps between the forward and the backward pass
+    of a micro-batch, and after it."""
+    case = case_of({"vocab_size": 256}, plan=plan, ranks=size)  # a multiple of every padded size
     trainer = Trainer(case, make_groups(case[2], rank, size, DEVICES["cpu"]), seed=1)
     units, saved = trainer.stage.units, {}
     weights = {unit.flat.data_ptr() for unit in units}

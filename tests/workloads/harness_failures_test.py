@@ -1,4 +1,4 @@
-"""Why a run failed, by the tables of rules: harness_failures_test.py"""
+"""Tests how the tables of rules explain failures: harness_failures_test.py"""
 
 import json
 import os
@@ -11,7 +11,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent / "
 
 from measure import failures  # noqa: E402
 
-# A line that each rule must find, and what it must make of it; the shape is of the source that the rule names.
+# The lines that each rule must find, and its verdict. Each line has the form of the source that the
+# rule names.
 FAILING_LINES = [
     ('{"event": "failure", "class": "OUT_OF_DEVICE_MEMORY", "rank": 3}', "train_step says memory", "oom_device"),
     ('{"event": "failure", "class": "OUT_OF_HOST_MEMORY", "rank": 3}', "train_step says host memory", "oom_host"),
@@ -76,7 +77,7 @@ FAILING_LINES = [
     ("[rank3]: ValueError: something else", "exception", "crash"),
     ("run.sh: line 3:    12 Segmentation fault      (core dumped) ./train", "shell says crash", "crash"),
 ]
-# Lines of healthy or otherwise failing runs that must decide nothing.
+# Lines of runs that are healthy or fail for another reason. They must not decide anything.
 HARMLESS_LINES = [
     "Warning: The HCCL execution timeout was set to never timeout, so it is bigger than watchdog timeout 1800000ms",
     "NCCL INFO NCCL_IB_TIMEOUT set by environment to 22.",

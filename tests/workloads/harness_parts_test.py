@@ -1,4 +1,4 @@
-"""The parts of the harness by themselves: harness_parts_test.py"""
+"""Tests the parts of the harness separately: harness_parts_test.py"""
 
 import ast
 import json
@@ -26,9 +26,9 @@ GIB, MIB = 2**30, 2**20
 
 
 class FormatsTest(unittest.TestCase):
-    # The samples are written after the real shape, with round numbers: Megatron-LM training_log() and
-    # report_memory(); FlagScale under torchrun --tee; DeepSpeed ThroughputTimer, wall_clock_breakdown,
-    # see_memory_usage() and PipelineEngine; regex.log is nanoGPT's line.
+    # The samples follow the real format, with round numbers: Megatron-LM training_log() and
+    # report_memory(); FlagScale under torchrun --tee; DeepSpeed ThroughputTimer,
+    # wall_clock_breakdown, see_memory_usage() and PipelineEngine; regex.log is nanoGPT's line.
     # file, format, options, (step, seconds, loss) of each time, peak, reserved
     CASES = [
         ("megatron", "megatron", {}, [(1, 8.9124, 10.83217), (2, 1.5528, 10.81044), (3, 1.5481, None)],
@@ -36,7 +36,7 @@ class FormatsTest(unittest.TestCase):
         ("flagscale", "flagscale", {}, [(1, 12.0319, 11.9), (2, 2.21, 11.7)], 21504 * MIB, 23552 * MIB),
         # 256 / 64, 256 / 51.2; the breakdown of the same step does not count again
         ("deepspeed", "deepspeed", {"global_batch_size": 256}, [(2, 4.0, None), (3, 5.0, None)], 20 * GIB, None),
-        # 0.9 + 2.8 + 0.3: without the batch the rate is no time
+        # 0.9 + 2.8 + 0.3: without the batch size, the rate gives no time
         ("deepspeed", "deepspeed", {}, [(None, 4.0, None)], 20 * GIB, None),
         # 3.85930 + 11.26797 + 0.82919
         ("deepspeed_breakdown", "deepspeed", {}, [(None, 15.95646, None)], int(12.5 * GIB), 14 * GIB),
@@ -108,10 +108,10 @@ class StepTimesTest(unittest.TestCase):
         return times
 
     def test_ranks_are_those_of_the_published_table(self):
-        # Table of binomial intervals for the median: n, interval [x(k), x(n-k+1)] of the least level >= 80 %:
-        # 4: 1,4 87.5 %; 5: 1,5 93.8 %; 6: 1,6 96.9 % (2,5 is 78.1 %); 7: 2,6 87.5 %; 9: 3,7 82.0 %;
-        # 10: 3,8 89.1 %; 13: 4,10 90.8 % (5,9 is 73.3 %); 15: 5,11 88.2 %; 17: 6,12 85.7 %; 19: 7,13 83.3 %;
-        # 20: 7,14 88.5 %.
+        # Table of binomial intervals for the median: n, interval [x(k), x(n-k+1)] of the lowest
+        # level >= 80 %: 4: 1,4 87.5 %; 5: 1,5 93.8 %; 6: 1,6 96.9 % (2,5 is 78.1 %); 7: 2,6 87.5 %;
+        # 9: 3,7 82.0 %; 10: 3,8 89.1 %; 13: 4,10 90.8 % (5,9 is 73.3 %); 15: 5,11 88.2 %;
+        # 17: 6,12 85.7 %; 19: 7,13 83.3 %; 20: 7,14 88.5 %.
         table = {1: None, 2: None, 3: None, 4: 1, 5: 1, 6: 1, 7: 2, 9: 3, 10: 3, 13: 4, 15: 5, 17: 6, 19: 7, 20: 7}
         self.assertEqual({count: rank_of_interval(count) for count in table}, table)
         # 500 values: 250.5 - 1.28155 * sqrt(500) / 2 = 236.2
@@ -123,7 +123,8 @@ class StepTimesTest(unittest.TestCase):
         for _ in range(500):
             low, high = self.times([draw.lognormvariate(0, 0.5) for _ in range(9)]).interval  # median 1
             hits += low <= 1 <= high
-        # The true level for nine values is 82.0 %; four standard errors are 4 * sqrt(0.82 * 0.18 / 500) = 6.9 %.
+        # The true level for nine values is 82.0 %; four standard errors are 4 * sqrt(0.82 * 0.18 /
+        # 500) = 6.9 %.
         self.assertAlmostEqual(hits / 500, 0.82, delta=0.069)
 
     def test_summary(self):
@@ -135,9 +136,10 @@ class StepTimesTest(unittest.TestCase):
 
     def test_drift(self):
         rising = self.times([1 + 0.01 * i for i in range(20)])
-        # Sorted it is the same: median (1.09 + 1.10) / 2, slope 0.01 a step.
+        # The sorted values are the same: median (1.09 + 1.10) / 2, slope 0.01 per step.
         self.assertAlmostEqual(rising.drift_ratio_per_step, 0.01 / 1.095)
-        # Halves 1.045 and 1.145; the interval is ranks 7 and 14: 1.06 .. 1.13, so 0.07 wide.
+        # The halves have medians 1.045 and 1.145. The interval is ranks 7 and 14: 1.06 .. 1.13, so
+        # it is 0.07 wide.
         first, second = rising.drift(0.02)
         self.assertAlmostEqual(first, 1.045)
         self.assertAlmostEqual(second, 1.145)
@@ -153,10 +155,11 @@ class StepTimesTest(unittest.TestCase):
 
     def test_steps_that_repeat_or_skip(self):
         times = StepTimes(warmup=5)
-        for step in (10, 20, 20, 10, 30, 40):  # every tenth is printed, by two ranks
+        for step in (10, 20, 20, 10, 30, 40):  # two ranks print every tenth step
             times.add(1.0, step)
         self.assertEqual((times.ignored, times.steps_per_sample, len(times)), (2, 10, 4))
-        # The first line tells nothing of how many steps it covers and counts one; the second covers 10.
+        # The first line does not say how many steps it covers and counts as one; the second covers
+        # 10.
         self.assertEqual((times.warmup_steps, len(times.measured)), (11, 2))
 
     def test_the_job_may_name_its_warmup(self):
@@ -164,7 +167,7 @@ class StepTimesTest(unittest.TestCase):
         for step in range(6):
             times.add(1.0, step, is_warmup=step < 4)
         self.assertEqual((times.warmup_steps, len(times.measured)), (4, 2))
-        for warmup, left_out in ((3, 4), (5, 5)):  # the longer of the two, not their sum
+        for warmup, left_out in ((3, 4), (5, 5)):  # the larger of the two, not their sum
             times = StepTimes(warmup)
             for step in range(8):
                 times.add(1.0, step, is_warmup=step < 4)
@@ -177,7 +180,7 @@ class MaskingTest(unittest.TestCase):
                          "KEY": "short", "API_KEY": "plainvalue1-longer"},
                         ["train", "--wandb-api-key", "plainvalue3", "--hub-token=plainvalue4", "DB_PASSWORD=plainvalue5",
                          "--num-key-value-heads", "12345678", "--token"])
-        cases = [  # line, what must be gone
+        cases = [  # line, text that must be removed
             ("uses plainvalue1 here", "plainvalue1"), ("x plainvalue1-longer y", "-longer"),
             ("plainvalue2", "plainvalue2"), ("plainvalue3", "plainvalue3"), ("a=plainvalue4;", "plainvalue4"),
             ("plainvalue5", "plainvalue5"), ("hf_" + "a1" * 17, "a1a1"), ("ghp_" + "b2" * 18, "b2b2"),
@@ -326,7 +329,8 @@ class SuspectsTest(unittest.TestCase):
         return sample
 
     def test_reasons(self):
-        # Ten seconds later on four processors, so 40 s of processor time; 22 s were ours.
+        # Ten seconds later on four processors, there were 40 s of processor time, of which 22 s
+        # were ours.
         quiet = {"monotonic": 110.0, "wall": 5010.0, "busy": 50.0 + 22 + 3, "own": 20.0 + 22}
         for changes, reason, number in (
                 ({}, None, None),  # 3 of 40 s
@@ -352,16 +356,17 @@ class SuspectsTest(unittest.TestCase):
         child.wait()
         child.stdout.close()
         self.assertGreaterEqual(alive, 0.25)
-        self.assertGreaterEqual(Sample(own).own - before, alive)  # also when it is gone
+        self.assertGreaterEqual(Sample(own).own - before, alive)  # even after it has ended
 
     def test_the_time_of_other_ranks_of_the_attempt_is_ours(self):
         burn = ("import os, signal, time\nwhile time.process_time() < 0.5: pass\nprint(os.getpid(), flush=True)\n"
                 "signal.pause()")
-        # No other test's, which may run at the same time.
+        # The name is unique, because another test may run at the same time.
         own = f"parts{os.getpid()}"
         for attempt, is_ours in ((own, True), (own + "-2", False), ("x" + own, False)):
             before = Sample(own).own
-            # An orphan, so no child of ours; so are ranks under harnesses that srun started.
+            # The process is an orphan and not our child, like ranks under harnesses that srun
+            # started.
             shell = subprocess.Popen(["sh", "-c", f"{sys.executable} -c '{burn}' &"], stdout=subprocess.PIPE,
                                      env={**os.environ, "MESHWRIGHT_ATTEMPT": attempt})
             orphan = int(shell.stdout.readline())

@@ -1,4 +1,5 @@
-"""The harness's processes end, and other ranks tell: harness_ranks_test.py"""
+"""Tests that the harness's processes end, and that other ranks report failures:
+harness_ranks_test.py"""
 
 import contextlib
 import json
@@ -10,7 +11,8 @@ import unittest
 
 from jobs import CODES, Folder, is_alive, wait_until
 
-# Starts a helper in its group and one in a session of its own (as torchrun does), which ignore TERM; orphans one more.
+# Starts a helper in its group and one in a session of its own (as torchrun does), both of which
+# ignore TERM, and leaves one more as an orphan.
 FAMILY = """
 here = os.path.dirname(os.path.abspath(__file__))
 stubborn = "import os, signal; signal.signal(15, signal.SIG_IGN); print(os.getpid(), flush=True); signal.pause()"
@@ -21,7 +23,7 @@ subprocess.run(["setsid", "sh", "-c", "sleep 100 & echo $! >>" + os.path.join(he
 print(os.getpid(), os.getppid(), file=open(os.path.join(here, "command"), "w"), flush=True)
 print(os.getpid(), file=pids, flush=True)
 """
-# The job goes on when all four have said so.
+# The job continues once all four have reported.
 ALL_ARE_THERE = """
 while open(os.path.join(here, "pids")).read().count("\\n") < 4: pass
 """
@@ -70,7 +72,7 @@ class NothingIsLeftTest(Folder):
         process = self.started(self.command(FAMILY + "steps(3); signal.pause()"))
         pids = self.pids(4)
         command, keeper = self.command_and_keeper()
-        process.send_signal(signal.SIGSTOP)  # it cannot clean up behind the keeper
+        process.send_signal(signal.SIGSTOP)  # so that it cannot clean up after the keeper
         os.kill(keeper, signal.SIGKILL)
         process.kill()
         self.assertTrue(self.gone([command]))

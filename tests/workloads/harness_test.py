@@ -1,4 +1,4 @@
-"""The harness with real child processes: harness_test.py"""
+"""Tests the harness with real child processes: harness_test.py"""
 
 import json
 import os
@@ -24,7 +24,8 @@ class MeasureTest(Folder):
             print(json.dumps({"meshwright": 1, "event": "memory", "peak_bytes": [100, 300]}))
             print("on stderr", file=sys.stderr)
             """, "--warmup", "2", "--min-steps", "7"), "ok")
-        # Measured, sorted: 0.1 0.2 0.3 0.4 0.5 0.7 10; the interval of seven is from the second to the sixth.
+        # Measured and sorted: 0.1 0.2 0.3 0.4 0.5 0.7 10. The interval of seven is from the second
+        # to the sixth.
         expected = {"step_time_seconds": 0.4, "step_time_low_seconds": 0.2, "step_time_high_seconds": 0.7,
                     "steps": 7, "warmup_steps": 2, "loss_first": 9, "loss_last": 1,
                     "exit_code": 0, "signal": None, "ended_by": "command",
@@ -135,7 +136,7 @@ class MeasureTest(Folder):
             (line["state"] for line in lines), key=["STARTING", "WARMUP", "MEASURING", "COLLECTING"].index))
         self.assertLessEqual({"WARMUP", "MEASURING", "COLLECTING"}, {line["state"] for line in lines})
         self.assertTrue(all(line["token"] == 7 and line["attempt"] == "a1" for line in lines))
-        self.assertLessEqual(len(lines), seconds + 1)  # one a second, and the first
+        self.assertLessEqual(len(lines), seconds + 1)  # one per second, and the first
         self.assertIn((8, 0.25), [(line["steps"], line["step_time_seconds"]) for line in lines])
 
     def test_other_formats_reach_the_result(self):
@@ -164,7 +165,7 @@ class MeasureTest(Folder):
 
 
 class FailureTest(Folder):
-    # class, rule, the job; its message goes through the whole harness
+    # class, rule, job; its message goes through the whole harness
     JOBS = [
         ("oom_device", "PyTorch allocator", "steps(3); raise RuntimeError('CUDA out of memory. Tried to allocate')"),
         ("oom_device", "train_step memory", "steps(3); sys.exit(40)"),
@@ -211,10 +212,11 @@ class FailureTest(Folder):
         result = self.result(self.command("steps(8); print('stuck', flush=True); signal.pause()",
                                           "--hang-limit", "1"), "hang")
         self.assertIn("no step for 1 s after step 8", result["message"])
-        self.assertEqual((result["steps"], result["step_time_seconds"]), (3, 0.01))  # known so far, all the same
+        self.assertEqual((result["steps"], result["step_time_seconds"]), (3, 0.01))  # the steps so far are known nevertheless
 
     def test_ten_slow_steps_are_no_hang(self):
-        # Steps that say 2 s: the limit is 20 s although 1 s was asked for, so a pause of 1.5 s passes.
+        # The steps say 2 s, so the limit is 20 s although 1 s was requested, and a pause of 1.5 s
+        # passes.
         self.result(self.command("steps(10, 2.0); time.sleep(1.5); steps(10, 2.0, first=11)",
                                  "--hang-limit", "1", "--min-steps", "12"), "ok")
 
@@ -246,7 +248,8 @@ class FailureTest(Folder):
         self.result(self.command("steps(14); step(15, loss=float('nan')); signal.pause()"), "numeric")
 
     def ended_by_term(self, token):
-        """The result of a run that got TERM with 20 steps, where rank 1 failed under that token."""
+        """Returns the result of a run that got TERM after 20 steps, where rank 1 failed under that
+        token."""
         (self.folder / "pids").unlink(missing_ok=True)
         process = self.started(self.command(f"""
             for number in range(1, 26):

@@ -1,4 +1,4 @@
-"""Jobs given as text, run under the harness in a folder of their own."""
+"""Runs jobs that are given as text under the harness, in a folder of their own."""
 
 import json
 import os
@@ -20,7 +20,7 @@ CODES = {"ok": 0, "oom_device": 40, "oom_host": 41, "invalid_config": 42, "numer
          "timeout": 46, "start_timeout": 47, "node_failure": 48, "launch_error": 49, "metrics_missing": 50,
          "cancelled": 51}
 
-# Stands before every job's text.
+# Precedes every job's text.
 PRELUDE = """
 import json, os, signal, subprocess, sys, time
 
@@ -50,7 +50,8 @@ class Folder(unittest.TestCase):
         self.environment = {key: value for key, value in os.environ.items() if "RANK" not in key}
 
     def command(self, job, *options, behind=()):
-        """The harness's arguments for a job given as text; `behind` are the job's own."""
+        """Returns the harness's arguments for a job given as text; `behind` holds the job's own
+        arguments."""
         script = self.folder / "job.py"
         script.write_text(PRELUDE + textwrap.dedent(job))
         return self.of(sys.executable, script, *behind, options=options)
@@ -64,7 +65,7 @@ class Folder(unittest.TestCase):
                               timeout=60, check=False)
 
     def result(self, command, expect):
-        """Runs the harness; gives its result, which file, stdout and exit code agree on."""
+        """Runs the harness and returns its result. File, stdout and exit code must agree on it."""
         done = self.finished(command)
         lines = done.stdout.decode().splitlines()
         self.assertEqual(len(lines), 1, done)
@@ -85,7 +86,7 @@ class Folder(unittest.TestCase):
         return process
 
     def pids(self, count):
-        """The ids that a job wrote, once they are all there."""
+        """Returns the ids that a job wrote, once there are `count`."""
         def read():
             return [int(text) for text in path.read_text().split()] if path.exists() else []
         path = self.folder / "pids"

@@ -1,9 +1,11 @@
-"""Every parallel form of the reference step gives the losses, gradients and weights of one process.
+"""Tests that every parallel form of the reference step gives the losses, gradients and weights of
+one process.
 
-Tolerances, relative to the largest value of a tensor: all is fp32, which rounds at 6e-8. Sums of some
-hundred terms in another order differ by a few 1e-7; what was seen of gradients is 9e-7. Adam turns an
-error e of a gradient into up to e / epsilon of its step, so weights differ by up to largest gradient /
-epsilon = 100 times more; what was seen is 2.4e-5. A missing or doubled term shows as 1e-2 and more.
+The tolerances are relative to the largest value of a tensor. Everything is fp32, which rounds at
+6e-8. Sums of some hundred terms in another order differ by a few 1e-7; the largest difference seen
+of gradients is 9e-7. Adam turns an error e of a gradient into up to e / epsilon of its step, so
+weights differ by up to largest gradient / epsilon = 100 times more; the largest seen is 2.4e-5. A
+missing or doubled term shows as 1e-2 or more.
 """
 
 import unittest
@@ -104,7 +106,8 @@ class ParallelFormsTest(unittest.TestCase):
         self.assertEqual(names, set(found[0]["all_names"]))
 
     def test_bf16(self):
-        """Moves and sums of bf16, which this backend lacks. Roundings of 4e-3 differ from plan to plan."""
+        """Tests moves and sums of bf16, which this backend lacks. Roundings of 4e-3 differ between
+        plans."""
         for ranks, model, plan in ((4, {}, {**SP, "zero_stage": 3}), (2, MOE, {"expert_parallel": 2}),
                                    (2, {}, {"pipeline_parallel": 2, "zero_stage": 1}),
                                    (2, {}, {"context_parallel": 2})):
@@ -118,13 +121,13 @@ class ParallelFormsTest(unittest.TestCase):
             self.assertLess(one["gradient"], 2e-2)
 
     def test_padding_of_the_vocabulary_and_odd_sizes(self):
-        # Flat pieces of odd lengths, which the ranks that share them pad.
+        # Flat pieces have odd lengths, so the ranks that share them pad them.
         self.check(self.differences(2, ODD_SIZES, {"zero_stage": 3, "micro_batch_size": 3},
                                     {"global_batch_size": 6}))
 
 
 class MemoryTest(unittest.TestCase):
-    """What gives the same numbers must also save what it is there to save."""
+    """Tests that forms with the same numbers also save the memory that they are meant to save."""
 
     def setUp(self):
         torch.set_num_threads(1)
@@ -146,7 +149,8 @@ class MemoryTest(unittest.TestCase):
 
     def test_recompute(self):
         none, selective, full = (compare.holdings(0, 1, plan)["saved"] for plan in ({}, SELECTIVE, FULL))
-        # The scores: 4 layers x 8 heads x 16 x 16 tokens, before and after softmax at least.
+        # This counts the scores: 4 layers x 8 heads x 16 x 16 tokens, at least before and after
+        # softmax.
         self.assertGreater(none - selective, 4 * 8 * 16 * 16)
         self.assertLess(full, 0.2 * none)
 

@@ -1,4 +1,5 @@
-"""Processes that stay up for many cases: starting PyTorch costs seconds, a case a fraction of one."""
+"""Processes that stay up for many cases, because starting PyTorch costs seconds, and a case a
+fraction of one."""
 
 import os
 import tempfile
@@ -24,7 +25,7 @@ def _work(rank, size, folder, tasks, results):
 
 
 class Pool:
-    """`size` ranks that each run function(rank, size, *arguments)."""
+    """A pool of `size` ranks that each run function(rank, size, *arguments)."""
 
     def __init__(self, size):
         self.folder = tempfile.TemporaryDirectory(prefix="meshwright-pool-")
@@ -38,7 +39,7 @@ class Pool:
             worker.start()
 
     def run(self, function, *arguments):
-        """What each rank gave, in order of ranks."""
+        """Returns the result of each rank, in the order of ranks."""
         for tasks in self.tasks:
             tasks.put((function, arguments))
         given = [self.results.get(timeout=120) for _ in self.tasks]

@@ -1,4 +1,4 @@
-"""train_step.py as jobs run it: its lines, its exit codes, what it refuses."""
+"""Tests train_step.py as jobs run it: its lines, its exit codes, and what it refuses."""
 
 import contextlib
 import io
@@ -98,17 +98,19 @@ class ProgramTest(unittest.TestCase):
         self.assertIn('"result"', out)
 
     def test_peak_memory_is_that_of_the_model(self):
-        # 16 bytes a weight: itself, its gradient and two moments. Vocabulary x hidden in and out; in each of 2 layers
-        # 3 x hidden x ffn, and hidden^2 for queries, for 2 of 4 heads of keys and values, and for the output.
+        # There are 16 bytes per weight: itself, its gradient and two moments. The weights are
+        # vocabulary x hidden in and out; in each of 2 layers 3 x hidden x ffn, and hidden^2 for
+        # queries, for 2 of 4 heads of keys and values, and for the output.
         weights = 2 * 256 * 768 + 2 * 3 * 768 * 3072 + 2 * 3 * 768**2
         for model, low, high in ((dict(hidden_size=768, ffn_hidden_size=3072), 16 * weights, 24 * weights),
-                                 ({}, 0, 40e6)):  # a tiny one: less than the libraries, which are some 240 MB
+                                 ({}, 0, 40e6)):  # a tiny model takes less than the libraries, which take 240 MB
             lines = self.run_step("--case", self.case(**model), "--steps", "2", "--warmup", "1")
             peak, = next(line for line in lines if line["event"] == "memory")["peak_memory_bytes_by_rank"]
             self.assertTrue(low < peak < high, (low, peak, high))
 
     def test_memory(self):
-        # 2 x 256 x 4096 x 4 bytes of vocabulary alone, with gradients and Adam 5 times.
+        # The vocabulary alone has 2 x 256 x 4096 x 4 bytes; gradients and Adam make it 5 times
+        # that.
         lines = self.run_step("--case", self.case(hidden_size=4096), "--memory-limit", "30000000",
                               code=ExitCode.OUT_OF_DEVICE_MEMORY)
         self.assertEqual(self.failures(lines), {("OUT_OF_DEVICE_MEMORY", 0)})
@@ -122,7 +124,7 @@ class ProgramTest(unittest.TestCase):
         slurm = {"SLURM_NTASKS": "1", "SLURM_PROCID": "0", "SLURM_LOCALID": "0"}
         task = {**slurm, "SLURM_NTASKS": "4", "SLURM_STEP_ID": "0"}
         for environment, processes, ranks, starts in (
-                # A script of sbatch, for one task and for four, and a task of srun.
+                # The cases are a script of sbatch, for one task and for four, and a task of srun.
                 (slurm, 2, 2, True), ({**slurm, "SLURM_NTASKS": "4"}, 4, 4, True), (task, 4, 4, False),
                 (task, None, 4, False), ({**slurm, "SLURM_STEP_ID": "0"}, 2, 2, True), ({}, None, 1, False),
                 ({"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", **slurm}, 2, 2, False)):
@@ -130,7 +132,7 @@ class ProgramTest(unittest.TestCase):
                     mock.patch.dict(os.environ, environment, clear=True):
                 rank, starts_others = train_step.place(processes)
                 self.assertEqual((rank.world_size, starts_others), (ranks, starts))
-        # A variable that somebody left, and a batch script's.
+        # The variables are one that was left set, and those of a batch script.
         lines = self.run_step("--case", self.case(), "--processes", "2", "--steps", "1", "--warmup", "0",
                               WORLD_SIZE="4", **slurm)
         self.assertEqual((lines[0]["ranks"], lines[-1]["event"]), (2, "result"))
@@ -192,7 +194,7 @@ class ProgramTest(unittest.TestCase):
 
 
 class LauncherTest(unittest.TestCase):
-    """With ranks that are not PyTorch's, which cost nothing to start."""
+    """Tests the launcher with ranks that do not load PyTorch, which start at once."""
 
     def launch(self, rank_program):
         program = f"import sys; sys.path.insert(0, {str(WORKLOADS)!r}); from train.launcher import launch; " \
@@ -215,7 +217,8 @@ class LauncherTest(unittest.TestCase):
                          (82, [("CRASH", 1)]))
 
     def test_who_was_ended_for_memory(self):
-        """By the count of the group's own folder, not of the root."""
+        """Tests which rank was ended for memory, by the count of the group's own folder, not of the
+        root."""
         with tempfile.TemporaryDirectory() as root:
             own = pathlib.Path(root, "job", "step")
             own.mkdir(parents=True)
@@ -241,12 +244,12 @@ class LauncherTest(unittest.TestCase):
 
 
 class RefusalTest(unittest.TestCase):
-    """Each names the field. (path, changes of model, workload, plan, ranks)"""
+    """Tests that each refusal names the field. (path, changes of model, workload, plan, ranks)"""
 
     MOE = {"expert_count": 4, "experts_per_token": 2, "expert_ffn_hidden_size": 32}
     CASES = [
         ("model.mla", {"mla": {"kv_lora_rank": 8}}, {}, {}, 1),
-        ("model.hidden_size", {"hidden_size": 3}, {}, {}, 1),  # of 4 heads
+        ("model.hidden_size", {"hidden_size": 3}, {}, {}, 1),  # with 4 heads
         ("model.mtp_layer_count", {"mtp_layer_count": 1}, {}, {}, 1),
         ("model.sliding_window", {"sliding_window": 8}, {}, {}, 1),
         ("model.moe.expert_counts", {"moe": {**MOE, "expert_counts": 4}}, {}, {}, 1),
@@ -266,7 +269,7 @@ class RefusalTest(unittest.TestCase):
         ("plan.recompute.modules", {}, {},
          {"recompute": {"granularity": "selective", "modules": ["mlp"]}}, 1),
         ("plan.tensor_paralel", {}, {}, {"tensor_paralel": 2}, 2),
-        ("plan.tensor_parallel", {}, {}, {"tensor_parallel": 4}, 4),  # of 2 key-value heads
+        ("plan.tensor_parallel", {}, {}, {"tensor_parallel": 4}, 4),  # with 2 key-value heads
         ("plan.sequence_parallel", {}, {}, {"sequence_parallel": True}, 1),
         ("plan.sequence_parallel", {"moe": MOE}, {}, {"tensor_parallel": 2}, 2),
         ("plan.expert_parallel", {}, {}, {"expert_parallel": 2}, 2),

@@ -1,6 +1,7 @@
-"""Random plans of 4 ranks against a single process: random_plans.py SEED SECONDS
+"""Compares random plans of 4 ranks with a single process: random_plans.py SEED SECONDS
 
-Not part of the suite, which has a case for each form; this looks for combinations that go wrong.
+This is not part of the suite, which has a case for each form. It looks for combinations that go
+wrong.
 """
 
 import random
@@ -17,7 +18,7 @@ RANKS = 4
 
 
 def random_case(choose):
-    """(model, plan), which need not be legal."""
+    """Returns (model, plan), which may be illegal."""
     model = {}
     for change in (MOE, GPT, TIED):
         model.update(choose([{}, change]))

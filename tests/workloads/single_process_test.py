@@ -1,4 +1,4 @@
-"""The reference step in one process, against what does not come from its own code."""
+"""Tests the reference step in one process against results that do not come from its own code."""
 
 import math
 import unittest
@@ -21,7 +21,7 @@ def trainer_of(model=None, workload=None, plan=None):
 
 
 def gradients_of(trainer):
-    """(loss, norm of the gradient) of the first step."""
+    """Returns (loss, norm of the gradient) of the first step."""
     return trainer.gradients(trainer.batches(0))
 
 
@@ -41,8 +41,8 @@ class ModelTest(unittest.TestCase):
         self.assertLess(losses[-1], losses[0] - 0.05)
 
     def test_gradient_is_the_slope_of_the_loss(self):
-        """Along the gradient g of one weight, the loss changes by |g| a unit of length."""
-        # All experts for each token: the choice of some is not continuous.
+        """Along the gradient g of one weight, the loss changes by |g| per unit of length."""
+        # Each token uses all experts, because the choice of some is not continuous.
         for model in ({}, {"moe": {**MOE, "experts_per_token": 4}},
                       {"mlp": "geglu", "norm": "layernorm", "tied_embeddings": True}):
             trainer = trainer_of(model)
@@ -80,7 +80,8 @@ class ModelTest(unittest.TestCase):
         self.assertEqual(changed.tolist(), [False] * 9 + [True] * 7)
 
     def test_attention_by_hand(self):
-        # One head of two numbers, two tokens: the second weighs keys by exp(q k / sqrt 2).
+        # There are one head of two numbers and two tokens: the second weighs keys by exp(q k / sqrt
+        # 2).
         setting = trainer_of().setting
         setting.positions = torch.arange(2)
         q = torch.tensor([[1.0, 0.0], [2.0, 0.0]]).view(2, 1, 1, 1, 2)
@@ -92,7 +93,7 @@ class ModelTest(unittest.TestCase):
         torch.testing.assert_close(attend(q, k, v, setting).view(2, 2), wanted)
 
     def test_fused_attention_is_given_the_same(self):
-        """PyTorch 1 has none: a plain one with its signature stands in."""
+        """PyTorch 1 has no fused attention, so a plain one with its signature replaces it."""
         def plain(q, k, v, is_causal):
             self.assertTrue(is_causal)
             scores = q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5
@@ -170,7 +171,7 @@ class ScheduleTest(unittest.TestCase):
 
     def needs(self, one, stage, stages, chunks):
         step = -1 if one.is_forward else 1
-        place = one.chunk * stages + stage + step  # of chunks, in the order of the model
+        place = one.chunk * stages + stage + step  # position among the chunks, in the order of the model
         needed = {(stage, one._replace(is_forward=True))} if not one.is_forward else set()
         if 0 <= place < chunks * stages:
             needed.add((place % stages, one._replace(chunk=place // stages)))

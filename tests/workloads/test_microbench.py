@@ -1,4 +1,5 @@
-"""microbench.py as people run it: two ranks on gloo, killed and taken up again, refused, with an item that fails."""
+"""Tests microbench.py as people run it: two ranks on gloo, a killed run that is continued,
+refusals, and an item that fails."""
 
 import json
 import os
@@ -53,7 +54,7 @@ class MicrobenchTest(unittest.TestCase):
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**clean, **environment}, start_new_session=True)
 
     def run_it(self, *arguments, code=0, **environment):
-        """(document, what it said)."""
+        """Returns (document, output)."""
         process = self.start(*arguments, **environment)
         out, errors = process.communicate(timeout=200)
         self.assertEqual(process.returncode, code, out + errors)
@@ -94,7 +95,8 @@ class MicrobenchTest(unittest.TestCase):
         self.assertEqual([(plan["tensor_parallel"], plan["data_parallel"]) for plan in plans], [(2, 1), (1, 2)])
 
     def check_gemm(self, rows):
-        # 4 shapes and 2 batched ones, 3 passes, 2 precisions; with bf16 the unbatched weight gradients once more.
+        # 4 shapes and 2 batched ones, 3 passes, 2 precisions; with bf16, the unbatched weight
+        # gradients count twice.
         self.assertEqual(len(rows), 2 * (4 + 2) * 3 + 4)
         self.assertEqual({(row["precision"], row["pass"]) for row in rows if row["accumulates_fp32"]},
                          {("bf16", "weight_gradient")})
@@ -104,14 +106,14 @@ class MicrobenchTest(unittest.TestCase):
         self.assertEqual({row["kind"] for row in rows},
                          {"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "point_to_point"})
         self.assertEqual({row["rank_count"] for row in rows}, {2})
-        # 2^12 to 2^30 in eleven steps, of which --quick takes those to 2^20.
+        # The design has 2^12 to 2^30 in eleven steps, and --quick takes those up to 2^20.
         self.assertEqual({row["bytes"] for row in rows}, {2**power for power in (12, 14, 16, 17, 19)})
 
     def check_memory(self, rows):
         for operation in ("copy", "scale", "triad"):
             mine = [row for row in rows if row["operation"] == operation]
             self.assertEqual(len(mine), 3)  # 2^16, 2^18, 2^20
-            self.assertLess(mine[0]["time_seconds"], mine[-1]["time_seconds"])  # of a sixteenth of the bytes
+            self.assertLess(mine[0]["time_seconds"], mine[-1]["time_seconds"])  # a sixteenth of the bytes
 
     def test_a_killed_run_is_taken_up_again(self):
         process = self.start("--processes", "2", "--only", "device,memory,sustained_gemm", "--sustained-seconds", "60")
@@ -170,7 +172,7 @@ class MicrobenchTest(unittest.TestCase):
             self.path.unlink()
 
     def test_ranks_that_another_launcher_starts(self):
-        """On what look like two nodes of two."""
+        """Runs on what looks like two nodes of two ranks."""
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = str(probe.getsockname()[1])
@@ -186,7 +188,7 @@ class MicrobenchTest(unittest.TestCase):
         self.check_rows("network", found["items"]["network"])
         self.assertEqual({(row["layout"], row["node_count"], row["rank_count"]) for row in rows},
                          {("rail", 2, 2), ("strided", 2, 2), ("all", 2, 4)})
-        # Steps are of the first node's ranks.
+        # The steps run on the first node's ranks.
         self.assertEqual([row["rank_count"] for row in found["items"]["step"]["rows"]], [2, 2])
 
 

@@ -1,4 +1,5 @@
-"""The parts of microbench.py: the design of shapes, flags, the file, how items go on when something fails."""
+"""Tests the parts of microbench.py: the design of shapes, flags, the file, and how items continue
+if something fails."""
 
 import collections
 import contextlib
@@ -41,15 +42,15 @@ class DesignTest(unittest.TestCase):
                 else:
                     kinds["deep" if k >= 2 * max(m, n) and max(m, n) <= largest / 4 + 64 else "whole"] += 1
                     self.assertEqual({size % 128 for size in (m, n, k)}, {0})
-            # Of every 8 six, of which one is deep at least, one and one; a shape that was met before gives way to the
-            # next.
+            # Of every 8 shapes, six are whole, of which at least one is deep; one is odd, and one
+            # has few rows. A shape that was met before is replaced by the next.
             self.assertTrue(22 <= kinds["whole"] + kinds["deep"] <= 26, kinds)
             self.assertGreaterEqual(min(kinds[kind] for kind in ("rows", "odd", "deep")), 3)
 
     def test_it_is_one_sequence(self):
         self.assertEqual(shapes.design(232, 64, 2048)[:32], shapes.design(32, 64, 2048))
-        # Index 1 in bases 3, 5, 7: a third, a fifth and a seventh of the way from 64 to 2048, by the logarithm:
-        # 64 x 32^(1/3) = 203, 64 x 32^(1/5) = 128, 64 x 32^(1/7) = 105.
+        # Index 1 in bases 3, 5, 7 is a third, a fifth and a seventh of the way from 64 to 2048, by
+        # the logarithm: 64 x 32^(1/3) = 203, 64 x 32^(1/5) = 128, 64 x 32^(1/7) = 105.
         self.assertEqual(shapes.design(1, 64, 2048), [(256, 128, 128)])
 
     def test_sizes_cover_the_range(self):
@@ -80,7 +81,7 @@ class SizesTest(unittest.TestCase):
         self.assertEqual(network.layouts([[0, 1], [2, 3]]),
                          {"rail": [[0, 2], [1, 3]], "strided": [[0, 3], [1, 2]], "all": [[0, 1, 2, 3]]})
         self.assertEqual(network.layouts([[0], [1]]), {"rail": [[0, 1]]})
-        # Ranks dealt out to nodes one by one.
+        # The ranks are assigned to nodes one by one.
         self.assertEqual(network.layouts([[0, 2], [1, 3]])["strided"], [[0, 3], [1, 2]])
 
     def test_steps_are_cases_of_the_reference_step(self):
@@ -90,7 +91,7 @@ class SizesTest(unittest.TestCase):
                 self.assertEqual(len(found), 2)
                 self.assertNotEqual(*found)
                 for case in found:
-                    check_case(case, ranks)  # raises
+                    check_case(case, ranks)  # raises an error if the case is invalid
 
 
 class FlagsTest(unittest.TestCase):
@@ -138,7 +139,7 @@ class FlagsTest(unittest.TestCase):
 
 
 class ItemsTest(unittest.TestCase):
-    """With items that measure nothing."""
+    """Tests with items that measure nothing."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -155,7 +156,7 @@ class ItemsTest(unittest.TestCase):
         return bench
 
     def module(self, count, trouble=None):
-        """An item of so many points, the last of which raises."""
+        """Returns an item with `count` points, the last of which raises."""
         def point(number):
             def prepare():
                 self.calls.append(number)
@@ -186,7 +187,7 @@ class ItemsTest(unittest.TestCase):
         self.assertEqual(found["memory"]["rows"], [{"number": 0, "time_seconds": 0.5},
                                                    {"number": 1, "time_seconds": 1.5}])
         self.assertEqual((found["gemm"]["status"], found["gemm"]["reason"]), ("skipped", "there is none"))
-        # What does not fit is left out.
+        # Points that do not fit are left out.
         self.assertEqual((found["overlap"]["status"], found["overlap"]["reason"], len(found["overlap"]["rows"])),
                          ("measured", 'does not fit in memory: {"number": 1}', 1))
         self.assertEqual(found["step"]["status"], "measured")
@@ -197,7 +198,7 @@ class ItemsTest(unittest.TestCase):
         self.assertEqual(self.calls, [0, 0.5, 1, 1.5, 2])
         self.calls.clear()
         found = self.run_all({"memory": self.module(3)}, "--only", "memory")
-        self.assertEqual(self.calls, [0.5, 1.5, 2, 2.5])  # points of the file are not prepared, but told of
+        self.assertEqual(self.calls, [0.5, 1.5, 2, 2.5])  # points of the file are not prepared, but reported
         self.assertEqual([row["number"] for row in found["memory"]["rows"]], [0, 1, 2])
         self.assertEqual(found["memory"]["status"], "measured")
         self.calls.clear()
