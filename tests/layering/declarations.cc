@@ -116,7 +116,7 @@ bool IsTypeKeyword(std::string_view word) {
          word == "concept" || word == "typename";
 }
 
-// Keywords that stand before the use of a name, not before its declaration.
+// Keywords that precede the use of a name, not its declaration.
 bool IsUseKeyword(std::string_view word) {
   static constexpr std::string_view kWords[] = {
       "return",    "const",  "new",     "case",      "else",      "public",  "typename", "throw",
@@ -177,7 +177,7 @@ class Reader {
     at_ = name;
   }
 
-  // A function, variable or member whose name is that of a type elsewhere: "Bytes Weights(".
+  // Reads a function, variable or member whose name is that of a type elsewhere: "Bytes Weights(".
   void ReadOther() {
     if (at_ == 0 || TextAt(at_ + 1) != "(") return;
     const Token& before = tokens_[at_ - 1];
@@ -188,7 +188,7 @@ class Reader {
 
   std::span<const Token> tokens_;
   std::size_t at_ = 0;
-  std::vector<bool> blocks_;  // true: of a namespace
+  std::vector<bool> blocks_;  // true for a namespace
   bool is_namespace_ = false;
   Declarations declared_;
 };

@@ -7,8 +7,8 @@
 
 namespace meshwright {
 
-// Names that a C++ source declares or uses, as far as its tokens tell: comments, strings and
-// preprocessor lines do not count.
+// These functions find the names that a C++ source declares or uses, as far as its tokens show.
+// Comments, strings and preprocessor lines do not count.
 
 struct Declarations {
   std::set<std::string> types = {};   // defined outside every function and type
@@ -24,11 +24,11 @@ Declarations DeclarationsOf(std::string_view text);
 // A name that may be that of a type.
 struct TypeUse {
   std::string name;
-  int line = 0;  // of its first use
+  int line = 0;  // line of its first use
 };
 
-// Returns the names that a source uses and that begin with a capital letter, each once. Names
-// behind ".", "->" and "::" are left out: they belong to what stands before them.
+// Returns the names that a source uses and that begin with a capital letter, each once. Names after
+// ".", "->" and "::" are left out, because they belong to what precedes them.
 std::vector<TypeUse> TypesUsedIn(std::string_view text);
 
 }  // namespace meshwright

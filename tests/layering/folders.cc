@@ -8,7 +8,7 @@ namespace {
 
 // The arrows of docs/architecture.md. A folder may always use itself.
 constexpr FolderRule kFolders[] = {
-    // The vocabulary, and all the ways to cut a model.
+    // The vocabulary, and all the ways to split a model.
     {.path = "search_space/base", .is_pure = true},
     {.path = "search_space/digest", .is_pure = true},
     {.path = "search_space/spec",
@@ -37,7 +37,7 @@ constexpr FolderRule kFolders[] = {
     {.path = "estimator/frameworks", .may_use = "search_space/ estimator/layer", .is_pure = true},
     {.path = "estimator/fit", .may_use = "search_space/ estimator/terms", .is_pure = true},
 
-    // Why a plan need not be tried.
+    // Rules for plans that need not be tried.
     {.path = "pruner/rules", .may_use = "search_space/ estimator/", .is_pure = true},
     {.path = "pruner", .may_use = "search_space/ pruner/rules", .is_pure = true},
 
@@ -56,7 +56,7 @@ constexpr FolderRule kFolders[] = {
      .may_use = "search_space/ estimator/ pruner/ server/tuner/question server/tuner/export "
                 "server/tuner/learning server/tuner/search"},
 
-    // Who runs studies, and what they run with.
+    // The parts that run studies.
     {.path = "server/process", .may_use = "search_space/base"},
     {.path = "server/engine",
      .may_use = "search_space/ recorder estimator/ server/tuner/ server/process"},
@@ -115,7 +115,7 @@ constexpr FolderRule kFolders[] = {
     {.path = "cli/commands", .may_use = "*"},
     {.path = "cli", .may_use = "*"},
 
-    // Not part of the product.
+    // Folders that are not part of the product.
     {.path = "vendor_models/templates",
      .may_use = "vendor_models/abi",
      .may_use_any_library = true,
@@ -130,17 +130,17 @@ constexpr std::string_view kJson =
     "server/launchers/ server/plugins/ proto/json";
 constexpr std::string_view kWire =
     "proto/json server/convert server/rpc/ server/plugins/ server cli/";
-// POSIX: files that are locked and copied, processes, sockets, the terminal, signals.
+// POSIX is for files that are locked and copied, processes, sockets, the terminal and signals.
 constexpr std::string_view kSystem =
     "recorder server/process server/launchers/ server/plugins/ server/rpc/ server cli/";
 
 constexpr LibraryRule kLibraries[] = {
     {.prefix = "fmt/", .folders = "*"},
     {.prefix = "absl/status/", .folders = "*", .is_quoted = true},
-    // Payloads of statuses.
+    // Needed for the payloads of statuses.
     {.prefix = "absl/strings/cord.h", .folders = "*", .sources_only = true, .is_quoted = true},
-    // Costs are looked up hundreds of thousands of times a search; std::unordered_map took a fifth
-    // of its time.
+    // A search looks up costs hundreds of thousands of times; std::unordered_map took a fifth of
+    // its time.
     {.prefix = "absl/container/flat_hash_map.h", .folders = "estimator/", .is_quoted = true},
     // The stages of a plan are made a million times a second.
     {.prefix = "absl/container/inlined_vector.h", .folders = "estimator/model", .is_quoted = true},
@@ -161,7 +161,7 @@ constexpr LibraryRule kLibraries[] = {
     {.prefix = "boost/", .folders = "server/process", .sources_only = true},
     {.prefix = "grpc", .folders = kWire},  // grpc/, grpcpp/, grpc++/
     {.prefix = "google/protobuf/", .folders = kWire},
-    // Generated from proto/.
+    // Headers that are generated from proto/.
     {.prefix = "google/rpc/", .folders = kWire, .is_quoted = true},
     {.prefix = "meshwright/", .folders = kWire, .is_quoted = true},
     {.prefix = "sys/", .folders = kSystem, .sources_only = true},
@@ -170,7 +170,7 @@ constexpr LibraryRule kLibraries[] = {
     {.prefix = "benchmark/", .folders = "", .reason = "only in bench/"},
 };
 
-// "estimator" holds "estimator/terms/tp.cc", but not "estimator_x/y.cc".
+// Returns true for "estimator/terms/tp.cc" inside "estimator", but not for "estimator_x/y.cc".
 bool IsInside(std::string_view path, std::string_view folder) {
   return path.size() > folder.size() && path.starts_with(folder) && path[folder.size()] == '/';
 }

@@ -11,7 +11,7 @@ namespace meshwright {
 // A list of folders is one text with a space between names. "server/rpc" means that folder only;
 // "server/rpc/" means that folder and every folder inside it; "*" means every folder.
 
-// One folder of the project. The row with the longest path that a file lies in holds for the file.
+// One folder of the project. A file belongs to the row with the longest path that contains it.
 struct FolderRule {
   std::string_view path;
   std::string_view may_use = {};     // list of folders whose headers may be included
@@ -22,8 +22,8 @@ struct FolderRule {
 
 std::span<const FolderRule> FolderRules();
 
-// Third-party headers, by how their path begins. The longest prefix that matches holds. A header
-// with a folder in its path that matches no prefix is refused.
+// Third-party headers, by the beginning of their path. The longest prefix that matches applies. A
+// header with a folder in its path that matches no prefix is refused.
 struct LibraryRule {
   std::string_view prefix;
   std::string_view folders;      // list of folders that may include it
@@ -35,10 +35,10 @@ struct LibraryRule {
 
 std::span<const LibraryRule> LibraryRules();
 
-// Returns the row that holds for a file or header with this path from the root; nullptr if none.
+// Returns the row for a file or header with this path from the root, or nullptr if there is none.
 const FolderRule* FindFolder(std::string_view path);
 
-// Returns the row of the library that a header belongs to; nullptr if no row matches.
+// Returns the row of the library that a header belongs to, or nullptr if no row matches.
 const LibraryRule* FindLibrary(std::string_view header);
 
 // Returns true if a list of folders names `folder`.

@@ -67,7 +67,7 @@ std::optional<std::string> CheckInclude(const Include& include, const FolderRule
   return std::nullopt;
 }
 
-// Comments may speak of clocks. No string of ours holds "//" before the name of one.
+// Comments may mention clocks. No string of ours has "//" before the name of one.
 std::optional<std::string> CheckClock(std::string_view line, const FolderRule& folder) {
   const std::string_view code = line.substr(0, line.find("//"));
   for (const std::string_view clock : kClocks) {

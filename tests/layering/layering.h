@@ -7,8 +7,8 @@
 
 namespace meshwright {
 
-// The rules of docs/architecture.md (folders.h) as checks over the text of the sources. A text
-// check, because the compiler cannot see it: every folder is on the include path.
+// The rules of docs/architecture.md (folders.h) as checks of the text of the sources. The text is
+// checked because the compiler cannot find violations: every folder is on the include path.
 
 struct Violation {
   std::string file = {};
@@ -22,8 +22,8 @@ struct Include {
   bool is_quoted = false;
 };
 
-// Returns the header of a line `#include <x>` or `#include "x"`, with any spaces; nullopt for every
-// other line.
+// Returns the header of a line `#include <x>` or `#include "x"`, with any spaces. Returns nullopt
+// for every other line.
 std::optional<Include> ParseInclude(std::string_view line);
 
 std::vector<std::string_view> SplitLines(std::string_view text);

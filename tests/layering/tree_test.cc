@@ -26,7 +26,7 @@ using testing::Field;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// A small product: two floors, and a room that names a type of the floor below.
+// Returns a small product with two floors, and a room that names a type of the floor below.
 SourceTree SmallTree() {
   return {
       {"low/size.h", "#pragma once\nstruct Size { int bytes = 0; };\n"},
@@ -58,7 +58,7 @@ TEST(SmallTreeTest, CircleOfRoomsIsFound) {
 
 TEST(SmallTreeTest, CircleOfFoldersIsFound) {
   SourceTree tree = SmallTree();
-  // No rooms in a circle: size.cc and box.h are of different rooms than lid.
+  // The rooms form no circle, because size.cc and box.h are not in the same room as lid.
   tree["low/lid.cc"] = "#include \"high/shelf.h\"\n";
   EXPECT_THAT(FindCircles(tree), ElementsAre(Says("high", "folders")));
 }
@@ -113,7 +113,7 @@ std::string ReadFile(const std::filesystem::path& path) {
 
 const std::filesystem::path kRoot = MESHWRIGHT_SOURCE_DIR;
 
-// Every .h and .cc outside build/ and hidden folders, as paths from the root.
+// Returns every .h and .cc outside build/ and hidden folders, as paths from the root.
 std::vector<std::string> SourcesOfTheTree() {
   std::vector<std::string> sources;
   std::filesystem::recursive_directory_iterator entry(kRoot);
@@ -155,7 +155,7 @@ TEST(TreeTest, KeepsTheRules) {
   }
 }
 
-// The walk above would also pass if it saw nothing.
+// The walk above would also pass if it found nothing.
 TEST(TreeTest, IsSeen) {
   std::set<std::string> folders;
   for (const std::string& path : SourcesOfTheTree()) {
@@ -164,7 +164,7 @@ TEST(TreeTest, IsSeen) {
   EXPECT_THAT(folders, testing::IsSupersetOf({"search_space", "tests"}));
 }
 
-// The picture and the check must not drift apart.
+// The page and the check must agree.
 TEST(TreeTest, ArchitectureNamesEveryFolder) {
   const std::string text = ReadFile(kRoot / "docs" / "architecture.md");
   for (const FolderRule& rule : FolderRules()) {
@@ -174,7 +174,7 @@ TEST(TreeTest, ArchitectureNamesEveryFolder) {
   }
 }
 
-// Floor by floor, so that a reader of the log sees the house.
+// Prints the folders floor by floor, so that the log shows the structure.
 TEST(TreeTest, HasFloors) {
   const SourceTree product = ProductOf(SourcesOfTheTree());
   ExpectNone(FindCircles(product));
@@ -190,7 +190,7 @@ TEST(TreeTest, HidesNoArrow) { ExpectNone(FindHiddenArrows(ProductOf(SourcesOfTh
 
 TEST(TreeTest, HasNoLargeFolder) { ExpectNone(FindLargeFolders(ProductOf(SourcesOfTheTree()))); }
 
-// One folder is one target of the build, and one row of the table.
+// Each folder is one target of the build, and one row of the table.
 TEST(TreeTest, EachFolderIsATarget) {
   std::set<std::string> folders;
   for (const auto& [path, text] : ProductOf(SourcesOfTheTree())) {
@@ -205,7 +205,7 @@ TEST(TreeTest, EachFolderIsATarget) {
   }
 }
 
-// What a folder includes it also links, so that no target leans on what another happens to link.
+// A folder links what it includes, so that no target relies on what another one happens to link.
 TEST(TreeTest, EachFolderLinksWhatItIncludes) {
   const auto target_of = [](std::string folder) {
     std::ranges::replace(folder, '/', '_');
