@@ -1,4 +1,4 @@
-"""Which predictions moved: predictions_report_test.py FOLDER_OF_THE_REPORT"""
+"""Tests the report of predictions that moved: predictions_report_test.py FOLDER_OF_THE_REPORT"""
 import sys
 import unittest
 

@@ -1,4 +1,4 @@
-"""What pruning removes: pruning_report_test.py FOLDER_OF_THE_REPORT"""
+"""Tests the report of what pruning removes: pruning_report_test.py FOLDER_OF_THE_REPORT"""
 import sys
 import types
 import unittest
@@ -8,7 +8,8 @@ import pruning_report  # noqa: E402
 
 
 def answers(needed, candidates):
-    """A study that leaves `needed` candidates to no rule, and rules the others out from then on."""
+    """Returns a study in which no rule rules out `needed` candidates, and rules rule out the others
+    from then on."""
     def answer(_binary, _problem, _rows, limit):
         left = candidates - limit
         counts = {"memory": 0, "history": 0, "bound": left if limit >= needed else max(0, left - 1)}

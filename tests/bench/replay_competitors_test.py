@@ -1,4 +1,5 @@
-"""Those that trials are compared with: replay_competitors_test.py FOLDER_OF_COMPETITORS"""
+"""Tests the tuners that trials are compared with: replay_competitors_test.py
+FOLDER_OF_COMPETITORS"""
 import math
 import sys
 import unittest
@@ -45,7 +46,8 @@ class ProcessTest(unittest.TestCase):
     def test_one_observation_by_hand(self):
         process = competitors.Process([[0.0], [competitors.LENGTH]])
         process.observe(0)
-        # Covariance exp(-1/2) of the two, variance 1 + noise^2 of the observation.
+        # The covariance of the two is exp(-1/2), and the variance of the observation is 1 +
+        # noise^2.
         alike, noisy = math.exp(-0.5), 1 + competitors.NOISE**2
         self.assertAlmostEqual(process.mean(1, process.solve([3.0])), 3 * alike / noisy)
         self.assertAlmostEqual(process.variances[1], 1 - alike**2 / noisy)

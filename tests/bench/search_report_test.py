@@ -1,6 +1,7 @@
-"""The search report, end to end on a small question: search_report_test.py REPORT PROGRAMS
+"""Tests the search report, end to end on a small question: search_report_test.py REPORT PROGRAMS
 
-Figures are only looked at, never judged: how fast this machine is today is no property of the program.
+Figures are only read, never judged, because how fast this machine is today is not a property of the
+program.
 """
 import json
 import os
@@ -13,7 +14,7 @@ import unittest
 REPORT, PROGRAMS = (pathlib.Path(arg).resolve() for arg in sys.argv[1:3])
 SMALL = "gpt3_175b_on_64_a100"
 
-# What bin/calculon does, as far as the report can see: work for a pool, and two counts.
+# Does what the report can see of bin/calculon: work for a pool, and two counts.
 CALCULON = """\
 import multiprocessing, sys, time
 assert sys.argv[1] == "llm-optimal-execution" and sys.argv[3:6] == ["64", "1536", "float16"], sys.argv

@@ -132,8 +132,7 @@ class EventLog {
   }
 
  private:
-  static constexpr std::chrono::seconds kPatience{120};  // enough under a sanitizer on a busy
-                                                         // machine
+  static constexpr std::chrono::seconds kPatience{120};  // for a busy machine
   bool Holds(const std::string& state) const {
     for (const EventRecord& event : events_) {
       if (event.kind == kStateEventKind && event.payload == state) return true;

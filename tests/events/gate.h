@@ -10,13 +10,13 @@
 
 namespace meshwright {
 
-// A named pipe at which scripts of jobs wait until the test, or another process of the job, lets
-// one of them through.
+// A named pipe at which the scripts of jobs wait until the test, or another process of the job,
+// lets one of them through.
 class Gate {
  public:
   explicit Gate(std::string path) : path_(std::move(path)) {
     EXPECT_EQ(mkfifo(path_.c_str(), 0600), 0) << path_;
-    end_ = open(path_.c_str(), O_RDWR | O_CLOEXEC);  // so that nobody waits for the other end
+    end_ = open(path_.c_str(), O_RDWR | O_CLOEXEC);  // so that no process waits for the other end
     EXPECT_GE(end_, 0) << path_;
   }
   ~Gate() { close(end_); }
@@ -25,7 +25,7 @@ class Gate {
 
   void Open() const { EXPECT_EQ(write(end_, "\n", 1), 1); }
 
-  // The same as commands of bash.
+  // Return the same as commands of bash.
   [[nodiscard]] std::string WaitCommand() const { return "read -r _ <'" + path_ + "'"; }
   [[nodiscard]] std::string OpenCommand() const { return "echo >'" + path_ + "'"; }
 

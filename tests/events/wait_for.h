@@ -5,9 +5,9 @@
 
 namespace meshwright {
 
-// Waits until `has_happened()` and returns true; returns false if it has not happened within the
-// deadline, which is far above what anything takes on a busy machine. Use it only for what gives
-// no notice: files, processes and servers of others. Nothing else in the tests sleeps.
+// Waits until `has_happened()` and returns true. Returns false if it has not happened within the
+// deadline, which is far above what anything takes on a busy machine. Use it only for things that
+// send no notice: files, processes and servers of others. Nothing else in the tests sleeps.
 template <typename Event>
 [[nodiscard]] bool WaitFor(const Event& has_happened,
                            std::chrono::seconds deadline = std::chrono::seconds(120)) {

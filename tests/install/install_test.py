@@ -1,4 +1,5 @@
-"""The installed product: every program and file comes from the prefix, none from the build or the source.
+"""Tests the installed product. Every program and file comes from the prefix, and none from the
+build or the source.
 
     install_test.py CMAKE BUILD SOURCE PYTHON_WITH_TORCH
 """
@@ -27,7 +28,8 @@ class InstallTest(unittest.TestCase):
         cls.meshwright = cls.prefix / "bin" / "meshwright"
 
     def run_there(self, *arguments):
-        """Standard output of a program that was run in another folder; the test fails unless it exits with 0."""
+        """Runs a program in another folder and returns its standard output. The test fails unless
+        it exits with 0."""
         done = subprocess.run([str(argument) for argument in arguments], cwd=self.elsewhere, text=True,
                               capture_output=True, timeout=600, env={"PATH": "/usr/bin:/bin", "HOME": str(self.folder)})
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
@@ -63,7 +65,7 @@ class InstallTest(unittest.TestCase):
         source = self.elsewhere / "acme"
         shutil.copytree(self.share / "templates" / "c", source)
         library = self.elsewhere / "libacme.so"
-        # As the template's README says.
+        # This is the command in the template's README.
         self.run_there("cc", "-std=c11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden",
                        f"-I{self.prefix / 'include' / 'meshwright'}", source / "roofline.c", "-o", library, "-lm")
         self.assertIn("passed", self.run_there(self.meshwright, "model", "check", "--library", library))

@@ -39,7 +39,7 @@ TEST(CommandTest, ClosedStreamsDoNotMakeTheLimitVoid) {
   EXPECT_TRUE(absl::IsDeadlineExceeded(output.status())) << output.status();
 }
 
-// The program's child holds the streams.
+// The program's child keeps the streams open.
 TEST(CommandTest, EndsBeforeItsChild) {
   const auto output = RunCommand({"bash", "-c", "echo said; sleep 20 & exit 4"}, "", Seconds(5));
   ASSERT_TRUE(output.ok()) << output.status();

@@ -72,7 +72,7 @@ TEST(SpawnTest, OwnSession) {
   EXPECT_TRUE(leads(OutputOf(own)));
 }
 
-// Our descriptors carry each other's numbers in the child.
+// Our descriptors have each other's numbers in the child.
 TEST(SpawnTest, DescriptorsMayTradePlaces) {
   const TemporaryFolder folder;
   const auto first = OpenForAppending(folder.File("first"));
@@ -89,7 +89,7 @@ TEST(SpawnTest, DescriptorsMayTradePlaces) {
   EXPECT_EQ(ReadFile(folder.File("second")), "2\n");
 }
 
-// A server waits for its signals on one thread and blocks them everywhere.
+// A server waits for its signals on one thread and blocks them on all.
 TEST(SpawnTest, ChildHearsSignalsThatWeBlock) {
   sigset_t term;
   sigset_t before;
@@ -156,7 +156,7 @@ TEST(FollowOutputTest, ChildThatClosesItsOutput) {
   EXPECT_EQ(followed.exit_code, 3);
 }
 
-// What the child leaves behind holds the pipe for longer than the test may take.
+// The process that the child leaves behind keeps the pipe open for longer than the test may take.
 TEST(FollowOutputTest, EndsWithTheChild) {
   const Followed followed = Follow("sleep 600 2>/dev/null & echo $!");
   EXPECT_EQ(followed.exit_code, 0);

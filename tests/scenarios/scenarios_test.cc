@@ -23,9 +23,9 @@
 namespace meshwright {
 namespace {
 
-// Whole answers to whole requests: <name>.request.json is a v1.TuneRequest, <name>.golden.json what
-// the program answers (v1.TuneResult, v1.Infeasible or v1.CaseError). --update_golden rewrites the
-// answers; their difference is to be read like code.
+// Tests whole answers to whole requests: <name>.request.json is a v1.TuneRequest, and
+// <name>.golden.json is the answer of the program (v1.TuneResult, v1.Infeasible or v1.CaseError).
+// --update_golden rewrites the answers; review their difference like code.
 
 constexpr std::string_view kRequestEnding = ".request.json";
 
@@ -71,7 +71,7 @@ std::string AnswerTo(const std::string& json, const Knowledge& knowledge) {
   const auto* const result = std::get_if<StudyResult>(&*answer);
   if (result == nullptr) return PrintJson(ToWire(std::get<Infeasible>(*answer)), kStyle) + "\n";
   v1::TuneResult wire = ToWire(*result);
-  // Wall time: under a sanitizer it may need another power of ten.
+  // This is wall time; under a sanitizer it may need another power of ten.
   wire.mutable_search()->set_seconds(10);
   return PrintJson(wire, kStyle) + "\n";
 }
@@ -100,7 +100,7 @@ class ScenarioTest : public testing::Test {
 }  // namespace
 }  // namespace meshwright
 
-// A dash in a test's name ends the positive part of --gtest_filter: ctest would run nothing and
+// A dash in a test's name ends the positive part of --gtest_filter, so ctest would run nothing and
 // pass.
 std::string TestName(std::string name) {
   std::replace(name.begin(), name.end(), '-', '_');

@@ -1,4 +1,4 @@
-"""What scripts/lint.sh commits says of messages, in a repository made for it.
+"""Tests what scripts/lint.sh commits says about messages, in a repository made for it.
 
     commits_test.py SOURCE
 """
@@ -12,7 +12,8 @@ import unittest
 
 SOURCE = pathlib.Path(sys.argv[1])
 
-# Subject, body, changed lines, and a part of what is said; None: nothing.
+# Each case has a subject, a body, the number of changed lines, and a part of the output (None: no
+# output).
 CASES = {
     "good": ("pruner: reject plans whose group crosses nodes", "", 1, None),
     "good with a body": ("pruner: reject plans", "They were slower.", 80, None),
