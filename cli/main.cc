@@ -41,7 +41,7 @@ int RunProgram(int argc, char** argv) {
       "Meshwright finds how to split a model across chips so that a training step is fast and "
       "fits.",
       "meshwright");
-  app.fallthrough();  // global flags may stand behind the command
+  app.fallthrough();  // global flags may follow the command
   app.require_subcommand(1);
   AddGlobalFlags(app, program.flags);
   AddTuneCommand(app, program);

@@ -214,7 +214,7 @@ def by_chip(exam):
                  [[*key, *exam.cells(exam.summary(items))] for key, items in sorted(groups.items())], left=2)
 
 
-# What moved
+# Moves since the last commit
 
 
 def committed(path):

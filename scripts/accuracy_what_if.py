@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""What the times of one source's runs would read if their cases said something else.
+"""Shows what the times of one source's runs would be if their cases said something else.
 
     scripts/accuracy_what_if.py SOURCE [--chip WORD] [--link BYTES_PER_SECOND] [--fact NAME=VALUE]...
                                 [--by MEMBER]
 
---link: the bandwidth inside the nodes, where rows that say "NVLink" alone get the usual node; --fact: a fact of
-the framework's profile; --chip: only runs on chips whose id has WORD. A line for each value of MEMBER of the plan
-(tensor_parallel). The exam and the program are found as scripts/accuracy.sh finds them.
+--link: the bandwidth inside the nodes; without it, rows that only say "NVLink" get the usual node.
+--fact: a fact of the framework's profile; --chip: only runs on chips whose id has WORD. Prints a
+line for each value of MEMBER of the plan (tensor_parallel). The exam and the program are found as
+scripts/accuracy.sh finds them.
 """
 import argparse
 import collections

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""Chooses what estimator/run_residuals.* assumes before the first run, by leaving sources of runs out.
+"""Chooses what estimator/run_residuals.* assumes before the first run, by leaving out sources of
+runs.
 
     scripts/fit_residuals.py BIN [--draws N] [--shipped [SOURCE...]]
 
-For every source: the constants that serve the other sources best, and the median and 90th percentile (%) of
-the error of its step times with them, beside those of no history; `warm` with three runs of the same job,
-`transfer` with twenty of other models, as the exam draws them. Last the constants of all sources together.
-`--shipped` instead scores the constants of the program, with its damped step for the scale tau and with the full
-one. Beside them the share (%) of times inside the 80 % interval. Mirrors FitResiduals() and SpreadOf() for step
-times. Needs python3-numpy; the exam is found as scripts/accuracy.sh finds it.
+Prints for every source the constants that serve the other sources best, and the median and 90th
+percentile (%) of the error of its step times with them, next to those without history. `warm` has
+three runs of the same job and `transfer` twenty of other models, as the exam draws them. The
+constants of all sources together come last. `--shipped` instead scores the constants of the
+program, with its damped step for the scale tau and with the full one. Both also print the share (%)
+of times inside the 80 % interval. It mirrors FitResiduals() and SpreadOf() for step times. It needs
+python3-numpy; the exam is found as scripts/accuracy.sh finds it.
 """
 import argparse
 import collections

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Tells of a run of ctest how many tests it was, which failed, and which took longest.
+"""Reports how many tests a run of ctest had, which failed, and which took longest.
 
     scripts/test_times.py build/release/Testing/Temporary/LastTest.log
 
-ctest counts suites of GoogleTest and programs; here their tests are counted, of which one suite has many.
+ctest counts suites of GoogleTest and programs. Here their tests are counted; one suite has many.
 """
 import re
 import sys

@@ -6,7 +6,7 @@
 namespace meshwright {
 namespace {
 
-// These return the position behind what they skip, or the text's size if it ends before that.
+// These return the position after what they skip, or the text's size if it ends before that.
 
 std::size_t SkipSpace(std::string_view text, std::size_t at) {
   return std::min(text.find_first_not_of(" \t\r\n", at), text.size());
@@ -20,7 +20,7 @@ std::size_t SkipString(std::string_view text, std::size_t at) {
   return std::min(at + 1, text.size());
 }
 
-// Skips a value up to the comma or bracket behind it.
+// Skips a value up to the comma or bracket after it.
 std::size_t SkipValue(std::string_view text, std::size_t at) {
   int depth = 0;
   while (at < text.size()) {

@@ -11,7 +11,7 @@ namespace meshwright {
 // check of `meshwright model check`.
 std::unique_ptr<grpc::Service> MakeBadService(const std::string& mode, const std::string& folder);
 
-// Tells in that file that it has begun, and never returns.
+// Writes to that file that it has begun, and never returns.
 [[noreturn]] void Hang(const std::string& folder);
 
 }  // namespace meshwright

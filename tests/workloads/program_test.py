@@ -103,7 +103,7 @@ class ProgramTest(unittest.TestCase):
         # queries, for 2 of 4 heads of keys and values, and for the output.
         weights = 2 * 256 * 768 + 2 * 3 * 768 * 3072 + 2 * 3 * 768**2
         for model, low, high in ((dict(hidden_size=768, ffn_hidden_size=3072), 16 * weights, 24 * weights),
-                                 ({}, 0, 40e6)):  # a tiny model takes less than the libraries, which take 240 MB
+                                 ({}, 0, 40e6)):  # tiny; below the libraries' share of about 240 MB
             lines = self.run_step("--case", self.case(**model), "--steps", "2", "--warmup", "1")
             peak, = next(line for line in lines if line["event"] == "memory")["peak_memory_bytes_by_rank"]
             self.assertTrue(low < peak < high, (low, peak, high))

@@ -42,7 +42,7 @@ class DesignTest(unittest.TestCase):
                 else:
                     kinds["deep" if k >= 2 * max(m, n) and max(m, n) <= largest / 4 + 64 else "whole"] += 1
                     self.assertEqual({size % 128 for size in (m, n, k)}, {0})
-            # Of every 8 shapes, six are whole, of which at least one is deep; one is odd, and one
+            # Six of every 8 shapes are whole, of which at least one is deep; one is odd, and one
             # has few rows. A shape that was met before is replaced by the next.
             self.assertTrue(22 <= kinds["whole"] + kinds["deep"] <= 26, kinds)
             self.assertGreaterEqual(min(kinds[kind] for kind in ("rows", "odd", "deep")), 3)

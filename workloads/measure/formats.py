@@ -1,7 +1,8 @@
 """Finds step times, losses and memory in the lines of a training job.
 
-A format is data (formats.json): rules, each for one kind of line. A rule is either a regular expression whose
-named groups are quantities, or the members by which a JSON line is known and where its quantities stand.
+A format is data (formats.json): a list of rules, each for one kind of line. A rule is either a
+regular expression whose named groups are quantities, or the members that identify a JSON line and
+the places of its quantities.
 """
 
 from __future__ import annotations
