@@ -19,6 +19,7 @@ install(
   DIRECTORY vendor_models/templates/c vendor_models/templates/cpp vendor_models/templates/python
   DESTINATION ${MESHWRIGHT_SHARE}/templates
   USE_SOURCE_PERMISSIONS
+  PATTERN ".gitignore" EXCLUDE
   PATTERN "generated" EXCLUDE
   PATTERN "__pycache__" EXCLUDE)
 install(DIRECTORY vendor_models/chips DESTINATION ${MESHWRIGHT_SHARE} FILES_MATCHING
@@ -36,5 +37,7 @@ install(
   PATTERN "__pycache__" EXCLUDE)
 install(DIRECTORY examples DESTINATION ${MESHWRIGHT_SHARE})
 
-install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")
+# The pages lie as in the source, so that the links from one to another hold.
+install(FILES LICENSE README.md CHANGELOG.md CONTRIBUTING.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES vendor_models/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/vendor_models)
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -6,6 +6,7 @@ build or the source.
 
 import json
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -47,6 +48,17 @@ class InstallTest(unittest.TestCase):
                      "share/meshwright/workloads/microbench.py", "share/meshwright/templates/cpp/CMakeLists.txt",
                      "share/doc/meshwright/LICENSE"):
             self.assertTrue((self.prefix / path).is_file(), path)
+
+    def test_links_of_the_documents(self):
+        documents = self.prefix / "share" / "doc" / "meshwright"
+        self.assertTrue((documents / "README.md").read_text().startswith("# Meshwright"))
+        self.assertTrue((documents / "docs" / "README.md").is_file())
+        missing = []
+        for page in documents.rglob("*.md"):
+            for link in re.findall(r"\]\(([^)#\s]+)", page.read_text()):
+                if "://" not in link and not (page.parent / link).exists():
+                    missing.append(f"{page.relative_to(documents)}: {link}")
+        self.assertEqual(missing, [])
 
     def test_nothing_points_back(self):
         for path in self.prefix.rglob("*"):
