@@ -93,7 +93,7 @@ faults_of_commit() {
   [[ ${#subject} -le 72 ]] || echo "$short ${#subject} characters; at most 72"
   if [[ $subject =~ ^([a-z0-9_./-]+):\ ([a-z][a-z-]*),?\  ]]; then
     folder=${BASH_REMATCH[1]} word=${BASH_REMATCH[2]}
-    # "repo" stands for the whole tree; else a folder by its path or its last name.
+    # "repo" stands for the whole tree; else a folder by its path or an end of it.
     [[ $folder == repo || " $(folders_of "$1") " == *" $folder "* ]] || echo "$short no folder is called $folder"
     case $word in
       a | an | the | of | what | where | whether | which | how | no | not | nothing | in | on | by | for | more | some | all)
@@ -102,13 +102,21 @@ faults_of_commit() {
   else
     echo "$short is not of the form \"folder: verb ...\""
   fi
-  [[ $lines -le 50 || -n $body ]] || echo "$short changes $lines lines without a body; one is needed above 50"
+  [[ $lines -le 50 || -n $body ]] || is_cut_off "$1" || echo "$short changes $lines lines without a body; one is needed above 50"
   # A machine's own folders in a message mean nothing to others.
   [[ ! "$subject $body" =~ (^|[[:space:]\"\'\`\(])/(home|root|tmp|work|Users)/ ]] || echo "$short names a path of one machine"
 }
 
-# The folders of commit $1, each by its path and its last name, in one line.
-folders_of() { repository ls-tree -d -r --name-only "$1" | awk -F/ '{ print $0; print $NF }' | sort -u | tr '\n' ' '; }
+# The folders of commit $1, each by its path and every end of it, in one line.
+folders_of() {
+  repository ls-tree -d -r --name-only "$1" | sed ':next; p; s#^[^/]*/##; t next' | sort -u | tr '\n' ' '
+}
+
+# Returns true if commit $1 has no parent only because the clone is not that deep: then git shows the
+# whole tree as its change.
+is_cut_off() {
+  [[ $(repository rev-parse --is-shallow-repository) == true ]] && ! repository rev-parse -q --verify "$1~1" >/dev/null
+}
 
 commits() {
   local range=${1-} commit faults

@@ -3,6 +3,7 @@
     commits_test.py SOURCE
 """
 
+import os
 import pathlib
 import shutil
 import subprocess
@@ -20,6 +21,7 @@ CASES = {
     "whole tree": ("repo: move every file", "", 1, None),
     "nested folder": ("rules: reject plans", "", 1, None),
     "path of a folder": ("pruner/rules: reject plans", "", 1, None),
+    "end of a path": ("rules/later: reject plans", "", 1, None),
     "no folder": ("reject plans whose group crosses nodes", "", 1, "not of the form"),
     "unknown folder": ("review: mend the findings", "", 1, "no folder is called review"),
     "noun": ("pruner: the plans that were left out", "", 1, 'begins with "the"'),
@@ -38,15 +40,18 @@ class CommitsTest(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder)
         (self.folder / "scripts").mkdir()
         shutil.copy(SOURCE / "scripts" / "lint.sh", self.folder / "scripts")
-        (self.folder / "pruner" / "rules").mkdir(parents=True)
         self.git("init", "--quiet")
         self.commit("repo: begin", "As small as it can be.", 1)
 
     def git(self, *arguments):
-        subprocess.run(["git", "-c", "user.name=n", "-c", "user.email=e", *arguments], cwd=self.folder, check=True)
+        environment = os.environ | {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
+        subprocess.run(["git", "-c", "user.name=n", "-c", "user.email=e", *arguments], cwd=self.folder, check=True,
+                       env=environment)
 
     def commit(self, subject, body, lines):
-        (self.folder / "pruner" / "rules" / f"{subject[-5:].strip()}{lines}.txt").write_text("line\n" * lines)
+        folder = self.folder / "pruner" / "rules" / "later"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{subject[-5:].strip()}{lines}.txt").write_text("line\n" * lines)
         self.git("add", "-A")
         self.git("commit", "--quiet", "-m", subject, *(["-m", body] if body else []))
 
@@ -60,10 +65,16 @@ class CommitsTest(unittest.TestCase):
                 else:
                     self.assertEqual(done.returncode, 1)
                     self.assertIn(said, done.stderr)
-                (self.folder / "pruner" / "rules" / "clear.txt").unlink(missing_ok=True)
                 self.git("rm", "--quiet", "-r", "pruner")
-                (self.folder / "pruner" / "rules").mkdir(parents=True, exist_ok=True)
                 self.commit("repo: go on", "Each case begins alike.", 1)
+
+    def test_a_shallow_clone(self):
+        self.commit("pruner: reject plans", "They were slower.", 80)
+        self.commit("pruner: reject more", "", 1)
+        clone = self.folder / "clone"
+        self.git("clone", "--quiet", "--depth", "1", self.folder.as_uri(), str(clone))
+        done = subprocess.run(["scripts/lint.sh", "commits"], cwd=clone, text=True, capture_output=True)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
 
 
 if __name__ == "__main__":
