@@ -6,6 +6,7 @@
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iterator>
@@ -35,6 +36,7 @@ using google::protobuf::TextFormat;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::UnorderedElementsAreArray;
 
 constexpr char kBaseline[] = MESHWRIGHT_PROTO_BASELINE;
 
@@ -49,6 +51,22 @@ FileDescriptorSet Current() {
   FileDescriptorSet set;
   for (const FileDescriptor* const file : files) file->CopyTo(set.add_file());
   return set;
+}
+
+std::vector<std::string> NamesOf(const FileDescriptorSet& set) {
+  std::vector<std::string> names;
+  for (const FileDescriptorProto& file : set.file()) names.push_back(file.name());
+  return names;
+}
+
+std::vector<std::string> NamesInTheTree() {
+  std::vector<std::string> names;
+  const std::filesystem::path root = MESHWRIGHT_PROTO_FOLDER;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(root / "meshwright")) {
+    if (entry.path().extension() != ".proto") continue;
+    names.push_back(std::filesystem::relative(entry.path(), root).string());
+  }
+  return names;
 }
 
 std::string Baseline() {
@@ -72,6 +90,10 @@ TEST(BaselineTest, NobodyTripsOverTheSchema) {
 // Otherwise the next change would be compared with an older schema.
 TEST(BaselineTest, HasAllThatTheSchemaHas) {
   EXPECT_EQ(Baseline(), TextOf(Current())) << "if this is meant, run with --update_baseline";
+}
+
+TEST(BaselineTest, HasEveryFile) {
+  EXPECT_THAT(NamesOf(Current()), UnorderedElementsAreArray(NamesInTheTree()));
 }
 
 DescriptorProto& Message(FileDescriptorSet& set, std::string_view name) {
