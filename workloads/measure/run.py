@@ -85,8 +85,10 @@ class Run:
             ready = select.select(watched, [], [], _POLL_SECONDS)[0]
             if wake in ready:
                 os.read(wake, 4096)
-            if command.output in ready and not self._read(command.output):
-                watched.remove(command.output)
+            self._read_if(command.output in ready, command, watched)
+            if self._stopping is not None and not self.ending:
+                # The signal can have come since the wait; steps that were printed before it count.
+                self._read_if(select.select([command.output], [], [], 0)[0], command, watched)
             if command.reports in ready:
                 self.ended = command.read_report()
             self._watch(command)
@@ -100,6 +102,10 @@ class Run:
 
     def _on_signal(self, number, frame):
         self._stopping = number
+
+    def _read_if(self, is_ready, command, watched):
+        if is_ready and command.output in watched and not self._read(command.output):
+            watched.remove(command.output)
 
     def _read(self, fd):
         piece = os.read(fd, 1 << 20)
