@@ -239,7 +239,7 @@ void AddHistoryCommand(CLI::App& app, Program& program) {
   AddFilterOptions(out, options->rows);
   out.add_option("--source", options->source,
                  "only this source: trial, job_report, import or replay");
-  CLI::App& in = add("import", "read an export, all of it or nothing", Import);
+  CLI::App& in = add("import", "check a whole export, then store what is new; can be repeated", Import);
   in.add_option("file", options->file, "output of `history export`; - is stdin")->required();
   in.add_flag("--validate-only", options->validate_only,
               "say what would be stored, and store nothing");
