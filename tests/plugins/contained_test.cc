@@ -93,7 +93,7 @@ class Killer {
 
 // Every answered plan has the good model's time, the others are those on which the model fails, and
 // no process stays. A model that is killed anywhere may fail a study, or any plan.
-// MESHWRIGHT_MODEL_STUDIES=1000: docs/vendor_models.md.
+// MESHWRIGHT_MODEL_STUDIES=1000: docs/vendor_models/isolation.md.
 TEST(ContainedTest, StudiesEndWithEveryOtherPlan) {
   const ModelFolders folders;
   const TemporaryFolder folder;

@@ -13,7 +13,7 @@ namespace meshwright {
 enum class CheckOutcome { kPassed, kFailed, kSkipped };
 std::string_view Word(CheckOutcome outcome);  // passed, failed, skipped
 
-// A check of the conformance list (docs/vendor_models.md).
+// A check of the conformance list (docs/vendor_models/checks.md).
 struct CheckResult {
   std::string name = {};  // such as "determinism"
   std::string what = {};  // what must hold, for people

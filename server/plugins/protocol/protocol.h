@@ -4,7 +4,7 @@
 
 namespace meshwright {
 
-// The major version of proto/meshwright/costmodel/v1 (docs/vendor_models.md, "Versions").
+// The major version of proto/meshwright/costmodel/v1 (docs/vendor_models/contract.md, "Versions").
 inline constexpr int kProtocolMajor = 1;
 inline constexpr int kProtocolMinor = 0;
 
