@@ -34,7 +34,8 @@ struct KubernetesKind {
   std::string object = {};  // JSON with placeholders
 };
 
-// A kind of job as data (docs/kubernetes.md): the object with placeholders, and how to read it.
+// A kind of job as data (docs/kubernetes/templates.md): the object with placeholders, and how to
+// read it.
 struct KubernetesTemplate {
   KubernetesKind job = {};
   // Objects that all jobs share, such as a headless service. They are made if the namespace has
