@@ -11,9 +11,9 @@
 
 namespace meshwright {
 
-// Measurements and what was learnt from them (docs/store.md). Measurements are numbered, never
-// changed and never deleted; everything that is learnt is a function of the measurements up to a
-// number. Times are Unix milliseconds, UTC. The caller computes digests and fingerprints.
+// Measurements and what was learnt from them (docs/store/records.md). Measurements are numbered,
+// never changed and never deleted; everything that is learnt is a function of the measurements up
+// to a number. Times are Unix milliseconds, UTC. The caller computes digests and fingerprints.
 
 // The source of a measurement. kReplay is a table of measurements that stands in for a cluster;
 // kImport is a row that came without such a source.

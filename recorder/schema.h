@@ -13,7 +13,7 @@ namespace meshwright {
 inline constexpr int kStoreApplicationId = 0x4D575354;
 
 // SQLite's user_version. It counts layouts of the tables and is independent of the API's version.
-// docs/store.md describes the tables.
+// docs/store/records.md describes the tables.
 inline constexpr int kSchemaVersion = 8;
 
 // Returns the schema version of an open file; 0 for an empty one. FAILED_PRECONDITION with reason

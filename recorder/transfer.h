@@ -12,7 +12,7 @@
 namespace meshwright {
 
 // The vocabulary of exports and imports, which carry measurements from one store to another
-// (docs/store.md "Export and import"). An export is JSON lines, each an object with a "kind". The
+// (docs/store/export.md). An export is JSON lines, each an object with a "kind". The
 // first is a header with the version of the format; then come questions, calibrations and
 // measurements. The last line states the number of lines before it and their SHA-256.
 

@@ -14,7 +14,7 @@
 
 namespace meshwright {
 
-// A study's trials and their attempts (docs/store.md). Times are Unix milliseconds, UTC.
+// A study's trials and their attempts (docs/store/records.md). Times are Unix milliseconds, UTC.
 
 // kOpen: begun and not ended, even if no attempt at it runs.
 enum class TrialState { kOpen, kEnded };

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Kills a study with trials in 200 places (MESHWRIGHT_KILLS) and lets it continue. Nothing that was
-# acknowledged is lost, nothing appears twice, and the answer is the same. docs/store.md, "Trials
-# that survive".
+# acknowledged is lost, nothing appears twice, and the answer is the same
+# (docs/store/trials.md).
 #
 #   scripts/kill.sh
 #

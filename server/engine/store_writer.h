@@ -13,8 +13,8 @@
 namespace meshwright {
 
 // Lets many threads write to one store. Calls that arrive while others are being made durable are
-// made durable together, with one sync instead of one each (docs/store.md "Group commit"). It
-// starts no thread: one of the waiting threads writes for all.
+// made durable together, with one sync instead of one each (docs/store/durability.md). It starts no
+// thread: one of the waiting threads writes for all.
 class StoreWriter {
  public:
   // Runs calls together: Recorder::RunTogether of a store that nobody else uses meanwhile.
