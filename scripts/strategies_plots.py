@@ -2,7 +2,7 @@
 strategies_report.sh.
 
 Reads docs/search/strategies.csv. Writes docs/search/QUESTION.svg and, between its markers, the
-table of docs/search.md.
+table of docs/search/strategies.md.
 """
 import collections
 import csv
@@ -12,7 +12,7 @@ import statistics
 import sys
 
 FOLDER = pathlib.Path("docs/search")
-PAGE = pathlib.Path("docs/search.md")
+PAGE = FOLDER / "strategies.md"
 BEGIN, END = "<!-- strategies: begin -->", "<!-- strategies: end -->"
 STAMP = "<!-- written by scripts/strategies_report.sh: do not edit -->"
 EXHAUSTIVE = "exhaustive"
@@ -152,7 +152,7 @@ def main():
     _, after = rest.split(END)
     lines = [f"Median of {seeds} seeds, at most {limit:,} evaluations; `-`: most seeds do not get there.", "",
              *table(questions, limit), "",
-             *(f"![{question}](search/{question}.svg)" for question in questions)]
+             *(f"![{question}]({question}.svg)" for question in questions)]
     PAGE.write_text(before + BEGIN + "\n" + "\n".join(lines) + "\n" + END + after)
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Reports how fast each search strategy finds good plans, on five questions. Writes docs/search/
-# (the rows and the plots) and the table of docs/search.md. Counts evaluations, not seconds, so that
-# every machine writes the same. Takes about ten minutes on two cores.
+# (the rows and the plots) and the table of docs/search/strategies.md. Counts evaluations, not
+# seconds, so that every machine writes the same. Takes about ten minutes on two cores.
 #
 #   scripts/strategies_report.sh
 set -euo pipefail

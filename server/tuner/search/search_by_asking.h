@@ -7,7 +7,7 @@
 
 namespace meshwright {
 
-// Default limit on evaluations. docs/search.md shows what a larger one gains.
+// Default limit on evaluations. docs/search/strategies.md shows what a larger one gains.
 inline constexpr int kDefaultEvaluationLimit = 10'000;
 
 // Asks a strategy for plans, judges them by the cost model and tells the strategy the results,
