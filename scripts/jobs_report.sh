@@ -5,7 +5,7 @@
 # meanwhile.
 #
 #   scripts/jobs_report.sh                      prints the report
-#   scripts/jobs_report.sh --write              also between the markers of docs/jobs.md
+#   scripts/jobs_report.sh --write              also between the markers of docs/jobs/check.md
 #   scripts/jobs_report.sh --processes 2 --trials 8 --finalists 10 --others 16 --rounds 3 --final-rounds 6
 #
 # MESHWRIGHT_BIN names the program (build/release/bin/meshwright). Exit 3: it is absent.

@@ -16,9 +16,10 @@ import pathlib
 import random
 import statistics
 import subprocess
+import textwrap
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-PAGE = ROOT / "docs/jobs.md"
+PAGE = ROOT / "docs/jobs/check.md"
 MARKERS = ("<!-- figures -->", "<!-- end of figures -->")
 PYTHON = "/usr/bin/python3"  # has PyTorch
 MODEL = {"name": "gpt-small", "layer_count": 4, "hidden_size": 256, "ffn_hidden_size": 1024,
@@ -40,7 +41,7 @@ def arguments():
     parser.add_argument("--final-rounds", type=int, default=6, help="in which the finalists do (6)")
     parser.add_argument("--dimension", action="append", default=[], help="of tune, for study and sweep alike; repeatable")
     parser.add_argument("--json", type=pathlib.Path, help="also writes all that was measured there")
-    parser.add_argument("--write", action="store_true", help="also writes the table into docs/jobs.md")
+    parser.add_argument("--write", action="store_true", help="also writes the table into docs/jobs/check.md")
     return parser.parse_args()
 
 
@@ -186,7 +187,8 @@ def table(rows):
     for row in rows:
         if row["dimensions"]:
             words = " ".join(f"--dimension {dimension}" for dimension in row["dimensions"])
-            lines += ["", f"{row['processes']} processes: study and sweep with `{words}`."]
+            text = f"{row['processes']} processes: study and sweep with `{words}`."
+            lines += ["", *textwrap.wrap(text, 100, break_on_hyphens=False)]
     return "\n".join(lines)
 
 

@@ -105,7 +105,7 @@ def fallbacks(device):
 
 def index_of(local_rank, device_count, environment=os.environ):
     """Returns the device, from 0, of a rank of this machine. It is one of the devices that the
-    local engine has leased to the job (MESHWRIGHT_DEVICES, docs/jobs.md). Otherwise it is one of
+    local engine has leased to the job (MESHWRIGHT_DEVICES, docs/jobs/engines.md). Otherwise it is one of
     all devices, of which a site may show each rank only its own.
 
     A job that sees only its leased devices (visible_devices_variable) sees them renumbered. Then the

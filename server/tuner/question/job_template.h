@@ -26,7 +26,7 @@ struct JobMetrics {
   std::optional<Seconds> hang_limit = {};
 };
 
-// The template that turns a plan into a job of the site (docs/jobs.md).
+// The template that turns a plan into a job of the site (docs/jobs/template.md).
 struct JobTemplate {
   std::string folder = {};                    // absolute, the same on every node
   std::vector<std::string> command = {};      // with {placeholders}; empty: the reference step

@@ -11,7 +11,7 @@
 
 namespace meshwright {
 
-// Plans run more than once on machines whose speed varies (docs/jobs.md "Machines that vary"). A
+// Plans run more than once on machines whose speed varies (docs/jobs/trials.md). A
 // trial's judged step time is its ratio to the last run of the baseline before it, times the
 // baseline's first. If the baseline never ran, it is the measured time. The baseline is the plan of
 // the first trial. Pure: everything follows from the trials so far, so a study that was lost
