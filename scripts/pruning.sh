@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Reports what pruning removes and if it keeps the best plan: in measured groups before their plans
 # are run, and in the spaces of bench/questions.json and of FlagScale's examples before they are
-# simulated. Writes the tables between the markers of docs/pruning.md.
+# simulated. Writes the tables between the markers of docs/pruning/measured.md and of
+# docs/pruning/memory_order.md.
 #
 #   scripts/pruning.sh
 #   scripts/pruning.sh --only SOURCE...   prints the tables of some measured sources, writes nothing

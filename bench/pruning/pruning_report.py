@@ -7,6 +7,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import textwrap
 
 BENCH = pathlib.Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(BENCH), str(BENCH / "replay")]
@@ -16,8 +17,8 @@ import search_report  # noqa: E402
 import simulated  # noqa: E402
 from measured import digits  # noqa: E402
 
-PAGE = "docs/pruning.md"
-SECTIONS = {name: (f"<!-- {name}: begin -->", f"<!-- {name}: end -->") for name in ("measured", "orders", "spaces")}
+PAGES = {"measured": "docs/pruning/measured.md", "spaces": "docs/pruning/measured.md",
+         "orders": "docs/pruning/memory_order.md"}
 STAMP = "<!-- written by scripts/pruning.sh: do not edit -->"
 RULES = ("memory", "history", "bound")  # rules for trials; the static rules are for the space
 MODELLED = ("memory", "history", "dominance", "bound")
@@ -79,7 +80,8 @@ def oversized(groups, binary):
         found = json.loads(done.stdout)
         if not found["fits"]:
             lost.append(f"{group.name} (modelled at {int(found['reserved_memory_bytes']) / 2**30:.1f} GiB)")
-    return [f"Best plans that do not fit by the model: of {len(lost)} of {len(groups)} groups" + "".join(f"; {name}" for name in lost)]
+    text = f"Best plans that do not fit by the model: of {len(lost)} of {len(groups)} groups" + "".join(f"; {name}" for name in lost)
+    return textwrap.wrap(text, 100, break_on_hyphens=False)
 
 
 def share(part, whole):
@@ -186,8 +188,8 @@ def grid_lines(binary):
 
 
 def write(lines, name):
-    begin, end = SECTIONS[name]
-    page = pathlib.Path(PAGE)
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    page = pathlib.Path(PAGES[name])
     before, rest = page.read_text().split(begin)
     _, after = rest.split(end)
     page.write_text("\n".join([before + begin, STAMP, "", *lines, end + after]))

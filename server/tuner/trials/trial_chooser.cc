@@ -41,7 +41,7 @@ constexpr double kRanOutProbability = 1e-6;
 constexpr double kLeastProbability = 1e-9;
 
 // Number of standard deviations below its expectation that no plan is assumed to exceed. With it,
-// the best plans of 88 measured groups are kept (docs/pruning.md).
+// the best plans of 88 measured groups are kept (docs/pruning/measured.md).
 constexpr double kBeyondDoubt = 5;
 constexpr double kSurelyOversized = 0.01;
 
