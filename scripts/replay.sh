@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Replays measured tables and counts the trials that Meshwright and others need to find a plan
-# within 3 % of the best measured one. Writes the tables between the markers of docs/replay.md, and
-# docs/replay/*.svg.
+# within 3 % of the best measured one. Writes the tables between the markers of docs/replay/measured.md
+# and docs/replay/simulated.md, and the plots docs/replay/*.svg.
 #
 #   scripts/replay.sh
 #   scripts/replay.sh --only SOURCE...   prints the table of some sources, writes nothing

@@ -24,7 +24,7 @@ def random_order(rows, seed):
     yield from order
 
 
-# --- The grid of FlagScale's tuner, with its history rules (docs/replay.md says which).
+# --- The grid of FlagScale's tuner, with its history rules (docs/replay/measured.md says which).
 
 # The dimensions, besides tensor x pipeline, in which a plan that was run and one that it prunes may
 # differ.

@@ -15,8 +15,8 @@ import competitors
 import simulated
 from replay_plot import STAMP, plot
 
-PAGE, FOLDER = "docs/replay.md", "docs/replay"
-MEASURED, SIMULATED = ((f"<!-- {name}: begin -->", f"<!-- {name}: end -->") for name in ("replay", "simulated"))
+FOLDER = pathlib.Path("docs/replay")
+MEASURED, SIMULATED = (FOLDER / "measured.md", "replay"), (FOLDER / "simulated.md", "simulated")
 OURS, MODEL, RANDOM = "Meshwright", "its model's order", "random"
 GRID, PROCESS = "grid with history rules", "Gaussian process, no prior"
 STRATEGIES = (OURS, MODEL, RANDOM, GRID, PROCESS)
@@ -187,11 +187,12 @@ def arguments():
     return parser.parse_args()
 
 
-def write(lines, markers):
-    page = pathlib.Path(PAGE)
-    before, rest = page.read_text().split(markers[0])
-    _, after = rest.split(markers[1])
-    page.write_text("\n".join([before + markers[0], STAMP, "", *lines, markers[1] + after]))
+def write(lines, page, name):
+    """Writes lines between the markers of a page."""
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    before, rest = page.read_text().split(begin)
+    _, after = rest.split(end)
+    page.write_text("\n".join([before + begin, STAMP, "", *lines, end + after]))
 
 
 def load_groups(exam_path, data, only):
@@ -210,7 +211,7 @@ def main():
     if asked.simulated:
         lines = simulated.report(asked.bin)
         print("\n".join(lines))
-        write(lines, SIMULATED)
+        write(lines, *SIMULATED)
         return
     groups = load_groups(asked.exam, asked.data, asked.only)
     exam = load_exam(asked.exam)
@@ -219,14 +220,12 @@ def main():
     print("\n".join(lines))
     if asked.only:
         return
-    write(lines, MEASURED)
-    folder = pathlib.Path(FOLDER)
-    folder.mkdir(exist_ok=True)
+    write(lines, *MEASURED)
     calm = [pair for pair in found if pair[0].source != NOISY]
     for name, pairs in (("measured", calm), (NOISY, [pair for pair in found if pair not in calm])):
         curves = {strategy: curve(pairs, strategy) for strategy in STRATEGIES}
         title = f"{len(pairs)} groups of " + (NOISY if name == NOISY else f"all sources but {NOISY}")
-        (folder / f"{name}.svg").write_text(plot(title, curves))
+        (FOLDER / f"{name}.svg").write_text(plot(title, curves))
 
 
 if __name__ == "__main__":

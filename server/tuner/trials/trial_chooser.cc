@@ -16,8 +16,8 @@ namespace meshwright {
 namespace {
 
 // Set by hand: the deviation of neighbours and a plan's own have equal parts; together with the
-// part that all plans share, it is as wide as a cold estimate's interval. docs/replay.md has
-// results on measured groups.
+// part that all plans share, it is as wide as a cold estimate's interval. docs/replay/measured.md
+// has results on measured groups.
 constexpr ResidualSpread kTimeSpread = {.all = 0.1, .neighbours = 0.05, .own = 0.05};
 // Memory's interval of 0.05, split in the same way.
 constexpr ResidualSpread kMemorySpread = {.all = 0.045, .neighbours = 0.015, .own = 0.015};
@@ -33,7 +33,7 @@ constexpr double kWorthATrial = 0.05;
 constexpr double kOptimism = 2;
 // After each series of this many trials without a new best, the next trial is a plan whose likeness
 // to all tried plans is below kUnlike. If the model is wrong about a whole kind of plans, expected
-// gain only leads to neighbours of its first choices (docs/replay.md, "FlagScale's problems").
+// gain only leads to neighbours of its first choices (docs/replay/simulated.md).
 constexpr int kPatience = 4;
 constexpr double kUnlike = 0.3;
 // A plan with at least the modelled memory of one that ran out of memory is tried last.

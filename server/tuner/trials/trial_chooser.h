@@ -25,8 +25,8 @@ struct Expectation {
 // Chooses which plan to run next: the one with the greatest expected gain over the best measured so
 // far, per second that it occupies the cluster. After several trials without gain it chooses a plan
 // unlike all tried ones. The expectation is the cost model's estimate, corrected by the results of
-// similar plans so far; docs/replay.md has the rule and its constants. Pure. A tie goes to the
-// candidate that comes first.
+// similar plans so far; docs/replay/choosing.md has the rule and its constants. Pure. A tie
+// goes to the candidate that comes first.
 class TrialChooser {
  public:
   // Takes candidates in canonical order without duplicates. `disabled_rules` rule nothing out.
