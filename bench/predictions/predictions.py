@@ -15,6 +15,7 @@ import pathlib
 import statistics
 import subprocess
 import sys
+import textwrap
 
 HERE = pathlib.Path(__file__).resolve().parent
 PAGE = HERE.parent.parent / "docs/predictions.md"
@@ -134,7 +135,8 @@ def report(kept, found):
         lines = ["Nothing moved."]
     for words, names in (("New, not compared", without(found, kept)), ("Gone, not compared", without(kept, found))):
         if names:
-            lines += ["", f"{words} ({len(names)} questions): {', '.join(by_chip(names, kept, found))}."]
+            text = f"{words} ({len(names)} questions): {', '.join(by_chip(names, kept, found))}."
+            lines += ["", *textwrap.wrap(text, 100, break_on_hyphens=False)]
     return "\n".join(lines)
 
 
