@@ -59,8 +59,8 @@ void DeclareFlags(CLI::App& app, Flags& flags) {
   app.add_option("--db", flags.store, "SQLite file with the history")->capture_default_str();
   app.add_option(
          "--keep-estimates-days", flags.keep_estimates_days,
-         "forget progress and all ranked plans but the best of studies that ended so many days "
-         "ago; measurements are always kept (nothing is forgotten)")
+         "delete the progress and all ranked plans except the best of studies that ended this "
+         "many days ago; measurements are always kept (delete nothing)")
       ->check(CLI::Range(1, 36500));
   app.add_option("--chips", flags.chips, "folder with the site's own chip files");
   app.add_option(

@@ -195,7 +195,7 @@ std::string CalibrationText(const v1::GetCalibrationResponse& response) {
 
 std::string ImportText(const v1::ImportHistoryResponse& imported) {
   return fmt::format(
-      "{} measurements imported, {} were here already, {} are here with another content and stay\n",
+      "{} measurements imported, {} already stored, {} stored with other content and kept\n",
       imported.imported_count(), imported.skipped_count(), imported.kept_count());
 }
 

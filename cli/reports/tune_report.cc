@@ -103,10 +103,10 @@ std::string RemainingLine(const v1::TrialSummary& summary) {
   }
   const double gain = summary.remaining_gain_ratio();
   return fmt::format(
-      "best measured by then {}; of the plans left, the best is at its optimistic end {}{}\n",
+      "best measured by then {}; the most promising remaining plan takes {} at best{}\n",
       SecondsText(summary.best_step_time_seconds()),
       SecondsText(summary.optimistic_step_time_seconds()),
-      gain > 0 ? fmt::format(" ({} less)", PercentText(gain)) : ", which is no less");
+      gain > 0 ? fmt::format(" ({} less)", PercentText(gain)) : ", which is not less time");
 }
 
 std::string TrialLine(const v1::TuneResult& result) {
@@ -157,7 +157,7 @@ std::string TrialTable(const v1::TuneResult& result, const ReportNotes& notes) {
       remarks += fmt::format("{}trial {}: {}\n", kIndent, number, trial.failure_message());
     }
     for (const std::string& reason : trial.suspect_reasons()) {
-      remarks += fmt::format("{}trial {}: measured under doubt: {}\n", kIndent, number, reason);
+      remarks += fmt::format("{}trial {}: its time is doubtful: {}\n", kIndent, number, reason);
     }
   }
   return Heading("Trials, in the order tried", notes) + table.Text(kIndent) + remarks;

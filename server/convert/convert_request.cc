@@ -222,7 +222,8 @@ void ReadRepeats(const MessageReader& in, TrialRequest& trials) {
   if (confirmed.has_value()) in.RequirePositive("confirm_plans", *confirmed);
   const auto refuse = [&](std::string_view field, bool is_stated) {
     if (!is_stated || trials.launcher != kReplayLauncher) return;
-    in.Add(field, fmt::format("stated; launcher {} has one time of a plan", kReplayLauncher));
+    in.Add(field, fmt::format("stated; must be absent: launcher {} has only one time for a plan",
+                              kReplayLauncher));
   };
   refuse("interleave_baseline", trials.repeats.interleaves_baseline);
   refuse("confirm_plans", confirmed.has_value());
@@ -233,7 +234,7 @@ void RefuseSearch(const MessageReader& in, const StudyRequest& request) {
   const auto refuse = [&](std::string_view field, bool is_stated) {
     if (!is_stated) return;
     in.Add(field,
-           fmt::format("stated; launcher {} tries the plans of its rows, nothing is searched",
+           fmt::format("stated; must be absent: launcher {} only tries the plans of its rows",
                        kReplayLauncher));
   };
   refuse("strategy", request.strategy != StudyRequest().strategy);
@@ -245,19 +246,20 @@ void RefuseSearch(const MessageReader& in, const StudyRequest& request) {
 // Refuses the options that only launcher local has.
 void RefuseLocal(const MessageReader& job, const TrialRequest& trials) {
   if (!trials.job->slots_folder.empty()) {
-    job.Add("slots_folder", fmt::format("stated; launcher {} has none", trials.launcher));
+    job.Add("slots_folder", fmt::format("stated; only launcher {} has one", kLocalLauncher));
   }
   if (trials.job->memory_limit.has_value()) {
     job.Add("memory_limit_bytes",
-            fmt::format("{}; of launcher {} alone, while {}", trials.job->memory_limit->count,
+            fmt::format("{}; only for launcher {}: {} instead", trials.job->memory_limit->count,
                         kLocalLauncher,
                         trials.launcher == kSlurmLauncher
-                            ? "Slurm's is an engine flag: --mem or --mem-per-cpu"
-                            : "that of Kubernetes is the job template's (resources)"));
+                            ? "give Slurm the engine flag --mem or --mem-per-cpu"
+                            : "set the resources of the Kubernetes job template"));
   }
   if (!trials.job->visible_devices_variable.empty()) {
     job.Add("visible_devices_variable",
-            fmt::format("'{}'; of launcher {} alone: others show a job its devices themselves",
+            fmt::format("'{}'; only for launcher {}: the other launchers show a job its devices "
+                        "themselves",
                         trials.job->visible_devices_variable, kLocalLauncher));
   }
 }
@@ -310,7 +312,8 @@ void ReadTrials(const MessageReader& in, StudyRequest& request) {
   }
   if (request.pareto) {
     in.Add("pareto",
-           "true; a front is of estimates of one model, while trials measure some of them");
+           "true; must be false with trials: a front compares estimates of one model, so ask for "
+           "it in a study without a launcher");
   }
   ReadTrialJob(*stated, trials);
   ReadTrialBudget(*stated, trials.budget);

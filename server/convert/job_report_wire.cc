@@ -167,8 +167,9 @@ ReadReport ReadOne(const v1::CreateJobReportRequest& request, const v1::GetStudy
   if (request.has_framework_version()) {
     v1::Framework& framework = *whole->mutable_workload()->mutable_framework();
     if (!framework.has_name()) {
-      in.Add("framework_version", fmt::format("'{}'; workload.framework.name says nothing of whose",
-                                              request.framework_version()));
+      in.Add("framework_version",
+             fmt::format("'{}'; needs workload.framework.name, which says whose version it is",
+                         request.framework_version()));
     }
     framework.set_version(request.framework_version());
   }

@@ -82,11 +82,11 @@ void CheckFormat(const MessageReader& in, const JobMetrics& metrics) {
   }
   if (metrics.pattern.has_value() != (format == "regex")) {
     in.Add("pattern", format == "regex" ? "missing; required of format regex"
-                                        : "stated; of format regex alone");
+                                        : "stated; only for format regex");
   }
   if (metrics.fields.empty() == (format == "json")) {
     in.Add("fields",
-           format == "json" ? "missing; required of format json" : "stated; of format json alone");
+           format == "json" ? "missing; required of format json" : "stated; only for format json");
   }
 }
 

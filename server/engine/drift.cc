@@ -69,10 +69,10 @@ absl::StatusOr<std::optional<std::string>> DriftWarning(
   const std::optional<Drift> drift = FindDrift(page.measurements);
   if (!drift.has_value()) return std::nullopt;
   return fmt::format(
-      "drift: the newest {} runs on {} under {} took {:.2f} times what was expected of them, on "
-      "average {:+.1f} standard deviations of their intervals; limit {:.2f}. Something has changed "
-      "that the history does not know (driver, firmware, network, framework), or the runs are of "
-      "another kind than those it has",
+      "drift: the newest {} runs on {} under {} took {:.2f} times their expected step times, which "
+      "is {:+.1f} standard deviations of their intervals on average; the limit is {:.2f}. Something "
+      "that the history does not record has changed (driver, firmware, network, framework), or "
+      "these runs are of a new kind",
       drift->run_count, chip, framework, drift->mean_ratio, drift->mean_deviation, drift->limit);
 }
 

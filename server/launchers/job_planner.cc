@@ -266,8 +266,8 @@ void CheckLocal(const JobTemplate& job, const ClusterSpec& cluster,
   const int node_count = cluster.pools.front().node_count;
   if (node_count != 1) {
     found.push_back({.field = "cluster.pools[0].node_count",
-                     .description = fmt::format("{}; must be 1: launcher {} runs jobs on this "
-                                                "machine alone",
+                     .description = fmt::format("{}; must be 1: launcher {} runs jobs only on this "
+                                                "machine",
                                                 node_count, kLocalLauncher)});
   }
   const bool is_named = !job.slots_folder.empty();

@@ -124,7 +124,8 @@ absl::Status CheckRequest(const StudyRequest& request, const StudyControl& contr
     if (request.dimensions[i].name != "precision") continue;
     found.push_back(
         {.field = fmt::format("dimensions[{}]", i),
-         .description = fmt::format("precision; launcher {} runs the workload's alone", launcher)});
+         .description =
+             fmt::format("precision; launcher {} only runs the workload's precision", launcher)});
   }
   return found.empty() ? absl::OkStatus() : InvalidFields(found);
 }

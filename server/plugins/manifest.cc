@@ -71,7 +71,7 @@ class ManifestReader {
     for (const auto& [key, value] : json_.items()) {
       if (known_.contains(key)) continue;
       Add(key,
-          fmt::format("{}; is no field of a manifest: {}", Shown(value), fmt::join(known_, ", ")));
+          fmt::format("{}; is not a field of a manifest, which are {}", Shown(value), fmt::join(known_, ", ")));
     }
     Check(manifest);
     return manifest;
@@ -210,7 +210,7 @@ absl::StatusOr<std::vector<ModelManifest>> LoadManifests(const std::string& fold
       violations.push_back({.field = name, .description = std::move(why)});
     };
     if (!std::filesystem::is_regular_file(file, error)) {
-      refuse("is no regular file");
+      refuse("is not a regular file");
       continue;
     }
     std::ifstream in(file, std::ios::binary);

@@ -101,11 +101,11 @@ TEST(StudyReportTest, WhatMoreTrialsCouldHaveGained) {
   EXPECT_THAT(
       StudyReport(answer, {}),
       HasSubstr("ended by within_ratio\n"
-                "best measured by then 8.00 s; of the plans left, the best is at its optimistic "
-                "end 7.92 s (1.0 % less)\n"));
+                "best measured by then 8.00 s; the most promising remaining plan takes 7.92 s at "
+                "best (1.0 % less)\n"));
   summary.set_remaining_gain_ratio(0);
   summary.set_optimistic_step_time_seconds(8.2);
-  EXPECT_THAT(StudyReport(answer, {}), HasSubstr("optimistic end 8.20 s, which is no less\n"));
+  EXPECT_THAT(StudyReport(answer, {}), HasSubstr("takes 8.20 s at best, which is not less time\n"));
 }
 
 TEST(StudyReportTest, RunsToCompareWithAreNotCountedAsPlans) {

@@ -39,9 +39,9 @@ struct TextCase {
 void PrintTo(const TextCase& c, std::ostream* out) { *out << c.name; }
 
 const TextCase kTexts[] = {
-    {"Empty", "", "is no JSON object"},
-    {"Half", R"({"meshwright_result":1,)", "is no JSON object"},
-    {"List", "[]", "is no JSON object"},
+    {"Empty", "", "is not a JSON object"},
+    {"Half", R"({"meshwright_result":1,)", "is not a JSON object"},
+    {"List", "[]", "is not a JSON object"},
     {"OtherVersion", R"({"meshwright_result":2})", "is not of version 1"},
     {"NoToken", R"({"meshwright_result":1,"attempt":"a","class":"ok"})",
      "names no attempt, token or class"},

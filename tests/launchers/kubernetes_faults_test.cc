@@ -152,7 +152,7 @@ TEST_P(KubernetesFaultTest, NameOfSomebodyElse) {
               HasSubstr("uid"));
   const auto id = engine_->Submit(spec);
   EXPECT_TRUE(absl::IsFailedPrecondition(id.status())) << id.status();
-  EXPECT_THAT(std::string(id.status().message()), HasSubstr("somebody else has one of this name"));
+  EXPECT_THAT(std::string(id.status().message()), HasSubstr("an object of this name exists"));
 }
 
 TEST_P(KubernetesFaultTest, ListsThatFailSayNothingOfAJob) {

@@ -54,7 +54,7 @@ const Case kCases[] = {
     {"NoJson", "{\n1", "parse error at line 2, column 1"},
     {"NoObject", "[]", "[]; must be a JSON object"},
     {"UnknownField", With(R"(, "pogram": 1)"),
-     "pogram = 1; is no field of a manifest: arguments, "},
+     "pogram = 1; is not a field of a manifest, which are arguments, "},
     {"BothKinds", With(R"(, "library": "x.so")"),
      "program = 'acme', and library = 'x.so'; one of the two"},
     {"BadName", R"({"name": "A B", "program": "x", "sha256": ")" + kDigits + "\"}", "lower-case"},

@@ -47,7 +47,7 @@ class AttemptWireTest : public testing::Test {
                                     .fencing_token = attempt.fencing_token,
                                     .outcome = Outcome::kCrash,
                                     .failure_class = "numeric",
-                                    .message = "the loss is no number",
+                                    .message = "the loss is not a number",
                                     .device_time = Seconds(8),
                                     .log_head = "began",
                                     .log_tail = "ended",
@@ -117,7 +117,7 @@ TEST_F(AttemptWireTest, LogsAreOfOneTrialAlone) {
   const auto listed = List("s", std::nullopt);
   ASSERT_TRUE(listed.ok()) << listed.status();
   ASSERT_EQ(listed->attempts_size(), 1);
-  EXPECT_EQ(listed->attempts(0).message(), "the loss is no number");
+  EXPECT_EQ(listed->attempts(0).message(), "the loss is not a number");
   EXPECT_EQ(listed->attempts(0).log_head() + listed->attempts(0).log_tail(), "");
   EXPECT_EQ(listed->attempts(0).environment(), "");
   EXPECT_THAT(listed->attempts(0).suspect_reasons(), testing::ElementsAre("drift: slower"));

@@ -56,14 +56,15 @@ TEST(ReadJobTest, OptionsOfThisMachine) {
 TEST(ReadJobTest, OptionsOfThisMachineAreOfLauncherLocalAlone) {
   EXPECT_THAT(
       JobMistakes("slurm", kLocalOptions),
-      ElementsAre("trials.job.memory_limit_bytes: 67108864; of launcher local alone, while Slurm's "
-                  "is an engine flag: --mem or --mem-per-cpu",
-                  "trials.job.visible_devices_variable: 'CUDA_VISIBLE_DEVICES'; of launcher local "
-                  "alone: others show a job its devices themselves"));
+      ElementsAre("trials.job.memory_limit_bytes: 67108864; only for launcher local: give Slurm "
+                  "the engine flag --mem or --mem-per-cpu instead",
+                  "trials.job.visible_devices_variable: 'CUDA_VISIBLE_DEVICES'; only for launcher "
+                  "local: the other launchers show a job its devices themselves"));
   EXPECT_THAT(JobMistakes("kubernetes", std::string(kLocalOptions) + R"(, "kubernetes": {
                   "server": "https://k", "namespace": "n", "image": "i"})"),
-              ElementsAre(HasSubstr("memory_limit_bytes: 67108864; of launcher local alone"),
-                          HasSubstr("visible_devices_variable: 'CUDA_VISIBLE_DEVICES'; of")));
+              ElementsAre(HasSubstr("67108864; only for launcher local: set the resources of the "
+                                    "Kubernetes job template instead"),
+                          HasSubstr("'CUDA_VISIBLE_DEVICES'; only for launcher local")));
 }
 
 TEST(ReadJobTest, OptionsOfThisMachineThatCannotBe) {

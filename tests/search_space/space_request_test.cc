@@ -75,7 +75,7 @@ const Mistake kMistakes[] = {
     {"RangeOfWords", {{.name = "recompute", .at_least = 1}}, "takes values, not a range"},
     {"MixedWithOthers",
      {{.name = "recompute", .values = {"none", "mixed"}}},
-     "recompute: mixed has the others in it; state it alone"},
+     "recompute: mixed includes the others; state only mixed"},
     {"MixedTwice",
      {{.name = "recompute", .values = {"mixed"}}, {.name = "recompute", .values = {"none"}}},
      "stated twice"},

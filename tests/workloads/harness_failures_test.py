@@ -69,7 +69,7 @@ FAILING_LINES = [
     ("python3: can't open file '/x/train.py': [Errno 2]", "module or library missing", "launch_error"),
     ("PermissionError: [Errno 13] Permission denied: '/data'", "no permission, space or port", "launch_error"),
     ("RuntimeError: No CUDA-capable device is detected", "device not usable", "launch_error"),
-    ("AssertionError: Rank 5: found NaN in local grad norm in backward pass", "loss is no number", "numeric"),
+    ("AssertionError: Rank 5: found NaN in local grad norm in backward pass", "loss is not a number", "numeric"),
     ("torch.distributed.elastic.multiprocessing.api.SignalException: Process 4711 got signal: 15",
      "torchrun told to end", "cancelled"),
     ('{"event": "failure", "class": "PEER_LOST", "rank": 0}', "train_step says crash", "crash"),

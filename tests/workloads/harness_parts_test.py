@@ -85,15 +85,15 @@ class FormatsTest(unittest.TestCase):
     def test_what_describes_no_format_is_an_error(self):
         for name, options, said in (
                 ("json", {}, "--field step_time_seconds"), ("json", {"fields": ["speed"]}, "QUANTITY=NAME"),
-                ("json", {"fields": ["speed=x"]}, "speed is no quantity"), ("regex", {}, "--pattern"),
+                ("json", {"fields": ["speed=x"]}, "speed is not a quantity"), ("regex", {}, "--pattern"),
                 ("regex", {"patterns": ["("]}, "--pattern ("), ("regex", {"patterns": ["x"]}, "no named group"),
-                ("regex", {"patterns": ["(?P<time>x)"]}, "time is no quantity"),
+                ("regex", {"patterns": ["(?P<time>x)"]}, "time is not a quantity"),
                 ("json", {"fields": ["step=a", "loss=b"]}, "--field step_time_seconds"),
                 ("json", {"fields": ["samples_per_second=a"]}, "with --global-batch-size"),
                 ("regex", {"patterns": ["(?P<step>x)"]}, "with (?P<step_time_seconds>".replace("?", r"\?")),
                 ("megatron", {"fields": ["step=a"], "patterns": ["(", "b"]},
-                 "--field step=a: is for --format json alone; --pattern (: is for --format regex alone; --pattern b"),
-                ("json", {"fields": ["speed=x", "time=y"]}, "speed is no quantity.*; time is no quantity")):
+                 "--field step=a: is only for --format json; --pattern (: is only for --format regex; --pattern b"),
+                ("json", {"fields": ["speed=x", "time=y"]}, "speed is not a quantity.*; time is not a quantity")):
             with self.subTest(name=name, options=options):
                 with self.assertRaisesRegex(formats.FormatError, said.replace("(", r"\(")):
                     formats.named(name, **options)

@@ -295,8 +295,8 @@ class FailureTest(Folder):
                               (["--global-batch-size", "0"], "--global-batch-size"),
                               (["--measuring-rank", "7", "--pattern", "(", "--min-steps", "101", "--failures", bad],
                                "--min-steps 101: must be between 1 and --max-steps 100; --measuring-rank 7: must be "
-                               "below 1, the ranks by the environment; --pattern (: is for --format regex "
-                               f"alone; {bad}: rules[0] (x): class = oom")):
+                               "below 1, the ranks by the environment; --pattern (: is only for --format "
+                               f"regex; {bad}: rules[0] (x): class = oom")):
             with self.subTest(options):
                 done = self.finished(self.of(*touch, options=options))
                 self.assertEqual(done.returncode, 2)

@@ -32,7 +32,7 @@ def load(path):
     except (OSError, ValueError, RecursionError) as error:
         return f"cannot be read as JSON: {error}"
     if not isinstance(found, dict) or any(not isinstance(found.get(name, {}), dict) for name in ("machine", "items")):
-        return "is no file of microbench.py"
+        return "is not a file of microbench.py"
     return found
 
 

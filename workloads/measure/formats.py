@@ -49,7 +49,7 @@ def names():
 def named(name, fields=(), patterns=(), global_batch_size=None):
     """Returns the format of that name. `fields` (QUANTITY=PATH) are for json, `patterns` for
     regex."""
-    wrong = [f"{option} {text}: is for --format {owner} alone" for option, owner, texts in (
+    wrong = [f"{option} {text}: is only for --format {owner}" for option, owner, texts in (
         ("--field", "json", fields), ("--pattern", "regex", patterns)) if name != owner for text in texts]
     if name == "json":
         described = [{"json": {}, "fields": {quantity: path}} for quantity, path in map(_field, fields)]
@@ -132,7 +132,7 @@ class _Rule:
                 raise FormatError(f"--pattern {rule['pattern']}: has no named group, such as (?P<step_time_ms>...)")
         for name in named_quantities:
             if name not in QUANTITIES and name not in _PLAIN and not name.startswith(_PART):
-                raise FormatError(f"{name} is no quantity; known are {', '.join(QUANTITIES)}")
+                raise FormatError(f"{name} is not a quantity; known are {', '.join(QUANTITIES)}")
 
         self._quantities = set(named_quantities)
 

@@ -139,7 +139,7 @@ class Run:
             self.loss_first = found["loss"] if self.loss_first is None else self.loss_first
             self.loss_last = found["loss"]
         if not math.isfinite(found.get("loss", 0.0)) or found.get("nan_steps"):
-            self._end_with("numeric", "loss", f"the loss is no number at step {found.get('step')}: {line[:200]}")
+            self._end_with("numeric", "loss", f"the loss is not a number at step {found.get('step')}: {line[:200]}")
         self._stop_when_measured()
 
     def _stop_when_measured(self):

@@ -62,7 +62,7 @@ def read_case(path, plan_path, world_size):
     if plan_path is not None:
         plan = _read_json(plan_path, wrong)
         if isinstance(plan, dict) and "plan" in plan:
-            wrong += [(plan_path, f"holds {name}; must hold the plan alone")
+            wrong += [(plan_path, f"holds {name}; must hold only the plan")
                       for name in plan if name not in ("id", "plan")]
             plan = plan["plan"]
         if isinstance(document, dict) and "plan" in document:
@@ -165,7 +165,7 @@ def _check_together(model, workload, plan, world_size, wrong):
          f"data_parallel x micro_batch_size must divide the batch of {workload.global_batch_size}")
     micro_batches = workload.global_batch_size // (d * plan.micro_batch_size)
     need((plan.schedule == "interleaved_1f1b") == (v > 1), "plan.virtual_pipeline",
-         f"is {v} with {plan.schedule}; interleaved_1f1b, and it alone, has more than 1")
+         f"is {v} with {plan.schedule}; must be above 1 with interleaved_1f1b, else 1")
     need(v == 1 or p > 1, "plan.virtual_pipeline", "needs pipeline_parallel > 1")
     need(v == 1 or micro_batches % p == 0, "plan.pipeline_parallel",
          f"must divide the {micro_batches} micro-batches of interleaving")

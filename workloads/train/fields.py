@@ -39,7 +39,7 @@ def only(*values):
     def check(value):
         if any(value == one and isinstance(value, bool) == isinstance(one, bool) for one in values):
             return None
-        return f"is {value!r}; the reference step runs {' or '.join(repr(one) for one in values)} alone"
+        return f"is {value!r}; the reference step only runs {' or '.join(repr(one) for one in values)}"
     return check
 
 

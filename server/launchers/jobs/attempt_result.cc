@@ -110,7 +110,7 @@ AttemptQuality QualityOf(const Json& object) {
 
 absl::StatusOr<AttemptResult> ParseAttemptResult(const std::string& text) {
   const Json object = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!object.is_object()) return Damaged("is no JSON object");
+  if (!object.is_object()) return Damaged("is not a JSON object");
   const auto version = Member<std::int64_t>(object, "meshwright_result");
   if (version != kVersion) return Damaged(fmt::format("is not of version {}", kVersion));
   const auto attempt = Member<std::string>(object, "attempt");

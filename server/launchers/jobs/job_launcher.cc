@@ -51,12 +51,12 @@ JobState StateOf(const OpenAttempt& attempt) {
 // answer in none of the next trials either.
 std::optional<std::string> MetricsMistake(const Ran& run, Seconds least_step) {
   if (const auto mistake = StepTimeMistake(run.step_time, least_step)) {
-    return fmt::format("step_time_seconds = {}: is the unit that of the job's metrics?", *mistake);
+    return fmt::format("step_time_seconds = {}: check the unit of the job's metrics", *mistake);
   }
   if (!run.peak_memory.has_value()) return std::nullopt;
   const auto mistake = PeakMemoryMistake(*run.peak_memory);
   if (!mistake.has_value()) return std::nullopt;
-  return fmt::format("peak_memory_bytes = {}: is the unit that of the job's metrics?", *mistake);
+  return fmt::format("peak_memory_bytes = {}: check the unit of the job's metrics", *mistake);
 }
 
 void Keep(const AttemptResult& result, AttemptReport& report) {

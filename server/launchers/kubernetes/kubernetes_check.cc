@@ -84,10 +84,10 @@ void CheckLabels(const KubernetesOptions& options, Violations& violations) {
     const std::string_view text = key;
     const std::size_t slash = text.find('/');
     if (!IsLabelText(slash == std::string_view::npos ? text : text.substr(slash + 1))) {
-      violations.push_back({field, "its key is none of a label"});
+      violations.push_back({field, "the key is not a valid label key"});
     }
     if (std::ranges::any_of(kReserved, [&](std::string_view r) { return text.starts_with(r); })) {
-      violations.push_back({field, "its key is set by others"});
+      violations.push_back({field, "the key is reserved: Kubernetes or Meshwright sets it"});
     }
     if (!value.empty() && !IsLabelText(value)) {
       violations.push_back(

@@ -76,7 +76,7 @@ absl::StatusOr<std::string> KubernetesEngine::Adopt(const JobSpec& spec) const {
   if (!IsSuccess(response.status)) return Failure(what, response);
   if (AttemptOf(response.body) == spec.attempt_id) return UidOf(response.body);
   return absl::FailedPreconditionError(
-      fmt::format("{}: somebody else has one of this name, without the label {}={}", what,
+      fmt::format("{}: an object of this name exists that lacks the label {}={}", what,
                   kAttemptLabel, spec.attempt_id));
 }
 
@@ -186,7 +186,7 @@ absl::Status KubernetesEngine::Note(const KubernetesJob& job, const Lists& lists
   if (stays) {
     view.status.state = JobState::kEnded;
     view.status.end = {.kind = JobEndKind::kCancelled};
-    view.status.reason = fmt::format("deleted {:.0f} s ago, but something of it has not gone",
+    view.status.reason = fmt::format("deleted {:.0f} s ago, but parts of it still exist",
                                      options_.deletion_limit.count());
   }
   seen.status = std::move(view.status);

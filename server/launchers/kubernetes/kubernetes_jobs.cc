@@ -110,7 +110,7 @@ absl::StatusOr<std::vector<Json>> ItemsOf(const std::string& text) {
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded() || !At(json, "/items").is_array()) {
     return absl::UnavailableError(
-        fmt::format("the API server's answer is no list: {}", text.substr(0, 200)));
+        fmt::format("the API server's answer is not a list: {}", text.substr(0, 200)));
   }
   return json["items"].get<std::vector<Json>>();
 }

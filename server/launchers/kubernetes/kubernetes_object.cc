@@ -178,7 +178,7 @@ absl::StatusOr<std::string> TextOf(const Json& json) {
     return json.dump();
   } catch (const Json::exception& error) {
     return absl::FailedPreconditionError(
-        fmt::format("the command or environment is no UTF-8: {}", error.what()));
+        fmt::format("the command or environment is not valid UTF-8: {}", error.what()));
   }
 }
 

@@ -251,7 +251,7 @@ std::span<const std::string_view> KubernetesPlaceholders() { return kPlaceholder
 
 absl::StatusOr<KubernetesTemplate> ParseKubernetesTemplate(const std::string& text) {
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) return InvalidFields({{"", "the template is no JSON object"}});
+  if (!json.is_object()) return InvalidFields({{"", "the template is not a JSON object"}});
   Violations violations = JsonTextMistakes(json, "", TextLayout::kLines);
   if (!violations.empty()) return InvalidFields(violations);
   std::vector<std::string> used;

@@ -247,7 +247,7 @@ absl::Status MakeSlotsFolder(const std::string& folder) {
                       found.st_uid == geteuid() && (found.st_mode & (S_IWGRP | S_IWOTH)) == 0;
   if (is_own) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      fmt::format("{} must be a folder that this user alone can write to", folder));
+      fmt::format("{} must be a folder that only this user can write to", folder));
 }
 
 absl::StatusOr<std::string> LocalEngine::Submit(const JobSpec& spec) {

@@ -181,7 +181,7 @@ Finding CheckBadQuestions(ConformanceSession& session) {
       {"no layers", [](wire::OpenContextRequest& r) { r.mutable_model()->set_layer_count(0); }},
       {"a batch of -1",
        [](wire::OpenContextRequest& r) { r.mutable_workload()->set_global_batch_size(-1); }},
-      {"a bandwidth that is no number",
+      {"a bandwidth that is not a number",
        [](wire::OpenContextRequest& r) {
          r.mutable_cluster()
              ->mutable_pools(0)
@@ -223,7 +223,7 @@ Finding CheckMalformed(ConformanceSession& session) {
     });
   }
   if (finding.outcome == CheckOutcome::kPassed) {
-    finding = CheckBadRow(session, *context, "a candidate with a ratio that is no number",
+    finding = CheckBadRow(session, *context, "a candidate with a ratio that is not a number",
                           [](wire::Candidates& c) {
                             SetFirst(std::numeric_limits<double>::quiet_NaN(), 0.0, c.count(),
                                      *c.mutable_optimizer_offload_ratio());

@@ -124,7 +124,7 @@ Finding CheckKnownMemory(ConformanceSession& session, const KnownMemory& known) 
   if (!tight.ok()) return Failed("EstimateBatch", tight.status());
   if (tight->front().verdict == PlanVerdict::kInfeasibleMemory) return Passed();
   return Failed(
-      fmt::format("{} takes {:.1f} GB for its states alone, and is not "
+      fmt::format("{} takes {:.1f} GB only for its states, and is not "
                   "INFEASIBLE_MEMORY in {:.1f} GB",
                   name, least / 1e9, kTooLittle * least / 1e9));
 }

@@ -70,8 +70,8 @@ Finding CheckCallers(ConformanceSession& session) {
   const auto other = InfoFor(session, kDistantVersion, 0);
   if (other.ok() && other->protocol_major() == kDistantVersion) {
     return Failed(
-        fmt::format("a caller of protocol {0}.0 is told that the model speaks {1}, which "
-                    "there is not: it says what it hears",
+        fmt::format("a caller of protocol {0}.0 is told that the model speaks {1}, which does "
+                    "not exist; the model echoes the caller's version",
                     kDistantVersion, Spoken(*other)));
   }
   return Passed();

@@ -65,7 +65,7 @@ std::string Shown(const OrderedJson& value) {
 
 absl::StatusOr<StoredCalibration> Parse(const path& file, const std::string& text) {
   const OrderedJson json = OrderedJson::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) return Unusable(file, "is no JSON object");
+  if (!json.is_object()) return Unusable(file, "is not a JSON object");
   StoredCalibration calibration = {.model = Text(json, "model"),
                                    .model_version = Text(json, "model_version"),
                                    .checksum = Text(json, "checksum"),
@@ -114,7 +114,7 @@ absl::StatusOr<std::vector<TestMeasurement>> ReadMeasurements(
   };
   for (const auto& [name, value] : values.items()) {
     if (std::ranges::find(tests, name, &CalibrationTest::name) == tests.end()) {
-      add(name, Shown(value) + "; is no test of this model");
+      add(name, Shown(value) + "; is not a test of this model");
     }
   }
   std::vector<TestMeasurement> measurements;
@@ -135,7 +135,7 @@ absl::StatusOr<std::vector<TestMeasurement>> ReadMeasurements(
 absl::StatusOr<CalibrationFile> FileOf(const std::string& folder,
                                        const StoredCalibration& calibration) {
   if (!IsFileName(calibration.model) || !IsFileName(calibration.chip)) {
-    return absl::InvalidArgumentError("the model's name or the chip's id is no name of a file");
+    return absl::InvalidArgumentError("the model's name or the chip's id cannot be a file name");
   }
   return CalibrationFile{
       .path = PathOf(folder, calibration.model, calibration.chip),

@@ -20,7 +20,7 @@ absl::Status Incident(std::string_view method, std::string_view what) {
   const std::string id = "incident-" + NewStudyId().substr(std::string_view("study-").size());
   spdlog::error("event=incident id={} method={} what=\"{}\"", id, method, what);
   return WithReason(
-      absl::InternalError(fmt::format("a fault of the server; its log tells more under {}", id)),
+      absl::InternalError(fmt::format("internal error {}; see the server's log", id)),
       "INCIDENT");
 }
 

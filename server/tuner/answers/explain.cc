@@ -251,8 +251,8 @@ absl::StatusOr<Explanation> ExplainByModel(const PreparedQuestion& question,
   answer.calibration = std::move(result->calibration);
   answer.warnings = std::move(result->warnings);
   answer.warnings.emplace_back(
-      "what more or less of a resource would change, and what more memory would allow, is the "
-      "built-in model's alone: explain without cost_model shows it");
+      "only the built-in model tells how the answer changes with more or less of a resource, or "
+      "with more memory: explain without cost_model to see it");
   RETURN_IF_ERROR(AddModelLines(question, control, answer));
   return answer;
 }

@@ -102,8 +102,8 @@ void NoteHistory(const StudyRequest& request, const Calibration& calibration, St
   if (calibration.out_of_memory.has_value() && pruned) {
     const FailedRun& run = *calibration.out_of_memory;
     result.warnings.push_back(
-        fmt::format("rule {}: plans that fit by the model alone were left out where they are "
-                    "modelled at {:.2f} GiB and more without history: {} ran out of memory at that",
+        fmt::format("rule {}: plans that the model estimates at {:.2f} GiB or more were left out, "
+                    "although they would fit: {} ran out of memory at that estimate",
                     kHistoryRule, run.reserved_memory / GiB(1), NameOf(run)));
   }
   for (const FailedRun& run : calibration.failed) {

@@ -392,7 +392,7 @@ void WarnOfItems(CalibrationWork& work) {
   }
   if (!work.measured.is_quick) return;
   work.result.is_quick = true;
-  work.result.warnings.push_back("measured with --quick, by which no chip should be judged");
+  work.result.warnings.push_back("measured with --quick, which is too short to judge a chip by");
 }
 
 std::string_view WhatStandsInTheWay(OperatorVerdict verdict) {

@@ -120,8 +120,8 @@ void AddSharding(const Problem& problem, const ParallelPlan& plan, FlagList& fla
     flags.Add("--overlap-param-gather");
     if (!overlap.gradient_reduce) {
       flags.Refuse("workload.overlap.parameter_gather",
-                   "true without gradient_reduce; Megatron-Core overlaps both or the reduction "
-                   "alone");
+                   "true without gradient_reduce; Megatron-Core overlaps both or only the "
+                   "reduction");
     }
   }
   if (problem.workload.precision == Precision::kFp8 && problem.profile.fp8_weights_are_kept &&

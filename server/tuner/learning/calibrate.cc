@@ -290,7 +290,8 @@ Gathered Gather(const std::vector<ResolvedRun>& history, const Problem& problem)
   if (evidence.by_own_facts_count > 0) {
     calibration.warnings.push_back(
         fmt::format("{} runs of the history are of plans that this question's framework facts do "
-                    "not allow: they are held against the model under their own",
+                    "not allow: they are compared with the model under the facts of their own "
+                    "question",
                     evidence.by_own_facts_count));
   }
   if (evidence.other_facts_count > 0) {

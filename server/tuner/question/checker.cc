@@ -379,7 +379,7 @@ absl::Status CheckEstimate(const ParallelPlan& plan, const Estimate& estimate,
   const double weights = 2.0 * static_cast<double>(ParameterCount(problem.model, false)) / devices;
   if (static_cast<double>(estimate.peak_memory.count) < weights) {
     return absl::InternalError(
-        fmt::format("checker: {} claims a peak of {} bytes, its weights alone take {:.0f}",
+        fmt::format("checker: {} claims a peak of {} bytes, but its weights take {:.0f}",
                     MakePlanKey(plan).text, estimate.peak_memory.count, weights));
   }
   const Seconds least = LeastStep(problem);

@@ -101,7 +101,7 @@ std::optional<std::string> PlaceholderMistake(std::string_view word) {
   for (const Piece& piece : *pieces) {
     if (!piece.is_placeholder) continue;
     if (std::ranges::find(PlaceholderNames(), piece.text) != PlaceholderNames().end()) continue;
-    return fmt::format("'{}'; must name in braces one of {}, or be {} alone", word,
+    return fmt::format("'{}'; must name in braces one of {}, or be only {}", word,
                        fmt::join(PlaceholderNames(), ", "), kFlagsPlaceholder);
   }
   return std::nullopt;
@@ -123,8 +123,8 @@ std::optional<std::string> VariableMistake(std::string_view entry) {
   }
   if (equals != std::string_view::npos && IsNamedLikeASecret(name)) {
     return fmt::format(
-        "{} with a value; must be stated as {} alone, to be taken from where the "
-        "launcher runs: requests are stored",
+        "{} with a value; must be stated as only {}, so that the launcher takes the value from "
+        "its own environment: requests are stored",
         name, name);
   }
   return std::nullopt;

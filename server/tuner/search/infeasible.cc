@@ -146,7 +146,7 @@ Infeasible ExplainInfeasible(const Problem& problem, const Calibration& calibrat
     if (change.has_value()) answer.suggestions.push_back(*change);
   }
   if (probe.was_cut) {
-    answer.suggestions.emplace_back("the deadline cut the look for further changes");
+    answer.suggestions.emplace_back("the deadline ended the search for further changes");
   }
   answer.nearest = std::move(nearest);
   return answer;

@@ -62,7 +62,7 @@ int LargestStage(const ParallelPlan& plan) {
 void AddWarnings(const ParallelPlan& plan, AnalyticModel& model, Estimate& estimate) {
   if (plan.optimizer_offload_ratio > 0) {
     estimate.warnings.emplace_back(
-        "optimizer offload is timed by an assumed host link alone: the host's own arithmetic and "
+        "optimizer offload is timed only by an assumed host link: the host's own arithmetic and "
         "memory are not known, so the step may be slower");
   }
   if (plan.activation_offload_ratio > 0) {
@@ -114,8 +114,8 @@ absl::Status NarrowSpace(const std::vector<DimensionRequest>& dimensions, Proble
     for (const auto& word : asked) {
       if (std::ranges::find(listed, word) != listed.end()) continue;
       problem.warnings.push_back(
-          fmt::format("{} {} was asked for; framework profile {} has no such", what, Word(word),
-                      problem.profile.name));
+          fmt::format("{} {} was asked for; framework profile {} does not support it", what,
+                      Word(word), problem.profile.name));
     }
   };
   warn("schedule", problem.space.schedules, problem.profile.schedules);
@@ -124,7 +124,8 @@ absl::Status NarrowSpace(const std::vector<DimensionRequest>& dimensions, Proble
   warn("rank_order", problem.space.rank_orders, problem.profile.rank_orders);
   if (problem.space.mixes_recompute && !problem.profile.mixes_recompute) {
     problem.warnings.push_back(fmt::format(
-        "recompute mixed was asked for; framework profile {} has no such", problem.profile.name));
+        "recompute mixed was asked for; framework profile {} does not support it",
+        problem.profile.name));
   }
   if (SpaceOf(problem).Count() == 0) {
     return InvalidFields({{.field = "dimensions", .description = "leave no plan of the space"}});

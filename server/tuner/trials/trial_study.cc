@@ -177,7 +177,7 @@ void NoteQuality(const std::vector<TriedPlan>& tried, StudyResult& result) {
     if (!tried[i].environment_digest.empty()) environments.insert(tried[i].environment_digest);
   }
   if (!suspect.empty()) {
-    result.warnings.push_back(fmt::format("{} of {} trials were measured under doubt: {}",
+    result.warnings.push_back(fmt::format("{} of {} trials have doubtful times: {}",
                                           suspect.size(), tried.size(), fmt::join(suspect, ", ")));
   }
   if (environments.size() > 1) {

@@ -27,7 +27,7 @@ TEST(JobTemplateTest, MistakesInWordsAreNamed) {
   }
   EXPECT_EQ(PlaceholderMistake("{flags}"), std::nullopt);
   EXPECT_EQ(PlaceholderMistake("{{}}"), std::nullopt);
-  EXPECT_THAT(PlaceholderMistake("--x={flags}"), Optional(HasSubstr("{flags} alone")));
+  EXPECT_THAT(PlaceholderMistake("--x={flags}"), Optional(HasSubstr("or be only {flags}")));
   EXPECT_THAT(PlaceholderMistake("{tensor}"), Optional(HasSubstr("tensor_parallel")));
   for (const char* const word : {"{tensor_parallel", "tensor_parallel}", "{"}) {
     EXPECT_THAT(PlaceholderMistake(word), Optional(HasSubstr("must close every brace"))) << word;

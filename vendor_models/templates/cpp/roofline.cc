@@ -92,7 +92,7 @@ std::string Rates::Fit(const wire::FitCalibrationRequest& request) {
     } else if (measured.name() == kTests[1].name) {
       memory = measured.value();
     } else {
-      return "measurements: '" + measured.name() + "' is no test of this model";
+      return "measurements: '" + measured.name() + "' is not a test of this model";
     }
   }
   return matmul > 0 && memory > 0 ? "" : "measurements: a test is missing";
