@@ -23,14 +23,15 @@ void AddGlobalFlags(CLI::App& app, GlobalFlags& flags) {
   flags.store = DefaultStorePath();
   app.set_version_flag("--version", "meshwright " MESHWRIGHT_VERSION);
   app.add_option("--server", flags.server,
-                 "HOST:PORT or unix:/path of a meshwrightd (without: this program answers)");
+                 "HOST:PORT or unix:/path of a meshwrightd (if absent, this program answers)");
   app.add_option("--db", flags.store, "SQLite file with the history")->capture_default_str();
   app.add_option("--chips", flags.chips, "folder with the site's own chip files");
   app.add_option("--cost-models", flags.cost_models,
                  "folder with a JSON manifest for each vendor's cost model");
   const std::map<std::string, OutputForm> forms = {{"table", OutputForm::kTable},
                                                    {"json", OutputForm::kJson}};
-  app.add_option("--output", flags.output, "table for people, json for programs")
+  app.add_option("--output", flags.output,
+                 "form of the output: table for people, json for programs")
       ->transform(CLI::CheckedTransformer(forms).description(""))
       ->type_name("{table,json}");
 }

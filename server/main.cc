@@ -55,7 +55,7 @@ void DeclareFlags(CLI::App& app, Flags& flags) {
   app.add_option("--listen", flags.server.listen, "HOST:PORT (port 0: any free one) or unix:/path")
       ->capture_default_str();
   app.add_flag("--insecure-listen", flags.server.allows_other_hosts,
-               "allow an address that other hosts can reach; there is no TLS yet");
+               "allow an address that other hosts can reach; the server has no TLS yet");
   app.add_option("--db", flags.store, "SQLite file with the history")->capture_default_str();
   app.add_option(
          "--keep-estimates-days", flags.keep_estimates_days,
@@ -67,7 +67,7 @@ void DeclareFlags(CLI::App& app, Flags& flags) {
       "--cost-models", flags.cost_models,
       "folder with a JSON manifest for each vendor's cost model that questions may name");
   app.add_flag("--allow-jobs", flags.allows_jobs,
-               "let studies run the commands that they state, as the user of this program");
+               "allow studies to run the commands in their requests, as this program's user");
   app.add_option("--log-level", flags.log_level, "level of the log on stderr")
       ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
       ->capture_default_str();

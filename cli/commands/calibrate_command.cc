@@ -97,8 +97,8 @@ absl::StatusOr<v1::ChipCalibration> RunCalibration(const CalibrateOptions& optio
                                                    const GlobalFlags& flags) {
   if (!flags.server.empty()) {
     return InvalidFields({{.field = "--server",
-                           .description = "a calibration is a chip file: write it into the folder "
-                                          "that meshwrightd reads (--chips)"}});
+                           .description = "must be absent: write the chip file into the folder "
+                                          "that meshwrightd reads with --chips"}});
   }
   if (!IsName(options.name)) {
     return InvalidFields({{.field = "--name",
@@ -119,7 +119,8 @@ absl::StatusOr<v1::ChipCalibration> RunCalibration(const CalibrateOptions& optio
   }
   const std::string& folder = options.folder.empty() ? flags.chips : options.folder;
   if (folder.empty()) {
-    wire.add_warnings("not stored: --chips or --folder names the folder of the site's chip files");
+    wire.add_warnings(
+        "not stored: name the folder of the site's chip files with --chips or --folder");
     return wire;
   }
   const std::string path =
@@ -142,9 +143,10 @@ void AddCalibrateCommand(CLI::App& app, Program& program) {
       ->required();
   calibrate
       .add_option("--name", options->name,
-                  "name of the calibration, such as the machine and the date")
+                  "name of the calibration, for example the machine and the date")
       ->required();
-  calibrate.add_option("--folder", options->folder, "folder for the chip file (that of --chips)");
+  calibrate.add_option("--folder", options->folder,
+                       "folder for the chip file (the one of --chips)");
   calibrate.add_flag("--replace", options->replaces, "overwrite a chip file in that folder");
   calibrate.callback([options, &program] {
     program.run = [options, &program] {

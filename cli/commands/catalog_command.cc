@@ -48,16 +48,17 @@ absl::StatusOr<v1::GetServerInfoResponse> Server(const GlobalFlags& flags) {
 }  // namespace
 
 void AddChipCommand(CLI::App& app, Program& program) {
-  CLI::App& group = *app.add_subcommand("chip", "chips that can be named in a cluster");
+  CLI::App& group = *app.add_subcommand("chip", "list and show the chips that a cluster can name");
   group.require_subcommand(1);
-  CLI::App& list = *group.add_subcommand("list", "all chips, and the known ones that lack figures");
+  CLI::App& list =
+      *group.add_subcommand("list", "list all chips, also the known ones that lack figures");
   list.callback([&program] {
     program.run = [&program] {
       return Print(AllChips(program.flags), program.flags.output, ChipTable);
     };
   });
   auto id = std::make_shared<std::string>();
-  CLI::App& show = *group.add_subcommand("show", "all figures of a chip with their sources");
+  CLI::App& show = *group.add_subcommand("show", "show all figures of a chip with their sources");
   show.add_option("id", *id, "id or alias of the chip")->required();
   show.callback([id, &program] {
     program.run = [id, &program] {
@@ -67,9 +68,11 @@ void AddChipCommand(CLI::App& app, Program& program) {
 }
 
 void AddServerCommand(CLI::App& app, Program& program) {
-  CLI::App& group = *app.add_subcommand("server", "the server, or this program without one");
+  CLI::App& group =
+      *app.add_subcommand("server", "describe the server, or without --server this program");
   group.require_subcommand(1);
-  CLI::App& show = *group.add_subcommand("info", "its versions, rules, strategies and frameworks");
+  CLI::App& show =
+      *group.add_subcommand("info", "show its versions, rules, strategies and frameworks");
   show.callback([&program] {
     program.run = [&program] {
       return Print(Server(program.flags), program.flags.output, ServerTable);

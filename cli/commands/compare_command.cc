@@ -138,8 +138,9 @@ absl::Status CheckStdin(const CompareOptions& options) {
         {"history", options.history}}) {
     if (path != "-") continue;
     if (!reader.empty()) {
-      return InvalidFields({{.field = std::string(name),
-                             .description = fmt::format("-; {} is stdin already", reader)}});
+      return InvalidFields(
+          {{.field = std::string(name),
+            .description = fmt::format("-; only one input can be stdin, and {} is", reader)}});
     }
     reader = name;
   }

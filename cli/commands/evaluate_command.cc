@@ -171,7 +171,8 @@ int AnswerAll(std::istream& in, const ChunkAnswerer& answer, OutputForm output) 
     PrintData(text);
     std::fflush(stdout);
   }
-  if (exit_code != kExitDone) PrintNote("error: the cases are not all JSON objects, one a line");
+  if (exit_code != kExitDone)
+    PrintNote("error: at least one line of the cases is not a JSON object");
   return exit_code;
 }
 
@@ -234,7 +235,8 @@ int Evaluate(const EvaluateOptions& options, const GlobalFlags& flags) {
 
 void AddEvaluateCommand(CLI::App& app, Program& program) {
   auto options = std::make_shared<EvaluateOptions>();
-  CLI::App& command = *app.add_subcommand("evaluate", "estimate given plans, in JSON lines");
+  CLI::App& command =
+      *app.add_subcommand("evaluate", "estimate given plans, one JSON object a line");
   command
       .add_option("--cases", options->cases,
                   "JSON lines {\"id\",\"model\",\"workload\",\"cluster\",\"plan\"}; - is stdin")
@@ -242,7 +244,7 @@ void AddEvaluateCommand(CLI::App& app, Program& program) {
   command.add_option("--history", options->history,
                      "JSON lines with measured results of earlier runs");
   AddCostModelOptions(command, options->cost_model);
-  command.add_option("--workers", options->workers, "threads (all cores)")
+  command.add_option("--workers", options->workers, "number of threads (all cores)")
       ->check(CLI::Range(1, 1024));
   command.callback([options, &program] {
     program.run = [options, &program] { return Evaluate(*options, program.flags); };

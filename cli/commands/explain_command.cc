@@ -60,7 +60,7 @@ int RunExplain(const TuneFlags& question, const GlobalFlags& flags) {
 void AddExplainCommand(CLI::App& app, Program& program) {
   auto question = std::make_shared<TuneFlags>();
   CLI::App& command = *app.add_subcommand(
-      "explain", "why the best plan is best, or, with --baseline, why that plan is not");
+      "explain", "explain why the best plan is best or, with --baseline, why that plan is not");
   AddQuestionOptions(command, *question);
   command.callback([question, &program] {
     program.run = [question, &program] { return RunExplain(*question, program.flags); };

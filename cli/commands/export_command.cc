@@ -53,9 +53,9 @@ int RunExport(const ExportOptions& options, const GlobalFlags& flags) {
 void AddExportCommand(CLI::App& app, Program& program) {
   auto options = std::make_shared<ExportOptions>();
   CLI::App& command =
-      *app.add_subcommand("export", "launch flags of a training framework for one plan");
+      *app.add_subcommand("export", "print a training framework's launch flags for one plan");
   command.add_option("--plan", options->plan, "a case as for `evaluate`; - is stdin")->required();
-  command.add_option("--framework", options->framework, "framework of the flags")
+  command.add_option("--framework", options->framework, "framework to write the flags for")
       ->capture_default_str();
   command.callback([options, &program] {
     program.run = [options, &program] { return RunExport(*options, program.flags); };

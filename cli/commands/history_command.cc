@@ -213,7 +213,8 @@ using HistoryAction = int (*)(const HistoryOptions&, const GlobalFlags&);
 }  // namespace
 
 void AddHistoryCommand(CLI::App& app, Program& program) {
-  CLI::App& group = *app.add_subcommand("history", "what was asked, measured and learnt");
+  CLI::App& group = *app.add_subcommand(
+      "history", "read, export and import the studies, measurements and calibrations of the store");
   group.require_subcommand(1);
   auto options = std::make_shared<HistoryOptions>();
   const auto add = [&](const char* name, const char* help, HistoryAction action) -> CLI::App& {
@@ -223,29 +224,33 @@ void AddHistoryCommand(CLI::App& app, Program& program) {
     });
     return command;
   };
-  AddPageOptions(add("list", "studies, newest first", List), options->rows);
-  add("show", "a study, a measurement or a calibration, by its id", Show)
+  AddPageOptions(add("list", "list studies, newest first", List), options->rows);
+  add("show", "show a study, a measurement or a calibration", Show)
       .add_option("id", options->id, "id of a study, measurement or calibration")
       ->required();
-  CLI::App& rows = add("measurements", "what trials and jobs achieved, newest first", Measurements);
+  CLI::App& rows =
+      add("measurements", "list measurements of trials and jobs, newest first", Measurements);
   AddMeasurementOptions(rows, options->rows);
   rows.add_option("--source", options->source,
-                  "only this source: trial, job_report, import or replay");
+                  "only from this source: trial, job_report, import or replay");
   rows.add_option("--order", options->order, "newest (default) or fastest");
-  CLI::App& learnt = add("calibrations", "what was learnt about chips, newest first", Calibrations);
-  learnt.add_option("--chip", options->rows.chip, "only of this chip (its id)");
+  CLI::App& learnt =
+      add("calibrations", "list what was learnt about chips, newest first", Calibrations);
+  learnt.add_option("--chip", options->rows.chip, "only for this chip (its id)");
   AddPageOptions(learnt, options->rows);
-  CLI::App& out = add("export", "measurements and calibrations as JSON lines, to stdout", Export);
+  CLI::App& out =
+      add("export", "write measurements and calibrations to stdout as JSON lines", Export);
   AddFilterOptions(out, options->rows);
   out.add_option("--source", options->source,
-                 "only this source: trial, job_report, import or replay");
-  CLI::App& in = add("import", "check a whole export, then store what is new; can be repeated", Import);
+                 "only from this source: trial, job_report, import or replay");
+  CLI::App& in =
+      add("import", "check a whole export, then store what is new; can be repeated", Import);
   in.add_option("file", options->file, "output of `history export`; - is stdin")->required();
-  in.add_flag("--validate-only", options->validate_only,
-              "say what would be stored, and store nothing");
+  in.add_flag("--validate-only", options->validate_only, "only report what would be stored");
   in.add_option("--conflict", options->conflict_policy,
-                "if a measurement is stored with other content: fail (default), or keep ours");
-  add("backup", "copy the store beside itself, even while a server uses it", Backup);
+                "for a measurement that is stored with other content: fail (default), or keep the "
+                "stored one");
+  add("backup", "copy the store to a file beside it, even while a server uses it", Backup);
 }
 
 }  // namespace meshwright

@@ -72,7 +72,7 @@ int Report(const JobOptions& options, const GlobalFlags& flags) {
         flags.output, ReportText);
   }
   if (options.report != ReportFlags()) {
-    PrintNote("error: --file has the whole reports; no other flag of a report beside it");
+    PrintNote("error: --file holds whole reports, so it takes no other flag of a report");
     return kExitUsage;
   }
   return Print(Keep(ReadReportsFile(options.file), flags, &Client::BatchCreateJobReports,
@@ -96,41 +96,43 @@ absl::StatusOr<v1::ListJobReportsResponse> ListReports(const JobOptions& options
 
 void AddReportOptions(CLI::App& command, JobOptions& options) {
   ReportFlags& flags = options.report;
-  command.add_option("--study", flags.study_id, "the study whose plan was launched");
+  command.add_option("--study", flags.study_id, "id of the study whose plan was launched");
   command.add_option("--rank", flags.rank, "rank of its plan (1); 0: its baseline");
-  command.add_option("--model", flags.model, "file of the model, without --study");
+  command.add_option("--model", flags.model, "file with the model, if there is no --study");
   command.add_option("--workload", flags.workload,
                      "JSON file with the workload: how the model was trained");
   command.add_option("--cluster", flags.cluster, "JSON file with the cluster: chips, nodes, links");
   command.add_option("--plan", flags.plan, "JSON file with the plan that ran, instead of --rank");
   command.add_option("--framework-version", flags.framework_version,
-                     "version under which the job ran, if it is not the question's");
-  command.add_option("--outcome", flags.outcome, "ok, oom, crash, hang, timeout, cancelled");
+                     "framework version that the job ran, if it differs from the question's");
+  command.add_option("--outcome", flags.outcome, "one of ok, oom, crash, hang, timeout, cancelled");
   command.add_option("--step-time", flags.step_time_seconds,
-                     "median seconds of a warm step; required with ok");
+                     "median seconds of a step after warm-up; required with ok");
   command.add_option("--peak-memory", flags.peak_memory_bytes,
                      "peak bytes of the allocator on the busiest device");
   command.add_option("--job", flags.job_name, "name of the job");
-  command.add_option("--note", flags.note, "note to keep with it");
-  command.add_option("--request-id", flags.request_id, "the same id twice makes one report");
+  command.add_option("--note", flags.note, "note to store with the report");
+  command.add_option("--request-id", flags.request_id,
+                     "a repeated call with the same id stores only one report");
   command.add_option(
       "--file", options.file,
-      "JSON lines with one report each, stored all or none, instead of the flags; - is stdin");
+      "JSON lines with one report each, instead of the flags; all are stored or none; - is stdin");
 }
 
 }  // namespace
 
 void AddJobCommand(CLI::App& app, Program& program) {
-  CLI::App& group = *app.add_subcommand("job", "results of jobs that were launched");
+  CLI::App& group = *app.add_subcommand("job", "report and list the results of launched jobs");
   group.require_subcommand(1);
   auto options = std::make_shared<JobOptions>();
-  CLI::App& report =
-      *group.add_subcommand("report", "store the result of a job, from which later answers learn");
+  CLI::App& report = *group.add_subcommand(
+      "report", "store the result of a job, so that later answers learn from it");
   AddReportOptions(report, *options);
   report.callback([options, &program] {
     program.run = [options, &program] { return Report(*options, program.flags); };
   });
-  CLI::App& list = *group.add_subcommand("list", "job reports and what was expected, newest first");
+  CLI::App& list =
+      *group.add_subcommand("list", "list job reports beside what was expected, newest first");
   AddMeasurementOptions(list, options->list);
   list.callback([options, &program] {
     program.run = [options, &program] {

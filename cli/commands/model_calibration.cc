@@ -78,7 +78,7 @@ absl::Status Try(const Asked& asked, const CalibrationParameters& parameters) {
                    ConformanceProblem(asked.chip, asked.info, asked.knowledge));
   absl::Status opened = MakePlanModel(asked.model, problem, parameters).status();
   if (Reason(opened) != "COST_MODEL_REFUSED") return opened;
-  return WithReason(absl::InvalidArgumentError("not calibrated: with what it fitted, " +
+  return WithReason(absl::InvalidArgumentError("not calibrated: with its new parameters, " +
                                                std::string(opened.message())),
                     "COST_MODEL_REFUSED");
 }
@@ -126,12 +126,13 @@ int RunCalibrate(const CalibrationFlags& asked, const GlobalFlags& flags) {
 
 void AddModelCalibration(CLI::App& group, Program& program) {
   auto flags = std::make_shared<CalibrationFlags>();
-  CLI::App& tests = *group.add_subcommand("tests", "what a model wants to have measured on a chip");
+  CLI::App& tests =
+      *group.add_subcommand("tests", "list the measurements on a chip that a model asks for");
   CLI::App& calibrate = *group.add_subcommand(
-      "calibrate", "give a model measurements; later questions use the parameters that it fits");
+      "calibrate", "fit a model to measurements; later questions use the parameters that it fits");
   for (CLI::App* const command : {&tests, &calibrate}) {
     command->add_option("name", flags->name, "name of a model in --cost-models")->required();
-    command->add_option("--chip", flags->chip, "the measured chip")->required();
+    command->add_option("--chip", flags->chip, "id or alias of the measured chip")->required();
   }
   calibrate
       .add_option("--measurements", flags->measurements,

@@ -89,12 +89,12 @@ absl::StatusOr<ModelManifest> ManifestOf(const CheckFlags& check, const GlobalFl
   const int stated = (check.name.empty() ? 0 : 1) + (check.program.empty() ? 0 : 1) +
                      (check.library.empty() ? 0 : 1);
   if (stated != 1) {
-    return WithReason(InvalidFields({{.field = "model",
-                                      .description = fmt::format(
-                                          "{} were stated; must be one of NAME, --program and "
-                                          "--library",
-                                          stated)}}),
-                      "USAGE");
+    return WithReason(
+        InvalidFields({{.field = "model",
+                        .description = fmt::format("{} were stated; must be exactly one of NAME, "
+                                                   "--program and --library",
+                                                   stated)}}),
+        "USAGE");
   }
   RETURN_IF_ERROR(RefuseServer(flags));
   if (!check.name.empty()) {
@@ -169,14 +169,14 @@ int Check(const CheckFlags& check, const GlobalFlags& flags) {
 }  // namespace
 
 void AddModelCommand(CLI::App& app, Program& program) {
-  CLI::App& group = *app.add_subcommand("model", "vendors' own cost models (--cost-models)");
+  CLI::App& group = *app.add_subcommand(
+      "model", "list, check and calibrate vendors' own cost models (--cost-models)");
   group.require_subcommand(1);
-  CLI::App& list = *group.add_subcommand("list", "all models in the folder, or on a server");
+  CLI::App& list = *group.add_subcommand("list", "list all models in the folder, or on a server");
   list.callback([&program] { program.run = [&program] { return List(program.flags); }; });
   auto name = std::make_shared<std::string>();
-  CLI::App& show =
-      *group.add_subcommand("show", "start a model, and show what it says about itself");
-  show.add_option("name", *name)->required();
+  CLI::App& show = *group.add_subcommand("show", "start a model and show how it describes itself");
+  show.add_option("name", *name, "name of a model in the folder")->required();
   show.callback(
       [name, &program] { program.run = [name, &program] { return Show(*name, program.flags); }; });
   auto flags = std::make_shared<CheckFlags>();
@@ -186,7 +186,7 @@ void AddModelCommand(CLI::App& app, Program& program) {
   check.add_option("--program", flags->program,
                    "program that serves the contract, instead of a name");
   check.add_option("--library", flags->library, "shared library with the C ABI, instead of a name");
-  check.add_option("--chip", flags->chip, "chip of the questions (the first that the model names)");
+  check.add_option("--chip", flags->chip, "chip to ask about (the first that the model names)");
   check.add_option(
       "--measured", flags->measured,
       "JSON lines with measured results, as for --history: report how near the model comes to "

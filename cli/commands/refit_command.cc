@@ -48,17 +48,18 @@ absl::Status OfRun(const absl::Status& status) {
 
 absl::StatusOr<Refitted> RefitRun(const RefitOptions& options, const GlobalFlags& flags) {
   if (!flags.server.empty()) {
-    return InvalidFields({{.field = "server",
-                           .description = flags.server + "; refit runs here, with this program's "
-                                                         "own chips and profiles"}});
+    return InvalidFields(
+        {{.field = "server",
+          .description = flags.server + "; must be absent: refit only runs with this "
+                                        "program's own chips and profiles"}});
   }
   ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
   const absl::StatusOr<History> history = ReadHistory(options.run, knowledge);
   if (!history.ok()) return OfRun(history.status());
   if (history->rows.size() != 1) {
     return InvalidFields({{.field = "run",
-                           .description = fmt::format("{}; has {} runs, must have one", options.run,
-                                                      history->rows.size())}});
+                           .description = fmt::format("{}; has {} runs, must have exactly one",
+                                                      options.run, history->rows.size())}});
   }
   const HistoryRow& run = history->rows.front();
   ASSIGN_OR_RETURN(const Refit refit, RefitFramework(run, options.facts, knowledge));

@@ -188,7 +188,7 @@ int TakeUp(const std::string& id, LeftStudy wanted, const GlobalFlags& flags,
 int PutBack(const absl::Status& failure, const LocalStudy& study, const LocalSite& site,
             OutputForm output) {
   const absl::Status left = LeaveLocalStudy(site.store, study.record.id);
-  PrintNote(fmt::format("study {} stays as it was", study.record.id));
+  PrintNote(fmt::format("study {} is unchanged", study.record.id));
   return Fail(left.ok() ? failure : left, output);
 }
 
@@ -207,7 +207,7 @@ int Stop(const LocalStudy& study, const LocalSite& site, OutputForm output) {
 
 int Resume(const StudyOptions& options, const GlobalFlags& flags) {
   if (flags.server.empty()) return TakeUp(options.id, LeftStudy::kToGoOn, flags, &GoOn);
-  PrintNote("error: study resume: a server goes on with its studies by itself");
+  PrintNote("error: study resume takes no --server: a server resumes its studies by itself");
   return kExitUsage;
 }
 
@@ -244,26 +244,27 @@ CLI::App& AddAction(CLI::App& group, const StudyCommand& row,
 }
 
 void AddPageOptions(CLI::App& command, const char* what, StudyOptions& options) {
-  command.add_option("--page-size", options.page_size, fmt::format("{} in the answer (50)", what));
-  command.add_option("--page-token", options.page_token, "where the page before ended");
+  command.add_option("--page-size", options.page_size, fmt::format("most {} to print (50)", what));
+  command.add_option("--page-token", options.page_token,
+                     "continue after the page that printed this token");
 }
 
 // The lists of what a study has.
 void AddLists(CLI::App& group, const std::shared_ptr<StudyOptions>& options, Program& program) {
   CLI::App& plans =
-      AddAction(group, {"plans", "the plans that a study ranked, best first", Plans, false},
+      AddAction(group, {"plans", "list the plans that a study ranked, best first", Plans, false},
                 options, program);
-  plans.add_option("id", options->id, "of the study")->required();
+  plans.add_option("id", options->id, "id of the study")->required();
   AddPageOptions(plans, "plans", *options);
-  CLI::App& trials =
-      AddAction(group, {"trials", "the plans that a study ran", Trials, false}, options, program);
-  trials.add_option("id", options->id, "of the study")->required();
-  trials.add_option("--order", options->trial_order, "begun (default), or fastest");
+  CLI::App& trials = AddAction(group, {"trials", "list the plans that a study ran", Trials, false},
+                               options, program);
+  trials.add_option("id", options->id, "id of the study")->required();
+  trials.add_option("--order", options->trial_order, "order: begun (default) or fastest");
   AddPageOptions(trials, "trials", *options);
   CLI::App& attempts = AddAction(
-      group, {"attempts", "the jobs of a study's trials", Attempts, false}, options, program);
-  attempts.add_option("id", options->id, "of the study")->required();
-  attempts.add_option("--trial", options->trial, "only this one, with its output");
+      group, {"attempts", "list the jobs of a study's trials", Attempts, false}, options, program);
+  attempts.add_option("id", options->id, "id of the study")->required();
+  attempts.add_option("--trial", options->trial, "only this trial, with its output");
 }
 
 CLI::App& AddListAndShow(CLI::App& app, const char* name, const char* help,
@@ -271,10 +272,10 @@ CLI::App& AddListAndShow(CLI::App& app, const char* name, const char* help,
   CLI::App& group = *app.add_subcommand(name, help);
   group.require_subcommand(1);
   CLI::App& list =
-      AddAction(group, {"list", "studies, newest first", List, false}, options, program);
+      AddAction(group, {"list", "list studies, newest first", List, false}, options, program);
   AddPageOptions(list, "studies", *options);
   CLI::App& show =
-      AddAction(group, {"show", "a study with its answer", Show, false}, options, program);
+      AddAction(group, {"show", "show a study with its answer", Show, false}, options, program);
   show.add_option("id", options->id, "id of the study")->required();
   return group;
 }
@@ -296,22 +297,25 @@ int ListStudyPage(int page_size, const std::string& page_token, const GlobalFlag
 
 void AddStudyCommand(CLI::App& app, Program& program) {
   auto options = std::make_shared<StudyOptions>();
-  CLI::App& group = AddListAndShow(app, "study", "studies of a server, or those that were kept",
-                                   options, program);
+  CLI::App& group = AddListAndShow(
+      app, "study", "run and read studies of a server, or of the local store", options, program);
   AddLists(group, options, program);
   CLI::App& create =
-      AddAction(group, {"create", "start a study and leave it", Create, true}, options, program);
+      AddAction(group, {"create", "start a study on the server and return at once", Create, true},
+                options, program);
   AddQuestionOptions(create, options->question);
   create.add_option("--study-id", options->new_id, "id of the study (made by the server)");
-  create.add_option("--request-id", options->request_id, "the same id twice creates one study");
+  create.add_option("--request-id", options->request_id,
+                    "a repeated call with the same id creates only one study");
   CLI::App& watch =
       AddAction(group, {"watch", "follow a study to its end", Watch, true}, options, program);
   watch.add_option("id", options->id, "id of the study")->required();
   CLI::App& resume = AddAction(
       group, {"resume", "resume a study whose process has ended", Resume, false}, options, program);
   resume.add_option("id", options->id, "id of the study")->required();
-  CLI::App& cancel = AddAction(
-      group, {"cancel", "end a study with the best plan so far", Cancel, false}, options, program);
+  CLI::App& cancel =
+      AddAction(group, {"cancel", "end a study; its answer is the best plan so far", Cancel, false},
+                options, program);
   cancel.add_option("id", options->id, "id of the study")->required();
 }
 

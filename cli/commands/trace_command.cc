@@ -26,7 +26,9 @@ struct TraceOptions {
 
 absl::StatusOr<Timeline> TimelineFor(const TraceOptions& options, const GlobalFlags& flags) {
   if (!flags.server.empty()) {
-    return InvalidFields({{.field = "server", .description = flags.server + "; trace runs here"}});
+    return InvalidFields(
+        {{.field = "server",
+          .description = flags.server + "; must be absent: trace only runs in this program"}});
   }
   ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
   ASSIGN_OR_RETURN(const EvaluateRequest request, ReadCaseFile(options.plan, knowledge));
@@ -49,7 +51,7 @@ int RunTrace(const TraceOptions& options, const GlobalFlags& flags) {
 void AddTraceCommand(CLI::App& app, Program& program) {
   auto options = std::make_shared<TraceOptions>();
   CLI::App& command =
-      *app.add_subcommand("trace", "the pipeline of one plan over time, for Perfetto");
+      *app.add_subcommand("trace", "write one plan's pipeline over time, for Perfetto");
   command.add_option("--plan", options->plan, "a case as for `evaluate`; - is stdin")->required();
   command.add_option("--history", options->history,
                      "JSON lines with measured results of earlier runs");

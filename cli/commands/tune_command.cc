@@ -101,8 +101,9 @@ void AddTuneCommand(CLI::App& app, Program& program) {
   auto options = std::make_shared<TuneOptions>();  // shared: the callback outlives this function
   CLI::App& command = *app.add_subcommand("tune", "find the fastest plan that fits");
   AddQuestionOptions(command, options->question);
-  command.add_option("--devices", options->sweep.devices,
-                     "answer for several cluster sizes instead: 64..1024 doubles, 64,96 lists");
+  command.add_option(
+      "--devices", options->sweep.devices,
+      "answer for several device counts instead: 64..1024 doubles from 64, 64,96 is a list");
   command
       .add_option("--free-memory", options->sweep.free_memory,
                   "answer for several shares of free memory instead: 0,0.1,0.2")
@@ -112,7 +113,7 @@ void AddTuneCommand(CLI::App& app, Program& program) {
       .add_option("--device-hour-price", options->sweep.device_hour_price,
                   "with --devices or --free-memory: also show the price of a million tokens")
       ->check(CLI::NonNegativeNumber);
-  command.add_flag("--no-record", options->leaves_no_record, "keep no record of the study");
+  command.add_flag("--no-record", options->leaves_no_record, "do not store the study");
   command.callback([options, &program] {
     program.run = [options, &program] {
       const bool is_sweep = !options->sweep.devices.empty() || !options->sweep.free_memory.empty();

@@ -5,17 +5,18 @@
 namespace meshwright {
 
 void AddFilterOptions(CLI::App& command, MeasurementFlags& flags) {
-  command.add_option("--chip", flags.chip, "only of this chip (its id)");
+  command.add_option("--chip", flags.chip, "only on this chip (its id)");
   command.add_option("--framework", flags.framework, "only under this framework");
-  command.add_option("--model-name", flags.model_name, "only of models with this name");
+  command.add_option("--model-name", flags.model_name, "only for models with this name");
   command.add_option("--study", flags.study_id, "only of this study");
   command.add_option("--outcome", flags.outcome, "only with this outcome");
   command.add_option("--up-to", flags.up_to_sequence, "only up to this sequence number");
 }
 
 void AddPageOptions(CLI::App& command, MeasurementFlags& flags) {
-  command.add_option("--page-size", flags.page_size, "rows in the answer (50)");
-  command.add_option("--page-token", flags.page_token, "token from the end of the last page");
+  command.add_option("--page-size", flags.page_size, "most rows to print (50)");
+  command.add_option("--page-token", flags.page_token,
+                     "continue after the page that printed this token");
 }
 
 void AddMeasurementOptions(CLI::App& command, MeasurementFlags& flags) {

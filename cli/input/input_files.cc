@@ -101,7 +101,8 @@ void ReadDimension(const std::string& text, Parsed<v1::TuneRequest>& out) {
   if (most.has_value()) dimension.set_at_most(*most);
   if ((!low.empty() && !least.has_value()) || (!high.empty() && !most.has_value())) {
     out.violations.push_back(
-        {.field = field, .description = values + "; must be a range of whole numbers, 2..16"});
+        {.field = field,
+         .description = values + "; must be a range of whole numbers such as 2..16"});
   }
 }
 

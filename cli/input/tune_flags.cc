@@ -24,17 +24,18 @@ void AddTrialOptions(CLI::App& command, TrialFlags& flags) {
       ->needs(launcher);
   command
       .add_option("--job", flags.job,
-                  "JSON file that makes a plan a job, for all launchers but replay")
+                  "JSON file that says how to run a plan as a job, for all launchers but replay")
       ->needs(launcher);
   launcher->needs(command
                       .add_option("--max-trials", flags.max_trials,
-                                  "most plans to run; required with --launcher")
+                                  "limit on the number of plans to run; required with --launcher")
                       ->needs(launcher));
   command
       .add_option("--max-device-seconds", flags.max_device_seconds,
-                  "most devices times seconds for trials")
+                  "limit on the device-seconds of all trials")
       ->needs(launcher);
-  command.add_option("--max-trial-seconds", flags.max_seconds, "most seconds for trials")
+  command
+      .add_option("--max-trial-seconds", flags.max_seconds, "limit on the seconds of all trials")
       ->needs(launcher);
   command
       .add_option(
@@ -52,7 +53,7 @@ void AddTrialOptions(CLI::App& command, TrialFlags& flags) {
   command
       .add_option(
           "--confirm-plans", flags.confirm_plans,
-          "at the end, run so many of the fastest plans three more times and take the median")
+          "at the end, run this many of the fastest plans three more times and take the median")
       ->needs(launcher);
 }
 
@@ -71,22 +72,22 @@ void AddQuestionOptions(CLI::App& command, TuneFlags& flags) {
       ->required();
   command.add_option("--baseline", flags.baseline,
                      "JSON file with the plan to compare with (what one would choose by hand)");
-  command.add_option("--top", flags.plan_count, "plans in the answer (5)");
+  command.add_option("--top", flags.plan_count, "number of plans in the answer (5)");
   command.add_flag("--pareto", flags.pareto,
                    "also find the fastest plans that leave 10, 20 and 30 % of each device's memory "
-                   "free; takes a search for each");
+                   "free; each takes a search of its own");
   AddCostModelOptions(command, flags.cost_model);
   command.add_option("--history", flags.history,
                      "JSON lines with measured results of earlier runs");
   command.add_option("--history-sequence", flags.history_sequence,
                      "learn from the store's measurements up to this number (all); 0: from none");
   command.add_option("--deadline", flags.deadline_seconds,
-                     "seconds after which the search answers with the best plan so far");
+                     "seconds until the search ends with the best plan so far");
   command.add_option(
       "--strategy", flags.strategy,
       fmt::format("how to search: one of {} (the first)", fmt::join(StrategyNames(), ", ")));
   command.add_option("--evaluations", flags.evaluation_limit,
-                     "plans that a strategy other than exhaustive may try (10000)");
+                     "limit on the plans that a strategy other than exhaustive tries (10000)");
   command
       .add_option("--dimension", flags.dimensions,
                   "restrict a dimension of the space: tensor_parallel=2,4, "
@@ -101,11 +102,11 @@ void AddQuestionOptions(CLI::App& command, TuneFlags& flags) {
 void AddCostModelOptions(CLI::App& command, CostModelFlags& flags) {
   CLI::Option* const name =
       command.add_option("--cost-model", flags.name,
-                         "rank by the times of this vendor's model (meshwright model list) instead "
+                         "take step times from this vendor's model (meshwright model list) instead "
                          "of the built-in one");
   command
       .add_flag("--allow-fallback", flags.allow_fallback,
-                "answer with the built-in model, and say so, if that model cannot be asked")
+                "if that model fails, answer with the built-in one and say so")
       ->needs(name);
 }
 

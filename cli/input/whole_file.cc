@@ -38,7 +38,7 @@ absl::Status GiveName(const std::string& part, const std::string& path, bool rep
   if (code != 0 && errno == EINVAL && !replaces) code = link(part.c_str(), path.c_str());
   if (code == 0) return SyncFolderOf(path);
   if (errno != EEXIST) return CannotWrite(path);
-  return absl::AlreadyExistsError(fmt::format("{} exists; --replace writes over it", path));
+  return absl::AlreadyExistsError(fmt::format("{} exists; use --replace to overwrite it", path));
 }
 
 }  // namespace

@@ -35,9 +35,8 @@ absl::Status RefuseServer(const GlobalFlags& flags) {
   return WithReason(
       InvalidFields(
           {{.field = "--server",
-            .description = flags.server + "; not taken: this command runs the model itself, "
-                                          "on the model's own machine, with --cost-models "
-                                          "there"}}),
+            .description = flags.server + "; must be absent: this command runs the model itself, "
+                                          "so run it on the model's machine with --cost-models"}}),
       "USAGE");
 }
 

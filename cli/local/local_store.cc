@@ -60,8 +60,7 @@ absl::Status InterruptOrphans(Recorder& recorder, std::int64_t now, std::string_
     } else if (orphan.id != taken_up && HasJobLeft(recorder, orphan.id)) {
       const bool is_cancelling = orphan.state == StudyState::kCancelling;
       const std::string advice =
-          is_cancelling ? ""
-                        : fmt::format("study resume {} goes on with it, meshwright ", orphan.id);
+          is_cancelling ? "" : fmt::format("study resume {} continues it, meshwright ", orphan.id);
       PrintNote(fmt::format(
           "study {0} {1}, and its job may still run: meshwright {2}study cancel {0} ends it",
           orphan.id, is_cancelling ? "was being cancelled" : "was interrupted", advice));
@@ -75,9 +74,9 @@ absl::Status CheckLeft(const StudyRecord& study, LeftStudy wanted) {
   const bool is_cancelling = study.state == StudyState::kCancelling && !IsAlive(study.owner);
   if (study.state == StudyState::kInterrupted) return absl::OkStatus();
   if (is_cancelling && wanted == LeftStudy::kToEnd) return absl::OkStatus();
-  std::string why = fmt::format("is {}: a process runs it", Word(study.state));
+  std::string why = fmt::format("is {}: another process runs it", Word(study.state));
   if (IsTerminal(study.state)) why = fmt::format("has ended ({})", Word(study.state));
-  if (is_cancelling) why = "was being cancelled: study cancel ends it";
+  if (is_cancelling) why = "was being cancelled; end it with study cancel";
   return WithReason(absl::FailedPreconditionError(fmt::format("study '{}' {}", study.id, why)),
                     "STUDY_NOT_INTERRUPTED");
 }
@@ -97,7 +96,8 @@ std::optional<Recorder> OpenMeasurements(const std::string& store) {
   auto recorder = Recorder::Open({.path = store, .read_only = true});
   if (recorder.ok()) return *std::move(recorder);
   if (Reason(recorder.status()) != "NO_STORE") {
-    PrintNote("nothing is learnt from the store: " + std::string(recorder.status().message()));
+    PrintNote("warning: the answer does not learn from the store: " +
+              std::string(recorder.status().message()));
   }
   return std::nullopt;
 }

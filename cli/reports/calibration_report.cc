@@ -68,8 +68,8 @@ std::string Steps(const v1::ChipCalibration& calibration) {
     }
   }
   return fmt::format(
-      "\n{}{}{}ran: measured over expected, 1.00 x is as expected. No figure was fitted to these "
-      "steps.\n",
+      "\n{}{}{}ran: measured over expected time; 1.00 x is as expected. No figure was fitted to "
+      "these steps.\n",
       table.Text(kMargin), notes, kMargin);
 }
 
@@ -78,7 +78,7 @@ std::string Steps(const v1::ChipCalibration& calibration) {
 std::string CalibrationReportText(const v1::ChipCalibration& calibration) {
   std::string text = fmt::format("calibration {} of {}, measured on {}: {}\n", calibration.name(),
                                  calibration.chip(), calibration.device_name(),
-                                 calibration.verdict() == "ready" ? "ready" : "not ready, since");
+                                 calibration.verdict() == "ready" ? "ready" : "not ready, because");
   for (const std::string& reason : calibration.reasons()) {
     text += fmt::format("{}{}\n", kMargin, reason);
   }

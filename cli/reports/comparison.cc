@@ -72,8 +72,8 @@ std::string Verdict(const v1::PlanComparison& comparison) {
   if (!fast.fits()) text += "But it does not fit.\n";
   if (fast.step_time_high_seconds() >= slow.step_time_low_seconds()) {
     text +=
-        "Their 80 % intervals overlap; errors that both share cancel, so the order is surer than "
-        "that.\n";
+        "Their 80 % intervals overlap, but errors that both share cancel, so the order is more "
+        "certain than that suggests.\n";
   }
   return text;
 }

@@ -47,7 +47,7 @@ std::string ModelText(const v1::ExplainPlanResponse& explanation) {
   std::string text = CostModelLine(plan);
   if (!text.empty()) text = "\n" + text;
   if (explanation.cost_model_lines_size() == 0) return text;
-  text += fmt::format("\nWhat cost model {} says of it\n", plan.cost_model().name());
+  text += fmt::format("\nCost model {} explains it\n", plan.cost_model().name());
   for (const std::string& line : explanation.cost_model_lines()) text += "  " + line + "\n";
   return text;
 }
@@ -67,17 +67,17 @@ std::string ExplainReport(const v1::ExplainPlanResponse& explanation) {
     text +=
         "\n" + ComparisonReport(CompareEstimates(explanation.best().estimate(), plan.estimate()));
   }
-  text += "\nWhat its step is made of, and what fills its busiest device\n";
+  text += "\nTerms of its step time, and memory of its busiest device\n";
   text += BreakdownReport(plan.estimate());
   text += ModelText(explanation);
   if (explanation.sensitivities_size() > 0) {
-    text += fmt::format("\nWhat a tenth more or less would change{}\n",
+    text += fmt::format("\nHow 10 % more or less of a resource would change the step{}\n",
                         explanation.binding_resource().empty()
                             ? ""
-                            : "; most is gained with more " + explanation.binding_resource());
+                            : "; the most is gained with more " + explanation.binding_resource());
     text += SensitivityTable(explanation);
   }
-  if (explanation.near_misses_size() > 0) text += "\nWhat lost, and why\n";
+  if (explanation.near_misses_size() > 0) text += "\nPlans that lost, and why\n";
   for (const v1::NearMiss& miss : explanation.near_misses()) {
     text += fmt::format("  {}\n    {}\n", PlanWords(miss.plan().plan()), miss.reason());
   }

@@ -97,7 +97,7 @@ std::string RowsText(const v1::Calibration& calibration) {
 
 std::string ReportText(const v1::CreateJobReportResponse& kept) {
   const v1::Measurement& report = kept.report();
-  std::string text = fmt::format("Report {} of {} on {} is kept.\n", report.id(),
+  std::string text = fmt::format("Report {} of {} on {} is stored.\n", report.id(),
                                  report.model_name(), report.cluster_name());
   if (kept.has_recommended_step_time_seconds()) {
     text += fmt::format("recommended with {} a step by {}\n",
@@ -186,8 +186,8 @@ std::string CalibrationText(const v1::GetCalibrationResponse& response) {
   const v1::StoredCalibration& stored = response.calibration();
   const v1::Calibration& row = stored.calibration();
   return fmt::format(
-      "{} of {}\n{} under {} {}: measured step times are {:.3f} times the modelled, peak memory "
-      "{:.3f} times; learnt from {} runs up to number {}, cost model of {}\n{}",
+      "{} of {}\n{} under {} {}: measured step times are {:.3f} times the modelled ones, peak "
+      "memory {:.3f} times; learnt from {} runs up to number {}, cost model {}\n{}",
       row.id(), stored.create_time(), row.chip(), row.framework(), row.framework_version(),
       row.time_ratio(), row.memory_ratio(), row.run_count(), row.history_sequence(),
       row.model_version(), RowsText(row));
@@ -200,7 +200,7 @@ std::string ImportText(const v1::ImportHistoryResponse& imported) {
 }
 
 std::string BackupText(const v1::BackupStoreResponse& backup) {
-  return fmt::format("{} ({} bytes), beside the store\n", backup.file_name(),
+  return fmt::format("{} ({} bytes), in the folder of the store\n", backup.file_name(),
                      CountText(backup.size_bytes()));
 }
 

@@ -24,7 +24,8 @@ std::string Joined(const std::vector<std::string>& words) {
 
 std::string AccuracyText(const Accuracy& accuracy) {
   std::string text = fmt::format(
-      "\nbeside measured runs: {} plans, median error {:.1f} %, mean {:.1f} %, p90 {:.1f} %\n",
+      "\ncompared with measured runs: {} plans, median error {:.1f} %, mean {:.1f} %, p90 {:.1f} "
+      "%\n",
       accuracy.plan_count, 100 * accuracy.median_error_ratio, 100 * accuracy.mean_error_ratio,
       100 * accuracy.p90_error_ratio);
   if (accuracy.question_count > 0) {
@@ -61,7 +62,7 @@ std::string ModelReport(const ShownModel& shown) {
   Table table({{}, {}});
   table.AddRow({"file", FileOf(manifest)});
   table.AddRow({"SHA-256", manifest.sha256});
-  table.AddRow({"says it is", fmt::format("{} {} of {}", info.name, info.version, info.vendor)});
+  table.AddRow({"name", fmt::format("{} {} of {}", info.name, info.version, info.vendor)});
   table.AddRow({"description", info.description});
   table.AddRow({"protocol", fmt::format("{}.{}", info.protocol_major, info.protocol_minor)});
   table.AddRow({"chips", Joined(info.chips)});

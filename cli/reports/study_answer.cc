@@ -27,8 +27,8 @@ constexpr std::chrono::seconds kReconnectPause(1);
 absl::Status InfeasibleError(const v1::Infeasible& infeasible) {
   std::string message = infeasible.has_nearest()
                             ? fmt::format(
-                                  "no plan fits: {} bytes a device are missing, {} take "
-                                  "most of the least-memory plan",
+                                  "no plan fits: {} bytes a device are missing, and {} take most "
+                                  "memory of the smallest plan",
                                   infeasible.missing_bytes(), infeasible.binding_memory_kind())
                             : "no plan is legal for this model, workload and cluster";
   for (const std::string& suggestion : infeasible.suggestions()) message += "; " + suggestion;
@@ -50,10 +50,9 @@ absl::Status EndingStatus(const v1::GetStudyResponse& answer) {
                                                     : "cancelled before a plan was found");
   }
   if (study.outcome() == "all_trials_failed") {
-    return WithReason(
-        absl::FailedPreconditionError(
-            fmt::format("none of {} trials ran to a measured step", answer.result().trials_size())),
-        "ALL_TRIALS_FAILED");
+    return WithReason(absl::FailedPreconditionError(fmt::format("none of {} trials measured a step",
+                                                                answer.result().trials_size())),
+                      "ALL_TRIALS_FAILED");
   }
   if (answer.has_result()) return absl::OkStatus();
   if (const auto error = ParseErrorText(study.error_message())) return *error;

@@ -87,7 +87,7 @@ std::string ParetoTable(const v1::TuneResult& result, const ReportNotes& notes) 
                   GibText(e.memory_capacity_bytes() - e.reserved_memory_bytes()),
                   FullWords(point.plan())});
   }
-  return Heading("Fastest plans that leave so much of each device's memory", notes) +
+  return Heading("Fastest plans that leave this much of each device's memory free", notes) +
          table.Text(kIndent);
 }
 
@@ -174,16 +174,16 @@ std::string SearchLine(const v1::GetStudyResponse& answer) {
                                by_bounds->second > 0 && !answer.result().plans().empty() &&
                                answer.result().plans(0).estimate().cost_model().state() == "used";
   if (search.complete() && leans_on_vendor) {
-    text += "; the best of the space by the cost model's own bounds, which nothing proves";
+    text += "; the best of the space if the cost model's own bounds are right";
   } else if (search.complete()) {
     text += search.optimality_gap_ratio() > 0
-                ? fmt::format("; at most {} from the best of the space",
+                ? fmt::format("; at most {} slower than the best of the space",
                               PercentText(search.optimality_gap_ratio()))
                 : "; proven best of the space";
   } else if (answer.study().state() == "cancelled") {
     text += "; cancelled: the best so far";
   } else if (answer.study().outcome() == "deadline_cut") {
-    text += "; cut by the deadline: the best so far";
+    text += "; ended by the deadline: the best so far";
   } else {
     text += "; the best of these, not proven best of the space";
   }
@@ -294,7 +294,7 @@ std::string InfeasibleReport(const v1::GetStudyResponse& answer, const ReportNot
       Heading(fmt::format("Nothing fits: {}", Title(answer.study())), notes).substr(1);
   if (infeasible.has_nearest()) {
     text += fmt::format(
-        "The plan that needs least memory misses {} GiB a device; {} take most of it.\n",
+        "The plan that needs least memory lacks {} GiB a device; {} take most of its memory.\n",
         GibText(infeasible.missing_bytes()), infeasible.binding_memory_kind());
     text += Heading("Its memory: " + PlanWords(infeasible.nearest().plan()), notes);
     text += MemoryTable(infeasible.nearest().estimate());
@@ -358,8 +358,8 @@ std::string CostModelLine(const v1::Estimate& estimate) {
   if (!estimate.has_cost_model()) return "";
   const v1::CostModelSource& model = estimate.cost_model();
   if (model.state() != "used") {
-    return fmt::format("FALLBACK: all by the built-in model; cost model {}: {}\n", model.name(),
-                       model.reason());
+    return fmt::format("FALLBACK: all figures are the built-in model's; cost model {}: {}\n",
+                       model.name(), model.reason());
   }
   const std::string calibrated = model.calibration_version().empty()
                                      ? ""

@@ -195,7 +195,8 @@ std::vector<FieldViolation> ApplyDimensions(const std::vector<DimensionRequest>&
       reject(fmt::format("{}: {}", request.name, *problem));
     } else if (row->code == RecomputeCode && choice.values.size() > 1 &&
                std::ranges::find(choice.values, kMixedCode) != choice.values.end()) {
-      reject(fmt::format("{}: {} includes the others; state only {}", request.name, kMixed, kMixed));
+      reject(
+          fmt::format("{}: {} includes the others; state only {}", request.name, kMixed, kMixed));
     }
   }
   if (!violations.empty()) return violations;

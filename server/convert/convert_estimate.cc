@@ -122,7 +122,7 @@ absl::StatusOr<v1::EvaluatePlansResponse> AnswerCases(const v1::EvaluatePlansReq
   };
   v1::EvaluatePlansResponse response;
   for (const v1::EvaluateCase& wire : request.cases()) {
-    if (cancel.stop_requested()) return absl::CancelledError("the caller has gone");
+    if (cancel.stop_requested()) return absl::CancelledError("the caller has disconnected");
     v1::EvaluateAnswer& out = *response.add_answers();
     if (const absl::StatusOr<CalibratedEstimate> evaluated = answer(wire); evaluated.ok()) {
       *out.mutable_estimate() = ToWire(*evaluated);

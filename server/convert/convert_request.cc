@@ -145,7 +145,7 @@ void ReadMeasured(const MessageReader& in, Row& row) {
     }
   }
   if (is_ok && !step_time.has_value()) {
-    in.Add("step_time_seconds", "missing; required where outcome is ok");
+    in.Add("step_time_seconds", "missing; required if outcome is ok");
   }
   const std::optional<std::int64_t> peak = in.Int64("peak_memory_bytes");
   if (peak.has_value() && (is_ok || *peak != 0)) {
@@ -190,7 +190,8 @@ std::vector<MeasuredPlan> ReadReplay(const MessageReader& in) {
     measured.plan = ReadPart(row, "plan", ReadValidPlan).value_or(PlanRequest());
     measured.outcome = row.Required("outcome", row.Choice<Outcome>("outcome"));
     if (measured.outcome == Outcome::kCancelled) {
-      row.Add("outcome", "cancelled; proves nothing of the plan: leave the row out");
+      row.Add("outcome",
+              "cancelled; a cancelled run proves nothing about its plan: leave the row out");
     }
     ReadMeasured(row, measured);
   }
@@ -272,9 +273,9 @@ void CheckEngine(const MessageReader& job, const TrialRequest& trials) {
   if (trials.launcher != kLocalLauncher) RefuseLocal(job, trials);
   const bool is_kubernetes = trials.launcher == kKubernetesLauncher;
   if (is_kubernetes == trials.job->kubernetes.has_value()) return;
-  job.Add("kubernetes",
-          is_kubernetes ? "missing; required of launcher kubernetes"
-                        : fmt::format("stated; launcher {} has no use for it", trials.launcher));
+  job.Add("kubernetes", is_kubernetes
+                            ? "missing; required with launcher kubernetes"
+                            : fmt::format("stated; launcher {} does not use it", trials.launcher));
 }
 
 // Reads the job, which some launchers need and others do not use.
@@ -291,7 +292,8 @@ void ReadTrialJob(const MessageReader& in, TrialRequest& trials) {
   }
   if (job.has_value()) CheckEngine(*job, trials);
   if (!trials.replay.empty()) {
-    in.Add("replay", fmt::format("stated; launcher {} measures by jobs", trials.launcher));
+    in.Add("replay",
+           fmt::format("stated; launcher {} runs jobs and replays no rows", trials.launcher));
   }
 }
 

@@ -94,10 +94,10 @@ void CheckForm(const MessageReader& in, const v1::CreateJobReportRequest& reques
     }
   } else if (request.has_rank()) {
     in.Add("rank",
-           fmt::format("{} without study_id; a rank is of a study's plans", request.rank()));
+           fmt::format("{} without study_id; a rank names a plan of a study", request.rank()));
   }
   if (request.has_request_id() && request.request_id().empty()) {
-    in.Add("request_id", "empty; must be left out or say which request it is");
+    in.Add("request_id", "empty; must be absent or an id of the request");
   }
   CheckLength(in, "request_id", kLongestName);
   CheckLength(in, "job_name", kLongestName);

@@ -66,7 +66,7 @@ std::string ReadVisibleDevices(const MessageReader& in) {
            fmt::format("'{}'; must be a variable's name, of letters, digits and _", *stated));
   } else if (stated->starts_with(kOwnPrefix) ||
              std::ranges::find(kEngineVariables, *stated) != std::end(kEngineVariables)) {
-    in.Add(kField, fmt::format("'{}'; the launcher itself sets that one", *stated));
+    in.Add(kField, fmt::format("'{}'; must be absent, because the launcher sets it", *stated));
   }
   return *stated;
 }
@@ -81,12 +81,12 @@ void CheckFormat(const MessageReader& in, const JobMetrics& metrics) {
     return;
   }
   if (metrics.pattern.has_value() != (format == "regex")) {
-    in.Add("pattern", format == "regex" ? "missing; required of format regex"
+    in.Add("pattern", format == "regex" ? "missing; required with format regex"
                                         : "stated; only for format regex");
   }
   if (metrics.fields.empty() == (format == "json")) {
-    in.Add("fields",
-           format == "json" ? "missing; required of format json" : "stated; only for format json");
+    in.Add("fields", format == "json" ? "missing; required with format json"
+                                      : "stated; only for format json");
   }
 }
 

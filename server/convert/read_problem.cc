@@ -43,10 +43,9 @@ void ReadHeads(const MessageReader& in, ModelSpec& model) {
   if (model.hidden_size % heads == 0) {
     model.head_dim = model.hidden_size / heads;
   } else {
-    in.Add("head_dim",
-           fmt::format("missing; required where attention_head_count {} does not divide "
-                       "hidden_size {}",
-                       heads, model.hidden_size));
+    in.Add("head_dim", fmt::format("missing; required if attention_head_count {} does not divide "
+                                   "hidden_size {}",
+                                   heads, model.hidden_size));
   }
 }
 

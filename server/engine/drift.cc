@@ -70,7 +70,8 @@ absl::StatusOr<std::optional<std::string>> DriftWarning(
   if (!drift.has_value()) return std::nullopt;
   return fmt::format(
       "drift: the newest {} runs on {} under {} took {:.2f} times their expected step times, which "
-      "is {:+.1f} standard deviations of their intervals on average; the limit is {:.2f}. Something "
+      "is {:+.1f} standard deviations of their intervals on average; the limit is {:.2f}. "
+      "Something "
       "that the history does not record has changed (driver, firmware, network, framework), or "
       "these runs are of a new kind",
       drift->run_count, chip, framework, drift->mean_ratio, drift->mean_deviation, drift->limit);

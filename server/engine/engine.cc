@@ -228,7 +228,7 @@ absl::StatusOr<StudyAnswer> Engine::State::Answer(const std::string& id,
                 .on_progress = on_progress,
                 .history = HistoryUpTo(request.history_sequence.value_or(0))});
   } catch (const std::exception& e) {
-    return absl::InternalError(fmt::format("the study broke off: {}", e.what()));
+    return absl::InternalError(fmt::format("the study failed: {}", e.what()));
   }
 }
 

@@ -96,7 +96,8 @@ absl::StatusOr<BackupFile> HistoryQueries::Backup(std::string_view label) const 
   return ReadFrom(store_, [&](const Recorder& recorder) -> absl::StatusOr<BackupFile> {
     const std::filesystem::path store = recorder.path();
     if (store.empty()) {
-      return absl::FailedPreconditionError("a store in memory has no file to back up beside");
+      return absl::FailedPreconditionError(
+          "a store in memory has no file, so it cannot be backed up");
     }
     BackupFile backup = {
         .name = fmt::format("{}-{}{}", store.stem().string(), label, store.extension().string())};

@@ -84,9 +84,9 @@ absl::Status Requeue(Recorder& recorder, const std::string& id, const std::strin
                      const StudyCodec& codec, StudyQueue& studies) {
   ASSIGN_OR_RETURN(const int crash_count, CrashCount(recorder, id));
   if (crash_count >= kMostCrashes) {
-    const auto lost = absl::InternalError(
-        fmt::format("the server was lost {} times while it ran this study; it is not tried again",
-                    crash_count));
+    const auto lost = absl::InternalError(fmt::format(
+        "the server was killed {} times while it ran this study, so it does not run it again",
+        crash_count));
     if (!HasJobLeft(recorder, id)) return EndStudy(recorder, FailedEnding(id, lost)).status();
     studies.EndWhenItBegins(id, lost);
   }

@@ -33,9 +33,9 @@ absl::StatusOr<Spool> Spool::Open(const SpoolLimits& limits) {
 absl::Status Spool::Append(std::string_view bytes) {
   size_ += static_cast<std::int64_t>(bytes.size());
   if (limits_.bytes.has_value() && size_ > *limits_.bytes) {
-    return WithReason(
-        absl::ResourceExhaustedError(fmt::format("more than {} bytes; send parts", *limits_.bytes)),
-        "TOO_LARGE");
+    return WithReason(absl::ResourceExhaustedError(
+                          fmt::format("more than {} bytes; send it in parts", *limits_.bytes)),
+                      "TOO_LARGE");
   }
   if (std::fwrite(bytes.data(), 1, bytes.size(), file_.get()) == bytes.size()) {
     return absl::OkStatus();

@@ -95,15 +95,15 @@ class Reader {
   StoreHistory Take() {
     if (left_out_count_ > 0) {
       history_.warnings.push_back(
-          fmt::format("{} of the store's measurements are not learnt from, because they cannot be "
-                      "read or cannot be right; the first is {}: {}",
+          fmt::format("{} of the store's measurements were left out, because they cannot be read "
+                      "or are impossible; the first is {}: {}",
                       left_out_count_, first_left_out_, std::string(why_.message())));
     }
     if (other_figures_count_ > 0) {
       history_.warnings.push_back(
-          fmt::format("{} of the store's measurements were filed under other figures of {} than "
-                      "this program has: they are held against today's and count as alike as those "
-                      "under the same",
+          fmt::format("{} of the store's measurements were stored under other figures of {} than "
+                      "this program has: they are compared with today's figures and count like the "
+                      "others",
                       other_figures_count_, chip_));
     }
     return std::move(history_);

@@ -191,8 +191,8 @@ void CheckCommand(const JobTemplate& job, const Problem& problem,
   const std::string& chip = problem.cluster.pools.front().chip.id;
   if (job.command.empty() && !DeviceOf(chip).has_value()) {
     found.push_back({.field = "trials.job.command",
-                     .description = fmt::format("missing; the reference step knows no device of "
-                                                "chip '{}'",
+                     .description = fmt::format("missing; the reference step does not know "
+                                                "how to use chip '{}'",
                                                 chip)});
   }
   const std::vector<std::string> exporters = ExportFrameworks();
@@ -314,7 +314,7 @@ absl::StatusOr<JobPlanner> MakeJobPlanner(const TrialRequest& trials, const Prob
   if (planner.workloads_folder.empty()) planner.workloads_folder = OwnWorkloadsFolder();
   if (planner.workloads_folder.empty()) {
     found.push_back({.field = "trials.job.workloads_folder",
-                     .description = "missing; harness.py is not beside this program"});
+                     .description = "missing; harness.py was not found beside this program"});
   }
   std::error_code error;
   std::filesystem::create_directories(job.folder, error);

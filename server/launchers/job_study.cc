@@ -116,16 +116,16 @@ absl::Status CheckRequest(const StudyRequest& request, const StudyControl& contr
   if (control.trials == nullptr || !control.trials->attempts.newest || !control.print_case) {
     return WithReason(
         absl::FailedPreconditionError(fmt::format(
-            "launcher {} needs a store: jobs that are not written down are lost", launcher)),
+            "launcher {} needs a store, because a job that is not recorded could be lost",
+            launcher)),
         "STORE_NEEDED");
   }
   std::vector<FieldViolation> found;
   for (std::size_t i = 0; i < request.dimensions.size(); ++i) {
     if (request.dimensions[i].name != "precision") continue;
-    found.push_back(
-        {.field = fmt::format("dimensions[{}]", i),
-         .description =
-             fmt::format("precision; launcher {} only runs the workload's precision", launcher)});
+    found.push_back({.field = fmt::format("dimensions[{}]", i),
+                     .description = fmt::format(
+                         "precision; launcher {} only runs the workload's precision", launcher)});
   }
   return found.empty() ? absl::OkStatus() : InvalidFields(found);
 }
@@ -135,8 +135,8 @@ void NoteSearch(const StudyResult& searched, const Candidates& candidates,
                 std::string_view profile_name, StudyResult& answer) {
   if (candidates.unstated_count > 0) {
     answer.warnings.push_back(
-        fmt::format("{} of the search's best plans are no candidates, since {} has no flags for "
-                    "them; the first: {}",
+        fmt::format("{} of the search's best plans were not candidates, because {} has no flags "
+                    "for them; the first: {}",
                     candidates.unstated_count, profile_name, candidates.first_reason));
   }
   std::string pruned;
@@ -222,7 +222,7 @@ absl::Status EndJobLeft(const TrialRequest& trials, const Problem& problem,
   const JobHandle job = {
       .attempt_id = attempt->id, .external_id = attempt->external_id, .folder = trials.job->folder};
   const Seconds poll = trials.job->poll_interval.value_or(PollOf(trials.launcher));
-  std::string seen = "it cannot be asked about";
+  std::string seen = "its state is not known";
   // time for which the engine has not known it: it never came, or it is long gone
   Seconds unknown(0);
   for (Seconds waited(0); waited <= kEndLimit; waited += poll) {
@@ -236,7 +236,7 @@ absl::Status EndJobLeft(const TrialRequest& trials, const Problem& problem,
                        : std::string(polled.status().message());
     std::this_thread::sleep_for(poll);
   }
-  return left(fmt::format("{:.0f} s after it was cancelled {}", kEndLimit.count(), seen));
+  return left(fmt::format("{:.0f} s after it was cancelled, {}", kEndLimit.count(), seen));
 }
 
 // Adds to the answer of a study that its job could not be ended.
@@ -262,7 +262,7 @@ absl::StatusOr<StudyAnswer> RunJobStudy(const StudyRequest& request, const Knowl
   // A study that is stopped before it begins only has a job to end.
   if (control.cancel.stop_requested()) {
     if (!control.leave.stop_requested()) RETURN_IF_ERROR(end_job_left());
-    return absl::CancelledError("cancelled before it began again");
+    return absl::CancelledError("cancelled before it was resumed");
   }
   ASSIGN_OR_RETURN(const JobPlanner planner, MakeJobPlanner(*request.trials, problem));
   absl::StatusOr<StudyAnswer> answer = Measure(request, knowledge, planner, control);

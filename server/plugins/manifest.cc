@@ -70,8 +70,8 @@ class ManifestReader {
     Limits(manifest.limits);
     for (const auto& [key, value] : json_.items()) {
       if (known_.contains(key)) continue;
-      Add(key,
-          fmt::format("{}; is not a field of a manifest, which are {}", Shown(value), fmt::join(known_, ", ")));
+      Add(key, fmt::format("{}; is not a field of a manifest, which are {}", Shown(value),
+                           fmt::join(known_, ", ")));
     }
     Check(manifest);
     return manifest;
@@ -158,12 +158,11 @@ class ManifestReader {
       Add("name", fmt::format("'{}'; must be lower-case letters, digits and -", manifest.name));
     }
     if (manifest.program.empty() == manifest.library.empty()) {
-      Add("program", fmt::format("'{}', and library = '{}'; one of the two must be stated, and not "
-                                 "both",
+      Add("program", fmt::format("'{}', and library = '{}'; exactly one of the two must be stated",
                                  manifest.program, manifest.library));
     }
     if (!manifest.library.empty() && !manifest.arguments.empty()) {
-      Add("arguments", Shown(manifest.arguments) + "; a library takes none");
+      Add("arguments", Shown(manifest.arguments) + "; must be absent for a library");
     }
     if (!IsChecksum(manifest.sha256)) {
       Add("sha256", Shown(manifest.sha256) +

@@ -350,7 +350,7 @@ absl::Status ModelProcess::WaitForSocket(std::chrono::milliseconds timeout,
   while (access(state_->socket.c_str(), F_OK) != 0) {
     if (state_->is_ended) {
       return WithReason(
-          absl::UnavailableError(fmt::format("the model ended at its start, {}; {}",
+          absl::UnavailableError(fmt::format("the model ended while it started, {}; {}",
                                              state_->EndingAtStart(), state_->log.LastWords())),
           "COST_MODEL_START");
     }

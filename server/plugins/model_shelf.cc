@@ -127,7 +127,7 @@ ModelShelf::Chosen ModelShelf::CalibrationOf(std::string_view name, std::string_
     why = std::string(stored.status().message());
   } else if (const auto manifest = FindManifest(manifests_, name);
              manifest.ok() && (*stored)->checksum != manifest->sha256) {
-    why = "it was fitted by another program, of SHA-256 " + (*stored)->checksum;
+    why = "it was fitted by a model with another SHA-256, " + (*stored)->checksum;
   } else {
     return {.parameters = (*stored)->fitted.parameters};
   }

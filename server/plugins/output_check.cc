@@ -53,8 +53,8 @@ std::string WhyBadInterval(const PlanFigures& figures) {
   if (IsTime(low) && IsTime(high) && low <= figures.step_time && figures.step_time <= high) {
     return "";
   }
-  return fmt::format("its interval is {} s to {} s around {} s", low.count(), high.count(),
-                     figures.step_time.count());
+  return fmt::format("its interval of {} s to {} s does not enclose its step time of {} s",
+                     low.count(), high.count(), figures.step_time.count());
 }
 
 std::string WhyBadBreakdown(const PlanFigures& figures) {
@@ -62,13 +62,13 @@ std::string WhyBadBreakdown(const PlanFigures& figures) {
   double sum = 0;
   for (const auto& [name, time] : figures.breakdown) {
     if (!std::isfinite(time.count()) || time.count() < 0) {
-      return fmt::format("its line {} has {} s", name, time.count());
+      return fmt::format("its breakdown has {} with {} s", name, time.count());
     }
     sum += time.count();
   }
   const double step = figures.step_time.count();
   if (std::abs(sum - step) <= kBreakdownTolerance * step) return "";
-  return fmt::format("its breakdown adds up to {} s, its step time is {} s", sum, step);
+  return fmt::format("its breakdown adds up to {} s, but its step time is {} s", sum, step);
 }
 
 }  // namespace
@@ -97,14 +97,14 @@ std::string OutputCheck::WhyImpossible(const ParallelPlan& plan, const PlanFigur
   const Seconds step = figures.step_time;
   if (!IsTime(step)) return fmt::format("its step time is {} s", step.count());
   if (step < least_step_) {
-    return fmt::format("its step time is {} s, the chips' nominal peak allows {} s", step.count(),
+    return fmt::format("its step time is {} s, but the nominal peak needs {} s", step.count(),
                        least_step_.count());
   }
   if (step > kLongestStep) {
     return fmt::format("its step time is {} s, more than a year", step.count());
   }
   if (figures.peak_memory.has_value() && *figures.peak_memory < LeastMemory(plan)) {
-    return fmt::format("its peak memory is {} bytes, the parameters of a device take {}",
+    return fmt::format("its peak memory is {} bytes, but the parameters of a device take {}",
                        figures.peak_memory->count, LeastMemory(plan).count);
   }
   const std::string interval = WhyBadInterval(figures);

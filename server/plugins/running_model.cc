@@ -39,7 +39,8 @@ bool IsRefusal(const absl::Status& status) {
 
 PlanFigures NotAskedAfter(int failed) {
   return {.verdict = PlanVerdict::kError,
-          .reason = fmt::format("in a batch of which the model failed on {} other plans", failed)};
+          .reason = fmt::format(
+              "not estimated, because the model failed on {} other plans of its batch", failed)};
 }
 
 }  // namespace
@@ -343,8 +344,9 @@ absl::Status RunningModel::Isolate(Batch& batch, Plans plans, Figures figures) {
 
 void RunningModel::Condemn(const Context& context, const ParallelPlan& plan, PlanFigures& figures,
                            const absl::Status& failure) {
-  figures = {.verdict = PlanVerdict::kError,
-             .reason = std::string(failure.message()) + "; this plan is not asked again"};
+  figures = {
+      .verdict = PlanVerdict::kError,
+      .reason = std::string(failure.message()) + "; the model is not asked about this plan again"};
   const std::string key = MakePlanKey(plan).text;
   poison_.insert(context.key + key);
   Tell("poisoned", key);
@@ -384,7 +386,7 @@ absl::StatusOr<std::vector<PlanFigures>> RunningModel::Estimate(Context& context
   for (std::size_t i = 0; i < plans.size(); ++i) {
     if (!plans[i].stages.empty()) {
       figures[i] = {.verdict = PlanVerdict::kUnsupported,
-                    .reason = "protocol 1.0 has no plans with stages of their own"};
+                    .reason = "protocol 1.0 does not support plans with explicit stages"};
     } else if (IsPoison(context, plans[i])) {
       figures[i] = {.verdict = PlanVerdict::kError,
                     .reason = "the model failed on this plan before"};

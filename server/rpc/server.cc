@@ -52,8 +52,8 @@ absl::Status CheckAddress(const ServerOptions& options) {
   if (IsLocal(options.listen) || options.allows_other_hosts) return absl::OkStatus();
   return InvalidFields(
       {{.field = "listen",
-        .description = fmt::format("'{}'; anybody who reaches it could use the server: listen on "
-                                   "127.0.0.1 or unix:/path, or insist with --insecure-listen",
+        .description = fmt::format("'{}'; anybody who can reach it could use the server: listen on "
+                                   "127.0.0.1 or unix:/path, or allow it with --insecure-listen",
                                    options.listen)}});
 }
 

@@ -57,9 +57,10 @@ TEST(CalibrationReportTest, TheVerdictNamesItsReasons) {
   calibration.set_device_name("X1");
   calibration.set_verdict("not_ready");
   calibration.add_reasons("gemm, bf16 is poor");
-  EXPECT_THAT(CalibrationReportText(calibration),
-              testing::StartsWith("calibration node7 of acme-x1, measured on X1: not ready, since\n"
-                                  "  gemm, bf16 is poor\n\n"));
+  EXPECT_THAT(
+      CalibrationReportText(calibration),
+      testing::StartsWith("calibration node7 of acme-x1, measured on X1: not ready, because\n"
+                          "  gemm, bf16 is poor\n\n"));
 }
 
 TEST(CalibrationReportTest, LimitsAreOfBothFiguresOfTheError) {

@@ -66,7 +66,7 @@ class CalibrateTest(Folder):
         self.assertEqual((answer["device_name"], answer["reasons"][0]), ("board", "stream was not measured"))
         self.assertIn("collectives was not measured", answer["reasons"])
         text = self.calibrate().stdout
-        self.assertIn("calibration board-1 of cpu-generic, measured on board: not ready, since\n  stream was not", text)
+        self.assertIn("calibration board-1 of cpu-generic, measured on board: not ready, because\n  stream was not", text)
         self.assertIn("item elementwise is not in the file", text)
 
     def test_a_chip_file_is_not_written_over_unasked(self):

@@ -145,7 +145,7 @@ class HistoryTest(Folder):
         self.assertEqual(self.measured(*other), [])
         self.assertIn("2 measurements imported", self.run_cli("history", "import", path, *other).stdout)
         self.assertEqual(self.measured(*other), self.measured())
-        self.assertIn("2 were here already", self.run_cli("history", "import", "-", *other,
+        self.assertIn("2 already stored", self.run_cli("history", "import", "-", *other,
                                                           text_in=lines).stdout)
         # Nothing is imported from a file that is damaged, cut, or unreadable.
         third = ["--db", str(self.folder / "third.db")]

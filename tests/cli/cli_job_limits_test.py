@@ -130,7 +130,7 @@ class EndOfTrialsTest(JobsFolder):
         shown = self.run_cli("study", "list", "--db", str(self.folder / "default.db"), "--output", "json").stdout
         shown = self.run_cli("study", "show", json.loads(shown)["studies"][0]["id"], "--db",
                              str(self.folder / "default.db")).stdout
-        self.assertRegex(shown, "ended by within_ratio\nbest measured .* of the plans left")
+        self.assertRegex(shown, "ended by within_ratio\nbest measured .* most promising remaining plan")
         # Zero is stated, so that no ratio ends the trials early.
         more = len(answer["trials"]) + 1
         answer = tune("zero.db", more, "0")
@@ -178,7 +178,7 @@ class BudgetTest(LimitsTest):
         first, cut = answer["trials"]
         self.assertEqual([(t["outcome"], t["failure_class"]) for t in (first, cut)],
                          [("ok", ""), ("cancelled", "budget")])
-        self.assertRegex(cut["failure_message"], "left of the budget")
+        self.assertRegex(cut["failure_message"], "time budget was used up")
         # The job was ended by the rest of the budget, and not by its own limit.
         summary = answer["trial_summary"]
         self.assertEqual(summary["stop_reason"], "device_time_limit")

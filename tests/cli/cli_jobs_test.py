@@ -370,7 +370,7 @@ class KilledTuneTest(ServedFolder):
         self.run_cli("study", "cancel", study, "--db", str(self.folder / "none.db"), expect=5)
         self.assertFalse((self.folder / "none.db").exists())
         del os.environ["SITE_VALUE"]
-        self.assertIn("stays as it was", self.run_cli("study", "resume", study, *store, expect=3).stderr)
+        self.assertIn("is unchanged", self.run_cli("study", "resume", study, *store, expect=3).stderr)
         os.environ["SITE_VALUE"] = "1"
         self.let_go()
         answer = json.loads(self.run_cli("study", "resume", study, *store, "--output", "json").stdout)

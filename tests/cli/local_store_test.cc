@@ -75,7 +75,7 @@ TEST_F(LocalStoreTest, AnOlderStoreThatTeachesNothingIsToldOf) {
   testing::internal::CaptureStderr();
   const auto history = LocalHistory(Path(), Known(), std::nullopt);
   EXPECT_THAT(testing::internal::GetCapturedStderr(),
-              testing::AllOf(HasSubstr("nothing is learnt from the store"),
+              testing::AllOf(HasSubstr("the answer does not learn from the store"),
                              HasSubstr("has schema version 1, this program reads")));
   ASSERT_TRUE(history.ok()) << history.status();
   EXPECT_FALSE(history->read);

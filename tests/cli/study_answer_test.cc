@@ -74,7 +74,7 @@ TEST(EndingStatusTest, FailedSearchesKeepTheirCodeAndReason) {
 }
 
 TEST(EndingStatusTest, OtherTextIsNoCode) {
-  for (const std::string text : {"it broke", "the study broke off: bad_alloc",
+  for (const std::string text : {"it broke", "the study failed: bad_alloc",
                                  "INTERNAL: ", "INTERNAL of course: no", "OK: fine", ""}) {
     v1::GetStudyResponse answer = Answer("failed", "failed");
     answer.mutable_study()->set_error_message(text);

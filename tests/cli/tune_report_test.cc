@@ -158,7 +158,7 @@ TEST(StudyReportTest, FrontOfTimeAndMemory) {
   // 80 - 70 and 80 - 50 GiB; 10 / 8 - 1.
   EXPECT_THAT(report, HasSubstr("10.0 %  8.00 s         0.0 %          10.0  tp2 dp8 mb1"));
   EXPECT_THAT(report, HasSubstr("30.0 %  10.0 s        25.0 %          30.0  tp4 dp4 mb1"));
-  EXPECT_THAT(StudyReport(Answer(), {}), Not(HasSubstr("so much of each device's memory")));
+  EXPECT_THAT(StudyReport(Answer(), {}), Not(HasSubstr("this much of each device's memory")));
 }
 
 TEST(StudyReportTest, ColourOnlyWhenAsked) {
@@ -177,7 +177,7 @@ TEST(StudyReportTest, SaysWhoCutTheSearch) {
   v1::GetStudyResponse answer = Answer();
   answer.mutable_result()->mutable_search()->set_complete(false);
   answer.mutable_study()->set_outcome("deadline_cut");
-  EXPECT_THAT(StudyReport(answer, {}), HasSubstr("cut by the deadline: the best so far"));
+  EXPECT_THAT(StudyReport(answer, {}), HasSubstr("ended by the deadline: the best so far"));
   answer.mutable_study()->set_outcome("improved");
   EXPECT_THAT(StudyReport(answer, {}),
               HasSubstr("the best of these, not proven best of the space"));

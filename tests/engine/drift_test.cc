@@ -140,7 +140,7 @@ void ExpectTwice(const Recorder& store) {
   ASSERT_TRUE(warning.ok()) << warning.status();
   ASSERT_TRUE(warning->has_value());
   EXPECT_THAT(**warning, HasSubstr("the newest 8 runs"));
-  EXPECT_THAT(**warning, HasSubstr("took 2.00 times what was expected"));
+  EXPECT_THAT(**warning, HasSubstr("took 2.00 times their expected step times"));
 }
 
 // Imported runs of last year get newer numbers than today's runs, but hide none of them.

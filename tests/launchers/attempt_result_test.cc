@@ -44,7 +44,7 @@ const TextCase kTexts[] = {
     {"List", "[]", "is not a JSON object"},
     {"OtherVersion", R"({"meshwright_result":2})", "is not of version 1"},
     {"NoToken", R"({"meshwright_result":1,"attempt":"a","class":"ok"})",
-     "names no attempt, token or class"},
+     "lacks the attempt, the token or the class"},
     {"UnknownClass", R"({"meshwright_result":1,"attempt":"a","token":1,"class":"odd"})",
      "class \"odd\" is unknown"},
     {"NoTime", R"({"meshwright_result":1,"attempt":"a","token":1,"class":"ok"})",

@@ -79,7 +79,7 @@ TEST_F(JobLauncherTest, WhatIsLeftOfABudgetIsALimit) {
   engine_->statuses["s-t1-a1"] = {Running(), Ended({.kind = JobEndKind::kTimeLimit})};
   EXPECT_EQ(Run(Seconds(90))->outcome, TrialOutcome(Cancelled()));
   EXPECT_EQ(notes_.last.failure_class, "budget");
-  EXPECT_THAT(notes_.last.message, HasSubstr("left of the budget"));
+  EXPECT_THAT(notes_.last.message, HasSubstr("time budget was used up"));
   EXPECT_EQ(engine_->submitted.back().time_limit, Seconds(90));
   engine_->statuses["s-t1-a1"] = {Running(), Ended({.kind = JobEndKind::kTimeLimit})};
   EXPECT_EQ(Run(Seconds(5000))->outcome, TrialOutcome(TimedOut()));
@@ -137,7 +137,7 @@ TEST_F(JobLauncherTest, ADamagedResultIsNone) {
   engine_->statuses["s-t1-a1"] = {Ended({.exit_code = 1})};
   std::ofstream(folder_ + "/s-t1-a1.result.json") << R"({"meshwright_result":1,"att)";
   EXPECT_EQ(Run()->outcome, TrialOutcome(Crashed()));
-  EXPECT_THAT(notes_.last.message, HasSubstr("no JSON object"));
+  EXPECT_THAT(notes_.last.message, HasSubstr("not a JSON object"));
 }
 
 TEST_F(JobLauncherTest, WhatAnotherRankSaysIsNearerThanBeingEnded) {

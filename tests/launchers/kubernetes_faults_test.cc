@@ -258,7 +258,7 @@ TEST_P(KubernetesFaultTest, DeletedByHand) {
               HasSubstr("deletionTimestamp"));
   const JobStatus status = Until(JobState::kEnded, spec);
   EXPECT_EQ(status.end, (JobEnd{.kind = JobEndKind::kCancelled}));
-  EXPECT_EQ(status.reason, "deleted by somebody");
+  EXPECT_EQ(status.reason, "deleted from outside");
 }
 
 // Another process does not know of it.
@@ -293,7 +293,7 @@ TEST_P(KubernetesFaultTest, PodsThatNeverGo) {
   EXPECT_EQ(UntilReason("is being deleted", spec).state, JobState::kRunning);
   const JobStatus status = Until(JobState::kEnded, spec);
   EXPECT_EQ(status.end, (JobEnd{.kind = JobEndKind::kCancelled}));
-  EXPECT_THAT(status.reason, HasSubstr("has not gone"));
+  EXPECT_THAT(status.reason, HasSubstr("still exist"));
 }
 
 TEST_P(KubernetesFaultTest, WaitsForKueue) {

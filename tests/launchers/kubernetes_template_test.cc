@@ -142,9 +142,9 @@ TEST(KubernetesObjectTest, JobsThatCannotBe) {
   EXPECT_EQ(
       CheckJob(*job_template, options, spec).message(),
       "attempt_id = '1" + std::string(60, 'x') +
-          "'; must be at most 52 of a-z, 0-9 and '-', and begin with a letter, for it becomes "
+          "'; must be at most 52 of a-z, 0-9 and '-', and begin with a letter, because it becomes "
           "the name of the job; folder = '/sharedness'; must be in '/shared', where the pods "
-          "have the shared volume; node_count = 2; must be 1 where nothing places all pods of "
+          "have the shared volume; node_count = 2; must be 1 if nothing places all pods of "
           "a job at once: name a queue of Kueue, or a template whose scheduler does so "
           "(volcano)");
   EXPECT_TRUE(CheckJob(*LoadKubernetesTemplate("volcano"), options, Spec()).ok());

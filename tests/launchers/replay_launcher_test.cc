@@ -330,7 +330,7 @@ TEST(ReplayStudyTest, AllFailingIsAnAnswerThatSaysSo) {
   const StudyResult result =
       Answer(Replayed({Row(Plan(1, 1), Outcome::kOom), Row(Plan(2, 1), Outcome::kCrash)}, 2));
   EXPECT_TRUE(result.plans.empty());
-  EXPECT_EQ(result.warnings.back(), "none of 2 trials ran to a measured step");
+  EXPECT_EQ(result.warnings.back(), "none of 2 trials measured a step");
   EXPECT_EQ(result.trial_summary->remaining_gain, 1);
 }
 

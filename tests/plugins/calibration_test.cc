@@ -101,7 +101,7 @@ TEST(StoredCalibrationTest, WhatCannotBeUsedSaysWhy) {
     return R"({"parameters": ")" + std::string(2 * count, '0') + "\"}";
   };
   for (const auto& [text, why] : std::vector<std::pair<std::string, std::string>>{
-           {"{", "no JSON object"},
+           {"{", "not a JSON object"},
            {R"({"parameters": "?"})", "must be hexadecimal digits"},
            {with_zeros(kMostParameterBytes + 1), "must be at most 1048576"},
            {with_zeros(2 * kMostParameterBytes), "too large"},
@@ -168,7 +168,8 @@ TEST(CalibratedModelTest, ThatOfAnotherProgramIsNotUsed) {
   const auto opened = shelf->OpenModel("roofline-cpp", SmallProblem());
   ASSERT_TRUE(opened.ok()) << opened.status();
   EXPECT_EQ((*opened)->version().calibration, "");
-  EXPECT_THAT((*opened)->warnings(), ElementsAre(HasSubstr("fitted by another program")));
+  EXPECT_THAT((*opened)->warnings(),
+              ElementsAre(HasSubstr("fitted by a model with another SHA-256")));
   EXPECT_THAT(events, ElementsAre(HasSubstr("model=roofline-cpp")));
 }
 

@@ -67,7 +67,7 @@ const Case kCases[] = {
      "environment.A = 5; must be a string"},
     {"ArgumentsOfLibrary",
      R"({"name": "a", "library": "x", "arguments": ["y"], "sha256": ")" + kDigits + "\"}",
-     R"(["y"]; a library takes none)"},
+     R"(["y"]; must be absent for a library)"},
     {"NegativeLimit", With(R"(, "file_limit_bytes": -1)"),
      "-1; must be a whole number of at least 1"},
     {"TextLimit", With(R"(, "cpu_limit_seconds": "1")"), R"("1"; must be a whole number)"},

@@ -164,7 +164,8 @@ TEST(RunningModelTest, SeveralPlansOfABatchAreIsolated) {
     }
     EXPECT_GT(tally.ok, 0U);
     const auto not_asked = std::ranges::count_if(*figures, [](const PlanFigures& figure) {
-      return figure.reason == "in a batch of which the model failed on 8 other plans";
+      return figure.reason ==
+             "not estimated, because the model failed on 8 other plans of its batch";
     });
     EXPECT_EQ(static_cast<std::size_t>(not_asked), tally.spoilt + 1);
   }
@@ -210,7 +211,7 @@ struct Unusable {
 
 const Unusable kUnusable[] = {
     {"crash_at_start", "COST_MODEL_START", "no licence found"},
-    {"garbage", "COST_MODEL_START", "no gRPC answer there within", true},
+    {"garbage", "COST_MODEL_START", "did not answer by gRPC there within", true},
     {"hang_at_start", "COST_MODEL_START", "did not serve within", true},
     {"wrong_version", "COST_MODEL_PROTOCOL", "protocol 9.0"},
     {"refuse", "COST_MODEL_REFUSED", "no such chip"},

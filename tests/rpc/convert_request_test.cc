@@ -98,7 +98,7 @@ const MistakeCase kMistakes[] = {
                             "attention_head_count": 8, "vocab_size": 32000, "mlp": "gelu",
                             "norm": "layernorm"})"),
      {{"model.head_dim",
-       "missing; required where attention_head_count 8 does not divide hidden_size 100"}}},
+       "missing; required if attention_head_count 8 does not divide hidden_size 100"}}},
     {"WrongTypeIsNotAlsoMissing",
      WithModel(R"("model": {"layer_count": "4", "hidden_size": 512, "ffn_hidden_size": 2048,
                             "attention_head_count": 8, "vocab_size": 32000, "mlp": "gelu",
@@ -132,13 +132,13 @@ const MistakeCase kMistakes[] = {
      WithQuestion(
          std::string(R"("history": [{)") + kQuestion +
          R"(, "plan": {}, "outcome": "ok"}, {"outcome": "fine", "peak_memory_bytes": 0}])"),
-     {{"history[0].step_time_seconds", "missing; required where outcome is ok"},
+     {{"history[0].step_time_seconds", "missing; required if outcome is ok"},
       {"history[1].model", "missing; required"},
       {"history[1].workload", "missing; required"},
       {"history[1].cluster", "missing; required"},
       {"history[1].plan", "missing; required"},
       {"history[1].outcome", "\"fine\"; must be one of ok, oom, crash, hang, timeout, cancelled"},
-      {"history[1].step_time_seconds", "missing; required where outcome is ok"},
+      {"history[1].step_time_seconds", "missing; required if outcome is ok"},
       {"history[1].peak_memory_bytes", "0; must be > 0"}}},
     // 0 means "not measured" only if the run did not end well.
     {"HistoryMeasuredNothing",

@@ -81,8 +81,8 @@ TEST(ReadJobTest, OptionsOfThisMachineThatCannotBe) {
   for (const char* const name : {"RANK", "LOCAL_RANK", "MESHWRIGHT_DEVICES"}) {
     EXPECT_THAT(
         JobMistakes("local", fmt::format(R"("visible_devices_variable": "{}")", name)),
-        ElementsAre(fmt::format("trials.job.visible_devices_variable: '{}'; the launcher itself "
-                                "sets that one",
+        ElementsAre(fmt::format("trials.job.visible_devices_variable: '{}'; must be absent, "
+                                "because the launcher sets it",
                                 name)));
   }
 }

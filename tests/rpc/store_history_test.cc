@@ -186,8 +186,8 @@ TEST_F(StoreHistoryTest, WhatMakesNoSenseIsLeftOut) {
   EXPECT_EQ(history->rows[0].measurement_id, "m-good");
   ASSERT_EQ(history->warnings.size(), 1u);
   // The newest are examined first.
-  EXPECT_EQ(history->warnings[0].find("3 of the store's measurements are not learnt from, because "
-                                      "they cannot be read or cannot be right; the first is "
+  EXPECT_EQ(history->warnings[0].find("3 of the store's measurements were left out, because they "
+                                      "cannot be read or are impossible; the first is "
                                       "m-impossible: step_time_seconds = 0.001; "),
             0u)
       << history->warnings[0];
@@ -219,7 +219,7 @@ TEST_F(StoreHistoryTest, AChipWhoseFiguresChangedIsKeptApartAndToldOf) {
   ASSERT_TRUE(history.ok()) << history.status();
   EXPECT_EQ(history->rows.size(), 2u);
   ASSERT_EQ(history->warnings.size(), 1u);
-  EXPECT_EQ(history->warnings[0].find("1 of the store's measurements were filed under other "
+  EXPECT_EQ(history->warnings[0].find("1 of the store's measurements were stored under other "
                                       "figures of nvidia-a100-sxm4-80gb than this program has"),
             0u)
       << history->warnings[0];

@@ -117,7 +117,7 @@ absl::StatusOr<AttemptResult> ParseAttemptResult(const std::string& text) {
   const auto token = Member<std::int64_t>(object, "token");
   const auto word = Member<std::string>(object, "class");
   if (!attempt.has_value() || !token.has_value() || !word.has_value()) {
-    return Damaged("names no attempt, token or class");
+    return Damaged("lacks the attempt, the token or the class");
   }
   AttemptResult result = {.attempt_id = *attempt,
                           .token = *token,

@@ -378,8 +378,8 @@ absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Fail(FailureClass fail
   Trial& trial = *trial_;
   if (failure == FailureClass::kTimeout && trial.is_cut) {
     failure = FailureClass::kBudget;
-    report.message = fmt::format("what was left of the budget of time ended it after {:.0f} s",
-                                 report.time.count());
+    report.message =
+        fmt::format("ended after {:.0f} s, when the time budget was used up", report.time.count());
   }
   report.failure_class = std::string(Word(failure));
   report.message = CleanText(report.message, kEngineText);
@@ -390,8 +390,8 @@ absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Fail(FailureClass fail
       return std::nullopt;
     }
     // A failure that would have been retried has shown nothing yet.
-    report.message =
-        fmt::format("{}, and no time is left to try again: {}", Word(failure), report.message);
+    report.message = fmt::format("{}, and no time is left for another attempt: {}", Word(failure),
+                                 report.message);
     failure = FailureClass::kBudget;
     report.failure_class = std::string(Word(failure));
   }
@@ -399,8 +399,8 @@ absl::StatusOr<std::optional<FinishedTrial>> JobLauncher::Fail(FailureClass fail
   site_failures_ = policy.is_of_site ? site_failures_ + 1 : 0;
   if (site_failures_ >= kMostSiteFailures) {
     return WithReason(
-        absl::FailedPreconditionError(fmt::format("{} trials in a row could not be run, the last "
-                                                  "one as {}: {}",
+        absl::FailedPreconditionError(fmt::format("{} trials in a row could not be run; the last "
+                                                  "failed with {}: {}",
                                                   site_failures_, Word(failure), report.message)),
         "SITE_FAILURE");
   }

@@ -46,8 +46,7 @@ void CheckServer(const KubernetesOptions& options, Violations& violations) {
   const bool is_here =
       server.starts_with("http://127.0.0.1:") || server.starts_with("http://localhost:");
   if (is_plain && !is_here && !options.token_file.empty()) {
-    violations.push_back(
-        {"server", fmt::format("'{}'; must be https where a token is sent", server)});
+    violations.push_back({"server", fmt::format("'{}'; must be https if a token is sent", server)});
   }
   if (server.ends_with('/')) {
     violations.push_back({"server", fmt::format("'{}'; must not end with '/'", server)});

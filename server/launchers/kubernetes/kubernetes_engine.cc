@@ -71,7 +71,7 @@ absl::StatusOr<std::string> KubernetesEngine::Adopt(const JobSpec& spec) const {
   ASSIGN_OR_RETURN(const HttpResponse response,
                    Send("GET", PathOf(template_.job) + "/" + spec.attempt_id, ""));
   if (response.status == kHttpNotFound) {
-    return absl::UnavailableError(what + ": it was deleted just now");
+    return absl::UnavailableError(what + ": it was deleted in the meantime");
   }
   if (!IsSuccess(response.status)) return Failure(what, response);
   if (AttemptOf(response.body) == spec.attempt_id) return UidOf(response.body);
@@ -199,7 +199,7 @@ void KubernetesEngine::NoteGone(const std::string& attempt_id) {
   seen->second.status.state = JobState::kEnded;
   seen->second.status.end = {.kind = JobEndKind::kCancelled};
   seen->second.status.reason =
-      seen->second.cancel_time.has_value() ? "deleted" : "deleted by somebody";
+      seen->second.cancel_time.has_value() ? "deleted" : "deleted from outside";
 }
 
 absl::Status KubernetesEngine::Delete(const std::string& attempt_id) const {

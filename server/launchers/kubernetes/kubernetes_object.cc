@@ -196,7 +196,7 @@ std::vector<FieldViolation> MistakesOf(const KubernetesTemplate& job_template,
   if (!begins_with_letter || !IsKubernetesName(spec.attempt_id, kLongestAttemptId)) {
     found.push_back(
         {"attempt_id", fmt::format("'{}'; must be at most {} of a-z, 0-9 and '-', and begin with a "
-                                   "letter, for it becomes the name of the job",
+                                   "letter, because it becomes the name of the job",
                                    spec.attempt_id, kLongestAttemptId)});
   }
   const bool is_in_volume =
@@ -209,7 +209,7 @@ std::vector<FieldViolation> MistakesOf(const KubernetesTemplate& job_template,
   const bool has_gang = job_template.gang == GangScheduler::kOwn || !options.queue.empty();
   if (spec.node_count > 1 && !has_gang) {
     found.push_back(
-        {"node_count", fmt::format("{}; must be 1 where nothing places all pods of a job at once: "
+        {"node_count", fmt::format("{}; must be 1 if nothing places all pods of a job at once: "
                                    "name a queue of Kueue, or a template whose scheduler does so "
                                    "(volcano)",
                                    spec.node_count)});

@@ -138,7 +138,7 @@ KubernetesKind KindOf(const Json& json, const std::string& path, std::vector<std
   Text(*object, inside, "kind", violations);
   const auto metadata = object->find("metadata");
   if (metadata == object->end() || !metadata->is_object() || !metadata->contains("name")) {
-    violations.push_back({inside + "metadata.name", "absent; must be set"});
+    violations.push_back({inside + "metadata.name", "missing; must be set"});
   }
   CollectPlaceholders(*object, path + "object", used, violations);
   kind.path = (version.find('/') == std::string::npos ? "/api/" : "/apis/") + version;

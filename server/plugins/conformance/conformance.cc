@@ -57,7 +57,7 @@ Finding RunCheck(const ConformanceCheck& check, ConformanceSession& session) {
     return Failed("the model ended, " + session.process().how_it_ended() + "; " + finding.detail);
   }
   if (after.ok() || finding.outcome == CheckOutcome::kFailed) return finding;
-  return Failed("after it the model does not answer", after);
+  return Failed("the model does not answer after this check", after);
 }
 
 std::vector<ConformanceCheck> AllChecks() {

@@ -173,7 +173,7 @@ Finding CheckScaling(ConformanceSession& session) {
     const double ratio = (*doubled)[i].step_time / (*once)[i].step_time;
     most = std::max(most, ratio);
     if (!(ratio >= kLeastWeakScaling && ratio <= kMostWeakScaling)) {
-      return Failed(fmt::format("{}: the time becomes {:.3g} times; must be {} to {}",
+      return Failed(fmt::format("{}: the time changes by a factor of {:.3g}; must be {} to {}",
                                 NameOf(plans[i]), ratio, kLeastWeakScaling, kMostWeakScaling));
     }
   }
@@ -194,7 +194,7 @@ Finding RefusesContext(ConformanceSession& session, const std::string& what,
   const auto answers = session.Ask(*context, ConformancePlans(session.problem(), 8));
   if (!answers.ok()) return Failed(what, answers.status());
   for (const PlanFigures& figures : *answers) {
-    if (figures.verdict == PlanVerdict::kOk) return Failed(what + " is guessed, not refused");
+    if (figures.verdict == PlanVerdict::kOk) return Failed(what + " is estimated, not refused");
   }
   return Passed();
 }
@@ -228,7 +228,8 @@ Finding RefusesOperators(ConformanceSession& session) {
     if (std::ranges::find(declared, name) != declared.end()) continue;
     const auto context = session.Open(WithOperator(session.problem(), name));
     if (context.ok()) {
-      return Failed(fmt::format("{}, which is not among its operators, is guessed", name));
+      return Failed(
+          fmt::format("{}, which is not among its operators, is estimated, not refused", name));
     }
     if (!absl::IsInvalidArgument(context.status()) && !absl::IsUnimplemented(context.status())) {
       return Failed(fmt::format("{} is refused, but not as INVALID_ARGUMENT", name),
@@ -269,7 +270,8 @@ Finding CheckRefusals(ConformanceSession& session) {
   if (!raw.ok()) return Failed("an unknown schedule fails the whole batch", raw.status());
   const auto answers = FromWire(*raw, 2, false);
   if (!answers.ok()) return Failed("an unknown schedule", answers.status());
-  if (answers->front().verdict == PlanVerdict::kOk) return Failed("an unknown schedule is guessed");
+  if (answers->front().verdict == PlanVerdict::kOk)
+    return Failed("an unknown schedule is estimated, not refused");
   return Passed();
 }
 
@@ -288,7 +290,7 @@ std::vector<ConformanceCheck> AnswerChecks() {
           {"scaling", "double data parallelism with double batch takes about the same time",
            &CheckScaling},
           {"refusals",
-           "unknown chips, precisions, kernels, operators and schedules are refused, not guessed",
+           "unknown chips, precisions, kernels, operators and schedules are refused, not estimated",
            &CheckRefusals}};
 }
 

@@ -303,14 +303,14 @@ Finding CheckCancellation(ConformanceSession& session) {
     if (!status.ok()) return Failed(is_deadline ? "a deadline" : "a cancelled call", status);
   }
   if (const absl::Status ping = session.Ping(); !ping.ok()) {
-    return Failed("2 s after cancelled calls it does not answer", ping);
+    return Failed("it does not answer within 2 s after cancelled calls", ping);
   }
   const auto after = session.Ask(*context, plans);
   if (!after.ok()) return Failed("after cancelled calls the context is gone", after.status());
   return std::ranges::equal(*before, *after, &AreAlike)
              ? Passed(fmt::format("{} calls of up to {:.3g} s", kInterruptions,
                                   std::chrono::duration<double>(whole_time).count()))
-             : Failed("after cancelled calls the answers are others");
+             : Failed("after cancelled calls the answers differ");
 }
 
 Finding CheckLeaks(ConformanceSession& session) {
@@ -413,23 +413,25 @@ Finding CheckRestarts(ConformanceSession& session) {
 
 std::vector<ConformanceCheck> BehaviourChecks() {
   return {
-      {"determinism", "the same bits again, in another order, in another batch, in another process",
+      {"determinism", "times are the same to the last bit in another order, batch or process",
        &CheckDeterminism},
       {"batches", "empty, single and largest batches are answered, larger ones are refused",
        &CheckBatches},
       {"malformed",
-       "malformed batches and questions are refused; a malformed candidate spoils no other",
+       "malformed batches and questions are refused; a malformed candidate does not affect others",
        &CheckMalformed},
-      {"contexts", "contexts are apart; those that are not open are NOT_FOUND", &CheckContexts},
+      {"contexts", "contexts do not affect each other; one that is not open is NOT_FOUND",
+       &CheckContexts},
       {"cancellation",
-       "within 2 s of calls whose deadline passed or that were cancelled it answers, as before",
+       "after calls that were cancelled or missed their deadline it answers within 2 s, as before",
        &CheckCancellation},
-      {"concurrency", "as many callers at once as it takes, at most four, get the same answers",
+      {"concurrency",
+       "callers at once, as many as it allows but at most four, get the same answers",
        &CheckConcurrency},
-      {"leaks", "contexts that are closed leave at most 64 MiB", &CheckLeaks},
-      {"throughput", "as many candidates a second as promised, else 20,000", &CheckThroughput},
-      {"restarts", "it starts again as often as it is started, and answers as before",
-       &CheckRestarts}};
+      {"leaks", "closed contexts leave at most 64 MiB of memory in use", &CheckLeaks},
+      {"throughput", "it estimates as many candidates a second as it promises, or 20,000",
+       &CheckThroughput},
+      {"restarts", "it can be started again and again, and answers as before", &CheckRestarts}};
 }
 
 }  // namespace meshwright

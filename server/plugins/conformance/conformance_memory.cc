@@ -116,16 +116,15 @@ Finding CheckKnownMemory(ConformanceSession& session, const KnownMemory& known) 
   const auto peak = static_cast<double>(figures.peak_memory.value_or(RoundedBytes(least)).count);
   if (!(peak >= least - 1 && peak <= most)) {
     return Failed(
-        fmt::format("{}: its peak memory is {:.4g} GB; must be {:.4g}, what the states "
-                    "take, to {:.4g}",
+        fmt::format("{}: its peak memory is {:.4g} GB; must be from {:.4g}, the size of the "
+                    "states, to {:.4g}",
                     name, peak / 1e9, least / 1e9, most / 1e9));
   }
   const auto tight = AskWithCapacity(session, plan, kTooLittle * least);
   if (!tight.ok()) return Failed("EstimateBatch", tight.status());
   if (tight->front().verdict == PlanVerdict::kInfeasibleMemory) return Passed();
   return Failed(
-      fmt::format("{} takes {:.1f} GB only for its states, and is not "
-                  "INFEASIBLE_MEMORY in {:.1f} GB",
+      fmt::format("the states of {} take {:.1f} GB, but it is not INFEASIBLE_MEMORY in {:.1f} GB",
                   name, least / 1e9, kTooLittle * least / 1e9));
 }
 
@@ -138,7 +137,7 @@ Finding CheckMemory(ConformanceSession& session) {
     if (finding.outcome == CheckOutcome::kSkipped) skipped = std::move(finding.detail);
     if (finding.outcome == CheckOutcome::kPassed) ++passed;
   }
-  if (passed == 0) return Failed("it answers no plan whose memory is known: " + skipped);
+  if (passed == 0) return Failed("it estimates no plan whose memory is known: " + skipped);
   return Passed(fmt::format("{} of {} plans whose states are known", passed, std::size(kKnown)));
 }
 
@@ -146,8 +145,8 @@ Finding CheckMemory(ConformanceSession& session) {
 
 std::vector<ConformanceCheck> MemoryChecks() {
   return {{"memory",
-           "the states of training fit where they must and not where they cannot; peak memory, "
-           "where it is stated, is between them and a generous bound",
+           "plans fit if their training states do and not if they cannot; peak memory, if it is "
+           "stated, is between those states and a generous bound",
            &CheckMemory}};
 }
 

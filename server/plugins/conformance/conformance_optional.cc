@@ -41,13 +41,14 @@ Finding CompareWithBounds(ConformanceSession& session, std::int64_t context) {
       CallModel<wire::LowerBoundResponse>(session.stub(), &Stub::LowerBound, request, {});
   if (!bounds.ok()) return Failed("LowerBound", bounds.status());
   if (static_cast<std::size_t>(bounds->step_time_seconds_size()) != plans.size()) {
-    return Failed("LowerBound has not one entry for each candidate");
+    return Failed("LowerBound does not have one entry for each candidate");
   }
   for (std::size_t i = 0; i < plans.size(); ++i) {
     const double bound = bounds->step_time_seconds(static_cast<int>(i));
     const bool is_bound =
         (*figures)[i].verdict != PlanVerdict::kOk || bound <= (*figures)[i].step_time.count();
-    if (!is_bound) return Failed(MakePlanKey(plans[i]).text + " is faster than its bound");
+    if (!is_bound)
+      return Failed(MakePlanKey(plans[i]).text + " is estimated below its lower bound");
   }
   return Passed();
 }
@@ -106,21 +107,22 @@ Finding CheckParameters(ConformanceSession& session, const std::string& paramete
   wire::OpenContextRequest request = ToContext(session.problem());
   request.set_calibration(parameters);
   const auto context = session.Open(request);
-  if (!context.ok()) return Failed("OpenContext with what it fitted", context.status());
+  if (!context.ok()) return Failed("OpenContext with the fitted parameters", context.status());
   const auto answers = session.Ask(*context, ConformancePlans(session.problem(), kOptionalPlans));
-  if (!answers.ok()) return Failed("EstimateBatch with what it fitted", answers.status());
+  if (!answers.ok()) return Failed("EstimateBatch with the fitted parameters", answers.status());
   if (session.info().has_lower_bound) {
     const Finding bounds = CompareWithBounds(session, *context);
     if (bounds.outcome != CheckOutcome::kPassed) {
-      return Failed("with what it fitted: " + bounds.detail);
+      return Failed("with the fitted parameters: " + bounds.detail);
     }
   }
   for (const std::string& garbage : {std::string("conformance garbage"), std::string(4, '\0')}) {
     request.set_calibration(garbage);
     const auto opened = session.Open(request);
-    if (opened.ok()) return Failed("parameters that are garbage are taken");
+    if (opened.ok()) return Failed("parameters that are garbage are accepted");
     if (!IsRefused(opened.status())) {
-      return Failed("garbage is refused, but not as INVALID_ARGUMENT", opened.status());
+      return Failed("parameters that are garbage are refused, but not as INVALID_ARGUMENT",
+                    opened.status());
     }
   }
   const auto after = session.Open(session.problem());
@@ -159,7 +161,7 @@ Finding CheckCalibration(ConformanceSession& session) {
         fmt::format("{} bytes of parameters; must be 1 to {}", size, kMostParameterBytes));
   }
   request.mutable_measurements(0)->set_value(std::numeric_limits<double>::quiet_NaN());
-  if (fit().ok()) return Failed("a measurement that is not a number is taken");
+  if (fit().ok()) return Failed("a measurement that is not a number is accepted");
   return CheckParameters(session, fitted->calibration());
 }
 
@@ -168,7 +170,7 @@ Finding CheckCalibration(ConformanceSession& session) {
 std::vector<ConformanceCheck> OptionalChecks() {
   return {
       {"lower_bound", "no estimate is below its bound", &CheckLowerBound},
-      {"explain", "a candidate is explained in lines", &CheckExplain},
+      {"explain", "an explanation of a candidate has lines", &CheckExplain},
       {"calibration",
        "measurements become parameters of at most 1 MiB, which it answers with and whose bounds "
        "hold; garbage is refused",

@@ -109,7 +109,7 @@ Finding CheckVersions(ConformanceSession& session) {
   if (protocol.outcome != CheckOutcome::kPassed) return protocol;
   const auto info = InfoFor(session, kProtocolMajor, kProtocolMinor);
   if (!info.ok()) return Failed("GetInfo", info.status());
-  if (info->version().empty()) return Failed("it states no version of itself");
+  if (info->version().empty()) return Failed("it does not state its version");
   if (!IsVersionText(info->version())) {
     return Failed(fmt::format(
         "its version '{}' is not 1 to {} letters, digits and . - + _ ~ :, "
@@ -127,8 +127,8 @@ Finding CheckVersions(ConformanceSession& session) {
 
 std::vector<ConformanceCheck> VersionChecks() {
   return {{"versions",
-           "speaks protocol 1 to callers of every minor, ignores what a later one adds, and states "
-           "a version of itself",
+           "speaks protocol 1 to callers of every minor version, ignores fields of later ones, and "
+           "states its own version",
            &CheckVersions}};
 }
 

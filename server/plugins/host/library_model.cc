@@ -28,7 +28,7 @@ absl::StatusOr<const mw_costmodel_api*> LoadLibraryModel(const std::string& path
   }
   // This is the whole table of version 1.0; no version has a shorter one.
   if (api->size < offsetof(mw_costmodel_api, fit_calibration) + sizeof(api->fit_calibration)) {
-    return Refused(path, fmt::format("its table has {} bytes; is `size` set?", api->size));
+    return Refused(path, fmt::format("its table has {} bytes; was `size` set?", api->size));
   }
   if (api->abi_major != MW_COSTMODEL_ABI_MAJOR) {
     return Refused(path,
@@ -43,7 +43,7 @@ absl::StatusOr<const mw_costmodel_api*> LoadLibraryModel(const std::string& path
                    "its table lacks one of info, open_context, close_context, "
                    "estimate_batch, release_text");
   }
-  if (api->info->size < sizeof(mw_info)) return Refused(path, "mw_info: is `size` set?");
+  if (api->info->size < sizeof(mw_info)) return Refused(path, "mw_info: was `size` set?");
   return api;
 }
 

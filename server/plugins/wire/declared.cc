@@ -23,7 +23,7 @@ bool IsAmong(const std::vector<std::string>& declared, std::string_view name) {
 void AddMissing(const std::vector<std::string>& declared, std::string_view needed,
                 std::vector<std::string>& missing) {
   if (declared.empty() || IsAmong(declared, needed)) return;
-  missing.push_back(fmt::format("it models {}, and not {}", fmt::join(declared, ", "), needed));
+  missing.push_back(fmt::format("it only models {}, not {}", fmt::join(declared, ", "), needed));
 }
 
 }  // namespace
@@ -33,9 +33,10 @@ std::vector<std::string> Undeclared(const ModelInfo& model, const Problem& probl
   for (const NodePool& pool : problem.cluster.pools) {
     AddMissing(model.chips, pool.chip.id, missing);
     if (pool.physical_devices_per_node.has_value()) {
-      missing.push_back(fmt::format(
-          "the contract knows no devices that share physical ones (physical_devices_per_node = {})",
-          *pool.physical_devices_per_node));
+      missing.push_back(
+          fmt::format("the contract does not support devices that share a physical one "
+                      "(physical_devices_per_node = {})",
+                      *pool.physical_devices_per_node));
     }
   }
   AddMissing(model.precisions, Word(problem.workload.precision), missing);

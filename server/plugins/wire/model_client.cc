@@ -118,7 +118,7 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> ConnectModel(const std::string& s
     if (cancel.stop_requested()) return absl::CancelledError("cancelled");
   }
   return absl::UnavailableError(
-      fmt::format("the model made its socket, and gave no gRPC answer there within {:.3g} s",
+      fmt::format("the model made its socket, but did not answer by gRPC there within {:.3g} s",
                   std::chrono::duration<double>(timeout).count()));
 }
 

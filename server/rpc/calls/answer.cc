@@ -19,9 +19,8 @@ namespace {
 absl::Status Incident(std::string_view method, std::string_view what) {
   const std::string id = "incident-" + NewStudyId().substr(std::string_view("study-").size());
   spdlog::error("event=incident id={} method={} what=\"{}\"", id, method, what);
-  return WithReason(
-      absl::InternalError(fmt::format("internal error {}; see the server's log", id)),
-      "INCIDENT");
+  return WithReason(absl::InternalError(fmt::format("internal error {}; see the server's log", id)),
+                    "INCIDENT");
 }
 
 absl::Status Guard(std::string_view method, const google::protobuf::Message& request,

@@ -25,8 +25,8 @@ absl::Status WorkPool::Submit(std::function<void()> work) {
       return WithReason(absl::UnavailableError("the server is stopping"), "SERVER_STOPPING");
     }
     if (queue_.size() >= queue_limit_) {
-      return WithReason(absl::ResourceExhaustedError(
-                            fmt::format("{} requests are waiting already", queue_.size())),
+      return WithReason(absl::ResourceExhaustedError(fmt::format(
+                            "too many requests: {} are waiting already", queue_.size())),
                         "SERVER_BUSY");
     }
     queue_.push_back(std::move(work));

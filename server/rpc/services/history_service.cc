@@ -50,7 +50,7 @@ class ExportReactor final : public grpc::ServerWriteReactor<v1::ExportHistoryRes
     if (ok) {
       SendNext();
     } else {
-      Finish(ToGrpc(absl::CancelledError("the caller has gone")));
+      Finish(ToGrpc(absl::CancelledError("the caller has disconnected")));
     }
   }
   void OnDone() override { delete this; }
@@ -114,7 +114,7 @@ class ImportReactor final : public grpc::ServerReadReactor<v1::ImportHistoryRequ
 
   void Submit() {
     if (call_.IsCancelled()) {
-      Finish(ToGrpc(absl::CancelledError("the caller has gone")));
+      Finish(ToGrpc(absl::CancelledError("the caller has disconnected")));
       return;
     }
     const absl::Status submitted = context_.pool.Submit([this] {

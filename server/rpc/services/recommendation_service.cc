@@ -137,7 +137,7 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
                      context_.engine.History(bounded.asked.history_sequence));
     const Seconds left = limits.search_end - SystemClock::now();
     if (left <= Seconds(0)) {
-      return absl::DeadlineExceededError("the deadline leaves no time to search");
+      return absl::DeadlineExceededError("the deadline is too short for a search");
     }
     bounded.request.deadline = std::min(left, bounded.asked.deadline.value_or(left));
     return bounded;

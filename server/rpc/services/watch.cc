@@ -156,7 +156,7 @@ void WatchReactor::OnWriteDone(bool ok) {
     is_writing_ = false;
     if (!ok) {
       queue_.clear();
-      if (!closing_.has_value()) closing_ = absl::CancelledError("the reader is gone");
+      if (!closing_.has_value()) closing_ = absl::CancelledError("the reader has disconnected");
     }
   }
   Advance();
@@ -166,7 +166,7 @@ void WatchReactor::OnCancel() {
   {
     const std::lock_guard lock(mutex_);
     queue_.clear();
-    if (!closing_.has_value()) closing_ = absl::CancelledError("the reader is gone");
+    if (!closing_.has_value()) closing_ = absl::CancelledError("the reader has disconnected");
   }
   Advance();
 }

@@ -187,8 +187,9 @@ absl::Status AddSensitivities(const PreparedQuestion& question, const SearchOpti
 }
 
 absl::Status NothingFits() {
-  return WithReason(absl::FailedPreconditionError("no plan fits; `tune` says what would help"),
-                    kNoFeasiblePlanReason);
+  return WithReason(
+      absl::FailedPreconditionError("no plan fits; `tune` suggests changes that would help"),
+      kNoFeasiblePlanReason);
 }
 
 // Adds the model's own words about the explained plan. It is no failure if it has none.

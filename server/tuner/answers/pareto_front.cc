@@ -47,8 +47,7 @@ std::vector<std::string> NotesOf(const ModelFound& searched, const PlanModel& mo
   const SearchSummary& summary = searched.found.summary;
   if (summary.stop_cause == StopCause::kEvaluationLimit) {
     notes.push_back(
-        fmt::format("cost model {}: the best of {} plans that it was asked about, not "
-                    "proven best",
+        fmt::format("cost model {}: the best of the {} plans that it estimated, not proven best",
                     model.version().name, summary.evaluated_count));
   }
   return notes;
@@ -152,7 +151,7 @@ void AddParetoFront(const PreparedQuestion& question, const SearchOptions& optio
                     const StudyControl& control, const std::optional<CostModelSource>& fallback,
                     StudyResult& result) {
   if (!CutStatus(result.search.stop_cause, kForAllPoints).ok()) {
-    result.warnings.emplace_back("pareto_front is empty: the search was cut");
+    result.warnings.emplace_back("pareto_front is empty, because the search ended early");
     return;
   }
   AddPoint(result.plans.front(), result);
@@ -166,7 +165,7 @@ void AddParetoFront(const PreparedQuestion& question, const SearchOptions& optio
   if (fastest >= answered) return;
   result.warnings.push_back(fmt::format(
       "pareto_front begins with a plan of {:.4g} s, found in a search with less memory, while plan "
-      "1 takes {:.4g} s: the search of the answer has not seen it",
+      "1 takes {:.4g} s: the main search missed it",
       fastest.count(), answered.count()));
 }
 

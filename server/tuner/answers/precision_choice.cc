@@ -193,7 +193,7 @@ absl::StatusOr<StudyAnswer> BestOf(const std::vector<PrecisionAnswer>& answers,
         std::max(0.0, best.plans.front().estimate.step_time / *all.floor - 1);
   }
   if (!all.cut.ok()) {
-    best.warnings.emplace_back("the search was cut before every precision had a plan");
+    best.warnings.emplace_back("the search ended before every precision had a plan");
   }
   return best;
 }

@@ -102,7 +102,7 @@ class Fitter {
     double high = range->highest;
     ASSIGN_OR_RETURN(const double least, With(constant, low));
     ASSIGN_OR_RETURN(const double most, With(constant, high));
-    if (least == most) return fmt::format("{}; changes nothing in this run", constant.name);
+    if (least == most) return fmt::format("{}; has no effect on this run", constant.name);
     if (measured < least || measured > most) {
       return fmt::format("{}; from {} to {} it gives {} = {:.6g} to {:.6g}, measured {:.6g}",
                          constant.name, low, high, FieldOf(constant.figure), least, most, measured);
@@ -148,8 +148,8 @@ std::vector<const Constant*> ConstantsOf(const HistoryRow& run,
     }
     const auto same = std::ranges::find(constants, constant->figure, &Constant::figure);
     if (same != constants.end()) {
-      reject(fmt::format("{}; {} gives {} already, and one run has one {}", name,
-                         FieldOf(constant->figure), (*same)->name, FieldOf(constant->figure)));
+      reject(fmt::format("{}; one run has only one {}, and {} is fitted to it already", name,
+                         FieldOf(constant->figure), (*same)->name));
       continue;
     }
     if (!Measured(run, constant->figure).has_value()) {

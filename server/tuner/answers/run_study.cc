@@ -83,7 +83,7 @@ void NoteCut(const StudyRequest& request, const Problem& problem, const Calibrat
       std::max(0.0, result.plans.front().estimate.step_time / *result.search.least_time - 1);
   const StopCause cause = result.search.stop_cause;
   if (cause == StopCause::kDeadline || cause == StopCause::kCancelled) {
-    result.warnings.push_back("the search was cut short; the plans are the best seen so far");
+    result.warnings.push_back("the search ended early; the plans are the best seen so far");
     return;
   }
   result.warnings.push_back(
@@ -101,15 +101,15 @@ void NoteHistory(const StudyRequest& request, const Calibration& calibration, St
       !is_counted || (count != result.search.pruned_count_by_rule.end() && count->second > 0);
   if (calibration.out_of_memory.has_value() && pruned) {
     const FailedRun& run = *calibration.out_of_memory;
-    result.warnings.push_back(
-        fmt::format("rule {}: plans that the model estimates at {:.2f} GiB or more were left out, "
-                    "although they would fit: {} ran out of memory at that estimate",
-                    kHistoryRule, run.reserved_memory / GiB(1), NameOf(run)));
+    result.warnings.push_back(fmt::format(
+        "rule {0}: plans that the model estimates at {1:.2f} GiB or more were left out, "
+        "although they fit by the model: {2} ran out of memory at {1:.2f} GiB",
+        kHistoryRule, run.reserved_memory / GiB(1), NameOf(run)));
   }
   for (const FailedRun& run : calibration.failed) {
     if (run.outcome == Outcome::kOom) continue;  // already named by its size, or contradicted
-    result.warnings.push_back(fmt::format("rule {}: left out: {} {}", kHistoryRule, NameOf(run),
-                                          FailureWords(run.outcome)));
+    result.warnings.push_back(fmt::format("rule {}: a plan was left out: {} {}", kHistoryRule,
+                                          NameOf(run), FailureWords(run.outcome)));
   }
 }
 
@@ -127,7 +127,7 @@ void NoteBestRun(const PreparedQuestion& question, StudyResult& result) {
     return;
   }
   result.warnings.push_back(fmt::format(
-      "{} ran this job in {:.4g} s, less than the {:.4g} s that are expected of the first plan",
+      "{} ran this job in {:.4g} s, less than the {:.4g} s expected of the first plan",
       MakePlanKey(best->second).text, best->first.count(), first.estimate.step_time.count()));
 }
 
@@ -156,7 +156,7 @@ void NoteModelCut(const ModelFound& found, const Problem& problem, const ModelVe
       std::max(0.0, result.plans.front().estimate.step_time / *result.search.least_time - 1);
   const bool was_cut = result.search.stop_cause != StopCause::kFinished || !found.failure.ok();
   if (!was_cut) return;  // misled by bounds: WarningsOf has reported it
-  result.warnings.emplace_back("the search was cut short; the plans are the best seen so far");
+  result.warnings.emplace_back("the search ended early; the plans are the best seen so far");
 }
 
 std::vector<RankedPlan*> PlansOf(StudyResult& result) {

@@ -88,8 +88,8 @@ void TakeOverFaster(std::vector<SweepPoint>& points, std::vector<std::string>& w
       point.best = other.best;
       point.device_seconds_per_token = other.device_seconds_per_token;
       warnings.push_back(
-          fmt::format("{}: the plan of {:g} %, which the point's own search has "
-                      "not seen",
+          fmt::format("{}: the plan of the point at {:g} % is faster than the plan that "
+                      "this point's own search found",
                       NameOf(point), 100 * other.free_memory_ratio));
     }
   }
@@ -110,9 +110,10 @@ absl::Status Named(const absl::Status& status, const SweepPoint& point) {
 
 // Returns a failure of the built-in model, with the reason why that model was asked.
 absl::Status Because(const absl::Status& status, const CostModelSource& fallback) {
-  return WithText(status,
-                  fmt::format("{}; before, cost model {} gave no answer: {}",
-                              std::string(status.message()), fallback.name, fallback.reason));
+  return WithText(
+      status,
+      fmt::format("{}; the built-in model was used because cost model {} gave no answer: {}",
+                  std::string(status.message()), fallback.name, fallback.reason));
 }
 
 struct SweepRun {

@@ -28,7 +28,7 @@ std::optional<FieldViolation> Implausible(const ReachedRate& reached, bool is_qu
       .field = fmt::format("items.{}", reached.item),
       .description = fmt::format(
           "{:.4g} a second in {}, {:.3g} times the published {} of {:.4g}; must be {} to {} times: "
-          "it was measured on another chip, or its times or sizes are in other units",
+          "was it measured on another chip, or are its times or sizes in other units?",
           reached.measured, reached.what, ratio, reached.figure, reached.published, kLeastReached,
           kMostReached)};
 }
@@ -65,13 +65,13 @@ void AddMissing(CalibrationWork& work, std::string_view name, std::string_view i
   std::string why = "is not in the file";
   if (state != work.measured.items.end()) {
     const bool is_measured = state->status == "measured";
-    why = fmt::format("{}{}", is_measured ? "has no row that says anything of it" : state->status,
+    why = fmt::format("{}{}", is_measured ? "has no usable row" : state->status,
                       state->reason.empty() ? "" : fmt::format(" ({})", state->reason));
   }
   work.result.operators.push_back(
       {.name = std::string(name),
        .verdict = OperatorVerdict::kAssumed,
-       .advice = fmt::format("item {} {}: the figures stand as they were", item, why)});
+       .advice = fmt::format("item {} {}: the figures are unchanged", item, why)});
 }
 
 }  // namespace meshwright

@@ -188,8 +188,8 @@ void FitFusedAttention(CalibrationWork& work) {
         {.name = "attention",
          .detail = std::string(Word(precision)),
          .point_count = static_cast<int>(points.size()),
-         .advice = fmt::format("the chip has no peak of {}, in which it was measured: the figures "
-                               "stand as they were",
+         .advice = fmt::format("the chip has no peak for {}, in which it was measured: the "
+                               "figures are unchanged",
                                Word(precision))});
     return;
   }
@@ -335,7 +335,7 @@ void AddSmall(CalibrationWork& work, const SmallFigure& small, const RateFit& fi
                                    .is_needed = false});
   if (!is_allowed) {
     work.result.warnings.push_back(
-        fmt::format("{} was measured as {}, which no chip file may hold: it stays as it was",
+        fmt::format("{} was measured as {}, which no chip file may hold: the figure is unchanged",
                     small.figure, NumberText(fit.value)));
     return;
   }
@@ -386,8 +386,8 @@ void AdviseToRepeat(CalibrationWork& work) {
 void WarnOfItems(CalibrationWork& work) {
   for (const ItemState& item : work.measured.items) {
     if (item.status == "failed") {
-      work.result.warnings.push_back(
-          fmt::format("item {} failed ({}): what it had measured counts", item.name, item.reason));
+      work.result.warnings.push_back(fmt::format(
+          "item {} failed ({}): only what it had measured before is used", item.name, item.reason));
     }
   }
   if (!work.measured.is_quick) return;

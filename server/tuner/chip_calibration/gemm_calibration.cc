@@ -123,7 +123,8 @@ void RemoveTables(CalibrationWork& work) {
   for (const GemmResidualTable& table : work.spec().gemm_residuals) {
     const std::string name = ResidualTableName(table);
     work.draft.RemoveRow(name);
-    work.result.warnings.push_back(name + " is removed: its ratios are to the constants before");
+    work.result.warnings.push_back(name +
+                                   " is removed, because its ratios belong to the old constants");
   }
   work.spec().gemm_residuals.clear();
 }
@@ -168,7 +169,7 @@ void FitLeadingGemm(CalibrationWork& work, Precision precision,
   SetGemm(work, fitted, OriginOf(Provenance::kFitted, ErrorText(fit.held_out), fit.verdict));
   for (const std::string_view figure : FiguresAtTheEdge(fitted)) {
     work.result.warnings.push_back(fmt::format(
-        "{} ended at the edge of what the fit may try: these shapes say no more of it", figure));
+        "{} ended at the limit of its range: these shapes do not determine it", figure));
   }
   if (with_table) AddTable(work, precision, Single(gemms), fit);
   work.result.operators.push_back(std::move(fit));

@@ -235,7 +235,7 @@ Fitted Fit(std::vector<RunResidual> runs, const ResidualPrior& prior, std::strin
     std::erase_if(runs, is_other);
     warnings.push_back(fmt::format(
         "{}: {} runs of other models, workloads or clusters in the history were left out: this "
-        "job's own runs are {:.1f} standard deviations away from what they say; limit {}",
+        "job's own runs are {:.1f} standard deviations away from them; the limit is {}",
         what, others, disagreement, kMostDisagreement));
   } else if (others > 0) {
     warnings.push_back(fmt::format(
@@ -296,8 +296,8 @@ Gathered Gather(const std::vector<ResolvedRun>& history, const Problem& problem)
   }
   if (evidence.other_facts_count > 0) {
     calibration.warnings.push_back(
-        fmt::format("{} runs of the history were under other framework facts ({}): they are held "
-                    "against this question's and count as alike as runs under the same",
+        fmt::format("{} runs of the history had other framework facts ({}): they are compared "
+                    "with the model under this question's facts and count like the others",
                     evidence.other_facts_count, fmt::join(evidence.other_facts, ", ")));
   }
   Fitted time =

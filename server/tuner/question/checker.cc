@@ -301,7 +301,7 @@ class PlanChecker {
     CheckSelectiveCounts(at, r, layers);
     if (r.layer_counts.empty()) return;
     if (r.granularity != RecomputeGranularity::kFull) {
-      Add(at + ".layer_counts", "given; need granularity full");
+      Add(at + ".layer_counts", "stated; need granularity full");
     }
     if (r.layer_counts.size() != layers.size()) {
       Add(at + ".layer_counts", "{} entries; there are {} stages", r.layer_counts.size(),
@@ -322,7 +322,7 @@ class PlanChecker {
     const std::vector<int>& counts = r.selective_layer_counts;
     if (counts.empty()) return;
     if (r.granularity != RecomputeGranularity::kFull || r.layer_counts.empty()) {
-      Add(at + ".selective_layer_counts", "given; need granularity full with layer_counts");
+      Add(at + ".selective_layer_counts", "stated; need granularity full with layer_counts");
       return;
     }
     if (counts.size() != r.layer_counts.size()) {
@@ -385,7 +385,7 @@ absl::Status CheckEstimate(const ParallelPlan& plan, const Estimate& estimate,
   const Seconds least = LeastStep(problem);
   if (estimate.step_time < least) {
     return absl::InternalError(
-        fmt::format("checker: {} claims a step of {} s, the nominal peak allows {} s",
+        fmt::format("checker: {} claims a step of {} s, but the nominal peak needs {} s",
                     MakePlanKey(plan).text, estimate.step_time.count(), least.count()));
   }
   return absl::OkStatus();

@@ -96,7 +96,7 @@ std::optional<std::string> PlaceholderMistake(std::string_view word) {
   if (word == kFlagsPlaceholder) return std::nullopt;
   const auto pieces = PiecesOf(word);
   if (!pieces.has_value()) {
-    return fmt::format("'{}'; must close every brace; one that is meant is written twice", word);
+    return fmt::format("'{}'; must close every brace; write a literal brace twice", word);
   }
   for (const Piece& piece : *pieces) {
     if (!piece.is_placeholder) continue;

@@ -82,7 +82,8 @@ std::string Extrapolation(const FrameworkProfile& profile) {
     return fmt::format("no measured run was checked against {}", ProfileName(profile));
   }
   return fmt::format(
-      "{} was checked against measured runs on {} with up to {} devices; this cluster is another",
+      "{} was only checked against measured runs on {} with up to {} devices, not on a cluster "
+      "like this one",
       ProfileName(profile), fmt::join(profile.checked_chips, ", "), profile.checked_device_count);
 }
 
@@ -204,7 +205,7 @@ NodePool ResolvePool(const NodePoolRequest& stated, const ChipSpec& chip, std::s
   Defaults defaults(problem.applied_defaults, fmt::format("cluster.pools[{}]", index), source);
   if (stated.power_limit_watts.has_value() && chip.power_limit_watts <= 0) {
     problem.warnings.push_back(
-        fmt::format("cluster.pools[{}].power_limit_watts changes nothing: the usual limit of {} is "
+        fmt::format("cluster.pools[{}].power_limit_watts has no effect: the usual limit of {} is "
                     "not published",
                     index, chip.id));
   }
@@ -226,7 +227,7 @@ NodePool ResolvePool(const NodePoolRequest& stated, const ChipSpec& chip, std::s
   if (pool.physical_devices_per_node.has_value()) {
     problem.warnings.push_back(fmt::format(
         "cluster.pools[{}].physical_devices_per_node: step times of pipelines are lower bounds, up "
-        "to 25 % low where a few micro-batches meet many stages",
+        "to 25 % too low if there are few micro-batches and many stages",
         index));
   }
   // Devices that share a physical device share its memory.
@@ -350,15 +351,15 @@ std::string FactsNote(const WorkloadRequest& workload, const FrameworkProfile& p
     names += (names.empty() ? "" : ", ") + fact.name;
   }
   return fmt::format(
-      "the workload's own in place of framework profile {}'s: {}; its interval was found without "
-      "them",
+      "facts that the workload states instead of framework profile {}: {}; the profile's interval "
+      "was found without them",
       profile.name, names);
 }
 
 std::string Doubt(const ChipSpec& chip) {
   return fmt::format(
-      "chip {}: its figures have low confidence, so that intervals are wider; measure it "
-      "(`meshwright calibrate`) before plans or chips are chosen by them",
+      "chip {}: its figures have low confidence, so intervals are wider; measure the chip "
+      "(`meshwright calibrate`) before you choose plans or chips by them",
       chip.id);
 }
 
@@ -379,8 +380,8 @@ std::string AssumedNote(const ChipSpec& chip, const Workload& workload, int devi
   }
   if (names.empty()) return "";
   return fmt::format(
-      "chip {}: constants of {} are assumed, so that intervals are wider; measure it (`meshwright "
-      "calibrate`)",
+      "chip {}: constants of {} are assumed, so intervals are wider; measure the chip "
+      "(`meshwright calibrate`)",
       chip.id, names);
 }
 
@@ -394,8 +395,8 @@ bool IsEstimatedFromAxes(const NodePool& pool) {
 
 std::string AxesNote(const NodePool& pool) {
   return fmt::format(
-      "chip {}: messages between stages are estimated as over a switch, and all axes as closed "
-      "to rings, though its devices form a {} (docs/cost_model.md \"Collectives\")",
+      "chip {}: messages between stages are estimated as if over a switch, and every axis as a "
+      "closed ring, although its devices form a {} (docs/cost_model/collectives.md)",
       pool.chip.id, Word(pool.intra_node.topology));
 }
 

@@ -81,7 +81,7 @@ std::string_view TextOf(PlanVerdict verdict) {
     case PlanVerdict::kError:
       break;
   }
-  return "got no estimate that can be used";
+  return "got no usable estimate";
 }
 
 absl::Status NoEstimate(const ModelVersion& version, const PlanFigures& figures) {
@@ -95,17 +95,16 @@ std::string BoundWarning(const ModelFound& found, const ModelVersion& version) {
   const std::string left_out =
       fmt::format("{} plans were left out by the model's own bounds", found.left_out_by_bounds);
   if (!found.broken_bound.has_value()) {
-    return fmt::format("cost model {}: {}, which nothing proves", version.name, left_out);
+    return fmt::format("cost model {}: {}, which are not verified", version.name, left_out);
   }
   const BrokenBound& broken = *found.broken_bound;
   return fmt::format(
       "cost model {}: its lower bound of {:.6g} s for {} is above its own estimate of {:.6g} s; "
-      "its "
-      "bounds were not used from there on{}",
+      "its bounds were not used after that{}",
       version.name, broken.bound.count(), MakePlanKey(broken.plan).text, broken.step_time.count(),
       found.left_out_by_bounds == 0
           ? ""
-          : fmt::format(", but {} before: the best plan may be among them", left_out));
+          : fmt::format(", but {} before that: the best plan may be among them", left_out));
 }
 
 }  // namespace
@@ -156,7 +155,7 @@ void ApplyFigures(const PlanFigures& figures, const ModelVersion& version, Estim
   estimate.provenance = Provenance::kAssumed;  // the source is not known here
   if (figures.breakdown.empty()) {
     estimate.warnings.push_back(fmt::format(
-        "cost model {} gave no breakdown: all its time stands under fixed", version.name));
+        "cost model {} gave no breakdown: all its time is shown as fixed", version.name));
   }
   estimate.cost_model = SourceOf(version);
   estimate.cost_model->peak_memory = figures.peak_memory;
@@ -168,8 +167,8 @@ namespace {
 void NoteChange(const ModelVersion& version, Seconds first, Seconds again, Estimate& estimate) {
   if (!version.is_deterministic || first == again) return;
   estimate.warnings.push_back(
-      fmt::format("cost model {} says that it is deterministic, and gave {} s and {} s for this "
-                  "plan; the first stands",
+      fmt::format("cost model {} says that it is deterministic, but gave {} s and {} s for this "
+                  "plan; the first counts",
                   version.name, first.count(), again.count()));
 }
 

@@ -79,12 +79,12 @@ absl::StatusOr<std::optional<RankedPlan>> BaselineOf(const StudyRequest& request
 
 void NoteBaseline(StudyResult& result) {
   if (!result.baseline.has_value()) {
-    result.warnings.push_back("no hand-made baseline plan fits");
+    result.warnings.push_back("no plan that one would set by hand fits, so there is no baseline");
     return;
   }
   const Estimate& baseline = result.baseline->estimate;
   if (baseline.fits && baseline.step_time <= result.plans.front().estimate.step_time) {
-    result.warnings.push_back("keep yours: the baseline is as fast as the best plan found");
+    result.warnings.push_back("keep the baseline: it is as fast as the best plan found");
   }
 }
 

@@ -105,7 +105,7 @@ std::string MemoryAdvice(const RankedPlan& nearest, const Calibration& calibrati
   const Estimate& estimate = nearest.estimate;
   const auto by_history = WhyRuledOut(nearest.plan, calibration, ViewOf(problem));
   if (by_history.has_value()) {
-    return fmt::format("the model has {:.1f} GiB in use of {:.1f} GiB, but {}",
+    return fmt::format("the model estimates {:.1f} of {:.1f} GiB in use, but {}",
                        estimate.reserved_memory / GiB(1), estimate.memory_capacity / GiB(1),
                        *by_history);
   }
@@ -123,7 +123,7 @@ Infeasible ExplainInfeasible(const Problem& problem, const Calibration& calibrat
   answer.search = found.summary;
   if (!found.nearest.has_value()) {
     answer.suggestions.push_back(
-        "no legal plan is left by the rules; see pruned_count_by_rule, or switch a rule off");
+        "the rules leave no legal plan; see pruned_count_by_rule, or switch a rule off");
     return answer;
   }
   AnalyticModel model(ViewOf(problem), calibration);

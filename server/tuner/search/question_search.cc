@@ -31,7 +31,7 @@ absl::Status CutStatus(StopCause cause, std::string_view for_what) {
     case StopCause::kCancelled:
       return absl::CancelledError("cancelled");
     case StopCause::kDeadline:
-      return absl::DeadlineExceededError(fmt::format("the deadline leaves no time {}", for_what));
+      return absl::DeadlineExceededError(fmt::format("the deadline is too short {}", for_what));
     case StopCause::kEvaluationLimit:
     case StopCause::kFinished:
       break;

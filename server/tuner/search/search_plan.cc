@@ -70,16 +70,16 @@ void AddWarnings(const ParallelPlan& plan, AnalyticModel& model, Estimate& estim
     estimate.warnings.push_back(
         offloaded.count == 0
             ? "activation_offload_ratio is too small for one layer: nothing is offloaded"
-            : fmt::format("offload of activations puts {:.1f} GB of a device into host memory, "
-                          "whose size is not known, over an assumed host link that no other "
-                          "device shares",
+            : fmt::format("offload of activations puts {:.1f} GB of each device into host memory; "
+                          "the size of that memory is not known, and the host link is assumed and "
+                          "not shared with other devices",
                           static_cast<double>(offloaded.count) / 1e9));
   }
   if (plan.whole_weights_ratio > 0) {
     const bool is_any = WholeLayers(plan.whole_weights_ratio, LargestStage(plan)) > 0;
     estimate.warnings.emplace_back(
-        is_any ? "whole_weights_ratio: no framework profile says who can keep the weights of some "
-                 "layers whole; PyTorch FSDP2 can, set layer by layer"
+        is_any ? "whole_weights_ratio: framework profiles do not say which framework can keep the "
+                 "weights of some layers whole; PyTorch FSDP2 can, layer by layer"
                : "whole_weights_ratio is too small for one layer: all weights are sharded");
   }
   const auto ruled_out = WhyRuledOut(plan, model.calibration(), model.problem());
@@ -123,9 +123,9 @@ absl::Status NarrowSpace(const std::vector<DimensionRequest>& dimensions, Proble
        problem.profile.context_parallel_kinds);
   warn("rank_order", problem.space.rank_orders, problem.profile.rank_orders);
   if (problem.space.mixes_recompute && !problem.profile.mixes_recompute) {
-    problem.warnings.push_back(fmt::format(
-        "recompute mixed was asked for; framework profile {} does not support it",
-        problem.profile.name));
+    problem.warnings.push_back(
+        fmt::format("recompute mixed was asked for; framework profile {} does not support it",
+                    problem.profile.name));
   }
   if (SpaceOf(problem).Count() == 0) {
     return InvalidFields({{.field = "dimensions", .description = "leave no plan of the space"}});
@@ -160,8 +160,8 @@ absl::StatusOr<PreparedQuestion> PrepareSearch(StudyRequest request, const Knowl
                                                const HistorySource& source) {
   if (request.trials.has_value()) {
     return InvalidFields({{.field = "trials",
-                           .description = "stated; this question is answered at once, nothing is "
-                                          "run for it: create a study"}});
+                           .description = "stated; this question is answered at once and runs no "
+                                          "trials: create a study instead"}});
   }
   ASSIGN_OR_RETURN(Problem problem, ResolveProblem(request.question, knowledge));
   RETURN_IF_ERROR(RequireOnePool(problem));
@@ -169,9 +169,10 @@ absl::StatusOr<PreparedQuestion> PrepareSearch(StudyRequest request, const Knowl
   const bool is_open =
       problem.space.precisions != DimensionChoice() && !request.question.workload.precision;
   if (is_open) {
-    return InvalidFields({{.field = "dimensions",
-                           .description = "precision: this question is about one; state it in the "
-                                          "workload"}});
+    return InvalidFields(
+        {{.field = "dimensions",
+          .description = "precision: this question takes only one precision; state "
+                         "it in the workload"}});
   }
   return Prepare(std::move(request), std::move(problem), knowledge, source);
 }

@@ -6,10 +6,13 @@ namespace meshwright {
 
 std::span<const StrategyRow> Strategies() {
   static constexpr StrategyRow kRows[] = {
-      {kExhaustive, "branch and bound over the whole space; proves its answer", &MakeExhaustive},
-      {"coordinate_descent", "the best of one dimension after the other, from many beginnings",
+      {kExhaustive, "searches the whole space by branch and bound; proves its answer",
+       &MakeExhaustive},
+      {"coordinate_descent",
+       "takes the best of one dimension after the other, from many starting plans",
        &MakeCoordinateDescent},
-      {"mcmc", "a Markov chain that takes worse plans now and then (Metropolis)", &MakeMcmc},
+      {"mcmc", "walks a Markov chain that accepts worse plans now and then (Metropolis)",
+       &MakeMcmc},
       {"evolutionary", "crosses and mutates the best plans so far", &MakeEvolutionary},
       {"random", "draws from the whole space, every plan equally likely", &MakeRandom},
   };

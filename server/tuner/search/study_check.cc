@@ -58,21 +58,21 @@ void CheckStrategy(const StudyRequest& request, Violations& violations) {
   if (request.evaluation_limit.has_value()) {
     const int limit = *request.evaluation_limit;
     if (is_exhaustive && !request.cost_model.has_value()) {
-      violations.Add("evaluation_limit",
-                     fmt::format("{}; strategy {} tries what it must, so it takes no limit", limit,
-                                 request.strategy));
+      violations.Add(
+          "evaluation_limit",
+          fmt::format("{}; must be absent: strategy {} takes no limit", limit, request.strategy));
     } else {
       violations.RequirePositive("evaluation_limit", limit);
     }
   }
   if (!is_exhaustive && request.pareto) {
-    violations.Add("pareto", fmt::format("true; a front is of plans that are proven best, so "
+    violations.Add("pareto", fmt::format("true; a front needs plans that are proven best, so "
                                          "strategy must be {}",
                                          kExhaustive));
   }
   if (!is_exhaustive && !request.disabled_rules.empty()) {
-    violations.Add("disabled_rules", fmt::format("stated; strategy {} takes none, rules can be "
-                                                 "switched off with {} only",
+    violations.Add("disabled_rules", fmt::format("stated; must be absent with strategy {}: rules "
+                                                 "can only be switched off with {}",
                                                  request.strategy, kExhaustive));
   }
 }
@@ -90,7 +90,7 @@ std::vector<FieldViolation> Validate(const StudyRequest& request) {
   }
   CheckStrategy(request, violations);
   if (request.cost_model.has_value() && request.strategy != kExhaustive) {
-    violations.Add("strategy", "stated beside cost_model, which has no use for it");
+    violations.Add("strategy", "stated beside cost_model, which does not use it");
   }
   SpaceOptions options;
   std::ranges::move(ApplyDimensions(request.dimensions, "dimensions", options),

@@ -44,21 +44,21 @@ std::string WhyTooLarge(const TrialChooser& chooser, const Removed& removed,
   const auto size = [&](std::size_t i) { return chooser.candidates()[i].estimate.reserved_memory; };
   const std::size_t i = removed.Least(size);
   const RankedPlan& plan = chooser.candidates()[i];
-  std::string smallest = fmt::format("the smallest, {}, is modelled at {:.2f} GiB",
+  std::string smallest = fmt::format("the smallest, {}, is estimated at {:.2f} GiB",
                                      KeyOf(plan.plan), size(i) / GiB(1));
   if (chooser.RuledOutBy(i) == kMemoryRule) {
-    return fmt::format(
-        "{} of {:.2f} GiB, and runs by what the trials taught with probability {:.2g}", smallest,
-        plan.estimate.memory_capacity / GiB(1), chooser.Expect(i).success_probability);
+    return fmt::format("{} of {:.2f} GiB, and after the trials runs with probability {:.2g}",
+                       smallest, plan.estimate.memory_capacity / GiB(1),
+                       chooser.Expect(i).success_probability);
   }
   const std::optional<std::size_t> failed = chooser.SmallestOutOfMemory();
   if (!failed.has_value() || size(i) < size(*failed)) {
     if (!in_history.has_value()) return smallest;  // impossible: a run has contradicted it
     return fmt::format(
-        "{}, no less than the {:.2f} GiB of {}, which ran out of memory in the history", smallest,
+        "{}, not less than the {:.2f} GiB of {}, which ran out of memory in the history", smallest,
         in_history->reserved_memory / GiB(1), NameOf(*in_history));
   }
-  return fmt::format("{}, no less than the {:.2f} GiB of {}, which ran out of memory", smallest,
+  return fmt::format("{}, not less than the {:.2f} GiB of {}, which ran out of memory", smallest,
                      size(*failed) / GiB(1), KeyOf(chooser.candidates()[*failed].plan));
 }
 
@@ -66,8 +66,8 @@ std::string WhyTooSlow(const TrialChooser& chooser, const Removed& removed) {
   const auto least = [&](std::size_t i) { return chooser.LeastTime(i); };
   const std::size_t i = removed.Least(least);
   return fmt::format(
-      "the nearest, {}, is expected to take {:.4g} s and no less than {:.4g} s, and {} ran in "
-      "{:.4g} s",
+      "the nearest, {}, is expected to take {:.4g} s and at least {:.4g} s, but {} ran in {:.4g} "
+      "s",
       KeyOf(chooser.candidates()[i].plan), chooser.Expect(i).step_time.count(), least(i).count(),
       KeyOf(chooser.candidates()[chooser.best_candidate().value()].plan),
       chooser.best().value().count());

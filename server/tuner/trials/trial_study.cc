@@ -177,8 +177,8 @@ void NoteQuality(const std::vector<TriedPlan>& tried, StudyResult& result) {
     if (!tried[i].environment_digest.empty()) environments.insert(tried[i].environment_digest);
   }
   if (!suspect.empty()) {
-    result.warnings.push_back(fmt::format("{} of {} trials have doubtful times: {}",
-                                          suspect.size(), tried.size(), fmt::join(suspect, ", ")));
+    result.warnings.push_back(fmt::format("{} of {} trials have doubtful times: {}", suspect.size(),
+                                          tried.size(), fmt::join(suspect, ", ")));
   }
   if (environments.size() > 1) {
     result.warnings.push_back(
@@ -204,8 +204,7 @@ void NoteTrials(const TrialsRun& run, const TrialRepeats& repeats, bool has_best
                                           runs.failed_count, runs.ran_count + runs.failed_count));
   }
   if (!has_best) {
-    result.warnings.push_back(
-        fmt::format("none of {} trials ran to a measured step", run.tried.size()));
+    result.warnings.push_back(fmt::format("none of {} trials measured a step", run.tried.size()));
   }
   if (!run.failure.ok()) {
     const bool is_launcher = run.summary.stop == TrialStop::kLauncherFailed;
@@ -473,7 +472,7 @@ class TrialStudy {
     const bool was_tried =
         std::ranges::find(result_.trials, plan, &TriedPlan::plan) != result_.trials.end();
     result_.warnings.push_back(
-        fmt::format("{} ended as {}: there is nothing to compare with",
+        fmt::format("{} ended with {}, so there is no time to compare with",
                     was_tried ? "the baseline's trial" : "the baseline's run in the history",
                     Word(OutcomeOf(outcome->second))));
   }

@@ -115,7 +115,7 @@ const Case kCases[] = {
     {"WithoutEffect",
      {"host_per_recomputed_layer_seconds"},
      [](HistoryRow&) {},
-     "changes nothing in this run"},
+     "has no effect on this run"},
     {"Failed",
      {"host_per_launch_seconds"},
      [](HistoryRow& run) { run.outcome = Outcome::kOom; },

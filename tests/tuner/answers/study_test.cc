@@ -172,7 +172,7 @@ TEST(RunStudyTest, StatedBaselineIsEvaluatedBesideTheAnswer) {
 TEST(RunStudyTest, TheWinnerAsBaselineIsKept) {
   StudyRequest request = TinyStudy();
   request.baseline = StatedPlan(Result(request).plans.front().plan);
-  EXPECT_THAT(Result(request).warnings, Contains(HasSubstr("keep yours")));
+  EXPECT_THAT(Result(request).warnings, Contains(HasSubstr("keep the baseline")));
 }
 
 TEST(RunStudyTest, DeadlineOfZeroIsSaid) {
@@ -187,7 +187,7 @@ TEST(RunStudyTest, DeadlineOfZeroIsSaid) {
   EXPECT_FALSE(result.search.complete);
   EXPECT_EQ(result.search.stop_cause, StopCause::kDeadline);
   EXPECT_GT(result.search.optimality_gap, 0);
-  EXPECT_THAT(result.warnings, Contains(HasSubstr("cut short")));
+  EXPECT_THAT(result.warnings, Contains(HasSubstr("ended early")));
 }
 
 TEST(RunStudyTest, CancelledBeforeItStarts) {

@@ -264,9 +264,9 @@ TEST(CalibrateTest, RunsUnderOtherFrameworkFactsAreCounted) {
                                               {.name = "fixed_per_step_seconds", .value = "0.01"}};
   EXPECT_TRUE(Calibrated({Ran(1.1, 1)}).warnings.empty());
   EXPECT_THAT(Calibrated({Ran(1.1, 1), stated, stated}).warnings,
-              ElementsAre("2 runs of the history were under other framework facts "
-                          "(fixed_per_step_seconds, host_per_launch_seconds): they are held "
-                          "against this question's and count as alike as runs under the same"));
+              ElementsAre("2 runs of the history had other framework facts "
+                          "(fixed_per_step_seconds, host_per_launch_seconds): they are compared "
+                          "with the model under this question's facts and count like the others"));
   // Which of the two states them makes no difference, nor does their order; another value does.
   Question asked = stated.question;
   std::ranges::reverse(asked.workload.framework_facts);

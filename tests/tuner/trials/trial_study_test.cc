@@ -53,7 +53,7 @@ TEST(TrialStudyTest, ABaselineThatFailedIsNotComparedWith) {
   const auto& result = std::get<StudyResult>(*answer);
   EXPECT_FALSE(result.baseline.has_value());
   EXPECT_EQ(result.warnings.back(),
-            "the baseline's trial ended as oom: there is nothing to compare with");
+            "the baseline's trial ended with oom, so there is no time to compare with");
 }
 
 // A plan that crashed twice in this job before is neither tried nor answered.
@@ -90,8 +90,8 @@ TEST(TrialStudyTest, ABaselineThatFailedInTheHistoryHadNoTrial) {
   EXPECT_EQ(launcher.submitted, std::vector{candidate});
   EXPECT_FALSE(result.baseline.has_value());
   EXPECT_EQ(std::ranges::count(result.warnings,
-                               "the baseline's run in the history ended as crash: there is nothing "
-                               "to compare with"),
+                               "the baseline's run in the history ended with crash, so there is no "
+                               "time to compare with"),
             1);
 }
 

@@ -169,11 +169,11 @@ TEST(TrialPruningTest, CountsAndNamesWhatNeedsNoTrial) {
   ASSERT_EQ(result.warnings.size(), 3u);
   EXPECT_EQ(result.warnings[0],
             "rule memory: 1 candidates need no trial: the smallest, " + key(4) +
-                ", is modelled at 85.00 GiB of 80.00 GiB, and runs by what the trials "
-                "taught with probability 0.005");
+                ", is estimated at 85.00 GiB of 80.00 GiB, and after the trials runs with "
+                "probability 0.005");
   EXPECT_EQ(result.warnings[1], "rule history: 1 candidates need no trial: the smallest, " +
                                     key(2) +
-                                    ", is modelled at 95.00 GiB, no less than the 92.00 GiB of " +
+                                    ", is estimated at 95.00 GiB, not less than the 92.00 GiB of " +
                                     key(3) + ", which ran out of memory");
   EXPECT_EQ(result.warnings[2].find("rule bound: 1 candidates need no trial: the nearest, " +
                                     key(1) + ", is expected to take 30"),
