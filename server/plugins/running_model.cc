@@ -39,8 +39,7 @@ bool IsRefusal(const absl::Status& status) {
 
 PlanFigures NotAskedAfter(int failed) {
   return {.verdict = PlanVerdict::kError,
-          .reason = fmt::format(
-              "not estimated, because the model failed on {} other plans of its batch", failed)};
+          .reason = fmt::format("the model failed on {} other plans of the batch", failed)};
 }
 
 }  // namespace
@@ -344,9 +343,8 @@ absl::Status RunningModel::Isolate(Batch& batch, Plans plans, Figures figures) {
 
 void RunningModel::Condemn(const Context& context, const ParallelPlan& plan, PlanFigures& figures,
                            const absl::Status& failure) {
-  figures = {
-      .verdict = PlanVerdict::kError,
-      .reason = std::string(failure.message()) + "; the model is not asked about this plan again"};
+  figures = {.verdict = PlanVerdict::kError,
+             .reason = std::string(failure.message()) + "; this plan is not estimated again"};
   const std::string key = MakePlanKey(plan).text;
   poison_.insert(context.key + key);
   Tell("poisoned", key);
