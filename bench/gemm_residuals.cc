@@ -1,4 +1,4 @@
-// Makes the residual table of a chip file from measured GEMM times: docs/cost_model.md "GEMM".
+// Makes the residual table of a chip file from measured GEMM times: docs/cost_model/gemm.md.
 //
 //   gemm_residuals CHIP PRECISION [sustained] [fp32] < shapes.csv
 //

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""How long ListStudies and Recommend take while a server takes in a large history.
+"""Measures how long ListStudies and Recommend take while a server imports a large history.
 
   bench/import_load.py build/release/bin/meshwrightd [ANOTHER/meshwrightd ...]
 

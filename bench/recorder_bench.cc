@@ -315,7 +315,7 @@ void Pages(benchmark::internal::Benchmark* lists) {
 
 LIST_TRIALS(list, .filter = {.study_id = kStudyId});
 LIST_TRIALS(filter_outcome, .filter = {.study_id = kStudyId, .outcome = Outcome::kOom});
-// Nothing is found, so all rows that match the leading condition are examined.
+// The query finds no rows, so all rows that match the leading condition are examined.
 LIST_TRIALS(filter_nothing_found,
             .filter = {.study_id = kStudyId, .state = TrialState::kOpen, .outcome = Outcome::kOk});
 LIST_TRIALS(rank, .filter = {.study_id = kStudyId}, .order = TrialOrder::kFastest);

@@ -1,4 +1,4 @@
-# What every target of the project shares: language level, warnings as errors, ccache, output folder.
+# Settings of every target of the project: language level, warnings as errors, ccache, output folder.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
@@ -53,8 +53,8 @@ function(meshwright_library name)
 endfunction()
 
 # meshwright_generated_library(NAME FOLDER SOURCES...)
-# What protoc wrote into FOLDER: no warnings, and no sanitizer of code that is not ours (it would take
-# ten times as long to compile). Its headers are SYSTEM for those who include them.
+# Compiles the code that protoc wrote into FOLDER without warnings and sanitizers. It is not ours, and with
+# sanitizers it would take ten times as long to compile. Its headers are SYSTEM for those who include them.
 function(meshwright_generated_library name folder)
   add_library(${name} STATIC ${ARGN})
   set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)  # each of its files is large

@@ -80,11 +80,11 @@ struct InsertedMeasurement {
 };
 
 enum class MeasurementOrder {
-  kNewest,  // by sequence, the last stored first
+  kNewest,  // ordered by sequence, the last stored first
   kOldest,
-  kFastest,  // by step time, then the earlier stored; only those with a step time
-  // By time_ms, the last measured first, then the later stored. For a chip and framework the rows
-  // need no sorting.
+  kFastest,  // ordered by step time, then the earlier stored; only those with a step time
+  // Ordered by time_ms, the last measured first, then the later stored. The rows of a chip and
+  // framework need no sorting.
   kLatest,
 };
 

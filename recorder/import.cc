@@ -192,7 +192,7 @@ class Checker {
 
   const ImportOptions& options_;
   const StoreAccess& store_;
-  std::map<std::string, std::size_t> line_hashes_ = {};  // by id; hash of its first line
+  std::map<std::string, std::size_t> line_hashes_ = {};  // hash of the first line, by id
   ImportCounts counts_ = {};
   absl::Status conflict_ = {};
 };

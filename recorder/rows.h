@@ -77,7 +77,7 @@ class QuestionWriter {
 
   sqlite3* connection_;
   Statements statements_;
-  std::map<std::string, Seen> seen_;  // by digest; questions of this transaction
+  std::map<std::string, Seen> seen_;  // questions of this transaction, by digest
 };
 
 // Stores measurements with statements that are prepared once.

@@ -26,7 +26,7 @@ struct TrialIntent {
   std::string study_id = {};
   TrialPurpose purpose = TrialPurpose::kSearch;
   std::string plan_key = {};
-  std::string plan_digest = {};  // of at most one kSearch trial per study
+  std::string plan_digest = {};  // unique among the kSearch trials of a study
   std::string plan = {};         // bytes
   // The expectation when the plan was chosen.
   Seconds expected_step_time = Seconds(0);
@@ -142,7 +142,7 @@ struct EndedTrial {
 
 enum class TrialOrder {
   kNumber,
-  kFastest,  // by step time, then number; only those with a step time
+  kFastest,  // ordered by step time, then number; only those with a step time
 };
 
 struct TrialFilter {

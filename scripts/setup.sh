@@ -21,7 +21,7 @@ build_packages=(
   nlohmann-json3-dev       # Hugging Face configs, chip files, framework profiles
   libsqlite3-dev           # the history
   libssl-dev               # checksums of exported history
-  libseccomp-dev           # what vendors' models may not ask of the kernel
+  libseccomp-dev           # forbids system calls to vendors' models
   libcurl4-openssl-dev     # requests to Kubernetes
   libprotobuf-dev          # messages of the service, and their JSON
   protobuf-compiler        # protoc

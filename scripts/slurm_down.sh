@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Ends what scripts/slurm_up.sh started in FOLDER: its jobs, its daemons (by the process ids that it wrote
-# down), and the folder. Nothing to end is well.
+# down), and the folder. Succeeds if there is nothing to end.
 #
 #   scripts/slurm_down.sh FOLDER
 set -uo pipefail
@@ -9,7 +9,7 @@ folder=$(realpath -m -- "$1")
 [[ -e $folder/pids ]] || exit 0
 export SLURM_CONF=$folder/slurm.conf
 
-# By now an id may belong to another program, and an orphan may remain as a zombie for long.
+# An id may belong to another program by now, and an orphan may remain as a zombie for long.
 is_ours() {
   grep -q '^State:[[:space:]]Z' "/proc/$1/status" 2>/dev/null && return 1
   { tr '\0' ' ' <"/proc/$1/cmdline"; } 2>/dev/null | grep -qF -- "$folder/"

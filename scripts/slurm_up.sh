@@ -2,7 +2,7 @@
 # Starts a private Slurm on this machine, for tests and for trying `--launcher slurm`: munged, slurmctld
 # and several slurmd, all on loopback, without systemd or cgroups, its state under one folder.
 #
-#   eval "$(scripts/slurm_up.sh FOLDER [NODES [CPUS_PER_NODE]])"     3 nodes of 4 where not said
+#   eval "$(scripts/slurm_up.sh FOLDER [NODES [CPUS_PER_NODE]])"     default: 3 nodes of 4 CPUs
 #
 # Prints the lines that point Slurm's commands at it. scripts/slurm_down.sh FOLDER ends it.
 set -euo pipefail

@@ -56,7 +56,7 @@ def quantile(values, share):
 
 
 def with_error(line, held_out):
-    """Returns medians and 90th percentiles; those of the formula (docs/cost_model.md "Collectives")
+    """Returns medians and 90th percentiles; those of the formula (docs/cost_model/collectives.md)
     are at the row's own points."""
     row = json.loads(line.strip().rstrip(","))
     ranks = row["rank_count"]

@@ -251,7 +251,7 @@ Parsed<v1::EvaluateCase> ParseCase(std::string_view json) {
 
 absl::StatusOr<EvaluateRequest> CheckCase(const Parsed<v1::EvaluateCase>& asked,
                                           const Knowledge& knowledge) {
-  // Nothing was read, so missing fields mean nothing.
+  // The file was not read, so its missing fields are no mistakes.
   if (!asked.is_json_object) return InvalidFields(asked.violations);
   auto request = FromWire(asked.message, knowledge, asked.violations);
   if (request.ok() || asked.model.ok()) return request;

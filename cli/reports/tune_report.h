@@ -10,7 +10,7 @@ namespace meshwright {
 // Notes that a report adds to the answer.
 struct ReportNotes {
   bool has_color = false;
-  std::string recorded = {};  // where the study is kept; empty if it is not
+  std::string recorded = {};  // place of the study's record; empty if there is none
 };
 
 // Shows a study to people: the best plans, the gain, pruning, the breakdown of the winner,

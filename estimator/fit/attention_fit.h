@@ -8,7 +8,7 @@
 
 namespace meshwright {
 
-// Fits the constants of fused attention (docs/cost_model.md "Attention") to the points: forward
+// Fits the constants of fused attention (docs/cost_model/attention.md) to the points: forward
 // points give the rate, the others the extra time of the backward pass. All other constants are
 // those of `chip`, which has the peaks of the points' precisions. Constants of a pass, or of small
 // heads, that no point has stay as they are.

@@ -9,7 +9,7 @@
 
 namespace meshwright {
 
-// Fits the square-root form (docs/cost_model.md "Collectives") to points of one kind and one number
+// Fits the square-root form (docs/cost_model/collectives.md) to points of one kind and one number
 // of ranks, and adds their curve: the median time of each size. `points` is not empty.
 CollectiveFit FitCollective(std::span<const MeasuredCollective> points);
 

@@ -11,7 +11,7 @@
 
 namespace meshwright {
 
-// Fits the constants of the tile-and-wave form (docs/cost_model.md "GEMM") to short bursts of one
+// Fits the constants of the tile-and-wave form (docs/cost_model/gemm.md) to short bursts of one
 // precision, whose peak the chip has. Constants that the points say little about stay near the
 // class defaults. `points` is not empty.
 GemmModel FitGemm(std::span<const MeasuredGemm> points, const ChipSpec& chip);

@@ -14,8 +14,8 @@ namespace meshwright {
 namespace {
 
 // Bytes per score of attention without a fused kernel, forward and backward: scale, mask, softmax
-// and dropout are separate passes, or one fused scale-mask-softmax (docs/cost_model.md "Unfused
-// attention").
+// and dropout are separate passes, or one fused scale-mask-softmax (docs/cost_model/attention.md
+// "Unfused attention").
 struct ScoreTraffic {
   double forward;
   double backward;

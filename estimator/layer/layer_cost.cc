@@ -19,7 +19,8 @@ namespace meshwright {
 namespace {
 
 // Share of a collective that stays visible when it runs beside its own GEMM: the ramp of the
-// pipeline of tiles and the slowdown of the GEMM. Assumed (docs/cost_model.md "Overlap").
+// pipeline of tiles and the slowdown of the GEMM. Assumed (docs/cost_model/data_parallel.md
+// "Overlap").
 constexpr double kHiddenCollectiveShare = 0.25;
 
 // Share of a layer's GEMM time that falls on the first linear layers of its two blocks: 3 h^2 and f
@@ -42,7 +43,7 @@ double Fp8CastBytes(Fp8Recipe recipe) {
 }
 
 // Dynamic power grows with the clock times the square of the voltage, and the voltage follows the
-// clock: the clock follows the cube root of a power limit (docs/cost_model.md "Power").
+// clock: the clock follows the cube root of a power limit (docs/cost_model/kernels.md "Power").
 constexpr double kClockPowerExponent = 1.0 / 3;
 
 std::size_t Index(TimeCause cause) { return static_cast<std::size_t>(cause); }

@@ -85,7 +85,7 @@ LayerTime PriceProgram(const LayerProgram& program, const LayerContext& context,
 DeviceRates RatesOf(const NodePool& pool, const Workload& workload);
 
 // Returns the wall time of a pass whose launches and kernels run side by side: a smooth maximum of
-// the two (docs/cost_model.md "Host time").
+// the two (docs/cost_model/kernels.md "Host time").
 inline Seconds DeviceWithHost(Seconds device, Seconds host) {
   const double d2 = device.count() * device.count();
   const double h2 = host.count() * host.count();

@@ -13,7 +13,7 @@ namespace {
 
 // Bytes per element of one norm. A fused norm reads and writes 16-bit values; eager RMSNorm runs as
 // seven fp32 kernels (twelve in the backward pass) and keeps its fp32 intermediate
-// (docs/cost_model.md "Memory-bound operators").
+// (docs/cost_model/kernels.md "Memory-bound operators").
 constexpr double kFusedNormBytes = 4;
 constexpr double kUnfusedNormBytes = 36;
 constexpr double kUnfusedNormBackwardBytes = 96;

@@ -12,7 +12,8 @@ std::vector<int> Even(int layers, int stages) {
 }
 
 // Splits like nanotron's model builder, which puts blocks in order on the current stage; the stage
-// ends when the running cost passes its share of the total (docs/cost_model.md "Layer split").
+// ends when the running cost passes its share of the total (docs/cost_model/pipeline.md "Layer
+// split").
 std::vector<int> ByCost(const ModelSpec& model, int stages) {
   const double h = model.hidden_size;
   const double layer = 4 * h * h + 3 * h * model.ffn_hidden_size;

@@ -34,7 +34,7 @@ class DefaultSplits {
  private:
   const ModelSpec& model_;
   const FrameworkProfile& profile_;
-  std::vector<std::vector<int>> splits_;  // by number of stages; empty if not asked for yet
+  std::vector<std::vector<int>> splits_;  // indexed by number of stages; empty if not computed yet
 };
 
 }  // namespace meshwright

@@ -6,7 +6,7 @@
 
 namespace meshwright {
 
-// The parameters of a layer by what divides them between devices: docs/cost_model.md "Static
+// The parameters of a layer by what divides them between devices: docs/cost_model/memory.md "Static
 // memory".
 struct LayerParameters {
   double tensor_split = 0;  // matrices divided by tensor parallelism, before the division

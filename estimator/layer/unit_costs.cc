@@ -44,8 +44,8 @@ void FillParameters(const LayerContext& c, UnitCosts& unit) {
   unit.mtp_parameters = 2 * h * h / s.tensor_parallel;
 }
 
-// Fills in the transients of formula 4 in docs/cost_model.md: gradients of a block beside its
-// activations.
+// Fills in the transients of formula 4 in docs/cost_model/memory.md: gradients of a block beside
+// its activations.
 void FillTransients(const LayerContext& c, UnitCosts& unit) {
   const double n = TokensPerRank(c);
   const double t = c.sharding.tensor_parallel;

@@ -26,7 +26,7 @@ struct UnitCosts {
   // Elements of distinct weight matrices, for frameworks that cache a dummy gradient of each.
   double distinct_dense_elements = 0;
   double distinct_moe_elements = 0;
-  // Working sets on top of stored activations (docs/cost_model.md "Transients").
+  // Working sets on top of stored activations (docs/cost_model/memory.md "Transients").
   Bytes layer_transient = {};
   Bytes moe_transient = {};
   Bytes head_transient = {};

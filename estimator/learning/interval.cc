@@ -16,7 +16,7 @@ namespace {
 // Returns what weakly known constants of a chip add to the spread of its framework, which was found
 // on chips with measured operators: held-out p90 errors of operator forms are 9-14 %, and chips
 // without measurements differ by a factor of two in the share of their nominal peak
-// (docs/cost_model.md "Intervals").
+// (docs/cost_model/intervals.md).
 double SigmaOf(Provenance provenance) {
   switch (provenance) {
     case Provenance::kMeasured:

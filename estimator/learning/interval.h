@@ -24,7 +24,7 @@ struct Spread {
 bool WasChecked(const FrameworkProfile& profile, const ClusterSpec& cluster);
 
 // Returns the spread of an estimate, from the share of each cause in the step and the provenance of
-// the constants behind it: docs/cost_model.md "Intervals". `point` is that of the estimate's plan.
+// the constants behind it: docs/cost_model/intervals.md. `point` is that of the estimate's plan.
 Spread SpreadOf(const Estimate& estimate, const ChipSpec& chip, const EstimatorProblem& problem,
                 const Calibration& calibration, const PlanPoint& point);
 

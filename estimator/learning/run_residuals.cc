@@ -15,8 +15,8 @@ using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
 // These constants, like the priors and similarities of the header, were chosen by leaving out one
-// source of measured runs after the other: scripts/fit_residuals.py, docs/cost_model.md "Learning
-// from runs". Distances within which plans share their residual, in factors of two.
+// source of measured runs after the other: scripts/fit_residuals.py, docs/cost_model/learning.md.
+// Distances within which plans share their residual, in factors of two.
 constexpr PlanPoint kReach = {.work = 1.5, .tensor_parallel = 1.5, .pipeline_parallel = 1.5};
 constexpr double kDegreesOfFreedom = 2;  // few, so that an outlier weighs little
 constexpr double kScaleRows = 2;         // weight of the priors' scale, in runs
@@ -151,7 +151,7 @@ void Improve(const MatrixXd& covariance, const VectorXd& residuals, const Residu
                           n - scales.signal * posterior.precision.cwiseProduct(covariance).sum();
   // A full step would take signal * surprise. This one ends between the prior and the likeliest
   // scale in proportion: few runs of sources that scatter widely then promise less
-  // (docs/cost_model.md).
+  // (docs/cost_model/learning.md).
   scales.signal = (kScaleRows + surprise) / (kScaleRows + n);
 }
 

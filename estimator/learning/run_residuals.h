@@ -38,7 +38,7 @@ struct ResidualPrior {
   double noise = 0;       // one run
   double noise_rows = 1;  // weight of `noise`, in runs
   // Correlation of the model's errors in two jobs under the same version of the framework; 1 means
-  // that they are like one job (docs/cost_model.md "Learning from runs").
+  // that they are like one job (docs/cost_model/learning.md).
   double same_nodes_similarity = 0;
   double other_nodes_similarity = 0;
 };

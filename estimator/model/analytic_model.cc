@@ -19,7 +19,7 @@ namespace meshwright {
 namespace {
 
 // Probability of fitting that is left when a measured plan of this size or less ran out of memory,
-// although the model has room (docs/cost_model.md "Intervals").
+// although the model has room (docs/cost_model/intervals.md).
 constexpr double kContradicted = 0.1;
 
 }  // namespace
@@ -120,7 +120,7 @@ void AnalyticModel::FillRates(const ParallelPlan& plan, const StageRuns& stages,
       static_cast<double>(problem_.workload.global_batch_size) * problem_.workload.sequence_length;
   double peak = 0;
   int devices = 0;
-  const ChipSpec* chip = &stages.devices().front().pool->chip;  // of the busiest stage
+  const ChipSpec* chip = &stages.devices().front().pool->chip;  // chip of the busiest stage
   for (const StageRun& run : stages.runs()) {
     const StageDevices& stage = *run.stage.devices;
     if (run.first <= estimate.busiest_stage) chip = &stage.pool->chip;

@@ -16,7 +16,7 @@
 namespace meshwright {
 
 struct MemoryCheck {
-  Bytes reserved_memory = {};  // of the stage that has least room left
+  Bytes reserved_memory = {};  // memory in use on the stage that has least room left
   bool fits = false;
   bool fits_device = false;  // leaves measured runs out of memory aside
 };

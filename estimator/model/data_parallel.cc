@@ -18,10 +18,11 @@
 namespace meshwright {
 namespace {
 
-// Share of a window that can really hide communication (docs/cost_model.md "Overlap").
+// Share of a window that can really hide communication (docs/cost_model/data_parallel.md
+// "Overlap").
 constexpr double kUsableWindow = 0.9;
 // Bytes that the host link carries for a parameter whose optimizer states live in host memory
-// (docs/cost_model.md "Host link").
+// (docs/cost_model/data_parallel.md "Host link").
 constexpr double kOffloadedBytes = 16;
 
 // The computation that communication runs beside.
@@ -237,7 +238,7 @@ StepTail TailModel::Of(const Stage& s, const StageTime& time, const PipelineShap
   const Overlap& overlap = problem_.workload.overlap;
   const Hiding hiding = {.visible_share = profile.gradient_bucket_exposed_ratio,
                          .slowdown = devices_.pool->chip.overlap_slowdown};
-  const int micro_batches = shape.micro_batches / devices_.directions;  // of each direction
+  const int micro_batches = shape.micro_batches / devices_.directions;  // in each direction
   // Sharded states are exchanged in each micro-batch, all others once per step.
   const auto window = [&](Seconds pass, int sharded_from) {
     return sharding.zero_stage >= sharded_from ? Window{.whole = pass, .own = pass}

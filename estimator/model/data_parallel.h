@@ -28,9 +28,9 @@ inline Seconds Sum(const StepTail& tail) { return tail.communication + tail.opti
 // slowest memories.
 bool OffloadCostsTime(const EstimatorProblem& problem);
 
-// Prices what a step costs outside its pipeline: docs/cost_model.md "Data parallelism" (bucketing:
-// PyTorch DDP, Li et al. 2020, arXiv 2006.15704; sharding: ZeRO, arXiv 1910.02054; FSDP, arXiv
-// 2304.11277).
+// Prices what a step costs outside its pipeline: docs/cost_model/data_parallel.md "Data
+// parallelism" (bucketing: PyTorch DDP, Li et al. 2020, arXiv 2006.15704; sharding: ZeRO, arXiv
+// 1910.02054; FSDP, arXiv 2304.11277).
 class TailModel {
  public:
   // The tails of stages on `devices`. `bytes` are the problem's; all referents outlive the model.

@@ -25,8 +25,8 @@ struct StateBytes {
 StateBytes BytesPerParameter(const Workload& workload, const FrameworkProfile& profile);
 
 // Returns the number of micro-batches whose activations stage `index` of `stage_count` holds at
-// once. With virtual stages a chunk counts as its share of the stage: docs/cost_model.md "In
-// flight".
+// once. With virtual stages a chunk counts as its share of the stage:
+// docs/cost_model/activations.md "In flight".
 double InFlight(Schedule schedule, int index, int stage_count, int virtual_stages,
                 int micro_batches);
 

@@ -65,7 +65,7 @@ class MemoryModel {
   EstimatorProblem problem_;
   StateBytes state_bytes_;
   double ratio_;                 // learnt from runs
-  double gaps_per_moving_byte_;  // of the allocator
+  double gaps_per_moving_byte_;  // gaps that the allocator leaves
   Bytes communicators_ = {};     // buffers on every device
   std::optional<Failure> failure_ = {};
 };

@@ -92,7 +92,7 @@ std::vector<RecomputeMix> RecomputeMixes::LeastMixes(int index) const {
 }
 
 std::optional<std::vector<RecomputeMix>> RecomputeMixes::Fastest() {
-  std::vector<std::vector<RecomputeMix>> choices;  // of each stage
+  std::vector<std::vector<RecomputeMix>> choices;  // choices of each stage
   for (int index = 0; index < stages_.stage_count(); ++index) {
     choices.push_back(LeastMixes(index));
     if (choices.back().empty()) return std::nullopt;

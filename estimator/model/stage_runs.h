@@ -35,7 +35,7 @@ class StageRuns {
   [[nodiscard]] std::span<const StageDevices> devices() const { return devices_; }
   [[nodiscard]] const Stage& StageAt(int index) const;
   [[nodiscard]] int stage_count() const { return stage_count_; }
-  [[nodiscard]] int micro_batches() const { return micro_batches_; }  // of both directions
+  [[nodiscard]] int micro_batches() const { return micro_batches_; }  // both directions together
   [[nodiscard]] Schedule schedule() const { return schedule_; }
   [[nodiscard]] int virtual_stages() const { return virtual_stages_; }  // the plan's
   [[nodiscard]] RankOrder rank_order() const { return rank_order_; }

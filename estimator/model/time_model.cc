@@ -148,7 +148,7 @@ TimeModel::StageTimes TimeModel::TimeStages(const StageRuns& stages, const Pipel
     assert(unit != nullptr);  // every stage has devices
     const StageTime time = TimeOf(stage, unit->sums, shape.stages > 1);
     const Seconds occupied = OccupiedTime(time.wall, shape, shape.stages);
-    const Seconds message = (occupied - time.wall) / 2;  // of each pass
+    const Seconds message = (occupied - time.wall) / 2;  // one per pass
     OccupiedRun& occupied_run = times.occupied.emplace_back();
     occupied_run.time = occupied;
     occupied_run.count = run.count;

@@ -97,7 +97,7 @@ class ListSchedule {
 
   PipelineProgress& progress_;
   const PipelineLayout& layout_;
-  std::vector<int> done_[3];  // by kind, of each direction's chunks
+  std::vector<int> done_[3];  // indexed by kind, then by chunk of each direction
 };
 
 }  // namespace

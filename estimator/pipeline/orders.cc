@@ -12,7 +12,7 @@
 namespace meshwright {
 namespace {
 
-constexpr double kParts = 64;  // of the mean stage's work
+constexpr double kParts = 64;  // parts of the mean stage's work
 
 // Returns the number of forwards that a device runs before its first backward: Megatron-Core's
 // get_pp_rank_microbatches. An interleaved schedule runs chunk by chunk, p micro-batches each.

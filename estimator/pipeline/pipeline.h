@@ -27,7 +27,7 @@ struct OccupiedRun {
 };
 
 // Returns the time from the first forward to the last backward of a step, by the closed form of
-// docs/cost_model.md "Pipeline" (Narayanan et al. 2021, arXiv 2104.04473, with the bottleneck form
+// docs/cost_model/pipeline.md (Narayanan et al. 2021, arXiv 2104.04473, with the bottleneck form
 // of Alpa, arXiv 2201.12023, and the round trip of the in-flight window). Exact for equal stages.
 Seconds PipelineTime(std::span<const OccupiedRun> runs, const PipelineShape& shape);
 

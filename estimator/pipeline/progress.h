@@ -80,8 +80,8 @@ class PipelineProgress {
   double message_;
   std::vector<int> counts_;  // micro-batches of each direction
   std::size_t slots_ = 0;
-  std::vector<double> ends_[3];       // by kind
-  std::vector<double> durations_[3];  // by kind, of each chunk
+  std::vector<double> ends_[3];       // indexed by kind
+  std::vector<double> durations_[3];  // indexed by kind, then by chunk
   std::vector<double> free_;          // when each device has done what it was given
 };
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kWalkedRounds = 32;
 constexpr int kPaceRounds = 8;
-constexpr std::size_t kMostKeptOperations = 2'000'000;  // of 16 bytes
+constexpr std::size_t kMostKeptOperations = 2'000'000;  // 16 bytes each
 
 // Runs the operations of each device in their order and hands each to `note`. Returns false if
 // operations wait for one another.
@@ -112,7 +112,7 @@ Seconds LeastPipelineTime(const PipelineProgram& program) {
   const PipelineLayout layout = LayoutOf(program.schedule, p, program.virtual_stages);
   const double m = program.micro_batches;
   Seconds least(0);
-  Seconds before(0);  // of earlier stages, while this stage cannot run anything
+  Seconds before(0);  // time of earlier stages, while this stage cannot run anything
   for (int i = 0; i < p; ++i) {
     const StageWork& own = program.stages[static_cast<std::size_t>(i)];
     const Seconds whole = own.forward + own.backward;

@@ -37,7 +37,7 @@ double KernelRatio(AttentionKernel kernel, const AttentionModel& model) {
 
 Flops AttentionFlops(const AttentionShape& s) {
   // Causal: query i of S attends to i keys, on average half of key_tokens. Window w < S: the share
-  // z = w/S (1 - w/(2S)) of the square (docs/cost_model.md "Attention").
+  // z = w/S (1 - w/(2S)) of the square (docs/cost_model/attention.md).
   double share = 0.5;
   if (s.window > 0 && s.window < s.key_tokens) {
     const double w = s.window / s.key_tokens;

@@ -12,7 +12,7 @@ namespace meshwright {
 // square) or within the window (FlashAttention-2, arXiv 2307.08691, section 4).
 Flops AttentionFlops(const AttentionShape& shape);
 
-// Returns the forward time of a fused attention kernel: docs/cost_model.md "Attention".
+// Returns the forward time of a fused attention kernel: docs/cost_model/attention.md.
 Seconds FusedAttentionTime(const AttentionShape& shape, AttentionKernel kernel,
                            const ChipSpec& chip, const DeviceRates& rates);
 

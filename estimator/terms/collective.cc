@@ -16,8 +16,8 @@
 namespace meshwright {
 namespace {
 
-// Constants of the forms for chips without fits, from the measured tables that docs/cost_model.md
-// cites.
+// Constants of the forms for chips without fits, from the measured tables that
+// docs/cost_model/collectives.md cites.
 constexpr double kSwitchedBusShare = 0.75;  // bus bandwidth / link rate: A100 222/300, H100 335/450
 constexpr double kMeshBusShare = 0.7;       // 910B 125/196, MI300X 313/448 at 8 ranks
 constexpr double kPcieBusShare = 0.5;       // assumed; SimuMax has 0.65 for two A100-PCIe
@@ -44,7 +44,7 @@ int AxisCount(const NodePool& pool) {
 // is a line, whose ends have one of two links. On a torus a group has the links of the axes that it
 // spans, and devices^(a/d) ranks lie along a of d equal axes; groups of other sizes are
 // interpolated on that curve, but have at least one of the two links of one axis.
-// docs/cost_model.md "Collectives".
+// docs/cost_model/collectives.md.
 double LinkShare(const NodePool& pool, int ranks) {
   const int devices = ScaleUpDeviceCount(pool);
   if (ranks >= devices) return 1;

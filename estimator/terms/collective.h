@@ -8,7 +8,7 @@
 namespace meshwright {
 
 // Returns the time of one collective over a group of a pool's devices. All groups of the same kind
-// run at once, so that all devices of a node share its NICs: docs/cost_model.md "Collectives".
+// run at once, so that all devices of a node share its NICs: docs/cost_model/collectives.md.
 // `bytes` is that of Collective. A group of one costs nothing.
 Seconds CollectiveTime(CollectiveKind kind, Bytes bytes, const GroupShape& shape,
                        const NodePool& pool, const Topology& topology);

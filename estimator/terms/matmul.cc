@@ -20,7 +20,7 @@ constexpr double kDefaultCores = 100;
 constexpr double kFp32AccumulationRatio = 1.06;
 
 // Share of the vector units' peak that a product of unaligned rows reaches; such rows leave the
-// matrix units idle (docs/cost_model.md "GEMM").
+// matrix units idle (docs/cost_model/gemm.md).
 constexpr double kUnalignedVectorShare = 0.85;
 
 double Intensity(const GemmTile& tile) {

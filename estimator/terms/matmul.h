@@ -24,7 +24,7 @@ struct DeviceRates {
 // replaces a missing fp8 peak.
 std::optional<FlopsPerSecond> NominalPeak(const ChipSpec& chip, Precision precision);
 
-// Returns the time of `shape` by the tile-and-wave form: docs/cost_model.md "GEMM" (a thread block
+// Returns the time of `shape` by the tile-and-wave form: docs/cost_model/gemm.md (a thread block
 // computes a tile, waves of blocks fill the cores, the library picks the best tile and split of k).
 // `accumulates_fp32` adds the read and write of an fp32 output (weight gradients).
 Seconds MatmulTime(const MatmulShape& shape, const ChipSpec& chip, const DeviceRates& rates,

@@ -6,8 +6,8 @@
 namespace meshwright {
 
 // Returns the time of a kernel that reads and writes `bytes` and computes little:
-// docs/cost_model.md "Memory-bound operators". Data that fits into half of the cache runs from it.
-// `efficiency` is a share of the nominal bandwidth.
+// docs/cost_model/kernels.md "Memory-bound operators". Data that fits into half of the cache runs
+// from it. `efficiency` is a share of the nominal bandwidth.
 Seconds StreamTime(Bytes bytes, double efficiency, const ChipSpec& chip);
 
 }  // namespace meshwright

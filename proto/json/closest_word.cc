@@ -18,8 +18,8 @@ std::vector<std::string> SortedPairs(std::string_view word) {
   return pairs;
 }
 
-// Dice's coefficient of the letter pairs: finds "layers" in "layer_count", which no edit distance
-// does.
+// Returns Dice's coefficient of the letter pairs. It finds "layers" in "layer_count", which edit
+// distances do not.
 double PairLikeness(std::string_view a, std::string_view b) {
   const std::vector<std::string> pairs_a = SortedPairs(a);
   const std::vector<std::string> pairs_b = SortedPairs(b);
@@ -31,7 +31,7 @@ double PairLikeness(std::string_view a, std::string_view b) {
          static_cast<double>(pairs_a.size() + pairs_b.size());
 }
 
-// 0 .. 1
+// Returns how alike two words are, from 0 to 1.
 double Likeness(std::string_view a, std::string_view b) {
   const auto longest = static_cast<double>(std::max({a.size(), b.size(), std::size_t{1}}));
   const double by_edits = 1 - static_cast<double>(EditDistance(a, b)) / longest;
@@ -43,7 +43,7 @@ double Likeness(std::string_view a, std::string_view b) {
 std::optional<std::string_view> ClosestWord(std::string_view given,
                                             std::span<const std::string_view> words) {
   constexpr double kLeastLikeness = 0.4;
-  constexpr std::size_t kMaxLength = 100;  // nobody means a field by a page of text
+  constexpr std::size_t kMaxLength = 100;  // a longer text is not a mistyped field
   if (given.size() > kMaxLength) return std::nullopt;
   std::optional<std::string_view> closest;
   double best = kLeastLikeness;

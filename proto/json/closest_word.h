@@ -6,7 +6,7 @@
 
 namespace meshwright {
 
-// The word that a person most likely meant by `given`; nothing when none is close.
+// Returns the word that a person most likely meant by `given`, or nullopt if none is close.
 std::optional<std::string_view> ClosestWord(std::string_view given,
                                             std::span<const std::string_view> words);
 

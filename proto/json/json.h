@@ -12,23 +12,24 @@ class Message;
 
 namespace meshwright {
 
-// Protobuf's JSON mapping with the field names kept, read and written by reflection. Protobuf's own
-// parser stops at the first mistake and its printer orders maps by hash; users are owed every
-// mistake at once and equal bytes for equal answers.
+// Reads and writes protobuf's JSON mapping by reflection, with the field names kept. Protobuf's own
+// parser stops at the first mistake, and its printer orders maps by hash; users get every mistake
+// at once here, and equal bytes for equal answers.
 
 // Fills `message` from JSON text and returns every mistake: unknown keys (with the closest known
-// one), wrong types, numbers out of range, duplicate keys; paths start with `prefix`. Fields
-// without a mistake are set also when others have one. Text that is no JSON object is one
+// one), wrong types, numbers out of range, duplicate keys. Paths start with `prefix`. Fields
+// without a mistake are set even if others have one. Text that is not a JSON object is one
 // violation. 64-bit integers may be numbers or strings.
 std::vector<FieldViolation> ParseJson(std::string_view text, std::string_view prefix,
                                       google::protobuf::Message& message);
 
 struct JsonStyle {
-  bool multiline = false;  // two-space indentation, else one line
+  bool multiline = false;  // one line per field, indented by two spaces; otherwise a single line
 };
 
-// Fields in the order of their declaration, map entries by key, every field without presence also
-// when it is 0, false or empty; doubles by their shortest form that reads back equal.
+// Returns the message as JSON: fields in the order of their declaration, map entries ordered by
+// key, doubles in the shortest form that reads back equal. Fields without presence are printed even
+// if they are 0, false or empty.
 std::string PrintJson(const google::protobuf::Message& message, const JsonStyle& style);
 
 }  // namespace meshwright

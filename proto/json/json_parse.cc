@@ -26,7 +26,7 @@ using google::protobuf::Reflection;
 
 using Scalar = std::variant<bool, std::int32_t, std::int64_t, double, std::string>;
 
-// What stands in the text, short enough for a message.
+// Returns the value as text that is short enough for a message.
 std::string Given(const JsonValue& json) {
   constexpr std::size_t kMaxLength = 60;
   struct Printer {
@@ -44,7 +44,8 @@ std::string Given(const JsonValue& json) {
   return std::visit(Printer(), json.value);
 }
 
-// The whole number that is given as 2048, as 2048.0 or, where `may_be_text`, as "2048".
+// Returns the whole number given as 2048, as 2048.0 or, if `may_be_text`, as "2048". Returns
+// nullopt if it is not one.
 std::optional<std::int64_t> WholeNumber(const JsonValue& json, bool may_be_text) {
   if (const auto* number = std::get_if<std::int64_t>(&json.value)) return *number;
   if (const auto* number = std::get_if<double>(&json.value)) {
@@ -79,7 +80,7 @@ class Filler {
       if (field == nullptr) {
         Add(member_path, "unknown field; " + Hint(descriptor, key));
       } else if (!std::holds_alternative<std::nullptr_t>(json.value)) {
-        // null is "not stated", as in protobuf's mapping.
+        // A null means that the field is not stated, as in protobuf's mapping.
         FillField(json, member_path, *field, message);
       }
     }
@@ -88,7 +89,8 @@ class Filler {
   std::vector<FieldViolation> violations() && { return std::move(violations_); }
 
  private:
-  // Keys come from the user: escaped, so that they cannot break a message's lines.
+  // Appends a key to a path. Keys come from the user, so they are escaped and cannot break a
+  // message's lines.
   static std::string Join(const std::string& path, const std::string& key) {
     const std::string quoted = QuotedJson(key);
     const std::string_view name = std::string_view(quoted).substr(1, quoted.size() - 2);
@@ -147,7 +149,7 @@ class Filler {
     }
   }
 
-  // A field's value, or one element of a repeated field.
+  // Fills a field, or adds one element of a repeated field.
   void FillOne(const JsonValue& json, const std::string& path, const FieldDescriptor& field,
                Message& message) {
     if (field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
@@ -195,7 +197,7 @@ class Filler {
       case FieldDescriptor::CPPTYPE_FLOAT:
       case FieldDescriptor::CPPTYPE_ENUM:
       case FieldDescriptor::CPPTYPE_MESSAGE:
-        break;  // not in the schema; a test holds it
+        break;  // not in the schema, which a test checks
     }
     std::abort();
   }

@@ -19,7 +19,8 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-// JSON has no such numbers; the words are protobuf's mapping.
+// Returns the number as JSON. JSON has no NaN or infinity; the words are those of protobuf's
+// mapping.
 std::string DoubleText(double value) {
   if (std::isnan(value)) return "\"NaN\"";
   if (std::isinf(value)) return value > 0 ? "\"Infinity\"" : "\"-Infinity\"";
@@ -68,7 +69,8 @@ class Printer {
     Close('}');
   }
 
-  // Numbers stand on one line also when the rest has a line each: they are lists a stage.
+  // Prints a repeated field. Numbers share a line even if everything else has lines of its own:
+  // they are mostly lists with an element per stage.
   void PrintArray(const Message& message, const FieldDescriptor& field) {
     const bool has_lines = field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE ||
                            field.cpp_type() == FieldDescriptor::CPPTYPE_STRING;
@@ -82,7 +84,7 @@ class Printer {
     style_ = outer;
   }
 
-  // A field's value, or with an `index` that element of a repeated field.
+  // Prints a field's value or, with an `index`, that element of a repeated field.
   void PrintOne(const Message& message, const FieldDescriptor& field, std::optional<int> index) {
     const Reflection& r = *message.GetReflection();
     const Message& m = message;
@@ -110,7 +112,7 @@ class Printer {
       case FieldDescriptor::CPPTYPE_UINT64:
       case FieldDescriptor::CPPTYPE_FLOAT:
       case FieldDescriptor::CPPTYPE_ENUM:
-        break;  // not in the schema; a test holds it
+        break;  // not in the schema, which a test checks
     }
     std::abort();
   }
@@ -145,7 +147,7 @@ class Printer {
   JsonStyle style_;
   std::string text_;
   std::size_t depth_ = 0;
-  bool is_empty_ = true;  // nothing in the innermost open bracket yet
+  bool is_empty_ = true;  // the innermost open bracket has no element yet
 };
 
 }  // namespace

@@ -11,10 +11,11 @@
 namespace meshwright {
 namespace {
 
-// The schema nests nine levels; reading and destroying a tree takes stack for each.
+// The deepest nesting that is read. The schema has nine levels; reading and destroying a tree takes
+// stack for each.
 constexpr std::size_t kMaxDepth = 64;
 
-// Called by nlohmann's reader, value by value.
+// Builds the tree from the values that nlohmann's reader reports one by one.
 class TreeBuilder final : public nlohmann::json_sax<nlohmann::json> {
  public:
   bool null() override { return Add(nullptr); }
@@ -28,7 +29,7 @@ class TreeBuilder final : public nlohmann::json_sax<nlohmann::json> {
   }
   bool number_float(double value, const std::string&) override { return Add(value); }
   bool string(std::string& value) override { return Add(std::move(value)); }
-  bool binary(nlohmann::json::binary_t&) override { return false; }  // never in text
+  bool binary(nlohmann::json::binary_t&) override { return false; }  // text has no binary values
   bool start_object(std::size_t) override { return Open(JsonObject()); }
   bool start_array(std::size_t) override { return Open(JsonArray()); }
   bool end_object() override { return Close(); }
@@ -74,7 +75,8 @@ class TreeBuilder final : public nlohmann::json_sax<nlohmann::json> {
       error_ = fmt::format("nested deeper than {} levels", kMaxDepth);
       return false;
     }
-    // Stays in place while it is open: the container it stands in does not grow until it closes.
+    // The value stays in place while it is open, because its container does not grow until it
+    // closes.
     open_.push_back(&Place(std::move(value)));
     return true;
   }
@@ -88,10 +90,10 @@ class TreeBuilder final : public nlohmann::json_sax<nlohmann::json> {
   std::string error_;
 };
 
-// Returns JSON with DEL and C1 escaped too: JSON lets them stand, and a terminal obeys them.
+// Returns the JSON with DEL and C1 escaped too. JSON permits them, but terminals obey them.
 std::string EscapedControls(std::string json) {
   constexpr char kDelete = '\x7f';
-  constexpr char kFirstOfC1 = '\xc2';  // of two bytes; with a second one below 0xa0
+  constexpr char kFirstOfC1 = '\xc2';  // first byte of two; the second is below 0xa0
   if (json.find_first_of(std::string{kDelete, kFirstOfC1}) == std::string::npos) return json;
   std::string escaped;
   for (std::size_t i = 0; i < json.size(); ++i) {

@@ -19,7 +19,7 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-// Commands, notes, logs and configurations.
+// The fields that take several lines: commands, notes, logs and configurations.
 constexpr std::string_view kFieldsOfLines[] = {
     "meshwright.v1.Attempt.log_head",
     "meshwright.v1.Attempt.log_tail",
@@ -29,12 +29,13 @@ constexpr std::string_view kFieldsOfLines[] = {
     "meshwright.v1.Measurement.note",
     "meshwright.v1.RankedPlan.ExportsEntry.value",
 };
-// JSON in a string: whoever parses it checks the strings in it.
+// The fields that hold JSON in a string. The parser of that JSON checks the strings in it.
 constexpr std::string_view kFieldsOfJson[] = {
     "meshwright.v1.TuneRequest.hugging_face_config_json",
 };
 
-// Each case is checked by itself where it is read: a bad one does not fail the others.
+// The fields that hold cases. Each case is checked when it is read, so that a bad one does not fail
+// the others.
 constexpr std::string_view kFieldsOfCases[] = {
     "meshwright.v1.EvaluatePlansRequest.cases",
 };
@@ -111,7 +112,7 @@ class Checker {
 };
 
 std::string Clean(const std::string& text, TextLayout layout) {
-  // A text never grows by it, and none is cut.
+  // Cleaning never makes a text longer, so none is cut.
   return CleanText(text,
                    {.longest_bytes = text.size(), .keeps_lines = layout == TextLayout::kLines});
 }

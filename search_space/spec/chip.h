@@ -11,7 +11,7 @@
 
 namespace meshwright {
 
-// The GEMM time by the tile-and-wave form of docs/cost_model.md ("GEMM"): t = t0 + pnorm(compute,
+// The GEMM time by the tile-and-wave form of docs/cost_model/gemm.md: t = t0 + pnorm(compute,
 // memory). The symbols in the comments are those of the document.
 struct GemmModel {
   double compute_efficiency = 0.75;  // e, share of the nominal peak
@@ -32,7 +32,7 @@ struct GemmTile {
   bool operator==(const GemmTile&) const = default;
 };
 
-// The tiles that GEMM libraries of tensor-core chips choose from (docs/cost_model.md "GEMM"), the
+// The tiles that GEMM libraries of tensor-core chips choose from (docs/cost_model/gemm.md), the
 // largest first.
 inline constexpr GemmTile kTensorCoreTiles[] = {{256, 128}, {128, 256}, {128, 128}, {256, 64},
                                                 {64, 256},  {128, 64},  {64, 128},  {64, 64}};
@@ -52,7 +52,7 @@ struct GemmResidual {
   bool operator==(const GemmResidual&) const = default;
 };
 
-// The residuals of one precision: docs/cost_model.md ("GEMM"). Those of bf16 apply to fp16 as well.
+// The residuals of one precision: docs/cost_model/gemm.md. Those of bf16 apply to fp16 as well.
 struct GemmResidualTable {
   Precision precision = Precision::kBf16;
   std::optional<GemmPass> pass = {};  // nullopt: measured as forward, used for all three
@@ -68,7 +68,7 @@ struct GemmResidualTable {
 // Sorts `shapes` and sets the fields that are derived from them. Call it after the shapes change.
 void IndexShapes(GemmResidualTable& table);
 
-// The time of fused attention, with causal FLOPs counted: docs/cost_model.md ("Attention").
+// The time of fused attention, with causal FLOPs counted: docs/cost_model/attention.md.
 struct AttentionModel {
   double efficiency = 0.5;           // e_inf, share of the nominal peak
   double sequence_half = 600;        // s0, tokens
@@ -94,8 +94,9 @@ struct CollectivePoint {
 };
 
 // The time of a collective, t = alpha + (x + sqrt(x * half)) / bandwidth, with x the bytes that one
-// rank moves (2 (n-1)/n S for all-reduce, (n-1)/n S for the others): docs/cost_model.md
-// ("Collectives"). Within a measured curve the curve applies; beyond its ends the formula does.
+// rank moves (2 (n-1)/n S for all-reduce, (n-1)/n S for the others):
+// docs/cost_model/collectives.md. Within a measured curve the curve applies; beyond its ends the
+// formula does.
 struct CollectiveFit {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   int ranks = 0;

@@ -69,7 +69,7 @@ struct InterNodeLink {
   LinkKind kind = LinkKind::kInfiniband;
   int nic_count = 8;                  // per node
   BytesPerSecond nic_bandwidth = {};  // one NIC, one direction
-  Seconds latency = Seconds(40e-6);   // of one message between two nodes inside a collective
+  Seconds latency = Seconds(40e-6);   // one message between two nodes inside a collective
   bool operator==(const InterNodeLink&) const = default;
 };
 

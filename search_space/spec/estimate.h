@@ -87,7 +87,7 @@ struct Estimate {
   double tokens_per_second_per_device = 0;
   double model_flops_utilization = 0;
   Bytes peak_memory = {};      // allocated, busiest stage
-  Bytes reserved_memory = {};  // what the device shows in use
+  Bytes reserved_memory = {};  // memory that the device shows in use
   Bytes memory_capacity = {};  // capacity of the busiest stage's device
   bool fits = false;
   double fit_probability = 0;

@@ -95,9 +95,10 @@ struct FrameworkProfile {
   double extra_bytes_per_parameter = 0;          // unsharded copies in addition to the states
   double extra_sharded_bytes_per_parameter = 0;  // sharded like the optimizer states
   double extra_stored_bytes_per_hidden = 0;      // per hidden element of a layer and token, sharded
-  double logit_bytes_between_micro_batches = 0;  // of the last micro-batch; still alive
-  bool caches_weight_gradients = false;          // TransformerEngine's dummy weight gradients
-  bool logits_are_gathered = false;              // gathered over tensor parallelism before the loss
+  double logit_bytes_between_micro_batches =
+      0;                                  // logits of the last micro-batch that are still alive
+  bool caches_weight_gradients = false;   // TransformerEngine's dummy weight gradients
+  bool logits_are_gathered = false;       // gathered over tensor parallelism before the loss
   double logit_stored_bytes_unfused = 6;  // transient bytes per logit, with separate loss kernels
   double logit_stored_bytes_fused = 2;
   double logit_traffic_bytes_unfused = 24;

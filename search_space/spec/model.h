@@ -32,7 +32,8 @@ struct MlaSpec {
   bool operator==(const MlaSpec&) const = default;
 };
 
-// A decoder-only transformer. Field names and meanings: docs/contract, "model".
+// A decoder-only transformer. The fields have the names and meanings of Model in
+// proto/meshwright/v1/problem.proto.
 struct ModelSpec {
   std::string name = {};
   int layer_count = 0;

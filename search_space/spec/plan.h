@@ -37,7 +37,7 @@ struct StagePlan {
   auto operator<=>(const StagePlan&) const = default;
 };
 
-// One way to partition a training step across the devices: docs/glossary.md, contract "plan".
+// One way to partition a training step across the devices: docs/glossary.md.
 struct ParallelPlan {
   int tensor_parallel = 1;
   bool sequence_parallel = false;

@@ -36,7 +36,7 @@ struct FrameworkFactRequest {
 };
 
 // How the model is trained, as the user stated it. Absent fields get the framework profile's value
-// (estimator/framework_profile.h), and the answer echoes each such default.
+// (framework_profile.h), and the answer echoes each such default.
 struct WorkloadRequest {
   std::optional<int> sequence_length = {};    // tokens
   std::optional<int> global_batch_size = {};  // sequences per step

@@ -20,7 +20,7 @@ constexpr char kResourceNameUrl[] = "meshwright/resource_name";
 constexpr char kStudyIdUrl[] = "meshwright/study_id";
 constexpr char kStudyIdKey[] = "study_id";
 
-// By default a client accepts only 8 KiB of trailing metadata (GRPC_ARG_MAX_METADATA_SIZE), and a
+// A client accepts by default only 8 KiB of trailing metadata (GRPC_ARG_MAX_METADATA_SIZE), and a
 // list of bad fields is sent in both the message and the details. A long message is therefore cut
 // to the number of its mistakes; our own client rebuilds the message from the details.
 constexpr std::size_t kLongestMessage = 1500;

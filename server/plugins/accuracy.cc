@@ -148,7 +148,7 @@ absl::StatusOr<Compared> CompareGroup(const Group& group, const std::vector<Hist
   return Estimated(**model, PlansOf(group, runs, *problem));
 }
 
-// How the model orders the plans of one question.
+// Figures of how well the model orders the plans of one question.
 struct Order {
   double rank_correlation = 0;
   bool is_best_first = false;  // the measured best is the model's first choice

@@ -37,7 +37,7 @@ constexpr char kHostName[] = "meshwright-costmodel-host";
 constexpr char kIsolationWord[] = "meshwright-confinement ";
 constexpr std::size_t kLongestSocket = 100;  // Linux allows 107
 constexpr std::size_t kLogTail = 16 << 10;
-constexpr std::size_t kLongestWords = 1'000;  // of a log, in a message
+constexpr std::size_t kLongestWords = 1'000;  // longest part of a log in a message
 constexpr double kLogRate = 64 << 10;         // bytes per second that are read
 constexpr std::chrono::milliseconds kLogPause(10);
 constexpr std::chrono::milliseconds kGrace(1000);  // from asking the keeper to end to killing it

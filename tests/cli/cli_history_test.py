@@ -147,7 +147,7 @@ class HistoryTest(Folder):
         self.assertEqual(self.measured(*other), self.measured())
         self.assertIn("2 already stored", self.run_cli("history", "import", "-", *other,
                                                           text_in=lines).stdout)
-        # Nothing is imported from a file that is damaged, cut, or unreadable.
+        # A file that is damaged, cut or unreadable is not imported at all.
         third = ["--db", str(self.folder / "third.db")]
         cut = self.write("cut.jsonl", lines[:len(lines) // 2])
         self.run_cli("history", "import", cut, *third, expect=3)

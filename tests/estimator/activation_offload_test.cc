@@ -10,9 +10,10 @@
 namespace meshwright {
 namespace {
 
-// Activations in host memory: docs/cost_model.md "Host link". Llama-2-7B, one device per replica,
-// one sequence of 4096 tokens per micro-batch, eight of them per step. A layer keeps (formula 2)
-// 4096 (8h + 2(q + 2u) + 2q + 6f + 4a) = 4096 (14 * 4096 + 2 * 4096 + 6 * 11008 + 4 * 32) bytes.
+// Activations in host memory: docs/cost_model/data_parallel.md "Host link". Llama-2-7B, one device
+// per replica, one sequence of 4096 tokens per micro-batch, eight of them per step. A layer keeps
+// (formula 2) 4096 (8h + 2(q + 2u) + 2q + 6f + 4a) = 4096 (14 * 4096 + 2 * 4096 + 6 * 11008 + 4 *
+// 32) bytes.
 constexpr double kLayerBytes = 4096.0 * (16 * 4096 + 6 * 11008 + 4 * 32);
 constexpr double kCopySeconds = kLayerBytes / 26e9;
 constexpr int kMicroBatches = 8;

@@ -40,9 +40,10 @@ struct DenseCase {
 
 void PrintTo(const DenseCase& c, std::ostream* out) { *out << c.name; }
 
-// Llama-2-70B: h = q = 8192, u = 1024, f = 28672, a = 64. Formula 2 (docs/cost_model.md "Stored
-// activations"; Korthikanti et al. 2022, restated for flash attention, GQA, SwiGLU, RMSNorm):
-// 8h + [2(q + 2u) + 2q + 6f + 4a] / t, and the 8h divided by t too with sequence parallelism.
+// Llama-2-70B: h = q = 8192, u = 1024, f = 28672, a = 64. Formula 2 (docs/cost_model/activations.md
+// "Stored activations"; Korthikanti et al. 2022, restated for flash attention, GQA, SwiGLU,
+// RMSNorm): 8h + [2(q + 2u) + 2q + 6f + 4a] / t, and the 8h divided by t too with sequence
+// parallelism.
 constexpr double kOutside = 8 * 8192;
 constexpr double kInside = 2 * (8192 + 2 * 1024) + 2 * 8192 + 6 * 28672 + 4 * 64;
 constexpr DenseCase kDenseCases[] = {

@@ -128,7 +128,7 @@ ChipSpec A100Chip() {
   return chip;
 }
 
-// A100, 32 heads of 128, 4096 tokens (constants of docs/cost_model.md "Attention"):
+// A100, 32 heads of 128, 4096 tokens (constants of docs/cost_model/attention.md):
 //   waves = 32 * 4096/128 / 108 = 9.48148; efficiency = 0.573 * 9.48148 / (9.48148 + 0.928) =
 //   0.521917
 //   FLOPs = 4 * 32 * 128 * 4096^2 / 2 = 1.37439e11; ramp = 1 + 1/4096

@@ -31,7 +31,7 @@ void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
 // PlainPool: 300 GB/s switched, so a bus bandwidth of 0.75 * 300 = 225 GB/s; 25 GB/s a NIC, of
 // which 0.78 are sustained: 19.5 GB/s; 40 us between nodes. In the node alpha = 2 us * n + 5 us,
-// x0 = 4.4 MB; between nodes y0 = 3.8 MB (docs/cost_model.md "Collectives").
+// x0 = 4.4 MB; between nodes y0 = 3.8 MB (docs/cost_model/collectives.md).
 const Case kCases[] = {
     {"GroupOfOne", CollectiveKind::kAllReduce, kGigabyte, {1, 1}, 0},
     {"NoBytes", CollectiveKind::kAllGather, {0}, {8, 4}, 0},
@@ -93,7 +93,7 @@ TEST(CollectiveTime, FitFollowsTheSitesLink) {
 }
 
 // On a full mesh of 7 x 28 GB/s a pair has one link: 0.7 * 28 = 19.6 GB/s; all eight have
-// 137.2 GB/s (docs/cost_model.md "Collectives"; 910B measured 18.5 and 125.4).
+// 137.2 GB/s (docs/cost_model/collectives.md; 910B measured 18.5 and 125.4).
 //   2 ranks: 9 us + (1e9 + sqrt(1e9 * 4.4e6)) / 19.6e9 = 54.4137 ms
 //   8 ranks: 21 us + (1.75e9 + sqrt(1.75e9 * 4.4e6)) / 137.2e9 = 13.4157 ms
 TEST(CollectiveTime, FullMesh) {

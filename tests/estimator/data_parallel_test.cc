@@ -173,7 +173,7 @@ TEST(Tail, SmallBucketsCostLatency) {
 }
 
 // 30 bytes per parameter that the rank updates and 4 of its gradient, at the copy rate, 0.85 of 2
-// TB/s (docs/cost_model.md "Optimizer").
+// TB/s (docs/cost_model/data_parallel.md "Optimizer").
 TEST(Optimizer, Traffic) {
   const OwnedProblem problem = OneMessageProblem(1);
   const auto time = [&](int zero_stage) {
@@ -186,7 +186,7 @@ TEST(Optimizer, Traffic) {
 }
 
 // Offloaded states take 16 bytes per parameter over a host link of 26 GB/s instead of 30 on the
-// device (docs/cost_model.md "Host link").
+// device (docs/cost_model/data_parallel.md "Host link").
 TEST(Optimizer, OverTheHostLink) {
   const OwnedProblem problem = OneMessageProblem(1);
   const Estimate estimate =

@@ -9,7 +9,7 @@
 namespace meshwright {
 namespace {
 
-// The fourth-order smooth maximum of docs/cost_model.md "Host time".
+// The fourth-order smooth maximum of docs/cost_model/kernels.md "Host time".
 TEST(DeviceWithHost, LongerOfTheTwo) {
   EXPECT_DOUBLE_EQ(DeviceWithHost(Seconds(3), Seconds(0)).count(), 3);
   EXPECT_DOUBLE_EQ(DeviceWithHost(Seconds(0), Seconds(2)).count(), 2);

@@ -176,7 +176,7 @@ void PrintTo(const SpreadCase& c, std::ostream* out) { *out << c.name; }
 
 // A step of 10 s: 6 s of GEMMs, 4 s of tensor-parallel collectives. sqrt(sigma^2 + sum of (share x
 // sigma of its constants)^2), sigma = ln(ratio) / kCentral80; assumed constants have 0.25,
-// published ones 0.15, transferred ones 0.06 (docs/cost_model.md "Intervals").
+// published ones 0.15, transferred ones 0.06 (docs/cost_model/intervals.md).
 const SpreadCase kSpreadCases[] = {
     // ln(1 / e^(-0.2 k)) / k
     {"Measured", Provenance::kMeasured, Provenance::kFitted, std::exp(-0.2 * kCentral80),

@@ -77,7 +77,7 @@ struct BesideCase {
 void PrintTo(const BesideCase& c, std::ostream* out) { *out << c.name; }
 
 // An all-reduce among 8 ranks of PlainPool moves x = 2 x 7/8 S in 21 us + (x + sqrt(x 4.4 MB)) /
-// 225 GB/s (docs/cost_model.md "Collectives"): 118.1047 us for 8 MB, 617.4404 us for 64 MB,
+// 225 GB/s (docs/cost_model/collectives.md): 118.1047 us for 8 MB, 617.4404 us for 64 MB,
 // 1156.0856 us for 128 MB. A backward pass has two of them, one beside GEMMs. 7/12 of 2 x 268.4355
 // = 536.8709 us, 313.1747 us, belong to the first linear layers of the blocks, and half of that to
 // weight gradients.

@@ -30,7 +30,7 @@ ChipSpec PlainChip() {
 
 constexpr DeviceRates kPlainRates = {.peak = {1e14}, .element_bytes = 2};
 
-// The A100 constants of the tile-wave fit (docs/cost_model.md "GEMM").
+// The A100 constants of the tile-wave fit (docs/cost_model/gemm.md).
 ChipSpec A100Chip() {
   ChipSpec chip;
   chip.core_count = 108;
@@ -215,7 +215,7 @@ TEST(NominalPeak, AbsentWithoutUnit) {
 }
 
 // Rows that are no multiple of 16 bytes leave the matrix units idle: 2 m n k at 0.85 of the vector
-// units' peak (docs/cost_model.md "GEMM"), here 2 x 128 x 64 x 100 x 4 / 0.85e12.
+// units' peak (docs/cost_model/gemm.md), here 2 x 128 x 64 x 100 x 4 / 0.85e12.
 TEST(MatmulTime, UnalignedRunsOnVectorUnits) {
   const MatmulShape aligned = {.m = 128, .n = 64, .k = 100, .count = 4};
   MatmulShape unaligned = aligned;

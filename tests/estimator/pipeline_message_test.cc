@@ -29,7 +29,7 @@ constexpr ParallelPlan kInNode = {.tensor_parallel = 4, .pipeline_parallel = 2};
 // Llama-2-7B, 4096 tokens: a boundary of 2 x 4096 x 4096 = 33,554,432 bytes. Across nodes a message
 // takes 40 us + bytes / (0.78 x 25 GB/s), in a node 10 us + bytes / (0.75 x 300 GB/s); a gather
 // among t ranks of a node 2 t us + 5 us + (x + sqrt(x 4.4 MB)) / 225 GB/s with x = (t - 1)/t of the
-// boundary (docs/cost_model.md "Collectives").
+// boundary (docs/cost_model/collectives.md).
 const Case kCases[] = {
     {"Whole", 2, false, kAcross, 40 + 1720.7401},
     // 4,194,304 bytes, then x = 29,360,128: 21 + (29,360,128 + 11,365,939) / 225e3

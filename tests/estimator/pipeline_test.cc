@@ -174,7 +174,7 @@ TEST(PipelineTime, ExactForEqualStages) {
 }
 
 // Stages of 0.7 to 1.3: the mean error is small, the worst one-sided high, because a slow stage
-// hides part of the others' ramp (docs/cost_model.md "Pipeline").
+// hides part of the others' ramp (docs/cost_model/pipeline.md).
 TEST(PipelineTime, CloseForUnevenStages) {
   std::mt19937 random(2);
   double sum = 0;

@@ -166,7 +166,7 @@ TEST_P(GradientFactTest, OneOfTheWords) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(std::string(status.message()),
             std::string(key) + " = int8; must be one of fp32, bf16, fp16");
-  EXPECT_EQ(profile.*field, GradientDtype::kFp16);  // what is refused changes nothing
+  EXPECT_EQ(profile.*field, GradientDtype::kFp16);  // a refused fact changes nothing
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GradientFactTest, testing::ValuesIn(kGradientCases),

@@ -18,7 +18,7 @@ namespace meshwright {
 namespace {
 
 constexpr int kStages = 4;
-constexpr int kLayers = 20;  // of a stage: Llama-2-70B has 80
+constexpr int kLayers = 20;  // layers of a stage: Llama-2-70B has 80
 
 // Stages of 20 layers, the first of which holds four micro-batches and the last one.
 ParallelPlan Plan(int virtual_pipeline = 1) {

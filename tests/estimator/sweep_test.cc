@@ -82,7 +82,7 @@ std::vector<ParallelPlan> DrawPlans(const OwnedProblem& problem) {
 
 class SweepTest : public testing::TestWithParam<Sweep> {};
 
-// Peak and the gaps that activations and transients leave (docs/cost_model.md "Transients").
+// Peak and the gaps that activations and transients leave (docs/cost_model/memory.md "Transients").
 Bytes InUse(const StageMemory& stage, const FrameworkProfile& profile) {
   const Bytes moving = stage.breakdown[static_cast<std::size_t>(MemoryKind::kActivations)] +
                        stage.breakdown[static_cast<std::size_t>(MemoryKind::kTransient)];

@@ -11,7 +11,7 @@
 namespace meshwright {
 namespace {
 
-// Layers that keep their weights whole under ZeRO 3: docs/cost_model.md "Whole weights".
+// Layers that keep their weights whole under ZeRO 3: docs/cost_model/memory.md "Whole weights".
 // Llama-2-7B, 32 layers of 202,383,360 parameters and two vocabulary matrices of 32000 x 4096, on
 // one node of eight devices, eight micro-batches a step.
 constexpr double kLayer = 202'383'360;

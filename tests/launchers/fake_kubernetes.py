@@ -46,7 +46,7 @@ script = {}
 store = {}  # (path of the API, plural) -> {name: object}
 processes = {}  # name of a pod -> Process
 requests = []  # (method, path)
-rounds = 0  # how often the controllers ran
+rounds = 0  # number of times that the controllers ran
 
 
 def now():

@@ -307,7 +307,7 @@ TEST_F(JobLauncherTest, WhatCannotBeMeasuredProvesNothing) {
   }
 }
 
-// What an engine says goes into the store and to terminals.
+// An engine's texts go into the store and to terminals.
 TEST_F(JobLauncherTest, AnEnginesWordsAreCleaned) {
   engine_->refusal = absl::FailedPreconditionError("sbatch:\n\x1b[2Jno such partition");
   const auto finished = Run();

@@ -70,7 +70,7 @@ TEST_F(FeedbackTest, AReportIsKeptBesideWhatWasExpected) {
   EXPECT_EQ(report.plan_digest(), answer.result().plans(0).plan_digest());
   EXPECT_EQ(report.job_name(), "llama-1");
   EXPECT_EQ(report.peak_memory_bytes(), 50'000'000'000);
-  // Nothing had been measured, so the expectation equals what the study said.
+  // There were no measurements yet, so the expectation equals the study's estimate.
   EXPECT_EQ(kept->recommended_step_time_seconds(), promised.step_time_seconds());
   EXPECT_EQ(report.expected().step_time_seconds(), promised.step_time_seconds());
   EXPECT_EQ(report.expected().step_time_low_seconds(), promised.step_time_low_seconds());

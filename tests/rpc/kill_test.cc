@@ -30,7 +30,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// What a child reported before it ended.
+// The reports of a child before it ended.
 struct Told {
   int signal = 0;  // the signal that ended it; 0 if it ended by itself
   int exit_code = 0;
@@ -99,7 +99,7 @@ Told RunChild(const std::string& store, long kill_at, std::optional<Clock::durat
   return told;
 }
 
-// The study as it is in the store.
+// A study as it is in the store.
 struct Stored {
   StudyRecord study = {};
   std::vector<TrialRecord> trials = {};
@@ -124,7 +124,7 @@ Stored ReadStore(const std::string& path) {
   return stored;
 }
 
-// Everything that was acknowledged before the kill is unchanged after it.
+// Expects that everything acknowledged before the kill is unchanged after it.
 void ExpectKept(const Told& told, const Stored& stored) {
   EXPECT_TRUE(!told.has_created || stored.study.id == kKillStudyId) << "the study was lost";
   std::map<int, TrialRecord> trials;
@@ -138,7 +138,8 @@ void ExpectKept(const Told& told, const Stored& stored) {
   }
 }
 
-// Each plan is measured once, and trials that ended before the kill were not run again.
+// Expects that each plan is measured once, and that trials that ended before the kill were not run
+// again.
 void ExpectNothingTwice(const Stored& before, const Stored& after) {
   std::set<std::string> plans;
   for (std::size_t i = 0; i < after.trials.size(); ++i) {

@@ -68,7 +68,7 @@ double NumberOf(const ChipEntry& chip, const std::string& name) {
 }
 
 // The best GEMM in a public benchmark is listed beside the data sheet's peak. The chips are A100,
-// Gaudi 2 and the mesh of MI300X (docs/cost_model.md "Collectives").
+// Gaudi 2 and the mesh of MI300X (docs/cost_model/collectives.md).
 TEST(CatalogueTest, MeasuredPeaksStandBesideTheNominalOnes) {
   const ChipEntry& a100 = *BuiltIn().Find("A100").value();
   EXPECT_EQ(NumberOf(a100, "peak_bf16_flops_per_second"), 312e12);
@@ -199,7 +199,8 @@ TEST(CatalogueTest, A100HasItsPublishedFigures) {
                                         .is_published = true}));
 }
 
-// The constants of docs/cost_model.md for A100, fitted on m, n, k >= 512 and s >= 1024.
+// The constants of docs/cost_model/gemm.md and attention.md for A100, fitted on m, n, k >= 512 and
+// s >= 1024.
 TEST(CatalogueTest, A100HasItsFittedConstants) {
   const ChipSpec& a100 = BuiltIn().Find("A100").value()->spec;
   EXPECT_DOUBLE_EQ(a100.gemm.compute_efficiency, 0.9499);

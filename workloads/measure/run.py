@@ -59,7 +59,7 @@ class Run:
         self.ended = None
         self.peak_bytes = self.reserved_bytes = None
         self.loss_first = self.loss_last = None
-        self.reported = None  # what the job reported about its environment
+        self.reported = None  # environment that the job reported
         self.oom_kills = 0
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             if signal.getsignal(number) != signal.SIG_IGN:  # ignored signals stay ignored, as under nohup

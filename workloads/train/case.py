@@ -26,7 +26,7 @@ WORKLOAD = {
     "precision": (word("bf16", "fp32", others=("fp16", "fp8")), "bf16"),
     "attention_kernel": (word("unfused", "fused_softmax", "flash1", "flash2", "flash3", "cudnn", "vendor"),
                          "unfused"),
-    "norm_kernel": (word("unfused", "fused"), None),  # by default the kernel that runs
+    "norm_kernel": (word("unfused", "fused"), None),  # default: the kernel that runs
     "cross_entropy_kernel": (word("unfused", "fused"), "unfused"),
     "optimizer": (word("adam", others=("adam8bit", "sgd")), "adam"),
     "gradient_dtype": (word("fp32", "bf16", others=("fp16",)), "fp32"),

@@ -48,7 +48,7 @@ class MoeLayer(Layer):
         """Sends copies, sorted by expert, to the ranks of their experts, and returns the
         results."""
         group = self.setting.groups["expert"]
-        arriving = comm.all_to_all(counts, group).view(group.size, -1)  # by source and expert
+        arriving = comm.all_to_all(counts, group).view(group.size, -1)  # one row per source, one column per expert
         send = counts.view(group.size, -1).sum(1).tolist()
         receive = arriving.sum(1).tolist()
         copies = comm.exchange(copies, group, send, receive)

@@ -51,8 +51,8 @@ constexpr ExitCodeRow kExitCodes[] = {
     {85, FailureClass::kOomHost},       {86, FailureClass::kOomDevice},
     {126, FailureClass::kLaunchError},  // not executable
     {127, FailureClass::kLaunchError},  // not found
-    {137, FailureClass::kLost},         // by SIGKILL; nothing tells who sent it
-    {143, FailureClass::kCancelled}};   // by SIGTERM from outside
+    {137, FailureClass::kLost},         // SIGKILL from an unknown sender
+    {143, FailureClass::kCancelled}};   // SIGTERM from outside
 
 }  // namespace
 

@@ -54,7 +54,7 @@ enum class JobEndKind {
   kTimeLimit,
   kNodeFailure,
   kPreempted,
-  kCancelled,  // by us or by somebody else
+  kCancelled,  // cancelled by this program or from outside
   kRefused,    // it could never have run
 };
 template <>

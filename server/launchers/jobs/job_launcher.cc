@@ -24,7 +24,7 @@ constexpr Seconds kLeastTimeLimit(1);
 constexpr Seconds kEndTime(120);  // at most, from a job's limit to its end
 constexpr double kMostPollPauses = 8;
 
-// What engines and programs say goes into the store and to terminals.
+// The form of texts from engines and programs, which go into the store and to terminals.
 constexpr TextForm kEngineText = {.longest_bytes = 4000};
 
 JobStatus Cleaned(JobStatus status) {
@@ -88,7 +88,7 @@ struct JobLauncher::Trial {
   std::vector<std::string> excluded_nodes = {};
   Seconds time = Seconds(0);
   Seconds time_limit = Seconds(0);  // limit of the newest attempt
-  bool is_cut = false;              // the limit is what was left of the budgets
+  bool is_cut = false;              // the limit is the rest of the budgets
 
   // Notes a failure and returns true if it counts. A refusal after nodes were excluded does not:
   // too few nodes may be left, and the avoided nodes are better than none.

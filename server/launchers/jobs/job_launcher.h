@@ -22,7 +22,7 @@ struct JobLauncherOptions {
   std::function<absl::StatusOr<JobSpec>(const ParallelPlan& plan, const OpenAttempt& attempt,
                                         Seconds time_limit)>
       make_job = {};
-  Seconds time_limit = Seconds(1800);  // of an attempt
+  Seconds time_limit = Seconds(1800);  // limit of one attempt
   Seconds least_step = Seconds(0);     // the devices' nominal peak allows no shorter one
   AttemptJournal journal = {};
   std::string folder = {};  // absolute, the same on every node; results are read from it

@@ -26,7 +26,7 @@ node=${!rank_variable-}
 
 trap '((code != 0)) || code=143' TERM
 trap '((code != 0)) || code=$time_limit_code' ALRM
-# Of the job, and not always the same: pods on the network of their host share its ports.
+# The port differs between jobs, because pods on the network of their host share its ports.
 read -r sum _ < <(cksum <<<"${log##*/}")
 export WORLD_SIZE=$((nodes * processes)) MASTER_ADDR=$master MASTER_PORT=$((20000 + sum % 12000))
 (sleep "$limit" && kill -ALRM $$) &

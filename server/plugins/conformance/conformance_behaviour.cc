@@ -31,7 +31,7 @@ constexpr int kLargestBatch = 8192;  // largest tried if a model states no limit
 constexpr int kContexts = 200;
 constexpr std::size_t kContextPlans = 16;
 constexpr int kMostCallers = 4;
-constexpr int kRounds = 8;  // of each caller
+constexpr int kRounds = 8;  // calls of each caller
 constexpr std::int64_t kMostGrowth = 64 << 20;
 constexpr double kLeastRate = 20'000;  // candidates a second
 // The rate is measured for at least this long, and for up to this long while it is too low.

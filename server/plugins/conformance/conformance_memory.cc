@@ -35,8 +35,8 @@ struct StateBytes {
 // the table.
 constexpr double kMostStateRatio = 1.5;
 constexpr double kMostOtherBytes = 16e9;
-constexpr double kTooLittle = 0.9;  // of the least that the states take
-constexpr double kRoom = 2;         // of the most
+constexpr double kTooLittle = 0.9;  // times the least memory that the states take
+constexpr double kRoom = 2;         // times the most memory
 
 // Known memory with one sequence per micro-batch and full recomputation.
 struct KnownMemory {

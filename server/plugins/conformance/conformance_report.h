@@ -16,9 +16,9 @@ std::string_view Word(CheckOutcome outcome);  // passed, failed, skipped
 // A check of the conformance list (docs/vendor_models/checks.md).
 struct CheckResult {
   std::string name = {};  // such as "determinism"
-  std::string what = {};  // what must hold, for people
+  std::string what = {};  // requirement, as text for people
   CheckOutcome outcome = CheckOutcome::kFailed;
-  std::string detail = {};  // what was seen
+  std::string detail = {};  // finding, as text for people
 };
 
 struct ConformanceReport {

@@ -27,7 +27,7 @@ namespace wire = costmodel::v1;
 
 constexpr std::chrono::milliseconds kStartTimeout(10'000);
 constexpr std::chrono::milliseconds kPingTimeout(2'000);
-constexpr double kNoise = 0.1;  // of a model that does not claim to be deterministic
+constexpr double kNoise = 0.1;  // allowed for a model that does not claim to be deterministic
 
 // Compares bits rather than values, so that one NaN equals another.
 std::optional<std::uint64_t> Bits(std::optional<Seconds> time) {

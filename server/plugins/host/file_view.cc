@@ -90,8 +90,8 @@ FileView EnterFileView(const std::string& folder, const std::vector<std::string>
   // Programs that look at /proc/self should see their own ids. This is not allowed everywhere, and
   // not needed.
   mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr);
-  const bool hides =
-      IsBelowDevices(folder) || std::ranges::any_of(command, IsBelowDevices);  // what it needs
+  const bool hides = IsBelowDevices(folder) ||
+                     std::ranges::any_of(command, IsBelowDevices);  // the command needs them
   view.has_own_devices = !hides && ReplaceDevices();
   view.is_read_only = Change("/", MOUNT_ATTR_RDONLY, 0, AT_RECURSIVE) &&
                       Change(folder.c_str(), 0, MOUNT_ATTR_RDONLY, 0);

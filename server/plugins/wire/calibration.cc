@@ -20,8 +20,8 @@ namespace {
 using OrderedJson = nlohmann::ordered_json;
 using std::filesystem::path;
 
-constexpr std::size_t kNamedDigits = 12;    // of a checksum, in a name
-constexpr std::size_t kLongestShown = 100;  // of a wrong value, in a message
+constexpr std::size_t kNamedDigits = 12;    // digits of a checksum in a name
+constexpr std::size_t kLongestShown = 100;  // longest text of a wrong value in a message
 // The texts of a file are short beside the parameters, which take two digits per byte.
 constexpr std::uintmax_t kMostCalibrationFileBytes = 3 * kMostParameterBytes;
 

@@ -49,7 +49,8 @@ constexpr Constant kConstants[] = {
     {"logit_stored_bytes_fused", Figure::kPeakMemory},
     {"logit_bytes_between_micro_batches", Figure::kPeakMemory},
 };
-constexpr int kHalvings = 80;  // of a range; far more precise than the six digits that are written
+// Halvings of a range, which are far more precise than the six digits that are written.
+constexpr int kHalvings = 80;
 
 std::string Names() {
   std::string names;

@@ -95,7 +95,7 @@ void NoteCut(const StudyRequest& request, const Problem& problem, const Calibrat
 void NoteHistory(const StudyRequest& request, const Calibration& calibration, StudyResult& result) {
   const auto count = std::ranges::find(result.search.pruned_count_by_rule, kHistoryRule,
                                        [](const auto& rule) { return rule.first; });
-  // What only the history left out can be counted only if the memory rule is on.
+  // Plans that only the history left out can be counted only if the memory rule is on.
   const bool is_counted = IsRuleOn(kMemoryRule, request.disabled_rules);
   const bool pruned =
       !is_counted || (count != result.search.pruned_count_by_rule.end() && count->second > 0);

@@ -27,7 +27,7 @@ struct SweepPoint {
 };
 
 struct Sweep {
-  std::vector<SweepPoint> points = {};  // by device count, then free memory
+  std::vector<SweepPoint> points = {};  // ordered by device count, then free memory
   std::vector<AppliedDefault> applied_defaults = {};
   std::vector<std::string> warnings = {};
 };

@@ -12,7 +12,7 @@
 namespace meshwright {
 
 // Returns what measured runs of the same chip and framework as the problem teach of its step times
-// and memory (docs/cost_model.md "Learning from runs"): for memory one factor, for time a factor of
+// and memory (docs/cost_model/learning.md): for memory one factor, for time a factor of
 // the job and one of each plan, drawn towards 1 while runs are few. Runs of another model, workload
 // or cluster count as less alike, and as nothing if the job's own runs contradict them; the
 // warnings say so. The smallest run that ran out of memory marks the modelled size at which such

@@ -21,7 +21,7 @@ namespace meshwright {
 namespace {
 
 // Latency of one message inside a collective, by kind of link, for a pool that states no NIC
-// latency (docs/cost_model.md "Collectives": InfiniBand and RoCE take about 40 us per step, EFA 353
+// latency (docs/cost_model/collectives.md: InfiniBand and RoCE take about 40 us per step, EFA 353
 // us).
 constexpr Seconds kLatency = Seconds(40e-6);
 constexpr Seconds kEfaLatency = Seconds(350e-6);

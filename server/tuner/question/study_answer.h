@@ -51,7 +51,8 @@ struct PastRun {
   Outcome outcome = Outcome::kOk;
   std::optional<double> time_ratio = {};  // measured / modelled; absent: not used for learning
   std::optional<double> memory_ratio = {};
-  double similarity = 1;  // of step times, to the question's job; contract: similarity_ratio
+  double similarity =
+      1;  // similarity of step times to the question's job; contract: similarity_ratio
   bool operator==(const PastRun&) const = default;
 };
 

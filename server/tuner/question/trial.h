@@ -109,7 +109,7 @@ struct TriedPlan {
   std::string failure_class = {};                 // why a job was not measured
   std::string failure_message = {};               // the same as a sentence
   std::vector<std::string> suspect_reasons = {};  // reasons to doubt its time
-  std::string environment_digest = {};  // of the environment it ran in; empty: not reported
+  std::string environment_digest = {};            // environment that it ran in; empty: not reported
 };
 
 enum class TrialStop {

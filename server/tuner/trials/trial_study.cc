@@ -50,7 +50,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Standard deviation between repeats of one layout (docs/cost_model.md "Learning from runs").
+// Standard deviation between repeats of one layout (docs/cost_model/learning.md).
 constexpr double kRepeatSigma = 0.03;
 // Number of a job's trials that are compared with its history; parts that they do not contradict
 // stay.
