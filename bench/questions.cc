@@ -8,7 +8,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "pruner/rules/prune_rule.h"
+#include "pruner/pruner.h"
 #include "search_space/import/hugging_face.h"
 #include "search_space/space/space.h"
 #include "search_space/spec/plan.h"
@@ -53,6 +53,7 @@ Problem ProblemOf(std::string_view question) {
 
 std::optional<ParallelPlan> DrawPlan(const Problem& problem, const SearchSpace& space,
                                      std::mt19937& random) {
+  const Pruning pruning;
   ParallelPlan plan = space.Root();
   for (int depth = 0; depth < kDimensionCount; ++depth) {
     const auto dimension = static_cast<Dimension>(depth);
@@ -60,7 +61,9 @@ std::optional<ParallelPlan> DrawPlan(const Problem& problem, const SearchSpace& 
     if (values.empty()) return std::nullopt;
     space.Set(dimension, values[random() % values.size()], plan);
     const EstimatorProblem view = ViewOf(problem);
-    if (IsCutBySizes({.problem = view, .space = space}, plan, depth + 1)) return std::nullopt;
+    if (pruning.IsCutBySizes({.problem = view, .space = space}, plan, depth + 1)) {
+      return std::nullopt;
+    }
   }
   return plan;
 }

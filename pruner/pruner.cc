@@ -23,10 +23,10 @@ std::optional<Rejection> Call(const Hook& hook, const std::function<Seconds()>& 
 
 std::span<const PruneRule> PruneRules() {
   static constexpr PruneRule kRules[] = {
-      {.name = "divisibility",
+      {.name = kDivisibilityRule,
        .what = "sizes that do not divide, or that the framework cannot combine",
        .on_prefix = &CheckDivisibility},
-      {.name = "topology",
+      {.name = kTopologyRule,
        .what = "tensor-parallel groups that fill neither a part of a node nor whole nodes",
        .on_prefix = &CheckTopology},
       {.name = kMemoryRule,
@@ -79,6 +79,15 @@ std::optional<Rejection> Pruning::CutPlan(const PruneContext& context, const Pri
   return std::nullopt;
 }
 
+bool Pruning::IsCutBySizes(const PruneContext& context, const ParallelPlan& prefix,
+                           int depth) const {
+  const PruneContext sizes = {.problem = context.problem, .space = context.space};
+  return std::ranges::any_of(tallies_, [&](const RuleTally& tally) {
+    return tally.is_on && tally.rule->on_prefix != nullptr &&
+           tally.rule->on_prefix(sizes, prefix, depth).has_value();
+  });
+}
+
 void Pruning::Merge(const Pruning& other) {
   for (std::size_t i = 0; i < tallies_.size(); ++i) {
     tallies_[i].count += other.tallies_[i].count;
@@ -92,15 +101,6 @@ bool Pruning::IsOn(std::string_view rule) const {
 
 RuleTally& Pruning::TallyOf(std::string_view rule) {
   return *std::ranges::find(tallies_, rule, [](const RuleTally& t) { return t.rule->name; });
-}
-
-bool IsCutBySizes(const PruneContext& context, const ParallelPlan& prefix, int depth,
-                  const std::vector<std::string>& disabled_rules) {
-  const PruneContext sizes = {.problem = context.problem, .space = context.space};
-  return std::ranges::any_of(PruneRules(), [&](const PruneRule& rule) {
-    return rule.on_prefix != nullptr && IsRuleOn(rule.name, disabled_rules) &&
-           rule.on_prefix(sizes, prefix, depth).has_value();
-  });
 }
 
 }  // namespace meshwright

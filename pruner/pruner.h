@@ -27,8 +27,10 @@ struct RuleTally {
   Seconds time = Seconds(0);
 };
 
-// The rules of one search in their order. This class names, counts and times each of them; no other
-// code runs a hook.
+// The rules of one search in their order. This class names, counts and times each of them; in the
+// product, no other code runs a hook. NarrowRecompute applies four of the rules to the
+// recomputation choices of a plan without hooks: its caller passes the counts to Count, and no rule
+// is charged with its time.
 class Pruning {
  public:
   // Times each hook with `now`; without `now`, no hook is timed.
@@ -41,6 +43,11 @@ class Pruning {
                                         int depth);
   // Does the same for a priced plan.
   std::optional<Rejection> CutPlan(const PruneContext& context, const PricedPlan& plan);
+
+  // Returns true if an enabled rule rejects the prefix by its sizes, without a cost model. The
+  // plans below are not counted, and the hooks are not timed.
+  [[nodiscard]] bool IsCutBySizes(const PruneContext& context, const ParallelPlan& prefix,
+                                  int depth) const;
 
   // Counts plans that a search omits because it knows that a rule would reject them.
   void Count(std::string_view rule, std::int64_t plans) { TallyOf(rule).count += plans; }
@@ -55,9 +62,5 @@ class Pruning {
   std::vector<RuleTally> tallies_;
   std::function<Seconds()> now_;
 };
-
-// Returns true if an enabled rule rejects the prefix by its sizes, without a cost model.
-bool IsCutBySizes(const PruneContext& context, const ParallelPlan& prefix, int depth,
-                  const std::vector<std::string>& disabled_rules = {});
 
 }  // namespace meshwright

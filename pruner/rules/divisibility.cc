@@ -12,10 +12,8 @@
 namespace meshwright {
 namespace {
 
-constexpr std::string_view kRule = "divisibility";
-
 std::optional<Rejection> Reject(std::string_view reason, double value, double limit) {
-  return Rejection{.rule = kRule, .reason = reason, .value = value, .limit = limit};
+  return Rejection{.rule = kDivisibilityRule, .reason = reason, .value = value, .limit = limit};
 }
 
 std::optional<Rejection> CheckTensor(const ModelSpec& model, int t) {

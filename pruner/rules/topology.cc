@@ -20,7 +20,7 @@ std::optional<Rejection> CheckTopology(const PruneContext& context, const Parall
   const int t = plan.tensor_parallel;
   if (node % t == 0 || t % node == 0) return std::nullopt;
   return Rejection{
-      .rule = "topology",
+      .rule = kTopologyRule,
       .reason = "the tensor-parallel group fills neither a part of a node nor whole nodes",
       .value = static_cast<double>(t),
       .limit = static_cast<double>(node)};

@@ -83,18 +83,20 @@ TEST_F(PruningTest, APricedPlanIsRejectedByItsMemory) {
 
 // Without a cost model, only rules about sizes reject anything.
 TEST_F(PruningTest, SizesNeedNoModel) {
-  EXPECT_TRUE(IsCutBySizes(context_, indivisible_, 1));
-  EXPECT_FALSE(IsCutBySizes(context_, indivisible_, 1, {"divisibility", "topology"}));
+  Pruning pruning;
+  EXPECT_TRUE(pruning.IsCutBySizes(context_, indivisible_, 1));
+  const Pruning neither({"divisibility", "topology"});
+  EXPECT_FALSE(neither.IsCutBySizes(context_, indivisible_, 1));
   Problem tiny = problem_;
   tiny.cluster.pools.front().memory_capacity = Bytes{1};
   const EstimatorProblem view = ViewOf(tiny);
   AnalyticModel model(view);
   const ParallelPlan plan = {.data_parallel = 4};
   const int depth = static_cast<int>(Dimension::kRankOrder) + 1;
-  EXPECT_FALSE(IsCutBySizes({.problem = view, .space = space_, .model = &model}, plan, depth));
-  Pruning pruning;
-  EXPECT_TRUE(pruning.CutPrefix({.problem = view, .space = space_, .model = &model}, plan, depth)
-                  .has_value());
+  const PruneContext priced = {.problem = view, .space = space_, .model = &model};
+  EXPECT_FALSE(pruning.IsCutBySizes(priced, plan, depth));
+  EXPECT_EQ(TallyOf(pruning, "divisibility").count, 0);  // only asked, so nothing is counted
+  EXPECT_TRUE(pruning.CutPrefix(priced, plan, depth).has_value());
   EXPECT_GT(TallyOf(pruning, kMemoryRule).count, 0);
 }
 

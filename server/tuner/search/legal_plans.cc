@@ -39,7 +39,7 @@ LegalPlans::LegalPlans(const SearchSpace& space, const EstimatorProblem& problem
 }
 
 bool LegalPlans::IsCut(const ParallelPlan& plan, int depth) const {
-  return IsCutBySizes({.problem = problem_, .space = space_}, plan, depth);
+  return pruning_.IsCutBySizes({.problem = problem_, .space = space_}, plan, depth);
 }
 
 std::optional<PlanPath> LegalPlans::Draw() {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "estimator/problem/estimator_problem.h"
+#include "pruner/pruner.h"
 #include "search_space/space/dimensions.h"
 #include "search_space/space/space.h"
 #include "search_space/spec/plan.h"
@@ -79,6 +80,7 @@ class LegalPlans {
 
   const SearchSpace& space_;
   EstimatorProblem problem_;
+  const Pruning pruning_;  // with every rule
   std::mt19937_64 random_;
   std::vector<Branch> branches_;
   std::int64_t plan_count_ = 0;  // in the branches

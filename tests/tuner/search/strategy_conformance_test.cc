@@ -59,9 +59,10 @@ Problem Wide() {
 std::set<ParallelPlan> LegalPlansOf(const Problem& problem) {
   const SearchSpace space = SpaceOf(problem);
   const EstimatorProblem view = ViewOf(problem);
+  const Pruning pruning;
   std::set<ParallelPlan> plans;
   for (PlanWalk walk(space); walk.Next();) {
-    if (IsCutBySizes({.problem = view, .space = space}, walk.plan(), walk.depth())) {
+    if (pruning.IsCutBySizes({.problem = view, .space = space}, walk.plan(), walk.depth())) {
       walk.Skip();
     } else if (walk.is_plan()) {
       plans.insert(walk.plan());
