@@ -99,6 +99,12 @@ bool Pruning::IsOn(std::string_view rule) const {
   return std::ranges::find(tallies_, rule, [](const RuleTally& t) { return t.rule->name; })->is_on;
 }
 
+std::vector<std::pair<std::string, std::int64_t>> Pruning::CountsByRule() const {
+  std::vector<std::pair<std::string, std::int64_t>> counts;
+  for (const RuleTally& tally : tallies_) counts.emplace_back(tally.rule->name, tally.count);
+  return counts;
+}
+
 RuleTally& Pruning::TallyOf(std::string_view rule) {
   return *std::ranges::find(tallies_, rule, [](const RuleTally& t) { return t.rule->name; });
 }

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "pruner/rules/prune_rule.h"
@@ -54,6 +55,8 @@ class Pruning {
   void Merge(const Pruning& other);
 
   [[nodiscard]] bool IsOn(std::string_view rule) const;
+  // Returns how many plans each rule has removed, in the order of the rules.
+  [[nodiscard]] std::vector<std::pair<std::string, std::int64_t>> CountsByRule() const;
   [[nodiscard]] const std::vector<RuleTally>& tallies() const { return tallies_; }
 
  private:

@@ -16,7 +16,6 @@
 #include "recorder/records.h"
 #include "search_space/base/status.h"
 #include "server/convert/convert.h"
-#include "server/engine/measurement.h"
 #include "server/engine/stored_trials.h"
 #include "server/engine/study_codec.h"
 #include "server/engine/study_record.h"
@@ -37,15 +36,8 @@ struct Ended {
   StudyRecord record = {};
 };
 
-std::optional<CalibrationRecord> CalibrationOf(const absl::StatusOr<StudyAnswer>& answer,
-                                               const StudyCodec& codec) {
-  const auto* result = answer.ok() ? std::get_if<StudyResult>(&*answer) : nullptr;
-  if (result == nullptr || !result->calibration.has_value()) return std::nullopt;
-  return CalibrationRecordOf(*result->calibration, codec, NowMs());
-}
-
-Ended EndingOf(const absl::StatusOr<StudyAnswer>& answer, StudyRecord record,
-               const Knowledge& knowledge) {
+Ended EndedBy(const absl::StatusOr<StudyAnswer>& answer, StudyRecord record,
+              const Knowledge& knowledge) {
   const StudyCodec codec = ProtobufCodec(knowledge);
   const StudyEnding ending = EndingOf(record.id, answer, codec, NowMs());
   record.state = ending.state;
@@ -56,8 +48,9 @@ Ended EndingOf(const absl::StatusOr<StudyAnswer>& answer, StudyRecord record,
   record.best_step_time = ending.best_step_time;
   record.gain_over_baseline = ending.gain_over_baseline;
   record.best_plan_digest = ending.best_plan_digest;
-  return {
-      .ending = ending, .calibration = CalibrationOf(answer, codec), .record = std::move(record)};
+  return {.ending = ending,
+          .calibration = CalibrationOf(answer, codec, NowMs()),
+          .record = std::move(record)};
 }
 
 absl::Status Keep(const Ended& ended, const LocalSite& site) {
@@ -109,14 +102,14 @@ absl::StatusOr<StudyRecord> CancelLocalStudy(const LocalStudy& study, const Loca
   absl::StatusOr<StudyAnswer> answer = absl::CancelledError("cancelled");
   if (study.request.trials.has_value()) answer = Search(study, site, stop.get_token());
   if (!answer.ok() && !absl::IsCancelled(answer.status())) return answer.status();
-  Ended ended = EndingOf(answer, study.record, site.knowledge);
+  Ended ended = EndedBy(answer, study.record, site.knowledge);
   RETURN_IF_ERROR(Keep(ended, site));
   return std::move(ended.record);
 }
 
 int ConcludeLocalStudy(const absl::StatusOr<StudyAnswer>& answer, const LocalSite& site,
                        const StudyRecord& record, OutputForm output) {
-  const Ended ended = EndingOf(answer, record, site.knowledge);
+  const Ended ended = EndedBy(answer, record, site.knowledge);
   const bool is_kept = !record.id.empty();
   const absl::Status kept = is_kept ? Keep(ended, site) : absl::OkStatus();
   ReportNotes notes = {.has_color = StdoutHasColor()};

@@ -15,6 +15,7 @@
 #include "search_space/spec/cluster.h"
 #include "server/convert/attempt_wire.h"
 #include "server/convert/convert.h"
+#include "server/convert/status_wire.h"
 #include "server/convert/trial_wire.h"
 #include "server/engine/history_queries.h"
 #include "server/engine/measurement.h"
@@ -278,9 +279,7 @@ absl::StatusOr<v1::GetStudyResponse> GetLocalStudy(const std::string& store,
   v1::GetStudyResponse response;
   *response.mutable_study() = ShownStudy(study);
   if (!response.mutable_question()->ParseFromString(study.question)) {
-    return WithReason(
-        absl::DataLossError(fmt::format("the stored question of study '{}' cannot be read", id)),
-        "STORE_CORRUPT");
+    return DamagedInStore("question of study", id);
   }
   if (study.result.has_value()) RETURN_IF_ERROR(FillAnswer(*study.result, response));
   return response;

@@ -26,11 +26,6 @@ namespace {
 
 constexpr std::size_t kPartBytes = 65'536;
 
-absl::Status Damaged(std::string_view what, const std::string& id) {
-  return WithReason(absl::DataLossError(fmt::format("the stored {} '{}' cannot be read", what, id)),
-                    "STORE_CORRUPT");
-}
-
 void Fill(const ExpectedFigures& expected, v1::Measurement& wire) {
   if (!expected.step_time.has_value()) return;
   v1::Expectation& out = *wire.mutable_expected();
@@ -184,9 +179,9 @@ absl::StatusOr<v1::GetMeasurementResponse> GetMeasurement(const HistoryQueries& 
   v1::GetMeasurementResponse response;
   v1::Measurement& wire = *response.mutable_measurement();
   wire = ToWire(*record);
-  if (!wire.mutable_plan()->ParseFromString(record->plan)) return Damaged("plan of", id);
+  if (!wire.mutable_plan()->ParseFromString(record->plan)) return DamagedInStore("plan of", id);
   const absl::StatusOr<Question> question = codec.decode_question(record->question.question);
-  if (!question.ok()) return Damaged("question of", id);
+  if (!question.ok()) return DamagedInStore("question of", id);
   *wire.mutable_model() = ToWire(question->model);
   *wire.mutable_workload() = ToWire(question->workload);
   *wire.mutable_cluster() = ToWire(question->cluster);
@@ -216,7 +211,7 @@ absl::StatusOr<v1::GetCalibrationResponse> GetCalibration(const HistoryQueries& 
   *response.mutable_calibration() = ToWire(*record);
   const bool is_read =
       response.mutable_calibration()->mutable_calibration()->ParseFromString(record->content);
-  if (!is_read) return Damaged("calibration", id);
+  if (!is_read) return DamagedInStore("calibration", id);
   return response;
 }
 

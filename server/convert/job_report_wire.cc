@@ -50,9 +50,7 @@ NamedStudy FindStudy(const HistoryQueries& history, const std::string& id) {
   }
   v1::GetStudyResponse study;
   if (!study.mutable_question()->ParseFromString(record->question)) {
-    return WithReason(
-        absl::DataLossError(fmt::format("the stored question of study '{}' cannot be read", id)),
-        "STORE_CORRUPT");
+    return DamagedInStore("question of study", id);
   }
   if (record->result.has_value()) RETURN_IF_ERROR(FillAnswer(*record->result, study));
   if (study.result().plans().empty()) {

@@ -113,6 +113,11 @@ absl::Status WithResource(absl::Status status, const std::string& type, const st
                      name);
 }
 
+absl::Status DamagedInStore(std::string_view what, std::string_view id) {
+  return WithReason(absl::DataLossError(fmt::format("the stored {} '{}' cannot be read", what, id)),
+                    "STORE_CORRUPT");
+}
+
 absl::Status WithStudyId(absl::Status status, const std::string& study_id) {
   return WithPayload(std::move(status), kStudyIdUrl, study_id);
 }

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "meshwright/v1/service.pb.h"
@@ -24,6 +25,9 @@ std::optional<v1::Infeasible> InfeasibleOf(const absl::Status& status);
 
 // Adds the type and the name of what was not found (`study`, `study-0123456789ab`).
 absl::Status WithResource(absl::Status status, const std::string& type, const std::string& name);
+
+// Returns DATA_LOSS with reason STORE_CORRUPT: "the stored `what` '`id`' cannot be read".
+absl::Status DamagedInStore(std::string_view what, std::string_view id);
 
 // Adds the study that a failed Recommend left in the history.
 absl::Status WithStudyId(absl::Status status, const std::string& study_id);

@@ -1,7 +1,5 @@
 #include "server/convert/trial_wire.h"
 
-#include <fmt/format.h>
-
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,32 +11,31 @@
 #include "search_space/spec/choices.h"
 #include "server/convert/message_reader.h"
 #include "server/convert/read_wire.h"
+#include "server/convert/status_wire.h"
 #include "server/convert/wire_time.h"
 
 namespace meshwright {
 namespace {
-
-absl::Status Damaged(const char* what, const std::string& study_id) {
-  return WithReason(absl::DataLossError(
-                        fmt::format("the stored {} of study '{}' cannot be read", what, study_id)),
-                    "STORE_CORRUPT");
-}
 
 absl::StatusOr<v1::RankedPlan> ToWire(const PlanRecord& record) {
   v1::RankedPlan plan;
   plan.set_rank(record.rank);
   plan.set_state(record.state);
   plan.set_plan_digest(record.plan_digest);
-  if (!plan.mutable_plan()->ParseFromString(record.plan)) return Damaged("plan", record.study_id);
+  if (!plan.mutable_plan()->ParseFromString(record.plan)) {
+    return DamagedInStore("plan of study", record.study_id);
+  }
   if (!plan.mutable_estimate()->ParseFromString(record.estimate)) {
-    return Damaged("estimate", record.study_id);
+    return DamagedInStore("estimate of study", record.study_id);
   }
   return plan;
 }
 
 absl::StatusOr<v1::Trial> ToWire(const TrialRecord& record) {
   v1::Trial trial;
-  if (!trial.mutable_plan()->ParseFromString(record.plan)) return Damaged("plan", record.study_id);
+  if (!trial.mutable_plan()->ParseFromString(record.plan)) {
+    return DamagedInStore("plan of study", record.study_id);
+  }
   trial.set_plan_digest(record.plan_digest);
   if (record.outcome) trial.set_outcome(std::string(Word(*record.outcome)));
   if (record.step_time) trial.set_step_time_seconds(record.step_time->count());

@@ -69,8 +69,6 @@ struct Engine::State {
                                      std::optional<Progress>& unsaved_progress);
   absl::StatusOr<StudyAnswer> Try(const std::string& id, const StudyRequest& request,
                                   StudyControl control);
-  [[nodiscard]] std::optional<CalibrationRecord> CalibrationOf(
-      const absl::StatusOr<StudyAnswer>& answer) const;
   void AppendProgress(const std::string& id, const Progress& progress);
   [[nodiscard]] EventRecord ProgressEvent(const std::string& id, const Progress& progress) const;
   absl::Status Interrupt(const std::string& id) const;
@@ -189,7 +187,7 @@ void Engine::State::RunOne(const std::string& id) {
   if (unsaved_progress.has_value()) {
     ending.events.push_back(ProgressEvent(id, *unsaved_progress));
   }
-  if (const auto calibration = CalibrationOf(answer)) {
+  if (const auto calibration = CalibrationOf(answer, codec, NowMs())) {
     Report(id, store.Write(
                    [&](Recorder& recorder) { return recorder.InsertCalibration(*calibration); }));
   }
@@ -253,13 +251,6 @@ absl::StatusOr<StudyAnswer> Engine::State::Try(const std::string& id, const Stud
   control.trials = &trials->journal();
   control.print_case = codec.print_case;
   return hooks.run(request, knowledge, control);
-}
-
-std::optional<CalibrationRecord> Engine::State::CalibrationOf(
-    const absl::StatusOr<StudyAnswer>& answer) const {
-  const auto* result = answer.ok() ? std::get_if<StudyResult>(&*answer) : nullptr;
-  if (result == nullptr || !result->calibration.has_value()) return std::nullopt;
-  return CalibrationRecordOf(*result->calibration, codec, NowMs());
 }
 
 EventRecord Engine::State::ProgressEvent(const std::string& id, const Progress& progress) const {
@@ -427,7 +418,8 @@ absl::StatusOr<StudyRecord> Engine::RecordStudy(const StudyRequest& request,
   record.create_time_ms = NowMs();
   record.start_time_ms = run.start_time_ms;
   record.history_sequence = run.history_sequence;
-  const std::optional<CalibrationRecord> calibration = state_->CalibrationOf(answer);
+  const std::optional<CalibrationRecord> calibration =
+      CalibrationOf(answer, state_->codec, NowMs());
   for (;;) {
     record.id = NewStudyId();
     const StudyEnding ending = EndingOf(record.id, answer, state_->codec, NowMs());

@@ -11,6 +11,7 @@
 #include "search_space/digest/fnv.h"
 #include "search_space/spec/cluster.h"
 #include "search_space/spec/plan.h"
+#include "server/engine/measurement.h"
 #include "server/engine/wall_clock.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
@@ -151,6 +152,13 @@ StudyEnding EndingOf(const std::string& id, const absl::StatusOr<StudyAnswer>& a
   ending.state = cancelled ? StudyState::kCancelled : StudyState::kSucceeded;
   ending.outcome = cancelled ? "cancelled" : OutcomeOf(*answer);
   return ending;
+}
+
+std::optional<CalibrationRecord> CalibrationOf(const absl::StatusOr<StudyAnswer>& answer,
+                                               const StudyCodec& codec, std::int64_t time_ms) {
+  const auto* result = answer.ok() ? std::get_if<StudyResult>(&*answer) : nullptr;
+  if (result == nullptr || !result->calibration.has_value()) return std::nullopt;
+  return CalibrationRecordOf(*result->calibration, codec, time_ms);
 }
 
 std::string ErrorText(const absl::Status& status) {

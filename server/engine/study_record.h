@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "recorder/history_records.h"
 #include "recorder/records.h"
 #include "server/engine/study_codec.h"
 #include "server/tuner/question/knowledge.h"
@@ -35,6 +36,11 @@ absl::StatusOr<StudyRecord> NewStudyRecord(const StudyRequest& request, const Kn
 //              else failed, with the error's message
 StudyEnding EndingOf(const std::string& id, const absl::StatusOr<StudyAnswer>& answer,
                      const StudyCodec& codec, std::int64_t time_ms);
+
+// Returns what the store keeps of the calibration that an answer relies on; nullopt if nothing was
+// learnt.
+std::optional<CalibrationRecord> CalibrationOf(const absl::StatusOr<StudyAnswer>& answer,
+                                               const StudyCodec& codec, std::int64_t time_ms);
 
 // Returns the error of a study in the form that the store keeps: "UNIMPLEMENTED
 // MIXED_CLUSTER_SEARCH: <message>", or "INTERNAL: <message>" for an error without a reason. Code,

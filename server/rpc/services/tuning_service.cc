@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <memory>
 #include <string>
 #include <utility>
@@ -25,12 +23,6 @@ namespace {
 
 absl::Status NameStudy(const absl::Status& status, const std::string& id) {
   return absl::IsNotFound(status) ? WithResource(status, "study", id) : status;
-}
-
-absl::Status Damaged(const char* what, const std::string& id) {
-  return WithReason(
-      absl::DataLossError(fmt::format("the stored {} of study '{}' cannot be read", what, id)),
-      "STORE_CORRUPT");
 }
 
 class TuningService final : public v1::TuningService::CallbackService, public ClosableService {
@@ -143,7 +135,7 @@ class TuningService final : public v1::TuningService::CallbackService, public Cl
     ASSIGN_OR_RETURN(const StudyRecord study, context_.engine.GetStudy(id));
     *response.mutable_study() = ToWire(study);
     if (!response.mutable_question()->ParseFromString(study.question)) {
-      return Damaged("question", id);
+      return DamagedInStore("question of study", id);
     }
     return study.result.has_value() ? FillAnswer(*study.result, response) : absl::OkStatus();
   }

@@ -19,6 +19,7 @@
 #include "server/tuner/search/model_search.h"
 #include "server/tuner/search/question_search.h"
 #include "server/tuner/search/search_plan.h"
+#include "server/tuner/search/stop_status.h"
 
 namespace meshwright {
 namespace {

@@ -36,6 +36,7 @@
 #include "server/tuner/search/question_search.h"
 #include "server/tuner/search/search_by_asking.h"
 #include "server/tuner/search/search_plan.h"
+#include "server/tuner/search/stop_status.h"
 #include "server/tuner/search/strategies.h"
 #include "server/tuner/search/strategy.h"
 
@@ -45,20 +46,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // Returns the error of a search that ended before it had tried all plans and found none.
-absl::Status NothingYet(StopCause cause, const SearchSummary& summary) {
-  const std::string seen = fmt::format("after {} of {} plans nothing fits yet",
-                                       summary.evaluated_count, summary.space_count);
-  switch (cause) {
-    case StopCause::kCancelled:
-      return absl::CancelledError("cancelled; " + seen);
-    case StopCause::kDeadline:
-      return absl::DeadlineExceededError("deadline reached; " + seen);
-    case StopCause::kEvaluationLimit:
-    case StopCause::kFinished:
-      break;
-  }
-  return WithReason(absl::ResourceExhaustedError("evaluation limit reached; " + seen),
-                    "EVALUATION_LIMIT");
+absl::Status NothingYet(const SearchSummary& summary) {
+  return StopStatus(summary.stop_cause, fmt::format("after {} of {} plans nothing fits yet",
+                                                    summary.evaluated_count, summary.space_count));
 }
 
 // Searches the space. The default strategy is called directly, without asking plan by plan.
@@ -74,16 +64,24 @@ SearchFound Search(const PreparedQuestion& question, const SearchOptions& option
                         request.evaluation_limit.value_or(kDefaultEvaluationLimit));
 }
 
+// Notes a lower bound of all plans, and how far the first plan may be above the best one.
+void NoteLeastTime(Seconds least, StudyResult& result) {
+  result.search.least_time = least;
+  result.search.optimality_gap = std::max(0.0, result.plans.front().estimate.step_time / least - 1);
+}
+
+void NoteCutShort(StudyResult& result) {
+  result.warnings.emplace_back("the search ended early; the plans are the best seen so far");
+}
+
 void NoteCut(const StudyRequest& request, const Problem& problem, const Calibration& calibration,
              StudyResult& result) {
   if (result.search.complete) return;
   const Seconds floor = FloorOfStep(problem, calibration);
-  result.search.least_time = std::max(result.search.least_time.value_or(floor), floor);
-  result.search.optimality_gap =
-      std::max(0.0, result.plans.front().estimate.step_time / *result.search.least_time - 1);
+  NoteLeastTime(std::max(result.search.least_time.value_or(floor), floor), result);
   const StopCause cause = result.search.stop_cause;
   if (cause == StopCause::kDeadline || cause == StopCause::kCancelled) {
-    result.warnings.push_back("the search ended early; the plans are the best seen so far");
+    NoteCutShort(result);
     return;
   }
   result.warnings.push_back(
@@ -151,12 +149,9 @@ void NoteModelCut(const ModelFound& found, const Problem& problem, const ModelVe
     result.warnings.push_back(std::move(warning));
   }
   if (result.search.complete) return;
-  result.search.least_time = LeastStep(problem);
-  result.search.optimality_gap =
-      std::max(0.0, result.plans.front().estimate.step_time / *result.search.least_time - 1);
+  NoteLeastTime(LeastStep(problem), result);
   const bool was_cut = result.search.stop_cause != StopCause::kFinished || !found.failure.ok();
-  if (!was_cut) return;  // misled by bounds: WarningsOf has reported it
-  result.warnings.emplace_back("the search ended early; the plans are the best seen so far");
+  if (was_cut) NoteCutShort(result);  // else misled by bounds: WarningsOf has reported it
 }
 
 std::vector<RankedPlan*> PlansOf(StudyResult& result) {
@@ -188,7 +183,7 @@ absl::StatusOr<StudyAnswer> Answer(const PreparedQuestion& question, const Study
     }
     // A strategy without proof that has no further plan has tried all of them.
     const bool is_cut = found.summary.stop_cause != StopCause::kFinished;
-    if (is_cut) return NothingYet(found.summary.stop_cause, found.summary);
+    if (is_cut) return NothingYet(found.summary);
     return ExplainInfeasible(problem, calibration, found, options);
   }
   result.plans = RankPlans(found, problem, model);
@@ -260,7 +255,8 @@ absl::StatusOr<StudyAnswer> AnswerAll(const std::vector<PreparedPrecision>& ques
   return answer;
 }
 
-absl::Status CheckStrategy(const StudyRequest& request) {
+// Returns INVALID_ARGUMENT if the answer compares best plans, and the strategy proves none.
+absl::Status RequireProofIfCompared(const StudyRequest& request) {
   if (request.pareto) RETURN_IF_ERROR(RequireExhaustive(request, "a Pareto front"));
   if (request.cost_model) RETURN_IF_ERROR(RequireExhaustive(request, "a vendor's model"));
   return absl::OkStatus();
@@ -270,7 +266,7 @@ absl::Status CheckStrategy(const StudyRequest& request) {
 
 absl::StatusOr<StudyAnswer> RunStudy(const StudyRequest& request, const Knowledge& knowledge,
                                      const StudyControl& control) {
-  RETURN_IF_ERROR(CheckStrategy(request));
+  RETURN_IF_ERROR(RequireProofIfCompared(request));
   const SearchOptions options = SearchOptionsOf(request, control, Clock::now());
   ASSIGN_OR_RETURN(const std::vector<PreparedPrecision> questions,
                    PreparePrecisions(request, knowledge, control.history));
@@ -278,7 +274,7 @@ absl::StatusOr<StudyAnswer> RunStudy(const StudyRequest& request, const Knowledg
 }
 
 absl::StatusOr<StudyAnswer> AnswerQuestion(PreparedQuestion question, const StudyControl& control) {
-  RETURN_IF_ERROR(CheckStrategy(question.request));
+  RETURN_IF_ERROR(RequireProofIfCompared(question.request));
   const SearchOptions options = SearchOptionsOf(question.request, control, Clock::now());
   std::vector<PreparedPrecision> questions(1);
   questions.front().question = std::move(question);

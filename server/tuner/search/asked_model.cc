@@ -16,6 +16,7 @@
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_request.h"
+#include "server/tuner/search/stop_status.h"
 
 namespace meshwright {
 namespace {
@@ -259,19 +260,9 @@ absl::Status WhyNothing(const ModelFound& searched, const ModelVersion& version)
   // answer. An error is not.
   const bool is_answer = searched.unanswered.contains(PlanVerdict::kInfeasibleMemory) &&
                          !searched.unanswered.contains(PlanVerdict::kError);
-  switch (searched.found.summary.stop_cause) {
-    case StopCause::kCancelled:
-      return absl::CancelledError("cancelled; " + text);
-    case StopCause::kDeadline:
-      return absl::DeadlineExceededError("deadline reached; " + text);
-    case StopCause::kEvaluationLimit:
-      if (!is_answer) break;
-      return WithReason(absl::ResourceExhaustedError("evaluation limit reached; " + text),
-                        "EVALUATION_LIMIT");
-    case StopCause::kFinished:
-      if (!is_answer) break;
-      return absl::OkStatus();
-  }
+  const StopCause cause = searched.found.summary.stop_cause;
+  const bool was_cut = cause == StopCause::kCancelled || cause == StopCause::kDeadline;
+  if (was_cut || is_answer) return StopStatus(cause, text);
   return WithReason(absl::FailedPreconditionError(text), "COST_MODEL_NO_ESTIMATE");
 }
 

@@ -213,9 +213,7 @@ void Summarise(const Pruning& pruning, const Shared& shared, SearchSummary& summ
   summary.space_count = shared.space_count;
   summary.complete = !shared.stopped;
   summary.stop_cause = shared.cause;
-  for (const RuleTally& tally : pruning.tallies()) {
-    summary.pruned_count_by_rule.emplace_back(std::string(tally.rule->name), tally.count);
-  }
+  summary.pruned_count_by_rule = pruning.CountsByRule();
 }
 
 // Returns the plans to start with. They have a cost model of their own, because what a worker has

@@ -63,9 +63,7 @@ class ModelSearch final : public PlanJudge {
     SearchSummary& summary = result_.found.summary;
     summary.space_count = space_count_;
     summary.evaluated_count = evaluated_;
-    for (const RuleTally& tally : pruning_.tallies()) {
-      summary.pruned_count_by_rule.emplace_back(std::string(tally.rule->name), tally.count);
-    }
+    summary.pruned_count_by_rule = pruning_.CountsByRule();
     summary.stop_cause = cause_.value_or(StopCause::kFinished);
     const bool was_misled = result_.broken_bound.has_value() && result_.left_out_by_bounds > 0;
     summary.complete = !cause_.has_value() && result_.failure.ok() && !was_misled;

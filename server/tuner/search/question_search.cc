@@ -1,7 +1,5 @@
 #include "server/tuner/search/question_search.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 
 #include "pruner/rules/recompute.h"
@@ -24,19 +22,6 @@ std::vector<RankedPlan> RankPlans(const SearchFound& found, const Problem& probl
     plans.push_back(RankPlan(choice.plan, problem, model));
   }
   return plans;
-}
-
-absl::Status CutStatus(StopCause cause, std::string_view for_what) {
-  switch (cause) {
-    case StopCause::kCancelled:
-      return absl::CancelledError("cancelled");
-    case StopCause::kDeadline:
-      return absl::DeadlineExceededError(fmt::format("the deadline is too short {}", for_what));
-    case StopCause::kEvaluationLimit:
-    case StopCause::kFinished:
-      break;
-  }
-  return absl::OkStatus();
 }
 
 absl::StatusOr<std::optional<ModelFound>> SearchByAskedModel(AskedModel& asked,

@@ -1,10 +1,8 @@
 #pragma once
 
 #include <optional>
-#include <string_view>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "estimator/learning/calibration.h"
 #include "estimator/model/analytic_model.h"
@@ -26,10 +24,6 @@ SearchFound BestPlansOf(const Problem& problem, const Calibration& calibration,
 // Returns the plans that a search has found with their full estimates, in their order.
 std::vector<RankedPlan> RankPlans(const SearchFound& found, const Problem& problem,
                                   AnalyticModel& model);
-
-// Returns OK if the search was not cut; else CANCELLED or DEADLINE_EXCEEDED: "the deadline leaves
-// no time `for_what`".
-absl::Status CutStatus(StopCause cause, std::string_view for_what);
 
 // Tells if plans count that a vendor's model estimated before it could no longer be asked.
 enum class PartialAnswer { kCounts, kIsNone };
