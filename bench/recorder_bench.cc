@@ -77,22 +77,30 @@ void BM_AppendEvents(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * state.range(0));
 }
 
-void BM_AppendPlans(benchmark::State& state) {
+// Ends studies with that many plans. The studies are stored while the clock stands.
+void BM_FinishStudy(benchmark::State& state) {
   BenchStore store(state);
-  std::vector<PlanRecord> plans(static_cast<std::size_t>(state.range(0)),
-                                {.study_id = kStudyId,
-                                 .plan_key = std::string(80, 'k'),
-                                 .plan_digest = std::string(16, 'd'),
-                                 .state = "estimated",
-                                 .plan = std::string(kRowBytes / 3, 'p'),
-                                 .estimate = std::string(kRowBytes / 2, 'e'),
-                                 .step_time = Seconds(1.5),
-                                 .fits = true});
-  int rank = 0;
+  StudyEnding ending = {.time_ms = 1, .outcome = "improved"};
+  ending.plans.assign(static_cast<std::size_t>(state.range(0)),
+                      {.plan_key = std::string(80, 'k'),
+                       .plan_digest = std::string(16, 'd'),
+                       .state = "estimated",
+                       .plan = std::string(kRowBytes / 3, 'p'),
+                       .estimate = std::string(kRowBytes / 2, 'e'),
+                       .step_time = Seconds(1.5),
+                       .fits = true});
+  int number = 0;
   for (auto _ : state) {
-    for (PlanRecord& plan : plans) plan.rank = ++rank;
-    if (!store.recorder().AppendPlans(plans).ok()) {
-      state.SkipWithError("append failed");
+    state.PauseTiming();
+    ending.study_id = fmt::format("study {}", ++number);
+    for (std::size_t i = 0; i < ending.plans.size(); ++i) {
+      ending.plans[i].study_id = ending.study_id;
+      ending.plans[i].rank = static_cast<int>(i);
+    }
+    const bool is_stored = store.recorder().InsertStudy({.id = ending.study_id}).ok();
+    state.ResumeTiming();
+    if (!is_stored || !store.recorder().FinishStudy(ending).ok()) {
+      state.SkipWithError("no ending");
       break;
     }
   }
@@ -349,7 +357,7 @@ LIST_MEASUREMENTS(latest_nothing_found,
 
 // Uses wall time, because callers wait for the disk.
 BENCHMARK(BM_AppendEvents)->ArgName("rows")->Arg(1)->Arg(100)->Arg(1000)->UseRealTime();
-BENCHMARK(BM_AppendPlans)->ArgName("rows")->Arg(1)->Arg(100)->Arg(1000)->UseRealTime();
+BENCHMARK(BM_FinishStudy)->ArgName("rows")->Arg(1)->Arg(100)->Arg(1000)->UseRealTime();
 BENCHMARK(ImportMeasurements)
     ->ArgName("rows")
     ->Arg(10'000)

@@ -126,12 +126,6 @@ RETURNING revision)sql"));
   return revisions;
 }
 
-absl::Status Recorder::AppendPlans(std::span<const PlanRecord> plans) {
-  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(connection_.get()));
-  RETURN_IF_ERROR(InsertPlans(connection_.get(), plans));
-  return transaction.Commit();
-}
-
 absl::StatusOr<std::vector<std::int64_t>> Recorder::AppendEvents(
     std::span<const EventRecord> events) {
   ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(connection_.get()));

@@ -74,11 +74,9 @@ class Recorder {
   // revive a study that is being cancelled. Cancelling it again changes nothing.
   absl::StatusOr<StudyRecord> UpdateStudy(const StudyUpdate& update);
 
-  // Ends a study: stores its state, answer, plans and last events at once. STUDY_ENDED as above.
+  // Ends a study: stores its state, answer, plans and last events at once. STUDY_ENDED as above;
+  // ALREADY_EXISTS with reason PLAN_EXISTS for two plans of one rank.
   absl::StatusOr<StudyRecord> FinishStudy(const StudyEnding& ending);
-
-  // Stores all plans or none. NOT_FOUND if the study is unknown; ALREADY_EXISTS if a rank exists.
-  absl::Status AppendPlans(std::span<const PlanRecord> plans);
 
   // Stores all events or none; returns the revisions, in the events' order.
   absl::StatusOr<std::vector<std::int64_t>> AppendEvents(std::span<const EventRecord> events);

@@ -110,9 +110,7 @@ struct StudyEnding {
   std::optional<Seconds> best_step_time = {};
   std::optional<double> gain_over_baseline = {};
   std::string best_plan_digest = {};
-  // The final ranking. It replaces plans that were appended before, because an interrupted run may
-  // have left half a ranking. If absent, the existing plans stay.
-  std::optional<std::vector<PlanRecord>> plans = {};
+  std::vector<PlanRecord> plans = {};    // the final ranking
   std::vector<EventRecord> events = {};  // new events, stored before the final state event
 };
 

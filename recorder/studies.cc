@@ -170,17 +170,9 @@ WHERE id = ?1)sql",
              ending.study_id, OptionalBlob(ending.result));
 }
 
-absl::Status ReplacePlans(sqlite3* connection, const std::string& id,
-                          std::span<const PlanRecord> plans) {
-  RETURN_IF_ERROR(Run(connection, "DELETE FROM plans WHERE study_id = ?1", id));
-  return InsertPlans(connection, plans);
-}
-
 absl::Status WriteEnding(sqlite3* connection, const StudyEnding& ending) {
   RETURN_IF_ERROR(SetEnding(connection, ending));
-  if (ending.plans.has_value()) {
-    RETURN_IF_ERROR(ReplacePlans(connection, ending.study_id, *ending.plans));
-  }
+  RETURN_IF_ERROR(InsertPlans(connection, ending.plans));
   RETURN_IF_ERROR(InsertEvents(connection, ending.events).status());
   return AppendStateEvent(connection, ending.study_id, ending.state, ending.time_ms);
 }
@@ -192,8 +184,7 @@ absl::Status CheckBelongs(const StudyEnding& ending) {
         fmt::format("{}.study_id = '{}'; must be '{}'", what, id, ending.study_id));
   };
   for (const EventRecord& event : ending.events) RETURN_IF_ERROR(check(event.study_id, "event"));
-  if (!ending.plans.has_value()) return absl::OkStatus();
-  for (const PlanRecord& plan : *ending.plans) RETURN_IF_ERROR(check(plan.study_id, "plan"));
+  for (const PlanRecord& plan : ending.plans) RETURN_IF_ERROR(check(plan.study_id, "plan"));
   return absl::OkStatus();
 }
 

@@ -435,19 +435,6 @@ absl::StatusOr<HistorySource> Engine::History(std::optional<std::int64_t> up_to_
   return state_->HistoryUpTo(std::min(last, up_to_sequence.value_or(last)));
 }
 
-absl::StatusOr<StudyRecord> Engine::GetStudy(std::string_view id) {
-  return state_->queries.GetStudy(id);
-}
-
-absl::StatusOr<StudyPage> Engine::ListStudies(int page_size, std::string_view page_token) {
-  return state_->queries.ListStudies(page_size, page_token);
-}
-
-absl::StatusOr<PlanPage> Engine::ListPlans(std::string_view id, int page_size,
-                                           std::string_view page_token) {
-  return state_->queries.ListPlans(id, page_size, page_token);
-}
-
 absl::StatusOr<std::vector<EventRecord>> Engine::ListEvents(std::string_view id,
                                                             std::int64_t after_revision) {
   return ReadFrom(state_->access, [&](const Recorder& recorder) {

@@ -79,10 +79,6 @@ class Engine {
   // `up_to_sequence` if that is earlier.
   absl::StatusOr<HistorySource> History(std::optional<std::int64_t> up_to_sequence);
 
-  absl::StatusOr<StudyRecord> GetStudy(std::string_view id);
-  absl::StatusOr<StudyPage> ListStudies(int page_size, std::string_view page_token);
-  absl::StatusOr<PlanPage> ListPlans(std::string_view id, int page_size,
-                                     std::string_view page_token);
   absl::StatusOr<std::vector<EventRecord>> ListEvents(std::string_view id,
                                                       std::int64_t after_revision);
   // Ends a study as CANCELLED, with the best plan so far if there is one. Idempotent: a study that

@@ -144,7 +144,6 @@ StudyEnding EndingOf(const std::string& id, const absl::StatusOr<StudyAnswer>& a
     stop_cause = result->search.stop_cause;
   } else {
     const auto& search = std::get<Infeasible>(*answer).search;
-    ending.plans.emplace();
     ending.search_time = search.seconds;
     stop_cause = search.stop_cause;
   }

@@ -190,7 +190,7 @@ class EngineTest : public testing::Test {
     EXPECT_TRUE(subscription.ok()) << subscription.status();
     EXPECT_TRUE(log.WaitForEnd());
     engine_->Unsubscribe(*subscription);
-    return *engine_->GetStudy(id);
+    return *engine_->queries().GetStudy(id);
   }
 
  private:

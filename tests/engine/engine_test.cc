@@ -46,7 +46,7 @@ TEST_F(EngineTest, RunsAStudyToItsEnd) {
   EXPECT_EQ(study.result, "result");
   EXPECT_TRUE(study.search_time.has_value());
   ASSERT_TRUE(study.best_step_time.has_value());
-  const auto plans = engine.ListPlans(id, 0, "");
+  const auto plans = engine.queries().ListPlans(id, 0, "");
   ASSERT_TRUE(plans.ok());
   ASSERT_EQ(plans->plans.size(), 6U);  // the baseline and five
   EXPECT_EQ(plans->plans[1].rank, 1);
@@ -76,7 +76,7 @@ TEST_F(EngineTest, ReplaysFromAnyRevisionWithoutGapOrRepeat) {
   ASSERT_TRUE(from_second.WaitForEnd());
 
   std::vector<std::int64_t> expected;
-  const std::int64_t last = engine.GetStudy(id)->revision;
+  const std::int64_t last = engine.queries().GetStudy(id)->revision;
   for (std::int64_t r = 1; r <= last; ++r) expected.push_back(r);
   EXPECT_EQ(Revisions(from_start.Events()), expected);
   expected.erase(expected.begin());
@@ -95,7 +95,7 @@ TEST_F(EngineTest, AnInvalidRequestMakesNoStudy) {
   request.question.cluster.pools[0].chip = "nvidia-a1000";
   const auto study = engine.CreateStudy(request, {});
   EXPECT_EQ(FieldViolations(study.status()).size(), 2U) << study.status();
-  EXPECT_TRUE(engine.ListStudies(0, "")->studies.empty());
+  EXPECT_TRUE(engine.queries().ListStudies(0, "")->studies.empty());
 }
 
 TEST_F(EngineTest, TheSameRequestIdMakesOneStudy) {
@@ -105,7 +105,7 @@ TEST_F(EngineTest, TheSameRequestIdMakesOneStudy) {
   const auto second = engine.CreateStudy(SmallStudy(), options);
   ASSERT_TRUE(first.ok() && second.ok());
   EXPECT_EQ(first->id, second->id);
-  EXPECT_EQ(engine.ListStudies(0, "")->studies.size(), 1U);
+  EXPECT_EQ(engine.queries().ListStudies(0, "")->studies.size(), 1U);
 
   StudyRequest other = SmallStudy();
   other.plan_count = 3;
@@ -117,7 +117,7 @@ TEST_F(EngineTest, TheSameRequestIdMakesOneStudy) {
 TEST_F(EngineTest, TakesTheClientsId) {
   Engine& engine = StartEngine();
   ASSERT_TRUE(engine.CreateStudy(SmallStudy(), {.study_id = "llama-on-a100"}).ok());
-  EXPECT_TRUE(engine.GetStudy("llama-on-a100").ok());
+  EXPECT_TRUE(engine.queries().GetStudy("llama-on-a100").ok());
   EXPECT_TRUE(absl::IsAlreadyExists(
       engine.CreateStudy(SmallStudy(), {.study_id = "llama-on-a100"}).status()));
   for (const std::string& bad : {std::string(), std::string("ab"), std::string("1abc"),
@@ -142,7 +142,7 @@ TEST_F(EngineTest, CancelsARunningAndAQueuedStudy) {
   EXPECT_TRUE(engine.CancelStudy(running).ok());  // pressed twice
   ASSERT_TRUE(log.WaitForEnd());
   EXPECT_THAT(log.States(), ElementsAre("queued", "running", "cancelling", "cancelled"));
-  EXPECT_EQ(engine.GetStudy(running)->outcome, "cancelled");
+  EXPECT_EQ(engine.queries().GetStudy(running)->outcome, "cancelled");
   EXPECT_EQ(engine.CancelStudy(running)->state, StudyState::kCancelled);
   EXPECT_TRUE(absl::IsNotFound(engine.CancelStudy("study-none").status()));
 }
@@ -256,7 +256,7 @@ TEST_F(EngineTest, KeepsAStudyThatRanOutside) {
   EXPECT_EQ(study->state, StudyState::kSucceeded);
   EXPECT_EQ(study->start_time_ms, 1000);
   EXPECT_THAT(study->best_plan_digest, Not(""));
-  EXPECT_EQ(engine.ListStudies(0, "")->studies.size(), 1U);
+  EXPECT_EQ(engine.queries().ListStudies(0, "")->studies.size(), 1U);
 }
 
 // An import, or any other writer, does not delay readers.
@@ -276,9 +276,9 @@ TEST_F(EngineTest, AnswersFromTheStoreWhileItIsWrittenTo) {
                     .ok());
   });
   has_begun.wait();
-  EXPECT_EQ(engine.ListStudies(0, "")->studies.size(), 1U);
-  EXPECT_EQ(engine.GetStudy(id)->state, StudyState::kSucceeded);
-  EXPECT_FALSE(engine.ListPlans(id, 0, "")->plans.empty());
+  EXPECT_EQ(engine.queries().ListStudies(0, "")->studies.size(), 1U);
+  EXPECT_EQ(engine.queries().GetStudy(id)->state, StudyState::kSucceeded);
+  EXPECT_FALSE(engine.queries().ListPlans(id, 0, "")->plans.empty());
   EXPECT_FALSE(engine.ListEvents(id, 0)->empty());
   EXPECT_TRUE(engine.queries().ListMeasurements({}, MeasurementOrder::kNewest, 0, "").ok());
   EventLog log;
@@ -293,8 +293,8 @@ TEST_F(EngineTest, AnswersFromTheStoreWhileItIsWrittenTo) {
 
 TEST_F(EngineTest, NothingOfAnUnknownStudy) {
   Engine& engine = StartEngine();
-  EXPECT_TRUE(absl::IsNotFound(engine.GetStudy("study-none").status()));
-  EXPECT_TRUE(absl::IsNotFound(engine.ListPlans("study-none", 0, "").status()));
+  EXPECT_TRUE(absl::IsNotFound(engine.queries().GetStudy("study-none").status()));
+  EXPECT_TRUE(absl::IsNotFound(engine.queries().ListPlans("study-none", 0, "").status()));
   EXPECT_TRUE(absl::IsNotFound(engine.ListEvents("study-none", 0).status()));
   EventLog log;
   EXPECT_TRUE(absl::IsNotFound(engine.Subscribe("study-none", 0, log.Sink()).status()));

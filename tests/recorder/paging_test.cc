@@ -77,9 +77,10 @@ TEST_F(PagingTest, ListsPlansByRank) {
   Insert("a", 1);
   Insert("b", 1);
   ASSERT_TRUE(recorder_
-                  ->AppendPlans(std::vector{MakePlan("a", 2), MakePlan("a", 0), MakePlan("b", 1),
-                                            MakePlan("a", 1)})
+                  ->FinishStudy({.study_id = "a",
+                                 .plans = {MakePlan("a", 2), MakePlan("a", 0), MakePlan("a", 1)}})
                   .ok());
+  ASSERT_TRUE(recorder_->FinishStudy({.study_id = "b", .plans = {MakePlan("b", 1)}}).ok());
   const auto first = recorder_->ListPlans("a", 2, "");
   ASSERT_TRUE(first.ok()) << first.status();
   EXPECT_THAT(first->plans, testing::ElementsAre(MakePlan("a", 0), MakePlan("a", 1)));

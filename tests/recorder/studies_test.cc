@@ -113,7 +113,6 @@ TEST_P(StudiesTest, NamesUnknownStudies) {
       recorder_->GetStudy("x").status(),
       recorder_->UpdateStudy({.study_id = "x"}).status(),
       recorder_->FinishStudy({.study_id = "x"}).status(),
-      recorder_->AppendPlans(std::vector{MakePlan("x", 1)}),
       recorder_->AppendEvents(std::vector{MakeEvent("x")}).status(),
       recorder_->ListPlans("x", 0, "").status(),
       recorder_->ListEvents("x", 0, 0).status(),
@@ -149,7 +148,6 @@ TEST_P(StudiesTest, RunsIsInterruptedAndRunsAgain) {
 
 TEST_P(StudiesTest, FinishesAtOnce) {
   Insert("a");
-  ASSERT_TRUE(recorder_->AppendPlans(std::vector{MakePlan("a", 1), MakePlan("a", 9)}).ok());
   const StudyEnding ending = {.study_id = "a",
                               .state = StudyState::kSucceeded,
                               .time_ms = 3000,
@@ -176,18 +174,8 @@ TEST_P(StudiesTest, FinishesAtOnce) {
   EXPECT_EQ(finished->revision, 3);
   EXPECT_THAT(Journal("a"),
               testing::ElementsAre("state:queued", "progress:100%", "state:succeeded"));
-  // The ranking replaced the appended one, including rank 9.
   EXPECT_THAT(recorder_->ListPlans("a", 0, "")->plans,
               testing::ElementsAre(MakePlan("a", 0), MakePlan("a", 1)));
-}
-
-TEST_P(StudiesTest, KeepsAppendedPlansWhenTheEndingHasNone) {
-  Insert("a");
-  ASSERT_TRUE(recorder_->AppendPlans(std::vector{MakePlan("a", 1)}).ok());
-  ASSERT_TRUE(
-      recorder_->FinishStudy({.study_id = "a", .state = StudyState::kCancelled, .time_ms = 2})
-          .ok());
-  EXPECT_THAT(recorder_->ListPlans("a", 0, "")->plans, testing::SizeIs(1));
 }
 
 TEST_P(StudiesTest, FinishesWhollyOrNotAtAll) {
@@ -196,10 +184,11 @@ TEST_P(StudiesTest, FinishesWhollyOrNotAtAll) {
   ending.plans = {MakePlan("a", 1), MakePlan("a", 1)};  // the same rank twice
   const auto twice = recorder_->FinishStudy(ending);
   EXPECT_TRUE(absl::IsAlreadyExists(twice.status())) << twice.status();
+  EXPECT_EQ(Reason(twice.status()), "PLAN_EXISTS");
   ending.plans = {MakePlan("b", 1)};
   EXPECT_TRUE(absl::IsInvalidArgument(recorder_->FinishStudy(ending).status()));
   ending.plans = {MakePlan("a", 1)};
-  ending.plans->front().step_time = Seconds(std::numeric_limits<double>::quiet_NaN());
+  ending.plans.front().step_time = Seconds(std::numeric_limits<double>::quiet_NaN());
   EXPECT_TRUE(absl::IsInvalidArgument(recorder_->FinishStudy(ending).status()));
   Reopen();
   EXPECT_EQ(recorder_->GetStudy("a")->state, StudyState::kQueued);
@@ -261,11 +250,8 @@ TEST_P(StudiesTest, AppendsAllOrNone) {
   ASSERT_TRUE(revisions.ok()) << revisions.status();
   EXPECT_THAT(*revisions, testing::ElementsAre(2, 2, 3));  // 1 is the state's event in both studies
   EXPECT_FALSE(recorder_->AppendEvents(std::vector{MakeEvent("a", "3"), MakeEvent("x")}).ok());
-  const auto twice = recorder_->AppendPlans(std::vector{MakePlan("b", 1), MakePlan("b", 1)});
-  EXPECT_EQ(Reason(twice), "PLAN_EXISTS");
   Reopen();
   EXPECT_THAT(Journal("a"), testing::ElementsAre("state:queued", "progress:1", "progress:2"));
-  EXPECT_THAT(recorder_->ListPlans("b", 0, "")->plans, testing::IsEmpty());
   EXPECT_THAT(*recorder_->AppendEvents({}), testing::IsEmpty());
 }
 

@@ -361,9 +361,9 @@ TEST(EndingTest, SaysWhichPlansWereMeasured) {
   StudyResult result = SampleResult();
   result.plans[1].plan.micro_batch_size *= 2;
   const StudyEnding ending = EndingOf("s", StudyAnswer(result), codec, 0);
-  ASSERT_EQ(ending.plans->size(), 3u);  // with the baseline
-  EXPECT_EQ((*ending.plans)[1].state, "measured");
-  EXPECT_EQ((*ending.plans)[2].state, "estimated");
+  ASSERT_EQ(ending.plans.size(), 3u);  // with the baseline
+  EXPECT_EQ(ending.plans[1].state, "measured");
+  EXPECT_EQ(ending.plans[2].state, "estimated");
   EXPECT_EQ(ending.outcome, "baseline_best");
   result.trials[0].outcome = Crashed();
   EXPECT_EQ(EndingOf("s", StudyAnswer(result), codec, 0).outcome, "all_trials_failed");

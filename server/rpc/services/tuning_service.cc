@@ -52,8 +52,8 @@ class TuningService final : public v1::TuningService::CallbackService, public Cl
                                         const v1::ListStudiesRequest* request,
                                         v1::ListStudiesResponse* response) override {
     return Answer(*context, "ListStudies", *request, [&]() -> absl::Status {
-      ASSIGN_OR_RETURN(const StudyPage page,
-                       context_.engine.ListStudies(request->page_size(), request->page_token()));
+      ASSIGN_OR_RETURN(const StudyPage page, context_.engine.queries().ListStudies(
+                                                 request->page_size(), request->page_token()));
       for (const StudyRecord& study : page.studies) *response->add_studies() = ToWire(study);
       response->set_next_page_token(page.next_page_token);
       return absl::OkStatus();
@@ -132,7 +132,7 @@ class TuningService final : public v1::TuningService::CallbackService, public Cl
   }
 
   absl::Status AnswerGet(const std::string& id, v1::GetStudyResponse& response) {
-    ASSIGN_OR_RETURN(const StudyRecord study, context_.engine.GetStudy(id));
+    ASSIGN_OR_RETURN(const StudyRecord study, context_.engine.queries().GetStudy(id));
     *response.mutable_study() = ToWire(study);
     if (!response.mutable_question()->ParseFromString(study.question)) {
       return DamagedInStore("question of study", id);
@@ -142,9 +142,9 @@ class TuningService final : public v1::TuningService::CallbackService, public Cl
 
   absl::Status AnswerListPlans(const v1::ListPlansRequest& request,
                                v1::ListPlansResponse& response) {
-    ASSIGN_OR_RETURN(
-        const PlanPage page,
-        context_.engine.ListPlans(request.study_id(), request.page_size(), request.page_token()));
+    ASSIGN_OR_RETURN(const PlanPage page,
+                     context_.engine.queries().ListPlans(request.study_id(), request.page_size(),
+                                                         request.page_token()));
     ASSIGN_OR_RETURN(response, ToWire(page));
     return absl::OkStatus();
   }

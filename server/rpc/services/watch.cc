@@ -46,7 +46,7 @@ void WatchReactor::Follow(const std::string& study_id, std::int64_t after_revisi
     return;
   }
   // If a study has ended and the reader has seen its last event, there will be no more events.
-  if (const auto study = engine_.GetStudy(study_id);
+  if (const auto study = engine_.queries().GetStudy(study_id);
       study.ok() && IsTerminal(study->state) && after_revision >= study->revision) {
     Close(absl::OkStatus());
     return;
