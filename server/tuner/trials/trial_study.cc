@@ -1,21 +1,16 @@
 #include "server/tuner/trials/trial_study.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "estimator/learning/calibration.h"
-#include "estimator/learning/interval.h"
 #include "estimator/model/analytic_model.h"
 #include "pruner/rules/history.h"
 #include "pruner/rules/prune_rule.h"
@@ -42,6 +37,7 @@
 #include "server/tuner/trials/trial_journal.h"
 #include "server/tuner/trials/trial_model.h"
 #include "server/tuner/trials/trial_pruning.h"
+#include "server/tuner/trials/trial_ranking.h"
 #include "server/tuner/trials/trial_repeats.h"
 #include "server/tuner/trials/trials.h"
 
@@ -50,8 +46,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Standard deviation between repeats of one layout (docs/cost_model/learning.md).
-constexpr double kRepeatSigma = 0.03;
 // Number of a job's trials that are compared with its history; parts that they do not contradict
 // stay.
 constexpr std::size_t kGateTrials = 3;
@@ -86,131 +80,6 @@ std::vector<ResolvedRun> WithTrials(std::vector<ResolvedRun> runs,
                     .peak_memory = ran == nullptr ? std::nullopt : ran->peak_memory});
   }
   return runs;
-}
-
-// Knowledge of a job's plans once its trials are over.
-struct Learnt {
-  Calibration calibration = {};  // from the history and the trials
-  std::map<ParallelPlan, TrialOutcome> outcomes = {};
-};
-
-// Returns a plan that ran, estimated by the cost model with factors that make its figures the
-// measured ones.
-RankedPlan Measured(const Ran& run, const ParallelPlan& plan, const Problem& problem,
-                    const Calibration& learnt) {
-  const Estimate modelled = AnalyticModel(ViewOf(problem)).Full(plan);
-  Calibration own = learnt;
-  own.time = {};
-  own.time_ratio = run.step_time / modelled.step_time;
-  if (run.peak_memory.has_value()) {
-    own.memory = {};
-    own.memory_ratio = *run.peak_memory / modelled.peak_memory;
-  }
-  AnalyticModel model(ViewOf(problem), own);
-  RankedPlan ranked = RankPlan(plan, problem, model);
-  Estimate& estimate = ranked.estimate;
-  estimate.step_time = run.step_time;  // bit for bit
-  estimate.peak_memory = run.peak_memory.value_or(estimate.peak_memory);
-  estimate.step_time_low = run.step_time * std::exp(-kCentral80 * kRepeatSigma);
-  estimate.step_time_high = run.step_time * std::exp(kCentral80 * kRepeatSigma);
-  estimate.fits = true;
-  estimate.fit_probability = 1;
-  estimate.provenance = Provenance::kMeasured;
-  estimate.warnings.clear();  // they concern the expectation
-  return ranked;
-}
-
-struct Entry {
-  RankedPlan plan = {};
-  bool is_measured = false;
-};
-
-// Returns an untried plan with the expectation that the trials taught.
-RankedPlan NotTried(const TrialChooser& chooser, std::size_t candidate, const Problem& problem,
-                    AnalyticModel& model) {
-  const RankedPlan& before = chooser.candidates()[candidate];
-  RankedPlan ranked = RankPlan(before.plan, problem, model);
-  if (IsByVendor(before.estimate)) {
-    return AtExpectation(std::move(ranked), before.estimate, chooser.Expect(candidate));
-  }
-  ranked.estimate.cost_model = before.estimate.cost_model;  // keeps that it is a fallback, and why
-  return ranked;
-}
-
-std::vector<RankedPlan> Rank(const TrialChooser& chooser, const Learnt& learnt,
-                             const Problem& problem, int plan_count) {
-  std::vector<Entry> entries;
-  AnalyticModel model(ViewOf(problem), learnt.calibration);
-  for (std::size_t i = 0; i < chooser.candidates().size(); ++i) {
-    const ParallelPlan& plan = chooser.candidates()[i].plan;
-    const auto outcome = learnt.outcomes.find(plan);
-    const bool was_tried = outcome != learnt.outcomes.end();
-    const Ran* run = was_tried ? std::get_if<Ran>(&outcome->second) : nullptr;
-    if (was_tried && run == nullptr) continue;
-    entries.push_back({.plan = was_tried ? Measured(*run, plan, problem, learnt.calibration)
-                                         : NotTried(chooser, i, problem, model),
-                       .is_measured = was_tried});
-  }
-  // Stable: ties stay in canonical order.
-  std::ranges::stable_sort(entries, {}, [](const Entry& entry) {
-    const Estimate& estimate = entry.plan.estimate;
-    return std::tuple(!entry.is_measured, !estimate.fits, estimate.step_time);
-  });
-  if (entries.size() > static_cast<std::size_t>(plan_count)) {
-    entries.resize(static_cast<std::size_t>(plan_count));
-  }
-  std::vector<RankedPlan> plans;
-  plans.reserve(entries.size());
-  for (Entry& entry : entries) plans.push_back(std::move(entry.plan));
-  return plans;
-}
-
-// Adds warnings about the quality of the trials' times, based on how they were measured.
-void NoteQuality(const std::vector<TriedPlan>& tried, StudyResult& result) {
-  std::vector<std::size_t> suspect;
-  std::set<std::string> environments;
-  // The load of the preceding trial is expected.
-  const auto counts = [](const std::string& reason) { return !reason.starts_with("load_before"); };
-  for (std::size_t i = 0; i < tried.size(); ++i) {
-    if (!std::holds_alternative<Ran>(tried[i].outcome)) continue;
-    if (std::ranges::any_of(tried[i].suspect_reasons, counts)) suspect.push_back(i + 1);
-    if (!tried[i].environment_digest.empty()) environments.insert(tried[i].environment_digest);
-  }
-  if (!suspect.empty()) {
-    result.warnings.push_back(fmt::format("{} of {} trials have doubtful times: {}", suspect.size(),
-                                          tried.size(), fmt::join(suspect, ", ")));
-  }
-  if (environments.size() > 1) {
-    result.warnings.push_back(
-        fmt::format("the trials ran in {} different environments", environments.size()));
-  }
-}
-
-void NoteTrials(const TrialsRun& run, const TrialRepeats& repeats, bool has_best,
-                StudyResult& result) {
-  NoteQuality(run.tried, result);
-  const bool has_reference = std::ranges::any_of(
-      run.tried, [](const TriedPlan& trial) { return trial.reference_step_time.has_value(); });
-  if (repeats.interleaves_baseline && !run.tried.empty() && !has_reference) {
-    result.warnings.emplace_back("no trial could be compared with a run of the baseline");
-  }
-  if (run.confirming_limit.has_value()) {
-    result.warnings.push_back(
-        fmt::format("the fastest plans were not all confirmed: {}", Word(*run.confirming_limit)));
-  }
-  for (const auto& [plan, runs] : RunsByPlan(run.tried)) {
-    if (runs.ran_count == 0 || runs.failed_count == 0) continue;
-    result.warnings.push_back(fmt::format("plan {} failed in {} of {} runs", MakePlanKey(plan).text,
-                                          runs.failed_count, runs.ran_count + runs.failed_count));
-  }
-  if (!has_best) {
-    result.warnings.push_back(fmt::format("none of {} trials measured a step", run.tried.size()));
-  }
-  if (!run.failure.ok()) {
-    const bool is_launcher = run.summary.stop == TrialStop::kLauncherFailed;
-    result.warnings.push_back(fmt::format("the {} failed: {}", is_launcher ? "launcher" : "store",
-                                          std::string(run.failure.message())));
-  }
 }
 
 class TrialStudy {
@@ -297,9 +166,9 @@ class TrialStudy {
     for (const ResolvedRun& run : runs_) {
       if (!run.is_same_job || run.is_by_own_facts) continue;
       if (run.outcome != Outcome::kOk || !run.step_time) continue;
-      const std::size_t i = *IndexOf(WithStatedSplit(run.plan, problem_), chooser);
-      if (i == chooser.candidates().size()) continue;
-      runs[i].push_back({.step_time = *run.step_time, .peak_memory = run.peak_memory});
+      const auto i = IndexOf(WithStatedSplit(run.plan, problem_), chooser);
+      if (!i.has_value()) continue;
+      runs[*i].push_back({.step_time = *run.step_time, .peak_memory = run.peak_memory});
     }
     for (auto& [i, same] : runs) {
       std::ranges::sort(same, {}, &Ran::step_time);
@@ -312,11 +181,11 @@ class TrialStudy {
   // Learns candidates that failed before, which need not run again either.
   void LearnFromFailures(TrialChooser& chooser) {
     for (const FailedRun& run : history_.failed) {
-      const std::size_t i = *IndexOf(WithStatedSplit(run.plan, problem_), chooser);
-      if (i == chooser.candidates().size() || chooser.was_tried(i)) continue;
+      const auto i = IndexOf(WithStatedSplit(run.plan, problem_), chooser);
+      if (!i.has_value() || chooser.was_tried(*i)) continue;
       const TrialOutcome outcome = TrialOutcomeOf(run.outcome, Seconds(0), std::nullopt);
-      chooser.Learn(i, outcome);
-      learnt_.outcomes[chooser.candidates()[i].plan] = outcome;
+      chooser.Learn(*i, outcome);
+      learnt_.outcomes[chooser.candidates()[*i].plan] = outcome;
       result_.warnings.push_back(fmt::format("rule {}: not tried: {} {} in the history",
                                              kHistoryRule, MakePlanKey(run.plan).text,
                                              FailureWords(run.outcome)));
@@ -409,9 +278,11 @@ class TrialStudy {
                                         .source = "trials of real jobs"});
   }
 
+  // Returns the candidate that is this plan; nullopt if there is none.
   static std::optional<std::size_t> IndexOf(const ParallelPlan& plan, const TrialChooser& chooser) {
     const std::vector<RankedPlan>& all = chooser.candidates();
     const auto found = std::ranges::find(all, plan, &RankedPlan::plan);
+    if (found == all.end()) return std::nullopt;
     return static_cast<std::size_t>(found - all.begin());
   }
 
@@ -423,7 +294,7 @@ class TrialStudy {
         problem_);
     ForgetFailuresIfOff(request_.disabled_rules, learnt_.calibration);
     for (const auto& [plan, runs] : RunsByPlan(run.tried)) learnt_.outcomes[plan] = runs.outcome;
-    result_.plans = Rank(chooser, learnt_, problem_, request_.plan_count);
+    result_.plans = RankAfterTrials(chooser, learnt_, problem_, request_.plan_count);
     result_.trials = run.tried;
     const bool has_baseline = result_.baseline.has_value();
     if (has_baseline) RankBaseline(chooser);
@@ -456,16 +327,16 @@ class TrialStudy {
     if (outcome == learnt_.outcomes.end()) {
       AnalyticModel model(ViewOf(problem_), learnt_.calibration);
       if (IsByVendor(result_.baseline->estimate)) {
-        const std::size_t i = *IndexOf(plan, chooser);
-        if (i == chooser.candidates().size()) return;  // the trials do not cover it
-        result_.baseline = NotTried(chooser, i, problem_, model);
+        const auto i = IndexOf(plan, chooser);
+        if (!i.has_value()) return;  // the trials do not cover it
+        result_.baseline = RankUntried(chooser, *i, problem_, model);
         return;
       }
       result_.baseline = RankPlan(plan, problem_, model);
       return;
     }
     if (const Ran* run = std::get_if<Ran>(&outcome->second)) {
-      result_.baseline = Measured(*run, plan, problem_, learnt_.calibration);
+      result_.baseline = RankMeasured(*run, plan, problem_, learnt_.calibration);
       return;
     }
     result_.baseline.reset();
@@ -483,7 +354,7 @@ class TrialStudy {
   const std::vector<ResolvedRun> runs_;  // from the history
   Calibration history_;                  // calibration from those runs
   std::vector<std::string> history_warnings_ = {};
-  Learnt learnt_;
+  LearntOfTrials learnt_;
   StudyResult result_;
 };
 
