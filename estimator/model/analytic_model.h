@@ -35,8 +35,9 @@ struct Timeline {
 // The cost model: closed forms of a stage's time and memory, and the exact simulation of its
 // pipeline's schedule. It makes StageRuns of a plan, and puts together what MemoryModel and
 // TimeModel say of them. An estimate depends on the plan only; the caches decide how fast it comes:
-// the closed form of a plan whose layers were priced before takes about a microsecond. Not for use
-// from several threads at once; each thread takes a model of its own.
+// the closed form of a plan whose layers were priced before takes about a microsecond. Estimates
+// fill the caches and are therefore not const, so that a const model can be shared between threads.
+// Not for use from several threads at once; each thread takes a model of its own.
 //
 // All plans are legal (ResolvePlan, or the search space).
 class AnalyticModel {

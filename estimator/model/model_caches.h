@@ -17,7 +17,9 @@ struct TimeRatioAt {
 };
 
 // Everything that the model remembers from one plan to the next: memo tables, and nothing else.
-// They decide how fast an answer comes, never what it is. Not for use from several threads at once.
+// They decide how fast an estimate comes, never what it is. One question depends on what was asked
+// before: PlanBounds::LeastTimeIfPriced answers only if `units` holds the times of the plan's
+// layers. Not for use from several threads at once.
 struct ModelCaches {
   // The referents of `problem` outlive the caches.
   explicit ModelCaches(const EstimatorProblem& problem)

@@ -19,7 +19,9 @@ class PlanBounds {
   explicit PlanBounds(AnalyticModel& model) : model_(model) {}
 
   // Bounds the plan's own step time. Returns nullopt, at the cost of a look, unless its layers were
-  // priced before, for whatever plan.
+  // priced before, for whatever plan. It is the only bound that depends on what `model` was asked
+  // before: what a search cuts by it is the same every time only if the model has met the same
+  // plans in the same order.
   std::optional<Seconds> LeastTimeIfPriced(const ParallelPlan& plan);
 
   // Bound plans with the same parallel sizes, kinds and micro-batch, whatever their schedule, split

@@ -26,7 +26,8 @@ struct PricedUnit {
 };
 
 // Remembers the costs of layers, which most plans of a search share. A memo table: every function
-// returns what it would compute from its arguments and the problem, whatever was asked before.
+// but KnownTimesOf returns what it would compute from its arguments and the problem, whatever was
+// asked before.
 // References stay valid as long as the cache. Not for use from several threads at once.
 class UnitCostCache {
  public:

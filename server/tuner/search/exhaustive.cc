@@ -31,7 +31,15 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kStopEvery = 8;  // nodes between two checks of the clock
+
+// The number of dimensions that the tasks fix. A worker keeps its cost model from task to task, and
+// PlanBounds::LeastTimeIfPriced cuts by what that model has priced before. The counts are the same
+// for any number of workers only because no two tasks share priced layers: tasks differ in tensor
+// or context parallelism, and both are in the key of priced layers (LayerSharding).
 constexpr int kTaskDepth = static_cast<int>(Dimension::kContextParallel) + 1;
+static_assert(kTaskDepth == 2 && Dimension::kTensorParallel < Dimension::kContextParallel,
+              "tasks must fix dimensions of LayerSharding only, or they share priced layers");
+
 constexpr unsigned kMostWorkers = 16;
 
 // State that all workers share.
