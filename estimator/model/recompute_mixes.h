@@ -21,9 +21,8 @@ struct RecomputeMix {
 // depend on what the others recompute. All numbers of layers are multiples of the plan's chunks.
 class RecomputeMixes {
  public:
-  // `plan` has a schedule of one direction; only the modules of its recomputation
-  // matter. The mixes use what
-  // `model` has priced, and add to it; it outlives them.
+  // `plan` has a schedule of one direction; only the modules of its recomputation matter. The mixes
+  // use what `model` has priced, and add to it; it outlives them.
   RecomputeMixes(AnalyticModel& model, const ParallelPlan& plan);
 
   // Returns for each stage the least number of fully recomputed layers with which it fits, none of

@@ -24,8 +24,8 @@ struct SearchOptions {
   std::function<void(const Progress&)> on_progress = {};  // called on the caller's thread
   bool first_fit_is_enough = false;
   int worker_count = 0;  // 0: one per core; the answer is the same for any number
-  bool times_rules =
-      false;  // times each rule's hooks for SearchFound::rules; this costs time itself
+  // Times each rule's hooks for SearchFound::rules; this costs time itself.
+  bool times_rules = false;
 };
 
 // Number of plans that are simulated before the space is walked; the walk counts them when it

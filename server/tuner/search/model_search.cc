@@ -31,8 +31,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kChunk =
-    8192;  // plans per question: a batch of the model, then a check of the limits
+// Plans per question: a batch of the model, then a check of the limits.
+constexpr std::size_t kChunk = 8192;
 constexpr std::size_t kFavourites = 64;
 constexpr std::int64_t kLookEvery = 64;  // nodes between two checks of the clock
 constexpr std::chrono::milliseconds kWatchEvery(20);
@@ -102,8 +102,8 @@ class ModelSearch final : public PlanJudge {
   // Asks first about plans as set by hand, so that a search that is cut short has seen all of them.
   void WalkSpace() {
     SpaceWalker walker(space_, built_in_);
-    Pruning uncounted(
-        options_.disabled_rules);  // not counted: the walk over the whole space counts
+    // Not counted: the walk over the whole space counts.
+    Pruning uncounted(options_.disabled_rules);
     const bool is_through = walker.Walk(
         space_.Root(), 0, {.grid = WalkGrid::kByHandWithoutOffload, .pricing = Pricing::kJudge},
         uncounted, *this);

@@ -53,7 +53,6 @@ ParallelPlan AskedForm(const ParallelPlan& plan, const Problem& problem);
 // plan is compared with its own bound, and the built-in model's favourites are compared before any
 // plan is left out. After the first violation no bounds are used, and a search that had left plans
 // out by them is not complete.
-// and a search that had left plans out by them is not complete.
 ModelFound SearchByModel(const Problem& problem, const Calibration& calibration, PlanModel& model,
                          const SearchOptions& options, int limit);
 

@@ -20,7 +20,6 @@ struct JudgeView {
   std::optional<Seconds> slowest_useful = {};
   // True if nothing fits so far. A prefix is then kept if it may hold a plan that needs less memory
   // than `least_missed`, or any plan if that is absent.
-  // `least_missed`, or any plan if that is absent.
   bool seeks_nearest = false;
   std::optional<Bytes> least_missed = {};
 };
@@ -37,7 +36,6 @@ class PlanJudge {
   [[nodiscard]] virtual JudgeView View() const = 0;
   // Takes the remaining recomputation choices of one plan. `is_by_hand` is true if the plan belongs
   // to WalkGrid::kByHandWithoutOffload.
-  // WalkGrid::kByHandWithoutOffload has.
   virtual void Take(const NarrowedRecompute& found, bool is_by_hand) = 0;
   // Receives each node of the walk before it is visited, and the number of plans decided since the
   // last call. Returns true if the walk should go on.

@@ -32,7 +32,6 @@ inline constexpr std::string_view kExhaustive = "exhaustive";
 // it asks for the best plans by the model, best first, which is the order for a driver that runs
 // them. A driver that judges by the same model learns nothing from asking, so a study without
 // another strategy calls SearchExhaustively itself, on all cores.
-// strategy calls SearchExhaustively itself, on all cores.
 std::span<const StrategyRow> Strategies();
 
 // Returns null for an unknown name.

@@ -41,7 +41,6 @@ Problem Small() {
 
 // Returns a question with every kind of choice: experts, context parallelism, schedules, end stages
 // (of 6 layers, with chunks too) and sharding groups.
-// chunks too), sharding groups.
 Problem Wide() {
   Question question = TinyQuestion();
   question.model = TinyExperts();
