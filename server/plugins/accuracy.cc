@@ -103,7 +103,7 @@ Compared PlansOf(const Group& group, const std::vector<HistoryRow>& runs, const 
       all.skipped.push_back({.row = row, .why = std::string(resolved.status().message())});
       continue;
     }
-    const ParallelPlan plan = AskedForm(resolved->plan, problem);
+    const ParallelPlan plan = WithUnevenSplit(resolved->plan, problem);
     auto pair = std::ranges::find(all.pairs, plan, &Pair::plan);
     if (pair == all.pairs.end()) pair = all.pairs.insert(all.pairs.end(), Pair{.plan = plan});
     ++pair->run_count;

@@ -162,8 +162,9 @@ std::vector<RankedPlan*> PlansOf(StudyResult& result) {
 }
 
 // Answers a question with one precision.
-absl::StatusOr<StudyAnswer> Answer(const PreparedQuestion& question, const StudyControl& control,
-                                   AskedModel& asked, const SearchOptions& options) {
+absl::StatusOr<StudyAnswer> AnswerOnePrecision(const PreparedQuestion& question,
+                                               const StudyControl& control, AskedModel& asked,
+                                               const SearchOptions& options) {
   const auto& [request, problem, runs, learnt] = question;
   const Calibration& calibration = learnt.calibration;
   AnalyticModel model(ViewOf(problem), calibration);
@@ -211,7 +212,7 @@ absl::StatusOr<StudyAnswer> Answer(const PreparedQuestion& question, const Study
 }
 
 // The answers of all precisions.
-struct Answers {
+struct AnsweredPrecisions {
   std::vector<PrecisionAnswer> by_precision = {};
   // Set if the vendor's model gave no answer for the last of several precisions and the request
   // allows that.
@@ -220,10 +221,10 @@ struct Answers {
 
 // Answers by the requested model up to the first precision that it gives no answer for, or by the
 // built-in model under a `fallback`.
-absl::StatusOr<Answers> AnswersBy(const std::vector<PreparedPrecision>& questions,
-                                  const StudyControl& control, const SearchOptions& options,
-                                  const std::optional<CostModelSource>& fallback) {
-  Answers answers;
+absl::StatusOr<AnsweredPrecisions> AnswerPrecisions(
+    const std::vector<PreparedPrecision>& questions, const StudyControl& control,
+    const SearchOptions& options, const std::optional<CostModelSource>& fallback) {
+  AnsweredPrecisions answers;
   for (const auto& [question, precision] : questions) {
     AskedModel model = {.fallback = fallback};
     if (!fallback.has_value()) {
@@ -233,20 +234,22 @@ absl::StatusOr<Answers> AnswersBy(const std::vector<PreparedPrecision>& question
     const Seconds floor = model.model == nullptr
                               ? FloorOfStep(question.problem, question.learnt.calibration)
                               : LeastStep(question.problem);
-    answers.by_precision.push_back({.precision = precision,
-                                    .floor = floor,
-                                    .answer = Answer(question, control, model, options)});
+    answers.by_precision.push_back(
+        {.precision = precision,
+         .floor = floor,
+         .answer = AnswerOnePrecision(question, control, model, options)});
     if (questions.size() > 1) answers.fallback = model.fallback;
     if (answers.fallback.has_value() && !fallback.has_value()) return answers;
   }
   return answers;
 }
 
-absl::StatusOr<StudyAnswer> AnswerAll(const std::vector<PreparedPrecision>& questions,
-                                      const StudyControl& control, const SearchOptions& options) {
-  ASSIGN_OR_RETURN(const Answers answers,
+absl::StatusOr<StudyAnswer> AnswerByBestPrecision(const std::vector<PreparedPrecision>& questions,
+                                                  const StudyControl& control,
+                                                  const SearchOptions& options) {
+  ASSIGN_OR_RETURN(const AnsweredPrecisions answers,
                    RunByOneModel([&](const std::optional<CostModelSource>& fallback) {
-                     return AnswersBy(questions, control, options, fallback);
+                     return AnswerPrecisions(questions, control, options, fallback);
                    }));
   absl::StatusOr<StudyAnswer> answer = BestOf(answers.by_precision, options.plan_count);
   if (auto* result = answer.ok() ? std::get_if<StudyResult>(&*answer) : nullptr) {
@@ -270,7 +273,7 @@ absl::StatusOr<StudyAnswer> RunStudy(const StudyRequest& request, const Knowledg
   const SearchOptions options = SearchOptionsOf(request, control, Clock::now());
   ASSIGN_OR_RETURN(const std::vector<PreparedPrecision> questions,
                    PreparePrecisions(request, knowledge, control.history));
-  return AnswerAll(questions, control, options);
+  return AnswerByBestPrecision(questions, control, options);
 }
 
 absl::StatusOr<StudyAnswer> AnswerQuestion(PreparedQuestion question, const StudyControl& control) {
@@ -278,7 +281,7 @@ absl::StatusOr<StudyAnswer> AnswerQuestion(PreparedQuestion question, const Stud
   const SearchOptions options = SearchOptionsOf(question.request, control, Clock::now());
   std::vector<PreparedPrecision> questions(1);
   questions.front().question = std::move(question);
-  return AnswerAll(questions, control, options);
+  return AnswerByBestPrecision(questions, control, options);
 }
 
 Seconds RoundedUpSeconds(Seconds wall_time) {

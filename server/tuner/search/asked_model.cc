@@ -194,14 +194,14 @@ absl::Status ApplyModel(AskedModel& asked, const Problem& problem, const ModelFo
   }
   if (asked.model == nullptr) return absl::OkStatus();
   std::vector<ParallelPlan> questions;
-  for (const RankedPlan* plan : plans) questions.push_back(AskedForm(plan->plan, problem));
+  for (const RankedPlan* plan : plans) questions.push_back(WithUnevenSplit(plan->plan, problem));
   const auto figures = asked.model->Estimate(questions, {.with_breakdown = true, .cancel = cancel});
   if (absl::IsCancelled(figures.status())) return figures.status();
   for (std::size_t i = 0; i < plans.size(); ++i) {
     RankedPlan& plan = *plans[i];
     PlanFigures own = figures.ok() ? (*figures)[i] : PlanFigures();
     for (const RecomputeChoice& choice : known.found.best) {
-      if (AskedForm(choice.plan, problem) != questions[i]) continue;
+      if (WithUnevenSplit(choice.plan, problem) != questions[i]) continue;
       KeepRankedTime(asked.model->version(), choice.estimate.step_time, own, plan.estimate);
     }
     if (own.verdict == PlanVerdict::kOk) {
@@ -282,7 +282,7 @@ absl::Status CaseModel::Apply(const EvaluateRequest& request, Estimate& estimate
   if (absl::Status opened = Open(request.question); !opened.ok()) return opened;
   if (model_.model != nullptr) {
     ASSIGN_OR_RETURN(const ResolvedPlan resolved, ResolvePlan(request.plan, *problem_, "plan"));
-    const std::vector<ParallelPlan> plans = {AskedForm(resolved.plan, *problem_)};
+    const std::vector<ParallelPlan> plans = {WithUnevenSplit(resolved.plan, *problem_)};
     const auto figures = model_.model->Estimate(plans, {.with_breakdown = true});
     if (figures.ok() && figures->front().verdict != PlanVerdict::kOk) {
       return NoEstimate(model_.model->version(), figures->front());

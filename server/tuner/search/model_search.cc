@@ -139,60 +139,60 @@ class ModelSearch final : public PlanJudge {
   }
 
   // The waiting plans, in the form in which the model is asked about them.
-  struct Asked {
+  struct ModelBatch {
     std::vector<ParallelPlan> plans = {};
     std::vector<Seconds> bounds = {};  // one per plan; empty: none are known
   };
 
-  Asked AskBounds() {
-    Asked asked;
-    asked.plans.reserve(plans_.size());
-    for (const ParallelPlan& plan : plans_) asked.plans.push_back(AskedForm(plan, problem_));
-    if (!pruning_.IsOn(kBoundRule) || result_.broken_bound.has_value()) return asked;
-    auto bounds = model_.LowerBounds(asked.plans, stop_questions_.get_token());
+  ModelBatch AskBounds() {
+    ModelBatch batch;
+    batch.plans.reserve(plans_.size());
+    for (const ParallelPlan& plan : plans_) batch.plans.push_back(WithUnevenSplit(plan, problem_));
+    if (!pruning_.IsOn(kBoundRule) || result_.broken_bound.has_value()) return batch;
+    auto bounds = model_.LowerBounds(batch.plans, stop_questions_.get_token());
     // On failure there are no bounds; the error shows again when the plans are estimated.
-    if (bounds.ok() && bounds->size() == asked.plans.size()) asked.bounds = *std::move(bounds);
-    return asked;
+    if (bounds.ok() && bounds->size() == batch.plans.size()) batch.bounds = *std::move(bounds);
+    return batch;
   }
 
   // Returns the plans that can still be among the best, and drops the others from the waiting ones
   // too.
-  Asked WithoutSlow(Asked asked) {
+  ModelBatch WithoutSlow(ModelBatch batch) {
     const std::optional<Seconds> slowest = kept_.SlowestUseful();
-    if (!slowest.has_value() || asked.bounds.empty()) return asked;
+    if (!slowest.has_value() || batch.bounds.empty()) return batch;
     std::size_t kept = 0;
-    for (std::size_t i = 0; i < asked.plans.size(); ++i) {
+    for (std::size_t i = 0; i < batch.plans.size(); ++i) {
       // An equally slow plan is kept, because it may come first in the canonical order.
-      if (asked.bounds[i] > *slowest) continue;
+      if (batch.bounds[i] > *slowest) continue;
       if (kept != i) {
         plans_[kept] = std::move(plans_[i]);
-        asked.plans[kept] = std::move(asked.plans[i]);
-        asked.bounds[kept] = asked.bounds[i];
+        batch.plans[kept] = std::move(batch.plans[i]);
+        batch.bounds[kept] = batch.bounds[i];
       }
       ++kept;
     }
-    const auto dropped = static_cast<std::int64_t>(asked.plans.size() - kept);
+    const auto dropped = static_cast<std::int64_t>(batch.plans.size() - kept);
     pruning_.Count(kBoundRule, dropped);  // each plan waits once, so it is counted once
     result_.left_out_by_bounds += dropped;
     plans_.resize(kept);
-    asked.plans.resize(kept);
-    asked.bounds.resize(kept);
-    return asked;
+    batch.plans.resize(kept);
+    batch.bounds.resize(kept);
+    return batch;
   }
 
-  void CheckBounds(const Asked& asked, const std::vector<PlanFigures>& figures) {
-    for (std::size_t i = 0; i < asked.bounds.size() && !result_.broken_bound.has_value(); ++i) {
+  void CheckBounds(const ModelBatch& batch, const std::vector<PlanFigures>& figures) {
+    for (std::size_t i = 0; i < batch.bounds.size() && !result_.broken_bound.has_value(); ++i) {
       if (figures[i].verdict != PlanVerdict::kOk) continue;
-      if (figures[i].step_time >= asked.bounds[i] * (1 - kRounding)) continue;
+      if (figures[i].step_time >= batch.bounds[i] * (1 - kRounding)) continue;
       result_.broken_bound = {
-          .plan = plans_[i], .bound = asked.bounds[i], .step_time = figures[i].step_time};
+          .plan = plans_[i], .bound = batch.bounds[i], .step_time = figures[i].step_time};
     }
   }
 
   void Flush() {
     if (plans_.empty() || !result_.failure.ok()) return;
-    const Asked asked = WithoutSlow(AskBounds());
-    const auto figures = model_.Estimate(asked.plans, {.cancel = stop_questions_.get_token()});
+    const ModelBatch batch = WithoutSlow(AskBounds());
+    const auto figures = model_.Estimate(batch.plans, {.cancel = stop_questions_.get_token()});
     if (!figures.ok()) {
       if (absl::IsCancelled(figures.status())) {
         cause_ = (options_.stop ? options_.stop() : std::nullopt).value_or(StopCause::kCancelled);
@@ -202,7 +202,7 @@ class ModelSearch final : public PlanJudge {
       plans_.clear();
       return;
     }
-    CheckBounds(asked, *figures);
+    CheckBounds(batch, *figures);
     for (std::size_t i = 0; i < plans_.size(); ++i) Judge(plans_[i], (*figures)[i]);
     evaluated_ += static_cast<std::int64_t>(plans_.size());
     plans_.clear();
@@ -250,12 +250,12 @@ class ModelSearch final : public PlanJudge {
 
 }  // namespace
 
-ParallelPlan AskedForm(const ParallelPlan& plan, const Problem& problem) {
-  ParallelPlan asked = WithStatedSplit(plan, problem);
-  const std::vector<int>& layers = asked.layers_per_stage;
+ParallelPlan WithUnevenSplit(const ParallelPlan& plan, const Problem& problem) {
+  ParallelPlan stated = WithStatedSplit(plan, problem);
+  const std::vector<int>& layers = stated.layers_per_stage;
   const bool is_even = std::ranges::all_of(layers, [&](int n) { return n == layers.front(); });
-  if (is_even) asked.layers_per_stage.clear();
-  return asked;
+  if (is_even) stated.layers_per_stage.clear();
+  return stated;
 }
 
 ModelFound SearchByModel(const Problem& problem, const Calibration& calibration, PlanModel& model,

@@ -39,9 +39,9 @@ struct ModelFound {
   absl::Status failure = absl::OkStatus();
 };
 
-// Returns the plan in the form in which models are asked about it: with the framework's own split
-// of layers if that is uneven.
-ParallelPlan AskedForm(const ParallelPlan& plan, const Problem& problem);
+// Returns the plan in the form in which vendors' models are asked about it: its split of layers is
+// stated only if it is uneven. A plan that states none has its framework's.
+ParallelPlan WithUnevenSplit(const ParallelPlan& plan, const Problem& problem);
 
 // Walks the space, prunes what the rules that need no time reject and what does not fit by the
 // built-in memory model, asks `model` about the rest in large batches, and keeps the best plans by
