@@ -10,7 +10,7 @@
 // The table of plan fields. Keys, limits, defaults, requests, wire messages and the columns of
 // vendors' models are generated from its rows. tests/plan_fields compares the rows with what cannot
 // be generated: the .proto files, the C header and the Python reader of jobs. For adding a field
-// see docs/architecture.md, "A plan field".
+// see docs/architecture/next.md, "A plan field".
 
 namespace meshwright {
 
