@@ -112,8 +112,13 @@ constexpr FolderRule kFolders[] = {
     {.path = "cli/local",
      .may_use = "search_space/ recorder server/tuner/question server/process server/engine "
                 "server/launchers server/plugins server/convert cli/program cli/reports"},
-    {.path = "cli/commands", .may_use = "*"},
-    {.path = "cli", .may_use = "*"},
+    {.path = "cli/commands",
+     .may_use = "search_space/ vendor_models recorder estimator/model server/tuner/ proto/json "
+                "server/process server/engine server/plugins server/plugins/wire "
+                "server/plugins/conformance server/convert server/rpc/client cli/program cli/input "
+                "cli/reports cli/local"},
+    {.path = "cli",
+     .may_use = "search_space/base server/process server/engine cli/program cli/commands"},
 
     // Folders that are not part of the product.
     {.path = "vendor_models/templates",

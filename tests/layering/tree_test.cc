@@ -16,6 +16,7 @@
 
 #include "tests/layering/declarations.h"
 #include "tests/layering/folders.h"
+#include "tests/layering/page_paths.h"
 
 namespace meshwright {
 namespace {
@@ -113,9 +114,9 @@ std::string ReadFile(const std::filesystem::path& path) {
 
 const std::filesystem::path kRoot = MESHWRIGHT_SOURCE_DIR;
 
-// Returns every .h and .cc outside build/ and hidden folders, as paths from the root.
-std::vector<std::string> SourcesOfTheTree() {
-  std::vector<std::string> sources;
+// Returns every file outside build/ and hidden folders, as paths from the root.
+std::set<std::string> FilesOfTheTree() {
+  std::set<std::string> files;
   std::filesystem::recursive_directory_iterator entry(kRoot);
   for (; entry != std::filesystem::recursive_directory_iterator(); ++entry) {
     const std::string name = entry->path().filename().string();
@@ -123,13 +124,17 @@ std::vector<std::string> SourcesOfTheTree() {
         (name.starts_with('.') || (entry.depth() == 0 && name == "build"))) {
       entry.disable_recursion_pending();
     }
-    const std::string extension = entry->path().extension().string();
-    if (!entry->is_regular_file() || (extension != ".h" && extension != ".cc")) {
-      continue;
-    }
-    sources.push_back(entry->path().lexically_relative(kRoot).generic_string());
+    if (!entry->is_regular_file()) continue;
+    files.insert(entry->path().lexically_relative(kRoot).generic_string());
   }
-  std::ranges::sort(sources);
+  return files;
+}
+
+std::vector<std::string> SourcesOfTheTree() {
+  std::vector<std::string> sources;
+  for (const std::string& path : FilesOfTheTree()) {
+    if (path.ends_with(".h") || path.ends_with(".cc")) sources.push_back(path);
+  }
   return sources;
 }
 
@@ -171,6 +176,16 @@ TEST(TreeTest, ArchitectureNamesEveryFolder) {
     // EXPECT_THAT would print the whole page.
     EXPECT_NE(text.find(fmt::format("`{}/`", rule.path)), std::string::npos)
         << "docs/architecture.md does not name " << rule.path;
+  }
+}
+
+TEST(TreeTest, ArchitectureNamesNoPathThatIsGone) {
+  const std::set<std::string> files = FilesOfTheTree();
+  const std::vector<NamedPath> paths = PathsOnPage(ReadFile(kRoot / "docs" / "architecture.md"));
+  EXPECT_GT(paths.size(), 100U);
+  for (const NamedPath& named : paths) {
+    EXPECT_TRUE(IsThere(named.path, files))
+        << "docs/architecture.md:" << named.line << ": " << named.path << " is not there";
   }
 }
 
