@@ -34,7 +34,7 @@ std::span<const PruneRule> PruneRules() {
        .on_prefix = &CheckMemory,
        .on_plan = &CheckPlanMemory},
       {.name = kHistoryRule,
-       .what = "failed when it was run, or is modelled at no less than what ran out of memory",
+       .what = "failed when it ran, or needs at least as much memory as a plan that ran out of it",
        .on_prefix = &CheckHistory,
        .on_plan = &CheckPlanHistory},
       {.name = kDominanceRule,

@@ -73,7 +73,7 @@ class LineReader {
     has_ended_ = true;
     const TransferEnd expected = tally_.End();
     if (end == expected) return absl::OkStatus();
-    return Damaged(fmt::format("{} lines of SHA-256 {} came; the end names {} of {}",
+    return Damaged(fmt::format("{} lines with SHA-256 {}, but the last line names {} with {}",
                                expected.count, expected.sha256, end.count, end.sha256));
   }
 
@@ -100,7 +100,7 @@ class LineReader {
   absl::Status TakeOne(MeasurementRecord& measurement, ImportGroup& group) const {
     const auto question = questions_.find(measurement.question.digest);
     if (question == questions_.end()) {
-      return Damaged(fmt::format("question_digest = '{}'; no such question came before",
+      return Damaged(fmt::format("question_digest = '{}'; no earlier line has this question",
                                  measurement.question.digest));
     }
     measurement.question = question->second;
@@ -140,7 +140,7 @@ absl::Status ForEachGroup(const LineSource& lines, const ImportOptions& options,
 
 absl::Status Conflict(const MeasurementRecord& ours, const MeasurementRecord& theirs) {
   return WithReason(
-      absl::AlreadyExistsError(fmt::format("measurement '{}' is here with other content ({})",
+      absl::AlreadyExistsError(fmt::format("measurement '{}' is stored with other content ({})",
                                            ours.id, fmt::join(Differences(ours, theirs), "; "))),
       "IMPORT_CONFLICT");
 }
@@ -281,8 +281,8 @@ absl::StatusOr<ImportCounts> ImportMeasurements(const LineSource& lines,
   const absl::Status stored = StoreAll(lines, options, store, counts);
   if (stored.ok()) return counts;
   return WithMessage(
-      stored, fmt::format("{}; {} of {} measurements were imported, and the same import again "
-                          "takes in the others",
+      stored, fmt::format("{}; {} of {} measurements were imported; repeat the import to add the "
+                          "others",
                           std::string(stored.message()), counts.imported, checked->imported));
 }
 

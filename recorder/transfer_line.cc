@@ -293,7 +293,7 @@ std::vector<std::string> Differences(const MeasurementRecord& ours,
     const std::string mine = text(here, name);
     const std::string other = text(there, name);
     if (mine == other) continue;
-    differences.push_back(fmt::format("{}: {} here, {} in the import", name, mine, other));
+    differences.push_back(fmt::format("{}: {} stored, {} in the import", name, mine, other));
   }
   return differences;
 }

@@ -278,9 +278,9 @@ TEST(TransferTest, AConflictIsNamedOrOursStays) {
   EXPECT_TRUE(absl::IsAlreadyExists(conflict.status()));
   EXPECT_EQ(Reason(conflict.status()), "IMPORT_CONFLICT");
   EXPECT_EQ(std::string(conflict.status().message()),
-            "measurement 'full' is here with other content (calibration_id: \"\" here, \"c\" in "
-            "the import; note: \"ours\" here, \"note\" in the import; step_time_seconds: 2.0 here, "
-            "0.3333333333333333 in the import); nothing was imported");
+            "measurement 'full' is stored with other content (calibration_id: \"\" stored, \"c\" "
+            "in the import; note: \"ours\" stored, \"note\" in the import; step_time_seconds: 2.0 "
+            "stored, 0.3333333333333333 in the import); nothing was imported");
   EXPECT_EQ(*target.LastMeasurementSequence(), 1);
 
   const auto kept = Import(target, Export(source), {.policy = ConflictPolicy::kKeep});
@@ -398,8 +398,8 @@ TEST(ImportTest, AnImportThatFailsHalfwayIsCompletedByTheSame) {
   const auto failed = ImportMeasurements(SourceOf(lines), {}, access);
   EXPECT_EQ(Reason(failed.status()), "STORE_FULL");
   EXPECT_EQ(failed.status().message(),
-            fmt::format("the disk is full; {} of 1000 measurements were imported, and the same "
-                        "import again takes in the others",
+            fmt::format("the disk is full; {} of 1000 measurements were imported; repeat the "
+                        "import to add the others",
                         2 * kMostGroupRows));
   EXPECT_EQ(*recorder.LastMeasurementSequence(), 2 * kMostGroupRows);
 
