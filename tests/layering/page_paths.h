@@ -15,9 +15,9 @@ struct NamedPath {
 };
 
 // Returns the paths in backticks of a page in Markdown: texts with a slash, and names of sources
-// and pages. A place to be filled in (`<name>`) ends a path at the folder before it. Blocks of code,
-// build outputs, and sections whose heading begins with "Doors" are left out: the doors are for
-// folders that are not there yet.
+// and pages. A place to be filled in (`<name>`) ends a path at the folder before it. Blocks of
+// code, build outputs, and sections whose heading begins with "Doors" are left out: the doors are
+// for folders that are not there yet.
 std::vector<NamedPath> PathsOnPage(std::string_view page);
 
 // Returns true if one of the files is at the path, in the folder that it names, or ends in it:

@@ -211,7 +211,8 @@ absl::Status AddModelLines(const PreparedQuestion& question, const StudyControl&
     note(asked.ok() ? absl::UnavailableError(asked->fallback->reason) : asked.status());
     return absl::OkStatus();
   }
-  auto lines = asked->model->Explain(AskedForm(answer.plan.plan, question.problem), control.cancel);
+  auto lines =
+      asked->model->Explain(WithUnevenSplit(answer.plan.plan, question.problem), control.cancel);
   if (absl::IsCancelled(lines.status())) return lines.status();
   if (lines.ok()) {
     answer.model_lines = *std::move(lines);
