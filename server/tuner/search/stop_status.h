@@ -13,7 +13,7 @@ namespace meshwright {
 absl::Status StopStatus(StopCause cause, std::string_view seen);
 
 // Returns the error of work that is of no use unless its search is complete: CANCELLED, or
-// DEADLINE_EXCEEDED: "the deadline leaves no time `for_what`". Returns OK if neither ended the
+// DEADLINE_EXCEEDED: "the deadline is too short `for_what`". Returns OK if neither ended the
 // search.
 absl::Status CutStatus(StopCause cause, std::string_view for_what);
 
