@@ -234,8 +234,8 @@ void AddHistoryCommand(CLI::App& app, Program& program) {
   rows.add_option("--source", options->source,
                   "only from this source: trial, job_report, import or replay");
   rows.add_option("--order", options->order, "newest (default) or fastest");
-  CLI::App& learnt =
-      add("calibrations", "list what was learnt about chips, newest first", Calibrations);
+  CLI::App& learnt = add("calibrations",
+                         "list calibrations of chips by measured runs, newest first", Calibrations);
   learnt.add_option("--chip", options->rows.chip, "only for this chip (its id)");
   AddPageOptions(learnt, options->rows);
   CLI::App& out =

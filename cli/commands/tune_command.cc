@@ -71,8 +71,8 @@ absl::StatusOr<v1::GetStudyResponse> AskServer(const v1::TuneRequest& question, 
   if (const auto status = FollowStudy(client, id, show, interrupt.token()); !status.ok()) {
     if (!interrupt.token().stop_requested()) return status;
     return absl::CancelledError(fmt::format(
-        "stopped watching; the server goes on with {0}: meshwright study watch {0}, or study "
-        "cancel {0}",
+        "stopped watching, and the server continues the study; meshwright study watch {0} follows "
+        "it, study cancel {0} ends it",
         id));
   }
   return client.GetStudy(id);

@@ -70,8 +70,9 @@ void AddQuestionOptions(CLI::App& command, TuneFlags& flags) {
       ->required();
   command.add_option("--cluster", flags.cluster, "JSON file with the cluster: chips, nodes, links")
       ->required();
-  command.add_option("--baseline", flags.baseline,
-                     "JSON file with the plan to compare with (what one would choose by hand)");
+  command.add_option(
+      "--baseline", flags.baseline,
+      "JSON file with the plan to compare with (the one that you would choose by hand)");
   command.add_option("--top", flags.plan_count, "number of plans in the answer (5)");
   command.add_flag("--pareto", flags.pareto,
                    "also find the fastest plans that leave 10, 20 and 30 % of each device's memory "

@@ -82,7 +82,7 @@ std::string ModelReport(const ShownModel& shown) {
 }
 
 std::string TestTable(const std::vector<CalibrationTest>& tests) {
-  Table table({{.title = "test"}, {.title = "unit"}, {.title = "what is measured"}});
+  Table table({{.title = "test"}, {.title = "unit"}, {.title = "measurement"}});
   for (const CalibrationTest& test : tests) table.AddRow({test.name, test.unit, test.what});
   return table.Text("");
 }
@@ -102,7 +102,7 @@ std::string ModelCalibrationReport(const std::string& path, const StoredCalibrat
 }
 
 std::string CheckReport(const ConformanceReport& report) {
-  Table table({{.title = "check"}, {.title = "outcome"}, {.title = "what must hold"}});
+  Table table({{.title = "check"}, {.title = "outcome"}, {.title = "requirement"}});
   for (const CheckResult& check : report.checks) {
     table.AddRow({check.name, std::string(Word(check.outcome)), check.what});
   }

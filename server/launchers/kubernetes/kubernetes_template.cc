@@ -181,9 +181,8 @@ KubernetesStatusRow RowOf(const Json& json, const std::string& path, Violations&
   if (kind.has_value() && word == "failed") {
     row.end = JobEnd{.kind = *kind};
   } else if (!end.empty()) {
-    violations.push_back(
-        {path + "end", fmt::format("'{}'; must be one of {}, where state is failed", end,
-                                   AllowedWords<JobEndKind>())});
+    violations.push_back({path + "end", fmt::format("'{}'; must be one of {} if state is failed",
+                                                    end, AllowedWords<JobEndKind>())});
   }
   return row;
 }

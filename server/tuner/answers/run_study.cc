@@ -47,7 +47,7 @@ using Clock = std::chrono::steady_clock;
 
 // Returns the error of a search that ended before it had tried all plans and found none.
 absl::Status NothingYet(const SearchSummary& summary) {
-  return StopStatus(summary.stop_cause, fmt::format("after {} of {} plans nothing fits yet",
+  return StopStatus(summary.stop_cause, fmt::format("none of the first {} of {} plans fits",
                                                     summary.evaluated_count, summary.space_count));
 }
 
@@ -85,7 +85,8 @@ void NoteCut(const StudyRequest& request, const Problem& problem, const Calibrat
     return;
   }
   result.warnings.push_back(
-      fmt::format("strategy {} proves nothing: the plans are the best of {} that it tried",
+      fmt::format("strategy {} does not prove its answer: the plans are the best of {} that it "
+                  "tried",
                   request.strategy, result.search.evaluated_count));
 }
 

@@ -213,8 +213,10 @@ TEST(RunStudyTest, AStrategyThatIsAskedProvesNothing) {
   EXPECT_EQ(result.search.stop_cause, StopCause::kEvaluationLimit);
   EXPECT_EQ(result.search.evaluated_count, 300);
   EXPECT_GT(result.search.optimality_gap, 0);
-  EXPECT_THAT(result.warnings,
-              Contains(HasSubstr("evolutionary proves nothing: the plans are the best of 300")));
+  EXPECT_THAT(
+      result.warnings,
+      Contains(HasSubstr("evolutionary does not prove its answer: the plans are the best of "
+                         "300")));
   EXPECT_GE(result.plans.front().estimate.step_time,
             Result(LargerStudy()).plans.front().estimate.step_time);
   ExpectSamePlans(result, Result(request));
