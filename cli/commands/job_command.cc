@@ -88,7 +88,8 @@ absl::StatusOr<v1::ListJobReportsResponse> ListReports(const JobOptions& options
   *request.mutable_filter() = FilterOf(options.list);
   if (flags.server.empty()) {
     ASSIGN_OR_RETURN(Recorder store, OpenLocalReader(flags.store));
-    return ListJobReports(HistoryQueries(DirectAccess(store)), request);
+    ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
+    return ListJobReports(HistoryQueries(DirectAccess(store)), request, knowledge);
   }
   ASSIGN_OR_RETURN(Client client, Client::Connect(flags.server));
   return client.ListJobReports(request);

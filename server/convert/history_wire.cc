@@ -136,8 +136,9 @@ v1::Measurement ToWire(const MeasurementRecord& record) {
   return wire;
 }
 
-absl::StatusOr<v1::ListJobReportsResponse> ListJobReports(
-    const HistoryQueries& history, const v1::ListJobReportsRequest& request) {
+absl::StatusOr<v1::ListJobReportsResponse> ListJobReports(const HistoryQueries& history,
+                                                          const v1::ListJobReportsRequest& request,
+                                                          const Knowledge& knowledge) {
   ASSIGN_OR_RETURN(const MeasurementFilter filter, FilterOf(request));
   if (request.filter().has_source() && request.filter().source() != "job_report") {
     return InvalidFields({{.field = "filter.source",
@@ -145,7 +146,8 @@ absl::StatusOr<v1::ListJobReportsResponse> ListJobReports(
                                                       request.filter().source())}});
   }
   ASSIGN_OR_RETURN(const JobReportPage reports,
-                   history.ListJobReports(filter, request.page_size(), request.page_token()));
+                   history.ListJobReports(filter, request.page_size(), request.page_token(),
+                                          knowledge, ProtobufCodec(knowledge)));
   v1::ListJobReportsResponse response;
   response.set_next_page_token(reports.page.next_page_token);
   for (const MeasurementRecord& record : reports.page.measurements) {

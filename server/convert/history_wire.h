@@ -13,6 +13,7 @@
 #include "recorder/transfer.h"
 #include "server/engine/history_queries.h"
 #include "server/engine/study_codec.h"
+#include "server/tuner/question/knowledge.h"
 
 namespace meshwright {
 
@@ -23,7 +24,8 @@ namespace meshwright {
 v1::Measurement ToWire(const MeasurementRecord& record);
 
 absl::StatusOr<v1::ListJobReportsResponse> ListJobReports(const HistoryQueries& history,
-                                                          const v1::ListJobReportsRequest& request);
+                                                          const v1::ListJobReportsRequest& request,
+                                                          const Knowledge& knowledge);
 absl::StatusOr<v1::ListMeasurementsResponse> ListMeasurements(
     const HistoryQueries& history, const v1::ListMeasurementsRequest& request);
 // Answers with one measurement, including its question and plan.

@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
+#include <vector>
 
 #include "estimator/learning/interval.h"
+#include "recorder/recorder.h"
 #include "search_space/base/status.h"
 #include "search_space/spec/choices.h"
 
@@ -15,9 +18,11 @@ namespace {
 
 // The mean of independent runs is off by this many standard deviations by chance in 1 of 370 cases.
 constexpr double kChance = 3;
-// The number of runs to read. It is higher than the number that counts, because runs without an
-// interval are skipped.
-constexpr int kLookedAt = 100;
+// The number of runs to read at once. It is higher than the number that counts, because runs
+// without an interval are skipped.
+constexpr int kPage = 100;
+// The most runs to read, to find those that count among runs that teach nothing.
+constexpr int kMostLookedAt = 1000;
 
 // Returns how far the run is from what was expected, in standard deviations of its own interval.
 // The two sides of the interval may differ.
@@ -31,6 +36,29 @@ std::optional<double> DeviationOf(const MeasurementRecord& run) {
   const double deviation = residual / side * kCentral80;
   if (!(side > 0) || !std::isfinite(deviation)) return std::nullopt;
   return deviation;
+}
+
+// Returns the newest runs of the filter that teach and have an interval, at most kMostDriftRuns.
+absl::StatusOr<std::vector<MeasurementRecord>> NewestRuns(MeasuredRows& rows,
+                                                          const MeasurementFilter& filter) {
+  std::vector<MeasurementRecord> runs;
+  std::string page_token;
+  for (int looked_at = 0; looked_at < kMostLookedAt; looked_at += kPage) {
+    // The order is by time and not by number, because an import gives new numbers to old runs.
+    ASSIGN_OR_RETURN(
+        MeasurementPage page,
+        rows.recorder().ListMeasurements(filter, MeasurementOrder::kLatest, kPage, page_token));
+    for (MeasurementRecord& run : page.measurements) {
+      if (!DeviationOf(run).has_value()) continue;
+      ASSIGN_OR_RETURN(const MeasuredRow measured, rows.Read(run));
+      if (!measured.row.has_value()) continue;
+      runs.push_back(std::move(run));
+      if (std::ssize(runs) == kMostDriftRuns) return runs;
+    }
+    page_token = std::move(page.next_page_token);
+    if (page_token.empty()) break;
+  }
+  return runs;
 }
 
 }  // namespace
@@ -54,7 +82,7 @@ std::optional<Drift> FindDrift(std::span<const MeasurementRecord> newest_first) 
 }
 
 absl::StatusOr<std::optional<std::string>> DriftWarning(
-    const Recorder& store, std::string_view chip, std::string_view framework,
+    MeasuredRows& rows, std::string_view chip, std::string_view framework,
     std::optional<std::int64_t> up_to_sequence) {
   const MeasurementFilter filter = {
       .chip = std::string(chip),
@@ -63,10 +91,8 @@ absl::StatusOr<std::optional<std::string>> DriftWarning(
       .outcome = Outcome::kOk,
       .up_to_sequence = up_to_sequence,
       .has_interval = true};
-  // The order is by time and not by number, because an import gives new numbers to old runs.
-  ASSIGN_OR_RETURN(const MeasurementPage page,
-                   store.ListMeasurements(filter, MeasurementOrder::kLatest, kLookedAt, ""));
-  const std::optional<Drift> drift = FindDrift(page.measurements);
+  ASSIGN_OR_RETURN(const std::vector<MeasurementRecord> runs, NewestRuns(rows, filter));
+  const std::optional<Drift> drift = FindDrift(runs);
   if (!drift.has_value()) return std::nullopt;
   return fmt::format(
       "drift: the newest {} runs on {} under {} took {:.2f} times their expected step times, which "

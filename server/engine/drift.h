@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "recorder/history_records.h"
-#include "recorder/recorder.h"
+#include "server/engine/measured_rows.h"
 
 namespace meshwright {
 
@@ -31,9 +31,9 @@ inline constexpr int kLeastDriftRuns = 3;
 std::optional<Drift> FindDrift(std::span<const MeasurementRecord> newest_first);
 
 // Returns a warning for a user whose answer relies on the chip, based on the trials and job reports
-// up to a number (absent: all). Returns nullopt if there is no drift.
-absl::StatusOr<std::optional<std::string>> DriftWarning(const Recorder& store,
-                                                        std::string_view chip,
+// up to a number (absent: all) from which something is learnt. Returns nullopt if there is no
+// drift.
+absl::StatusOr<std::optional<std::string>> DriftWarning(MeasuredRows& rows, std::string_view chip,
                                                         std::string_view framework,
                                                         std::optional<std::int64_t> up_to_sequence);
 

@@ -8,6 +8,7 @@
 
 #include "search_space/base/status.h"
 #include "server/engine/drift.h"
+#include "server/engine/measured_rows.h"
 
 namespace meshwright {
 
@@ -73,7 +74,9 @@ absl::Status HistoryQueries::Export(const MeasurementFilter& filter, const LineS
 
 absl::StatusOr<JobReportPage> HistoryQueries::ListJobReports(MeasurementFilter filter,
                                                              int page_size,
-                                                             std::string_view page_token) const {
+                                                             std::string_view page_token,
+                                                             const Knowledge& knowledge,
+                                                             const StudyCodec& codec) const {
   filter.sources = {MeasurementSource::kJobReport};
   return ReadFrom(store_, [&](const Recorder& recorder) -> absl::StatusOr<JobReportPage> {
     JobReportPage reports;
@@ -83,9 +86,10 @@ absl::StatusOr<JobReportPage> HistoryQueries::ListJobReports(MeasurementFilter f
     for (const MeasurementRecord& record : reports.page.measurements) {
       chips.emplace(record.question.chip, record.question.framework);
     }
+    MeasuredRows rows(recorder, knowledge, codec);
     for (const auto& [chip, framework] : chips) {
       ASSIGN_OR_RETURN(std::optional<std::string> warning,
-                       DriftWarning(recorder, chip, framework, filter.up_to_sequence));
+                       DriftWarning(rows, chip, framework, filter.up_to_sequence));
       if (warning.has_value()) reports.warnings.push_back(*std::move(warning));
     }
     return reports;

@@ -15,6 +15,8 @@
 #include "recorder/store_access.h"
 #include "recorder/transfer.h"
 #include "recorder/trial_records.h"
+#include "server/engine/study_codec.h"
+#include "server/tuner/question/knowledge.h"
 
 namespace meshwright {
 
@@ -57,10 +59,12 @@ class HistoryQueries {
   [[nodiscard]] absl::Status Export(const MeasurementFilter& filter, const LineSink& sink) const;
 
   // Lists, newest first, the measurements that came as job reports and pass the filter. The sources
-  // that the filter states are ignored.
+  // that the filter states are ignored. `knowledge` and `codec` tell which runs count as drift.
   [[nodiscard]] absl::StatusOr<JobReportPage> ListJobReports(MeasurementFilter filter,
                                                              int page_size,
-                                                             std::string_view page_token) const;
+                                                             std::string_view page_token,
+                                                             const Knowledge& knowledge,
+                                                             const StudyCodec& codec) const;
 
   // Copies the store to a new file beside it while others read and write: "history-LABEL.db" for
   // "history.db". Returns FAILED_PRECONDITION for a store in memory.

@@ -14,6 +14,7 @@
 #include "search_space/spec/estimate.h"
 #include "search_space/spec/plan.h"
 #include "server/engine/drift.h"
+#include "server/engine/measured_rows.h"
 #include "server/engine/measurement.h"
 #include "server/engine/store_history.h"
 #include "server/engine/study_id.h"
@@ -120,13 +121,18 @@ absl::Status Insert(Recorder& store, std::span<const MeasurementRecord> measurem
   for (InsertedMeasurement& one : inserted) {
     kept.push_back({.measurement = std::move(one.measurement)});
   }
+  return absl::OkStatus();
+}
+
+// Puts the drift of each chip and framework among the reports with the last report of it.
+absl::Status WarnOfDrift(MeasuredRows& rows, std::vector<KeptReport>& kept) {
   std::set<std::pair<std::string, std::string>> warned;
   for (auto report = kept.rbegin(); report != kept.rend(); ++report) {
     const QuestionRecord& question = report->measurement.question;
     if (!warned.emplace(question.chip, question.framework).second) continue;
     ASSIGN_OR_RETURN(
         std::optional<std::string> warning,
-        DriftWarning(store, question.chip, question.framework, report->measurement.sequence));
+        DriftWarning(rows, question.chip, question.framework, report->measurement.sequence));
     if (warning.has_value()) report->warnings.push_back(*std::move(warning));
   }
   return absl::OkStatus();
@@ -185,8 +191,13 @@ absl::StatusOr<std::vector<KeptReport>> KeepJobReports(std::span<const JobReport
     measurements.push_back(std::move(measurement));
   }
   std::vector<KeptReport> kept;
-  RETURN_IF_ERROR(
-      store.write([&](Recorder& open) { return Insert(open, measurements, calibrations, kept); }));
+  RETURN_IF_ERROR(store.write([&](Recorder& open) -> absl::Status {
+    if (absl::Status status = Insert(open, measurements, calibrations, kept); !status.ok()) {
+      return status;
+    }
+    MeasuredRows rows(open, knowledge, codec);
+    return WarnOfDrift(rows, kept);
+  }));
   return kept;
 }
 

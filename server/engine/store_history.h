@@ -15,9 +15,8 @@ namespace meshwright {
 // These are the ones on its chip under its framework: those of its own job first and then the
 // newest, at most kMostStoreRows in total. Measurements from a table that stands in for a cluster
 // are excluded. Measurements never change, so the same number gives the same rows at any time. A
-// measurement is left out, with a warning, if this program cannot read it, if today's facts do not
-// allow its plan or question, or if it claims more than the peak of the devices. Another warning
-// tells of drift of the chip.
+// warning counts the measurements that are left out because nothing can be learnt from them
+// (MeasuredRows). Another warning tells of drift of the chip.
 absl::StatusOr<StoreHistory> ReadStoreHistory(const Recorder& recorder, const Problem& problem,
                                               const Knowledge& knowledge, const StudyCodec& codec,
                                               std::int64_t up_to_sequence);

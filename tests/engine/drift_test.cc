@@ -15,7 +15,12 @@
 #include "recorder/store_access.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/choices.h"
+#include "search_space/spec/plan.h"
+#include "server/engine/measured_rows.h"
+#include "server/engine/study_codec.h"
+#include "server/tuner/question/problem.h"
 #include "tests/recorder/line_source.h"
+#include "tests/tuner/questions.h"
 
 namespace meshwright {
 namespace {
@@ -24,13 +29,17 @@ using testing::HasSubstr;
 
 constexpr char kChip[] = "a-chip";
 constexpr char kFramework[] = "a-framework";
+constexpr char kQuestion[] = "tiny";
 
 // Returns a run of a plan that was expected to take 10 s, 8 s .. 12.5 s. Each side of the interval
 // is log(1.25).
 MeasurementRecord RunOf(double seconds) {
   return {.source = MeasurementSource::kJobReport,
-          .question = {.digest = "q", .chip = kChip, .framework = kFramework},
-          .plan_key = "k",
+          .question = {.digest = kQuestion,
+                       .chip = kChip,
+                       .framework = kFramework,
+                       .question = kQuestion},
+          .plan_key = MakePlanKey(TinyCandidates().front()).text,
           .plan_digest = "d",
           .outcome = Outcome::kOk,
           .step_time = Seconds(seconds),
@@ -102,18 +111,36 @@ absl::StatusOr<Recorder> StoreOf(const std::vector<double>& seconds) {
   return store;
 }
 
+// Reads TinyQuestion and nothing else.
+StudyCodec Codec() {
+  return {.decode_question = [](std::string_view text) -> absl::StatusOr<Question> {
+    if (text != kQuestion) return absl::DataLossError("another program's");
+    return TinyQuestion();
+  }};
+}
+
+absl::StatusOr<std::optional<std::string>> WarningOf(const Recorder& store,
+                                                     std::string_view framework = kFramework,
+                                                     std::optional<std::int64_t> up_to = {}) {
+  const StudyCodec codec = Codec();
+  MeasuredRows rows(store, Known(), codec);
+  return DriftWarning(rows, kChip, framework, up_to);
+}
+
 TEST(DriftWarning, IsOfTheStoresNewestRunsUpToANumber) {
   const auto store = StoreOf({10, 10, 10, 20, 20, 20, 20});
   ASSERT_TRUE(store.ok()) << store.status();
-  const auto now = DriftWarning(*store, kChip, kFramework, {});
+  const auto now = WarningOf(*store);
   ASSERT_TRUE(now.ok()) << now.status();
   ASSERT_TRUE(now->has_value());
   EXPECT_THAT(**now, HasSubstr("the newest 7 runs on a-chip under a-framework"));
-  const auto before = DriftWarning(*store, kChip, kFramework, 4);
+  const auto before = WarningOf(*store, kFramework, 4);
   ASSERT_TRUE(before.ok()) << before.status();
   EXPECT_FALSE(before->has_value());
-  EXPECT_FALSE(DriftWarning(*store, kChip, "another", {})->has_value());
-  EXPECT_FALSE(DriftWarning(*store, "another", kFramework, {})->has_value());
+  EXPECT_FALSE(WarningOf(*store, "another")->has_value());
+  const StudyCodec codec = Codec();
+  MeasuredRows rows(*store, Known(), codec);
+  EXPECT_FALSE(DriftWarning(rows, "another", kFramework, {})->has_value());
 }
 
 // Returns a store with eight reports of today that drift.
@@ -136,7 +163,7 @@ std::vector<MeasurementRecord> ManyRuns(const MeasurementRecord& run) {
 }
 
 void ExpectTwice(const Recorder& store) {
-  const auto warning = DriftWarning(store, kChip, kFramework, {});
+  const auto warning = WarningOf(store);
   ASSERT_TRUE(warning.ok()) << warning.status();
   ASSERT_TRUE(warning->has_value());
   EXPECT_THAT(**warning, HasSubstr("the newest 8 runs"));
@@ -176,6 +203,62 @@ TEST(DriftWarning, RunsWithoutAnExpectationHideNothing) {
   ASSERT_TRUE(store->InsertMeasurements(ManyRuns(unjudged)).ok());
   ExpectTwice(*store);
 }
+
+// A way in which nothing is learnt from a measurement.
+struct RefusedCase {
+  std::string name;
+  void (*spoil)(MeasurementRecord& run);
+};
+
+class RefusedRunTest : public testing::TestWithParam<RefusedCase> {};
+
+// Learning leaves such runs out, and drift does too: they neither are a drift nor hide one.
+TEST_P(RefusedRunTest, IsNoDrift) {
+  auto store = StoreOf({10, 11, 9});
+  ASSERT_TRUE(store.ok()) << store.status();
+  MeasurementRecord refused = RunOf(20);
+  refused.time_ms = 3000;
+  GetParam().spoil(refused);
+  std::vector<MeasurementRecord> runs(8, refused);
+  for (std::size_t i = 0; i < runs.size(); ++i) runs[i].id = "refused-" + std::to_string(i);
+  ASSERT_TRUE(store->InsertMeasurements(runs).ok());
+  const auto warning = WarningOf(*store);
+  ASSERT_TRUE(warning.ok()) << warning.status();
+  EXPECT_FALSE(warning->has_value()) << **warning;
+}
+
+TEST_P(RefusedRunTest, HidesNoDrift) {
+  auto store = DriftingStore();
+  ASSERT_TRUE(store.ok()) << store.status();
+  MeasurementRecord refused = RunOf(10);
+  refused.time_ms = 3000;
+  GetParam().spoil(refused);
+  std::vector<MeasurementRecord> runs(150, refused);  // more than are read at once
+  for (std::size_t i = 0; i < runs.size(); ++i) runs[i].id = "refused-" + std::to_string(i);
+  ASSERT_TRUE(store->InsertMeasurements(runs).ok());
+  ExpectTwice(*store);
+}
+
+// The tiny model's 83 million parameters, 16 x 1024 tokens and 6 operations each are 8e12
+// operations; four A100 have 1.2e15 a second, so that no step is shorter than 6 ms.
+const RefusedCase kRefusedCases[] = {
+    {"an_unreadable_plan", [](MeasurementRecord& run) { run.plan_key = "k"; }},
+    {"a_plan_for_other_devices",
+     [](MeasurementRecord& run) {
+       ParallelPlan plan = TinyCandidates().front();
+       plan.data_parallel = 8;
+       run.plan_key = MakePlanKey(plan).text;
+     }},
+    {"an_unreadable_question",
+     [](MeasurementRecord& run) { run.question.digest = run.question.question = "theirs"; }},
+    {"faster_than_the_devices",
+     [](MeasurementRecord& run) {
+       run.step_time = Seconds(1e-4);
+       run.expected = {.step_time = Seconds(1e-3), .low = Seconds(8e-4), .high = Seconds(1.2e-3)};
+     }},
+};
+INSTANTIATE_TEST_SUITE_P(All, RefusedRunTest, testing::ValuesIn(kRefusedCases),
+                         [](const auto& c) { return c.param.name; });
 
 }  // namespace
 }  // namespace meshwright

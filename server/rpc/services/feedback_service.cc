@@ -44,7 +44,8 @@ class FeedbackService final : public v1::FeedbackService::CallbackService {
                                            const v1::ListJobReportsRequest* request,
                                            v1::ListJobReportsResponse* response) override {
     return Answer(*context, "ListJobReports", *request, [&]() -> absl::Status {
-      ASSIGN_OR_RETURN(*response, meshwright::ListJobReports(context_.engine.queries(), *request));
+      ASSIGN_OR_RETURN(*response, meshwright::ListJobReports(context_.engine.queries(), *request,
+                                                             context_.knowledge));
       return absl::OkStatus();
     });
   }
