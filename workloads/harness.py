@@ -27,7 +27,9 @@ _RANK_VARIABLES = ("RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLU
 _COUNT_VARIABLES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMIX_SIZE", "PMI_SIZE", "SLURM_NTASKS", "NNODES")
 
 
-def main(argv):
+def main(argv, now=time.monotonic):
+    """Runs the harness and returns its exit code. `now` returns the time that the limits are held
+    against."""
     own, command = _split(argv)
     parser = _parser()
     args = parser.parse_args(own)
@@ -56,11 +58,12 @@ def main(argv):
     os.environ[ATTEMPT_VARIABLE] = args.attempt
     if rank != measuring_rank:
         return _run_unmeasured(args, command, rules, notable)
-    return _measure(args, command, job_format, rules, notable)
+    return _measure(args, command, (job_format, rules, notable), now)
 
 
-def _measure(args, command, job_format, rules, notable):
+def _measure(args, command, reads, now):
     """Runs the command, writes the result and returns our exit code."""
+    job_format, rules, notable = reads
     start_ms = int(time.time() * 1000)
     path = os.path.join(args.folder, args.attempt)
     try:
@@ -71,10 +74,10 @@ def _measure(args, command, job_format, rules, notable):
         return failures.EXIT_CODES["launch_error"]
     masker = Masker(os.environ, command)
     output = Output(output_file, masker, notable)
-    progress = result.Progress(progress_file, args.attempt, args.token)
+    progress = result.Progress(progress_file, args.attempt, args.token, now)
     tools = machine.table()
     suspects = Suspects(tools, args.attempt)
-    run = Run(_limits(args), job_format, output, progress, suspects)
+    run = Run(_limits(args), job_format, output, progress, suspects, now)
     environment = machine.describe(tools, masker)
 
     run.run(command)

@@ -1,6 +1,7 @@
 """Tests the parts of the harness separately: harness_parts_test.py"""
 
 import ast
+import io
 import json
 import os
 import pathlib
@@ -16,7 +17,7 @@ WORKLOADS = FOLDER.parent.parent / "workloads"
 sys.path[:0] = [str(WORKLOADS), str(FOLDER.parent)]
 
 from events.wait_for import wait_until  # noqa: E402
-from measure import formats, machine  # noqa: E402
+from measure import formats, machine, result  # noqa: E402
 from measure.masking import MASK, Masker  # noqa: E402
 from measure.output import KEPT_BYTES, LINE_BYTES, Lines, Output  # noqa: E402
 from measure.suspects import Sample, Suspects  # noqa: E402
@@ -388,6 +389,23 @@ class SuspectsTest(unittest.TestCase):
         reason = next(row for row in suspects.reasons() if row["reason"] == "device_throttled")
         self.assertEqual(reason["times"], 1)
         self.assertIn("1, Not Active, Active", reason["message"])
+
+
+class ProgressTest(unittest.TestCase):
+    # seconds, steps, a line is written
+    LOOKS = [(0, 0, True), (0.25, 1, False), (0.99, 1, False), (1, 1, True), (1.5, 2, False), (2, 2, True),
+             (9, 2, False), (11.9, 2, False), (12, 2, True), (12.5, 3, False), (13, 3, True)]
+
+    def test_changes_are_told_once_a_second_and_silence_every_ten(self):
+        now, file = 0.0, io.StringIO()
+        progress = result.Progress(file, "a1", 7, now=lambda: now)
+        for now, steps, is_written in self.LOOKS:
+            before = file.tell()
+            progress.show("MEASURING", steps, 0.5)
+            self.assertEqual(file.tell() > before, is_written, now)
+        last = json.loads(file.getvalue().splitlines()[-1])
+        self.assertEqual((last["attempt"], last["token"], last["state"], last["steps"], last["step_time_seconds"]),
+                         ("a1", 7, "MEASURING", 3, 0.5))
 
 
 class SourceTest(unittest.TestCase):

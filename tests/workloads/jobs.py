@@ -16,6 +16,7 @@ from events.wait_for import wait_until
 
 WORKLOADS = TESTS.parent / "workloads"
 HARNESS = WORKLOADS / "harness.py"
+STEPPED_HARNESS = TESTS / "workloads" / "stepped_harness.py"
 CODES = {"ok": 0, "oom_device": 40, "oom_host": 41, "invalid_config": 42, "numeric": 43, "hang": 44, "crash": 45,
          "timeout": 46, "start_timeout": 47, "node_failure": 48, "launch_error": 49, "metrics_missing": 50,
          "cancelled": 51}
@@ -31,6 +32,17 @@ def step(number, seconds=0.01, **more):
 def steps(count, seconds=0.01, first=1):
     for number in range(first, first + count):
         step(number, seconds)
+"""
+
+# Precedes the text of jobs that wait for the clock of stepped_harness.py.
+WAITING = """
+sys.path.insert(0, {tests!r})
+from events.wait_for import wait_until
+
+def wait_for_clock():
+    if not wait_until(lambda: os.path.exists({passed!r})):
+        sys.exit("the clock does not go on")
+
 """
 
 
@@ -59,6 +71,15 @@ class Folder(unittest.TestCase):
     def of(self, *command, options=()):
         return [sys.executable, HARNESS, "--attempt", "a1", "--token", "7", "--folder", self.results, *options, "--",
                 *command]
+
+    def stepped(self, step_count, seconds, job, *options):
+        """Returns the same for a harness whose clock stands still until it has read that many
+        steps. Then so many seconds pass, and the job's `wait_for_clock` returns if they are within
+        the limits."""
+        passed = str(self.folder / "passed")
+        waiting = WAITING.format(tests=str(TESTS), passed=passed)
+        python, _, *arguments = self.command(waiting + textwrap.dedent(job), *options)
+        return [python, STEPPED_HARNESS, str(step_count), str(seconds), passed, *arguments]
 
     def finished(self, command):
         return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.environment,

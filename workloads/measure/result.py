@@ -105,16 +105,18 @@ def _finite(value):
 
 
 class Progress:
-    """Appends a line if something changed, at most one per second."""
+    """Appends a line if something changed, at most one per second by the monotonic time that `now`
+    returns."""
 
-    def __init__(self, file, attempt, token):
+    def __init__(self, file, attempt, token, now=time.monotonic):
         self._file = file
         self._same = {"meshwright_progress": 1, "attempt": attempt, "token": token}
+        self._now = now
         self._last = None
         self._last_time = None
 
     def show(self, state, steps, step_time_seconds):
-        now = time.monotonic()
+        now = self._now()
         line = {"state": state, "steps": steps, "step_time_seconds": step_time_seconds}
         wait = _QUIET_SECONDS if line == self._last else _BUSY_SECONDS
         if self._last_time is not None and now - self._last_time < wait:

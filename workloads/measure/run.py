@@ -42,14 +42,16 @@ class Ending:
 
 class Run:
     """One run of the command. It takes over TERM, INT and HUP. After run(), it holds `ending` (None
-    if the command ended by itself), `ended` (the keeper's report), and what was read."""
+    if the command ended by itself), `ended` (the keeper's report), and what was read. `now` returns
+    the monotonic time that the limits are held against."""
 
-    def __init__(self, limits, job_format, output, progress, suspects):
+    def __init__(self, limits, job_format, output, progress, suspects, now=time.monotonic):
         self._limits = limits
         self._format = job_format
         self._output = output
         self._progress = progress
         self._suspects = suspects
+        self._now = now
         self._started = self._moved = None  # monotonic times
         self._stopping = None  # the signal that we received
         self._untimed = 0  # lines of steps without a time, before the first with a time
@@ -78,7 +80,7 @@ class Run:
         os.set_blocking(wake_write, False)
         signal.set_wakeup_fd(wake_write)
         oom_kills = oom_kill_count()
-        self._started = time.monotonic()
+        self._started = self._now()
         command = Kept(argv)
         watched = {command.output, command.reports, wake}
         while self.ended is None:
@@ -127,7 +129,7 @@ class Run:
         if "step_time_seconds" in found:
             was_measuring = bool(self.times.measured)
             if self.times.add(found["step_time_seconds"], found.get("step"), found.get("is_warmup")):
-                self._moved = time.monotonic()
+                self._moved = self._now()
             if self.times.measured and not was_measuring:
                 self._suspects.begin()
         elif "step" in found and not len(self.times):
@@ -153,7 +155,7 @@ class Run:
 
     def _watch(self, command):
         """Notices signals and limits, and ends the command if there is a reason."""
-        now = time.monotonic()
+        now = self._now()
         limits = self._limits
         if self._stopping is not None:
             name = signal.Signals(self._stopping).name
