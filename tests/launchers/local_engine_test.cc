@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <optional>
 
 #include "search_space/base/units.h"
 #include "server/launchers/jobs/job_engine.h"
@@ -104,6 +105,32 @@ TEST_P(LocalEngineTest, CancelledWhileItWaits) {
   EXPECT_FALSE(cancelled.run_time.has_value());
   EXPECT_TRUE(engine_->Cancel(HandleOf(first)).ok());
   Until(JobState::kEnded, first);
+}
+
+// The supervisor, which has gone, wrote when the job took its slots and when it ended.
+TEST_P(LocalEngineTest, RanFromTakingItsSlotsToItsEnd) {
+  struct Case {
+    const char* running;  // nullptr: there is no such file
+    const char* exit;
+    std::optional<Seconds> time;
+  };
+  const Case cases[] = {
+      {"2000", "0 exited 5500", Seconds(3.5)},    {"2000", "143 cancelled 2000", Seconds(0)},
+      {"2000", "0 exited 1999", std::nullopt},  // the clock was set back
+      {"2000", "0 exited", std::nullopt},         {"soon", "0 exited 5500", std::nullopt},
+      {nullptr, "0 cancelled 5500", std::nullopt}};
+  for (const Case& c : cases) {
+    const JobSpec spec = Script("true");
+    const auto write = [&](const char* name, const char* text) {
+      std::ofstream(folder_ + "/" + spec.attempt_id + name) << text << "\n";
+    };
+    write(".pid", "999999999 1");
+    if (c.running != nullptr) write(".running", c.running);
+    write(".exit", c.exit);
+    const JobStatus status = Until(JobState::kEnded, spec);
+    EXPECT_EQ(status.state, JobState::kEnded);
+    EXPECT_EQ(status.run_time, c.time) << c.exit;
+  }
 }
 
 TEST_P(LocalEngineTest, TimeLimit) {
