@@ -77,9 +77,15 @@ TEST_F(JobLauncherTest, TimeLimitOfTheEngine) {
 // A plan that needs longer than the rest of a budget has shown nothing.
 TEST_F(JobLauncherTest, WhatIsLeftOfABudgetIsALimit) {
   engine_->statuses["s-t1-a1"] = {Running(), Ended({.kind = JobEndKind::kTimeLimit})};
-  EXPECT_EQ(Run(Seconds(90))->outcome, TrialOutcome(Cancelled()));
+  engine_->statuses["s-t1-a1"].back().run_time = Seconds(91);
+  const auto cut = Run(Seconds(90));
+  ASSERT_TRUE(cut.ok()) << cut.status();
+  EXPECT_EQ(cut->outcome, TrialOutcome(Cancelled()));
+  EXPECT_EQ(cut->time, Seconds(91));  // which the budget counts
+  EXPECT_EQ(cut->failure_class, "budget");
   EXPECT_EQ(notes_.last.failure_class, "budget");
   EXPECT_THAT(notes_.last.message, HasSubstr("time budget was used up"));
+  EXPECT_EQ(engine_->submitted.size(), 1u);  // it is not tried again
   EXPECT_EQ(engine_->submitted.back().time_limit, Seconds(90));
   engine_->statuses["s-t1-a1"] = {Running(), Ended({.kind = JobEndKind::kTimeLimit})};
   EXPECT_EQ(Run(Seconds(5000))->outcome, TrialOutcome(TimedOut()));

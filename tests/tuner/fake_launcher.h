@@ -22,7 +22,7 @@ class FakeLauncher final : public Launcher {
     if (submitted.size() == fails_at) return absl::UnavailableError("no scheduler");
     submitted.push_back(job.plan);
     times_left.push_back(job.time_left);
-    running_ = {.id = job.id, .outcome = run_(job.plan), .time = Seconds(100)};
+    running_ = {.id = job.id, .outcome = run_(job.plan), .time = time};
     waits_ = 0;
     return absl::OkStatus();
   }
@@ -38,6 +38,7 @@ class FakeLauncher final : public Launcher {
   std::vector<ParallelPlan> submitted;
   std::vector<std::optional<Seconds>> times_left;
   std::size_t fails_at = 1000;
+  Seconds time = Seconds(100);  // that a job takes
   bool hangs = false;
   bool hangs_until_cancelled = false;
   int cancels = 0;

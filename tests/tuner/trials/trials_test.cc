@@ -306,6 +306,24 @@ TEST(RunTrialsTest, WhatIsLeftOfTheBudgetsIsReserved) {
   EXPECT_EQ(free.times_left, (std::vector<std::optional<Seconds>>{std::nullopt}));
 }
 
+// A job that what was left of the budget has ended has shown nothing of its plan, and its time is
+// spent. A trial is expected to take 8 x (120 + 10 x 3 s) = 1,200 of the device time, or 1,280 with
+// 4 s. The first takes 8 x 200, so that 2,900 - 1,600 = 1,300 are left for the second: 162.5 s.
+TEST(RunTrialsTest, ATrialThatTheBudgetCutsIsSpentAndTeachesNothing) {
+  FakeLauncher launcher([begun = 0](const ParallelPlan& /*plan*/) mutable -> TrialOutcome {
+    return ++begun == 1 ? After(3) : TrialOutcome(Cancelled());
+  });
+  launcher.time = Seconds(200);
+  const TrialBudget budget = {.trials = 9, .device_time = Seconds(2900), .stop_within = 0};
+  const TrialsRun run = RunAll(launcher, {.budget = budget, .device_count = 8});
+  EXPECT_EQ(launcher.times_left,
+            (std::vector<std::optional<Seconds>>{Seconds(362.5), Seconds(162.5)}));
+  ASSERT_EQ(run.tried.size(), 2u);
+  EXPECT_EQ(run.tried[1].outcome, TrialOutcome(Cancelled()));
+  EXPECT_EQ(run.summary.device_time, Seconds(3200));
+  EXPECT_EQ(run.summary.stop, TrialStop::kDeviceTimeLimit);
+}
+
 TEST(RunTrialsTest, EndsWhenNothingIsWorthATrial) {
   TrialOptions options = {.budget = {.trials = 9, .stop_within = 0.02}};
   // The others are modelled a third slower and more: nothing to be gained after the first.
