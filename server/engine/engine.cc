@@ -204,10 +204,10 @@ absl::StatusOr<StudyAnswer> Engine::State::Answer(const std::string& id,
     cancel = studies.Running(id)->cancel.get_token();
     leave = studies.Running(id)->leave.get_token();
   }
-  const Clock::time_point start = Clock::now();
+  const Clock::time_point start = hooks.now();
   std::optional<Clock::time_point> last;
   const auto on_progress = [&](const Progress& progress) {
-    const Clock::time_point now = Clock::now();
+    const Clock::time_point now = hooks.now();
     const auto interval =
         std::max<Clock::duration>(kProgressInterval, (now - start) / kIntervalsPerAge);
     if (last.has_value() && now - *last < interval) {

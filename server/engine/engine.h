@@ -44,6 +44,9 @@ struct EngineHooks {
   std::function<absl::StatusOr<StudyAnswer>(const StudyRequest&, const Knowledge&,
                                             const StudyControl&)>
       run = RunStudy;
+  // Returns the time by which the progress of studies is thinned. Tests replace it; called from any
+  // thread.
+  std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
   // True if studies may run the commands in their requests, as this process's user.
   bool allows_jobs = false;
 };
