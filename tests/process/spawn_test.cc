@@ -8,13 +8,17 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <functional>
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include "server/process/descriptor.h"
 #include "server/process/follow_output.h"
+#include "tests/events/gate.h"
+#include "tests/events/wait_for.h"
 #include "tests/files/temporary_folder.h"
 
 namespace meshwright {
@@ -118,8 +122,10 @@ struct Followed {
   int exit_code = 0;
 };
 
-// Runs a shell script and follows what it writes to its standard output.
-Followed Follow(const std::string& script, std::chrono::milliseconds pause = {}) {
+// Runs a shell script and follows what it writes to its standard output. `on_piece` is called with
+// its process after each piece, and returns for how long to stop reading.
+Followed Follow(const std::string& script,
+                const std::function<std::chrono::milliseconds(int pid)>& on_piece = {}) {
   auto pipe = MakePipe();
   EXPECT_TRUE(pipe.ok()) << pipe.status();
   const auto pid = Spawn({.arguments = {"bash", "-c", script},
@@ -132,7 +138,7 @@ Followed Follow(const std::string& script, std::chrono::milliseconds pause = {})
   const absl::Status status =
       FollowOutput(std::move(pipe->read), *process, [&](std::string_view piece) {
         followed.text += piece;
-        return pause;
+        return on_piece ? on_piece(*pid) : std::chrono::milliseconds(0);
       });
   EXPECT_TRUE(status.ok()) << status;
   followed.exit_code = Wait(*pid);
@@ -146,12 +152,27 @@ TEST(FollowOutputTest, AllThatWasWrittenBeforeTheEnd) {
 }
 
 TEST(FollowOutputTest, WhatIsLeftInThePipeDuringAPause) {
-  const Followed followed = Follow("echo a; sleep 0.1; echo b", std::chrono::hours(1));
+  const TemporaryFolder folder;
+  const Gate gate(folder.File("gate"));
+  const Followed followed = Follow("echo a; " + gate.WaitCommand() + "; echo b", [&](int /*pid*/) {
+    gate.Open();
+    return std::chrono::hours(1);
+  });
   EXPECT_EQ(followed.text, "a\nb\n");
 }
 
 TEST(FollowOutputTest, ChildThatClosesItsOutput) {
-  const Followed followed = Follow("echo a; exec >&-; sleep 0.1; exit 3");
+  const TemporaryFolder folder;
+  const Gate gate(folder.File("gate"));
+  std::jthread opener;
+  const Followed followed =
+      Follow("echo a; exec >&-; " + gate.WaitCommand() + "; exit 3", [&](int pid) {
+        opener = std::jthread([&gate, output = "/proc/" + std::to_string(pid) + "/fd/1"] {
+          EXPECT_TRUE(WaitFor([&] { return access(output.c_str(), F_OK) != 0; }));
+          gate.Open();
+        });
+        return std::chrono::milliseconds(0);
+      });
   EXPECT_EQ(followed.text, "a\n");
   EXPECT_EQ(followed.exit_code, 3);
 }
