@@ -22,7 +22,7 @@ TEST(InterruptTest, SignalRequestsStop) {
   });
   std::unique_lock lock(mutex);
   kill(getpid(), SIGINT);
-  EXPECT_TRUE(stopped.wait_for(lock, std::chrono::seconds(10),
+  EXPECT_TRUE(stopped.wait_for(lock, std::chrono::seconds(120),
                                [&] { return interrupt.token().stop_requested(); }));
 }
 
