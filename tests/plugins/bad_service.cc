@@ -51,12 +51,17 @@ grpc::Status Invalid(const std::string& message) {
 }
 
 // Returns true if the call is cancelled within the time that a large batch takes in modes
-// "cancel_...".
+// "cancel_...". It is long, so that calls that are given up within it arrive before it is over.
 bool IsCancelledSoon(const grpc::ServerContext& call) {
-  for (int i = 0; i < 20 && !call.IsCancelled(); ++i) {
+  for (int i = 0; i < 60 && !call.IsCancelled(); ++i) {
     std::this_thread::sleep_for(milliseconds(5));
   }
   return call.IsCancelled();
+}
+
+// Returns once the caller has given the call up.
+void WaitForCancel(const grpc::ServerContext& call) {
+  while (!call.IsCancelled()) std::this_thread::sleep_for(milliseconds(5));
 }
 
 // "\u5185\u5b58", memory, 200 times: 1,200 bytes.
@@ -81,9 +86,9 @@ class BadService final : public wire::CostModelService::Service {
         start_(1e-10 * static_cast<double>(std::random_device()()) /
                std::numeric_limits<std::random_device::result_type>::max()) {}
 
-  grpc::Status GetInfo(grpc::ServerContext* /*context*/, const wire::GetInfoRequest* request,
+  grpc::Status GetInfo(grpc::ServerContext* call, const wire::GetInfoRequest* request,
                        wire::GetInfoResponse* response) override {
-    const std::lock_guard busy(busy_);
+    if (is_deaf_.exchange(false)) WaitForCancel(*call);
     if (mode_ == "version_strict" && request->protocol_minor() > 0) {
       return {grpc::StatusCode::FAILED_PRECONDITION, "only 1.0"};
     }
@@ -245,13 +250,9 @@ class BadService final : public wire::CostModelService::Service {
 
   // Works for long, as modes do in which a call is given up meanwhile.
   void WorkLong(const grpc::ServerContext& call) {
-    const std::unique_lock busy =
-        mode_ == "cancel_deaf" ? std::unique_lock(busy_) : std::unique_lock<std::mutex>();
     if (!IsCancelledSoon(call)) return;
     if (mode_ == "cancel_crash") std::abort();
-    if (mode_ == "cancel_deaf" && !was_deaf_.exchange(true)) {
-      std::this_thread::sleep_for(std::chrono::seconds(4));
-    }
+    if (mode_ == "cancel_deaf") is_deaf_ = true;
     const std::lock_guard lock(mutex_);
     if (mode_ == "cancel_forgets") contexts_.clear();
   }
@@ -314,9 +315,8 @@ class BadService final : public wire::CostModelService::Service {
   std::atomic<int> batches_ = 0;
   std::atomic<int> callers_ = 0;
   std::atomic<bool> has_refused_ = false;
-  std::atomic<bool> was_deaf_ = false;
-  std::mutex busy_;   // held while it describes itself
-  std::mutex mutex_;  // guards the rest
+  std::atomic<bool> is_deaf_ = false;  // it does not answer until its caller gives up
+  std::mutex mutex_;                   // guards the rest
   std::map<std::int64_t, BadContext> contexts_;
   std::int64_t last_ = 1;
 };

@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <iterator>
@@ -47,8 +46,7 @@ int Studies() {
 // Returns all plans of a small space with their times, without those on which the bad model fails;
 // nullopt if the study ends with a reason.
 std::optional<Times> Tune(const std::string& mode, const TemporaryFolder& folder) {
-  ModelManifest manifest = BadModel(mode);
-  manifest.limits.batch_deadline = std::chrono::milliseconds(500);
+  const ModelManifest manifest = BadModel(mode);
   FailurePolicy policy = QuickPolicy();
   policy.most_failures = 1'000'000;
   folder.Write("model.json", ManifestText(manifest));

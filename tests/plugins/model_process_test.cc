@@ -1,8 +1,10 @@
 #include "server/plugins/model_process.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -13,6 +15,7 @@
 
 #include "search_space/base/status.h"
 #include "server/process/sanitizer.h"
+#include "tests/events/wait_for.h"
 #include "tests/plugins/models.h"
 
 namespace meshwright {
@@ -23,8 +26,9 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
 
-constexpr milliseconds kStart(10'000);
+constexpr milliseconds kStart(60'000);  // far above what a start takes on a busy machine
 
+// Runs a script, whose $1 is the socket in the process's folder.
 ProcessSpec ShellSpec(const std::string& script) { return {.command = {"/bin/sh", "-c", script}}; }
 
 std::string FolderOf(const ModelProcess& process) {
@@ -131,7 +135,9 @@ TEST(ModelProcessTest, LimitsHold) {
 }
 
 TEST(ModelProcessTest, TooManyProcessesAreEnded) {
-  ProcessSpec spec = ShellSpec("for i in 1 2 3 4 5 6 7 8 9; do sleep 1000 & done; wait");
+  ProcessSpec spec = ShellSpec(
+      "cd \"${1%/*}\"; mkfifo go; for i in 1 2 3 4 5 6 7 8 9; do sleep 1000 & done; read line <go; "
+      "exit 7");
   spec.limits.processes = 10;  // the shell is one
   const auto within = ModelProcess::Start(spec).value();
   // An endless series of orphans must not keep it from counting.
@@ -145,7 +151,17 @@ TEST(ModelProcessTest, TooManyProcessesAreEnded) {
   ASSERT_TRUE(has_ended);
   EXPECT_THAT(above->log_tail(), HasSubstr("more than 9 processes at once"));
   EXPECT_THAT(ProcessesLeft(FolderOf(*above)), IsEmpty());
-  EXPECT_FALSE(within->WaitForEnd(std::chrono::milliseconds(500)));
+  // The first, which has as many as it may, goes on until it is told to end.
+  const std::string go = FolderOf(*within) + "/go";
+  int gate = -1;
+  ASSERT_TRUE(WaitFor([&] {
+    gate = open(go.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);  // fails while nobody reads
+    return gate >= 0;
+  })) << within->log_tail();
+  EXPECT_EQ(write(gate, "\n", 1), 1);
+  close(gate);
+  ASSERT_TRUE(within->WaitForEnd(kStart));
+  EXPECT_EQ(within->how_it_ended(), "exit code 7");
 }
 
 TEST(ModelProcessTest, AFloodOfOutputIsCut) {
@@ -158,19 +174,23 @@ TEST(ModelProcessTest, AFloodOfOutputIsCut) {
 }
 
 TEST(ModelProcessTest, WritesOnlyToItsFolderAndReachesNoNetwork) {
+  std::string elsewhere = "/var/tmp/meshwright-model.XXXXXX";  // not in /tmp, which may be its own
+  ASSERT_NE(mkdtemp(elsewhere.data()), nullptr);
   const auto process =
-      ModelProcess::Start(ShellSpec("touch /var/tmp/meshwright-model-was-here && echo could write;"
-                                    "touch own && echo own; cat /proc/net/dev"))
+      ModelProcess::Start(
+          ShellSpec("touch " + elsewhere +
+                    "/here && echo could write;"
+                    "touch \"${1%/*}/own\" && echo wrote its own; cat /proc/net/dev"))
           .value();
   ASSERT_TRUE(process->WaitForEnd(kStart));
-  EXPECT_THAT(process->log_tail(), HasSubstr("own"));
+  EXPECT_THAT(process->log_tail(), HasSubstr("wrote its own\n"));
   if (process->isolation().find("files=read_only") != std::string::npos) {
     EXPECT_THAT(process->log_tail(), testing::Not(HasSubstr("could write")));
   }
   if (process->isolation().find("network=none") != std::string::npos) {
     EXPECT_THAT(process->log_tail(), testing::Not(HasSubstr("eth")));
   }
-  std::filesystem::remove("/var/tmp/meshwright-model-was-here");
+  std::filesystem::remove_all(elsewhere);
 }
 
 // Through sockets, devices or memory of the machine, the model could leave its view or outlive it.

@@ -170,10 +170,10 @@ TEST(RunningModelTest, SeveralPlansOfABatchAreIsolated) {
   }
 }
 
-// The first answer of each of its processes takes longer than a part's share of the deadline.
+// The first answer of each of its processes takes longer than a part may if no answer was slow: 1
+// s.
 TEST(RunningModelTest, WhatIsSlowToWarmIsNoHang) {
-  ModelManifest manifest = BadModel("slow_to_warm");
-  manifest.limits.batch_deadline = std::chrono::seconds(3);
+  const ModelManifest manifest = BadModel("slow_to_warm");
   std::vector<ParallelPlan> plans = WithPoison(1'024, 1);
   const auto poison = std::ranges::find_if(plans, IsPoison);
   ASSERT_NE(poison, plans.end());
