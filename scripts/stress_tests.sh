@@ -13,7 +13,7 @@ scripts/setup.sh --test
 scripts/build.sh "$preset"
 
 # ctest would start its fixtures once per round. These are the clusters of the tests with the label.
-clusters=(engine jobs trials)
+clusters=(engine jobs limits trials)
 slurm_down() {
   local cluster
   for cluster in "${clusters[@]}"; do scripts/slurm_down.sh "build/$preset/slurm/$cluster"; done
