@@ -203,7 +203,8 @@ TEST(StudyReportTest, Infeasible) {
     })");
   const std::string report = StudyReport(answer, {});
   EXPECT_THAT(report, HasSubstr("Nothing fits: big on c (8 devices)"));
-  EXPECT_THAT(report, HasSubstr("misses 20.0 GiB a device; optimizer_states take most of it"));
+  EXPECT_THAT(report,
+              HasSubstr("lacks 20.0 GiB a device; optimizer_states take most of its memory"));
   EXPECT_THAT(report, HasSubstr("in use 100.0 GiB of 80.0 GiB"));
   EXPECT_THAT(report, HasSubstr("  cluster.pools[0].node_count = 2\n"));
   EXPECT_THAT(report, HasSubstr("memory       30  75.0 %"));  // 30 of 40

@@ -320,7 +320,7 @@ TEST_P(KubernetesFaultTest, SeveralNodesWithoutAGangScheduler) {
   spec.node_count = 2;
   const auto id = engine_->Submit(spec);
   EXPECT_TRUE(absl::IsFailedPrecondition(id.status()));
-  EXPECT_THAT(std::string(id.status().message()), HasSubstr("node_count = 2; must be 1 where"));
+  EXPECT_THAT(std::string(id.status().message()), HasSubstr("node_count = 2; must be 1 if"));
   EXPECT_EQ(Ask("GET", "/requests", ""), "[]");
 }
 

@@ -56,7 +56,7 @@ const Case kCases[] = {
     {"UnknownField", With(R"(, "pogram": 1)"),
      "pogram = 1; is not a field of a manifest, which are arguments, "},
     {"BothKinds", With(R"(, "library": "x.so")"),
-     "program = 'acme', and library = 'x.so'; one of the two"},
+     "program = 'acme', and library = 'x.so'; exactly one of the two"},
     {"BadName", R"({"name": "A B", "program": "x", "sha256": ")" + kDigits + "\"}", "lower-case"},
     {"NoChecksum", R"({"name": "a", "program": "x"})", "sha256 = \"\"; must be the 64"},
     {"BadChecksum", R"({"name": "a", "program": "x", "sha256": "AB"})", R"("AB"; must be the 64)"},

@@ -60,7 +60,7 @@ const Case kCases[] = {
     {"Negative", Of(-1), "-1 s"},
     {"Zero", Of(0), "0 s"},
     {"EndlessStep", Of(1e300), "more than a year"},
-    {"FasterThanPeak", Of(8), "nominal peak allows 8.1"},
+    {"FasterThanPeak", Of(8), "nominal peak needs 8.1"},
     {"EnoughMemory", WithMemory(1'700'000'000)},
     {"TooLittleMemory", WithMemory(1'600'000'000), "parameters of a device take 168"},
     {"Interval", WithInterval(90, 110)},
@@ -68,7 +68,7 @@ const Case kCases[] = {
     {"IntervalNan", WithInterval(kNan, 110), "interval"},
     {"Lines", WithLines(60, 40)},
     {"LinesDoNotAddUp", WithLines(60, 30), "adds up to 90"},
-    {"LineNegative", WithLines(110, -10), "line optimizer has -10"},
+    {"LineNegative", WithLines(110, -10), "breakdown has optimizer with -10"},
 };
 
 class OutputCheckTest : public testing::TestWithParam<Case> {};

@@ -116,7 +116,7 @@ const Case kCases[] = {
     {"hang_on_candidate", 1, "the model hung"},
     {"lie_nan", 1, "cannot be true: its step time is nan"},
     {"lie_negative", 1, "cannot be true: its step time is -"},
-    {"lie_fast", 1, "nominal peak allows"},
+    {"lie_fast", 1, "nominal peak needs"},
     {"flood", 0, ""},
     {"orphans", 0, ""},
     {"slow", 0, ""},
@@ -374,7 +374,8 @@ TEST(RunningModelTest, OperatorsThatAreNotDeclaredAreRefused) {
     const absl::Status refused = MakePlanModel(declaring, problem).status();
     EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << each.name;
     EXPECT_EQ(Reason(refused), "COST_MODEL_REFUSED") << each.name;
-    EXPECT_THAT(std::string(refused.message()), HasSubstr("it models dense, and not " + each.name));
+    EXPECT_THAT(std::string(refused.message()),
+                HasSubstr("it only models dense, not " + each.name));
     EXPECT_TRUE(MakePlanModel(silent, problem).ok()) << each.name;
   }
   EXPECT_TRUE(MakePlanModel(declaring, SmallProblem()).ok());
@@ -385,7 +386,7 @@ TEST(RunningModelTest, ChipsAndPrecisionsThatAreNotDeclaredAreRefused) {
   problem.workload.precision = Precision::kFp16;
   const absl::Status precision = MakePlanModel(Make(BadModel("good")), problem).status();
   EXPECT_EQ(Reason(precision), "COST_MODEL_REFUSED");
-  EXPECT_THAT(std::string(precision.message()), HasSubstr("it models bf16, and not fp16"));
+  EXPECT_THAT(std::string(precision.message()), HasSubstr("it only models bf16, not fp16"));
   const auto own_chips = Make(BadModel("guess_chips"));
   problem = SmallProblem();
   problem.cluster.pools[0].chip.id = "acme-x2";
@@ -393,7 +394,7 @@ TEST(RunningModelTest, ChipsAndPrecisionsThatAreNotDeclaredAreRefused) {
   problem.cluster.pools[0].chip.id = "acme-y1";
   const absl::Status chip = MakePlanModel(own_chips, problem).status();
   EXPECT_EQ(Reason(chip), "COST_MODEL_REFUSED");
-  EXPECT_THAT(std::string(chip.message()), HasSubstr("it models acme-x*, other, and not acme-y1"));
+  EXPECT_THAT(std::string(chip.message()), HasSubstr("it only models acme-x*, other, not acme-y1"));
 }
 
 TEST(RunningModelTest, DevicesThatSharePhysicalOnesAreRefused) {

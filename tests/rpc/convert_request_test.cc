@@ -279,7 +279,7 @@ TEST(ConvertRequestTest, EvaluationLimitIsOfStrategiesThatAreAsked) {
              "0; must be > 0"},
         Case{R"("strategy": "random", "pareto": true)", "pareto", "strategy must be exhaustive"},
         Case{R"("strategy": "random", "disabled_rules": ["memory"])", "disabled_rules",
-             "with exhaustive only"}}) {
+             "only be switched off with exhaustive"}}) {
     const auto request = Read(WithQuestion(c.json));
     EXPECT_THAT(FieldViolations(request.status()),
                 ElementsAre(AllOf(Field(&FieldViolation::field, c.field),

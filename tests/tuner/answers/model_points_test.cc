@@ -200,7 +200,8 @@ TEST(ModelFrontTest, AFasterPlanOfALevelBeginsTheFrontAndIsTold) {
     EXPECT_GT(front[i].plan.estimate.step_time, front[i - 1].plan.estimate.step_time);
     EXPECT_GT(front[i].free_memory_ratio, front[i - 1].free_memory_ratio);
   }
-  EXPECT_THAT(result.warnings, Contains(HasSubstr("free: cost model fake: the best of 20 plans")));
+  EXPECT_THAT(result.warnings,
+              Contains(HasSubstr("free: cost model fake: the best of the 20 plans")));
   EXPECT_THAT(result.warnings, Contains(StartsWith("pareto_front begins with a plan of ")));
 }
 
@@ -260,7 +261,7 @@ TEST(ModelSweepTest, PointsThatAreNotProvenAreNamed) {
   limited.evaluation_limit = 20;
   const Sweep sweep = RunSweep(limited, {1}, {0}, Known(), With(AsBuiltIn)).value();
   EXPECT_TRUE(sweep.points.front().best.has_value());
-  EXPECT_THAT(sweep.warnings, Contains(HasSubstr("the best of 20 plans that it was asked about, "
+  EXPECT_THAT(sweep.warnings, Contains(HasSubstr("the best of the 20 plans that it estimated, "
                                                  "not proven best")));
 }
 

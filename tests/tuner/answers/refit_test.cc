@@ -103,7 +103,9 @@ const Case kCases[] = {
     {"TwoOfOneFigure",
      {"host_per_launch_seconds", "fixed_per_step_seconds"},
      [](HistoryRow&) {},
-     "fixed_per_step_seconds; step_time_seconds gives host_per_launch_seconds already"},
+     "fixed_per_step_seconds; one run has only one step_time_seconds, and host_per_launch_seconds "
+     "is "
+     "fitted to it already"},
     {"NotMeasured",
      {"fixed_buffers_bytes"},
      [](HistoryRow& run) { run.peak_memory.reset(); },

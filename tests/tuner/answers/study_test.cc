@@ -230,7 +230,7 @@ TEST(RunStudyTest, AStrategyThatFindsNothingSaysSo) {
   auto answer = RunStudy(request, Known(), {});
   EXPECT_EQ(Reason(answer.status()), "EVALUATION_LIMIT") << answer.status();
   EXPECT_THAT(std::string(answer.status().message()),
-              HasSubstr("evaluation limit reached; after 5 "));
+              HasSubstr("evaluation limit reached; none of the first 5 of 5380 plans fits"));
   // All plans are tried, so the answer equals the exhaustive search's.
   request.evaluation_limit = 1'000'000;
   answer = RunStudy(request, Known(), {});
@@ -308,8 +308,8 @@ TEST(RunStudyTest, TheHistoryNamesWhatItRulesOut) {
   request.history = {row, row};
   const StudyResult crashed = Result(request);
   EXPECT_NE(crashed.plans.front().plan, best.plan);
-  EXPECT_THAT(crashed.warnings,
-              testing::Contains("rule history: left out: " + key + " of this job crashed"));
+  EXPECT_THAT(crashed.warnings, testing::Contains("rule history: a plan was left out: " + key +
+                                                  " of this job crashed"));
   const auto evaluated = [&] {
     return EvaluatePlan({request.question, StatedPlan(best.plan)}, Known(), request.history)
         .value()
@@ -325,14 +325,14 @@ TEST(RunStudyTest, TheHistoryNamesWhatItRulesOut) {
 
   request.disabled_rules.clear();
   request.history.front().outcome = Outcome::kOom;
-  const auto size = fmt::format("modelled at {:.2f} GiB", best.estimate.reserved_memory / GiB(1));
+  const auto size = fmt::format("{:.2f} GiB", best.estimate.reserved_memory / GiB(1));
   EXPECT_THAT(evaluated(),
               testing::Contains(testing::AllOf(testing::HasSubstr("rule history: "),
                                                testing::HasSubstr(key + " of this job"))));
   EXPECT_THAT(Result(request).warnings,
               testing::Contains(testing::AllOf(
-                  testing::HasSubstr("rule history: plans that fit"), testing::HasSubstr(size),
-                  testing::HasSubstr(key + " of this job ran out of memory at that"))));
+                  testing::HasSubstr("rule history: plans that the model estimates at " + size),
+                  testing::HasSubstr(key + " of this job ran out of memory at " + size))));
 }
 
 // A run that was faster than the expectation of any plan is named.

@@ -112,7 +112,7 @@ TEST(ChipCalibrationTest, AnOverlapThatNoFileMayHoldIsLeftOut) {
 TEST(ChipCalibrationTest, RowsThatSayNothingAreNoOverlap) {
   const ChipCalibration calibration = Calibrated(AllItems() + ", " + Overlaps({}));
   EXPECT_EQ(OperatorOf(calibration, "overlap").verdict, OperatorVerdict::kAssumed);
-  EXPECT_THAT(OperatorOf(calibration, "overlap").advice, HasSubstr("no row"));
+  EXPECT_THAT(OperatorOf(calibration, "overlap").advice, HasSubstr("no usable row"));
   EXPECT_TRUE(IsReady(calibration));
 }
 

@@ -78,7 +78,7 @@ TEST(ChipReadinessTest, AttentionInAPrecisionWithoutAPeakIsNotMeasured) {
   const auto calibration = CalibrateChip(base, *measurements, "x");
   ASSERT_TRUE(calibration.ok()) << calibration.status();
   EXPECT_EQ(OperatorOf(*calibration, "attention").verdict, OperatorVerdict::kAssumed);
-  EXPECT_THAT(OperatorOf(*calibration, "attention").advice, HasSubstr("no peak of fp16"));
+  EXPECT_THAT(OperatorOf(*calibration, "attention").advice, HasSubstr("no peak for fp16"));
   EXPECT_THAT(WhyNotReady(*calibration), Contains("attention, fp16 was not measured"));
 }
 
@@ -104,8 +104,8 @@ TEST(ChipReadinessTest, GemmsThatThisChipCannotHaveRunAreRefused) {
   // 2e9 / 3.2e-6 = 625e12 = 2.00 x 312e12.
   EXPECT_EQ(Refusal(OneGemm("bf16", 3.2e-6)),
             "items.gemm = 6.25e+14 a second in the fastest bf16 GEMM, 2 times the published "
-            "peak_bf16_flops_per_second of 3.12e+14; must be 0.05 to 1.1 times: it was measured on "
-            "another chip, or its times or sizes are in other units");
+            "peak_bf16_flops_per_second of 3.12e+14; must be 0.05 to 1.1 times: was it measured "
+            "on another chip, or are its times or sizes in other units?");
   EXPECT_EQ(Refusal(OneGemm("bf16", 6e-6)), "");  // 333e12: 1.07 x
   EXPECT_THAT(Refusal(OneGemm("bf16", 2e-4)), HasSubstr("0.0321 times"));
   EXPECT_EQ(Refusal(OneGemm("bf16", 2e-4), /*is_quick=*/true), "");  // its shapes are small

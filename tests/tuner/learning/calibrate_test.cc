@@ -274,7 +274,7 @@ TEST(CalibrateTest, RunsUnderOtherFrameworkFactsAreCounted) {
   const Calibration calibration =
       Calibrate(RunsFor(Resolved(asked), {Ran(1.1, 1), stated}), Resolved(asked));
   EXPECT_THAT(calibration.warnings,
-              testing::Contains(HasSubstr("2 runs of the history were under other framework facts "
+              testing::Contains(HasSubstr("2 runs of the history had other framework facts "
                                           "(fixed_per_step_seconds, host_per_launch_seconds)")));
   asked.workload.framework_facts.front().value = "0.01";
   const Calibration same = Calibrate(RunsFor(Resolved(asked), {stated}), Resolved(asked));

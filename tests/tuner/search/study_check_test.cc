@@ -47,7 +47,7 @@ const Case kMistakes[] = {
     {"Rules",
      {.strategy = "random", .disabled_rules = {"memory"}},
      "disabled_rules",
-     "with exhaustive only"},
+     "only be switched off with exhaustive"},
     {"Rule",
      {.disabled_rules = {"memory", "nice"}},
      "disabled_rules[1]",

@@ -179,7 +179,7 @@ TEST(TrialPruningTest, CountsAndNamesWhatNeedsNoTrial) {
                                     key(1) + ", is expected to take 30"),
             0u)
       << result.warnings[2];
-  EXPECT_NE(result.warnings[2].find(", and " + key(0) + " ran in 3 s"), std::string::npos);
+  EXPECT_NE(result.warnings[2].find(", but " + key(0) + " ran in 3 s"), std::string::npos);
 }
 
 struct FailureCase {
