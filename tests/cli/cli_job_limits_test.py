@@ -64,9 +64,14 @@ class LocalOptionsTest(LimitsTest):
     def test_the_least_limit_is_enough_for_the_harness(self):
         self.assertEqual(self.run_body("", memory_limit_bytes=64 << 20)["outcome"], "ok")
 
+    # The trial ends with the steps of one process, so none begins before all have written.
     SAYS = """
-path = pathlib.Path(sys.argv[1], f"{sys.argv[2]}.rank{os.environ['RANK']}.sees")
+import time
+path = pathlib.Path(sys.argv[1], f"{sys.argv[2]}.rank{os.environ['RANK']}.written")
 path.write_text(os.environ["CUDA_VISIBLE_DEVICES"] + " of " + os.environ["MESHWRIGHT_DEVICES"])
+path.rename(path.with_suffix(".sees"))
+while len(list(path.parent.glob(f"{sys.argv[2]}.*.sees"))) < int(os.environ["WORLD_SIZE"]):
+    time.sleep(0.01)
 """
 
     def sees(self, **job):
