@@ -31,6 +31,7 @@
 #include "server/rpc/server.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_control.h"
 #include "server/tuner/question/study_request.h"
 
@@ -163,11 +164,11 @@ absl::Status Serve(const Flags& flags, const sigset_t& end_signals) {
     for (const ModelManifest& model : shelf->manifests()) options.cost_models.push_back(model.name);
     options.list_cost_models = [&shelf] { return ListCostModels(shelf->manifests()); };
   }
-  const auto run = [&open = options.open_model](const StudyRequest& request, const Knowledge& known,
+  const auto run = [&open = options.open_model](const ResolvedStudy& study, const Knowledge& known,
                                                 const StudyControl& control) {
     StudyControl own = control;
     own.open_model = open;
-    return RunStudyWithTrials(request, known, own);
+    return RunStudyWithTrials(study, known, own);
   };
   ASSIGN_OR_RETURN(
       Recorder recorder,

@@ -28,6 +28,8 @@
 #include "server/tuner/learning/prepare.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/question_resolver.h"
+#include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_request.h"
 #include "vendor_models/chip_file.h"
 #include "vendor_models/chip_text.h"
@@ -59,10 +61,11 @@ absl::StatusOr<Estimate> Expected(const MeasuredStep& step, const std::string& c
   pool.set_chip(chip);
   pool.set_node_count(1);
   pool.set_devices_per_node(step.ranks);
-  ASSIGN_OR_RETURN(const EvaluateRequest request, CheckCase(asked, knowledge));
+  QuestionResolver resolver(knowledge);
+  ASSIGN_OR_RETURN(const ResolvedCase resolved, CheckCase(asked, resolver));
   const std::vector<HistoryRow> no_history;
   Calibrator nothing(no_history, knowledge);
-  ASSIGN_OR_RETURN(const CalibratedEstimate estimate, EvaluatePlan(request, knowledge, nothing));
+  ASSIGN_OR_RETURN(const CalibratedEstimate estimate, EvaluatePlan(resolved, nothing));
   return estimate.estimate;
 }
 

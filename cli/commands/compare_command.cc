@@ -23,6 +23,8 @@
 #include "server/tuner/learning/prepare.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/question_resolver.h"
+#include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_request.h"
 
 namespace meshwright {
@@ -56,10 +58,9 @@ NamedCase ReadCase(const std::string& name, const std::string& path) {
 using Answers = std::array<absl::StatusOr<v1::Estimate>, 2>;
 
 absl::StatusOr<v1::Estimate> AnswerHere(const Parsed<v1::EvaluateCase>& asked,
-                                        const Knowledge& knowledge, Calibrator& calibrator) {
-  ASSIGN_OR_RETURN(const EvaluateRequest request, CheckCase(asked, knowledge));
-  ASSIGN_OR_RETURN(const CalibratedEstimate evaluated,
-                   EvaluatePlan(request, knowledge, calibrator));
+                                        QuestionResolver& resolver, Calibrator& calibrator) {
+  ASSIGN_OR_RETURN(const ResolvedCase resolved, CheckCase(asked, resolver));
+  ASSIGN_OR_RETURN(const CalibratedEstimate evaluated, EvaluatePlan(resolved, calibrator));
   return ToWire(evaluated);
 }
 
@@ -75,7 +76,7 @@ absl::Status FromCaseError(const v1::CaseError& error) {
 
 // Asks a server for both estimates. A case whose JSON is wrong is answered here, because it cannot
 // be sent.
-absl::StatusOr<Answers> AskServer(const std::string& server, const Knowledge& knowledge,
+absl::StatusOr<Answers> AskServer(const std::string& server, QuestionResolver& resolver,
                                   v1::EvaluatePlansRequest request,
                                   const std::array<NamedCase, 2>& cases) {
   Answers answers;
@@ -83,7 +84,7 @@ absl::StatusOr<Answers> AskServer(const std::string& server, const Knowledge& kn
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const Parsed<v1::EvaluateCase>& stated = cases[i].asked;
     if (!stated.violations.empty()) {
-      answers[i] = CheckCase(stated, knowledge).status();
+      answers[i] = CheckCase(stated, resolver).status();
       continue;
     }
     asked.push_back(i);
@@ -151,6 +152,7 @@ absl::StatusOr<v1::PlanComparison> Compare(const CompareOptions& options,
                                            const GlobalFlags& flags) {
   RETURN_IF_ERROR(CheckStdin(options));
   ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
+  QuestionResolver resolver(knowledge);
   const std::array cases = {ReadCase("first", options.first), ReadCase("second", options.second)};
   ASSIGN_OR_RETURN(const History history, ReadHistory(options.history, knowledge));
   Answers answers;
@@ -159,10 +161,10 @@ absl::StatusOr<v1::PlanComparison> Compare(const CompareOptions& options,
                      LocalHistory(flags.store, knowledge, std::nullopt));
     Calibrator calibrator(history.rows, knowledge, source);
     for (std::size_t i = 0; i < cases.size(); ++i) {
-      answers[i] = AnswerHere(cases[i].asked, knowledge, calibrator);
+      answers[i] = AnswerHere(cases[i].asked, resolver, calibrator);
     }
   } else {
-    ASSIGN_OR_RETURN(answers, AskServer(flags.server, knowledge, history.stated, cases));
+    ASSIGN_OR_RETURN(answers, AskServer(flags.server, resolver, history.stated, cases));
   }
   RETURN_IF_ERROR(Mistakes(cases, answers));
   return CompareEstimates(*answers[0], *answers[1]);

@@ -29,6 +29,8 @@
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/plan_model.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/question_resolver.h"
+#include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_request.h"
 #include "server/tuner/search/asked_model.h"
 
@@ -57,13 +59,13 @@ std::string FailedText(const v1::EvaluateCase& asked, const absl::Status& status
   return PrintJson(failed, {});
 }
 
-AnsweredLine AnswerLine(const std::string& line, const Knowledge& knowledge, Calibrator& calibrator,
+AnsweredLine AnswerLine(const std::string& line, QuestionResolver& resolver, Calibrator& calibrator,
                         CaseModel& model) {
   const Parsed<v1::EvaluateCase> asked = ParseCase(line);
   const auto answer = [&]() -> absl::StatusOr<CalibratedEstimate> {
-    ASSIGN_OR_RETURN(const EvaluateRequest request, CheckCase(asked, knowledge));
-    ASSIGN_OR_RETURN(CalibratedEstimate evaluated, EvaluatePlan(request, knowledge, calibrator));
-    RETURN_IF_ERROR(model.Apply(request, evaluated.estimate));
+    ASSIGN_OR_RETURN(const ResolvedCase resolved, CheckCase(asked, resolver));
+    ASSIGN_OR_RETURN(CalibratedEstimate evaluated, EvaluatePlan(resolved, calibrator));
+    RETURN_IF_ERROR(model.Apply(resolved, evaluated.estimate));
     return evaluated;
   };
   const auto evaluated = answer();
@@ -97,9 +99,10 @@ std::vector<AnsweredLine> AnswerOnThreads(std::span<const std::string> lines, in
   std::atomic<std::size_t> next = 0;
   const auto work = [&] {
     Calibrator calibrator(setup.history, setup.knowledge, setup.stored);
-    CaseModel model(setup.cost_model, setup.knowledge, setup.open_model);
+    QuestionResolver resolver(setup.knowledge);
+    CaseModel model(setup.cost_model, setup.open_model);
     for (std::size_t i = next++; i < lines.size(); i = next++) {
-      answers[i] = AnswerLine(lines[i], setup.knowledge, calibrator, model);
+      answers[i] = AnswerLine(lines[i], resolver, calibrator, model);
     }
   };
   std::vector<std::jthread> threads;
@@ -113,7 +116,7 @@ std::vector<AnsweredLine> AnswerOnThreads(std::span<const std::string> lines, in
 class ServedAnswerer {
  public:
   ServedAnswerer(Client client, const Knowledge& knowledge, v1::EvaluatePlansRequest history)
-      : client_(std::move(client)), knowledge_(knowledge), history_(std::move(history)) {}
+      : client_(std::move(client)), resolver_(knowledge), history_(std::move(history)) {}
 
   absl::StatusOr<std::vector<AnsweredLine>> Answer(std::span<const std::string> lines) {
     std::vector<AnsweredLine> answers(lines.size());
@@ -126,7 +129,7 @@ class ServedAnswerer {
         *request.add_cases() = std::move(asked.message);
         continue;
       }
-      answers[i] = {.text = FailedText(asked.message, CheckCase(asked, knowledge_).status()),
+      answers[i] = {.text = FailedText(asked.message, CheckCase(asked, resolver_).status()),
                     .is_json_object = asked.is_json_object};
     }
     if (asked_lines.empty()) return answers;
@@ -141,7 +144,7 @@ class ServedAnswerer {
 
  private:
   Client client_;
-  const Knowledge& knowledge_;
+  QuestionResolver resolver_;
   const v1::EvaluatePlansRequest history_;
 };
 

@@ -18,6 +18,7 @@
 #include "server/tuner/answers/explain.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_request.h"
 
 namespace meshwright {
@@ -29,12 +30,12 @@ absl::StatusOr<v1::ExplainPlanResponse> AskFor(const TuneFlags& question,
   const Interrupt interrupt;
   if (flags.server.empty()) {
     ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
-    ASSIGN_OR_RETURN(const StudyRequest request,
+    ASSIGN_OR_RETURN(ResolvedStudy study,
                      FromWire(asked.message, knowledge, std::move(asked.violations)));
     ASSIGN_OR_RETURN(HistorySource history,
-                     LocalHistory(flags.store, knowledge, request.history_sequence));
+                     LocalHistory(flags.store, knowledge, study.request.history_sequence));
     ASSIGN_OR_RETURN(const LocalModels models, LocalModels::Open(flags.cost_models));
-    ASSIGN_OR_RETURN(const Explanation explanation, Explain(request, knowledge,
+    ASSIGN_OR_RETURN(const Explanation explanation, Explain(std::move(study), knowledge,
                                                             {.cancel = interrupt.token(),
                                                              .history = std::move(history),
                                                              .open_model = models.opener()}));

@@ -15,6 +15,7 @@
 #include "server/tuner/export/export.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_request.h"
 
 namespace meshwright {
@@ -27,14 +28,13 @@ struct ExportOptions {
 
 absl::StatusOr<v1::RankedPlan> Export(const ExportOptions& options, const GlobalFlags& flags) {
   ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
-  ASSIGN_OR_RETURN(const EvaluateRequest request, ReadCaseFile(options.plan, knowledge));
-  ASSIGN_OR_RETURN(const Problem problem, ResolveProblem(request.question, knowledge));
-  ASSIGN_OR_RETURN(const ResolvedPlan resolved, ResolvePlan(request.plan, problem, "plan"));
+  ASSIGN_OR_RETURN(const ResolvedCase asked, ReadCaseFile(options.plan, knowledge));
+  const ParallelPlan& plan = asked.plan.plan;
   ASSIGN_OR_RETURN(const std::string flag_text,
-                   ExportPlan(options.framework, problem, resolved.plan));
+                   ExportPlan(options.framework, *asked.problem, plan));
   v1::RankedPlan exported;
-  *exported.mutable_plan() = ToWire(resolved.plan);
-  exported.set_plan_digest(MakePlanKey(resolved.plan).digest);
+  *exported.mutable_plan() = ToWire(plan);
+  exported.set_plan_digest(MakePlanKey(plan).digest);
   (*exported.mutable_exports())[options.framework] = flag_text;
   return exported;
 }

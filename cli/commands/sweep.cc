@@ -22,6 +22,7 @@
 #include "server/tuner/answers/sweep.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_request.h"
 
 namespace meshwright {
@@ -39,9 +40,7 @@ std::optional<int> CountIn(std::string_view text) {
 }
 
 // Returns how many nodes like the cluster's each number of devices takes.
-absl::StatusOr<std::vector<int>> NodesFor(const std::vector<int>& devices,
-                                          const StudyRequest& request, const Knowledge& knowledge) {
-  ASSIGN_OR_RETURN(const Problem problem, ResolveProblem(request.question, knowledge));
+absl::StatusOr<std::vector<int>> NodesFor(const std::vector<int>& devices, const Problem& problem) {
   const int per_node = problem.cluster.pools.front().devices_per_node;
   std::vector<int> nodes;
   for (const int count : devices) {
@@ -58,14 +57,14 @@ absl::StatusOr<v1::SweepResponse> AskFor(const TuneFlags& question, const SweepF
                                          const GlobalFlags& flags) {
   Parsed<v1::TuneRequest> asked = ReadTuneRequest(question);
   ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
-  ASSIGN_OR_RETURN(const StudyRequest request,
+  ASSIGN_OR_RETURN(const ResolvedStudy study,
                    FromWire(asked.message, knowledge, std::move(asked.violations)));
   v1::SweepRequest wire;
   *wire.mutable_question() = asked.message;
   wire.mutable_free_memory_ratios()->Assign(sweep.free_memory.begin(), sweep.free_memory.end());
   if (!sweep.devices.empty()) {
     ASSIGN_OR_RETURN(const std::vector<int> devices, DeviceCounts(sweep.devices));
-    ASSIGN_OR_RETURN(const std::vector<int> nodes, NodesFor(devices, request, knowledge));
+    ASSIGN_OR_RETURN(const std::vector<int> nodes, NodesFor(devices, study.problem));
     wire.mutable_node_counts()->Assign(nodes.begin(), nodes.end());
   }
   const Interrupt interrupt;
@@ -75,12 +74,12 @@ absl::StatusOr<v1::SweepResponse> AskFor(const TuneFlags& question, const SweepF
   }
   ASSIGN_OR_RETURN(const LocalModels models, LocalModels::Open(flags.cost_models));
   ASSIGN_OR_RETURN(HistorySource history,
-                   LocalHistory(flags.store, knowledge, request.history_sequence));
-  ASSIGN_OR_RETURN(const Sweep answer,
-                   RunSweep(request, NodeCounts(wire, request), FreeMemoryRatios(wire), knowledge,
-                            {.cancel = interrupt.token(),
-                             .history = std::move(history),
-                             .open_model = models.opener()}));
+                   LocalHistory(flags.store, knowledge, study.request.history_sequence));
+  ASSIGN_OR_RETURN(const Sweep answer, RunSweep(study.request, NodeCounts(wire, study.request),
+                                                FreeMemoryRatios(wire), knowledge,
+                                                {.cancel = interrupt.token(),
+                                                 .history = std::move(history),
+                                                 .open_model = models.opener()}));
   return ToWire(answer);
 }
 

@@ -14,6 +14,7 @@
 #include "server/tuner/answers/timeline.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_request.h"
 
 namespace meshwright {
@@ -31,9 +32,9 @@ absl::StatusOr<Timeline> TimelineFor(const TraceOptions& options, const GlobalFl
           .description = flags.server + "; must be absent: trace only runs in this program"}});
   }
   ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(flags.chips));
-  ASSIGN_OR_RETURN(const EvaluateRequest request, ReadCaseFile(options.plan, knowledge));
+  ASSIGN_OR_RETURN(const ResolvedCase asked, ReadCaseFile(options.plan, knowledge));
   ASSIGN_OR_RETURN(const History history, ReadHistory(options.history, knowledge));
-  return TimelineOfPlan(request, knowledge, history.rows);
+  return TimelineOfPlan(asked, knowledge, history.rows);
 }
 
 int RunTrace(const TraceOptions& options, const GlobalFlags& flags) {

@@ -24,6 +24,7 @@
 #include "server/rpc/client/client.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_request.h"
 
 namespace meshwright {
@@ -35,24 +36,23 @@ struct TuneOptions {
   bool leaves_no_record = false;
 };
 
-absl::StatusOr<LocalStudy> Begin(const StudyRequest& request, const Knowledge& knowledge,
+absl::StatusOr<LocalStudy> Begin(ResolvedStudy asked, const Knowledge& knowledge,
                                  const std::string& store) {
-  if (!store.empty()) return BeginLocalStudy(store, request, knowledge);
-  ASSIGN_OR_RETURN(StudyRecord record,
-                   NewStudyRecord(request, knowledge, ProtobufCodec(knowledge)));
-  return LocalStudy{.record = std::move(record), .request = request};
+  if (!store.empty()) return BeginLocalStudy(store, std::move(asked), knowledge);
+  StudyRecord record = NewStudyRecord(asked, ProtobufCodec(knowledge));
+  return LocalStudy{.record = std::move(record), .asked = std::move(asked)};
 }
 
 int TuneEmbedded(const TuneOptions& options, const GlobalFlags& flags) {
   Parsed<v1::TuneRequest> asked = ReadTuneRequest(options.question);
   const auto knowledge = LoadKnowledge(flags.chips);
   if (!knowledge.ok()) return Fail(knowledge.status(), flags.output);
-  const auto request = FromWire(asked.message, *knowledge, std::move(asked.violations));
-  if (!request.ok()) return Fail(request.status(), flags.output);
+  auto resolved = FromWire(asked.message, *knowledge, std::move(asked.violations));
+  if (!resolved.ok()) return Fail(resolved.status(), flags.output);
   const auto models = LocalModels::Open(flags.cost_models);
   if (!models.ok()) return Fail(models.status(), flags.output);
   const std::string store = options.leaves_no_record ? "" : flags.store;
-  const auto study = Begin(*request, *knowledge, store);
+  const auto study = Begin(*std::move(resolved), *knowledge, store);
   if (!study.ok()) return Fail(study.status(), flags.output);
   const LocalSite site = {.knowledge = *knowledge, .open_model = models->opener(), .store = store};
   return ConcludeLocalStudy(RunLocalStudy(*study, site), site, study->record, flags.output);

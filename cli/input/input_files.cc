@@ -20,6 +20,8 @@
 #include "server/convert/convert.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/question_resolver.h"
+#include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_request.h"
 
 namespace meshwright {
@@ -249,22 +251,23 @@ Parsed<v1::EvaluateCase> ParseCase(std::string_view json) {
   return out;
 }
 
-absl::StatusOr<EvaluateRequest> CheckCase(const Parsed<v1::EvaluateCase>& asked,
-                                          const Knowledge& knowledge) {
+absl::StatusOr<ResolvedCase> CheckCase(const Parsed<v1::EvaluateCase>& asked,
+                                       QuestionResolver& resolver) {
   // The file was not read, so its missing fields are no mistakes.
   if (!asked.is_json_object) return InvalidFields(asked.violations);
-  auto request = FromWire(asked.message, knowledge, asked.violations);
-  if (request.ok() || asked.model.ok()) return request;
-  const bool is_model_only = FieldViolations(request.status()) == FieldViolations(asked.model);
-  return is_model_only ? asked.model : request.status();
+  auto resolved = FromWire(asked.message, resolver, asked.violations);
+  if (resolved.ok() || asked.model.ok()) return resolved;
+  const bool is_model_only = FieldViolations(resolved.status()) == FieldViolations(asked.model);
+  return is_model_only ? asked.model : resolved.status();
 }
 
-absl::StatusOr<EvaluateRequest> ReadCaseFile(const std::string& path, const Knowledge& knowledge) {
+absl::StatusOr<ResolvedCase> ReadCaseFile(const std::string& path, const Knowledge& knowledge) {
   const auto text = ReadTextFile(path);
   if (!text.ok()) {
     return InvalidFields({{.field = "plan", .description = std::string(text.status().message())}});
   }
-  return CheckCase(ParseCase(*text), knowledge);
+  QuestionResolver resolver(knowledge);
+  return CheckCase(ParseCase(*text), resolver);
 }
 
 Parsed<v1::EvaluatePlansRequest> ReadHistoryFile(const std::string& path) {

@@ -13,6 +13,8 @@
 #include "search_space/base/status.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/question_resolver.h"
+#include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_request.h"
 
 namespace meshwright {
@@ -78,14 +80,14 @@ Parsed<v1::TuneRequest> ReadTuneRequest(const TuneFlags& flags);
 // "model" is imported. A text that is no JSON object counts as one mistake, named "case".
 Parsed<v1::EvaluateCase> ParseCase(std::string_view json);
 
-// Returns the request that a case states, or all mistakes in it. If the Hugging Face config is the
+// Returns the case resolved, or all mistakes in it. If the Hugging Face config is the
 // only mistake, the status keeps its reason, UNKNOWN_MODEL_FAMILY.
-absl::StatusOr<EvaluateRequest> CheckCase(const Parsed<v1::EvaluateCase>& asked,
-                                          const Knowledge& knowledge);
+absl::StatusOr<ResolvedCase> CheckCase(const Parsed<v1::EvaluateCase>& asked,
+                                       QuestionResolver& resolver);
 
 // Reads a file with one case, or stdin for "-". A file that cannot be read is a mistake of the
 // field "plan".
-absl::StatusOr<EvaluateRequest> ReadCaseFile(const std::string& path, const Knowledge& knowledge);
+absl::StatusOr<ResolvedCase> ReadCaseFile(const std::string& path, const Knowledge& knowledge);
 
 // Reads the lines of `--history` and skips blank ones. Paths of mistakes start with
 // history[<index>].

@@ -79,12 +79,12 @@ absl::StatusOr<StudyAnswer> Search(const LocalStudy& study, const LocalSite& sit
       .history = study.history,
       .open_model = site.open_model};
   std::unique_ptr<StoredTrials> trials;
-  if (study.request.trials.has_value() && !site.store.empty()) {
+  if (study.asked.request.trials.has_value() && !site.store.empty()) {
     ASSIGN_OR_RETURN(trials, OpenLocalTrials(site.store, study, site.knowledge, cancel));
     control.trials = &trials->journal();
     control.print_case = PrintCase;
   }
-  return RunStudyWithTrials(study.request, site.knowledge, control);
+  return RunStudyWithTrials(study.asked, site.knowledge, control);
 }
 
 }  // namespace
@@ -100,7 +100,7 @@ absl::StatusOr<StudyRecord> CancelLocalStudy(const LocalStudy& study, const Loca
   std::stop_source stop;
   stop.request_stop();
   absl::StatusOr<StudyAnswer> answer = absl::CancelledError("cancelled");
-  if (study.request.trials.has_value()) answer = Search(study, site, stop.get_token());
+  if (study.asked.request.trials.has_value()) answer = Search(study, site, stop.get_token());
   if (!answer.ok() && !absl::IsCancelled(answer.status())) return answer.status();
   Ended ended = EndedBy(answer, study.record, site.knowledge);
   RETURN_IF_ERROR(Keep(ended, site));

@@ -27,6 +27,7 @@
 #include "server/process/owner.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_request.h"
 
 namespace meshwright {
@@ -141,10 +142,10 @@ absl::StatusOr<HistorySource> HistoryOf(const Recorder& writer, const std::strin
 
 }  // namespace
 
-absl::StatusOr<LocalStudy> BeginLocalStudy(const std::string& store, const StudyRequest& request,
+absl::StatusOr<LocalStudy> BeginLocalStudy(const std::string& store, ResolvedStudy asked,
                                            const Knowledge& knowledge) {
   const StudyCodec codec = ProtobufCodec(knowledge);
-  ASSIGN_OR_RETURN(StudyRecord record, NewStudyRecord(request, knowledge, codec));
+  StudyRecord record = NewStudyRecord(asked, codec);
   ASSIGN_OR_RETURN(Recorder recorder, OpenWriter(store));
   const std::int64_t now = NowMs();
   RETURN_IF_ERROR(WithAdvice(InterruptOrphans(recorder, now, "")));
@@ -152,11 +153,12 @@ absl::StatusOr<LocalStudy> BeginLocalStudy(const std::string& store, const Study
   record.owner = OwnOwner();
   record.create_time_ms = now;
   record.start_time_ms = now;
-  auto history = HistoryOf(recorder, store, request, knowledge);
+  auto history = HistoryOf(recorder, store, asked.request, knowledge);
   if (!history.ok()) return WithAdvice(history.status());
   record.history_sequence = history->sequence;
   ASSIGN_OR_RETURN(StudyRecord study, InsertStudy(recorder, std::move(record)));
-  return LocalStudy{.record = std::move(study), .request = request, .history = *std::move(history)};
+  return LocalStudy{
+      .record = std::move(study), .asked = std::move(asked), .history = *std::move(history)};
 }
 
 absl::StatusOr<LocalStudy> TakeLocalStudy(const std::string& store, const std::string& id,
@@ -168,7 +170,7 @@ absl::StatusOr<LocalStudy> TakeLocalStudy(const std::string& store, const std::s
   RETURN_IF_ERROR(InterruptOrphans(recorder, NowMs(), id));
   ASSIGN_OR_RETURN(StudyRecord record, recorder.GetStudy(id));
   RETURN_IF_ERROR(CheckLeft(record, wanted));
-  ASSIGN_OR_RETURN(StudyRequest request, codec.decode_request(record.question));
+  ASSIGN_OR_RETURN(ResolvedStudy asked, codec.decode_request(record.question));
   if (record.state == StudyState::kInterrupted) {
     ASSIGN_OR_RETURN(record, recorder.UpdateStudy({.study_id = id,
                                                    .state = StudyState::kRunning,
@@ -177,12 +179,11 @@ absl::StatusOr<LocalStudy> TakeLocalStudy(const std::string& store, const std::s
   }
   // The history that it may learn from was settled when it first started.
   ASSIGN_OR_RETURN(const std::int64_t last, recorder.LastMeasurementSequence());
-  ASSIGN_OR_RETURN(
-      request.history_sequence,
-      recorder.SetStudyHistory(id, std::min(last, request.history_sequence.value_or(last))));
-  ASSIGN_OR_RETURN(HistorySource history, HistoryOf(recorder, store, request, knowledge));
+  std::optional<std::int64_t>& sequence = asked.request.history_sequence;
+  ASSIGN_OR_RETURN(sequence, recorder.SetStudyHistory(id, std::min(last, sequence.value_or(last))));
+  ASSIGN_OR_RETURN(HistorySource history, HistoryOf(recorder, store, asked.request, knowledge));
   return LocalStudy{
-      .record = std::move(record), .request = std::move(request), .history = std::move(history)};
+      .record = std::move(record), .asked = std::move(asked), .history = std::move(history)};
 }
 
 absl::Status LeaveLocalStudy(const std::string& store, const std::string& id) {
@@ -200,8 +201,7 @@ absl::StatusOr<std::unique_ptr<StoredTrials>> OpenLocalTrials(const std::string&
                                                               const Knowledge& knowledge,
                                                               const std::stop_token& cancel) {
   const StudyCodec codec = ProtobufCodec(knowledge);
-  const Question& question = study.request.question;
-  ASSIGN_OR_RETURN(const Problem problem, ResolveProblem(question, knowledge));
+  const auto& [request, problem, baseline, replay] = study.asked;
   const StoreAccess access = {.read = [store](const StoreRead& read) -> absl::Status {
                                 ASSIGN_OR_RETURN(const Recorder recorder, OpenWriter(store));
                                 return read(recorder);
@@ -213,8 +213,8 @@ absl::StatusOr<std::unique_ptr<StoredTrials>> OpenLocalTrials(const std::string&
   return StoredTrials::Open({.study_id = study.record.id,
                              .store = access,
                              .codec = codec,
-                             .question = QuestionRecordOf(question, problem, codec),
-                             .launcher = study.request.trials->launcher,
+                             .question = QuestionRecordOf(request.question, problem, codec),
+                             .launcher = request.trials->launcher,
                              .device_count = DeviceCount(problem.cluster),
                              .cancel = cancel});
 }

@@ -14,6 +14,7 @@
 #include "server/engine/stored_trials.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_request.h"
 
 namespace meshwright {
@@ -24,13 +25,13 @@ namespace meshwright {
 
 struct LocalStudy {
   StudyRecord record = {};
-  StudyRequest request = {};
+  ResolvedStudy asked = {};
   HistorySource history = {};  // the state of the store when the study begins
 };
 
 // Stores a new running study under an id of its own, and marks studies whose process is gone as
 // interrupted.
-absl::StatusOr<LocalStudy> BeginLocalStudy(const std::string& store, const StudyRequest& request,
+absl::StatusOr<LocalStudy> BeginLocalStudy(const std::string& store, ResolvedStudy asked,
                                            const Knowledge& knowledge);
 // The reason for which a study of an ended process is resumed. One that was being cancelled can
 // only end.

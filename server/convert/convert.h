@@ -24,6 +24,8 @@
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/plan_model.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/question_resolver.h"
+#include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_control.h"
 #include "server/tuner/question/study_request.h"
@@ -31,15 +33,17 @@
 namespace meshwright {
 
 // This folder is the only place where wire types meet domain types. Converting a request also
-// validates it, so that one error names every bad field and nothing deeper checks again.
+// validates and resolves it, so that one error names every bad field and nothing deeper checks
+// again.
 // `already_found` holds the mistakes that reading the JSON has shown (proto/json/json.h). Only one
 // mistake per field is kept.
 
-absl::StatusOr<StudyRequest> FromWire(const v1::TuneRequest& request, const Knowledge& knowledge,
+// Returns also UNIMPLEMENTED with reason MIXED_CLUSTER_SEARCH if the cluster has several pools.
+absl::StatusOr<ResolvedStudy> FromWire(const v1::TuneRequest& request, const Knowledge& knowledge,
+                                       std::vector<FieldViolation> already_found = {});
+absl::StatusOr<ResolvedCase> FromWire(const v1::EvaluateCase& evaluate_case,
+                                      QuestionResolver& resolver,
                                       std::vector<FieldViolation> already_found = {});
-absl::StatusOr<EvaluateRequest> FromWire(const v1::EvaluateCase& evaluate_case,
-                                         const Knowledge& knowledge,
-                                         std::vector<FieldViolation> already_found = {});
 absl::StatusOr<HistoryRow> FromWire(const v1::HistoryRow& row, const Knowledge& knowledge,
                                     std::vector<FieldViolation> already_found = {});
 // Reads the measured rows of a request. The paths of bad fields start with history[<index>].

@@ -14,6 +14,8 @@
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/plan_model.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/question_resolver.h"
+#include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_request.h"
 #include "server/tuner/search/asked_model.h"
 
@@ -109,15 +111,16 @@ absl::StatusOr<v1::EvaluatePlansResponse> AnswerCases(const v1::EvaluatePlansReq
                                                       const OpenPlanModel& open) {
   const auto history = HistoryFromWire(request, knowledge);
   std::vector<FieldViolation> found;
-  CaseModel model(ReadCostModelRequest(MessageReader(request, "", found)), knowledge, open);
+  CaseModel model(ReadCostModelRequest(MessageReader(request, "", found)), open);
+  QuestionResolver resolver(knowledge);
   std::optional<Calibrator> calibrator;
   if (history.ok()) calibrator.emplace(*history, knowledge, source);
   const auto answer = [&](const v1::EvaluateCase& wire) -> absl::StatusOr<CalibratedEstimate> {
     if (!calibrator.has_value()) return history.status();
     if (!found.empty()) return InvalidFields(found);
-    ASSIGN_OR_RETURN(const EvaluateRequest evaluate, FromWire(wire, knowledge));
-    ASSIGN_OR_RETURN(CalibratedEstimate evaluated, EvaluatePlan(evaluate, knowledge, *calibrator));
-    RETURN_IF_ERROR(model.Apply(evaluate, evaluated.estimate));
+    ASSIGN_OR_RETURN(const ResolvedCase asked, FromWire(wire, resolver));
+    ASSIGN_OR_RETURN(CalibratedEstimate evaluated, EvaluatePlan(asked, *calibrator));
+    RETURN_IF_ERROR(model.Apply(asked, evaluated.estimate));
     return evaluated;
   };
   v1::EvaluatePlansResponse response;

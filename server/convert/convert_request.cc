@@ -23,6 +23,7 @@
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/question_resolver.h"
 #include "server/tuner/question/resolved_run.h"
+#include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_request.h"
 #include "server/tuner/question/trial.h"
 #include "server/tuner/search/study_check.h"
@@ -72,10 +73,6 @@ Question ReadQuestion(const MessageReader& in, std::optional<ModelSpec> model,
     in.Add(violation.field, std::move(violation.description));
   }
   return question;
-}
-
-Question ReadQuestion(const MessageReader& in, const Knowledge& knowledge) {
-  return ReadQuestion(in, ReadPart(in, "model", ReadModel), knowledge);
 }
 
 absl::StatusOr<ModelSpec> ImportModel(const MessageReader& in, const std::string& config) {
@@ -177,7 +174,7 @@ void CheckRan(const MessageReader& in, QuestionResolver& resolver, HistoryRow& r
   }
 }
 
-// CheckReplay checks if the plans are legal for the question.
+// Resolve checks if the plans are legal for the question.
 std::vector<MeasuredPlan> ReadReplay(const MessageReader& in) {
   std::vector<MeasuredPlan> rows;
   const std::vector<MessageReader> children = in.Children("replay");
@@ -329,22 +326,30 @@ void ReadTrials(const MessageReader& in, StudyRequest& request) {
   }
 }
 
-// If the question of a replay is valid, checks its rows.
-void CheckReplay(const StudyRequest& request, const MessageReader& in, const Knowledge& knowledge) {
-  const absl::StatusOr<Problem> problem = ResolveProblem(request.question, knowledge);
-  if (!problem.ok()) return;
-  const MessageReader trials = *in.Child("trials");
-  const std::vector<MessageReader> rows = trials.Children("replay");
-  for (std::size_t i = 0; i < request.trials->replay.size(); ++i) {
-    if (rows[i].HasMistakes("")) continue;
-    for (FieldViolation& violation :
-         FieldViolations(ResolvePlan(request.trials->replay[i].plan, *problem, "plan").status())) {
-      rows[i].Add(violation.field, std::move(violation.description));
-    }
-  }
+// Returns the part of a request that a plan's field belongs to: "baseline", or a row of the replay.
+std::string PartOf(const std::string& field) {
+  const std::size_t row_end = field.find(']');
+  return field.substr(0, row_end == std::string::npos ? field.find('.') : row_end + 1);
+}
+
+// Resolves a request whose question was read whole, and adds the mistakes of its plans. A part that
+// was not read whole is spared: the complaint might be about the default that replaced a mistake.
+absl::StatusOr<ResolvedStudy> Resolve(StudyRequest request, const Knowledge& knowledge,
+                                      const MessageReader& in) {
+  absl::StatusOr<ResolvedStudy> study = ResolveStudy(std::move(request), knowledge);
+  std::vector<FieldViolation> found = FieldViolations(study.status());
+  std::erase_if(found, [&](const FieldViolation& violation) {
+    return in.HasMistakes(PartOf(violation.field));
+  });
+  for (FieldViolation& violation : found) in.Add(violation.field, std::move(violation.description));
+  return study;
 }
 
 }  // namespace
+
+Question ReadQuestion(const MessageReader& in, const Knowledge& knowledge) {
+  return ReadQuestion(in, ReadPart(in, "model", ReadModel), knowledge);
+}
 
 std::optional<CostModelRequest> ReadCostModelRequest(const MessageReader& in) {
   const std::optional<MessageReader> stated = in.Child("cost_model");
@@ -384,12 +389,14 @@ std::vector<HistoryRow> ReadHistory(const MessageReader& in, const Knowledge& kn
   return rows;
 }
 
-absl::StatusOr<StudyRequest> FromWire(const v1::TuneRequest& request, const Knowledge& knowledge,
-                                      std::vector<FieldViolation> already_found) {
+absl::StatusOr<ResolvedStudy> FromWire(const v1::TuneRequest& request, const Knowledge& knowledge,
+                                       std::vector<FieldViolation> already_found) {
   const MessageReader in(request, "", already_found);
   StudyRequest study;
   const absl::StatusOr<ModelSpec> model = ReadModelOrConfig(in);
   study.question = ReadQuestion(in, model.ok() ? std::optional(*model) : std::nullopt, knowledge);
+  const bool is_question_whole = model.ok() && !in.HasMistakes("model") &&
+                                 !in.HasMistakes("workload") && !in.HasMistakes("cluster");
   if (const auto baseline = in.Child("baseline")) study.baseline = ReadValidPlan(*baseline);
   ReadSearch(in, study);
   study.history = ReadHistory(in, knowledge);
@@ -398,26 +405,27 @@ absl::StatusOr<StudyRequest> FromWire(const v1::TuneRequest& request, const Know
     in.Add("history_sequence", fmt::format("{}; must be >= 0", *study.history_sequence));
   }
   ReadTrials(in, study);
-  if (study.trials.has_value()) CheckReplay(study, in, knowledge);
+  absl::StatusOr<ResolvedStudy> resolved = absl::InternalError("not resolved");
+  if (is_question_whole) resolved = Resolve(std::move(study), knowledge, in);
   const absl::Status found = FoundStatus(already_found);
   // If only the model is wrong, the error keeps its own reason, UNKNOWN_MODEL_FAMILY.
   const bool is_model_only = FieldViolations(found) == FieldViolations(model.status());
   if (!found.ok()) return is_model_only && !model.ok() ? model.status() : found;
-  return study;
+  return resolved;
 }
 
-absl::StatusOr<EvaluateRequest> FromWire(const v1::EvaluateCase& evaluate_case,
-                                         const Knowledge& knowledge,
-                                         std::vector<FieldViolation> already_found) {
+absl::StatusOr<ResolvedCase> FromWire(const v1::EvaluateCase& evaluate_case,
+                                      QuestionResolver& resolver,
+                                      std::vector<FieldViolation> already_found) {
   for (FieldViolation& mistake : TextMistakes(evaluate_case, "")) {
     already_found.push_back(std::move(mistake));
   }
   const MessageReader in(evaluate_case, "", already_found);
   EvaluateRequest request;
-  request.question = ReadQuestion(in, knowledge);
+  request.question = ReadQuestion(in, resolver.knowledge());
   request.plan = ReadPart(in, "plan", ReadValidPlan).value_or(PlanRequest());
   RETURN_IF_ERROR(FoundStatus(already_found));
-  return request;
+  return ResolveCase(request, resolver);
 }
 
 absl::StatusOr<HistoryRow> FromWire(const v1::HistoryRow& row, const Knowledge& knowledge,

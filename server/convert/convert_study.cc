@@ -13,6 +13,8 @@
 #include "search_space/spec/plan.h"
 #include "server/convert/convert.h"
 #include "server/convert/fill_wire.h"
+#include "server/convert/message_reader.h"
+#include "server/convert/read_wire.h"
 #include "server/convert/wire_time.h"
 #include "server/engine/study_codec.h"
 #include "server/tuner/answers/run_study.h"
@@ -20,6 +22,7 @@
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/kubernetes_options.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_control.h"
 #include "server/tuner/question/study_request.h"
@@ -193,13 +196,12 @@ v1::TuneRequest ToWire(const Question& question) {
 }
 
 // A question is stored as a request that states nothing else.
-absl::StatusOr<StudyRequest> RequestFromBytes(std::string_view bytes, const Knowledge& knowledge,
-                                              std::string_view what) {
+absl::StatusOr<v1::TuneRequest> RequestFromBytes(std::string_view bytes, std::string_view what) {
   v1::TuneRequest request;
   if (!request.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return absl::DataLossError(fmt::format("stored {} cannot be read", what));
   }
-  return FromWire(request, knowledge);
+  return request;
 }
 
 }  // namespace
@@ -333,8 +335,10 @@ std::string PrintCase(const Question& question, const ParallelPlan& plan) {
 StudyCodec ProtobufCodec(const Knowledge& knowledge) {
   const auto encode = [](const auto& value) { return StableBytes(ToWire(value)); };
   return {.encode_request = encode,
-          .decode_request = [&knowledge](std::string_view bytes) -> absl::StatusOr<StudyRequest> {
-            return RequestFromBytes(bytes, knowledge, "request of the study");
+          .decode_request = [&knowledge](std::string_view bytes) -> absl::StatusOr<ResolvedStudy> {
+            ASSIGN_OR_RETURN(const v1::TuneRequest request,
+                             RequestFromBytes(bytes, "request of the study"));
+            return FromWire(request, knowledge);
           },
           .encode_answer = AnswerBytes,
           .encode_plan = encode,
@@ -343,9 +347,12 @@ StudyCodec ProtobufCodec(const Knowledge& knowledge) {
           .encode_calibration = encode,
           .encode_question = encode,
           .decode_question = [&knowledge](std::string_view bytes) -> absl::StatusOr<Question> {
-            ASSIGN_OR_RETURN(StudyRequest request,
-                             RequestFromBytes(bytes, knowledge, "question of a measurement"));
-            return std::move(request.question);
+            ASSIGN_OR_RETURN(const v1::TuneRequest request,
+                             RequestFromBytes(bytes, "question of a measurement"));
+            std::vector<FieldViolation> found;
+            Question question = ReadQuestion(MessageReader(request, "", found), knowledge);
+            RETURN_IF_ERROR(FoundStatus(found));
+            return question;
           },
           .print_case = PrintCase};
 }

@@ -26,6 +26,9 @@ WorkloadRequest ReadWorkload(const MessageReader& in);
 ClusterRequest ReadCluster(const MessageReader& in);
 PlanRequest ReadPlan(const MessageReader& in);
 
+// Reads and checks the question of any message that has its three parts.
+Question ReadQuestion(const MessageReader& in, const Knowledge& knowledge);
+
 // Reads a measured result from any message that has the fields of HistoryRow. Checks for missing
 // fields, limits, and whether the question allows the plan. A row without a mistake is resolved.
 HistoryRow ReadHistoryRow(const MessageReader& in, QuestionResolver& resolver);

@@ -31,6 +31,7 @@
 #include "server/engine/wall_clock.h"
 #include "server/process/owner.h"
 #include "server/tuner/question/knowledge.h"
+#include "server/tuner/question/resolved_study.h"
 
 namespace meshwright {
 namespace {
@@ -60,14 +61,14 @@ struct Engine::State {
   absl::StatusOr<InsertedStudy> Insert(StudyRecord record, const CreateStudyOptions& options) const;
   void Run(Lane lane, const std::stop_token& stop);
   std::optional<std::string> NextStudy(Lane lane, const std::stop_token& stop);
-  absl::StatusOr<StudyRequest> Begin(const std::string& id);
+  absl::StatusOr<ResolvedStudy> Begin(const std::string& id);
   absl::Status SetRunning(Recorder& recorder, const std::string& id, bool is_cancelled,
                           StudyRequest& request) const;
   HistorySource HistoryUpTo(std::int64_t sequence) const;
   void RunOne(const std::string& id);
-  absl::StatusOr<StudyAnswer> Answer(const std::string& id, const StudyRequest& request,
+  absl::StatusOr<StudyAnswer> Answer(const std::string& id, const ResolvedStudy& study,
                                      std::optional<Progress>& unsaved_progress);
-  absl::StatusOr<StudyAnswer> Try(const std::string& id, const StudyRequest& request,
+  absl::StatusOr<StudyAnswer> Try(const std::string& id, const ResolvedStudy& study,
                                   StudyControl control);
   void AppendProgress(const std::string& id, const Progress& progress);
   [[nodiscard]] EventRecord ProgressEvent(const std::string& id, const Progress& progress) const;
@@ -134,19 +135,19 @@ std::optional<std::string> Engine::State::NextStudy(Lane lane, const std::stop_t
   return studies.Begin(lane);
 }
 
-absl::StatusOr<StudyRequest> Engine::State::Begin(const std::string& id) {
-  ASSIGN_OR_RETURN(const StudyRecord study, ReadFrom(access, [&](const Recorder& recorder) {
+absl::StatusOr<ResolvedStudy> Engine::State::Begin(const std::string& id) {
+  ASSIGN_OR_RETURN(const StudyRecord record, ReadFrom(access, [&](const Recorder& recorder) {
                      return recorder.GetStudy(id);
                    }));
-  ASSIGN_OR_RETURN(StudyRequest request, codec.decode_request(study.question));
+  ASSIGN_OR_RETURN(ResolvedStudy study, codec.decode_request(record.question));
   {
     const std::lock_guard lock(mutex);
     const bool is_cancelled = studies.Running(id)->is_cancelled_by_user;
     RETURN_IF_ERROR(store.Write(
-        [&](Recorder& recorder) { return SetRunning(recorder, id, is_cancelled, request); }));
+        [&](Recorder& recorder) { return SetRunning(recorder, id, is_cancelled, study.request); }));
   }
   followers.Publish(id);
-  return request;
+  return study;
 }
 
 absl::Status Engine::State::SetRunning(Recorder& recorder, const std::string& id, bool is_cancelled,
@@ -172,13 +173,13 @@ HistorySource Engine::State::HistoryUpTo(std::int64_t sequence) const {
 }
 
 void Engine::State::RunOne(const std::string& id) {
-  const auto request = Begin(id);
-  if (!request.ok()) {
-    Conclude(id, FailedEnding(id, request.status()), /*was_cut=*/false);
+  const auto study = Begin(id);
+  if (!study.ok()) {
+    Conclude(id, FailedEnding(id, study.status()), /*was_cut=*/false);
     return;
   }
   std::optional<Progress> unsaved_progress;
-  auto answer = Answer(id, *request, unsaved_progress);
+  auto answer = Answer(id, *study, unsaved_progress);
   {
     const std::lock_guard lock(mutex);
     if (const auto& failure = studies.Running(id)->failure) answer = *failure;
@@ -194,8 +195,7 @@ void Engine::State::RunOne(const std::string& id) {
   Conclude(id, std::move(ending), WasCut(answer));
 }
 
-absl::StatusOr<StudyAnswer> Engine::State::Answer(const std::string& id,
-                                                  const StudyRequest& request,
+absl::StatusOr<StudyAnswer> Engine::State::Answer(const std::string& id, const ResolvedStudy& study,
                                                   std::optional<Progress>& unsaved_progress) {
   std::stop_token cancel;
   std::stop_token leave;
@@ -220,20 +220,20 @@ absl::StatusOr<StudyAnswer> Engine::State::Answer(const std::string& id,
   };
   // The thread must outlive any study, even one that asks for more memory than there is.
   try {
-    return Try(id, request,
+    return Try(id, study,
                {.cancel = cancel,
                 .leave = leave,
                 .on_progress = on_progress,
-                .history = HistoryUpTo(request.history_sequence.value_or(0))});
+                .history = HistoryUpTo(study.request.history_sequence.value_or(0))});
   } catch (const std::exception& e) {
     return absl::InternalError(fmt::format("the study failed: {}", e.what()));
   }
 }
 
-absl::StatusOr<StudyAnswer> Engine::State::Try(const std::string& id, const StudyRequest& request,
+absl::StatusOr<StudyAnswer> Engine::State::Try(const std::string& id, const ResolvedStudy& study,
                                                StudyControl control) {
-  if (!request.trials.has_value()) return hooks.run(request, knowledge, control);
-  ASSIGN_OR_RETURN(const Problem problem, ResolveProblem(request.question, knowledge));
+  const auto& [request, problem, baseline, replay] = study;
+  if (!request.trials.has_value()) return hooks.run(study, knowledge, control);
   const auto write = [this, &id](const StoreCall& call) {
     absl::Status done = store.Write(call);
     followers.Publish(id);
@@ -250,7 +250,7 @@ absl::StatusOr<StudyAnswer> Engine::State::Try(const std::string& id, const Stud
                           .cancel = control.cancel}));
   control.trials = &trials->journal();
   control.print_case = codec.print_case;
-  return hooks.run(request, knowledge, control);
+  return hooks.run(study, knowledge, control);
 }
 
 EventRecord Engine::State::ProgressEvent(const std::string& id, const Progress& progress) const {
@@ -385,8 +385,9 @@ Engine::~Engine() {
   state_->followers.Close();
 }
 
-absl::StatusOr<StudyRecord> Engine::CreateStudy(const StudyRequest& request,
+absl::StatusOr<StudyRecord> Engine::CreateStudy(const ResolvedStudy& study,
                                                 const CreateStudyOptions& options) {
+  const StudyRequest& request = study.request;
   if (options.study_id.has_value()) {
     const std::string launcher = request.trials.has_value() ? request.trials->launcher : "";
     if (auto violation = CheckStudyId(*options.study_id, launcher)) {
@@ -398,8 +399,7 @@ absl::StatusOr<StudyRecord> Engine::CreateStudy(const StudyRequest& request,
                                                   "without --allow-jobs"),
                       "JOBS_NOT_ALLOWED");
   }
-  ASSIGN_OR_RETURN(const StudyRecord record,
-                   NewStudyRecord(request, state_->knowledge, state_->codec));
+  const StudyRecord record = NewStudyRecord(study, state_->codec);
   const std::lock_guard lock(state_->mutex);
   ASSIGN_OR_RETURN(InsertedStudy inserted, state_->Insert(record, options));
   if (inserted.is_new) {
@@ -409,10 +409,10 @@ absl::StatusOr<StudyRecord> Engine::CreateStudy(const StudyRequest& request,
   return std::move(inserted.study);
 }
 
-absl::StatusOr<StudyRecord> Engine::RecordStudy(const StudyRequest& request,
+absl::StatusOr<StudyRecord> Engine::RecordStudy(const ResolvedStudy& study,
                                                 const absl::StatusOr<StudyAnswer>& answer,
                                                 const OutsideRun& run) {
-  ASSIGN_OR_RETURN(StudyRecord record, NewStudyRecord(request, state_->knowledge, state_->codec));
+  StudyRecord record = NewStudyRecord(study, state_->codec);
   record.state = StudyState::kRunning;
   record.owner = state_->owner;
   record.create_time_ms = NowMs();
@@ -423,8 +423,8 @@ absl::StatusOr<StudyRecord> Engine::RecordStudy(const StudyRequest& request,
   for (;;) {
     record.id = NewStudyId();
     const StudyEnding ending = EndingOf(record.id, answer, state_->codec, NowMs());
-    auto study = state_->Record(record, calibration, ending);
-    if (Reason(study.status()) != "STUDY_EXISTS") return study;
+    auto recorded = state_->Record(record, calibration, ending);
+    if (Reason(recorded.status()) != "STUDY_EXISTS") return recorded;
   }
 }
 

@@ -19,6 +19,7 @@
 #include "server/tuner/answers/run_study.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_control.h"
 #include "server/tuner/question/study_request.h"
@@ -41,7 +42,7 @@ struct EngineHooks {
   // study.
   std::function<void(std::string_view study_id, const absl::Status&)> on_error = {};
   // Runs a study. Tests replace it to hold a study while it runs.
-  std::function<absl::StatusOr<StudyAnswer>(const StudyRequest&, const Knowledge&,
+  std::function<absl::StatusOr<StudyAnswer>(const ResolvedStudy&, const Knowledge&,
                                             const StudyControl&)>
       run = RunStudy;
   // Returns the time by which the progress of studies is thinned. Tests replace it; called from any
@@ -70,11 +71,11 @@ class Engine {
   // Creates a study and queues it, or returns the study that the same request with the same
   // request_id created before. Returns PERMISSION_DENIED with reason JOBS_NOT_ALLOWED if it would
   // run jobs and this engine may not.
-  absl::StatusOr<StudyRecord> CreateStudy(const StudyRequest& request,
+  absl::StatusOr<StudyRecord> CreateStudy(const ResolvedStudy& study,
                                           const CreateStudyOptions& options);
 
   // Keeps a study that was run outside the engine.
-  absl::StatusOr<StudyRecord> RecordStudy(const StudyRequest& request,
+  absl::StatusOr<StudyRecord> RecordStudy(const ResolvedStudy& study,
                                           const absl::StatusOr<StudyAnswer>& answer,
                                           const OutsideRun& run);
 

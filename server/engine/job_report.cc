@@ -33,7 +33,7 @@ namespace {
 struct ReportedQuestion {
   Question stated = {};
   QuestionRecord record = {};
-  PreparedQuestion prepared = {};
+  std::shared_ptr<const Problem> problem = {};
 };
 
 // The distinct questions of a batch, and the index among them of each report's question.
@@ -58,11 +58,10 @@ absl::StatusOr<ReportedQuestions> DistinctQuestions(std::span<const JobReport> r
     const auto found = std::ranges::find(out.questions, question, &ReportedQuestion::stated);
     out.of_report.push_back(static_cast<std::size_t>(found - out.questions.begin()));
     if (found != out.questions.end()) continue;
-    ASSIGN_OR_RETURN(const std::shared_ptr<const Problem> problem,
-                     ProblemOf(report.run, knowledge));
+    ASSIGN_OR_RETURN(std::shared_ptr<const Problem> problem, ProblemOf(report.run, knowledge));
     out.questions.push_back({.stated = question,
                              .record = QuestionRecordOf(question, *problem, codec),
-                             .prepared = {.problem = *problem}});
+                             .problem = std::move(problem)});
   }
   return out;
 }
@@ -84,12 +83,13 @@ absl::StatusOr<ParallelPlan> PlanOf(const HistoryRow& run, const Problem& proble
 }
 
 absl::StatusOr<MeasurementRecord> MeasurementOf(const JobReport& report,
-                                                const ReportedQuestion& question,
+                                                const QuestionRecord& record,
+                                                const PreparedQuestion& question,
                                                 const StudyCodec& codec, std::int64_t time_ms) {
-  ASSIGN_OR_RETURN(const ParallelPlan plan, PlanOf(report.run, question.prepared.problem));
+  ASSIGN_OR_RETURN(const ParallelPlan plan, PlanOf(report.run, question.problem));
   const PlanKey key = MakePlanKey(plan);
   MeasurementRecord measurement = {.source = MeasurementSource::kJobReport,
-                                   .question = question.record,
+                                   .question = record,
                                    .study_id = report.study_id,
                                    .plan_key = key.text,
                                    .plan_digest = key.digest,
@@ -97,7 +97,7 @@ absl::StatusOr<MeasurementRecord> MeasurementOf(const JobReport& report,
                                    .outcome = report.run.outcome,
                                    .step_time = report.run.step_time,
                                    .peak_memory = report.run.peak_memory,
-                                   .expected = ExpectedOf(plan, question.prepared),
+                                   .expected = ExpectedOf(plan, question),
                                    .time_ms = time_ms,
                                    .request_id = report.request_id,
                                    .request_hash = report.request_hash,
@@ -138,14 +138,11 @@ absl::Status WarnOfDrift(MeasuredRows& rows, std::vector<KeptReport>& kept) {
   return absl::OkStatus();
 }
 
-// Prepares each question from what the store has at this moment, and returns the calibrations. It
-// handles one question after the other and lets others use the store meanwhile, because each takes
-// a tenth of a second.
-absl::StatusOr<std::vector<CalibrationRecord>> PrepareAll(ReportedQuestions& reported,
-                                                          const StoreAccess& store,
-                                                          const Knowledge& knowledge,
-                                                          const StudyCodec& codec,
-                                                          std::int64_t time_ms) {
+// Prepares each question from what the store has at this moment. It handles one question after the
+// other and lets others use the store meanwhile, because each takes a tenth of a second.
+absl::StatusOr<std::vector<PreparedQuestion>> PrepareAll(
+    std::span<const ReportedQuestion> questions, const StoreAccess& store,
+    const Knowledge& knowledge, const StudyCodec& codec) {
   HistorySource source;
   ASSIGN_OR_RETURN(source.sequence, ReadFrom(store, [](const Recorder& open) {
                      return open.LastMeasurementSequence();
@@ -155,13 +152,23 @@ absl::StatusOr<std::vector<CalibrationRecord>> PrepareAll(ReportedQuestions& rep
       return ReadStoreHistory(open, problem, knowledge, codec, source.sequence);
     });
   };
+  std::vector<PreparedQuestion> prepared;
+  for (const ReportedQuestion& question : questions) {
+    ASSIGN_OR_RETURN(PreparedQuestion one, Prepare({.request = {.question = question.stated},
+                                                    .problem = *question.problem},
+                                                   knowledge, source));
+    one.runs = {};  // they take memory and are not needed any more
+    prepared.push_back(std::move(one));
+  }
+  return prepared;
+}
+
+std::vector<CalibrationRecord> CalibrationsOf(std::span<const PreparedQuestion> questions,
+                                              const StudyCodec& codec, std::int64_t time_ms) {
   std::vector<CalibrationRecord> calibrations;
-  for (auto& [stated, record, prepared] : reported.questions) {
-    ASSIGN_OR_RETURN(prepared,
-                     Prepare({.question = stated}, std::move(prepared.problem), knowledge, source));
-    prepared.runs = {};  // they take memory and are not needed any more
-    if (!prepared.learnt.report.has_value()) continue;
-    calibrations.push_back(CalibrationRecordOf(*prepared.learnt.report, codec, time_ms));
+  for (const PreparedQuestion& question : questions) {
+    if (!question.learnt.report.has_value()) continue;
+    calibrations.push_back(CalibrationRecordOf(*question.learnt.report, codec, time_ms));
   }
   return calibrations;
 }
@@ -173,7 +180,7 @@ absl::StatusOr<std::vector<KeptReport>> KeepJobReports(std::span<const JobReport
                                                        const Knowledge& knowledge,
                                                        const StudyCodec& codec,
                                                        std::int64_t time_ms) {
-  ASSIGN_OR_RETURN(ReportedQuestions reported, DistinctQuestions(reports, knowledge, codec));
+  ASSIGN_OR_RETURN(const ReportedQuestions reported, DistinctQuestions(reports, knowledge, codec));
   if (reported.questions.size() > kMostReportedQuestions) {
     return InvalidFields(
         {{.field = "requests",
@@ -181,13 +188,15 @@ absl::StatusOr<std::vector<KeptReport>> KeepJobReports(std::span<const JobReport
                                      "batch",
                                      reported.questions.size(), kMostReportedQuestions)}});
   }
-  ASSIGN_OR_RETURN(const std::vector<CalibrationRecord> calibrations,
-                   PrepareAll(reported, store, knowledge, codec, time_ms));
+  ASSIGN_OR_RETURN(const std::vector<PreparedQuestion> prepared,
+                   PrepareAll(reported.questions, store, knowledge, codec));
+  const std::vector<CalibrationRecord> calibrations = CalibrationsOf(prepared, codec, time_ms);
   std::vector<MeasurementRecord> measurements;
   for (std::size_t i = 0; i < reports.size(); ++i) {
-    const ReportedQuestion& question = reported.questions[reported.of_report[i]];
+    const std::size_t question = reported.of_report[i];
     ASSIGN_OR_RETURN(MeasurementRecord measurement,
-                     MeasurementOf(reports[i], question, codec, time_ms));
+                     MeasurementOf(reports[i], reported.questions[question].record,
+                                   prepared[question], codec, time_ms));
     measurements.push_back(std::move(measurement));
   }
   std::vector<KeptReport> kept;

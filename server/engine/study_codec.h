@@ -8,6 +8,7 @@
 #include "search_space/spec/estimate.h"
 #include "search_space/spec/plan.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_control.h"
 #include "server/tuner/question/study_request.h"
@@ -18,7 +19,7 @@ namespace meshwright {
 // supplies it with protobuf, so that this folder does not know the wire types.
 struct StudyCodec {
   std::function<std::string(const StudyRequest&)> encode_request = {};
-  std::function<absl::StatusOr<StudyRequest>(std::string_view)> decode_request = {};
+  std::function<absl::StatusOr<ResolvedStudy>(std::string_view)> decode_request = {};
   std::function<std::string(const StudyAnswer&)> encode_answer = {};
   std::function<std::string(const ParallelPlan&)> encode_plan = {};
   std::function<std::string(const Estimate&)> encode_estimate = {};

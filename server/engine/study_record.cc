@@ -15,6 +15,7 @@
 #include "server/engine/wall_clock.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_request.h"
 #include "server/tuner/question/trial.h"
@@ -111,19 +112,13 @@ std::string OutcomeOf(const StudyAnswer& answer) {
 
 }  // namespace
 
-absl::StatusOr<StudyRecord> NewStudyRecord(const StudyRequest& request, const Knowledge& knowledge,
-                                           const StudyCodec& codec) {
-  ASSIGN_OR_RETURN(const Problem problem, ResolveProblem(request.question, knowledge));
-  RETURN_IF_ERROR(RequireOnePool(problem));
-  if (request.baseline.has_value()) {
-    const auto baseline = ResolvePlan(*request.baseline, problem, "baseline");
-    if (!baseline.ok()) return baseline.status();
-  }
+StudyRecord NewStudyRecord(const ResolvedStudy& study, const StudyCodec& codec) {
+  const Problem& problem = study.problem;
   StudyRecord record = {.model_name = problem.model.name,
                         .cluster_name = problem.cluster.name,
                         .chip = problem.cluster.pools.front().chip.id,
                         .device_count = DeviceCount(problem.cluster),
-                        .question = codec.encode_request(request)};
+                        .question = codec.encode_request(study.request)};
   // The hash distinguishes a repeated request from another one with the same request_id. It need
   // not resist attackers, who could send the other request with an id of its own anyway.
   record.request_hash = Fnv1a64Hex(record.question);

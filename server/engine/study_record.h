@@ -12,17 +12,15 @@
 #include "server/engine/study_codec.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_request.h"
 
 namespace meshwright {
 
 // Returns the row of a new study: the question, and what lists show of it. The caller sets `id`,
-// `state`, `owner` and the times. Returns INVALID_ARGUMENT with every bad field at once if the
-// question cannot be asked, and UNIMPLEMENTED with reason MIXED_CLUSTER_SEARCH if it has several
-// pools.
-absl::StatusOr<StudyRecord> NewStudyRecord(const StudyRequest& request, const Knowledge& knowledge,
-                                           const StudyCodec& codec);
+// `state`, `owner` and the times.
+StudyRecord NewStudyRecord(const ResolvedStudy& study, const StudyCodec& codec);
 
 // Returns the state and the outcome with which a run is stored:
 //   state      outcome

@@ -27,6 +27,7 @@
 #include "server/tuner/question/job_template.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_control.h"
 #include "server/tuner/question/study_request.h"
@@ -152,11 +153,10 @@ void NoteSearch(const StudyResult& searched, const Candidates& candidates,
   }
 }
 
-absl::StatusOr<StudyAnswer> Measure(const StudyRequest& request, const Knowledge& knowledge,
+absl::StatusOr<StudyAnswer> Measure(const ResolvedStudy& study, const Knowledge& knowledge,
                                     const JobPlanner& planner, const StudyControl& control) {
-  const TrialRequest& trials = *request.trials;
-  ASSIGN_OR_RETURN(PreparedQuestion question,
-                   Prepare(request, planner.problem, knowledge, control.history));
+  const TrialRequest& trials = *study.request.trials;
+  ASSIGN_OR_RETURN(PreparedQuestion question, Prepare(study, knowledge, control.history));
   PreparedQuestion search = question;
   search.request = SearchOf(question.request);
   RETURN_IF_ERROR(NarrowSpace(search.request.dimensions, search.problem));
@@ -180,7 +180,8 @@ absl::StatusOr<StudyAnswer> Measure(const StudyRequest& request, const Knowledge
              const JobPlanner own = {.job = job,
                                      .problem = planner.problem,
                                      .workloads_folder = planner.workloads_folder};
-             return MakeJobSpec(own, plan, attempt, control.print_case(request.question, plan));
+             return MakeJobSpec(own, plan, attempt,
+                                control.print_case(study.request.question, plan));
            },
        .time_limit = trials.job->time_limit,
        .least_step = LeastStep(planner.problem),
@@ -251,21 +252,20 @@ absl::StatusOr<StudyAnswer> WithJobLeft(absl::StatusOr<StudyAnswer> answer,
 
 }  // namespace
 
-absl::StatusOr<StudyAnswer> RunJobStudy(const StudyRequest& request, const Knowledge& knowledge,
+absl::StatusOr<StudyAnswer> RunJobStudy(const ResolvedStudy& study, const Knowledge& knowledge,
                                         const StudyControl& control) {
-  RETURN_IF_ERROR(CheckRequest(request, control));
-  ASSIGN_OR_RETURN(const Problem problem, ResolveProblem(request.question, knowledge));
-  RETURN_IF_ERROR(RequireOnePool(problem));
+  RETURN_IF_ERROR(CheckRequest(study.request, control));
+  const TrialRequest& trials = *study.request.trials;
   const auto end_job_left = [&] {
-    return EndJobLeft(*request.trials, problem, control.trials->attempts);
+    return EndJobLeft(trials, study.problem, control.trials->attempts);
   };
   // A study that is stopped before it begins only has a job to end.
   if (control.cancel.stop_requested()) {
     if (!control.leave.stop_requested()) RETURN_IF_ERROR(end_job_left());
     return absl::CancelledError("cancelled before it was resumed");
   }
-  ASSIGN_OR_RETURN(const JobPlanner planner, MakeJobPlanner(*request.trials, problem));
-  absl::StatusOr<StudyAnswer> answer = Measure(request, knowledge, planner, control);
+  ASSIGN_OR_RETURN(const JobPlanner planner, MakeJobPlanner(trials, study.problem));
+  absl::StatusOr<StudyAnswer> answer = Measure(study, knowledge, planner, control);
   const bool is_cancelled = control.cancel.stop_requested() && !control.leave.stop_requested();
   return is_cancelled ? WithJobLeft(std::move(answer), end_job_left()) : std::move(answer);
 }

@@ -3,6 +3,7 @@
 #include "absl/status/statusor.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_control.h"
 #include "server/tuner/question/study_request.h"
@@ -13,7 +14,7 @@ namespace meshwright {
 // the search expects to be fastest, and their neighbours in micro-batch; the baseline is its first
 // trial. FAILED_PRECONDITION without a journal in `control`: a job that is not in a journal would
 // be lost with the process.
-absl::StatusOr<StudyAnswer> RunJobStudy(const StudyRequest& request, const Knowledge& knowledge,
+absl::StatusOr<StudyAnswer> RunJobStudy(const ResolvedStudy& study, const Knowledge& knowledge,
                                         const StudyControl& control);
 
 }  // namespace meshwright

@@ -15,6 +15,7 @@
 #include "server/tuner/learning/prepared_question.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_control.h"
 #include "server/tuner/question/study_request.h"
@@ -25,28 +26,25 @@
 namespace meshwright {
 namespace {
 
-absl::StatusOr<StudyAnswer> Replay(const StudyRequest& request, const Knowledge& knowledge,
+absl::StatusOr<StudyAnswer> Replay(const ResolvedStudy& study, const Knowledge& knowledge,
                                    const StudyControl& control) {
-  ASSIGN_OR_RETURN(Problem problem, ResolveProblem(request.question, knowledge));
-  ASSIGN_OR_RETURN(const std::unique_ptr<ReplayLauncher> launcher,
-                   ReplayLauncher::Make(request.trials->replay, problem));
-  RETURN_IF_ERROR(RequireOnePool(problem));
-  ASSIGN_OR_RETURN(PreparedQuestion question,
-                   Prepare(request, std::move(problem), knowledge, control.history));
-  return RunTrialStudy(std::move(question), {.candidates = launcher->Plans()}, *launcher, control);
+  ReplayLauncher launcher(study);
+  ASSIGN_OR_RETURN(PreparedQuestion question, Prepare(study, knowledge, control.history));
+  return RunTrialStudy(std::move(question), {.candidates = launcher.Plans()}, launcher, control);
 }
 
 }  // namespace
 
-absl::StatusOr<StudyAnswer> RunStudyWithTrials(const StudyRequest& request,
+absl::StatusOr<StudyAnswer> RunStudyWithTrials(const ResolvedStudy& study,
                                                const Knowledge& knowledge,
                                                const StudyControl& control) {
-  if (!request.trials.has_value()) return RunStudy(request, knowledge, control);
-  const std::string& launcher = request.trials->launcher;
-  if (launcher == kReplayLauncher) return Replay(request, knowledge, control);
+  const std::optional<TrialRequest>& trials = study.request.trials;
+  if (!trials.has_value()) return RunStudy(study, knowledge, control);
+  const std::string& launcher = trials->launcher;
+  if (launcher == kReplayLauncher) return Replay(study, knowledge, control);
   const std::vector<std::string> names = LauncherNames();
   if (std::ranges::find(names, launcher) != names.end()) {
-    return RunJobStudy(request, knowledge, control);
+    return RunJobStudy(study, knowledge, control);
   }
   return InvalidFields(
       {{.field = "trials.launcher",

@@ -8,6 +8,7 @@
 #include "search_space/base/units.h"
 #include "search_space/spec/choices.h"
 #include "search_space/spec/plan.h"
+#include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/trial.h"
 #include "server/tuner/search/search_plan.h"
 
@@ -35,16 +36,13 @@ TrialOutcome Merged(const std::vector<MeasuredPlan>& rows) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ReplayLauncher>> ReplayLauncher::Make(
-    const std::vector<MeasuredPlan>& rows, const Problem& problem) {
+ReplayLauncher::ReplayLauncher(const ResolvedStudy& study) {
   std::map<ParallelPlan, std::vector<MeasuredPlan>> same;
-  for (const MeasuredPlan& row : rows) {
-    ASSIGN_OR_RETURN(ResolvedPlan plan, ResolvePlan(row.plan, problem, "plan"));
-    same[WithStatedSplit(std::move(plan.plan), problem)].push_back(row);
+  for (std::size_t i = 0; i < study.replay.size(); ++i) {
+    same[WithStatedSplit(study.replay[i], study.problem)].push_back(
+        study.request.trials->replay[i]);
   }
-  std::map<ParallelPlan, TrialOutcome> outcomes;
-  for (const auto& [plan, measured] : same) outcomes[plan] = Merged(measured);
-  return std::unique_ptr<ReplayLauncher>(new ReplayLauncher(std::move(outcomes)));
+  for (const auto& [plan, measured] : same) outcomes_[plan] = Merged(measured);
 }
 
 absl::Status ReplayLauncher::Submit(const TrialJob& job) {

@@ -11,6 +11,7 @@
 #include "search_space/base/units.h"
 #include "search_space/spec/plan.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/trial.h"
 #include "server/tuner/trials/launcher.h"
 
@@ -21,10 +22,8 @@ namespace meshwright {
 // did not run, it fails, out of memory if one of them did. The occupied time is that of TrialTime.
 class ReplayLauncher final : public Launcher {
  public:
-  // Takes rows with plans that are legal for the problem (server/convert/convert.h names those that
-  // are not).
-  static absl::StatusOr<std::unique_ptr<ReplayLauncher>> Make(const std::vector<MeasuredPlan>& rows,
-                                                              const Problem& problem);
+  // Takes the rows of a study with replayed trials.
+  explicit ReplayLauncher(const ResolvedStudy& study);
 
   // NOT_FOUND for a plan without a row.
   absl::Status Submit(const TrialJob& job) override;
@@ -34,9 +33,6 @@ class ReplayLauncher final : public Launcher {
   [[nodiscard]] std::vector<ParallelPlan> Plans() const;  // in canonical order
 
  private:
-  explicit ReplayLauncher(std::map<ParallelPlan, TrialOutcome> outcomes)
-      : outcomes_(std::move(outcomes)) {}
-
   std::map<ParallelPlan, TrialOutcome> outcomes_;
   std::deque<FinishedTrial> ended_;
 };

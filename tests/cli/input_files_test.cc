@@ -10,6 +10,7 @@
 #include "search_space/base/status.h"
 #include "server/convert/convert.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/question_resolver.h"
 #include "tests/files/temporary_folder.h"
 
 namespace meshwright {
@@ -103,29 +104,32 @@ std::string CaseWithModel(const std::string& model) {
          model + "}";
 }
 
+absl::Status StatusOf(const std::string& json) {
+  QuestionResolver resolver(Known());
+  return CheckCase(ParseCase(json), resolver).status();
+}
+
 TEST(CheckCaseTest, UnknownModelFamilyKeepsItsReason) {
-  const auto alone = CheckCase(ParseCase(CaseWithModel(R"({"model_type": "mamba"})")), Known());
-  EXPECT_EQ(Reason(alone.status()), "UNKNOWN_MODEL_FAMILY");
-  EXPECT_THAT(FieldViolations(alone.status()),
+  const absl::Status alone = StatusOf(CaseWithModel(R"({"model_type": "mamba"})"));
+  EXPECT_EQ(Reason(alone), "UNKNOWN_MODEL_FAMILY");
+  EXPECT_THAT(FieldViolations(alone),
               ElementsAre(Field(&FieldViolation::field, "model.model_type")));
 }
 
 TEST(CheckCaseTest, EachBadKeyOfAConfigHasItsOwnPath) {
-  const auto request =
-      CheckCase(ParseCase(CaseWithModel(R"({"model_type": "llama", "hidden_size": "x",
-                                            "intermediate_size": 128, "num_attention_heads": 4,
-                                            "num_hidden_layers": [], "vocab_size": 100})")),
-                Known());
-  EXPECT_EQ(Reason(request.status()), "INVALID_FIELDS");
+  const absl::Status status = StatusOf(CaseWithModel(R"({"model_type": "llama", "hidden_size": "x",
+                                 "intermediate_size": 128, "num_attention_heads": 4,
+                                 "num_hidden_layers": [], "vocab_size": 100})"));
+  EXPECT_EQ(Reason(status), "INVALID_FIELDS");
   EXPECT_THAT(
-      FieldViolations(request.status()),
+      FieldViolations(status),
       testing::UnorderedElementsAre(Field(&FieldViolation::field, "model.hidden_size"),
                                     Field(&FieldViolation::field, "model.num_hidden_layers")));
 }
 
 TEST(CheckCaseTest, TextThatIsNoJsonIsTheOnlyMistake) {
   for (const char* text : {"{oops", "[]", ""}) {
-    EXPECT_THAT(FieldViolations(CheckCase(ParseCase(text), Known()).status()),
+    EXPECT_THAT(FieldViolations(StatusOf(text)),
                 ElementsAre(Field(&FieldViolation::field, "case")));
   }
 }

@@ -12,6 +12,7 @@
 #include "recorder/records.h"
 #include "search_space/base/status.h"
 #include "server/process/owner.h"
+#include "server/tuner/question/resolved_study.h"
 #include "tests/files/temporary_folder.h"
 #include "tests/tuner/questions.h"
 
@@ -87,7 +88,8 @@ TEST_F(LocalStoreTest, AnOlderStoreThatTeachesNothingIsToldOf) {
 
 TEST_F(LocalStoreTest, AdviceIsGivenOnce) {
   std::ofstream(Path()) << std::string(4096, 'x');
-  const auto study = BeginLocalStudy(Path(), {.question = TinyQuestion()}, Known());
+  const auto study =
+      BeginLocalStudy(Path(), ResolveStudy({.question = TinyQuestion()}, Known()).value(), Known());
   EXPECT_EQ(Reason(study.status()), "FOREIGN_STORE");
   const std::string message(study.status().message());
   EXPECT_EQ(message.find("--db"), message.rfind("--db")) << message;

@@ -25,6 +25,7 @@
 #include "server/engine/study_codec.h"
 #include "server/tuner/answers/run_study.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_control.h"
 #include "server/tuner/question/study_request.h"
@@ -49,13 +50,22 @@ inline StudyRequest EndlessStudy() {
   return request;
 }
 
+inline const Knowledge& SharedKnowledge() {
+  static const Knowledge knowledge = *LoadKnowledge("");
+  return knowledge;
+}
+
+inline ResolvedStudy ResolvedBy(StudyRequest request) {
+  return ResolveStudy(std::move(request), SharedKnowledge()).value();
+}
+
 // Runs a study as RunStudy does, except that an endless study runs until it is cancelled and
 // reports progress as fast as it can.
-inline absl::StatusOr<StudyAnswer> HeldUp(const StudyRequest& request, const Knowledge& knowledge,
+inline absl::StatusOr<StudyAnswer> HeldUp(const ResolvedStudy& study, const Knowledge& knowledge,
                                           const StudyControl& control) {
-  const std::string& name = request.question.cluster.name;
+  const std::string& name = study.request.question.cluster.name;
   if (name == "throwing") throw std::bad_alloc();
-  if (name != "endless") return RunStudy(request, knowledge, control);
+  if (name != "endless") return RunStudy(study, knowledge, control);
   for (Progress progress = {.phase = "search"}; !control.cancel.stop_requested();
        ++progress.considered_count) {
     control.on_progress(progress);
@@ -69,13 +79,13 @@ inline StudyCodec TestCodec() {
               [](const StudyRequest& r) {
                 return fmt::format("{} {}", r.question.cluster.name, r.plan_count);
               },
-          .decode_request = [](std::string_view text) -> absl::StatusOr<StudyRequest> {
+          .decode_request = [](std::string_view text) -> absl::StatusOr<ResolvedStudy> {
             const std::size_t blank = text.find(' ');
             if (blank == std::string_view::npos) return absl::DataLossError("not a request");
             StudyRequest request = SmallStudy();
             request.question.cluster.name = text.substr(0, blank);
             request.plan_count = std::stoi(std::string(text.substr(blank + 1)));
-            return request;
+            return ResolveStudy(std::move(request), SharedKnowledge());
           },
           .encode_answer =
               [](const StudyAnswer& answer) {
@@ -159,10 +169,6 @@ class EngineTest : public testing::Test {
     std::filesystem::remove_all(folder_, ignored);
   }
 
-  static const Knowledge& SharedKnowledge() {
-    static const Knowledge knowledge = *LoadKnowledge("");
-    return knowledge;
-  }
   Recorder OpenStore() {
     auto recorder = Recorder::Open({.path = (folder_ / "history.db").string()});
     EXPECT_TRUE(recorder.ok()) << recorder.status();
@@ -179,7 +185,7 @@ class EngineTest : public testing::Test {
 
   // Creates a study and returns its id.
   std::string Create(const StudyRequest& request) {
-    const auto study = engine_->CreateStudy(request, {});
+    const auto study = engine_->CreateStudy(ResolvedBy(request), {});
     EXPECT_TRUE(study.ok()) << study.status();
     return study.ok() ? study->id : "";
   }

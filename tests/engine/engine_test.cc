@@ -88,41 +88,32 @@ TEST_F(EngineTest, ReplaysFromAnyRevisionWithoutGapOrRepeat) {
   EXPECT_TRUE(after_end.Events().empty());
 }
 
-TEST_F(EngineTest, AnInvalidRequestMakesNoStudy) {
-  Engine& engine = StartEngine();
-  StudyRequest request = SmallStudy();
-  request.question.model.layer_count = 0;
-  request.question.cluster.pools[0].chip = "nvidia-a1000";
-  const auto study = engine.CreateStudy(request, {});
-  EXPECT_EQ(FieldViolations(study.status()).size(), 2U) << study.status();
-  EXPECT_TRUE(engine.queries().ListStudies(0, "")->studies.empty());
-}
-
 TEST_F(EngineTest, TheSameRequestIdMakesOneStudy) {
   Engine& engine = StartEngine();
   const CreateStudyOptions options = {.request_id = "r-1"};
-  const auto first = engine.CreateStudy(SmallStudy(), options);
-  const auto second = engine.CreateStudy(SmallStudy(), options);
+  const auto first = engine.CreateStudy(ResolvedBy(SmallStudy()), options);
+  const auto second = engine.CreateStudy(ResolvedBy(SmallStudy()), options);
   ASSERT_TRUE(first.ok() && second.ok());
   EXPECT_EQ(first->id, second->id);
   EXPECT_EQ(engine.queries().ListStudies(0, "")->studies.size(), 1U);
 
   StudyRequest other = SmallStudy();
   other.plan_count = 3;
-  EXPECT_EQ(Reason(engine.CreateStudy(other, options).status()), "REQUEST_ID_REUSED");
+  EXPECT_EQ(Reason(engine.CreateStudy(ResolvedBy(other), options).status()), "REQUEST_ID_REUSED");
   const CreateStudyOptions named = {.study_id = "mine", .request_id = "r-1"};
-  EXPECT_EQ(Reason(engine.CreateStudy(SmallStudy(), named).status()), "REQUEST_ID_REUSED");
+  EXPECT_EQ(Reason(engine.CreateStudy(ResolvedBy(SmallStudy()), named).status()),
+            "REQUEST_ID_REUSED");
 }
 
 TEST_F(EngineTest, TakesTheClientsId) {
   Engine& engine = StartEngine();
-  ASSERT_TRUE(engine.CreateStudy(SmallStudy(), {.study_id = "llama-on-a100"}).ok());
+  ASSERT_TRUE(engine.CreateStudy(ResolvedBy(SmallStudy()), {.study_id = "llama-on-a100"}).ok());
   EXPECT_TRUE(engine.queries().GetStudy("llama-on-a100").ok());
   EXPECT_TRUE(absl::IsAlreadyExists(
-      engine.CreateStudy(SmallStudy(), {.study_id = "llama-on-a100"}).status()));
+      engine.CreateStudy(ResolvedBy(SmallStudy()), {.study_id = "llama-on-a100"}).status()));
   for (const std::string& bad : {std::string(), std::string("ab"), std::string("1abc"),
                                  std::string("Abc"), std::string("a_bc"), std::string(64, 'a')}) {
-    const auto study = engine.CreateStudy(SmallStudy(), {.study_id = bad});
+    const auto study = engine.CreateStudy(ResolvedBy(SmallStudy()), {.study_id = bad});
     ASSERT_EQ(FieldViolations(study.status()).size(), 1U) << bad;
     EXPECT_EQ(FieldViolations(study.status())[0].field, "study_id");
   }
@@ -238,7 +229,7 @@ TEST_F(EngineTest, ThinsProgress) {
                                         601, 100'000, 100'999, 101'020, 101'500};
   std::chrono::steady_clock::time_point now;
   const auto begin = now;
-  const auto run = [&](const StudyRequest&, const Knowledge&,
+  const auto run = [&](const ResolvedStudy&, const Knowledge&,
                        const StudyControl& control) -> absl::StatusOr<StudyAnswer> {
     for (const std::int64_t time : kReported) {
       now = begin + std::chrono::milliseconds(time);
@@ -262,9 +253,9 @@ TEST_F(EngineTest, ThinsProgress) {
 
 TEST_F(EngineTest, KeepsAStudyThatRanOutside) {
   Engine& engine = StartEngine();
-  const auto answer = RunStudy(SmallStudy(), SharedKnowledge(), {});
+  const auto answer = RunStudy(ResolvedBy(SmallStudy()), SharedKnowledge(), {});
   ASSERT_TRUE(answer.ok()) << answer.status();
-  const auto study = engine.RecordStudy(SmallStudy(), answer, {.start_time_ms = 1000});
+  const auto study = engine.RecordStudy(ResolvedBy(SmallStudy()), answer, {.start_time_ms = 1000});
   ASSERT_TRUE(study.ok()) << study.status();
   EXPECT_EQ(study->state, StudyState::kSucceeded);
   EXPECT_EQ(study->start_time_ms, 1000);

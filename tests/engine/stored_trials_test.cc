@@ -18,6 +18,7 @@
 #include "server/engine/study_codec.h"
 #include "server/tuner/learning/prepare.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_control.h"
 #include "server/tuner/question/study_request.h"
@@ -52,12 +53,13 @@ StudyRequest Measured(const std::string& launcher) {
 
 StudyCodec TrialCodec() {
   StudyCodec codec = TestCodec();
-  codec.decode_request = [](std::string_view text) -> absl::StatusOr<StudyRequest> {
-    ASSIGN_OR_RETURN(StudyRequest request, TestCodec().decode_request(text));
+  codec.decode_request = [](std::string_view text) -> absl::StatusOr<ResolvedStudy> {
+    ASSIGN_OR_RETURN(ResolvedStudy study, TestCodec().decode_request(text));
+    StudyRequest& request = study.request;
     request.trials = TrialRequest{.launcher = request.question.cluster.name,
                                   .budget = {.trials = 100, .stop_within = 0}};
     request.trials->repeats.interleaves_baseline = request.question.cluster.name == "varying";
-    return request;
+    return study;
   };
   return codec;
 }
@@ -78,15 +80,15 @@ class StoredTrialsTest : public EngineTest {
   };
 
   Engine& StartMeasuring() {
-    return StartEngine(TrialCodec(), {.run = [this](const auto& request, const auto& knowledge,
+    return StartEngine(TrialCodec(), {.run = [this](const auto& study, const auto& knowledge,
                                                     const auto& control) {
-                         return Run(request, knowledge, control);
+                         return Run(study, knowledge, control);
                        }});
   }
 
-  absl::StatusOr<StudyAnswer> Run(const StudyRequest& request, const Knowledge& knowledge,
+  absl::StatusOr<StudyAnswer> Run(const ResolvedStudy& study, const Knowledge& knowledge,
                                   const StudyControl& control) {
-    const bool is_varying = request.trials->repeats.interleaves_baseline;
+    const bool is_varying = study.request.trials->repeats.interleaves_baseline;
     FakeLauncher* own = nullptr;
     FakeLauncher launcher([&](const ParallelPlan& plan) {
       if (hangs_ && ++run_count_ == hangs_at_) {
@@ -96,11 +98,10 @@ class StoredTrialsTest : public EngineTest {
       return is_varying ? After(plan.tensor_parallel) : OutcomeOn(plan);
     });
     own = &launcher;
-    const Problem problem = ResolveProblem(request.question, knowledge).value();
-    seen_.push_back({.history = control.history.read(problem).value().rows,
+    seen_.push_back({.history = control.history.read(study.problem).value().rows,
                      .history_sequence = control.history.sequence});
     auto answer =
-        RunTrialStudy(Prepare(request, problem, knowledge, control.history).value(),
+        RunTrialStudy(Prepare(study, knowledge, control.history).value(),
                       {.candidates = Candidates(), .runs_jobs = is_varying}, launcher, control);
     seen_.back().submitted = launcher.submitted;
     return answer;
@@ -118,7 +119,7 @@ class StoredTrialsTest : public EngineTest {
   std::string BeginHanging(Engine& engine, const std::string& launcher = "cluster", int job = 1) {
     hangs_ = true;
     hangs_at_ = job;
-    const auto study = engine.CreateStudy(Measured(launcher), {});
+    const auto study = engine.CreateStudy(ResolvedBy(Measured(launcher)), {});
     EXPECT_TRUE(study.ok()) << study.status();
     begun_.get_future().wait();
     return study->id;

@@ -23,6 +23,7 @@
 #include "server/tuner/question/study_request.h"
 #include "server/tuner/question/trial.h"
 #include "tests/tuner/questions.h"
+#include "tests/tuner/resolve.h"
 
 namespace meshwright {
 namespace {
@@ -37,14 +38,26 @@ MeasuredPlan Row(const PlanRequest& plan, Outcome outcome, double seconds = 0) {
   return row;
 }
 
+StudyRequest Replayed(std::vector<MeasuredPlan> rows, int trials) {
+  StudyRequest request = {.question = TinyQuestion()};
+  request.trials = TrialRequest{.launcher = std::string(kReplayLauncher),
+                                .replay = std::move(rows),
+                                .budget = {.trials = trials}};
+  return request;
+}
+
+ReplayLauncher LauncherOf(std::vector<MeasuredPlan> rows) {
+  return ReplayLauncher(ResolveStudy(Replayed(std::move(rows), 1), Known()).value());
+}
+
 // Returns the outcome of the only plan in the rows.
 TrialOutcome OutcomeOfRows(const std::vector<MeasuredPlan>& rows) {
-  const auto launcher = ReplayLauncher::Make(rows, Resolved(TinyQuestion())).value();
-  EXPECT_EQ(launcher->Plans().size(), 1u);
-  EXPECT_TRUE(launcher->Submit({.id = 7, .plan = launcher->Plans().front()}).ok());
-  const auto finished = launcher->Wait(Seconds(0)).value();
+  ReplayLauncher launcher = LauncherOf(rows);
+  EXPECT_EQ(launcher.Plans().size(), 1u);
+  EXPECT_TRUE(launcher.Submit({.id = 7, .plan = launcher.Plans().front()}).ok());
+  const auto finished = launcher.Wait(Seconds(0)).value();
   EXPECT_EQ(finished->id, 7);
-  EXPECT_EQ(launcher->Wait(Seconds(0)).value(), std::nullopt);  // told only once
+  EXPECT_EQ(launcher.Wait(Seconds(0)).value(), std::nullopt);  // told only once
   return finished->outcome;
 }
 
@@ -89,21 +102,13 @@ INSTANTIATE_TEST_SUITE_P(All, ReplayTest, testing::ValuesIn(kCases),
                          [](const auto& param) { return std::string(param.param.name); });
 
 TEST(ReplayLauncherTest, RefusesAPlanThatNoRowHas) {
-  const auto launcher =
-      ReplayLauncher::Make({Row(kPlan, Outcome::kOk, 3)}, Resolved(TinyQuestion())).value();
-  EXPECT_EQ(launcher->Submit({.plan = {.tensor_parallel = 4}}).code(), absl::StatusCode::kNotFound);
-}
-
-StudyRequest Replayed(std::vector<MeasuredPlan> rows, int trials) {
-  StudyRequest request = {.question = TinyQuestion()};
-  request.trials = TrialRequest{.launcher = std::string(kReplayLauncher),
-                                .replay = std::move(rows),
-                                .budget = {.trials = trials}};
-  return request;
+  ReplayLauncher launcher = LauncherOf({Row(kPlan, Outcome::kOk, 3)});
+  EXPECT_EQ(launcher.Submit({.plan = {.tensor_parallel = 4}}).code(), absl::StatusCode::kNotFound);
 }
 
 StudyResult Answer(const StudyRequest& request) {
-  return std::get<StudyResult>(RunStudyWithTrials(request, Known(), {}).value());
+  return std::get<StudyResult>(
+      RunStudyWithTrials(ResolveStudy(request, Known()).value(), Known(), {}).value());
 }
 
 TEST(ReplayStudyTest, MeasuredPlansComeFirstWithTheirTimes) {
@@ -252,7 +257,7 @@ absl::StatusOr<StudyAnswer> AnswerBy(const StudyRequest& request, bool knows_any
                   const std::stop_token& /*cancel*/) -> absl::StatusOr<std::unique_ptr<PlanModel>> {
     return std::make_unique<TensorLover>(knows_any);
   };
-  return RunStudyWithTrials(request, Known(), control);
+  return RunStudyWithTrials(ResolveStudy(request, Known()).value(), Known(), control);
 }
 
 TEST(ReplayStudyTest, AVendorsModelChoosesTheTrials) {
@@ -314,8 +319,10 @@ TEST(ReplayStudyTest, EndsWithTheDeadlineOrWhenCancelled) {
   StudyRequest request = Replayed({Row(Plan(1, 1), Outcome::kOk, 0.5)}, 1);
   std::stop_source stop;
   stop.request_stop();
-  const auto cancelled = std::get<StudyResult>(
-      RunStudyWithTrials(request, Known(), {.cancel = stop.get_token()}).value());
+  const auto cancelled =
+      std::get<StudyResult>(RunStudyWithTrials(ResolveStudy(request, Known()).value(), Known(),
+                                               {.cancel = stop.get_token()})
+                                .value());
   EXPECT_EQ(cancelled.trial_summary->stop, TrialStop::kCancelled);
   EXPECT_EQ(cancelled.search.stop_cause, StopCause::kCancelled);
   request.deadline = Seconds(0);

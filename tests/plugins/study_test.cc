@@ -18,6 +18,7 @@
 #include "tests/files/temporary_folder.h"
 #include "tests/plugins/models.h"
 #include "tests/tuner/questions.h"
+#include "tests/tuner/resolve.h"
 
 namespace meshwright {
 namespace {

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <set>
-#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +11,8 @@
 #include "proto/json/json.h"
 #include "server/convert/convert.h"
 #include "server/tuner/answers/run_study.h"
+#include "server/tuner/question/question_resolver.h"
+#include "server/tuner/question/resolved_study.h"
 
 namespace meshwright {
 namespace {
@@ -37,7 +38,8 @@ const Knowledge& Known() {
 absl::StatusOr<StudyRequest> Read(const std::string& json) {
   v1::TuneRequest request;
   std::vector<FieldViolation> mistakes = ParseJson(json, "", request);
-  return FromWire(request, Known(), std::move(mistakes));
+  ASSIGN_OR_RETURN(ResolvedStudy study, FromWire(request, Known(), std::move(mistakes)));
+  return std::move(study.request);
 }
 
 // Writing a field of the question twice would be a mistake, so the parts are replaced whole.
@@ -229,7 +231,8 @@ TEST(ConvertRequestTest, CaseNamesPlanLimitsWithAllElse) {
     "cluster": {"pools": [{"chip": "nvidia-a100-sxm4-80gb", "node_count": 1}]},
     "plan": {"zero_stage": 7, "micro_batch_size": 0, "schedule": "2f2b"}})",
                             "", wire);
-  const auto request = FromWire(wire, Known(), std::move(mistakes));
+  QuestionResolver resolver(Known());
+  const auto request = FromWire(wire, resolver, std::move(mistakes));
   EXPECT_THAT(FieldViolations(request.status()),
               ElementsAre(Field(&FieldViolation::field, "workload.sequence_length"),
                           Field(&FieldViolation::field, "plan.schedule"),
@@ -255,13 +258,13 @@ TEST(ConvertRequestTest, KnownWordsAreTaken) {
     wire.set_strategy(strategy);
     const auto request = FromWire(wire, Known());
     ASSERT_TRUE(request.ok()) << request.status();
-    EXPECT_EQ(request->strategy, strategy);
+    EXPECT_EQ(request->request.strategy, strategy);
   }
   for (const std::string& rule : PruneRuleNames()) wire.add_disabled_rules(rule);
   wire.set_strategy("exhaustive");
   const auto request = FromWire(wire, Known());
   ASSERT_TRUE(request.ok()) << request.status();
-  EXPECT_EQ(request->disabled_rules, PruneRuleNames());
+  EXPECT_EQ(request->request.disabled_rules, PruneRuleNames());
 }
 
 TEST(ConvertRequestTest, EvaluationLimitIsOfStrategiesThatAreAsked) {
@@ -374,6 +377,24 @@ TEST(ConvertRequestTest, EveryMistakeInAJobIsNamed) {
                           "metrics.start_limit_seconds", "metrics.hang_limit_seconds"));
 }
 
+TEST(ConvertRequestTest, PlansThatTheQuestionDoesNotAllowAreNamedWithAllOtherMistakes) {
+  const auto read = Read(WithQuestion(R"("plan_count": 0, "baseline": {"tensor_parallel": 3},
+      "trials": {"launcher": "replay", "max_trials": 1, "replay": [
+        {"plan": {"tensor_parallel": 3}, "outcome": "oom"},
+        {"plan": {"tensor_parallel": 3, "schedule": "2f2b"}, "outcome": "oom"},
+        {"plan": {"tensor_parallel": 8}, "outcome": "oom"}]})"));
+  std::set<std::string> parts;
+  for (const FieldViolation& violation : FieldViolations(read.status())) {
+    parts.insert(violation.field.substr(0, violation.field.rfind('.')));
+  }
+  EXPECT_THAT(parts, ElementsAre("baseline", "plan_count", "trials.replay[0].plan",
+                                 "trials.replay[1].plan"));
+  // The second row was not read whole, so only what could not be read is named.
+  EXPECT_THAT(
+      FieldViolations(read.status()),
+      testing::Contains(Field(&FieldViolation::field, StartsWith("trials.replay[1]"))).Times(1));
+}
+
 TEST(ConvertRequestTest, KubernetesIsOfItsLauncherAlone) {
   const auto fields = [](const std::string& launcher, const std::string& job) {
     const auto read = Read(WithQuestion(fmt::format(
@@ -413,7 +434,8 @@ TEST(ConvertRequestTest, JobsAreOfLaunchersThatRunThem) {
 
 TEST(ConvertRequestTest, TextThatIsNoJsonIsTheOnlyMistake) {
   v1::EvaluateCase wire;
-  const auto request = FromWire(wire, Known(), ParseJson("{oops", "", wire));
+  QuestionResolver resolver(Known());
+  const auto request = FromWire(wire, resolver, ParseJson("{oops", "", wire));
   const std::vector<FieldViolation> found = FieldViolations(request.status());
   ASSERT_EQ(found.size(), 1u) << request.status();
   EXPECT_THAT(found[0].description, StartsWith("not JSON; "));
@@ -428,8 +450,8 @@ TEST(ConvertRequestTest, ImportsHuggingFaceConfig) {
           "intermediate_size": 688, "num_attention_heads": 4, "vocab_size": 1000})");
   const auto request = FromWire(wire, Known());
   ASSERT_TRUE(request.ok()) << request.status();
-  EXPECT_EQ(request->question.model.layer_count, 2);
-  EXPECT_EQ(request->question.model.head_dim, 64);  // 256 / 4
+  EXPECT_EQ(request->request.question.model.layer_count, 2);
+  EXPECT_EQ(request->request.question.model.head_dim, 64);  // 256 / 4
 }
 
 TEST(ConvertRequestTest, UnknownModelFamilyKeepsItsReason) {
@@ -450,48 +472,6 @@ TEST(ConvertRequestTest, UnknownFrameworkIsNoMistake) {
   ASSERT_TRUE(ParseJson(std::string("{") + kQuestion + "}", "", wire).empty());
   wire.mutable_workload()->mutable_framework()->set_name("house-made");
   EXPECT_TRUE(FromWire(wire, Known()).ok());
-}
-
-TEST(AnswerCasesTest, BadCasesDoNotFailTheOthers) {
-  v1::EvaluatePlansRequest request;
-  for (const std::string id : {"good", "bad", ""}) {
-    v1::EvaluateCase& wire = *request.add_cases();
-    const std::string text =
-        std::string("{") + kQuestion + R"(, "plan": {"tensor_parallel": 1, "data_parallel": 8}})";
-    ASSERT_TRUE(ParseJson(text, "", wire).empty());
-    if (!id.empty()) wire.set_id(id);
-    if (id == "bad") wire.mutable_workload()->set_precision("int4");
-  }
-  const v1::EvaluatePlansResponse response = AnswerCases(request, Known()).value();
-  ASSERT_EQ(response.answers_size(), 3);
-  ASSERT_TRUE(response.answers(0).has_estimate()) << response.ShortDebugString();
-  EXPECT_EQ(response.answers(0).estimate().id(), "good");
-  EXPECT_GT(response.answers(0).estimate().step_time_seconds(), 0);
-  ASSERT_TRUE(response.answers(1).has_failed());
-  EXPECT_EQ(response.answers(1).failed().id(), "bad");
-  EXPECT_EQ(PrintJson(response.answers(1).failed().error(), {}),
-            R"({"reason": "INVALID_FIELDS", "message": "workload.precision = \"int4\"; must be )"
-            R"(one of bf16, fp16, fp8, fp32", "fields": [{"field": "workload.precision", )"
-            R"("description": "\"int4\"; must be one of bf16, fp16, fp8, fp32"}]})");
-  EXPECT_FALSE(response.answers(2).estimate().has_id());
-}
-
-TEST(AnswerCasesTest, BadHistoryIsNamedInEveryCase) {
-  v1::EvaluatePlansRequest request;
-  request.add_cases()->set_id("a");
-  request.add_history();
-  const v1::EvaluatePlansResponse response = AnswerCases(request, Known()).value();
-  ASSERT_EQ(response.answers_size(), 1);
-  EXPECT_EQ(response.answers(0).failed().error().fields(0).field(), "history[0].model");
-}
-
-TEST(AnswerCasesTest, EndsWhenTheCallerHasGone) {
-  v1::EvaluatePlansRequest request;
-  request.add_cases();
-  std::stop_source cancel;
-  EXPECT_TRUE(AnswerCases(request, Known(), {}, cancel.get_token()).ok());
-  cancel.request_stop();
-  EXPECT_TRUE(absl::IsCancelled(AnswerCases(request, Known(), {}, cancel.get_token()).status()));
 }
 
 }  // namespace

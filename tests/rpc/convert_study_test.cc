@@ -31,21 +31,20 @@ namespace {
 using google::protobuf::util::MessageDifferencer;
 
 StudyRequest FullRequest() {
-  const Question question = {
-      .model = FullModel(), .workload = FullWorkload(), .cluster = FullCluster()};
-  // A plan that ran must be legal: tensor 2 x data 4 on the 2 x 4 devices of the first pool.
-  Question measured = question;
-  measured.cluster.pools.resize(1);
+  Question question = {.model = FullModel(), .workload = FullWorkload(), .cluster = FullCluster()};
+  question.cluster.pools.resize(1);
+  // Plans must be legal: tensor 2 x data 4 on 2 x 4 devices.
+  const PlanRequest plan = {.tensor_parallel = 2, .data_parallel = 4};
   return {.question = question,
-          .baseline = StatedPlan(FullPlan()),
+          .baseline = plan,
           .plan_count = 7,
           .deadline = Seconds(2.5),
           .strategy = StrategyNames().front(),
           .disabled_rules = {PruneRuleNames().front()},
           .dimensions = {{.name = "tensor_parallel", .values = {"2", "4"}},
                          {.name = "pipeline_parallel", .at_least = 1, .at_most = 8}},
-          .history = {{.question = measured,
-                       .plan = {.tensor_parallel = 2, .data_parallel = 4},
+          .history = {{.question = question,
+                       .plan = plan,
                        .outcome = Outcome::kOk,
                        .step_time = Seconds(1.5),
                        .peak_memory = Bytes{1000}}},
@@ -76,15 +75,15 @@ TEST(CodecTest, TrialsReadBackWhole) {
   const std::string bytes = codec.encode_request(ReplayRequest());
   const auto back = codec.decode_request(bytes);
   ASSERT_TRUE(back.ok()) << back.status();
-  EXPECT_EQ(codec.encode_request(*back), bytes);
-  ASSERT_EQ(back->trials->replay.size(), 2u);
-  EXPECT_EQ(back->trials->replay[0].step_time, Seconds(1.5));
-  EXPECT_EQ(back->trials->replay[0].peak_memory, Bytes{1000});
-  EXPECT_EQ(back->trials->replay[1].outcome, Outcome::kHang);
-  EXPECT_EQ(back->trials->budget.trials, 3);
-  EXPECT_EQ(back->trials->budget.device_time, Seconds(100));
-  EXPECT_EQ(back->trials->budget.time, Seconds(10));
-  EXPECT_EQ(back->trials->budget.stop_within, 0.02);
+  EXPECT_EQ(codec.encode_request(back->request), bytes);
+  ASSERT_EQ(back->request.trials->replay.size(), 2u);
+  EXPECT_EQ(back->request.trials->replay[0].step_time, Seconds(1.5));
+  EXPECT_EQ(back->request.trials->replay[0].peak_memory, Bytes{1000});
+  EXPECT_EQ(back->request.trials->replay[1].outcome, Outcome::kHang);
+  EXPECT_EQ(back->request.trials->budget.trials, 3);
+  EXPECT_EQ(back->request.trials->budget.device_time, Seconds(100));
+  EXPECT_EQ(back->request.trials->budget.time, Seconds(10));
+  EXPECT_EQ(back->request.trials->budget.stop_within, 0.02);
 }
 
 TEST(CodecTest, JobsReadBackWhole) {
@@ -126,7 +125,7 @@ TEST(CodecTest, JobsReadBackWhole) {
                                    "meshwright.v1.JobTemplate.visible_devices_variable"));
   const auto back = codec.decode_request(bytes);
   ASSERT_TRUE(back.ok()) << back.status();
-  EXPECT_EQ(codec.encode_request(*back), bytes);
+  EXPECT_EQ(codec.encode_request(back->request), bytes);
 }
 
 TEST(CodecTest, OptionsOfThisMachineReadBack) {
@@ -141,9 +140,9 @@ TEST(CodecTest, OptionsOfThisMachineReadBack) {
                                     .visible_devices_variable = "HIP_VISIBLE_DEVICES"};
   const auto back = codec.decode_request(codec.encode_request(request));
   ASSERT_TRUE(back.ok()) << back.status();
-  EXPECT_EQ(back->trials->job->slots_folder, "/s");
-  EXPECT_EQ(back->trials->job->memory_limit, Bytes{1 << 30});
-  EXPECT_EQ(back->trials->job->visible_devices_variable, "HIP_VISIBLE_DEVICES");
+  EXPECT_EQ(back->request.trials->job->slots_folder, "/s");
+  EXPECT_EQ(back->request.trials->job->memory_limit, Bytes{1 << 30});
+  EXPECT_EQ(back->request.trials->job->visible_devices_variable, "HIP_VISIBLE_DEVICES");
 }
 
 TEST(CodecTest, KubernetesReadsBackWhole) {
@@ -175,7 +174,7 @@ TEST(CodecTest, KubernetesReadsBackWhole) {
   EXPECT_THAT(UnsetFields(wire.trials().job().kubernetes()), testing::ElementsAre());
   const auto back = codec.decode_request(bytes);
   ASSERT_TRUE(back.ok()) << back.status();
-  EXPECT_EQ(codec.encode_request(*back), bytes);
+  EXPECT_EQ(codec.encode_request(back->request), bytes);
 }
 
 TEST(CodecTest, QuestionsOfMeasurementsReadBack) {
@@ -198,9 +197,9 @@ TEST(CodecTest, EvaluationLimitReadsBack) {
   request.disabled_rules.clear();
   const auto back = codec.decode_request(codec.encode_request(request));
   ASSERT_TRUE(back.ok()) << back.status();
-  EXPECT_FALSE(back->pareto);
-  EXPECT_EQ(back->strategy, "mcmc");
-  EXPECT_EQ(back->evaluation_limit, 12);
+  EXPECT_FALSE(back->request.pareto);
+  EXPECT_EQ(back->request.strategy, "mcmc");
+  EXPECT_EQ(back->request.evaluation_limit, 12);
 }
 
 TEST(CodecTest, SharedDevicesAndTrialsByAVendorsModelReadBack) {
@@ -212,9 +211,9 @@ TEST(CodecTest, SharedDevicesAndTrialsByAVendorsModelReadBack) {
   request.cost_model = CostModelRequest{.name = "acme"};
   const auto back = codec.decode_request(codec.encode_request(request));
   ASSERT_TRUE(back.ok()) << back.status();
-  EXPECT_EQ(back->question.cluster, request.question.cluster);
-  EXPECT_TRUE(back->trials.has_value());
-  EXPECT_EQ(back->cost_model->name, "acme");
+  EXPECT_EQ(back->request.question.cluster, request.question.cluster);
+  EXPECT_TRUE(back->request.trials.has_value());
+  EXPECT_EQ(back->request.cost_model->name, "acme");
 }
 
 TEST(CodecTest, AFrontIsAskedForAgain) {
@@ -225,7 +224,7 @@ TEST(CodecTest, AFrontIsAskedForAgain) {
   request.pareto = true;
   const auto back = codec.decode_request(codec.encode_request(request));
   ASSERT_TRUE(back.ok()) << back.status();
-  EXPECT_TRUE(back->pareto);
+  EXPECT_TRUE(back->request.pareto);
 }
 
 TEST(CodecTest, AModelIsAskedForAgain) {
@@ -237,10 +236,10 @@ TEST(CodecTest, AModelIsAskedForAgain) {
   request.evaluation_limit = 12;
   const auto back = codec.decode_request(codec.encode_request(request));
   ASSERT_TRUE(back.ok()) << back.status();
-  ASSERT_TRUE(back->cost_model.has_value());
-  EXPECT_EQ(back->cost_model->name, "acme");
-  EXPECT_TRUE(back->cost_model->allow_fallback);
-  EXPECT_EQ(back->evaluation_limit, 12);
+  ASSERT_TRUE(back->request.cost_model.has_value());
+  EXPECT_EQ(back->request.cost_model->name, "acme");
+  EXPECT_TRUE(back->request.cost_model->allow_fallback);
+  EXPECT_EQ(back->request.evaluation_limit, 12);
 }
 
 TEST(CodecTest, RequestReadsBackWhole) {
@@ -250,10 +249,10 @@ TEST(CodecTest, RequestReadsBackWhole) {
   EXPECT_EQ(bytes, codec.encode_request(FullRequest()));
   const auto request = codec.decode_request(bytes);
   ASSERT_TRUE(request.ok()) << request.status();
-  EXPECT_EQ(request->question, FullRequest().question);
-  EXPECT_EQ(request->dimensions, FullRequest().dimensions);
-  EXPECT_EQ(request->history.front().plan, FullRequest().history.front().plan);
-  EXPECT_EQ(codec.encode_request(*request), bytes);
+  EXPECT_EQ(request->request.question, FullRequest().question);
+  EXPECT_EQ(request->request.dimensions, FullRequest().dimensions);
+  EXPECT_EQ(request->request.history.front().plan, FullRequest().history.front().plan);
+  EXPECT_EQ(codec.encode_request(request->request), bytes);
   EXPECT_EQ(codec.decode_request("\xff").status().code(), absl::StatusCode::kDataLoss);
 }
 

@@ -21,6 +21,7 @@
 #include "server/engine/engine.h"
 #include "server/launchers/launchers.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_control.h"
 #include "server/tuner/question/study_request.h"
@@ -108,7 +109,7 @@ class KillingFileSystem {
   }
 };
 
-absl::StatusOr<StudyAnswer> RunTold(const StudyRequest& request, const Knowledge& knowledge,
+absl::StatusOr<StudyAnswer> RunTold(const ResolvedStudy& study, const Knowledge& knowledge,
                                     const StudyControl& control) {
   const TrialJournal& real = *control.trials;
   TrialJournal told = real;
@@ -126,19 +127,19 @@ absl::StatusOr<StudyAnswer> RunTold(const StudyRequest& request, const Knowledge
   };
   StudyControl own = control;
   own.trials = &told;
-  return RunStudyWithTrials(request, knowledge, own);
+  return RunStudyWithTrials(study, knowledge, own);
 }
 
 absl::Status Run(const std::string& store) {
   ASSIGN_OR_RETURN(const Knowledge knowledge, LoadKnowledge(""));
   ASSIGN_OR_RETURN(Recorder recorder, Recorder::Open({.path = store}));
-  const StudyRequest request = KillStudy(knowledge);
+  ASSIGN_OR_RETURN(const ResolvedStudy asked, ResolveStudy(KillStudy(knowledge), knowledge));
   ASSIGN_OR_RETURN(
       const std::unique_ptr<Engine> engine,
       Engine::Start(std::move(recorder), knowledge, ProtobufCodec(knowledge), {.run = RunTold}));
   // Because the request_id is the same, an existing study is continued.
   ASSIGN_OR_RETURN(const StudyRecord study,
-                   engine->CreateStudy(request, {.study_id = kKillStudyId, .request_id = "r"}));
+                   engine->CreateStudy(asked, {.study_id = kKillStudyId, .request_id = "r"}));
   Tell("created " + study.id);
   std::promise<void> ended;
   const auto sink = [&ended](const std::optional<EventRecord>& event) {

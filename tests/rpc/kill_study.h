@@ -9,6 +9,7 @@
 #include "server/tuner/question/study_request.h"
 #include "server/tuner/question/trial.h"
 #include "tests/tuner/questions.h"
+#include "tests/tuner/resolve.h"
 
 namespace meshwright {
 

@@ -11,6 +11,7 @@
 #include "search_space/base/units.h"
 #include "server/convert/convert.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_request.h"
 
 namespace meshwright {
@@ -31,7 +32,9 @@ absl::StatusOr<StudyRequest> ReadWithJob(const std::string& launcher, const std:
       launcher, job);
   v1::TuneRequest request;
   std::vector<FieldViolation> mistakes = ParseJson(json, "", request);
-  return FromWire(request, LoadKnowledge("").value(), std::move(mistakes));
+  ASSIGN_OR_RETURN(ResolvedStudy study,
+                   FromWire(request, LoadKnowledge("").value(), std::move(mistakes)));
+  return std::move(study.request);
 }
 
 // Returns "field: what is wrong" for each mistake.

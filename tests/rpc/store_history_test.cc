@@ -22,6 +22,7 @@
 #include "server/rpc/server.h"
 #include "server/tuner/answers/run_study.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_request.h"
 #include "tests/files/temporary_folder.h"
@@ -49,17 +50,18 @@ class StoreHistoryTest : public testing::Test {
     client_ = std::make_unique<Client>(*Client::Connect(server_->address()));
   }
 
-  [[nodiscard]] StudyRequest Asked() const { return FromWire(SmallQuestion(), knowledge_).value(); }
+  [[nodiscard]] ResolvedStudy Asked() const {
+    return FromWire(SmallQuestion(), knowledge_).value();
+  }
 
   // Returns a run of the plan that the model alone considers best.
   [[nodiscard]] MeasurementRecord Slow(const std::string& id) const {
     const StudyAnswer answer = RunStudy(Asked(), knowledge_, {}).value();
     const RankedPlan& best = std::get<StudyResult>(answer).plans.front();
-    const Problem problem = ResolveProblem(Asked().question, knowledge_).value();
     const PlanKey key = MakePlanKey(best.plan);
     return {.id = id,
             .source = MeasurementSource::kJobReport,
-            .question = QuestionRecordOf(Asked().question, problem, codec_),
+            .question = QuestionRecordOf(Asked().request.question, Asked().problem, codec_),
             .plan_key = key.text,
             .plan_digest = key.digest,
             .plan = codec_.encode_plan(best.plan),
@@ -179,7 +181,7 @@ TEST_F(StoreHistoryTest, WhatMakesNoSenseIsLeftOut) {
   impossible.step_time = Seconds(1e-3);
   const MeasurementRecord rows[] = {bad_plan, Slow("m-good"), bad_question, impossible};
   ASSERT_TRUE(recorder.InsertMeasurements(rows).ok());
-  const Problem problem = ResolveProblem(Asked().question, knowledge_).value();
+  const Problem problem = Asked().problem;
   const auto history = ReadStoreHistory(recorder, problem, knowledge_, codec_, 4);
   ASSERT_TRUE(history.ok()) << history.status();
   ASSERT_EQ(history->rows.size(), 1u);
@@ -195,12 +197,12 @@ TEST_F(StoreHistoryTest, WhatMakesNoSenseIsLeftOut) {
 
 // The same bytes are another question if the chip's figures have changed.
 TEST_F(StoreHistoryTest, AChipWhoseFiguresChangedIsKeptApartAndToldOf) {
-  const Problem problem = ResolveProblem(Asked().question, knowledge_).value();
+  const Problem problem = Asked().problem;
   Problem changed = problem;
   ChipSpec& chip = changed.cluster.pools.front().chip;
   chip.memory_bandwidth.rate *= 1.25;
   MeasurementRecord before = Slow("m-before");
-  before.question = QuestionRecordOf(Asked().question, changed, codec_);
+  before.question = QuestionRecordOf(Asked().request.question, changed, codec_);
   const MeasurementRecord after = Slow("m-after");
   ASSERT_EQ(before.question.question, after.question.question);
   ASSERT_NE(before.question.chip_fingerprint, after.question.chip_fingerprint);
@@ -227,7 +229,7 @@ TEST_F(StoreHistoryTest, AChipWhoseFiguresChangedIsKeptApartAndToldOf) {
 
 // A run that can be learnt from is followed by so many newer ones that cannot.
 TEST_F(StoreHistoryTest, WhatMakesNoSenseTakesNoPlacesUntilTooMuchIsRead) {
-  const Problem problem = ResolveProblem(Asked().question, knowledge_).value();
+  const Problem problem = Asked().problem;
   MeasurementRecord bad = Slow("m-bad");
   const MeasurementRecord good = Slow("m-good");
   bad.plan_key = "of another program";

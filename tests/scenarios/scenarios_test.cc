@@ -17,6 +17,7 @@
 #include "server/convert/convert.h"
 #include "server/tuner/answers/run_study.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_request.h"
 
@@ -60,8 +61,8 @@ std::vector<Scenario> Scenarios() {
 absl::StatusOr<StudyAnswer> Ask(const std::string& json, const Knowledge& knowledge) {
   v1::TuneRequest wire;
   std::vector<FieldViolation> mistakes = ParseJson(json, "", wire);
-  ASSIGN_OR_RETURN(const StudyRequest request, FromWire(wire, knowledge, std::move(mistakes)));
-  return RunStudy(request, knowledge, {});
+  ASSIGN_OR_RETURN(const ResolvedStudy study, FromWire(wire, knowledge, std::move(mistakes)));
+  return RunStudy(study, knowledge, {});
 }
 
 std::string AnswerTo(const std::string& json, const Knowledge& knowledge) {

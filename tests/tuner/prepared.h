@@ -4,13 +4,14 @@
 
 #include "server/tuner/learning/history_runs.h"
 #include "server/tuner/learning/prepare.h"
+#include "server/tuner/question/resolved_study.h"
 #include "tests/tuner/questions.h"
 
 namespace meshwright {
 
 // Returns the prepared request, before its trials or a search of its whole space.
 inline PreparedQuestion Prepared(const StudyRequest& request, const HistorySource& source = {}) {
-  return Prepare(request, Resolved(request.question), Known(), source).value();
+  return Prepare(ResolveStudy(request, Known()).value(), Known(), source).value();
 }
 
 // Returns the rows as runs that a question learns from.

@@ -22,6 +22,7 @@
 #include "server/tuner/answers/explain.h"
 #include "server/tuner/answers/run_study.h"
 #include "server/tuner/answers/sweep.h"
+#include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_control.h"
 #include "server/tuner/question/study_request.h"
@@ -91,7 +92,7 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
         [this, request, response, search_end](const std::stop_token& cancel) -> absl::Status {
           ASSIGN_OR_RETURN(const Bounded asked, Ask(request->question(), {search_end, cancel}));
           ASSIGN_OR_RETURN(const Explanation explanation,
-                           meshwright::Explain(asked.request, context_.knowledge, asked.control));
+                           meshwright::Explain(asked.limited, context_.knowledge, asked.control));
           *response = ToWire(explanation);
           return absl::OkStatus();
         });
@@ -105,9 +106,10 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
         context_.pool, "Sweep", *request,
         [this, request, response, search_end](const std::stop_token& cancel) -> absl::Status {
           ASSIGN_OR_RETURN(const Bounded asked, Ask(request->question(), {search_end, cancel}));
-          ASSIGN_OR_RETURN(const meshwright::Sweep sweep,
-                           RunSweep(asked.request, NodeCounts(*request, asked.request),
-                                    FreeMemoryRatios(*request), context_.knowledge, asked.control));
+          ASSIGN_OR_RETURN(
+              const meshwright::Sweep sweep,
+              RunSweep(asked.limited.request, NodeCounts(*request, asked.limited.request),
+                       FreeMemoryRatios(*request), context_.knowledge, asked.control));
           *response = ToWire(sweep);
           return absl::OkStatus();
         });
@@ -122,24 +124,25 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
   // A question as it was asked, and as it is limited by the rest of the call's time and extended by
   // the store's history.
   struct Bounded {
-    StudyRequest asked = {};
-    StudyRequest request = {};
+    ResolvedStudy asked = {};
+    ResolvedStudy limited = {};
     StudyControl control = {};
   };
 
   absl::StatusOr<Bounded> Ask(const v1::TuneRequest& question, const Limits& limits) const {
     Bounded bounded;
     ASSIGN_OR_RETURN(bounded.asked, FromWire(question, context_.knowledge));
-    bounded.request = bounded.asked;
+    bounded.limited = bounded.asked;
     bounded.control.cancel = limits.cancel;
     bounded.control.open_model = context_.open_model;
     ASSIGN_OR_RETURN(bounded.control.history,
-                     context_.engine.History(bounded.asked.history_sequence));
+                     context_.engine.History(bounded.asked.request.history_sequence));
     const Seconds left = limits.search_end - SystemClock::now();
     if (left <= Seconds(0)) {
       return absl::DeadlineExceededError("the deadline is too short for a search");
     }
-    bounded.request.deadline = std::min(left, bounded.asked.deadline.value_or(left));
+    bounded.limited.request.deadline =
+        std::min(left, bounded.asked.request.deadline.value_or(left));
     return bounded;
   }
 
@@ -147,7 +150,7 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
                       const Limits& limits) {
     const auto start = SystemClock::now();
     ASSIGN_OR_RETURN(const Bounded bounded, Ask(request.question(), limits));
-    const auto answer = RunStudy(bounded.request, context_.knowledge, bounded.control);
+    const auto answer = RunStudy(bounded.limited, context_.knowledge, bounded.control);
     if (absl::IsCancelled(answer.status())) return answer.status();
 
     const OutsideRun run = {.start_time_ms = Milliseconds(start),
@@ -167,10 +170,10 @@ class RecommendationService final : public v1::RecommendationService::CallbackSe
 
   // Records an answer. If the store fails, the answer is still sent, but without a study, because
   // the answer is worth more than its record.
-  std::optional<std::string> Record(const StudyRequest& request,
+  std::optional<std::string> Record(const ResolvedStudy& asked,
                                     const absl::StatusOr<StudyAnswer>& answer,
                                     const OutsideRun& run) {
-    const auto study = context_.engine.RecordStudy(request, answer, run);
+    const auto study = context_.engine.RecordStudy(asked, answer, run);
     if (study.ok()) return study->id;
     spdlog::warn("event=not_recorded method=Recommend reason={} what=\"{}\"",
                  Reason(study.status()), std::string(study.status().message()));

@@ -16,6 +16,7 @@
 #include "server/rpc/calls/answer.h"
 #include "server/rpc/services/services.h"
 #include "server/rpc/services/watch.h"
+#include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_request.h"
 
 namespace meshwright {
@@ -124,9 +125,9 @@ class TuningService final : public v1::TuningService::CallbackService, public Cl
       }
     }
     if (request.has_request_id()) options.request_id = request.request_id();
-    ASSIGN_OR_RETURN(const StudyRequest question,
+    ASSIGN_OR_RETURN(const ResolvedStudy asked,
                      FromWire(request.question(), context_.knowledge, std::move(violations)));
-    ASSIGN_OR_RETURN(const StudyRecord study, context_.engine.CreateStudy(question, options));
+    ASSIGN_OR_RETURN(const StudyRecord study, context_.engine.CreateStudy(asked, options));
     *response.mutable_study() = ToWire(study);
     return absl::OkStatus();
   }

@@ -23,6 +23,7 @@
 #include "server/tuner/learning/prepared_question.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_control.h"
 #include "server/tuner/question/study_request.h"
@@ -231,12 +232,10 @@ void AddNearMisses(std::span<RankedPlan> plans, Explanation& answer) {
 }
 
 // Makes the baseline the plan that is explained.
-absl::Status ExplainBaseline(const PlanRequest& baseline, const PreparedQuestion& question,
-                             Explanation& answer) {
-  ASSIGN_OR_RETURN(ResolvedPlan resolved, ResolvePlan(baseline, question.problem, "baseline"));
-  answer.plan = Ranked(resolved.plan, question.problem, question.learnt.calibration);
-  std::ranges::move(resolved.applied_defaults, std::back_inserter(answer.applied_defaults));
-  return absl::OkStatus();
+void ExplainBaseline(const ResolvedPlan& baseline, const PreparedQuestion& question,
+                     Explanation& answer) {
+  answer.plan = Ranked(baseline.plan, question.problem, question.learnt.calibration);
+  std::ranges::copy(baseline.applied_defaults, std::back_inserter(answer.applied_defaults));
 }
 
 // Explains the study's answer as far as the vendor's model can.
@@ -248,7 +247,7 @@ absl::StatusOr<Explanation> ExplainByModel(const PreparedQuestion& question,
   RETURN_IF_ERROR(CutStatus(result->search.stop_cause, kToExplain));
   for (RankedPlan& plan : result->plans) plan.exports.clear();
   Explanation answer = {.plan = result->plans.front(), .best = result->plans.front()};
-  if (question.request.baseline.has_value()) answer.plan = *result->baseline;
+  if (question.baseline.has_value()) answer.plan = *result->baseline;
   AddNearMisses(std::span(result->plans).subspan(1), answer);
   answer.applied_defaults = std::move(result->applied_defaults);
   answer.calibration = std::move(result->calibration);
@@ -262,11 +261,12 @@ absl::StatusOr<Explanation> ExplainByModel(const PreparedQuestion& question,
 
 }  // namespace
 
-absl::StatusOr<Explanation> Explain(const StudyRequest& request, const Knowledge& knowledge,
+absl::StatusOr<Explanation> Explain(ResolvedStudy study, const Knowledge& knowledge,
                                     const StudyControl& control) {
-  RETURN_IF_ERROR(RequireExhaustive(request, "explain"));
+  RETURN_IF_ERROR(RequireExhaustive(study.request, "explain"));
   ASSIGN_OR_RETURN(const PreparedQuestion question,
-                   PrepareSearch(request, knowledge, control.history));
+                   PrepareSearch(std::move(study), knowledge, control.history));
+  const StudyRequest& request = question.request;
   if (request.cost_model.has_value()) return ExplainByModel(question, control);
   const auto& problem = question.problem;
   const Calibration& calibration = question.learnt.calibration;
@@ -277,9 +277,7 @@ absl::StatusOr<Explanation> Explain(const StudyRequest& request, const Knowledge
   answer.applied_defaults = problem.applied_defaults;
   answer.warnings = WarningsOf(problem, calibration);
   answer.calibration = question.learnt.report;
-  if (request.baseline.has_value()) {
-    RETURN_IF_ERROR(ExplainBaseline(*request.baseline, question, answer));
-  }
+  if (question.baseline.has_value()) ExplainBaseline(*question.baseline, question, answer);
   AddNearMisses(std::span(ranked).subspan(1), answer);
   if (calibration.out_of_memory.has_value() || !calibration.failed.empty()) {
     RETURN_IF_ERROR(AddRuledOut(question, problem, options, answer));

@@ -9,6 +9,7 @@
 #include "search_space/spec/estimate.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_control.h"
 #include "server/tuner/question/study_request.h"
@@ -47,7 +48,7 @@ struct Explanation {
 // unlimited memory. With a vendor's model, the best plan, the losing plans and their times are the
 // model's, and `model_lines` has its words. The effects of resources are then left out, as the
 // model was asked about one cluster only. Returns NO_FEASIBLE_PLAN if nothing fits.
-absl::StatusOr<Explanation> Explain(const StudyRequest& request, const Knowledge& knowledge,
+absl::StatusOr<Explanation> Explain(ResolvedStudy study, const Knowledge& knowledge,
                                     const StudyControl& control);
 
 }  // namespace meshwright

@@ -17,6 +17,7 @@
 #include "server/tuner/answers/joined_warnings.h"
 #include "server/tuner/answers/pareto_front.h"
 #include "server/tuner/question/knowledge.h"
+#include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_request.h"
 #include "server/tuner/search/search_plan.h"
@@ -130,16 +131,17 @@ std::optional<CalibrationReport> CalibrationOf(Precision precision,
 
 }  // namespace
 
-absl::StatusOr<std::vector<PreparedPrecision>> PreparePrecisions(const StudyRequest& request,
+absl::StatusOr<std::vector<PreparedPrecision>> PreparePrecisions(const ResolvedStudy& study,
                                                                  const Knowledge& knowledge,
                                                                  const HistorySource& source) {
   SpaceOptions options;
+  const StudyRequest& request = study.request;
   const auto violations = ApplyDimensions(request.dimensions, "dimensions", options);
   if (!violations.empty()) return InvalidFields(violations);
   std::vector<PreparedPrecision> questions;
   const std::vector<int>& precisions = options.precisions.values;
   if (precisions.empty()) {
-    ASSIGN_OR_RETURN(PreparedQuestion question, PrepareSearch(request, knowledge, source));
+    ASSIGN_OR_RETURN(PreparedQuestion question, PrepareSearch(study, knowledge, source));
     questions.push_back({.question = std::move(question)});
     return questions;
   }
@@ -154,7 +156,9 @@ absl::StatusOr<std::vector<PreparedPrecision>> PreparePrecisions(const StudyRequ
     StudyRequest own = request;
     const auto precision = static_cast<Precision>(value);
     own.question.workload.precision = precision;
-    ASSIGN_OR_RETURN(PreparedQuestion question, PrepareSearch(std::move(own), knowledge, source));
+    ASSIGN_OR_RETURN(ResolvedStudy resolved, ResolveStudy(std::move(own), knowledge));
+    ASSIGN_OR_RETURN(PreparedQuestion question,
+                     PrepareSearch(std::move(resolved), knowledge, source));
     questions.push_back({.question = std::move(question), .precision = precision});
   }
   return questions;

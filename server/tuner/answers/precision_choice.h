@@ -9,6 +9,7 @@
 #include "server/tuner/learning/prepared_question.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_request.h"
 
@@ -22,8 +23,9 @@ struct PreparedPrecision {
 
 // Prepares the question once for each value of the dimension "precision", which lists the
 // precisions that the workload leaves open. Returns INVALID_ARGUMENT if the workload states a
-// precision too, or for impossible dimensions; other errors are PrepareSearch's.
-absl::StatusOr<std::vector<PreparedPrecision>> PreparePrecisions(const StudyRequest& request,
+// precision too, or for impossible dimensions; other errors are those of ResolveStudy and
+// PrepareSearch.
+absl::StatusOr<std::vector<PreparedPrecision>> PreparePrecisions(const ResolvedStudy& study,
                                                                  const Knowledge& knowledge,
                                                                  const HistorySource& source);
 

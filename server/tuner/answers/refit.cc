@@ -13,8 +13,11 @@
 #include "search_space/spec/estimate.h"
 #include "search_space/spec/workload.h"
 #include "server/tuner/answers/evaluate.h"
+#include "server/tuner/learning/prepare.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/question_resolver.h"
+#include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_request.h"
 
 namespace meshwright {
@@ -89,9 +92,7 @@ class Fitter {
   Fitter(const HistoryRow& run, const Knowledge& knowledge)
       : knowledge_(knowledge), request_({.question = run.question, .plan = run.plan}) {}
 
-  [[nodiscard]] absl::StatusOr<Estimate> Estimated() const {
-    return EvaluatePlan(request_, knowledge_, {});
-  }
+  [[nodiscard]] absl::StatusOr<Estimate> Estimated() const { return EstimateOf(request_); }
 
   // Sets the constant in the request. Returns the reason if it cannot.
   absl::StatusOr<std::optional<std::string>> Fit(const Constant& constant, double measured) {
@@ -122,10 +123,19 @@ class Fitter {
   }
 
  private:
+  [[nodiscard]] absl::StatusOr<Estimate> EstimateOf(const EvaluateRequest& request) const {
+    QuestionResolver resolver(knowledge_);
+    ASSIGN_OR_RETURN(const ResolvedCase resolved, ResolveCase(request, resolver));
+    const std::vector<HistoryRow> nothing;
+    Calibrator calibrator(nothing, knowledge_);
+    ASSIGN_OR_RETURN(CalibratedEstimate evaluated, EvaluatePlan(resolved, calibrator));
+    return std::move(evaluated.estimate);
+  }
+
   absl::StatusOr<double> With(const Constant& constant, double value) const {
     EvaluateRequest request = request_;
     Put(constant.name, value, request.question.workload);
-    ASSIGN_OR_RETURN(const Estimate estimate, EvaluatePlan(request, knowledge_, {}));
+    ASSIGN_OR_RETURN(const Estimate estimate, EstimateOf(request));
     return FigureOf(estimate, constant.figure);
   }
 

@@ -28,6 +28,7 @@
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/plan_model.h"
 #include "server/tuner/question/resolved_run.h"
+#include "server/tuner/question/resolved_study.h"
 #include "server/tuner/search/asked_model.h"
 #include "server/tuner/search/baseline.h"
 #include "server/tuner/search/exhaustive.h"
@@ -53,7 +54,7 @@ absl::Status NothingYet(const SearchSummary& summary) {
 
 // Searches the space. The default strategy is called directly, without asking plan by plan.
 SearchFound Search(const PreparedQuestion& question, const SearchOptions& options) {
-  const auto& [request, problem, runs, learnt] = question;
+  const auto& [request, problem, baseline, runs, learnt] = question;
   if (request.strategy == kExhaustive) return BestPlansOf(problem, learnt.calibration, options);
   const SearchSpace space = SpaceOf(problem);
   const std::unique_ptr<SearchStrategy> strategy =
@@ -166,14 +167,14 @@ std::vector<RankedPlan*> PlansOf(StudyResult& result) {
 absl::StatusOr<StudyAnswer> AnswerOnePrecision(const PreparedQuestion& question,
                                                const StudyControl& control, AskedModel& asked,
                                                const SearchOptions& options) {
-  const auto& [request, problem, runs, learnt] = question;
+  const auto& [request, problem, baseline, runs, learnt] = question;
   const Calibration& calibration = learnt.calibration;
   AnalyticModel model(ViewOf(problem), calibration);
   StudyResult result;
   result.calibration = learnt.report;
   result.applied_defaults = problem.applied_defaults;
   result.warnings = WarningsOf(problem, calibration);
-  ASSIGN_OR_RETURN(result.baseline, BaselineOf(request, problem, model, result.applied_defaults));
+  result.baseline = BaselineOf(baseline, problem, model, result.applied_defaults);
 
   ASSIGN_OR_RETURN(const ModelFound searched, SearchBy(asked, question, options));
   const SearchFound& found = searched.found;
@@ -268,12 +269,12 @@ absl::Status RequireProofIfCompared(const StudyRequest& request) {
 
 }  // namespace
 
-absl::StatusOr<StudyAnswer> RunStudy(const StudyRequest& request, const Knowledge& knowledge,
+absl::StatusOr<StudyAnswer> RunStudy(const ResolvedStudy& study, const Knowledge& knowledge,
                                      const StudyControl& control) {
-  RETURN_IF_ERROR(RequireProofIfCompared(request));
-  const SearchOptions options = SearchOptionsOf(request, control, Clock::now());
+  RETURN_IF_ERROR(RequireProofIfCompared(study.request));
+  const SearchOptions options = SearchOptionsOf(study.request, control, Clock::now());
   ASSIGN_OR_RETURN(const std::vector<PreparedPrecision> questions,
-                   PreparePrecisions(request, knowledge, control.history));
+                   PreparePrecisions(study, knowledge, control.history));
   return AnswerByBestPrecision(questions, control, options);
 }
 

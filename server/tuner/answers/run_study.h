@@ -8,6 +8,7 @@
 #include "server/tuner/learning/prepared_question.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_control.h"
 #include "server/tuner/question/study_request.h"
@@ -21,7 +22,7 @@ namespace meshwright {
 // RESOURCE_EXHAUSTED with reason EVALUATION_LIMIT if a strategy found nothing within its limit of
 // evaluations. Trials are refused: callers that have launchers call RunStudyWithTrials
 // (server/launchers/).
-absl::StatusOr<StudyAnswer> RunStudy(const StudyRequest& request, const Knowledge& knowledge,
+absl::StatusOr<StudyAnswer> RunStudy(const ResolvedStudy& study, const Knowledge& knowledge,
                                      const StudyControl& control);
 
 // Does the same for a question that PrepareSearch has prepared and that states its precision.

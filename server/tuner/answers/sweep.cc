@@ -15,6 +15,7 @@
 #include "server/tuner/learning/prepared_question.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_control.h"
 #include "server/tuner/question/study_request.h"
 #include "server/tuner/search/asked_model.h"
@@ -178,7 +179,8 @@ absl::StatusOr<std::vector<PreparedQuestion>> PrepareSizes(const StudyRequest& r
   for (const int nodes : node_counts) {
     StudyRequest own = request;
     for (NodePoolRequest& pool : own.question.cluster.pools) pool.node_count = nodes;
-    ASSIGN_OR_RETURN(PreparedQuestion question, PrepareSearch(std::move(own), knowledge, source));
+    ASSIGN_OR_RETURN(ResolvedStudy study, ResolveStudy(std::move(own), knowledge));
+    ASSIGN_OR_RETURN(PreparedQuestion question, PrepareSearch(std::move(study), knowledge, source));
     question.runs = {};  // frees memory; they are not needed any more
     questions.push_back(std::move(question));
   }
@@ -189,7 +191,7 @@ std::vector<std::string> SweepWarnings(const std::vector<PreparedQuestion>& ques
                                        const SweepRun& run) {
   std::vector<NamedWarnings> named;
   named.reserve(questions.size());
-  for (const auto& [request, problem, runs, learnt] : questions) {
+  for (const auto& [request, problem, baseline, runs, learnt] : questions) {
     named.push_back({.name = fmt::format("{} devices", DeviceCount(problem.cluster)),
                      .warnings = WarningsOf(problem, learnt.calibration)});
   }

@@ -19,6 +19,7 @@
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/resolved_run.h"
+#include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_request.h"
 
 namespace meshwright {
@@ -67,24 +68,23 @@ void AppendSpan(const Span& span, std::string_view arguments, std::string& text)
 
 }  // namespace
 
-absl::StatusOr<Timeline> TimelineOfPlan(const EvaluateRequest& request, const Knowledge& knowledge,
+absl::StatusOr<Timeline> TimelineOfPlan(const ResolvedCase& asked, const Knowledge& knowledge,
                                         const std::vector<HistoryRow>& history) {
-  ASSIGN_OR_RETURN(const Problem problem, ResolveProblem(request.question, knowledge));
-  ASSIGN_OR_RETURN(const ResolvedPlan resolved, ResolvePlan(request.plan, problem, "plan"));
+  const Problem& problem = *asked.problem;
+  const ParallelPlan& plan = asked.plan.plan;
   ASSIGN_OR_RETURN(const std::vector<ResolvedRun> runs,
                    ResolveRuns(history, {}, problem, knowledge));
   const Calibration calibration = Calibrate(runs, problem);
-  const double operations = 3.0 *
-                            MicroBatchCount(resolved.plan, problem.workload.global_batch_size) *
-                            StageCount(resolved.plan) * resolved.plan.virtual_pipeline;
+  const double operations = 3.0 * MicroBatchCount(plan, problem.workload.global_batch_size) *
+                            StageCount(plan) * plan.virtual_pipeline;
   if (operations > kMostOperations) {
-    return InvalidFields({{.field = "plan.micro_batch_size",
-                           .description = fmt::format(
-                               "{}; up to {:.0f} operations, a trace has at most {:.0f}",
-                               resolved.plan.micro_batch_size, operations, kMostOperations)}});
+    return InvalidFields(
+        {{.field = "plan.micro_batch_size",
+          .description = fmt::format("{}; up to {:.0f} operations, a trace has at most {:.0f}",
+                                     plan.micro_batch_size, operations, kMostOperations)}});
   }
   AnalyticModel model(ViewOf(problem), calibration);
-  return model.TimelineOf(resolved.plan);
+  return model.TimelineOf(plan);
 }
 
 std::string TraceEvents(const Timeline& timeline) {

@@ -6,13 +6,14 @@
 #include "estimator/model/analytic_model.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_request.h"
 
 namespace meshwright {
 
 // Returns the simulated step of one given plan over time; its step time is EvaluatePlan's.
 // `history` calibrates it.
-absl::StatusOr<Timeline> TimelineOfPlan(const EvaluateRequest& request, const Knowledge& knowledge,
+absl::StatusOr<Timeline> TimelineOfPlan(const ResolvedCase& asked, const Knowledge& knowledge,
                                         const std::vector<HistoryRow>& history);
 
 // Returns the timeline in the trace event format that Perfetto and chrome://tracing open

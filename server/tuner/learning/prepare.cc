@@ -8,11 +8,14 @@
 #include "server/tuner/learning/history_runs.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/resolved_run.h"
+#include "server/tuner/question/resolved_study.h"
 
 namespace meshwright {
 
-absl::StatusOr<PreparedQuestion> Prepare(StudyRequest request, Problem problem,
-                                         const Knowledge& knowledge, const HistorySource& source) {
+absl::StatusOr<PreparedQuestion> Prepare(ResolvedStudy study, const Knowledge& knowledge,
+                                         const HistorySource& source) {
+  StudyRequest& request = study.request;
+  const Problem& problem = study.problem;
   request.history_sequence = source.sequence;
   StoreHistory stored;
   if (source.read) {
@@ -22,8 +25,9 @@ absl::StatusOr<PreparedQuestion> Prepare(StudyRequest request, Problem problem,
   ASSIGN_OR_RETURN(std::vector<ResolvedRun> runs,
                    ResolveRuns(request.history, stored.rows, problem, knowledge));
   LearntCalibration learnt = LearnCalibration(request, problem, runs);
-  return PreparedQuestion{.request = std::move(request),
-                          .problem = std::move(problem),
+  return PreparedQuestion{.request = std::move(study.request),
+                          .problem = std::move(study.problem),
+                          .baseline = std::move(study.baseline),
                           .runs = std::move(runs),
                           .learnt = std::move(learnt)};
 }
@@ -32,7 +36,7 @@ const absl::StatusOr<LearntCalibration>& Calibrator::For(const Question& questio
                                                          const Problem& problem) {
   if (question_ != question) {
     absl::StatusOr<PreparedQuestion> prepared =
-        Prepare({.history = history_}, problem, knowledge_, source_);
+        Prepare({.request = {.history = history_}, .problem = problem}, knowledge_, source_);
     if (prepared.ok()) {
       learnt_ = std::move(prepared->learnt);
     } else {

@@ -8,16 +8,16 @@
 #include "server/tuner/learning/prepared_question.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_request.h"
 
 namespace meshwright {
 
-// Prepares a question for its answer: adds the store's history for it and calibrates. `problem` is
-// the request's question, resolved; a search has narrowed its space (PrepareSearch in
-// search_plan.h). Returns INVALID_ARGUMENT with the first invalid row of the history; other errors
-// are the store's.
-absl::StatusOr<PreparedQuestion> Prepare(StudyRequest request, Problem problem,
-                                         const Knowledge& knowledge, const HistorySource& source);
+// Prepares a question for its answer: adds the store's history for it and calibrates. A search has
+// narrowed its space (PrepareSearch in search_plan.h). Returns INVALID_ARGUMENT with the first
+// invalid row of the history; other errors are the store's.
+absl::StatusOr<PreparedQuestion> Prepare(ResolvedStudy study, const Knowledge& knowledge,
+                                         const HistorySource& source);
 
 // Calibrates a series of questions by one history and the history that `source` has for each. Keeps
 // the last question's calibration, since cases of one question mostly come together. For one

@@ -22,7 +22,8 @@ struct LearntCalibration {
 struct PreparedQuestion {
   StudyRequest request = {};  // includes the number and the warnings of the store's history
   Problem problem = {};
-  std::vector<ResolvedRun> runs = {};  // first the request's, then the store's
+  std::optional<ResolvedPlan> baseline = {};  // plan of `request.baseline`
+  std::vector<ResolvedRun> runs = {};         // first the request's, then the store's
   LearntCalibration learnt = {};
 };
 

@@ -14,6 +14,7 @@
 #include "search_space/spec/estimate.h"
 #include "search_space/spec/plan.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_request.h"
 #include "server/tuner/search/stop_status.h"
@@ -266,23 +267,21 @@ absl::Status WhyNothing(const ModelFound& searched, const ModelVersion& version)
   return WithReason(absl::FailedPreconditionError(text), "COST_MODEL_NO_ESTIMATE");
 }
 
-absl::Status CaseModel::Open(const Question& question) {
-  if (question_.has_value() && *question_ == question) return absl::OkStatus();
+absl::Status CaseModel::Open(const ResolvedCase& asked) {
+  if (question_.has_value() && *question_ == asked.question) return absl::OkStatus();
   question_.reset();
   model_ = {};  // must be destroyed before its problem
-  ASSIGN_OR_RETURN(Problem problem, ResolveProblem(question, knowledge_));
-  problem_ = std::make_unique<Problem>(std::move(problem));
+  problem_ = asked.problem;
   ASSIGN_OR_RETURN(model_, OpenAskedModel(asked_, *problem_, open_, {}));
-  question_ = question;
+  question_ = asked.question;
   return absl::OkStatus();
 }
 
-absl::Status CaseModel::Apply(const EvaluateRequest& request, Estimate& estimate) {
+absl::Status CaseModel::Apply(const ResolvedCase& asked, Estimate& estimate) {
   if (!asked_.has_value()) return absl::OkStatus();
-  if (absl::Status opened = Open(request.question); !opened.ok()) return opened;
+  if (absl::Status opened = Open(asked); !opened.ok()) return opened;
   if (model_.model != nullptr) {
-    ASSIGN_OR_RETURN(const ResolvedPlan resolved, ResolvePlan(request.plan, *problem_, "plan"));
-    const std::vector<ParallelPlan> plans = {WithUnevenSplit(resolved.plan, *problem_)};
+    const std::vector<ParallelPlan> plans = {WithUnevenSplit(asked.plan.plan, *problem_)};
     const auto figures = model_.model->Estimate(plans, {.with_breakdown = true});
     if (figures.ok() && figures->front().verdict != PlanVerdict::kOk) {
       return NoEstimate(model_.model->version(), figures->front());

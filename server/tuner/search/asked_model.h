@@ -12,6 +12,7 @@
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/plan_model.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_request.h"
 #include "server/tuner/search/model_search.h"
@@ -60,24 +61,23 @@ absl::Status WhyNothing(const ModelFound& searched, const ModelVersion& version)
 absl::Status NothingFits(const ModelFound& searched, const ModelVersion& version);
 
 // Step times of `evaluate` cases by a vendor's model. Keeps the last question's model open, since
-// cases of one question mostly come together. For one thread; the referents outlive it.
+// cases of one question mostly come together. For one thread.
 class CaseModel {
  public:
-  CaseModel(std::optional<CostModelRequest> asked, const Knowledge& knowledge, OpenPlanModel open)
-      : asked_(std::move(asked)), knowledge_(knowledge), open_(std::move(open)) {}
+  CaseModel(std::optional<CostModelRequest> asked, OpenPlanModel open)
+      : asked_(std::move(asked)), open_(std::move(open)) {}
 
   // Returns FAILED_PRECONDITION, COST_MODEL_NO_ESTIMATE, with the reason if the model does not
   // estimate this plan.
-  absl::Status Apply(const EvaluateRequest& request, Estimate& estimate);
+  absl::Status Apply(const ResolvedCase& asked, Estimate& estimate);
 
  private:
-  absl::Status Open(const Question& question);
+  absl::Status Open(const ResolvedCase& asked);
 
   const std::optional<CostModelRequest> asked_;
-  const Knowledge& knowledge_;
   const OpenPlanModel open_;
   std::optional<Question> question_;
-  std::unique_ptr<Problem> problem_;
+  std::shared_ptr<const Problem> problem_;
   AskedModel model_;
 };
 

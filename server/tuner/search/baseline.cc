@@ -62,15 +62,12 @@ std::optional<ParallelPlan> DefaultBaseline(const Problem& problem, AnalyticMode
   return std::nullopt;
 }
 
-absl::StatusOr<std::optional<RankedPlan>> BaselineOf(const StudyRequest& request,
-                                                     const Problem& problem, AnalyticModel& model,
-                                                     std::vector<AppliedDefault>& applied) {
-  if (request.baseline.has_value()) {
-    ASSIGN_OR_RETURN(ResolvedPlan baseline, ResolvePlan(*request.baseline, problem, "baseline"));
-    RankedPlan ranked = RankPlan(baseline.plan, problem, model);
-    applied.insert(applied.end(), baseline.applied_defaults.begin(),
-                   baseline.applied_defaults.end());
-    return ranked;
+std::optional<RankedPlan> BaselineOf(const std::optional<ResolvedPlan>& stated,
+                                     const Problem& problem, AnalyticModel& model,
+                                     std::vector<AppliedDefault>& applied) {
+  if (stated.has_value()) {
+    applied.insert(applied.end(), stated->applied_defaults.begin(), stated->applied_defaults.end());
+    return RankPlan(stated->plan, problem, model);
   }
   const std::optional<ParallelPlan> plan = DefaultBaseline(problem, model);
   if (!plan.has_value()) return std::nullopt;

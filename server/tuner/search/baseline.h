@@ -18,11 +18,11 @@ namespace meshwright {
 // smallest expert parallelism that makes it fit. Returns nullopt if no such plan fits.
 std::optional<ParallelPlan> DefaultBaseline(const Problem& problem, AnalyticModel& model);
 
-// Returns the baseline of a request: the stated one or else the default. `applied` gains the
-// defaults that a stated one took.
-absl::StatusOr<std::optional<RankedPlan>> BaselineOf(const StudyRequest& request,
-                                                     const Problem& problem, AnalyticModel& model,
-                                                     std::vector<AppliedDefault>& applied);
+// Returns the stated baseline, or the default if there is none. `applied` gains the defaults that a
+// stated one took.
+std::optional<RankedPlan> BaselineOf(const std::optional<ResolvedPlan>& stated,
+                                     const Problem& problem, AnalyticModel& model,
+                                     std::vector<AppliedDefault>& applied);
 
 // Adds to an answer that has plans what there is to say about its baseline.
 void NoteBaseline(StudyResult& result);

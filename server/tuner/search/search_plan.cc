@@ -23,6 +23,7 @@
 #include "server/tuner/learning/prepare.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_control.h"
 #include "server/tuner/question/study_request.h"
@@ -91,14 +92,6 @@ void AddWarnings(const ParallelPlan& plan, AnalyticModel& model, Estimate& estim
 
 }  // namespace
 
-absl::Status RequireOnePool(const Problem& problem) {
-  if (problem.cluster.pools.size() == 1) return absl::OkStatus();
-  return WithReason(
-      absl::UnimplementedError("cluster.pools: a search over several pools is not available; "
-                               "`evaluate` takes plans with explicit stages"),
-      "MIXED_CLUSTER_SEARCH");
-}
-
 absl::Status RequireExhaustive(const StudyRequest& request, std::string_view what) {
   if (request.strategy == kExhaustive) return absl::OkStatus();
   return InvalidFields(
@@ -156,25 +149,24 @@ RankedPlan RankPlan(ParallelPlan plan, const Problem& problem, AnalyticModel& mo
   return ranked;
 }
 
-absl::StatusOr<PreparedQuestion> PrepareSearch(StudyRequest request, const Knowledge& knowledge,
+absl::StatusOr<PreparedQuestion> PrepareSearch(ResolvedStudy study, const Knowledge& knowledge,
                                                const HistorySource& source) {
+  const StudyRequest& request = study.request;
   if (request.trials.has_value()) {
     return InvalidFields({{.field = "trials",
                            .description = "stated; this question is answered at once and runs no "
                                           "trials: create a study instead"}});
   }
-  ASSIGN_OR_RETURN(Problem problem, ResolveProblem(request.question, knowledge));
-  RETURN_IF_ERROR(RequireOnePool(problem));
-  RETURN_IF_ERROR(NarrowSpace(request.dimensions, problem));
+  RETURN_IF_ERROR(NarrowSpace(request.dimensions, study.problem));
   const bool is_open =
-      problem.space.precisions != DimensionChoice() && !request.question.workload.precision;
+      study.problem.space.precisions != DimensionChoice() && !request.question.workload.precision;
   if (is_open) {
     return InvalidFields(
         {{.field = "dimensions",
           .description = "precision: this question takes only one precision; state "
                          "it in the workload"}});
   }
-  return Prepare(std::move(request), std::move(problem), knowledge, source);
+  return Prepare(std::move(study), knowledge, source);
 }
 
 SearchOptions SearchOptionsOf(const StudyRequest& request, const StudyControl& control,

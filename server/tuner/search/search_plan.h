@@ -11,15 +11,13 @@
 #include "server/tuner/learning/prepared_question.h"
 #include "server/tuner/question/knowledge.h"
 #include "server/tuner/question/problem.h"
+#include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/study_control.h"
 #include "server/tuner/question/study_request.h"
 #include "server/tuner/search/exhaustive.h"
 
 namespace meshwright {
-
-// Returns the error MIXED_CLUSTER_SEARCH if there are several pools.
-absl::Status RequireOnePool(const Problem& problem);
 
 // Returns INVALID_ARGUMENT for any strategy but the exhaustive one, because `what` compares best
 // plans.
@@ -29,9 +27,9 @@ absl::Status RequireExhaustive(const StudyRequest& request, std::string_view wha
 // impossible, or saying that no plan is left.
 absl::Status NarrowSpace(const std::vector<DimensionRequest>& dimensions, Problem& problem);
 
-// Prepares a question that is answered by a search: it has one pool of devices and no trials, and
-// its space is narrowed to the request's choices.
-absl::StatusOr<PreparedQuestion> PrepareSearch(StudyRequest request, const Knowledge& knowledge,
+// Prepares a question that is answered by a search: it has no trials, and its space is narrowed to
+// the request's choices.
+absl::StatusOr<PreparedQuestion> PrepareSearch(ResolvedStudy study, const Knowledge& knowledge,
                                                const HistorySource& source);
 
 // Returns the limits of a request's search; its time counts from `start`.

@@ -88,6 +88,7 @@ class TrialStudy {
       : request_(std::move(question.request)),
         shared_problem_(std::make_shared<const Problem>(std::move(question.problem))),
         problem_(*shared_problem_),
+        baseline_(std::move(question.baseline)),
         runs_(std::move(question.runs)),
         history_(std::move(question.learnt.calibration)) {
     result_.calibration = std::move(question.learnt.report);
@@ -100,8 +101,7 @@ class TrialStudy {
     AnalyticModel model(ViewOf(problem_), history_);
     result_.applied_defaults = problem_.applied_defaults;
     history_warnings_ = history_.warnings;
-    ASSIGN_OR_RETURN(result_.baseline,
-                     BaselineOf(request_, problem_, model, result_.applied_defaults));
+    result_.baseline = BaselineOf(baseline_, problem_, model, result_.applied_defaults);
     const bool measures_baseline = setup.runs_jobs && result_.baseline.has_value();
     ASSIGN_OR_RETURN(std::vector<RankedPlan> candidates,
                      Candidates(setup.candidates, measures_baseline, model, control));
@@ -351,6 +351,7 @@ class TrialStudy {
   const StudyRequest request_;
   const std::shared_ptr<const Problem> shared_problem_;  // also shared by the trials' own runs
   const Problem& problem_;
+  const std::optional<ResolvedPlan> baseline_;
   const std::vector<ResolvedRun> runs_;  // from the history
   Calibration history_;                  // calibration from those runs
   std::vector<std::string> history_warnings_ = {};

@@ -21,6 +21,7 @@
 #include "server/tuner/question/study_request.h"
 #include "tests/tuner/fake_model.h"
 #include "tests/tuner/questions.h"
+#include "tests/tuner/resolve.h"
 
 namespace meshwright {
 namespace {

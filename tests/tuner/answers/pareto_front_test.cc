@@ -17,6 +17,7 @@
 #include "tests/search_space/models.h"
 #include "tests/tuner/prepared.h"
 #include "tests/tuner/questions.h"
+#include "tests/tuner/resolve.h"
 
 namespace meshwright {
 namespace {

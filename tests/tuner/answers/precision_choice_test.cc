@@ -14,6 +14,7 @@
 #include "server/tuner/question/study_control.h"
 #include "server/tuner/question/study_request.h"
 #include "tests/tuner/questions.h"
+#include "tests/tuner/resolve.h"
 
 namespace meshwright {
 namespace {

@@ -17,6 +17,7 @@
 #include "server/tuner/answers/evaluate.h"
 #include "server/tuner/question/study_request.h"
 #include "tests/tuner/questions.h"
+#include "tests/tuner/resolve.h"
 
 namespace meshwright {
 namespace {

@@ -23,6 +23,7 @@
 #include "server/tuner/search/infeasible.h"
 #include "tests/tuner/prepared.h"
 #include "tests/tuner/questions.h"
+#include "tests/tuner/resolve.h"
 
 namespace meshwright {
 namespace {
@@ -134,13 +135,15 @@ TEST(CalibrateTest, PlansHaveFactorsOfTheirOwn) {
 }
 
 TEST(CalibrateTest, AnEvaluatedPlanNamesTheRunsBehindIt) {
-  const EvaluateRequest request = {TinyQuestion(), StatedPlan(DataParallel())};
+  QuestionResolver resolver(Known());
+  const ResolvedCase asked =
+      ResolveCase({TinyQuestion(), StatedPlan(DataParallel())}, resolver).value();
   const std::vector<HistoryRow> none;
   Calibrator plain(none, Known());
-  EXPECT_EQ(EvaluatePlan(request, Known(), plain)->calibration, std::nullopt);
+  EXPECT_EQ(EvaluatePlan(asked, plain)->calibration, std::nullopt);
   const std::vector<HistoryRow> runs = {Ran(1.05, 1), RanElsewhere(1.05)};
   Calibrator calibrator(runs, Known());
-  const auto evaluated = EvaluatePlan(request, Known(), calibrator);
+  const auto evaluated = EvaluatePlan(asked, calibrator);
   ASSERT_TRUE(evaluated.ok()) << evaluated.status();
   ASSERT_TRUE(evaluated->calibration.has_value());
   EXPECT_EQ(evaluated->calibration->run_count, 2);

@@ -16,6 +16,7 @@
 #include "server/tuner/question/study_request.h"
 #include "tests/tuner/prepared.h"
 #include "tests/tuner/questions.h"
+#include "tests/tuner/resolve.h"
 
 namespace meshwright {
 namespace {

@@ -20,6 +20,7 @@
 #include "server/tuner/question/study_request.h"
 #include "tests/tuner/fake_model.h"
 #include "tests/tuner/questions.h"
+#include "tests/tuner/resolve.h"
 
 namespace meshwright {
 namespace {
@@ -242,16 +243,18 @@ TEST(AskedModelTest, CasesKeepTheirModelAndSayWhatItCannot) {
     }
     return PlanFigures{.verdict = PlanVerdict::kOk, .step_time = 2 * built_in};
   };
-  CaseModel model(CostModelRequest{.name = "fake"}, Known(), With(judge).open_model);
+  CaseModel model(CostModelRequest{.name = "fake"}, With(judge).open_model);
+  QuestionResolver resolver(Known());
   EvaluateRequest request = {.question = TinyQuestion(), .plan = {.tensor_parallel = 2}};
   Estimate estimate = EvaluatePlan(request, Known(), {}).value();
   const Seconds built_in = estimate.step_time;
-  ASSERT_TRUE(model.Apply(request, estimate).ok());
+  ASSERT_TRUE(model.Apply(ResolveCase(request, resolver).value(), estimate).ok());
   EXPECT_EQ(estimate.step_time, 2 * built_in);
   EXPECT_EQ(estimate.cost_model->name, "fake");
   EXPECT_THAT(estimate.warnings, Contains("calibrated long ago"));
   request.plan.micro_batch_size = 2;
-  EXPECT_EQ(Reason(model.Apply(request, estimate)), "COST_MODEL_NO_ESTIMATE");
+  EXPECT_EQ(Reason(model.Apply(ResolveCase(request, resolver).value(), estimate)),
+            "COST_MODEL_NO_ESTIMATE");
 }
 
 }  // namespace

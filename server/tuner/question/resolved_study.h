@@ -1,0 +1,41 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "search_space/spec/plan.h"
+#include "server/tuner/question/knowledge.h"
+#include "server/tuner/question/problem.h"
+#include "server/tuner/question/question_resolver.h"
+#include "server/tuner/question/study_request.h"
+
+namespace meshwright {
+
+// A request of a study, and everything in it that depends on its question, resolved once. What
+// answers the request takes this type and resolves none of it again.
+struct ResolvedStudy {
+  StudyRequest request = {};
+  Problem problem = {};                       // problem of `request.question`, with one pool
+  std::optional<ResolvedPlan> baseline = {};  // plan of `request.baseline`
+  std::vector<ParallelPlan> replay = {};      // plan of each row of `request.trials->replay`
+};
+
+// Resolves a request. Returns INVALID_ARGUMENT with every bad field of the question or else of all
+// its plans, and UNIMPLEMENTED with reason MIXED_CLUSTER_SEARCH if there are several pools.
+absl::StatusOr<ResolvedStudy> ResolveStudy(StudyRequest request, const Knowledge& knowledge);
+
+// A question and one plan for it, resolved once.
+struct ResolvedCase {
+  Question question = {};
+  std::shared_ptr<const Problem> problem = {};  // shared by cases of one question
+  ResolvedPlan plan = {};
+};
+
+// Resolves a case. Returns INVALID_ARGUMENT with every bad field of the question or else of the
+// plan.
+absl::StatusOr<ResolvedCase> ResolveCase(const EvaluateRequest& request,
+                                         QuestionResolver& resolver);
+
+}  // namespace meshwright
