@@ -176,6 +176,16 @@ constexpr LibraryRule kLibraries[] = {
 };
 
 // Returns true for "estimator/terms/tp.cc" inside "estimator", but not for "estimator_x/y.cc".
+constexpr CallRule kCalls[] = {
+    {"ResolveProblem(",
+     "server/tuner/question server/engine server/plugins server/plugins/conformance",
+     "a request is resolved at the edge (server/convert), and rows of the store where they are "
+     "read"},
+    // An answer may also ask other questions: another precision, or another number of nodes.
+    {"ResolveStudy(", "server/tuner/question server/tuner/answers server/convert",
+     "a request is resolved at the edge (server/convert)"},
+};
+
 bool IsInside(std::string_view path, std::string_view folder) {
   return path.size() > folder.size() && path.starts_with(folder) && path[folder.size()] == '/';
 }
@@ -192,6 +202,8 @@ bool NameHolds(std::string_view name, std::string_view folder) {
 std::span<const FolderRule> FolderRules() { return kFolders; }
 
 std::span<const LibraryRule> LibraryRules() { return kLibraries; }
+
+std::span<const CallRule> CallRules() { return kCalls; }
 
 const FolderRule* FindFolder(std::string_view path) {
   const FolderRule* found = nullptr;

@@ -35,6 +35,15 @@ struct LibraryRule {
 
 std::span<const LibraryRule> LibraryRules();
 
+// A function that only some folders may call, because what it does is done once.
+struct CallRule {
+  std::string_view call;     // with its opening bracket
+  std::string_view folders;  // list of folders that may call it; tests may too
+  std::string_view reason;
+};
+
+std::span<const CallRule> CallRules();
+
 // Returns the row for a file or header with this path from the root, or nullptr if there is none.
 const FolderRule* FindFolder(std::string_view path);
 

@@ -79,6 +79,23 @@ std::optional<std::string> CheckClock(std::string_view line, const FolderRule& f
   return std::nullopt;
 }
 
+// Checks a line that is no include.
+std::optional<std::string> CheckCalls(std::string_view line, const FolderRule& folder) {
+  const std::string_view code = line.substr(0, line.find("//"));
+  for (const CallRule& rule : CallRules()) {
+    if (code.find(rule.call) == std::string_view::npos || Names(rule.folders, folder.path))
+      continue;
+    return fmt::format("{}/ may not call {}): {}", folder.path, rule.call, rule.reason);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> CheckCode(std::string_view line, const FolderRule& folder) {
+  if (folder.may_use_any_library) return std::nullopt;
+  std::optional<std::string> wrong = CheckCalls(line, folder);
+  return !wrong && folder.is_pure ? CheckClock(line, folder) : wrong;
+}
+
 }  // namespace
 
 std::optional<Include> ParseInclude(std::string_view line) {
@@ -136,8 +153,8 @@ std::vector<Violation> CheckSource(std::string_view path, std::string_view text)
     std::optional<std::string> wrong;
     if (const std::optional<Include> include = ParseInclude(lines[i])) {
       wrong = CheckInclude(*include, *folder, is_header);
-    } else if (folder->is_pure) {
-      wrong = CheckClock(lines[i], *folder);
+    } else {
+      wrong = CheckCode(lines[i], *folder);
     }
     if (wrong) {
       report(i + 1, *std::move(wrong));

@@ -153,6 +153,16 @@ const Case kCases[] = {
      "reads no clock"},
     {"ClockInComment", "recorder/x.cc", "int x;  // from system_clock, by the caller\n"},
     {"ClockInTuner", "server/tuner/search/x.cc", "auto t = std::chrono::steady_clock::now();\n"},
+    // A request is resolved once.
+    {"ResolvedAtTheEdge", "server/convert/x.cc",
+     "auto study = ResolveStudy(request, knowledge);\n"},
+    {"ResolvedInEngine", "server/engine/x.cc", "auto study = ResolveStudy(request, knowledge);\n",
+     "server/engine/ may not call ResolveStudy()"},
+    {"ResolvedInLauncher", "server/launchers/x.cc",
+     "// ResolveProblem(\nauto problem = ResolveProblem(question, knowledge);\n",
+     "server/launchers/ may not call ResolveProblem()", 2},
+    {"ResolvedInTest", "tests/engine/x_test.cc",
+     "auto problem = ResolveProblem(question, known);\n"},
     // Files.
     {"HeaderWithoutPragma", "pruner/x.h", "int x;\n", "without #pragma once"},
     {"FiveHundredLines", "pruner/x.cc", Lines(500)},
