@@ -19,7 +19,9 @@
 #include "server/convert/read_wire.h"
 #include "server/tuner/answers/run_study.h"
 #include "server/tuner/question/checker.h"
+#include "server/tuner/question/job_template.h"
 #include "server/tuner/question/knowledge.h"
+#include "server/tuner/question/launcher.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/question_resolver.h"
 #include "server/tuner/question/resolved_run.h"
@@ -98,10 +100,6 @@ absl::StatusOr<ModelSpec> ReadModelOrConfig(const MessageReader& in) {
 
 std::string Listed(const std::vector<std::string>& words) {
   return fmt::format("{}", fmt::join(words, ", "));
-}
-
-bool Contains(const std::vector<std::string>& words, const std::string& word) {
-  return std::find(words.begin(), words.end(), word) != words.end();
 }
 
 // Reads and checks the limits of the search.
@@ -213,15 +211,21 @@ void ReadTrialBudget(const MessageReader& in, TrialBudget& budget) {
   }
 }
 
+// Returns true for a known launcher that runs no jobs.
+bool IsReplay(const TrialRequest& trials) {
+  const LauncherFacts* const launcher = FindLauncher(trials.launcher);
+  return launcher != nullptr && !launcher->runs_jobs;
+}
+
 void ReadRepeats(const MessageReader& in, TrialRequest& trials) {
   const std::optional<int> confirmed = in.Int("confirm_plans");
   trials.repeats = {.interleaves_baseline = in.Bool("interleave_baseline").value_or(false),
                     .confirmed_plans = confirmed.value_or(0)};
   if (confirmed.has_value()) in.RequirePositive("confirm_plans", *confirmed);
   const auto refuse = [&](std::string_view field, bool is_stated) {
-    if (!is_stated || trials.launcher != kReplayLauncher) return;
+    if (!is_stated || !IsReplay(trials)) return;
     in.Add(field, fmt::format("stated; must be absent: launcher {} has only one time for a plan",
-                              kReplayLauncher));
+                              trials.launcher));
   };
   refuse("interleave_baseline", trials.repeats.interleaves_baseline);
   refuse("confirm_plans", confirmed.has_value());
@@ -233,7 +237,7 @@ void RefuseSearch(const MessageReader& in, const StudyRequest& request) {
     if (!is_stated) return;
     in.Add(field,
            fmt::format("stated; must be absent: launcher {} only tries the plans of its rows",
-                       kReplayLauncher));
+                       request.trials->launcher));
   };
   refuse("strategy", request.strategy != StudyRequest().strategy);
   refuse("evaluation_limit", request.evaluation_limit.has_value());
@@ -241,56 +245,55 @@ void RefuseSearch(const MessageReader& in, const StudyRequest& request) {
   refuse("disabled_rules", !request.disabled_rules.empty());
 }
 
-// Refuses the options that only launcher local has.
-void RefuseLocal(const MessageReader& job, const TrialRequest& trials) {
-  if (!trials.job->slots_folder.empty()) {
-    job.Add("slots_folder", fmt::format("stated; only launcher {} has one", kLocalLauncher));
+// Refuses the options of a job that its launcher does not take.
+void CheckOptions(const MessageReader& job, const JobTemplate& stated,
+                  const LauncherFacts& launcher) {
+  const auto refuse = [&](std::string_view field, std::string_view value,
+                          std::string_view instead = "") {
+    job.Add(field, fmt::format("{}; launcher {} does not use it{}{}", value, launcher.name,
+                               instead.empty() ? "" : ": ", instead));
+  };
+  if (!launcher.takes_engine_flags && !stated.engine_flags.empty()) {
+    refuse("engine_flags", "stated");
   }
-  if (trials.job->memory_limit.has_value()) {
-    job.Add("memory_limit_bytes",
-            fmt::format("{}; only for launcher {}: {} instead", trials.job->memory_limit->count,
-                        kLocalLauncher,
-                        trials.launcher == kSlurmLauncher
-                            ? "give Slurm the engine flag --mem or --mem-per-cpu"
-                            : "set the resources of the Kubernetes job template"));
+  if (!launcher.runs_here) {
+    if (!stated.slots_folder.empty()) refuse("slots_folder", "stated");
+    if (stated.memory_limit.has_value()) {
+      refuse("memory_limit_bytes", std::to_string(stated.memory_limit->count),
+             launcher.memory_advice);
+    }
+    if (!stated.visible_devices_variable.empty()) {
+      refuse("visible_devices_variable", fmt::format("'{}'", stated.visible_devices_variable),
+             "it shows a job its devices itself");
+    }
   }
-  if (!trials.job->visible_devices_variable.empty()) {
-    job.Add("visible_devices_variable",
-            fmt::format("'{}'; only for launcher {}: the other launchers show a job its devices "
-                        "themselves",
-                        trials.job->visible_devices_variable, kLocalLauncher));
+  if (launcher.takes_kubernetes && !stated.kubernetes.has_value()) {
+    job.Add("kubernetes", fmt::format("missing; required with launcher {}", launcher.name));
   }
-}
-
-// Refuses the options of other engines.
-void CheckEngine(const MessageReader& job, const TrialRequest& trials) {
-  if (trials.launcher != kSlurmLauncher && !trials.job->engine_flags.empty()) {
-    job.Add("engine_flags", fmt::format("stated; launcher {} has none", trials.launcher));
-  }
-  if (trials.launcher != kLocalLauncher) RefuseLocal(job, trials);
-  const bool is_kubernetes = trials.launcher == kKubernetesLauncher;
-  if (is_kubernetes == trials.job->kubernetes.has_value()) return;
-  job.Add("kubernetes", is_kubernetes
-                            ? "missing; required with launcher kubernetes"
-                            : fmt::format("stated; launcher {} does not use it", trials.launcher));
+  if (!launcher.takes_kubernetes && stated.kubernetes.has_value()) refuse("kubernetes", "stated");
 }
 
 // Reads the job, which some launchers need and others do not use.
 void ReadTrialJob(const MessageReader& in, TrialRequest& trials) {
   const std::optional<MessageReader> job = in.Child("job");
   if (job.has_value()) trials.job = ReadJob(*job);
-  if (!Contains(LauncherNames(), trials.launcher)) return;
-  const bool is_replay = trials.launcher == kReplayLauncher;
-  if (is_replay && job.has_value()) in.Add("job", "stated; launcher replay runs no jobs");
-  if (is_replay) return;
-  if (!job.has_value()) {
-    in.Add("job",
-           fmt::format("missing; launcher {} needs to know how to run a plan", trials.launcher));
+  const LauncherFacts* const launcher = FindLauncher(trials.launcher);
+  if (launcher == nullptr) return;
+  if (!launcher->runs_jobs) {
+    if (job.has_value()) {
+      in.Add("job", fmt::format("stated; launcher {} runs no jobs", launcher->name));
+    }
+    return;
   }
-  if (job.has_value()) CheckEngine(*job, trials);
+  if (job.has_value()) {
+    CheckOptions(*job, *trials.job, *launcher);
+  } else {
+    in.Add("job",
+           fmt::format("missing; launcher {} needs to know how to run a plan", launcher->name));
+  }
   if (!trials.replay.empty()) {
     in.Add("replay",
-           fmt::format("stated; launcher {} runs jobs and replays no rows", trials.launcher));
+           fmt::format("stated; launcher {} runs jobs and replays no rows", launcher->name));
   }
 }
 
@@ -299,13 +302,14 @@ void ReadTrials(const MessageReader& in, StudyRequest& request) {
   if (!stated.has_value()) return;
   TrialRequest& trials = request.trials.emplace();
   trials.launcher = stated->Required("launcher", stated->Text("launcher"));
-  if (stated->Text("launcher").has_value() && !Contains(LauncherNames(), trials.launcher)) {
+  if (stated->Text("launcher").has_value() && FindLauncher(trials.launcher) == nullptr) {
     stated->AddWordMistake("launcher", trials.launcher, Listed(LauncherNames()));
   }
   trials.replay = ReadReplay(*stated);
-  if (trials.launcher == kReplayLauncher) {
+  if (IsReplay(trials)) {
     if (trials.replay.empty() && !stated->HasMistakes("replay")) {
-      stated->Add("replay", "missing; launcher replay needs at least one measured plan");
+      stated->Add("replay", fmt::format("missing; launcher {} needs at least one measured plan",
+                                        trials.launcher));
     }
     RefuseSearch(in, request);
   }

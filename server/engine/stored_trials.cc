@@ -19,6 +19,7 @@
 #include "server/engine/measurement.h"
 #include "server/engine/saving.h"
 #include "server/engine/wall_clock.h"
+#include "server/tuner/question/launcher.h"
 #include "server/tuner/question/study_answer.h"
 #include "server/tuner/question/trial.h"
 #include "server/tuner/trials/attempt_journal.h"
@@ -117,7 +118,7 @@ absl::Status StoredTrials::LoadOpen(const Recorder& recorder, const TrialRecord&
   open_number_ = trial.number;
   ASSIGN_OR_RETURN(earlier_attempts_, recorder.ListAttempts(trial.study_id, trial.number));
   // A table that stands in for a cluster runs nothing that could have gone on.
-  if (options_.launcher == kReplayLauncher) return absl::OkStatus();
+  if (!RunsJobs(options_.launcher)) return absl::OkStatus();
   if (earlier_attempts_.back().state == AttemptState::kEnded) return absl::OkStatus();
   attempt_ = std::move(earlier_attempts_.back());
   earlier_attempts_.pop_back();
@@ -260,9 +261,9 @@ absl::Status StoredTrials::End(int number, const TriedPlan& tried) {
 
 MeasurementRecord StoredTrials::MeasurementOf(const TriedPlan& tried, std::int64_t time_ms) const {
   const PlanKey key = MakePlanKey(tried.plan);
-  const bool is_replay = options_.launcher == kReplayLauncher;
+  const bool runs_jobs = RunsJobs(options_.launcher);
   MeasurementRecord measurement = {
-      .source = is_replay ? MeasurementSource::kReplay : MeasurementSource::kTrial,
+      .source = runs_jobs ? MeasurementSource::kTrial : MeasurementSource::kReplay,
       .question = options_.question,
       .study_id = options_.study_id,
       .plan_key = key.text,
@@ -310,7 +311,7 @@ bool HasJobLeft(const Recorder& recorder, const std::string& study_id) {
   if (!open.ok() || open->trials.empty()) return false;
   const auto attempts = recorder.ListAttempts(study_id, open->trials.front().number);
   return attempts.ok() && attempts->back().state != AttemptState::kEnded &&
-         attempts->back().launcher != kReplayLauncher;
+         RunsJobs(attempts->back().launcher);
 }
 
 absl::Status CancelOpenTrials(Recorder& recorder, std::string_view study_id, std::int64_t time_ms) {

@@ -8,15 +8,13 @@
 #include <cstdint>
 #include <random>
 
+#include "server/tuner/question/launcher.h"
 #include "server/tuner/question/trial.h"
 
 namespace meshwright {
 namespace {
 
 constexpr std::size_t kShortestId = 3;
-constexpr std::size_t kLongestId = 63;
-// A job's name may have 52 characters, and "-t<trial>-a<attempt>" takes up to 12 of them.
-constexpr std::size_t kLongestForKubernetes = 40;
 
 // Spreads every input bit over the output (the finalizer of splitmix64, Steele et al., OOPSLA
 // 2014).
@@ -46,7 +44,8 @@ std::string NewStudyId() {
 }
 
 std::optional<FieldViolation> CheckStudyId(std::string_view id, std::string_view launcher) {
-  const std::size_t longest = launcher == kKubernetesLauncher ? kLongestForKubernetes : kLongestId;
+  const LauncherFacts* const facts = FindLauncher(launcher);
+  const std::size_t longest = (facts == nullptr ? LauncherFacts() : *facts).longest_study_id;
   if (id.size() >= kShortestId && id.size() <= longest && IsLowerLetter(id.front()) &&
       std::all_of(id.begin(), id.end(), IsIdCharacter)) {
     return std::nullopt;

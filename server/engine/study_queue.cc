@@ -1,5 +1,6 @@
 #include "server/engine/study_queue.h"
 
+#include "server/tuner/question/launcher.h"
 #include "server/tuner/question/study_request.h"
 #include "server/tuner/question/trial.h"
 
@@ -8,7 +9,7 @@ namespace meshwright {
 static_assert(kLaneCount == static_cast<int>(Lane::kJobs) + 1);
 
 Lane LaneOf(const StudyRequest& request) {
-  const bool runs_jobs = request.trials.has_value() && request.trials->launcher != kReplayLauncher;
+  const bool runs_jobs = request.trials.has_value() && RunsJobs(request.trials->launcher);
   return runs_jobs ? Lane::kJobs : Lane::kSearches;
 }
 

@@ -7,19 +7,15 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <set>
-#include <sstream>
 #include <utility>
 
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
 #include "search_space/spec/cluster.h"
-#include "server/launchers/kubernetes/kubernetes_check.h"
-#include "server/launchers/kubernetes/kubernetes_object.h"
-#include "server/launchers/kubernetes/kubernetes_template.h"
+#include "server/launchers/job_engines.h"
+#include "server/launchers/job_environment.h"
 #include "server/tuner/export/export.h"
 #include "server/tuner/question/job_template.h"
-#include "server/tuner/question/kubernetes_options.h"
 
 namespace meshwright {
 namespace {
@@ -171,21 +167,6 @@ absl::StatusOr<std::vector<std::string>> CommandOf(const JobPlanner& planner,
   return words;
 }
 
-std::map<std::string, std::string> EnvironmentOf(const JobTemplate& job) {
-  std::map<std::string, std::string> environment;
-  for (const std::string& entry : job.environment) {
-    const std::size_t equals = entry.find('=');
-    const std::string name = entry.substr(0, equals);
-    const char* const own = std::getenv(name.c_str());
-    if (equals != std::string::npos) {
-      environment[name] = entry.substr(equals + 1);
-    } else if (own != nullptr) {
-      environment[name] = own;
-    }
-  }
-  return environment;
-}
-
 void CheckCommand(const JobTemplate& job, const Problem& problem,
                   std::vector<FieldViolation>& found) {
   const std::string& chip = problem.cluster.pools.front().chip.id;
@@ -215,86 +196,6 @@ void CheckVariables(const JobTemplate& job, std::vector<FieldViolation>& found) 
   }
 }
 
-// Checks what can be checked of a Kubernetes job before one is submitted.
-void CheckKubernetes(const JobTemplate& job, int node_count, std::vector<FieldViolation>& found) {
-  const std::string site = "trials.job.kubernetes.";
-  const KubernetesOptions& options = *job.kubernetes;
-  std::vector<FieldViolation> mistakes = MistakesOf(options);
-  if (mistakes.empty()) {
-    const auto job_template = LoadKubernetesTemplate(options.job_template);
-    if (!job_template.ok()) {
-      mistakes.push_back({"job_template", std::string(job_template.status().message())});
-    } else {
-      const JobSpec like = {.attempt_id = "a", .folder = job.folder, .node_count = node_count};
-      for (const FieldViolation& mistake : MistakesOf(*job_template, options, like)) {
-        const bool is_folder = mistake.field == "folder";
-        found.push_back({.field = is_folder ? "trials.job.folder" : "cluster.pools[0].node_count",
-                         .description = mistake.description});
-      }
-    }
-  }
-  for (const FieldViolation& mistake : mistakes) {
-    found.push_back({.field = site + mistake.field, .description = mistake.description});
-  }
-}
-
-// Returns the devices that the variable for visible devices lists where the launcher runs, or
-// nullopt if it is not set there.
-std::optional<std::vector<std::string>> ListedDevices(const JobTemplate& job) {
-  const std::string& variable = job.visible_devices_variable;
-  if (variable.empty()) return std::nullopt;
-  const std::map<std::string, std::string> of_job = EnvironmentOf(job);
-  const auto stated = of_job.find(variable);
-  const char* const own = std::getenv(variable.c_str());
-  std::string list;
-  if (stated != of_job.end()) {
-    list = stated->second;
-  } else if (own != nullptr) {
-    list = own;
-  } else {
-    return std::nullopt;
-  }
-  std::istringstream in(list);
-  std::vector<std::string> names;
-  for (std::string name; std::getline(in, name, ',');) names.push_back(std::move(name));
-  return names;
-}
-
-// Checks what launcher local needs on this machine.
-void CheckLocal(const JobTemplate& job, const ClusterSpec& cluster,
-                std::vector<FieldViolation>& found) {
-  const int node_count = cluster.pools.front().node_count;
-  if (node_count != 1) {
-    found.push_back({.field = "cluster.pools[0].node_count",
-                     .description = fmt::format("{}; must be 1: launcher {} runs jobs only on this "
-                                                "machine",
-                                                node_count, kLocalLauncher)});
-  }
-  const bool is_named = !job.slots_folder.empty();
-  const absl::Status made = MakeSlotsFolder(is_named ? job.slots_folder : UsersSlotsFolder());
-  if (!made.ok()) {
-    found.push_back(
-        {.field = "trials.job.slots_folder", .description = std::string(made.message())});
-  }
-  const auto listed = ListedDevices(job);
-  const auto device_count = static_cast<std::size_t>(DeviceCount(cluster));
-  if (listed.has_value() && listed->size() < device_count) {
-    found.push_back({.field = "trials.job.visible_devices_variable",
-                     .description = fmt::format("{}={}; must list at least {} devices, or not be "
-                                                "set where the launcher runs",
-                                                job.visible_devices_variable,
-                                                fmt::join(*listed, ","), device_count)});
-  }
-  if (!listed.has_value()) return;
-  std::set<std::string> once(listed->begin(), listed->end());
-  if (once.size() < listed->size() || once.contains("")) {
-    found.push_back(
-        {.field = "trials.job.visible_devices_variable",
-         .description = fmt::format("{}={}; must name each device once",
-                                    job.visible_devices_variable, fmt::join(*listed, ","))});
-  }
-}
-
 absl::Status CannotWrite(const std::string& path, const std::string& why) {
   return InvalidFields({{.field = "trials.job.folder",
                          .description = fmt::format("{} cannot be written: {}", path, why)}});
@@ -307,9 +208,7 @@ absl::StatusOr<JobPlanner> MakeJobPlanner(const TrialRequest& trials, const Prob
   std::vector<FieldViolation> found;
   CheckCommand(job, problem, found);
   CheckVariables(job, found);
-  const int node_count = problem.cluster.pools.front().node_count;
-  if (trials.launcher == kKubernetesLauncher) CheckKubernetes(job, node_count, found);
-  if (trials.launcher == kLocalLauncher) CheckLocal(job, problem.cluster, found);
+  if (const auto check = JobEngineOf(trials.launcher).check) check(job, problem.cluster, found);
   JobPlanner planner = {.job = job, .problem = problem, .workloads_folder = job.workloads_folder};
   if (planner.workloads_folder.empty()) planner.workloads_folder = OwnWorkloadsFolder();
   if (planner.workloads_folder.empty()) {
@@ -325,22 +224,6 @@ absl::StatusOr<JobPlanner> MakeJobPlanner(const TrialRequest& trials, const Prob
   }
   if (!found.empty()) return InvalidFields(found);
   return planner;
-}
-
-LocalEngineOptions LocalOptionsOf(const JobTemplate& job, int device_count) {
-  LocalEngineOptions options = {
-      .slots_folder = job.slots_folder.empty() ? UsersSlotsFolder() : job.slots_folder,
-      .slot_count = device_count,
-      .slots_per_job = device_count,
-      .visible_devices_variable = job.visible_devices_variable,
-      .memory_limit = job.memory_limit};
-  if (auto listed = ListedDevices(job); listed.has_value()) {
-    options.slot_count = static_cast<int>(listed->size());
-    options.device_names = *std::move(listed);
-  } else if (!job.visible_devices_variable.empty()) {
-    for (int i = 0; i < device_count; ++i) options.device_names.push_back(std::to_string(i));
-  }
-  return options;
 }
 
 absl::Status CheckExpressible(const JobPlanner& planner, const ParallelPlan& plan) {

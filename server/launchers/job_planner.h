@@ -6,7 +6,6 @@
 #include "absl/status/statusor.h"
 #include "search_space/spec/plan.h"
 #include "server/launchers/jobs/job_engine.h"
-#include "server/launchers/local/local_engine.h"
 #include "server/tuner/question/job_template.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/trial.h"
@@ -24,10 +23,6 @@ struct JobPlanner {
 // Makes the planner of a request that ReadJob has accepted. INVALID_ARGUMENT names every field that
 // the launcher or the question does not allow.
 absl::StatusOr<JobPlanner> MakeJobPlanner(const TrialRequest& trials, const Problem& problem);
-
-// Returns the options with which launcher local runs the jobs of a request on a machine with
-// `device_count` devices.
-LocalEngineOptions LocalOptionsOf(const JobTemplate& job, int device_count);
 
 // Checks that every flag that the command asks for can be stated for the plan.
 absl::Status CheckExpressible(const JobPlanner& planner, const ParallelPlan& plan);

@@ -14,12 +14,10 @@
 #include "search_space/base/units.h"
 #include "search_space/spec/cluster.h"
 #include "search_space/spec/plan.h"
+#include "server/launchers/job_engines.h"
 #include "server/launchers/job_planner.h"
 #include "server/launchers/jobs/job_engine.h"
 #include "server/launchers/jobs/job_launcher.h"
-#include "server/launchers/kubernetes/kubernetes_engine.h"
-#include "server/launchers/local/local_engine.h"
-#include "server/launchers/slurm/slurm_engine.h"
 #include "server/tuner/answers/run_study.h"
 #include "server/tuner/learning/prepare.h"
 #include "server/tuner/learning/prepared_question.h"
@@ -42,13 +40,8 @@ namespace {
 
 // Plans taken from the search, not counting those that differ only in the micro-batch.
 constexpr int kSearchedPlans = 64;
-constexpr Seconds kLocalPoll(0.2);
-constexpr Seconds kLocalLost(1);
 // The time that a job of an earlier process may take to end after it is cancelled.
 constexpr Seconds kEndLimit(60);
-// Sites ask clients not to query their scheduler more often.
-constexpr Seconds kSlurmPoll(15);
-constexpr Seconds kKubernetesPoll(5);
 
 struct Candidates {
   std::vector<ParallelPlan> plans = {};
@@ -83,24 +76,13 @@ Candidates CandidatesOf(const std::vector<RankedPlan>& plans, const JobPlanner& 
   return found;
 }
 
-Seconds PollOf(std::string_view launcher) {
-  if (launcher == kLocalLauncher) return kLocalPoll;
-  return launcher == kSlurmLauncher ? kSlurmPoll : kKubernetesPoll;
+Seconds PollInterval(const TrialRequest& trials) {
+  return trials.job->poll_interval.value_or(JobEngineOf(trials.launcher).poll_interval);
 }
 
-// On this machine, a job that cannot be found has not begun.
-Seconds LostLimit(std::string_view launcher) {
-  return launcher == kLocalLauncher ? kLocalLost : JobLauncherOptions().lost_limit;
-}
-
-absl::StatusOr<std::unique_ptr<JobEngine>> EngineOf(const TrialRequest& trials,
-                                                    const Problem& problem) {
-  const JobTemplate& job = *trials.job;
-  if (trials.launcher == kSlurmLauncher) {
-    return std::make_unique<SlurmEngine>(SlurmEngineOptions{.sbatch_flags = job.engine_flags});
-  }
-  if (trials.launcher == kKubernetesLauncher) return KubernetesEngine::Open(*job.kubernetes);
-  return std::make_unique<LocalEngine>(LocalOptionsOf(job, DeviceCount(problem.cluster)));
+absl::StatusOr<std::unique_ptr<JobEngine>> OpenEngine(const TrialRequest& trials,
+                                                      const Problem& problem) {
+  return JobEngineOf(trials.launcher).open(*trials.job, problem.cluster);
 }
 
 // Returns the request of the search before the trials, for enough plans to choose trials from.
@@ -170,7 +152,7 @@ absl::StatusOr<StudyAnswer> Measure(const ResolvedStudy& study, const Knowledge&
     progress.job_status = status;
     if (control.on_progress) control.on_progress(progress);
   };
-  ASSIGN_OR_RETURN(std::unique_ptr<JobEngine> engine, EngineOf(trials, planner.problem));
+  ASSIGN_OR_RETURN(std::unique_ptr<JobEngine> engine, OpenEngine(trials, planner.problem));
   JobLauncher launcher(
       std::move(engine),
       {.make_job =
@@ -192,9 +174,9 @@ absl::StatusOr<StudyAnswer> Measure(const ResolvedStudy& study, const Knowledge&
              progress.job_status = fmt::format("trial {}: {}", trial + 1, what);
              if (control.on_progress) control.on_progress(progress);
            },
-       .poll_interval = trials.job->poll_interval.value_or(PollOf(trials.launcher)),
+       .poll_interval = PollInterval(trials),
        .queue_limit = trials.job->queue_limit,
-       .lost_limit = LostLimit(trials.launcher)});
+       .lost_limit = JobEngineOf(trials.launcher).lost_limit});
   const Candidates candidates = CandidatesOf(found->plans, planner);
   ASSIGN_OR_RETURN(
       StudyAnswer answer,
@@ -218,11 +200,11 @@ absl::Status EndJobLeft(const TrialRequest& trials, const Problem& problem,
                                       attempt->external_id, trials.launcher, why)),
                       "JOB_LEFT");
   };
-  const auto engine = EngineOf(trials, problem);
+  const auto engine = OpenEngine(trials, problem);
   if (!engine.ok()) return left(std::string(engine.status().message()));
   const JobHandle job = {
       .attempt_id = attempt->id, .external_id = attempt->external_id, .folder = trials.job->folder};
-  const Seconds poll = trials.job->poll_interval.value_or(PollOf(trials.launcher));
+  const Seconds poll = PollInterval(trials);
   std::string seen = "its state is not known";
   // time for which the engine has not known it: it never came, or it is long gone
   Seconds unknown(0);
@@ -230,7 +212,7 @@ absl::Status EndJobLeft(const TrialRequest& trials, const Problem& problem,
     (*engine)->Cancel(job).IgnoreError();  // a failure shows in the next poll
     const auto polled = (*engine)->Poll({&job, 1});
     const bool is_ended = polled.ok() && polled->front().state == JobState::kEnded;
-    if (is_ended || unknown >= LostLimit(trials.launcher)) return absl::OkStatus();
+    if (is_ended || unknown >= JobEngineOf(trials.launcher).lost_limit) return absl::OkStatus();
     const bool is_unknown = polled.ok() && polled->front().state == JobState::kUnknown;
     unknown = is_unknown ? unknown + poll : Seconds(0);
     seen = polled.ok() ? fmt::format("it is {}", Word(polled->front().state))

@@ -1,9 +1,5 @@
 #include "server/launchers/launchers.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -14,6 +10,7 @@
 #include "server/tuner/learning/prepare.h"
 #include "server/tuner/learning/prepared_question.h"
 #include "server/tuner/question/knowledge.h"
+#include "server/tuner/question/launcher.h"
 #include "server/tuner/question/problem.h"
 #include "server/tuner/question/resolved_study.h"
 #include "server/tuner/question/study_answer.h"
@@ -40,15 +37,8 @@ absl::StatusOr<StudyAnswer> RunStudyWithTrials(const ResolvedStudy& study,
                                                const StudyControl& control) {
   const std::optional<TrialRequest>& trials = study.request.trials;
   if (!trials.has_value()) return RunStudy(study, knowledge, control);
-  const std::string& launcher = trials->launcher;
-  if (launcher == kReplayLauncher) return Replay(study, knowledge, control);
-  const std::vector<std::string> names = LauncherNames();
-  if (std::ranges::find(names, launcher) != names.end()) {
-    return RunJobStudy(study, knowledge, control);
-  }
-  return InvalidFields(
-      {{.field = "trials.launcher",
-        .description = fmt::format("'{}'; must be one of {}", launcher, fmt::join(names, ", "))}});
+  return RunsJobs(trials->launcher) ? RunJobStudy(study, knowledge, control)
+                                    : Replay(study, knowledge, control);
 }
 
 }  // namespace meshwright

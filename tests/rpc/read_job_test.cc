@@ -59,15 +59,16 @@ TEST(ReadJobTest, OptionsOfThisMachine) {
 TEST(ReadJobTest, OptionsOfThisMachineAreOfLauncherLocalAlone) {
   EXPECT_THAT(
       JobMistakes("slurm", kLocalOptions),
-      ElementsAre("trials.job.memory_limit_bytes: 67108864; only for launcher local: give Slurm "
-                  "the engine flag --mem or --mem-per-cpu instead",
-                  "trials.job.visible_devices_variable: 'CUDA_VISIBLE_DEVICES'; only for launcher "
-                  "local: the other launchers show a job its devices themselves"));
+      ElementsAre(
+          "trials.job.memory_limit_bytes: 67108864; launcher slurm does not use it: "
+          "give Slurm the engine flag --mem or --mem-per-cpu",
+          "trials.job.visible_devices_variable: 'CUDA_VISIBLE_DEVICES'; launcher slurm does "
+          "not use it: it shows a job its devices itself"));
   EXPECT_THAT(JobMistakes("kubernetes", std::string(kLocalOptions) + R"(, "kubernetes": {
                   "server": "https://k", "namespace": "n", "image": "i"})"),
-              ElementsAre(HasSubstr("67108864; only for launcher local: set the resources of the "
-                                    "Kubernetes job template instead"),
-                          HasSubstr("'CUDA_VISIBLE_DEVICES'; only for launcher local")));
+              ElementsAre(HasSubstr("67108864; launcher kubernetes does not use it: set the "
+                                    "resources of the Kubernetes job template"),
+                          HasSubstr("'CUDA_VISIBLE_DEVICES'; launcher kubernetes does not")));
 }
 
 TEST(ReadJobTest, OptionsOfThisMachineThatCannotBe) {

@@ -17,6 +17,9 @@
 
 namespace meshwright {
 
+// Default of JobLauncherOptions::lost_limit.
+inline constexpr Seconds kLostLimit(60);
+
 struct JobLauncherOptions {
   // Makes the job that measures a plan; the launcher sets its attempt_id and folder.
   std::function<absl::StatusOr<JobSpec>(const ParallelPlan& plan, const OpenAttempt& attempt,
@@ -33,7 +36,7 @@ struct JobLauncherOptions {
   Seconds queue_limit = Seconds(86400);
   // The time for which an engine may not know a job that was submitted, or that an earlier process
   // meant to submit.
-  Seconds lost_limit = Seconds(60);
+  Seconds lost_limit = kLostLimit;
   // The time that the result of an ended job may take to appear.
   Seconds collect_limit = Seconds(10);
   // The time for which an engine may not answer: maintenance of a scheduler is waited for.

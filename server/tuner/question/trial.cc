@@ -38,11 +38,6 @@ TrialOutcome TrialOutcomeOf(Outcome word, Seconds step_time, std::optional<Bytes
 
 Seconds TrialTime(Seconds step_time) { return kStartUp + kSteps * step_time; }
 
-std::vector<std::string> LauncherNames() {
-  return {std::string(kReplayLauncher), std::string(kLocalLauncher), std::string(kSlurmLauncher),
-          std::string(kKubernetesLauncher)};
-}
-
 std::string_view Word(TrialStop stop) {
   switch (stop) {
     case TrialStop::kAllTried:

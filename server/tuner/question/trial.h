@@ -75,12 +75,6 @@ struct TrialBudget {
   std::optional<double> stop_within = {};
 };
 
-inline constexpr std::string_view kReplayLauncher = "replay";
-inline constexpr std::string_view kLocalLauncher = "local";
-inline constexpr std::string_view kSlurmLauncher = "slurm";
-inline constexpr std::string_view kKubernetesLauncher = "kubernetes";
-std::vector<std::string> LauncherNames();
-
 // Repeats of real jobs only, for machines whose speed varies (trial_repeats.h).
 struct TrialRepeats {
   bool interleaves_baseline = false;  // the baseline runs again before each trial
@@ -88,8 +82,8 @@ struct TrialRepeats {
 };
 
 struct TrialRequest {
-  std::string launcher = {};              // one of LauncherNames()
-  std::vector<MeasuredPlan> replay = {};  // for kReplayLauncher
+  std::string launcher = {};              // one of Launchers() (launcher.h)
+  std::vector<MeasuredPlan> replay = {};  // for a launcher that runs no jobs
   std::optional<JobTemplate> job = {};    // for the other launchers
   TrialBudget budget = {};
   TrialRepeats repeats = {};

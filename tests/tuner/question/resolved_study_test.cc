@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "search_space/base/status.h"
+#include "server/tuner/question/launcher.h"
 #include "server/tuner/question/question_resolver.h"
 #include "tests/tuner/questions.h"
 
@@ -55,10 +56,11 @@ TEST(ResolveStudyTest, NamesTheMistakesOfAllPlans) {
   StudyRequest request = Asked();
   request.baseline->tensor_parallel = 3;
   request.trials->replay[1].plan.tensor_parallel = 3;
-  EXPECT_THAT(Fields(ResolveStudy(request, Known()).status()),
-              testing::AllOf(testing::Contains(testing::StartsWith("baseline.")),
-                             testing::Contains(testing::StartsWith("trials.replay[1].plan.")),
-                             testing::Not(testing::Contains(testing::StartsWith("trials.replay[0]")))));
+  EXPECT_THAT(
+      Fields(ResolveStudy(request, Known()).status()),
+      testing::AllOf(testing::Contains(testing::StartsWith("baseline.")),
+                     testing::Contains(testing::StartsWith("trials.replay[1].plan.")),
+                     testing::Not(testing::Contains(testing::StartsWith("trials.replay[0]")))));
 }
 
 TEST(ResolveStudyTest, NamesTheMistakesOfTheQuestion) {

@@ -1,0 +1,48 @@
+#include "server/launchers/job_engines.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string_view>
+#include <vector>
+
+#include "server/tuner/question/launcher.h"
+
+namespace meshwright {
+namespace {
+
+TEST(JobEnginesTest, AreThoseOfTheLaunchersThatRunJobs) {
+  std::vector<std::string_view> run_jobs;
+  for (const LauncherFacts& launcher : Launchers()) {
+    if (launcher.runs_jobs) run_jobs.push_back(launcher.name);
+  }
+  std::vector<std::string_view> engines;
+  for (const JobEngineRow& row : JobEngines()) engines.push_back(row.launcher);
+  EXPECT_THAT(engines, testing::UnorderedElementsAreArray(run_jobs));
+}
+
+TEST(JobEnginesTest, HaveWhatAStudyNeeds) {
+  for (const JobEngineRow& row : JobEngines()) {
+    SCOPED_TRACE(row.launcher);
+    EXPECT_GT(row.poll_interval, Seconds(0));
+    EXPECT_GT(row.lost_limit, Seconds(0));
+    EXPECT_NE(row.open, nullptr);
+  }
+}
+
+TEST(LaunchersTest, AreFoundByName) {
+  for (const LauncherFacts& launcher : Launchers()) {
+    ASSERT_NE(FindLauncher(launcher.name), nullptr) << launcher.name;
+    EXPECT_EQ(FindLauncher(launcher.name)->name, launcher.name);
+    // A launcher that runs elsewhere says how its jobs' memory is limited.
+    EXPECT_EQ(launcher.memory_advice.empty(), launcher.runs_here || !launcher.runs_jobs)
+        << launcher.name;
+  }
+  EXPECT_EQ(FindLauncher("pbs"), nullptr);
+  EXPECT_TRUE(RunsJobs("pbs"));
+  EXPECT_FALSE(RunsJobs(kReplayLauncher));
+  EXPECT_TRUE(RunsJobs(kLocalLauncher));
+}
+
+}  // namespace
+}  // namespace meshwright
