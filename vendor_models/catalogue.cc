@@ -9,13 +9,13 @@
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
 
 #include "search_space/base/edit_distance.h"
 #include "search_space/base/embedded_file.h"
+#include "search_space/base/file_text.h"
 #include "search_space/base/status.h"
 #include "search_space/spec/chip.h"
 #include "vendor_models/chip_files.h"
@@ -100,8 +100,10 @@ absl::StatusOr<std::string> ReadText(const std::filesystem::path& path) {
         {{.field = path.filename().string(), .description = "a folder; must be a chip file"}});
   }
   std::ifstream stream(path, std::ios::binary);
-  std::string text((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
-  if (!stream) return absl::NotFoundError(fmt::format("cannot read chip file {}", path.string()));
+  std::string text = RestOf(stream);
+  if (!stream.is_open() || stream.bad()) {
+    return absl::NotFoundError(fmt::format("cannot read chip file {}", path.string()));
+  }
   return text;
 }
 

@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <system_error>
 
 #include "search_space/base/clean_text.h"
+#include "search_space/base/file_text.h"
 #include "search_space/base/json_text.h"
 #include "search_space/base/status.h"
 #include "server/plugins/wire/checksum.h"
@@ -213,7 +213,11 @@ absl::StatusOr<std::vector<ModelManifest>> LoadManifests(const std::string& fold
       continue;
     }
     std::ifstream in(file, std::ios::binary);
-    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    const std::string text = RestOf(in);
+    if (!in.is_open() || in.bad()) {
+      refuse("cannot be read");
+      continue;
+    }
     Json json;
     try {
       json = Json::parse(text);

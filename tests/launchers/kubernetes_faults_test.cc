@@ -420,5 +420,15 @@ TEST_P(KubernetesFaultTest, TokenIsReadAnew) {
   EXPECT_EQ(Run(spec).end, (JobEnd{.exit_code = 0}));
 }
 
+// A folder can be opened like a file, but reads of it fail.
+TEST(HttpClientTest, ATokenFileThatCannotBeRead) {
+  for (const std::string path : {"/no/such/file", "/proc"}) {
+    const auto response =
+        SendHttp({.method = "GET", .url = "http://127.0.0.1:1/"}, {.token_file = path});
+    EXPECT_EQ(std::string(response.status().message()),
+              fmt::format("the token file {} cannot be read", path));
+  }
+}
+
 }  // namespace
 }  // namespace meshwright

@@ -229,6 +229,8 @@ TEST(KubernetesTemplateTest, AFileOfTheSite) {
   EXPECT_EQ(made->gang, GangScheduler::kOwn);
   EXPECT_EQ(LoadKubernetesTemplate("/no/such/file").status().message(),
             "job_template = '/no/such/file'; cannot be read");
+  EXPECT_EQ(LoadKubernetesTemplate("/proc").status().message(),
+            "job_template = '/proc'; cannot be read");
 }
 
 TEST(KubernetesOptionsTest, Valid) { EXPECT_TRUE(Validate(Options()).ok()) << Validate(Options()); }

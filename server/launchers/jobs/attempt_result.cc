@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "search_space/base/clean_text.h"
+#include "search_space/base/file_text.h"
 #include "search_space/base/status.h"
 #include "search_space/spec/attempt.h"
-#include "server/tuner/trials/file_text.h"
 
 namespace meshwright {
 namespace {
@@ -158,10 +158,11 @@ std::optional<AttemptResult> ReadRankFailure(const std::string& folder,
                                              const std::string& attempt_id, std::int64_t token) {
   std::optional<AttemptResult> first;
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    const std::string name = entry.path().filename().string();
+  std::filesystem::directory_iterator entry(folder, error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
     if (!name.starts_with(attempt_id + ".rank") || !name.ends_with(".failure.json")) continue;
-    auto read = ReadResult(entry.path().string());
+    auto read = ReadResult(entry->path().string());
     if (!read.ok() || !read->has_value() || (*read)->token != token) continue;
     if (!(*read)->failure.has_value()) continue;
     if (!first.has_value() || *(*read)->failure < *first->failure) first = **std::move(read);

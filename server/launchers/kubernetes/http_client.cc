@@ -7,8 +7,9 @@
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
 #include <memory>
+
+#include "search_space/base/file_text.h"
 
 namespace meshwright {
 namespace {
@@ -43,9 +44,9 @@ std::size_t Append(const char* bytes, std::size_t size, std::size_t count, void*
 // Reads the token anew for each request: tokens of service accounts are renewed within the hour.
 absl::StatusOr<std::string> ReadToken(const std::string& path) {
   std::ifstream file(path);
-  std::string token((std::istreambuf_iterator<char>(file)), {});
+  std::string token = RestOf(file);
   while (!token.empty() && (token.back() == '\n' || token.back() == '\r')) token.pop_back();
-  if (file && !token.empty()) return token;
+  if (!file.bad() && !token.empty()) return token;
   return absl::UnavailableError(fmt::format("the token file {} cannot be read", path));
 }
 

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "search_space/base/clean_text.h"
 #include "search_space/base/embedded_file.h"
+#include "search_space/base/file_text.h"
 #include "search_space/base/json_text.h"
 #include "search_space/base/status.h"
 #include "search_space/spec/choices.h"
@@ -307,10 +307,11 @@ absl::StatusOr<KubernetesTemplate> LoadKubernetesTemplate(const std::string& nam
     return ParseKubernetesTemplate(std::string(*text));
   }
   std::ifstream file(name_or_path, std::ios::binary);
-  if (!file) {
+  const std::string text = RestOf(file);
+  if (!file.is_open() || file.bad()) {
     return InvalidFields({{"job_template", fmt::format("'{}'; cannot be read", name_or_path)}});
   }
-  return ParseKubernetesTemplate(std::string((std::istreambuf_iterator<char>(file)), {}));
+  return ParseKubernetesTemplate(text);
 }
 
 }  // namespace meshwright

@@ -6,10 +6,10 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "search_space/base/clean_text.h"
+#include "search_space/base/file_text.h"
 #include "search_space/base/status.h"
 #include "search_space/digest/base_encoding.h"
 #include "search_space/digest/sha256.h"
@@ -170,7 +170,8 @@ absl::StatusOr<std::optional<StoredCalibration>> LoadCalibration(const std::stri
     return Unusable(file, "cannot be read, or is too large");
   }
   std::ifstream in(file, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  const std::string text = RestOf(in);
+  if (!in.is_open() || in.bad()) return Unusable(file, "cannot be read");
   ASSIGN_OR_RETURN(StoredCalibration calibration, Parse(file, text));
   if (calibration.model != model || calibration.chip != chip) {
     return Unusable(file, "is of another model or chip than its name says");

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "server/tuner/trials/file_text.h"
+#include "search_space/base/file_text.h"
 
 namespace meshwright {
 namespace {
