@@ -25,6 +25,7 @@
 #include "server/plugins/protocol/protocol.h"
 #include "server/process/descriptor.h"
 #include "server/process/follow_output.h"
+#include "server/process/numbers_in.h"
 #include "server/process/sanitizer.h"
 #include "server/process/spawn.h"
 
@@ -111,9 +112,8 @@ std::int64_t ResidentBytesBelow(int pid) {
   std::int64_t resident = 0;
   std::ifstream(folder + "/statm") >> all >> resident;
   std::int64_t bytes = resident * sysconf(_SC_PAGESIZE);
-  std::error_code error;
-  for (const auto& thread : std::filesystem::directory_iterator(folder + "/task", error)) {
-    std::ifstream children(thread.path() / "children");
+  for (const int thread : NumbersIn(folder + "/task")) {
+    std::ifstream children(fmt::format("{}/task/{}/children", folder, thread));
     for (int child = 0; children >> child;) bytes += ResidentBytesBelow(child);
   }
   return bytes;

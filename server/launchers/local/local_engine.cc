@@ -15,18 +15,18 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <sstream>
 #include <string_view>
 
+#include "search_space/base/file_text.h"
 #include "search_space/base/status.h"
 #include "search_space/base/units.h"
 #include "server/launchers/local/local_supervisor.h"
 #include "server/process/descriptor.h"
 #include "server/process/follow_output.h"
+#include "server/process/numbers_in.h"
 #include "server/process/owner.h"
 #include "server/process/spawn.h"
 
@@ -95,7 +95,7 @@ std::string ReasonOf(const JobEnd& end) {
 
 std::string ReadFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  return RestOf(file);
 }
 
 // Kills the processes of a job whose supervisor is gone; returns true if there were any, because a
@@ -105,13 +105,12 @@ std::string ReadFile(const std::string& path) {
 bool KillRest(const std::string& attempt_id) {
   bool has_found = false;
   const std::string mark = fmt::format("{}={}", kAttemptVariable, attempt_id) + '\0';
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
-    const int pid = PidOf(entry.path().filename().string());
+  for (const int pid : NumbersIn("/proc")) {
     if (pid <= 1) continue;
     const int process = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
     if (process < 0) continue;
-    if (('\0' + ReadFile(entry.path() / "environ")).find('\0' + mark) != std::string::npos) {
+    if (('\0' + ReadFile(fmt::format("/proc/{}/environ", pid))).find('\0' + mark) !=
+        std::string::npos) {
       syscall(SYS_pidfd_send_signal, process, SIGKILL, nullptr, 0);
       has_found = true;
     }
