@@ -4,8 +4,9 @@
 #include <stdlib.h>
 
 #include <fstream>
-#include <iterator>
 #include <system_error>
+
+#include "search_space/base/file_text.h"
 
 namespace meshwright {
 
@@ -28,7 +29,7 @@ std::string TemporaryFolder::Write(const std::string& name, const std::string& t
 
 std::string ReadFile(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  return RestOf(file);
 }
 
 }  // namespace meshwright

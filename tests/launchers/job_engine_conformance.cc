@@ -7,14 +7,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <sstream>
 #include <vector>
 
 #include "search_space/base/units.h"
 #include "tests/events/gate.h"
 #include "tests/events/wait_for.h"
+#include "tests/files/processes.h"
+#include "tests/files/temporary_folder.h"
 
 namespace meshwright {
 
@@ -74,21 +74,12 @@ JobStatus JobEngineTest::Run(const JobSpec& spec) {
 }
 
 std::string JobEngineTest::Output(const JobSpec& spec) const {
-  std::ifstream file(fmt::format("{}/{}.log", folder_, spec.attempt_id));
-  return {(std::istreambuf_iterator<char>(file)), {}};
+  return ReadFile(fmt::format("{}/{}.log", folder_, spec.attempt_id));
 }
 
 int JobEngineTest::ProcessCount(const JobSpec& spec) {
   const std::string mark = fmt::format("{}={}", kAttemptVariable, spec.attempt_id);
-  int count = 0;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-    const std::string name = entry.path().filename();
-    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    std::ifstream file(entry.path() / "environ");
-    const std::string variables((std::istreambuf_iterator<char>(file)), {});
-    if (variables.find(mark) != std::string::npos) ++count;
-  }
-  return count;
+  return static_cast<int>(ProcessesWith(mark, {"environ"}).size());
 }
 
 bool JobEngineTest::HasProcesses(const JobSpec& spec, bool expected) {

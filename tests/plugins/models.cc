@@ -2,17 +2,15 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "server/plugins/wire/checksum.h"
 #include "tests/events/wait_for.h"
+#include "tests/files/processes.h"
 #include "tests/files/temporary_folder.h"
 
 namespace meshwright {
@@ -130,16 +128,7 @@ std::vector<ParallelPlan> SmallPlans(std::size_t count) {
 }
 
 std::vector<int> ProcessesNow(const std::string& folder) {
-  std::vector<int> found;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
-    const int pid = std::atoi(entry.path().filename().c_str());
-    if (pid <= 1 || pid == getpid()) continue;
-    const bool is_named = ReadFile(entry.path() / "cmdline").find(folder) != std::string::npos ||
-                          ReadFile(entry.path() / "environ").find(folder) != std::string::npos;
-    if (is_named) found.push_back(pid);
-  }
-  return found;
+  return ProcessesWith(folder, {"cmdline", "environ"});
 }
 
 std::vector<int> ProcessesLeft(const std::string& folder) {

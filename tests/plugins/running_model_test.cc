@@ -42,9 +42,10 @@ constexpr std::chrono::hours kForever(1);
 // Waits until a bad model hangs whose folder is below this one; returns false if none does.
 bool Hangs(const std::string& folders) {
   return WaitFor([&] {
+    using Entries = std::filesystem::recursive_directory_iterator;
     std::error_code error;  // folders come and go
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(folders, error)) {
-      if (entry.path().filename() == "begun") return true;
+    for (Entries entry(folders, error); !error && entry != Entries(); entry.increment(error)) {
+      if (entry->path().filename() == "begun") return true;
     }
     return false;
   });
