@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 
 #include "estimator/model/stage.h"
 #include "search_space/spec/chip.h"
@@ -94,7 +95,7 @@ bool MemoryModel::Fits(const StageRuns& stages, const Stage& stage, int index) c
 
 PlanMemory MemoryModel::Of(const StageRuns& stages) const {
   PlanMemory plan;
-  double worst_use = -1;
+  std::optional<double> worst_use;
   for (const StageRun& run : stages.runs()) {
     const NodePool& pool = *run.stage.devices->pool;
     const int devices = run.stage.devices->directions == 2 ? run.count : 1;
@@ -106,7 +107,7 @@ PlanMemory MemoryModel::Of(const StageRuns& stages) const {
       plan.fits_device = plan.fits_device && reserved <= capacity;
       plan.fits = plan.fits && reserved <= capacity && !HasFailed(modelled, pool);
       const double use = reserved / capacity;
-      if (use <= worst_use) continue;
+      if (worst_use.has_value() && use <= *worst_use) continue;
       worst_use = use;
       plan.fullest = device;
       plan.peak = expected.peak;

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -20,6 +21,7 @@
 
 #include "server/plugins/host/call_filter.h"
 #include "server/plugins/host/file_view.h"
+#include "server/process/numbers_in.h"
 #include "server/process/sanitizer.h"
 
 namespace meshwright {
@@ -110,15 +112,10 @@ void Limit(__rlimit_resource resource, std::int64_t value) {
 // Counts the other processes of the namespace, whose first one this is; 0 if /proc shows another
 // namespace.
 std::int64_t ProcessesBesides() {
+  const pid_t self = getpid();
   std::error_code error;
-  if (std::filesystem::read_symlink("/proc/self", error) != std::to_string(getpid())) return 0;
-  std::int64_t count = -1;
-  std::filesystem::directory_iterator entry("/proc", error);
-  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
-    const std::string name = entry->path().filename();
-    if (name.find_first_not_of("0123456789") == std::string::npos) ++count;
-  }
-  return count;
+  if (std::filesystem::read_symlink("/proc/self", error) != std::to_string(self)) return 0;
+  return std::ranges::count_if(NumbersIn("/proc"), [&](int pid) { return pid != self; });
 }
 
 // Waits until the program ends and returns its exit code. An rlimit would count the processes of
