@@ -17,6 +17,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <system_error>
 
 #include "server/plugins/host/call_filter.h"
@@ -81,7 +82,6 @@ Allowed EnterNamespaces() {
 }
 
 void Limit(__rlimit_resource resource, std::int64_t value) {
-  if (value < 0) return;
   const auto amount = static_cast<rlim_t>(value);
   const rlimit limit = {.rlim_cur = amount, .rlim_max = amount};
   setrlimit(resource, &limit);
@@ -120,7 +120,7 @@ std::int64_t ProcessesBesides() {
 
 // Waits until the program ends and returns its exit code. An rlimit would count the processes of
 // the server's user as well, and none of root's.
-int Watch(pid_t program, std::int64_t most_processes) {
+int Watch(pid_t program, std::optional<std::int64_t> most_processes) {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGCHLD);
@@ -132,8 +132,8 @@ int Watch(pid_t program, std::int64_t most_processes) {
       if (ended == program) return CodeOf(status);
       if (ended < 0) return kCannotExecute;
     }
-    if (most_processes >= 0 && ProcessesBesides() > most_processes) {
-      fmt::print(stderr, "more than {} processes at once: all are ended\n", most_processes);
+    if (most_processes.has_value() && ProcessesBesides() > *most_processes) {
+      fmt::print(stderr, "more than {} processes at once: all are ended\n", *most_processes);
       std::fflush(stderr);
       return kTooManyProcesses;
     }
@@ -165,7 +165,9 @@ int Watch(pid_t program, std::int64_t most_processes) {
     Execute(confinement);
   }
   if (program < 0) _exit(kCannotExecute);
-  _exit(Watch(program, allowed.sees_others ? -1 : confinement.processes));
+  std::optional<std::int64_t> most_processes;
+  if (!allowed.sees_others) most_processes = confinement.processes;
+  _exit(Watch(program, most_processes));
 }
 
 // Ends the children, and the orphans that came to this process.

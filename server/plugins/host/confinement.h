@@ -16,7 +16,7 @@ struct Confinement {
   std::int64_t cpu_seconds = 0;           // of each process
   std::int64_t file_bytes = 0;            // a file's size
   std::int64_t open_files = 0;            // of each process
-  std::int64_t processes = 0;             // most that run at once; below 0: no limit
+  std::int64_t processes = 0;             // most that run at once
   std::vector<std::string> command = {};  // the program and its arguments
 };
 

@@ -7,13 +7,16 @@
 #include <unistd.h>
 
 #include <charconv>
+#include <cstdint>
 #include <exception>
 #include <map>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
+#include "search_space/base/status.h"
 #include "server/plugins/host/confinement.h"
 #include "server/plugins/host/library_model.h"
 #include "server/plugins/host/library_service.h"
@@ -54,14 +57,20 @@ Flags ReadFlags(int argc, char** argv) {
   return flags;
 }
 
-std::int64_t Number(const Flags& flags, std::string_view name) {
+// Reads a number of which none may be absent or wrong, because a program without one of its limits
+// would not be confined.
+absl::StatusOr<std::int64_t> Number(const Flags& flags, std::string_view name) {
   const auto found = flags.values.find(name);
-  std::int64_t number = -1;  // as a limit: none
-  if (found != flags.values.end()) {
-    const std::string& text = found->second;
-    std::from_chars(text.data(), text.data() + text.size(), number);
+  if (found == flags.values.end()) {
+    return absl::InvalidArgumentError(fmt::format("{} is absent; must be a number", name));
   }
-  return number;
+  const std::string& text = found->second;
+  const char* const end = text.data() + text.size();
+  std::int64_t number = 0;
+  const auto [last, mistake] = std::from_chars(text.data(), end, number);
+  if (mistake == std::errc() && last == end && number >= 1) return number;
+  return absl::InvalidArgumentError(
+      fmt::format("{} = '{}'; must be a whole number of at least 1", name, text));
 }
 
 std::string Text(const Flags& flags, std::string_view name) {
@@ -69,26 +78,34 @@ std::string Text(const Flags& flags, std::string_view name) {
   return found == flags.values.end() ? std::string() : found->second;
 }
 
-int Fail(const absl::Status& status) {
+absl::StatusOr<Confinement> ReadConfinement(const Flags& flags) {
+  ASSIGN_OR_RETURN(const std::int64_t parent, Number(flags, "--parent"));
+  Confinement confinement = {.parent = static_cast<pid_t>(parent),
+                             .folder = Text(flags, "--folder"),
+                             .command = flags.command};
+  ASSIGN_OR_RETURN(confinement.memory_bytes, Number(flags, "--memory-bytes"));
+  ASSIGN_OR_RETURN(confinement.cpu_seconds, Number(flags, "--cpu-seconds"));
+  ASSIGN_OR_RETURN(confinement.file_bytes, Number(flags, "--file-bytes"));
+  ASSIGN_OR_RETURN(confinement.open_files, Number(flags, "--open-files"));
+  ASSIGN_OR_RETURN(confinement.processes, Number(flags, "--processes"));
+  return confinement;
+}
+
+int Fail(const absl::Status& status, int exit_code) {
   fmt::print(stderr, "error: {}\n", std::string(status.message()));
-  return kExitInternal;
+  return exit_code;
 }
 
 int Confine(const Flags& flags) {
-  const auto code = RunConfined({.parent = static_cast<int>(Number(flags, "--parent")),
-                                 .folder = Text(flags, "--folder"),
-                                 .memory_bytes = Number(flags, "--memory-bytes"),
-                                 .cpu_seconds = Number(flags, "--cpu-seconds"),
-                                 .file_bytes = Number(flags, "--file-bytes"),
-                                 .open_files = Number(flags, "--open-files"),
-                                 .processes = Number(flags, "--processes"),
-                                 .command = flags.command});
-  return code.ok() ? *code : Fail(code.status());
+  const auto confinement = ReadConfinement(flags);
+  if (!confinement.ok()) return Fail(confinement.status(), kExitUsage);
+  const auto code = RunConfined(*confinement);
+  return code.ok() ? *code : Fail(code.status(), kExitInternal);
 }
 
 int Serve(const std::string& library, const std::string& socket) {
   const auto api = LoadLibraryModel(library);
-  if (!api.ok()) return Fail(api.status());
+  if (!api.ok()) return Fail(api.status(), kExitInternal);
   const std::unique_ptr<grpc::Service> service = MakeLibraryService(**api);
   grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
@@ -97,7 +114,9 @@ int Serve(const std::string& library, const std::string& socket) {
   builder.AddListeningPort("unix:" + socket, grpc::InsecureServerCredentials());
   builder.RegisterService(service.get());
   const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  if (server == nullptr) return Fail(absl::UnavailableError("cannot listen on " + socket));
+  if (server == nullptr) {
+    return Fail(absl::UnavailableError("cannot listen on " + socket), kExitInternal);
+  }
   server->Wait();
   return 0;
 }
