@@ -11,9 +11,10 @@ scripts/accuracy.sh finds them.
 """
 import argparse
 import collections
-import importlib.util
 import os
 import statistics
+
+import exam
 
 
 def arguments():
@@ -25,14 +26,6 @@ def arguments():
     parser.add_argument("--fact", type=pair, action="append", default=[])
     parser.add_argument("--by", default="tensor_parallel")
     return parser.parse_args()
-
-
-def load_exam():
-    path = os.environ.get("MESHWRIGHT_EXAM", "../shared/exam/score.py")
-    spec = importlib.util.spec_from_file_location("score", path)
-    score = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(score)
-    return score, os.path.join(os.path.dirname(path), "../data/measured")
 
 
 def change(case, asked):
@@ -47,7 +40,7 @@ def change(case, asked):
 def main():
     asked = arguments()
     os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-    score, data = load_exam()
+    score, data = exam.load()
     items = [row for row in score.load(data, [asked.source])
              if row["case"] and row["time"] and asked.chip in row["case"]["cluster"]["pools"][0]["chip"]]
     for item in items:

@@ -14,13 +14,14 @@ python3-numpy; the exam is found as scripts/accuracy.sh finds it.
 """
 import argparse
 import collections
-import importlib.util
 import json
 import os
 import random
 import re
 
 import numpy as np
+
+import exam
 
 FAMILY = {"vtrain_single": "vtrain", "vtrain_multi": "vtrain"}  # left out together
 GRID = {
@@ -197,12 +198,8 @@ def main():
     args = parser.parse_args()
     binary = os.path.abspath(args.bin)
     os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-    path = os.environ.get("MESHWRIGHT_EXAM", "../shared/exam/score.py")
-    spec = importlib.util.spec_from_file_location("score", path)
-    score = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(score)
-    items = [item for item in score.load(os.path.join(os.path.dirname(path), "../data/measured"), None)
-             if item["case"] and item["time"]]
+    score, data = exam.load()
+    items = [item for item in score.load(data, None) if item["case"] and item["time"]]
     answers, _ = score.evaluate(binary, [item["case"] for item in items])
     by_source = collections.defaultdict(list)
     for item in items:

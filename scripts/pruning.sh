@@ -8,23 +8,24 @@
 #   scripts/pruning.sh --only SOURCE...   prints the tables of some measured sources, writes nothing
 #
 # The measured runs are not part of this repository. MESHWRIGHT_EXAM names the folder of the program
-# that reads them (../shared/exam); the runs are in ../data/measured next to it. If it is absent,
-# only the spaces are reported. MESHWRIGHT_BIN names the program (build/release/bin/meshwright).
-# Relative paths count from the repository's root. Exit 3: there is no program.
+# that reads them; the runs are in ../data/measured next to it. If it is not set, only the spaces are
+# reported. MESHWRIGHT_BIN names the program (build/release/bin/meshwright). Relative paths count
+# from the repository's root. Exit 3: one is absent.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." >/dev/null
 
-exam=${MESHWRIGHT_EXAM:-../shared/exam}
+absent() { echo "scripts/pruning.sh: $1" >&2; exit 3; }
+
+exam=${MESHWRIGHT_EXAM-}
 binary=${MESHWRIGHT_BIN:-build/release/bin/meshwright}
-data=$exam/../data/measured
-if [[ ! -f $binary || ! -x $binary ]]; then
-  echo "scripts/pruning.sh: no program at $binary (MESHWRIGHT_BIN): build first: scripts/build.sh release" >&2
-  exit 3
-fi
+[[ -f $binary && -x $binary ]] || absent "no program at $binary (MESHWRIGHT_BIN): build first: scripts/build.sh release"
 runs=()
-if [[ -f $exam/replay.py && -d $data ]]; then
+if [[ -n $exam ]]; then
+  data=$exam/../data/measured
+  [[ -f $exam/replay.py ]] || absent "no exam in $exam (MESHWRIGHT_EXAM)"
+  [[ -d $data ]] || absent "no measured runs at $data"
   runs=(--exam "$exam/replay.py" --data "$data")
 else
-  echo "scripts/pruning.sh: no measured runs at $data (MESHWRIGHT_EXAM): spaces only" >&2
+  echo "scripts/pruning.sh: MESHWRIGHT_EXAM is not set: spaces only" >&2
 fi
 exec python3 -B bench/pruning/pruning_report.py "${runs[@]}" --bin "$binary" "$@"

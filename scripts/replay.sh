@@ -7,19 +7,19 @@
 #   scripts/replay.sh --only SOURCE...   prints the table of some sources, writes nothing
 #   scripts/replay.sh --simulated        uses FlagScale's problems on a simulated cluster instead
 #
-# The exam is not part of this repository: MESHWRIGHT_EXAM names its folder (../shared/exam), and
-# the measured runs are in ../data/measured next to it. MESHWRIGHT_BIN names the program
-# (build/release/bin/meshwright). Relative paths count from the repository's root. Exit 3: one is
-# absent.
+# The exam is not part of this repository: MESHWRIGHT_EXAM names its folder, and the measured runs are
+# in ../data/measured next to it. MESHWRIGHT_BIN names the program (build/release/bin/meshwright).
+# Relative paths count from the repository's root. Exit 3: one is absent.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." >/dev/null
 
 absent() { echo "scripts/replay.sh: $1" >&2; exit 3; }
 
-exam=${MESHWRIGHT_EXAM:-../shared/exam}
+exam=${MESHWRIGHT_EXAM-}
 binary=${MESHWRIGHT_BIN:-build/release/bin/meshwright}
 data=$exam/../data/measured
-[[ -f $exam/replay.py ]] || absent "no exam at $exam (MESHWRIGHT_EXAM)"
+[[ -n $exam ]] || absent "MESHWRIGHT_EXAM is not set; must be the folder of the exam"
+[[ -f $exam/replay.py ]] || absent "no exam in $exam (MESHWRIGHT_EXAM)"
 [[ -d $data ]] || absent "no measured runs at $data"
 [[ -f $binary && -x $binary ]] || absent "no program at $binary (MESHWRIGHT_BIN): build first: scripts/build.sh release"
 

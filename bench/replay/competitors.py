@@ -1,8 +1,7 @@
 """The orders in which other tuners would try the plans of a measured table. Each yields rows in the
 order tried.
 
-A row is what ../../../shared/exam/replay.py makes of a plan: {"plan", "outcome",
-"step_time_seconds"}.
+A row is what replay.py of the exam makes of a plan: {"plan", "outcome", "step_time_seconds"}.
 """
 import math
 import random
