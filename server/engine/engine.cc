@@ -435,13 +435,6 @@ absl::StatusOr<HistorySource> Engine::History(std::optional<std::int64_t> up_to_
   return state_->HistoryUpTo(std::min(last, up_to_sequence.value_or(last)));
 }
 
-absl::StatusOr<std::vector<EventRecord>> Engine::ListEvents(std::string_view id,
-                                                            std::int64_t after_revision) {
-  return ReadFrom(state_->access, [&](const Recorder& recorder) {
-    return recorder.ListEvents(id, after_revision, 1000);
-  });
-}
-
 absl::StatusOr<StudyRecord> Engine::CancelStudy(std::string_view id) {
   std::optional<std::stop_source> cancel;
   absl::StatusOr<StudyRecord> study = absl::UnknownError("");

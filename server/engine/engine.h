@@ -83,8 +83,6 @@ class Engine {
   // `up_to_sequence` if that is earlier.
   absl::StatusOr<HistorySource> History(std::optional<std::int64_t> up_to_sequence);
 
-  absl::StatusOr<std::vector<EventRecord>> ListEvents(std::string_view id,
-                                                      std::int64_t after_revision);
   // Ends a study as CANCELLED, with the best plan so far if there is one. Idempotent: a study that
   // has ended does not change.
   absl::StatusOr<StudyRecord> CancelStudy(std::string_view id);
