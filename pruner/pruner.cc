@@ -27,7 +27,7 @@ std::span<const PruneRule> PruneRules() {
        .what = "sizes that do not divide, or that the framework cannot combine",
        .on_prefix = &CheckDivisibility},
       {.name = kTopologyRule,
-       .what = "tensor-parallel groups that fill neither a part of a node nor whole nodes",
+       .what = "tensor-parallel groups that neither divide a node evenly nor span whole nodes",
        .on_prefix = &CheckTopology},
       {.name = kMemoryRule,
        .what = "does not fit by the memory model",

@@ -79,7 +79,7 @@ def oversized(groups, binary):
         done = subprocess.run([binary, "evaluate", "--cases", "-"], input=case, capture_output=True, text=True, check=True)
         found = json.loads(done.stdout)
         if not found["fits"]:
-            lost.append(f"{group.name} (modelled at {int(found['reserved_memory_bytes']) / 2**30:.1f} GiB)")
+            lost.append(f"{group.name} (estimated at {int(found['reserved_memory_bytes']) / 2**30:.1f} GiB)")
     text = f"Best plans that do not fit by the model: of {len(lost)} of {len(groups)} groups" + "".join(f"; {name}" for name in lost)
     return textwrap.wrap(text, 100, break_on_hyphens=False)
 
@@ -104,10 +104,10 @@ def ruled_out(binary, group, failed):
                               capture_output=True, text=True, check=True)
     said = [" ".join(w for w in json.loads(line).get("warnings", []) if w.startswith("rule history"))
             for line in done.stdout.splitlines()]
-    return {"size": sum("modelled at" in text for text in said),
+    return {"size": sum("estimated at" in text for text in said),
             "order": sum("needs at least as much" in text for text in said),
             "grid": sum(competitors.needs_as_much_memory(row["plan"], failed["plan"]) for row in ran),
-            "best": sum("modelled at" in text and float(row["step_time_seconds"]) == min(map(float, group.times))
+            "best": sum("estimated at" in text and float(row["step_time_seconds"]) == min(map(float, group.times))
                         for row, text in zip(ran, said))}
 
 
@@ -117,7 +117,7 @@ def orders(groups, binary):
         for row in group.rows:
             if row["outcome"] == "oom":
                 sums[group.source].update({"failures": 1, "pairs": len(group.times), **ruled_out(binary, group, row)})
-    lines = ["| runs | out of memory | pairs with a plan that ran | modelled at no less | of them the best of its group | "
+    lines = ["| runs | out of memory | pairs with a plan that ran | estimated at no less | of them the best of its group | "
              "ours by the order | FlagScale's rules |", "|---" * 7 + "|"]
     lines += [f"| {source} | {of['failures']} | {of['pairs']} | {of['size']} | {of['best']} | {of['order']} | {of['grid']} |"
               for source, of in sorted(sums.items())]

@@ -101,13 +101,14 @@ std::optional<Rejection> CheckSchedule(const EstimatorProblem& problem, const Pa
   const int m = MicroBatchCount(plan, problem.workload.global_batch_size);
   // The interleaved schedule runs micro-batches in groups of pipeline_parallel.
   if (plan.schedule == Schedule::kInterleaved1f1b && m % p != 0) {
-    return Reject("pipeline_parallel does not divide the micro-batches of interleaving", p, m);
+    return Reject("pipeline_parallel does not divide the micro-batches, as interleaving needs", p,
+                  m);
   }
   if (plan.schedule == Schedule::kChimera && m > p) {
-    return Reject("chimera is modelled for as many micro-batches as stages", m, p);
+    return Reject("chimera is supported for at most as many micro-batches as stages", m, p);
   }
   if (LayoutOf(plan.schedule, p, 1).directions() == 2 && (p % 2 != 0 || m % 2 != 0)) {
-    return Reject("two directions need even numbers of stages and micro-batches", p, m);
+    return Reject("a bidirectional schedule needs even numbers of stages and micro-batches", p, m);
   }
   return std::nullopt;
 }

@@ -51,7 +51,7 @@ std::optional<Rejection> CheckEqualPlans(const PruneContext& context, const Para
   if (expert_ranks > 1) return std::nullopt;
   if (!HasUnsharded(context.space, plan)) return std::nullopt;
   return Rejection{.rule = kDominanceRule,
-                   .reason = "zero_stage > 0 over one rank is zero_stage 0",
+                   .reason = "zero_stage > 0 shards nothing over one rank",
                    .value = static_cast<double>(plan.zero_stage),
                    .limit = 0};
 }

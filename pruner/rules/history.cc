@@ -116,8 +116,8 @@ std::optional<Rejection> CheckHistory(const PruneContext& context, const Paralle
   }
   return Rejection{.rule = kHistoryRule,
                    .reason =
-                       "every plan of these sizes is modelled at no less than a run that ran "
-                       "out of memory",
+                       "every plan of these sizes is estimated at no less memory than a run that "
+                       "ran out of it",
                    .value = static_cast<double>(least.count),
                    .limit = static_cast<double>(failed->reserved_memory.count)};
 }
@@ -125,7 +125,7 @@ std::optional<Rejection> CheckHistory(const PruneContext& context, const Paralle
 std::optional<Rejection> CheckPlanHistory(const PruneContext& context, const PricedPlan& plan) {
   if (!plan.memory.fits && plan.memory.fits_device) {
     return Rejection{.rule = kHistoryRule,
-                     .reason = "modelled at no less than a run that ran out of memory",
+                     .reason = "estimated at no less memory than a run that ran out of it",
                      .value = static_cast<double>(plan.memory.reserved_memory.count)};
   }
   if (context.failed == nullptr || context.failed->Find(plan.plan) == nullptr) return std::nullopt;
@@ -166,7 +166,7 @@ std::optional<std::string> WhyRuledOut(const ParallelPlan& plan, const Calibrati
   const MemoryCheck check = learnt.CheckMemory(plan);
   if (check.fits || !check.fits_device) return std::nullopt;
   std::string text = fmt::format(
-      "rule {}: modelled at {:.2f} GiB without history, not less than the {:.2f} GiB of "
+      "rule {}: estimated at {:.2f} GiB without history, not less than the {:.2f} GiB of "
       "{}, which ran out of memory",
       kHistoryRule, size / GiB(1), failed->reserved_memory / GiB(1), NameOf(*failed));
   if (!failed->job.empty()) return text;

@@ -173,7 +173,7 @@ class Comparison {
     Note("zero_stage", x_.zero_stage, y_.zero_stage);
     if (x_.zero_stage > y_.zero_stage) return false;
     if (x_.zero_stage > 0 && a_.shards > b_.shards) return false;
-    if (x_.zero_stage > 0) Note("states shared by", a_.shards, b_.shards);
+    if (x_.zero_stage > 0) Note("states sharded over", a_.shards, b_.shards);
     if (x_.zero_stage == y_.zero_stage) {
       Note("whole_weights_ratio", x_.whole_weights_ratio, y_.whole_weights_ratio);
       return x_.whole_weights_ratio >= y_.whole_weights_ratio;

@@ -21,7 +21,7 @@ std::optional<Rejection> CheckTopology(const PruneContext& context, const Parall
   if (node % t == 0 || t % node == 0) return std::nullopt;
   return Rejection{
       .rule = kTopologyRule,
-      .reason = "the tensor-parallel group fills neither a part of a node nor whole nodes",
+      .reason = "the tensor-parallel group neither divides a node evenly nor spans whole nodes",
       .value = static_cast<double>(t),
       .limit = static_cast<double>(node)};
 }

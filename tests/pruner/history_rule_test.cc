@@ -251,7 +251,7 @@ TEST(WhyRuledOut, NamesRuleNumbersAndRun) {
   ParallelPlan larger = failed;
   larger.micro_batch_size = 4;
   const std::string numbers = fmt::format(
-      "rule history: modelled at {:.2f} GiB without history, not less than the {:.2f} "
+      "rule history: estimated at {:.2f} GiB without history, not less than the {:.2f} "
       "GiB of tp1.",
       size_of(larger) / GiB(1), size_of(failed) / GiB(1));
   EXPECT_THAT(why(larger),

@@ -217,7 +217,7 @@ const Case kDivisibility[] = {
       .data_parallel = 4,
       .micro_batch_size = 4,
       .schedule = Schedule::kInterleaved1f1b},
-     Expected{Dimension::kSchedule, "micro-batches of interleaving", 2, 1}},
+     Expected{Dimension::kSchedule, "as interleaving needs", 2, 1}},
     {"PlainPipelineNeedsNoGroups",
      "divisibility",
      Nothing,
@@ -248,12 +248,12 @@ const Case kTopology[] = {
      "topology",
      NodesOfSix,
      {.tensor_parallel = 4},
-     Expected{Dimension::kTensorParallel, "fills neither", 4, 6}},
+     Expected{Dimension::kTensorParallel, "neither divides a node", 4, 6}},
     {"NineOfSix",
      "topology",
      NodesOfSix,
      {.tensor_parallel = 9},
-     Expected{Dimension::kTensorParallel, "fills neither", 9, 6}},
+     Expected{Dimension::kTensorParallel, "neither divides a node", 9, 6}},
     {"SingleDevices", "topology", SingleDeviceNodes, {.tensor_parallel = 2}},
 };
 
@@ -265,19 +265,19 @@ const Case kDominance[] = {
      "dominance",
      Nothing,
      {.pipeline_parallel = 4, .zero_stage = 1},
-     Expected{Dimension::kOptimizerOffload, "zero_stage > 0 over one rank", 1, 0}},
+     Expected{Dimension::kOptimizerOffload, "zero_stage > 0 shards nothing", 1, 0}},
     {"OneRankOfTensor",
      "dominance",
      Nothing,
      {.tensor_parallel = 4, .zero_stage = 3},
-     Expected{Dimension::kOptimizerOffload, "zero_stage > 0 over one rank", 3, 0}},
+     Expected{Dimension::kOptimizerOffload, "zero_stage > 0 shards nothing", 3, 0}},
     // The equal plan is not in the space, so none of the two would remain.
     {"OneRankWithoutZero0", "dominance", WithoutZero0, {.pipeline_parallel = 4, .zero_stage = 1}},
     {"OneRankWithZero0",
      "dominance",
      WithZero0,
      {.pipeline_parallel = 4, .zero_stage = 1},
-     Expected{Dimension::kOptimizerOffload, "zero_stage > 0 over one rank", 1, 0}},
+     Expected{Dimension::kOptimizerOffload, "zero_stage > 0 shards nothing", 1, 0}},
     {"OneRankWithAGroupFixed", "dominance", GroupsOfTwo, {.pipeline_parallel = 4, .zero_stage = 1}},
     {"ExpertsOverTensorRanks",  // 4 ranks / (2 x 1): two ranks hold the same experts
      "dominance",
@@ -287,7 +287,7 @@ const Case kDominance[] = {
      "dominance",
      FourExperts,
      {.tensor_parallel = 4, .expert_parallel = 2, .expert_tensor_parallel = 2, .zero_stage = 1},
-     Expected{Dimension::kOptimizerOffload, "zero_stage > 0 over one rank", 1, 0}},
+     Expected{Dimension::kOptimizerOffload, "zero_stage > 0 shards nothing", 1, 0}},
 };
 
 class RulesTest : public testing::TestWithParam<Case> {};

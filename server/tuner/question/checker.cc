@@ -200,8 +200,8 @@ class PlanChecker {
           "interleaved_1f1b; runs groups of pipeline_parallel = {}, not {} micro-batches", p, m);
     }
     if (plan_.schedule == Schedule::kChimera && m > p) {
-      Add("schedule", "chimera; is modelled for up to pipeline_parallel = {}, not {} micro-batches",
-          p, m);
+      Add("schedule",
+          "chimera; is supported for at most pipeline_parallel = {} micro-batches, not {}", p, m);
     }
     if (LayoutOf(plan_.schedule, p, 1).directions() == 2 && (p % 2 != 0 || m % 2 != 0)) {
       Add("schedule", "{}; needs even numbers of stages and micro-batches, not {} and {}",
