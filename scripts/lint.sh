@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks the layout and style of the C++ sources, and the messages of commits.
+# Checks the layout of the C++ and .proto files, the style of the C++ ones, and the messages of commits.
 #
 #   scripts/lint.sh format           clang-format over every tracked file; `format --fix` rewrites them
 #   scripts/lint.sh tidy [FILE...]   clang-tidy over the given files, else over the changed ones
@@ -16,12 +16,14 @@ repository() { git -c safe.directory="$PWD" "$@"; }
 
 in_repository() { repository rev-parse -q --verify HEAD >/dev/null 2>&1; }
 
+# tracked PATTERN...: the files whose names match one.
 tracked() {
-  local file
+  local file names=()
+  for file in "$@"; do names+=(-o -name "$file"); done
   if in_repository; then
-    repository ls-files -- '*.h' '*.cc'
+    repository ls-files -- "$@"
   else # an unpacked archive
-    find . -path ./build -prune -o \( -name '*.h' -o -name '*.cc' \) -printf '%P\n'
+    find . -path ./build -prune -o \( -false "${names[@]}" \) -printf '%P\n'
   fi | while IFS= read -r file; do [[ ! -f $file ]] || printf '%s\n' "$file"; done
 }
 
@@ -30,14 +32,14 @@ changed_since() { repository diff --name-only --diff-filter=d "$1" -- '*.h' '*.c
 
 changed() {
   local base files=''
-  in_repository || { tracked; return; }
+  in_repository || { tracked '*.h' '*.cc'; return; }
   base=$(repository merge-base HEAD '@{upstream}' 2>/dev/null) || base=HEAD
   files=$(changed_since "$base")
   if [[ -z $files ]]; then
     if repository rev-parse -q --verify HEAD~1 >/dev/null; then
       files=$(changed_since HEAD~1)
     else
-      files=$(tracked) # the first commit, or a clone that is one commit deep
+      files=$(tracked '*.h' '*.cc') # the first commit, or a clone that is one commit deep
     fi
   fi
   [[ -z $files ]] || printf '%s\n' "$files"
@@ -57,7 +59,7 @@ unit_of() {
 format() {
   local mode=(--dry-run --Werror)
   [[ ${1-} != --fix ]] || mode=(-i)
-  tracked | xargs -r -d '\n' clang-format "${mode[@]}"
+  tracked '*.h' '*.cc' '*.proto' | xargs -r -d '\n' clang-format "${mode[@]}"
 }
 
 # tidy_one BUILD FILE: silent when all is well, which clang-tidy itself is not.
