@@ -174,8 +174,9 @@ int AnswerAll(std::istream& in, const ChunkAnswerer& answer, OutputForm output) 
     PrintData(text);
     std::fflush(stdout);
   }
-  if (exit_code != kExitDone)
+  if (exit_code != kExitDone) {
     PrintNote("error: at least one line of the cases is not a JSON object");
+  }
   return exit_code;
 }
 

@@ -58,10 +58,11 @@ absl::StatusOr<ReportedQuestions> DistinctQuestions(std::span<const JobReport> r
     const auto found = std::ranges::find(out.questions, question, &ReportedQuestion::stated);
     out.of_report.push_back(static_cast<std::size_t>(found - out.questions.begin()));
     if (found != out.questions.end()) continue;
-    ASSIGN_OR_RETURN(std::shared_ptr<const Problem> problem, ProblemOf(report.run, knowledge));
+    ASSIGN_OR_RETURN(const std::shared_ptr<const Problem> problem,
+                     ProblemOf(report.run, knowledge));
     out.questions.push_back({.stated = question,
                              .record = QuestionRecordOf(question, *problem, codec),
-                             .problem = std::move(problem)});
+                             .problem = problem});
   }
   return out;
 }
