@@ -28,6 +28,7 @@ std::span<const PruneRule> PruneRules() {
        .on_prefix = &CheckDivisibility},
       {.name = kTopologyRule,
        .what = "tensor-parallel groups that neither divide a node evenly nor span whole nodes",
+       .is_proven = false,
        .on_prefix = &CheckTopology},
       {.name = kMemoryRule,
        .what = "does not fit by the memory model",

@@ -15,9 +15,8 @@
 
 namespace meshwright {
 
-// Returns the ordered table of rules: divisibility, topology, memory, history, dominance, bound.
-// Most recomputation choices of a plan need no check; NarrowRecompute skips them and counts them
-// for the rule that would reject them.
+// Returns the ordered table of rules. Most recomputation choices of a plan need no check;
+// NarrowRecompute skips them and counts them for the rule that would reject them.
 std::span<const PruneRule> PruneRules();
 
 // One rule of a search, with its count and time.

@@ -114,19 +114,21 @@ std::optional<Rejection> CheckHistory(const PruneContext& context, const Paralle
   if (!PlanBounds(*context.model).HasFailedBelow(plan, most) || context.MayBeNearest(least)) {
     return std::nullopt;
   }
-  return Rejection{.rule = kHistoryRule,
-                   .reason =
-                       "every plan of these sizes is estimated at no less memory than a run that "
-                       "ran out of it",
-                   .value = static_cast<double>(least.count),
-                   .limit = static_cast<double>(failed->reserved_memory.count)};
+  return Rejection{
+      .rule = kHistoryRule,
+      .reason =
+          "every plan of these sizes is estimated to need at least as much memory as a "
+          "run that ran out of it",
+      .value = static_cast<double>(least.count),
+      .limit = static_cast<double>(failed->reserved_memory.count)};
 }
 
 std::optional<Rejection> CheckPlanHistory(const PruneContext& context, const PricedPlan& plan) {
   if (!plan.memory.fits && plan.memory.fits_device) {
-    return Rejection{.rule = kHistoryRule,
-                     .reason = "estimated at no less memory than a run that ran out of it",
-                     .value = static_cast<double>(plan.memory.reserved_memory.count)};
+    return Rejection{
+        .rule = kHistoryRule,
+        .reason = "estimated to need at least as much memory as a run that ran out of it",
+        .value = static_cast<double>(plan.memory.reserved_memory.count)};
   }
   if (context.failed == nullptr || context.failed->Find(plan.plan) == nullptr) return std::nullopt;
   return Rejection{.rule = kHistoryRule, .reason = "failed when it was run"};

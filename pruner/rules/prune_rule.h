@@ -53,10 +53,13 @@ struct PricedPlan {
 
 // A rule has one of two hooks or both. One checks a prefix, after the walk has set the first
 // `depth` dimensions of a plan, and rejects all plans below it or none. The other checks a priced
-// plan and may reject it. Rules are pure, and must never reject a plan that is both legal and best.
+// plan and may reject it. Rules are pure. A proven rule never rejects a plan that is both legal and
+// best. One that is not proven may: it says so in docs/pruning.md, and an answer is then proven
+// best of the plans that it leaves.
 struct PruneRule {
   std::string_view name;
   std::string_view what;  // for people
+  bool is_proven = true;
   std::optional<Rejection> (*on_prefix)(const PruneContext& context, const ParallelPlan& prefix,
                                         int depth) = nullptr;
   std::optional<Rejection> (*on_plan)(const PruneContext& context,

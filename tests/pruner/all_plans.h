@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <ostream>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -36,7 +38,7 @@ class RejectedBy {
   }
 
   bool operator()(const ParallelPlan& plan) const {
-    for (int depth = 1; depth <= kDimensionCount; ++depth) {
+    for (int depth = 1; depth <= kDimensionCount && on_prefix_ != nullptr; ++depth) {
       if (on_prefix_({.problem = view_, .space = space_}, plan, depth).has_value()) return true;
     }
     return false;
@@ -270,11 +272,35 @@ class AllPlans {
   std::vector<Evaluated> plans_;
 };
 
-// Returns the plans that the topology rule accepts.
-inline std::vector<Evaluated> InsideNodes(std::vector<Evaluated> plans, const Problem& problem) {
-  const RejectedBy is_rejected("topology", problem);
-  std::erase_if(plans, [&](const Evaluated& e) { return is_rejected(e.plan); });
+// Returns the names of the rules that may reject the best plan.
+inline std::vector<std::string> UnprovenRules() {
+  std::vector<std::string> names;
+  for (const PruneRule& rule : PruneRules()) {
+    if (!rule.is_proven) names.emplace_back(rule.name);
+  }
+  return names;
+}
+
+// Returns the plans that the rules that are not proven accept.
+inline std::vector<Evaluated> LeftByUnprovenRules(std::vector<Evaluated> plans,
+                                                  const Problem& problem) {
+  for (const std::string& rule : UnprovenRules()) {
+    const RejectedBy is_rejected(rule, problem);
+    std::erase_if(plans, [&](const Evaluated& e) { return is_rejected(e.plan); });
+  }
   return plans;
 }
+
+// Returns the names of the rules that reject a plan by its sizes.
+inline std::vector<std::string> RulesThatReject(const ParallelPlan& plan, const Problem& problem) {
+  std::vector<std::string> names;
+  for (const PruneRule& rule : PruneRules()) {
+    if (RejectedBy(rule.name, problem)(plan)) names.emplace_back(rule.name);
+  }
+  return names;
+}
+
+// Prints a plan in a failure.
+inline void PrintTo(const ParallelPlan& plan, std::ostream* out) { *out << MakePlanKey(plan).text; }
 
 }  // namespace meshwright

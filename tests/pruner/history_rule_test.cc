@@ -31,6 +31,8 @@ using testing::Optional;
 struct Case {
   std::string name = {};
   Question question = {};
+
+  friend void PrintTo(const Case& asked, std::ostream* out) { *out << asked.name; }
 };
 
 Question Asked(ModelSpec model, const char* framework) {
@@ -56,9 +58,9 @@ std::vector<Case> Cases() {
 
 class HistoryRuleTest : public testing::TestWithParam<Case> {};
 
-// Returns the legal plans that the topology rule accepts, best first.
+// Returns the legal plans that the rules that are not proven accept, best first.
 std::vector<Evaluated> RankedPlans(const Problem& problem) {
-  std::vector<Evaluated> plans = InsideNodes(AllPlans(problem).plans(), problem);
+  std::vector<Evaluated> plans = LeftByUnprovenRules(AllPlans(problem).plans(), problem);
   std::ranges::sort(plans, [](const Evaluated& a, const Evaluated& b) {
     return std::tie(a.estimate.step_time, a.plan) < std::tie(b.estimate.step_time, b.plan);
   });

@@ -319,6 +319,8 @@ TEST(PruneRulesTest, OrderOfTheTable) {
   for (const PruneRule& rule : PruneRules()) {
     EXPECT_FALSE(rule.what.empty()) << rule.name;
     EXPECT_TRUE(rule.on_prefix != nullptr || rule.on_plan != nullptr) << rule.name;
+    // LeftByUnprovenRules only knows the plans that a prefix decides.
+    EXPECT_TRUE(rule.is_proven || rule.on_plan == nullptr) << rule.name;
   }
 }
 
