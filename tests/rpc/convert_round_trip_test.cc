@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "search_space/spec/cluster.h"
 #include "search_space/spec/model.h"
 #include "search_space/spec/plan.h"
+#include "search_space/spec/plan_fields.h"
 #include "search_space/spec/workload.h"
 #include "server/convert/convert.h"
 #include "server/convert/message_reader.h"
@@ -32,29 +34,19 @@ using google::protobuf::Message;
 using google::protobuf::Reflection;
 using google::protobuf::util::MessageDifferencer;
 
-// Returns a plan with every field stated. A new field of the plan must be added here too, or the
-// drift test fails.
-ParallelPlan Chosen(const PlanRequest& plan) {
-  return {.tensor_parallel = *plan.tensor_parallel,
-          .sequence_parallel = *plan.sequence_parallel,
-          .pipeline_parallel = *plan.pipeline_parallel,
-          .virtual_pipeline = *plan.virtual_pipeline,
-          .data_parallel = *plan.data_parallel,
-          .context_parallel = *plan.context_parallel,
-          .context_parallel_kind = *plan.context_parallel_kind,
-          .expert_parallel = *plan.expert_parallel,
-          .expert_tensor_parallel = *plan.expert_tensor_parallel,
-          .micro_batch_size = *plan.micro_batch_size,
-          .zero_stage = *plan.zero_stage,
-          .zero_group_size = *plan.zero_group_size,
-          .schedule = *plan.schedule,
-          .recompute = *plan.recompute,
-          .layers_per_stage = plan.layers_per_stage,
-          .optimizer_offload_ratio = *plan.optimizer_offload_ratio,
-          .stages = plan.stages,
-          .rank_order = *plan.rank_order,
-          .activation_offload_ratio = *plan.activation_offload_ratio,
-          .whole_weights_ratio = *plan.whole_weights_ratio};
+// Returns the plan that a request states, with the default of each field that it leaves out.
+ParallelPlan Chosen(const PlanRequest& stated) {
+  ParallelPlan plan;
+  ForEachRow(kPlanFields, [&](const auto& row) {
+    using Value = typename std::decay_t<decltype(row)>::value_type;
+    const auto& field = stated.*row.stated;
+    if constexpr (std::is_same_v<std::decay_t<decltype(field)>, Value>) {
+      plan.*row.member = field;
+    } else if (field.has_value()) {
+      plan.*row.member = *field;
+    }
+  });
+  return plan;
 }
 
 // Converts to JSON, back, and into the domain again.
