@@ -2,7 +2,6 @@
 
 #include <string_view>
 #include <tuple>
-#include <vector>
 
 #include "search_space/spec/choices.h"
 #include "search_space/spec/plan.h"
@@ -28,7 +27,8 @@ struct FieldFacts {
   // The name of the field in requests, in wire messages and in the columns of vendors' models.
   std::string_view name = {};
   std::string_view code = {};  // letters before the value in a PlanKey
-  // The limits of a number, and of each number in a list. A double is a ratio from 0 to 1.
+  // The limits of a number in a request, and of each number in a list. ParsePlanKey does not check
+  // them. A double is a ratio from 0 to 1.
   int least = 0;
   int most = kLargestSize;
   DefaultIsWritten default_is_written = DefaultIsWritten::kInKeysAndAnswers;
